@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
-.PHONY: help test test-kernels check lint docs bench bench-truth bench-sharp bench-noise page goldens size fuzz deny dist bpf same-bpf chromium clang qemu tools test-fleet fleet-tools
+.PHONY: help test test-kernels check lint docs bench bench-truth bench-rounds bench-noise page goldens size fuzz deny dist bpf same-bpf chromium clang qemu tools test-fleet fleet-tools
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 PAGES := $(TARGET)/page
@@ -63,17 +63,15 @@ dist: # One static file that needs nothing, with completions and manual pages, t
 bench: # What bytecost must reach, against its peers, as ratios within one run
 	@cargo run --release --locked -p bytecost-benches
 
-bench-truth: # Whether reports keep their promises: 40 runs of equal cells and 40 with a planted 5 %; resumed if stopped
+bench-truth: # Whether reports keep their promises: 40 runs of equal cells, 40 with a planted 5 % and 40 with 25 %; resumed if stopped
 	@cargo build --release --locked -p bytecost --features planted --target-dir "$(TARGET)/planted"
 	cargo run --release --locked -p bytecost-benches -- truth
 
-PART ?=
-
-bench-sharp: # What default runs decide, by the build of a commit before and by this one; PART=send-copies is one study; resumed if stopped
+bench-rounds: # Whether another run confirms what a default run reports: 12 runs over an hour; resumed if stopped
 	@cargo build --release --locked -p bytecost
-	BENCH_SHARP_PART="$(PART)" cargo run --release --locked -p bytecost-benches -- sharp
+	cargo run --release --locked -p bytecost-benches -- rounds
 
-bench-noise: # What one trial differs from the next by, and where that is from; five minutes; resumed if stopped
+bench-noise: # How much ratios differ from round to round: 12 rounds over an hour; resumed if stopped
 	@cargo build --release --locked -p bytecost
 	cargo run --release --locked -p bytecost-benches -- noise
 
@@ -90,7 +88,7 @@ page: chromium # The report page in a browser: of made-up results and of a real 
 	sample paired.html paired
 	sample findings.json findings
 	sample hosts.json hosts
-	"$(TARGET)/debug/bytecost" run --quiet --mover null,send,sendfile --size 4KiB,64KiB \
+	"$(TARGET)/debug/bytecost" run --quiet --no-history --mover null,send,sendfile --size 4KiB,64KiB \
 		--budget 6s --blocks 8 --window 20ms --warmup 5ms --runs-dir "$$run" >/dev/null || [ $$? = 1 ]
 	real=$$(echo "$$run"/*/report.html)
 	cd tests/page

@@ -6,7 +6,7 @@ use anyhow::{Result, bail};
 
 use crate::result::Row;
 use crate::{
-    bare_c, bare_file, clean_build, fio, iperf3, loop_floor, noise, reports, servers, sharp,
+    bare_c, bare_file, clean_build, fio, iperf3, loop_floor, noise, reports, rounds, servers,
     sockperf, truth, two_hosts,
 };
 
@@ -24,7 +24,7 @@ pub const BENCHES: &[Bench] = &[
     clean_build::BENCH,
     truth::BENCH,
     noise::BENCH,
-    sharp::BENCH,
+    rounds::BENCH,
 ];
 
 /// The share of the machine that others may use, as in the studies.

@@ -5,9 +5,12 @@ use std::fs::{self, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Instant, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, ensure};
+use bytecost_spec::RoundSummary;
+use bytecost_store::History;
 use serde_json::Value;
 
 /// The file of lines. What tells one from the others (kind, seed, build) is its key: an object, all
@@ -25,7 +28,7 @@ impl Kept {
         Kept::of(target()?.join(name))
     }
 
-    fn of(path: PathBuf) -> Result<Kept> {
+    pub(crate) fn of(path: PathBuf) -> Result<Kept> {
         fs::create_dir_all(path.parent().context("a directory")?)?;
         Ok(Kept { path })
     }
@@ -78,6 +81,36 @@ impl Kept {
     }
 }
 
+/// Seconds since 1970.
+///
+/// # Errors
+/// The clock is set before that.
+pub fn now_s() -> Result<u64> {
+    Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs())
+}
+
+/// Waits until so long after an earlier start, of this boot or another one: rounds of one bench lie
+/// apart.
+///
+/// # Errors
+/// As [`now_s`].
+pub fn wait_since(started_s: Option<u64>, apart: Duration) -> Result<()> {
+    let Some(started_s) = started_s else {
+        return Ok(());
+    };
+    let left = (started_s + apart.as_secs()).saturating_sub(now_s()?);
+    // A clock that was set back is waited for no longer than this.
+    let left = left.min(apart.as_secs());
+    if left > 0 {
+        println!(
+            "  waiting {left} s: rounds begin {} s apart",
+            apart.as_secs()
+        );
+        thread::sleep(Duration::from_secs(left));
+    }
+    Ok(())
+}
+
 fn members(key: &Value) -> impl Iterator<Item = (&String, &Value)> {
     key.as_object().into_iter().flatten()
 }
@@ -121,26 +154,24 @@ pub struct Ran {
     pub root: tempfile::TempDir,
     /// The name of the run in it.
     pub id: String,
-    /// How long the command took.
-    pub seconds: f64,
 }
 
 impl Ran {
-    /// `bytecost run` with these words, in a directory of its own.
+    /// `bytecost run` with these words, in a directory of its own, and with the history of rounds in
+    /// this directory, which it extends: never with that of the user.
     ///
     /// # Errors
     /// It failed, other than in single trials, and what it said.
-    pub fn new(program: &Path, words: &[&str]) -> Result<Ran> {
+    pub fn new(program: &Path, words: &[&str], state: &Path) -> Result<Ran> {
         let root = tempfile::tempdir()?;
-        let began = Instant::now();
         let output = Command::new(program)
+            .env("XDG_STATE_HOME", state)
             .args(["run", "--quiet"])
             .args(words)
             .arg("--runs-dir")
             .arg(root.path())
             .stdin(Stdio::null())
             .output()?;
-        let seconds = began.elapsed().as_secs_f64();
         let told = String::from_utf8_lossy(&output.stderr);
         // 1 is a run in which single trials failed, and which has its reports.
         ensure!(
@@ -156,8 +187,17 @@ impl Ran {
         Ok(Ran {
             id: id.ok().context("the run's name is no text")?,
             root,
-            seconds,
         })
+    }
+
+    /// What it added to the history.
+    ///
+    /// # Errors
+    /// It added no round.
+    pub fn round(&self, state: &Path) -> Result<RoundSummary> {
+        let known = History::at(state.join("bytecost")).known()?.rounds;
+        let own = known.into_iter().find(|round| round.run == self.id);
+        own.context("the run added no round to its history: has this machine no /etc/machine-id?")
     }
 
     /// Its findings.json.

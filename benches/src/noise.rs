@@ -1,216 +1,200 @@
-//! `noise`: what one trial differs from the next by, and where that is from: the process, the window,
-//! the block, the order, the machine. From runs of `bytecost run` and their logs.
+//! `noise`: how much a ratio differs from one round to another, over an hour. From the summaries of
+//! rounds that runs of a fixed study leave.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use bytecost_spec::{Counter, Reading, Record, Sample, SideReadings};
-use bytecost_store::Root;
-use serde::{Deserialize, Serialize};
+use bytecost_spec::manifest::RoundNoise;
+use bytecost_spec::{Cell, Metric, RoundSummary, units};
+use bytecost_stats::{BetweenRounds, RoundEstimate, between_rounds};
 use serde_json::json;
 
 use crate::bench::{Bench, Context, Found, Told};
 use crate::kept::{self, Kept, Ran};
-use crate::ours::read;
 use crate::result::{Row, Target};
-
-mod components;
-mod told;
 
 pub const BENCH: Bench = Bench {
     name: "noise",
-    question: "What does one trial differ from the next by, and where is that from?",
-    target: "none: figures for who plans a run",
+    question: "How much does a ratio differ from one round to another, over an hour?",
+    target: "none: what a run without earlier rounds is to assume",
     by_name_alone: true,
     run,
 };
 
 const STUDY: &str = include_str!("../studies/noise.toml");
-/// Where the study has the pinned cells; the bench has them on the CPUs that it may use.
-const PINNED: &str = "0:1";
-const FREE: &str = "free";
-/// What runs differ in: the length of the window in ms, and whether CPUs are kept awake.
-const KINDS: [Kind; 4] = [Kind::as_left(10), USUAL, Kind::as_left(160), AWAKE];
-/// That of most studies, which others are compared with.
-const USUAL: Kind = Kind::as_left(40);
-const AWAKE: Kind = Kind {
-    awake: true,
-    ..USUAL
-};
-/// Runs of each kind, unless the variable BENCH_NOISE_ROUNDS says otherwise.
-const ROUNDS: u64 = 6;
+/// Rounds, unless the variable BENCH_NOISE_ROUNDS says otherwise, and from start to start of two.
+const ROUNDS: u64 = 12;
+const APART: Duration = Duration::from_secs(330);
 
-/// One trial, as far as the bench looks at it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Trial {
-    /// Its cell by mover and size, and its placement.
-    cell: String,
-    is_free: bool,
-    block: u32,
-    attempt: u32,
-    /// Start within the run.
-    at_ms: f64,
-    /// CPU time of both ends per byte that arrived, s/GB.
-    cost: f64,
-    /// Core-to-core latency between its ends, before and after; 0 where that was not read.
-    core_to_core_ns: [u64; 2],
-    /// The cost in each eighth of the window, where both sides have all of them.
-    eighths: Vec<f64>,
-}
+/// A comparison: its metric, baseline and other cell.
+type Comparison = (Metric, [String; 2]);
 
-/// How a run's trials are made.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-struct Kind {
-    window_ms: u64,
-    awake: bool,
-}
-
-impl Kind {
-    const fn as_left(window_ms: u64) -> Kind {
-        let awake = false;
-        Kind { window_ms, awake }
-    }
-
-    fn name(self) -> String {
-        match self.awake {
-            true => "awake".to_owned(),
-            false => format!("{} ms", self.window_ms),
-        }
-    }
-}
-
-/// The trials of one run, in the order in which they were made.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Run {
-    kind: Kind,
-    trials: Vec<Trial>,
-}
-
-fn run(context: &Context) -> Result<Told> {
+fn run(_: &Context) -> Result<Told> {
     let program = kept::target()?.join("release/bytecost");
     if !program.is_file() {
         return Ok(Told::Missing(
             "bytecost is not built: make bench-noise".to_owned(),
         ));
     }
-    let log = Kept::at("noise/noise.jsonl")?;
+    let log = Kept::at("noise/rounds.jsonl")?;
     let build = kept::build(&program)?;
-    let mut runs = Vec::new();
-    for round in 0..kept::number("BENCH_NOISE_ROUNDS", ROUNDS)? {
-        for place in 0..KINDS.len() as u64 {
-            // Each kind comes first and last about as often.
-            let kind = KINDS[((round + place) % KINDS.len() as u64) as usize];
-            let key = json!({ "round": round, "kind": kind, "build": build });
-            let line = log.or(&key, || {
-                let run = one(&program, context.cpus, round, kind)?;
-                Ok(serde_json::to_value(run)?)
-            })?;
-            runs.push(serde_json::from_value(line)?);
-        }
+    let (mut rounds, mut last) = (Vec::new(), None);
+    for round in 1..=kept::number("BENCH_NOISE_ROUNDS", ROUNDS)? {
+        let key = json!({ "number": round, "build": build });
+        let line = log.or(&key, || {
+            kept::wait_since(last, APART)?;
+            let started_s = kept::now_s()?;
+            let round = serde_json::to_value(one(&program, round)?)?;
+            Ok(json!({ "started_s": started_s, "summary": round }))
+        })?;
+        last = line["started_s"].as_u64();
+        rounds.push(serde_json::from_value(line["summary"].clone())?);
     }
-    Ok(Told::Found(found(&runs, &log)))
+    Ok(Told::Found(found(&rounds, &log)))
 }
 
-/// One run of this kind.
-fn one(program: &Path, cpus: (u32, u32), round: u64, kind: Kind) -> Result<Run> {
+/// One round, as its run summarises it.
+fn one(program: &Path, seed: u64) -> Result<RoundSummary> {
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile()?;
-    let pinned = format!("{}:{}", cpus.0, cpus.1);
-    file.write_all(STUDY.replace(PINNED, &pinned).as_bytes())?;
+    file.write_all(STUDY.as_bytes())?;
     let path = file.path().to_str().context("the path is no text")?;
-    let Kind { window_ms, awake } = kind;
-    let seed = (round * 1000 + window_ms + u64::from(awake)).to_string();
-    let window = format!("{window_ms}ms");
-    let words = [
-        "--background",
-        if awake { "awake" } else { "idle" },
-        "--evidence",
-        "none",
-        "--seed",
-        &seed,
-        "--window",
-        &window,
-        path,
-    ];
-    let ran = Ran::new(program, &words)?;
-    let records = Root::at(ran.root.path()).open(&ran.id)?.records()?.records;
-    let mut trials: Vec<Trial> = records
-        .iter()
-        .filter_map(|record| match record {
-            Record::Sample(sample) => trial(sample),
-            _ => None,
-        })
-        .collect();
-    trials.sort_by(|a, b| a.at_ms.total_cmp(&b.at_ms));
-    // Of a block that was made again, since others used the machine, the last attempt counts.
-    let mut last: BTreeMap<u32, u32> = BTreeMap::new();
-    for trial in &trials {
-        let attempt = last.entry(trial.block).or_default();
-        *attempt = trial.attempt.max(*attempt);
-    }
-    trials.retain(|t| last[&t.block] == t.attempt);
-    Ok(Run { kind, trials })
+    let state = tempfile::tempdir()?;
+    let seed = seed.to_string();
+    let words = ["--evidence", "none", "--seed", &seed, path];
+    Ran::new(program, &words, state.path())?.round(state.path())
 }
 
-/// What a sample says; none of one without the readings.
-fn trial(sample: &Sample) -> Option<Trial> {
-    let receiver = sample.receiver.as_ref()?;
-    let cpu_ns = |side| read(side, Counter::CpuNs).ok();
-    let cost =
-        (cpu_ns(&sample.sender)? + cpu_ns(receiver)?) / read(receiver, Counter::Bytes).ok()?;
-    Some(Trial {
-        cell: named(&sample.cell)?,
-        is_free: sample.cell.split('/').any(|part| part == FREE),
-        block: sample.trial.block,
-        attempt: sample.trial.attempt,
-        at_ms: sample.started_ms as f64,
-        cost: (cost.is_finite() && cost > 0.0).then_some(cost)?,
-        core_to_core_ns: [Counter::CoreToCoreBeforeNs, Counter::CoreToCoreAfterNs].map(|counter| {
-            let read = sample.machine.get(&counter);
-            read.and_then(Reading::measured).unwrap_or(0)
-        }),
-        eighths: eighths(&sample.sender, receiver).unwrap_or_default(),
-    })
-}
-
-/// Mover and size of a cell's id.
-fn named(cell: &str) -> Option<String> {
-    let mut parts = cell.split('/').skip(2);
-    let (mover, size) = (parts.next()?, parts.nth(1)?);
-    Some(format!("{mover} {size}"))
-}
-
-fn eighths(sender: &SideReadings, receiver: &SideReadings) -> Option<Vec<f64>> {
-    let (sent, received) = (sender.sub_windows.as_ref()?, receiver.sub_windows.as_ref()?);
-    let costs = sent
-        .cpu_ns
-        .iter()
-        .zip(&received.cpu_ns)
-        .zip(&received.amount);
-    let costs: Vec<f64> = costs
-        .map(|((a, b), bytes)| (a + b) as f64 / *bytes as f64)
-        .collect();
-    costs.iter().all(|c| c.is_finite()).then_some(costs)
-}
-
-fn found(runs: &[Run], log: &Kept) -> Found {
+fn found(rounds: &[RoundSummary], log: &Kept) -> Found {
+    let (quiet, disturbed): (Vec<_>, Vec<_>) = rounds.iter().partition(|r| r.is_quiet());
     let mut notes = vec![format!(
-        "Runs are kept in {}: what is there is not run again.",
-        log.path().display()
+        "Rounds are kept in {}: what is there is not run again. Other programs used more than 0.1 CPUs in {} of {} rounds, which do not count.",
+        log.path().display(),
+        disturbed.len(),
+        rounds.len()
     )];
-    notes.extend(told::components(runs, &KINDS));
-    notes.extend(told::cells(runs));
-    notes.extend(told::latencies(runs, &KINDS));
-    notes.extend(told::distances(runs, &KINDS));
-    let costs = told::headlines(runs).into_iter();
-    let economy = told::economy(runs, &KINDS).into_iter();
-    let rows = costs
-        .map(|(what, log_ratio)| Row::new(what, log_ratio, Target::Shown))
-        .chain(economy.map(|(what, value)| Row::once(what, value, Target::Shown)));
+    let mut by_comparison: BTreeMap<Comparison, Vec<RoundEstimate>> = BTreeMap::new();
+    for comparison in quiet.iter().flat_map(|round| &round.comparisons) {
+        let cells = [&comparison.baseline, &comparison.cell].map(String::clone);
+        let estimates = by_comparison.entry((comparison.metric, cells)).or_default();
+        estimates.push(RoundEstimate {
+            value: comparison.log_ratio,
+            variance: comparison.variance,
+            degrees: comparison.degrees,
+        });
+    }
+    let metrics: Vec<Metric> = by_comparison.keys().map(|(metric, _)| *metric).collect();
+    let mut rows = Vec::new();
+    for metric in metrics.chunk_by(|a, b| a == b).map(|same| same[0]) {
+        let of_metric = by_comparison.iter().filter(|((m, _), _)| *m == metric);
+        let (comparisons, estimates): (Vec<_>, Vec<_>) =
+            of_metric.map(|(c, e)| (c, e.clone())).unzip();
+        let variances = between_rounds(&estimates);
+        for (comparison, between) in comparisons.iter().zip(&variances.comparisons) {
+            notes.push(line(comparison, *between));
+        }
+        rows.push(row(&format!("τ of {metric}"), variances.typical));
+    }
+    let estimates: Vec<_> = by_comparison.into_values().collect();
+    let assumed = between_rounds(&estimates).typical;
+    rows.push(row("τ to assume", assumed));
+    if let Some(assumed) = assumed {
+        notes.push(format!(
+            "To assume: τ {:.3} with {:.1} degrees of freedom; this build assumes {:.3} with {}.",
+            assumed.variance.sqrt(),
+            assumed.degrees,
+            RoundNoise::ASSUMED.assumed.variance.sqrt(),
+            RoundNoise::ASSUMED.assumed.degrees
+        ));
+    }
     Found {
-        rows: rows.collect(),
+        rows,
         notes,
         ..Found::default()
+    }
+}
+
+fn row(what: &str, between: Option<BetweenRounds>) -> Row {
+    let deviation = between.map_or(f64::NAN, |b| b.variance.sqrt());
+    Row::once(what, deviation, Target::Shown)
+}
+
+/// A comparison with its own deviation between rounds.
+fn line((metric, cells): &Comparison, between: Option<BetweenRounds>) -> String {
+    let named = |id: &String| {
+        let cell = Cell::from_id(id);
+        cell.map_or_else(
+            || id.clone(),
+            |c| format!("{} {}", c.mover, units::bytes_in_words(c.size_bytes)),
+        )
+    };
+    let [baseline, other] = [named(&cells[0]), named(&cells[1])];
+    let between = between.map_or_else(
+        || "too few rounds".to_owned(),
+        |b| format!("τ {:.4}, {:.1} degrees", b.variance.sqrt(), b.degrees),
+    );
+    format!("{metric}: {other} against {baseline}: {between}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use bytecost_spec::Study;
+    use bytecost_spec::round::MachineKernel;
+    use bytecost_spec::{RoundComparison, RoundConditions};
+    use bytecost_stats::Generator;
+
+    /// Rounds of eight comparisons whose ratios differ by so much between them, some disturbed.
+    fn rounds(count: usize, deviation: f64, disturbed: usize) -> Vec<RoundSummary> {
+        let mut g = Generator::new(5);
+        let mut round = |number: usize| {
+            let is_disturbed = number < disturbed;
+            let comparison = |i: usize| RoundComparison {
+                metric: "cpu_s_per_gb".parse().unwrap(),
+                baseline: "a".to_owned(),
+                cell: i.to_string(),
+                log_ratio: deviation * g.normal() + f64::from(is_disturbed),
+                variance: 1e-6,
+                degrees: 20.0,
+                blocks: 25,
+            };
+            RoundSummary {
+                run: number.to_string(),
+                round: 0,
+                started: String::new(),
+                conditions: RoundConditions {
+                    machine: MachineKernel {
+                        machine_id_hash: "m".to_owned(),
+                        kernel: "k".to_owned(),
+                    },
+                    cpus_allowed: Vec::new(),
+                    peer: None,
+                    warmup_ms: 1,
+                    window_ms: 1,
+                    design: None,
+                },
+                foreign_cpus: if is_disturbed { 0.5 } else { 0.0 },
+                comparisons: (0..8).map(comparison).collect(),
+            }
+        };
+        (0..count).map(&mut round).collect()
+    }
+
+    #[test]
+    fn a_known_deviation_is_found_and_disturbed_rounds_do_not_count() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = Kept::of(dir.path().join("kept.jsonl")).unwrap();
+        let found = found(&rounds(40, 0.05, 3), &log);
+        assert!(found.notes[0].contains("in 3 of 40 rounds"));
+        let value = found.rows.last().unwrap().value();
+        assert!((0.04..0.06).contains(&value), "{value}");
+    }
+
+    #[test]
+    fn the_study_is_sound() {
+        assert_eq!(Study::parse(STUDY).unwrap().cells().len(), 18);
     }
 }

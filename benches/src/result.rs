@@ -24,6 +24,8 @@ pub enum Target {
     AtMost(f64),
     /// So much, as far as the interval tells.
     Is(f64),
+    /// From so much to so much.
+    Between(f64, f64),
     /// Nothing: the number stands beside others.
     Shown,
 }
@@ -34,6 +36,7 @@ impl Target {
             Target::AtLeast(t) => Target::AtLeast(t.ln()),
             Target::AtMost(t) => Target::AtMost(t.ln()),
             Target::Is(t) => Target::Is(t.ln()),
+            Target::Between(low, high) => Target::Between(low.ln(), high.ln()),
             Target::Shown => Target::Shown,
         }
     }
@@ -134,6 +137,11 @@ impl Row {
     pub fn what(&self) -> &str {
         &self.what
     }
+
+    #[cfg(test)]
+    pub fn value(&self) -> f64 {
+        self.value
+    }
 }
 
 fn verdict(location: &Location, interval: Interval, target: Target) -> Verdict {
@@ -158,6 +166,10 @@ fn side(interval: Interval, target: Target) -> Verdict {
         Target::AtLeast(t) => (interval.low >= t, interval.high < t),
         Target::AtMost(t) => (interval.high <= t, interval.low > t),
         Target::Is(t) => (interval.holds(t), !interval.holds(t)),
+        Target::Between(low, high) => (
+            interval.low >= low && interval.high <= high,
+            interval.high < low || interval.low > high,
+        ),
     };
     match (right, wrong) {
         (true, _) => Verdict::Met,
@@ -181,6 +193,7 @@ fn line(name: &str, row: &Row) -> String {
         Target::AtLeast(t) => format!("≥ {}", bound(t)),
         Target::AtMost(t) => format!("≤ {}", bound(t)),
         Target::Is(t) => format!("= {}", units::number(t)),
+        Target::Between(low, high) => format!("{}–{}", bound(low), bound(high)),
         Target::Shown => String::new(),
     };
     let interval = row.interval.map_or_else(
@@ -262,12 +275,15 @@ mod tests {
 
     #[test]
     fn a_target_is_met_when_the_whole_interval_is_on_its_side() {
-        use Target::{AtLeast, AtMost, Shown};
+        use Target::{AtLeast, AtMost, Between, Shown};
         let near_two = [1.9, 2.0, 2.1, 2.0, 1.95, 2.05];
         check(&near_two, AtMost(3.0), Verdict::Met);
         check(&near_two, AtMost(1.0), Verdict::NotMet);
         check(&near_two, AtLeast(1.0), Verdict::Met);
         check(&near_two, AtLeast(3.0), Verdict::NotMet);
+        check(&near_two, Between(1.0, 3.0), Verdict::Met);
+        check(&near_two, Between(3.0, 4.0), Verdict::NotMet);
+        check(&near_two, Between(2.0, 4.0), Verdict::NotDecided(None));
         check(&near_two, Shown, Verdict::Shown);
         check(&[2.0, 2.0, 2.0], AtLeast(2.0), Verdict::Met);
         check(&[], AtMost(1.0), Verdict::NotDecided(None));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use bytecost_spec::units;
-use bytecost_stats::{at_least, mean, power, smallest_detectable};
+use bytecost_stats::{BetweenRounds, Noise, at_least, mean, trimmed_mean};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, Context, Found, Told};
@@ -15,31 +15,22 @@ use crate::result::{Row, Target};
 
 pub const BENCH: Bench = Bench {
     name: "truth",
-    question: "Do reports of equal cells raise few alarms, and do those of a planted 5 % find it as often as they promise?",
-    target: "at most 4 of 40 reports with a false alarm; the promised power within the interval of what was found; at least 34 of 40 where 80 % is promised for 4 %",
+    question: "Do reports of equal cells raise few alarms, and do those of a planted 5 % find it as often as they promise, and those of 25 % nearly always?",
+    target: "at most 4 of 40 reports with a false alarm; the promised power within the interval of what was found; 25 % found in at least 36 of 40",
     by_name_alone: true,
     run,
 };
 
-/// The kinds of runs: name, study and what its command says besides. Those with power go on until a
-/// difference of 4 % would be found four times in five; the precision is narrow enough for few blocks too.
-const KINDS: [(&str, &str, &[&str]); 3] = [
-    ("equal", include_str!("../studies/truth-equal.toml"), &[]),
-    ("planted", PLANTED_STUDY, &[]),
-    (
-        "powered",
-        PLANTED_STUDY,
-        &["--precision", "2.3%", "--blocks", "300", "--budget", "60s"],
-    ),
-];
+/// The kinds of runs by name. Runs of a kind have one history, so that each knows how much ratios
+/// differed between those before it.
+const KINDS: [&str; 3] = ["equal", "planted", "planted-25"];
+const EQUAL_STUDY: &str = include_str!("../studies/truth-equal.toml");
 const PLANTED_STUDY: &str = include_str!("../studies/truth-planted.toml");
-/// The difference that a run with power promises to find, and of 40 such runs those that must find
-/// the planted one.
-const PROMISED: f64 = 0.04;
-const FOUND_LEAST: (u64, u64) = (34, 40);
-/// The mover that does more work, and how much more.
-const PLANTED: &str = "pread-plus-5";
+/// The movers that do more work than `pread`: 5 and 25 % more.
+const PLANTED: [&str; 2] = ["pread-plus-5", "pread-plus-25"];
 const EFFECT: f64 = 1.05;
+/// Of 40 runs those that must find the planted 25 %.
+const FOUND_LEAST: (u64, u64) = (36, 40);
 /// The error rate that reports promise: false alarms of a report, twins that come out different.
 const RATE: f64 = 0.05;
 /// Runs of each kind, unless the variable BENCH_TRUTH_RUNS says otherwise.
@@ -50,13 +41,22 @@ const RUNS: u64 = 40;
 struct Outcome {
     /// Findings that say better or worse of cells that are equal.
     alarms: u64,
-    /// Of the comparison with the planted mover, where it has a verdict: the promised power for it,
-    /// the least difference that is found four times in five, and whether it was found.
-    planted: Option<(f64, f64, bool)>,
+    /// Of the comparison with a planted mover, where it has a verdict: the power for 5 % that it
+    /// promises, and whether the difference was found.
+    planted: Option<(f64, bool)>,
     /// Comparisons, and those whose verdict a caveat withholds.
     withheld: (u64, u64),
     /// Twins, and those that came out different.
     twins: (u64, u64),
+}
+
+/// The study of a kind.
+fn study(kind: &str) -> String {
+    match kind {
+        "equal" => EQUAL_STUDY.to_owned(),
+        "planted" => PLANTED_STUDY.to_owned(),
+        _ => PLANTED_STUDY.replace(PLANTED[0], PLANTED[1]),
+    }
 }
 
 fn run(_: &Context) -> Result<Told> {
@@ -70,16 +70,20 @@ fn run(_: &Context) -> Result<Told> {
     let log = Kept::at("planted/truth.jsonl")?;
     let build = kept::build(&program)?;
     let mut outcomes: [Vec<Outcome>; 3] = Default::default();
-    for ((kind, study, words), outcomes) in KINDS.iter().zip(&mut outcomes) {
+    for (kind, outcomes) in KINDS.iter().zip(&mut outcomes) {
+        let state = kept::target()?
+            .join("planted/history")
+            .join(&build)
+            .join(kind);
         for seed in 1..=runs {
             let key = json!({ "kind": kind, "seed": seed, "build": build });
-            let findings = log.or(&key, || one(&program, study, words, seed))?;
+            let findings = log.or(&key, || one(&program, &study(kind), seed, &state))?;
             outcomes.push(outcome(&findings).with_context(|| format!("{kind}, seed {seed}"))?);
         }
     }
-    let [equal, planted, powered] = outcomes;
+    let [equal, planted, planted_25] = outcomes;
     Ok(Told::Found(Found {
-        rows: rows(&equal, &planted, &powered),
+        rows: rows(&equal, &planted, &planted_25),
         notes: vec![
             format!(
                 "Runs are kept in {}: what is there is not run again.",
@@ -92,13 +96,13 @@ fn run(_: &Context) -> Result<Told> {
 }
 
 /// One run with its own seed: of its findings.json what the bench looks at.
-fn one(program: &Path, study: &str, words: &[&str], seed: u64) -> Result<Value> {
+fn one(program: &Path, study: &str, seed: u64, state: &Path) -> Result<Value> {
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile()?;
     file.write_all(study.as_bytes())?;
     let path = file.path().to_str().context("the path is no text")?;
     let seed = seed.to_string();
-    let usual = ["--evidence", "none", "--seed", &seed, path];
-    let all = Ran::new(program, &[&usual, words].concat())?.findings()?;
+    let words = ["--evidence", "none", "--seed", &seed, path];
+    let all = Ran::new(program, &words, state)?.findings()?;
     Ok(json!({ "findings": all["findings"], "twins": all["twins"] }))
 }
 
@@ -117,10 +121,9 @@ fn outcome(kept: &Value) -> Result<Outcome> {
             outcome.withheld.1 += 1;
             continue;
         }
-        if finding["value"] == PLANTED {
+        if PLANTED.iter().any(|mover| finding["value"] == *mover) {
             ensure!(findings.len() == 1, "the level is that of one comparison");
-            let least = finding["detectable"].as_f64().context("detectable")?;
-            outcome.planted = Some((promised(finding)?, least, verdict == "worse"));
+            outcome.planted = Some((promised(finding)?, verdict == "worse"));
         } else {
             outcome.alarms += u64::from(matches!(verdict, "better" | "worse"));
         }
@@ -131,14 +134,26 @@ fn outcome(kept: &Value) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The power for the planted difference that a finding promises by the smallest one that it says
-/// it sees four times in five: both follow from one standard deviation of a block.
+/// The power for 5 % that a finding promises, by what varied within its run and by how much ratios
+/// differ between rounds.
 fn promised(finding: &Value) -> Result<f64> {
-    let blocks = finding["blocks"].as_u64().context("blocks")? as usize;
-    let detectable = finding["detectable"].as_f64().context("detectable")?;
-    let of_one = smallest_detectable(1.0, blocks, RATE).context("too few blocks")?;
-    let deviation = detectable.ln_1p() / of_one;
-    power(deviation, blocks, blocks, EFFECT.ln(), RATE).context("no power")
+    let number = |name: &'static str| finding[name].as_f64().context(name);
+    let blocks = finding["blocks"].as_u64().context("blocks")?;
+    let half_width = (number("within_high")? / number("within_low")?).ln() / 2.0;
+    // Values in equal steps have the degrees of freedom that so many blocks have.
+    let steps: Vec<f64> = (0..blocks).map(|step| step as f64).collect();
+    let steps = trimmed_mean(&steps).context("no blocks")?;
+    let of_steps = steps.interval(1.0 - RATE).context("too few blocks")?;
+    let noise = Noise {
+        deviation: half_width / of_steps.half_width() * steps.deviation(),
+        known: (blocks as usize).into(),
+        between: BetweenRounds {
+            variance: number("between_deviation")?.powi(2),
+            degrees: number("between_degrees")?,
+        },
+    };
+    let power = noise.power(blocks as usize, EFFECT.ln(), RATE);
+    power.context("no power")
 }
 
 /// The most reports with an alarm that a correct rate exceeds in one of twenty tries at most.
@@ -147,19 +162,18 @@ fn most_alarms(reports: u64) -> u64 {
     (0..=reports).find(fits).unwrap_or(reports)
 }
 
-fn rows(equal: &[Outcome], planted: &[Outcome], powered: &[Outcome]) -> Vec<Row> {
+fn rows(equal: &[Outcome], planted: &[Outcome], planted_25: &[Outcome]) -> Vec<Row> {
     let reports = equal.len() as u64;
     let alarms = equal.iter().filter(|o| o.alarms > 0).count() as u64;
     let all: Vec<_> = planted.iter().filter_map(|o| o.planted).collect();
-    let found = all.iter().filter(|(.., found)| *found).count() as u64;
-    let promised: Vec<f64> = all.iter().map(|(promised, ..)| *promised).collect();
-    let kept = powered.iter().filter_map(|o| o.planted);
-    let kept: Vec<_> = kept.filter(|(_, least, _)| *least <= PROMISED).collect();
-    let with_power = kept.iter().filter(|(.., found)| *found).count();
+    let found = all.iter().filter(|(_, found)| *found).count() as u64;
+    let promised: Vec<f64> = all.iter().map(|(promised, _)| *promised).collect();
+    let large: Vec<_> = planted_25.iter().filter_map(|o| o.planted).collect();
+    let found_large = large.iter().filter(|(_, found)| *found).count();
     let (least, of) = FOUND_LEAST;
-    let least = (kept.len() as u64 * least).div_ceil(of);
+    let least = (large.len() as u64 * least).div_ceil(of);
     let both = |of: fn(&Outcome) -> (u64, u64)| {
-        let each = equal.iter().chain(planted).chain(powered).map(of);
+        let each = equal.iter().chain(planted).chain(planted_25).map(of);
         each.fold((0, 0), |sum, t| (sum.0 + t.0, sum.1 + t.1))
     };
     let (twins, different) = both(|o| o.twins);
@@ -176,8 +190,8 @@ fn rows(equal: &[Outcome], planted: &[Outcome], powered: &[Outcome]) -> Vec<Row>
             Target::Is(mean(&promised).unwrap_or(f64::NAN)),
         ),
         Row::once(
-            format!("found with power for 4 %, of {}", kept.len()),
-            with_power as f64,
+            format!("a planted 25 % found, of {}", large.len()),
+            found_large as f64,
             Target::AtLeast(least as f64),
         ),
         Row::share(
@@ -195,7 +209,7 @@ fn rows(equal: &[Outcome], planted: &[Outcome], powered: &[Outcome]) -> Vec<Row>
 
 /// From where to where the promises lie.
 fn width(planted: &[Outcome]) -> String {
-    let promised = || planted.iter().filter_map(|o| o.planted).map(|(p, ..)| p);
+    let promised = || planted.iter().filter_map(|o| o.planted).map(|(p, _)| p);
     format!(
         "Promised power for 5 %: from {} to {} over the runs.",
         units::percent(promised().fold(f64::INFINITY, f64::min)),
@@ -209,8 +223,13 @@ mod tests {
     use crate::result::Verdict;
     use bytecost_spec::Study;
 
-    fn finding(value: &str, verdict: &str, detectable: f64) -> Value {
-        json!({ "value": value, "verdict": verdict, "blocks": 8, "detectable": detectable })
+    /// A finding whose own minute has this half-width, with so large a deviation between rounds.
+    fn finding(value: &str, verdict: &str, half_width: f64, between: f64) -> Value {
+        json!({
+            "value": value, "verdict": verdict, "blocks": 8,
+            "within_low": (-half_width).exp(), "within_high": half_width.exp(),
+            "between_deviation": between, "between_degrees": 8.0,
+        })
     }
 
     fn kept(findings: &[Value], twins: &[bool]) -> Value {
@@ -222,25 +241,29 @@ mod tests {
     fn alarms_finds_and_twins_are_counted() {
         let equal = kept(
             &[
-                finding("send-same-1", "better", 0.1),
-                finding("send-same-2", "not-decided", 0.1),
+                finding("send-same-1", "better", 0.1, 0.0),
+                finding("send-same-2", "not-decided", 0.1, 0.0),
             ],
             &[true, false],
         );
         let read = outcome(&equal).unwrap();
         assert_eq!((read.alarms, read.twins, read.planted), (1, (2, 1), None));
-        // What is seen four times in five is promised to be.
-        let planted = kept(&[finding(PLANTED, "worse", 0.05)], &[false]);
-        let Some((promised, 0.05, true)) = outcome(&planted).unwrap().planted else {
+        let planted = |mover: &str, verdict: &str, half_width, between| {
+            let kept = kept(&[finding(mover, verdict, half_width, between)], &[]);
+            outcome(&kept).unwrap().planted.unwrap()
+        };
+        let (narrow, true) = planted(PLANTED[0], "worse", 0.03, 0.0) else {
             panic!("not found")
         };
-        assert!((promised - 0.8).abs() < 0.03, "{promised}");
-        let missed = kept(&[finding(PLANTED, "better", 0.1)], &[]);
-        let Some((promised, _, false)) = outcome(&missed).unwrap().planted else {
+        let (wide, false) = planted(PLANTED[0], "better", 0.1, 0.0) else {
             panic!("the wrong way round")
         };
-        assert!((0.05..0.5).contains(&promised), "{promised}");
-        let mut open = finding(PLANTED, "not-decided", 0.05);
+        let (by_rounds, true) = planted(PLANTED[1], "worse", 0.03, 0.04) else {
+            panic!("not found")
+        };
+        assert!(narrow > 0.6 && wide < 0.3, "{narrow}, {wide}");
+        assert!(by_rounds < 0.3, "{by_rounds}");
+        let mut open = finding(PLANTED[0], "not-decided", 0.05, 0.0);
         open["withheld"] = "CPU time is unaccounted for".into();
         let open = outcome(&kept(&[open], &[])).unwrap();
         assert_eq!((open.planted, open.withheld), (None, (1, 1)), "no miss");
@@ -250,9 +273,9 @@ mod tests {
     #[test]
     fn the_targets_are_those_of_the_promise() {
         assert_eq!(most_alarms(40), 4);
-        let made = |n: usize, found: usize, promised: f64, least: f64| -> Vec<Outcome> {
+        let made = |n: usize, found: usize, promised: f64| -> Vec<Outcome> {
             let one = |i| Outcome {
-                planted: Some((promised, least, i < found)),
+                planted: Some((promised, i < found)),
                 ..Outcome::default()
             };
             (0..n).map(one).collect()
@@ -262,26 +285,22 @@ mod tests {
                 alarms: u64::from(i < alarms),
                 ..Outcome::default()
             });
-            let planted = made(n, found, promised, 0.1);
+            let planted = made(n, found, promised);
             let rows = rows(&equal.collect::<Vec<_>>(), &planted, &[]);
             [rows[0].verdict(), rows[1].verdict()]
         };
         assert_eq!(runs(40, 4, 32, 0.7), [Verdict::Met, Verdict::Met]);
         assert_eq!(runs(40, 5, 32, 0.95), [Verdict::NotMet, Verdict::NotMet]);
         assert_eq!(runs(40, 0, 10, 0.7)[1], Verdict::NotMet);
-        let with_power = |found: usize| {
-            // Those that promise nothing need not find it.
-            let powered = [made(40, found, 0.95, 0.04), made(9, 0, 0.5, 0.05)].concat();
-            rows(&[], &[], &powered)[2].verdict()
-        };
-        assert_eq!(with_power(34), Verdict::Met);
-        assert_eq!(with_power(33), Verdict::NotMet);
+        let of_25 = |found: usize| rows(&[], &[], &made(40, found, 0.3))[2].verdict();
+        assert_eq!([36, 35].map(of_25), [Verdict::Met, Verdict::NotMet]);
     }
 
     #[test]
-    fn the_studies_are_sound_and_the_planted_one_has_one_comparison() {
-        let [equal, planted, _] = KINDS.map(|(_, text, _)| Study::parse(text).unwrap());
-        assert_eq!((equal.cells().len(), planted.cells().len()), (8, 2));
-        assert_eq!(planted.compare[0].metrics.len(), 1);
+    fn the_studies_are_sound_and_the_planted_ones_have_one_comparison() {
+        let studies = KINDS.map(|kind| Study::parse(&study(kind)).unwrap());
+        assert_eq!(studies.each_ref().map(|s| s.cells().len()), [8, 2, 2]);
+        assert!(studies[1..].iter().all(|s| s.compare[0].metrics.len() == 1));
+        assert!(study("planted-25").contains("pread-plus-25"));
     }
 }

@@ -18,7 +18,7 @@ record() {
 	local study=$1
 	shift
 	echo "$study $*"
-	"$bytecost" run "$study" --quiet --seed 1 --runs-dir "$runs" "$@" >"$runs/said" || [ $? = 1 ] || {
+	"$bytecost" run "$study" --quiet --no-history --seed 1 --runs-dir "$runs" "$@" >"$runs/said" || [ $? = 1 ] || {
 		cat "$runs/said"
 		return 1
 	}

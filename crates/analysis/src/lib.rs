@@ -32,6 +32,7 @@ mod regimes;
 pub mod result;
 mod roles;
 mod round_noise;
+mod rounds;
 mod run;
 mod speed_ups;
 mod stalls;
@@ -48,6 +49,7 @@ pub use grouping::grouped;
 pub use phrases::command_line;
 pub use progress::{Interim, LiveEstimate, LiveEstimates, Progress, log_ratios};
 pub use result::*;
+pub use rounds::{noise_between_rounds, round_summaries};
 
 use trials::Trials;
 use view::View;

@@ -12,7 +12,7 @@ use crate::pairing::Pairing;
 use crate::trials::Trials;
 
 /// Rounds of a comparison, with the ids of its baseline and its other cell.
-type PairRounds<'t> = ([&'t String; 2], Vec<RoundEstimate>);
+pub(crate) type PairRounds<'t> = ([&'t str; 2], Vec<RoundEstimate>);
 
 impl Trials<'_> {
     /// The variance between rounds of two cells in a metric.
@@ -44,7 +44,7 @@ impl Trials<'_> {
             (asked.metric, baseline.clone(), other.clone())
         };
         for asked in self.asked().unique_by(pair) {
-            let ids = [&asked.pairing.baseline.id, &asked.pairing.other.id];
+            let ids = [&*asked.pairing.baseline.id, &*asked.pairing.other.id];
             if let Some(rounds) = asked.pairing.round_estimates(asked.metric) {
                 let pairs = by_metric.entry(asked.metric).or_default();
                 pairs.push((ids, rounds));
@@ -56,31 +56,39 @@ impl Trials<'_> {
             ..known.clone()
         };
         for (metric, pairs) in by_metric {
-            let (ids, rounds): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
-            let found = between_rounds(&rounds);
-            noise
-                .metrics
-                .extend(found.typical.map(|typical| MetricRounds {
-                    metric,
-                    between: variance(typical),
-                }));
-            let each = ids.into_iter().zip(&rounds).zip(found.comparisons);
-            noise
-                .comparisons
-                .extend(each.filter_map(|((ids, rounds), between)| {
-                    Some(ComparisonRounds {
-                        metric,
-                        baseline: ids[0].clone(),
-                        cell: ids[1].clone(),
-                        rounds: rounds.len() as u32,
-                        between: variance(between?),
-                    })
-                }));
+            let (typical, comparisons) = noise_of_metric(metric, pairs);
+            noise.metrics.extend(typical);
+            noise.comparisons.extend(comparisons);
         }
         noise.comparisons.extend(known.comparisons.iter().cloned());
         noise.metrics.extend(known.metrics.iter().copied());
         noise
     }
+}
+
+/// The variance between rounds that is typical of a metric, and those of its comparisons, each with its
+/// rounds.
+pub(crate) fn noise_of_metric(
+    metric: Metric,
+    pairs: Vec<PairRounds<'_>>,
+) -> (Option<MetricRounds>, Vec<ComparisonRounds>) {
+    let (ids, rounds): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
+    let found = between_rounds(&rounds);
+    let typical = found.typical.map(|typical| MetricRounds {
+        metric,
+        between: variance(typical),
+    });
+    let each = ids.into_iter().zip(&rounds).zip(found.comparisons);
+    let comparisons = each.filter_map(|((ids, rounds), between)| {
+        Some(ComparisonRounds {
+            metric,
+            baseline: ids[0].to_owned(),
+            cell: ids[1].to_owned(),
+            rounds: rounds.len() as u32,
+            between: variance(between?),
+        })
+    });
+    (typical, comparisons.collect())
 }
 
 fn variance(between: BetweenRounds) -> RoundVariance {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use bytecost_spec::evidence::Means;
+use bytecost_spec::study::{MAX_PAUSE_MS, MAX_ROUNDS};
 use bytecost_spec::units;
 use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use itertools::Itertools as _;
@@ -80,7 +81,7 @@ pub enum Sub {
     Report(ReportArgs),
     /// Explain a run's results: why one way costs less than another
     Explain(ExplainArgs),
-    /// List runs
+    /// List runs, and how much ratios differ from run to run on this machine
     Runs(RootArgs),
     /// List movers, transports, servers and studies, and what works on this machine
     List(ListArgs),
@@ -312,6 +313,10 @@ pub struct MeasuringArgs {
     /// Print no progress
     #[arg(long, short)]
     pub quiet: bool,
+    /// Neither use nor extend the history of rounds of this machine: how much ratios differ from run
+    /// to run is then assumed
+    #[arg(long)]
+    pub no_history: bool,
     #[command(flatten)]
     pub root: RootArgs,
 }
@@ -344,6 +349,13 @@ pub struct RunArgs {
     /// Maximum number of blocks
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=10_000))]
     pub blocks: Option<u32>,
+    /// Number of rounds: groups of blocks with pauses between them, which show how much ratios differ
+    /// from round to round. They share the budget; pauses are not part of it [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_ROUNDS)))]
+    pub rounds: Option<u32>,
+    /// Time between two rounds [default: 2min]
+    #[arg(long, value_name = "TIME", requires = "rounds", value_parser = pause, allow_hyphen_values = true)]
+    pub pause: Option<Duration>,
     /// Maximum number of times that a block is measured again since other processes used the CPUs
     /// [default: 2, in up to 10 % of the budget]
     #[arg(long, value_name = "N", env = "BYTECOST_REPEATS", hide_env_values = true, value_parser = clap::value_parser!(u32).range(..=10))]
@@ -371,6 +383,17 @@ pub struct RunArgs {
     pub peer: PeerArgs,
     #[command(flatten)]
     pub measuring: MeasuringArgs,
+}
+
+/// A pause between two rounds, of an hour at most.
+fn pause(text: &str) -> Result<Duration, String> {
+    let pause = units::parse_duration(text)?;
+    let most = Duration::from_millis(MAX_PAUSE_MS);
+    let fits = pause.as_millis() > 0 && pause <= most;
+    fits.then_some(pause).ok_or_else(|| {
+        let most = units::duration(most);
+        format!("`{text}` is out of bounds: from 1ms to {most}")
+    })
 }
 
 /// A means of evidence that was named; none for `none`.

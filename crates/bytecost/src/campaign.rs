@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
@@ -21,6 +22,7 @@ use bytecost_plan::Plan;
 use bytecost_spec::evidence::{COUNTED_TRIALS, Means, UNASKED_SHARE};
 use bytecost_spec::manifest::Expectation;
 use bytecost_spec::sample::{Block, Selection};
+use bytecost_spec::study::PlannedRounds;
 use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Cell, Host, Manifest, Record, Sample, Study, Survey};
 use bytecost_store::{Run, StoreError};
@@ -138,6 +140,42 @@ impl How {
             How::PeerLost => Some("the other host was lost".to_owned()),
             How::Whole => None,
         }
+    }
+}
+
+/// How often a pause looks whether the run is to end.
+const PAUSE_STEP: Duration = Duration::from_millis(100);
+
+/// A round that is under way.
+#[derive(Clone, Copy)]
+struct Round {
+    /// Its number, from 0.
+    number: u32,
+    first_block: u32,
+}
+
+impl Round {
+    fn under_way(manifest: &Manifest) -> Round {
+        let begun = &manifest.round_blocks;
+        Round {
+            number: begun.len().saturating_sub(1) as u32,
+            first_block: begun.last().copied().unwrap_or(0),
+        }
+    }
+
+    /// Returns true if another round is to come.
+    fn is_followed(self, rounds: PlannedRounds) -> bool {
+        self.number + 1 < rounds.count
+    }
+
+    /// The share of the run that is over with this round.
+    fn share(self, rounds: PlannedRounds) -> f64 {
+        f64::from(self.number + 1) / f64::from(rounds.count)
+    }
+
+    /// Returns true if the blocks before this one are as many as a round needs.
+    fn has_enough(self, block: u32, study: &Study) -> bool {
+        block.saturating_sub(self.first_block) >= study.round_blocks_least()
     }
 }
 
@@ -281,9 +319,10 @@ impl Campaign<'_> {
         lab: &mut Lab,
         so_far: &mut SoFar,
         display: &mut Display,
-        began: Instant,
+        mut began: Instant,
     ) -> Result<How> {
         let manifest = run.manifest().clone();
+        let mut round = Round::under_way(&manifest);
         let budget = Duration::from_millis(self.study.budget_ms);
         let earlier = so_far.spent;
         let spent = |began: Instant| earlier + began.elapsed();
@@ -308,9 +347,15 @@ impl Campaign<'_> {
             let enough = none_wide || widest.as_ref().is_some_and(is_narrow);
             let trial = display.trial_cost(self.plan.trial_ms);
             let cost = trial * order.len() as u32;
+            let so_long = spent(began) + cost;
+            match self.next_round(run, (&mut round, block), (enough, so_long), lab, display)? {
+                Some(paused) => began += paused,
+                None => return Ok(How::Interrupted),
+            }
             // Fewer blocks than the least say nothing, so the first ones are measured in any case.
-            let is_over = enough || spent(began) + cost > budget;
-            if block >= self.study.blocks_least && is_over {
+            let is_over = enough || so_long > budget;
+            let has_enough = block >= self.study.blocks_least && round.has_enough(block, self.study);
+            if has_enough && is_over {
                 return Ok(How::Whole);
             }
             display.block(block, order.len(), widest.as_ref(), spent(began));
@@ -324,7 +369,8 @@ impl Campaign<'_> {
             let cells: Vec<_> = order.into_iter().map(cell).collect();
             let attempt = (block, so_far.attempt(block));
             let left = budget.saturating_sub(spent(began));
-            lab.keep_windows(!self.may_begin_again(so_far, block - first, left, trial));
+            let may_begin_again = self.may_begin_again(so_far, block - first, left, trial);
+            lab.keep_windows(round.number > 0 || !may_begin_again);
             let longer = |so_far: &SoFar| so_far.ends.last().map_or(0, Block::times);
             let before = longer(so_far);
             let ended = lab.block(attempt, cells, self.stop, &mut |event| match event {
@@ -337,10 +383,7 @@ impl Campaign<'_> {
             });
             log.failed?;
             let Some(ended) = ended else {
-                return Ok(match lab.lost_peer() {
-                    Some(_) => How::PeerLost,
-                    None => How::Interrupted,
-                });
+                return Ok(lab.lost_peer().map_or(How::Interrupted, |_| How::PeerLost));
             };
             if longer(so_far) > before {
                 begin_again(run, so_far, first, &ended)?;
@@ -348,6 +391,63 @@ impl Campaign<'_> {
             }
             run.sync()?;
         }
+    }
+
+    /// Where the round under way is over before this block and another one is to come, waits and begins
+    /// that. Gives the time that it waited; none where that was interrupted. A round is over when all
+    /// intervals are narrow enough, or its part of the budget or of the blocks is spent.
+    fn next_round(
+        &self,
+        run: &mut Run,
+        (round, block): (&mut Round, u32),
+        (enough, spent): (bool, Duration),
+        lab: &mut Lab,
+        display: &mut Display,
+    ) -> Result<Option<Duration>> {
+        let rounds = self
+            .study
+            .rounds
+            .filter(|rounds| round.is_followed(*rounds));
+        let Some(rounds) = rounds.filter(|_| round.has_enough(block, self.study)) else {
+            return Ok(Some(Duration::ZERO));
+        };
+        let share = round.share(rounds);
+        let budget = Duration::from_millis(self.study.budget_ms).mul_f64(share);
+        let blocks = f64::from(self.study.blocks_most) * share;
+        if !enough && spent <= budget && f64::from(block) < blocks {
+            return Ok(Some(Duration::ZERO));
+        }
+        let began = Instant::now();
+        if !self.pause(round.number + 1, rounds, lab, display) {
+            return Ok(None);
+        }
+        run.begin_round(block)?;
+        *round = Round::under_way(run.manifest());
+        Ok(Some(began.elapsed()))
+    }
+
+    /// Waits before this round, while nothing of the run is there; false where that was interrupted.
+    fn pause(
+        &self,
+        round: u32,
+        rounds: PlannedRounds,
+        lab: &mut Lab,
+        display: &mut Display,
+    ) -> bool {
+        let pause = Duration::from_millis(rounds.pause_ms);
+        display.pause(round, rounds.count, pause);
+        let until = Instant::now() + pause;
+        lab.paused(|| {
+            while !self.stop.load(Ordering::Relaxed) {
+                let left = until.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return true;
+                }
+                display.waits(round, rounds.count, left);
+                thread::sleep(left.min(PAUSE_STEP));
+            }
+            false
+        })
     }
 
     /// Whether all blocks may be measured again with longer windows: at first, and in a few blocks more
@@ -548,6 +648,9 @@ impl Campaign<'_> {
         let before = before.map(|(_, cells)| cells);
         let cells: Vec<u32> = if later.is_none() && block == first + LOOKS_EVERY {
             self.planned_again(manifest, interim)?
+        } else if self.study.rounds.is_some() {
+            // All rounds are to measure the same cells.
+            before?.iter().copied().collect()
         } else if later.is_some_and(|later| later.is_multiple_of(LOOKS_EVERY)) {
             let wide = interim.too_wide(self.study.precision);
             let wide = wide.into_iter().map(|i| i as u32);

@@ -5,6 +5,7 @@ mod campaign;
 mod commands;
 mod failure;
 mod former;
+mod history;
 mod known;
 mod machine;
 mod pinning;

@@ -15,8 +15,12 @@ pub fn announced(study: &Study, plan: &Plan) -> String {
     let block_ms = (plan.trial_ms * plan.cells.len() as u64).max(1);
     let blocks = (study.budget_ms / block_ms).min(u64::from(study.blocks_most));
     let blocks = blocks.max(u64::from(study.blocks_least.min(study.blocks_most)));
+    let rounds = study.rounds.map_or_else(String::new, |rounds| {
+        let pause = units::duration(Duration::from_millis(rounds.pause_ms));
+        format!(" in {} rounds with pauses of {pause}", rounds.count)
+    });
     format!(
-        "{}: {} {}, about {}, {}",
+        "{}: {} {}, about {}, {}{rounds}",
         study.name,
         study.question,
         units::count(plan.cells.len(), "cell"),
@@ -120,6 +124,25 @@ impl Display {
             found.metric.title(found.unit),
             words(&[found.axis], &found.baseline),
         )
+    }
+
+    /// A pause before a round begins: this one of so many, counted from 0.
+    pub fn pause(&mut self, round: u32, count: u32, pause: Duration) {
+        if self.lines {
+            let pause = units::duration(pause);
+            self.line(&format!(
+                "waiting {pause} before round {} of {count}",
+                round + 1
+            ));
+        }
+    }
+
+    /// How much of the pause is left, for the bar.
+    pub fn waits(&self, round: u32, count: u32, left: Duration) {
+        let left = left.as_secs();
+        self.bar
+            .set_message(format!("round {} of {count} begins in {left} s", round + 1));
+        self.bar.tick();
     }
 
     /// The trials for evidence begin: how many there are, and how long each is.

@@ -18,8 +18,9 @@ use bytecost_spec::{Host, Survey, Transport};
 use bytecost_store::known_or;
 use itertools::Itertools as _;
 
+use crate::history::user_directory;
+
 /// The files, in the user's directory of caches.
-const DIRECTORY: &str = "bytecost";
 const WORKS: &str = "works.json";
 const COSTS: &str = "unit-costs.json";
 
@@ -71,14 +72,9 @@ pub fn costs(host: &Host, clock: ClockVerdict) -> Vec<UnitCost> {
     costs
 }
 
-/// Where the user's caches are (XDG Base Directory Specification).
+/// Where the user's caches are.
 fn place() -> Option<PathBuf> {
-    let absolute = |name: &str| {
-        let path = PathBuf::from(std::env::var_os(name)?);
-        path.is_absolute().then_some(path)
-    };
-    let caches = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
-    Some(caches?.join(DIRECTORY))
+    user_directory("XDG_CACHE_HOME", ".cache")
 }
 
 /// Tries everything, side by side: what waits for a disk, for Java and for namespaces waits at once.

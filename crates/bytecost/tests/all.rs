@@ -27,6 +27,7 @@ mod outputs;
 mod packet_sockets;
 mod pings;
 mod places;
+mod rounds;
 mod servers;
 mod service;
 mod service_faults;

@@ -93,6 +93,8 @@ pub const MOVERS: &[Mover] = &[
     planted::SEND_3,
     #[cfg(feature = "planted")]
     planted::PREAD_PLUS_5,
+    #[cfg(feature = "planted")]
+    planted::PREAD_PLUS_25,
 ];
 
 table!(Mover, MoverFacts, MOVERS);

@@ -22,6 +22,7 @@ mod topology;
 mod virtualization;
 
 use bytecost_spec::Host;
+use bytecost_spec::round::MachineKernel;
 
 pub use checks::Probes;
 pub use machine::congestion_available;
@@ -35,6 +36,20 @@ pub fn accounts_for_interrupts(roots: &Roots) -> Option<bool> {
     Some(config.lines().any(|l| l == "CONFIG_IRQ_TIME_ACCOUNTING=y"))
 }
 
+/// Which machine this is, and its kernel; none of a machine without an id.
+pub fn machine_kernel(roots: &Roots) -> Option<MachineKernel> {
+    MachineKernel::from_host(&Host {
+        kernel: kernel(roots),
+        identity: identity::read(roots),
+        ..Host::default()
+    })
+}
+
+fn kernel(roots: &Roots) -> String {
+    let release = roots.proc("sys/kernel/osrelease");
+    release.unwrap_or_else(|_| "unknown".to_owned())
+}
+
 /// Reads what machine this is.
 pub fn read(roots: &Roots, probes: &Probes) -> Host {
     let capabilities = capabilities::read(roots);
@@ -43,9 +58,7 @@ pub fn read(roots: &Roots, probes: &Probes) -> Host {
     let unknown = || "unknown".to_owned();
     let congestion = roots.proc("sys/net/ipv4/tcp_congestion_control").ok();
     let mut host = Host {
-        kernel: roots
-            .proc("sys/kernel/osrelease")
-            .unwrap_or_else(|_| unknown()),
+        kernel: kernel(roots),
         distribution: machine::distribution(roots),
         architecture: machine::architecture(roots),
         cpu_model: machine::of_each_cpu(roots, machine::model).unwrap_or_else(unknown),

@@ -230,7 +230,18 @@ impl Lab {
         })
     }
 
-    /// Time of the run so far, in ms.
+    /// Ends what runs between trials, and then waits by this function: its time is none of the run's.
+    pub fn paused<T>(&mut self, wait: impl FnOnce() -> T) -> T {
+        self.ahead = StartedAhead::default();
+        self.background = None;
+        self.core_to_core = None;
+        let began_ns = clock::monotonic_ns();
+        let waited = wait();
+        self.started_ns += clock::monotonic_ns() - began_ns;
+        waited
+    }
+
+    /// Time of the run so far, in ms, without pauses.
     pub(crate) fn elapsed_ms(&self) -> u64 {
         (clock::monotonic_ns() - self.started_ns) / 1_000_000
             + self.settings.earlier.as_millis() as u64
@@ -527,4 +538,20 @@ fn start_ns(task: &Task, mover: Option<&Mover>) -> u64 {
 fn huge_bytes(end: &Endpoint) -> Option<(Counter, Reading)> {
     let bytes = huge_memory(&of_process(end.local_pid()?))?;
     Some((Counter::HugeMemoryBytes, Reading::Measured(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use std::thread;
+
+    #[test]
+    fn a_pause_is_no_time_of_the_run() {
+        let settings = Settings::of_single_trials(Program::own().unwrap(), ContentCheck::Quick);
+        let mut lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
+        let before = lab.elapsed_ms();
+        lab.paused(|| thread::sleep(Duration::from_secs(1)));
+        assert!(lab.elapsed_ms() - before < 1_000);
+    }
 }

@@ -1,8 +1,15 @@
 //! Lists that the command prints: what works here, what this machine is, which runs there are.
 
+use std::time::Duration;
+
 use bytecost_analysis::grouped;
+use bytecost_spec::manifest::RoundNoise;
 use bytecost_spec::survey::ServerSurvey;
-use bytecost_spec::{Cache, Host, Route, RunProgress, Study, Survey, Transport};
+use bytecost_spec::{
+    Cache, Host, Metric, RoundConditions, Route, RunProgress, Study, Survey, Transport, Unit,
+    cpulist, units,
+};
+use itertools::Itertools as _;
 
 use crate::document::{DocBlock, DocColumn, DocTable, DocTerm, Document};
 use crate::style::{Ink, Style};
@@ -95,8 +102,9 @@ pub fn doctor(host: &Host, style: Style) -> String {
     terminal::print(&d, style)
 }
 
-/// Renders `bytecost runs`, in the order given.
-pub fn runs(runs: &[RunProgress], style: Style) -> String {
+/// Renders `bytecost runs`, in the order given, and below them how much ratios differ from run to run
+/// on this machine, by the conditions of its earlier rounds.
+pub fn runs(runs: &[RunProgress], noise: &[(RoundConditions, RoundNoise)], style: Style) -> String {
     let mut d = Document::default();
     let rows = runs.iter().map(|r| {
         let records = r.records.to_string();
@@ -106,7 +114,61 @@ pub fn runs(runs: &[RunProgress], style: Style) -> String {
     let mut columns = vec![DocColumn::names("run")];
     columns.extend(["started", "study", "records", "state"].map(DocColumn::left));
     d.push(DocBlock::Table(DocTable::of(columns, rows)));
+    between_rounds(noise, &mut d);
     terminal::print(&d, style)
+}
+
+/// How much ratios differ from run to run: two of them agree as well in 95 % of runs.
+fn between_rounds(noise: &[(RoundConditions, RoundNoise)], d: &mut Document) {
+    let heading = "How much ratios differ from run to run on this machine";
+    d.push(DocBlock::heading(heading));
+    let rows = noise.iter().flat_map(|(conditions, noise)| {
+        let metrics = noise.comparisons.iter().map(|c| c.metric).unique();
+        metrics.map(|metric| metric_row(conditions, noise, metric))
+    });
+    let rows: Vec<Vec<String>> = rows.collect();
+    if rows.is_empty() {
+        let assumed = by_share(RoundNoise::ASSUMED.assumed.variance);
+        let text = format!(
+            "Assumed: {assumed} in 95 % of runs. Fewer than three earlier rounds of this machine and kernel are known; `bytecost run` adds one, and --rounds several."
+        );
+        return d.paragraph(Ink::Plain, text);
+    }
+    let mut columns = vec![DocColumn::names("metric")];
+    columns.extend(["window", "CPUs", "rounds", "in 95 % of runs"].map(DocColumn::left));
+    columns.push(DocColumn::left("least and most"));
+    d.push(DocBlock::Table(DocTable::of(columns, rows)));
+}
+
+fn metric_row(conditions: &RoundConditions, noise: &RoundNoise, metric: Metric) -> Vec<String> {
+    let comparisons = noise.comparisons.iter().filter(|c| c.metric == metric);
+    let variances: Vec<f64> = comparisons.clone().map(|c| c.between.variance).collect();
+    let typical = noise.metrics.iter().find(|m| m.metric == metric);
+    let [least, most] = [
+        variances.iter().copied().reduce(f64::min),
+        variances.iter().copied().reduce(f64::max),
+    ];
+    let mut cpus = cpulist::write(&conditions.cpus_allowed);
+    if conditions.peer.is_some() {
+        cpus += " and another host";
+    }
+    vec![
+        metric.title(Unit::default()),
+        units::duration(Duration::from_millis(conditions.window_ms)),
+        cpus,
+        comparisons.map(|c| c.rounds).max().unwrap_or(0).to_string(),
+        typical.map_or_else(String::new, |m| by_share(m.between.variance)),
+        [least, most]
+            .into_iter()
+            .flatten()
+            .map(by_share)
+            .join(" – "),
+    ]
+}
+
+/// The share by which a ratio differs at most in 95 % of runs, by the variance of its logarithm.
+fn by_share(variance: f64) -> String {
+    format!("±{}", units::percent((1.96 * variance.sqrt()).exp_m1()))
 }
 
 fn with_caution(summary: &str, caution: Option<&str>) -> String {

@@ -5,10 +5,15 @@ use crate::fixture;
 use bytecost_report::Style;
 use bytecost_report::layout::{RUNS, TableLayout as _};
 use bytecost_report::tables;
+use bytecost_spec::manifest::{ComparisonRounds, MetricRounds, RoundNoise, RoundVariance};
+use bytecost_spec::round::MachineKernel;
 use bytecost_spec::survey::{
     MoverFacts, ReceiverFacts, Route, ServerFacts, ServerSurvey, ServiceFacts,
 };
-use bytecost_spec::{Published, Refusal, RunProgress, Study, Support, Survey, Transport};
+use bytecost_spec::{
+    Measure, Metric, Published, Refusal, RoundConditions, RunProgress, Study, Support, Survey,
+    Transport,
+};
 
 const PLAIN: Style = Style::plain(100);
 
@@ -104,6 +109,47 @@ fn runs() -> Vec<RunProgress> {
     ]
 }
 
+/// A metric that eight rounds have, and one with too few comparisons to be typical of others.
+fn noise() -> Vec<(RoundConditions, RoundNoise)> {
+    let between = |deviation: f64| RoundVariance {
+        variance: deviation * deviation,
+        degrees: 7.0,
+    };
+    let [cost, rate] = [Measure::CpuSPerGb, Measure::ThroughputGbitPerS].map(Metric::both);
+    let comparison = |metric, cell: &str, rounds, deviation| ComparisonRounds {
+        metric,
+        baseline: "a".to_owned(),
+        cell: cell.to_owned(),
+        rounds,
+        between: between(deviation),
+    };
+    let noise = RoundNoise {
+        metrics: vec![MetricRounds {
+            metric: cost,
+            between: between(0.025),
+        }],
+        comparisons: vec![
+            comparison(cost, "b", 8, 0.0),
+            comparison(cost, "c", 8, 0.04),
+            comparison(cost, "d", 6, 0.02),
+            comparison(rate, "b", 3, 0.07),
+        ],
+        ..RoundNoise::ASSUMED
+    };
+    let conditions = RoundConditions {
+        machine: MachineKernel {
+            machine_id_hash: "hash".to_owned(),
+            kernel: "6.1.0".to_owned(),
+        },
+        cpus_allowed: vec![0, 1],
+        peer: None,
+        warmup_ms: 10,
+        window_ms: 40,
+        design: None,
+    };
+    vec![(conditions, noise)]
+}
+
 #[test]
 fn what_works_here_and_why_not() {
     insta::assert_snapshot!("list", tables::list(&survey(), &[study()], PLAIN));
@@ -125,7 +171,9 @@ fn what_this_machine_is() {
 
 #[test]
 fn which_runs_there_are() {
-    insta::assert_snapshot!("runs", tables::runs(&runs(), PLAIN));
+    insta::assert_snapshot!("runs", tables::runs(&runs(), &noise(), PLAIN));
+    let assumed = tables::runs(&runs(), &[], PLAIN);
+    assert!(assumed.contains("Assumed: ±8.2 %"), "{assumed}");
 }
 
 #[test]
@@ -139,7 +187,7 @@ fn lists_keep_within_the_terminal() {
         for text in [
             tables::list(&survey, &[study()], style),
             tables::doctor(&host, style),
-            tables::runs(&runs(), style),
+            tables::runs(&runs(), &noise(), style),
         ] {
             for line in text.lines() {
                 assert!(line.chars().count() <= width, "{width}: {line}");

@@ -58,6 +58,9 @@ pub struct Study {
     pub blocks_least: u32,
     /// Most blocks.
     pub blocks_most: u32,
+    /// The rounds in which the blocks are measured; none where all are one round.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds: Option<PlannedRounds>,
     /// CPUs that other processes may use in the mean over a block, above which the block is
     /// measured again. Manifests of old have a share of the machine in its place.
     #[serde(alias = "neighbour_bound")]
@@ -96,6 +99,23 @@ pub struct Study {
     #[serde(default)]
     pub grouped: bool,
 }
+
+/// Groups of blocks with pauses between them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PlannedRounds {
+    /// How many: two or more.
+    pub count: u32,
+    /// Time between two of them, in ms, in which nothing is measured.
+    pub pause_ms: u64,
+}
+
+/// The most rounds of a run.
+pub const MAX_ROUNDS: u32 = 100;
+/// The longest pause between two rounds, in ms: an hour.
+pub const MAX_PAUSE_MS: u64 = 3_600_000;
+/// Fewest blocks of a round: fewer have no interval.
+pub const MIN_ROUND_BLOCKS: u32 = 3;
 
 /// The name of the design that follows a publication to the letter.
 pub const AS_PUBLISHED: &str = "as-published";
@@ -168,6 +188,16 @@ pub struct StudyError {
 }
 
 impl Study {
+    /// The number of rounds in which the blocks are measured.
+    pub fn round_count(&self) -> u32 {
+        self.rounds.map_or(1, |rounds| rounds.count.max(1))
+    }
+
+    /// Fewest blocks of each round.
+    pub fn round_blocks_least(&self) -> u32 {
+        self.blocks_least / self.round_count()
+    }
+
     /// Takes the published design in the place of the study's own, unless it has none.
     pub fn choose_as_published(&mut self) -> Result<(), Invalid> {
         if self.as_published.is_empty() {

@@ -50,6 +50,9 @@ pub enum StoreError {
         /// What is wrong with it.
         why: String,
     },
+    /// A line of the history of rounds that is no round, from 1.
+    #[error("{}, line {}: no round of a run; delete that line: until then no round is added", .0.display(), .1)]
+    BrokenHistory(PathBuf, usize),
     /// A record too large for a line: its size and the bound, in bytes.
     #[error("a record of {0} bytes is more than a line of the log may have ({1})")]
     RecordTooLarge(usize, usize),

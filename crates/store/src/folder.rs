@@ -9,6 +9,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, FlockOperation, Gid, Mode, OFlags, Stat, Uid, fchown, flock,
@@ -62,6 +64,19 @@ impl Folder {
         let folder = above.made(name, path, 0o700, OFlags::NOFOLLOW)?;
         folder.refuse_unless(is_own)?;
         Ok(folder)
+    }
+
+    /// The directory at a path that the user or whoever called sudo owns; none where there is none.
+    /// A link is refused, and [`StoreError::OfAnother`] is for that of somebody else.
+    pub(crate) fn open_own(path: &Path) -> Result<Option<Folder>, StoreError> {
+        match Folder::at(CWD, path, path.to_owned(), OFlags::NOFOLLOW) {
+            Ok(folder) => {
+                folder.refuse_unless(is_own)?;
+                Ok(Some(folder))
+            }
+            Err(StoreError::Io(_, _, why)) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(why) => Err(why),
+        }
     }
 
     /// A directory in it, made where it is not there.
@@ -167,6 +182,15 @@ impl Folder {
         self.write(name, &json)
     }
 
+    /// Takes a lock on the directory that no other writer of it has meanwhile; it lasts as long as
+    /// this value.
+    ///
+    /// # Errors
+    /// [`StoreError::Locked`] where another process holds it for long.
+    pub(crate) fn lock(&self) -> Result<(), StoreError> {
+        lock(&self.fd, &self.path)
+    }
+
     /// Makes what was created or renamed in it last.
     pub(crate) fn sync(&self) -> io::Result<()> {
         Ok(fsync(&self.fd)?)
@@ -213,23 +237,26 @@ impl Folder {
         self.read_if(name, most, |_| true)
     }
 
-    /// The same of a file that the user or whoever called sudo has made; none of another's.
+    /// The same of a file that the user or whoever called sudo has made; [`StoreError::OfAnother`]
+    /// for that of somebody else.
     pub(crate) fn read_own(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
-        self.read_if(name, most, |file| {
-            fstat(file).is_ok_and(|stat| is_own(&stat))
-        })
+        self.read_if(name, most, is_own)
     }
 
     fn read_if(
         &self,
         name: &str,
         most: u64,
-        is_fine: fn(&File) -> bool,
+        is_fine: fn(&Stat) -> bool,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.path.join(name);
-        let Some(file) = self.file(name)?.filter(is_fine) else {
+        let Some(file) = self.file(name)? else {
             return Ok(None);
         };
+        let stat = fstat(&file).map_err(|why| StoreError::io("look at", &path, why))?;
+        if !is_fine(&stat) {
+            return Err(StoreError::OfAnother(path, stat.st_uid));
+        }
         let mut bytes = Vec::new();
         file.take(most + 1)
             .read_to_end(&mut bytes)
@@ -304,6 +331,23 @@ impl Folder {
         }
         Err(last)
     }
+}
+
+/// Takes an exclusive lock (flock(2)) on a file or directory of this path; more than once, since
+/// others may hold it for a moment.
+pub(crate) fn lock(file: impl AsFd, path: &Path) -> Result<(), StoreError> {
+    const ATTEMPTS: u32 = 5;
+    for attempt in 1..=ATTEMPTS {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK) if attempt < ATTEMPTS => {
+                thread::sleep(Duration::from_millis(10))
+            }
+            Err(Errno::WOULDBLOCK) => break,
+            Err(why) => return Err(StoreError::io("lock", path, why)),
+        }
+    }
+    Err(StoreError::Locked(path.to_owned()))
 }
 
 /// Who called sudo(8), where root does what they ask for.

@@ -18,6 +18,7 @@
 
 mod error;
 mod folder;
+mod history;
 mod kept;
 mod log;
 mod root;
@@ -25,6 +26,7 @@ mod run;
 
 pub use error::StoreError;
 pub use folder::{Folder, caller};
+pub use history::{History, KnownRounds};
 pub use kept::known_or;
 pub use log::Loaded;
 pub use root::Root;

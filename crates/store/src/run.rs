@@ -1,10 +1,8 @@
 //! One run directory.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::manifest::{FORMAT, Leg};
@@ -15,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
-use crate::folder::Folder;
+use crate::folder::{Folder, lock};
 use crate::log::{self, Loaded, Log};
 
 const MOST_MANIFEST_BYTES: u64 = 16 << 20;
@@ -121,6 +119,19 @@ impl Run {
     pub fn begin_leg(&mut self, leg: Leg) -> Result<(), StoreError> {
         self.resume()?;
         self.note(|manifest| manifest.legs.push(leg))
+    }
+
+    /// Notes in the manifest, in one step, that a round begins with this block, before any of it is
+    /// measured. After an error it is as it was. Takes the lock first where [`Run::resume`] has not.
+    pub fn begin_round(&mut self, first_block: u32) -> Result<(), StoreError> {
+        self.resume()?;
+        self.note(|manifest| {
+            // Before the second round there is one without a note.
+            if manifest.round_blocks.is_empty() {
+                manifest.round_blocks.push(0);
+            }
+            manifest.round_blocks.push(first_block);
+        })
     }
 
     /// How many blocks have a timed trial, those before them included; none where there is none. Errors
@@ -261,22 +272,6 @@ impl Run {
         self.folder.write(name, bytes)?;
         Ok(self.dir().join(name))
     }
-}
-
-/// Takes the lock of a log; more than once, since a list of runs holds it for a moment to look.
-fn lock(file: &File, dir: &Path) -> Result<(), StoreError> {
-    const ATTEMPTS: u32 = 5;
-    for attempt in 1..=ATTEMPTS {
-        match flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(()),
-            Err(Errno::WOULDBLOCK) if attempt < ATTEMPTS => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            Err(Errno::WOULDBLOCK) => break,
-            Err(why) => return Err(StoreError::io("lock", dir, why)),
-        }
-    }
-    Err(StoreError::Locked(dir.to_owned()))
 }
 
 fn write_manifest(folder: &Folder, manifest: &Manifest) -> Result<(), StoreError> {

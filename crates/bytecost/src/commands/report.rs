@@ -89,17 +89,16 @@ fn imported(root: &Root, name: &str) -> Result<Published> {
 
 /// Writes a run's files and prints its answer, of the ceiling by the table of its rates; true when
 /// trials failed or are lost.
-pub(super) fn tell(run: &Run, is_ceiling: bool) -> Result<bool> {
-    let evidence = RecordedRun::of(run)?;
+pub(super) fn tell(evidence: &RecordedRun<'_>, is_ceiling: bool) -> Result<bool> {
     let analysis = evidence.analysis(None)?;
     if is_ceiling {
-        write(&evidence, &analysis)?;
-        super::print(&match measured_ceiling(run) {
+        write(evidence, &analysis)?;
+        super::print(&match measured_ceiling(evidence.run) {
             Some(ceiling) => bytecost_report::ceiling(&ceiling, &analysis, terminal::style()),
             None => bytecost_report::terminal(&analysis, terminal::style()),
         })?;
     } else {
-        show(&evidence, &analysis, false)?;
+        show(evidence, &analysis, false)?;
     }
     Ok(!evidence.is_whole())
 }

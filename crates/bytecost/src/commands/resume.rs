@@ -33,6 +33,7 @@ pub(super) fn only_limits(args: &RunArgs) -> Result<()> {
         || args.file.is_some()
         || !args.evidence.is_empty()
         || args.peer.peer.is_some()
+        || args.rounds.is_some()
     {
         return Err(bad_input(
             "--resume continues the cells of the run: only --budget, --precision, --blocks, --repeats and --anyway may be given with it",

@@ -22,9 +22,12 @@ use bytecost_lab::{file_survey, isolation_survey};
 use bytecost_plan::{Plan, check_asked, named};
 use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
-use bytecost_spec::manifest::{RatioNoise, RoundNoise};
+use bytecost_spec::manifest::{RatioNoise, RoundNoise, RoundVariance};
+use bytecost_spec::study::{MIN_ROUND_BLOCKS, PlannedRounds};
 use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey};
-use bytecost_spec::{Axis, Cache, Cell, Host, HugePages, Manifest, PeerHost, Study, Transport};
+use bytecost_spec::{
+    Axis, Cache, Cell, Host, HugePages, Manifest, PeerHost, RoundConditions, Study, Transport,
+};
 use bytecost_store::{Root, Run};
 use itertools::Itertools as _;
 
@@ -33,6 +36,7 @@ use super::{note, peer};
 use crate::args::{self, CeilingArgs, MeasuringArgs, RunArgs, WantedEvidence};
 use crate::campaign::{self, Campaign, How};
 use crate::failure::{Exit, bad_input};
+use crate::history::EarlierRounds;
 use crate::recorded_run::RecordedRun;
 use crate::studies::STUDIES;
 use crate::{known, machine, progress, signals, tried};
@@ -82,9 +86,13 @@ pub fn run(args: RunArgs) -> Result<Exit> {
     };
     let link = peer::opened(&of_peer, &stop)?;
     let peer = link.as_ref();
+    let earlier = match args.measuring.no_history {
+        true => EarlierRounds::default(),
+        false => EarlierRounds::read(noting(&args)),
+    };
     let (mut run, plan, study, files) = match resume {
         Some(name) => resumed(&root, name, &args, peer)?,
-        None => begun(&root, &args, &program, peer, &stop)?,
+        None => begun(&root, &args, &program, peer, (&earlier, &stop))?,
     };
     if !quiet {
         writeln!(io::stderr(), "{}", progress::announced(&study, &plan))?;
@@ -126,11 +134,23 @@ pub fn run(args: RunArgs) -> Result<Exit> {
             run.manifest().id
         )?;
     }
-    let failed = super::report::tell(&run, is_ceiling)? || how == How::PeerLost;
+    let recorded = RecordedRun::of(&run)?;
+    earlier.add(&recorded, noting(&args));
+    let failed = super::report::tell(&recorded, is_ceiling)? || how == How::PeerLost;
     Ok(match how {
         How::Interrupted => Exit::Interrupted,
         _ => Exit::of(!failed),
     })
+}
+
+/// Prints a note unless the command line asks for quiet.
+fn noting(args: &RunArgs) -> impl FnOnce(String) {
+    let quiet = args.measuring.quiet;
+    move |text| {
+        if !quiet {
+            note(text);
+        }
+    }
 }
 
 /// `bytecost ceiling`: measures the study of that name.
@@ -159,7 +179,7 @@ fn begun(
     args: &RunArgs,
     program: &Program,
     peer: Option<&PeerLink>,
-    stop: &AtomicBool,
+    (earlier, stop): (&EarlierRounds, &AtomicBool),
 ) -> Result<(Run, Plan, Study, Files)> {
     let mut study = chosen(args)?;
     if peer.is_some() {
@@ -188,10 +208,10 @@ fn begun(
     let random = || RandomState::new().build_hasher().finish() >> 16;
     let seed = args.seed.unwrap_or_else(random);
     let there = peer.map(PeerLink::host);
-    let rounds = RoundNoise::ASSUMED;
-    let main_metric = study.compare.first().and_then(|c| c.metrics.first());
+    let conditions = RoundConditions::new(&study, &host, there);
+    let rounds = earlier.noise_of_run(conditions.as_ref(), noting(args));
     let noise = RatioNoise {
-        between: main_metric.map(|metric| rounds.typical(*metric)),
+        between: between_rounds(&study, &rounds),
         ..noise(root, &study, &host, there)
     };
     let plan =
@@ -235,6 +255,16 @@ fn nothing_left(plan: &Plan) -> Result<()> {
         (None, None) => return Ok(()),
     };
     Err(bad_input(format!("nothing of this study {why}")))
+}
+
+/// The variance between rounds that is typical of the study's main metric, of a mean of its rounds.
+fn between_rounds(study: &Study, rounds: &RoundNoise) -> Option<RoundVariance> {
+    let metric = study.compare.first()?.metrics.first()?;
+    let typical = rounds.typical(*metric);
+    Some(RoundVariance {
+        variance: typical.variance / f64::from(study.round_count()),
+        ..typical
+    })
 }
 
 /// Runs of the same study that are looked through for its noise.
@@ -406,10 +436,37 @@ fn chosen(args: &RunArgs) -> Result<Study> {
         study.budget_ms = QUICK_BUDGET.as_millis() as u64;
     }
     set_limits(&mut study, args);
+    set_rounds(&mut study, args)?;
     study.check(&known::tables()).map_err(bad_input)?;
     check_asked(&study, &study.asked, &known::tables())
         .map_err(|why| bad_input(format!("--{}", why.0)))?;
     Ok(study)
+}
+
+/// Time between two rounds where the command line names none.
+const USUAL_PAUSE: Duration = Duration::from_secs(120);
+
+/// Gives the study the rounds of the command line, and as many blocks as these need.
+fn set_rounds(study: &mut Study, args: &RunArgs) -> Result<()> {
+    let Some(count) = args.rounds.filter(|count| *count > 1) else {
+        return Ok(());
+    };
+    let least = count * MIN_ROUND_BLOCKS;
+    let is_bounded = args.blocks.is_some() || args.as_published;
+    if is_bounded && study.blocks_most < least {
+        return Err(bad_input(format!(
+            "--rounds {count} needs {least} blocks, {MIN_ROUND_BLOCKS} a round, and there are {} at most: choose fewer rounds",
+            study.blocks_most
+        )));
+    }
+    study.blocks_least = study.blocks_least.max(least);
+    study.blocks_most = study.blocks_most.max(study.blocks_least);
+    let pause = args.pause.unwrap_or(USUAL_PAUSE);
+    study.rounds = Some(PlannedRounds {
+        count,
+        pause_ms: pause.as_millis() as u64,
+    });
+    Ok(())
 }
 
 /// The values of the command line, behind those of `--quick` that it does not choose itself.

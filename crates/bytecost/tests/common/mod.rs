@@ -122,6 +122,11 @@ impl Place {
         self.path().join("bytecost-runs")
     }
 
+    /// Where its commands keep the history of rounds.
+    pub fn state(&self) -> PathBuf {
+        self.path().join("state")
+    }
+
     pub fn bytecost(&self, words: impl AsRef<str>) -> Command {
         self.other(BYTECOST, words.as_ref().split_whitespace())
     }
@@ -144,6 +149,7 @@ impl Place {
             .env("BYTECOST_EVIDENCE", "none")
             .env("BYTECOST_REPEATS", "0")
             .env("XDG_CACHE_HOME", caches())
+            .env("XDG_STATE_HOME", self.state())
             .stdin(Stdio::null());
         command
     }

@@ -413,54 +413,6 @@ fn wrong_families_are_named() {
     check(both, "leave family or primary out");
 }
 
-/// What `make bench-sharp` asks to be decided is primary in its study: each of its comparisons lies
-/// within a primary part.
-#[test]
-fn the_bench_of_decisions_asks_for_primary_comparisons() {
-    #[derive(Deserialize)]
-    struct Bench {
-        part: Vec<Part>,
-    }
-    #[derive(Deserialize)]
-    struct Part {
-        study: String,
-        primary: Vec<Asked>,
-    }
-    #[derive(Debug, Deserialize)]
-    struct Asked {
-        metric: Metric,
-        axis: Axis,
-        baseline: String,
-        values: Vec<String>,
-        #[serde(default, rename = "where")]
-        at: BTreeMap<Axis, Vec<String>>,
-    }
-    let bench: Bench = toml::from_str(include_str!("../../../../benches/sharp.toml")).unwrap();
-    let read = |axis: Axis, value: &String| axis.read(value).unwrap();
-    for Part { study, primary } in bench.part {
-        let studies = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies/");
-        let text = std::fs::read_to_string(format!("{studies}{study}.toml")).unwrap();
-        let study = Study::parse(&text).unwrap();
-        for asked in primary {
-            // A part may leave out what is not as usual.
-            let is_within = |(axis, own): &(Axis, Vec<String>)| match asked.at.get(axis) {
-                Some(asked) => asked.iter().all(|v| own.contains(&read(*axis, v))),
-                None => own.iter().any(|v| v == axis.row().default),
-            };
-            let has = |part: &PrimaryPart, value| part.values.contains(&read(asked.axis, value));
-            let holds = |part: &PrimaryPart| {
-                let all = part.values.is_empty() || asked.values.iter().all(|v| has(part, v));
-                part.metric.is_none() && all && part.at.iter().all(is_within)
-            };
-            let found = study.compare.iter().any(|c| {
-                let same = c.axis == asked.axis && c.baseline == asked.baseline;
-                same && c.metrics[0] == asked.metric && c.primary.iter().any(holds)
-            });
-            assert!(found, "{}: {asked:?}", study.name);
-        }
-    }
-}
-
 #[test]
 fn ends_are_free_in_each_study_whose_question_names_no_cpus() {
     const OF_CPUS: [&str; 6] = [
