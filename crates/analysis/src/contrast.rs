@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use bytecost_spec::{Axis, Better, Measure, Metric};
+use bytecost_spec::{Axis, Better, Measure, Metric, Side};
 use bytecost_stats::{Interval, Location, Moderation, student_mean, tail_ratio, trimmed_mean};
 
 use crate::cells::exp;
@@ -14,7 +14,7 @@ use crate::grouping::by_key;
 use crate::pairing::Pairing;
 use crate::result::{Finding, Verdict};
 use crate::trials::{CellTrials, Moderations, Trials};
-use crate::value::{is_extreme, tail_share};
+use crate::value::{is_cpu_time, is_extreme, tail_share};
 use crate::view::View;
 
 #[derive(Clone, Copy, Debug)]
@@ -77,6 +77,45 @@ fn located(
     Some((location, location.interval(LEVEL)?))
 }
 
+/// A log ratio with the errors of the interrupts on idle CPUs that are in both cells' costs: each
+/// is one number for all blocks, so that the blocks do not show it.
+fn with_interrupts(location: Location, pairing: &Pairing<'_, '_>, metric: Metric) -> Location {
+    let cells = [pairing.baseline, pairing.other];
+    let charged = cells.map(|c| c.beside.charged().filter(|_| holds_interrupts(metric)));
+    let errors = charged.into_iter().flatten().map(log_of_one_more);
+    errors.fold(location, |sum, error| with_error(sum, &error))
+}
+
+/// Returns true for metrics that interrupts on idle CPUs are a part of.
+pub(crate) fn holds_interrupts(metric: Metric) -> bool {
+    metric.side == Side::Both && is_cpu_time(metric.measure)
+}
+
+/// The logarithm of one and a share that is not negative.
+pub(crate) fn log_of_one_more(share: Location) -> Location {
+    Location {
+        value: share.value.ln_1p(),
+        standard_error: share.standard_error / (1.0 + share.value),
+        ..share
+    }
+}
+
+/// A location with the independent error of another one on top: the variances add up, the degrees
+/// by Welch and Satterthwaite.
+pub(crate) fn with_error(location: Location, other: &Location) -> Location {
+    let [own, added] = [location, *other].map(|l| l.standard_error.powi(2));
+    let sum = own + added;
+    if added <= 0.0 {
+        return location;
+    }
+    let squares = own * own / location.degrees + added * added / other.degrees;
+    Location {
+        standard_error: sum.sqrt(),
+        degrees: sum * sum / squares,
+        ..location
+    }
+}
+
 /// Whether a measure is located by the trimmed mean of its blocks.
 pub(crate) fn is_trimmed(measure: Measure) -> bool {
     tail_share(measure).is_none() && !is_extreme(measure)
@@ -105,8 +144,9 @@ impl<'v> PairContrast<'v> {
                 false => trimmed_mean,
             };
             let logs = pairing.log_ratios(metric);
-            let (location, interval) = located(&logs, locate, moderations.get(&metric))?;
-            (location, interval, location.p_value(0.0)?)
+            let (location, _) = located(&logs, locate, moderations.get(&metric))?;
+            let location = with_interrupts(location, &pairing, metric);
+            (location, location.interval(LEVEL)?, location.p_value(0.0)?)
         };
         Some(PairContrast {
             pairing,
@@ -181,8 +221,8 @@ impl Trials<'_> {
             for asked in self.asked().filter(|a| is_trimmed(a.metric.measure)) {
                 let (pairing, metric) = (asked.pairing, asked.metric);
                 if seen.insert((&pairing.baseline.id, &pairing.other.id, metric)) {
-                    let own = PairContrast::of(pairing, metric, &Moderations::new());
-                    locations.extend(own.map(|c| (metric, c.location)));
+                    let own = located(&pairing.log_ratios(metric), trimmed_mean, None);
+                    locations.extend(own.map(|(location, _)| (metric, location)));
                 }
             }
             moderations(locations)

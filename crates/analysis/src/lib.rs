@@ -5,6 +5,7 @@
 
 mod advice;
 mod audit;
+mod beside_sides;
 mod bisection;
 mod books;
 mod causes;
@@ -38,6 +39,7 @@ mod trials;
 mod twins;
 mod value;
 mod view;
+mod window_books;
 
 pub use advice::UNDECIDED;
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};

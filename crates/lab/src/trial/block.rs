@@ -90,7 +90,7 @@ impl Lab {
             elapsed_ns,
             others_ns: of(ProcessOwner::Other),
             others: self.clocks.largest(before, &after),
-            kernel_threads_ns: of(ProcessOwner::Kernel),
+            kernel_threads_ns: of(ProcessOwner::Kernel) + of(ProcessOwner::Softirq),
             longer: self.longer.clone(),
             repeated_because: too_short.map(|cell| Repeat::ShortWindow { cell }),
         };
