@@ -16,7 +16,7 @@ use crate::result::{BookLine, CellBooks, Closed, Input, Uncertain};
 use crate::trials::{CellTrials, Trials};
 
 /// The largest share of a cell's own CPU time that may be left over.
-pub(crate) const MOST_LEFT_OVER: f64 = 0.03;
+const MOST_LEFT_OVER: f64 = 0.03;
 
 /// The books of every cell that moves something and has enough trials; none of runs of old. Where a
 /// side plays on another host, they are those of both machines together.

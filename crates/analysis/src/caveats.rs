@@ -6,7 +6,7 @@ use crate::pairing::Pairing;
 use crate::phrases::{self, span};
 use crate::result::{Caveat, CaveatEffect, Finding, Verdict};
 use crate::trials::CellTrials;
-use crate::value::QUANTILES;
+use crate::value::{QUANTILES, is_cpu_time};
 use crate::view::View;
 
 mod bottlenecks;
@@ -131,13 +131,6 @@ const fn two_modes(of: fn(Measure) -> bool) -> Effect {
     )
 }
 
-fn of_cpu_time(measure: Measure) -> bool {
-    matches!(
-        measure,
-        Measure::CpuSPerGb | Measure::CpuNsPerMessage | Measure::CpuUtilization
-    )
-}
-
 fn is_latency(measure: Measure) -> bool {
     QUANTILES.iter().any(|(latency, _)| *latency == measure)
 }
@@ -170,8 +163,8 @@ const CAVEATS: &[Row] = &[
             "its flow stood still through whole windows",
         )),
     row("failed-trials", One(course::failed_trials)),
-    row("two-modes-cpu-time", One(|view| modes::far(view, of_cpu_time)))
-        .with(two_modes(of_cpu_time)),
+    row("two-modes-cpu-time", One(|view| modes::far(view, is_cpu_time)))
+        .with(two_modes(is_cpu_time)),
     row("two-modes-time", One(|view| modes::far(view, is_rate)))
         .with(two_modes(is_rate)),
     // A tail in two groups says nothing of the rate.
@@ -191,12 +184,20 @@ const CAVEATS: &[Row] = &[
             |m, _| is_of_time(m) || m == Measure::LeastServedShare,
             "the clients may have limited the rate themselves",
         )),
-    row("books-open", One(cpu_time::books_open))
-        .with(Effect::Withholds(
-            |m, _| of_cpu_time(m),
-            "CPU time of these cells is unaccounted for",
+    row("books-open", One(cpu_time::books_open)),
+    row("books-not-closed", One(cpu_time::books_not_closed))
+        .with(Effect::WithholdsUnshared(
+            is_cpu_time,
+            cpu_time::books_suffice,
+            "what is left over in the books of these cells could turn it",
         )),
-    row("books-not-closed", One(cpu_time::books_not_closed)),
+    row("idle-interrupts-differ", One(cpu_time::interrupts_differ))
+        .with(Effect::WithholdsUnshared(
+            is_cpu_time,
+            cpu_time::interrupts_are_alike,
+            "interrupts on idle CPUs differ between the two, and are not known well enough to be added",
+        )),
+    row("idle-interrupts", One(cpu_time::interrupts_charged)),
     row("no-books", One(cpu_time::no_books)),
     row("many-failed-requests", One(serving::many_failed_requests))
         .with(Effect::WithholdsAll("too many of its requests failed")),

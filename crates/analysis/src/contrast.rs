@@ -77,13 +77,28 @@ fn located(
     Some((location, location.interval(LEVEL)?))
 }
 
-/// A log ratio with the errors of the interrupts on idle CPUs that are in both cells' costs: each
-/// is one number for all blocks, so that the blocks do not show it.
-fn with_interrupts(location: Location, pairing: &Pairing<'_, '_>, metric: Metric) -> Location {
-    let cells = [pairing.baseline, pairing.other];
-    let charged = cells.map(|c| c.beside.charged().filter(|_| holds_interrupts(metric)));
-    let errors = charged.into_iter().flatten().map(log_of_one_more);
-    errors.fold(location, |sum, error| with_error(sum, &error))
+/// The mean log ratio of some pairs with the errors of the interrupts on idle CPUs that are in the
+/// costs of their cells: each is one number for all blocks, so that the blocks do not show it.
+pub(crate) fn with_interrupts<'p, 'c: 'p>(
+    location: Location,
+    pairings: impl IntoIterator<Item = &'p Pairing<'c, 'c>, IntoIter: ExactSizeIterator>,
+    metric: Metric,
+) -> Location {
+    let pairings = pairings.into_iter();
+    let pairs = pairings.len() as f64;
+    let cells = pairings.flat_map(|p| [p.baseline, p.other]);
+    let charged = cells.filter_map(|c| c.beside.charged());
+    let charged = charged.filter(|_| holds_interrupts(metric));
+    charged.map(log_of_one_more).fold(location, |sum, share| {
+        let standard_error = share.standard_error / pairs;
+        with_error(
+            sum,
+            &Location {
+                standard_error,
+                ..share
+            },
+        )
+    })
 }
 
 /// Returns true for metrics that interrupts on idle CPUs are a part of.
@@ -145,7 +160,7 @@ impl<'v> PairContrast<'v> {
             };
             let logs = pairing.log_ratios(metric);
             let (location, _) = located(&logs, locate, moderations.get(&metric))?;
-            let location = with_interrupts(location, &pairing, metric);
+            let location = with_interrupts(location, [&pairing], metric);
             (location, location.interval(LEVEL)?, location.p_value(0.0)?)
         };
         Some(PairContrast {

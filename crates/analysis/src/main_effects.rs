@@ -12,7 +12,7 @@ use bytecost_stats::{Location, holm, mean, trimmed_mean};
 
 use crate::caveats;
 use crate::confidence::{ERROR_RATE, FEWEST, LEVEL};
-use crate::contrast::{Ratio, is_trimmed, moderations};
+use crate::contrast::{Ratio, is_trimmed, moderations, with_interrupts};
 use crate::findings::verdict;
 use crate::grid::{self, RANGES};
 use crate::grouping::grouped;
@@ -46,6 +46,7 @@ pub(crate) fn all(view: &View<'_>) -> Vec<MainEffect> {
         if let Some(by) = moderations.get(&raw.metric) {
             raw.mean = by.moderate(raw.mean);
         }
+        raw.mean = with_interrupts(raw.mean, &raw.pairings, raw.metric);
     }
     let p = |raw: &RawEffect<'_>| raw.mean.p_value(0.0).unwrap_or(1.0);
     let asked: Vec<f64> = raws.iter().filter(|r| r.is_asked()).map(p).collect();
@@ -129,6 +130,7 @@ impl<'v> RawEffect<'v> {
     fn places(&self) -> Option<Vec<(PlaceEffect, Location)>> {
         let place = |(place, logs): (usize, &Vec<f64>)| {
             let location = trimmed_mean(logs)?;
+            let location = with_interrupts(location, [&self.pairings[place]], self.metric);
             let ratio = Ratio::at(&location, LEVEL)?;
             let effect = PlaceEffect {
                 value: self.value_at(place),

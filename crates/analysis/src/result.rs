@@ -6,8 +6,8 @@ use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
 use bytecost_spec::study::Family;
 use bytecost_spec::{
-    Axis, Cell, Failure, Host, Manifest, Metric, NetworkCard, PeerSide, Refusal, Sample,
-    Transport, Unit,
+    Axis, Cell, Failure, Host, Manifest, Metric, NetworkCard, PeerSide, Refusal, Sample, Transport,
+    Unit,
 };
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 
 use bytecost_spec::axis::CellFacts;
+use bytecost_spec::host::ObstacleKind;
 use bytecost_spec::sample::Repeat;
 use bytecost_spec::survey::{MoverFacts, Route};
 use bytecost_spec::{Axis, Cell, Failure, Metric, PeerSide, Study, Survey, Transport, Unit};
@@ -128,8 +129,8 @@ impl<'a> Trials<'a> {
     }
 
     /// Reads what was done beside the sides of each cell, and adds interrupts on idle CPUs to the
-    /// cost of all cells if those of any are shown to matter (Bonferroni over the cells). Where none
-    /// are, nothing is added: the coarse reading of such a share would widen every interval.
+    /// cost of all cells where they are to be expected or shown to matter. Elsewhere nothing is
+    /// added: the coarse reading of such a share would widen every interval.
     fn read_beside(&mut self, input: &Input<'a>) {
         let idle = self.cells.iter().filter(|c| c.idle);
         let idle_rate = idle_rate(&idle.flat_map(|c| c.window_books(None)).collect_vec());
@@ -141,12 +142,32 @@ impl<'a> Trials<'a> {
             let windows = cell.window_books(there);
             cell.beside = BesideSides::new(&windows, &counted, idle_rate, smallest_effect);
         }
+        if self.expects_interrupts() || self.shows_interrupts() {
+            self.charge_interrupts();
+        }
+    }
+
+    /// Returns true where another CPU may receive packets than the one that sent them: they come from
+    /// a card, or a discipline holds them back until a timer fires.
+    fn expects_interrupts(&self) -> bool {
+        let is_held_back = |t: &Trial<'_>| {
+            let mut obstacles = t.sample.obstacles.iter();
+            obstacles.any(|o| o.limits && o.kind == ObstacleKind::Qdisc)
+        };
+        let mut cells = self.moving();
+        cells.any(|c| c.cell.transport == Transport::Peer || c.trials().any(is_held_back))
+    }
+
+    /// Returns true where interrupts on idle CPUs are shown to matter in a cell, by Bonferroni over
+    /// the cells.
+    fn shows_interrupts(&self) -> bool {
         let each = self.moving().filter_map(|c| c.beside.p_of_interrupts());
         let each = each.collect_vec();
         let least = each.iter().copied().reduce(f64::min);
-        if least.is_none_or(|p| p * each.len() as f64 >= ERROR_RATE) {
-            return;
-        }
+        least.is_some_and(|p| p * (each.len() as f64) < ERROR_RATE)
+    }
+
+    fn charge_interrupts(&mut self) {
         for cell in self.cells.iter_mut().filter(|c| !c.idle) {
             cell.beside.is_charged = true;
             let Some(charged) = cell.beside.charged() else {

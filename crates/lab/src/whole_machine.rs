@@ -67,7 +67,13 @@ impl WholeMachine<'_> {
         let used = self.clocks.between(&from.clocks, &all);
         let of = |whose| Reading::Measured(used.get(&whose).copied().unwrap_or(0));
         let sees_kernel = self.clocks.sees_kernel();
-        let of_kernel = |reading| if sees_kernel { reading } else { Reading::absent(NO_KERNEL) };
+        let of_kernel = |reading| {
+            if sees_kernel {
+                reading
+            } else {
+                Reading::absent(NO_KERNEL)
+            }
+        };
         let softirq = of(ProcessOwner::Softirq);
         readings.extend([
             (Counter::SenderProcessesNs, of(ProcessOwner::Sender)),

@@ -6,7 +6,7 @@ use bytecost_spec::{Measure, Metric, units};
 use bytecost_stats::median;
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, ids, in_cells, is_of_time, of_cpu_time};
+use super::{Caveat, caveat, ids, in_cells, is_cpu_time, is_of_time};
 use crate::cells::exp;
 use crate::grid;
 use crate::grouping::by_key;
@@ -106,7 +106,7 @@ pub(super) fn shared(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
 }
 
 pub(super) fn near(view: &View<'_>) -> Option<Caveat> {
-    told(view, |m| of_cpu_time(m) || is_of_time(m), APART..FAR_APART)
+    told(view, |m| is_cpu_time(m) || is_of_time(m), APART..FAR_APART)
 }
 
 /// Groups of such measures that no one number stands for.
