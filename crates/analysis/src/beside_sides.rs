@@ -42,16 +42,16 @@ impl BesideSides {
     pub(crate) fn new(
         windows: &[WindowBooks],
         counted: &[&CpuAccounts],
-        idle_rate: f64,
+        idle: IdleRates,
         smallest_effect: f64,
     ) -> BesideSides {
         let of_windows = || {
-            let above = |w: &WindowBooks| Some(w.interrupts_ns? - idle_rate * w.elapsed_ns);
+            let above = |w: &WindowBooks| Some(w.interrupts_ns? - idle.of_windows * w.elapsed_ns);
             let above: Vec<f64> = windows.iter().map(above).collect::<Option<_>>()?;
             in_steps(&above, typical_sides_ns(windows)?)
         };
         BesideSides {
-            interrupts: counted_share(counted, idle_rate).or_else(of_windows),
+            interrupts: counted_share(counted, idle.counted).or_else(of_windows),
             is_charged: false,
             left_over: left_over(windows),
             smallest_effect,
@@ -76,8 +76,35 @@ impl BesideSides {
     }
 }
 
-/// CPUs that interrupts keep busy where nothing is moved; 0 where no such windows show it.
-pub(crate) fn idle_rate(windows: &[WindowBooks]) -> f64 {
+/// CPUs that interrupts keep busy on idle CPUs where nothing is moved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct IdleRates {
+    /// In timed windows.
+    of_windows: f64,
+    /// In trials whose CPU time is counted, which have more interrupts for that.
+    counted: f64,
+}
+
+impl IdleRates {
+    /// From windows in which nothing is moved; 0 where these do not show it. Nobody counts the mover
+    /// that moves nothing, so that the cell with the least interrupts stands for it there.
+    pub(crate) fn new<'e>(
+        idle: &[WindowBooks],
+        counted: impl IntoIterator<Item = &'e CpuAccounts>,
+    ) -> IdleRates {
+        let rate = |a: &CpuAccounts| {
+            let interrupts = a.ns_of(handles_interrupts)? as f64;
+            (a.elapsed_ns > 0).then(|| interrupts / a.elapsed_ns as f64)
+        };
+        let counted = counted.into_iter().filter_map(rate);
+        IdleRates {
+            of_windows: rate_of_windows(idle),
+            counted: counted.reduce(f64::min).unwrap_or(0.0),
+        }
+    }
+}
+
+fn rate_of_windows(windows: &[WindowBooks]) -> f64 {
     let shown = || {
         let interrupts = windows.iter().map(|w| w.interrupts_ns);
         let interrupts: Vec<f64> = interrupts.collect::<Option<_>>()?;
@@ -114,12 +141,15 @@ fn in_steps(each_ns: &[f64], whole_ns: f64) -> Option<Location> {
     })
 }
 
-fn counted_share(accounts: &[&CpuAccounts], idle_rate: f64) -> Option<Location> {
-    let handles_interrupts = |l: &CpuLine| match l.user {
+fn handles_interrupts(line: &CpuLine) -> bool {
+    match line.user {
         CpuUser::Interrupts => true,
-        CpuUser::KernelThreads => SOFTIRQ_THREADS.contains(&l.name.as_str()),
+        CpuUser::KernelThreads => SOFTIRQ_THREADS.contains(&line.name.as_str()),
         _ => false,
-    };
+    }
+}
+
+fn counted_share(accounts: &[&CpuAccounts], idle_rate: f64) -> Option<Location> {
     let is_of_side = |l: &CpuLine| {
         let mut rows = CPU_USERS.iter().filter(|row| row.user == l.user);
         rows.any(|row| row.side.is_some())

@@ -11,7 +11,7 @@ use bytecost_spec::{Axis, Cell, Failure, Metric, PeerSide, Study, Survey, Transp
 use bytecost_stats::{BlockTrials, Moderation, mean, median};
 use itertools::Itertools as _;
 
-use crate::beside_sides::{BesideSides, idle_rate};
+use crate::beside_sides::{BesideSides, IdleRates};
 use crate::confidence::ERROR_RATE;
 use crate::result::Input;
 use crate::value::Trial;
@@ -133,14 +133,16 @@ impl<'a> Trials<'a> {
     /// added: the coarse reading of such a share would widen every interval.
     fn read_beside(&mut self, input: &Input<'a>) {
         let idle = self.cells.iter().filter(|c| c.idle);
-        let idle_rate = idle_rate(&idle.flat_map(|c| c.window_books(None)).collect_vec());
+        let idle = idle.flat_map(|c| c.window_books(None)).collect_vec();
+        let accounts = input.evidence.iter().filter_map(|e| e.accounts.as_ref());
+        let idle = IdleRates::new(&idle, accounts);
         let smallest_effect = self.study.smallest_effect.ln_1p();
         for cell in self.cells.iter_mut().filter(|c| !c.idle) {
             let there = input.peer_side(cell.cell);
             let counted = input.evidence.iter().filter(|e| e.cell == cell.id);
             let counted = counted.filter_map(|e| e.accounts.as_ref()).collect_vec();
             let windows = cell.window_books(there);
-            cell.beside = BesideSides::new(&windows, &counted, idle_rate, smallest_effect);
+            cell.beside = BesideSides::new(&windows, &counted, idle, smallest_effect);
         }
         if self.expects_interrupts() || self.shows_interrupts() {
             self.charge_interrupts();

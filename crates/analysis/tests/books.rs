@@ -161,6 +161,27 @@ fn workers_that_a_side_has_measured_are_its_own_and_no_hole() {
 }
 
 #[test]
+fn interrupts_that_a_side_has_in_its_cpu_time_are_not_counted_again() {
+    // A kernel whose tasks' clocks leave interrupts out: those of its CPU are added to a side's.
+    let interrupts_ns = 2e7;
+    let mut world = kept(HERE, 20, |_| 0.0);
+    world.each(|sample| {
+        let readings = &mut sample.sender.readings;
+        let cpu = readings[&Counter::CpuNs].measured().unwrap();
+        let clocks = cpu - interrupts_ns as u64;
+        put(readings, Counter::ThreadCpuNs, clocks);
+        let tasks = sample.machine[&Counter::MachineTasksNs].measured().unwrap();
+        let tasks = tasks - interrupts_ns as u64;
+        put(&mut sample.machine, Counter::MachineTasksNs, tasks);
+    });
+    for books in world.analyse().books {
+        assert_eq!(books.closed, Closed::Yes, "{books:?}");
+        let share = books.interrupts.unwrap();
+        assert!(share.low < 0.01 && share.value < 0.03, "{share:?}");
+    }
+}
+
+#[test]
 fn where_idle_time_has_steps_of_ten_ms_the_sum_over_blocks_shows_the_hole() {
     let v2 = Machine {
         has_tasks: false,
@@ -231,6 +252,7 @@ fn interrupted(times: f64, mover: &'static str, interrupts_ns: f64) -> World {
     with_machine(world, HERE, 18, |_| 0.0, interrupts)
 }
 
+// Invariant 11.
 #[test]
 fn interrupts_on_idle_cpus_are_a_part_of_the_cost_in_both_directions() {
     let finding = |world: &World| {
@@ -377,7 +399,11 @@ fn count_interrupts(world: &mut World, cell: usize, interrupts_ns: u64) {
 fn interrupts_that_tracepoints_counted_are_preferred() {
     let mut world = kept(HERE, 12, |_| 0.0);
     let place = world.place("sendfile", 1 << 20);
-    count_interrupts(&mut world, place, 60_000_000);
+    // Interrupts that any counted trial has are those of an idle machine.
+    let idle_ns = 2_000_000;
+    count_interrupts(&mut world, place, 60_000_000 + idle_ns);
+    let other = world.place("send", 1 << 20);
+    count_interrupts(&mut world, other, idle_ns);
     let analysis = world.analyse();
     let share = hidden(&analysis).interrupts.unwrap();
     assert!((share.value - 0.5).abs() < 1e-6, "{share:?}");
