@@ -8,10 +8,12 @@
 //! over its windows, with the error of that mean; a window's own value would be noise.
 
 use bytecost_spec::evidence::{CPU_USERS, CpuAccounts, CpuLine, CpuUser};
+use bytecost_spec::{Metric, Side};
 use bytecost_stats::{Location, mean, student_mean};
 use itertools::Itertools as _;
 
 use crate::confidence::{FEWEST, LEVEL};
+use crate::value::is_cpu_time;
 use crate::window_books::WindowBooks;
 
 /// The step of idle time, /proc/stat.
@@ -161,4 +163,34 @@ fn counted_share(accounts: &[&CpuAccounts], idle_rate: f64) -> Option<Location> 
     };
     let shares = accounts.iter().filter_map(share).collect_vec();
     student_mean(&shares).filter(|l| l.count >= FEWEST)
+}
+
+/// Returns true for metrics that interrupts on idle CPUs are a part of.
+pub(crate) fn holds_interrupts(metric: Metric) -> bool {
+    metric.side == Side::Both && is_cpu_time(metric.measure)
+}
+
+/// The logarithm of one and a share that is not negative.
+pub(crate) fn log_of_one_more(share: Location) -> Location {
+    Location {
+        value: share.value.ln_1p(),
+        standard_error: share.standard_error / (1.0 + share.value),
+        ..share
+    }
+}
+
+/// A location with the independent error of another one on top: the variances add up, the degrees
+/// by Welch and Satterthwaite.
+pub(crate) fn with_error(location: Location, other: &Location) -> Location {
+    let [own, added] = [location, *other].map(|l| l.standard_error.powi(2));
+    let sum = own + added;
+    if added <= 0.0 {
+        return location;
+    }
+    let squares = own * own / location.degrees + added * added / other.degrees;
+    Location {
+        standard_error: sum.sqrt(),
+        degrees: sum * sum / squares,
+        ..location
+    }
 }

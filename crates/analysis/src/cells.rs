@@ -7,8 +7,8 @@ use bytecost_spec::{Counter, Measure, Metric, Survey};
 use bytecost_stats::{Location, student_mean, tail_quantile, trimmed_mean, trimmed_mean_value};
 use itertools::Itertools as _;
 
+use crate::beside_sides::{holds_interrupts, log_of_one_more};
 use crate::confidence::{FEWEST, LEVEL};
-use crate::contrast::{holds_interrupts, log_of_one_more};
 use crate::result::{CellResult, CountersCost, Estimate, Input};
 use crate::trials::{CellTrials, Trials, of_block};
 use crate::value::{LatencyQuantiles, QUANTILES, is_extreme, latencies, read, tail_share};

@@ -5,16 +5,17 @@
 
 use std::collections::BTreeSet;
 
-use bytecost_spec::{Axis, Better, Measure, Metric, Side};
+use bytecost_spec::{Axis, Better, Measure, Metric};
 use bytecost_stats::{Interval, Location, Moderation, student_mean, tail_ratio, trimmed_mean};
 
+use crate::beside_sides::{holds_interrupts, log_of_one_more, with_error};
 use crate::cells::exp;
 use crate::confidence::{FEWEST, LEVEL};
 use crate::grouping::by_key;
 use crate::pairing::Pairing;
 use crate::result::{Finding, Verdict};
 use crate::trials::{CellTrials, Moderations, Trials};
-use crate::value::{is_cpu_time, is_extreme, tail_share};
+use crate::value::{is_extreme, tail_share};
 use crate::view::View;
 
 #[derive(Clone, Copy, Debug)]
@@ -99,36 +100,6 @@ pub(crate) fn with_interrupts<'p, 'c: 'p>(
             },
         )
     })
-}
-
-/// Returns true for metrics that interrupts on idle CPUs are a part of.
-pub(crate) fn holds_interrupts(metric: Metric) -> bool {
-    metric.side == Side::Both && is_cpu_time(metric.measure)
-}
-
-/// The logarithm of one and a share that is not negative.
-pub(crate) fn log_of_one_more(share: Location) -> Location {
-    Location {
-        value: share.value.ln_1p(),
-        standard_error: share.standard_error / (1.0 + share.value),
-        ..share
-    }
-}
-
-/// A location with the independent error of another one on top: the variances add up, the degrees
-/// by Welch and Satterthwaite.
-pub(crate) fn with_error(location: Location, other: &Location) -> Location {
-    let [own, added] = [location, *other].map(|l| l.standard_error.powi(2));
-    let sum = own + added;
-    if added <= 0.0 {
-        return location;
-    }
-    let squares = own * own / location.degrees + added * added / other.degrees;
-    Location {
-        standard_error: sum.sqrt(),
-        degrees: sum * sum / squares,
-        ..location
-    }
 }
 
 /// Whether a measure is located by the trimmed mean of its blocks.

@@ -252,7 +252,6 @@ fn interrupted(times: f64, mover: &'static str, interrupts_ns: f64) -> World {
     with_machine(world, HERE, 18, |_| 0.0, interrupts)
 }
 
-// Invariant 11.
 #[test]
 fn interrupts_on_idle_cpus_are_a_part_of_the_cost_in_both_directions() {
     let finding = |world: &World| {

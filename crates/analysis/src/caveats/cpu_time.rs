@@ -6,8 +6,8 @@ use bytecost_stats::{Location, trimmed_mean_value};
 use itertools::Itertools as _;
 
 use super::{Caveat, caveat, ids, in_cells, of_run, span};
+use crate::beside_sides::{holds_interrupts, log_of_one_more, with_error};
 use crate::confidence::LEVEL;
-use crate::contrast::{holds_interrupts, log_of_one_more, with_error};
 use crate::pairing::Pairing;
 use crate::phrases::{self, percent};
 use crate::result::Closed;
