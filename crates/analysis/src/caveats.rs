@@ -8,7 +8,7 @@ use crate::phrases::{self, span};
 use crate::regimes;
 use crate::result::{Analysis, Caveat, CaveatEffect, Disturbance, Finding, Verdict};
 use crate::trials::CellTrials;
-use crate::value::QUANTILES;
+use crate::value::{QUANTILES, is_cpu_time};
 use crate::view::View;
 
 mod bottlenecks;
@@ -56,9 +56,6 @@ const fn circumstance(kind: CircumstanceKind, detect: Detect) -> Row {
     row(of_circumstance.name, detect).with(match of_circumstance.effect {
         CircumstanceEffect::Annotates | CircumstanceEffect::Conditions(_) => Effect::Annotates,
         CircumstanceEffect::WithholdsTimes(because) => no_rates(because),
-        CircumstanceEffect::WithholdsCpuTime(because) => {
-            Effect::Withholds(|measure, _| of_cpu_time(measure), because)
-        }
         CircumstanceEffect::WithholdsUnconfirmed(because) => Effect::WithholdsUnconfirmed(because),
     })
 }
@@ -168,13 +165,6 @@ const fn two_modes(of: fn(Measure) -> bool) -> Effect {
     )
 }
 
-fn of_cpu_time(measure: Measure) -> bool {
-    matches!(
-        measure,
-        Measure::CpuSPerGb | Measure::CpuNsPerMessage | Measure::CpuUtilization
-    )
-}
-
 fn is_latency(measure: Measure) -> bool {
     QUANTILES.iter().any(|(latency, _)| *latency == measure)
 }
@@ -207,8 +197,8 @@ const CAVEATS: &[Row] = &[
             "its flow stood still through whole windows",
         )),
     row("failed-trials", One(course::failed_trials)),
-    row("two-modes-cpu-time", One(|view| modes::far(view, of_cpu_time)))
-        .with(two_modes(of_cpu_time)),
+    row("two-modes-cpu-time", One(|view| modes::far(view, is_cpu_time)))
+        .with(two_modes(is_cpu_time)),
     row("two-modes-time", One(|view| modes::far(view, is_rate)))
         .with(two_modes(is_rate)),
     // A tail in two groups says nothing of the rate.
@@ -235,7 +225,19 @@ const CAVEATS: &[Row] = &[
             "the clients were busy nearly all the time on both sides",
         )),
     circumstance(CircumstanceKind::BooksOpen, One(cpu_time::books_open)),
-    row("books-not-closed", One(cpu_time::books_not_closed)),
+    row("books-not-closed", One(cpu_time::books_not_closed))
+        .with(Effect::WithholdsUnshared(
+            is_cpu_time,
+            cpu_time::books_suffice,
+            "what is left over in the books of these cells could turn it",
+        )),
+    row("idle-interrupts-differ", One(cpu_time::interrupts_differ))
+        .with(Effect::WithholdsUnshared(
+            is_cpu_time,
+            cpu_time::interrupts_are_alike,
+            "interrupts on idle CPUs differ between the two, and are not known well enough to be added",
+        )),
+    row("idle-interrupts", One(cpu_time::interrupts_charged)),
     row("no-books", One(cpu_time::no_books)),
     row("many-failed-requests", One(serving::many_failed_requests))
         .with(Effect::WithholdsAll("too many of its requests failed")),

@@ -11,6 +11,7 @@ use bytecost_stats::{
     student_mean, tail_ratio, tail_with_rounds, trimmed_mean,
 };
 
+use crate::beside_sides::{holds_interrupts, log_of_one_more, with_error};
 use crate::cells::exp;
 use crate::confidence::{FEWEST, LEVEL};
 use crate::grouping::by_key;
@@ -98,6 +99,30 @@ fn locator(measure: Measure) -> fn(&[f64]) -> Option<Location> {
     }
 }
 
+/// The mean log ratio of some pairs with the errors of the interrupts on idle CPUs that are in the
+/// costs of their cells: each is one number for all blocks, so that the blocks do not show it.
+pub(crate) fn with_interrupts<'p, 'c: 'p>(
+    location: Location,
+    pairings: impl IntoIterator<Item = &'p Pairing<'c, 'c>, IntoIter: ExactSizeIterator>,
+    metric: Metric,
+) -> Location {
+    let pairings = pairings.into_iter();
+    let pairs = pairings.len() as f64;
+    let cells = pairings.flat_map(|p| [p.baseline, p.other]);
+    let charged = cells.filter_map(|c| c.beside.charged());
+    let charged = charged.filter(|_| holds_interrupts(metric));
+    charged.map(log_of_one_more).fold(location, |sum, share| {
+        let standard_error = share.standard_error / pairs;
+        with_error(
+            sum,
+            &Location {
+                standard_error,
+                ..share
+            },
+        )
+    })
+}
+
 /// Whether a measure is located by the trimmed mean of its blocks.
 pub(crate) fn is_trimmed(measure: Measure) -> bool {
     tail_share(measure).is_none() && !is_extreme(measure)
@@ -123,6 +148,7 @@ impl<'v> PairContrast<'v> {
         } else {
             let rounds = pairing.log_ratios_by_round(metric);
             let location = located(&rounds, locator(measure), moderations.get(&metric))?;
+            let location = with_interrupts(location, [&pairing], metric);
             (location, location.interval(LEVEL)?, location.p_value(0.0)?)
         };
         Some(PairContrast {
@@ -242,8 +268,8 @@ impl Trials<'_> {
             for asked in self.asked().filter(|a| is_trimmed(a.metric.measure)) {
                 let (pairing, metric) = (asked.pairing, asked.metric);
                 if seen.insert((&pairing.baseline.id, &pairing.other.id, metric)) {
-                    let own = PairContrast::of(pairing, metric, &Moderations::new());
-                    locations.extend(own.map(|c| (metric, c.location)));
+                    let own = located(&pairing.log_ratios_by_round(metric), trimmed_mean, None);
+                    locations.extend(own.map(|location| (metric, location)));
                 }
             }
             moderations(locations)

@@ -5,6 +5,7 @@
 
 mod advice;
 mod audit;
+mod beside_sides;
 mod books;
 mod causes;
 mod caveats;
@@ -40,6 +41,7 @@ mod trials;
 mod twins;
 mod value;
 mod view;
+mod window_books;
 
 pub use advice::UNDECIDED;
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};

@@ -13,7 +13,7 @@ use itertools::Itertools as _;
 
 use crate::caveats;
 use crate::confidence::{ERROR_RATE, FEWEST, LEVEL};
-use crate::contrast::{Ratio, is_trimmed, located, moderations};
+use crate::contrast::{Ratio, is_trimmed, located, moderations, with_interrupts};
 use crate::findings::verdict;
 use crate::grid::{self, RANGES};
 use crate::grouping::{by_key, grouped};
@@ -49,7 +49,8 @@ pub(crate) fn all(view: &View<'_>) -> Vec<MainEffect> {
         if let Some(by) = moderations.get(&raw.metric) {
             raw.mean = by.moderate(raw.mean);
         }
-        raw.mean = raw.mean.with_rounds(raw.between(view), raw.rounds());
+        let mean = with_interrupts(raw.mean, &raw.pairings, raw.metric);
+        raw.mean = mean.with_rounds(raw.between(view), raw.rounds());
     }
     // What a caveat withholds is no part of the family.
     let is_tested = |raw: &RawEffect<'_>| raw.is_asked() && raw.withheld(view).is_none();
@@ -161,7 +162,9 @@ impl<'v> RawEffect<'v> {
         let between = view
             .trials
             .between_rounds(self.metric, &self.pairings[place]);
-        Some(located(&by_round, trimmed_mean, None)?.with_rounds(between, self.rounds()))
+        let location = located(&by_round, trimmed_mean, None)?;
+        let location = with_interrupts(location, [&self.pairings[place]], self.metric);
+        Some(location.with_rounds(between, self.rounds()))
     }
 
     fn withheld(&self, view: &View<'_>) -> Option<&'static str> {

@@ -6,7 +6,8 @@ use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
 use bytecost_spec::study::Family;
 use bytecost_spec::{
-    Axis, Cell, Failure, Host, Manifest, Metric, NetworkCard, PeerSide, Refusal, Sample, Unit,
+    Axis, Cell, Failure, Host, Manifest, Metric, NetworkCard, PeerSide, Refusal, Sample, Transport,
+    Unit,
 };
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
@@ -84,6 +85,12 @@ impl<'a> Input<'a> {
             published: None,
             ceiling: None,
         }
+    }
+
+    /// The side of a cell that plays on another host, if one does.
+    pub(crate) fn peer_side(&self, cell: &Cell) -> Option<PeerSide> {
+        let peer = self.manifest.peer.as_ref()?;
+        (cell.transport == Transport::Peer).then_some(peer.side)
     }
 
     /// The trials for evidence that tell something of a cell of the plan, in the order of the plan.

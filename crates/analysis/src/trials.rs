@@ -7,11 +7,18 @@ use bytecost_spec::axis::CellFacts;
 use bytecost_spec::manifest::RoundNoise;
 use bytecost_spec::sample::Repeat;
 use bytecost_spec::survey::{MoverFacts, Route};
-use bytecost_spec::{Axis, Cell, Failure, Manifest, Metric, Study, Survey, Transport, Unit};
+use bytecost_spec::{
+    Axis, Cell, CircumstanceKind, Failure, Manifest, Metric, PeerSide, Study, Survey, Transport,
+    Unit,
+};
 use bytecost_stats::{BlockTrials, Moderation, mean, median};
+use itertools::Itertools as _;
 
+use crate::beside_sides::{BesideSides, IdleRates};
+use crate::confidence::ERROR_RATE;
 use crate::result::Input;
 use crate::value::Trial;
+use crate::window_books::WindowBooks;
 
 /// The name of the mover that moves nothing, for surveys that do not list it.
 const NULL: &str = "null";
@@ -51,6 +58,7 @@ pub(crate) struct CellTrials<'a> {
     /// The same of its twin, where it has one: the second measurement of a baseline in a block.
     pub(crate) twin: BTreeMap<u32, Trial<'a>>,
     pub(crate) failures: Vec<&'a Failure>,
+    pub(crate) beside: BesideSides,
 }
 
 impl<'a> Trials<'a> {
@@ -125,7 +133,61 @@ impl<'a> Trials<'a> {
                 trials.cells[place].failures.push(failure);
             }
         }
+        trials.read_beside(input);
         trials
+    }
+
+    /// Reads what was done beside the sides of each cell, and adds interrupts on idle CPUs to the
+    /// cost of all cells where they are to be expected or shown to matter. Elsewhere nothing is
+    /// added: the coarse reading of such a share would widen every interval.
+    fn read_beside(&mut self, input: &Input<'a>) {
+        let idle = self.cells.iter().filter(|c| c.idle);
+        let idle = idle.flat_map(|c| c.window_books(None)).collect_vec();
+        let accounts = input.evidence.iter().filter_map(|e| e.accounts.as_ref());
+        let idle = IdleRates::new(&idle, accounts);
+        let smallest_effect = self.study.smallest_effect.ln_1p();
+        for cell in self.cells.iter_mut().filter(|c| !c.idle) {
+            let there = input.peer_side(cell.cell);
+            let counted = input.evidence.iter().filter(|e| e.cell == cell.id);
+            let counted = counted.filter_map(|e| e.accounts.as_ref()).collect_vec();
+            let windows = cell.window_books(there);
+            cell.beside = BesideSides::new(&windows, &counted, idle, smallest_effect);
+        }
+        if self.expects_interrupts() || self.shows_interrupts() {
+            self.charge_interrupts();
+        }
+    }
+
+    /// Returns true where another CPU may receive packets than the one that sent them: they come from
+    /// a card, or a discipline holds them back until a timer fires.
+    fn expects_interrupts(&self) -> bool {
+        let is_held_back = |t: &Trial<'_>| {
+            let mut obstacles = t.sample.obstacles.iter();
+            obstacles.any(|o| o.limits && o.kind == CircumstanceKind::Qdisc)
+        };
+        let mut cells = self.moving();
+        cells.any(|c| c.cell.transport == Transport::Peer || c.trials().any(is_held_back))
+    }
+
+    /// Returns true where interrupts on idle CPUs are shown to matter in a cell, by Bonferroni over
+    /// the cells.
+    fn shows_interrupts(&self) -> bool {
+        let each = self.moving().filter_map(|c| c.beside.p_of_interrupts());
+        let each = each.collect_vec();
+        let least = each.iter().copied().reduce(f64::min);
+        least.is_some_and(|p| p * (each.len() as f64) < ERROR_RATE)
+    }
+
+    fn charge_interrupts(&mut self) {
+        for cell in self.cells.iter_mut().filter(|c| !c.idle) {
+            cell.beside.is_charged = true;
+            let Some(charged) = cell.beside.charged() else {
+                continue;
+            };
+            for trial in cell.by_block.values_mut().chain(cell.twin.values_mut()) {
+                trial.charge_interrupts(charged.value);
+            }
+        }
     }
 
     pub(crate) fn by_id(&self, id: &str) -> Option<&CellTrials<'a>> {
@@ -151,7 +213,16 @@ impl<'a> CellTrials<'a> {
             by_block: BTreeMap::new(),
             twin: BTreeMap::new(),
             failures: Vec::new(),
+            beside: BesideSides::default(),
         }
+    }
+
+    /// The books of the windows that have them, those of a twin after the cell's own.
+    pub(crate) fn window_books(&self, there: Option<PeerSide>) -> Vec<WindowBooks> {
+        let trials = self.trials().chain(self.twin.values());
+        trials
+            .filter_map(|t| WindowBooks::new(t.sample, there))
+            .collect()
     }
 
     /// Whether the kernel says when buffers are the mover's again; so where it is not known.

@@ -34,6 +34,14 @@ pub(crate) fn tail_share(measure: Measure) -> Option<f64> {
     tail.contains(&measure).then_some(*share)
 }
 
+/// Returns true for what is made of the CPU time of sides.
+pub(crate) fn is_cpu_time(measure: Measure) -> bool {
+    matches!(
+        measure,
+        Measure::CpuSPerGb | Measure::CpuNsPerMessage | Measure::CpuUtilization
+    )
+}
+
 /// Whether a measure is of the one value of a trial that is furthest out, which is never trimmed.
 pub(crate) fn is_extreme(measure: Measure) -> bool {
     measure == Measure::LatencyUsMax
@@ -51,6 +59,8 @@ pub(crate) struct Trial<'a> {
     is_ping: bool,
     latency: OnceCell<Option<LatencyQuantiles>>,
     distribution: OnceCell<Option<Distribution>>,
+    /// What interrupts on idle CPUs add to the CPU time of both sides, as a share of it.
+    interrupts: f64,
 }
 
 const SIDES: usize = Side::Client as usize + 1;
@@ -93,7 +103,14 @@ impl<'a> Trial<'a> {
             is_ping: mover.is_some_and(|m| m.route.is_ping()),
             latency: OnceCell::new(),
             distribution: OnceCell::new(),
+            interrupts: 0.0,
         }
+    }
+
+    /// Adds interrupts on idle CPUs to the CPU time of both sides together, as a share of it; before
+    /// any value is asked for.
+    pub(crate) fn charge_interrupts(&mut self, share: f64) {
+        self.interrupts = share;
     }
 
     /// The round-trip times in ns; `None` without a histogram and for one that cannot be read.
@@ -228,7 +245,11 @@ impl<'a> Trial<'a> {
             return Err("there is no receiver".to_owned());
         }
         let each = sides.iter().map(|side| self.quotient(side, counters, per));
-        each.sum()
+        let sum: f64 = each.sum::<Found>()?;
+        Ok(match (side, counters) {
+            (Side::Both, [Counter::CpuNs]) => sum * (1.0 + self.interrupts),
+            _ => sum,
+        })
     }
 
     fn quotient(&self, side: &SideReadings, counters: &[Counter], per: Per) -> Found {

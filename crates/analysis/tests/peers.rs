@@ -3,11 +3,13 @@
 use bytecost_spec::Survey;
 use bytecost_spec::host::Cpu;
 use bytecost_spec::peer::CardInterrupt;
-use bytecost_spec::{Counter, Held, Host, NetworkCard, PeerHost, PeerSide, Reading};
+use bytecost_spec::{
+    Counter, Held, Host, Measure, Metric, NetworkCard, PeerHost, PeerSide, Reading,
+};
 
 use crate::caveat_table::Withholds::Times;
 use crate::caveat_table::both;
-use crate::world::{At, MOVERS, True, World, all, at, fires, put, run, silent};
+use crate::world::{At, Found, MOVERS, True, World, all, at, fires, put, run, silent};
 
 /// A card of hardware as it should be: 100 Gbit/s, of which the movers use a part.
 fn card(name: &str) -> NetworkCard {
@@ -248,4 +250,44 @@ fn books_have_the_lines_of_both_machines() {
     let is_closed = closed.iter().all(|b| b.left_over.abs() < 1e-6);
     assert!(is_closed, "{closed:#?}");
     assert!(books(30_000_000).iter().all(|b| b.left_over > 0.1));
+}
+
+/// A card's interrupts land where no thread of the receiving side runs: on its host they are a part
+/// of the cost like interrupts of this one.
+#[test]
+fn interrupts_on_idle_cpus_of_the_other_host_are_a_part_of_the_cost() {
+    let cost = |interrupts: u64| {
+        let mut world = between(MOVERS, |_| {});
+        world.by_cell(|cell, s| {
+            let of = |n: Option<&Reading>| n.and_then(Reading::measured).unwrap_or(0);
+            let receiver = s.receiver.as_ref().expect("a receiver");
+            let sent = of(s.sender.readings.get(&Counter::CpuNs));
+            let received = of(receiver.readings.get(&Counter::CpuNs));
+            let there = if cell.mover == "sendfile" {
+                interrupts
+            } else {
+                0
+            };
+            for (machine, own, interrupts) in [
+                (&mut s.machine, sent, 0),
+                (&mut s.peer_machine, received, there),
+            ] {
+                put(machine, Counter::MachineElapsedNs, 100_000_000);
+                put(machine, Counter::MachineCpus, 2);
+                put(machine, Counter::MachineTasksNs, own);
+                put(
+                    machine,
+                    Counter::MachineIdleNs,
+                    200_000_000 - own - interrupts,
+                );
+                put(machine, Counter::OtherProcessesNs, 0);
+            }
+        });
+        let id = world.id("sendfile", 64 << 10);
+        let metric = Metric::both(Measure::CpuSPerGb);
+        world.analyse().of_cell(metric, &id).ratio
+    };
+    // The sides use 120 ms in a window.
+    let ratio = cost(60_000_000) / cost(0);
+    assert!((ratio - 1.5).abs() < 0.05, "{ratio}");
 }

@@ -8,7 +8,7 @@ use crate::common::{BYTECOST, Place, ended, is_root, says};
 use bytecost_analysis::Analysis;
 use bytecost_spec::CircumstanceKind;
 use bytecost_spec::host::Obstacle;
-use bytecost_spec::{Counter, Reading, Sample};
+use bytecost_spec::{Counter, Measure, Metric, Reading, Sample, Side};
 use bytecost_sys::network::Network;
 
 const SHORT: &str = "run --mover send,sendfile,vmsplice --size 64KiB,1MiB --blocks 6 --warmup 5ms --window 20ms --budget 30s --precision 0.1% --seed 7 --quiet";
@@ -62,6 +62,54 @@ fn a_token_bucket_on_loopback_is_named_and_nothing_is_said_of_throughput() {
         &["limits lo: tbf, 400 Mbit/s"],
     );
     assert!(found.findings.iter().any(|f| f.withheld.is_some()));
+}
+
+/// A token bucket has a timer send what it held back, so that packets are received on whichever CPU
+/// the timer fires on.
+#[test]
+fn behind_a_token_bucket_interrupts_on_idle_cpus_are_a_part_of_the_cost() {
+    if !is_root() {
+        return;
+    }
+    let network = Network::new().unwrap();
+    let bucket = "tc qdisc add dev lo root tbf rate 2gbit burst 1mb latency 50ms";
+    let made = network.within(|| tool("ip link set lo up") && tool(bucket));
+    if !made.unwrap() {
+        return eprintln!("skipped: a token bucket cannot be had here");
+    }
+    let place = Place::new();
+    let words = SHORT.replace("send,sendfile,vmsplice", "send,send-zerocopy");
+    let mut command = place.bytecost(&words.replace("--window 20ms", "--window 100ms"));
+    network.start_in(&mut command).unwrap();
+    ended(&mut command).measured();
+    for (_, sample) in place.samples() {
+        let of = |counter| sample.machine[&counter].measured();
+        let threads = [Counter::SoftirqThreadsNs, Counter::KernelThreadsNs].map(of);
+        let [softirq, kernel] = threads;
+        assert!(softirq.is_none() || softirq <= kernel, "{threads:?}");
+    }
+    let found = place.findings();
+    if found.books.iter().any(|b| b.interrupts.is_none()) {
+        return eprintln!("skipped: no account of all tasks here");
+    }
+    assert!(!found.books.is_empty());
+    for books in &found.books {
+        assert!(books.interrupts_charged, "{books:?}");
+        let sum: f64 = books.lines.iter().map(|line| line.share).sum();
+        assert!((sum - 1.0).abs() < 1e-6, "{sum}");
+        let mut cells = found.cells.iter();
+        let cell = cells.find(|c| c.id == books.cell).unwrap();
+        let metric = |side| Metric::of(Measure::CpuSPerGb, side);
+        let sides = [Side::Both, Side::Sender, Side::Receiver].map(metric);
+        let [both, sender, receiver] = sides.map(|metric| cell.estimates[&metric].value);
+        let charged = books.interrupts.unwrap().value.max(0.0);
+        // Each is a trimmed mean of its own.
+        let added = both / (sender + receiver) / (1.0 + charged);
+        assert!((added - 1.0).abs() < 0.1, "{added} {charged}");
+    }
+    let mut caveats = found.caveats.iter();
+    let caveat = caveats.find(|c| c.kind == "idle-interrupts").unwrap();
+    assert_eq!(caveat.cells.len(), found.books.len());
 }
 
 /// A control group with a quota. Its name is that of a group of this process's, so that the next

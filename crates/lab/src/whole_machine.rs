@@ -66,16 +66,25 @@ impl WholeMachine<'_> {
         let all = self.clocks.with_newcomers(&to.clocks);
         let used = self.clocks.between(&from.clocks, &all);
         let of = |whose| Reading::Measured(used.get(&whose).copied().unwrap_or(0));
-        let of_kernel = match self.clocks.sees_kernel() {
-            true => of(ProcessOwner::Kernel),
-            false => Reading::absent(NO_KERNEL),
+        let sees_kernel = self.clocks.sees_kernel();
+        let of_kernel = |reading| {
+            if sees_kernel {
+                reading
+            } else {
+                Reading::absent(NO_KERNEL)
+            }
         };
+        let softirq = of(ProcessOwner::Softirq);
         readings.extend([
             (Counter::SenderProcessesNs, of(ProcessOwner::Sender)),
             (Counter::ReceiverProcessesNs, of(ProcessOwner::Receiver)),
             (Counter::InstrumentNs, of(ProcessOwner::Instrument)),
             (Counter::OtherProcessesNs, of(ProcessOwner::Other)),
-            (Counter::KernelThreadsNs, of_kernel),
+            (
+                Counter::KernelThreadsNs,
+                of_kernel(of(ProcessOwner::Kernel).plus(&softirq)),
+            ),
+            (Counter::SoftirqThreadsNs, of_kernel(softirq)),
         ]);
         if self.has_load {
             readings.insert(Counter::NeighbourNs, of(ProcessOwner::Background));

@@ -24,7 +24,9 @@ pub enum ProcessOwner {
     Background,
     /// bytecost's own beside these.
     Instrument,
-    /// A kernel thread.
+    /// A kernel thread that handles interrupts and packets: ksoftirqd, NAPI, a threaded interrupt.
+    Softirq,
+    /// Any other kernel thread.
     Kernel,
     /// Anybody else's.
     Other,
@@ -35,6 +37,9 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 /// By how much the time of children that were waited for may be short: steps of 10 ms of user and
 /// system time, at both moments.
 const WAITED_STEPS_NS: u64 = 40_000_000;
+/// How the names of kernel threads begin that handle interrupts and packets (kernel/softirq.c,
+/// net/core/dev.c, kernel/irq/manage.c).
+const SOFTIRQ_THREADS: [&str; 4] = ["ksoftirqd/", "napi/", "backlog_napi/", "irq/"];
 /// The largest processes of others that are named.
 const MOST_NAMED: usize = 8;
 
@@ -120,21 +125,22 @@ impl ProcessClocks {
             let Some(stat) = came.get(&at) else { break };
             match named(ours, at) {
                 Some(whose) => return whose,
-                None if stat.is_kernel_thread && at == pid => return ProcessOwner::Kernel,
+                None if stat.is_kernel_thread && at == pid => return stat.kernel_owner(),
                 None if stat.is_kernel_thread => return ProcessOwner::Other,
                 None if at == std::process::id() => return ProcessOwner::Instrument,
                 None => at = stat.parent,
             }
         }
         match self.known.get(&at).map(|known| known.whose) {
-            Some(ProcessOwner::Kernel) | None => ProcessOwner::Other,
+            Some(ProcessOwner::Kernel | ProcessOwner::Softirq) | None => ProcessOwner::Other,
             Some(whose) => whose,
         }
     }
 
     /// Whether kernel threads can be seen: not from within a PID namespace.
     pub fn sees_kernel(&self) -> bool {
-        self.known.values().any(|k| k.whose == ProcessOwner::Kernel)
+        let kernel = [ProcessOwner::Kernel, ProcessOwner::Softirq];
+        self.known.values().any(|k| kernel.contains(&k.whose))
     }
 
     /// What each of them has used so far. One that is gone is left out.
@@ -217,6 +223,15 @@ impl Stat {
             is_kernel_thread: stat.field(9)? & KERNEL_THREAD != 0,
             waited_ticks: stat.field(16)?.saturating_add(stat.field(17)?),
         })
+    }
+
+    fn kernel_owner(&self) -> ProcessOwner {
+        let mut names = SOFTIRQ_THREADS.iter();
+        if names.any(|name| self.name.starts_with(name)) {
+            ProcessOwner::Softirq
+        } else {
+            ProcessOwner::Kernel
+        }
     }
 }
 
@@ -305,6 +320,8 @@ mod tests {
         let root = planted(&[
             (1, "init", 0, 0, 0),
             (2, "ksoftirqd/0", 0, KERNEL_THREAD, 0),
+            (3, "kworker/0:1", 0, KERNEL_THREAD, 0),
+            (4, "napi/eth0-8193", 0, KERNEL_THREAD, 0),
             (30, "bytecost", 1, 0, 0),
             (31, "server", 30, 0, 0),
             (32, "worker) (x", 31, 0, 0),
@@ -322,6 +339,8 @@ mod tests {
         let all = [
             (1, 1),
             (2, 20),
+            (3, 6),
+            (4, 2),
             (12, 70_000),
             (30, 300),
             (31, 4),
@@ -333,7 +352,8 @@ mod tests {
         let of = |whose| used.get(&whose).copied();
         assert_eq!(of(ProcessOwner::Sender), Some(300));
         assert_eq!(of(ProcessOwner::Receiver), Some(70_009));
-        assert_eq!(of(ProcessOwner::Kernel), Some(20));
+        assert_eq!(of(ProcessOwner::Softirq), Some(22));
+        assert_eq!(of(ProcessOwner::Kernel), Some(6));
         assert_eq!(of(ProcessOwner::Other), Some(6_001));
         let named = clocks.largest(&at(&[(1, 1)]), &all);
         assert_eq!(named.len(), 1);

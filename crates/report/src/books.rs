@@ -8,7 +8,7 @@ use crate::counted::{CountTable, NOTHING, further, rows};
 
 /// The table with a column for each user of the CPUs; none of runs without books.
 pub(crate) fn books(a: &Analysis) -> Option<CountTable> {
-    let first = a.books.first()?;
+    a.books.first()?;
     let users = used(a.books.iter().flat_map(|b| &b.lines).map(|l| l.user));
     let of_cells = a.books.iter().map(|books| {
         let share = |row: &&CpuUserRow| {
@@ -16,13 +16,18 @@ pub(crate) fn books(a: &Analysis) -> Option<CountTable> {
             let sum = lines.map(|l| l.share).reduce(|a, b| a + b);
             sum.map_or_else(|| NOTHING.to_owned(), percent)
         };
-        let texts = users.iter().map(share).chain([left_over(books)]);
+        let last = [interrupts(books), left_over(books)];
+        let texts = users.iter().map(share).chain(last);
         (books.cell.as_str(), texts.collect())
     });
     let rows = rows(a, of_cells);
     let mut notes = Vec::new();
-    if !first.lines.iter().any(|l| l.user == CpuUser::Interrupts) {
+    if a.books.iter().all(|b| b.interrupts.is_none()) {
         notes.push("Interrupts on idle CPUs cannot be distinguished from what is left over: the scheduler's own account of all tasks cannot be read here.".to_owned());
+    } else if a.books.iter().any(|b| b.interrupts_charged) {
+        notes.push("Interrupts on idle CPUs are a part of the cost of both sides together. The cost of the sender or of the receiver alone does not include them.".to_owned());
+    } else {
+        notes.push("Interrupts on idle CPUs are a part of no cost: in no cell are they shown to be more than half of the smallest effect.".to_owned());
     }
     let closed = a.books.iter().filter(|b| b.closed == Closed::Yes).count();
     notes.push(format!(
@@ -34,8 +39,14 @@ pub(crate) fn books(a: &Analysis) -> Option<CountTable> {
         section: "books",
         short: "Books",
         title: "Where the CPU time of each cell went",
-        lead: "Shares of the time of all CPUs in the windows, means over trials; they add up to 100 %. A cost is that of a side with its workers. The last column is what is left over as a share of the cell's own CPU time, with its 95 % interval; ! withholds the verdicts of CPU time, ~ says that the error is above 3 %.",
-        columns: columns(&users, "left over, % of own CPU time"),
+        lead: "Shares of the time of all CPUs in the windows, means over trials; they add up to 100 %. A cost is that of a side with its workers. The last two columns are shares of the cell's own CPU time with their 95 % intervals: interrupts on idle CPUs above the idle rate of the run, with + where they are added to the cost; and what is left over, with ! where the interval is outside of 3 % and ~ where it is partly outside. A verdict on CPU time stands where what is left over is within half the distance of the ratio to 1.",
+        columns: columns(
+            &users,
+            &[
+                "interrupts, % of own CPU time",
+                "left over, % of own CPU time",
+            ],
+        ),
         rows,
         notes,
     })
@@ -64,7 +75,7 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
         short: "CPU accounts",
         title: "Who used the CPUs, counted",
         lead: "Shares of the time of all CPUs in one trial of each cell that is not timed, by the kernel's tracepoints of the scheduler and of interrupts: the check on the books.",
-        columns: columns(&users, "left over"),
+        columns: columns(&users, &["left over"]),
         rows,
         notes: notes.into_iter().collect(),
     })
@@ -75,20 +86,37 @@ fn used(users: impl Iterator<Item = CpuUser> + Clone) -> Vec<&'static CpuUserRow
     CPU_USERS.iter().filter(appears).collect()
 }
 
-fn columns(users: &[&CpuUserRow], last: &str) -> Vec<String> {
-    let titles = users.iter().map(|row| row.title).chain([last]);
+fn columns(users: &[&CpuUserRow], last: &[&'static str]) -> Vec<String> {
+    let titles = users.iter().map(|row| row.title);
+    let titles = titles.chain(last.iter().copied());
     titles.map(str::to_owned).collect()
 }
 
-fn left_over(books: &CellBooks) -> String {
-    let shares = [books.left_over, (books.high - books.low) / 2.0];
+/// The interrupts on idle CPUs of a cell, with a mark where they are added to its cost.
+fn interrupts(books: &CellBooks) -> String {
+    let Some(found) = &books.interrupts else {
+        return NOTHING.to_owned();
+    };
+    let share = share(found.value, (found.low, found.high));
+    let mark = if books.interrupts_charged { " +" } else { "" };
+    format!("{share}{mark}")
+}
+
+/// A share with half its interval, in percent.
+fn share(value: f64, (low, high): (f64, f64)) -> String {
+    let shares = [value, (high - low) / 2.0];
     let [at, within] = shares.map(|share| 100.0 * share.clamp(-9.99, 9.99));
+    format!("{at:+.1} ± {within:.1}")
+}
+
+fn left_over(books: &CellBooks) -> String {
+    let share = share(books.left_over, (books.low, books.high));
     let mark = match books.closed {
         Closed::Yes => "",
         Closed::NotToThreePercent => " ~",
         Closed::No => " !",
     };
-    format!("{at:+.1} ± {within:.1}{mark}")
+    format!("{share}{mark}")
 }
 
 fn percent(share: f64) -> String {

@@ -71,8 +71,6 @@ pub enum CircumstanceEffect {
     Conditions(&'static str),
     /// Rates and latencies of its cells have no verdict.
     WithholdsTimes(&'static str),
-    /// CPU time of its cells has no verdict.
-    WithholdsCpuTime(&'static str),
     /// Amounts, and verdicts that there is no difference, are withheld; the others stand where the
     /// first attempts at the blocks confirm them.
     WithholdsUnconfirmed(&'static str),
@@ -99,9 +97,7 @@ pub struct Circumstance {
     pub excludes: &'static [&'static str],
 }
 
-use CircumstanceEffect::{
-    Annotates, Conditions, WithholdsCpuTime, WithholdsTimes, WithholdsUnconfirmed,
-};
+use CircumstanceEffect::{Annotates, Conditions, WithholdsTimes, WithholdsUnconfirmed};
 use Noticed::{After, Before, During};
 
 /// The condition of results over a path that is not as a kernel makes it.
@@ -284,7 +280,7 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         kind: CircumstanceKind::BooksOpen,
         name: "books-open",
         noticed: &[After],
-        effect: WithholdsCpuTime("CPU time of these cells is unaccounted for"),
+        effect: Annotates,
         means: "something works for the cells, or beside them, that no clock of ours has",
         remedy: "stop other programs that start many short processes; as root, --evidence counts shows exactly who used the CPUs",
         on_screen: true,
@@ -304,7 +300,7 @@ impl Circumstance {
     pub fn withholds(&self) -> Option<&'static str> {
         match self.effect {
             Annotates | Conditions(_) => None,
-            WithholdsTimes(why) | WithholdsCpuTime(why) | WithholdsUnconfirmed(why) => Some(why),
+            WithholdsTimes(why) | WithholdsUnconfirmed(why) => Some(why),
         }
     }
 }

@@ -145,6 +145,7 @@ rows! {
     SenderProcessesNs "sender_processes_ns" { of: Of::Machine, summary: "CPU time of the sender's process and its children between the two machine readings, by the processes' clocks (clients, where there is a server)" }
     ReceiverProcessesNs "receiver_processes_ns" { of: Of::Machine, summary: "as sender_processes_ns, of the receiver (the server, where there is one)" }
     KernelThreadsNs "kernel_threads_ns" { of: Of::Machine, summary: "as sender_processes_ns, of all kernel threads: ksoftirqd, kworker and others, which work on nobody's clock" }
+    SoftirqThreadsNs "softirq_threads_ns" { of: Of::Machine, summary: "of kernel_threads_ns, that of threads which handle interrupts and packets: ksoftirqd, threaded NAPI and threaded interrupts" }
     InstrumentNs "instrument_ns" { of: Of::Machine, summary: "as sender_processes_ns, of bytecost itself: who coordinates the trial, and over wire who acknowledges" }
     OtherProcessesNs "other_processes_ns" { of: Of::Machine, summary: "as sender_processes_ns, of all processes that are not ours; those that began and ended within the window are in none of these" }
     MachineSoftirqNs "machine_softirq_ns" { of: Of::Machine, summary: "CPU time in softirq, /proc/stat, 10 ms steps" }

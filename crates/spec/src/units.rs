@@ -155,7 +155,10 @@ pub fn short_number(x: f64) -> String {
     if !number.contains('.') {
         return number;
     }
-    number.trim_end_matches('0').trim_end_matches('.').to_owned()
+    number
+        .trim_end_matches('0')
+        .trim_end_matches('.')
+        .to_owned()
 }
 
 /// Writes a whole number with thousands separators: `12,300`.

@@ -1,72 +1,177 @@
 //! CPU time that nobody accounts for: the books of cells, and a kernel's clock that leaves some out.
 
 use bytecost_spec::survey::ClockVerdict;
-use bytecost_spec::{CircumstanceKind, Counter, Reading, Transport};
+use bytecost_spec::{CircumstanceKind, Counter, Metric, Reading, Transport};
+use bytecost_stats::{Location, trimmed_mean_value};
 use itertools::Itertools as _;
 
 use super::{Caveat, caveat, ids, in_cells, nearer_causes, of_circumstance, of_run, span};
-use crate::books::MOST_LEFT_OVER;
+use crate::beside_sides::{holds_interrupts, log_of_one_more, with_error};
+use crate::confidence::LEVEL;
+use crate::pairing::Pairing;
 use crate::phrases::{self, percent};
-use crate::result::{CellBooks, Closed};
+use crate::result::Closed;
 use crate::trials::CellTrials;
-use crate::value::Trial;
+use crate::value::{Trial, is_cpu_time};
 use crate::view::View;
 
-/// The cells whose books are closed so, with a number of each.
-fn of_kind(
-    view: &View<'_>,
-    closed: Closed,
-    number: fn(&CellBooks) -> f64,
-) -> (Vec<String>, Vec<f64>) {
-    let is_excluded = nearer_causes(view, CircumstanceKind::BooksOpen.row().name);
-    let by_nearer = |b: &&CellBooks| view.trials.by_id(&b.cell).is_some_and(&is_excluded);
-    let books = view.known.books.iter().filter(|b| b.closed == closed);
-    let books = books.filter(|b| !by_nearer(b));
-    books.map(|b| (b.cell.clone(), number(b))).unzip()
+/// The share of comparisons of equal cells that lose their verdict to readings of interrupts on idle
+/// CPUs in steps of 10 ms.
+const BY_CHANCE: f64 = 0.01;
+
+/// The distance of two cells' ratio to 1 that is free to be wrong, on a log scale: all of it, and
+/// as much as the smallest effect, which matters to nobody.
+fn distance(pair: &Pairing<'_, '_>, metric: Metric) -> f64 {
+    let ratio = trimmed_mean_value(&pair.log_ratios(metric)).unwrap_or(0.0);
+    ratio.abs().max(pair.baseline.beside.smallest_effect)
+}
+
+/// Returns true where no more than half of the distance can be left over in either cell's books, so
+/// that both together cannot turn the ratio. Cells without books are no reason to doubt.
+pub(super) fn books_suffice(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
+    let most = distance(pair, metric) / 2.0;
+    let is_within = |left: Location| {
+        let Some(interval) = left.interval(LEVEL) else {
+            return true;
+        };
+        let ends = [interval.low, interval.high].map(|share| share.max(-1.0).ln_1p());
+        ends.into_iter().all(|end| end.abs() <= most)
+    };
+    let cells = [pair.baseline, pair.other].into_iter();
+    cells.filter_map(|c| c.beside.left_over).all(is_within)
+}
+
+/// Returns true unless two cells are shown to differ in interrupts on idle CPUs that are no part of
+/// their costs, by more than half of the distance.
+pub(super) fn interrupts_are_alike(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
+    let cells = [pair.baseline, pair.other];
+    if !holds_interrupts(metric) {
+        return true;
+    }
+    match cells.map(|c| c.beside.charged().is_some()) {
+        [true, true] => return true,
+        [false, false] => {}
+        _ => return false,
+    }
+    let [Some(below), Some(above)] = cells.map(|c| c.beside.interrupts) else {
+        return true;
+    };
+    let [below, above] = [below, above].map(|share| {
+        let value = share.value.max(0.0);
+        log_of_one_more(Location { value, ..share })
+    });
+    let apart = with_error(
+        Location {
+            value: above.value - below.value,
+            ..above
+        },
+        &below,
+    );
+    let is_shown = apart.p_value(0.0).is_some_and(|p| p < BY_CHANCE);
+    !is_shown || apart.value.abs() <= distance(pair, metric) / 2.0
+}
+
+/// The cells of the study's comparisons of CPU time that do not fulfil a condition.
+fn unfulfilled(view: &View<'_>, is_met: fn(&Pairing<'_, '_>, Metric) -> bool) -> Vec<String> {
+    let asked = view
+        .trials
+        .asked()
+        .filter(|a| is_cpu_time(a.metric.measure));
+    let unmet = asked.filter(|a| !is_met(&a.pairing, a.metric));
+    let cells = unmet.flat_map(|a| [a.pairing.baseline, a.pairing.other]);
+    cells.map(|c| c.id.clone()).unique().collect()
+}
+
+fn signed(share: f64) -> String {
+    format!("{:+.1} %", 100.0 * share)
 }
 
 pub(super) fn books_open(view: &View<'_>) -> Option<Caveat> {
-    let (open, shares) = of_kind(view, Closed::No, |b| b.left_over);
-    let signed = |share: f64| format!("{:+.1} %", 100.0 * share);
+    let open = view.known.books.iter().filter(|b| b.closed == Closed::No);
+    let (open, shares): (Vec<_>, Vec<_>) = open.map(|b| (b.cell.clone(), b.left_over)).unzip();
     let (cells, shares) = (phrases::count(open.len(), "cell"), span(&shares, signed));
     open.first()?;
     of_circumstance(
         CircumstanceKind::BooksOpen,
-        format!("CPU time of {cells} is unaccounted for"),
+        "",
         format!(
-            "CPU time of {cells} is unaccounted for, or counted twice: something works for them, or beside them, that no clock of ours has. Their CPU time has no verdict."
+            "CPU time of {cells} is unaccounted for, or counted twice: something works for them, or beside them, that no clock of ours has."
         ),
         format!("left over: {shares} of the cell's own CPU time, sums over blocks"),
         open,
     )
 }
 
+/// The comparisons that the books of their cells leave open.
 pub(super) fn books_not_closed(view: &View<'_>) -> Option<Caveat> {
-    let half = |b: &CellBooks| (b.high - b.low) / 2.0;
-    let (wide, widths) = of_kind(view, Closed::NotToThreePercent, half);
-    let (cells, most) = (phrases::count(wide.len(), "cell"), percent(MOST_LEFT_OVER));
-    let widths = span(&widths, percent);
+    let cells = unfulfilled(view, books_suffice);
+    let books = view.known.books.iter().filter(|b| cells.contains(&b.cell));
+    let (lows, highs): (Vec<f64>, Vec<f64>) = books.map(|b| (b.low, b.high)).unzip();
+    let lowest = lows.into_iter().fold(0.0, f64::min);
+    let highest = highs.into_iter().fold(0.0, f64::max);
+    let (lowest, highest) = (signed(lowest), signed(highest));
     let has_account = |c: &CellTrials<'_>| {
         let read = |t: &Trial<'_>| t.of_all(Counter::MachineTasksNs).is_some();
         c.trials().any(read)
     };
     let is_coarse = |id: &String| view.trials.by_id(id).is_some_and(|c| !has_account(c));
-    let coarse = match wide.iter().any(is_coarse) {
-        true => {
-            "; the scheduler's own account of all tasks was not available, and what the machine did is known in steps of 10 ms"
-        }
-        false => "",
+    let coarse = if cells.iter().any(is_coarse) {
+        "; the scheduler's own account of all tasks was not available, and what the machine did is known in steps of 10 ms"
+    } else {
+        ""
+    };
+    let is_excluded = nearer_causes(view, CircumstanceKind::BooksOpen.row().name);
+    let by_nearer = |id: &String| view.trials.by_id(id).is_some_and(&is_excluded);
+    let brief = if cells.iter().all(by_nearer) {
+        String::new()
+    } else {
+        let count = phrases::count(cells.len(), "cell");
+        format!("what is left over in the books of {count} could turn a comparison")
     };
     caveat(
         format!(
-            "The books of {cells} are not closed to {most} in this run: the CPU time of everything else is known too coarsely beside theirs."
+            "The books of {} do not show that nothing is hidden in their CPU time. A verdict on CPU time stands where what is left over is within half the distance of the ratio to 1.",
+            phrases::count(cells.len(), "cell")
         ),
         format!(
-            "95 % intervals of what is left over: ± {widths} of the cell's own CPU time{coarse}"
+            "95 % intervals of what is left over: within {lowest} to {highest} of the cell's own CPU time{coarse}"
         ),
-        "more blocks (a longer --budget) or a longer --window",
-        wide,
+        "more blocks (a longer --budget) or a longer --window; stop other programs",
+        cells,
     )
+    .map(|caveat| Caveat { brief, ..caveat })
+}
+
+pub(super) fn interrupts_differ(view: &View<'_>) -> Option<Caveat> {
+    let cells = unfulfilled(view, interrupts_are_alike);
+    caveat(
+        format!(
+            "Interrupts on idle CPUs work for {}, and cells that are compared differ in them. They are in no task's time, and this run knows them too coarsely to add them to a cost.",
+            phrases::count(cells.len(), "cell")
+        ),
+        interrupts_of(view, &cells),
+        "more blocks (a longer --budget) or a longer --window; as root, --evidence counts reads them exactly",
+        cells,
+    )
+}
+
+pub(super) fn interrupts_charged(view: &View<'_>) -> Option<Caveat> {
+    let charged = view.measured().filter(|c| c.beside.charged().is_some());
+    let cells = ids(charged);
+    caveat(
+        "Interrupts on idle CPUs work for these cells. Those above the idle rate of the run are a part of the CPU time of both sides together, with their error; the CPU time of the sender or of the receiver alone does not include them.",
+        interrupts_of(view, &cells),
+        "more blocks (a longer --budget) or a longer --window narrow the intervals",
+        cells,
+    )
+}
+
+/// What is known of interrupts on idle CPUs in some cells.
+fn interrupts_of(view: &View<'_>, cells: &[String]) -> String {
+    let books = view.known.books.iter().filter(|b| cells.contains(&b.cell));
+    let shares = books.filter_map(|b| b.interrupts.map(|i| i.value));
+    let shares = span(&shares.collect_vec(), signed);
+    format!("interrupts on idle CPUs: {shares} of the CPU time of both sides, means over windows")
 }
 
 /// Runs of old have none.

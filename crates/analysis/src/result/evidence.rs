@@ -25,9 +25,9 @@ pub struct BookLine {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Closed {
-    /// What is left over is within 3 % of the cell's own CPU time, and its error too.
+    /// The whole interval of what is left over lies within 3 % of the cell's own CPU time.
     Yes,
-    /// The value or its error is above 3 %, and the interval does not show that more is left over.
+    /// A part of the interval lies beyond 3 %.
     NotToThreePercent,
     /// More is left over (or counted twice): the whole interval lies beyond 3 %.
     No,
@@ -55,6 +55,14 @@ pub struct CellBooks {
     pub machine_over_own: f64,
     /// Whether the books are closed.
     pub closed: Closed,
+    /// Interrupts on idle CPUs and kernel threads that handle interrupts, above the idle rate of the
+    /// run, as a share of the cell's own CPU time; none where the kernel's accounts do not show them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupts: Option<Uncertain>,
+    /// Whether that share is added to the CPU time of both sides together, with its error: in all
+    /// cells of a run, or in none. A share below 0 adds nothing.
+    #[serde(default)]
+    pub interrupts_charged: bool,
     /// Who used the CPUs in one trial for evidence, as exactly as the kernel's tracepoints tell;
     /// none where nobody counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -98,7 +98,7 @@ impl Lab {
             elapsed_ns,
             others_ns: of(ProcessOwner::Other).min(busy_ns),
             others,
-            kernel_threads_ns: of(ProcessOwner::Kernel),
+            kernel_threads_ns: of(ProcessOwner::Kernel) + of(ProcessOwner::Softirq),
             longer: self.longer.clone(),
             repeated_because: too_short.map(|cell| Repeat::ShortWindow { cell }),
         };
