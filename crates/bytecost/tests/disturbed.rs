@@ -80,13 +80,12 @@ fn one_cpu_of_several_is_in_the_first_line_and_no_window_limits_a_rate() {
         return eprintln!("skipped: this machine has one CPU");
     }
     assert_eq!(found.host.cpus_allowed.len(), 1);
-    says(
-        &screen,
-        &[
-            &format!("1 of {cpus} CPUs"),
-            "Disturbed",
-            "one CPU may be used",
-        ],
+    says(&screen, &[&format!("1 of {cpus} CPUs"), "Disturbed"]);
+    // On a busy machine the screen may have no room for it.
+    let mut disturbances = found.disturbances.iter();
+    assert!(
+        disturbances.any(|d| d.text == "one CPU may be used"),
+        "{screen}"
     );
     assert!(!screen.contains("receive window"), "{screen}");
     assert!(!is_there(&found, "receive-window"));
@@ -122,8 +121,11 @@ fn small_buffers_and_filters_of_tc_are_named() {
     let mut command = place.bytecost(SHORT);
     network.start_in(&mut command).unwrap();
     let screen = ended(&mut command).measured().stdout;
-    says(&screen, &["Disturbed", "clsact"]);
+    says(&screen, &["Disturbed"]);
     let found = place.findings();
+    // On a busy machine the screen may have no room for it.
+    let mut disturbances = found.disturbances.iter();
+    assert!(disturbances.any(|d| d.text.contains("clsact")), "{screen}");
     let mut caveats = found.caveats.iter();
     let caveat = caveats.find(|c| c.kind == "path-cost").expect("a caveat");
     let named = [

@@ -11,7 +11,7 @@ use bytecost_spec::{Cell, Transport};
 use bytecost_sys::network::Offload;
 use rustix::net::netlink::NETFILTER;
 
-use crate::netlink::dump::{attribute, list};
+use crate::netlink::dump::{attribute, is_absent, list};
 use crate::netlink::{Link, Netlink};
 use crate::networks::NetworkPath;
 use crate::protocol::Role;
@@ -137,7 +137,7 @@ fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
     match chains {
         Ok(chains) => found.obstacles.extend(of_chains(&chains)),
         // A kernel without nftables has no such subsystem.
-        Err(e) if absent(&e) => {}
+        Err(e) if is_absent(&e) => {}
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => found.unseen.push(format!(
             "rules of nftables ({e}): call it as root (`sudo bytecost …`)"
         )),
@@ -148,15 +148,6 @@ fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
     found.obstacles.extend(socket_memory::read(roots));
     found.unseen.extend(unseen);
     found
-}
-
-fn absent(error: &io::Error) -> bool {
-    use rustix::io::Errno;
-    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
-    matches!(
-        errno,
-        Some(Errno::INVAL | Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::NOENT)
-    )
 }
 
 fn obstacle(kind: CircumstanceKind, place: &str, found: String) -> Obstacle {

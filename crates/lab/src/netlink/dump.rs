@@ -56,6 +56,16 @@ pub(crate) fn list(
     Ok(all.into_iter().map(|message| message.body).collect())
 }
 
+/// Returns true if an error means that the kernel has nothing of the kind that was asked for.
+pub(crate) fn is_absent(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = error.raw_os_error().map(Errno::from_raw_os_error);
+    matches!(
+        errno,
+        Some(Errno::INVAL | Errno::OPNOTSUPP | Errno::PROTONOSUPPORT | Errno::NOENT)
+    )
+}
+
 /// The attributes that follow each other in some bytes, with their types, as far as they are whole.
 pub(crate) fn attributes(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
     let mut all = Vec::new();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use super::qdiscs::{kind_of, rate, ratespec};
-use crate::netlink::dump::{attribute, attributes, list, number};
+use crate::netlink::dump::{attribute, attributes, is_absent, list, number};
 
 /// RTM_GETTFILTER.
 const GET_FILTERS: u16 = 46;
@@ -62,7 +62,7 @@ pub(super) fn read(device: u32) -> io::Result<Vec<TcFilters>> {
         match list(None, GET_FILTERS, &request) {
             Ok(messages) => found.extend(at_place(place, &messages)),
             // A discipline without classes or filters has no list of them.
-            Err(e) if super::absent(&e) => {}
+            Err(e) if is_absent(&e) => {}
             Err(e) => return Err(e),
         }
     }

@@ -91,11 +91,9 @@ fn filters_of_tc_are_listed_with_their_actions_and_small_buffers_are_named() {
     let filters = || {
         tc("qdisc add dev lo clsact")
             && tc("filter add dev lo egress u32 match ip protocol 6 0xff flowid 1:1")
-            && tc("filter add dev lo ingress u32 match ip protocol 6 0xff flowid 1:1")
     };
     if let Some(all) = after(filters) {
         let expected = [
-            at_lo(TcFilter, "1 filter of tc at ingress: u32", false),
             at_lo(TcFilter, "1 filter of tc at egress: u32", false),
             at_lo(Qdisc, "clsact", false),
         ];
