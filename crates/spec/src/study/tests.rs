@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use super::*;
 use crate::survey::{MoverFacts, ReceiverFacts, ServerFacts, ServerSurvey, ServiceFacts};
 
