@@ -162,6 +162,7 @@ fn metric_row(conditions: &RoundConditions, noise: &RoundNoise, metric: Metric) 
             .into_iter()
             .flatten()
             .map(by_share)
+            .dedup()
             .join(" – "),
     ]
 }
