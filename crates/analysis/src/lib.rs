@@ -46,7 +46,7 @@ pub use bisection::bisected;
 pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grouping::grouped;
-pub use phrases::command_line;
+pub use phrases::{by_rounds, command_line};
 pub use progress::{Interim, LiveEstimate, LiveEstimates, Progress, log_ratios};
 pub use result::*;
 
