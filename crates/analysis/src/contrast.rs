@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use bytecost_spec::{Axis, Better, Measure, Metric};
 use bytecost_stats::{
-    BetweenRounds, Interval, Location, Moderation, Noise, RoundEstimate, mean_of_rounds,
+    BetweenRounds, Interval, Location, Moderation, RatioVariation, RoundEstimate, mean_of_rounds,
     student_mean, tail_ratio, tail_with_rounds, trimmed_mean,
 };
 
@@ -197,8 +197,8 @@ impl<'v> PairContrast<'v> {
     }
 
     /// What makes its log ratios vary.
-    pub(crate) fn noise(&self) -> Noise {
-        Noise {
+    pub(crate) fn noise(&self) -> RatioVariation {
+        RatioVariation {
             deviation: self.within.deviation(),
             known: self.within.replicates(),
             between: self.between,

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use bytecost_spec::{Better, Manifest, Metric};
-use bytecost_stats::{BetweenRounds, Interval, Noise};
+use bytecost_stats::{BetweenRounds, Interval, RatioVariation};
 
 use crate::caveats::{self, Permitted};
 use crate::cells::exp;
@@ -235,7 +235,7 @@ impl Comparison<'_> {
         let needed = |noise| is_undecided.then(|| self.blocks_to_decide(noise, bound, level))?;
         let blocks_needed = needed(self.contrast.noise());
         let by_blocks = || {
-            needed(Noise {
+            needed(RatioVariation {
                 between: BetweenRounds::NONE,
                 ..self.contrast.noise()
             })
@@ -254,7 +254,7 @@ impl Comparison<'_> {
 
     /// Blocks in which, if the estimate stays, the difference is found at the family's level or the
     /// interval fits within the smallest effect: either 80 % of the time.
-    fn blocks_to_decide(&self, noise: Noise, bound: f64, level: f64) -> Option<u32> {
+    fn blocks_to_decide(&self, noise: RatioVariation, bound: f64, level: f64) -> Option<u32> {
         let distance = self.contrast.location.value.abs();
         let needed = |room, alpha| noise.blocks_needed(room, alpha, MOST_BLOCKS);
         let apart = needed(distance, level);
@@ -285,10 +285,4 @@ pub(crate) fn verdict(
         (Better::Higher, true) | (Better::Lower, false) => Verdict::Better,
         (Better::Higher, false) | (Better::Lower, true) => Verdict::Worse,
     }
-}
-
-/// Half the width of a finding's interval within the run, as a share of its ratio: what more blocks
-/// lessen.
-pub(crate) fn half_width(finding: &Finding) -> f64 {
-    as_share((finding.within_high.ln() - finding.within_low.ln()) / 2.0)
 }

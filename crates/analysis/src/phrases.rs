@@ -236,7 +236,7 @@ pub(crate) fn finding(
             format!("{other} against {base} in {noun}{place}: {told} ({interval}).")
         }
         Verdict::NotDecided => {
-            let remedy = match (finding.blocks_needed, finding.by_rounds()) {
+            let remedy = match (finding.blocks_needed, by_rounds(finding)) {
                 (Some(n), _) => format!("it would take about {n} blocks"),
                 (None, Some(apart)) => format!("{apart} here"),
                 (None, None) => "more blocks alone would hardly decide it".to_owned(),
@@ -257,6 +257,12 @@ pub(crate) fn finding(
 pub(crate) fn from_run_to_run(deviation: f64) -> String {
     let apart = exp(NORMAL_REACH * deviation) - 1.0;
     format!("ratios differ from run to run by ±{}", percent(apart))
+}
+
+/// How much a ratio differs from run to run, where that alone leaves it undecided.
+pub fn by_rounds(finding: &Finding) -> Option<String> {
+    let words = || from_run_to_run(finding.between_deviation);
+    finding.rounds_prevent.then(words)
 }
 
 /// A main effect in one sentence. A mean over places of which one is better and one is worse says

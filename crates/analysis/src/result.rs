@@ -489,10 +489,9 @@ impl Finding {
         self.metric == metric && (own == [one, other] || own == [other, one])
     }
 
-    /// How much its ratio differs from run to run, in words, where that alone leaves it undecided.
-    pub fn by_rounds(&self) -> Option<String> {
-        let words = || crate::phrases::from_run_to_run(self.between_deviation);
-        self.rounds_prevent.then(words)
+    /// Half the width of its interval within the run, as a share of its ratio: what more blocks lessen.
+    pub(crate) fn half_width(&self) -> f64 {
+        (self.within_high / self.within_low).sqrt() - 1.0
     }
 
     /// Whether one of the two is said to be better.

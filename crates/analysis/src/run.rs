@@ -7,7 +7,6 @@ use bytecost_stats::{FEWEST_ROUNDS, median};
 use itertools::Itertools as _;
 
 use crate::confidence::ERROR_RATE;
-use crate::findings::half_width;
 use crate::phrases;
 use crate::progress::noise_of;
 use crate::result::{Finding, RunFacts, StudyFacts, Verdict};
@@ -98,7 +97,7 @@ pub(crate) fn run_facts(view: &View<'_>) -> RunFacts {
         trials: input.samples.len(),
         repeated: samples().filter(is_repeated).count(),
         failed: input.failures.len(),
-        widest_interval: primary.map(half_width).max_by(f64::total_cmp),
+        widest_interval: primary.map(Finding::half_width).max_by(f64::total_cmp),
         plan: plan(manifest, trials, findings),
         rounds: rounds(manifest, trials, findings),
         notes: notes.chain(looks(manifest)).collect(),

@@ -6,7 +6,7 @@ use bytecost_spec::Study;
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::manifest::{Expectation, RatioNoise};
 use bytecost_spec::study::{ERROR_RATE, Family};
-use bytecost_stats::{BetweenRounds, Noise, POWER, Replicates, least};
+use bytecost_stats::{BetweenRounds, POWER, RatioVariation, Replicates, least};
 
 use crate::candidates::{Candidate, Norm, baselines};
 
@@ -130,7 +130,7 @@ impl Power<'_> {
             lent: self.noise.lent,
         };
         let alpha = ERROR_RATE / f64::from(primaries.max(1));
-        let noise = Noise {
+        let noise = RatioVariation {
             deviation: self.noise.deviation,
             known: replicates(KNOWN_BLOCKS),
             between,

@@ -1,6 +1,6 @@
 //! The comparisons of a result: a table a question, and all findings in one list.
 
-use bytecost_analysis::{Analysis, Estimate, Finding, Verdict};
+use bytecost_analysis::{Analysis, Estimate, Finding, Verdict, by_rounds};
 use bytecost_spec::{Axis, Cell, units};
 use itertools::Itertools as _;
 
@@ -137,7 +137,7 @@ fn said(f: &Finding) -> String {
         (None, Verdict::NotDecided, Some(needed)) => {
             format!("not decided; about {needed} blocks would decide")
         }
-        (None, Verdict::NotDecided, None) if let Some(apart) = f.by_rounds() => {
+        (None, Verdict::NotDecided, None) if let Some(apart) = by_rounds(f) => {
             format!("not decided; {apart} here")
         }
         _ => DocMark::of(f.verdict).words.to_owned(),

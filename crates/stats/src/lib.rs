@@ -26,14 +26,12 @@ pub use halving::least;
 pub use holm::holm;
 pub use latency_histogram::LatencyHistogram;
 pub use location::{
-    Interval, Location, Replicates, TRIM, TRIMMED_DEGREES_FACTOR, student_mean, trimmed_mean,
-    trimmed_mean_value,
+    BetweenRounds, Interval, Location, Replicates, TRIM, TRIMMED_DEGREES_FACTOR, student_mean,
+    trimmed_mean, trimmed_mean_value,
 };
 pub use moderation::Moderation;
-pub use power::{Noise, POWER, blocks_needed, power, smallest_detectable};
-pub use rounds::{
-    BetweenRounds, FEWEST_ROUNDS, RoundEstimate, RoundVariances, between_rounds, mean_of_rounds,
-};
+pub use power::{POWER, RatioVariation, blocks_needed, power, smallest_detectable};
+pub use rounds::{FEWEST_ROUNDS, RoundEstimate, RoundVariances, between_rounds, mean_of_rounds};
 pub use spread::{lag1_autocorrelation, mean, median, quantile, variance};
 pub use tail::{BlockTrials, Distribution, tail_quantile, tail_ratio, tail_with_rounds};
 pub use trend::{Trend, mann_kendall};

@@ -1,7 +1,6 @@
 //! Where values lie: the trimmed mean and the mean, each with its standard error.
 
 use crate::distribution::{t_quantile, t_two_sided_p};
-use crate::rounds::BetweenRounds;
 use crate::spread::{mean, sorted, usable, variance};
 
 /// Share of the values that the trimmed mean leaves out at each end.
@@ -14,6 +13,10 @@ pub const TRIM: f64 = 0.2;
 /// 6, 8.8 for 12, 18.2 for 24). With h − 1 a 5 % test is wrong 5.5 to 6 % of the time and Holm
 /// over 48 normal cells 6 to 9 %; with this factor they stay at or under 5 %.
 pub const TRIMMED_DEGREES_FACTOR: f64 = 0.8;
+
+/// Degrees of freedom that a variance between rounds has at least, where a mean of variances has
+/// fewer: with less than one the interval would have no use.
+pub(crate) const LEAST_DEGREES: f64 = 1.0;
 
 /// Both ends of an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -34,6 +37,23 @@ impl Interval {
     pub fn holds(self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
+}
+
+/// A variance between rounds (τ²), and how well it is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BetweenRounds {
+    /// τ², never below zero.
+    pub variance: f64,
+    /// Degrees of freedom of that variance; need not be whole.
+    pub degrees: f64,
+}
+
+impl BetweenRounds {
+    /// Rounds that do not differ.
+    pub const NONE: BetweenRounds = BetweenRounds {
+        variance: 0.0,
+        degrees: LEAST_DEGREES,
+    };
 }
 
 /// Blocks, and what other comparisons add to their knowledge of the variance.

@@ -4,8 +4,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::distribution::t_quantile;
 use crate::halving::least;
-use crate::location::{Location, Replicates};
-use crate::rounds::BetweenRounds;
+use crate::location::{BetweenRounds, Location, Replicates};
 
 /// The power that is planned for.
 pub const POWER: f64 = 0.8;
@@ -21,7 +20,7 @@ fn steps(degrees: f64) -> usize {
 
 /// What makes ratios vary: from block to block, and from round to round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Noise {
+pub struct RatioVariation {
     /// [`Location::deviation`] of the `known` blocks, so that it is itself uncertain: with 8 of them,
     /// taken for the truth a power of 80 % is 69 %.
     pub deviation: f64,
@@ -32,10 +31,10 @@ pub struct Noise {
     pub between: BetweenRounds,
 }
 
-impl Noise {
+impl RatioVariation {
     /// The noise from block to block alone.
-    pub fn within(deviation: f64, known: impl Into<Replicates>) -> Noise {
-        Noise {
+    pub fn within(deviation: f64, known: impl Into<Replicates>) -> RatioVariation {
+        RatioVariation {
             deviation,
             known: known.into(),
             between: BetweenRounds::NONE,
@@ -60,7 +59,7 @@ impl Noise {
     }
 
     /// The smallest true difference that a two-sided test at level `alpha` over the known blocks
-    /// finds 80 % of the time: the inverse of [`Noise::power`].
+    /// finds 80 % of the time: the inverse of [`RatioVariation::power`].
     ///
     /// `None` for fewer than two blocks, a deviation that is not finite or negative, and an `alpha`
     /// that is not between 0 and 1.
@@ -138,7 +137,7 @@ impl Noise {
     }
 }
 
-/// [`Noise::power`] of what varies from block to block alone.
+/// [`RatioVariation::power`] of what varies from block to block alone.
 pub fn power(
     deviation: f64,
     known: impl Into<Replicates>,
@@ -146,19 +145,19 @@ pub fn power(
     difference: f64,
     alpha: f64,
 ) -> Option<f64> {
-    Noise::within(deviation, known).power(blocks, difference, alpha)
+    RatioVariation::within(deviation, known).power(blocks, difference, alpha)
 }
 
-/// [`Noise::smallest_detectable`] of what varies from block to block alone.
+/// [`RatioVariation::smallest_detectable`] of what varies from block to block alone.
 pub fn smallest_detectable(
     deviation: f64,
     blocks: impl Into<Replicates>,
     alpha: f64,
 ) -> Option<f64> {
-    Noise::within(deviation, blocks).smallest_detectable(alpha)
+    RatioVariation::within(deviation, blocks).smallest_detectable(alpha)
 }
 
-/// [`Noise::blocks_needed`] of what varies from block to block alone.
+/// [`RatioVariation::blocks_needed`] of what varies from block to block alone.
 pub fn blocks_needed(
     deviation: f64,
     known: impl Into<Replicates>,
@@ -166,7 +165,7 @@ pub fn blocks_needed(
     alpha: f64,
     most: usize,
 ) -> Option<usize> {
-    Noise::within(deviation, known).blocks_needed(difference, alpha, most)
+    RatioVariation::within(deviation, known).blocks_needed(difference, alpha, most)
 }
 
 /// A two-sided test over so many blocks.

@@ -3,7 +3,7 @@
 //! Blocks of one round share what the machine is like in that minute, so that their scatter knows
 //! nothing of how much a ratio differs in another minute.
 
-use crate::location::{Location, student_mean};
+use crate::location::{BetweenRounds, LEAST_DEGREES, Location, student_mean};
 use crate::moderation::{MOST_LENT, Moderation};
 use crate::spread::{mean, variance};
 
@@ -16,10 +16,6 @@ const FEWEST_COMPARISONS: usize = 4;
 /// How many independent comparisons those of one run are worth at most: they share the minute and
 /// their baseline.
 const MOST_INDEPENDENT: f64 = 1.0 + MOST_LENT;
-
-/// Degrees of freedom that a variance between rounds has at least, where a mean of variances has
-/// fewer: with less than one the interval would have no use.
-const LEAST_DEGREES: f64 = 1.0;
 
 /// A comparison in one round.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,23 +36,6 @@ impl From<Location> for RoundEstimate {
             degrees: location.degrees,
         }
     }
-}
-
-/// A variance between rounds (τ²), and how well it is known.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BetweenRounds {
-    /// τ², never below zero.
-    pub variance: f64,
-    /// Degrees of freedom of that variance; need not be whole.
-    pub degrees: f64,
-}
-
-impl BetweenRounds {
-    /// Rounds that do not differ.
-    pub const NONE: BetweenRounds = BetweenRounds {
-        variance: 0.0,
-        degrees: LEAST_DEGREES,
-    };
 }
 
 /// The variances between rounds of all comparisons of one metric.

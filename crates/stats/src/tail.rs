@@ -8,8 +8,7 @@
 
 use crate::distribution::{t_quantile, t_two_sided_p};
 use crate::halving::halved;
-use crate::location::{Interval, Location, student_mean};
-use crate::rounds::BetweenRounds;
+use crate::location::{BetweenRounds, Interval, Location, student_mean};
 use crate::spread::mean;
 
 /// How wide the steps are in which values are told, as a share of them: three digits.

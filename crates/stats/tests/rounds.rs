@@ -1,8 +1,8 @@
 //! Simulated rounds test the variance between them, with fixed seeds.
 
 use bytecost_stats::{
-    BetweenRounds, Generator, Interval, Location, Moderation, Noise, RoundEstimate, between_rounds,
-    holm, mean_of_rounds, median, tail_with_rounds, trimmed_mean,
+    BetweenRounds, Generator, Interval, Location, Moderation, RatioVariation, RoundEstimate,
+    between_rounds, holm, mean_of_rounds, median, tail_with_rounds, trimmed_mean,
 };
 
 use crate::worlds::slack;
@@ -233,8 +233,8 @@ fn a_location_holds_both_variances_and_the_degrees_of_their_sum() {
 
 #[test]
 fn no_number_of_blocks_decides_what_rounds_hide() {
-    let noise = Noise::within(0.05, 12);
-    let hidden = Noise {
+    let noise = RatioVariation::within(0.05, 12);
+    let hidden = RatioVariation {
         between: ASSUMED,
         ..noise
     };

@@ -8,7 +8,6 @@ use itertools::Itertools as _;
 use super::{Caveat, caveat, ids, in_cells, of_run, span, spans};
 use crate::cells::exp;
 use crate::confidence::ERROR_RATE;
-use crate::findings::half_width;
 use crate::grouping::by_key;
 use crate::pairing::{Pairing, pairings};
 use crate::phrases::{self, percent};
@@ -218,8 +217,8 @@ pub(super) fn few_blocks(view: &View<'_>) -> Option<Caveat> {
 pub(super) fn imprecise(view: &View<'_>) -> Option<Caveat> {
     let asked = view.input.manifest.study.precision;
     let first = || view.known.findings.iter().filter(|f| f.first);
-    let wide = first().filter(|f| half_width(f) > asked).collect_vec();
-    let widths = wide.iter().map(|f| half_width(f)).collect_vec();
+    let wide = first().filter(|f| f.half_width() > asked).collect_vec();
+    let widths = wide.iter().map(|f| f.half_width()).collect_vec();
     let (n, verb) = (wide.len(), if wide.len() == 1 { "is" } else { "are" });
     let (all, wanted) = (
         phrases::count(first().count(), "comparison"),
