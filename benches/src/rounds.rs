@@ -242,7 +242,10 @@ fn with_mean_of_others<'r>(runs: &[&'r Run]) -> Vec<(&'r Finding, f64)> {
             .iter()
             .filter(shown)
             .filter_map(move |finding| {
-                let others = runs.iter().enumerate().filter(|(other, _)| *other != number);
+                let others = runs
+                    .iter()
+                    .enumerate()
+                    .filter(|(other, _)| *other != number);
                 let others = others.filter_map(|(_, run)| run.finding(&finding.id));
                 let logs: Vec<f64> = others.filter(shown).map(|f| f.ratio.ln()).collect();
                 let enough = logs.len() + 1 >= FEWEST;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
 use bytecost_spec::units;
-use bytecost_stats::{BetweenRounds, Noise, at_least, mean, trimmed_mean};
+use bytecost_stats::{BetweenRounds, RatioVariation, at_least, mean, trimmed_mean};
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, Context, Found, Told};
@@ -144,7 +144,7 @@ fn promised(finding: &Value) -> Result<f64> {
     let steps: Vec<f64> = (0..blocks).map(|step| step as f64).collect();
     let steps = trimmed_mean(&steps).context("no blocks")?;
     let of_steps = steps.interval(1.0 - RATE).context("too few blocks")?;
-    let noise = Noise {
+    let variation = RatioVariation {
         deviation: half_width / of_steps.half_width() * steps.deviation(),
         known: (blocks as usize).into(),
         between: BetweenRounds {
@@ -152,7 +152,7 @@ fn promised(finding: &Value) -> Result<f64> {
             degrees: number("between_degrees")?,
         },
     };
-    let power = noise.power(blocks as usize, EFFECT.ln(), RATE);
+    let power = variation.power(blocks as usize, EFFECT.ln(), RATE);
     power.context("no power")
 }
 

@@ -354,7 +354,8 @@ impl Campaign<'_> {
             }
             // Fewer blocks than the least say nothing, so the first ones are measured in any case.
             let is_over = enough || so_long > budget;
-            let has_enough = block >= self.study.blocks_least && round.has_enough(block, self.study);
+            let has_enough =
+                block >= self.study.blocks_least && round.has_enough(block, self.study);
             if has_enough && is_over {
                 return Ok(How::Whole);
             }

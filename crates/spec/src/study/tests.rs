@@ -1,4 +1,3 @@
-
 use super::*;
 use crate::survey::{MoverFacts, ReceiverFacts, ServerFacts, ServerSurvey, ServiceFacts};
 
