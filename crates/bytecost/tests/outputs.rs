@@ -15,7 +15,8 @@ fn a_run_leaves_its_files_and_nothing_else_and_a_report_the_same() {
     // One size only, so that there is no figure and no picture.
     let expected = FILES.iter().map(|f| (*f).to_owned());
     assert_eq!(left.collect::<BTreeSet<_>>(), expected.collect());
-    assert_eq!(count(place.path()), 1);
+    // The directory of runs, and the history of rounds.
+    assert_eq!(count(place.path()), 2);
     place.refuses("report", "--figures svg => no figures");
     let read = || FILES.map(|file| place.read(file));
     let after_the_run = read();
@@ -111,8 +112,12 @@ fn a_run_is_explained_in_words_and_for_machines_without_a_trace() {
     }
     // What would decide more has the axes of the run's own command, and each option once.
     for (asked, again) in [
-        ("--mover send -q --budget=4s", "run --mover send"),
+        (
+            "--mover send -q --budget=4s",
+            "run --mover send --budget=4s",
+        ),
         ("run send-copies --quiet --seed 3", "run send-copies"),
+        ("run send-copies --blocks 6", "run send-copies"),
         ("", "run send-copies"),
     ] {
         let words: Vec<&str> = "bytecost"
@@ -124,7 +129,7 @@ fn a_run_is_explained_in_words_and_for_machines_without_a_trace() {
         let command = &found["advice"]["undecided"]["command"];
         assert_eq!(
             *command,
-            format!("bytecost {again} --budget 380s --blocks 38")
+            format!("bytecost {again} --rounds 5 --pause 2min")
         );
     }
     assert_eq!(count(&place.run()), RECORDED.len());

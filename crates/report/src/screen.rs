@@ -306,6 +306,9 @@ fn disturbed(a: &Analysis, most_chars: usize) -> Vec<DocLine> {
         }
     };
     let words = a.disturbances.iter().map(words).collect_vec();
+    if most_chars == usize::MAX {
+        return words.into_iter().map(DocLine::from).collect();
+    }
     let mut shown = words.len();
     let more = |left: usize| match left {
         0 => String::new(),

@@ -52,9 +52,11 @@ pub(super) fn undecided(view: &View<'_>) -> Option<Undecided> {
     let between = prevented.iter().map(|f| f.between_deviation).collect_vec();
     let most = most.filter(|_| needed.len() >= prevented.len());
     let seconds = most.map(in_tens);
+    // A publication's own way of measuring has no rounds.
+    let is_helped_by_rounds = !prevented.is_empty() && view.input.manifest.study.design.is_none();
     let command = match most {
         Some(most) => Some(longer(view, in_tens(most), most)),
-        None => (!prevented.is_empty()).then(|| in_rounds(view)),
+        None => is_helped_by_rounds.then(|| in_rounds(view)),
     };
     let by_family = by_family.into_iter().filter(|own| own.comparisons > 0);
     Some(Undecided {
@@ -79,10 +81,10 @@ fn longer(view: &View<'_>, seconds: u64, blocks: usize) -> String {
     command(view, &["--budget", "--blocks"], options)
 }
 
-/// The run's own command in rounds.
+/// The run's own command in rounds, each of which has a least number of blocks.
 fn in_rounds(view: &View<'_>) -> String {
     let rounds = ROUNDS.map(str::to_owned).to_vec();
-    command(view, &["--rounds", "--pause"], rounds)
+    command(view, &["--rounds", "--pause", "--blocks"], rounds)
 }
 
 /// The run's own command with other values of some options.

@@ -87,7 +87,10 @@ fn signed(share: f64) -> String {
 }
 
 pub(super) fn books_open(view: &View<'_>) -> Option<Caveat> {
+    let is_excluded = nearer_causes(view, CircumstanceKind::BooksOpen.row().name);
+    let by_nearer = |id: &String| view.trials.by_id(id).is_some_and(&is_excluded);
     let open = view.known.books.iter().filter(|b| b.closed == Closed::No);
+    let open = open.filter(|b| !by_nearer(&b.cell));
     let (open, shares): (Vec<_>, Vec<_>) = open.map(|b| (b.cell.clone(), b.left_over)).unzip();
     let (cells, shares) = (phrases::count(open.len(), "cell"), span(&shares, signed));
     open.first()?;
