@@ -9,7 +9,7 @@
 
 use bytecost_spec::evidence::{CPU_USERS, CpuAccounts, CpuLine, CpuUser};
 use bytecost_spec::{Metric, Side};
-use bytecost_stats::{Location, mean, student_mean};
+use bytecost_stats::{BetweenRounds, Location, mean, student_mean};
 use itertools::Itertools as _;
 
 use crate::confidence::{FEWEST, LEVEL};
@@ -179,18 +179,11 @@ pub(crate) fn log_of_one_more(share: Location) -> Location {
     }
 }
 
-/// A location with the independent error of another one on top: the variances add up, the degrees
-/// by Welch and Satterthwaite.
+/// A location with the independent error of another one on top.
 pub(crate) fn with_error(location: Location, other: &Location) -> Location {
-    let [own, added] = [location, *other].map(|l| l.standard_error.powi(2));
-    let sum = own + added;
-    if added <= 0.0 {
-        return location;
-    }
-    let squares = own * own / location.degrees + added * added / other.degrees;
-    Location {
-        standard_error: sum.sqrt(),
-        degrees: sum * sum / squares,
-        ..location
-    }
+    let error = BetweenRounds {
+        variance: other.standard_error.powi(2),
+        degrees: other.degrees,
+    };
+    location.with_rounds(error, 1)
 }
