@@ -205,6 +205,12 @@ impl<'v> PairContrast<'v> {
         }
     }
 
+    /// Returns true if no rule withholds how large its ratio is.
+    pub(crate) fn has_amount(&self) -> bool {
+        let withheld = self.finding.and_then(|f| f.amount_withheld.as_ref());
+        withheld.is_none()
+    }
+
     pub(crate) fn ratio(&self) -> Ratio {
         Ratio::between(self.location, self.interval)
     }

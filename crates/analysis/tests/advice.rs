@@ -2,7 +2,7 @@
 
 use bytecost_analysis::{Advice, Finding, Situation, Subject, UndecidedOf};
 use bytecost_spec::survey::{Condition, MoverFacts, Release, Route};
-use bytecost_spec::{Cell, Refusal};
+use bytecost_spec::{Axis, Cell, Refusal};
 
 use crate::world::{STUDY, True, World, begins, ends, facts, one, row, says, with_axes};
 
@@ -142,7 +142,7 @@ fn the_ways_that_may_be_the_best_are_all_but_those_shown_to_be_worse_than_one() 
 }
 
 #[test]
-fn what_leaves_no_room_for_amounts_names_all_ways_to_avoid_and_their_path() {
+fn what_leaves_no_room_for_amounts_names_all_ways_to_avoid() {
     let world = World::new(STUDY).run(1, 16, 0.003, planted);
     let advice = world.analyse().advice;
     let line = advice.lines.iter().find(|l| l.label == "Avoid").unwrap();
@@ -151,10 +151,20 @@ fn what_leaves_no_room_for_amounts_names_all_ways_to_avoid_and_their_path() {
     assert!(!brief.contains('×'), "{brief}");
     let avoid = advice.situations[0].avoid.iter();
     says(brief, avoid.map(|avoid| &avoid.cost.value));
-    says(
-        brief,
-        ["over loopback TCP", "a network card was not measured"],
-    );
+    says(brief, ["a network card was not measured"]);
+}
+
+#[test]
+fn a_path_that_all_share_is_in_no_line_but_for_the_reason_of_a_cost() {
+    let world = World::new(STUDY).run(1, 16, 0.003, planted);
+    let mut advice = world.analyse().advice;
+    let path = (Axis::Transport, "loopback".to_owned());
+    assert_eq!(advice.shared_place(), [path]);
+    for line in &advice.lines {
+        assert!(!line.text.starts_with("over"), "{}", line.text);
+    }
+    advice.situations[0].place.clear();
+    assert_eq!(advice.shared_place(), []);
 }
 
 #[test]
@@ -178,7 +188,7 @@ fn a_withheld_baseline_gives_no_advice() {
     world.fail(0, &world.id("send", 4096), "wrong content at byte 7");
     let advice = world.analyse().advice;
     assert!(advice.situations[0].undecided.is_empty());
-    ends(&advice.lines[1].text, "; no verdict at 4 KiB");
+    ends(&advice.lines[0].text, "; no verdict at 4 KiB");
 }
 
 #[test]

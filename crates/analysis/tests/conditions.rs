@@ -136,7 +136,10 @@ fn what_only_touches_a_page_is_not_advised_to_who_reads_it() {
         &["but only where one byte of each page is enough"],
     );
     // What touches is no reason against what delivers, nor is what needs more.
-    let words = ["the throughput of `pread`, but only where io_uring is permitted"];
+    let words = [
+        "the throughput of `pread`, but only",
+        "×, but only where io_uring is permitted",
+    ];
     never_without(&analysis, "`uring-read`", &words);
     let words = ["but only with a CPU for its poller and where io_uring is permitted"];
     never_without(&analysis, "`uring-sqpoll`", &words);
@@ -277,6 +280,32 @@ fn a_server_is_advised_only_if_idle_connections_were_measured() {
     );
     let missing = |l: &&bytecost_analysis::AdviceLine| l.text.contains("`--idle 0,900`");
     assert!(lines.iter().find(missing).is_some(), "{lines:#?}");
+}
+
+#[test]
+fn a_way_is_named_once_by_whatever_it_is_compared_with() {
+    let mut world = run();
+    world.keep(|c| c.serving.idle == 0 && server(c) != "single");
+    let mut with_thread = world.manifest.study.compare[0].clone();
+    with_thread.baseline = "thread".to_owned();
+    world.manifest.study.compare.push(with_thread);
+    let analysis = world.analyse();
+    let lines = analysis.advice.lines.iter();
+    let lines = lines.filter(|l| l.label == "Many connections");
+    let texts: Vec<&str> = lines.map(|l| l.text.as_str()).collect();
+    let text = *one(&texts);
+    // What is the same for both is said once, and neither is both better and not shown to be.
+    for words in [
+        "`epoll`",
+        "the request rate of `thread`",
+        "with 500 connections",
+    ] {
+        assert!(text.contains(words), "{text}");
+    }
+    assert_eq!(text.matches("`thread`").count(), 1, "{text}");
+    assert!(!text.contains("nothing"), "{text}");
+    let again = analysis.advice.lines.iter().find(|l| l.label == "Avoid");
+    assert!(again.is_none(), "{again:?}");
 }
 
 #[test]

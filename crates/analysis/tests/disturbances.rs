@@ -86,6 +86,14 @@ fn on_a_busy_machine_nothing_is_equal_and_no_amount_is_said() {
         withheld > 0 && disturbance.amounts_withheld > 0,
         "{disturbance:?}"
     );
+    // No explanation has one either.
+    let explanations = |a: &Analysis| format!("{:?}", a.explanations);
+    assert!(explanations(&quiet).contains('×'));
+    assert!(
+        !explanations(&busy).contains('×'),
+        "{:#?}",
+        busy.explanations
+    );
     // No line of the advice has a number of what is said with its direction alone.
     for line in busy
         .advice

@@ -216,9 +216,18 @@ fn machine(host: &Host) -> String {
 fn header(a: &Analysis) -> String {
     let places = a.advice.situations.iter().flat_map(|s| &s.place);
     let paths = places.filter(|(axis, _)| *axis == Axis::Transport).unique();
-    let mut paths = paths.map(|(_, path)| match path.as_str() {
+    let paths = paths.map(|(_, path)| match path.as_str() {
         "loopback" => "loopback TCP",
         "peer" => "network TCP",
+        "wire" => "wire, where nobody receives",
+        other => other,
+    });
+    let shared = a.advice.shared_place();
+    let pages = shared.iter().filter(|(axis, _)| *axis == Axis::Cache);
+    let pages = pages.map(|(_, value)| match value.as_str() {
+        "warm" => "page cache",
+        "cold" => "not in the page cache",
+        "direct" => "O_DIRECT",
         other => other,
     });
     let peer = a.peer.as_ref().map(|peer| {
@@ -242,7 +251,7 @@ fn header(a: &Analysis) -> String {
     };
     let parts = [
         a.study.name.clone(),
-        paths.join(", "),
+        paths.chain(pages).join(", "),
         machines,
         conditions(a).join(", "),
         run,

@@ -31,6 +31,10 @@ pub(super) struct Said<'s> {
 
 pub(super) enum Part {
     Words(String),
+    /// What an amount is of, and what it is compared with: a clause after one that ends so leaves it out.
+    Than(String),
+    /// What is said where no clause follows alone.
+    Alone(String),
     /// How much, and where along the range if that is to be named beside it.
     Amount {
         range: DecidedRange,
@@ -74,14 +78,15 @@ impl<'s> Said<'s> {
         self.findings.extend(other.findings);
     }
 
-    fn place(&self) -> String {
+    fn place(&self, shared: &[(Axis, String)]) -> String {
         let number = |value: &str| JOINED.number(value).unwrap_or_default();
         let values = self.situations.iter().map(|s| joined(s));
         let values = values.sorted_by(|a, b| number(a).total_cmp(&number(b)));
         let values = phrases::list(values);
         // The usual value alone has no words; beside others it has.
         let named = self.situations.iter().max_by_key(|s| s.place.len());
-        let told = named.into_iter().flat_map(|s| &s.place).map(|at| match at {
+        let told = named.into_iter().flat_map(|s| &s.place);
+        let told = told.filter(|at| !shared.contains(at)).map(|at| match at {
             (JOINED, value) => (JOINED.circumstance(value)).replacen(value, &values, 1),
             (Axis::Transport, value) => transport(value),
             (Axis::Cache, value) => cache(value).to_owned(),
@@ -91,10 +96,20 @@ impl<'s> Said<'s> {
         told.collect_vec().join(", ")
     }
 
-    fn text(&self) -> String {
+    /// What its amounts are of and compared with.
+    fn than(&self) -> Option<&String> {
+        self.text.iter().find_map(|part| match part {
+            Part::Than(words) => Some(words),
+            _ => None,
+        })
+    }
+
+    fn text(&self, with_than: bool, is_alone: bool) -> String {
         let s = self.situations[0];
         let told = self.text.iter().map(|part| match part {
             Part::Words(words) => words.clone(),
+            Part::Than(words) => words.repeat(usize::from(with_than)),
+            Part::Alone(words) => words.repeat(usize::from(is_alone)),
             Part::Amount { range, with_places } => match with_places {
                 true => amount(s, range) + &at(s, range),
                 false => amount(s, range),
@@ -107,7 +122,9 @@ impl<'s> Said<'s> {
 impl Part {
     fn has_form_of(&self, other: &Part) -> bool {
         match (self, other) {
-            (Part::Words(own), Part::Words(other)) => own == other,
+            (Part::Words(own), Part::Words(other))
+            | (Part::Than(own), Part::Than(other))
+            | (Part::Alone(own), Part::Alone(other)) => own == other,
             (Part::Amount { range: own, .. }, Part::Amount { range: other, .. }) => {
                 let form = |r: &DecidedRange| {
                     let said = (is_less(r), has_amounts(r));
@@ -121,42 +138,100 @@ impl Part {
 }
 
 /// Sentences that differ in nothing but the place, said once.
-pub(super) fn merged<'s>(said: impl Iterator<Item = Said<'s>>) -> Vec<AdviceLine> {
-    let mut all: Vec<Said<'_>> = Vec::new();
+pub(super) fn merged<'s>(
+    said: impl Iterator<Item = Said<'s>>,
+    shared: &[(Axis, String)],
+) -> Vec<AdviceLine> {
+    let clauses = clauses(said, shared).into_iter();
+    clauses.map(|clause| line(vec![clause])).collect()
+}
+
+/// The same, and those of one place in one line.
+pub(super) fn merged_by_place<'s>(
+    said: impl Iterator<Item = Said<'s>>,
+    shared: &[(Axis, String)],
+) -> Vec<AdviceLine> {
+    let clauses = clauses(said, shared).into_iter();
+    let by_place = grouped(clauses.map(|c| ((c.label.clone(), c.place.clone()), c)));
+    by_place
+        .into_iter()
+        .map(|(_, clauses)| line(clauses))
+        .collect()
+}
+
+/// A sentence with all of its places, which may be a part of a line.
+struct Clause {
+    label: String,
+    place: String,
+    /// What it says alone.
+    text: String,
+    /// The same beside others, with what its amounts are of and without it.
+    beside: [String; 2],
+    than: Option<String>,
+    brief: Option<String>,
+    findings: Vec<String>,
+}
+
+fn clauses<'s>(said: impl Iterator<Item = Said<'s>>, shared: &[(Axis, String)]) -> Vec<Clause> {
+    let mut sentences: Vec<Said<'_>> = Vec::new();
     for said in said {
-        match all.iter_mut().find(|known| known.has_form_of(&said)) {
+        match sentences.iter_mut().find(|known| known.has_form_of(&said)) {
             Some(known) => known.join(said),
-            None => all.push(said),
+            None => sentences.push(said),
         }
     }
-    let keyed = all.into_iter().map(|s| {
-        let (text, place) = (s.text(), s.place());
-        ((s.label, text, s.brief), (place, s.findings))
+    let keyed = sentences.into_iter().map(|s| {
+        let text = s.text(true, true);
+        ((s.label.clone(), text, s.brief.clone()), s)
     });
-    let lines = grouped(keyed).into_iter();
-    let lines = lines.map(|((label, text, brief), places)| {
-        let (names, findings): (Vec<String>, Vec<Vec<String>>) = places.into_iter().unzip();
-        let names = names.into_iter().filter(|n| !n.is_empty()).unique();
-        let names = names.collect_vec();
+    let clauses = grouped(keyed).into_iter();
+    let clauses = clauses.map(|((label, text, brief), sentences)| {
+        let names = sentences.iter().map(|s| s.place(shared));
+        let names = names.filter(|n| !n.is_empty()).unique().collect_vec();
         let more = names.len().saturating_sub(PLACES);
         let more = (more > 0).then(|| format!("{more} more"));
-        let place = names.into_iter().take(PLACES).chain(more).join("; ");
-        let at_place = |text: String| match place.is_empty() {
-            true => text,
-            false => format!("{place}: {text}"),
-        };
-        let is_short = !place.is_empty() && !place.contains("; ");
-        AdviceLine {
+        Clause {
             label,
-            text: match is_short && text.starts_with("use ") {
-                true => format!("{place}, {text}"),
-                false => at_place(text),
-            },
-            brief: brief.map(at_place),
-            findings: findings.concat(),
+            place: names.into_iter().take(PLACES).chain(more).join("; "),
+            text,
+            beside: [true, false].map(|with_than| sentences[0].text(with_than, false)),
+            than: sentences[0].than().cloned(),
+            brief,
+            findings: sentences.into_iter().flat_map(|s| s.findings).collect(),
         }
     });
-    lines.collect()
+    clauses.collect()
+}
+
+/// Clauses of one place as a line.
+fn line(clauses: Vec<Clause>) -> AdviceLine {
+    let Some(first) = clauses.first() else {
+        return AdviceLine::default();
+    };
+    let (label, place) = (first.label.clone(), first.place.clone());
+    let mut text = match clauses.as_slice() {
+        [one] => one.text.clone(),
+        _ => first.beside[0].clone(),
+    };
+    for (before, clause) in clauses.iter().tuple_windows() {
+        let is_same = clause.than.is_some() && clause.than == before.than;
+        text.push_str("; ");
+        text.push_str(&clause.beside[usize::from(is_same)]);
+    }
+    let at_place = |text: String| match place.is_empty() {
+        true => text,
+        false => format!("{place}: {text}"),
+    };
+    let is_short = !place.is_empty() && !place.contains("; ");
+    AdviceLine {
+        label,
+        text: match is_short && text.starts_with("use ") {
+            true => format!("{place}, {text}"),
+            false => at_place(text),
+        },
+        brief: first.brief.clone().map(at_place),
+        findings: clauses.into_iter().flat_map(|c| c.findings).collect(),
+    }
 }
 
 impl From<String> for Part {

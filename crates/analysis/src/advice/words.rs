@@ -5,7 +5,8 @@ use bytecost_spec::{Axis, Better, Metric, Transport, units};
 use itertools::Itertools as _;
 
 use super::sentence::{
-    OVER_NETWORK, Part, Said, amount, at, has_amounts, is_less, merged, places, transport,
+    OVER_NETWORK, Part, Said, amount, at, has_amounts, is_less, merged, merged_by_place, places,
+    transport,
 };
 use super::undecided::measured;
 use crate::grid;
@@ -43,19 +44,23 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice) -> Vec<AdviceLine> {
         return lines;
     }
     let situations = &advice.situations;
-    lines.extend(merged(gains_first(situations).flat_map(used)));
-    lines.extend(merged(situations.iter().flat_map(changed)));
-    lines.extend(merged(situations.iter().flat_map(avoided)));
+    let shared = advice.shared_place();
+    let merged = |said: Vec<Said<'_>>| merged(said.into_iter(), &shared);
+    let used = gains_first(situations).flat_map(|s| used(s, situations));
+    lines.extend(merged_by_place(used, &shared));
+    lines.extend(merged(situations.iter().flat_map(changed).collect()));
+    let avoided = situations.iter().filter_map(|s| avoided(s, situations));
+    lines.extend(merged(avoided.collect()));
     lines.extend(two_groups(view, situations));
     match &advice.undecided {
         Some(undecided) if lines.is_empty() => {
             lines.push(line(NOTHING, &nothing(view, undecided)));
         }
         Some(undecided) => {
-            lines.extend(merged(not_decided(situations).into_iter()));
+            lines.extend(merged(not_decided(situations)));
             lines.push(line(UNDECIDED, &open(undecided)));
         }
-        None if lines.is_empty() => lines.extend(merged(situations.iter().map(no_other))),
+        None if lines.is_empty() => lines.extend(merged(situations.iter().map(no_other).collect())),
         None => {}
     }
     if let Some(peer) = &view.input.manifest.peer {
@@ -78,16 +83,61 @@ fn gains_first(situations: &[Situation]) -> impl Iterator<Item = &Situation> {
     })
 }
 
-fn used(s: &Situation) -> Vec<Said<'_>> {
-    let uses = s.uses.iter();
+fn used<'s>(s: &'s Situation, situations: &[Situation]) -> Vec<Said<'s>> {
+    let uses = s
+        .uses
+        .iter()
+        .filter(|u| !is_said_elsewhere(s, u, situations));
     let uses = uses.map(|u| said(s, one_use(s, u), u.gain.iter().chain(&u.but)));
     let mut told: Vec<Said<'_>> = uses.collect();
     if s.baseline_is_apart && s.subject.is_choice() {
         told.extend(apart(s));
     }
-    let conditional = s.conditional.iter();
-    told.extend(conditional.map(|c| of_way(s, &c.gain, only(&c.conditions))));
+    let conditional = s.conditional.iter().sorted_by_key(|c| c.conditions.len());
+    told.extend(conditional.map(|c| of_conditional(s, c)));
     told
+}
+
+/// Returns true if a way than which nothing was shown to be better need not be named: another line
+/// of the same reader says it with an amount or says that it is worse, or it has a condition and those
+/// that are better say more.
+fn is_said_elsewhere(s: &Situation, u: &Use, situations: &[Situation]) -> bool {
+    if u.gain.is_some() {
+        return false;
+    }
+    let is_at = |range: &DecidedRange| {
+        let at = places(range);
+        u.at.is_empty() || u.at.iter().any(|place| at.contains(place))
+    };
+    let is_better = s.conditional.iter().any(|c| is_at(&c.gain));
+    let mut alike = situations.iter().filter(|other| s.is_alike(other));
+    let is_decided = |other: &Situation| {
+        let worse = other.avoid.iter().map(|avoid| &avoid.cost);
+        let mut decided = gains(other).chain(worse);
+        decided.any(|range| range.value == u.value && is_at(range))
+    };
+    is_better && !u.conditions.is_empty() || alike.any(is_decided)
+}
+
+/// What is better than the baseline, with a condition or without one.
+fn gains(s: &Situation) -> impl Iterator<Item = &DecidedRange> {
+    let free = s.uses.iter().filter_map(|u| u.gain.as_ref());
+    free.chain(s.conditional.iter().map(|c| &c.gain))
+}
+
+/// A way that is better with its conditions. Where they say that no connection is idle, its place
+/// does not say it again.
+fn of_conditional<'s>(s: &'s Situation, c: &Conditional) -> Said<'s> {
+    let of_idle = [Condition::NoneIdle, Condition::IdleNotMeasured];
+    let is_named = s.along == Some(Axis::Idle) && of_idle.iter().any(|i| c.conditions.contains(i));
+    let at = match is_named && places(&c.gain) == ["0"] {
+        true => String::new(),
+        false => span(s, &places(&c.gain)),
+    };
+    let way = s.axis.subject(&c.gain.value);
+    let mut text = against(s, format!("{way}{at}: "), &c.gain);
+    text.push(only(&c.conditions).into());
+    said(s, text, [&c.gain])
 }
 
 /// `, but only with Linux 6.0 or newer`; nothing where there is no condition.
@@ -122,8 +172,12 @@ fn one_use(s: &Situation, u: &Use) -> Vec<Part> {
                 (false, _) => "",
             };
             let need = need(s);
-            let text = format!("{way}{span}: nothing{free} was shown to {need}");
-            words(text)
+            let nothing = format!(": nothing{free} was shown to {need}");
+            let nothing = match better {
+                true => Part::Alone(nothing),
+                false => nothing.into(),
+            };
+            vec![format!("{way}{span}").into(), nothing]
         }
         Some(gain) => against(s, format!("{way}{span}: "), gain),
     };
@@ -196,21 +250,38 @@ fn no_other(s: &Situation) -> Said<'_> {
 fn not_decided(situations: &[Situation]) -> Vec<Said<'_>> {
     let open = situations.iter().filter_map(|s| {
         let open = s.open.as_ref()?;
-        let noun = phrases::metric(open.metric, s.unit);
-        let what = (label(s.subject, s.axis), noun, &open.withheld);
+        let alike = situations.iter().filter(|other| s.is_alike(other));
+        let alike = alike.filter_map(|s| Some((s, s.open.as_ref()?)));
+        let alike = alike.filter(|(_, own)| own.withheld == open.withheld);
+        let nouns = alike.map(|(s, own)| phrases::metric(own.metric, s.unit));
+        let what = (
+            label(s.subject, s.axis),
+            nouns.unique().collect_vec(),
+            &open.withheld,
+        );
         Some((what, (s, open.blocks)))
     });
     let groups = grouped(open).into_iter();
-    let told = groups.flat_map(|((_, noun, reasons), members)| {
+    let told = groups.flat_map(|((_, nouns, reasons), members)| {
+        let is_one = nouns.len() == 1;
+        let (is, has) = if is_one {
+            ("is", "has")
+        } else {
+            ("are", "have")
+        };
+        let noun = phrases::list(nouns);
         let needed: Option<Vec<u32>> = members.iter().map(|(_, blocks)| *blocks).collect();
         let ends = needed.and_then(|all| all.into_iter().minmax().into_option());
         let text = match (reasons.as_slice(), ends) {
             ([], Some((least, most))) => {
                 let blocks = phrases::from_to([least, most].map(|n| n.to_string()));
-                format!("is undecided; the first verdict would take about {blocks} blocks")
+                format!("{is} undecided; the first verdict would take about {blocks} blocks")
             }
-            ([], None) => "is undecided, and more blocks would hardly decide it".to_owned(),
-            (reasons, _) => format!("has no verdict: {}", phrases::list(reasons)),
+            ([], None) => {
+                let them = if is_one { "it" } else { "them" };
+                format!("{is} undecided, and more blocks would hardly decide {them}")
+            }
+            (reasons, _) => format!("{has} no verdict: {}", phrases::list(reasons)),
         };
         members.into_iter().map(move |(s, _)| {
             // What was measured at one value alone is said of that.
@@ -251,12 +322,24 @@ fn changed(s: &Situation) -> Vec<Said<'_>> {
         .collect()
 }
 
-fn avoided(s: &Situation) -> Option<Said<'_>> {
-    if s.subject == Subject::Circumstance || s.baseline_is_apart || s.avoid.is_empty() {
+fn avoided<'s>(s: &'s Situation, situations: &[Situation]) -> Option<Said<'s>> {
+    // The same seen from the other way is said once.
+    let is_gain_of = |avoid: &Avoid, other: &Situation| {
+        let is_of = |gain: &DecidedRange| {
+            gain.value == s.baseline && gain.metric == avoid.cost.metric && {
+                let at = places(gain);
+                places(&avoid.cost).iter().all(|place| at.contains(place))
+            }
+        };
+        other.baseline == avoid.cost.value && s.is_alike(other) && gains(other).any(is_of)
+    };
+    let is_new = |avoid: &&Avoid| !situations.iter().any(|other| is_gain_of(avoid, other));
+    let worse = s.avoid.iter().filter(is_new).collect_vec();
+    if s.subject == Subject::Circumstance || s.baseline_is_apart || worse.is_empty() {
         return None;
     }
     let why = |with: &Option<AvoidWith>| with.as_ref().map(|with| reason(s, with));
-    let by_reason = grouped(s.avoid.iter().map(|avoid| (why(&avoid.with), &avoid.cost)));
+    let by_reason = grouped(worse.iter().map(|avoid| (why(&avoid.with), &avoid.cost)));
     let baseline = baseline(s);
     let metric = phrases::metric(s.metric, s.unit);
     let mut text = words(format!("compared with {baseline} in {metric}: "));
@@ -274,10 +357,10 @@ fn avoided(s: &Situation) -> Option<Said<'_>> {
         text.extend(why.iter().map(|why| format!(": {why}").into()));
         between = "; ";
     }
-    let ways = s.avoid.iter().map(|a| s.axis.subject(&a.cost.value));
+    let ways = worse.iter().map(|a| s.axis.subject(&a.cost.value));
     let ways = phrases::list(ways.unique());
-    let copied = |avoid: &Avoid| matches!(avoid.with, Some(AvoidWith::Copied(_)));
-    let no_card = match s.avoid.iter().any(copied) {
+    let copied = |avoid: &&Avoid| matches!(avoid.with, Some(AvoidWith::Copied(_)));
+    let no_card = match worse.iter().any(copied) {
         true => no_card(s),
         false => "",
     };
@@ -286,7 +369,7 @@ fn avoided(s: &Situation) -> Option<Said<'_>> {
         brief: Some(format!(
             "worse than {baseline} in {metric} in at least one comparison: {ways}{no_card}"
         )),
-        ..said(s, text, s.avoid.iter().map(|avoid| &avoid.cost))
+        ..said(s, text, worse.iter().map(|avoid| &avoid.cost))
     })
 }
 
@@ -454,7 +537,7 @@ fn against(s: &Situation, head: String, range: &DecidedRange) -> Vec<Part> {
         range: range.clone(),
         with_places: false,
     };
-    vec![head.into(), amount, of.into()]
+    vec![head.into(), amount, Part::Than(of)]
 }
 
 /// The baseline, with its block where the others have none.
@@ -488,6 +571,9 @@ fn span(s: &Situation, at: &[String]) -> String {
     let with = |value: &String| axis.circumstance(value);
     let name = |value: &String| axis.subject(value);
     let place = |value: &String| s.measured.iter().position(|v| v == value);
+    if axis == Axis::Idle && at == ["0"] {
+        return " with all connections busy".to_owned();
+    }
     // One value that is the usual one is no range; connections are always named.
     let is_named = [Axis::Size, Axis::Connections, Axis::Idle].contains(&axis);
     let usual = |value: &String| value == axis.row().default && !is_named;

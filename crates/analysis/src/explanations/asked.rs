@@ -357,7 +357,9 @@ impl<'v> AskedPairs<'v> {
             let told = format!("{word} {}", self.items(&own, of));
             let told = told.trim_end();
             (!own.is_empty()).then(|| match verdict {
-                Verdict::Better | Verdict::Worse => format!("{told}, {}", hull(&ratios(&own))),
+                Verdict::Better | Verdict::Worse if have_amounts(&own) => {
+                    format!("{told}, {}", hull(&ratios(&own)))
+                }
                 _ => told.to_owned(),
             })
         };
@@ -369,13 +371,12 @@ impl<'v> AskedPairs<'v> {
     /// Each pair with its ratio and its whole place, a row for each group.
     pub(super) fn rows(&self) -> Vec<String> {
         let told = |v: &&Versus<'_>| {
-            let r = v.contrast.ratio();
             let axis = v.contrast.pairing.axis;
             let own = self.is_along(axis).then(|| axis.circumstance(&v.value()));
             let is_left = |a: &&Axis| **a != axis && (self.is_along(**a) || !self.is_in_head(**a));
             let places = places(v.other.cell(), self.view.varied().iter().filter(is_left));
             let place = own.into_iter().chain(places).join(", ");
-            let told = format!("{} {place}", phrases::ratio(r.value, r.low, r.high));
+            let told = format!("{} {place}", v.amount());
             told.trim_end().to_owned()
         };
         let rows = self.groups().into_iter().take(MOST_ROWS);
@@ -438,6 +439,15 @@ impl Versus<'_> {
         }
     }
 
+    /// The ratio with its interval, or its direction alone where its amount is withheld.
+    pub(super) fn amount(&self) -> String {
+        let ratio = self.contrast.ratio();
+        if !self.contrast.has_amount() {
+            return if ratio.value < 1.0 { "less" } else { "more" }.to_owned();
+        }
+        phrases::ratio(ratio.value, ratio.low, ratio.high)
+    }
+
     pub(super) fn withheld(&self) -> Option<&str> {
         match self.contrast.standing() {
             Standing::Withheld(why) => Some(why),
@@ -470,6 +480,11 @@ pub(super) fn ids<'w, 'v: 'w>(all: impl Iterator<Item = &'w Versus<'v>>) -> Vec<
 
 pub(super) fn is_decided(v: &Versus<'_>) -> bool {
     v.verdict() != Verdict::NotDecided
+}
+
+/// Returns true if the amount of none of them is withheld.
+pub(super) fn have_amounts(of: &[&Versus<'_>]) -> bool {
+    of.iter().all(|v| v.contrast.has_amount())
 }
 
 /// From the least to the greatest of some ratios, with all that their intervals span:

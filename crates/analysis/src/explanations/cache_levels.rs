@@ -94,8 +94,7 @@ fn misses_by_flows(view: &View<'_>, aspects: &[Vec<Versus<'_>>]) -> Result<Strin
         // The first of equals: the order of the plan.
         let by_flows = own.unique_by(|v| v.other.cell().threads);
         by_flows.map(move |v| {
-            let r = v.contrast.ratio();
-            let told = format!("{} in the {name}", phrases::ratio(r.value, r.low, r.high));
+            let told = format!("{} in the {name}", v.amount());
             (v.other.cell().threads as usize, told)
         })
     });
@@ -172,9 +171,13 @@ fn counted(view: &View<'_>) -> Explained {
     let words = |r: &str, name: &str| {
         format!("{who} has {r} of the load misses per KiB of {base} in the {name}")
     };
-    let answer = match is_no_zero_copy(view, &first.other.trials.id) {
-        true => Err(withheld(view)),
-        false => most_gained(view, &levels, "", words),
+    let has_amounts = asked.all().all(|v| v.contrast.has_amount());
+    let answer = if is_no_zero_copy(view, &first.other.trials.id) {
+        Err(withheld(view))
+    } else if has_amounts {
+        most_gained(view, &levels, "", words)
+    } else {
+        Err("amounts are withheld, and levels differ in these alone".to_owned())
     };
     Explained {
         numbers: asked.rows(),

@@ -82,9 +82,16 @@ fn sentence(view: &View<'_>, finding: &Finding, found: &FindingCauses) -> String
     };
     let both = [&finding.value, &finding.baseline_value];
     let [way, base] = both.map(|value| finding.axis.subject(value));
-    let ratio = phrases::ratio(finding.ratio, finding.low, finding.high);
     let (noun, place) = (view.words(finding.metric), view.place(finding));
-    format!("{way} has {ratio} the {noun} of {base}{place}: {by_samples}{reason}")
+    let amount = match (&finding.amount_withheld, finding.ratio < 1.0) {
+        (Some(_), true) => format!("less {noun} than {base}"),
+        (Some(_), false) => format!("more {noun} than {base}"),
+        (None, _) => {
+            let ratio = phrases::ratio(finding.ratio, finding.low, finding.high);
+            format!("{ratio} the {noun} of {base}")
+        }
+    };
+    format!("{way} has {amount}{place}: {by_samples}{reason}")
 }
 
 /// `8.08 system calls a message instead of 1.04 explain 51 % (45 to 57)`; what the dearer way has

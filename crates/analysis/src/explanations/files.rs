@@ -194,7 +194,10 @@ fn by_threads(view: &View<'_>, own: &[&Versus<'_>]) -> Option<String> {
 
 /// Requests that the page cache serves at once: nothing is waited for that could be hidden.
 fn page_cache(view: &View<'_>, own: &[&Versus<'_>]) -> Option<String> {
-    let cost = |v: &&Versus<'_>| Some(view.contrast(v.contrast.pairing, CPU)?.ratio());
+    let cost = |v: &&Versus<'_>| {
+        let contrast = view.contrast(v.contrast.pairing, CPU)?;
+        contrast.has_amount().then(|| contrast.ratio())
+    };
     let dear = own.iter().filter_map(cost).collect_vec();
     let took = spans(view, own, |v| v.baseline, TIME)?;
     let (who, times) = (movers(own), hull(&dear));
@@ -223,7 +226,8 @@ fn gains(
         };
         let is_apart = one.cell.depth == 1 && most.cell.depth > 1;
         let told = is_apart && caveats::because(&view.known.caveats, SPEED, &pairing).is_none();
-        Some(view.contrast(pairing, SPEED).filter(|_| told)?.ratio())
+        let contrast = view.contrast(pairing, SPEED).filter(|_| told)?;
+        contrast.has_amount().then(|| contrast.ratio())
     };
     let found = own.iter().filter_map(|v| Some((*v, deeper(v)?)));
     let (own, gains): (Vec<_>, Vec<_>) = found.filter(|(_, r)| fits(r)).unzip();

@@ -4,7 +4,9 @@ use bytecost_spec::survey::WorkKind;
 use bytecost_spec::{Axis, Cell, Class, HugePages, Measure, Metric, Nearness, Placement};
 use itertools::Itertools as _;
 
-use super::asked::{AskedPairs, MeasuredWay, NONE, PairQuery, Versus, hull, joined, ratios};
+use super::asked::{
+    AskedPairs, MeasuredWay, NONE, PairQuery, Versus, have_amounts, hull, joined, ratios,
+};
 use super::{Answers, Explained, Question, View, cache_steps};
 use crate::grouping::grouped;
 use crate::matrix;
@@ -128,7 +130,8 @@ fn shared_core(view: &View<'_>) -> Option<Explained> {
         // Which two CPUs the scheduler chose, nobody knows.
         let place = &v.other.cell().placement;
         let held = *place != ONE_CPU && *place != Placement::Free;
-        held && v.other.works(WorkKind::Registers) && v.withheld().is_none()
+        let is_known = v.withheld().is_none() && v.contrast.has_amount();
+        held && v.other.works(WorkKind::Registers) && is_known
     });
     let places = grouped(steps.map(|v| (v.other.cell().placement.to_string(), v)));
     let answers = places.into_iter().map(|(place, of)| {
@@ -193,7 +196,10 @@ fn turns(view: &View<'_>) -> Option<Explained> {
     let asked = view.ask(&BY_TURNS);
     let (shared, apart): (Vec<_>, Vec<_>) =
         (asked.aspects[0].iter()).partition(|v| v.other.cell().placement == SIBLINGS);
-    let told = |of: &[&Versus<'_>]| (!of.is_empty()).then(|| hull(&ratios(of)));
+    let told = |of: &[&Versus<'_>]| {
+        let is_known = !of.is_empty() && have_amounts(of);
+        is_known.then(|| hull(&ratios(of)))
+    };
     let mark = match ratios(&apart).iter().all(|r| TURNS.contains(&r.value)) {
         true => ", so that a ratio of run times near 2 has the mark of taking turns",
         false => "",

@@ -23,8 +23,31 @@ pub struct Advice {
     pub lines: Vec<AdviceLine>,
 }
 
+impl Advice {
+    /// Where all situations are alike, of the path and of where a file's pages are: a first line says
+    /// it once, and no line of the advice again.
+    pub fn shared_place(&self) -> Vec<(Axis, String)> {
+        let Some((first, others)) = self.situations.split_first() else {
+            return Vec::new();
+        };
+        let is_shared = |at: &&(Axis, String)| {
+            let is_of_all = others.iter().all(|s| s.place.contains(at));
+            matches!(at.0, Axis::Transport | Axis::Cache) && is_of_all
+        };
+        first.place.iter().filter(is_shared).cloned().collect()
+    }
+}
+
+impl Situation {
+    /// Returns true if a reader is in both at once, by whatever their ways are compared with.
+    pub fn is_alike(&self, other: &Situation) -> bool {
+        let place = |s: &Situation| (s.axis, s.along, s.subject as u8);
+        place(self) == place(other) && self.place == other.place
+    }
+}
+
 /// A line of the answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AdviceLine {
     /// What it is for: `Data in memory`, `Avoid`.
