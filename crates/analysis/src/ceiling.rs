@@ -4,7 +4,6 @@ use bytecost_spec::survey::Route;
 use bytecost_spec::{Access, Axis, Cache, Cell, Host, Manifest, Measure, Metric, Pattern, units};
 use itertools::Itertools as _;
 
-use crate::cells::exp;
 use crate::grid;
 use crate::grouping::grouped;
 use crate::phrases;
@@ -12,7 +11,7 @@ use crate::result::{
     Analysis, AnswerSentence, Ceiling, CeilingKind, CeilingRate, CeilingShare, CellResult,
     Estimate, Explanation,
 };
-use crate::trials::CellTrials;
+use crate::trials::Trials;
 use crate::view::View;
 
 /// The name of the study that measures a ceiling.
@@ -161,38 +160,40 @@ impl Ceiling {
 
 pub(crate) fn take_shares(
     cells: &mut [CellResult],
-    trials: &[CellTrials<'_>],
+    trials: &Trials<'_>,
     ceiling: Option<&Ceiling>,
     device: Option<u64>,
 ) {
     let Some(ceiling) = ceiling else { return };
-    for (result, of) in cells.iter_mut().zip(trials) {
+    // The ceiling's run is a round of its own.
+    let between = [trials.rounds(), 1].map(|rounds| trials.round_error(THROUGHPUT, rounds));
+    let by_rounds = between[0].hypot(between[1]);
+    for (result, of) in cells.iter_mut().zip(&trials.cells) {
         let rate = ceiling.of(of.cell, of.route, device);
         if let (Some(rate), Some(found)) = (rate, result.estimates.get(&THROUGHPUT)) {
-            result.ceiling = share(found, rate);
+            result.ceiling = share(found, rate, by_rounds);
         }
     }
 }
 
-/// A rate over a ceiling. Both were measured apart, so the interval is made of theirs: on a log
-/// scale their distances to each end add up as squares (Zou and Donner, Construction of
-/// confidence limits about effect measures, 2008).
-fn share(found: &Estimate, rate: &CeilingRate) -> Option<CeilingShare> {
+/// A rate over a ceiling. Both were measured apart, so the interval is made of theirs and of how far
+/// their rounds may be apart (half of the interval of that, as a logarithm).
+fn share(found: &Estimate, rate: &CeilingRate, by_rounds: f64) -> Option<CeilingShare> {
     let ceiling = &rate.gbit_per_s;
     if ceiling.value <= 0.0 || found.value <= 0.0 {
         return None;
     }
     let share = Some(found.value / ceiling.value).filter(|share| *share <= 1.0);
-    let end = |own: Option<f64>, other: Option<f64>, sign: f64| {
-        let (own, other) = (own? / found.value, other? / ceiling.value);
-        let is_known = own > 0.0 && other > 0.0;
-        is_known.then_some(share? * exp(sign * own.ln().hypot(other.ln())))
+    let error = |end: Option<f64>| Some((end? / ceiling.value).ln()).filter(|log| log.is_finite());
+    let end = |own: fn(Estimate) -> Option<f64>, other: Option<f64>| {
+        let both = found.widened(error(other)?).widened(by_rounds);
+        Some(own(both)? / ceiling.value).filter(|_| share.is_some())
     };
     Some(CeilingShare {
         ceiling: rate.clone(),
         share,
-        low: end(found.low, ceiling.high, -1.0),
-        high: end(found.high, ceiling.low, 1.0),
+        low: end(|e| e.low, ceiling.high),
+        high: end(|e| e.high, ceiling.low),
         withheld: share.is_none().then(|| above(rate.kind)),
     })
 }
@@ -468,7 +469,7 @@ mod tests {
     fn a_share_has_an_interval_from_those_of_both_and_is_withheld_above_the_whole() {
         let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
         let ceiling = rate(CeilingKind::KernelRead, 1.0, 1, 160.0);
-        let share_of = |found: Estimate| share(&found, &ceiling).unwrap();
+        let share_of = |found: Estimate| share(&found, &ceiling, 0.0).unwrap();
         let found = share_of(estimate(80.0, 1.1));
         let wide = (1.1_f64.ln() * 2.0_f64.sqrt()).exp();
         assert!(near(found.share.unwrap(), 0.5), "{found:?}");
@@ -479,11 +480,14 @@ mod tests {
             gbit_per_s: estimate(160.0, 1.0),
             ..ceiling.clone()
         };
-        let found = share(&estimate(120.0, 1.1), &sure).unwrap();
+        let found = share(&estimate(120.0, 1.1), &sure, 0.0).unwrap();
         assert!(near(found.share.unwrap(), 0.75) && near(found.high.unwrap(), 0.825));
         let found = share_of(Estimate::bare(80.0, 10));
         assert_eq!((found.low, found.high), (None, None));
-        assert_eq!(share(&estimate(0.0, 1.0), &ceiling), None);
+        // Rounds that differ add as much as they differ by.
+        let found = share(&estimate(80.0, 1.1), &sure, 1.1_f64.ln()).unwrap();
+        assert!(near(found.high.unwrap(), 0.5 * wide), "{found:?}");
+        assert_eq!(share(&estimate(0.0, 1.0), &ceiling, 0.0), None);
         let found = share_of(estimate(170.0, 1.1));
         assert_eq!((found.share, found.low, found.high), (None, None, None));
         assert!(found.withheld.unwrap().contains("above 100 %"));

@@ -81,7 +81,11 @@ fn of_metric(
         return estimate_by(&known, student_mean);
     }
     let mut found = estimate(&known)?;
-    widen_by_interrupts(&mut found, cell, metric);
+    let charged = cell.beside.charged().filter(|_| holds_interrupts(metric));
+    let error = charged.map(log_of_one_more).and_then(|l| l.interval(LEVEL));
+    if let Some(error) = error {
+        found = found.widened(error.half_width());
+    }
     let place = QUANTILES.iter().position(|(m, _)| *m == measure);
     if let Some(value) = latency.zip(place).map(|(merged, place)| merged[place]) {
         found.value = value;
@@ -89,21 +93,6 @@ fn of_metric(
         found.high = found.high.map(|high| high.max(value));
     }
     Some(found)
-}
-
-/// Widens the interval of a cost by the error of the interrupts on idle CPUs in it.
-fn widen_by_interrupts(estimate: &mut Estimate, cell: &CellTrials<'_>, metric: Metric) {
-    let charged = cell.beside.charged().filter(|_| holds_interrupts(metric));
-    let error = charged.map(log_of_one_more).and_then(|l| l.interval(LEVEL));
-    let (Some(error), Some(low), Some(high)) = (error, estimate.low, estimate.high) else {
-        return;
-    };
-    let value = estimate.value;
-    let widened = |end: f64| (end / value).ln().hypot(error.half_width());
-    (estimate.low, estimate.high) = (
-        Some(value / exp(widened(low))),
-        Some(value * exp(widened(high))),
-    );
 }
 
 /// Gives the cells of a run without any trial the numbers that were published, without intervals.

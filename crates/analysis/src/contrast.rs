@@ -56,12 +56,6 @@ pub(crate) enum Standing<'v> {
 }
 
 impl Ratio {
-    /// From log ratios; none of fewer than three.
-    pub(crate) fn of(logs: &[f64]) -> Option<Ratio> {
-        let location = trimmed_mean(logs).filter(|l| l.count >= FEWEST)?;
-        Ratio::at(&location, LEVEL)
-    }
-
     pub(crate) fn at(location: &Location, level: f64) -> Option<Ratio> {
         Some(Ratio::between(*location, location.interval(level)?))
     }

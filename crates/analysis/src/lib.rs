@@ -132,7 +132,7 @@ fn cell_results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult> {
     let mut cells = cells::results(trials, &input.manifest.survey);
     cells::take_published(&mut cells, input);
     let device = input.manifest.survey.files.as_ref().and_then(|f| f.device);
-    ceiling::take_shares(&mut cells, &trials.cells, input.ceiling, device);
+    ceiling::take_shares(&mut cells, trials, input.ceiling, device);
     cells
 }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Metric};
-use bytecost_stats::{BetweenRounds, Location, holm, mean, trimmed_mean};
+use bytecost_stats::{Location, holm, mean, trimmed_mean};
 use itertools::Itertools as _;
 
 use crate::caveats;
@@ -50,7 +50,9 @@ pub(crate) fn all(view: &View<'_>) -> Vec<MainEffect> {
             raw.mean = by.moderate(raw.mean);
         }
         let mean = with_interrupts(raw.mean, &raw.pairings, raw.metric);
-        raw.mean = mean.with_rounds(raw.between(view), raw.rounds());
+        let trials = view.trials;
+        let between = trials.between_rounds_of_mean(raw.metric, &raw.pairings);
+        raw.mean = mean.with_rounds(between, raw.rounds());
     }
     // What a caveat withholds is no part of the family.
     let is_tested = |raw: &RawEffect<'_>| raw.is_asked() && raw.withheld(view).is_none();
@@ -74,10 +76,6 @@ fn of_compare<'v>(view: &View<'v>, compare: &'v Compare) -> Vec<RawEffect<'v>> {
     let (Some(metric), Some(over)) = (metric.filter(|m| is_trimmed(m.measure)), over) else {
         return Vec::new();
     };
-    // Sizes that were looked for between two have blocks of their own.
-    let is_planned = |value: &String| study.tiers.iter().any(|t| t.values(over).contains(value));
-    let is_named = study.tiers.iter().any(|t| !t.values(over).is_empty());
-    pairings.retain(|p| !is_named || is_planned(&p.other.cell.value(over)));
     pairings.retain(|p| p.other.facts.applies(over));
     let order = grid::values(study, over, pairings.iter().map(|p| p.other.cell));
     let key = |p: &Pairing<'_, '_>| p.other.cell.id_without(&[over]);
@@ -140,19 +138,6 @@ impl<'v> RawEffect<'v> {
 
     fn rounds(&self) -> usize {
         self.rounds.iter().unique().count()
-    }
-
-    /// The mean of the places' variances between rounds, since they share the minute, known as well
-    /// as the least known of them.
-    fn between(&self, view: &View<'_>) -> BetweenRounds {
-        let place = |p: &Pairing<'_, '_>| view.trials.between_rounds(self.metric, p);
-        let places: Vec<BetweenRounds> = self.pairings.iter().map(place).collect();
-        let sum: f64 = places.iter().map(|b| b.variance).sum();
-        let degrees = places.iter().map(|b| b.degrees);
-        BetweenRounds {
-            variance: sum / places.len() as f64,
-            degrees: degrees.fold(f64::INFINITY, f64::min),
-        }
     }
 
     /// Where values of the blocks lie at a place, with its variance between rounds.

@@ -169,8 +169,13 @@ impl<'t, 'a> Pairing<'t, 'a> {
 
     /// The same, by the rounds of the run; one of them where it is not in rounds.
     pub(crate) fn log_ratios_by_round(&self, metric: Metric) -> Vec<Vec<f64>> {
-        let logs = self.log_ratios_by_block(metric).into_iter();
-        let by_round = by_key(logs.map(|(block, log)| (self.round_of(block), log)));
+        self.by_round(self.log_ratios_by_block(metric))
+    }
+
+    /// Values of blocks by the rounds of the run.
+    pub(crate) fn by_round(&self, values: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<f64>> {
+        let values = values.into_iter();
+        let by_round = by_key(values.map(|(block, value)| (self.round_of(block), value)));
         by_round.into_values().collect()
     }
 

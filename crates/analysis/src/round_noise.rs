@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 
 use bytecost_spec::Metric;
 use bytecost_spec::manifest::{ComparisonRounds, MetricRounds, RoundNoise, RoundVariance};
-use bytecost_stats::{BetweenRounds, FEWEST_ROUNDS, RoundEstimate, between_rounds};
+use bytecost_stats::{
+    BetweenRounds, FEWEST_ROUNDS, Interval, Location, RoundEstimate, between_rounds,
+};
 use itertools::Itertools as _;
 
+use crate::confidence::LEVEL;
 use crate::pairing::Pairing;
 use crate::trials::Trials;
 
@@ -17,12 +20,57 @@ pub(crate) type PairRounds<'t> = ([&'t str; 2], Vec<RoundEstimate>);
 impl Trials<'_> {
     /// The variance between rounds of two cells in a metric.
     pub(crate) fn between_rounds(&self, metric: Metric, pair: &Pairing<'_, '_>) -> BetweenRounds {
-        let noise = self.round_noise.get_or_init(|| self.with_own_rounds());
+        let noise = self.round_noise();
         let between = noise.between(metric, &pair.baseline.id, &pair.other.id);
         BetweenRounds {
             variance: between.variance,
             degrees: between.degrees,
         }
+    }
+
+    /// The variance between rounds of the mean ratio of several pairs: the mean of theirs, since they
+    /// share the minute, known as well as the least known of them.
+    pub(crate) fn between_rounds_of_mean(
+        &self,
+        metric: Metric,
+        pairs: &[Pairing<'_, '_>],
+    ) -> BetweenRounds {
+        let each = pairs.iter().map(|p| self.between_rounds(metric, p));
+        let each: Vec<BetweenRounds> = each.collect();
+        let sum: f64 = each.iter().map(|b| b.variance).sum();
+        let degrees = each.iter().map(|b| b.degrees);
+        BetweenRounds {
+            variance: sum / each.len() as f64,
+            degrees: degrees.fold(f64::INFINITY, f64::min),
+        }
+    }
+
+    /// The variance between rounds of the logarithm of a metric of one cell. Rounds are kept as ratios
+    /// alone, so that it is taken for that which is typical of the metric's ratios.
+    pub(crate) fn between_rounds_of_cell(&self, metric: Metric) -> BetweenRounds {
+        let typical = self.round_noise().typical(metric);
+        BetweenRounds {
+            variance: typical.variance,
+            degrees: typical.degrees,
+        }
+    }
+
+    /// Half of the interval of how far the logarithm of a metric of one cell lies from that of any
+    /// minute, in a mean of so many rounds.
+    pub(crate) fn round_error(&self, metric: Metric, rounds: usize) -> f64 {
+        let between = self.between_rounds_of_cell(metric);
+        let error = Location {
+            value: 0.0,
+            standard_error: (between.variance / rounds as f64).sqrt(),
+            degrees: between.degrees,
+            count: rounds,
+            lent: 0.0,
+        };
+        error.interval(LEVEL).map_or(0.0, Interval::half_width)
+    }
+
+    fn round_noise(&self) -> &RoundNoise {
+        self.round_noise.get_or_init(|| self.with_own_rounds())
     }
 
     /// How many rounds the run has.

@@ -7,7 +7,7 @@ use crate::judge::{
     NODELAY, STUDY, caveat, check, check_in, check_rows, check_rows_in, common, is_ruled, judged,
     of_one_size, ratio, reason, small, test, truth,
 };
-use crate::world::{True, World, put, says};
+use crate::world::{True, World, put, round_noise, says};
 
 #[test]
 fn a_ratio_holds_or_not() {
@@ -277,6 +277,20 @@ fn a_caveat_that_withholds_a_verdict_withholds_the_ruling() {
     for test in [&rate, &cost, &level] {
         check_in(world, &wrong, test, Ruling::Undecided, &["wrong bytes"]);
     }
+}
+
+#[test]
+fn a_level_holds_what_rounds_differ_by() {
+    let above = test(
+        "kind = \"level\"\nmetric = \"throughput_gbit_per_s\"\nwhere = { mover = [\"sendmsg\"], nodelay = [\"on\"], threads = [1] }\nexpect = \"above 1.4\"\n",
+    );
+    let mut world = small();
+    let mut check = |between, ruling, words: &str| {
+        world.manifest.rounds = round_noise(between);
+        check_in(&world, &world.analyse(), &above, ruling, &[words]);
+    };
+    check(0.0, Ruling::Confirmed, "1.50 Gbit/s (1.49 Gbit/s to ");
+    check(0.06, Ruling::Undecided, "1.50 Gbit/s (1.34 Gbit/s to ");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::judge::{
     NODELAY, STUDY, check, check_in, check_rows, check_rows_in, claims, common, count_copies,
     is_ruled, judged, ratio, small, test,
 };
-use crate::world::{World, put};
+use crate::world::{World, put, round_noise};
 
 #[test]
 fn a_caveat_is_found_or_not() {
@@ -115,8 +115,9 @@ fn counters_are_compared_where_there_are_any() {
         "kind = \"counter\"\nmetrics = [\"l1d_load_misses_per_kib\", \"llc_load_misses_per_kib\"]\naxis = \"mover\"\nvalue = \"sendmsg\"\nagainst = \"send-fields\"\nwhere = { nodelay = [\"on\"], size = [\"2KiB\"], threads = [1] }\n",
     );
     check(&gains, Ruling::Undecided, &["L1d load misses per KiB"]);
-    let with = |l1: u32, llc: u32| {
+    let with = |l1: u32, llc: u32, between: f64| {
         let mut world = small();
+        world.manifest.rounds = round_noise(between);
         world.each(|sample| {
             let by = if sample.cell.contains("/sendmsg/") {
                 2_u64
@@ -136,9 +137,11 @@ fn counters_are_compared_where_there_are_any() {
         });
         judged(&world, &world.analyse(), &gains).ruling
     };
-    assert_eq!(with(2, 1), Ruling::Confirmed);
-    assert_eq!(with(1, 3), Ruling::Refuted);
-    assert_eq!(with(1, 1), Ruling::Undecided);
+    assert_eq!(with(2, 1, 0.1), Ruling::Confirmed);
+    assert_eq!(with(1, 3, 0.1), Ruling::Refuted);
+    assert_eq!(with(1, 1, 0.1), Ruling::Undecided);
+    // Half as much again is within what rounds differ by.
+    assert_eq!(with(2, 1, 0.4), Ruling::Undecided);
 }
 
 #[test]

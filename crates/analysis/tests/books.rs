@@ -7,7 +7,7 @@ use bytecost_spec::sample::{Block, Repeat};
 use bytecost_spec::{Cell, CircumstanceKind, Counter, Measure, Metric, Sample, Side};
 use bytecost_stats::Generator;
 
-use crate::world::{Found, STUDY, True, World, fires, put, scale, silent};
+use crate::world::{Found, MOVERS, STUDY, True, World, fires, put, scale, silent, study_of};
 
 const WINDOW_NS: f64 = 1e8;
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
@@ -302,7 +302,7 @@ fn interrupts_on_idle_cpus_are_a_part_of_the_cost_in_both_directions() {
 fn equal_cells_stay_equal_with_interrupts_on_idle_cpus_and_without() {
     let mut alarms = 0;
     for seed in 0..15 {
-        let bare = || World::new(STUDY).run(seed, 12, 0.01, |_| True::costs(0.2));
+        let bare = || World::new(&study_of(MOVERS)).run(seed, 12, 0.01, |_| True::costs(0.2));
         let kept = |ns: f64| with_machine(bare(), HERE, 100 + seed, |_| 0.0, move |_| ns);
         let quiet = kept(FEW_INTERRUPTS_NS).analyse();
         let ratios = |a: &Analysis| {
@@ -456,11 +456,13 @@ fn sham(g: &mut Generator, sample: &mut Sample) {
 fn repeats_do_not_choose_by_what_a_mover_does_itself() {
     let measured = |seed, repeats: bool| {
         let mut g = Generator::new(seed);
-        let mut world = World::new(STUDY).run(seed, 30, 0.02, |_| True::costs(0.2));
+        let study = study_of("mover = [\"send\", \"sendfile\"]\nsize = [\"1MiB\"]");
+        let run = |seed| World::new(&study).run(seed, 30, 0.02, |_| True::costs(0.2));
+        let mut world = run(seed);
         world.change(is_hidden, |sample| sham(&mut g, sample));
         if repeats {
             // A third of the blocks are disturbed by others, and made again.
-            let again = World::new(STUDY).run(seed + 100, 30, 0.02, |_| True::costs(0.2));
+            let again = run(seed + 100);
             let disturbed: Vec<u32> = (0..30).filter(|_| g.unit() < 0.33).collect();
             let mut more = again.samples.clone();
             more.retain(|s| disturbed.contains(&s.trial.block));

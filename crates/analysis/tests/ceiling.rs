@@ -4,9 +4,10 @@ use bytecost_analysis::ceiling::ceiling;
 use bytecost_analysis::{Analysis, Input, analyse};
 use bytecost_analysis::{Ceiling, CeilingKind};
 use bytecost_spec::Cell;
+use bytecost_spec::manifest::RoundNoise;
 use bytecost_spec::survey::{FileSurvey, Route};
 
-use crate::world::{self, Found, True, World, question, says};
+use crate::world::{self, Found, True, World, question, round_noise, says};
 
 const CEILING: &str = world::study!(
     "ceiling",
@@ -89,14 +90,19 @@ series = "mover"
 );
 
 fn told(study: &str, ceiling: Option<&Ceiling>) -> Analysis {
+    told_with(study, ceiling, RoundNoise::ASSUMED)
+}
+
+fn told_with(study: &str, ceiling: Option<&Ceiling>, rounds: RoundNoise) -> Analysis {
     let rows = [
         ("null", Route::Nowhere),
         ("pread", Route::FileToMemory),
         ("read-null", Route::FileToNull),
     ];
-    let world = of_files(study, &rows, |cell| {
+    let mut world = of_files(study, &rows, |cell| {
         True::costs(if cell.size_bytes == 4096 { 4.0 } else { 2.0 })
     });
+    world.manifest.rounds = rounds;
     analyse(Input {
         ceiling,
         ..world.input()
@@ -129,6 +135,22 @@ fn a_run_of_the_study_gives_rates_by_kind_and_the_better_of_two_ways() {
         let e = rate.gbit_per_s;
         assert!(e.low.unwrap() < e.value && e.value < e.high.unwrap());
     }
+}
+
+#[test]
+fn a_share_holds_what_the_rounds_of_both_runs_differ_by() {
+    let ceiling = measured();
+    let half_width = |deviation| {
+        let analysis = told_with(STUDY, Some(&ceiling), round_noise(deviation));
+        let share = analysis.of_mover("pread").ceiling.as_ref().unwrap();
+        (share.high.unwrap() / share.low.unwrap()).ln() / 2.0
+    };
+    let by_rounds = 1.96 * 0.05 * 2.0_f64.sqrt();
+    let (alone, both) = (half_width(0.0), half_width(0.05));
+    assert!(
+        (both / alone.hypot(by_rounds) - 1.0).abs() < 0.01,
+        "{alone} {both}"
+    );
 }
 
 #[test]

@@ -33,7 +33,7 @@ fn secondary_comparisons_do_not_keep_a_primary_one_from_being_decided() {
         _ => True::costs(0.2),
     };
     let mut decided = [0, 0];
-    for seed in 0..12 {
+    for seed in 0..8 {
         let mut world = World::new(WIDE).run(seed, 8, 0.025, truth);
         let all = world.analyse();
         assert_eq!(of(&all, Family::Primary).count(), 1);
@@ -53,7 +53,7 @@ fn secondary_comparisons_do_not_keep_a_primary_one_from_being_decided() {
         assert_eq!(of(&one, Family::Primary).count(), 144);
         decided[1] += same.iter().copied().filter(|f| f.is_apart()).count();
     }
-    assert!(decided[0] >= 6 && decided[1] <= 1, "{decided:?}");
+    assert!(decided[0] >= 4 && decided[1] <= 1, "{decided:?}");
 }
 
 #[test]
@@ -72,7 +72,7 @@ metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]
 primary = [{ where = { size = ["64KiB"] } }]
 "#
     );
-    let runs = 120;
+    let runs = 80;
     for differs in [1.0, 0.5] {
         let truth = |c: &Cell| match (c.mover.as_str(), c.size_bytes) {
             ("send", _) | (_, 65_536) => True::costs(0.2),
@@ -82,9 +82,9 @@ primary = [{ where = { size = ["64KiB"] } }]
             let found = World::new(SMALL).run(3000 + seed, 8, 0.05, truth).analyse();
             of(&found, Family::Primary).any(Finding::is_apart)
         });
-        // 5 % of 120 are 6; 14 or more would come up once in a thousand.
+        // 5 % of 80 are 4; 12 or more would come up once in two thousand.
         let alarms = alarms.count();
-        assert!(alarms <= 13, "{differs}: {alarms} of {runs}");
+        assert!(alarms <= 11, "{differs}: {alarms} of {runs}");
     }
 }
 
@@ -199,7 +199,10 @@ fn two_looks_together_raise_fewer_alarms_than_their_rates_add_up_to() {
     let alarm = |world: &World| of(&world.analyse(), Family::Primary).any(Finding::is_apart);
     let alarms = (0..runs).filter(|seed| {
         let mut world = World::new(WIDE);
-        world.cells.retain(|c| c.size_bytes == 65_536);
+        // The primary comparison, and another one.
+        let movers = ["send", "writev", "sendfile"];
+        let is_kept = |c: &Cell| c.size_bytes == 65_536 && movers.contains(&c.mover.as_str());
+        world.cells.retain(is_kept);
         let mut world = world.run(7000 + seed, 16, 0.05, |_| True::costs(0.2));
         let all = world.samples.clone();
         world.samples.retain(|s| s.trial.block < 8);
@@ -233,7 +236,7 @@ family = "secondary"
     );
     let differs = |c: &Cell| ["sendfile", "splice"].contains(&c.mover.as_str());
     let truth = |c: &Cell| True::costs(if differs(c) { 0.4 } else { 0.2 });
-    let runs = 100;
+    let runs = 60;
     let false_ones = (0..runs).filter(|seed| {
         let mut world = World::new(TABLE).run(9000 + seed, 8, 0.03, truth);
         let failing: Vec<String> = world
@@ -254,8 +257,8 @@ family = "secondary"
         let is_apart = |f: &Finding| f.withheld.is_none() && f.is_apart();
         found.findings.iter().any(is_apart)
     });
-    // 5 % of 100 are 5; 13 or more would come up once in a thousand. Corrected over all 24, the next
+    // 5 % of 60 are 3; 10 or more would come up once in a thousand. Corrected over all 24, the next
     // one has a level of 5 % × 13/24, which one of twelve equal ones passes in a quarter of runs.
     let false_ones = false_ones.count();
-    assert!(false_ones <= 12, "{false_ones} of {runs}");
+    assert!(false_ones <= 9, "{false_ones} of {runs}");
 }

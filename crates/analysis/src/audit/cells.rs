@@ -66,9 +66,18 @@ fn item(context: &ClaimContext<'_>, cell: &CellTrials<'_>, (metric, expect): Wan
     let on_logs = known.iter().all(|v| *v > 0.0);
     let scale = |v: f64| if on_logs { v.ln() } else { v };
     let scaled = known.iter().map(|v| scale(*v)).collect_vec();
-    let location = trimmed_mean(&scaled).filter(|_| known.len() >= FEWEST);
+    let within = trimmed_mean(&scaled).filter(|_| known.len() >= FEWEST);
+    let (trials, rounds) = (context.trials, context.trials.rounds());
+    let location = within.map(|l| {
+        let mut between = trials.between_rounds_of_cell(metric);
+        if !on_logs {
+            between.variance *= l.value.powi(2);
+        }
+        l.with_rounds(between, rounds)
+    });
     let estimate = context.analysis.result(&cell.id);
     let estimate = estimate.and_then(|r| r.estimates.get(&metric));
+    let estimate = estimate.map(|e| e.widened(trials.round_error(metric, rounds)));
     let of = |v: f64| value(metric, v);
     let mut measured = estimate.map(|e| match (e.low, e.high) {
         (Some(low), Some(high)) => with_interval(of(e.value), &of(low), &of(high)),

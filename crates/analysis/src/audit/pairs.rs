@@ -10,8 +10,8 @@ use itertools::Itertools as _;
 use super::claim_test::{CaseResult, ClaimTest, Item, MORE_BLOCKS, Wanted, tested, with_interval};
 use super::context::{ClaimContext, TIMERS};
 use crate::cells::exp;
-use crate::confidence::{ERROR_RATE, FEWEST};
-use crate::contrast::{PairContrast, Standing};
+use crate::confidence::ERROR_RATE;
+use crate::contrast::{PairContrast, Standing, located};
 use crate::footprint::against;
 use crate::grouping::by_key;
 use crate::pairing::Pairing;
@@ -276,7 +276,8 @@ pub(super) fn counter(
     })
 }
 
-/// Each block's ratio of the first metric over another one: what disturbs both falls out.
+/// Each block's ratio of the first metric over another one: what disturbs both falls out. Between
+/// rounds that is not known of them, so that it has the variances of both.
 fn fall(
     context: &ClaimContext<'_>,
     pair: &Pairing<'_, '_>,
@@ -296,11 +297,16 @@ fn fall(
         }
         let text = times(contrast.ratio().value);
         told.push(format!("{} {text}", context.words(metric)));
-        let blocks = pair.log_ratios_by_block(metric).into_iter();
-        let logs = blocks.filter_map(|(block, log)| Some(own.get(&block)? - log));
-        let logs: Vec<f64> = logs.collect();
         if metric != first {
-            apart.extend(trimmed_mean(&logs).filter(|_| logs.len() >= FEWEST));
+            let blocks = pair.log_ratios_by_block(metric).into_iter();
+            let logs = blocks.filter_map(|(block, log)| Some((block, own.get(&block)? - log)));
+            let rounds = pair.by_round(logs);
+            let within = located(&rounds, trimmed_mean, None).into_iter();
+            let between = [first, metric].map(|m| context.trials.between_rounds(m, pair));
+            apart.extend(within.map(|location| {
+                let with = |l: Location, between| l.with_rounds(between, rounds.len());
+                between.into_iter().fold(location, with)
+            }));
         }
     }
     // As sure as the least sure of them.

@@ -74,7 +74,8 @@ fn latencies(trial: &Trial<'_>) -> Option<[f64; 2]> {
 }
 
 /// The log ratio of a metric where the latency was high to that where it was low. Trials are compared
-/// within their block, each relative to the mean of its cell: blocks differ by other things too.
+/// within their block, each relative to the mean of its cell: blocks differ by other things too. It
+/// says what happened in this run, so that it has no variance between rounds.
 fn high_over_low(
     cells: &[&CellTrials<'_>],
     metric: Metric,

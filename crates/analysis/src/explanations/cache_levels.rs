@@ -2,14 +2,15 @@
 
 use bytecost_spec::evidence::Means;
 use bytecost_spec::{Axis, Measure, Metric, units};
-use bytecost_stats::mean;
+use bytecost_stats::{mean, trimmed_mean};
 use itertools::Itertools as _;
 
 use super::asked::{MeasuredWay, PairQuery, Versus, joined};
 use super::sockets::{ZERO_COPY, is_about_sockets, sends_without_a_copy, withheld};
 use super::{Answers, Explained, MOST_ROWS, Question, View};
 use crate::caveats::zero_copy::is_no_zero_copy;
-use crate::contrast::Ratio;
+use crate::confidence::LEVEL;
+use crate::contrast::{Ratio, located};
 use crate::footprint::against;
 use crate::grouping::{by_key, grouped};
 use crate::phrases;
@@ -162,7 +163,7 @@ fn counted(view: &View<'_>) -> Explained {
         .iter()
         .zip(&asked.aspects)
         .filter_map(|((name, _), of)| {
-            let ratio = over_sizes(&of.iter().filter(of_first).collect_vec())?;
+            let ratio = over_sizes(view, &of.iter().filter(of_first).collect_vec())?;
             Some(((*name).to_owned(), ratio))
         });
     let levels: Vec<Level> = levels.collect();
@@ -185,11 +186,18 @@ fn counted(view: &View<'_>) -> Explained {
     }
 }
 
-fn over_sizes(of: &[&Versus<'_>]) -> Option<Ratio> {
-    let logs = |v: &&Versus<'_>| v.contrast.pairing.log_ratios_by_block(v.contrast.metric);
-    let by_block = grouped(of.iter().flat_map(logs)).into_iter();
-    let whole = by_block.filter(|(_, logs)| logs.len() == of.len());
-    Ratio::of(&whole.filter_map(|(_, logs)| mean(&logs)).collect_vec())
+/// The mean ratio over several sizes, of the blocks that have them all.
+fn over_sizes(view: &View<'_>, of: &[&Versus<'_>]) -> Option<Ratio> {
+    let metric = of.first()?.contrast.metric;
+    let pairings = of.iter().map(|v| v.contrast.pairing).collect_vec();
+    let logs = pairings.iter().flat_map(|p| p.log_ratios_by_block(metric));
+    let whole = grouped(logs).into_iter();
+    let whole = whole.filter(|(_, logs)| logs.len() == pairings.len());
+    let means = whole.filter_map(|(block, logs)| Some((block, mean(&logs)?)));
+    let rounds = pairings[0].by_round(means);
+    let within = located(&rounds, trimmed_mean, None)?;
+    let between = view.trials.between_rounds_of_mean(metric, &pairings);
+    Ratio::at(&within.with_rounds(between, rounds.len()), LEVEL)
 }
 
 fn most_gained(
