@@ -4,8 +4,10 @@ use std::fs;
 use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
 
-use bytecost_spec::Manifest;
+use bytecost_analysis::Interim;
 use bytecost_spec::manifest::RoundNoise;
+use bytecost_spec::{Cell, Manifest, units};
+use itertools::Itertools as _;
 use serde_json::Value;
 
 use crate::common::{self, Place, TINY, endpoints_of, says};
@@ -76,6 +78,15 @@ fn a_run_measures_rounds_with_pauses_and_the_next_one_knows_them() {
         .map(|(end, first)| end - first)
         .collect();
     assert!(sizes.iter().all(|size| *size >= 3), "{sizes:?}");
+    // Precision is that within rounds: each block is compared with those of its own.
+    let mut until_then = place.samples();
+    until_then.retain(|(_, s)| s.trial.block < 7);
+    let (cells, samples): (Vec<_>, Vec<_>) = until_then.into_iter().unzip();
+    let cells: Vec<Cell> = cells.into_iter().unique().collect();
+    let interim = Interim::of(&run, &cells, &samples);
+    let widest = units::percent(interim.widest_interval().unwrap().half_width);
+    let line = end.stderr.lines().rfind(|l| l.starts_with("block 8: "));
+    says(line.unwrap(), &[&format!("widest interval ±{widest}")]);
     let kept = lines(&place);
     let numbers: Vec<&Value> = kept.iter().map(|round| &round["round"]).collect();
     assert_eq!(numbers, [0, 1, 2]);
