@@ -11,6 +11,7 @@ use crate::result::{
     Analysis, AnswerSentence, Ceiling, CeilingKind, CeilingRate, CeilingShare, CellResult,
     Estimate, Explanation,
 };
+use crate::round_noise::round_error;
 use crate::trials::Trials;
 use crate::view::View;
 
@@ -166,8 +167,8 @@ pub(crate) fn take_shares(
 ) {
     let Some(ceiling) = ceiling else { return };
     // The ceiling's run is a round of its own.
-    let between = [trials.rounds(), 1].map(|rounds| trials.round_error(THROUGHPUT, rounds));
-    let by_rounds = between[0].hypot(between[1]);
+    let between = trials.between_rounds_of_cell(THROUGHPUT);
+    let by_rounds = round_error(between, trials.rounds()).hypot(round_error(between, 1));
     for (result, of) in cells.iter_mut().zip(&trials.cells) {
         let rate = ceiling.of(of.cell, of.route, device);
         if let (Some(rate), Some(found)) = (rate, result.estimates.get(&THROUGHPUT)) {

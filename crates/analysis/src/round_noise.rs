@@ -55,20 +55,6 @@ impl Trials<'_> {
         }
     }
 
-    /// Half of the interval of how far the logarithm of a metric of one cell lies from that of any
-    /// minute, in a mean of so many rounds.
-    pub(crate) fn round_error(&self, metric: Metric, rounds: usize) -> f64 {
-        let between = self.between_rounds_of_cell(metric);
-        let error = Location {
-            value: 0.0,
-            standard_error: (between.variance / rounds as f64).sqrt(),
-            degrees: between.degrees,
-            count: rounds,
-            lent: 0.0,
-        };
-        error.interval(LEVEL).map_or(0.0, Interval::half_width)
-    }
-
     fn round_noise(&self) -> &RoundNoise {
         self.round_noise.get_or_init(|| self.with_own_rounds())
     }
@@ -112,6 +98,18 @@ impl Trials<'_> {
         noise.metrics.extend(known.metrics.iter().copied());
         noise
     }
+}
+
+/// Half of the 95 % interval of how far a mean of so many rounds lies from that of any minute.
+pub(crate) fn round_error(between: BetweenRounds, rounds: usize) -> f64 {
+    let error = Location {
+        value: 0.0,
+        standard_error: (between.variance / rounds as f64).sqrt(),
+        degrees: between.degrees,
+        count: rounds,
+        lent: 0.0,
+    };
+    error.interval(LEVEL).map_or(0.0, Interval::half_width)
 }
 
 /// The variance between rounds that is typical of a metric, and those of its comparisons, each with its

@@ -94,7 +94,7 @@ fn nothing_is_said_where_a_place_has_no_verdict() {
 
 #[test]
 fn equal_ways_have_no_effect_at_the_promised_rate() {
-    const RUNS: u64 = 200;
+    const RUNS: u64 = 120;
     let study = asked();
     let (mut held, mut alarmed, mut unlike) = (0, 0, 0);
     for seed in 0..RUNS {
@@ -110,6 +110,6 @@ fn equal_ways_have_no_effect_at_the_promised_rate() {
     let share = |n: usize, all: u64| n as f64 / all as f64;
     let held = share(held, 3 * RUNS);
     assert!((0.92..=0.98).contains(&held), "{held}");
-    assert!(share(alarmed, RUNS) <= 0.05 + 0.046, "{alarmed}");
-    assert!(share(unlike, 3 * RUNS) <= 0.05 + 0.027, "{unlike}");
+    assert!(share(alarmed, RUNS) <= 0.05 + 0.060, "{alarmed}");
+    assert!(share(unlike, 3 * RUNS) <= 0.05 + 0.035, "{unlike}");
 }

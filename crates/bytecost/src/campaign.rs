@@ -321,15 +321,17 @@ impl Campaign<'_> {
         display: &mut Display,
         mut began: Instant,
     ) -> Result<How> {
-        let manifest = run.manifest().clone();
-        let mut round = Round::under_way(&manifest);
+        let mut round = Round::under_way(run.manifest());
         let budget = Duration::from_millis(self.study.budget_ms);
         let earlier = so_far.spent;
         let spent = |began: Instant| earlier + began.elapsed();
         // Blocks of an earlier leg stay as they are.
-        let first = manifest.legs.last().map_or(0, |leg| leg.first_block);
+        let leg = run.manifest().legs.last();
+        let first = leg.map_or(0, |leg| leg.first_block);
         let mut block = first;
         loop {
+            // As of now, since it gets the rounds that begin.
+            let manifest = run.manifest().clone();
             if block >= self.study.blocks_most {
                 return Ok(How::Whole);
             }

@@ -79,7 +79,7 @@ fn behind_a_token_bucket_interrupts_on_idle_cpus_are_a_part_of_the_cost() {
     }
     let place = Place::new();
     let words = SHORT.replace("send,sendfile,vmsplice", "send,send-zerocopy");
-    let mut command = place.bytecost(&words.replace("--window 20ms", "--window 100ms"));
+    let mut command = place.bytecost(words.replace("--window 20ms", "--window 100ms"));
     network.start_in(&mut command).unwrap();
     ended(&mut command).measured();
     for (_, sample) in place.samples() {

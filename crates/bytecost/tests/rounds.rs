@@ -3,9 +3,12 @@
 use std::fs;
 use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use bytecost_spec::Manifest;
+use bytecost_analysis::Interim;
 use bytecost_spec::manifest::RoundNoise;
+use bytecost_spec::{Cell, Manifest, units};
+use itertools::Itertools as _;
 use serde_json::Value;
 
 use crate::common::{self, Place, TINY, endpoints_of, says};
@@ -34,10 +37,18 @@ fn newest(place: &Place) -> Manifest {
     manifest(runs.last().unwrap())
 }
 
-/// A place whose history has three rounds of one run.
+/// A place whose history has three rounds of one run, which is measured once for all tests.
 fn with_history() -> Place {
+    static HISTORY: OnceLock<String> = OnceLock::new();
+    let history = HISTORY.get_or_init(|| {
+        let place = Place::new();
+        place.call(format!("{THREE} --quiet")).measured();
+        fs::read_to_string(rounds_file(&place)).unwrap()
+    });
     let place = Place::new();
-    place.call(format!("{THREE} --quiet")).measured();
+    let file = rounds_file(&place);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, history).unwrap();
     place
 }
 
@@ -76,6 +87,15 @@ fn a_run_measures_rounds_with_pauses_and_the_next_one_knows_them() {
         .map(|(end, first)| end - first)
         .collect();
     assert!(sizes.iter().all(|size| *size >= 3), "{sizes:?}");
+    // Precision is that within rounds: each block is compared with those of its own.
+    let mut until_then = place.samples();
+    until_then.retain(|(_, s)| s.trial.block < 7);
+    let (cells, samples): (Vec<_>, Vec<_>) = until_then.into_iter().unzip();
+    let cells: Vec<Cell> = cells.into_iter().unique().collect();
+    let interim = Interim::of(&run, &cells, &samples);
+    let widest = units::percent(interim.widest_interval().unwrap().half_width);
+    let line = end.stderr.lines().rfind(|l| l.starts_with("block 8: "));
+    says(line.unwrap(), &[&format!("widest interval ±{widest}")]);
     let kept = lines(&place);
     let numbers: Vec<&Value> = kept.iter().map(|round| &round["round"]).collect();
     assert_eq!(numbers, [0, 1, 2]);

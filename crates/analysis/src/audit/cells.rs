@@ -4,15 +4,16 @@ use std::fmt::Display;
 
 use bytecost_spec::claim::{Expected, Place};
 use bytecost_spec::{Measure, Metric, units};
-use bytecost_stats::{poisson_interval, trimmed_mean};
+use bytecost_stats::{BetweenRounds, poisson_interval, trimmed_mean};
 use itertools::Itertools as _;
 
 use super::claim_test::{CaseResult, ClaimTest, Item, Wanted, tested, with_interval};
-use super::context::ClaimContext;
+use super::context::{ClaimContext, counts_calls};
 use crate::caveats;
 use crate::confidence::FEWEST;
 use crate::phrases;
 use crate::result::CellResult;
+use crate::round_noise::round_error;
 use crate::trials::CellTrials;
 
 /// The level of the interval of two sides whose upper end holds at 95 %.
@@ -68,16 +69,27 @@ fn item(context: &ClaimContext<'_>, cell: &CellTrials<'_>, (metric, expect): Wan
     let scaled = known.iter().map(|v| scale(*v)).collect_vec();
     let within = trimmed_mean(&scaled).filter(|_| known.len() >= FEWEST);
     let (trials, rounds) = (context.trials, context.trials.rounds());
+    // Of times and rates it is known what rounds differ by. A share has an upper bound, and a mover
+    // makes the same calls in any minute.
+    let between = if is_share(metric) || counts_calls(metric) {
+        BetweenRounds::NONE
+    } else {
+        trials.between_rounds_of_cell(metric)
+    };
     let location = within.map(|l| {
-        let mut between = trials.between_rounds_of_cell(metric);
-        if !on_logs {
-            between.variance *= l.value.powi(2);
-        }
-        l.with_rounds(between, rounds)
+        let unit = if on_logs { 1.0 } else { l.value };
+        let variance = between.variance * unit.powi(2);
+        l.with_rounds(
+            BetweenRounds {
+                variance,
+                ..between
+            },
+            rounds,
+        )
     });
     let estimate = context.analysis.result(&cell.id);
     let estimate = estimate.and_then(|r| r.estimates.get(&metric));
-    let estimate = estimate.map(|e| e.widened(trials.round_error(metric, rounds)));
+    let estimate = estimate.map(|e| e.widened(round_error(between, rounds)));
     let of = |v: f64| value(metric, v);
     let mut measured = estimate.map(|e| match (e.low, e.high) {
         (Some(low), Some(high)) => with_interval(of(e.value), &of(low), &of(high)),

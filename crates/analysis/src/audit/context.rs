@@ -2,7 +2,7 @@
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{Claim, Contrast, NAGLE_STALL, Place, has, is_at};
-use bytecost_spec::{Axis, Cell, Metric, Placement, Published, Route, Table, units};
+use bytecost_spec::{Axis, Cell, Measure, Metric, Placement, Published, Route, Table, units};
 use itertools::Itertools as _;
 
 use super::claim_test::ClaimFamily;
@@ -48,6 +48,10 @@ const TOLD_APART: [Axis; 5] = [
     Axis::Size,
     Axis::Threads,
 ];
+
+pub(super) fn counts_calls(metric: Metric) -> bool {
+    [Measure::CallsPerMessage, Measure::CallsPerMib].contains(&metric.measure)
+}
 
 impl<'d> ClaimContext<'d> {
     /// Cells of the run that fulfil the conditions and have another end.

@@ -8,7 +8,7 @@ use bytecost_stats::{Location, trimmed_mean};
 use itertools::Itertools as _;
 
 use super::claim_test::{CaseResult, ClaimTest, Item, MORE_BLOCKS, Wanted, tested, with_interval};
-use super::context::{ClaimContext, TIMERS};
+use super::context::{ClaimContext, TIMERS, counts_calls};
 use crate::cells::exp;
 use crate::confidence::ERROR_RATE;
 use crate::contrast::{PairContrast, Standing, located};
@@ -33,7 +33,7 @@ pub(super) fn ratio(
 ) -> Result<ClaimTest, String> {
     let pairs = context.pairs(contrast, place)?;
     // To a count of calls a timer makes no difference.
-    let counts = [Measure::CallsPerMessage, Measure::CallsPerMib].contains(&metric.measure);
+    let counts = counts_calls(metric);
     let items = pairs.iter().map(|(pair, place)| Item {
         place: place.clone(),
         stalled: !counts && context.stalls_apart(pair),
