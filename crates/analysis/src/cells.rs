@@ -95,6 +95,24 @@ fn of_metric(
     Some(found)
 }
 
+impl Estimate {
+    /// The same with an error of its logarithm beside that of the trials, by half of its interval: on
+    /// a log scale the distances to each end add up as squares (Zou and Donner, Construction of
+    /// confidence limits about effect measures, 2008).
+    pub(crate) fn widened(self, half_width: f64) -> Estimate {
+        let value = self.value;
+        if value <= 0.0 {
+            return self;
+        }
+        let distance = |end: f64| (end / value).ln().hypot(half_width);
+        Estimate {
+            low: self.low.map(|low| value * exp(-distance(low))),
+            high: self.high.map(|high| value * exp(distance(high))),
+            ..self
+        }
+    }
+}
+
 /// Gives the cells of a run without any trial the numbers that were published, without intervals.
 pub(crate) fn take_published(cells: &mut [CellResult], input: &Input<'_>) {
     let is_measured = !input.samples.is_empty() || !input.failures.is_empty();

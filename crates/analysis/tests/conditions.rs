@@ -81,7 +81,8 @@ fn world(study: &str, rows: Vec<MoverFacts>, gbit_per_s: fn(&Cell) -> f64) -> Wo
 fn of(analysis: &Analysis, subject: Subject) -> &Situation {
     let all = &analysis.advice.situations;
     let own: Vec<&Situation> = all.iter().filter(|s| s.subject == subject).collect();
-    one(&own)
+    let only: &&Situation = one(&own);
+    only
 }
 
 /// The lines about a way, each with all of these words.

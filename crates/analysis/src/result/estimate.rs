@@ -3,8 +3,6 @@
 use bytecost_spec::{Axis, Metric};
 use serde::{Deserialize, Serialize};
 
-use crate::cells::exp;
-
 /// A number with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -28,22 +26,6 @@ impl Estimate {
             low: None,
             high: None,
             trials,
-        }
-    }
-
-    /// The same with an error of its logarithm beside that of the trials, by half of its interval: on
-    /// a log scale the distances to each end add up as squares (Zou and Donner, Construction of
-    /// confidence limits about effect measures, 2008).
-    pub(crate) fn widened(self, half_width: f64) -> Estimate {
-        let value = self.value;
-        if value <= 0.0 {
-            return self;
-        }
-        let distance = |end: f64| (end / value).ln().hypot(half_width);
-        Estimate {
-            low: self.low.map(|low| value * exp(-distance(low))),
-            high: self.high.map(|high| value * exp(distance(high))),
-            ..self
         }
     }
 }
