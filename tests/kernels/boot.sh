@@ -16,7 +16,7 @@ set -euo pipefail
 
 # A guest that is not through by then is stuck: under emulation it needs some 2 min, and on a busy
 # machine more.
-MOST_S=480
+MOST_S=1200
 # For tcp and unix sockets everything is built in; these are for the transport `wire`.
 MODULES="tun veth cls_bpf sch_ingress"
 # And these for the study between this machine and the guest.
