@@ -307,13 +307,9 @@ impl Compared<'_, '_> {
         let price = self.price(CauseOf::Copies)?;
         let legs = [Side::Sender, Side::Receiver].map(|leg| {
             let means = [self.baseline, self.other].map(|cell| {
-                let evidence = self
-                    .view
-                    .input
-                    .evidence
-                    .iter()
-                    .filter(|e| e.cell == cell.id);
-                let counts = evidence.filter_map(|e| copies(e, leg, self.side));
+                let counts = self
+                    .evidence_of(cell)
+                    .filter_map(|e| copies(e, leg, self.side));
                 mean(&counts.collect_vec())
             });
             let [from, to] = means;
@@ -424,27 +420,29 @@ impl Compared<'_, '_> {
         let timed = cell
             .trials()
             .filter_map(|t| t.sent_over(segments.0, segments.1));
-        let evidence = self
-            .view
-            .input
-            .evidence
-            .iter()
-            .filter(|e| e.cell == cell.id);
+        let evidence = self.evidence_of(cell);
         let counted = evidence.filter_map(|e| events(e, CountedEvent::Segments, Side::Both));
         let [timed, counted] = [mean(&timed.collect_vec())?, mean(&counted.collect_vec())?];
         (timed > 0.0 && counted > 0.0).then(|| timed / counted)
     }
 
+    /// The trials for evidence of a cell.
+    fn evidence_of<'c>(
+        &'c self,
+        cell: &'c CellTrials<'_>,
+    ) -> impl Iterator<Item = &'c TrialEvidence> {
+        let trials = self.view.input.evidence.iter();
+        trials.filter(|trial| trial.cell == cell.id)
+    }
+
     /// In each trial of evidence of a cell.
     fn counted(&self, of: CauseOf, cell: &CellTrials<'_>) -> Vec<f64> {
-        let evidence = self.view.input.evidence.iter();
-        let own = evidence.filter(|e| e.cell == cell.id);
         let count = |e: &TrialEvidence| match of {
             CauseOf::Copies => copies(e, Side::Both, self.side),
             CauseOf::Event(event) => events(e, event, self.side),
             CauseOf::Work(_) => None,
         };
-        own.filter_map(count).collect()
+        self.evidence_of(cell).filter_map(count).collect()
     }
 
     /// In each timed trial of a cell, as far as these count it. Over loopback a segment is a packet.

@@ -7,8 +7,8 @@ use bytecost_spec::{Counter, PeerSide, Readings, Sample, SideReadings};
 
 use crate::value::read;
 
-/// By how much the windows of a side and of the machine may differ to be taken in proportion:
-/// where a window is a number of passes, the time between them is no part of it.
+/// By how much the window of a side and that of the machine may differ for the side's times to be
+/// scaled: where a window is a number of passes, the time between them is no part of it.
 const SAME_WINDOW: f64 = 0.25;
 
 /// The time of all CPUs in a window by who used it, in ns.

@@ -115,7 +115,7 @@ fn small_buffers_and_filters_of_tc_are_named() {
             && tool("tc filter add dev lo egress u32 match ip protocol 6 0xff flowid 1:1")
     });
     if !made.unwrap() {
-        return eprintln!("skipped: filters of tc cannot be had here");
+        return eprintln!("skipped: this machine allows no filters of tc");
     }
     let place = Place::new();
     let mut command = place.bytecost(SHORT);

@@ -39,7 +39,7 @@ fn a_token_bucket_on_loopback_is_named_and_nothing_is_said_of_throughput() {
     let bucket = "tc qdisc add dev lo root tbf rate 400mbit burst 256kb latency 50ms";
     let made = network.within(|| tool("ip link set lo up") && tool(bucket));
     if !made.unwrap() {
-        return eprintln!("skipped: a token bucket cannot be had here");
+        return eprintln!("skipped: this machine allows no token bucket");
     }
     let place = Place::new();
     let mut command = place.bytecost(SHORT);
@@ -75,7 +75,7 @@ fn behind_a_token_bucket_interrupts_on_idle_cpus_are_a_part_of_the_cost() {
     let bucket = "tc qdisc add dev lo root tbf rate 2gbit burst 1mb latency 50ms";
     let made = network.within(|| tool("ip link set lo up") && tool(bucket));
     if !made.unwrap() {
-        return eprintln!("skipped: a token bucket cannot be had here");
+        return eprintln!("skipped: this machine allows no token bucket");
     }
     let place = Place::new();
     let words = SHORT.replace("send,sendfile,vmsplice", "send,send-zerocopy");
