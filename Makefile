@@ -34,7 +34,8 @@ test-kernels: qemu # The truths about copies on a stock Debian kernel under qemu
 		"$$($(call built,copies))" "$$($(call built,copied))=functions"
 
 test-fleet: fleet-tools tools # The files of deploy by their schemas, and its role for real on three namespaces with SSH servers; as root
-	@if [ "$$(id -u)" != 0 ] || ! [ -x "$(FLEET)/venv/bin/kubernetes-validate" ] || ! [ -x /usr/sbin/sshd ]; then
+	@python3 tests/unpack.py
+	if [ "$$(id -u)" != 0 ] || ! [ -x "$(FLEET)/venv/bin/kubernetes-validate" ] || ! [ -x /usr/sbin/sshd ]; then
 		echo "skipped: it needs root, OpenSSH's server, and ansible-core and kubernetes-validate in $(FLEET)/venv"
 		exit 0
 	fi
