@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document};
 use crate::numbers::{milliseconds, percent, ratio, ratio_interval};
 use crate::style::{Ink, Style};
-use crate::text::count;
+use crate::text::{count, csv_rows};
 use crate::{comparisons, descriptions, page};
 
 const FORMAT: u32 = 1;
@@ -302,11 +302,11 @@ pub fn json(t: &HostTable) -> String {
 
 /// Renders the table as CSV: a row a comparison and host; what is not available is empty.
 pub fn csv(t: &HostTable) -> Result<Vec<u8>, csv::Error> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record([
+    let header = [
         "study", "metric", "what", "place", "family", "host", "ratio", "low", "high", "blocks",
         "verdict", "why",
-    ])?;
+    ];
+    let mut rows = vec![header.map(str::to_owned).to_vec()];
     for f in &t.findings {
         let of_finding = [
             t.study.clone(),
@@ -328,12 +328,17 @@ pub fn csv(t: &HostTable) -> Result<Vec<u8>, csv::Error> {
             (&gap.host, fields)
         });
         for (host, fields) in measured.chain(gaps) {
-            writer.write_record(of_finding.iter().chain([host]).chain(&fields))?;
+            rows.push(
+                of_finding
+                    .iter()
+                    .chain([host])
+                    .chain(&fields)
+                    .cloned()
+                    .collect(),
+            );
         }
     }
-    writer
-        .into_inner()
-        .map_err(|e| csv::Error::from(e.into_error()))
+    csv_rows(rows)
 }
 
 fn hosts(t: &HostTable) -> String {

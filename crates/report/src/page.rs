@@ -1,8 +1,10 @@
 //! A result as one page that needs nothing else: HTML with its own style, figures and script.
 
 use askama::Template;
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bytecost_analysis::{Analysis, Verdict};
 use itertools::Itertools as _;
+use sha2::{Digest as _, Sha256};
 
 use crate::descriptions;
 use crate::document::{
@@ -66,7 +68,9 @@ fn page(
 ) -> String {
     let page = PageHtml {
         css: include_str!("../templates/page.css"),
-        script: include_str!("../templates/page.js"),
+        first_script: FIRST_SCRIPT,
+        script: SCRIPT,
+        scripts: [FIRST_SCRIPT, SCRIPT].map(source).join(" "),
         title: clean(title),
         sections,
         answer,
@@ -79,11 +83,26 @@ fn page(
     page
 }
 
+/// Of the head: what the page looks like where a script runs.
+const FIRST_SCRIPT: &str = "document.documentElement.classList.add('js');";
+const SCRIPT: &str = include_str!("../templates/page.js");
+
+/// The source expression of a script by its hash (Content Security Policy Level 3, 2.3.1).
+fn source(script: &str) -> String {
+    format!(
+        "'sha256-{}'",
+        BASE64_STANDARD.encode(Sha256::digest(script))
+    )
+}
+
 #[derive(Template)]
 #[template(path = "page.html", whitespace = "minimize")]
 struct PageHtml {
     css: &'static str,
+    first_script: &'static str,
     script: &'static str,
+    /// The sources of scripts that may run.
+    scripts: String,
     title: String,
     sections: Vec<(&'static str, &'static str)>,
     answer: String,

@@ -6,6 +6,8 @@ use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Axis, Cell, Counter, Held, Reading, Ring, Sample, units};
 use itertools::Itertools as _;
 
+use crate::text::csv_rows;
+
 /// Why samples could not be written as a table.
 #[derive(Debug, thiserror::Error)]
 pub enum SamplesError {
@@ -33,8 +35,7 @@ pub enum SamplesError {
 /// # Errors
 /// A sample whose cell is not among `cells`.
 pub fn samples_csv(cells: &[Cell], samples: &[Sample]) -> Result<Vec<u8>, SamplesError> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(header())?;
+    let mut rows = vec![header()];
     for sample in samples {
         let cell = cells.get(sample.trial.cell as usize);
         let cell = cell.ok_or(SamplesError::UnknownCell {
@@ -42,11 +43,9 @@ pub fn samples_csv(cells: &[Cell], samples: &[Sample]) -> Result<Vec<u8>, Sample
             cell: sample.trial.cell,
             cells: cells.len(),
         })?;
-        writer.write_record(row(cell, sample))?;
+        rows.push(row(cell, sample));
     }
-    writer
-        .into_inner()
-        .map_err(|e| SamplesError::Csv(csv::Error::from(e.into_error())))
+    Ok(csv_rows(rows)?)
 }
 
 /// Payload in Gbit/s, of the receiver where there is one. None where a flow has no window.

@@ -1,11 +1,13 @@
 //! Sentences: cleaned of control characters, wrapped, and cut at their `code` marks.
 
+use bytecost_spec::units;
 use itertools::Itertools as _;
 use textwrap::Options;
 
-/// The text on one line, without control characters: no name may move a reader's cursor.
+/// The text on one line, without characters that are obeyed: no name may move a reader's cursor or
+/// turn the order of words.
 pub(crate) fn clean(text: &str) -> String {
-    let is_space = |c: char| c.is_control() || c.is_ascii_whitespace();
+    let is_space = |c: char| units::is_obeyed(c) || c.is_ascii_whitespace();
     joined(text.split(is_space), " ")
 }
 
@@ -68,12 +70,54 @@ pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
 
 /// JSON, indented, with a line feed at its end.
 pub(crate) fn pretty(value: &impl serde::Serialize) -> String {
-    serde_json::to_string_pretty(value).expect("keys are text") + "\n"
+    for_terminal(serde_json::to_string_pretty(value).expect("keys are text")) + "\n"
 }
 
 /// A line of JSON, with its line feed.
 pub(crate) fn line(value: &impl serde::Serialize) -> String {
-    serde_json::to_string(value).expect("keys are text") + "\n"
+    for_terminal(serde_json::to_string(value).expect("keys are text")) + "\n"
+}
+
+/// JSON with the characters escaped that a terminal obeys. Those of ASCII are escaped already; others
+/// stand in strings alone, and all have four hexadecimal digits.
+fn for_terminal(json: String) -> String {
+    if json.is_ascii() {
+        return json;
+    }
+    let mut escaped = String::with_capacity(json.len());
+    for c in json.chars() {
+        if !c.is_ascii() && units::is_obeyed(c) {
+            escaped += &format!("\\u{:04x}", u32::from(c));
+        } else {
+            escaped.push(c);
+        }
+    }
+    escaped
+}
+
+/// Rows as CSV (RFC 4180). A field of words has nothing that a terminal obeys, and does not begin as a
+/// formula of a spreadsheet does: a quote precedes such a one.
+pub(crate) fn csv_rows<R>(rows: impl IntoIterator<Item = R>) -> Result<Vec<u8>, csv::Error>
+where
+    R: IntoIterator,
+    R::Item: AsRef<str>,
+{
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for row in rows {
+        for field in row {
+            let field = clean(field.as_ref());
+            let is_formula =
+                field.starts_with(['=', '+', '-', '@']) && field.parse::<f64>().is_err();
+            if is_formula {
+                writer.write_field(format!("'{field}"))?;
+            } else {
+                writer.write_field(field)?;
+            }
+        }
+        writer.write_record(None::<&[u8]>)?;
+    }
+    let written = writer.into_inner();
+    written.map_err(|e| csv::Error::from(e.into_error()))
 }
 
 #[cfg(test)]
@@ -99,6 +143,14 @@ mod tests {
 
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
-        assert_eq!(clean("a\x1b[31mb\nc\u{9b}d"), "a [31mb c d");
+        assert_eq!(clean("a\x1b[31mb\nc\u{9b}d\u{202e}e"), "a [31mb c d e");
+        assert_eq!(line(&"\u{9b}\u{202e}é"), "\"\\u009b\\u202eé\"\n");
+    }
+
+    #[test]
+    fn a_field_of_a_table_is_no_formula() {
+        let rows = [["=cmd|' /C calc'!A0", "-1.5", "-x", "@a", "a\x1b,b"]];
+        let csv = String::from_utf8(csv_rows(rows).unwrap()).unwrap();
+        assert_eq!(csv, "'=cmd|' /C calc'!A0,-1.5,'-x,'@a,\"a ,b\"\n");
     }
 }

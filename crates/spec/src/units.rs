@@ -177,12 +177,19 @@ fn in_thousands(digits: &str) -> String {
     out
 }
 
+/// Returns true for a character that a terminal or a page obeys instead of showing it: control
+/// characters, ends of lines and paragraphs, and marks of direction (Unicode Standard Annex 9).
+pub fn is_obeyed(c: char) -> bool {
+    let is_direction = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || is_direction || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
 /// Writes a text of unknown origin so that a message stays one line and no escape sequence
-/// reaches a terminal: control characters become `\n`, `\u{1b}` and so on.
+/// reaches a terminal: characters that would be obeyed become `\n`, `\u{1b}` and so on.
 pub fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        if c.is_control() {
+        if is_obeyed(c) {
             out.extend(c.escape_default());
         } else {
             out.push(c);
@@ -272,6 +279,7 @@ mod tests {
             ("64KiB", "64KiB"),
             ("a\nb", "a\\nb"),
             ("\u{1b}[2J", "\\u{1b}[2J"),
+            ("a\u{202e}b\u{2028}", "a\\u{202e}b\\u{2028}"),
             ("µ – \"q\"", "µ – \"q\""),
         ] {
             assert_eq!(one_line(text), line);
