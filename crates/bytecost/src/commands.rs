@@ -25,13 +25,13 @@ use bytecost_lab::survey::{Helpers, helped, survey};
 use bytecost_spec::{Cell, Host, Survey, Transport, units};
 use bytecost_store::Root;
 
-use crate::failure::Exit;
+use crate::failure::{Exit, OutputFailed};
 
 /// Prints to standard output; a closed pipe is an error that ends the command quietly.
-fn print(text: &str) -> io::Result<()> {
+fn print(text: &str) -> Result<(), OutputFailed> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())?;
-    out.flush()
+    Ok(out.flush()?)
 }
 
 /// The same as the last thing that a command does.
@@ -40,10 +40,15 @@ fn printed(text: &str) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Prints a note to standard error; that nobody reads it is no failure.
-pub fn note(text: impl Display) {
+/// Prints a line to standard error; that nobody reads it is no failure.
+fn print_to_stderr(text: impl Display) {
     let text = units::one_line(&text.to_string());
-    let _ = writeln!(io::stderr(), "note: {text}");
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Prints a note to standard error.
+pub fn note(text: impl Display) {
+    print_to_stderr(format!("note: {text}"));
 }
 
 /// This machine, and what works on it over these transports.

@@ -1,6 +1,7 @@
 //! How the command ends: every way out has its status.
 
 use std::fmt;
+use std::io;
 use std::ops::{Bound, RangeBounds};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -40,6 +41,18 @@ impl Exit {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct BadInput(String);
+
+/// Standard output takes no more. One whose reader is gone is a success: the reader has what it wanted.
+#[derive(Debug, thiserror::Error)]
+#[error("standard output: {0}")]
+pub struct OutputFailed(#[from] io::Error);
+
+impl OutputFailed {
+    /// Returns true where the reader has closed its pipe.
+    pub fn is_reader_gone(&self) -> bool {
+        self.0.kind() == io::ErrorKind::BrokenPipe
+    }
+}
 
 /// Told to end before there was anything to keep: status 130.
 #[derive(Debug, thiserror::Error)]

@@ -25,7 +25,7 @@ use clap::error::ErrorKind;
 use itertools::Itertools as _;
 
 use args::{Cli, LiveCommand, Sub};
-use failure::{BadInput, Exit, Interrupted};
+use failure::{BadInput, Exit, Interrupted, OutputFailed};
 
 fn main() -> ExitCode {
     if let Err(e) = signals::outlive_file_limit() {
@@ -96,12 +96,10 @@ fn refuse(error: &clap::Error) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// An error in one line. A reader that closed its pipe has what it wanted.
+/// An error in one line.
 fn fail(error: &anyhow::Error) -> ExitCode {
-    if error.chain().any(|e| {
-        e.downcast_ref::<io::Error>()
-            .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe)
-    }) {
+    let output = error.downcast_ref::<OutputFailed>();
+    if output.is_some_and(OutputFailed::is_reader_gone) {
         return Exit::Done.code();
     }
     if error.is::<Interrupted>() {

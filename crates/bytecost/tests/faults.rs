@@ -4,7 +4,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, chown};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{
@@ -238,6 +238,18 @@ fn a_closed_pipe_is_no_failure() {
     for words in ["list", "doctor", "report", "runs", "--help", "man"] {
         unread(&mut place.bytecost(words));
     }
+}
+
+#[test]
+fn a_run_whose_notes_nobody_reads_measures_all_the_same() {
+    let place = Place::new();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = place.bytecost(format!("run --mover null,send {TINY}"));
+    command.stderr(writer).stdout(Stdio::null());
+    assert!(command.status().unwrap().code().is_some());
+    assert!(!place.samples().is_empty());
+    assert!(place.json("ended.json")["early"].is_null());
 }
 
 #[test]

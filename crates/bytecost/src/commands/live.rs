@@ -22,7 +22,7 @@ use bytecost_spec::survey::ClockVerdict;
 
 use super::note;
 use crate::args::{AxisArgs, OutputArgs};
-use crate::failure::{Exit, bad_input};
+use crate::failure::{Exit, OutputFailed, bad_input};
 use crate::terminal;
 
 /// Prints events. A reader that has closed its pipe ends the command, as Ctrl-C does.
@@ -32,7 +32,7 @@ pub struct Live<'a> {
     /// The file with the key, where sessions need one.
     pub key: Option<PathBuf>,
     session: Option<Begun>,
-    failed: Option<io::Error>,
+    failed: Option<OutputFailed>,
 }
 
 impl<'a> Live<'a> {

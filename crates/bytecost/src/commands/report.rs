@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use bytecost_analysis::{Analysis, beside};
-use bytecost_spec::Published;
+use bytecost_spec::{Published, units};
 use bytecost_store::{Folder, Root, Run};
 
 use crate::args::{ExplainArgs, FigureFormat, ReportArgs, RootArgs};
@@ -122,7 +122,8 @@ fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, out: Option<&Pa
         };
         let name = format!("{}.{ending}", picture.name);
         folder.write(&name, &bytes)?;
-        super::print(&format!("{}\n", folder.path().join(name).display()))?;
+        let path = folder.path().join(name).display().to_string();
+        super::print(&(units::one_line(&path) + "\n"))?;
     }
     Ok(())
 }
@@ -130,7 +131,7 @@ fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, out: Option<&Pa
 fn show(evidence: &RecordedRun<'_>, analysis: &Analysis, all: bool) -> Result<()> {
     write(evidence, analysis)?;
     let run = evidence.run;
-    let page = run.dir().join("report.html").display().to_string();
+    let page = units::one_line(&run.dir().join("report.html").display().to_string());
     let style = terminal::style();
     let text = match all {
         true => format!(

@@ -2,7 +2,6 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
-use std::io::{self, Write};
 use std::iter;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
@@ -32,7 +31,7 @@ use bytecost_store::{Root, Run};
 use itertools::Itertools as _;
 
 use super::resume::{files_ready, only_limits, resumed, set_limits};
-use super::{note, peer};
+use super::{note, peer, print_to_stderr};
 use crate::args::{self, CeilingArgs, MeasuringArgs, RunArgs, WantedEvidence};
 use crate::campaign::{self, Campaign, How};
 use crate::failure::{Exit, bad_input};
@@ -77,14 +76,11 @@ pub fn run(args: RunArgs) -> Result<Exit> {
     let stop = signals::stop_flag()?;
     let root = Root::at(&root.runs_dir);
     let left = super::clean(&root);
-    let of_peer = match resume {
-        Some(name) => {
-            only_limits(&args)?;
-            peer::of_run(root.open(name)?.manifest())
-        }
-        None => args.peer.clone(),
-    };
-    let link = peer::opened(&of_peer, &stop)?;
+    if let Some(name) = resume {
+        only_limits(&args)?;
+        peer::check_same(root.open_to_change(name)?.manifest(), &args.peer)?;
+    }
+    let link = peer::opened(&args.peer, &stop)?;
     let peer = link.as_ref();
     let earlier = match args.measuring.no_history {
         true => EarlierRounds::default(),
@@ -95,7 +91,7 @@ pub fn run(args: RunArgs) -> Result<Exit> {
         None => begun(&root, &args, &program, peer, (&earlier, &stop))?,
     };
     if !quiet {
-        writeln!(io::stderr(), "{}", progress::announced(&study, &plan))?;
+        print_to_stderr(progress::announced(&study, &plan));
         if args.quick {
             note(format!(
                 "--quick decides large differences between few movers at few sizes over one path; it does not decide small ones, and measures no other movers, receivers, transports and patterns: the whole study, `bytecost run {}`, does in about a minute",
@@ -128,11 +124,10 @@ pub fn run(args: RunArgs) -> Result<Exit> {
     let how = campaign.carry_out(&mut run, files, program)?;
     run.end(machine::now()?, how.early())?;
     if let Some(why) = how.early() {
-        writeln!(
-            io::stderr(),
-            "{why}: this is what was measured until then; `bytecost run --resume {}` continues",
-            run.manifest().id
-        )?;
+        print_to_stderr(format!(
+            "{why}: this is what was measured until then; `{}` continues",
+            bytecost_analysis::resume_command(run.manifest())
+        ));
     }
     let recorded = RecordedRun::of(&run)?;
     earlier.add(&recorded, noting(&args));
@@ -519,9 +514,10 @@ fn unknown(name: &str) -> anyhow::Error {
     bad_input(format!("study `{name}` is not known: {remedy}"))
 }
 
-/// The command line as it was given, but for where the program lies.
+/// The command line as it was given, without the directory of the program, and without the words of
+/// --peer, which may hold secrets.
 pub fn command_line() -> Vec<String> {
     let words = std::env::args_os().skip(1);
     let words = words.map(|w| w.to_string_lossy().into_owned());
-    iter::once("bytecost".to_owned()).chain(words).collect()
+    peer::for_record(iter::once("bytecost".to_owned()).chain(words))
 }
