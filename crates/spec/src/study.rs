@@ -31,6 +31,10 @@ pub const MAX_BUDGET_MS: u64 = 86_400_000;
 
 /// The most cells that a study may spread out to.
 pub const MAX_CELLS: usize = 20_000;
+/// Most blocks of a run.
+pub const MAX_BLOCKS: u32 = 10_000;
+/// Most comparisons that a study names, and most figures, expectations and pairs.
+pub const MAX_PARTS: usize = 200;
 
 /// A question with all that is needed to answer it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -392,7 +396,7 @@ impl Study {
     }
 
     /// Compares names and fields with the tables of a survey: fails for a time out of bounds, a
-    /// grid of more than [`MAX_CELLS`], or as [`Survey::check`].
+    /// study that [`Study::check_counts`] refuses, or as [`Survey::check`].
     pub fn check(&self, survey: &Survey) -> Result<(), Invalid> {
         for (what, ms, most) in [
             ("window", self.window_ms, MAX_WINDOW_MS),
@@ -405,15 +409,37 @@ impl Study {
                 return Err(Invalid(message));
             }
         }
-        let sizes = self.tiers.iter().map(Tier::size);
-        let most = sizes.fold(0, usize::saturating_add);
-        if most > MAX_CELLS {
-            return Err(Invalid(format!(
-                "the study has {most} cells; at most {MAX_CELLS} are possible: name fewer values"
-            )));
-        }
+        self.check_counts()?;
         for (_, cell) in self.cells() {
             survey.check(&cell)?;
+        }
+        Ok(())
+    }
+
+    /// Checks how much the study has of each thing, before any of it is made.
+    ///
+    /// # Errors
+    /// More than [`MAX_CELLS`] cells, [`MAX_BLOCKS`] blocks, [`MAX_ROUNDS`] rounds, or [`MAX_PARTS`]
+    /// comparisons, figures, expectations or pairs.
+    pub fn check_counts(&self) -> Result<(), Invalid> {
+        let cells = [&self.tiers, &self.as_published].map(|tiers| {
+            let sizes = tiers.iter().map(Tier::size);
+            sizes.fold(0, usize::saturating_add)
+        });
+        let rounds = self.rounds.map_or(0, |rounds| rounds.count);
+        for (what, count, most) in [
+            ("cells", cells[0].max(cells[1]), MAX_CELLS),
+            ("blocks", self.blocks_most as usize, MAX_BLOCKS as usize),
+            ("rounds", rounds as usize, MAX_ROUNDS as usize),
+            ("comparisons", self.compare.len(), MAX_PARTS),
+            ("figures", self.figures.len(), MAX_PARTS),
+            ("expectations", self.expects.len(), MAX_PARTS),
+            ("pairs", self.pairs.len(), MAX_PARTS),
+        ] {
+            if count > most {
+                let message = format!("the study has {count} {what}; at most {most} are possible");
+                return Err(Invalid(format!("{message}: name fewer values")));
+            }
         }
         Ok(())
     }

@@ -65,6 +65,12 @@ pub enum StoreError {
         .0.display(), .1
     )]
     Full(PathBuf, &'static str),
+    /// A log as long as one may be, in bytes.
+    #[error(
+        "{} has {} bytes, which is all that a log may have: the finished trials are kept, and what is left needs a run of its own",
+        .0.display(), .1
+    )]
+    LogFull(PathBuf, u64),
     /// A log whose last write could be neither finished nor taken back.
     #[error(
         "{}: an earlier write failed and could not be taken back; `bytecost run --resume` repairs the log",

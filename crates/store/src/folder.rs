@@ -136,7 +136,7 @@ impl Folder {
     }
 
     /// Refuses, for root, a directory in which somebody else can change what root writes.
-    fn check_owner(&self) -> Result<(), StoreError> {
+    pub(crate) fn check_owner(&self) -> Result<(), StoreError> {
         let caller = caller().map(|(uid, _)| uid);
         self.refuse_unless(|stat| is_trusted(stat, rustix::process::geteuid(), caller))
     }

@@ -11,6 +11,10 @@ use crate::error::StoreError;
 /// The longest line of a log, its end included, in bytes.
 const MOST_LINE_BYTES: usize = 4 << 20;
 
+/// The longest log, in bytes, and most records of one.
+const MOST_LOG_BYTES: u64 = 1 << 30;
+const MOST_RECORDS: usize = 5_000_000;
+
 /// What a log holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
@@ -33,6 +37,7 @@ impl Log {
     /// Continues a log: an incomplete last line is cut off, so that the next record starts a line.
     pub(crate) fn resume(mut file: File, path: &Path) -> Result<Log, StoreError> {
         let fail = |why| StoreError::io("repair", path, why);
+        check_length(&file, path)?;
         let whole = end_of_last_line(&mut file).map_err(fail)?;
         if whole < file.metadata().map_err(fail)?.len() {
             file.set_len(whole).map_err(fail)?;
@@ -59,6 +64,9 @@ impl Log {
         if line.len() > MOST_LINE_BYTES {
             return Err(StoreError::RecordTooLarge(line.len(), MOST_LINE_BYTES));
         }
+        if self.len + line.len() as u64 > MOST_LOG_BYTES {
+            return Err(StoreError::LogFull(self.path.clone(), MOST_LOG_BYTES));
+        }
         if let Err(why) = self.file.write_all(&line) {
             self.spoilt = self.file.set_len(self.len).is_err();
             return Err(self.fail(why));
@@ -75,6 +83,16 @@ impl Log {
     fn fail(&self, why: impl Into<io::Error>) -> StoreError {
         StoreError::io("append to", &self.path, why)
     }
+}
+
+/// Refuses a log that is longer than any that bytecost writes: a sparse one would be read for ever.
+pub(crate) fn check_length(file: &File, path: &Path) -> Result<(), StoreError> {
+    let found = file.metadata();
+    let found = found.map_err(|why| StoreError::io("look at", path, why))?;
+    if found.len() > MOST_LOG_BYTES {
+        return Err(StoreError::TooLarge(path.to_owned(), MOST_LOG_BYTES));
+    }
+    Ok(())
 }
 
 /// Reads a log. `path` is for messages.
@@ -98,6 +116,9 @@ pub(crate) fn read(mut from: impl BufRead, path: &Path) -> Result<Loaded, StoreE
             }
             loaded.dropped_bytes = read;
             break;
+        }
+        if loaded.records.len() == MOST_RECORDS {
+            return Err(broken(format!("more than {MOST_RECORDS} records")));
         }
         let record = serde_json::from_slice(&buffer)
             .map_err(|why| broken(format!("no record of a trial ({why})")))?;

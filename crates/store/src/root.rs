@@ -62,13 +62,27 @@ impl Root {
     /// Opens a run by its name under the root, or by the path of its directory.
     ///
     /// # Errors
-    /// [`StoreError::NoRun`], `NoManifest` or `Newer`.
+    /// [`StoreError::NoRun`], `NoManifest`, `Newer` or `BadId`.
     pub fn open(&self, id_or_path: &str) -> Result<Run, StoreError> {
+        Run::open(self.folder(id_or_path)?)
+    }
+
+    /// The same for who continues the run: root reads nothing of a directory that others can change.
+    ///
+    /// # Errors
+    /// Those of [`Root::open`], and [`StoreError::OfAnother`].
+    pub fn open_to_change(&self, id_or_path: &str) -> Result<Run, StoreError> {
+        let folder = self.folder(id_or_path)?;
+        folder.check_owner()?;
+        Run::open(folder)
+    }
+
+    fn folder(&self, id_or_path: &str) -> Result<Folder, StoreError> {
         let is_id = check_id(id_or_path).is_ok();
         let by_id = is_id.then(|| self.path.join(id_or_path));
         let mut candidates = by_id.into_iter().chain([PathBuf::from(id_or_path)]);
         match candidates.find(|dir| dir.is_dir()) {
-            Some(dir) => Run::open(Folder::open(&dir)?),
+            Some(dir) => Folder::open(&dir),
             None => Err(StoreError::NoRun(id_or_path.to_owned(), self.path.clone())),
         }
     }
@@ -150,8 +164,8 @@ fn progress(id: &str, run: &Run) -> Result<RunProgress, StoreError> {
     })
 }
 
-/// Holds a name against the rules: it is a directory's, so this comes before it touches a path.
-fn check_id(id: &str) -> Result<(), StoreError> {
+/// Checks a name by the rules: it is a directory's, so this comes before it touches a path.
+pub(crate) fn check_id(id: &str) -> Result<(), StoreError> {
     let fits = (1..=MOST_ID_BYTES).contains(&id.len())
         && !id.starts_with(['.', '-'])
         && id

