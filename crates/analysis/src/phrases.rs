@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 pub(crate) use bytecost_spec::units::{count, percent};
-use bytecost_spec::{Axis, Cell, Measure, Metric, Side, Study, Unit, units};
+use bytecost_spec::{Axis, Cell, Manifest, Measure, Metric, Side, Study, Unit, units};
 use itertools::Itertools as _;
 
 use crate::cells::exp;
@@ -354,6 +354,12 @@ pub(crate) fn span(values: &[f64], write: impl Fn(f64) -> String) -> String {
     let ends = values.iter().copied().minmax().into_option();
     let (least, most) = ends.unwrap_or_default();
     from_to([least, most].map(write))
+}
+
+/// The command that continues a run; its peer, which no record has, is given again.
+pub fn resume_command(manifest: &Manifest) -> String {
+    let peer = manifest.peer.as_ref().map_or("", |_| " --peer COMMAND");
+    format!("bytecost run --resume {}{peer}", manifest.id)
 }
 
 /// A command as a shell reads it.

@@ -134,7 +134,7 @@ impl PeerFacts {
         let peer = manifest.peer.as_ref()?;
         let own_cards = manifest.own_cards.clone();
         Some(PeerFacts {
-            name: peer.name().to_owned(),
+            name: peer.name.clone(),
             way: peer.way(&own_cards),
             side: peer.side,
             host: peer.host.clone(),

@@ -43,7 +43,9 @@ fn between(axes: &str, plant: impl Fn(&mut World)) -> World {
     };
     world.manifest.own_cards = vec![card("eth0")];
     world.manifest.peer = Some(Box::new(PeerHost {
-        command: ["ssh", "--", "db7"].map(str::to_owned).into(),
+        name: "db7".to_owned(),
+        program: "ssh".to_owned(),
+        command_digest: String::new(),
         address: "10.0.0.7".to_owned(),
         side: PeerSide::Receiver,
         build: String::new(),

@@ -126,10 +126,15 @@ fn a_command_leads_to_the_other_host_and_the_run_goes_on_where_it_ended() {
     measured(&hosts, output, THERE, PeerSide::Receiver);
     let before = hosts.crossed().len();
     let more = hosts.place.resume("--blocks 9 --budget 30s --quiet");
-    hosts.call(&more, &[]).measured();
+    // A run directory is data: the command that leads to the other host is given again, the same.
+    hosts
+        .call(&more, &[])
+        .refused(&["give the same --peer again", "`nsenter`"]);
+    let other = ["--peer", "sh -c 'touch started; exit 3'"];
+    hosts.call(&more, &other).refused(&["is not what run"]);
+    assert!(!hosts.place.path().join("started").exists());
+    hosts.call(&more, &peer).measured();
     assert!(hosts.crossed().len() > before, "{before}");
-    // With its options the peer is that of the run, and no other.
-    hosts.call(&more, &peer).refused(&["--resume"]);
     // Where it is not there any more, nothing is measured.
     let Hosts { here, there, place } = hosts;
     drop(there);
@@ -138,7 +143,7 @@ fn a_command_leads_to_the_other_host_and_the_run_goes_on_where_it_ended() {
         there: Namespace::new(),
         place,
     };
-    hosts.call(&more, &[]).refused(&[]);
+    hosts.call(&more, &peer).refused(&[]);
 }
 
 /// OpenSSH's server on the other host, with keys made for it.

@@ -46,7 +46,7 @@ pub(crate) fn refused_between(
     };
     let of_peer = || {
         let why = refused_at(there, cell, &peer.host, &peer.survey)?;
-        Some(format!("on {}: {why}", peer.name()))
+        Some(format!("on {}: {why}", peer.name))
     };
     apart(cell, peer.side)
         .or_else(|| refused_at(here, cell, host, survey))

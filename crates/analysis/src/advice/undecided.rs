@@ -87,6 +87,9 @@ fn in_rounds(view: &View<'_>) -> String {
     command(view, &["--rounds", "--pause", "--blocks"], rounds)
 }
 
+/// Options whose values a record has not, or that start a program: no command takes them from a run.
+const GIVEN_AGAIN: [(&str, &str); 2] = [("--peer", "COMMAND"), ("--peer-program", "PROGRAM")];
+
 /// The run's own command with other values of some options.
 fn command(view: &View<'_>, replaced: &[&str], options: Vec<String>) -> String {
     let mut words = vec!["bytecost".to_owned(), "run".to_owned()];
@@ -96,6 +99,9 @@ fn command(view: &View<'_>, replaced: &[&str], options: Vec<String>) -> String {
         let name = word.split('=').next().unwrap_or_default();
         if ["--resume", "--seed", "--runs-dir"].contains(&name) || replaced.contains(&name) {
             asked.next_if(|_| !word.contains('='));
+        } else if let Some((_, value)) = GIVEN_AGAIN.iter().find(|(option, _)| *option == name) {
+            asked.next_if(|_| !word.contains('='));
+            words.extend([name.to_owned(), (*value).to_owned()]);
         } else if !["--quiet", "-q"].contains(&name) {
             words.push(word.clone());
         }

@@ -64,7 +64,7 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice) -> Vec<AdviceLine> {
         None => {}
     }
     if let Some(peer) = &view.input.manifest.peer {
-        let there = format!("{OVER_NETWORK} to {}", peer.name());
+        let there = format!("{OVER_NETWORK} to {}", peer.name);
         let named = |text: &String| text.replace(OVER_NETWORK, &there);
         for line in &mut lines {
             line.text = named(&line.text);

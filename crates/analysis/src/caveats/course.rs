@@ -87,18 +87,16 @@ pub(super) fn ended_early(view: &View<'_>) -> Option<Caveat> {
     of_run(
         format!("The run ended before its time: {why}."),
         format!("{samples} of the log"),
-        format!("bytecost run --resume {}", view.input.manifest.id),
+        phrases::resume_command(view.input.manifest),
     )
 }
 
 pub(super) fn missing_trials(view: &View<'_>) -> Option<Caveat> {
-    let run = &view.input.manifest.id;
+    let again = phrases::resume_command(view.input.manifest);
     of_run(
         "The log is not whole: trials of this run are lost.",
         view.input.damage?,
-        format!(
-            "restore samples.jsonl from a copy, or measure them again: bytecost run --resume {run}"
-        ),
+        format!("restore samples.jsonl from a copy, or measure them again: {again}"),
     )
 }
 

@@ -41,7 +41,7 @@ impl<'v> Way<'v> {
     }
 
     fn cards(&self) -> impl Iterator<Item = (&'v NetworkCard, &'v str)> + use<'v> {
-        let there = self.peer.name();
+        let there = self.peer.name.as_str();
         let own = self.own.iter().map(|card| (card, "this machine"));
         own.chain(self.peer.cards.iter().map(move |card| (card, there)))
     }
@@ -164,7 +164,7 @@ pub(super) fn offloads_differ(view: &View<'_>) -> Option<Caveat> {
         (is_on != on).then(|| format!("{name} {} alone", at(*on)))
     });
     let differing = listed(differing)?;
-    let [own, theirs] = [named(own, "this machine"), named(theirs, way.peer.name())];
+    let [own, theirs] = [named(own, "this machine"), named(theirs, &way.peer.name)];
     caveat(
         "The cards of the two hosts work differently: what one host sends, or receives, costs it something else than it would cost the other.",
         format!("{own} and {theirs}: {differing}"),
@@ -177,7 +177,7 @@ pub(super) fn interrupts(view: &View<'_>) -> Option<Caveat> {
     let way = Way::of(view)?;
     let hosts = [
         (way.own, &view.input.manifest.host, "this machine"),
-        (&way.peer.cards[..], &way.peer.host, way.peer.name()),
+        (&way.peer.cards[..], &way.peer.host, &way.peer.name),
     ];
     let far = hosts.into_iter().flat_map(|(cards, host, at)| {
         let node_of = |cpu: &u32| host.cpus.iter().find(|c| c.cpu == *cpu)?.node;
@@ -254,7 +254,7 @@ pub(super) fn coalescing(view: &View<'_>) -> Option<Caveat> {
 pub(super) fn shared_queues(view: &View<'_>) -> Option<Caveat> {
     let way = Way::of(view)?;
     let (card, at) = match way.peer.side {
-        PeerSide::Receiver => (way.peer.cards.first()?, way.peer.name()),
+        PeerSide::Receiver => (way.peer.cards.first()?, way.peer.name.as_str()),
         PeerSide::Sender => (way.own.first()?, "this machine"),
     };
     let shows = |cell: &CellTrials<'_>| {
@@ -303,7 +303,7 @@ pub(super) fn peer_busy(view: &View<'_>) -> Option<Caveat> {
         (cpus > bound).then_some([Some(cpus)])
     };
     let (cells, [cpus]) = spans(cells(view), shows, [|c| format!("{c:.2}")])?;
-    let (there, bound) = (way.peer.name(), units::number(bound));
+    let (there, bound) = (&way.peer.name, units::number(bound));
     of_circumstance(
         CircumstanceKind::PeerBusy,
         format!("other processes used {cpus} CPUs of {there}"),

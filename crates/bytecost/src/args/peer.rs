@@ -10,7 +10,7 @@ use clap::Args;
 pub struct PeerArgs {
     /// The other host, on which one side of each trial runs: ssh:HOST or ssh:USER@HOST:PORT, or a
     /// command that runs a program there, such as 'docker exec -i b', 'kubectl exec -i b --' or 'ip
-    /// netns exec b'
+    /// netns exec b'. A run records its program and the host, and no other words
     #[arg(long, value_name = "COMMAND")]
     pub peer: Option<String>,
     /// What bytecost is called on the other host [default: bytecost]

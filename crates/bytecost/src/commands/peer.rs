@@ -5,20 +5,18 @@ use std::sync::atomic::AtomicBool;
 use anyhow::Result;
 use bytecost_lab::peer::{PeerCommand, PeerLink, PeerOptions};
 use bytecost_spec::manifest::{Difference, Measurer};
-use bytecost_spec::{Manifest, PeerHost, PeerSide};
+use bytecost_spec::{Manifest, PeerHost, PeerSide, units};
 
-use crate::args::{Cli, DataFrom, PeerArgs, Sub};
+use crate::args::{DataFrom, PeerArgs};
 use crate::failure::{Interrupted, bad_input};
-use crate::former;
 
 /// The link to the host that the options name; none where they name none.
 pub(super) fn opened(args: &PeerArgs, stop: &AtomicBool) -> Result<Option<PeerLink>> {
     let Some(given) = &args.peer else {
         return Ok(None);
     };
-    let program = args.peer_program.as_deref().unwrap_or("bytecost");
     let options = PeerOptions {
-        command: PeerCommand::parse(given, program).map_err(bad_input)?,
+        command: command(given, args)?,
         address: args.address,
         data_from_here: args.data_from == Some(DataFrom::Here),
         copy_program: args.copy_program,
@@ -34,21 +32,55 @@ pub(super) fn opened(args: &PeerArgs, stop: &AtomicBool) -> Result<Option<PeerLi
     Ok(Some(link))
 }
 
-/// The options with which a run was begun, from the command line that its manifest has.
-pub(super) fn of_run(manifest: &Manifest) -> PeerArgs {
-    if manifest.peer.is_none() {
-        return PeerArgs::default();
-    }
-    let words = manifest.command.iter().map(Into::into);
-    let (words, _) = former::translated(words);
-    match Cli::read(words) {
-        Ok(Cli {
-            command: Some(Sub::Run(run)),
-            ..
-        }) => run.peer,
-        Ok(cli) => cli.run.peer,
-        Err(_) => PeerArgs::default(),
-    }
+fn command(given: &str, args: &PeerArgs) -> Result<PeerCommand> {
+    let program = args.peer_program.as_deref().unwrap_or("bytecost");
+    PeerCommand::parse(given, program).map_err(bad_input)
+}
+
+/// Checks the options with which a run is resumed. A run directory is data: the command that leads
+/// to the other host is given again, and compared with the digest of that which began the run.
+pub(super) fn check_same(manifest: &Manifest, args: &PeerArgs) -> Result<()> {
+    let id = &manifest.id;
+    let why = match (&manifest.peer, &args.peer) {
+        (None, None) => return Ok(()),
+        (None, Some(_)) => {
+            format!("run {id} was measured on one machine: leave out --peer to resume it")
+        }
+        (Some(peer), None) => format!(
+            "run {id} was measured with {} by `{}`: to resume it, give the same --peer again, with its other options",
+            peer.name, peer.program
+        ),
+        (Some(peer), Some(_)) if (peer.side == PeerSide::Sender) != args.reverse => {
+            format!("run {id} sends the other way: give --reverse as when it began")
+        }
+        (Some(peer), Some(given)) if !command(given, args)?.has_digest(&peer.command_digest) => {
+            format!(
+                "--peer or --peer-program is not what run {id} began with (`{}`, {}): give the same words again, or start a new run",
+                peer.program, peer.name
+            )
+        }
+        (Some(_), Some(_)) => return Ok(()),
+    };
+    Err(bad_input(units::one_line(&why)))
+}
+
+/// A command line without the words of --peer but those that [`PeerCommand::for_record`] has.
+pub(super) fn for_record(words: impl Iterator<Item = String>) -> Vec<String> {
+    let shown = |given: &str| {
+        // What is no command ends the program before anything is recorded.
+        PeerCommand::parse(given, "bytecost").map_or_else(|_| "…".to_owned(), |c| c.for_record())
+    };
+    let mut is_command = false;
+    let words = words.map(|word| {
+        if std::mem::replace(&mut is_command, word == "--peer") {
+            return shown(&word);
+        }
+        match word.strip_prefix("--peer=") {
+            Some(given) => format!("--peer={}", shown(given)),
+            None => word,
+        }
+    });
+    words.collect()
 }
 
 /// What is not as it was on the other host, each fact with that host's name.
@@ -58,7 +90,7 @@ pub(super) fn differences(before: &Manifest, now: &PeerHost) -> Vec<Difference> 
     };
     let found = measurer(was).differences(&measurer(now)).into_iter();
     let named = found.map(|difference| Difference {
-        what: format!("{} of {}", difference.what, was.name()),
+        what: format!("{} of {}", difference.what, was.name),
         ..difference
     });
     named.collect()
@@ -70,5 +102,34 @@ fn measurer(peer: &PeerHost) -> Measurer<'_> {
         version: "",
         build: Some(&peer.build),
         host: &peer.host,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorded_command_line_has_no_words_of_the_peer() {
+        let check = |given: &[&str], expected: &[&str]| {
+            let words = given.iter().map(|word| (*word).to_owned());
+            assert_eq!(for_record(words), expected);
+        };
+        check(
+            &["--peer", "ssh:db7", "--size", "4KiB"],
+            &["--peer", "ssh:db7", "--size", "4KiB"],
+        );
+        check(
+            &["--peer", "sshpass -p secret ssh b", "-q"],
+            &["--peer", "sshpass …", "-q"],
+        );
+        check(
+            &["--peer=env TOKEN=secret kubectl exec b --"],
+            &["--peer=env …"],
+        );
+        check(
+            &["--peer-program", "/opt/b", "--peer", "ip netns exec b"],
+            &["--peer-program", "/opt/b", "--peer", "ip …"],
+        );
     }
 }

@@ -32,11 +32,10 @@ pub(super) fn only_limits(args: &RunArgs) -> Result<()> {
         || args.dir.is_some()
         || args.file.is_some()
         || !args.evidence.is_empty()
-        || args.peer.peer.is_some()
         || args.rounds.is_some()
     {
         return Err(bad_input(
-            "--resume continues the cells of the run: only --budget, --precision, --blocks, --repeats and --anyway may be given with it",
+            "--resume continues the cells of the run: only --budget, --precision, --blocks, --repeats and --anyway may be given with it, and the --peer of the run with its options",
         ));
     }
     Ok(())
@@ -66,7 +65,7 @@ pub(super) fn resumed(
     args: &RunArgs,
     peer: Option<&PeerLink>,
 ) -> Result<(Run, Plan, Study, Files)> {
-    let mut run = root.open(name)?;
+    let mut run = root.open_to_change(name)?;
     let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
     let mut study = run.manifest().study.clone();
     set_limits(&mut study, args);

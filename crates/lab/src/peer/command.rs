@@ -8,6 +8,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytecost_spec::{PeerSide, units};
+use rustix::rand::{GetRandomFlags, getrandom};
+use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
 /// How long the command may take to end once it has nobody to talk to.
@@ -15,8 +17,14 @@ pub(super) const ENDED_WITHIN: Duration = Duration::from_secs(2);
 
 /// What a peer given as a host begins with.
 const SSH: &str = "ssh:";
+/// Options of ssh(1) that have a value.
+const SSH_WITH_VALUE: &str = "BbcDEeFIiJLlmOopPQRSWw";
+const SALT_BYTES: usize = 8;
 
 /// The words of a command that run a program on the other host, and the program.
+///
+/// They may hold secrets: messages and records name the program and the host alone, and a run is
+/// resumed with the same command by its digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PeerCommand {
     prefix: Vec<String>,
@@ -30,7 +38,7 @@ impl PeerCommand {
     pub fn parse(given: &str, program: &str) -> Result<PeerCommand, String> {
         let wrong = || {
             format!(
-                "peer `{given}`: a quote is open, or there is no word: write ssh:HOST or a command such as 'ip netns exec b'"
+                "--peer: a quote is open, or there is no word: write ssh:HOST or a command such as 'ip netns exec b'"
             )
         };
         let prefix = match given.strip_prefix(SSH) {
@@ -50,9 +58,54 @@ impl PeerCommand {
         }
     }
 
-    /// The words of the user's own, without the program.
-    pub fn words(&self) -> &[String] {
-        &self.prefix
+    /// The program that the command starts, without its directory: `ssh`, `ip`.
+    pub fn program_name(&self) -> &str {
+        let program = &self.prefix[0];
+        program.rsplit('/').next().unwrap_or(program)
+    }
+
+    /// The host that ssh(1) is given; none of another program.
+    pub fn host(&self) -> Option<&str> {
+        let words = &self.prefix[1..];
+        let host = (self.program_name() == "ssh").then(|| ssh_destination(words))??;
+        host.rsplit('@').next().filter(|host| !host.is_empty())
+    }
+
+    /// The command as a record of the command line has it: whole where that is `ssh:HOST`, else the
+    /// program alone.
+    pub fn for_record(&self) -> String {
+        let shown = self.to_string();
+        if shown == self.given {
+            shown
+        } else {
+            format!("{} …", self.program_name())
+        }
+    }
+
+    /// A digest of all words (SHA-256) with a salt of its own, in hexadecimal digits.
+    pub fn digest(&self) -> String {
+        let mut salt = [0; SALT_BYTES];
+        // Without a salt it still tells one command from another.
+        let _ = getrandom(&mut salt, GetRandomFlags::empty());
+        self.salted_digest(&hexadecimal(&salt))
+    }
+
+    /// Returns true where a digest is of these words.
+    pub fn has_digest(&self, digest: &str) -> bool {
+        let salt = digest.get(..2 * SALT_BYTES);
+        salt.is_some_and(|salt| self.salted_digest(salt) == digest)
+    }
+
+    fn salted_digest(&self, salt: &str) -> String {
+        let mut hash = Sha256::new();
+        for word in [salt, &self.program]
+            .into_iter()
+            .chain(self.prefix.iter().map(|w| &**w))
+        {
+            hash.update(word);
+            hash.update([0]);
+        }
+        format!("{salt}{}", hexadecimal(&hash.finalize()))
     }
 
     /// What starts the agent there.
@@ -100,8 +153,33 @@ pub(super) fn ended_within(
 
 impl fmt::Display for PeerCommand {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.given)
+        match self.host() {
+            Some(host) => write!(f, "{SSH}{host}"),
+            None => f.write_str(self.program_name()),
+        }
     }
+}
+
+/// The destination among the words of ssh(1): the first that is no option and no option's value.
+fn ssh_destination(words: &[String]) -> Option<&str> {
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        match word.strip_prefix('-') {
+            None => return Some(word),
+            Some("-") => return words.next().map(String::as_str),
+            Some(options) => {
+                // A value stands behind its letter, or in the next word.
+                if options.find(|c| SSH_WITH_VALUE.contains(c)) == options.len().checked_sub(1) {
+                    words.next();
+                }
+            }
+        }
+    }
+    None
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The words of ssh(1): no terminal, and nothing is asked of anybody.
@@ -195,6 +273,36 @@ mod tests {
         check("ssh:2001:db8::7", &format!("{ssh}|--|2001:db8::7"));
         check("kubectl exec -i pod-b --", "kubectl|exec|-i|pod-b|--");
         check("srun --nodelist=n7 -J 'a b'", "srun|--nodelist=n7|-J|a b");
+    }
+
+    #[test]
+    fn a_record_names_the_program_and_the_host_alone() {
+        let check = |given: &str, message: &str, record: &str| {
+            let command = PeerCommand::parse(given, "bytecost").unwrap();
+            assert_eq!(
+                (&*command.to_string(), &*command.for_record()),
+                (message, record)
+            );
+        };
+        check("ssh:db7", "ssh:db7", "ssh:db7");
+        check("ssh:ann@db7:2222", "ssh:db7", "ssh …");
+        check("/usr/bin/ssh -p 22 -- db7", "ssh:db7", "ssh …");
+        check("ssh -T -F my.conf ann@db7 env KEY=x", "ssh:db7", "ssh …");
+        check("ssh -p22 -oUser=ann", "ssh", "ssh …");
+        check("sshpass -p x ssh db7", "sshpass", "sshpass …");
+        check("ip netns exec b", "ip", "ip …");
+    }
+
+    #[test]
+    fn a_digest_is_of_one_command_alone() {
+        let command = |given, program| PeerCommand::parse(given, program).unwrap();
+        let own = command("ip netns exec b", "bytecost");
+        let digest = own.digest();
+        assert!(own.has_digest(&digest) && own.has_digest(&own.digest()));
+        assert_ne!(digest, own.digest(), "each has a salt of its own");
+        assert!(!command("ip netns exec c", "bytecost").has_digest(&digest));
+        assert!(!command("ip netns exec b", "other").has_digest(&digest));
+        assert!(!own.has_digest("") && !own.has_digest("é"));
     }
 
     #[test]

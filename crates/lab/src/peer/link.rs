@@ -266,7 +266,12 @@ impl PeerLink {
         joined.state.say(ToAgent::Cards { at: way.there });
         let cards = joined.heard(ANSWERED_WITHIN, stop, FromAgent::try_as_cards)?;
         let host = PeerHost {
-            command: options.command.words().to_vec(),
+            name: match options.command.host() {
+                Some(host) => host.to_owned(),
+                None => way.there.to_string(),
+            },
+            program: options.command.program_name().to_owned(),
+            command_digest: options.command.digest(),
             address: way.there.to_string(),
             side: options.side,
             build,

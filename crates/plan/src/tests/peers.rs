@@ -8,7 +8,9 @@ use crate::Plan;
 
 fn peer(side: PeerSide) -> PeerHost {
     PeerHost {
-        command: ["ssh", "--", "me@db7"].map(str::to_owned).to_vec(),
+        name: "db7".to_owned(),
+        program: "ssh".to_owned(),
+        command_digest: String::new(),
         address: "10.0.0.7".to_owned(),
         side,
         build: "b".to_owned(),
