@@ -117,7 +117,7 @@ fn a_run_between_two_hosts_is_named_by_both() {
         fs::write(run.join("samples.jsonl"), "").unwrap();
         edit(&run, |manifest| {
             manifest["peer"] = json!({
-                "command": ["ssh", "-T", "--", "ann@web"], "address": "10.0.0.9", "build": "b0",
+                "name": "web", "program": "ssh", "command_digest": "", "address": "10.0.0.9", "build": "b0",
                 "side": side, "host": manifest["host"], "survey": manifest["survey"], "cards": [],
                 "round_trip_us": 210, "path_mtu": 1500,
             });

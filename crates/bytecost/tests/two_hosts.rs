@@ -292,7 +292,10 @@ fn a_link_that_stays_down_ends_the_run_with_what_it_has() {
     let last = hosts.crossed().iter().map(|s| s.trial.block).max().unwrap();
     let blocks = format!("--blocks {} --quiet", last.max(5) + 3);
     let more = hosts.place.resume(&blocks);
-    hosts.call(&more, &[]).measured();
+    let peer = server.peer();
+    hosts
+        .call(&more, &peer.each_ref().map(|word| &**word))
+        .measured();
     let after = hosts.place.read("samples.jsonl");
     assert!(after.len() > before.len() && after.starts_with(&before));
     says(&hosts.place.call("runs").stdout, &["complete"]);
