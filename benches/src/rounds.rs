@@ -57,11 +57,30 @@ struct Run {
     findings: Vec<Finding>,
 }
 
-/// Large effects that a default run is to decide: a mover, and from which to which size in bytes.
-const LARGE: [(&str, u64, u64); 3] = [
-    ("sendfile", 64 << 10, 1 << 20),
-    ("send-fields", 4 << 10, 4 << 10),
-    ("send-zerocopy", 4 << 10, 4 << 10),
+/// A large effect on the CPU time per byte, which a default run is to decide.
+#[derive(Clone, Copy)]
+struct LargeEffect {
+    mover: &'static str,
+    baseline: &'static str,
+    sizes_bytes: (u64, u64),
+}
+
+const LARGE: [LargeEffect; 3] = [
+    LargeEffect {
+        mover: "sendfile",
+        baseline: "read-write",
+        sizes_bytes: (64 << 10, 1 << 20),
+    },
+    LargeEffect {
+        mover: "send-fields",
+        baseline: "send",
+        sizes_bytes: (4 << 10, 4 << 10),
+    },
+    LargeEffect {
+        mover: "send-zerocopy",
+        baseline: "send",
+        sizes_bytes: (4 << 10, 4 << 10),
+    },
 ];
 
 impl Finding {
@@ -73,10 +92,18 @@ impl Finding {
         self.is_decided() && other.is_decided() && self.verdict != other.verdict
     }
 
-    /// Returns true for one of a study's own comparisons of a large effect.
-    fn is_large(&self, (mover, least, most): (&str, u64, u64)) -> bool {
-        let is_primary = self.family == "primary" && self.axis == "mover";
-        let cell = Cell::from_id(&self.cell).filter(|_| is_primary);
+    /// Returns true where the finding is about a large effect.
+    fn is_about(&self, effect: LargeEffect) -> bool {
+        let LargeEffect {
+            mover,
+            baseline,
+            sizes_bytes: (least, most),
+        } = effect;
+        let against = format!(" against {baseline}");
+        let is_compared = self.axis == "mover"
+            && self.id.starts_with("cpu_s_per_gb: ")
+            && self.id.ends_with(&against);
+        let cell = Cell::from_id(&self.cell).filter(|_| is_compared);
         cell.is_some_and(|c| c.mover == mover && (least..=most).contains(&c.size_bytes))
     }
 }
@@ -196,15 +223,19 @@ fn rows(runs: &[&Run]) -> Vec<Row> {
             let mut findings = run
                 .findings
                 .iter()
-                .filter(|f| f.is_large(effect))
+                .filter(|f| f.is_about(effect))
                 .peekable();
             findings.peek().is_some() && findings.all(Finding::is_decided)
         };
-        let (mover, first, last) = effect;
+        let LargeEffect {
+            mover,
+            baseline,
+            sizes_bytes: (first, last),
+        } = effect;
         let size = units::bytes_in_words(first);
         let from = if first < last { " and more" } else { "" };
         Row::once(
-            format!("runs that decide {mover}, {size}{from}"),
+            format!("runs that decide {mover}, {size}{from}, against {baseline}"),
             runs.iter().filter(decides).count() as f64,
             Target::AtLeast(least),
         )
@@ -271,7 +302,7 @@ mod tests {
             started_s: 0,
             foreign_cpus: 0.01,
             findings: vec![Finding {
-                id: "one".to_owned(),
+                id: "cpu_s_per_gb: one against read-write".to_owned(),
                 cell: cell.id(),
                 axis: "mover".to_owned(),
                 family: "primary".to_owned(),

@@ -6,6 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use bytecost_engine::servers::{self, Limits};
@@ -129,6 +130,7 @@ pub fn setup() -> ServiceSetup {
     ServiceSetup {
         size: SIZE,
         roots: Roots::real(),
+        kept_for: Duration::ZERO,
     }
 }
 
@@ -139,7 +141,6 @@ mod tests {
     use crate::bench::Context;
     use bytecost_lab::load::LoadSpan;
     use std::io::{BufRead as _, BufReader};
-    use std::time::Duration;
 
     fn place() -> Place {
         Place::new(&Context {
