@@ -115,7 +115,7 @@ impl<'r> RecordedRun<'r> {
 }
 
 /// The newest ceiling that was measured on the machine of a run, among the runs in the same
-/// directory; none where none was. A ceiling has none, and what cannot be read is passed over.
+/// directory that its owner measured; none where none was. A ceiling has none, and what cannot be read is passed over.
 fn newest_ceiling(run: &Run) -> Option<Ceiling> {
     if run.manifest().study.name == STUDY {
         return None;
@@ -126,6 +126,7 @@ fn newest_ceiling(run: &Run) -> Option<Ceiling> {
         .filter_map(|name| root.open(&name).ok())
         .filter(|other| {
             other.manifest().study.name == STUDY
+                && other.has_owner_of(run)
                 && is_same_machine(&other.manifest().host, &run.manifest().host)
         });
     ceilings.find_map(|ceiling| measured_ceiling(&ceiling))

@@ -2,8 +2,9 @@
 //! machine (which the goldens hold), and never in those of another.
 
 use std::fs;
+use std::os::unix::fs::chown;
 
-use crate::common::Place;
+use crate::common::{Place, is_root};
 
 #[test]
 fn a_ceiling_of_another_machine_or_that_cannot_be_read_is_not_told() {
@@ -23,6 +24,12 @@ fn a_ceiling_of_another_machine_or_that_cannot_be_read_is_not_told() {
     assert_ne!(other, manifest);
     for spoilt in [&other, "no manifest"] {
         fs::write(&path, spoilt).unwrap();
+        told(false);
+    }
+    if is_root() {
+        fs::write(&path, &manifest).unwrap();
+        told(true);
+        chown(path.parent().unwrap(), Some(1234), None).unwrap();
         told(false);
     }
 }

@@ -2,6 +2,8 @@
 //! both halves of its protocol: how a request is answered ([`Responder`]), and how one is asked and
 //! its answer checked ([`Requester`]). How bytes become requests is [`Framing`].
 
+use std::time::Duration;
+
 use bytecost_host::Roots;
 pub use bytecost_spec::survey::ServiceFacts;
 
@@ -43,13 +45,19 @@ pub struct ServiceSetup {
     pub size: usize,
     /// Where the kernel's files are.
     pub roots: Roots,
+    /// For how long a response may be made from what was read for an earlier one. A trial measures what
+    /// each response costs, and keeps nothing.
+    pub kept_for: Duration,
 }
 
 impl ServiceSetup {
     /// Of this machine, with messages of that size.
     pub fn of(size: usize) -> ServiceSetup {
-        let roots = Roots::real();
-        ServiceSetup { size, roots }
+        ServiceSetup {
+            size,
+            roots: Roots::real(),
+            kept_for: Duration::ZERO,
+        }
     }
 }
 

@@ -135,6 +135,11 @@ impl Folder {
         &self.path
     }
 
+    /// Number of the user that owns it; none where the kernel does not say.
+    pub(crate) fn owner(&self) -> Option<u32> {
+        fstat(&self.fd).ok().map(|stat| stat.st_uid)
+    }
+
     /// Refuses, for root, a directory in which somebody else can change what root writes.
     pub(crate) fn check_owner(&self) -> Result<(), StoreError> {
         let caller = caller().map(|(uid, _)| uid);

@@ -88,6 +88,12 @@ impl Run {
         self.folder.path()
     }
 
+    /// Returns true where one user owns the directories of both runs.
+    pub fn has_owner_of(&self, other: &Run) -> bool {
+        let owner = self.folder.owner();
+        owner.is_some() && owner == other.folder.owner()
+    }
+
     /// The manifest, as it was written at the start, with the legs that were begun since.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest

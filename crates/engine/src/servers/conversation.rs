@@ -1,11 +1,17 @@
 //! Bytes become requests, answered in their order. No socket is known here: all models can use it.
 
+use std::time::{Duration, Instant};
+
 use crate::servers::{ServerSetup, ServerTally};
 use crate::services::{Cut, Framing, MOST_REQUEST_BYTES, Responder, TOO_LONG};
 
 /// Further requests wait until these bytes of answers are sent, so that a client that asks and does
 /// not read cannot fill the memory.
 const MOST_UNSENT: usize = 256 << 10;
+/// A turn of a connection ends after this many requests, or after this time: the others, and the end
+/// of the server, wait no longer for a client that sends many requests at once.
+const TURN_REQUESTS: u64 = 8;
+const TURN: Duration = Duration::from_millis(1);
 pub(super) const READ_BYTES: usize = 16 << 10;
 /// Bytes that are thrown away behind a request that was too long, before the connection is cut.
 const MOST_DISCARDED: usize = 64 << 20;
@@ -115,8 +121,16 @@ impl Conversation {
 
     fn answer(&mut self, worker: &mut Worker, bytes: &[u8]) -> (u64, usize) {
         let (mut answered, mut used) = (0, 0);
+        // From the second request on: of one at a time no clock is read.
+        let mut began: Option<Instant> = None;
         self.is_part = false;
-        while worker.out.len() < MOST_UNSENT {
+        while worker.out.len() < MOST_UNSENT && answered < TURN_REQUESTS {
+            if answered > 0
+                && used < bytes.len()
+                && began.get_or_insert_with(Instant::now).elapsed() > TURN
+            {
+                break;
+            }
             match worker.framing.cut(&bytes[used..], self.seen) {
                 Cut::Whole(length) => {
                     let request = &bytes[used..used + length];
@@ -208,14 +222,29 @@ mod tests {
             assert!(!talk.is_over());
             talk.go_on(&mut worker);
         }
-        assert_eq!((sent, turns, worker.tally.requests), (1_000_000, 4, 10));
+        assert_eq!((sent, worker.tally.requests), (1_000_000, 10));
+        // Three answers are as much as waits to be sent.
+        assert!(turns >= 4, "{turns}");
         assert!(talk.is_over() && !talk.is_owed());
+    }
+
+    #[test]
+    fn a_turn_answers_a_few_requests_however_many_came() {
+        let (mut worker, mut talk) = (worker("fixed", 3), Conversation::default());
+        assert!(talk.hear_bytes(&mut worker, &b"\n".repeat(20)) <= TURN_REQUESTS);
+        while talk.has_more() {
+            assert!(talk.go_on(&mut worker) <= TURN_REQUESTS);
+        }
+        assert_eq!(worker.tally.requests, 20);
     }
 
     #[test]
     fn a_line_without_end_is_refused_once_and_then_thrown_away() {
         let (mut worker, mut talk) = (worker("fixed", 3), Conversation::default());
         talk.hear_bytes(&mut worker, b"get\nget\n");
+        while talk.has_more() {
+            talk.go_on(&mut worker);
+        }
         let piece = vec![b'x'; READ_BYTES];
         for _ in 0..=MOST_DISCARDED / READ_BYTES {
             assert!(!talk.is_over());

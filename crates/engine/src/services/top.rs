@@ -10,6 +10,7 @@
 
 use std::cmp::Reverse;
 use std::io::Write;
+use std::time::{Duration, Instant};
 
 use bytecost_host::ProcessTable;
 
@@ -29,6 +30,8 @@ pub const SERVICE: Service = Service {
             table: ProcessTable::new(&setup.roots),
             ticks_per_s: rustix::param::clock_ticks_per_second().max(1),
             busiest: Default::default(),
+            read: None,
+            kept_for: setup.kept_for,
         })
     },
     question: |_| Box::new(Asked),
@@ -55,10 +58,13 @@ struct Top {
     ticks_per_s: u64,
     /// The busiest so far, the most busy first; nobody has pid 0.
     busiest: [Busy; SHOWN],
+    /// When they were read.
+    read: Option<Instant>,
+    kept_for: Duration,
 }
 
-impl Responder for Top {
-    fn answer(&mut self, _request: &[u8], out: &mut Vec<u8>) {
+impl Top {
+    fn read_table(&mut self) {
         for place in &mut self.busiest {
             place.pid = 0;
         }
@@ -79,7 +85,17 @@ impl Responder for Top {
                 place.name.extend_from_slice(process.name);
             }
         });
-        for (nth, busy) in busiest.iter().filter(|b| b.pid != 0).enumerate() {
+    }
+}
+
+impl Responder for Top {
+    fn answer(&mut self, _request: &[u8], out: &mut Vec<u8>) {
+        let is_fresh = self.read.is_some_and(|at| at.elapsed() < self.kept_for);
+        if !is_fresh {
+            self.read_table();
+            self.read = (!self.kept_for.is_zero()).then(Instant::now);
+        }
+        for (nth, busy) in self.busiest.iter().filter(|b| b.pid != 0).enumerate() {
             if nth > 0 {
                 out.push(b'\t');
             }
@@ -113,6 +129,14 @@ pub struct Entry<'a> {
     pub user_hundredths: u64,
     /// Kernel CPU time, in hundredths of a second.
     pub kernel_hundredths: u64,
+}
+
+impl Entry<'_> {
+    /// CPU time of both kinds, in hundredths of a second. The line is a stranger's: a sum that no
+    /// number holds is the largest.
+    pub fn ticks(&self) -> u64 {
+        self.user_hundredths.saturating_add(self.kernel_hundredths)
+    }
 }
 
 /// The processes of an answer, busiest first; `None` for one that is not understood.
@@ -164,9 +188,10 @@ impl Requester for Asked {
         at == 0
             && ends
             && entries(piece).all(|entry| {
-                let ticks = entry.map_or(u64::MAX, |e| e.user_hundredths + e.kernel_hundredths);
+                let ticks = entry.map_or(u64::MAX, |e| e.ticks());
                 // Rounding down each time may turn two near ones round by a hundredth.
-                let in_order = busiest_first == u64::MAX || ticks <= busiest_first + 1;
+                let in_order =
+                    busiest_first == u64::MAX || ticks <= busiest_first.saturating_add(1);
                 busiest_first = ticks;
                 count += 1;
                 entry.is_some() && in_order && count <= SHOWN
@@ -196,14 +221,42 @@ mod tests {
         }
     }
 
-    fn asked(proc: &Proc) -> String {
-        let setup = ServiceSetup {
+    fn setup(proc: &Proc, kept_for: Duration) -> ServiceSetup {
+        ServiceSetup {
             size: 0,
             roots: Roots::under(proc.0.path()),
-        };
+            kept_for,
+        }
+    }
+
+    fn asked(proc: &Proc) -> String {
+        let setup = setup(proc, Duration::ZERO);
         let mut out = Vec::new();
         (Service::named("top").unwrap().open)(&setup).answer(b"top\n", &mut out);
         String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_table_is_read_again_only_after_its_time() {
+        let [few, many] = [Duration::ZERO, Duration::from_secs(3600)].map(|kept_for| {
+            let proc = Proc::new(&[(1, "init", 5, 5)]);
+            let mut top = (Service::named("top").unwrap().open)(&setup(&proc, kept_for));
+            let mut out = Vec::new();
+            top.answer(b"top\n", &mut out);
+            std::fs::remove_dir_all(proc.0.path().join("proc/1")).unwrap();
+            top.answer(b"top\n", &mut out);
+            String::from_utf8(out).unwrap()
+        });
+        assert_eq!(few, "init pid 1 user 0.05 s kernel 0.05 s\n\n");
+        assert_eq!(many, "init pid 1 user 0.05 s kernel 0.05 s\n".repeat(2));
+    }
+
+    #[test]
+    fn a_line_of_times_that_no_number_holds_is_no_panic() {
+        let line = format!("a pid 1 user {0}.00 s kernel {0}.00 s\n", u64::MAX / 100);
+        let entry = entries(line.as_bytes()).next().unwrap().unwrap();
+        assert_eq!(entry.ticks(), u64::MAX);
+        assert!(Asked.is_right(0, 0, 0, line.as_bytes()));
     }
 
     #[test]

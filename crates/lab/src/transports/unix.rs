@@ -2,17 +2,16 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use bytecost_spec::Cell;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::listener::{Listener, set_buffers};
+use crate::flow_key::FlowKey;
 
 pub(super) fn listen(cell: &Cell) -> io::Result<Listener> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let name = format!("bytecost-{}-{number}", std::process::id());
+    // Anybody may bind an abstract name first: nobody guesses this one.
+    let name = format!("bytecost-{}", FlowKey::new()?);
     let socket = socket(cell)?;
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
     rustix::net::bind(&socket, &address)?;

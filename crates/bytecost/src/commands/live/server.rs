@@ -24,6 +24,8 @@ use crate::{pinning, signals};
 
 /// The size of a message where none is chosen.
 const SIZE_BYTES: u64 = 64;
+/// For how long one look at the processes serves the requests that follow.
+const TABLE_KEPT: Duration = Duration::from_millis(10);
 /// What a client's time may be.
 pub(super) const PATIENCE: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(3600);
@@ -110,6 +112,7 @@ pub(super) fn serving(service: &Service, size: Option<u64>) -> Result<services::
     Ok(services::ServiceSetup {
         size,
         roots: Roots::real(),
+        kept_for: TABLE_KEPT,
     })
 }
 
