@@ -90,7 +90,7 @@ fn a_report_names_the_source_of_what_rounds_differ_by() {
     let source = |world: &World| world.analyse().run.rounds.expect("a sentence");
     says(
         source(&quiet(RoundNoise::ASSUMED)),
-        ["±8.2 %", "assumed: fewer than three"],
+        ["±7.1 %", "assumed: fewer than three"],
     );
     let earlier = RoundNoise {
         runs: (0..7).map(|n| format!("run-{n}")).collect(),
