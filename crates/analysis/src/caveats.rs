@@ -56,6 +56,8 @@ const fn circumstance(kind: CircumstanceKind, detect: Detect) -> Row {
     row(of_circumstance.name, detect).with(match of_circumstance.effect {
         CircumstanceEffect::Annotates | CircumstanceEffect::Conditions(_) => Effect::Annotates,
         CircumstanceEffect::WithholdsTimes(because) => no_rates(because),
+        CircumstanceEffect::WithholdsCosts(because) => no_costs(because),
+        CircumstanceEffect::WithholdsAll(because) => Effect::WithholdsAll(because),
         CircumstanceEffect::WithholdsUnconfirmed(because) => Effect::WithholdsUnconfirmed(because),
     })
 }
@@ -145,6 +147,15 @@ type Shared = fn(&Pairing<'_, '_>, Metric) -> bool;
 /// The effect of those that say what sets the rates in place of what is compared.
 const fn no_rates(because: &'static str) -> Effect {
     Effect::Withholds(|measure, _| is_of_time(measure), because)
+}
+
+/// The effect of a congestion control that sets rates and costs in place of what is compared, unless
+/// congestion controls are what is compared.
+const fn no_costs(because: &'static str) -> Effect {
+    Effect::Withholds(
+        |measure, axis| axis != Axis::Congestion && (is_of_time(measure) || is_cpu_time(measure)),
+        because,
+    )
 }
 
 /// The effect of waits for a timer, which take no CPU time; not on what such a wait is remedied by.
@@ -248,6 +259,7 @@ const CAVEATS: &[Row] = &[
     row("path-limit", Each(obstacles::limits))
         .with(no_rates("a limit of the path sets the rate")),
     row("path-cost", One(obstacles::costs)),
+    circumstance(CircumstanceKind::Tracer, One(obstacles::tracer)),
     circumstance(CircumstanceKind::Quota, One(obstacles::quota)),
     row("link-limited", One(network::link_limited))
         .with(no_rates("the link is the limit")),
@@ -274,8 +286,7 @@ const CAVEATS: &[Row] = &[
     row("drift", One(course::drift)),
     row("short-window", One(windows::short)),
     row("not-steady", Each(windows::not_steady)),
-    row("pacing", One(bottlenecks::pacing))
-        .with(no_rates("TCP paces the rate")),
+    circumstance(CircumstanceKind::Pacing, One(bottlenecks::pacing)),
     row("receive-window", One(bottlenecks::receive_window))
         .with(no_rates("the receive window limits the rate")),
     row("send-buffer", One(bottlenecks::send_buffer)),

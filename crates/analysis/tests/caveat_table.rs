@@ -42,6 +42,8 @@ pub enum Withholds {
     Nothing,
     CpuTime,
     Times,
+    /// CPU time, rates and latencies.
+    Costs,
     All,
 }
 
@@ -57,7 +59,7 @@ pub fn both(kind: &str, without: &World, with: &World, withholds: Withholds, evi
     let effect = match withholds {
         Withholds::Nothing => CaveatEffect::Annotates,
         Withholds::All => CaveatEffect::WithholdsAll,
-        Withholds::CpuTime | Withholds::Times => CaveatEffect::WithholdsMetric,
+        Withholds::CpuTime | Withholds::Times | Withholds::Costs => CaveatEffect::WithholdsMetric,
     };
     assert_eq!(caveat.effect, effect, "{kind}");
     let affected = |f: &Finding| {
@@ -71,7 +73,7 @@ pub fn both(kind: &str, without: &World, with: &World, withholds: Withholds, evi
                 Withholds::Nothing => false,
                 Withholds::CpuTime => is_cpu,
                 Withholds::Times => !is_cpu,
-                Withholds::All => true,
+                Withholds::Costs | Withholds::All => true,
             };
         assert_eq!(finding.withheld.is_some(), expected, "{kind}: {finding:#?}");
         assert!(!expected || finding.verdict == Verdict::NotDecided);
@@ -199,7 +201,7 @@ fn what_sets_the_rates_withholds_them() {
     let bbr = run(&format!("congestion = [\"bbr\"]\n{MOVERS}"), |_| {
         True::costs(0.2)
     });
-    both("pacing", &quiet(), &bbr, times, "bbr");
+    both("pacing", &quiet(), &bbr, Withholds::Costs, "bbr");
     let receiver = |receiver_ns_per_byte, sender| {
         run(MOVERS, move |_| True {
             receiver_ns_per_byte,

@@ -5,9 +5,10 @@ use bytecost_spec::host::{Cpu, Obstacle};
 use bytecost_spec::sample::{OtherProcess, Repeat};
 use bytecost_spec::{Cell, CircumstanceKind, Counter, Metric};
 
+use crate::caveat_table::{Withholds, both};
 use crate::world::{
-    At, Found as _, MOVERS, True, World, all, fires, found, of, one, put, quiet, run, says,
-    scale_cpu_time, silent,
+    At, Found as _, MOVERS, True, World, all, fires, found, of, one, planted, put, quiet, run,
+    says, scale_cpu_time, silent,
 };
 
 /// `sendfile` costs so much more than `send`; `send-zerocopy` as much.
@@ -209,6 +210,37 @@ fn small_buffers_are_named_with_what_sockets_got_and_nothing_is_said_that_was_no
     says(&caveat.text, [wmem, "was not measured"]);
     assert!(!caveat.text.contains("closer to 1"), "{}", caveat.text);
     assert_eq!(one(&world.analyse().disturbances).text, wmem);
+}
+
+#[test]
+fn a_tracer_withholds_all_of_the_cells_that_it_stopped() {
+    let traced = planted(|w| {
+        w.each(|s| {
+            let tracer = obstacle(
+                CircumstanceKind::Tracer,
+                "this process",
+                "traced by strace",
+                false,
+            );
+            s.obstacles.push(tracer);
+        });
+    });
+    both(
+        "tracer",
+        &quiet(),
+        &traced,
+        Withholds::All,
+        "traced by strace",
+    );
+    // It is nothing of the path.
+    silent(&traced, "path-cost");
+    let analysis = traced.analyse();
+    assert!(
+        analysis
+            .disturbances
+            .iter()
+            .any(|d| d.text == "the processes were traced by strace")
+    );
 }
 
 #[test]

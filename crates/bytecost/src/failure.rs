@@ -1,11 +1,13 @@
 //! How the command ends: every way out has its status.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::ops::{Bound, RangeBounds};
+use std::panic::PanicHookInfo;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use bytecost_host::{Roots, limits};
 use bytecost_spec::units;
 use itertools::Itertools as _;
 
@@ -35,6 +37,26 @@ impl Exit {
             Exit::Interrupted => 130,
         })
     }
+}
+
+/// Reports a panic in one line. A thread that the standard library could not start is a limit that
+/// was met, and ends the command with its name.
+pub fn report_panic(panic: &PanicHookInfo<'_>) {
+    let payload = panic.payload();
+    let text = payload
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned());
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    let text = units::one_line(&text.unwrap_or_default());
+    if text.contains("failed to spawn thread") {
+        let why = limits::thread_refused(&Roots::real());
+        let _ = writeln!(io::stderr(), "error: {why}");
+        std::process::exit(1);
+    }
+    let place = panic
+        .location()
+        .map_or_else(String::new, |at| format!(" at {at}"));
+    let _ = writeln!(io::stderr(), "error: a defect of bytecost{place}: {text}");
 }
 
 /// A request that cannot be carried out: status 2.

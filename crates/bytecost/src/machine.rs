@@ -1,8 +1,8 @@
 //! This machine: the host's readers with the probes that need system calls.
 
 use anyhow::Result;
-use bytecost_host::{Probes, Roots};
-use bytecost_lab::{cpu_clock, obstacles};
+use bytecost_host::{Probes, Roots, congestion_available};
+use bytecost_lab::{cpu_clock, obstacles, survey};
 use bytecost_meter::ThreadMeter;
 use bytecost_spec::survey::CpuClock;
 use bytecost_spec::{Counter, Host};
@@ -29,6 +29,7 @@ pub fn host() -> (Host, CpuClock) {
         cpu_clock: cpu_clock::test(&Roots::real()),
         obstacles: loopback.obstacles,
         unseen: loopback.unseen,
+        congestion_controls: survey::congestion_controls(&congestion_available(&Roots::real())),
     };
     let host = bytecost_host::read(&Roots::real(), &probes);
     (host, probes.cpu_clock)

@@ -20,14 +20,16 @@ mod tried;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
+use bytecost_host::{Roots, limits};
 use bytecost_spec::units;
 use clap::error::ErrorKind;
 use itertools::Itertools as _;
 
 use args::{Cli, LiveCommand, Sub};
-use failure::{BadInput, Exit, Interrupted, OutputFailed};
+use failure::{BadInput, Exit, Interrupted, OutputFailed, bad_input};
 
 fn main() -> ExitCode {
+    std::panic::set_hook(Box::new(failure::report_panic));
     if let Err(e) = signals::outlive_file_limit() {
         return fail(&e.into());
     }
@@ -35,6 +37,9 @@ fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|w| w == "endpoint") {
         return commands::endpoint::run(words.next());
+    }
+    if let Some(why) = limits::too_small(&Roots::real()) {
+        return fail(&bad_input(why));
     }
     let (words, notes) = former::translated(std::env::args_os());
     notes.iter().for_each(commands::note);

@@ -6,11 +6,12 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::thread;
+use std::thread::{self, Builder};
 
 use bytecost_engine::java;
 use bytecost_host::Roots;
 use bytecost_lab::files::Files;
+use bytecost_lab::limits::joined;
 use bytecost_lab::survey::{helped_as_one, one_helped, survey};
 use bytecost_lab::{file_survey, program, server_survey, unit_costs};
 use bytecost_spec::survey::{ClockVerdict, UnitCost};
@@ -83,18 +84,18 @@ fn everything(dir: &Path) -> Survey {
         congestion_available: bytecost_host::congestion_available(&Roots::real()),
         ..Host::default()
     };
+    // Without a directory to make files in there is no table of them; a run says why.
+    let files = || file_survey::survey(&mut Files::new(dir.to_owned(), None)).ok();
     thread::scope(|scope| {
-        let java = scope.spawn(one_helped);
-        // Without a directory to make files in there is no table of them; a run says why.
-        let files = Files::new(dir.to_owned(), None);
-        let files = scope.spawn(|| file_survey::survey(&mut { files }).ok());
-        let serving = scope.spawn(server_survey::survey);
+        let begun = Builder::new().spawn_scoped(scope, one_helped);
+        let files_begun = Builder::new().spawn_scoped(scope, files);
+        let serving_begun = Builder::new().spawn_scoped(scope, server_survey::survey);
         let mut survey = survey(&host, Transport::WITHIN);
         let panicked = |_| Err("the thread panicked".to_owned());
-        let java = java.join().unwrap_or_else(panicked);
+        let java = joined(begun, one_helped).unwrap_or_else(panicked);
         survey.movers.extend(helped_as_one(java, &survey));
-        survey.files = files.join().ok().flatten();
-        survey.serving = serving.join().ok();
+        survey.files = joined(files_begun, files).ok().flatten();
+        survey.serving = joined(serving_begun, server_survey::survey).ok();
         survey
     })
 }

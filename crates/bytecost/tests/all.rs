@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod ceiling;
+mod circumstances;
 mod claims;
 mod common;
 mod disturbed;

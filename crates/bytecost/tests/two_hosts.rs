@@ -146,6 +146,31 @@ fn a_command_leads_to_the_other_host_and_the_run_goes_on_where_it_ended() {
     hosts.call(&more, &peer).refused(&[]);
 }
 
+#[test]
+fn a_token_bucket_on_the_other_hosts_card_is_named() {
+    let Some(hosts) = Hosts::new() else { return };
+    let tc = "qdisc add dev card1 root tbf rate 100mbit burst 256kb latency 50ms";
+    let add = || Command::new("tc").args(tc.split(' ')).status();
+    let made = hosts.there.network.within(add).unwrap();
+    if !made.is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: no token bucket can be made here");
+    }
+    let there = hosts.there.entered();
+    let peer = ["--peer", &there, "--peer-program", PROGRAM];
+    hosts.call(SMALL, &peer).measured();
+    let place = format!("card1 on {THERE}");
+    for sample in hosts.crossed() {
+        let found = sample.obstacles.iter().find(|o| o.place == place);
+        let found = found.map(|o| (o.found.as_str(), o.limits));
+        assert_eq!(found, Some(("tbf, 100 Mbit/s", true)));
+    }
+    let caveats = hosts.place.findings().caveats;
+    let limit = caveats.iter().find(|c| c.kind == "path-limit").unwrap();
+    says(&limit.text, &[&format!("limits {place}: tbf")]);
+    // What both hosts may set does not pace.
+    assert!(caveats.iter().all(|c| c.kind != "pacing"), "{caveats:?}");
+}
+
 /// OpenSSH's server on the other host, with keys made for it.
 struct SshServer {
     place: Place,

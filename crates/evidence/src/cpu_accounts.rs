@@ -225,5 +225,9 @@ fn visit_all_cpus() -> u32 {
         }
         process::gettid()
     };
-    thread::scope(|scope| scope.spawn(visit).join()).unwrap_or(0)
+    thread::scope(|scope| {
+        let visiting = thread::Builder::new().spawn_scoped(scope, visit).ok()?;
+        visiting.join().ok()
+    })
+    .unwrap_or(0)
 }

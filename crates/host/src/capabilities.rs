@@ -60,6 +60,11 @@ impl Capabilities {
         self.first_namespace && self.named("IPC_LOCK")
     }
 
+    /// Returns true if RLIMIT_NPROC does not bind.
+    pub(crate) fn lift_limits(&self) -> bool {
+        self.first_namespace && (self.named("SYS_RESOURCE") || self.named("SYS_ADMIN"))
+    }
+
     pub(crate) fn schedule(&self) -> bool {
         self.first_namespace && self.named("SYS_NICE")
     }

@@ -177,6 +177,50 @@ pub(crate) fn groups(of_process: &str) -> impl Iterator<Item = (&str, &str)> {
     lines.filter_map(|line| line.split_once(':')?.1.split_once(':'))
 }
 
+/// What is read of each group around this process with a controller, from its own up to the root of
+/// what it sees, by its directory below `/sys`; or why its groups are not known.
+pub(crate) fn around<T>(
+    roots: &Roots,
+    controller: &str,
+    read: impl Fn(Version, &str) -> Option<T>,
+) -> Result<Vec<T>, String> {
+    let own = roots.proc("self/cgroup")?;
+    let mut all = Vec::new();
+    for (controllers, path) in groups(&own) {
+        let (version, mounts) = if controllers.is_empty() {
+            let mounts = ["fs/cgroup".to_owned(), "fs/cgroup/unified".to_owned()];
+            (Version::V2, mounts)
+        } else if controllers.split(',').any(|c| c == controller) {
+            let named = format!("fs/cgroup/{controllers}");
+            (Version::V1, [named, format!("fs/cgroup/{controller}")])
+        } else {
+            continue;
+        };
+        // One may be a link to the other.
+        let found = mounts.iter().filter(|m| !m.contains("..")).map(|mount| {
+            let dirs = levels(path).into_iter().map(|dir| format!("{mount}{dir}"));
+            dirs.filter_map(|dir| read(version, &dir)).collect()
+        });
+        let found: Option<Vec<T>> = found.into_iter().find(|found: &Vec<_>| !found.is_empty());
+        all.extend(found.unwrap_or_default());
+    }
+    Ok(all)
+}
+
+/// `/a/b` gives `/a/b`, `/a` and the root; a path that leads out of the mount the root alone.
+fn levels(path: &str) -> Vec<String> {
+    let mut levels = vec![String::new()];
+    if path.split('/').any(|part| part == "..") {
+        return levels;
+    }
+    for part in path.split('/').filter(|p| !p.is_empty()).take(MOST_LEVELS) {
+        let parent = levels.last().cloned().unwrap_or_default();
+        levels.push(format!("{parent}/{part}"));
+    }
+    levels.reverse();
+    levels
+}
+
 /// The directory of this process's group, as far as it is seen; else that of the mount.
 fn own_dir(roots: &Roots, mount: &Mount, own: &str, controller: Option<Controller>) -> String {
     let path = groups(own).find_map(|(of, path)| {
@@ -268,6 +312,14 @@ mod tests {
     }
 
     use Controller::{Cpu, Cpuset};
+
+    #[test]
+    fn a_path_is_walked_up_to_the_root() {
+        assert_eq!(levels("/"), [""]);
+        assert_eq!(levels("/a/b"), ["/a/b", "/a", ""]);
+        assert_eq!(levels("/../../x"), [""]);
+        assert_eq!(levels(&"/x".repeat(1000)).len(), MOST_LEVELS + 1);
+    }
 
     #[test]
     fn in_version_2_it_is_the_nearest_group_whose_children_have_the_controllers() {

@@ -23,6 +23,7 @@ mod isolation;
 mod noise;
 mod permits;
 mod placements;
+mod process;
 mod processor;
 mod way;
 
@@ -45,6 +46,8 @@ pub struct Probes {
     pub unseen: Vec<String>,
     /// What the CPU clock of a thread counts.
     pub cpu_clock: CpuClock,
+    /// Congestion controls that this process may set.
+    pub congestion_controls: Vec<String>,
 }
 
 pub(crate) struct CheckInput<'a> {
@@ -69,6 +72,7 @@ const ROWS: &[Row] = &[
     ("cross-cache", |seen| placements::told(seen, CrossCache)),
     ("cross-node", |seen| placements::told(seen, CrossNode)),
     ("offline CPUs", placements::offline),
+    ("isolated CPUs", placements::isolated),
     ("memory nodes", placements::memory),
     ("virtualization", processor::virtualization),
     ("frequency governor", processor::governor),
@@ -77,6 +81,11 @@ const ROWS: &[Row] = &[
     ("hardware counters", permits::hardware_counters),
     ("perf_event_paranoid", permits::perf_event_paranoid),
     ("capabilities", permits::capabilities),
+    ("tracer", process::tracer),
+    ("nice value", process::nice),
+    ("scheduler class", process::class),
+    ("threads and processes", process::threads),
+    ("limits of a process", process::limits),
     ("locked memory", permits::locked_memory),
     ("optmem", permits::optmem),
     ("socket buffers", permits::socket_buffers),

@@ -11,6 +11,7 @@ mod checks;
 pub mod classes;
 pub mod filters;
 mod identity;
+pub mod limits;
 mod machine;
 pub mod pairs;
 pub mod placement;
@@ -18,6 +19,7 @@ mod processes;
 pub mod quota;
 mod roots;
 pub mod socket_memory;
+pub mod start;
 mod topology;
 mod virtualization;
 
@@ -74,10 +76,14 @@ pub fn read(roots: &Roots, probes: &Probes) -> Host {
         memlock_limit_bytes: limit("Max locked memory").flatten(),
         memlock_exempt: capabilities.lift_memlock(),
         nofile_limit: limit("Max open files").map_or(0, |l| l.unwrap_or(u64::MAX)),
+        threads_limit: limits::threads(roots),
+        memory_limit: limits::group_memory(roots),
+        address_space_limit_bytes: limit("Max address space").flatten(),
         optmem_max_bytes: roots.proc_number("sys/net/core/optmem_max"),
         wmem_max_bytes: roots.proc_number("sys/net/core/wmem_max"),
         rmem_max_bytes: roots.proc_number("sys/net/core/rmem_max"),
         obstacles: [
+            start::obstacles(roots),
             quota::obstacles(roots).unwrap_or_default(),
             probes.obstacles.clone(),
         ]

@@ -9,9 +9,6 @@ use bytecost_spec::units::number;
 use crate::cgroups::{self, Version};
 use crate::roots::Roots;
 
-/// The most levels of a control group's path that are looked at.
-const MOST_LEVELS: usize = 64;
-
 /// A control group around this process in which CPU time can be bounded.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuotaLevel {
@@ -46,28 +43,7 @@ impl Quota {
 
 /// The groups from this process's own up to the root of what it sees, each once, or why not known.
 pub fn around(roots: &Roots) -> Result<Vec<QuotaLevel>, String> {
-    let groups = roots.proc("self/cgroup")?;
-    let mut all = Vec::new();
-    for (controllers, path) in cgroups::groups(&groups) {
-        let (version, mounts) = if controllers.is_empty() {
-            let mounts = ["fs/cgroup".to_owned(), "fs/cgroup/unified".to_owned()];
-            (Version::V2, mounts)
-        } else if controllers.split(',').any(|c| c == "cpu") {
-            let named = format!("fs/cgroup/{controllers}");
-            (Version::V1, [named, "fs/cgroup/cpu".to_owned()])
-        } else {
-            continue;
-        };
-        // One may be a link to the other.
-        let found = mounts.iter().filter(|m| !m.contains("..")).map(|mount| {
-            let dirs = levels(path).into_iter().map(|dir| format!("{mount}{dir}"));
-            dirs.filter_map(|dir| level(roots, version, &dir)).collect()
-        });
-        let found: Option<Vec<QuotaLevel>> =
-            found.into_iter().find(|found: &Vec<_>| !found.is_empty());
-        all.extend(found.unwrap_or_default());
-    }
-    Ok(all)
+    cgroups::around(roots, "cpu", |version, dir| level(roots, version, dir))
 }
 
 /// The quotas among them, the tightest first.
@@ -87,20 +63,6 @@ pub(crate) fn obstacles(roots: &Roots) -> Result<Vec<Obstacle>, String> {
         }
     });
     Ok(told.collect())
-}
-
-/// `/a/b` gives `/a/b`, `/a` and the root; a path that leads out of the mount the root alone.
-fn levels(path: &str) -> Vec<String> {
-    let mut levels = vec![String::new()];
-    if path.split('/').any(|part| part == "..") {
-        return levels;
-    }
-    for part in path.split('/').filter(|p| !p.is_empty()).take(MOST_LEVELS) {
-        let parent = levels.last().cloned().unwrap_or_default();
-        levels.push(format!("{parent}/{part}"));
-    }
-    levels.reverse();
-    levels
 }
 
 /// A group that is there and can bound CPU time; that of the root of version 2 cannot.
@@ -129,17 +91,4 @@ fn level(roots: &Roots, version: Version, dir: &str) -> Option<QuotaLevel> {
         dir: roots.sys.join(dir),
         quota,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_path_is_walked_up_to_the_root() {
-        assert_eq!(levels("/"), [""]);
-        assert_eq!(levels("/a/b"), ["/a/b", "/a", ""]);
-        assert_eq!(levels("/../../x"), [""]);
-        assert_eq!(levels(&"/x".repeat(1000)).len(), MOST_LEVELS + 1);
-    }
 }

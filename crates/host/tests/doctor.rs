@@ -74,8 +74,8 @@ fn permits() {
         container | open files | Note | ulimit -n 4096
         vm | open files | Good | 20000
         server | io_uring | Warning | kernel.io_uring_disabled = 2
-        vm | congestion control | Warning | bytecost sets cubic for each socket
-        container | congestion control | Warning | modprobe tcp_cubic
+        vm | congestion control | Note | bytecost sets cubic, which does not pace, for each socket
+        container | congestion control | Note | bytecost sets reno, which does not pace
         laptop | congestion control | Good | cubic by default
         laptop | packet sockets | Warning | 2 packet sockets open
         vm | packet sockets | Good | none open",
@@ -107,6 +107,84 @@ fn noise() {
         vm | swap | Good | none
         vm | memory | Good | of 23.5 GiB
         container | memory | Warning | 0.9 GiB available",
+    );
+}
+
+#[test]
+fn how_the_process_was_started_and_what_limits_it_is_told() {
+    let vm = unpacked("vm");
+    let told = |name: &str, path: &str, content: &str, level, parts: &[&str]| {
+        let host = vm.read(&[change(path, content)], &probes());
+        let check = check(&host, name);
+        let remedy = check.remedy.as_deref().unwrap_or_default();
+        let text = format!("{} | {} | {remedy}", check.found, check.means);
+        assert_eq!(check.level, level, "{text}");
+        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+    };
+    let sys = "sys/devices/system/cpu";
+    let isolated = ["isolated 1", "--placement"];
+    told(
+        "isolated CPUs",
+        &format!("{sys}/isolated"),
+        "1\n",
+        Note,
+        &isolated,
+    );
+    let nohz = ["nohz_full 1", "isolcpus and nohz_full"];
+    told(
+        "isolated CPUs",
+        &format!("{sys}/nohz_full"),
+        "1",
+        Note,
+        &nohz,
+    );
+    told(
+        "isolated CPUs",
+        &format!("{sys}/nohz_full"),
+        "(null)",
+        Good,
+        &["none"],
+    );
+    let huge = "sys/kernel/mm/transparent_hugepage/enabled";
+    told(
+        "huge pages",
+        huge,
+        "always madvise [never]",
+        Note,
+        &["never", "echo madvise"],
+    );
+    let status = "TracerPid:\t7\nCpus_allowed_list:\t0-1\n";
+    told(
+        "tracer",
+        "proc/self/status",
+        status,
+        Warning,
+        &["traced by process 7", "without it"],
+    );
+    let zeros = "0 ".repeat(15);
+    let stat = format!("9 (x) R {zeros}5 {}0 0", "0 ".repeat(20));
+    told(
+        "nice value",
+        "proc/self/stat",
+        &stat,
+        Warning,
+        &["nice 5", "--class nice:N"],
+    );
+    told(
+        "scheduler class",
+        "proc/self/stat",
+        &stat,
+        Good,
+        &["SCHED_OTHER"],
+    );
+    let limits = "Max stack size            524288               unlimited            bytes";
+    let small = ["stack 512 KiB", "ulimit -s"];
+    told(
+        "limits of a process",
+        "proc/self/limits",
+        limits,
+        Warning,
+        &small,
     );
 }
 

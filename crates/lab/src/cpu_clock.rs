@@ -13,6 +13,8 @@ use bytecost_host::Roots;
 use bytecost_spec::survey::CpuClock;
 use bytecost_sys::{clock, process};
 
+use crate::limits;
+
 /// Tries that count; the quickest of them is told, since whatever else happens makes one longer.
 const TRIES: u32 = 10;
 /// Tries in all, of which those with a context switch do not count.
@@ -32,13 +34,13 @@ trait Clocks {
 /// Tests the clock of a thread of its own, held to one CPU; some ms.
 pub fn test(roots: &Roots) -> CpuClock {
     let tried = thread::scope(|scope| {
-        let tested = scope.spawn(|| {
+        let tested = limits::start(scope, || {
             process::set_affinity(&[process::current_cpu()])?;
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
             socket.connect(socket.local_addr()?)?;
             socket.set_read_timeout(Some(PATIENCE))?;
             best_of(&mut Loopback(socket))
-        });
+        })?;
         let panicked = |_| Err(io::Error::other("the thread panicked"));
         tested.join().unwrap_or_else(panicked)
     });

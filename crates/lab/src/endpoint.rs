@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use bytecost_host::Roots;
 use bytecost_meter::KnownThreads;
 use bytecost_sys::process;
 use rustix::io::Errno;
@@ -15,7 +16,8 @@ use crate::classes;
 use crate::flow_setup::mover_of;
 use crate::greeters::Greeters;
 use crate::groups;
-use crate::phase::SharedGate;
+use crate::limits;
+use crate::phase::{Phase, SharedGate};
 use crate::protocol::{self, Done, FromEndpoint, Meets, Role, Task, ToEndpoint, out_of_turn};
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
@@ -58,6 +60,10 @@ pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
 pub(crate) fn explain(error: &io::Error) -> String {
     match Errno::from_io_error(error) {
         Some(Errno::MFILE) => format!("{error}: raise the limit of open files (`ulimit -n`)"),
+        Some(Errno::NOMEM) => format!(
+            "{error}: {}",
+            bytecost_host::limits::memory_refused(&Roots::real())
+        ),
         Some(Errno::PIPE) => format!("{error}: the other side is gone"),
         _ => error.to_string(),
     }
@@ -88,7 +94,7 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
         let mut threads = Vec::with_capacity(sockets.len());
         for (flow, socket) in (0..).zip(sockets) {
             let (task, gate, known, tell) = (&task, &gate, &known, tell.clone());
-            threads.push(scope.spawn(move || {
+            let started = limits::start(scope, move || {
                 known.add();
                 let turn = Turn {
                     gate,
@@ -98,7 +104,15 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
                 let done = one_flow(task, socket, flow, turn);
                 let _ = tell.send(Signal::Ended);
                 done
-            }));
+            });
+            match started {
+                Ok(thread) => threads.push(thread),
+                Err(e) => {
+                    gate.set(Phase::Stop);
+                    threads.iter().for_each(|t| t.thread().unpark());
+                    return Err(e);
+                }
+            }
         }
         let (flows, edges_ns) = follow(control, &gate, threads, &told, &task, growth)?;
         let done = gather(&task, flows, edges_ns)?;

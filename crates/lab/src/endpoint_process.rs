@@ -3,20 +3,20 @@
 use std::io::{self, Read};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_engine::java::PASSED_ON;
 use bytecost_spec::Readings;
+use bytecost_spec::host::Obstacle;
 use bytecost_sys::clock;
 use bytecost_sys::network::Network;
 use rustix::event::{PollFd, PollFlags};
-use rustix::process::Signal;
 use thiserror::Error;
 
-use crate::classes::REALTIME_MOST_US;
+use crate::limits;
 use crate::peer::RemoteEnd;
 use crate::program::Program;
 use crate::protocol::{self, FromEndpoint, Role, ToEndpoint};
@@ -81,6 +81,7 @@ impl Endpoint {
             // So that Ctrl-C at a terminal reaches the coordinator alone, which ends the trial.
             .process_group(0)
             .spawn()
+            .map_err(limits::named)
             .map_err(|e| {
                 let (name, path) = (role.name(), program.path().display());
                 let why = format!("the {name} cannot be started from {path}: {e}");
@@ -152,6 +153,15 @@ impl Endpoint {
         machine.unwrap_or_default()
     }
 
+    /// What was in the way on the other host's card; nothing where none of these plays there.
+    pub(crate) fn peer_obstacles(ends: &[Endpoint]) -> Vec<Obstacle> {
+        let there = ends.iter().find_map(|end| match &end.process {
+            EndpointProcess::Here(_) => None,
+            EndpointProcess::There(end) => Some(end.obstacles()),
+        });
+        there.unwrap_or_default()
+    }
+
     pub(crate) fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
         let heard = match &self.process {
             EndpointProcess::Here(_) => protocol::write(&mut self.control, order).is_ok(),
@@ -192,29 +202,19 @@ impl Endpoint {
             EndpointProcess::There(end) => return TrialError::Failed(end.why_gone()),
         };
         let _ = child.kill();
-        let how = match child.wait() {
-            Ok(status) => match status.signal() {
-                // A mapped file that ends before the mapping does.
-                Some(signal) if signal == Signal::BUS.as_raw() => format!(
-                    "was ended by signal {signal}: the file became shorter while it was mapped, or its disk failed"
-                ),
-                Some(signal) if signal == Signal::XCPU.as_raw() => format!(
-                    "was ended by the kernel: a thread of real time did not block for {} s (RLIMIT_RTTIME): shorten --window, or choose another --class",
-                    REALTIME_MOST_US / 1_000_000
-                ),
-                Some(signal) => format!("was ended by signal {signal}"),
-                None => format!("ended with status {}", status.code().unwrap_or(-1)),
-            },
-            Err(e) => format!("is gone: {e}"),
-        };
+        let ended = child.wait();
         let mut said = Vec::new();
         if let Some(stderr) = &mut child.stderr {
             let _ = stderr.take(2048).read_to_end(&mut said);
         }
         let said = String::from_utf8_lossy(&said);
-        let said = said.lines().next().map(|l| format!(" ({})", l.trim()));
-        let said = said.unwrap_or_default();
-        TrialError::Failed(format!("the {} {how} in mid-trial{said}", self.role.name()))
+        let mut lines = said.lines().map(str::trim);
+        let said = lines.find(|line| !line.is_empty()).unwrap_or_default();
+        let how = match ended {
+            Ok(status) => limits::how_ended(status, said),
+            Err(e) => format!("is gone: {e}"),
+        };
+        TrialError::Failed(format!("the {} {how}, in mid-trial", self.role.name()))
     }
 }
 
@@ -333,7 +333,7 @@ fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rustix::process::{Pid, kill_process};
+    use rustix::process::{Pid, Signal, kill_process};
 
     #[test]
     fn how_an_endpoint_ended_is_told_with_what_to_do() {

@@ -9,6 +9,7 @@ use bytecost_spec::{Cell, Cgroup, Class, Host};
 use crate::classes;
 use crate::endpoint_process::Endpoint;
 use crate::groups::{self, ControlGroups};
+use crate::limits;
 use crate::program::Program;
 use crate::protocol::Role;
 
@@ -41,10 +42,12 @@ fn class_tried(roots: &Roots, class: Class) -> Result<(), String> {
     if let Some(why) = host_classes::barred(roots, class) {
         return Err(format!("class {class}: {why}"));
     }
-    let taken = thread::spawn(move || classes::take(class)).join();
-    taken
-        .unwrap_or_else(|_| Err(std::io::Error::other("a thread panicked")))
-        .map_err(|e| e.to_string())
+    let taken = thread::scope(|scope| {
+        limits::start(scope, move || classes::take(class))?
+            .join()
+            .unwrap_or_else(|_| Err(std::io::Error::other("a thread panicked")))
+    });
+    taken.map_err(|e| e.to_string())
 }
 
 fn group_tried(

@@ -24,6 +24,7 @@ mod groups;
 pub mod hand;
 pub mod isolation_survey;
 pub mod leftovers;
+pub mod limits;
 pub mod load;
 pub mod loopback_exchange;
 pub mod marks;

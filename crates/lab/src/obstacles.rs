@@ -3,7 +3,7 @@
 
 use std::io;
 
-use bytecost_host::{Roots, filters, socket_memory};
+use bytecost_host::{Roots, filters, socket_memory, start};
 use bytecost_spec::CircumstanceKind;
 use bytecost_spec::host::Obstacle;
 use bytecost_spec::units::{bytes_in_words, count};
@@ -11,9 +11,11 @@ use bytecost_spec::{Cell, Transport};
 use bytecost_sys::network::Offload;
 use rustix::net::netlink::NETFILTER;
 
+use crate::endpoint_process::Endpoint;
 use crate::netlink::dump::{attribute, is_absent, list};
 use crate::netlink::{Link, Netlink};
 use crate::networks::NetworkPath;
+use crate::peer::PeerLink;
 use crate::protocol::Role;
 use crate::transports::veth::NAMES;
 
@@ -53,6 +55,8 @@ enum Device {
     Veth,
     /// The device of [`Transport::Wire`], on which bytecost itself has a discipline.
     Wire,
+    /// A network card.
+    Card,
 }
 
 /// What is in the way over loopback, in the network of the calling thread.
@@ -60,8 +64,43 @@ pub fn of_loopback(roots: &Roots) -> FoundObstacles {
     look(roots, Device::Loopback, "lo")
 }
 
+/// What is in the way of a trial: of its packets on their way, at both ends of a network, and of its
+/// processes.
+pub(crate) fn of_trial(
+    cell: &Cell,
+    between: Option<NetworkPath<'_>>,
+    ends: &[Endpoint],
+    link: Option<&PeerLink>,
+) -> Vec<Obstacle> {
+    let roots = Roots::real();
+    let mut found = of(cell, between);
+    if let Some(link) = link {
+        let cards = link.own_cards();
+        found.extend(cards.iter().flat_map(|card| of_card(&card.name)));
+        let there = Endpoint::peer_obstacles(ends).into_iter();
+        found.extend(there.map(|obstacle| Obstacle {
+            place: format!("{} on {}", obstacle.place, link.host().name()),
+            ..obstacle
+        }));
+    }
+    let pids = ends.iter().filter_map(Endpoint::local_pid);
+    let processes = pids.map(|pid| pid.to_string());
+    let processes = processes.chain(["self".to_owned()]);
+    let tracer = processes.filter_map(|process| start::tracer(&roots, &process));
+    found.extend(tracer.take(1));
+    found
+}
+
+/// What holds back or runs for the packets of a network card. A discipline that hands on at once is
+/// usual there, and so are rules and bounds of the network of this host.
+pub(crate) fn of_card(name: &str) -> Vec<Obstacle> {
+    let found = look(&Roots::real(), Device::Card, name).obstacles;
+    let is_of_card = |o: &Obstacle| o.limits || o.kind == CircumstanceKind::Xdp;
+    found.into_iter().filter(is_of_card).collect()
+}
+
 /// What is in the way of a cell's packets, each once; nothing where it has one end.
-pub(crate) fn of(cell: &Cell, between: Option<NetworkPath<'_>>) -> Vec<Obstacle> {
+fn of(cell: &Cell, between: Option<NetworkPath<'_>>) -> Vec<Obstacle> {
     let Some(between) = between else {
         return Vec::new();
     };

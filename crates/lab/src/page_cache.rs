@@ -14,6 +14,8 @@ use std::time::Duration;
 use bytecost_engine::file;
 use bytecost_sys::{clock, process};
 
+use crate::limits;
+
 /// How long is waited between two attempts: a receiver may still be reading.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -40,7 +42,8 @@ fn free_packets() {
         return;
     };
     thread::scope(|scope| {
-        scope.spawn(|| {
+        // Without a thread packets that wait are freed later.
+        let _ = limits::start(scope, || {
             for cpu in cpus {
                 let _ = process::set_affinity(&[cpu]).and_then(|()| take_one_in());
             }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use bytecost_engine::servers::{self, Limits, ServerSetup};
 use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{SERVERS, SERVICES, Server, Service};
+use bytecost_host::Roots;
 use bytecost_spec::survey::{ServerFacts, ServerSurvey, ServingLimits};
 use rustix::process::{Resource, getrlimit};
 
@@ -74,48 +75,13 @@ fn limits() -> Option<ServingLimits> {
     let ports = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
     let mut ports = ports.split_whitespace().map(str::parse::<u64>);
     let (first, last) = (ports.next()?.ok()?, ports.next()?.ok()?);
-    let (tasks_by, tasks) = tasks()?;
+    let tasks = bytecost_host::limits::threads(&Roots::real())?;
     Some(ServingLimits {
         descriptors: getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX),
-        tasks,
-        tasks_by,
+        tasks: tasks.limit,
+        tasks_by: tasks.name,
         ports: (last + 1).saturating_sub(first) * load::SOURCES,
     })
-}
-
-/// The least of all limits of threads and processes, with its name.
-fn tasks() -> Option<(String, u64)> {
-    let of_system = ["threads-max", "pid_max"].map(|name| {
-        let number = number(&format!("/proc/sys/kernel/{name}"))?;
-        Some((format!("kernel.{name}"), number))
-    });
-    // Root is not held to RLIMIT_NPROC.
-    let of_user = getrlimit(Resource::Nproc)
-        .current
-        .filter(|_| !rustix::process::geteuid().is_root())
-        .map(|n| ("RLIMIT_NPROC (ulimit -u)".to_owned(), n));
-    let limits = of_system.into_iter().flatten().chain(of_user);
-    limits.chain(of_group()).min_by_key(|(_, n)| *n)
-}
-
-/// The limit of this process's control group, version 2 or 1.
-fn of_group() -> Option<(String, u64)> {
-    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let files = groups.lines().filter_map(|line| {
-        let (head, path) = line.rsplit_once(':')?;
-        match head {
-            "0:" => Some(format!("/sys/fs/cgroup{path}/pids.max")),
-            _ if head.ends_with(":pids") => Some(format!("/sys/fs/cgroup/pids{path}/pids.max")),
-            _ => None,
-        }
-    });
-    let limits =
-        files.filter_map(|file| Some((format!("the control group ({file})"), number(&file)?)));
-    limits.min_by_key(|(_, n)| *n)
-}
-
-fn number(path: &str) -> Option<u64> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_engine::{
     Checker, FileWork, MOVERS, Mover, PayloadPattern, RECEIVERS, Receiver, Setup,
 };
+use bytecost_host::{Roots, limits};
 use bytecost_meter::ThreadMeter;
 use bytecost_spec::cell::Device;
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
@@ -38,15 +39,10 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// ([`crate::cpu_clock::test`]). What [`Transport::Veth`] and wire need is made once for all, if at
 /// all.
 pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
-    let can_set = |name: &&String| {
-        let mut cell = Cell::default();
-        cell.set(Axis::Congestion, name).is_ok() && transports::listen(&cell, None).is_ok()
-    };
-    let congestion_controls = host.congestion_available.iter().filter(can_set);
     let mut survey = Survey {
         mover_facts: MOVERS.iter().map(|m| m.surveyed()).collect(),
         receiver_facts: RECEIVERS.iter().map(|r| r.facts.owned()).collect(),
-        congestion_controls: congestion_controls.cloned().collect(),
+        congestion_controls: congestion_controls(&host.congestion_available),
         counters_refused: ThreadMeter::open().refused(),
         ..Survey::default()
     };
@@ -55,6 +51,15 @@ pub fn survey(host: &Host, transports: &[Transport]) -> Survey {
         survey.receivers.extend(receivers);
     }
     survey
+}
+
+/// Those among these congestion controls that a socket of this process can be given.
+pub fn congestion_controls(available: &[String]) -> Vec<String> {
+    let can_set = |name: &&String| {
+        let mut cell = Cell::default();
+        cell.set(Axis::Congestion, name).is_ok() && transports::listen(&cell, None).is_ok()
+    };
+    available.iter().filter(can_set).cloned().collect()
 }
 
 fn over(transport: Transport) -> (Vec<Support>, Vec<Support>) {
@@ -247,6 +252,9 @@ pub(crate) fn reason(error: &io::Error) -> String {
         Errno::PERM | Errno::ACCESS => format!(
             "not permitted on this machine ({error}): check kernel.io_uring_disabled and the container's system call filter"
         ),
+        Errno::NOMEM if !limits::process_memory(&Roots::real()).is_empty() => {
+            limits::memory_refused(&Roots::real())
+        }
         Errno::NOMEM => format!("{error}: RLIMIT_MEMLOCK is too small, raise it (`ulimit -l`)"),
         _ => error.to_string(),
     }

@@ -398,7 +398,7 @@ impl Lab {
             peer_machine: Endpoint::peer_machine(&ends),
             neighbour: neighbour.unwrap_or_default(),
             packet_sockets: eavesdroppers.all(),
-            obstacles: obstacles::of(cell, has_peer.then_some(between)),
+            obstacles: obstacles::of_trial(cell, has_peer.then_some(between), &ends, link),
             ..output
         })
     }

@@ -19,6 +19,7 @@ use rustix::fs::MemfdFlags;
 use rustix::net::sockopt;
 use rustix::pipe::pipe;
 
+use crate::limits;
 use crate::loopback_exchange::connection;
 
 /// How often each event is measured, in turns with the others.
@@ -59,7 +60,7 @@ pub fn measure(clock: ClockVerdict) -> Vec<UnitCost> {
     };
     let mut costs: Vec<UnitCost> = PRICED.iter().map(|row| empty(row.event)).collect();
     let measured = thread::scope(|scope| {
-        let all = scope.spawn(|| repeat(clock, &mut costs)).join();
+        let all = limits::start(scope, || repeat(clock, &mut costs))?.join();
         all.unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))
     });
     if let Err(why) = measured {
@@ -277,7 +278,7 @@ fn switches(own: u32, other: u32) -> Measured {
         |write: &OwnedFd, read: &OwnedFd| cpu_ns(|| (0..TURNS).try_for_each(|_| turn(write, read)));
     let calls_ns = turns(&to_end, &at_end)?;
     thread::scope(|scope| {
-        let answering = scope.spawn(|| answer(other, at_other, to_own));
+        let answering = limits::start(scope, || answer(other, at_other, to_own))?;
         turn(&to_other, &at_own)?;
         let before = left()?;
         let own_ns = turns(&to_other, &at_own)?;
@@ -327,7 +328,7 @@ fn copies_from(cpu: u32) -> Measured {
     let (to_writer, at_writer) = channel::<Vec<u8>>();
     let (to_reader, at_reader) = channel();
     thread::scope(|scope| {
-        scope.spawn(move || {
+        limits::start(scope, move || {
             process::set_affinity(&[cpu]).ok()?;
             for mut memory in at_writer {
                 let next = memory[0].wrapping_add(1);
@@ -335,7 +336,7 @@ fn copies_from(cpu: u32) -> Measured {
                 to_reader.send(black_box(memory)).ok()?;
             }
             Some(())
-        });
+        })?;
         let ended = |_| io::Error::other("the thread on the other CPU ended");
         let mut memory = vec![1; WRITTEN_BYTES];
         let mut copied = vec![0; WRITTEN_BYTES];

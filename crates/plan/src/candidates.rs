@@ -28,17 +28,23 @@ impl<'a> Norm<'a> {
         survey: &'a Survey,
         peer: Option<&PeerHost>,
     ) -> Norm<'a> {
-        let there = peer.and_then(|peer| substitute(study, &peer.host, &peer.survey));
+        let hosts = std::iter::once((host, survey));
+        let hosts = hosts.chain(peer.map(|peer| (&peer.host, &peer.survey)));
         Norm {
             survey,
-            substitute: substitute(study, host, survey).or(there),
+            substitute: substitute(study, &hosts.collect_vec()),
         }
     }
 
     pub(crate) fn note(&self) -> Option<String> {
         let name = self.substitute.as_ref()?;
+        let means = if NOT_PACING.contains(&name.as_str()) {
+            "which does not pace either"
+        } else {
+            "the system's; if it paces, as bbr does, costs and rates have no verdict"
+        };
         Some(format!(
-            "congestion control: `{}` is not available on this machine, so all flows use the system's, `{name}`; one that paces, such as bbr, can hide every difference on loopback. Name another with --congestion",
+            "congestion control: `{}` is not available to this process, so all flows use `{name}`, {means}",
             Axis::Congestion.row().default
         ))
     }
@@ -88,17 +94,33 @@ pub(crate) fn congestion_controls<'a>(host: &'a Host, survey: &'a Survey) -> &'a
     }
 }
 
-/// The system's own congestion control where the axis's default is not to be had. A study that
-/// compares several must have the one that it names, so there nothing is put in its place.
-fn substitute(study: &Study, host: &Host, survey: &Survey) -> Option<String> {
+/// Congestion controls that do not pace, the preferred one first. Every kernel has the last one, and
+/// every process may set it unless net.ipv4.tcp_allowed_congestion_control leaves it out.
+const NOT_PACING: [&str; 2] = ["cubic", "reno"];
+
+/// The congestion control in place of the axis's default where a host lacks that: another one that
+/// does not pace and that all hosts have, else the first host's own. A study that compares several,
+/// and a command line that names one, must have what they name: nothing is put in its place.
+fn substitute(study: &Study, hosts: &[(&Host, &Survey)]) -> Option<String> {
     let several =
         |(axis, values): &(Axis, Vec<String>)| *axis == Axis::Congestion && values.len() > 1;
-    let compared = study.tiers.iter().flat_map(|tier| &tier.axes).any(several);
-    let available = congestion_controls(host, survey);
-    let usual = Axis::Congestion.row().default;
-    let missing = !available.is_empty() && available.iter().all(|c| c != usual);
-    let own = host.congestion_default.as_deref().unwrap_or("default");
-    (missing && !compared).then(|| own.to_owned())
+    let is_named = study.tiers.iter().flat_map(|tier| &tier.axes).any(several)
+        || study.asked.contains(&Axis::Congestion);
+    let all_have = |name: &str| {
+        hosts.iter().all(|(host, survey)| {
+            let available = congestion_controls(host, survey);
+            available.is_empty() || available.iter().any(|c| c == name)
+        })
+    };
+    if is_named || all_have(Axis::Congestion.row().default) {
+        return None;
+    }
+    let own = || {
+        let own = hosts.first()?.0.congestion_default.as_deref();
+        own.filter(|name| all_have(name))
+    };
+    let instead = NOT_PACING.into_iter().find(|name| all_have(name));
+    Some(instead.or_else(own).unwrap_or("default").to_owned())
 }
 
 /// The study's cells, each once, by tier and then in the study's order. A cell that another one

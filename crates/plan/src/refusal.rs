@@ -3,7 +3,7 @@
 use bytecost_host::placement;
 use bytecost_spec::cell::{Answer, Pattern, Payload, Reaping};
 use bytecost_spec::survey::{FileSurvey, InFlight, MoverFacts, Release};
-use bytecost_spec::units::bytes_in_words;
+use bytecost_spec::units::{bytes_in_words, count};
 use bytecost_spec::{
     Cache, Cell, Class, Host, HugePages, PeerHost, PeerSide, Placement, Route, Survey, Transport,
 };
@@ -97,6 +97,7 @@ fn refused_at(seat: Seat, cell: &Cell, host: &Host, survey: &Survey) -> Option<S
         .or_else(|| isolation(cell, host, survey))
         .or_else(|| spinning(cell, host, survey))
         .or_else(|| descriptors(cell, host, survey))
+        .or_else(|| threads(seat, cell, host))
         .or_else(|| seat.sends().then(|| too_long_for_a_request(cell, survey))?)
         .or_else(|| seat.sends().then(|| locked_memory(cell, host, survey))?)
         .or_else(|| memory(cell, host, survey))
@@ -366,7 +367,7 @@ fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
         format!("as root load it with `modprobe tcp_{name}`, if the kernel has it")
     };
     Some(format!(
-        "congestion control `{name}` is not available on this machine ({} are): choose --congestion default; or {remedy}",
+        "congestion control `{name}` is not available to this process ({} are): choose one of these with --congestion; or {remedy}",
         available.join(", ")
     ))
 }
@@ -416,6 +417,23 @@ fn descriptors(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
         format!(
             "RLIMIT_NOFILE: {flows} of `{}` need {needed} open files, the limit is {limit}: raise it with `ulimit -n {needed}`, or choose fewer --threads",
             cell.mover
+        )
+    })
+}
+
+/// A thread for each flow on each side, and a process for each side and each of the next trial, which
+/// are started meanwhile.
+fn threads(seat: Seat, cell: &Cell, host: &Host) -> Option<String> {
+    let limit = host.threads_limit.as_ref()?;
+    let sides = if seat == Seat::Both { 2 } else { 1 };
+    let needed = sides * (u64::from(cell.threads) + 2);
+    (needed > limit.left()).then(|| {
+        format!(
+            "{} with {needed} threads and processes: {} of {} are left ({}): raise the limit, or choose fewer --threads",
+            count(cell.threads as usize, "flow"),
+            limit.left(),
+            limit.limit,
+            limit.name
         )
     })
 }
@@ -477,12 +495,31 @@ fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
         )
     };
     let half = host.memory_bytes / 2;
-    (half > 0 && needed > half).then(|| {
+    let of_machine = (half > 0).then(|| {
+        let gib = host.memory_bytes as f64 / f64::from(1 << 30);
+        (half, format!("half of this machine's {gib:.1} GiB"))
+    });
+    let of_group = host.memory_limit.as_ref().map(|group| {
+        let words = bytes_in_words(group.limit);
+        (
+            group.limit / 2,
+            format!("half of the {words} of {}", group.name),
+        )
+    });
+    let of_process = host.address_space_limit_bytes.map(|bytes| {
+        let words = bytes_in_words(bytes);
+        (
+            bytes / 2,
+            format!("half of the {words} of RLIMIT_AS (`ulimit -v`)"),
+        )
+    });
+    let limits = [of_machine, of_group, of_process].into_iter().flatten();
+    let (most, limit) = limits.min_by_key(|(most, _)| *most)?;
+    (needed > most).then(|| {
         format!(
-            "memory: {who} {} for {}, more than half of this machine's {:.1} GiB: choose a smaller --ring, or fewer --threads",
+            "memory: {who} {} for {}, more than {limit}: choose a smaller --ring, or fewer --threads",
             bytes_in_words(needed),
             if is_of_cpus(survey, cell) { "work" } else { "payload" },
-            host.memory_bytes as f64 / f64::from(1 << 30)
         )
     })
 }

@@ -4,7 +4,7 @@
 use bytecost_analysis::{
     AdviceLine, Analysis, AnswerSentence, Disturbance, UNDECIDED, Verdict, grouped,
 };
-use bytecost_spec::{Axis, Cell, Host, units};
+use bytecost_spec::{Axis, Cell, Host, PeerSide, units};
 use itertools::Itertools as _;
 
 use crate::comparisons::not_judged;
@@ -270,7 +270,32 @@ fn conditions(a: &Analysis) -> impl Iterator<Item = String> {
         (!is_usual && values.len() <= most).then(|| axis.subject(&values.join(" and ")))
     };
     let axes = [(Axis::Placement, 2), (Axis::Neighbour, 1)].into_iter();
-    axes.filter_map(words)
+    let start = a.host.obstacles.iter().filter(|o| o.kind.is_start());
+    let start = start.map(|o| o.found.clone());
+    congestion(a)
+        .into_iter()
+        .chain(axes.filter_map(words))
+        .chain(start)
+}
+
+/// The congestion control of all cells that have one, where it is not the usual one.
+fn congestion(a: &Analysis) -> Option<String> {
+    if a.study.varied.contains(&Axis::Congestion) {
+        return None;
+    }
+    let cells = a.cells.iter().map(|c| &c.cell);
+    let mut by_tcp = cells.filter(|cell| cell.transport.is_tcp());
+    // A cell without one has the usual value.
+    let cell = by_tcp.find(|cell| cell.congestion != Axis::Congestion.row().default)?;
+    let sender = match &a.peer {
+        Some(peer) if peer.side == PeerSide::Sender => &peer.host,
+        _ => &a.host,
+    };
+    let name = match (cell.congestion.as_str(), &sender.congestion_default) {
+        ("default", Some(name)) => name,
+        (name, _) => name,
+    };
+    Some(format!("congestion control {name}"))
 }
 
 /// The movers and servers that the command line names and that have no cell, by the reason.

@@ -49,6 +49,26 @@ pub enum CircumstanceKind {
     Throttled,
     /// CPU time that is unaccounted for.
     BooksOpen,
+    /// A congestion control that paces.
+    Pacing,
+    /// A tracer of the processes, as strace and debuggers are.
+    Tracer,
+    /// A nice value that this process was started with.
+    Nice,
+    /// A scheduler class that this process was started with.
+    SchedulerClass,
+    /// A set of CPUs that this process was started with, smaller than the machine's.
+    Affinity,
+    /// CPUs that the scheduler leaves alone (isolcpus, nohz_full).
+    IsolatedCpus,
+    /// A limit of the memory of a control group.
+    MemoryLimit,
+    /// A limit of the threads of a user or of a control group.
+    ThreadLimit,
+    /// A limit of a process: address space, data, stack.
+    ProcessLimit,
+    /// Huge pages that are switched off.
+    HugePagesOff,
 }
 
 /// When a circumstance is noticed.
@@ -71,6 +91,11 @@ pub enum CircumstanceEffect {
     Conditions(&'static str),
     /// Rates and latencies of its cells have no verdict.
     WithholdsTimes(&'static str),
+    /// CPU time, rates and latencies of its cells have no verdict, but that of one congestion control
+    /// against another.
+    WithholdsCosts(&'static str),
+    /// Its cells have no verdict.
+    WithholdsAll(&'static str),
     /// Amounts, and verdicts that there is no difference, are withheld; the others stand where the
     /// first attempts at the blocks confirm them.
     WithholdsUnconfirmed(&'static str),
@@ -97,7 +122,9 @@ pub struct Circumstance {
     pub excludes: &'static [&'static str],
 }
 
-use CircumstanceEffect::{Annotates, Conditions, WithholdsTimes, WithholdsUnconfirmed};
+use CircumstanceEffect::{
+    Annotates, Conditions, WithholdsAll, WithholdsCosts, WithholdsTimes, WithholdsUnconfirmed,
+};
 use Noticed::{After, Before, During};
 
 /// The condition of results over a path that is not as a kernel makes it.
@@ -122,6 +149,29 @@ const fn of_path(
         excludes: &[],
     }
 }
+
+/// A circumstance that a process is started with, or that limits it: found before the run.
+const fn of_process(
+    kind: CircumstanceKind,
+    name: &'static str,
+    effect: CircumstanceEffect,
+    means: &'static str,
+    remedy: &'static str,
+) -> Circumstance {
+    Circumstance {
+        kind,
+        name,
+        noticed: &[Before],
+        effect,
+        means,
+        remedy,
+        on_screen: true,
+        excludes: &[],
+    }
+}
+
+/// The condition of results of a process that was started in a way that is not the usual one.
+const THIS_START: CircumstanceEffect = Conditions("results hold for a program started in this way");
 
 const NEW_NETWORK: &str =
     "run in a new network, which has no rules: `unshare --net`, then `ip link set lo up`";
@@ -286,6 +336,82 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         on_screen: true,
         excludes: &[],
     },
+    Circumstance {
+        kind: CircumstanceKind::Pacing,
+        name: "pacing",
+        noticed: &[Before, During],
+        effect: WithholdsCosts("TCP paces the sender"),
+        means: "the sender waits for timers of its congestion control: what it costs depends on what else runs, and rates are what pacing allows",
+        remedy: "--congestion reno, which does not pace and needs no root",
+        on_screen: true,
+        excludes: &[],
+    },
+    Circumstance {
+        kind: CircumstanceKind::Tracer,
+        name: "tracer",
+        noticed: &[Before, During],
+        effect: WithholdsAll("a tracer stopped the processes at their system calls"),
+        means: "a tracer stops threads at system calls and signals, which costs more than most of these calls",
+        remedy: "run without it (strace, ltrace, gdb); `perf trace` and BPF programs disturb less",
+        on_screen: true,
+        excludes: &["books-open", RECEIVE_WINDOW],
+    },
+    of_process(
+        CircumstanceKind::Nice,
+        "nice",
+        THIS_START,
+        "with a nice value above 0 other programs come first, and with one below 0 last: results depend on what else runs",
+        "start it without `nice`; --class nice:N measures what a nice value changes",
+    ),
+    of_process(
+        CircumstanceKind::SchedulerClass,
+        "scheduler-class",
+        THIS_START,
+        "all threads of a trial inherit the class, so that they run before those of other classes, or after them",
+        "start it without `chrt`; --class measures what a class changes",
+    ),
+    of_process(
+        CircumstanceKind::Affinity,
+        "affinity",
+        THIS_START,
+        "threads run on these CPUs alone, and interrupts and other programs on others too",
+        "start it without `taskset`, in a control group with all CPUs; --placement chooses CPUs for each end",
+    ),
+    of_process(
+        CircumstanceKind::IsolatedCpus,
+        "isolated-cpus",
+        Annotates,
+        "the scheduler puts no thread on isolated CPUs by itself: those of a placement `free` share the others",
+        "--placement with CPUs of the isolated ones, or boot without isolcpus and nohz_full",
+    ),
+    of_process(
+        CircumstanceKind::MemoryLimit,
+        "memory-limit",
+        Annotates,
+        "when it is used up the kernel takes pages back in mid-trial, and then ends a process",
+        "a group with more memory (`memory.max`; `docker run --memory`, a pod's memory limit), or a smaller --ring and --threads",
+    ),
+    of_process(
+        CircumstanceKind::ThreadLimit,
+        "thread-limit",
+        Annotates,
+        "when it is used up no thread and no process can be started",
+        "raise it (`ulimit -u`, nproc in /etc/security/limits.conf, TasksMax= of a unit, `docker run --pids-limit`), or choose fewer --threads",
+    ),
+    of_process(
+        CircumstanceKind::ProcessLimit,
+        "process-limit",
+        Annotates,
+        "when it is used up memory is refused, and a process ends",
+        "raise it (`ulimit -v`, `ulimit -d`, `ulimit -s`), or choose a smaller --ring and --threads",
+    ),
+    of_process(
+        CircumstanceKind::HugePagesOff,
+        "huge-pages-off",
+        Annotates,
+        "memory that is to lie in huge pages lies in small ones: each page is pinned and copied by itself",
+        "as root: `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`",
+    ),
 ];
 
 impl CircumstanceKind {
@@ -300,8 +426,19 @@ impl Circumstance {
     pub fn withholds(&self) -> Option<&'static str> {
         match self.effect {
             Annotates | Conditions(_) => None,
-            WithholdsTimes(why) | WithholdsUnconfirmed(why) => Some(why),
+            WithholdsTimes(why)
+            | WithholdsCosts(why)
+            | WithholdsAll(why)
+            | WithholdsUnconfirmed(why) => Some(why),
         }
+    }
+}
+
+impl CircumstanceKind {
+    /// Returns true for the way in which the process was started, which headers name.
+    pub const fn is_start(self) -> bool {
+        use CircumstanceKind::{Nice, SchedulerClass, Tracer};
+        matches!(self, Nice | SchedulerClass | Tracer)
     }
 }
 

@@ -83,6 +83,43 @@ pub struct Obstacle {
     pub limits: bool,
 }
 
+impl Obstacle {
+    /// How to remove it: the remedy of its row, for the device and the discipline that were found.
+    pub fn remedy(&self) -> String {
+        let remedy = self.kind.row().remedy;
+        if self.place.contains(['/', ' ']) {
+            return remedy.to_owned();
+        }
+        let hook = ["clsact", "ingress"]
+            .into_iter()
+            .find(|hook| self.found.starts_with(hook));
+        let remedy = remedy.replace(
+            "dev DEVICE root",
+            &format!("dev DEVICE {}", hook.unwrap_or("root")),
+        );
+        remedy.replace("DEVICE", &self.place)
+    }
+}
+
+/// The tightest limit of something that may be used up, as it was when it was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ResourceLimit {
+    /// Its name, with the place of what sets it: `RLIMIT_NPROC`, `pids.max of /sys/fs/cgroup/a`.
+    pub name: String,
+    /// Threads, or bytes.
+    pub limit: u64,
+    /// How much of it is in use, in the same unit.
+    pub used: u64,
+}
+
+impl ResourceLimit {
+    /// What is left of it.
+    pub fn left(&self) -> u64 {
+        self.limit.saturating_sub(self.used)
+    }
+}
+
 /// One fact for `bytecost doctor` and the host section of reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -150,6 +187,15 @@ pub struct Host {
     pub memlock_exempt: bool,
     /// RLIMIT_NOFILE.
     pub nofile_limit: u64,
+    /// The limit of threads and processes of which least is left; none where none is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads_limit: Option<ResourceLimit>,
+    /// The limit of the memory of this process's control groups, in bytes, of which least is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_limit: Option<ResourceLimit>,
+    /// RLIMIT_AS in bytes; none is unlimited.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub address_space_limit_bytes: Option<u64>,
     /// net.core.optmem_max in bytes.
     pub optmem_max_bytes: Option<u64>,
     /// net.core.wmem_max in bytes.
@@ -164,4 +210,42 @@ pub struct Host {
     /// Which machine, which boot, and how its kernel is set; unknown in manifests of old.
     #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
     pub identity: Identity,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remedy_names_the_device_and_the_hook_that_were_found() {
+        let remedy = |kind, place: &str, found: &str| {
+            let (place, found) = (place.to_owned(), found.to_owned());
+            let obstacle = Obstacle {
+                kind,
+                place,
+                found,
+                limits: false,
+            };
+            obstacle.remedy()
+        };
+        for (found, command) in [
+            ("tbf, 2.00 Gbit/s", "`tc qdisc del dev lo root`"),
+            ("clsact", "`tc qdisc del dev lo clsact`"),
+            ("ingress", "`tc qdisc del dev lo ingress`"),
+        ] {
+            let remedy = remedy(CircumstanceKind::Qdisc, "lo", found);
+            assert!(remedy.contains(command), "{remedy}");
+        }
+        let there = remedy(CircumstanceKind::Qdisc, "eth0 on db7", "tbf");
+        assert!(there.contains("dev DEVICE root"), "{there}");
+        let filter = remedy(
+            CircumstanceKind::TcFilter,
+            "lo",
+            "2 filters of tc at ingress",
+        );
+        assert!(
+            filter.contains("`tc filter del dev lo ingress`"),
+            "{filter}"
+        );
+    }
 }

@@ -1,9 +1,12 @@
 //! What sets the rates in place of the movers: buffers, windows, pacing, the receiver.
 
-use bytecost_spec::{Axis, Cache, Counter, Measure, Metric, Pattern, Side, units};
+use bytecost_spec::{
+    Axis, Cache, CircumstanceKind, Counter, Measure, Metric, Pattern, PeerHost, PeerSide, Side,
+    units,
+};
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, clause, ids, nearer_causes, span, spans};
+use super::{Caveat, caveat, clause, ids, nearer_causes, of_circumstance, span, spans};
 use crate::grouping::by_key;
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
@@ -11,9 +14,12 @@ use crate::value::Trial;
 use crate::view::View;
 
 pub(super) fn pacing(view: &View<'_>) -> Option<Caveat> {
-    let host = view.input.manifest.host.congestion_default.as_deref();
+    let manifest = &view.input.manifest;
+    let sends_there = |peer: &&PeerHost| peer.side == PeerSide::Sender;
+    let sender = manifest.peer.as_deref().filter(sends_there);
+    let sender = sender.map_or(&manifest.host, |peer| &peer.host);
     let paces = |cell: &CellTrials<'_>| {
-        let control = match (cell.cell.congestion.as_str(), host) {
+        let control = match (cell.cell.congestion.as_str(), &sender.congestion_default) {
             ("default", Some(name)) => name,
             (name, _) => name,
         };
@@ -34,10 +40,11 @@ pub(super) fn pacing(view: &View<'_>) -> Option<Caveat> {
         }
         false => format!("TCP_INFO: the pacing rate is {times} times the delivery rate"),
     };
-    caveat(
-        "TCP paces these cells: their rates may be what pacing allows and not what the movers can do, and differences between movers are hidden.",
+    of_circumstance(
+        CircumstanceKind::Pacing,
+        "the congestion control bbr paces the sender",
+        "TCP paces these cells: their rates may be what pacing allows and not what the movers can do, and what a mover costs depends on what else runs.",
         evidence,
-        "--congestion cubic",
         cells,
     )
 }

@@ -24,7 +24,8 @@ fn by_obstacle<'v>(
 ) -> BTreeMap<&'v Obstacle, Vec<&'v CellTrials<'v>>> {
     by_key(view.measured().flat_map(|cell| {
         let of_cell = cell.trials().flat_map(|t| &t.sample.obstacles);
-        let own = of_cell.filter(move |o| o.limits == limits).sorted().dedup();
+        let of_path = of_cell.filter(|o| o.kind != CircumstanceKind::Tracer);
+        let own = of_path.filter(move |o| o.limits == limits).sorted().dedup();
         own.map(move |o| (o, cell))
     }))
 }
@@ -37,7 +38,7 @@ pub(super) fn limits(view: &View<'_>) -> Vec<Caveat> {
             CircumstanceKind::TcFilter => "A filter of tc",
             _ => "A queueing discipline",
         };
-        of_circumstance(
+        let caveat = of_circumstance(
             obstacle.kind,
             format!("{found} limits {place}"),
             format!(
@@ -45,7 +46,11 @@ pub(super) fn limits(view: &View<'_>) -> Vec<Caveat> {
             ),
             evidence(&[obstacle], &cells),
             ids(cells),
-        )
+        )?;
+        Some(Caveat {
+            remedy: obstacle.remedy(),
+            ..caveat
+        })
     });
     told.collect()
 }
@@ -67,13 +72,38 @@ pub(super) fn costs(view: &View<'_>) -> Option<Caveat> {
         true => buffers(&cells),
         false => String::new(),
     };
-    of_circumstance(
+    let caveat = of_circumstance(
         first.kind,
         names.clone(),
         format!(
             "The path is not as a kernel makes it: {names}. {means} Costs, rates and their ratios hold for this path; what they are without that was not measured."
         ),
         evidence(&obstacles, &cells) + &sockets,
+        ids(cells),
+    )?;
+    Some(Caveat {
+        remedy: first.remedy(),
+        ..caveat
+    })
+}
+
+pub(super) fn tracer(view: &View<'_>) -> Option<Caveat> {
+    let is_tracer = |o: &&Obstacle| o.kind == CircumstanceKind::Tracer;
+    let traced = |cell: &CellTrials<'_>| {
+        cell.trials()
+            .any(|t| t.sample.obstacles.iter().any(|o| is_tracer(&o)))
+    };
+    let cells = view.measured().filter(|c| traced(c)).collect_vec();
+    let found = cells
+        .iter()
+        .flat_map(|c| c.trials())
+        .flat_map(|t| &t.sample.obstacles);
+    let found = found.filter(is_tracer).map(|o| &o.found).min()?;
+    of_circumstance(
+        CircumstanceKind::Tracer,
+        format!("the processes were {found}"),
+        "A tracer stopped the threads of these cells at their system calls: costs, rates and latencies are the tracer's, and movers with more calls look worse than they are.",
+        format!("TracerPid in /proc/PID/status: {found}"),
         ids(cells),
     )
 }

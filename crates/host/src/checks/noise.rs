@@ -1,11 +1,12 @@
 //! Checks of what disturbs a measurement, and of the clocks that it is taken by.
 
 use bytecost_spec::CircumstanceKind;
+use bytecost_spec::host::Level;
 use bytecost_spec::survey::ClockVerdict;
 use bytecost_spec::units::{bytes_in_words, number};
 
 use super::{CheckInput, Told, count};
-use crate::{machine, quota as cgroup};
+use crate::{limits, quota as cgroup};
 
 const CLOCK: &str = "devices/system/clocksource/clocksource0/current_clocksource";
 
@@ -145,6 +146,12 @@ pub(super) fn huge_pages(seen: &CheckInput<'_>) -> Told {
     let read = seen.roots.sys("kernel/mm/transparent_hugepage/enabled");
     let text = known!(read, means);
     let chosen = text.split(['[', ']']).nth(1).unwrap_or(&text);
+    if chosen == "never" {
+        return Told {
+            level: Level::Note,
+            ..Told::disturbed(CircumstanceKind::HugePagesOff, chosen)
+        };
+    }
     if chosen != "always" {
         return Told::good(chosen, means);
     }
@@ -192,11 +199,28 @@ pub(super) fn swap(seen: &CheckInput<'_>) -> Told {
 pub(super) fn memory(seen: &CheckInput<'_>) -> Told {
     let means = "both sides of a flow hold its ring: 4 MiB each by default";
     let total = seen.host.memory_bytes;
-    let gib = |bytes: u64| format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30));
-    match machine::memory(seen.roots, "MemAvailable") {
+    let in_words = |bytes: u64| match bytes {
+        0x2000_0000.. => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
+        _ => format!("{} MiB", bytes >> 20),
+    };
+    match limits::available_memory(seen.roots) {
         Some(available) if total > 0 => {
-            let found = format!("{} available of {}", gib(available), gib(total));
-            if available >= 1 << 30 {
+            let of_machine = in_words(total);
+            let found = match &seen.host.memory_limit {
+                Some(group) if group.left() <= available => format!(
+                    "{} available of {} ({}; the machine has {of_machine})",
+                    in_words(available),
+                    in_words(group.limit),
+                    group.name
+                ),
+                _ => format!("{} available of {of_machine}", in_words(available)),
+            };
+            if let Some(group) = &seen.host.memory_limit
+                && group.left() <= available
+                && available < 1 << 30
+            {
+                Told::disturbed(CircumstanceKind::MemoryLimit, found)
+            } else if available >= 1 << 30 {
                 Told::good(found, means)
             } else {
                 let means = "with little memory free the kernel reclaims in mid-trial";

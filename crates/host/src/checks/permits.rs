@@ -161,23 +161,35 @@ pub(super) fn congestion(seen: &CheckInput<'_>) -> Told {
         let found = "/proc/sys/net/ipv4/tcp_congestion_control cannot be read";
         return Told::unknown(found, "which one a socket got is in every sample");
     };
+    let names = available.iter().map(String::as_str);
+    let can_set = |name: &&str| seen.probes.congestion_controls.iter().any(|s| s == name);
+    let settable: Vec<&str> = names.filter(can_set).collect();
     let all = available.join(", ");
-    let found = format!("{default} by default; to choose from: {all}");
-    let paces = "bbr paces, which hides differences between ways to send on loopback";
-    let has_cubic = available.iter().any(|name| name == "cubic");
-    match (default.starts_with("bbr"), has_cubic) {
-        (true, true) => {
-            let means = format!("{paces}; bytecost sets cubic for each socket");
-            Told::warning(found, means)
-                .remedy("nothing for the defaults; `--congestion default` measures what others get")
+    let mut found = format!("{default} by default; the kernel has {all}");
+    if settable.len() < available.len() {
+        found += &match settable.as_slice() {
+            [] => "; this process may set none".to_owned(),
+            names => format!("; this process may set {}", names.join(", ")),
+        };
+    }
+    let mut preferred = ["cubic", "reno"].into_iter();
+    let set = preferred.find(|name| settable.contains(name));
+    let paces = default.starts_with("bbr");
+    match (set, paces) {
+        (Some(name), true) => Told::note(
+            found,
+            format!("bytecost sets {name}, which does not pace, for each socket; programs that set none are paced by {default}"),
+        )
+        .remedy("`--congestion default` measures what such programs get; its costs and rates have no verdict"),
+        (Some("cubic"), false) => Told::good(found, "bytecost sets cubic for each socket"),
+        (Some(name), false) => {
+            Told::note(found, format!("bytecost sets {name} for each socket: cubic is not available"))
+                .remedy("as root: `modprobe tcp_cubic`, and add it to net.ipv4.tcp_allowed_congestion_control")
         }
-        (true, false) => Told::warning(found, format!("{paces}, and cubic is not there"))
-            .remedy("as root: `modprobe tcp_cubic`, or `--congestion reno`"),
-        (false, false) => {
-            let means = "cubic is not there: bytecost leaves sockets with the default";
-            Told::note(found, means).remedy("as root: `modprobe tcp_cubic`")
-        }
-        (false, true) => Told::good(found, "bytecost sets cubic for each socket"),
+        (None, true) => Told::disturbed(CircumstanceKind::Pacing, found)
+            .remedy("as root: `sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic\"`"),
+        (None, false) => Told::note(found, "bytecost leaves sockets with the default")
+            .remedy("as root: add reno to net.ipv4.tcp_allowed_congestion_control"),
     }
 }
 

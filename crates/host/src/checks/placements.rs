@@ -1,6 +1,7 @@
 //! Checks of what `--placement` and `--mem-node` can have here.
 
-use bytecost_spec::{Nearness, cpulist};
+use bytecost_spec::host::Level;
+use bytecost_spec::{CircumstanceKind, Nearness, cpulist};
 
 use super::{CheckInput, Told, count};
 use crate::placement;
@@ -45,6 +46,22 @@ pub(super) fn offline(seen: &CheckInput<'_>) -> Told {
             "as root: `echo 1 > /sys/devices/system/cpu/cpu{}/online`",
             cpus[0]
         )),
+    }
+}
+
+pub(super) fn isolated(seen: &CheckInput<'_>) -> Told {
+    let lists = ["isolated", "nohz_full"].map(|name| {
+        let list = seen.roots.sys(&format!("devices/system/cpu/{name}"));
+        let cpus = cpulist::parse(&list.ok()?).ok()?;
+        (!cpus.is_empty()).then(|| format!("{name} {}", cpulist::write(&cpus)))
+    });
+    let found: Vec<String> = lists.into_iter().flatten().collect();
+    match found.as_slice() {
+        [] => Told::good("none", "the scheduler uses all CPUs that are allowed"),
+        found => Told {
+            level: Level::Note,
+            ..Told::disturbed(CircumstanceKind::IsolatedCpus, found.join(", "))
+        },
     }
 }
 

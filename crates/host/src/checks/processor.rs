@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bytecost_spec::CircumstanceKind;
 use bytecost_spec::cpulist;
-use bytecost_spec::host::{Cpu, CpuCache};
+use bytecost_spec::host::{Cpu, CpuCache, Level};
 
 use super::{CheckInput, Told, count};
 
@@ -53,6 +53,11 @@ pub(super) fn cpus(seen: &CheckInput<'_>) -> Told {
     }
     if allowed == 1 {
         Told::disturbed(CircumstanceKind::OneCpu, found)
+    } else if allowed < host.cpus.len() {
+        Told {
+            level: Level::Note,
+            ..Told::disturbed(CircumstanceKind::Affinity, found)
+        }
     } else if allowed == 2 {
         let means =
             "one flow fills both: anything else that runs takes from it, and more flows share";

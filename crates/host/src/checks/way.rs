@@ -65,7 +65,7 @@ fn told(
         return Told::good(good, free);
     };
     let found: Vec<&str> = shown.iter().map(|o| o.found.as_str()).collect();
-    let told = Told::disturbed(first.kind, found.join("; "));
+    let told = Told::disturbed(first.kind, found.join("; ")).remedy(first.remedy());
     match first.limits {
         true => Told {
             means: "rates and latencies over loopback are its own, not those of the movers"

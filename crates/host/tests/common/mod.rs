@@ -120,6 +120,7 @@ pub fn probes() -> Probes {
         cpu_clock: Default::default(),
         obstacles: Vec::new(),
         unseen: Vec::new(),
+        congestion_controls: vec!["reno".to_owned(), "cubic".to_owned()],
     }
 }
 

@@ -10,6 +10,7 @@ use bytecost_engine::work;
 use bytecost_spec::{Class, Held, Noise};
 use rustix::event::PollFlags;
 
+use crate::limits;
 use crate::protocol::{self, Disturb, Done, FromEndpoint, ToEndpoint, await_event};
 use crate::thread_binding::ThreadBinding;
 
@@ -22,7 +23,9 @@ pub(super) fn run(what: &Disturb, control: &mut UnixStream) -> io::Result<Done> 
         let mut threads = Vec::new();
         for number in 0..pins.len().max(1) {
             let (pins, stop, tell) = (&pins, &stop, tell.clone());
-            threads.push(scope.spawn(move || busy(what, pins, number as u32, stop, &tell)));
+            let work = move || busy(what, pins, number as u32, stop, &tell);
+            let started = limits::start(scope, work);
+            threads.push(started.inspect_err(|_| stop.store(true, Ordering::Relaxed))?);
         }
         drop(tell);
         let mut held: Vec<Held> = told.iter().take(threads.len()).collect();

@@ -14,6 +14,7 @@ use bytecost_sys::clock;
 use super::course::{Signal, follow};
 use crate::edges::Edge;
 use crate::greeters::KEY_BYTES;
+use crate::limits;
 use crate::phase::{Gate, Phase, SharedGate};
 use crate::protocol::{self, Done, FromEndpoint, Task, out_of_turn};
 use crate::thread_binding::ThreadBinding;
@@ -40,11 +41,11 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     thread::scope(|scope| {
         let (tell, told) = mpsc::channel();
         let gate = &gate;
-        let responding = scope.spawn(move || {
+        let responding = limits::start(scope, move || {
             let done = respond(task, far, gate, &tell);
             let _ = tell.send(Signal::Ended);
             done
-        });
+        })?;
         let (mut done, _) = follow(control, gate, vec![responding], &told, task, None)?;
         done.pop().ok_or_else(out_of_turn)
     })

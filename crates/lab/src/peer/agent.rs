@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytecost_meter::{MachineMeter, NetworkMeter, NetworkSnapshot};
-use bytecost_spec::{Cell, Host, Readings, Survey};
+use bytecost_spec::{Cell, Host, NetworkCard, Readings, Survey};
 use bytecost_sys::clock;
 use rustix::io::Errno;
 use rustix::process::{Gid, Resource, Rlimit, Uid, geteuid, setrlimit};
@@ -27,6 +27,7 @@ use super::probe::{self, ListeningDoors};
 use crate::endpoint_process::{Endpoint, TrialError};
 use crate::groups::ControlGroups;
 use crate::networks;
+use crate::obstacles;
 use crate::passes::Passes;
 use crate::program::{self, Program};
 use crate::protocol::{ContentCheck, FromEndpoint, Role, Schedule, Task, ToEndpoint};
@@ -71,6 +72,7 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
         lab: lab.on(host.clone()).surveyed(&survey),
         say,
         playing: BTreeMap::new(),
+        cards: Vec::new(),
         doors: Arc::default(),
         own: probe::addresses().unwrap_or_default(),
         memory_bytes: host.memory_bytes,
@@ -129,6 +131,8 @@ struct Agent {
     lab: Lab,
     say: mpsc::Sender<FromAgent>,
     playing: BTreeMap<u64, PlayedSide>,
+    /// The cards that the way goes by.
+    cards: Vec<NetworkCard>,
     /// Whether those who try the way need no answer any more.
     doors: Arc<AtomicBool>,
     own: Vec<IpAddr>,
@@ -187,11 +191,17 @@ impl Agent {
     }
 
     fn answer(&self, id: u64, answer: FromEndpoint, machine: Readings) {
+        let cards = self.cards.iter();
+        let obstacles = match answer {
+            FromEndpoint::Done(_) => cards.flat_map(|c| obstacles::of_card(&c.name)).collect(),
+            _ => Vec::new(),
+        };
         self.say(FromAgent::From {
             id,
             now_ns: clock::monotonic_ns(),
             answer: Box::new(answer),
             machine,
+            obstacles,
         });
     }
 
@@ -221,7 +231,8 @@ impl Agent {
             }
             ToAgent::Cards { at } => {
                 self.doors.store(true, Ordering::Relaxed);
-                self.say(FromAgent::Cards(probe::cards(at)));
+                self.cards = probe::cards(at);
+                self.say(FromAgent::Cards(self.cards.clone()));
             }
             ToAgent::Start {
                 id,

@@ -8,6 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc;
 use std::time::Duration;
 
+use bytecost_spec::host::Obstacle;
 use bytecost_spec::{Host, NetworkCard, Readings, Survey};
 use bytecost_sys::clock;
 use rustix::event::{PollFd, PollFlags};
@@ -115,6 +116,8 @@ pub(super) enum FromAgent {
         answer: Box<FromEndpoint>,
         /// With the last word: what the machine did in the window.
         machine: Readings,
+        /// With the last word: what was in the way on the card.
+        obstacles: Vec<Obstacle>,
     },
     Refused(String),
     /// Nothing to say.

@@ -21,6 +21,7 @@ use super::copy::ProgramCopy;
 use super::probe::{self, ListeningDoors, TRIED_WITHIN};
 use super::remote_end::{AnswersOf, LinkState, RemoteEnd, held};
 use crate::endpoint_process::{Endpoint, TrialError};
+use crate::limits;
 use crate::program;
 use crate::protocol::{Meets, Role};
 
@@ -378,6 +379,7 @@ impl PeerLink {
         let answers = AnswersOf {
             to: theirs,
             machine: Readings::new(),
+            obstacles: Vec::new(),
         };
         held(&end.link.ends).insert(end.id, answers);
         Endpoint::remote(role, end, ours)
@@ -451,16 +453,17 @@ fn way_here(
     let doors = open.doors.clone();
     joined.state.say(ToAgent::Reach { doors });
     let over = AtomicBool::new(false);
-    let (found, came) = thread::scope(|scope| {
-        let listening = scope.spawn(|| {
+    let (found, came) = thread::scope(|scope| -> io::Result<_> {
+        let listening = limits::start(scope, || {
             let mut came = Vec::new();
             open.all_who_come(&over, |door, from| came.push((door, from)));
             came
-        });
+        })?;
         let found = joined.heard(ANSWERED_WITHIN, stop, FromAgent::try_as_found);
         over.store(true, Ordering::Relaxed);
-        (found, listening.join().unwrap_or_default())
-    });
+        Ok((found, listening.join().unwrap_or_default()))
+    })
+    .map_err(failed)?;
     let found = found?;
     let mut doors = open.doors.iter();
     let door = doors.position(|door| door.at.ip() == found.to);

@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
+use bytecost_spec::host::Obstacle;
 use bytecost_spec::{Readings, units};
 use bytecost_sys::clock;
 
 use super::channel::{FromAgent, Shift, ToAgent};
 use crate::protocol::{self, FromEndpoint, Task, ToEndpoint};
+
+/// The most obstacles that are kept of one answer.
+const MOST_OBSTACLES: usize = 16;
 
 #[derive(Debug)]
 pub(crate) struct LinkState {
@@ -24,6 +28,7 @@ pub(crate) struct LinkState {
 pub(super) struct AnswersOf {
     pub(super) to: UnixStream,
     pub(super) machine: Readings,
+    pub(super) obstacles: Vec<Obstacle>,
 }
 
 pub(super) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -55,10 +60,18 @@ impl LinkState {
                 now_ns,
                 answer,
                 machine,
+                obstacles,
             } => {
                 let answer = Shift::heard_now(now_ns).answer(plain(*answer));
                 if let Some(end) = held(&self.ends).get_mut(&id) {
                     end.machine.extend(machine);
+                    let named = obstacles.into_iter().take(MOST_OBSTACLES);
+                    let there = named.map(|obstacle| Obstacle {
+                        place: units::one_line(&obstacle.place),
+                        found: units::one_line(&obstacle.found),
+                        ..obstacle
+                    });
+                    end.obstacles.extend(there);
                     // Who is gone is not waited for.
                     let _ = protocol::write(&mut end.to, &answer);
                 }
@@ -118,6 +131,14 @@ impl RemoteEnd {
         let mut ends = held(&self.link.ends);
         let end = ends.get_mut(&self.id);
         end.map(|end| std::mem::take(&mut end.machine))
+            .unwrap_or_default()
+    }
+
+    /// What was in the way on the card there, once the endpoint has said its last word.
+    pub(crate) fn obstacles(&self) -> Vec<Obstacle> {
+        let mut ends = held(&self.link.ends);
+        let end = ends.get_mut(&self.id);
+        end.map(|end| std::mem::take(&mut end.obstacles))
             .unwrap_or_default()
     }
 

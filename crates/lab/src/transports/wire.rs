@@ -27,6 +27,8 @@ use device::told;
 pub(crate) use device::{FAR_END, FAR_NAME};
 use responder::{Rules, WireResponder};
 
+use crate::limits;
+
 /// The device with its program, in a network of its own. Dropping it drops all of it.
 #[derive(Debug)]
 pub(crate) struct Wire {
@@ -70,7 +72,7 @@ impl Wire {
         work: impl FnOnce() -> T + Send,
     ) -> io::Result<T> {
         thread::scope(|scope| {
-            let working = scope.spawn(|| self.network.within(work));
+            let working = limits::start(scope, || self.network.within(work))?;
             while !working.is_finished() {
                 far.look()?;
             }

@@ -81,6 +81,12 @@ impl Lab {
             self.served_window(cell, &mut ends, &network, notice, watch, stop)?;
         Ok(TrialOutput {
             peer_machine: Endpoint::peer_machine(&ends),
+            obstacles: obstacles::of_trial(
+                cell,
+                Some(NetworkPath::Nothing),
+                &ends,
+                self.link(cell),
+            ),
             ..parts(cell, server, client, machine)
         })
     }
@@ -190,7 +196,6 @@ fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> Tria
         receiver: Some(server),
         machine,
         truth,
-        obstacles: obstacles::of(cell, Some(NetworkPath::Nothing)),
         ..TrialOutput::default()
     }
 }

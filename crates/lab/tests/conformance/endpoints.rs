@@ -31,7 +31,7 @@ pub fn trials() -> [Trial; 3] {
 /// Ends the first endpoint that appears, as a crash would.
 fn lost_endpoint() {
     let record = disturbed(&cell(""), Files::default(), |all| is_ended(&all));
-    fails(record, &["signal 9", "gone"]);
+    fails(record, &["SIGKILL", "gone"]);
 }
 
 /// Ends the first of them, if there is one.

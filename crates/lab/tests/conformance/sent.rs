@@ -154,7 +154,7 @@ fn truncated(mover: &Mover) {
 fn lost_receiver() {
     let cell = sending("read-write", "16MiB", "warm");
     let record = disturbed(&cell, 16 << 20, |_, others| is_ended(others));
-    fails(record, &["signal 9", "gone", "reset"]);
+    fails(record, &["SIGKILL", "gone", "reset"]);
 }
 
 /// Makes a file shorter than anything is that is asked of it.

@@ -33,7 +33,7 @@ pub fn trials() -> Vec<Trial> {
             disturbed("agent", Signal::STOP, "no response within 3s");
         }),
         case("an endpoint that is lost there fails it alone", || {
-            disturbed("endpoint", Signal::KILL, "signal 9");
+            disturbed("endpoint", Signal::KILL, "SIGKILL");
         }),
         case("an agent without a coordinator ends", lost_coordinator),
         case("strangers at the data ports lose no trial", strangers),

@@ -1,8 +1,9 @@
 //! What a host refuses, with its reason and its remedy.
 
 use bytecost_spec::cell::Device;
+use bytecost_spec::host::ResourceLimit;
 use bytecost_spec::survey::{IsolationSupport, LinkSupport};
-use bytecost_spec::{Cell, Host, Survey, Transport};
+use bytecost_spec::{Axis, Cell, Host, Survey, Transport};
 
 use super::{cell, chosen, host, of_all_kinds, plan_on, refused, refuses, study, survey};
 
@@ -18,7 +19,7 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
         pattern ask; response 1MiB | responses of 1 MiB to messages of 64 KiB: a response is never longer than its message
         reaping never |
         mover uring-send-zc; reaping one-look | reaping `one-look` with mover `uring-send-zc`: its completions and results share one ring
-        congestion bbr | congestion control `bbr` is not available on this machine (cubic, reno are)
+        congestion bbr | congestion control `bbr` is not available to this process (cubic, reno are)
         congestion bbr; transport unix |
         mover uring-send-zc; threads 4 | locks 16 MiB of payload, the limit is 8 MiB: raise it with `ulimit -l 16384`
         mover uring-send-zc; size 3MiB | RLIMIT_MEMLOCK: `uring-send-zc` locks 12 MiB
@@ -38,6 +39,11 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
     refuses(table, |axes| refused(axes, &host(), &survey()));
 }
 
+fn limit(name: &str, limit: u64, used: u64) -> Option<ResourceLimit> {
+    let name = name.to_owned();
+    Some(ResourceLimit { name, limit, used })
+}
+
 #[test]
 fn limits_are_the_hosts() {
     let of = |change: fn(&mut Host)| {
@@ -54,6 +60,20 @@ fn limits_are_the_hosts() {
             of(|h| (h.wmem_max_bytes, h.rmem_max_bytes) = (Some(212_992), Some(425_984))),
             "socket-buffer 416KiB |
             socket-buffer 1GiB | = socket buffers of 1 GiB: net.core.wmem_max is 212992 bytes, and the kernel gives twice that: choose a smaller --socket-buffer, or raise net.core.wmem_max and net.core.rmem_max",
+        ),
+        (
+            of(|h| h.threads_limit = limit("RLIMIT_NPROC (ulimit -u)", 9, 2)),
+            "threads 1 |
+            threads 2 | = 2 flows with 8 threads and processes: 7 of 9 are left (RLIMIT_NPROC (ulimit -u)): raise the limit, or choose fewer --threads",
+        ),
+        (
+            of(|h| h.memory_limit = limit("memory.max of /sys/fs/cgroup/a", 96 << 20, 0)),
+            "threads 4 |
+            threads 8 | = memory: both sides need 64 MiB for payload, more than half of the 96 MiB of memory.max of /sys/fs/cgroup/a: choose a smaller --ring, or fewer --threads",
+        ),
+        (
+            of(|h| h.address_space_limit_bytes = Some(100 << 20)),
+            "threads 8 | more than half of the 100 MiB of RLIMIT_AS",
         ),
         (
             of(|h| h.memlock_exempt = true),
@@ -83,10 +103,27 @@ fn the_default_congestion_control_gives_way_and_says_so() {
         congestion_available: vec!["reno".into(), "bbr".into()],
         ..host()
     };
-    let plan = plan_on(&study(&[]), &bbr, &survey());
-    let is_usual = |c: &Cell| c.mover == "null" || c.congestion == "bbr";
-    assert!(plan.cells.iter().all(is_usual));
-    assert!(plan.notes[0].contains("`cubic` is not available"));
+    // The first that does not pace, before the system's own, which is named where it must do.
+    let only_bbr = Survey {
+        congestion_controls: vec!["bbr".into()],
+        ..survey()
+    };
+    for (survey, expected, means) in [
+        (survey(), "reno", "`reno`, which does not pace"),
+        (only_bbr, "bbr", "`bbr`, the system's; if it paces"),
+    ] {
+        let plan = plan_on(&study(&[]), &bbr, &survey);
+        let is_usual = |c: &Cell| c.mover == "null" || c.congestion == expected;
+        assert!(plan.cells.iter().all(is_usual));
+        let note = &plan.notes[0];
+        assert!(note.contains("`cubic` is not available"), "{note}");
+        assert!(note.contains(means), "{note}");
+    }
+    // What the command line names is never replaced.
+    let mut named = chosen(study(&[]), "congestion cubic");
+    named.asked = vec![Axis::Congestion];
+    let plan = plan_on(&named, &bbr, &survey());
+    assert!(plan.refusals.iter().any(|r| r.why.contains("`cubic`")));
     let asked = chosen(study(&[]), "congestion cubic reno");
     let plan = plan_on(&asked, &bbr, &survey());
     assert!(plan.cells.iter().all(|c| c.congestion != "bbr"));

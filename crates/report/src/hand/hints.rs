@@ -40,7 +40,7 @@ pub(super) fn hints(summary: &Summary) -> Vec<String> {
     }
     if sender.congestion.starts_with("bbr") {
         hints.push(
-            "the congestion control is bbr, which paces: the rate may be its choice and not what the mover can do; `--congestion cubic` does not pace"
+            "the congestion control is bbr, which paces: the rate may be its choice and not what the mover can do; `--congestion reno` does not pace, and needs no root"
                 .to_owned(),
         );
     }

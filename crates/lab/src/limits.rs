@@ -1,0 +1,161 @@
+//! Limits that were met, by name: of a thread or process that was not started, and of a process that
+//! the kernel ended.
+
+use std::io;
+use std::process::ExitStatus;
+use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::{os::unix::process::ExitStatusExt, thread};
+
+use bytecost_host::{Roots, limits};
+use bytecost_spec::units::bytes_in_words;
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use crate::classes::REALTIME_MOST_US;
+
+/// Starts a thread in a scope. The error names the limit that refuses it.
+pub(crate) fn start<'scope, 'env, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, 'env>,
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
+    Builder::new().spawn_scoped(scope, work).map_err(named)
+}
+
+/// What a thread gives that was begun beside others, or the same work done by the caller where no
+/// thread can be started.
+pub fn joined<T>(
+    begun: io::Result<ScopedJoinHandle<'_, T>>,
+    work: impl FnOnce() -> T,
+) -> thread::Result<T> {
+    match begun {
+        Ok(thread) => thread.join(),
+        Err(_) => Ok(work()),
+    }
+}
+
+/// The error of a thread or process that could not be started, with the limit that refuses it.
+pub(crate) fn named(error: io::Error) -> io::Error {
+    let roots = Roots::real();
+    let why = match Errno::from_io_error(&error) {
+        Some(Errno::AGAIN) => limits::thread_refused(&roots),
+        Some(Errno::NOMEM) => limits::memory_refused(&roots),
+        _ => return error,
+    };
+    io::Error::new(error.kind(), why)
+}
+
+/// How a process ended, with the limit that ended it, as a clause without a subject. `said` is the
+/// first line of what it wrote to its standard error.
+pub(crate) fn how_ended(status: ExitStatus, said: &str) -> String {
+    let roots = Roots::real();
+    let said_in_brackets = || match said {
+        "" => String::new(),
+        said => format!(" ({said})"),
+    };
+    let Some(signal) = status.signal() else {
+        let code = status.code().unwrap_or(-1);
+        return match said {
+            "" => format!("ended with status {code} and said nothing"),
+            said => format!("ended with status {code} ({said})"),
+        };
+    };
+    match Signal::from_named_raw(signal) {
+        // A mapped file that ends before the mapping does.
+        Some(Signal::BUS) => {
+            "was ended by SIGBUS: the file became shorter while it was mapped, or its disk failed"
+                .to_owned()
+        }
+        Some(Signal::XCPU) => format!(
+            "was ended by the kernel: a thread of real time did not block for {} s (RLIMIT_RTTIME): shorten --window, or choose another --class",
+            REALTIME_MOST_US / 1_000_000
+        ),
+        Some(Signal::KILL) => killed(&roots),
+        Some(Signal::ABORT) if said.contains("memory allocation") => {
+            format!("got no memory: {}", limits::memory_refused(&roots))
+        }
+        Some(Signal::SEGV) if said.contains("overflowed its stack") => {
+            "used up its stack (RLIMIT_STACK): raise it with `ulimit -s 8192`".to_owned()
+        }
+        named => {
+            let name = named.map_or_else(|| format!("signal {signal}"), signal_name);
+            format!("was ended by {name}{}", said_in_brackets())
+        }
+    }
+}
+
+/// SIGKILL comes from the kernel that has no memory left, or from another program.
+fn killed(roots: &Roots) -> String {
+    let group = limits::group_memory(roots);
+    let by_kernel = limits::ended_for_memory(roots) > 0;
+    match group.filter(|_| by_kernel) {
+        Some(group) => format!(
+            "was ended by the kernel: {} allows {}, which were used up: raise it, or choose a smaller --ring and --threads",
+            group.name,
+            bytes_in_words(group.limit)
+        ),
+        None => "was ended by SIGKILL: another program sent it, or the kernel for want of memory (`dmesg` shows that)".to_owned(),
+    }
+}
+
+fn signal_name(signal: Signal) -> String {
+    // `Signal::SEGV`.
+    let name = format!("{signal:?}");
+    let name = name.rsplit([':', '(']).next().unwrap_or(&name);
+    format!("SIG{}", name.trim_end_matches(')'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_a_process_ended_is_never_a_bare_number() {
+        let by = |signal: Signal| ExitStatus::from_raw(signal.as_raw());
+        let check = |status: ExitStatus, said: &str, parts: &[&str]| {
+            let how = how_ended(status, said);
+            for part in parts {
+                assert!(how.contains(part), "{how}");
+            }
+            for raw in ["()", "signal 9", "signal 11"] {
+                assert!(!how.contains(raw), "{how}");
+            }
+        };
+        check(by(Signal::KILL), "", &["SIGKILL", "want of memory"]);
+        check(by(Signal::SEGV), "", &["was ended by SIGSEGV"]);
+        check(
+            by(Signal::SEGV),
+            "thread 'main' has overflowed its stack",
+            &["RLIMIT_STACK"],
+        );
+        check(
+            by(Signal::ABORT),
+            "memory allocation of 8 bytes failed",
+            &["got no memory", "--ring"],
+        );
+        check(by(Signal::XCPU), "", &["did not block for 10 s"]);
+        // Wait statuses have the code in their second byte.
+        check(
+            ExitStatus::from_raw(101 << 8),
+            "",
+            &["status 101 and said nothing"],
+        );
+        check(
+            ExitStatus::from_raw(1 << 8),
+            "error: x",
+            &["status 1 (error: x)"],
+        );
+    }
+
+    #[test]
+    fn a_refused_thread_names_its_limit() {
+        let error = named(io::Error::from(Errno::AGAIN));
+        let why = error.to_string();
+        assert!(why.starts_with("no more threads and processes"), "{why}");
+        assert!(
+            why.contains("raise it") && why.contains("--threads"),
+            "{why}"
+        );
+        let other = named(io::Error::other("else"));
+        assert_eq!(other.to_string(), "else");
+    }
+}
