@@ -207,6 +207,7 @@ const CAVEATS: &[Row] = &[
             |m, _| is_of_time(m) || matches!(m, Measure::CpuUtilization | Measure::LeastServedShare),
             "its flow stood still through whole windows",
         )),
+    row("stalled-trials", One(course::stalled_trials)),
     row("failed-trials", One(course::failed_trials)),
     row("two-modes-cpu-time", One(|view| modes::far(view, is_cpu_time)))
         .with(two_modes(is_cpu_time)),

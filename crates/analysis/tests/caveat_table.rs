@@ -118,6 +118,9 @@ fn the_course_of_the_run() {
     let [once, often] = [1, 3].map(|n| failed(n, "a flow moved nothing and used no CPU."));
     both("stood-still", &once, &often, Times, told);
     silent(&often, "many-failed-trials");
+    both("stalled-trials", &never, &once, Nothing, "used no CPU");
+    silent(&once, "failed-trials");
+    silent(&often, "stalled-trials");
     // One and one more of another kind are too many for times, and each is told.
     let mut mixed = once;
     mixed.fail(1, &mixed.id("sendfile", 4096), "the receiver was killed.");

@@ -28,7 +28,11 @@ pub type Shell = String;
 /// What bytecost does without a command, and where the other options are.
 const WITHOUT_A_COMMAND: &str = "\
 Without a command, bytecost runs the study `send-copies`: about a minute, no root.
-`bytecost run --help` shows all options of a run; they work without `run` as well.";
+`bytecost run --help` shows all options of a run; they work without `run` as well.
+
+Exit status: 0 where the run gives its answer, even if single trials failed; 1 where a cell that the
+question needs has no result, or more than 5 % of its trials failed; 130 where it was interrupted;
+2 for bad input.";
 
 /// The options that `bytecost --help` shows; the others are the same as those of `run`.
 const SHOWN: &[&str] = &[

@@ -24,7 +24,7 @@ use bytecost_spec::manifest::Expectation;
 use bytecost_spec::sample::{Block, Selection};
 use bytecost_spec::study::PlannedRounds;
 use bytecost_spec::survey::CounterTrial;
-use bytecost_spec::{Cell, Host, Manifest, Record, Sample, Study, Survey};
+use bytecost_spec::{Cell, Host, Manifest, Record, Sample, Study, Survey, units};
 use bytecost_store::{Run, StoreError};
 
 use crate::progress::Display;
@@ -361,6 +361,12 @@ impl Campaign<'_> {
             if has_enough && is_over {
                 return Ok(How::Whole);
             }
+            let needed = self.study.blocks_least.saturating_sub(block).max(1);
+            let why = format!(
+                "{} are needed at least",
+                units::count(self.study.blocks_least as usize, "block")
+            );
+            display.expect(spent(began) + cost * needed, &why);
             display.block(block, order.len(), widest.as_ref(), spent(began));
             display.estimates(block, || interim.estimates());
             if let Some(selection) = selection.map(Record::Selection) {

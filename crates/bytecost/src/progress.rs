@@ -29,6 +29,9 @@ pub fn announced(study: &Study, plan: &Plan) -> String {
     )
 }
 
+/// How many times the budget a run may take before that is said.
+const OVER_BUDGET: f64 = 1.1;
+
 pub struct Display {
     cells: Vec<Cell>,
     varied: Vec<Axis>,
@@ -39,6 +42,8 @@ pub struct Display {
     trials: u32,
     trial_ms: u64,
     widest: String,
+    /// The budget will not hold, and that was said.
+    is_over_budget: bool,
 }
 
 impl Display {
@@ -60,7 +65,21 @@ impl Display {
             trials: 0,
             trial_ms: 0,
             widest: String::new(),
+            is_over_budget: false,
         }
+    }
+
+    /// Says once that the run will last longer than its budget, as soon as that is known.
+    pub fn expect(&mut self, whole: Duration, why: &str) {
+        if whole <= self.budget.mul_f64(OVER_BUDGET) || self.is_over_budget || !self.shows() {
+            return;
+        }
+        self.is_over_budget = true;
+        let budget = units::duration(self.budget);
+        let seconds = whole.as_secs_f64().ceil();
+        self.line(&format!(
+            "the budget of {budget} does not suffice: {why}; the run takes {seconds} s or more"
+        ));
     }
 
     /// What a trial costs, as measured; as planned before the first.
@@ -157,6 +176,7 @@ impl Display {
     }
 
     pub fn trial(&mut self, trial: TrialKey, spent: Duration) {
+        self.expect(spent, "trials take longer than planned");
         let cell = self.cells.get(trial.cell as usize);
         let cell = cell.map_or_else(String::new, |cell| words(&self.varied, cell));
         self.bar

@@ -1,5 +1,7 @@
 //! All that is known of a run, read from its directory.
 
+use std::collections::BTreeMap;
+
 use anyhow::Result;
 use bytecost_analysis::ceiling::{STUDY, ceiling, is_same_machine};
 use bytecost_analysis::{Analysis, Ceiling, Input, analyse, audit};
@@ -97,9 +99,35 @@ impl<'r> RecordedRun<'r> {
         }
     }
 
-    /// Whether all that was to be measured is there: no trial failed, and none is lost.
+    /// Returns true if the run gives its answer: no cell lost all of its trials, none more than a
+    /// few by failures, and the log is whole. A stall is measured, and no failure.
     pub fn is_whole(&self) -> bool {
-        self.failures.is_empty() && self.damage.is_none()
+        self.damage.is_none() && self.cells_with_failures().all(FailedTrials::are_few)
+    }
+
+    /// The cells that have failures, a twin with its cell.
+    fn cells_with_failures(&self) -> impl Iterator<Item = FailedTrials> {
+        let number = |id: &str| {
+            let id = id.to_owned();
+            Cell::from_id(&id).map_or(id, |cell| {
+                Cell {
+                    twin: false,
+                    ..cell
+                }
+                .id()
+            })
+        };
+        let mut cells: BTreeMap<String, FailedTrials> = BTreeMap::new();
+        for failure in &self.failures {
+            let cell = cells.entry(number(&failure.cell)).or_default();
+            cell.failed += usize::from(!failure.stood_still());
+        }
+        for sample in &self.samples {
+            if let Some(cell) = cells.get_mut(&number(&sample.cell)) {
+                cell.sampled += 1;
+            }
+        }
+        cells.into_values()
     }
 
     /// The run judged, with the claims that its study settles.
@@ -136,4 +164,40 @@ fn newest_ceiling(run: &Run) -> Option<Ceiling> {
 pub fn measured_ceiling(run: &Run) -> Option<Ceiling> {
     let recorded = RecordedRun::of(run).ok()?;
     ceiling(run.manifest(), &analyse(recorded.input(None)))
+}
+
+/// Share of the trials of a cell that may fail in a run that gives its answer.
+const FEW_FAILED: f64 = 0.05;
+
+/// The trials of a cell.
+#[derive(Default)]
+struct FailedTrials {
+    failed: usize,
+    sampled: usize,
+}
+
+impl FailedTrials {
+    fn are_few(self) -> bool {
+        let begun = (self.failed + self.sampled) as f64;
+        self.sampled > 0 && self.failed as f64 <= FEW_FAILED * begun
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_gives_its_answer_while_few_trials_of_each_cell_failed() {
+        for (failed, sampled, are_few) in [
+            (0, 1, true),
+            (1, 19, true),
+            (1, 18, false),
+            (0, 0, false),
+            (3, 0, false),
+        ] {
+            let trials = FailedTrials { failed, sampled };
+            assert_eq!(trials.are_few(), are_few, "{failed} of {sampled}");
+        }
+    }
 }

@@ -44,6 +44,7 @@ pub mod requests;
 pub mod server_survey;
 mod side_by_side;
 mod socket;
+mod stall;
 pub mod survey;
 mod thread_binding;
 pub mod transports;

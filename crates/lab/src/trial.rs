@@ -31,6 +31,7 @@ use crate::peer::PeerLink;
 use crate::program::Program;
 use crate::protocol::{ContentCheck, HostPart, Meets, Role, Task};
 use crate::quotas::Quotas;
+use crate::stall;
 pub(crate) use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
 use crate::whole_machine::{CoreToCore, WholeMachine, owners};
@@ -516,12 +517,12 @@ impl Lab {
 fn nothing_moved(cell: &Cell, window: Duration, parts: &TrialOutput) -> String {
     let (ms, served) = (window.as_millis(), cell.is_served());
     let fewer = if served { "connections" } else { "threads" };
-    let what = match parts.used_no_cpu() {
-        true => Failure::STOOD_STILL,
-        false => "a flow moved nothing",
-    };
+    let stall = parts.used_no_cpu().then(|| stall::reason(parts, window));
+    if let Some(reason) = stall.flatten().filter(|_| !served) {
+        return reason;
+    }
     format!(
-        "{what} within {ms} ms: use a longer --window or fewer --{fewer}, or stop other programs"
+        "a flow moved nothing within {ms} ms: use a longer --window or fewer --{fewer}, or stop other programs"
     )
 }
 

@@ -1,5 +1,7 @@
 //! What a trial brought together before it is told.
 
+use std::time::Duration;
+
 use bytecost_engine::Mover;
 use bytecost_spec::host::Obstacle;
 use bytecost_spec::reading::Of;
@@ -68,6 +70,13 @@ impl TrialOutput {
             flows.len() == 0 || flows.any(|f| f.bytes == 0 && f.messages == 0)
         };
         idle(&self.sender) || self.receiver.as_ref().is_some_and(idle)
+    }
+
+    /// The longest window of a flow that moved nothing: it stays open while the flow waits in a call.
+    pub(crate) fn stalled(&self) -> Option<Duration> {
+        let flows = (self.receiver.iter().chain([&self.sender])).flat_map(|done| &done.side.flows);
+        let idle = flows.filter(|f| f.bytes == 0 && f.messages == 0);
+        idle.map(|f| Duration::from_nanos(f.elapsed_ns)).max()
     }
 
     /// Whether both sides together used a CPU for less than a twentieth of the window.

@@ -1,7 +1,7 @@
 //! The comparisons of a result: a table a question, and all findings in one list.
 
 use bytecost_analysis::{Analysis, Estimate, Finding, Verdict, by_rounds};
-use bytecost_spec::{Axis, Cell, units};
+use bytecost_spec::{Axis, Cell, Metric};
 use itertools::Itertools as _;
 
 use crate::descriptions;
@@ -60,7 +60,7 @@ fn table(a: &Analysis, q: &QuestionTable<'_>, notes: &mut Vec<String>) -> DocTab
                 Some(QuestionEntry::Measured(e, _)) => Some(e),
                 _ => None,
             });
-            entry(a, e, of.is_baseline, beside, notes)
+            entry(a, q.metric, e, of.is_baseline, beside, notes)
         });
         let name = std::iter::once(DocEntry::from(of.name.as_str()));
         DocRow {
@@ -78,6 +78,7 @@ fn table(a: &Analysis, q: &QuestionTable<'_>, notes: &mut Vec<String>) -> DocTab
 
 fn entry(
     a: &Analysis,
+    metric: Metric,
     entry: &QuestionEntry<'_>,
     is_baseline: bool,
     baseline: Option<&Estimate>,
@@ -87,7 +88,7 @@ fn entry(
         QuestionEntry::Gap(why) => DocEntry::from("–").noted(notes, Some(why)),
         QuestionEntry::Measured(e, None) => DocEntry {
             ratio: if is_baseline { "1×" } else { "" }.to_owned(),
-            ..DocEntry::from(units::number(e.value))
+            ..DocEntry::from(numbers::amount(metric, e.value))
         },
         QuestionEntry::Measured(e, Some(f)) => {
             let quotient = baseline.map(|b| e.value / b.value);
@@ -104,7 +105,7 @@ fn entry(
             let entry = DocEntry {
                 ratio,
                 tells,
-                ..DocEntry::from(units::number(e.value))
+                ..DocEntry::from(numbers::amount(metric, e.value))
             };
             entry.marked(DocMark::of(f.verdict)).noted(notes, why)
         }

@@ -4,7 +4,7 @@ use bytecost_analysis::Analysis;
 
 use crate::document::{DocBlock, Document};
 use crate::style::{Ink, Style};
-use crate::{ceiling, sections, terminal};
+use crate::{ceiling, sections, stalls, terminal};
 
 /// Renders every question of a result: its answer or what is missing for one, the numbers and the
 /// evidence behind it, and what would change it. No line is wider than `style.width`.
@@ -15,6 +15,16 @@ pub fn explain(a: &Analysis, style: Style) -> String {
             Ink::Plain,
             "This run has no cell that these questions are about: ways to send over a socket, with and without a copy, ways to read a file, or ways from a file to a socket.",
         );
+    }
+    let stalls = stalls::lines(a);
+    if !stalls.is_empty() {
+        let lines = stalls
+            .into_iter()
+            .map(|line| DocBlock::paragraph(Ink::Plain, line));
+        let title = DocBlock::heading("What waits for a timer?");
+        d.push(DocBlock::Card(
+            std::iter::once(title).chain(lines).collect(),
+        ));
     }
     let questions = a.explanations.iter();
     let cards = questions.map(|e| DocBlock::Card(sections::explanation(a, e)));

@@ -41,6 +41,7 @@ pub mod screen;
 mod sections;
 pub mod service;
 mod stack;
+mod stalls;
 mod style;
 pub mod tables;
 mod terminal;

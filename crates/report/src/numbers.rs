@@ -1,8 +1,8 @@
 //! Numbers for readers: estimates, intervals, ratios, p values.
 
 use bytecost_analysis::{Estimate, Finding};
-use bytecost_spec::units;
 pub(crate) use bytecost_spec::units::whole;
+use bytecost_spec::{Metric, units};
 
 /// A ratio with the sign of multiplication: `0.37×`, `12.3×`.
 pub(crate) fn ratio(r: f64) -> String {
@@ -72,8 +72,38 @@ pub(crate) fn superscript(n: usize) -> String {
     digits.map(|d| DIGITS[d as usize]).collect()
 }
 
+/// An amount in its metric's unit; a rate far below that unit has a smaller one beside it.
+pub(crate) fn amount(metric: Metric, value: f64) -> String {
+    match scaled(metric, value) {
+        (number, Some(unit)) => format!("{number} {unit}"),
+        (number, None) => number,
+    }
+}
+
+/// An amount with its unit.
+pub(crate) fn amount_with_unit(metric: Metric, value: f64) -> String {
+    let own = metric.measure.row().unit;
+    let (number, unit) = match scaled(metric, value) {
+        (_, None) if own == "Gbit/s" && value < 1.0 => (units::number(1e3 * value), "Mbit/s"),
+        (number, unit) => (number, unit.unwrap_or(own)),
+    };
+    format!("{number} {unit}").trim_end().to_owned()
+}
+
+/// A number, with its unit where that is smaller than the metric's.
+fn scaled(metric: Metric, value: f64) -> (String, Option<&'static str>) {
+    let is_rate = metric.measure.row().unit == "Gbit/s";
+    match value {
+        _ if !is_rate || value <= 0.0 || value >= 1e-3 => (units::number(value), None),
+        1e-6.. => (units::number(1e6 * value), Some("kbit/s")),
+        _ => (units::number(1e9 * value), Some("bit/s")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use bytecost_spec::Measure;
+
     use super::*;
 
     #[test]
@@ -103,5 +133,15 @@ mod tests {
     #[test]
     fn footnotes_have_all_their_digits() {
         assert_eq!(superscript(12), "¹²");
+    }
+
+    #[test]
+    fn a_low_rate_has_a_smaller_unit() {
+        let rate = |value| amount(Metric::both(Measure::ThroughputGbitPerS), value);
+        assert_eq!(rate(0.000_047), "47.0 kbit/s");
+        assert_eq!(rate(13.0), "13.0");
+        assert_eq!(rate(0.000_000_2), "200 bit/s");
+        let latency = amount(Metric::both(Measure::LatencyUsP50), 0.000_4);
+        assert_eq!(latency, "0.000400");
     }
 }

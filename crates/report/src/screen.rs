@@ -2,7 +2,7 @@
 //! sentence beyond findings: what it says is the advice's, what it shows is the findings'. All of a result begins with it.
 
 use bytecost_analysis::{
-    AdviceLine, Analysis, AnswerSentence, Disturbance, UNDECIDED, Verdict, grouped,
+    AdviceLine, Analysis, AnswerSentence, Disturbance, Finding, UNDECIDED, Verdict, grouped,
 };
 use bytecost_spec::{Axis, Cell, Host, PeerSide, units};
 use itertools::Itertools as _;
@@ -15,6 +15,7 @@ use crate::document::{
 use crate::numbers::{self, bare_ratio, whole};
 use crate::question::{QuestionEntry, QuestionRow, QuestionTable, questions, way};
 use crate::sections::{self, findings};
+use crate::stalls;
 use crate::style::{Ink, Style};
 use crate::terminal::print;
 use crate::text::{count, joined};
@@ -164,6 +165,10 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
     let disturbed = disturbed(a, room.disturbed_chars);
     if !disturbed.is_empty() {
         terms.push(DocTerm::new("Disturbed", disturbed));
+    }
+    let stalls = stalls::lines(a);
+    if !stalls.is_empty() {
+        terms.push(DocTerm::new("Stalls", stalls));
     }
     let withheld = withheld(a, room.reasons, !links.is_empty());
     if !withheld.is_empty() {
@@ -386,9 +391,10 @@ fn withheld(a: &Analysis, most: usize, short: bool) -> Vec<DocLine> {
         0 => format!("{all} of {of}, for {why}"),
         _ => joined([&format!("{all} of {of}: {why}"), see], "; "),
     });
-    let failed = (a.run.failed > 0).then(|| {
+    let failed = a.failures.iter().filter(|f| !f.stood_still()).count();
+    let failed = (failed > 0).then(|| {
         let trials = count(a.run.trials + a.run.failed, "trial", "trials");
-        format!("{} of {trials} failed", a.run.failed)
+        format!("{failed} of {trials} failed")
     });
     let mut lines: Vec<String> = counted.into_iter().chain(failed).collect();
     if most == 0 && all > 0 {
@@ -455,12 +461,16 @@ fn table(a: &Analysis, rows: usize) -> Option<DocTable> {
         let entries = shown.iter().filter_map(|&i| row.entries.get(i));
         entries.filter_map(QuestionEntry::finding)
     });
+    let stalled = match shown_findings.clone().any(|f| is_stalled(a, f)) {
+        true => ", an amount with its unit: not compared, since one side stalls",
+        false => "",
+    };
     let place = match descriptions::panel(&q.panel) {
         none if none.is_empty() => none,
         place => format!(", {place}"),
     };
     let caption = format!(
-        "{} relative to {}{place}: ▲ better, ▼ worse, = within {}, ? undecided{}{missing}",
+        "{} relative to {}{place}: ▲ better, ▼ worse, = within {}, ? undecided{}{missing}{stalled}",
         descriptions::metric_with_unit(q.metric, a.study.unit),
         q.baseline,
         numbers::percent(a.study.smallest_effect),
@@ -489,10 +499,22 @@ fn spread(count: usize) -> Vec<usize> {
     (0..shown).map(|i| i * (count - 1) / steps).collect()
 }
 
+/// Returns true if a finding has no verdict and one of its sides waits for a timer.
+fn is_stalled(a: &Analysis, finding: &Finding) -> bool {
+    let sides = [&finding.baseline, &finding.cell];
+    finding.withheld.is_some() && sides.iter().any(|id| stalls::waits(a, id))
+}
+
 /// What stands in a column of a row. A baseline out of place has what the others are compared with.
 fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: usize) -> DocEntry {
     match row.entries.get(i) {
-        Some(QuestionEntry::Measured(e, _)) if row.is_baseline => units::number(e.value).into(),
+        Some(QuestionEntry::Measured(e, _)) if row.is_baseline => {
+            numbers::amount(q.metric, e.value).into()
+        }
+        // A ratio to a wait is no comparison of ways.
+        Some(QuestionEntry::Measured(e, Some(f))) if is_stalled(a, f) => {
+            numbers::amount_with_unit(q.metric, e.value).into()
+        }
         Some(QuestionEntry::Measured(_, Some(f))) if f.withheld.is_none() => {
             let ratio = match f.amount_withheld {
                 Some(_) => String::new(),
@@ -506,7 +528,7 @@ fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: us
             let estimate = of.and_then(|c| c.estimates.get(&q.metric));
             let groups = of.and_then(|c| c.two_groups.iter().find(|g| g.metric == q.metric));
             match (estimate, groups) {
-                (Some(estimate), _) => units::number(estimate.value).into(),
+                (Some(estimate), _) => numbers::amount(q.metric, estimate.value).into(),
                 (None, Some(groups)) => groups.values_in_words().into(),
                 (None, None) => NO_VERDICT.into(),
             }

@@ -172,14 +172,39 @@ pub(super) fn stood_still(view: &View<'_>) -> Option<Caveat> {
     many(view, true, text, "a longer --window, with what waits cost")
 }
 
-pub(super) fn failed_trials(view: &View<'_>) -> Option<Caveat> {
+/// The failures that stood still, or the others, of which no caveat of many speaks, with their cells.
+fn few<'v>(view: &'v View<'v>, still: bool) -> (Vec<&'v CellTrials<'v>>, Vec<&'v Failure>) {
     let rest = view.trials.cells.iter().flat_map(|c| {
-        let is_told = |f: &Failure| !c.by_block.is_empty() && many_failed(c, f.stood_still());
-        let rest = c.failures.iter().copied().filter(move |f| !is_told(f));
-        rest.map(move |f| (c, f))
+        let are_many = !c.by_block.is_empty() && many_failed(c, still);
+        let own = c.failures.iter().copied();
+        let own = own.filter(move |f| f.stood_still() == still && !are_many);
+        own.map(move |f| (c, f))
     });
     let (failed, failures): (Vec<_>, Vec<_>) = rest.unzip();
     let failed = failed.into_iter().unique_by(|c| &c.id).collect_vec();
+    (failed, failures)
+}
+
+/// A stall is what the flow does on this path, and no fault of the trial.
+pub(super) fn stalled_trials(view: &View<'_>) -> Option<Caveat> {
+    let (cells, failures) = few(view, true);
+    let (trials, place) = (
+        phrases::count(failures.len(), "trial"),
+        in_cells(cells.len()),
+    );
+    let most = percent(MANY_FAILED);
+    caveat(
+        format!(
+            "{trials} {place} stood still for a whole window. CPU time per byte is that of the others; rates would be at most {most} lower."
+        ),
+        first_of(&failures)?,
+        "the remedy of the stall, which the evidence names",
+        ids(cells),
+    )
+}
+
+pub(super) fn failed_trials(view: &View<'_>) -> Option<Caveat> {
+    let (failed, failures) = few(view, false);
     let number = failures.len();
     let (trials, place) = (phrases::count(number, "trial"), in_cells(failed.len()));
     let verb = if number == 1 { "was" } else { "were" };
