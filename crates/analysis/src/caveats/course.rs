@@ -81,24 +81,29 @@ pub(super) fn repeats_matter(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
+/// The command that resumes the run.
+fn resume(view: &View<'_>) -> String {
+    let manifest = view.input.manifest;
+    let words = ["bytecost", "run", "--resume", &manifest.id];
+    phrases::command_of_run(&words, &manifest.command)
+}
+
 pub(super) fn ended_early(view: &View<'_>) -> Option<Caveat> {
     let why = view.input.ended_early?.trim_end_matches('.');
     let samples = phrases::count(view.input.samples.len(), "sample");
     of_run(
         format!("The run ended before its time: {why}."),
         format!("{samples} of the log"),
-        format!("bytecost run --resume {}", view.input.manifest.id),
+        resume(view),
     )
 }
 
 pub(super) fn missing_trials(view: &View<'_>) -> Option<Caveat> {
-    let run = &view.input.manifest.id;
+    let resume = resume(view);
     of_run(
         "The log is not whole: trials of this run are lost.",
         view.input.damage?,
-        format!(
-            "restore samples.jsonl from a copy, or measure them again: bytecost run --resume {run}"
-        ),
+        format!("restore samples.jsonl from a copy, or measure them again: {resume}"),
     )
 }
 

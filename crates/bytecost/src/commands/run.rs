@@ -131,7 +131,7 @@ pub fn run(args: RunArgs) -> Result<Exit> {
         writeln!(
             io::stderr(),
             "{why}: this is what was measured until then; `bytecost run --resume {}` continues",
-            run.manifest().id
+            super::report::in_commands(&run)
         )?;
     }
     let recorded = RecordedRun::of(&run)?;
@@ -157,6 +157,7 @@ fn noting(args: &RunArgs) -> impl FnOnce(String) {
 pub fn ceiling(args: CeilingArgs) -> Result<Exit> {
     if let Some(name) = &args.measuring.resume {
         let run = Root::at(&args.measuring.root.runs_dir).open(name)?;
+        let name = super::report::in_commands(&run);
         let study = &run.manifest().study.name;
         if study != CEILING {
             return Err(bad_input(format!(
