@@ -172,6 +172,9 @@ fn commands(text: &str) -> Vec<String> {
         " Not ",
         " Noise ",
         " The ",
+        " Disturbed ",
+        " No verdict ",
+        " Undecided ",
     ];
     let of_part = |part: &str| {
         let part = flat(part);
