@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 pub(crate) use bytecost_spec::units::{count, percent};
-use bytecost_spec::{Axis, Cell, Manifest, Measure, Metric, Side, Study, Unit, units};
+use bytecost_spec::{Axis, Cell, Measure, Metric, Side, Study, Unit, units};
 use itertools::Itertools as _;
 
 use crate::cells::exp;
@@ -356,10 +356,27 @@ pub(crate) fn span(values: &[f64], write: impl Fn(f64) -> String) -> String {
     from_to([least, most].map(write))
 }
 
-/// The command that continues a run; its peer, which no record has, is given again.
-pub fn resume_command(manifest: &Manifest) -> String {
-    let peer = manifest.peer.as_ref().map_or("", |_| " --peer COMMAND");
-    format!("bytecost run --resume {}{peer}", manifest.id)
+/// Where runs are kept unless a command line says something else.
+const RUNS_DIR: &str = "bytecost-runs";
+
+/// The option of a command line that leads to its runs: `--runs-dir 'my runs'`; nothing where they
+/// are in the usual place.
+pub fn runs_dir_option(command: &[String]) -> Option<[String; 2]> {
+    let mut words = command.iter();
+    let dir = words.find_map(|word| match word.strip_prefix("--runs-dir") {
+        Some("") => Some(None),
+        Some(rest) => rest.strip_prefix('=').map(Some),
+        None => None,
+    })?;
+    let dir = dir.or_else(|| words.next().map(String::as_str))?;
+    (dir != RUNS_DIR).then(|| ["--runs-dir".to_owned(), dir.to_owned()])
+}
+
+/// The words of a command about a run, with the option that leads to it.
+pub fn command_of_run(words: &[&str], command: &[String]) -> String {
+    let words = words.iter().map(|word| (*word).to_owned());
+    let option = runs_dir_option(command).into_iter().flatten();
+    command_line(&words.chain(option).collect_vec())
 }
 
 /// A command as a shell reads it.

@@ -334,6 +334,9 @@ pub struct StudyFacts {
     pub constants: Vec<(Axis, String)>,
     /// Axes with several values, in their order.
     pub varied: Vec<Axis>,
+    /// Axes of which the study names several values, or the command line any, with those values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<(Axis, Vec<String>)>,
     /// What one message is called in words: a request, a step; that of most runs of old.
     #[serde(default)]
     pub unit: Unit,

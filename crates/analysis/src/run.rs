@@ -2,11 +2,12 @@
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::study::Family;
-use bytecost_spec::{Axis, Manifest, Sample, units};
+use bytecost_spec::{Axis, Manifest, Sample, Study, units};
 use bytecost_stats::{FEWEST_ROUNDS, median};
 use itertools::Itertools as _;
 
 use crate::confidence::ERROR_RATE;
+use crate::grouping::grouped;
 use crate::phrases;
 use crate::progress::noise_of;
 use crate::result::{Finding, RunFacts, StudyFacts, Verdict};
@@ -46,8 +47,22 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
         window_ms: study.window_ms,
         constants,
         varied,
+        asked: asked(study),
         unit: trials.unit,
     }
+}
+
+/// The values of each axis that the parts of a study name together, where they are several or the
+/// command line names the axis.
+fn asked(study: &Study) -> Vec<(Axis, Vec<String>)> {
+    let named = study.tiers.iter().flat_map(|tier| &tier.axes);
+    let named = named.flat_map(|(axis, values)| values.iter().map(|value| (*axis, value.clone())));
+    let mut by_axis = grouped(named);
+    for (_, values) in &mut by_axis {
+        *values = values.drain(..).unique().collect();
+    }
+    by_axis.retain(|(axis, values)| values.len() > 1 || study.asked.contains(axis));
+    by_axis
 }
 
 /// What the earlier looks at a run cost that went on.

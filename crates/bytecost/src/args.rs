@@ -171,14 +171,18 @@ pub enum LiveCommand {
     Load(Box<LoadArgs>),
 }
 
+/// Where runs are kept, unless the variable or the option says something else.
+pub const RUNS_DIR: &str = "bytecost-runs";
+pub const RUNS_VARIABLE: &str = "BYTECOST_RUNS";
+
 #[derive(Debug, Default, Args)]
 pub struct RootArgs {
     /// Where runs are kept
     #[arg(
         long,
         value_name = "DIR",
-        env = "BYTECOST_RUNS",
-        default_value = "bytecost-runs"
+        env = RUNS_VARIABLE,
+        default_value = RUNS_DIR
     )]
     pub runs_dir: PathBuf,
 }
@@ -221,8 +225,8 @@ pub struct ReportArgs {
     /// Write each figure as a file for a paper, and print the files' paths instead of the answer
     #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
     pub figures: Option<FigureFormat>,
-    /// Where to write figures [default: `figures` in the run's directory], or the table over hosts, as
-    /// hosts.html, hosts.md, hosts.json and hosts.csv
+    /// Where to write the report's files [default: the run's directory], figures [default: `figures` in
+    /// it], or the table over hosts, as hosts.html, hosts.md, hosts.json and hosts.csv
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     #[command(flatten)]

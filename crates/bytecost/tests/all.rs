@@ -1,5 +1,6 @@
 //! All tests of the command, as one program: one link, and one pool of threads.
 
+mod asked;
 mod bad_input;
 mod ceiling;
 mod circumstances;

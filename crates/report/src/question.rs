@@ -7,6 +7,9 @@ use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Cell, Metric};
 use itertools::Itertools as _;
 
+/// The mover that moves nothing: its cells are the cost of the loop, and no way.
+const NULL: &str = "null";
+
 /// One table of the result: one metric compared along one axis, the rest held constant.
 pub(crate) struct QuestionTable<'a> {
     pub metric: Metric,
@@ -133,9 +136,46 @@ impl<'a> Grid<'a> {
         values
     }
 
+    /// The same, with the values at which something was measured that is compared with nothing.
+    fn all_columns(&self, key: &Key) -> Vec<String> {
+        let mut values = self.columns(key);
+        if let Some(x) = key.x {
+            let measured = self.uncompared(key).filter(|c| c.trials > 0);
+            let measured = measured.map(|c| c.cell.value(x)).collect_vec();
+            values = values.into_iter().chain(measured).unique().collect();
+            sort_values(x, &mut values);
+        }
+        values
+    }
+
+    /// Cells of a table that are in none of its comparisons: those with which they would be compared
+    /// have no result, or they have none themselves.
+    fn uncompared<'k>(&'k self, key: &'k Key) -> impl Iterator<Item = &'k CellResult> {
+        let free: Vec<Axis> = std::iter::once(key.axis).chain(key.x).collect();
+        let named = self
+            .a
+            .study
+            .asked
+            .iter()
+            .find(|(axis, _)| *axis == key.axis);
+        let named = named.map_or(&[][..], |(_, values)| values);
+        let compared = self.findings.get(key).map_or(&[][..], Vec::as_slice);
+        let is_compared = |id: &String| {
+            compared
+                .iter()
+                .any(|f| [&f.cell, &f.baseline].contains(&id))
+        };
+        self.a.cells.iter().filter(move |c| {
+            c.cell.mover != NULL
+                && named.contains(&c.cell.value(key.axis))
+                && c.cell.id_without(&free) == key.rest
+                && !is_compared(&c.id)
+        })
+    }
+
     fn question(&self, key: &Key) -> QuestionTable<'a> {
         let findings = self.findings.get(key).map_or(&[][..], Vec::as_slice);
-        let columns = self.columns(key);
+        let columns = self.all_columns(key);
         let place = findings.first().and_then(|f| self.place(f));
         let place = place.unwrap_or_default();
         let probe = |name: &str| {
@@ -177,8 +217,15 @@ impl<'a> Grid<'a> {
         let refused = self.refused.iter();
         let refused = refused.filter(|(cell, _)| cell.id_without(free) == key.rest);
         let refused = refused.map(|(cell, _)| cell.value(key.axis));
+        let in_other = |value: &String| {
+            let mut others = self.a.findings.iter().filter(|f| f.axis == key.axis);
+            !compared_here(findings, value) && others.any(|f| f.value == *value)
+        };
+        let uncompared = self.uncompared(key).map(|c| c.cell.value(key.axis));
+        let uncompared = uncompared.filter(|value| !in_other(value));
         let names = std::iter::once(key.baseline.clone());
-        names.chain(compared).chain(refused).unique().collect()
+        let names = names.chain(compared).chain(uncompared).chain(refused);
+        names.unique().collect()
     }
 
     fn entry(
@@ -203,7 +250,13 @@ impl<'a> Grid<'a> {
             let found = self.refused.iter().find(|(c, _)| *c == cell);
             found.map(|(_, why)| (*why).to_owned())
         };
-        let why = absent
+        let failed = || {
+            let failed = result.filter(|r| r.trials == 0)?;
+            let failure = self.a.failures.iter().find(|f| f.cell == failed.id)?;
+            Some(format!("every trial failed: {}", failure.reason))
+        };
+        let why = failed()
+            .or(absent)
             .or_else(refused)
             .or_else(|| self.drawn_gap(key, &cell, name, column))
             .or_else(|| self.waits_for_each(&cell))
@@ -238,6 +291,10 @@ impl<'a> Grid<'a> {
             Point::Measured(_) => None,
         }
     }
+}
+
+fn compared_here(findings: &[&Finding], value: &String) -> bool {
+    findings.iter().any(|f| f.value == *value)
 }
 
 /// The axes that could go across: those of figures, the metric's first, else what varies.

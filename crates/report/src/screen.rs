@@ -4,21 +4,22 @@
 use bytecost_analysis::{
     AdviceLine, Analysis, AnswerSentence, Disturbance, Finding, UNDECIDED, Verdict, grouped,
 };
-use bytecost_spec::{Axis, Cell, Host, PeerSide, units};
+use bytecost_spec::{Axis, Host, PeerSide, units};
 use itertools::Itertools as _;
 
+use crate::asked;
 use crate::comparisons::not_judged;
 use crate::descriptions;
 use crate::document::{
     DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, Document,
 };
 use crate::numbers::{self, bare_ratio, whole};
-use crate::question::{QuestionEntry, QuestionRow, QuestionTable, questions, way};
+use crate::question::{QuestionEntry, QuestionRow, QuestionTable, questions};
 use crate::sections::{self, findings};
 use crate::stalls;
 use crate::style::{Ink, Style};
 use crate::terminal::print;
-use crate::text::{count, joined};
+use crate::text::{count, joined, shortened};
 
 /// The most lines that it has.
 pub const LINES: usize = 30;
@@ -30,6 +31,9 @@ const WITHHELD: usize = 5;
 const NO_VERDICT: &str = "–";
 /// Two lines beside the label.
 const DISTURBED_CHARS: usize = 160;
+/// Two lines of a reason, and one where there is no room.
+const MISSING_CHARS: usize = 160;
+const MISSING_CHARS_LEAST: usize = 70;
 /// The most reasons for which something is not available.
 const REASONS: usize = 2;
 /// The kind of the caveat that says that a run has lost trials.
@@ -44,6 +48,10 @@ struct Room {
     /// Whether lines of the advice that have a brief form have that.
     brief: bool,
     lines: usize,
+    /// The most reasons why something has no result.
+    missing_reasons: usize,
+    /// The most characters of the reason why something has no result.
+    missing_chars: usize,
     /// The most characters of what disturbed the run.
     disturbed_chars: usize,
 }
@@ -54,6 +62,8 @@ const ROOMY: Room = Room {
     noise_floor: true,
     brief: false,
     lines: usize::MAX,
+    missing_reasons: usize::MAX,
+    missing_chars: usize::MAX,
     disturbed_chars: usize::MAX,
 };
 
@@ -68,6 +78,8 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     let mut room = Room {
         rows: ROWS,
         lines: a.advice.lines.len(),
+        missing_reasons: REASONS,
+        missing_chars: MISSING_CHARS,
         disturbed_chars: DISTURBED_CHARS,
         ..ROOMY
     };
@@ -82,7 +94,7 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
 
 impl Room {
     /// What gives way first: long tables, all reasons but one, the noise floor, all rows but the
-    /// baseline's and two, the words of the last reason; then amounts of what to avoid, and the last
+    /// baseline's and two, the reasons of what has no result, whose names stay, the words of the last reason; then amounts of what to avoid, and the last
     /// lines of advice. The table and the first line stay.
     fn less(mut self) -> Option<Room> {
         match self {
@@ -92,7 +104,15 @@ impl Room {
                 noise_floor: true, ..
             } => self.noise_floor = false,
             Room { rows: 4.., .. } => self.rows -= 1,
+            Room {
+                missing_chars: MISSING_CHARS,
+                ..
+            } => self.missing_chars = MISSING_CHARS_LEAST,
             Room { reasons: 1.., .. } => self.reasons = 0,
+            Room {
+                missing_reasons: 1..=REASONS,
+                ..
+            } => self.missing_reasons -= 1,
             Room { brief: false, .. } => self.brief = true,
             Room { lines: 2.., .. } => self.lines -= 1,
             _ => return None,
@@ -111,7 +131,7 @@ pub(crate) fn answer(a: &Analysis) -> Document {
     if a.answers.is_empty() && a.advice.lines.is_empty() {
         d.paragraph(Ink::Strong, "This run gives no answer.");
     }
-    d.blocks.extend(within(a, ROOMY, &a.run.id, &[]).blocks);
+    d.blocks.extend(within(a, ROOMY, "", &[]).blocks);
     let is_advice = |answer: &&AnswerSentence| {
         let mut advice = a.advice.lines.iter();
         advice.any(|line| answer.sentence.contains(&line.text))
@@ -138,7 +158,16 @@ pub fn terminal(a: &Analysis, style: Style) -> String {
 
 fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Document {
     let mut document = Document::default();
-    document.paragraph(Ink::Strong, header(a));
+    let lines = a.advice.lines.iter();
+    let lines = lines.flat_map(|line| [line.label.as_str(), line.text.as_str()]);
+    let (table, mut shown) = table(a, room.rows).unzip();
+    let mut shown: Vec<(Axis, String)> = shown.take().unwrap_or_default();
+    shown.extend(in_header(a));
+    let unshown = asked::unshown(a, &shown, &lines.collect_vec());
+    let (constants, unshown): (Vec<_>, Vec<_>) = unshown
+        .into_iter()
+        .partition(|(axis, _)| asked::is_constant(a, *axis));
+    document.paragraph(Ink::Strong, header(a, &constants));
     if let Some(early) = &a.run.ended_early {
         document.paragraph(Ink::Warning, format!("This run ended early: {early}"));
     }
@@ -159,9 +188,12 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
         terms.push(DocTerm::new("More", [lines]));
     }
     document.push(DocBlock::Terms(terms));
-    let table = table(a, room.rows).map(DocBlock::Table);
-    document.blocks.extend(table);
+    document.blocks.extend(table.map(DocBlock::Table));
     let mut terms = Vec::new();
+    let more = unshown.iter().map(|(axis, value)| axis.subject(value));
+    if let Some(more) = counted(&more.collect_vec(), run) {
+        terms.push(DocTerm::new("Also measured", [more]));
+    }
     let disturbed = disturbed(a, room.disturbed_chars);
     if !disturbed.is_empty() {
         terms.push(DocTerm::new("Disturbed", disturbed));
@@ -174,10 +206,7 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
     if !withheld.is_empty() {
         terms.push(DocTerm::new("No verdict", withheld));
     }
-    let refused = refused(a);
-    if !refused.is_empty() {
-        terms.push(DocTerm::new("Not available", refused));
-    }
+    terms.extend(missing(a, room, run));
     let floor = a.noise_floor.iter().filter(|_| room.noise_floor);
     terms.extend(floor.map(|floor| {
         let w = &floor.widest;
@@ -217,8 +246,20 @@ fn machine(host: &Host) -> String {
     joined(parts, ", ")
 }
 
-/// `send-copies · loopback TCP · 2 CPUs, Linux 6.18, KVM · 59 s, 21 blocks`.
-fn header(a: &Analysis) -> String {
+/// The values that the first line has in words of its own.
+fn in_header(a: &Analysis) -> Vec<(Axis, String)> {
+    let situations = a.advice.situations.iter().flat_map(|s| s.place.clone());
+    let paths = situations.filter(|(axis, _)| *axis == Axis::Transport);
+    let shared = a.advice.shared_place().into_iter();
+    let pages = shared.filter(|(axis, _)| *axis == Axis::Cache);
+    let places = places(a).flat_map(|(axis, values)| values.into_iter().map(move |v| (axis, v)));
+    let congestion = congestion(a).map(|(value, _)| (Axis::Congestion, value));
+    paths.chain(pages).chain(congestion).chain(places).collect()
+}
+
+/// `send-copies · loopback TCP · 2 CPUs, Linux 6.18, KVM · 59 s, 21 blocks`, with what the command
+/// line names, is the same in all cells and stands nowhere else.
+fn header(a: &Analysis, constants: &[(Axis, &str)]) -> String {
     let places = a.advice.situations.iter().flat_map(|s| &s.place);
     let paths = places.filter(|(axis, _)| *axis == Axis::Transport).unique();
     let paths = paths.map(|(_, path)| match path.as_str() {
@@ -254,11 +295,12 @@ fn header(a: &Analysis) -> String {
         true => "",
         false => "95 % intervals",
     };
+    let constants = constants.iter().map(|(axis, value)| axis.subject(value));
     let parts = [
         a.study.name.clone(),
         paths.chain(pages).join(", "),
         machines,
-        conditions(a).join(", "),
+        conditions(a).chain(constants).join(", "),
         run,
         ranges.to_owned(),
     ];
@@ -267,24 +309,20 @@ fn header(a: &Analysis) -> String {
 
 /// Where cells had their ends, in one way or in two, and what ran beside all of them, where that is
 /// not the usual.
-fn conditions(a: &Analysis) -> impl Iterator<Item = String> {
-    let words = |(axis, most): (Axis, usize)| {
+fn places(a: &Analysis) -> impl Iterator<Item = (Axis, Vec<String>)> {
+    let values = |(axis, most): (Axis, usize)| {
         let values = a.cells.iter().map(|c| c.cell.value(axis)).unique();
         let values = values.collect_vec();
         let is_usual = values.iter().all(|value| value == axis.row().default);
-        (!is_usual && values.len() <= most).then(|| axis.subject(&values.join(" and ")))
+        (!is_usual && values.len() <= most).then_some((axis, values))
     };
     let axes = [(Axis::Placement, 2), (Axis::Neighbour, 1)].into_iter();
-    let start = a.host.obstacles.iter().filter(|o| o.kind.is_start());
-    let start = start.map(|o| o.found.clone());
-    congestion(a)
-        .into_iter()
-        .chain(axes.filter_map(words))
-        .chain(start)
+    axes.filter_map(values)
 }
 
-/// The congestion control of all cells that have one, where it is not the usual one.
-fn congestion(a: &Analysis) -> Option<String> {
+/// The congestion control of all cells that have one, where it is not the usual one: the value of the
+/// axis, and its name.
+fn congestion(a: &Analysis) -> Option<(String, String)> {
     if a.study.varied.contains(&Axis::Congestion) {
         return None;
     }
@@ -300,32 +338,49 @@ fn congestion(a: &Analysis) -> Option<String> {
         ("default", Some(name)) => name,
         (name, _) => name,
     };
-    Some(format!("congestion control {name}"))
+    Some((cell.congestion.clone(), format!("congestion control {name}")))
 }
 
-/// The movers and servers that the command line names and that have no cell, by the reason.
-fn refused(a: &Analysis) -> Vec<DocLine> {
-    let words = a.run.command.iter().flat_map(|word| word.split([',', '=']));
-    let named: Vec<&str> = words.collect();
-    let is_measured = |cell: &Cell| {
-        let both = |c: &Cell| (c.mover.clone(), c.serving.server.clone());
-        a.cells.iter().any(|c| both(&c.cell) == both(cell))
+fn conditions(a: &Analysis) -> impl Iterator<Item = String> {
+    let places = places(a).map(|(axis, values)| axis.subject(&values.join(" and ")));
+    let start = a.host.obstacles.iter().filter(|o| o.kind.is_start());
+    let start = start.map(|o| o.found.clone());
+    let congestion = congestion(a).map(|(_, name)| name);
+    congestion.into_iter().chain(places).chain(start)
+}
+
+/// What was asked for and has no result, by label, each reason once; the reasons beyond the first
+/// few are counted, with the names of what they concern.
+fn missing(a: &Analysis, room: Room, run: &str) -> Vec<DocTerm> {
+    let all = asked::missing(a).into_iter();
+    let by_label = grouped(all.map(|m| (m.label, (m.why, m.subject))));
+    let term = |(label, missing): (&'static str, Vec<(String, String)>)| {
+        let mut by_reason = grouped(missing);
+        let more = by_reason.split_off(by_reason.len().min(room.missing_reasons));
+        let shown = by_reason.into_iter().map(|(why, subjects)| {
+            let why = shortened(&why, room.missing_chars);
+            let subjects = subjects.join(", ");
+            // A reason of one value begins with it.
+            DocLine::from(match why.starts_with(&format!("{subjects}: ")) {
+                true => why,
+                false => format!("{subjects}: {why}"),
+            })
+        });
+        let more = more.into_iter().flat_map(|(_, subjects)| subjects);
+        let more = counted(&more.collect_vec(), run);
+        DocTerm::new(label, shown.chain(more).collect_vec())
     };
-    let refused = a.refusals.iter();
-    let refused = refused.filter_map(|r| Some((r.why.as_str(), Cell::from_id(&r.what)?)));
-    let refused = refused.filter(|(_, cell)| !is_measured(cell));
-    let refused = refused.map(|(why, cell)| (why, way(&cell).clone()));
-    let mut by_reason = grouped(refused.filter(|(_, way)| named.contains(&&**way)));
-    let more = by_reason.split_off(by_reason.len().min(REASONS));
-    let told = by_reason.into_iter().map(|(why, ways)| {
-        let ways = ways.iter().unique().map(|way| format!("`{way}`"));
-        DocLine::from(format!("{}: {why}", ways.collect_vec().join(", ")))
-    });
-    let more = (!more.is_empty()).then(|| {
-        let more = count(more.len(), "more reason", "more reasons");
-        DocLine::from(format!("{more}: see the full report"))
-    });
-    told.chain(more).collect()
+    by_label.into_iter().map(term).collect()
+}
+
+/// Some names, counted, and the command that has all of each, where the run has a name: none of none.
+fn counted(names: &[String], run: &str) -> Option<DocLine> {
+    let [_, ..] = names else { return None };
+    let counted = format!("{} more: {}", names.len(), names.join(", "));
+    Some(DocLine::from(match run {
+        "" => counted,
+        run => format!("{counted}: bytecost report {run} --all"),
+    }))
 }
 
 /// What disturbed the run, with what it did to verdicts, in at most so many characters.
@@ -403,8 +458,9 @@ fn withheld(a: &Analysis, most: usize, short: bool) -> Vec<DocLine> {
     lines.into_iter().map(DocLine::from).collect()
 }
 
-/// The table of the first finding that the advice rests on, with the ways that it names first above.
-fn table(a: &Analysis, rows: usize) -> Option<DocTable> {
+/// The table of the first finding that the advice rests on, with the ways that it names first above;
+/// and the values that it shows.
+fn table(a: &Analysis, rows: usize) -> Option<(DocTable, Vec<(Axis, String)>)> {
     let all = questions(a);
     let has = |q: &&QuestionTable<'_>, id: &str| {
         let mut entries = q.rows.iter().flat_map(|row| &row.entries);
@@ -476,11 +532,18 @@ fn table(a: &Analysis, rows: usize) -> Option<DocTable> {
         numbers::percent(a.study.smallest_effect),
         not_judged(shown_findings)
     );
-    Some(DocTable {
+    let on_x = q.x.into_iter().flat_map(|x| {
+        let columns = shown.iter().filter_map(|&i| q.columns.get(i));
+        columns.map(move |value| (x, value.clone()))
+    });
+    let names = order.iter().map(|row| (q.axis, row.name.clone()));
+    let values = names.chain(on_x).chain(q.panel.clone()).collect();
+    let table = DocTable {
         caption,
         columns,
         rows,
-    })
+    };
+    Some((table, values))
 }
 
 /// The ways in the order in which the advice speaks of them.
@@ -522,6 +585,8 @@ fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: us
             };
             DocEntry::from(ratio).marked(DocMark::of(f.verdict))
         }
+        // Nothing is there to compare it with.
+        Some(QuestionEntry::Measured(e, None)) => units::number(e.value).into(),
         _ if row.is_baseline => {
             let mut here = q.rows.iter().filter_map(|r| r.entries.get(i)?.finding());
             let of = here.find_map(|f| a.result(&f.baseline));

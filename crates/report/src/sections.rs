@@ -2,6 +2,7 @@
 
 use bytecost_analysis::{
     Analysis, AuditFigure, Audited, Caveat, CaveatEffect, Explanation, FigureData, PeerFacts,
+    command_of_run,
 };
 use bytecost_spec::Host;
 use bytecost_spec::Unit;
@@ -390,7 +391,8 @@ fn again(a: &Analysis, d: &mut Document) {
     d.section("Reproduce", "again", "Reproduce");
     d.push(DocBlock::Code(descriptions::command(a)));
     let (run, seed) = (&a.run.id, a.run.seed);
-    let made = format!("`bytecost report {run}` makes this report again, byte for byte.");
+    let report = command_of_run(&["bytecost", "report", run], &a.run.command);
+    let made = format!("`{report}` makes this report again, byte for byte.");
     let text = match descriptions::imported(a) {
         Some(_) => made,
         None => format!(

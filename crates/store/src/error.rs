@@ -61,7 +61,7 @@ pub enum StoreError {
     Locked(PathBuf),
     /// No room left for a file, for this reason: `the disk is full`, or which quota or limit.
     #[error(
-        "{}: {}; the finished trials are kept. Make room, then continue with `bytecost run --resume`",
+        "{}: {}; the finished trials are kept. Make room, then continue the run with --resume",
         .0.display(), .1
     )]
     Full(PathBuf, &'static str),
@@ -73,7 +73,7 @@ pub enum StoreError {
     LogFull(PathBuf, u64),
     /// A log whose last write could be neither finished nor taken back.
     #[error(
-        "{}: an earlier write failed and could not be taken back; `bytecost run --resume` repairs the log",
+        "{}: an earlier write failed and could not be taken back; --resume repairs the log of the run",
         .0.display()
     )]
     Spoilt(PathBuf),
@@ -97,6 +97,18 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// What is wrong, without what a run would do about it.
+    pub fn reason(&self) -> String {
+        match self {
+            StoreError::Full(path, why) => format!("{}: {why}", path.display()),
+            StoreError::OfAnother(path, user) => format!(
+                "{} belongs to user {user} or is open to all, and root does not write there",
+                path.display()
+            ),
+            _ => self.to_string(),
+        }
+    }
+
     /// The error for a system's answer: [`StoreError::Full`] where there is no room.
     pub(crate) fn io(doing: &'static str, path: &Path, why: impl Into<io::Error>) -> StoreError {
         let (path, why) = (path.to_owned(), why.into());

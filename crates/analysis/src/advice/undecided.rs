@@ -110,6 +110,11 @@ fn command(view: &View<'_>, replaced: &[&str], options: Vec<String>) -> String {
         words.push(view.input.manifest.study.name.clone());
     }
     words.extend(options);
+    words.extend(
+        phrases::runs_dir_option(&view.input.manifest.command)
+            .into_iter()
+            .flatten(),
+    );
     phrases::command_line(&words)
 }
 

@@ -81,22 +81,31 @@ pub(super) fn repeats_matter(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
+/// The command that resumes the run.
+fn resume(view: &View<'_>) -> String {
+    let manifest = view.input.manifest;
+    let words = ["bytecost", "run", "--resume", &manifest.id];
+    // No record has the words of --peer.
+    let peer = manifest.peer.as_ref().map_or("", |_| " --peer COMMAND");
+    phrases::command_of_run(&words, &manifest.command) + peer
+}
+
 pub(super) fn ended_early(view: &View<'_>) -> Option<Caveat> {
     let why = view.input.ended_early?.trim_end_matches('.');
     let samples = phrases::count(view.input.samples.len(), "sample");
     of_run(
         format!("The run ended before its time: {why}."),
         format!("{samples} of the log"),
-        phrases::resume_command(view.input.manifest),
+        resume(view),
     )
 }
 
 pub(super) fn missing_trials(view: &View<'_>) -> Option<Caveat> {
-    let again = phrases::resume_command(view.input.manifest);
+    let resume = resume(view);
     of_run(
         "The log is not whole: trials of this run are lost.",
         view.input.damage?,
-        format!("restore samples.jsonl from a copy, or measure them again: {again}"),
+        format!("restore samples.jsonl from a copy, or measure them again: {resume}"),
     )
 }
 

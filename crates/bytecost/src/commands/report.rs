@@ -2,14 +2,15 @@
 
 mod hosts;
 
+use std::env;
 use std::path::Path;
 
 use anyhow::Result;
-use bytecost_analysis::{Analysis, beside};
+use bytecost_analysis::{Analysis, beside, command_line};
 use bytecost_spec::{Published, units};
-use bytecost_store::{Folder, Root, Run};
+use bytecost_store::{Folder, Root, Run, StoreError};
 
-use crate::args::{ExplainArgs, FigureFormat, ReportArgs, RootArgs};
+use crate::args::{ExplainArgs, FigureFormat, RUNS_DIR, RUNS_VARIABLE, ReportArgs, RootArgs};
 use crate::failure::{Exit, bad_input};
 use crate::published;
 use crate::recorded_run::{RecordedRun, measured_ceiling};
@@ -21,9 +22,9 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
     if hosts::are_meant(&args) {
         return hosts::run(&args);
     }
-    if args.out.is_some() && args.figures.is_none() {
+    if args.out.is_some() && args.figures.is_none() && args.json {
         return Err(bad_input(
-            "--out is where figures go, or the table of several runs: add --figures svg, or name the runs",
+            "--json writes no files: leave --out out, or add --figures svg",
         ));
     }
     let run = open(&args.root, args.runs.into_iter().next())?;
@@ -44,7 +45,7 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
     match args.figures {
         Some(format) => figures(&run, &analysis, format, args.out.as_deref())?,
         None if args.json => super::print(&bytecost_report::findings_json(&analysis))?,
-        None => show(&evidence, &analysis, args.all)?,
+        None => show(&evidence, &analysis, args.all, args.out.as_deref())?,
     }
     Ok(Exit::of(evidence.is_whole()))
 }
@@ -92,13 +93,15 @@ fn imported(root: &Root, name: &str) -> Result<Published> {
 pub(super) fn tell(evidence: &RecordedRun<'_>, is_ceiling: bool) -> Result<bool> {
     let analysis = evidence.analysis(None)?;
     if is_ceiling {
-        write(evidence, &analysis)?;
+        if let Err(why) = write(evidence, &analysis, None) {
+            super::note(not_written(evidence.run, &why));
+        }
         super::print(&match measured_ceiling(evidence.run) {
             Some(ceiling) => bytecost_report::ceiling(&ceiling, &analysis, terminal::style()),
             None => bytecost_report::terminal(&analysis, terminal::style()),
         })?;
     } else {
-        show(evidence, &analysis, false)?;
+        show(evidence, &analysis, false, None)?;
     }
     Ok(!evidence.is_whole())
 }
@@ -113,7 +116,9 @@ fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, out: Option<&Pa
     }
     let folder = match out {
         Some(dir) => Folder::make(dir)?,
-        None => run.folder("figures")?,
+        None => run
+            .folder("figures")
+            .map_err(|why| bad_input(not_written(run, &why)))?,
     };
     for picture in pictures {
         let (ending, bytes) = match format {
@@ -128,24 +133,72 @@ fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, out: Option<&Pa
     Ok(())
 }
 
-fn show(evidence: &RecordedRun<'_>, analysis: &Analysis, all: bool) -> Result<()> {
-    write(evidence, analysis)?;
+/// Prints the answer, whether its files can be written or not: where not, the reason stands in the
+/// place of the page. A directory that the user names must take them.
+fn show(
+    evidence: &RecordedRun<'_>,
+    analysis: &Analysis,
+    all: bool,
+    out: Option<&Path>,
+) -> Result<()> {
     let run = evidence.run;
-    let page = units::one_line(&run.dir().join("report.html").display().to_string());
+    let written = write(evidence, analysis, out);
+    let page = match (&written, out) {
+        (Ok(()), _) => out
+            .unwrap_or(run.dir())
+            .join("report.html")
+            .display()
+            .to_string(),
+        (Err(why), None) => not_written(run, why),
+        (Err(_), Some(_)) => return Ok(written?),
+    };
+    let page = units::one_line(&page);
     let style = terminal::style();
     let text = match all {
         true => format!(
             "{}\nFull report: {page}\n",
             bytecost_report::terminal(analysis, style)
         ),
-        false => bytecost_report::screen(analysis, style, &page, &run.manifest().id),
+        false => bytecost_report::screen(analysis, style, &page, &in_commands(run)),
     };
     super::print(&text)?;
     Ok(())
 }
 
-fn write(evidence: &RecordedRun<'_>, analysis: &Analysis) -> Result<()> {
-    let write = |name: &str, text: &[u8]| evidence.run.write_output(name, text);
+/// A run as a command in this shell names it: by its name where that is enough, else by its directory.
+pub(super) fn in_commands(run: &Run) -> String {
+    let usual = env::var_os(RUNS_VARIABLE).unwrap_or_else(|| RUNS_DIR.into());
+    let (dir, name) = (run.dir(), run.dir().file_name());
+    let is_usual = dir.parent() == Some(Path::new(&usual));
+    let word = match name.filter(|_| is_usual) {
+        Some(name) => name.to_string_lossy().into_owned(),
+        None if dir.to_string_lossy().starts_with('-') => format!("./{}", dir.display()),
+        None => dir.display().to_string(),
+    };
+    command_line(&[word])
+}
+
+/// What is not written, why, and how to have it all the same.
+fn not_written(run: &Run, why: &StoreError) -> String {
+    format!(
+        "not written, since {}: bytecost report {} --out DIR",
+        why.reason(),
+        in_commands(run)
+    )
+}
+
+/// Writes a report's files beside the samples, or into this directory.
+fn write(
+    evidence: &RecordedRun<'_>,
+    analysis: &Analysis,
+    out: Option<&Path>,
+) -> Result<(), StoreError> {
+    let samples = bytecost_report::samples_csv(&evidence.plan.cells, &evidence.samples);
+    let folder = out.map(Folder::make).transpose()?;
+    let write = |name: &str, text: &[u8]| match &folder {
+        Some(folder) => folder.write(name, text),
+        None => evidence.run.write_output(name, text).map(drop),
+    };
     write("report.html", bytecost_report::html(analysis).as_bytes())?;
     for picture in bytecost_report::pictures(analysis) {
         write(&format!("{}.svg", picture.name), picture.svg.as_bytes())?;
@@ -153,7 +206,7 @@ fn write(evidence: &RecordedRun<'_>, analysis: &Analysis) -> Result<()> {
     write("report.md", bytecost_report::markdown(analysis).as_bytes())?;
     let findings = bytecost_report::findings_json(analysis);
     write("findings.json", findings.as_bytes())?;
-    let samples = bytecost_report::samples_csv(&evidence.plan.cells, &evidence.samples)?;
-    write("samples.csv", &samples)?;
-    Ok(())
+    let samples =
+        samples.map_err(|why| StoreError::Unreadable("samples.csv".into(), why.to_string()));
+    write("samples.csv", &samples?)
 }

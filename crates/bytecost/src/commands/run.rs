@@ -124,9 +124,10 @@ pub fn run(args: RunArgs) -> Result<Exit> {
     let how = campaign.carry_out(&mut run, files, program)?;
     run.end(machine::now()?, how.early())?;
     if let Some(why) = how.early() {
+        let peer = run.manifest().peer.as_ref().map_or("", |_| " --peer COMMAND");
         print_to_stderr(format!(
-            "{why}: this is what was measured until then; `{}` continues",
-            bytecost_analysis::resume_command(run.manifest())
+            "{why}: this is what was measured until then; `bytecost run --resume {}{peer}` continues",
+            super::report::in_commands(&run)
         ));
     }
     let recorded = RecordedRun::of(&run)?;
@@ -152,6 +153,7 @@ fn noting(args: &RunArgs) -> impl FnOnce(String) {
 pub fn ceiling(args: CeilingArgs) -> Result<Exit> {
     if let Some(name) = &args.measuring.resume {
         let run = Root::at(&args.measuring.root.runs_dir).open(name)?;
+        let name = super::report::in_commands(&run);
         let study = &run.manifest().study.name;
         if study != CEILING {
             return Err(bad_input(format!(

@@ -1,0 +1,157 @@
+//! The values that the study or the command line names: those without a result with the reason,
+//! and those that a text does not show yet.
+
+use bytecost_analysis::Analysis;
+use bytecost_spec::{Axis, Cell};
+use itertools::Itertools as _;
+
+use crate::question::place_in_words;
+
+/// The label of cells of which every trial failed.
+const FAILED: &str = "Failed";
+/// The label of what this machine refuses.
+const NOT_AVAILABLE: &str = "Not available";
+/// The label of what the plan left out, or the run did not reach.
+const NOT_MEASURED: &str = "Not measured";
+
+/// A value, or a way with a value of another axis, that has no result.
+#[derive(PartialEq, Eq, Hash)]
+pub(crate) struct Missing {
+    pub label: &'static str,
+    /// It in words: `` `select` with 2,000 connections ``.
+    pub subject: String,
+    pub why: String,
+}
+
+/// The cells that were refused or of which every trial failed, with label and reason.
+fn absent_cells(a: &Analysis) -> Vec<(Cell, &'static str, String)> {
+    let failed = a.cells.iter().filter(|c| c.trials == 0).filter_map(|c| {
+        // The two ends of a trial report in either order: what most trials begin with is the cause.
+        let failures = a.failures.iter().filter(|f| f.cell == c.id);
+        let counts = failures.map(|f| f.reason.as_str()).counts().into_iter();
+        let (reason, _) = counts.max_by_key(|(reason, times)| (*times, *reason))?;
+        let why = format!("every trial failed: {reason}");
+        Some((c.cell.clone(), FAILED, why))
+    });
+    let refused = a.refusals.iter();
+    let refused = refused.filter_map(|r| Some((Cell::from_id(&r.what)?, r.why.clone())));
+    let refused = refused.map(|(cell, why)| (cell, NOT_AVAILABLE, why));
+    failed.chain(refused).collect()
+}
+
+fn is_measured(a: &Analysis, values: &[(Axis, &str)]) -> bool {
+    let has = |cell: &Cell| {
+        values
+            .iter()
+            .all(|(axis, value)| cell.value(*axis) == *value)
+    };
+    a.cells.iter().any(|c| c.trials > 0 && has(&c.cell))
+}
+
+fn values(a: &Analysis) -> impl Iterator<Item = (Axis, &str)> {
+    let asked = a.study.asked.iter();
+    asked.flat_map(|(axis, values)| values.iter().map(|value| (*axis, value.as_str())))
+}
+
+/// What has no result: first values that no cell was measured with, then ways that were measured
+/// elsewhere alone.
+pub(crate) fn missing(a: &Analysis) -> Vec<Missing> {
+    let absent = absent_cells(a);
+    let lost: Vec<(Axis, &str)> = values(a).filter(|v| !is_measured(a, &[*v])).collect();
+    let has = |cell: &Cell, (axis, value): (Axis, &str)| cell.value(axis) == value;
+    let of_value = lost.iter().map(|&lost| {
+        let (axis, value) = lost;
+        let known = absent.iter().find(|(cell, ..)| has(cell, lost));
+        let (label, why) = known.map_or_else(
+            || (NOT_MEASURED, left_out(a)),
+            |(_, label, why)| (*label, why.clone()),
+        );
+        Missing {
+            label,
+            subject: axis.subject(value),
+            why,
+        }
+    });
+    let others = absent.iter();
+    let others = others.filter(|(cell, ..)| !lost.iter().any(|lost| has(cell, *lost)));
+    let of_cell = others.map(|(cell, label, why)| Missing {
+        label,
+        subject: place_without_result(a, cell),
+        why: why.clone(),
+    });
+    let mut missing: Vec<Missing> = of_value.chain(of_cell).collect();
+    if !missing.iter().any(|m| m.label == NOT_MEASURED) {
+        missing.extend(a.left_out.iter().map(|left| Missing {
+            label: NOT_MEASURED,
+            subject: left.what.clone(),
+            why: left.why.clone(),
+        }));
+    }
+    missing
+        .into_iter()
+        .unique_by(|m| m.subject.clone())
+        .collect()
+}
+
+/// Returns true if all that was measured has the same value of an axis.
+pub(crate) fn is_constant(a: &Analysis, axis: Axis) -> bool {
+    let measured = values(a).filter(|v| v.0 == axis && is_measured(a, &[*v]));
+    measured.count() == 1
+}
+
+/// The way of a cell with the first value beside which it was never measured; else all values.
+fn place_without_result(a: &Analysis, cell: &Cell) -> String {
+    let way = if cell.is_served() {
+        Axis::Server
+    } else {
+        Axis::Mover
+    };
+    let name = cell.value(way);
+    let mut others = values(a).filter(|(axis, value)| *axis != way && cell.value(*axis) == *value);
+    let apart = others.find(|other| !is_measured(a, &[(way, name.as_str()), *other]));
+    let subject = way.subject(&name);
+    match apart {
+        Some((axis, value)) => format!("{subject} {}", axis.circumstance(value)),
+        None => {
+            let axes = a.study.asked.iter().map(|(axis, _)| *axis);
+            let place = axes
+                .filter(|axis| *axis != way)
+                .map(|axis| (axis, cell.value(axis)));
+            format!("{subject} ({})", place_in_words(place))
+        }
+    }
+}
+
+fn left_out(a: &Analysis) -> String {
+    match &a.left_out[..] {
+        [] => "the run has no trial of it".to_owned(),
+        [one] => one.why.clone(),
+        _ => "the budget did not pay for it".to_owned(),
+    }
+}
+
+/// The values that were measured and are neither among these nor named in these texts.
+pub(crate) fn unshown<'a>(
+    a: &'a Analysis,
+    shown: &[(Axis, String)],
+    texts: &[&str],
+) -> Vec<(Axis, &'a str)> {
+    let is_shown = |(axis, value): (Axis, &str)| {
+        let subject = axis.subject(value);
+        let in_table = shown.iter().any(|(a, v)| *a == axis && v == value);
+        in_table || texts.iter().any(|text| names(text, &subject))
+    };
+    let measured = values(a).filter(|value| is_measured(a, &[*value]));
+    measured.filter(|value| !is_shown(*value)).collect()
+}
+
+/// Returns true if the words stand in the text by themselves: `1 MiB` is not in `11 MiB`.
+fn names(text: &str, words: &str) -> bool {
+    let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric());
+    let mut found = text.match_indices(words);
+    found.any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + words.len()..].chars().next();
+        !is_part(before) && !is_part(after)
+    })
+}
