@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use bytecost_sys::io_buffers::{ALIGN_BYTES, IoBuffers};
+use bytecost_sys::proc_view;
 use rustix::fs::{AtFlags, MemfdFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -106,8 +107,7 @@ impl TestFile {
 
     /// Where other processes of the same user open it, as long as this one lives.
     pub fn path(&self) -> PathBuf {
-        let (process, file) = (std::process::id(), self.file.as_raw_fd());
-        PathBuf::from(format!("/proc/{process}/fd/{file}"))
+        proc_view::own_directory().join(format!("fd/{}", self.file.as_raw_fd()))
     }
 }
 

@@ -60,6 +60,12 @@ pub fn of_loopback(roots: &Roots) -> FoundObstacles {
     look(roots, Device::Loopback, "lo")
 }
 
+/// Returns true if the loopback device of this network is known to be down.
+pub fn is_loopback_down() -> bool {
+    let link = Netlink::open().and_then(|mut n| n.known("lo"));
+    link.is_ok_and(|link| !link.is_set_up)
+}
+
 /// What is in the way of a cell's packets, each once; nothing where it has one end.
 pub(crate) fn of(cell: &Cell, between: Option<NetworkPath<'_>>) -> Vec<Obstacle> {
     let Some(between) = between else {
@@ -164,6 +170,9 @@ fn of_link(device: Device, name: &str, link: &Link) -> Vec<Obstacle> {
     let mut add = |kind, found| all.push(obstacle(kind, name, found));
     // What a cell asks of a link that is made for it is no obstacle.
     if device == Device::Loopback {
+        if !link.is_set_up {
+            add(CircumstanceKind::LoopbackDown, "down".to_owned());
+        }
         if let Some(mtu) = link.mtu_bytes.filter(|m| *m != LOOPBACK_MTU_BYTES) {
             let found = format!("MTU {mtu}, usually {LOOPBACK_MTU_BYTES}");
             add(CircumstanceKind::Mtu, found);

@@ -49,6 +49,12 @@ pub enum CircumstanceKind {
     Throttled,
     /// CPU time that is unaccounted for.
     BooksOpen,
+    /// Processes of others that `/proc` does not show.
+    HiddenProcesses,
+    /// A kernel's queue of new connections that is shorter than usual, or overflowed.
+    ListenQueue,
+    /// A loopback device that is down.
+    LoopbackDown,
 }
 
 /// When a circumstance is noticed.
@@ -283,6 +289,36 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: Annotates,
         means: "something works for the cells, or beside them, that no clock of ours has",
         remedy: "stop other programs that start many short processes; as root, --evidence counts shows exactly who used the CPUs",
+        on_screen: true,
+        excludes: &[],
+    },
+    Circumstance {
+        kind: CircumstanceKind::HiddenProcesses,
+        name: "hidden-processes",
+        noticed: &[Before, During],
+        effect: Annotates,
+        means: "no CPU time of other programs is read: cells have no books, and blocks that others disturb are not repeated",
+        remedy: "run as root, or with a /proc of its own PID namespace that is mounted without hidepid (`unshare --pid --fork --mount-proc`)",
+        on_screen: true,
+        excludes: &[],
+    },
+    Circumstance {
+        kind: CircumstanceKind::ListenQueue,
+        name: "listen-queue",
+        noticed: &[Before, During],
+        effect: WithholdsTimes("the kernel's queue of new connections overflowed"),
+        means: "connections that find the queue full are tried again after 1 s or more, whatever the server does",
+        remedy: "as root: `sysctl -w net.core.somaxconn=4096 net.ipv4.tcp_syncookies=1`, or fewer --connections",
+        on_screen: true,
+        excludes: &[RECEIVE_WINDOW],
+    },
+    Circumstance {
+        kind: CircumstanceKind::LoopbackDown,
+        name: "loopback-down",
+        noticed: &[Before],
+        effect: Annotates,
+        means: "nothing can be sent over it, so no trial can be made",
+        remedy: "as root: `ip link set lo up`",
         on_screen: true,
         excludes: &[],
     },

@@ -26,6 +26,7 @@ pub mod packet;
 pub mod perf;
 pub mod pipe;
 pub mod posix_aio;
+pub mod proc_view;
 pub mod process;
 pub mod readiness;
 pub mod region;
