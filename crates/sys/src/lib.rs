@@ -30,6 +30,7 @@ pub mod proc_view;
 pub mod process;
 pub mod readiness;
 pub mod region;
+pub mod regular_file;
 pub mod request_queue;
 pub mod ring;
 pub mod sampler;
