@@ -191,7 +191,7 @@ pub fn open(path: &Path, how: Opening) -> io::Result<OwnedFd> {
     flags.set(OFlags::RDWR, how.write);
     flags.set(OFlags::DIRECT, how.direct);
     let file = regular_file::open(path, flags).map_err(|e| match Errno::from_io_error(&e) {
-        None => e,
+        None => io::Error::new(e.kind(), format!("{}: {e}", path.display())),
         Some(Errno::INVAL) if how.direct => no_direct("it refuses O_DIRECT"),
         Some(e) => told(
             path,
