@@ -236,6 +236,8 @@ const CAVEATS: &[Row] = &[
             |pair, _| !serving::are_clients_of_both_busy(pair),
             "the clients were busy nearly all the time on both sides",
         )),
+    circumstance(CircumstanceKind::ListenQueue, One(serving::listen_queue)),
+    circumstance(CircumstanceKind::HiddenProcesses, One(cpu_time::hidden_processes)),
     circumstance(CircumstanceKind::BooksOpen, One(cpu_time::books_open)),
     row("books-not-closed", One(cpu_time::books_not_closed))
         .with(Effect::WithholdsUnshared(

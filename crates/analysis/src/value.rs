@@ -379,10 +379,11 @@ impl<'a> Trial<'a> {
         Some(share())
     }
 
-    /// By the processes' own clocks; runs of old have what was busy and neither side's.
+    /// By the processes' own clocks, unless these cannot be seen; runs of old have what was busy and
+    /// neither side's.
     fn neighbour_share(&self) -> Found {
-        if let Ok(others) = machine(self.sample, Counter::OtherProcessesNs) {
-            return self.of_machine(others);
+        if self.sample.machine.contains_key(&Counter::OtherProcessesNs) {
+            return self.of_machine(machine(self.sample, Counter::OtherProcessesNs)?);
         }
         let busy = machine(self.sample, Counter::MachineBusyNs)?;
         let sides = self.played(Side::Both).into_iter();

@@ -12,6 +12,8 @@ use bytecost_report::times::TIMES;
 use bytecost_spec::Table;
 use bytecost_spec::claim::{self, Claim, MAX_CLAIMS_BYTES, TestKind};
 use bytecost_spec::table::MAX_TABLE_BYTES;
+use bytecost_sys::regular_file;
+use rustix::fs::OFlags;
 
 use crate::failure::bad_input;
 use crate::studies::STUDIES;
@@ -108,13 +110,14 @@ fn named_tables(claims: &[Claim]) -> BTreeSet<String> {
     names
 }
 
-/// A file that the user names, read no further than it may be long: a device says no length.
+/// A file that the user names, read no further than it may be long: it may grow meanwhile.
 pub fn read(path: &Path, most: usize) -> Result<String> {
     let shown = path.display();
     let told = |e: io::Error| bad_input(format!("{shown}: {e}"));
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(told)?;
-    file.take(most as u64 + 1)
+    let file = regular_file::open(path, OFlags::RDONLY).map_err(told)?;
+    File::from(file)
+        .take(most as u64 + 1)
         .read_to_end(&mut bytes)
         .map_err(told)?;
     if bytes.len() > most {

@@ -111,7 +111,7 @@ fn a_study_file_that_cannot_be_read_is_told_by_name() {
         "missing.toml => missing.toml | No such file
         dir.toml => dir.toml
         bytes.toml => bytes.toml
-        /dev/zero => /dev/zero is too long
+        /dev/zero => /dev/zero: this is no regular file, but a device
         long.toml => long.toml | too long",
     );
 }

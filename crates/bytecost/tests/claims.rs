@@ -77,7 +77,7 @@ fn bad_tables_are_one_line_and_leave_nothing() {
         "none.csv --layout pa02-a => none.csv
         empty.csv --layout pa02-a => empty.csv: line 1
         bad.csv --layout pa02-a => bad.csv | UTF-8
-        /dev/zero --layout pa02-a => /dev/zero is too long
+        /dev/zero --layout pa02-a => /dev/zero: this is no regular file, but a device
         bad.csv --layout pa03 => layout `pa03` | pa02-a, pa02-b, os-features",
     );
     assert!(!place.runs().exists());
@@ -148,7 +148,7 @@ fn bad_claims_are_told_with_line_and_column() {
     place.refuses(
         "audit",
         "--claims none.toml => none.toml
-        --claims /dev/zero => /dev/zero is too long
+        --claims /dev/zero => /dev/zero: this is no regular file, but a device
         --source nobody => `nobody` | pa02-a, pa02-b",
     );
 }

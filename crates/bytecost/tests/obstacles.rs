@@ -169,3 +169,34 @@ fn a_quota_around_the_run_is_named_where_it_is_used_up() {
         ],
     );
 }
+
+#[test]
+fn a_loopback_device_that_is_down_is_named_with_its_remedy() {
+    if !is_root() {
+        return;
+    }
+    let network = Network::new().unwrap();
+    let place = Place::new();
+    let mut command = place.bytecost(SHORT);
+    network.start_in(&mut command).unwrap();
+    ended(&mut command).refused(&["`lo` is down", "ip link set lo up"]);
+}
+
+#[test]
+fn processes_of_a_foreign_proc_are_not_visible_and_nothing_is_said_of_them() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let mut unshare = place.other("unshare", ["--pid", "--fork", "--kill-child", BYTECOST]);
+    let words = "run --mover send,sendfile --size 64KiB --blocks 6 --warmup 5ms --window 20ms --budget 3s --quiet --evidence none --runs-dir";
+    let output = unshare.args(words.split(' ')).arg(place.runs()).output();
+    let output = output.unwrap();
+    let [screen, errors] = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
+    if errors.contains("unshare:") {
+        return eprintln!("skipped: {errors}");
+    }
+    let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    says(&words, &["other processes are not visible", "sendfile"]);
+    assert!(!words.contains("stop other programs that start"), "{words}");
+}

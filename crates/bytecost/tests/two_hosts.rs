@@ -391,7 +391,7 @@ fn what_is_no_peer_is_said_in_one_line() {
             "--peer no-such-command-here => cannot be started
             --peer ssh: => write ssh:
             --peer env --peer-program /no/such => use --copy-program
-            --peer echo => the command ended with status 0
+            --peer echo => the command ended with status 0; it printed `
             --reverse => --peer
             --transport peer => name it with --peer
             --peer env --peer-program {PROGRAM} --mover null,send --transport unix => do not cross a network"

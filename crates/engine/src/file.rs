@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use bytecost_sys::io_buffers::{ALIGN_BYTES, IoBuffers};
+use bytecost_sys::{proc_view, regular_file};
 use rustix::fs::{AtFlags, MemfdFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -106,8 +107,7 @@ impl TestFile {
 
     /// Where other processes of the same user open it, as long as this one lives.
     pub fn path(&self) -> PathBuf {
-        let (process, file) = (std::process::id(), self.file.as_raw_fd());
-        PathBuf::from(format!("/proc/{process}/fd/{file}"))
+        proc_view::own_directory().join(format!("fd/{}", self.file.as_raw_fd()))
     }
 }
 
@@ -190,9 +190,10 @@ pub fn open(path: &Path, how: Opening) -> io::Result<OwnedFd> {
     let mut flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
     flags.set(OFlags::RDWR, how.write);
     flags.set(OFlags::DIRECT, how.direct);
-    let file = rustix::fs::open(path, flags, Mode::empty()).map_err(|e| match e {
-        Errno::INVAL if how.direct => no_direct("it refuses O_DIRECT"),
-        e => told(
+    let file = regular_file::open(path, flags).map_err(|e| match Errno::from_io_error(&e) {
+        None => io::Error::new(e.kind(), format!("{}: {e}", path.display())),
+        Some(Errno::INVAL) if how.direct => no_direct("it refuses O_DIRECT"),
+        Some(e) => told(
             path,
             "cannot open",
             e,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use bytecost_sys::helper_process;
+use bytecost_sys::{helper_process, proc_view};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, OFlags};
 use rustix::io::{Errno, retry_on_intr};
@@ -125,8 +125,7 @@ impl Compiled {
 
     /// Where other processes of the same user find it, as long as this one lives.
     pub fn path(&self) -> PathBuf {
-        let (process, file) = (std::process::id(), self.archive.as_raw_fd());
-        PathBuf::from(format!("/proc/{process}/fd/{file}"))
+        proc_view::own_directory().join(format!("fd/{}", self.archive.as_raw_fd()))
     }
 }
 

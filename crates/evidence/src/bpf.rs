@@ -11,6 +11,11 @@ use aya::programs::{Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use bytecost_sys::file_map::FileMap;
 
+/// Why nothing is counted by the times of this process.
+pub(crate) const OTHER_CLOCK: &str = "the clock of this time namespace (time_namespaces(7)) is not the kernel's: run it outside of the namespace";
+/// Why nothing is counted by the numbers of this process.
+pub(crate) const OTHER_NUMBERS: &str = "processes have other numbers here than in the kernel: run it outside of the container's PID namespace";
+
 const MOST_CHARS: usize = 400;
 /// Of that, what comes last: there a verifier says what it refuses.
 const LAST_CHARS: usize = 250;

@@ -14,7 +14,7 @@ use bytecost_spec::evidence::CpuAccounts;
 use bytecost_sys::file_map::FileMap;
 use bytecost_sys::{clock, process};
 
-use crate::bpf::{self, Object, of, told};
+use crate::bpf::{self, OTHER_CLOCK, OTHER_NUMBERS, Object, of, told};
 
 mod window_accounts;
 
@@ -117,12 +117,17 @@ impl CpuAccountant {
             window: Err("no window was opened".to_owned()),
             left_out: 0,
         };
+        let before_ns = clock::monotonic_ns();
         let visitor = visit_all_cpus();
+        // The visitor's switches are known to both clocks.
+        let last_ns = open.words().iter().map(|words| words[SINCE]).max();
+        let visited_ns = before_ns..=clock::monotonic_ns();
+        if !last_ns.is_some_and(|ns| visited_ns.contains(&ns)) {
+            return Err(io::Error::other(OTHER_CLOCK));
+        }
         let made = open.makers(vec![visitor])?;
         if made.get(&visitor).map(|m| m.process) != Some(std::process::id()) {
-            return Err(io::Error::other(
-                "processes have other numbers here than in the kernel: run it outside of the container's PID namespace",
-            ));
+            return Err(io::Error::other(OTHER_NUMBERS));
         }
         Ok(open)
     }

@@ -12,6 +12,7 @@ use bytecost_host::Roots;
 use bytecost_host::cgroups::{self, Controller, Parent, Version};
 use bytecost_spec::cell::QUOTA_PERIOD_US;
 use bytecost_spec::{Cgroup, Counter, Reading, Readings};
+use bytecost_sys::proc_view;
 
 const PREFIX: &str = "bytecost-";
 /// How often a group is tried to be removed whose processes are just ending, and the time between.
@@ -278,7 +279,8 @@ impl Owner {
 
     /// Whether it is gone, as far as that can be known from here.
     fn is_gone(&self, roots: &Roots) -> bool {
-        namespace(roots).as_ref() == Some(&self.namespace)
+        proc_view::is_ours(&roots.proc)
+            && namespace(roots).as_ref() == Some(&self.namespace)
             && start(roots, self.pid) != Some(self.start)
     }
 }

@@ -10,6 +10,7 @@ use std::path::Path;
 
 use bytecost_engine::java::ENDPOINT_PROPERTY;
 use bytecost_host::Roots;
+use bytecost_sys::proc_view;
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
@@ -69,7 +70,10 @@ fn told(removed: io::Result<bool>, gone: String, left: String) -> Option<Leftove
 
 /// Processes of this user without the one of ours that started them, and what they are.
 fn orphans() -> Vec<(u32, &'static str)> {
-    let entries = fs::read_dir("/proc").into_iter().flatten();
+    // By a number of another PID namespace a stranger would be ended.
+    let proc = Some(Path::new("/proc")).filter(|proc| proc_view::is_ours(proc));
+    let entries = proc.and_then(|proc| fs::read_dir(proc).ok());
+    let entries = entries.into_iter().flatten();
     let found = entries.take(MOST_PROCESSES).flatten().filter_map(|entry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
         Some((pid, orphan(&entry.path())?))

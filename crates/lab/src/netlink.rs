@@ -37,6 +37,8 @@ pub(crate) struct Link {
     pub(crate) segment_bytes: Option<u32>,
     pub(crate) segment_bytes_most: Option<u32>,
     pub(crate) is_up: bool,
+    /// Whether it was set up by whoever administers it: loopback knows no other state.
+    pub(crate) is_set_up: bool,
     pub(crate) is_veth: bool,
     pub(crate) has_xdp: bool,
     pub(crate) segments: Option<u32>,
@@ -210,6 +212,7 @@ fn take<M: NetlinkDeserializable>(mut bytes: &[u8], told: &mut Vec<M>) -> io::Re
 fn link(told: &LinkMessage) -> Link {
     let mut link = Link {
         index: told.header.index,
+        is_set_up: told.header.flags.contains(LinkFlags::Up),
         ..Link::default()
     };
     let mut of_ipv4 = None;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use bytecost_meter::{NetworkMeter, PacketSockets};
 use bytecost_spec::{Cell, PacketSocket, Transport};
 use bytecost_sys::network::Network;
+use bytecost_sys::proc_view;
 
 use crate::endpoint_process::Endpoint;
 use crate::protocol::Role;
@@ -94,7 +95,7 @@ pub(crate) fn meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
 }
 
 /// The directories of a process in each of the networks that a cell's packets go through.
-fn processes(cell: &Cell, ends: &[Endpoint]) -> Vec<PathBuf> {
+fn processes(cell: &Cell, ends: &[Endpoint]) -> Vec<Option<PathBuf>> {
     let networks = match cell.transport {
         Transport::Unix => 0,
         // A single end has no connection, if it is not one that the other host has the other of.
@@ -105,7 +106,7 @@ fn processes(cell: &Cell, ends: &[Endpoint]) -> Vec<PathBuf> {
     };
     let processes = ends.iter().filter_map(Endpoint::local_pid);
     let processes = processes.take(networks);
-    processes.map(bytecost_meter::of_process).collect()
+    processes.map(proc_view::directory).collect()
 }
 
 /// The packet sockets of the networks that a cell's packets go through.
@@ -119,7 +120,8 @@ pub(crate) struct Eavesdroppers {
 impl Eavesdroppers {
     pub(crate) fn of(cell: &Cell, ends: &[Endpoint]) -> Eavesdroppers {
         let processes = processes(cell, ends);
-        let networks = processes.iter().filter_map(|p| PacketSockets::open(p).ok());
+        let processes = processes.iter().flatten();
+        let networks = processes.filter_map(|p| PacketSockets::open(p).ok());
         let mut found = Eavesdroppers {
             networks: networks.collect(),
             transport: cell.transport,

@@ -79,7 +79,7 @@ pub(crate) fn of_trial(
         found.extend(cards.iter().flat_map(|card| of_card(&card.name)));
         let there = Endpoint::peer_obstacles(ends).into_iter();
         found.extend(there.map(|obstacle| Obstacle {
-            place: format!("{} on {}", obstacle.place, link.host().name()),
+            place: format!("{} on {}", obstacle.place, link.host().name),
             ..obstacle
         }));
     }
@@ -97,6 +97,12 @@ pub(crate) fn of_card(name: &str) -> Vec<Obstacle> {
     let found = look(&Roots::real(), Device::Card, name).obstacles;
     let is_of_card = |o: &Obstacle| o.limits || o.kind == CircumstanceKind::Xdp;
     found.into_iter().filter(is_of_card).collect()
+}
+
+/// Returns true if the loopback device of this network is known to be down.
+pub fn is_loopback_down() -> bool {
+    let link = Netlink::open().and_then(|mut n| n.known("lo"));
+    link.is_ok_and(|link| !link.is_set_up)
 }
 
 /// What is in the way of a cell's packets, each once; nothing where it has one end.
@@ -203,6 +209,9 @@ fn of_link(device: Device, name: &str, link: &Link) -> Vec<Obstacle> {
     let mut add = |kind, found| all.push(obstacle(kind, name, found));
     // What a cell asks of a link that is made for it is no obstacle.
     if device == Device::Loopback {
+        if !link.is_set_up {
+            add(CircumstanceKind::LoopbackDown, "down".to_owned());
+        }
         if let Some(mtu) = link.mtu_bytes.filter(|m| *m != LOOPBACK_MTU_BYTES) {
             let found = format!("MTU {mtu}, usually {LOOPBACK_MTU_BYTES}");
             add(CircumstanceKind::Mtu, found);

@@ -9,14 +9,12 @@ use std::time::Duration;
 use bytecost_engine::Mover;
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_host::Roots;
-use bytecost_meter::{
-    CoreToCoreMeter, FrequencyMeter, MachineMeter, ProcessClocks, huge_memory, of_process,
-};
+use bytecost_meter::{CoreToCoreMeter, FrequencyMeter, MachineMeter, ProcessClocks, huge_memory};
 use bytecost_plan::Pins;
 use bytecost_spec::{
     Cell, Counter, Failure, Host, Reading, Record, Sample, Survey, Transport, TrialKey,
 };
-use bytecost_sys::clock;
+use bytecost_sys::{clock, proc_view};
 
 use crate::endpoint_process::{Endpoint, PATIENCE, StartedAhead, TrialError};
 use crate::files::{DISK_PATIENCE, FileTask, Files};
@@ -537,7 +535,7 @@ fn start_ns(task: &Task, mover: Option<&Mover>) -> u64 {
 
 /// Pages that are given to the kernel for good: how large they are decides what they cost.
 fn huge_bytes(end: &Endpoint) -> Option<(Counter, Reading)> {
-    let bytes = huge_memory(&of_process(end.local_pid()?))?;
+    let bytes = huge_memory(&proc_view::directory(end.local_pid()?)?)?;
     Some((Counter::HugeMemoryBytes, Reading::Measured(bytes)))
 }
 

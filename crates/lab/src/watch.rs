@@ -17,7 +17,7 @@ use bytecost_spec::evidence::{
 };
 use bytecost_spec::host::CpuCache;
 use bytecost_spec::{Cell, Counter, Host, Reading, Transport};
-use bytecost_sys::clock;
+use bytecost_sys::{clock, proc_view};
 
 use crate::endpoint_process::{Endpoint, TrialError, wait_until};
 use crate::neighbour_process::NeighbourProcess;
@@ -158,11 +158,11 @@ impl Watch {
         let receiver = of(Role::Receiver).filter(|_| cell.transport.has_receiver());
         let address = |(_, at): &Listens| at.parse::<SocketAddr>().ok();
         // Over wire the port is always the same, and another run may be under way.
-        let network = fs::metadata(format!("/proc/{sender}/ns/net"));
+        let network = proc_view::directory(sender).map(|dir| fs::metadata(dir.join("ns/net")));
         self.trial_of(Parties {
             port: listens.as_ref().and_then(address).map(|a| a.port()),
             sender_listens: listens.is_some_and(|(role, _)| role == Role::Sender),
-            network: network.ok().map(|m| m.ino()),
+            network: network.and_then(|m| Some(m.ok()?.ino())),
             sender,
             receiver,
         });

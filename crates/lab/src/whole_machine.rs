@@ -65,21 +65,26 @@ impl WholeMachine<'_> {
         }
         let all = self.clocks.with_newcomers(&to.clocks);
         let used = self.clocks.between(&from.clocks, &all);
-        let of = |whose| Reading::Measured(used.get(&whose).copied().unwrap_or(0));
+        let hidden = self.clocks.hides_others();
+        let of = |whose| match hidden.filter(|_| self.clocks.is_empty()) {
+            Some(why) => Reading::absent(why),
+            None => Reading::Measured(used.get(&whose).copied().unwrap_or(0)),
+        };
+        let of_others = |reading| hidden.map_or(reading, Reading::absent);
         let sees_kernel = self.clocks.sees_kernel();
-        let of_kernel = |reading| {
-            if sees_kernel {
-                reading
-            } else {
-                Reading::absent(NO_KERNEL)
-            }
+        let of_kernel = |reading| match hidden {
+            None if !sees_kernel => Reading::absent(NO_KERNEL),
+            _ => of_others(reading),
         };
         let softirq = of(ProcessOwner::Softirq);
         readings.extend([
             (Counter::SenderProcessesNs, of(ProcessOwner::Sender)),
             (Counter::ReceiverProcessesNs, of(ProcessOwner::Receiver)),
             (Counter::InstrumentNs, of(ProcessOwner::Instrument)),
-            (Counter::OtherProcessesNs, of(ProcessOwner::Other)),
+            (
+                Counter::OtherProcessesNs,
+                of_others(of(ProcessOwner::Other)),
+            ),
             (
                 Counter::KernelThreadsNs,
                 of_kernel(of(ProcessOwner::Kernel).plus(&softirq)),

@@ -3,11 +3,10 @@
 use std::ffi::CStr;
 use std::fs::File;
 use std::mem::MaybeUninit;
-use std::path::PathBuf;
 
 use bytecost_spec::{Counter, Reading, Readings};
-use bytecost_sys::clock;
 use bytecost_sys::process::ThreadUsage;
+use bytecost_sys::{clock, proc_view};
 use rustix::fs::{Mode, OFlags, RawDir, SeekFrom};
 
 use crate::thread::{Snapshot, ThreadMeter};
@@ -41,12 +40,13 @@ pub struct HelpedSnapshot {
 impl HelpedMeter {
     /// A thread's meter beside that of the process `pid`, which it has started.
     pub fn new(thread: ThreadMeter, pid: u32) -> HelpedMeter {
-        let dir = PathBuf::from(format!("/proc/{pid}"));
+        let dir = proc_view::directory(pid);
+        let open = |name| File::open(dir.as_ref()?.join(name)).ok();
         HelpedMeter {
             thread,
             pid,
-            stat: File::open(dir.join("stat")).ok(),
-            tasks: File::open(dir.join("task")).ok(),
+            stat: open("stat"),
+            tasks: open("task"),
             stat_ns: clock::proc_stat_unit_ns(),
         }
     }

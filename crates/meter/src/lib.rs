@@ -34,7 +34,7 @@ pub use core_to_core::CoreToCoreMeter;
 pub use frequency::{FrequencyMeter, FrequencySnapshot};
 pub use helped::{HelpedMeter, HelpedSnapshot};
 pub use machine::{MachineMeter, MachineSnapshot};
-pub use network::{NetworkMeter, NetworkSnapshot, of_process};
+pub use network::{NetworkMeter, NetworkSnapshot};
 pub use packets::{PacketSockets, huge_memory};
 pub use process::{ProcessMeter, ProcessSnapshot};
 pub use process_clocks::{ClocksRead, ProcessClocks, ProcessOwner};

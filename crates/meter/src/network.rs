@@ -4,7 +4,7 @@
 //! `net/netstat` of a process shows the namespace that the process is in, proc_pid_net(5).
 
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use bytecost_spec::{Counter, Reading, Readings};
 
@@ -13,13 +13,14 @@ use crate::{grown, proc_text};
 const FILES: [&str; 2] = ["net/netstat", "net/snmp"];
 
 /// The counters of a [`NetworkMeter`], each with file, group and name in `/proc`.
-const COUNTERS: [(Counter, usize, &str, &str); 6] = [
+const COUNTERS: [(Counter, usize, &str, &str); 7] = [
     (Counter::TcpDelayedAcks, 0, "TcpExt", "DelayedACKs"),
     (Counter::TcpDelayedAckLost, 0, "TcpExt", "DelayedACKLost"),
     (Counter::TcpAutoCorking, 0, "TcpExt", "TCPAutoCorking"),
     (Counter::TcpOutSegs, 1, "Tcp", "OutSegs"),
     (Counter::TcpInSegs, 1, "Tcp", "InSegs"),
     (Counter::TcpRetransSegs, 1, "Tcp", "RetransSegs"),
+    (Counter::TcpListenDrops, 0, "TcpExt", "ListenDrops"),
 ];
 
 /// The kernel of 2026 writes 4 KiB; a file that does not fit is not read in part.
@@ -42,9 +43,11 @@ enum Lacks {
 pub struct NetworkSnapshot([Result<u64, Lacks>; COUNTERS.len()]);
 
 impl NetworkMeter {
-    /// Opens the counters of these networks, each once, by `/proc/PID` of a process in it.
-    pub fn open(processes: &[PathBuf]) -> NetworkMeter {
-        let open = |dir: &PathBuf| FILES.map(|file| File::open(dir.join(file)).ok());
+    /// Opens the counters of these networks, each once, by `/proc/PID` of a process in it; those of
+    /// one without are absent.
+    pub fn open(processes: &[Option<PathBuf>]) -> NetworkMeter {
+        let open =
+            |dir: &Option<PathBuf>| FILES.map(|file| File::open(dir.as_ref()?.join(file)).ok());
         NetworkMeter {
             networks: processes.iter().map(open).collect(),
         }
@@ -94,11 +97,6 @@ impl NetworkMeter {
 
 fn found(text: Option<&[u8]>, group: &str, name: &str) -> Result<u64, Lacks> {
     proc_text::in_columns(text.ok_or(Lacks::File)?, group, name).ok_or(Lacks::Counter)
-}
-
-/// The directory that shows a process's networks.
-pub fn of_process(pid: u32) -> PathBuf {
-    Path::new("/proc").join(pid.to_string())
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use bytecost_spec::PacketSocket;
+use bytecost_sys::proc_view;
 
 use crate::proc_text;
 
@@ -91,6 +92,9 @@ fn named(devices: &str, index: u32) -> String {
 fn holders(proc: &Path, inodes: &[u64]) -> Vec<(u64, String)> {
     let mut found = Vec::new();
     let mut left = MOST_DESCRIPTORS;
+    if !proc_view::is_ours(proc) {
+        return found;
+    }
     let Ok(entries) = fs::read_dir(proc) else {
         return found;
     };

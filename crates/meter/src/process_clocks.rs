@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytecost_spec::sample::OtherProcess;
-use bytecost_sys::clock;
+use bytecost_sys::{clock, proc_view};
 
 use crate::proc_text::StatFields;
 
@@ -88,6 +88,7 @@ impl ProcessClocks {
     }
 
     /// Looks who is there. What `ours` have started is theirs; others that are known keep owners.
+    /// Nobody is where `/proc` is that of another PID namespace.
     pub fn list(&mut self, ours: &[(u32, ProcessOwner)]) {
         let mut before = std::mem::take(&mut self.known);
         let mut came = BTreeMap::new();
@@ -135,6 +136,16 @@ impl ProcessClocks {
             Some(ProcessOwner::Kernel | ProcessOwner::Softirq) | None => ProcessOwner::Other,
             Some(whose) => whose,
         }
+    }
+
+    /// Returns true if not even this process is known.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// Why processes of others cannot be seen, where that is so.
+    pub fn hides_others(&self) -> Option<&'static str> {
+        proc_view::hides_others(&self.proc)
     }
 
     /// Whether kernel threads can be seen: not from within a PID namespace.
@@ -285,6 +296,9 @@ fn named(ours: &[(u32, ProcessOwner)], pid: u32) -> Option<ProcessOwner> {
 }
 
 fn pids(proc: &Path) -> Vec<u32> {
+    if !proc_view::is_ours(proc) {
+        return Vec::new();
+    }
     let entries = fs::read_dir(proc).into_iter().flatten().flatten();
     let number = |name: std::ffi::OsString| name.to_str()?.parse().ok();
     entries.filter_map(|e| number(e.file_name())).collect()

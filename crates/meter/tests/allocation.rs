@@ -31,7 +31,7 @@ fn reading_does_not_allocate() {
     let helped = HelpedMeter::new(ThreadMeter::open_without_perf(), std::process::id());
     assert_eq!(allocations(helped), 0);
     assert_eq!(allocations(MachineMeter::open(Path::new("/"))), 0);
-    let own = bytecost_meter::of_process(std::process::id());
+    let own = bytecost_sys::proc_view::directory(std::process::id());
     let network = NetworkMeter::open(&[own]);
     let counted = allocation_counter::measure(|| {
         black_box(network.read());

@@ -69,6 +69,12 @@ pub enum CircumstanceKind {
     ProcessLimit,
     /// Huge pages that are switched off.
     HugePagesOff,
+    /// Processes of others that `/proc` does not show.
+    HiddenProcesses,
+    /// A kernel's queue of new connections that is shorter than usual, or overflowed.
+    ListenQueue,
+    /// A loopback device that is down.
+    LoopbackDown,
 }
 
 /// When a circumstance is noticed.
@@ -412,6 +418,36 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         "memory that is to lie in huge pages lies in small ones: each page is pinned and copied by itself",
         "as root: `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`",
     ),
+    Circumstance {
+        kind: CircumstanceKind::HiddenProcesses,
+        name: "hidden-processes",
+        noticed: &[Before, During],
+        effect: Annotates,
+        means: "no CPU time of other programs is read: cells have no books, and blocks that others disturb are not repeated",
+        remedy: "run as root, or with a /proc of its own PID namespace that is mounted without hidepid (`unshare --pid --fork --mount-proc`)",
+        on_screen: true,
+        excludes: &[],
+    },
+    Circumstance {
+        kind: CircumstanceKind::ListenQueue,
+        name: "listen-queue",
+        noticed: &[Before, During],
+        effect: WithholdsTimes("the kernel's queue of new connections overflowed"),
+        means: "connections that find the queue full are tried again after 1 s or more, whatever the server does",
+        remedy: "as root: `sysctl -w net.core.somaxconn=4096 net.ipv4.tcp_syncookies=1`, or fewer --connections",
+        on_screen: true,
+        excludes: &[RECEIVE_WINDOW],
+    },
+    Circumstance {
+        kind: CircumstanceKind::LoopbackDown,
+        name: "loopback-down",
+        noticed: &[Before],
+        effect: Annotates,
+        means: "nothing can be sent over it, so no trial can be made",
+        remedy: "as root: `ip link set lo up`",
+        on_screen: true,
+        excludes: &[],
+    },
 ];
 
 impl CircumstanceKind {

@@ -8,6 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 
+use crate::proc_view;
 use crate::process::die_with_parent;
 use crate::syscall::{handle, handled, made};
 
@@ -61,9 +62,13 @@ pub fn fork_off() -> io::Result<Option<u32>> {
 }
 
 /// Processes that a process's first thread has started and that are still there, by `/proc` below
-/// `root`; none without CONFIG_PROC_CHILDREN, proc(5).
+/// `root`; none without CONFIG_PROC_CHILDREN, proc(5), or where that is of another PID namespace.
 pub fn of(root: &Path, process: u32) -> Option<Vec<u32>> {
-    let path = root.join(format!("proc/{process}/task/{process}/children"));
+    let proc = root.join("proc");
+    let path = proc.join(format!("{process}/task/{process}/children"));
+    if !proc_view::is_ours(&proc) {
+        return None;
+    }
     let text = fs::read_to_string(path).ok()?;
     text.split_whitespace().map(|n| n.parse().ok()).collect()
 }

@@ -177,6 +177,24 @@ fn interrupts_of(view: &View<'_>, cells: &[String]) -> String {
     format!("interrupts on idle CPUs: {shares} of the CPU time of both sides, means over windows")
 }
 
+/// Books that could not be kept, since the processes of others cannot be seen.
+pub(super) fn hidden_processes(view: &View<'_>) -> Option<Caveat> {
+    let mut trials = view.measured().flat_map(CellTrials::trials);
+    let why = trials.find_map(
+        |t| match t.sample.machine.get(&Counter::OtherProcessesNs)? {
+            Reading::Absent { absent } => Some(absent.as_str()),
+            Reading::Measured(_) => None,
+        },
+    )?;
+    of_circumstance(
+        CircumstanceKind::HiddenProcesses,
+        "other processes are not visible, so their CPU time is not read",
+        "The processes of others are not visible. What they do on the CPUs is not read: cells have no books, and no block was measured again for it.",
+        why,
+        Vec::new(),
+    )
+}
+
 /// Runs of old have none.
 pub(super) fn no_books(view: &View<'_>) -> Option<Caveat> {
     let is_measured = view.measured().next().is_some();

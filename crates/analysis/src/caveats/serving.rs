@@ -1,10 +1,10 @@
 //! Caveats about servers: clients that were too slow themselves, and requests that failed.
 
-use bytecost_spec::{Counter, units};
+use bytecost_spec::{CircumstanceKind, Counter, units};
 use bytecost_stats::median;
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, ids};
+use super::{Caveat, caveat, ids, of_circumstance};
 use crate::pairing::Pairing;
 use crate::phrases::{self, percent};
 use crate::trials::CellTrials;
@@ -85,6 +85,21 @@ pub(super) fn generator(view: &View<'_>) -> Option<Caveat> {
             "a thread of the clients was busy for up to {busy} of the window, and sent 1 of 100 requests up to {late_ms:.1} ms late"
         ),
         "--placement with a CPU for the clients alone, --threads for more of them, or a lower --rate",
+        ids(cells),
+    )
+}
+
+/// A connection that found the queue full was tried again after a second, which is not the model's.
+pub(super) fn listen_queue(view: &View<'_>) -> Option<Caveat> {
+    let drops = |cell: &CellTrials<'_>| cell.sum(|t| t.of_all(Counter::TcpListenDrops));
+    let cells = served(view).filter(|c| drops(c) > 0.0).collect_vec();
+    cells.first()?;
+    let count = units::number(cells.iter().map(|c| drops(c)).sum());
+    of_circumstance(
+        CircumstanceKind::ListenQueue,
+        format!("the kernel's queue of new connections overflowed and dropped {count} of them"),
+        "The queue of new connections of a listening socket was full. A connection that is dropped is tried again after 1 s, then 2 s later: that wait is the kernel's, and not the concurrency model's.",
+        format!("{count} connections dropped (TcpExt ListenDrops), sum over trials"),
         ids(cells),
     )
 }

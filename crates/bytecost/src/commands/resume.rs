@@ -1,6 +1,5 @@
 //! A run that is resumed: as it was, or, where machine, boot or build changed, as a new leg.
 
-use std::fs::File;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,7 +12,9 @@ use bytecost_spec::manifest::{Difference, Leg, Measurer};
 use bytecost_spec::survey::FileSurvey;
 use bytecost_spec::{Host, Study};
 use bytecost_store::{Root, Run};
+use bytecost_sys::regular_file;
 use itertools::Itertools as _;
+use rustix::fs::OFlags;
 
 use crate::args::RunArgs;
 use crate::failure::bad_input;
@@ -107,7 +108,8 @@ pub(super) fn files_ready(plan: &Plan, found: Option<&FileSurvey>) -> Result<Fil
     };
     let user = found.user_file.as_ref().map(PathBuf::from);
     if let Some(path) = &user {
-        File::open(path).map_err(|why| bad_input(format!("{}: {why}", path.display())))?;
+        regular_file::open(path, OFlags::RDONLY)
+            .map_err(|why| bad_input(format!("{}: {why}", path.display())))?;
     }
     let mut files = Files::new(PathBuf::from(&found.dir), user);
     files.check_room(&plan.cells).map_err(bad_input)?;

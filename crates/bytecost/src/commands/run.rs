@@ -14,6 +14,7 @@ use bytecost_analysis::ceiling::{STUDY as CEILING, is_same_machine};
 use bytecost_engine::{Mover, Route};
 use bytecost_host::Roots;
 use bytecost_lab::files::Files;
+use bytecost_lab::obstacles::is_loopback_down;
 use bytecost_lab::peer::PeerLink;
 use bytecost_lab::program::{Program, own_build};
 use bytecost_lab::survey::Helpers;
@@ -25,7 +26,8 @@ use bytecost_spec::manifest::{RatioNoise, RoundNoise, RoundVariance};
 use bytecost_spec::study::{MIN_ROUND_BLOCKS, PlannedRounds};
 use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey};
 use bytecost_spec::{
-    Axis, Cache, Cell, Host, HugePages, Manifest, PeerHost, RoundConditions, Study, Transport,
+    Axis, Cache, Cell, CircumstanceKind, Host, HugePages, Manifest, PeerHost, RoundConditions,
+    Study, Transport,
 };
 use bytecost_store::{Root, Run};
 use itertools::Itertools as _;
@@ -184,6 +186,7 @@ fn begun(
     }
     study.twins = true;
     study.grouped = true;
+    check_loopback(&study)?;
     let transports = transports(&study);
     let (host, mut survey) = super::look_around(&transports);
     if study.asks_for_pairs() {
@@ -405,6 +408,23 @@ fn go_through_whole(study: &mut Study, args: &RunArgs, bytes: u64) {
         tier.axes.retain(|(a, _)| *a != axis);
         tier.axes.push((axis, vec![value.clone()]));
     }
+}
+
+/// Refuses a study whose cells need a loopback device that is down.
+fn check_loopback(study: &Study) -> Result<()> {
+    let has_two_ends = |cell: &Cell| {
+        cell.is_served() || Mover::named(&cell.mover).is_some_and(|mover| mover.has_peer())
+    };
+    let asked = cells(study);
+    let mut asked = asked.iter().filter(|c| c.transport == Transport::Loopback);
+    if asked.any(has_two_ends) && is_loopback_down() {
+        let row = CircumstanceKind::LoopbackDown.row();
+        let (means, remedy) = (row.means, row.remedy);
+        return Err(bad_input(format!(
+            "the loopback device `lo` is down: {means}: {remedy}"
+        )));
+    }
+    Ok(())
 }
 
 /// What is tried out for a study: all that costs nothing, and what it asks for itself.

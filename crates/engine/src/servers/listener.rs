@@ -32,7 +32,7 @@ fn refused(error: Errno, address: SocketAddr) -> io::Error {
             address.port()
         ),
         Errno::ADDRNOTAVAIL => format!(
-            "{} is no address of this machine: 127.0.0.1 is always one",
+            "{} is no address of this machine: `ip address` lists those that are, and `ip link set lo up` gives it those of loopback",
             address.ip()
         ),
         Errno::ACCESS => format!(

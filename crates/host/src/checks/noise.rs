@@ -4,6 +4,7 @@ use bytecost_spec::CircumstanceKind;
 use bytecost_spec::host::Level;
 use bytecost_spec::survey::ClockVerdict;
 use bytecost_spec::units::{bytes_in_words, number};
+use bytecost_sys::proc_view;
 
 use super::{CheckInput, Told, count};
 use crate::{limits, quota as cgroup};
@@ -15,6 +16,16 @@ pub(super) fn quota(seen: &CheckInput<'_>) -> Told {
         Err(why) => Told::unknown(why, "a quota would show as pauses of whole trials"),
         Ok([]) => Told::good("none", "no control group stops this process"),
         Ok([tightest, ..]) => Told::disturbed(CircumstanceKind::Quota, tightest.found.as_str()),
+    }
+}
+
+pub(super) fn other_processes(seen: &CheckInput<'_>) -> Told {
+    match proc_view::hides_others(&seen.roots.proc) {
+        Some(why) => Told::disturbed(
+            CircumstanceKind::HiddenProcesses,
+            format!("not visible: {why}"),
+        ),
+        None => Told::good("visible", "the CPU time of other programs is read"),
     }
 }
 

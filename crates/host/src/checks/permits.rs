@@ -105,6 +105,24 @@ pub(super) fn optmem(seen: &CheckInput<'_>) -> Told {
         .remedy("as root: `sysctl net.core.optmem_max=131072`")
 }
 
+pub(super) fn listen_queue(seen: &CheckInput<'_>) -> Told {
+    /// Of kernels before 5.4; those after it have 4096.
+    const USUAL: u64 = 128;
+    let kind = CircumstanceKind::ListenQueue;
+    let limit = seen.roots.proc("sys/net/core/somaxconn");
+    match limit.map(|text| text.parse::<u64>()) {
+        Ok(Ok(limit)) if limit >= USUAL => Told::good(
+            format!("{limit} connections"),
+            "new connections wait in it until a server accepts them",
+        ),
+        Ok(Ok(limit)) => Told::disturbed(kind, format!("{limit} connections (net.core.somaxconn)")),
+        _ => Told::unknown(
+            "/proc/sys/net/core/somaxconn cannot be read",
+            kind.row().means,
+        ),
+    }
+}
+
 pub(super) fn socket_buffers(seen: &CheckInput<'_>) -> Told {
     let (Some(send), Some(receive)) = (seen.host.wmem_max_bytes, seen.host.rmem_max_bytes) else {
         let means = "the buffers that sockets got are in every sample";

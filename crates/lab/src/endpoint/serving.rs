@@ -1,5 +1,6 @@
 //! The two sides of a cell with a server: one process that serves, and here the one that asks.
 
+use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::net::UnixStream;
@@ -27,9 +28,10 @@ pub(super) mod served;
 /// wait a second to try again. Those that are greeted need none.
 const RAMP_NS: u64 = 20_000;
 
-/// Half of the shortest queue that a kernel gives a server of ours (net.core.somaxconn, 128 before
-/// Linux 5.4). One at a time would have `poll` go through all connections each time.
-const GREETED_AT_ONCE: u32 = 64;
+/// The shortest queue that a kernel gives a server of ours by itself (before Linux 5.4). One greeted
+/// at a time would have `poll` go through all connections each time.
+const USUAL_QUEUE: u32 = 128;
+const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
 /// Beside the warm-up for each connection, where no round is timed: all have then been answered.
 const ROUND: Duration = Duration::from_micros(20);
 /// Rounds that a window of many connections has time for. The first takes longest: all ask at once.
@@ -42,6 +44,13 @@ fn rows(cell: &Cell) -> io::Result<(&'static Server, &'static Service, ServiceSe
     let service = Service::named(&load.service).ok_or_else(|| unknown("service", &load.service))?;
     let size = usize::try_from(cell.size_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
     Ok((server, service, ServiceSetup::of(size)))
+}
+
+/// The length of a server's queue of new connections, which net.core.somaxconn bounds.
+fn listen_queue() -> u32 {
+    let limit = fs::read_to_string(SOMAXCONN).ok();
+    let limit = limit.and_then(|text| text.trim().parse().ok());
+    limit.unwrap_or(USUAL_QUEUE).min(USUAL_QUEUE)
 }
 
 fn congestion(cell: &Cell) -> Option<&str> {
@@ -64,6 +73,7 @@ fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load
     let (server, service, asking) = rows(cell)?;
     let asked = &cell.serving;
     let once = Load::once(address, service, asking);
+    let queue = listen_queue();
     let warmup = Duration::from_nanos(schedule.window_from_ns - schedule.begin_ns);
     let window = Duration::from_nanos(schedule.window_to_ns - schedule.window_from_ns);
     let mut load = Load {
@@ -86,9 +96,10 @@ fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load
         // Its thread or process is started before the window opens.
         greeted_from: match server.task_per_connection {
             true => 1,
+            false if queue < USUAL_QUEUE => queue.max(1),
             false => GREETED_FROM,
         },
-        greeted_at_once: GREETED_AT_ONCE,
+        greeted_at_once: (queue / 2).max(1),
         rounds_least: ROUNDS_LEAST,
         ..once
     };

@@ -27,6 +27,9 @@ const DOOR_NS: u64 = 1_000_000;
 /// Clients of different threads must not have the same name.
 const NAMES_OF_A_THREAD: u32 = 1 << 20;
 
+/// How long the responses that are under way at the end of a closed loop may take.
+const LEAVES_WITHIN_NS: u64 = 500_000_000;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Connecting,
@@ -162,7 +165,9 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
                 self.happen(happened);
             }
         }
-        self.count_unanswered();
+        if !self.leaves_in_order() {
+            self.count_unanswered();
+        }
         Ok(self.outcome)
     }
 
@@ -208,7 +213,12 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         if self.phase == Phase::Rest {
             let patience_ns = self.load.patience.as_nanos() as u64;
             let is_answered = self.next_due().is_none() && self.under_way() == 0;
-            if self.is_closed() || is_answered || now_ns >= self.closes_ns + patience_ns {
+            let patience_ns = match (self.is_closed(), self.leaves_in_order()) {
+                (false, _) => patience_ns,
+                (true, true) => patience_ns.min(LEAVES_WITHIN_NS),
+                (true, false) => 0,
+            };
+            if is_answered || now_ns >= self.closes_ns + patience_ns {
                 self.phase = Phase::Over;
             }
         }
@@ -267,7 +277,21 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         self.outcome.generator.busy_share = self.busy_ns as f64 / span_ns.max(1) as f64;
         self.outcome.generator.cpu_ns = thread_cpu_ns() - self.cpu_from_ns;
         self.phase = Phase::Rest;
+        if self.leaves_in_order() {
+            self.count_unanswered();
+        }
         told(Stage::WindowCloses);
+    }
+
+    /// Returns true if what is under way when the window of a closed loop closes is still answered:
+    /// a connection that is closed with a response under way is reset.
+    fn leaves_in_order(&self) -> bool {
+        self.load.ends_with_server && self.is_closed()
+    }
+
+    /// Returns true if nothing new is asked: the window of the closed loop is over.
+    fn is_leaving(&self) -> bool {
+        self.phase == Phase::Rest && self.is_closed()
     }
 
     /// Ends what counts at the moment at which the server went, if it has.
@@ -346,6 +370,9 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
 
     fn fire(&mut self, now_ns: u64) -> bool {
         let mut fired = false;
+        if self.is_leaving() {
+            return fired;
+        }
         while let Some(Reverse((at_ns, i))) = self.timers.peek().copied() {
             if at_ns > now_ns {
                 break;

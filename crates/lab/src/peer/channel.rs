@@ -23,8 +23,12 @@ pub(super) const VERSION: u32 = 1;
 const BEAT: Duration = Duration::from_secs(1);
 /// How long nothing may be heard.
 pub(super) const SILENCE: Duration = Duration::from_secs(3);
-/// The longest line of what is no frame.
+/// The longest line of what is no frame, and how much of it is shown.
 const MOST_LINE_BYTES: usize = 4096;
+const MOST_SHOWN_CHARS: usize = 200;
+/// How the agent's first word begins, and the most that a login may print before it.
+const HELLO: &[u8] = b"{\"hello\":";
+const MOST_BANNER_BYTES: usize = 64 << 10;
 
 /// What a connection that tries an address says, and what it hears.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -147,6 +151,27 @@ impl IncomingWords {
         PollFd::new(&self.from, PollFlags::IN)
     }
 
+    /// Waits for the agent's first word, whatever a login prints before it, with errors as those of
+    /// [`IncomingWords::next`].
+    pub(super) fn first<T: DeserializeOwned>(&mut self) -> io::Result<T> {
+        let no_word = || io::Error::new(io::ErrorKind::InvalidData, "no word of an agent");
+        while !self.said.ends_with(HELLO) {
+            if self.said.len() >= MOST_BANNER_BYTES {
+                return Err(no_word());
+            }
+            self.read_exact(&mut [0])?;
+        }
+        let before = self.said.len() - HELLO.len();
+        let length = self.said[..before].last_chunk().ok_or_else(no_word)?;
+        let length = protocol::length(*length, MOST_BANNER_BYTES)?;
+        let mut rest = vec![0; length.checked_sub(HELLO.len()).ok_or_else(no_word)?];
+        self.read_exact(&mut rest)?;
+        let word = protocol::parsed(&self.said[before..])?;
+        self.heard_ns = clock::monotonic_ns();
+        self.patience = SILENCE;
+        Ok(word)
+    }
+
     /// Waits for the next one: `TimedOut` where it does not come whole in time, `UnexpectedEof`
     /// when the other side is gone, `InvalidData` for what is none.
     pub(super) fn next<T: DeserializeOwned>(&mut self) -> io::Result<T> {
@@ -172,7 +197,8 @@ impl IncomingWords {
         let _ = self.read(&mut [0; MOST_LINE_BYTES]);
         let text = String::from_utf8_lossy(&self.said);
         let line = text.lines().next().map(bytecost_spec::units::one_line);
-        line.filter(|line| !line.trim().is_empty())
+        let line = line.filter(|line| !line.trim().is_empty())?;
+        Some(line.chars().take(MOST_SHOWN_CHARS).collect())
     }
 }
 
@@ -267,6 +293,44 @@ impl Shift {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Write, pipe};
+
+    #[test]
+    fn what_a_login_prints_before_the_first_word_is_skipped() {
+        let hello = || FromAgent::Hello {
+            version: VERSION,
+            build: "b".to_owned(),
+        };
+        for banner in ["", "Welcome!\r\n", "{\"hello\" \0\u{1b}[1m\n"] {
+            let (from, mut to) = pipe().unwrap();
+            to.write_all(banner.as_bytes()).unwrap();
+            protocol::write(&mut to, &hello()).unwrap();
+            protocol::write(&mut to, &FromAgent::Beat).unwrap();
+            let mut words = IncomingWords::new(from.into(), SILENCE);
+            assert!(matches!(words.first().unwrap(), FromAgent::Hello { .. }));
+            assert!(matches!(words.next().unwrap(), FromAgent::Beat));
+        }
+        let check = |printed: &[u8], kind, line: &str| {
+            let (from, mut to) = pipe().unwrap();
+            let writer = std::thread::spawn({
+                let printed = printed.to_vec();
+                move || to.write_all(&printed)
+            });
+            let mut words = IncomingWords::new(from.into(), SILENCE);
+            assert_eq!(words.first::<FromAgent>().unwrap_err().kind(), kind);
+            assert_eq!(words.first_line().as_deref(), Some(line));
+            drop(words);
+            let _ = writer.join().unwrap();
+        };
+        check(
+            b"no such host\n",
+            io::ErrorKind::UnexpectedEof,
+            "no such host",
+        );
+        let endless = b"y\n".repeat(MOST_BANNER_BYTES);
+        check(&endless, io::ErrorKind::InvalidData, "y");
+        check(b"{\"hello\":", io::ErrorKind::InvalidData, "{\"hello\":");
+    }
 
     fn schedule(at_ns: u64) -> Schedule {
         Schedule {

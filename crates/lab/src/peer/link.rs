@@ -75,6 +75,7 @@ impl JoinedCommand {
             say,
             ends: Mutex::default(),
             down: Mutex::default(),
+            printed: Mutex::default(),
         });
         let (note, said) = mpsc::channel();
         let joined = JoinedCommand {
@@ -132,6 +133,9 @@ impl JoinedCommand {
             true => String::new(),
             false => format!(" ({said})"),
         };
+        let printed = held(&self.state.printed).clone();
+        let beside =
+            beside + &printed.map_or_else(String::new, |line| format!("; it printed `{line}`"));
         let Some(code) = status.and_then(|status| status.code()) else {
             return PeerError {
                 why: error.why + &beside,
@@ -196,8 +200,10 @@ impl Drop for JoinedCommand {
 }
 
 fn read_in(mut incoming: IncomingWords, state: &LinkState, tell: &mpsc::Sender<FromAgent>) {
+    let mut word = incoming.first();
+    let is_unheard = word.is_err();
     let lost = loop {
-        match incoming.next() {
+        match word {
             Ok(word) => {
                 if let Some(word) = state.pass(word) {
                     let _ = tell.send(word);
@@ -205,7 +211,11 @@ fn read_in(mut incoming: IncomingWords, state: &LinkState, tell: &mpsc::Sender<F
             }
             Err(e) => break e,
         }
+        word = incoming.next();
     };
+    if is_unheard {
+        *held(&state.printed) = incoming.first_line();
+    }
     let name = &state.name;
     state.goes_down(match lost.kind() {
         io::ErrorKind::UnexpectedEof => format!("peer {name} is gone: its command has ended"),

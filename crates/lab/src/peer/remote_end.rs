@@ -21,6 +21,8 @@ pub(crate) struct LinkState {
     pub(super) say: mpsc::Sender<ToAgent>,
     pub(super) ends: Mutex<BTreeMap<u64, AnswersOf>>,
     pub(super) down: Mutex<Option<String>>,
+    /// The first line of what came in place of the agent's first word.
+    pub(super) printed: Mutex<Option<String>>,
 }
 
 /// Where what an endpoint says is written to, and what its machine did.

@@ -107,8 +107,9 @@ pub(super) mod tests {
     use crate::greeters::{FlowKey, KEY_BYTES};
     use crate::netlink::Link;
     use crate::transports::{Listener, Socket, connect, listen};
-    use bytecost_meter::{NetworkMeter, of_process};
+    use bytecost_meter::NetworkMeter;
     use bytecost_spec::{Cell, Counter, Transport};
+    use bytecost_sys::proc_view;
     use std::fs;
     use std::io::Read;
     use std::net::{TcpListener, TcpStream};
@@ -232,7 +233,9 @@ pub(super) mod tests {
             return;
         };
         let both = [Role::Sender, Role::Receiver].map(|role| waiting(pair.of(role)));
-        let dirs = both.each_ref().map(|child| of_process(child.id()));
+        let dirs = both
+            .each_ref()
+            .map(|child| proc_view::directory(child.id()));
         let meter = NetworkMeter::open(&dirs);
         let grown = |work: &dyn Fn()| {
             let start = meter.read();

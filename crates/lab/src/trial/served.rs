@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Server;
-use bytecost_meter::{FrequencyMeter, NetworkMeter, look_takes_ns};
+use bytecost_meter::{FrequencyMeter, NetworkMeter, NetworkSnapshot, look_takes_ns};
 use bytecost_spec::sample::Truth;
-use bytecost_spec::{Cell, Counter, Readings, Transport};
+use bytecost_spec::{Cell, CircumstanceKind, Counter, Reading, Readings, Transport};
 use bytecost_sys::clock;
 use bytecost_sys::sched::Promptness;
 
@@ -26,6 +26,10 @@ use crate::window::{Edges, GRACE_NS, LEAD_NS, Talk, carried, out_of_turn};
 /// How long everyone may take to be answered once, in ns, and how much longer for each connection.
 const CONNECT_NS: u64 = 60_000_000_000;
 const CONNECT_EACH_NS: u64 = 5_000_000;
+/// How often it is looked whether a queue has overflowed, in ns, and how long everyone may then take
+/// in all: a connection is tried again after 1 s.
+const LOOK_NS: u64 = 100_000_000;
+const OVERFLOWED_NS: u64 = 2_500_000_000;
 /// The shortest time from the last connection to the window: both sides must have heard of it.
 const NOTICE: Duration = Duration::from_millis(10);
 /// How long before the window all processes are listed, in ns, and longer by the look at the
@@ -102,6 +106,10 @@ impl Lab {
         stop: &AtomicBool,
     ) -> Result<(Readings, [Done; 2]), TrialError> {
         let core_to_core = CoreToCore::before(self.core_to_core.as_ref());
+        let queue = ListenQueue {
+            network,
+            before: network.read(),
+        };
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
         let warmup = self.settings.warmup.max(notice) + look(cell);
         let window_from_ns = begin_ns + warmup.as_nanos() as u64;
@@ -112,7 +120,7 @@ impl Lab {
             window_to_ns: window_from_ns + window.as_nanos() as u64,
             steady_by_ns: None,
         }))?;
-        let schedule = connected(cell, ends, begin_ns, stop)?;
+        let schedule = connected(cell, ends, begin_ns, &queue, stop)?;
         ends[SERVER].order(&ToEndpoint::Go(schedule))?;
         let patience_ns = PATIENCE.as_nanos() as u64;
         let mut talk = Talk::new(ends, watch, stop, patience_ns);
@@ -137,9 +145,28 @@ impl Lab {
         talk.done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;
         talk.ends[SERVER].order(&ToEndpoint::Stop)?;
         self.ahead.start(&self.settings.program);
+        machine.insert(Counter::TcpListenDrops, queue.drops());
         let nothing = |_| TrialError::Failed("protocol error: a side brought back nothing".into());
         let both: [Done; 2] = talk.brought_back()?.try_into().map_err(nothing)?;
         Ok((machine, both))
+    }
+}
+
+/// The queue of new connections of a trial's network, since its clients began to connect.
+struct ListenQueue<'m> {
+    network: &'m NetworkMeter,
+    before: NetworkSnapshot,
+}
+
+impl ListenQueue<'_> {
+    /// Connections that it had no room for.
+    fn drops(&self) -> Reading {
+        let now = self.network.read();
+        let mut readings = self.network.difference(&self.before, &now);
+        let unread = || Reading::absent("nothing of this trial goes over TCP");
+        readings
+            .remove(&Counter::TcpListenDrops)
+            .unwrap_or_else(unread)
     }
 }
 
@@ -148,11 +175,26 @@ fn connected(
     cell: &Cell,
     ends: &mut [Endpoint],
     begin_ns: u64,
+    queue: &ListenQueue<'_>,
     stop: &AtomicBool,
 ) -> Result<Schedule, TrialError> {
     let all = cell.serving.all_connections();
     let patience_ns = CONNECT_NS + CONNECT_EACH_NS * all;
-    match wait_until(ends, begin_ns + patience_ns, stop)? {
+    let answer = loop {
+        let now_ns = clock::monotonic_ns();
+        let answer = wait_until(ends, now_ns + LOOK_NS, stop)?;
+        if answer.is_some() || now_ns >= begin_ns + patience_ns {
+            break answer;
+        }
+        let drops = queue.drops().measured().unwrap_or(0);
+        if drops > 0 && now_ns >= begin_ns + OVERFLOWED_NS {
+            let remedy = CircumstanceKind::ListenQueue.row().remedy;
+            return Err(TrialError::Failed(format!(
+                "the kernel's queue of new connections (net.core.somaxconn) overflowed, dropped {drops} connections, and has them tried again after 1 s or more: {remedy}"
+            )));
+        }
+    };
+    match answer {
         Some((CLIENT, FromEndpoint::Connected(by))) if by.start <= by.end => Ok(Schedule {
             begin_ns,
             window_from_ns: by.start,

@@ -3,8 +3,8 @@ use crate::tests::{put, tree};
 use std::fs;
 use tempfile::TempDir;
 
-const NETSTAT: &str = "TcpExt: SyncookiesSent DelayedACKs DelayedACKLocked DelayedACKLost TCPAutoCorking\n\
-    TcpExt: 0 5 1 2 7\nIpExt: InNoRoutes DelayedACKs\nIpExt: 1 99\n";
+const NETSTAT: &str = "TcpExt: SyncookiesSent DelayedACKs DelayedACKLocked DelayedACKLost TCPAutoCorking ListenDrops\n\
+    TcpExt: 0 5 1 2 7 4\nIpExt: InNoRoutes DelayedACKs\nIpExt: 1 99\n";
 const SNMP: &str = "Ip: Forwarding DefaultTTL\nIp: 2 64\n\
     Tcp: RtoAlgorithm MaxConn InSegs OutSegs RetransSegs InErrs\nTcp: 1 -1 1000 900 3 0\n\
     Udp: InDatagrams\nUdp: 8\n";
@@ -18,7 +18,8 @@ fn write(dir: &TempDir, name: &str, text: &str) {
 }
 
 fn readings(dirs: &[&TempDir], change: impl FnOnce()) -> Vec<Reading> {
-    let paths: Vec<PathBuf> = dirs.iter().map(|d| d.path().to_owned()).collect();
+    let paths = dirs.iter().map(|d| Some(d.path().to_owned()));
+    let paths: Vec<_> = paths.collect();
     let meter = NetworkMeter::open(&paths);
     let start = meter.read();
     change();
@@ -31,11 +32,19 @@ fn readings(dirs: &[&TempDir], change: impl FnOnce()) -> Vec<Reading> {
 fn counters_are_differences_summed_over_networks() {
     let (a, b) = (process(NETSTAT, SNMP), process(NETSTAT, SNMP));
     let change = || {
-        write(&a, "netstat", &NETSTAT.replace("0 5 1 2 7", "9 15 9 3 7"));
+        write(
+            &a,
+            "netstat",
+            &NETSTAT.replace("0 5 1 2 7 4", "9 15 9 3 7 6"),
+        );
         write(&a, "snmp", &SNMP.replace("1000 900 3", "1100 950 4"));
-        write(&b, "netstat", &NETSTAT.replace("0 5 1 2 7", "0 6 1 2 9"));
+        write(
+            &b,
+            "netstat",
+            &NETSTAT.replace("0 5 1 2 7 4", "0 6 1 2 9 5"),
+        );
     };
-    let expected = [11, 1, 2, 50, 100, 1].map(Reading::Measured);
+    let expected = [11, 1, 2, 50, 100, 1, 3].map(Reading::Measured);
     assert_eq!(readings(&[&a, &b], change), expected);
 }
 
@@ -45,7 +54,7 @@ fn what_is_missing_is_absent_with_its_reason() {
     let old = process(&NETSTAT.replace("TCPAutoCorking", "TCPSomething"), SNMP);
     let bare = process(NETSTAT, "");
     fs::remove_file(bare.path().join("net/netstat")).unwrap();
-    let cut = process(&NETSTAT.replace(" 7\n", "\n"), SNMP);
+    let cut = process(&NETSTAT.replace(" 4\n", "\n"), SNMP);
     let long = process(&format!("{NETSTAT}{}", "x".repeat(MOST_BYTES)), SNMP);
     let no_file = "/proc/PID/net/netstat cannot be read";
     let zero = Reading::Measured(0);
@@ -78,12 +87,12 @@ fn a_counter_that_goes_backwards_is_absent() {
 
 #[test]
 fn this_process_has_a_network() {
-    let read = |dir: PathBuf| {
+    let read = |dir: Option<PathBuf>| {
         let meter = NetworkMeter::open(&[dir]);
         let now = meter.read();
         meter.difference(&now, &now)
     };
-    for (counter, reading) in read(of_process(std::process::id())) {
+    for (counter, reading) in read(bytecost_sys::proc_view::directory(std::process::id())) {
         assert_eq!(reading, Reading::Measured(0), "{}", counter.name());
     }
 }

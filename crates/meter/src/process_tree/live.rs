@@ -3,10 +3,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use bytecost_sys::clock;
 use bytecost_sys::process::ThreadUsage;
+use bytecost_sys::{clock, proc_view};
 
 use crate::proc_text;
+
+fn read(process: u32, file: &str) -> Option<Vec<u8>> {
+    fs::read(proc_view::directory(process)?.join(file)).ok()
+}
 
 /// CPU time of these processes together; without those that are gone; less than 1 µs each.
 pub(super) fn cpu_ns(processes: &[u32]) -> u64 {
@@ -34,21 +38,22 @@ pub(super) fn used(processes: &[u32], by_ns: u64) -> Option<ThreadUsage> {
 }
 
 fn used_by(process: u32) -> Option<(ThreadUsage, [u64; 2])> {
-    let status = fs::read(format!("/proc/{process}/status")).ok()?;
-    let stat = fs::read(format!("/proc/{process}/stat")).ok()?;
+    let status = read(process, "status")?;
+    let stat = read(process, "stat")?;
     Some((proc_text::usage(&stat, 0)?, proc_text::switches(&status)?))
 }
 
 /// The threads of a process, each with its moves to another CPU; none where not all could be read.
 pub(super) fn migrations(process: u32, most: usize, by_ns: u64) -> Option<BTreeMap<u32, u64>> {
     let mut found = BTreeMap::new();
-    for entry in fs::read_dir(format!("/proc/{process}/task")).ok()? {
+    for entry in fs::read_dir(proc_view::directory(process)?.join("task")).ok()? {
         if found.len() > most || clock::monotonic_ns() >= by_ns {
             return None;
         }
-        let name = entry.ok()?.file_name();
+        let entry = entry.ok()?;
+        let name = entry.file_name();
         let thread: u32 = name.to_str()?.parse().ok()?;
-        let text = fs::read(format!("/proc/{process}/task/{thread}/sched")).ok()?;
+        let text = fs::read(entry.path().join("sched")).ok()?;
         found.insert(thread, proc_text::value_of(&text, "se.nr_migrations")?);
     }
     Some(found).filter(|found| found.len() <= most)
@@ -56,18 +61,18 @@ pub(super) fn migrations(process: u32, most: usize, by_ns: u64) -> Option<BTreeM
 
 /// Time for which the one thread of a process was ready and waited for a CPU, if it has no others.
 pub(super) fn run_queue_ns(process: u32) -> Option<u64> {
-    let mut threads = fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    let mut threads = fs::read_dir(proc_view::directory(process)?.join("task")).ok()?;
     threads.next()?.ok()?;
     if threads.next().is_some() {
         return None;
     }
-    proc_text::run_queue_ns(&fs::read(format!("/proc/{process}/schedstat")).ok()?)
+    proc_text::run_queue_ns(&read(process, "schedstat")?)
 }
 
 /// Threads of a process, and its anonymous memory with its page tables in bytes: its share.
 pub(super) fn memory(process: u32) -> Option<(u64, u64)> {
-    let status = fs::read(format!("/proc/{process}/status")).ok()?;
-    let rollup = fs::read(format!("/proc/{process}/smaps_rollup")).ok()?;
+    let status = read(process, "status")?;
+    let rollup = read(process, "smaps_rollup")?;
     let anonymous = proc_text::bytes_of(&rollup, "Pss_Anon")?;
     let bytes = anonymous + proc_text::bytes_of(&status, "VmPTE")?;
     Some((proc_text::value_of(&status, "Threads")?, bytes))

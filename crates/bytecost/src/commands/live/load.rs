@@ -3,6 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -22,6 +23,8 @@ use crate::{pinning, signals, terminal};
 
 /// The longest that a load lasts, thinks or takes to begin.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
+/// How long a connection to this machine may take to show whether somebody listens.
+const FOUND_WITHIN: Duration = Duration::from_millis(500);
 /// The shortest time for which requests are sent.
 const SHORTEST: Duration = Duration::from_millis(1);
 
@@ -60,7 +63,7 @@ pub fn run(args: &LoadArgs) -> Result<Exit> {
 fn wished(args: &LoadArgs) -> Result<Load> {
     let service = named(&args.service)?;
     let asking = serving(service, args.size)?;
-    let mut load = Load::once(address(&args.address, args.port)?, service, asking);
+    let mut load = Load::once(server_address(args)?, service, asking);
     check_time("patience", args.patience, PATIENCE)?;
     for (option, time) in [
         ("duration", args.duration),
@@ -98,6 +101,32 @@ fn wished(args: &LoadArgs) -> Result<Load> {
     };
     load.check().map_err(bad_input)?;
     Ok(load)
+}
+
+/// Where the server listens: at an address, or at the first address of `localhost` at which
+/// somebody does.
+fn server_address(args: &LoadArgs) -> Result<SocketAddr> {
+    let (host, port) = match args.address.rsplit_once(':') {
+        Some(("localhost", port)) => ("localhost", Some(port)),
+        _ => (args.address.as_str(), None),
+    };
+    if host != "localhost" {
+        return address(host, args.port);
+    }
+    let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()].map(|ip: IpAddr| {
+        let with_port = SocketAddr::new(ip, 0).to_string();
+        let with_port = with_port.trim_end_matches('0').to_owned();
+        let text = port.map_or(ip.to_string(), |port| with_port + port);
+        address(&text, args.port)
+    });
+    let [v4, v6] = loopback;
+    let (v4, v6) = (v4?, v6?);
+    let listens = |at: &SocketAddr| TcpStream::connect_timeout(at, FOUND_WITHIN).is_ok();
+    Ok(if !listens(&v4) && listens(&v6) {
+        v6
+    } else {
+        v4
+    })
 }
 
 /// What a first request that failed means to the user.

@@ -161,8 +161,9 @@ impl<W: ClientLoop> Driver<'_, W> {
 
     /// Makes the requests that a socket without room held up.
     fn fill(&mut self, i: u32) {
+        let is_leaving = self.is_leaving();
         let client = &mut self.clients[i as usize];
-        if client.sends > 0 || client.state != ClientState::Connected {
+        if client.sends > 0 || client.state != ClientState::Connected || is_leaving {
             return;
         }
         if let Some(due) = client.held.take() {
@@ -224,6 +225,9 @@ impl<W: ClientLoop> Driver<'_, W> {
         let waits = matches!(self.phase, Phase::Connecting | Phase::FirstRound);
         if waits && self.greeting.is_some() && self.is_closed() {
             return; // it goes on when all are there
+        }
+        if self.is_leaving() {
+            return;
         }
         let client = &self.clients[i as usize];
         match (self.load.pace, self.load.span) {

@@ -1,0 +1,80 @@
+//! What a mount of `/proc` shows of processes: a process may see one of another PID namespace, or
+//! one that hides the processes of other users, proc(5).
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const FOREIGN: &str = "/proc is that of another PID namespace, so its numbers name other processes: mount one of this namespace (`unshare --pid --fork --mount-proc`)";
+const HIDDEN: &str = "/proc hides the processes of other users (hidepid): run as root, or in the group that its mount option `gid` names";
+
+/// Returns true unless `proc` numbers processes in another way than the system calls of this
+/// process: then a number from one of them names a stranger in the other.
+pub fn is_ours(proc: &Path) -> bool {
+    let own = proc.join("self");
+    // Without the link nothing is mounted, and nothing can be read by a number.
+    own.symlink_metadata().is_err()
+        || fs::read_link(own)
+            .is_ok_and(|link| link.to_str() == Some(&std::process::id().to_string()))
+}
+
+/// Why processes of others cannot be seen in `proc`; none where they can.
+pub fn hides_others(proc: &Path) -> Option<&'static str> {
+    // The first process of a namespace is another user's wherever the mount option hides anyone.
+    let is_readable = |process: &str| fs::read(proc.join(process).join("stat")).is_ok();
+    if !is_ours(proc) {
+        Some(FOREIGN)
+    } else if is_readable("self") && !is_readable("1") {
+        Some(HIDDEN)
+    } else {
+        None
+    }
+}
+
+/// The directory of a process in `/proc`; none where that would be a stranger's.
+pub fn directory(pid: u32) -> Option<PathBuf> {
+    let proc = Path::new("/proc");
+    is_ours(proc).then(|| proc.join(pid.to_string()))
+}
+
+/// The directory of this process under the number that `/proc` has for it, by which other processes
+/// with the same `/proc` find it.
+pub fn own_directory() -> PathBuf {
+    let number = fs::read_link("/proc/self").ok();
+    let number = number.unwrap_or_else(|| std::process::id().to_string().into());
+    Path::new("/proc").join(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn numbers_of_another_namespace_and_hidden_processes_are_recognised() {
+        let name = format!("bytecost-proc-view-{}", std::process::id());
+        let proc = &std::env::temp_dir().join(name);
+        fs::create_dir(proc).unwrap();
+        assert!(
+            is_ours(proc) && hides_others(proc).is_none(),
+            "nothing is mounted"
+        );
+        let own = std::process::id();
+        let put = |process: u32| {
+            let dir = proc.join(process.to_string());
+            fs::create_dir_all(&dir).unwrap();
+            fs::write(dir.join("stat"), "").unwrap();
+        };
+        put(own);
+        symlink(own.to_string(), proc.join("self")).unwrap();
+        assert_eq!(hides_others(proc), Some(HIDDEN));
+        put(1);
+        assert_eq!(hides_others(proc), None);
+        fs::remove_file(proc.join("self")).unwrap();
+        symlink("1", proc.join("self")).unwrap();
+        assert!(!is_ours(proc));
+        assert_eq!(hides_others(proc), Some(FOREIGN));
+        fs::remove_dir_all(proc).unwrap();
+        assert!(is_ours(Path::new("/proc")));
+        assert_eq!(directory(own), Some(own_directory()));
+    }
+}
