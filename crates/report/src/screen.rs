@@ -338,7 +338,10 @@ fn congestion(a: &Analysis) -> Option<(String, String)> {
         ("default", Some(name)) => name,
         (name, _) => name,
     };
-    Some((cell.congestion.clone(), format!("congestion control {name}")))
+    Some((
+        cell.congestion.clone(),
+        format!("congestion control {name}"),
+    ))
 }
 
 fn conditions(a: &Analysis) -> impl Iterator<Item = String> {

@@ -126,7 +126,11 @@ pub fn run(args: RunArgs) -> Result<Exit> {
     let how = campaign.carry_out(&mut run, files, program)?;
     run.end(machine::now()?, how.early())?;
     if let Some(why) = how.early() {
-        let peer = run.manifest().peer.as_ref().map_or("", |_| " --peer COMMAND");
+        let peer = run
+            .manifest()
+            .peer
+            .as_ref()
+            .map_or("", |_| " --peer COMMAND");
         print_to_stderr(format!(
             "{why}: this is what was measured until then; `bytecost run --resume {}{peer}` continues",
             super::report::in_commands(&run)
