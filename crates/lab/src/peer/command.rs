@@ -37,9 +37,7 @@ impl PeerCommand {
     /// instead.
     pub fn parse(given: &str, program: &str) -> Result<PeerCommand, String> {
         let wrong = || {
-            format!(
-                "--peer: a quote is open, or there is no word: write ssh:HOST or a command such as 'ip netns exec b'"
-            )
+            "--peer: a quote is open, or there is no word: write ssh:HOST or a command such as 'ip netns exec b'".to_owned()
         };
         let prefix = match given.strip_prefix(SSH) {
             Some(host) => ssh(host)?,
