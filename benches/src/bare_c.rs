@@ -198,9 +198,14 @@ pub fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Resu
         "{begin_ns} {window_from_ns} {}",
         schedule.window_to_ns
     )?;
+    // Long messages are taken by passes: who takes them says when a window opens, and waits to be told
+    // that it is over.
+    let passes = Passes::of(cell).is_some();
+    if passes {
+        receiver.expect("opening", |a| matches!(a, FromEndpoint::Opening))?;
+    }
     receiver.expect("closed", |a| matches!(a, FromEndpoint::Closed))?;
-    // Long messages are taken by passes, and who takes them waits to be told that it is over.
-    if Passes::of(cell).is_some() {
+    if passes {
         receiver.order(&ToEndpoint::Stop)?;
     }
     let done = receiver.done()?;

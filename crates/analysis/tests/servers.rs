@@ -164,3 +164,26 @@ fn clients_are_no_limit_beside_a_server_that_is_never_idle() {
     assert!(affected([40, 0, 1], 1));
     assert!(affected([49, 0, 1], 2), "what is late is late all the same");
 }
+
+#[test]
+fn connections_that_a_full_queue_dropped_are_the_kernels_and_not_the_servers() {
+    let world = |drops: u64| {
+        let mut world = run();
+        let is_thread = |cell: &Cell| server(cell) == "thread";
+        world.change(is_thread, |sample| {
+            put(&mut sample.machine, Counter::TcpListenDrops, drops);
+        });
+        world
+    };
+    let caveat = fires(&world(3), "listen-queue", 2, "connections dropped");
+    assert!(caveat.cells.iter().all(|id| id.contains("server=thread")));
+    let analysis = world(3).analyse();
+    let is_rate = |f: &&Finding| f.metric == Metric::both(Measure::MessagesPerS);
+    let rate = analysis
+        .findings
+        .iter()
+        .filter(is_rate)
+        .find(|f| f.value == "thread");
+    assert_eq!(rate.unwrap().verdict, Verdict::NotDecided);
+    silent(&world(0), "listen-queue");
+}

@@ -173,7 +173,7 @@ fn what_this_machine_is() {
 fn which_runs_there_are() {
     insta::assert_snapshot!("runs", tables::runs(&runs(), &noise(), PLAIN));
     let assumed = tables::runs(&runs(), &[], PLAIN);
-    assert!(assumed.contains("Assumed: ±8.2 %"), "{assumed}");
+    assert!(assumed.contains("Assumed: ±7.1 %"), "{assumed}");
 }
 
 #[test]

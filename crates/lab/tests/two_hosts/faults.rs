@@ -68,7 +68,7 @@ fn no_word() {
         ),
         (
             "sh -c 'echo Welcome to db7; sleep 60'",
-            "not bytecost's: Welcome to db7",
+            "it printed `Welcome to db7`",
         ),
         (
             r"sh -c 'printf \\377\\0\\0\\0; while sleep 1; do printf x; done'",
