@@ -29,10 +29,8 @@ pub type Shell = String;
 const WITHOUT_A_COMMAND: &str = "\
 Without a command, bytecost runs the study `send-copies`: about a minute, no root.
 `bytecost run --help` shows all options of a run; they work without `run` as well.
-
-Exit status: 0 where the run gives its answer, even if single trials failed; 1 where a cell that the
-question needs has no result, or more than 5 % of its trials failed; 130 where it was interrupted;
-2 for bad input.";
+Exit status: 0 with an answer; 1 where a cell has none, or more than 5 % of its trials failed; 2 for
+bad input; 130 where the run was interrupted.";
 
 /// The options that `bytecost --help` shows; the others are the same as those of `run`.
 const SHOWN: &[&str] = &[
@@ -93,7 +91,7 @@ pub enum Sub {
     Doctor(DoctorArgs),
     /// Measure this machine's copy and disk bandwidth: the upper bound that reports show
     Ceiling(CeilingArgs),
-    /// Send, receive, serve or load-test until Ctrl-C, between machines too, without statistics
+    /// Send, receive, serve or load-test until Ctrl-C, without statistics
     #[command(subcommand)]
     Live(LiveCommand),
     /// Check published claims with your runs: confirmed, refuted or undecided

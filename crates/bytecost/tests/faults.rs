@@ -46,7 +46,7 @@ fn an_endpoint_that_is_killed_fails_its_trial_alone() {
             return false;
         };
         (r.contains("sender") || r.contains("receiver"))
-            && (r.contains("signal 9") || r.contains("is gone"))
+            && (r.contains("SIGKILL") || r.contains("is gone"))
             && end.stderr.contains(r)
     };
     assert!(place.records().iter().any(is_named), "{}", end.stderr);

@@ -101,8 +101,7 @@ fn what_makes_no_table_is_said_in_one_line() {
         "report",
         "runs/db7 runs/db8 => several studies, file-copy, send-copies | runs/*/*-
         runs/db7 runs/db7 --figures svg => for one run
-        runs/none runs/neither => no run to show | runs/none | runs/neither
-        runs/db7/2026-01-02-send-copies --out there => --figures svg",
+        runs/none runs/neither => no run to show | runs/none | runs/neither",
     );
 }
 

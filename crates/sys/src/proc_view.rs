@@ -2,6 +2,7 @@
 //! one that hides the processes of other users, proc(5).
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 const FOREIGN: &str = "/proc is that of another PID namespace, so its numbers name other processes: mount one of this namespace (`unshare --pid --fork --mount-proc`)";
@@ -11,10 +12,14 @@ const HIDDEN: &str = "/proc hides the processes of other users (hidepid): run as
 /// process: then a number from one of them names a stranger in the other.
 pub fn is_ours(proc: &Path) -> bool {
     let own = proc.join("self");
-    // Without the link nothing is mounted, and nothing can be read by a number.
-    own.symlink_metadata().is_err()
-        || fs::read_link(own)
-            .is_ok_and(|link| link.to_str() == Some(&std::process::id().to_string()))
+    match fs::read_link(&own) {
+        Ok(link) => link.to_str() == Some(&std::process::id().to_string()),
+        // The kernel's is a link: this is a tree of files.
+        Err(why) if why.kind() == io::ErrorKind::InvalidInput => true,
+        // Without the link nothing is mounted, and nothing can be read by a number. A link that cannot
+        // be read is of a namespace that this process is not in.
+        Err(_) => own.symlink_metadata().is_err(),
+    }
 }
 
 /// Why processes of others cannot be seen in `proc`; none where they can.
