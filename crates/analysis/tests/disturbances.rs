@@ -3,7 +3,7 @@
 use bytecost_analysis::{Analysis, CaveatEffect, Finding, Verdict};
 use bytecost_spec::host::{Cpu, Obstacle};
 use bytecost_spec::sample::{OtherProcess, Repeat};
-use bytecost_spec::{Cell, CircumstanceKind, Counter, Metric};
+use bytecost_spec::{Cell, CircumstanceKind, Counter, Metric, Reading};
 
 use crate::caveat_table::{Withholds, both};
 use crate::world::{
@@ -280,4 +280,16 @@ size = ["256", "4KiB", "64KiB", "1MiB"]"#;
         .map(|at| line.find(at).unwrap_or_else(|| panic!("no {at}: {line}")))
         .to_vec();
     assert!(places.is_sorted(), "{line}");
+}
+
+#[test]
+fn processes_that_cannot_be_seen_are_named_with_the_reason() {
+    let world = dearer(1.5);
+    silent(&world, "hidden-processes");
+    let mut hidden = dearer(1.5);
+    hidden.each(|sample| {
+        let why = Reading::absent("/proc hides the processes of other users (hidepid)");
+        sample.machine.insert(Counter::OtherProcessesNs, why);
+    });
+    fires(&hidden, "hidden-processes", 0, "hidepid");
 }
