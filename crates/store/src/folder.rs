@@ -22,6 +22,7 @@ use crate::error::StoreError;
 
 const ATTEMPTS: u32 = 16;
 const SUFFIX: &str = ".tmp";
+const MOST_ID_BYTES: usize = 128;
 
 /// A directory that is open.
 #[derive(Debug)]
@@ -353,6 +354,19 @@ pub(crate) fn lock(file: impl AsFd, path: &Path) -> Result<(), StoreError> {
         }
     }
     Err(StoreError::Locked(path.to_owned()))
+}
+
+/// Checks a name by the rules: it is a directory's, so this comes before it touches a path.
+pub(crate) fn check_id(id: &str) -> Result<(), StoreError> {
+    let fits = (1..=MOST_ID_BYTES).contains(&id.len())
+        && !id.starts_with(['.', '-'])
+        && id
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
+    match fits {
+        true => Ok(()),
+        false => Err(StoreError::BadId(id.to_owned())),
+    }
 }
 
 /// Who called sudo(8), where root does what they ask for.

@@ -7,10 +7,9 @@ use std::path::{Path, PathBuf};
 use bytecost_spec::{Manifest, RunProgress};
 
 use crate::error::StoreError;
-use crate::folder::Folder;
+use crate::folder::{Folder, check_id};
 use crate::run::Run;
 
-const MOST_ID_BYTES: usize = 128;
 /// How many runs may start in the same second.
 const MOST_TWINS: u32 = 1000;
 
@@ -162,17 +161,4 @@ fn progress(id: &str, run: &Run) -> Result<RunProgress, StoreError> {
         records: run.count()?.unwrap_or(0),
         state,
     })
-}
-
-/// Checks a name by the rules: it is a directory's, so this comes before it touches a path.
-pub(crate) fn check_id(id: &str) -> Result<(), StoreError> {
-    let fits = (1..=MOST_ID_BYTES).contains(&id.len())
-        && !id.starts_with(['.', '-'])
-        && id
-            .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
-    match fits {
-        true => Ok(()),
-        false => Err(StoreError::BadId(id.to_owned())),
-    }
 }

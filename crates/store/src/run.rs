@@ -14,9 +14,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
-use crate::folder::{Folder, lock};
+use crate::folder::{Folder, check_id, lock};
 use crate::log::{self, Loaded, Log};
-use crate::root::check_id;
 
 const MOST_MANIFEST_BYTES: u64 = 16 << 20;
 
