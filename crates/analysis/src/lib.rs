@@ -48,7 +48,7 @@ pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
 pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grouping::grouped;
-pub use phrases::{by_rounds, command_line, command_of_run};
+pub use phrases::{by_rounds, command_line, command_of_run, peer_again};
 pub use progress::{Interim, LiveEstimate, LiveEstimates, Progress, log_ratios};
 pub use result::*;
 pub use rounds::{noise_between_rounds, round_summaries};

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 pub(crate) use bytecost_spec::units::{count, percent};
-use bytecost_spec::{Axis, Cell, Measure, Metric, Side, Study, Unit, units};
+use bytecost_spec::{Axis, Cell, Manifest, Measure, Metric, Side, Study, Unit, units};
 use itertools::Itertools as _;
 
 use crate::cells::exp;
@@ -370,6 +370,16 @@ pub fn runs_dir_option(command: &[String]) -> Option<[String; 2]> {
     })?;
     let dir = dir.or_else(|| words.next().map(String::as_str))?;
     (dir != RUNS_DIR).then(|| ["--runs-dir".to_owned(), dir.to_owned()])
+}
+
+/// The option by which the command that resumes a run is given its peer again, whose words no record has;
+/// empty for a run on one host.
+pub fn peer_again(manifest: &Manifest) -> &'static str {
+    if manifest.peer.is_some() {
+        " --peer COMMAND"
+    } else {
+        ""
+    }
 }
 
 /// The words of a command about a run, with the option that leads to it.

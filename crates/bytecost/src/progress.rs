@@ -29,7 +29,7 @@ pub fn announced(study: &Study, plan: &Plan) -> String {
     )
 }
 
-/// How many times the budget a run may take before that is said.
+/// Share of the budget above which a run reports that it takes longer.
 const OVER_BUDGET: f64 = 1.1;
 
 pub struct Display {

@@ -122,7 +122,7 @@ fn without_a_permission_the_congestion_control_is_one_that_does_not_pace() {
     let mut sent = cells.filter(|cell| cell.mover != "null");
     assert!(sent.all(|cell| cell.value(Axis::Congestion) == "reno"));
     assert!(place.findings().caveats.iter().all(|c| c.kind != "pacing"));
-    // What is asked for by name is had, or refused.
+    // A congestion control that is named is used, or refused.
     let named = format!("{SHORT} --congestion cubic");
     let mut named = as_user(&place, USERS[2], "--core=0", &named).unwrap();
     ended(&mut named).refused(&["congestion control `cubic` is not available", "reno"]);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytecost_spec::host::Identity;
+use bytecost_spec::units;
 use sha2::{Digest, Sha256};
 
 use crate::machine;
@@ -82,8 +83,7 @@ pub(crate) fn read(roots: &Roots) -> Identity {
 fn hashed(id: &str) -> Option<String> {
     let is_id = id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit());
     let digest = is_id.then(|| Sha256::digest(format!("{SALT}{}", id.to_lowercase())))?;
-    let kept = digest.iter().take(HASH_BYTES);
-    Some(kept.map(|byte| format!("{byte:02x}")).collect())
+    Some(units::hexadecimal(&digest[..HASH_BYTES]))
 }
 
 /// Without [`OF_BOOT`], and without what follows `--`, which is init's.

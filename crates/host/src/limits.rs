@@ -201,7 +201,7 @@ pub fn process_memory(roots: &Roots) -> Vec<String> {
     set.collect()
 }
 
-/// How many processes of a control group around this one the kernel has ended for want of memory.
+/// Processes of a control group around this one that the kernel has ended for want of memory.
 pub fn ended_for_memory(roots: &Roots) -> u64 {
     let counts = cgroups::around(roots, "memory", |version, dir| {
         let file = match version {

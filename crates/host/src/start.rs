@@ -30,7 +30,7 @@ pub fn tracer(roots: &Roots, process: &str) -> Option<Obstacle> {
     ))
 }
 
-/// What is not as a program that is simply called has it.
+/// Nice value, scheduler class and affinity that differ from those of a program that is simply started.
 pub(crate) fn obstacles(roots: &Roots) -> Vec<Obstacle> {
     let mut found = Vec::from_iter(tracer(roots, "self"));
     let stat = roots.proc("self/stat").unwrap_or_default();

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
+use bytecost_spec::units;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
@@ -56,7 +57,7 @@ impl FlowKey {
 /// In hexadecimal digits.
 impl fmt::Display for FlowKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        (self.0.iter()).try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&units::hexadecimal(&self.0))
     }
 }
 

@@ -64,7 +64,7 @@ pub fn of_loopback(roots: &Roots) -> FoundObstacles {
     look(roots, Device::Loopback, "lo")
 }
 
-/// What is in the way of a trial: of its packets on their way, at both ends of a network, and of its
+/// Circumstances of a trial: of its packets on their way, at both ends of a network, and of its
 /// processes.
 pub(crate) fn of_trial(
     cell: &Cell,
@@ -91,7 +91,7 @@ pub(crate) fn of_trial(
     found
 }
 
-/// What holds back or runs for the packets of a network card. A discipline that hands on at once is
+/// Circumstances of the packets of a network card. A discipline that hands on at once is
 /// usual there, and so are rules and bounds of the network of this host.
 pub(crate) fn of_card(name: &str) -> Vec<Obstacle> {
     let found = look(&Roots::real(), Device::Card, name).obstacles;

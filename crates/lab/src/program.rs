@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use bytecost_spec::units;
 use object::elf::{ELF_NOTE_GNU, FileHeader64, NT_GNU_BUILD_ID};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, ReadCache};
@@ -94,7 +95,7 @@ fn build_id(file: &File) -> Option<String> {
         while let Ok(Some(note)) = notes.next() {
             let is_id = note.name() == ELF_NOTE_GNU && note.n_type(endian) == NT_GNU_BUILD_ID;
             if is_id && !note.desc().is_empty() {
-                return Some(note.desc().iter().map(|b| format!("{b:02x}")).collect());
+                return Some(units::hexadecimal(note.desc()));
             }
         }
     }

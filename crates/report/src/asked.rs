@@ -53,7 +53,7 @@ fn values(a: &Analysis) -> impl Iterator<Item = (Axis, &str)> {
     asked.flat_map(|(axis, values)| values.iter().map(|value| (*axis, value.as_str())))
 }
 
-/// What has no result: first values that no cell was measured with, then ways that were measured
+/// Values without a result: first those that no cell was measured with, then ways that were measured
 /// elsewhere alone.
 pub(crate) fn missing(a: &Analysis) -> Vec<Missing> {
     let absent = absent_cells(a);

@@ -352,7 +352,7 @@ fn conditions(a: &Analysis) -> impl Iterator<Item = String> {
     congestion.into_iter().chain(places).chain(start)
 }
 
-/// What was asked for and has no result, by label, each reason once; the reasons beyond the first
+/// Values that were asked for and have no result, by label, each reason once; the reasons beyond the first
 /// few are counted, with the names of what they concern.
 fn missing(a: &Analysis, room: Room, run: &str) -> Vec<DocTerm> {
     let all = asked::missing(a).into_iter();

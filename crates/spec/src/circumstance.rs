@@ -145,14 +145,8 @@ const fn of_path(
     remedy: &'static str,
 ) -> Circumstance {
     Circumstance {
-        kind,
-        name,
         noticed: &[Before, During],
-        effect: THIS_PATH,
-        means,
-        remedy,
-        on_screen: true,
-        excludes: &[],
+        ..of_process(kind, name, THIS_PATH, means, remedy)
     }
 }
 

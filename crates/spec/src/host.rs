@@ -109,12 +109,12 @@ pub struct ResourceLimit {
     pub name: String,
     /// Threads, or bytes.
     pub limit: u64,
-    /// How much of it is in use, in the same unit.
+    /// The part of it that is in use, in the same unit.
     pub used: u64,
 }
 
 impl ResourceLimit {
-    /// What is left of it.
+    /// The part of it that is not in use.
     pub fn left(&self) -> u64 {
         self.limit.saturating_sub(self.used)
     }

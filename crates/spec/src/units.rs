@@ -177,6 +177,11 @@ fn in_thousands(digits: &str) -> String {
     out
 }
 
+/// Writes bytes as two hexadecimal digits each: `0a ff` is `0aff`.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// Returns true for a character that a terminal or a page obeys instead of showing it: control
 /// characters, ends of lines and paragraphs, and marks of direction (Unicode Standard Annex 9).
 pub fn is_obeyed(c: char) -> bool {

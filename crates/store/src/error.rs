@@ -97,7 +97,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// What is wrong, without what a run would do about it.
+    /// The problem, without what a run would do about it.
     pub fn reason(&self) -> String {
         match self {
             StoreError::Full(path, why) => format!("{}: {why}", path.display()),

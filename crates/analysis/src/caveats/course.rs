@@ -85,9 +85,7 @@ pub(super) fn repeats_matter(view: &View<'_>) -> Option<Caveat> {
 fn resume(view: &View<'_>) -> String {
     let manifest = view.input.manifest;
     let words = ["bytecost", "run", "--resume", &manifest.id];
-    // No record has the words of --peer.
-    let peer = manifest.peer.as_ref().map_or("", |_| " --peer COMMAND");
-    phrases::command_of_run(&words, &manifest.command) + peer
+    phrases::command_of_run(&words, &manifest.command) + phrases::peer_again(manifest)
 }
 
 pub(super) fn ended_early(view: &View<'_>) -> Option<Caveat> {

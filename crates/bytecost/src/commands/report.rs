@@ -178,7 +178,7 @@ pub(super) fn in_commands(run: &Run) -> String {
     command_line(&[word])
 }
 
-/// What is not written, why, and how to have it all the same.
+/// The line about files that could not be written: the reason, and the command that writes them elsewhere.
 fn not_written(run: &Run, why: &StoreError) -> String {
     format!(
         "not written, since {}: bytecost report {} --out DIR",

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use bytecost_analysis::Interim;
 use bytecost_analysis::ceiling::{STUDY as CEILING, is_same_machine};
+use bytecost_analysis::{Interim, peer_again};
 use bytecost_engine::{Mover, Route};
 use bytecost_host::Roots;
 use bytecost_lab::files::Files;
@@ -126,14 +126,10 @@ pub fn run(args: RunArgs) -> Result<Exit> {
     let how = campaign.carry_out(&mut run, files, program)?;
     run.end(machine::now()?, how.early())?;
     if let Some(why) = how.early() {
-        let peer = run
-            .manifest()
-            .peer
-            .as_ref()
-            .map_or("", |_| " --peer COMMAND");
         print_to_stderr(format!(
-            "{why}: this is what was measured until then; `bytecost run --resume {}{peer}` continues",
-            super::report::in_commands(&run)
+            "{why}: this is what was measured until then; `bytecost run --resume {}{}` continues",
+            super::report::in_commands(&run),
+            peer_again(run.manifest())
         ));
     }
     let recorded = RecordedRun::of(&run)?;

@@ -27,7 +27,7 @@ const DOOR_NS: u64 = 1_000_000;
 /// Clients of different threads must not have the same name.
 const NAMES_OF_A_THREAD: u32 = 1 << 20;
 
-/// How long the responses that are under way at the end of a closed loop may take.
+/// Longest wait for the responses that are under way at the end of a closed loop.
 const LEAVES_WITHIN_NS: u64 = 500_000_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -85,7 +85,7 @@ impl PeerCommand {
         let mut salt = [0; SALT_BYTES];
         // Without a salt it still tells one command from another.
         let _ = getrandom(&mut salt, GetRandomFlags::empty());
-        self.salted_digest(&hexadecimal(&salt))
+        self.salted_digest(&units::hexadecimal(&salt))
     }
 
     /// Returns true where a digest is of these words.
@@ -103,7 +103,7 @@ impl PeerCommand {
             hash.update(word);
             hash.update([0]);
         }
-        format!("{salt}{}", hexadecimal(&hash.finalize()))
+        format!("{salt}{}", units::hexadecimal(&hash.finalize()))
     }
 
     /// What starts the agent there.
@@ -174,10 +174,6 @@ fn ssh_destination(words: &[String]) -> Option<&str> {
         }
     }
     None
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The words of ssh(1): no terminal, and nothing is asked of anybody.
