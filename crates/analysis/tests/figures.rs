@@ -37,6 +37,7 @@ fn what_was_not_measured_is_a_gap_with_its_reason() {
         .cells
         .retain(|c| c.mover != "send-zerocopy" && !left_out(c));
     world.left_out = vec![LeftOut {
+        values: Vec::new(),
         what: "sendfile 1MiB".to_owned(),
         cells: 1,
         why: "the budget ended: --budget 120s brings it in".to_owned(),

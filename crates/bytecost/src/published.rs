@@ -3,19 +3,22 @@
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::iter;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
-use bytecost_analysis::Grounds;
+use bytecost_analysis::{Grounds, caveat_kinds};
 use bytecost_report::layout::{ColumnLayout, TableLayout as _};
 use bytecost_report::times::TIMES;
-use bytecost_spec::Table;
-use bytecost_spec::claim::{self, Claim, MAX_CLAIMS_BYTES, TestKind};
+use bytecost_spec::claim::{self, Claim, MAX_CLAIMS_BYTES, Term, Test, TestKind};
 use bytecost_spec::table::MAX_TABLE_BYTES;
+use bytecost_spec::{Survey, Table, units};
 use bytecost_sys::regular_file;
+use itertools::Itertools as _;
 use rustix::fs::OFlags;
 
 use crate::failure::bad_input;
+use crate::known;
 use crate::studies::STUDIES;
 
 const CLAIMS: &str = include_str!("../../../published/claims.toml");
@@ -51,18 +54,16 @@ pub fn of_study(study: &str) -> Result<Grounds> {
     Ok(grounds)
 }
 
-/// The claims of a file, with the tables beside it that they name, and those built in.
+/// The claims of a file, with the tables that they name, in its directory or below, and those built
+/// in. All that a claim names is there: movers and servers, caveats, tables, their columns and the
+/// values of rows.
 pub fn from_file(path: &Path) -> Result<Grounds> {
     let shown = path.display();
     let text = read(path, MAX_CLAIMS_BYTES)?;
     let claims = claim::parse(&text).map_err(|e| bad_input(format!("{shown}: {e}")))?;
     let mut grounds = with_tables(claims)?;
-    let beside = path.parent().unwrap_or(Path::new("."));
     for name in named_tables(&grounds.claims) {
-        let path = beside.join(format!("{name}.csv"));
-        // Names come from the file: none leads out of its directory.
-        let plain = !name.contains(['/', '\\', '\0']) && !name.starts_with('.');
-        if plain && path.is_file() {
+        if let Some(path) = table_file(path, &name) {
             let text = read(&path, MAX_TABLE_BYTES)?;
             let table = Table::parse(&name, &text)
                 .map_err(|e| bad_input(format!("{}: {e}", path.display())))?;
@@ -70,7 +71,76 @@ pub fn from_file(path: &Path) -> Result<Grounds> {
             grounds.tables.push(table);
         }
     }
+    let survey = known::tables();
+    for claim in &grounds.claims {
+        for test in claim.all_tests() {
+            check_names(test, &survey, &grounds).map_err(|why| {
+                let Claim { id, line, .. } = claim;
+                bad_input(format!("{shown}: line {line}: claim `{id}`: {why}"))
+            })?;
+        }
+    }
     Ok(grounds)
+}
+
+/// The file of a table that a claims file names; none where there is none in its directory or below.
+fn table_file(claims: &Path, name: &str) -> Option<PathBuf> {
+    let directory = match claims.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    let path = directory.join(format!("{name}.csv"));
+    // The name is a stranger's, as the links are that it may lead through.
+    let is_below = path
+        .canonicalize()
+        .ok()?
+        .starts_with(directory.canonicalize().ok()?);
+    (is_below && path.is_file()).then_some(path)
+}
+
+/// Fails for what no run and no table can have: the names of a claim, mistyped.
+fn check_names(test: &Test, survey: &Survey, grounds: &Grounds) -> Result<(), String> {
+    for (axis, value) in test.values() {
+        survey.check_name(axis, value).map_err(|e| e.0)?;
+    }
+    if let TestKind::Stall { caveat, .. } = &test.kind
+        && !caveat_kinds().any(|kind| kind == caveat)
+    {
+        return Err(units::unknown("caveat", caveat, caveat_kinds()));
+    }
+    let TestKind::Arithmetic(sum) = &test.kind else {
+        return Ok(());
+    };
+    for term in iter::once(&sum.term).chain(&sum.against) {
+        let Term {
+            table,
+            column,
+            rows,
+        } = term;
+        let Some(found) = grounds.tables.iter().find(|t| t.name == *table) else {
+            return Err(format!(
+                "there is no table `{table}`: put {table}.csv into the directory of the claims file, or name it by its path from there"
+            ));
+        };
+        let column_of = |name: &String| {
+            found.column(name).ok_or_else(|| {
+                let known = found.columns.iter().map(String::as_str);
+                units::unknown(&format!("column of {table}.csv"), name, known)
+            })
+        };
+        for name in iter::once(column).chain(&sum.by) {
+            column_of(name)?;
+        }
+        for (name, value) in rows {
+            let column = column_of(name)?;
+            let mut values = found.rows.iter().map(|(_, row)| row[column].as_str());
+            if !values.clone().contains(&value.as_str()) {
+                let what = format!("{name} of {table}.csv");
+                return Err(units::unknown(&what, value, values.by_ref().unique()));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn with_tables(claims: Vec<Claim>) -> Result<Grounds> {
@@ -95,13 +165,8 @@ fn with_tables(claims: Vec<Claim>) -> Result<Grounds> {
 }
 
 fn named_tables(claims: &[Claim]) -> BTreeSet<String> {
-    let tests = claims.iter().flat_map(|c| {
-        let reasons = c.reasons.iter().map(|r| &r.test);
-        let beside = c.beside.iter().map(|b| &b.test);
-        c.tests.iter().chain(reasons).chain(beside)
-    });
     let mut names = BTreeSet::new();
-    for test in tests {
+    for test in claims.iter().flat_map(Claim::all_tests) {
         if let TestKind::Arithmetic(sum) = &test.kind {
             names.insert(sum.term.table.clone());
             names.extend(sum.against.iter().map(|t| t.table.clone()));

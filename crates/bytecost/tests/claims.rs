@@ -41,8 +41,11 @@ fn a_published_table_is_a_run_that_can_be_shown_and_written_again() {
         says(&call("runs"), &[layout, "complete"]);
         call("report");
         assert_eq!(place.findings().cells.len(), 48);
-        // Nothing was measured, so that nothing can be held against it.
-        place.refuses("audit", "=> no runs | bytecost run");
+        // Nothing was measured: published tables are held against themselves alone.
+        says(
+            &call("audit"),
+            &["No cells with", "`bytecost run pa02-a`"],
+        );
         let words = format!("export {id} --layout {other}");
         place.refuses(&words, "=> imported in layout");
     }
@@ -133,6 +136,94 @@ fn claims_are_judged_with_a_ruling_each() {
     call(&format!("import {} --layout pa02-a", published("pa02-a")));
     // The newest run that measured is judged, not the table that was read after it.
     assert_eq!(call("audit"), text);
+}
+
+#[test]
+fn calculations_on_tables_take_no_run_and_tables_may_lie_in_a_directory_below() {
+    let place = Place::new();
+    let below = place.path().join("data/2024");
+    fs::create_dir_all(&below).unwrap();
+    fs::write(below.join("blog.csv"), "send,sendfile\n10,25\n").unwrap();
+    let claims = CLAIMS.replace("\"blog\"\ncol", "\"data/2024/blog\"\ncol");
+    fs::write(place.path().join("c.toml"), claims).unwrap();
+    let judged = place.call("audit --claims c.toml").succeeded();
+    says(
+        &judged,
+        &[
+            "✓ own-table (blog): confirmed",
+            "is above 2: 2.50",
+            "No cells with mover send were measured",
+        ],
+    );
+    let judged = place.call("audit --claims c.toml --json").json();
+    assert!(judged["claims"][0]["run"].is_null());
+    place.refuses(
+        "audit --claims c.toml",
+        "--source post => no runs | bytecost run",
+    );
+    // No name and no link leads out of the directory.
+    let outside = place.path().join("claims");
+    fs::create_dir(&outside).unwrap();
+    symlink(place.path().join("data"), outside.join("link")).unwrap();
+    for name in ["../data/2024/blog", "link/2024/blog"] {
+        let claims = CLAIMS.replace("\"blog\"\ncol", &format!("\"{name}\"\ncol"));
+        fs::write(outside.join("c.toml"), claims).unwrap();
+        place.refuses(
+            "audit --claims claims/c.toml",
+            &format!("=> there is no table `{name}`"),
+        );
+    }
+}
+
+#[test]
+fn a_mistyped_name_of_a_claim_is_refused_with_the_one_that_is_near() {
+    let place = Place::new();
+    fs::write(
+        place.path().join("blog.csv"),
+        "mode,send,sendfile\nfast,10,25\n",
+    )
+    .unwrap();
+    for (right, wrong, says) in [
+        (
+            "[\"send\"]",
+            "[\"sned\"]",
+            "mover `sned` | did you mean `send`?",
+        ),
+        (
+            "column = \"sendfile\"",
+            "column = \"sendfil\"",
+            "`sendfil` | did you mean `sendfile`?",
+        ),
+        (
+            "\"send\" }",
+            "\"send\", rows = { mode = \"fats\" } }",
+            "`fats` | did you mean `fast`?",
+        ),
+        (
+            "table = \"blog\"",
+            "table = \"blgo\"",
+            "no table `blgo` | put blgo.csv",
+        ),
+        (
+            "kind = \"level\"\nmetric = \"sender_calls_per_message\"",
+            "kind = \"stall\"\ncaveat = \"nagle-stal\"",
+            "caveat `nagle-stal` | did you mean `nagle-stall`?",
+        ),
+    ] {
+        let claims = CLAIMS
+            .replace(right, wrong)
+            .replace("\nexpect = \"above 0.5\"", "");
+        assert!(claims.contains(wrong), "{wrong}");
+        let claims = match wrong.contains("stall") {
+            true => claims,
+            false => CLAIMS.replace(right, wrong),
+        };
+        fs::write(place.path().join("c.toml"), claims).unwrap();
+        place.refuses(
+            "audit --claims c.toml",
+            &format!("=> c.toml: line | {says}"),
+        );
+    }
 }
 
 #[test]

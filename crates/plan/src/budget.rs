@@ -332,6 +332,7 @@ pub(crate) fn left_out(left: &[Left], measured: &[Cell], price: Price<'_>) -> Ve
     left.iter()
         .map(|left| LeftOut {
             what: in_words(&price.study.tiers[left.tier].title, &left.cells, measured),
+            values: unmeasured(&left.cells, measured),
             cells: left.cells.len(),
             why: format!(
                 "the budget of {} pays for {} with {} blocks each: {}",
@@ -456,38 +457,48 @@ impl Column {
 
 /// By tier and by the values that nothing else has.
 fn in_words(title: &str, left: &[Cell], chosen: &[Cell]) -> String {
-    // What a socket without TCP has there says nothing beside its transport.
-    let mut tcp = left.to_vec();
-    tcp.retain(|c| c.transport.is_tcp());
-    let mut missing = Vec::new();
-    let mut varied = Vec::new();
-    for row in AXES {
-        let of_tcp = matches!(row.axis, Axis::Congestion | Axis::Nodelay);
-        let mut gone = values(if of_tcp { &tcp } else { left }, row.axis);
-        if gone.len() > 1 {
-            varied.push(row.name);
-        }
-        let there = values(chosen, row.axis);
+    let missing = unmeasured(left, chosen);
+    let mut missing = missing.iter().map(|(axis, values)| {
+        let words = values.iter().map(|value| axis.word(value));
+        format!("{axis} {}", words.format(", "))
+    });
+    let missing = missing.join("; ");
+    if !missing.is_empty() {
+        return format!("{title}: {missing}");
+    }
+    let rows = AXES.iter();
+    let mut varied = rows.filter(|row| values(of_axis(row.axis, left), row.axis).len() > 1);
+    match varied.by_ref().map(|row| row.name).join(", ") {
+        none if none.is_empty() => title.to_owned(),
+        varied => format!("{title}: more combinations of {varied}"),
+    }
+}
+
+/// The values that these cells have and none of the chosen has, by axis.
+fn unmeasured(left: &[Cell], chosen: &[Cell]) -> Vec<(Axis, Vec<String>)> {
+    let axes = AXES.iter().map(|row| row.axis);
+    let of_axis = axes.map(|axis| {
+        let there = values(chosen, axis);
+        let mut gone = values(of_axis(axis, left), axis);
         gone.retain(|value| !there.contains(value));
         if gone.iter().all(|value| units::parse_bytes(value).is_ok()) {
             gone.sort_by_key(|value| units::parse_bytes(value).unwrap_or(0));
         }
-        if !gone.is_empty() {
-            let gone: Vec<&str> = gone.iter().map(|value| row.axis.word(value)).collect();
-            missing.push(format!("{} {}", row.name, gone.join(", ")));
-        }
-    }
-    if !missing.is_empty() {
-        format!("{title}: {}", missing.join("; "))
-    } else if varied.is_empty() {
-        title.to_owned()
-    } else {
-        format!("{title}: more combinations of {}", varied.join(", "))
-    }
+        (axis, gone)
+    });
+    of_axis.filter(|(_, gone)| !gone.is_empty()).collect()
+}
+
+/// The cells in which an axis says something: TCP's own says nothing beside another transport.
+fn of_axis(axis: Axis, cells: &[Cell]) -> impl Iterator<Item = &Cell> {
+    let of_tcp = matches!(axis, Axis::Congestion | Axis::Nodelay);
+    cells
+        .iter()
+        .filter(move |c| !of_tcp || c.transport.is_tcp())
 }
 
 /// In the order in which they appear.
-fn values(cells: &[Cell], axis: Axis) -> Vec<String> {
-    let all = cells.iter().map(|cell| cell.value(axis));
+fn values<'c>(cells: impl IntoIterator<Item = &'c Cell>, axis: Axis) -> Vec<String> {
+    let all = cells.into_iter().map(|cell| cell.value(axis));
     all.unique().collect()
 }

@@ -196,10 +196,13 @@ fn left_here(cells: &[Candidate], survey: &Survey) -> Vec<LeftOut> {
     let of = |axis: Axis, with_path: bool| {
         let own = cells.iter().map(|c| &c.cell);
         let own = own.filter(|cell| has_path(survey, cell) == with_path);
-        let values = own.map(|cell| cell.value(axis)).sorted().collect_vec();
-        (!values.is_empty()).then(|| LeftOut {
-            what: format!("{axis} {}", values.iter().dedup().join(", ")),
-            cells: values.len(),
+        let mut values = own.map(|cell| cell.value(axis)).sorted().collect_vec();
+        let cells = values.len();
+        values.dedup();
+        (cells > 0).then(|| LeftOut {
+            what: format!("{axis} {}", values.join(", ")),
+            values: vec![(axis, values)],
+            cells,
             why: "they do not cross a network: run them without --peer".to_owned(),
         })
     };

@@ -61,7 +61,9 @@ pub(crate) fn missing(a: &Analysis) -> Vec<Missing> {
     let has = |cell: &Cell, (axis, value): (Axis, &str)| cell.value(axis) == value;
     let of_value = lost.iter().map(|&lost| {
         let (axis, value) = lost;
-        let known = absent.iter().find(|(cell, ..)| has(cell, lost));
+        // What the budget did not reach may be available, whatever else is refused.
+        let refused = absent.iter().find(|(cell, ..)| has(cell, lost));
+        let known = refused.filter(|_| !is_left_out(a, lost));
         let (label, why) = known.map_or_else(
             || (NOT_MEASURED, left_out(a)),
             |(_, label, why)| (*label, why.clone()),
@@ -122,11 +124,16 @@ fn place_without_result(a: &Analysis, cell: &Cell) -> String {
     }
 }
 
+fn is_left_out(a: &Analysis, (axis, value): (Axis, &str)) -> bool {
+    let mut groups = a.left_out.iter().flat_map(|left| &left.values);
+    groups.any(|(left, values)| *left == axis && values.iter().any(|v| v == value))
+}
+
 fn left_out(a: &Analysis) -> String {
     match &a.left_out[..] {
         [] => "the run has no trial of it".to_owned(),
         [one] => one.why.clone(),
-        _ => "the budget did not pay for it".to_owned(),
+        _ => "the budget did not pay for more".to_owned(),
     }
 }
 

@@ -16,8 +16,8 @@ const MOST_FIGURES: usize = 8;
 /// A claim as a run settles it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Settled {
-    /// The run's name.
-    pub run: String,
+    /// The run's name; none where no run was looked at.
+    pub run: Option<String>,
     /// The claim and its ruling.
     #[serde(flatten)]
     pub audited: Audited,
@@ -47,7 +47,7 @@ pub(crate) fn ruling(of: Ruling) -> DocMark {
 /// For each claim, what the first run says that decides it by its own figures; else the first that
 /// has figures, else the first of a study that settles the claim. Each run's claims stand in the
 /// same order.
-pub fn settled(runs: Vec<(String, Vec<Audited>)>) -> Vec<Settled> {
+pub fn settled(runs: Vec<(Option<String>, Vec<Audited>)>) -> Vec<Settled> {
     let rank = |a: &Audited| (a.ruling == Ruling::Undecided, !a.is_measured(), !a.of_study);
     let mut best: Vec<Settled> = Vec::new();
     for (run, audits) in runs {
@@ -70,10 +70,9 @@ pub fn terminal(settled: &[Settled], style: Style) -> String {
     let mut out = Printer::new(style);
     let audits = || settled.iter().map(|s| &s.audited);
     out.wrapped(Ink::Strong, &summary(audits()), "", "  ");
-    let first_run = settled.first().map(|s| s.run.as_str());
-    let several = settled.iter().any(|s| Some(s.run.as_str()) != first_run);
+    let several = !settled.iter().map(|s| &s.run).all_equal();
     for s in settled.iter().filter(|s| !s.audited.is_silent()) {
-        claim(&mut out, &s.audited, several.then_some(s.run.as_str()));
+        claim(&mut out, &s.audited, s.run.as_deref().filter(|_| several));
     }
     silent(&mut out, audits().filter(|a| a.is_silent()));
     out.out
@@ -135,7 +134,7 @@ fn silent<'a>(out: &mut Printer, audits: impl Iterator<Item = &'a Audited>) {
     for (place, a) in audits.enumerate() {
         if place == 0 {
             out.line("");
-            let heading = "Undecided, as these runs have no figures for them:";
+            let heading = "Undecided, as no run was made with figures for them:";
             out.wrapped(Ink::Strong, heading, "", "  ");
         }
         let line = format!("{} ({}): {}", a.id, a.source, a.because);

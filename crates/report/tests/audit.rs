@@ -28,8 +28,8 @@ fn the_first_run_that_can_settles_a_claim() {
     let check = |runs: &[(&str, Audited)], expected: &str| {
         let runs = runs
             .iter()
-            .map(|(run, a)| ((*run).to_owned(), vec![a.clone()]));
-        assert_eq!(settled(runs.collect())[0].run, expected);
+            .map(|(run, a)| (Some((*run).to_owned()), vec![a.clone()]));
+        assert_eq!(settled(runs.collect())[0].run.as_deref(), Some(expected));
     };
     let holds = audited("c", Ruling::Confirmed, Some("2.00×"));
     let fails = audited("c", Ruling::Refuted, Some("0.50×"));
@@ -55,7 +55,7 @@ fn the_first_run_that_can_settles_a_claim() {
 #[test]
 fn rulings_are_told_with_both_figures_and_the_silent_ones_shortly() {
     let row = |run: &str, audited: Audited| Settled {
-        run: run.to_owned(),
+        run: Some(run.to_owned()),
         audited,
     };
     let all = [

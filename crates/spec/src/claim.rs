@@ -29,6 +29,8 @@ pub const NAGLE_STALL: &str = "nagle-stall";
 pub struct Claim {
     /// Its name within its file.
     pub id: String,
+    /// The line of that name in the file, from 1.
+    pub line: usize,
     /// Where it was made: the name of a study that sets it up again, or any other name.
     pub source: String,
     /// The studies whose runs settle it; the source alone where it names none.
@@ -202,7 +204,7 @@ pub struct Arithmetic {
 /// A column of a published table, in some of its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// Name of the table: that of its file without the ending.
+    /// Name of the table: the path of its file from the directory of the claims, without the ending.
     pub table: String,
     /// The column.
     pub column: String,
@@ -211,9 +213,33 @@ pub struct Term {
 }
 
 impl Claim {
+    /// All that is looked up for it: tests, reasons and what stands beside.
+    pub fn all_tests(&self) -> impl Iterator<Item = &Test> {
+        let reasons = self.reasons.iter().map(|r| &r.test);
+        let beside = self.beside.iter().map(|b| &b.test);
+        self.tests.iter().chain(reasons).chain(beside)
+    }
+
     /// Whether a run of that study is one that settles it.
     pub fn is_of_study(&self, study: &str) -> bool {
         self.studies.iter().any(|s| s == study)
+    }
+}
+
+impl Test {
+    /// The values of axes that it names, those that it compares first.
+    pub fn values(&self) -> impl Iterator<Item = (Axis, &str)> {
+        let contrast = match &self.kind {
+            TestKind::Ratio { contrast, .. }
+            | TestKind::Crossover { contrast, .. }
+            | TestKind::Counter { contrast, .. } => Some(contrast),
+            _ => None,
+        };
+        let compared = contrast
+            .into_iter()
+            .flat_map(|c| [(c.axis, &*c.value), (c.axis, &*c.against)]);
+        let place = self.place.iter();
+        compared.chain(place.flat_map(|(axis, values)| values.iter().map(|v| (*axis, &**v))))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::axis::Axis;
 use crate::cell::{Cache, Cell, Cgroup, Class, Device, Invalid, Transport};
 use crate::{Counter, units};
 
@@ -42,6 +43,8 @@ pub struct Refusal {
 pub struct LeftOut {
     /// What they are, in words: `threads 2, 4, 8`.
     pub what: String,
+    /// The values that they have and no measured cell has, by axis.
+    pub values: Vec<(Axis, Vec<String>)>,
     /// How many.
     pub cells: usize,
     /// Why, and the option that brings them in.
@@ -209,18 +212,13 @@ impl Survey {
     /// server or service, a size that the service does not take, or a message that does not divide
     /// into its fields where the mover needs that.
     pub fn check(&self, cell: &Cell) -> Result<(), Invalid> {
-        let Some(mover) = self.mover(&cell.mover) else {
-            let known = self.mover_facts.iter().map(|m| &*m.name);
-            return unknown("mover", &cell.mover, known);
-        };
-        if self.receiver(&cell.receiver).is_none() {
-            let known = self.receiver_facts.iter().map(|r| &*r.name);
-            return unknown("receiver", &cell.receiver, known);
-        }
+        self.check_name(Axis::Mover, &cell.mover)?;
+        self.check_name(Axis::Receiver, &cell.receiver)?;
         if let Some(server) = &cell.serving.server {
             return self.check_served(cell, server);
         }
-        if mover.uses_fields && !cell.size_bytes.is_multiple_of(u64::from(cell.fields)) {
+        let uses_fields = self.mover(&cell.mover).is_some_and(|m| m.uses_fields);
+        if uses_fields && !cell.size_bytes.is_multiple_of(u64::from(cell.fields)) {
             return Err(Invalid(format!(
                 "size {} does not divide into {} fields, which mover `{}` sends: choose a size that is a multiple of {}, or other --fields",
                 cell.size_bytes, cell.fields, cell.mover, cell.fields
@@ -229,17 +227,37 @@ impl Survey {
         Ok(())
     }
 
-    fn check_served(&self, cell: &Cell, server: &str) -> Result<(), Invalid> {
-        let serving = self.serving.as_ref();
-        if self.server(server).is_none() {
-            let known = serving.into_iter().flat_map(|s| &s.servers);
-            let known = known.map(|s| &*s.name);
-            return unknown("server", server, std::iter::once("none").chain(known));
+    /// Fails for a mover, receiver, server or service that is in no table; other axes have no names
+    /// of tables.
+    pub fn check_name(&self, axis: Axis, name: &str) -> Result<(), Invalid> {
+        let serving = self.serving.iter();
+        let known: Vec<&str> = match axis {
+            Axis::Mover => self.mover_facts.iter().map(|m| &*m.name).collect(),
+            Axis::Receiver => self.receiver_facts.iter().map(|r| &*r.name).collect(),
+            Axis::Server => {
+                let servers = serving.flat_map(|s| &s.servers).map(|s| &*s.name);
+                std::iter::once("none").chain(servers).collect()
+            }
+            Axis::Service => serving
+                .flat_map(|s| &s.services)
+                .map(|s| &*s.name)
+                .collect(),
+            _ => return Ok(()),
+        };
+        if known.contains(&name) {
+            return Ok(());
         }
+        let known = known.into_iter();
+        Err(Invalid(units::unknown(axis.name(), name, known)))
+    }
+
+    fn check_served(&self, cell: &Cell, server: &str) -> Result<(), Invalid> {
         let asked = cell.serving.service.as_str();
-        let services = serving.into_iter().flat_map(|s| &s.services);
-        let Some(service) = services.clone().find(|s| s.name == asked) else {
-            return unknown("service", asked, services.map(|s| &*s.name));
+        self.check_name(Axis::Server, server)?;
+        self.check_name(Axis::Service, asked)?;
+        let mut services = self.serving.iter().flat_map(|s| &s.services);
+        let Some(service) = services.find(|s| s.name == asked) else {
+            return Ok(());
         };
         match service.sizes {
             Some((least, most)) if !(least..=most).contains(&cell.size_bytes) => {
@@ -315,14 +333,6 @@ impl Survey {
     pub fn receiver(&self, name: &str) -> Option<&ReceiverFacts> {
         self.receiver_facts.iter().find(|r| r.name == name)
     }
-}
-
-fn unknown<'a>(
-    what: &str,
-    name: &str,
-    known: impl Iterator<Item = &'a str>,
-) -> Result<(), Invalid> {
-    Err(Invalid(units::unknown(what, name, known)))
 }
 
 fn refused(rows: &[Support], name: &str, transport: Transport) -> Option<String> {

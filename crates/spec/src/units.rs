@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use itertools::Itertools as _;
-
 /// Parses a size in bytes: `256`, `64KiB`, `1MiB`, `2GiB`, and the decimal `64kB`, `1MB`, `1GB`;
 /// else a sentence says what was expected of a whole number of bytes in 64 bits.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
@@ -123,10 +121,22 @@ pub fn is_name(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.chars().all(fits)
 }
 
-/// That a name is not known, and which are: `mover `x` is not known: choose from send, writev`.
-pub fn unknown<'a>(what: &str, name: &str, mut known: impl Iterator<Item = &'a str>) -> String {
-    let known = known.join(", ");
-    format!("{what} `{name}` is not known: choose from {known}")
+/// Says that a name is not known, and which is near or else which are: ``mover `x` is not known:
+/// choose from send, writev``, ``mover `sned` is not known: did you mean `send`?``.
+pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = known.collect();
+    let remedy = match known.iter().find(|word| is_near(word, name)) {
+        Some(word) => format!("did you mean `{word}`?"),
+        None => format!("choose from {}", known.join(", ")),
+    };
+    format!("{what} `{name}` is not known: {remedy}")
+}
+
+/// Returns true if one word may be the other with a letter or two mistyped.
+pub fn is_near(word: &str, typed: &str) -> bool {
+    // Of a short word two letters are most of it.
+    let most = if typed.len() < 5 { 1 } else { 2 };
+    strsim::damerau_levenshtein(word, typed) <= most
 }
 
 /// Writes a number with three significant digits: `1.80`, `62.5`, `12,300`.

@@ -258,7 +258,7 @@ impl<'d> ClaimContext<'d> {
         };
         let remedy = |study| format!("; `bytecost run {study}`{left_out} measures them");
         let remedy = runnable.map(remedy).unwrap_or_default();
-        format!("this run has no cells with {wanted}{remedy}")
+        format!("no cells with {wanted} were measured{remedy}")
     }
 }
 

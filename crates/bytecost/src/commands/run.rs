@@ -27,7 +27,7 @@ use bytecost_spec::study::{MIN_ROUND_BLOCKS, PlannedRounds};
 use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey};
 use bytecost_spec::{
     Axis, Cache, Cell, CircumstanceKind, Host, HugePages, Manifest, PeerHost, RoundConditions,
-    Study, Transport,
+    Study, Transport, units,
 };
 use bytecost_store::{Root, Run};
 use itertools::Itertools as _;
@@ -519,9 +519,7 @@ fn from_file(name: &str) -> Result<Study> {
 
 /// There is no study of that name: a command or a study that it may have been meant for.
 fn unknown(name: &str) -> anyhow::Error {
-    // Of a short word two letters are most of it.
-    let most = if name.len() < 5 { 1 } else { 2 };
-    let is_near = |word: &&str| strsim::damerau_levenshtein(word, name) <= most;
+    let is_near = |word: &&str| units::is_near(word, name);
     let cli = args::Cli::described();
     let mut commands = cli.get_subcommands().map(clap::Command::get_name);
     let mut names = STUDIES.iter().map(|(n, _)| *n);

@@ -166,6 +166,7 @@ impl Reader<'_> {
         }
         Ok(Claim {
             id: self.take(&row.id, |t| name(t))?,
+            line: at(self.text, row.id.span().start, String::new()).line,
             source,
             studies,
             claim: self.take(&row.claim, |t| prose(t))?,
