@@ -270,6 +270,10 @@ impl SoFar {
         self.attempts.get(&block).copied().unwrap_or(0)
     }
 
+    fn has_begun(&self, block: u32) -> bool {
+        self.selections.contains_key(&block) || self.attempts.contains_key(&block)
+    }
+
     fn given_up(&self, cell: u32) -> bool {
         let failed = self.failures.get(&cell);
         failed.is_some_and(|n| *n >= MOST_FAILURES) && !self.has_measured(cell)
@@ -335,11 +339,18 @@ impl Campaign<'_> {
             if block >= self.study.blocks_most {
                 return Ok(How::Whole);
             }
+            if self.stop.load(Ordering::Relaxed) {
+                return Ok(How::Interrupted);
+            }
             let interim = Interim::of(&manifest, &self.plan.cells, &so_far.samples);
             let selection = self.selection(&manifest, block, so_far, &interim);
             let order = self.order(block, so_far, selection.as_ref());
             let none_wide = selection.as_ref().is_some_and(|s| s.cells.is_empty());
             if order.is_empty() && !none_wide {
+                // What a new block would measure was given up, and later ones measure no more.
+                if !so_far.has_begun(block) {
+                    return Ok(How::Whole);
+                }
                 block += 1;
                 continue;
             }
@@ -646,11 +657,9 @@ impl Campaign<'_> {
         so_far: &SoFar,
         interim: &Interim<'_>,
     ) -> Option<Selection> {
-        let has_begun =
-            so_far.selections.contains_key(&block) || so_far.attempts.contains_key(&block);
         let first = manifest.legs.last().map_or(0, |leg| leg.first_block);
         let later = block.checked_sub(self.study.blocks_least.max(first));
-        if !manifest.study.grouped || has_begun {
+        if !manifest.study.grouped || so_far.has_begun(block) {
             return None;
         }
         let before = so_far.selections.range(first..block).next_back();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_engine::Mover;
@@ -16,7 +16,7 @@ use bytecost_spec::{
 };
 use bytecost_sys::{clock, proc_view};
 
-use crate::endpoint_process::{Endpoint, PATIENCE, StartedAhead, TrialError};
+use crate::endpoint_process::{Endpoint, PATIENCE, StartedAhead, TrialError, all_ended};
 use crate::files::{DISK_PATIENCE, FileTask, Files};
 use crate::greeters::FlowKey;
 use crate::groups::ControlGroups;
@@ -317,6 +317,9 @@ impl Lab {
         mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<TrialOutput, TrialError> {
+        if stop.load(Ordering::Relaxed) {
+            return Err(TrialError::Interrupted);
+        }
         let former = (self.background.take()).filter(|_| !cell.neighbour.is_idle());
         if cell.is_served() {
             return self.served(cell, watch, stop);
@@ -393,13 +396,12 @@ impl Lab {
         self.background = background.map_or(Ok(None), |background| background.trial_ended(stop))?;
         let mut output = TrialOutput::of(cell, mover, own, done, machine)?;
         output.sender.side.readings.extend(huge);
-        Ok(TrialOutput {
-            peer_machine: Endpoint::peer_machine(&ends),
-            neighbour: neighbour.unwrap_or_default(),
-            packet_sockets: eavesdroppers.all(),
-            obstacles: obstacles::of_trial(cell, has_peer.then_some(between), &ends, link),
-            ..output
-        })
+        output.peer_machine = Endpoint::peer_machine(&ends);
+        output.neighbour = neighbour.unwrap_or_default();
+        output.packet_sockets = eavesdroppers.all();
+        output.obstacles = obstacles::of_trial(cell, has_peer.then_some(between), &ends, link);
+        all_ended(ends, stop)?;
+        Ok(output)
     }
 
     /// With another host, where one side of each cell plays whose transport leads there.
