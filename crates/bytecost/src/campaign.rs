@@ -333,14 +333,11 @@ impl Campaign<'_> {
         let leg = run.manifest().legs.last();
         let first = leg.map_or(0, |leg| leg.first_block);
         let mut block = first;
-        loop {
+        while !self.stop.load(Ordering::Relaxed) {
             // As of now, since it gets the rounds that begin.
             let manifest = run.manifest().clone();
             if block >= self.study.blocks_most {
                 return Ok(How::Whole);
-            }
-            if self.stop.load(Ordering::Relaxed) {
-                return Ok(How::Interrupted);
             }
             let interim = Interim::of(&manifest, &self.plan.cells, &so_far.samples);
             let selection = self.selection(&manifest, block, so_far, &interim);
@@ -367,16 +364,13 @@ impl Campaign<'_> {
             }
             // Fewer blocks than the least say nothing, so the first ones are measured in any case.
             let is_over = enough || so_long > budget;
-            let has_enough =
-                block >= self.study.blocks_least && round.has_enough(block, self.study);
-            if has_enough && is_over {
+            let has_enough = round.has_enough(block, self.study);
+            if block >= self.study.blocks_least && has_enough && is_over {
                 return Ok(How::Whole);
             }
             let needed = self.study.blocks_least.saturating_sub(block).max(1);
-            let why = format!(
-                "{} are needed at least",
-                units::count(self.study.blocks_least as usize, "block")
-            );
+            let least = units::count(self.study.blocks_least as usize, "block");
+            let why = format!("{least} are needed at least");
             display.expect(spent(began) + cost * needed, &why);
             display.block(block, order.len(), widest.as_ref(), spent(began));
             display.estimates(block, || interim.estimates());
@@ -386,7 +380,7 @@ impl Campaign<'_> {
             }
             let mut log = self.log(run);
             let cell = |i: u32| (i, self.plan.cells[i as usize].clone());
-            let cells: Vec<_> = order.into_iter().map(cell).collect();
+            let cells = order.into_iter().map(cell);
             let attempt = (block, so_far.attempt(block));
             let left = budget.saturating_sub(spent(began));
             let may_begin_again = self.may_begin_again(so_far, block - first, left, trial);
@@ -411,6 +405,7 @@ impl Campaign<'_> {
             }
             run.sync()?;
         }
+        Ok(How::Interrupted)
     }
 
     /// Where the round under way is over before this block and another one is to come, waits and begins

@@ -173,7 +173,7 @@ fn catches_signals(_: &Place, pid: u32) -> bool {
 }
 
 fn plays(_: &Place, pid: u32) -> bool {
-    endpoints_of(pid).len() == 2
+    !endpoints_of(pid).is_empty()
 }
 
 /// An endpoint is stopped: whatever the trial waits for, it does not come.
@@ -194,6 +194,10 @@ fn reports(place: &Place, _: u32) -> bool {
         .all_runs()
         .iter()
         .any(|run| run.join("ended.json").exists())
+}
+
+fn has_threads(_: &Place, pid: u32) -> bool {
+    fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() > 1)
 }
 
 fn at_once(_: &Place, _: u32) -> bool {
@@ -218,14 +222,14 @@ const PHASES: &[(&str, Phase)] = &[
         is_stopped,
     ),
     (
-        "run --mover null,send --size 4KiB --blocks 3 --window 5ms --warmup 1ms --evidence footprint --quiet",
+        "run --mover null,send --size 4KiB --blocks 6 --window 5ms --warmup 1ms --evidence footprint --quiet",
         gathers_evidence,
     ),
     (
-        "run --mover null,send --size 4KiB --blocks 3 --window 5ms --warmup 1ms --quiet",
+        "run --mover null,send --size 4KiB --blocks 6 --window 5ms --warmup 1ms --quiet",
         reports,
     ),
-    ("list --fresh", at_once),
+    ("list --fresh", has_threads),
     ("doctor", at_once),
     ("doctor --clean", at_once),
     ("runs", at_once),
@@ -331,7 +335,7 @@ fn a_run_goes_on_without_an_endpoint_that_is_stopped() {
 #[test]
 fn a_run_whose_cells_are_all_given_up_ends_when_it_is_resumed() {
     let place = Place::new();
-    let words = "run --mover null,send --size 4KiB --blocks 3 --window 5ms --warmup 1ms --quiet";
+    let words = "run --mover null,send --size 4KiB --blocks 6 --window 5ms --warmup 1ms --quiet";
     place.call(words).measured();
     let samples = place.samples();
     let cells: BTreeMap<u32, String> = samples

@@ -258,10 +258,8 @@ impl Jvm {
     #[cold]
     fn end(&mut self) -> io::Error {
         // It has closed its pipe and may be about to end by itself, with a status that says more.
-        let how = match child_end::within(&mut self.child, END_PATIENCE)
-            .ok()
-            .flatten()
-        {
+        let ended = child_end::within(&mut self.child, END_PATIENCE);
+        let how = match ended.ok().flatten() {
             Some(status) => match (status.signal(), status.code()) {
                 (Some(signal), _) => format!("was ended by signal {signal}"),
                 (None, code) => format!("ended with status {}", code.unwrap_or(-1)),

@@ -237,18 +237,17 @@ impl Endpoint {
                 break;
             }
         }
-        let end = child_end::by_force(child, Duration::ZERO)?;
-        if !end.was_killed {
-            return Ok(());
-        }
+        let how = match child_end::by_force(child, Duration::ZERO) {
+            Ok(end) if !end.was_killed => return Ok(()),
+            Ok(_) => "was killed".to_owned(),
+            Err(e) => e.to_string(),
+        };
         if stop.load(Ordering::Relaxed) {
             return Err(TrialError::Interrupted);
         }
-        Err(TrialError::Failed(format!(
-            "the {} did not end within {} s of its result and was killed",
-            self.role.name(),
-            GRACE.as_secs()
-        )))
+        let (name, seconds) = (self.role.name(), GRACE.as_secs());
+        let late = format!("the {name} did not end within {seconds} s of its result");
+        Err(TrialError::Failed(format!("{late}: it {how}")))
     }
 }
 

@@ -293,6 +293,9 @@ impl Lab {
         has_peer: bool,
         stop: &AtomicBool,
     ) -> Result<(Pins, Task), TrialError> {
+        if stop.load(Ordering::Relaxed) {
+            return Err(TrialError::Interrupted);
+        }
         self.reach_peer(cell, stop)?;
         let pins = Pins::of(cell, has_peer, &self.host).map_err(TrialError::Failed)?;
         let meet_here = has_peer && cell.transport != Transport::Peer;
@@ -317,9 +320,6 @@ impl Lab {
         mut watch: Option<&mut Watch>,
         stop: &AtomicBool,
     ) -> Result<TrialOutput, TrialError> {
-        if stop.load(Ordering::Relaxed) {
-            return Err(TrialError::Interrupted);
-        }
         let former = (self.background.take()).filter(|_| !cell.neighbour.is_idle());
         if cell.is_served() {
             return self.served(cell, watch, stop);

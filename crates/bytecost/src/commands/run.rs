@@ -188,9 +188,11 @@ fn begun(
     study.grouped = true;
     check_loopback(&study)?;
     let transports = transports(&study);
-    let goes_on = || match stop.load(Ordering::Relaxed) {
-        true => Err(Interrupted),
-        false => Ok(()),
+    let goes_on = || {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Interrupted);
+        }
+        Ok(())
     };
     let (host, mut survey) = super::look_around(&transports);
     goes_on()?;

@@ -15,7 +15,8 @@ use crate::protocol::DeadlineReader;
 /// Asks once and gives the answer, whole and checked.
 ///
 /// # Errors
-/// `TimedOut` where the whole of it is not there within `patience` of the connection; `InvalidData` for a wrong answer or the server's own error.
+/// `TimedOut` where the whole of it is not there within `patience` of the connection; `InvalidData`
+/// for a wrong answer or the server's own error.
 pub fn ask(
     address: SocketAddr,
     service: &Service,

@@ -462,9 +462,10 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
                 record(&mut self.outcome.latency_ns, now_ns.saturating_sub(due_ns));
             }
         }
-        let Some(from_ns) = self.next_due() else {
+        let Some(due_ns) = self.next_due() else {
             return;
         };
+        let from_ns = due_ns.max(counted.start);
         let rest = (counted.end.saturating_sub(from_ns) as f64 / 1e9 * per_s) as u64;
         let rest = rest.min(self.most_requests() - self.handed);
         for group in 0..GROUPS {

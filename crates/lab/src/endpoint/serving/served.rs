@@ -158,7 +158,8 @@ impl Child {
             let look = tree.look(number, children, if looks { at_ns } else { 0 });
             clock::sleep_until_ns(at_ns);
             let read = tree.read_other(look, number, self.told.as_fd());
-            read.map_err(|e| match self.pid.clone().try_wait() {
+            let mut pid = self.pid;
+            read.map_err(|e| match pid.try_wait() {
                 Ok(Some(status)) => self.ended_with(status).err().unwrap_or(e),
                 _ => self.why(e),
             })
