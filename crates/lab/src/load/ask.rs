@@ -38,21 +38,26 @@ pub fn ask(
     client.ask(Due::at(0), 1);
     let (mut request, mut answer) = (Vec::new(), Vec::new());
     client.compose(&*tongue.question, &mut request);
-    let late = |e: io::Error| {
+    let late = |e: io::Error, answer: &[u8]| {
         if e.kind() != io::ErrorKind::TimedOut {
             return e;
         }
-        let why = format!("no whole response from {address} within {patience:?}");
+        let what = if answer.is_empty() {
+            "response"
+        } else {
+            "whole response"
+        };
+        let why = format!("no {what} from {address} within {patience:?}");
         io::Error::new(e.kind(), why + ": is it busy with other clients?")
     };
-    socket.write_all(&request).map_err(late)?;
+    socket.write_all(&request).map_err(|e| late(e, &answer))?;
     let mut buffer = [0; 4096];
     loop {
         let length = match socket.read(&mut buffer) {
             Ok(0) => return Err(refused(&answer)),
             Ok(length) => length,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => return Err(late(e)),
+            Err(e) => return Err(late(e, &answer)),
         };
         answer.extend_from_slice(&buffer[..length]);
         match client.hear(&tongue, &buffer[..length]) {
