@@ -270,6 +270,10 @@ impl SoFar {
         self.attempts.get(&block).copied().unwrap_or(0)
     }
 
+    fn has_begun(&self, block: u32) -> bool {
+        self.selections.contains_key(&block) || self.attempts.contains_key(&block)
+    }
+
     fn given_up(&self, cell: u32) -> bool {
         let failed = self.failures.get(&cell);
         failed.is_some_and(|n| *n >= MOST_FAILURES) && !self.has_measured(cell)
@@ -329,7 +333,7 @@ impl Campaign<'_> {
         let leg = run.manifest().legs.last();
         let first = leg.map_or(0, |leg| leg.first_block);
         let mut block = first;
-        loop {
+        while !self.stop.load(Ordering::Relaxed) {
             // As of now, since it gets the rounds that begin.
             let manifest = run.manifest().clone();
             if block >= self.study.blocks_most {
@@ -340,6 +344,10 @@ impl Campaign<'_> {
             let order = self.order(block, so_far, selection.as_ref());
             let none_wide = selection.as_ref().is_some_and(|s| s.cells.is_empty());
             if order.is_empty() && !none_wide {
+                // What a new block would measure was given up, and later ones measure no more.
+                if !so_far.has_begun(block) {
+                    return Ok(How::Whole);
+                }
                 block += 1;
                 continue;
             }
@@ -356,16 +364,13 @@ impl Campaign<'_> {
             }
             // Fewer blocks than the least say nothing, so the first ones are measured in any case.
             let is_over = enough || so_long > budget;
-            let has_enough =
-                block >= self.study.blocks_least && round.has_enough(block, self.study);
-            if has_enough && is_over {
+            let has_enough = round.has_enough(block, self.study);
+            if block >= self.study.blocks_least && has_enough && is_over {
                 return Ok(How::Whole);
             }
             let needed = self.study.blocks_least.saturating_sub(block).max(1);
-            let why = format!(
-                "{} are needed at least",
-                units::count(self.study.blocks_least as usize, "block")
-            );
+            let least = units::count(self.study.blocks_least as usize, "block");
+            let why = format!("{least} are needed at least");
             display.expect(spent(began) + cost * needed, &why);
             display.block(block, order.len(), widest.as_ref(), spent(began));
             display.estimates(block, || interim.estimates());
@@ -375,7 +380,7 @@ impl Campaign<'_> {
             }
             let mut log = self.log(run);
             let cell = |i: u32| (i, self.plan.cells[i as usize].clone());
-            let cells: Vec<_> = order.into_iter().map(cell).collect();
+            let cells = order.into_iter().map(cell);
             let attempt = (block, so_far.attempt(block));
             let left = budget.saturating_sub(spent(began));
             let may_begin_again = self.may_begin_again(so_far, block - first, left, trial);
@@ -400,6 +405,7 @@ impl Campaign<'_> {
             }
             run.sync()?;
         }
+        Ok(How::Interrupted)
     }
 
     /// Where the round under way is over before this block and another one is to come, waits and begins
@@ -646,11 +652,9 @@ impl Campaign<'_> {
         so_far: &SoFar,
         interim: &Interim<'_>,
     ) -> Option<Selection> {
-        let has_begun =
-            so_far.selections.contains_key(&block) || so_far.attempts.contains_key(&block);
         let first = manifest.legs.last().map_or(0, |leg| leg.first_block);
         let later = block.checked_sub(self.study.blocks_least.max(first));
-        if !manifest.study.grouped || has_begun {
+        if !manifest.study.grouped || so_far.has_begun(block) {
             return None;
         }
         let before = so_far.selections.range(first..block).next_back();

@@ -13,7 +13,8 @@ const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
 /// The status of a process that was ended at once.
 const INTERRUPTED: i32 = 130;
 
-/// A flag that is set by the first of these signals; the second one ends the process at once.
+/// A flag that is set by the first of these signals; the second one ends the process at once, and
+/// so do 3 s without its end.
 pub fn stop_flag() -> io::Result<Arc<AtomicBool>> {
     signals::end_at_second(&ENDING, INTERRUPTED)
 }

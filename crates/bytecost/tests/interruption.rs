@@ -3,11 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::time::Duration;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::common::{Place, assert_only_known_files, endpoints_of, says, until};
-use bytecost_spec::Record;
+use crate::common::{Place, assert_only_known_files, edit, endpoints_of, kill, says, until};
 use bytecost_spec::sample::Selection;
+use bytecost_spec::{Failure, Record, TrialKey};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -156,4 +159,218 @@ fn a_block_of_some_cells_measures_them_and_no_others_however_often_it_is_cut_sho
         let measured: BTreeSet<u32> = of_block.map(|key| key[1]).collect();
         assert_eq!(measured, cells, "block {block}");
     }
+}
+
+/// When a command is sent a signal.
+type Phase = fn(&Place, u32) -> bool;
+
+/// Handlers of these signals are there: a run is in its survey, or soon will be.
+fn catches_signals(_: &Place, pid: u32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    caught.is_some_and(|caught| caught & (1 << (Signal::INT.as_raw() - 1)) != 0)
+}
+
+fn plays(_: &Place, pid: u32) -> bool {
+    !endpoints_of(pid).is_empty()
+}
+
+/// An endpoint is stopped: whatever the trial waits for, it does not come.
+fn is_stopped(place: &Place, pid: u32) -> bool {
+    let ends = endpoints_of(pid);
+    place.lines() > 0 && ends.len() == 2 && kill(ends[0], Signal::STOP).is_ok()
+}
+
+fn gathers_evidence(place: &Place, _: u32) -> bool {
+    let runs = place.all_runs();
+    let read = |run| fs::read_to_string(Path::join(run, "samples.jsonl")).ok();
+    let log = runs.first().and_then(|run| read(run));
+    log.is_some_and(|log| log.contains("{\"evidence\":"))
+}
+
+fn reports(place: &Place, _: u32) -> bool {
+    place
+        .all_runs()
+        .iter()
+        .any(|run| run.join("ended.json").exists())
+}
+
+fn has_threads(_: &Place, pid: u32) -> bool {
+    fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() > 1)
+}
+
+fn at_once(_: &Place, _: u32) -> bool {
+    true
+}
+
+/// Commands and the phases in which they are told to end. Some are over before they hear of it.
+const PHASES: &[(&str, Phase)] = &[
+    ("", catches_signals),
+    ("ceiling", catches_signals),
+    (
+        "run --mover null,send --transport loopback,veth,wire",
+        catches_signals,
+    ),
+    ("run --mover send --size 4KiB --warmup 10s --quiet", plays),
+    (
+        "run --mover send --size 4KiB --window 10s --warmup 5ms --quiet",
+        plays,
+    ),
+    (
+        "run --mover send --size 4KiB --window 20ms --warmup 5ms --budget 60s --precision 0.1% --quiet",
+        is_stopped,
+    ),
+    (
+        "run --mover null,send --size 4KiB --blocks 6 --window 5ms --warmup 1ms --evidence footprint --quiet",
+        gathers_evidence,
+    ),
+    (
+        "run --mover null,send --size 4KiB --blocks 6 --window 5ms --warmup 1ms --quiet",
+        reports,
+    ),
+    ("list --fresh", has_threads),
+    ("doctor", at_once),
+    ("doctor --clean", at_once),
+    ("runs", at_once),
+    ("report smt --all", at_once),
+    ("explain smt", at_once),
+    ("audit smt", at_once),
+    ("export smt --layout pa02-a", at_once),
+    ("live server top --port 0", catches_signals),
+    ("live send --port 0", catches_signals),
+];
+
+// Invariant 9.
+#[test]
+fn the_first_signal_ends_every_command_in_every_phase() {
+    let ends = |signal: Signal| {
+        for (words, phase) in PHASES {
+            let place = match words.contains("smt") {
+                true => Place::recorded(&["smt"]),
+                false => Place::new(),
+            };
+            let mut command = place.start(&mut place.bytecost(words));
+            let pid = command.pid();
+            command.until(words, || phase(&place, pid));
+            let began = Instant::now();
+            let end = command.ended_by(signal);
+            eprintln!(
+                "{:?} {signal:?} `{words}`: {:?}",
+                began.elapsed(),
+                end.status
+            );
+            // By the signal itself, where nothing is to be kept.
+            let is_right = matches!(end.status, None | Some(0 | 130));
+            assert!(is_right, "{words}: {}", end.stderr);
+            assert_eq!(endpoints_of(pid), [0_u32; 0], "{words}");
+            place
+                .all_runs()
+                .iter()
+                .for_each(|run| assert_only_known_files(run));
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| ends(Signal::INT));
+        ends(Signal::TERM);
+    });
+}
+
+// Invariant 8.
+#[test]
+fn a_survey_that_does_not_end_is_ended() {
+    let place = Place::new();
+    let java = place.path().join("java");
+    fs::write(
+        &java,
+        "#!/bin/sh\necho $$ > \"$HOME/pid\"\nexec sleep 600\n",
+    )
+    .unwrap();
+    fs::set_permissions(&java, PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = place.bytecost("run --mover java-stream --size 4KiB --quiet");
+    let path = format!("{}:{}", place.path().display(), env!("PATH"));
+    command
+        .env_remove("JAVA_HOME")
+        .env("PATH", path)
+        .env("HOME", place.path());
+    let mut run = place.start(&mut command);
+    let pid = || fs::read_to_string(place.path().join("pid")).unwrap_or_default();
+    run.until("a machine that says nothing", || pid().ends_with('\n'));
+    let end = run.ended_by(Signal::INT);
+    assert_eq!(end.status, Some(130), "{}", end.stderr);
+    says(&end.stderr, &["did not end within 3 s of the signal"]);
+    let java = format!("/proc/{}", pid().trim());
+    until("the end of the machine", Duration::from_secs(20), || {
+        !Path::new(&java).exists()
+    });
+    assert!(place.all_runs().is_empty());
+}
+
+#[test]
+fn a_run_goes_on_without_an_endpoint_that_is_stopped() {
+    let place = Place::new();
+    let words = "run --mover null,send --size 4KiB --blocks 6 --window 50ms --warmup 5ms --budget 60s --quiet";
+    let mut run = place.start(&mut place.bytecost(words));
+    let coordinator = run.pid();
+    run.until("a side of a trial", || is_stopped(&place, coordinator));
+    let end = run.end().measured();
+    let failed = place
+        .records()
+        .into_iter()
+        .filter_map(|record| match record {
+            Record::Failure(failure) => Some(failure.reason),
+            _ => None,
+        });
+    let failed: Vec<String> = failed.collect();
+    assert_eq!(failed.len(), 1, "{failed:?} {}", end.stderr);
+    // In the last block too, the stopped one's cell among them.
+    let measured = place
+        .samples()
+        .into_iter()
+        .filter(|(_, sample)| sample.trial.block == 5);
+    assert!(measured.count() >= 2, "{failed:?}");
+    assert_eq!(endpoints_of(coordinator), [0_u32; 0]);
+}
+
+#[test]
+fn a_run_whose_cells_are_all_given_up_ends_when_it_is_resumed() {
+    let place = Place::new();
+    let words = "run --mover null,send --size 4KiB --blocks 6 --window 5ms --warmup 1ms --quiet";
+    place.call(words).measured();
+    let samples = place.samples();
+    let cells: BTreeMap<u32, String> = samples
+        .iter()
+        .map(|(cell, sample)| (sample.trial.cell, cell.id()))
+        .collect();
+    let mut log = String::new();
+    for block in 0..3 {
+        for (cell, id) in &cells {
+            let failure = Record::Failure(Failure {
+                trial: TrialKey {
+                    block,
+                    cell: *cell,
+                    attempt: 0,
+                },
+                cell: id.clone(),
+                started_ms: 1,
+                reason: "it was to fail".to_owned(),
+            });
+            log += &(serde_json::to_string(&failure).unwrap() + "\n");
+        }
+    }
+    fs::write(place.run().join("samples.jsonl"), &log).unwrap();
+    let end = place.call(place.resume("--blocks 10000 --quiet"));
+    assert_eq!(end.status, Some(1), "{}", end.stderr);
+    assert_eq!(
+        place.read("samples.jsonl"),
+        log,
+        "nothing is left to measure"
+    );
+
+    edit(&place.run(), |manifest| {
+        manifest["study"]["blocks_most"] = u32::MAX.into()
+    });
+    place
+        .call(place.resume("--quiet"))
+        .refused(&["4294967295 blocks", "10000"]);
 }

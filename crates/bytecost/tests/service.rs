@@ -119,10 +119,16 @@ fn who_is_pinned_stays_so_with_all_threads_and_children() {
 #[test]
 fn ctrl_c_ends_a_load_which_tells_what_it_has_found() {
     let served = Server::of_service("echo");
-    let load = served.loaded("echo --connections 2 --duration 100s");
-    let told = last(&load.interrupted().stdout);
-    assert_eq!(told["interrupted"], true);
-    assert_eq!(number(&told["errors"], "closed"), 0);
+    for how in [
+        "--connections 2 --duration 100s",
+        // Of a thousand years, all of which were once counted.
+        "--rate 100 --requests 4000000000000",
+    ] {
+        let load = served.loaded(&format!("echo {how}"));
+        let told = last(&load.interrupted().stdout);
+        assert_eq!(told["interrupted"], true, "{how}");
+        assert_eq!(number(&told["errors"], "closed"), 0, "{how}");
+    }
     served.tally(Signal::INT);
 }
 

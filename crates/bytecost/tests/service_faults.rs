@@ -72,7 +72,7 @@ fn nobody_and_somebody_else_are_told_with_what_to_do() {
     let served = Server::of_service("echo --size 100");
     for ask in ["echo --size 101", "fixed --size 4"] {
         let end = served.ask(&format!("{ask} --patience 300ms"));
-        check(end, "no response from");
+        check(end, "response from 127.0.0.1");
     }
     check(
         Server::of_service("fixed --size 100").ask("top"),

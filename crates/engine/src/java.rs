@@ -14,12 +14,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use bytecost_sys::{helper_process, proc_view};
+use bytecost_sys::{child_end, helper_process, proc_view};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::pipe::PipeFlags;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
+use rustix::process::{Pid, Signal};
 
 mod found;
 mod lines;
@@ -258,7 +258,8 @@ impl Jvm {
     #[cold]
     fn end(&mut self) -> io::Error {
         // It has closed its pipe and may be about to end by itself, with a status that says more.
-        let how = match self.ended() {
+        let ended = child_end::within(&mut self.child, END_PATIENCE);
+        let how = match ended.ok().flatten() {
             Some(status) => match (status.signal(), status.code()) {
                 (Some(signal), _) => format!("was ended by signal {signal}"),
                 (None, code) => format!("ended with status {}", code.unwrap_or(-1)),
@@ -272,14 +273,6 @@ impl Jvm {
             );
         }
         told(&format!("java {how}{}", last_line(&said)))
-    }
-
-    /// Where it ends in time; before Linux 5.3, where it has ended already.
-    fn ended(&mut self) -> Option<std::process::ExitStatus> {
-        if let Ok(process) = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()) {
-            let _ = is_readable(&process, END_PATIENCE);
-        }
-        self.child.try_wait().ok().flatten()
     }
 
     fn said(&self) -> String {
@@ -298,11 +291,9 @@ impl Jvm {
 impl Drop for Jvm {
     fn drop(&mut self) {
         // A script that stands before the virtual machine may have others started in its turn.
-        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-            let _ = rustix::process::kill_process_group(group, Signal::KILL);
-        }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        let group = Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process_group(group, Signal::KILL);
+        let _ = child_end::by_force(&mut self.child, Duration::ZERO);
     }
 }
 

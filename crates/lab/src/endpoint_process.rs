@@ -11,6 +11,7 @@ use std::time::Duration;
 use bytecost_engine::java::PASSED_ON;
 use bytecost_spec::Readings;
 use bytecost_spec::host::Obstacle;
+use bytecost_sys::child_end::{self, GRACE};
 use bytecost_sys::clock;
 use bytecost_sys::network::Network;
 use rustix::event::{PollFd, PollFlags};
@@ -28,6 +29,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 const LOOK_NS: u64 = 50_000_000;
 /// How long the other side is listened to when one has failed.
 const LAST_WORDS_NS: u64 = 1_000_000_000;
+/// How long one that has closed its socket may take to end with a status that says more.
+const ENDING: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Error)]
 pub(crate) enum TrialError {
@@ -48,7 +51,7 @@ enum EndpointProcess {
     There(RemoteEnd),
 }
 
-/// One side's process. Dropping it ends the process and waits for it.
+/// One side's process. Dropping it ends the process, and waits for that with a bound.
 pub(crate) struct Endpoint {
     role: Role,
     process: EndpointProcess,
@@ -201,32 +204,69 @@ impl Endpoint {
             EndpointProcess::Here(child) => child,
             EndpointProcess::There(end) => return TrialError::Failed(end.why_gone()),
         };
-        let _ = child.kill();
-        let ended = child.wait();
+        let ended = child_end::by_force(child, ENDING);
         let mut said = Vec::new();
         if let Some(stderr) = &mut child.stderr {
+            // What it has started in its turn may hold the other end.
+            let _ = rustix::io::ioctl_fionbio(&*stderr, true);
             let _ = stderr.take(2048).read_to_end(&mut said);
         }
         let said = String::from_utf8_lossy(&said);
         let mut lines = said.lines().map(str::trim);
         let said = lines.find(|line| !line.is_empty()).unwrap_or_default();
         let how = match ended {
-            Ok(status) => limits::how_ended(status, said),
+            Ok(end) if end.was_killed => "did not respond and was killed".to_owned(),
+            Ok(end) => limits::how_ended(end.status, said),
             Err(e) => format!("is gone: {e}"),
         };
         TrialError::Failed(format!("the {} {how}, in mid-trial", self.role.name()))
     }
+
+    /// Waits for the end of its process, which has brought back its result, and kills it at `until_ns`.
+    fn ended_by(&mut self, until_ns: u64, stop: &AtomicBool) -> Result<(), TrialError> {
+        let EndpointProcess::Here(child) = &mut self.process else {
+            return Ok(());
+        };
+        loop {
+            let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
+            let look = Duration::from_nanos(left_ns.min(LOOK_NS));
+            if child_end::within(child, look)?.is_some() {
+                return Ok(());
+            }
+            if left_ns == 0 || stop.load(Ordering::Relaxed) {
+                break;
+            }
+        }
+        let how = match child_end::by_force(child, Duration::ZERO) {
+            Ok(end) if !end.was_killed => return Ok(()),
+            Ok(_) => "was killed".to_owned(),
+            Err(e) => e.to_string(),
+        };
+        if stop.load(Ordering::Relaxed) {
+            return Err(TrialError::Interrupted);
+        }
+        let (name, seconds) = (self.role.name(), GRACE.as_secs());
+        let late = format!("the {name} did not end within {seconds} s of its result");
+        Err(TrialError::Failed(format!("{late}: it {how}")))
+    }
+}
+
+/// Waits until the processes of a trial have ended that have brought back their results. One that has
+/// to be killed fails the trial.
+pub(crate) fn all_ended(mut ends: Vec<Endpoint>, stop: &AtomicBool) -> Result<(), TrialError> {
+    let until_ns = clock::monotonic_ns() + GRACE.as_nanos() as u64;
+    let ended = ends.iter_mut().map(|end| end.ended_by(until_ns, stop));
+    let ended: Vec<Result<(), TrialError>> = ended.collect();
+    ended.into_iter().collect()
 }
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
         // One of the other host is ended there as this is dropped.
         if let EndpointProcess::Here(child) = &mut self.process {
-            // One that has told its result ends by itself; anything else is ended.
-            if !self.over {
-                let _ = child.kill();
-            }
-            let _ = child.wait();
+            // One that has brought back its result ends by itself; anything else is killed.
+            let grace = if self.over { GRACE } else { Duration::ZERO };
+            let _ = child_end::by_force(child, grace);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Trials for evidence, one after the other: each of a cell, watched.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_spec::evidence::TrialEvidence;
@@ -31,6 +31,9 @@ impl Lab {
             let spent = Duration::from_nanos(clock::monotonic_ns() - began_ns);
             if most.is_some_and(|most| spent >= most) {
                 return true;
+            }
+            if stop.load(Ordering::Relaxed) {
+                return false;
             }
             let trial = TrialKey {
                 block: watch.round(),

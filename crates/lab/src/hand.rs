@@ -49,7 +49,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long memory and threads may take to be made ready.
 const PREPARATION: Duration = Duration::from_secs(60);
 /// How long flows may take to end by themselves before they are cut off, and after that, or after a
-/// failure, the other side's last word: it may be dead, and the user waits.
+/// failure, the other side's last word: it may be dead, and the user waits. Both together, where the
+/// user has ended the session.
 const GRACE: Duration = Duration::from_secs(2);
 /// How long the other side's last word may take once all flows have ended as they should: it lives,
 /// and may have to wait for a CPU.

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use bytecost_spec::{Cell, Held, Host, Noise};
 use bytecost_sys::clock;
 
-use crate::endpoint_process::{Endpoint, TrialError, wait};
+use crate::endpoint_process::{Endpoint, TrialError, all_ended, wait};
 use crate::program::Program;
 use crate::protocol::{Disturb, FromEndpoint, Role, ToEndpoint};
 
@@ -80,7 +80,7 @@ impl NeighbourProcess {
         }
         self.end.order(&ToEndpoint::Stop)?;
         match answer(&mut self.end, stop)? {
-            FromEndpoint::Done(_) => Ok(None),
+            FromEndpoint::Done(_) => all_ended(vec![self.end], stop).map(|()| None),
             other => Err(out_of_turn(&other)),
         }
     }

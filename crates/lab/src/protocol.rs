@@ -301,7 +301,7 @@ pub(crate) fn length(said: [u8; LENGTH_BYTES], most: usize) -> io::Result<usize>
     }
 }
 
-/// Reads until a deadline, however slowly bytes drip in.
+/// A descriptor that is read until a deadline, however slowly bytes drip in; a socket is written too.
 pub(crate) struct DeadlineReader<'a> {
     pub(crate) from: BorrowedFd<'a>,
     /// In ns of CLOCK_MONOTONIC.
@@ -314,6 +314,18 @@ impl Read for DeadlineReader<'_> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         await_event(self.from, PollFlags::IN, self.until_ns, self.stop)?;
         Ok(rustix::io::read(self.from, buf)?)
+    }
+}
+
+impl Write for DeadlineReader<'_> {
+    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
+        await_event(self.from, PollFlags::OUT, self.until_ns, self.stop)?;
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        Ok(rustix::net::send(self.from, buf, flags)?)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_engine::Mover;
@@ -16,7 +16,7 @@ use bytecost_spec::{
 };
 use bytecost_sys::{clock, proc_view};
 
-use crate::endpoint_process::{Endpoint, PATIENCE, StartedAhead, TrialError};
+use crate::endpoint_process::{Endpoint, PATIENCE, StartedAhead, TrialError, all_ended};
 use crate::files::{DISK_PATIENCE, FileTask, Files};
 use crate::greeters::FlowKey;
 use crate::groups::ControlGroups;
@@ -293,6 +293,9 @@ impl Lab {
         has_peer: bool,
         stop: &AtomicBool,
     ) -> Result<(Pins, Task), TrialError> {
+        if stop.load(Ordering::Relaxed) {
+            return Err(TrialError::Interrupted);
+        }
         self.reach_peer(cell, stop)?;
         let pins = Pins::of(cell, has_peer, &self.host).map_err(TrialError::Failed)?;
         let meet_here = has_peer && cell.transport != Transport::Peer;
@@ -393,13 +396,12 @@ impl Lab {
         self.background = background.map_or(Ok(None), |background| background.trial_ended(stop))?;
         let mut output = TrialOutput::of(cell, mover, own, done, machine)?;
         output.sender.side.readings.extend(huge);
-        Ok(TrialOutput {
-            peer_machine: Endpoint::peer_machine(&ends),
-            neighbour: neighbour.unwrap_or_default(),
-            packet_sockets: eavesdroppers.all(),
-            obstacles: obstacles::of_trial(cell, has_peer.then_some(between), &ends, link),
-            ..output
-        })
+        output.peer_machine = Endpoint::peer_machine(&ends);
+        output.neighbour = neighbour.unwrap_or_default();
+        output.packet_sockets = eavesdroppers.all();
+        output.obstacles = obstacles::of_trial(cell, has_peer.then_some(between), &ends, link);
+        all_ended(ends, stop)?;
+        Ok(output)
     }
 
     /// With another host, where one side of each cell plays whose transport leads there.

@@ -265,7 +265,53 @@ fn a_stop_ends_it_early() {
         let outcome = load.run(&stop, &told).unwrap();
         assert!(outcome.window_ns < 3_000_000_000_000);
         assert_eq!(outcome.errors.all(), 0);
+        // An open loop with requests for a thousand years.
+        stop.store(false, Ordering::Relaxed);
+        (load.pace, load.span) = (Pace::Open { per_s: 100.0 }, LoadSpan::Requests(1 << 42));
+        let outcome = load.run(&stop, &told).unwrap();
+        assert!(outcome.window_ns < 3_000_000_000_000);
+        assert!(all_due(&outcome) < 1 << 20);
     }
+}
+
+/// More requests than can be counted one by one fall due beside a server that is silent.
+#[test]
+fn any_number_of_unanswered_requests_is_counted_soon() {
+    let mut load = load(server(|_, _, _| true), LoadInterface::Epoll, time(0, 300));
+    load.patience = Duration::from_millis(500);
+    for arrivals in [Arrivals::Fixed, Arrivals::Poisson] {
+        (load.pace, load.arrivals) = (Pace::Open { per_s: 1e8 }, arrivals);
+        let outcome = run(&load);
+        let due = all_due(&outcome) as f64 / 3e7;
+        assert!((due - 1.0).abs() < 0.01, "{due}");
+        assert!(outcome.latency_ns.len() >= outcome.unanswered);
+        // They were due evenly in the window, and all have waited until after it.
+        let at = |quantile| outcome.latency_ns.value_at_quantile(quantile);
+        let half = at(0.75) - at(0.25);
+        assert!((140_000_000..160_000_000).contains(&half), "{half}");
+    }
+}
+
+/// A server whose bytes come one by one holds up nobody for longer than the patience.
+#[test]
+fn a_response_that_drips_is_late() {
+    let drips = server_of(4096, |_, socket, message| {
+        message.iter().all(|byte| {
+            std::thread::sleep(Duration::from_millis(20));
+            socket.write_all(&[*byte]).is_ok()
+        })
+    });
+    let (echo, setup) = (
+        Service::named("echo").unwrap(),
+        services::ServiceSetup::of(4096),
+    );
+    let patience = Duration::from_millis(400);
+    let error = ask(drips, echo, &setup, patience).unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
+    assert!(
+        error.to_string().contains("no whole response from"),
+        "{error}"
+    );
 }
 
 /// Who thinks asks less: at most once a thought.

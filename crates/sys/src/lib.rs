@@ -10,6 +10,7 @@
 
 pub mod cache_lines;
 pub mod call_listener;
+pub mod child_end;
 pub mod children;
 pub mod clock;
 pub mod errqueue;

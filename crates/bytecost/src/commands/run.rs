@@ -5,7 +5,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::iter;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
@@ -36,7 +36,7 @@ use super::resume::{files_ready, only_limits, resumed, set_limits};
 use super::{note, peer, print_to_stderr};
 use crate::args::{self, CeilingArgs, MeasuringArgs, RunArgs, WantedEvidence};
 use crate::campaign::{self, Campaign, How};
-use crate::failure::{Exit, bad_input};
+use crate::failure::{Exit, Interrupted, bad_input};
 use crate::history::EarlierRounds;
 use crate::recorded_run::RecordedRun;
 use crate::studies::STUDIES;
@@ -188,7 +188,14 @@ fn begun(
     study.grouped = true;
     check_loopback(&study)?;
     let transports = transports(&study);
+    let goes_on = || {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Interrupted);
+        }
+        Ok(())
+    };
     let (host, mut survey) = super::look_around(&transports);
+    goes_on()?;
     if study.asks_for_pairs() {
         let pairs = bytecost_host::pairs::chosen(&host).map_err(bad_input)?;
         study.take_pairs(&pairs.placements(), &pairs.nearest());
@@ -198,13 +205,17 @@ fn begun(
     let refused = asks_for_huge.then(bytecost_engine::work::huge_pages_refused);
     survey.huge_pages_refused = refused.flatten();
     let helpers = super::look_at_helped(&mut survey, &transports, &all);
+    goes_on()?;
     survey.files = files_surveyed(&mut study, args, helpers.as_ref())?;
+    goes_on()?;
     let all = cells(&study);
     let serves = all.iter().any(Cell::is_served);
     survey.serving = serves.then(bytecost_lab::server_survey::survey);
+    goes_on()?;
     let only_serves = all.iter().all(Cell::is_served);
     survey.links = bytecost_lab::survey::links(&all);
     survey.isolation = isolation_survey::survey(program, &Roots::real(), &host, &all);
+    goes_on()?;
     let random = || RandomState::new().build_hasher().finish() >> 16;
     let seed = args.seed.unwrap_or_else(random);
     let there = peer.map(PeerLink::host);
@@ -218,10 +229,12 @@ fn begun(
         Plan::expecting(&study, &host, &survey, there, seed, Some(&noise)).map_err(bad_input)?;
     nothing_left(&plan)?;
     survey.counters_cost = campaign::counters_cost(&study, &plan, &host, &survey, stop)?;
+    goes_on()?;
     let clock = survey.cpu_clock.as_ref();
     let clock = clock.map_or(ClockVerdict::NotTold, CpuClock::verdict);
     survey.unit_costs = tried::costs(&host, clock);
     let files = files_ready(&plan, survey.files.as_ref())?;
+    goes_on()?;
     let manifest = Manifest {
         bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
         build_id: Some(own_build()?),

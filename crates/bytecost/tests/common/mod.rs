@@ -24,6 +24,9 @@ pub const BYTECOST: &str = env!("CARGO_BIN_EXE_bytecost");
 /// Longer than anything here takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Within which a command must have ended that was asked to: 3 s, and some for a busy machine.
+pub const END: Duration = Duration::from_secs(10);
+
 /// A run that takes a second or two and needs two cells.
 pub const TINY: &str = "run --mover null,send,sendfile --size 4KiB --budget 3s --blocks 8 --window 50ms --warmup 5ms --seed 7";
 
@@ -367,9 +370,15 @@ impl Started {
         kill(self.pid(), signal).unwrap();
     }
 
+    /// Sends a signal and waits for the end: not for long where it asks for that.
+    #[track_caller]
     pub fn ended_by(self, signal: Signal) -> Ended {
+        let began = Instant::now();
         self.send(signal);
-        self.end()
+        let end = self.end();
+        let took = began.elapsed();
+        assert!(signal == Signal::CONT || took < END, "{signal:?}: {took:?}");
+        end
     }
 
     #[track_caller]

@@ -8,7 +8,9 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
+use bytecost_sys::child_end;
 use bytecost_sys::children::{self, Deaths};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
@@ -219,8 +221,8 @@ impl Parent {
 impl Drop for Parent {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
-        for child in self.children.values() {
-            let _ = waitpid(Some(*child), WaitOptions::empty());
+        for child in self.children.values_mut() {
+            let _ = child_end::by_force(child, Duration::ZERO);
         }
     }
 }

@@ -28,6 +28,8 @@ pub(super) struct Session<'a> {
     /// What became of the other side, where it can no longer be heard.
     broken: Option<&'static str>,
     asks_to_stop: bool,
+    /// When this side goes whatever becomes of the other, where the user has ended the session.
+    leave_ns: u64,
     /// Its last word.
     part: Option<SessionPart>,
     /// Its figures of the newest second that it told.
@@ -51,6 +53,7 @@ impl<'a> Session<'a> {
             most: None,
             broken: None,
             asks_to_stop: false,
+            leave_ns: u64::MAX,
             part: None,
             heard: None,
             pending: None,
@@ -101,6 +104,7 @@ impl<'a> Session<'a> {
 
     fn ended(&mut self, over_ns: u64) -> Option<SessionEnd> {
         if self.stop.load(Ordering::Relaxed) {
+            self.leave_ns = after(GRACE);
             return Some(SessionEnd::Here);
         }
         if clock::monotonic_ns() >= over_ns {
@@ -176,7 +180,7 @@ impl<'a> Session<'a> {
     /// What the flows come to, and in words what went wrong with them. In a session that a side has
     /// ended, a flow that meets the other side's end was cut off: one of both did not keep up.
     pub(super) fn end_flows(&mut self, end: &SessionEnd) -> (SessionPart, Option<String>) {
-        let (mut part, failed) = self.flow_threads.end_by(after(GRACE));
+        let (mut part, failed) = self.flow_threads.end_by(after(GRACE).min(self.leave_ns));
         let was_cut = match (&failed, end) {
             (Some(e), SessionEnd::Here | SessionEnd::Limit(_)) => is_cut(e) || is_late(e),
             (Some(e), SessionEnd::There) if is_cut(e) => {
@@ -219,7 +223,7 @@ impl<'a> Session<'a> {
         let _ = (self.control).say(&SessionWord::Done(Box::new(own.clone())));
         let is_there = own.failed.is_none() && (!own.cut || *end == SessionEnd::There);
         let until_ns = after(if is_there { LAST_WORD } else { GRACE });
-        self.hear_out(until_ns, || aside(events));
+        self.hear_out(until_ns.min(self.leave_ns), || aside(events));
         self.tell(true, events);
         self.part.take()
     }

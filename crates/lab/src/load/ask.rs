@@ -2,27 +2,34 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use bytecost_engine::Service;
 use bytecost_engine::services;
+use bytecost_sys::clock;
 
 use super::client::{Client, Due, Tongue};
+use crate::protocol::DeadlineReader;
 
 /// Asks once and gives the answer, whole and checked.
 ///
 /// # Errors
-/// `TimedOut` after `patience` a read; `InvalidData` for a wrong answer or the server's own error.
+/// `TimedOut` where the whole of it is not there within `patience` of the connection; `InvalidData`
+/// for a wrong answer or the server's own error.
 pub fn ask(
     address: SocketAddr,
     service: &Service,
     asking: &services::ServiceSetup,
     patience: Duration,
 ) -> io::Result<Vec<u8>> {
-    let mut socket = TcpStream::connect_timeout(&address, patience)?;
+    let socket = TcpStream::connect_timeout(&address, patience)?;
     socket.set_nodelay(true)?;
-    socket.set_read_timeout(Some(patience))?;
-    socket.set_write_timeout(Some(patience))?;
+    let mut socket = DeadlineReader {
+        from: socket.as_fd(),
+        until_ns: clock::monotonic_ns() + patience.as_nanos() as u64,
+        stop: None,
+    };
     let tongue = Tongue {
         question: (service.question)(asking),
         framing: (service.answer)(asking.size),
@@ -31,19 +38,26 @@ pub fn ask(
     client.ask(Due::at(0), 1);
     let (mut request, mut answer) = (Vec::new(), Vec::new());
     client.compose(&*tongue.question, &mut request);
-    socket.write_all(&request)?;
+    let late = |e: io::Error, answer: &[u8]| {
+        if e.kind() != io::ErrorKind::TimedOut {
+            return e;
+        }
+        let what = if answer.is_empty() {
+            "response"
+        } else {
+            "whole response"
+        };
+        let why = format!("no {what} from {address} within {patience:?}");
+        io::Error::new(e.kind(), why + ": is it busy with other clients?")
+    };
+    socket.write_all(&request).map_err(|e| late(e, &answer))?;
     let mut buffer = [0; 4096];
     loop {
         let length = match socket.read(&mut buffer) {
             Ok(0) => return Err(refused(&answer)),
             Ok(length) => length,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                let why = format!("no response from {address} within {patience:?}");
-                let why = why + ": is it busy with other clients?";
-                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
-            }
-            Err(e) => return Err(e),
+            Err(e) => return Err(late(e, &answer)),
         };
         answer.extend_from_slice(&buffer[..length]);
         match client.hear(&tongue, &buffer[..length]) {

@@ -29,6 +29,10 @@ const NAMES_OF_A_THREAD: u32 = 1 << 20;
 
 /// Longest wait for the responses that are under way at the end of a closed loop.
 const LEAVES_WITHIN_NS: u64 = 500_000_000;
+/// Unanswered requests that are counted one by one, and groups of equal size for the rest of them: an
+/// open loop may have any number, and somebody may wait for its end.
+const COUNTED: u32 = 1 << 20;
+const GROUPS: u64 = 1 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -330,11 +334,16 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         let due_ns = self.base_ns + self.arrivals.as_ref()?.next_ns();
         let is_last = match self.load.span {
             LoadSpan::Time { .. } => due_ns >= self.closes_ns,
-            LoadSpan::Requests(each) => {
-                self.handed >= each.saturating_mul(u64::from(self.load.connections))
-            }
+            LoadSpan::Requests(_) => self.handed >= self.most_requests(),
         };
         (!is_last && self.phase != Phase::Connecting).then_some(due_ns)
+    }
+
+    fn most_requests(&self) -> u64 {
+        match self.load.span {
+            LoadSpan::Time { .. } => u64::MAX,
+            LoadSpan::Requests(each) => each.saturating_mul(self.load.connections.into()),
+        }
     }
 
     fn hand(&mut self) {
@@ -439,12 +448,36 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
                 record(&mut self.outcome.latency_ns, now_ns - due.intended_ns);
             }
         }
-        while let Some(due_ns) = self.next_due() {
+        let Pace::Open { per_s } = self.load.pace else {
+            return;
+        };
+        // Later ones are due later.
+        for _ in 0..COUNTED {
+            let Some(due_ns) = self.next_due().filter(|due_ns| *due_ns < counted.end) else {
+                return;
+            };
             self.hand();
             if counted.contains(&due_ns) {
                 self.outcome.unanswered += 1;
                 record(&mut self.outcome.latency_ns, now_ns.saturating_sub(due_ns));
             }
+        }
+        let Some(due_ns) = self.next_due() else {
+            return;
+        };
+        let from_ns = due_ns.max(counted.start);
+        let rest = (counted.end.saturating_sub(from_ns) as f64 / 1e9 * per_s) as u64;
+        let rest = rest.min(self.most_requests() - self.handed);
+        for group in 0..GROUPS {
+            let at = |group: u64| rest * group / GROUPS;
+            let middle = (at(group) + at(group + 1)) / 2;
+            let due_ns = from_ns + (middle as f64 / per_s * 1e9) as u64;
+            let waited_ns = now_ns.saturating_sub(due_ns).max(1);
+            let number = at(group + 1) - at(group);
+            self.outcome.unanswered += number;
+            self.outcome
+                .latency_ns
+                .saturating_record_n(waited_ns, number);
         }
     }
 }

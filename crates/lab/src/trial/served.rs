@@ -14,7 +14,7 @@ use bytecost_sys::sched::Promptness;
 use super::sides::one_ready;
 use super::{Lab, Sides};
 use crate::endpoint::looked_at;
-use crate::endpoint_process::{Endpoint, PATIENCE, TrialError, wait_until};
+use crate::endpoint_process::{Endpoint, PATIENCE, TrialError, all_ended, wait_until};
 use crate::networks::{self, NetworkPath};
 use crate::obstacles;
 use crate::protocol::{Done, FromEndpoint, HostPart, Role, Schedule, Task, ToEndpoint};
@@ -83,16 +83,14 @@ impl Lab {
         let network = networks::meter(cell, &ends);
         let (machine, [server, client]) =
             self.served_window(cell, &mut ends, &network, notice, watch, stop)?;
-        Ok(TrialOutput {
+        let (between, link) = (Some(NetworkPath::Nothing), self.link(cell));
+        let output = TrialOutput {
             peer_machine: Endpoint::peer_machine(&ends),
-            obstacles: obstacles::of_trial(
-                cell,
-                Some(NetworkPath::Nothing),
-                &ends,
-                self.link(cell),
-            ),
+            obstacles: obstacles::of_trial(cell, between, &ends, link),
             ..parts(cell, server, client, machine)
-        })
+        };
+        all_ended(ends, stop)?;
+        Ok(output)
     }
 
     /// Has the clients begin, and gives the server their window: what comes back of both.

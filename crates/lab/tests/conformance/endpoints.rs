@@ -14,14 +14,17 @@ use libtest_mimic::Trial;
 use rustix::process::Pid;
 use tempfile::TempDir;
 
+use super::harness::HELD;
 use super::{SOON, case, cell, fails, lab, settings, trial_in};
 
-pub fn trials() -> [Trial; 3] {
+pub fn trials() -> [Trial; 4] {
     const OF_ONE: &str =
         "each trial has endpoints of its own, and those that none has used are gone";
     [
         // Invariant 9.
         case("a lost endpoint fails the trial alone", lost_endpoint),
+        // Invariant 8.
+        case("an endpoint that does not end is killed", held_when_done),
         // Invariant 9.
         case(OF_ONE, of_one_trial_each),
         case("a program that is no endpoint is told", no_endpoint),
@@ -32,6 +35,32 @@ pub fn trials() -> [Trial; 3] {
 fn lost_endpoint() {
     let record = disturbed(&cell(""), Files::default(), |all| is_ended(&all));
     fails(record, &["SIGKILL", "gone"]);
+}
+
+/// What does not end when it is done fails its trial alone, with all kinds of sides.
+fn held_when_done() {
+    let (dir, held) = linked(HELD);
+    let settings = Settings {
+        program: Program::at(&held).unwrap(),
+        ..settings()
+    };
+    let mut lab = lab(settings, Files::default());
+    for values in ["", "server=epoll service=echo", "background=spin"] {
+        let began = Instant::now();
+        let ended = trial_in(&mut lab, &cell(values));
+        fails(
+            ended,
+            &["did not end within 2 s of its result: it was killed"],
+        );
+        assert!(began.elapsed() < SOON, "{values}: {:?}", began.elapsed());
+        assert!(
+            endpoints(&held).len() <= 2,
+            "none but those of the next trial are there"
+        );
+    }
+    drop(lab);
+    assert!(endpoints(&held).is_empty(), "some are left");
+    drop(dir);
 }
 
 /// Ends the first of them, if there is one.
@@ -108,8 +137,12 @@ fn of_one_trial_each() {
 
 /// A link of another name, which marks the endpoints of one trial, and its directory.
 fn marked() -> (TempDir, PathBuf) {
+    linked("marked")
+}
+
+fn linked(name: &str) -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
-    let marked = dir.path().join("marked");
+    let marked = dir.path().join(name);
     std::os::unix::fs::symlink(std::env::current_exe().unwrap(), &marked).unwrap();
     (dir, marked)
 }

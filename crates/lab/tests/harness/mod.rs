@@ -17,6 +17,11 @@ use bytecost_lab::{Lab, TrialOutcome};
 use bytecost_meter::MachineMeter;
 use bytecost_spec::{Axis, Cell, Failure, Sample, TrialKey};
 use libtest_mimic::{Arguments, Trial};
+use rustix::process::{Signal, getpid, kill_process};
+
+/// The name of a program whose endpoints are stopped once they have said their last word, as by a
+/// freezer or a debugger.
+pub const HELD: &str = "held";
 
 /// Plays an endpoint, where the program was started as one.
 pub fn endpoint() -> Option<ExitCode> {
@@ -27,6 +32,10 @@ pub fn endpoint() -> Option<ExitCode> {
     let parent = words.next().and_then(|p| p.to_str()?.parse().ok());
     let control = io::stdin().as_fd().try_clone_to_owned().unwrap();
     let ended = bytecost_lab::endpoint::run(control, parent.unwrap_or(0));
+    let name = std::env::args_os().next().unwrap_or_default();
+    if name.as_encoded_bytes().ends_with(HELD.as_bytes()) {
+        kill_process(getpid(), Signal::STOP).unwrap();
+    }
     Some(match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,

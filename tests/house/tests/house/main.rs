@@ -12,4 +12,5 @@ mod sizes;
 mod source;
 mod tree;
 mod unsafety;
+mod waits;
 mod words;

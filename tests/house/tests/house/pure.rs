@@ -93,13 +93,13 @@ fn sources(name: &str) -> Vec<File> {
 }
 
 /// Whether these words name this path, as a whole or through a `use` with braces.
-fn names(written: &[String], what: &str) -> bool {
+pub fn names(written: &[String], what: &str) -> bool {
     let sought = words(TokenStream::from_str(what).unwrap());
     written.windows(sought.len()).any(|w| w == sought) || imported(written, &sought)
 }
 
 /// The words of a file, without what only tests see.
-fn written(path: &str, text: &str) -> Vec<String> {
+pub fn written(path: &str, text: &str) -> Vec<String> {
     words(without_tests(tokens(path, text)))
 }
 

@@ -5,18 +5,21 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::ExitStatus;
+use std::time::Duration;
 
 use bytecost_engine::Server;
 use bytecost_engine::servers::{self, Limits, ServerSetup};
 use bytecost_meter::{MOST_THREADS, ProcessTreeMeter, look_takes_ns, memory_of, within};
 use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
+use bytecost_sys::child_end::{self, ChildProcess};
 use bytecost_sys::sched::Promptness;
 use bytecost_sys::{children, clock, process, tcp, usage};
-use rustix::io::Errno;
 use rustix::net::sockopt;
 use rustix::pipe::PipeFlags;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
+use rustix::process::Pid;
 
 use super::{congestion, hold, rows};
 use crate::descriptors;
@@ -26,25 +29,23 @@ use crate::protocol::{self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoin
 const ROOM: usize = 256;
 /// The fewest threads of a model with a fixed number of them.
 const WORKERS_LEAST: usize = 2;
-/// How long the server may take to end once it is told to, in ns.
-const END_NS: u64 = 3_000_000_000;
+/// How long the server may take to end once it is told to.
+const END: Duration = Duration::from_secs(3);
 const BEGUN: u8 = 6;
 /// How long before the window, in ns, the server's memory is read.
 const MEMORY_NS: u64 = 5_000_000;
 /// The part of a window that a look at all of a server may take, and the lead of a look at a few.
 const LOOK_SHARE: u64 = 20;
 const FEW_NS: u64 = 4_000_000;
-const LOOK_NS: u64 = 1_000_000;
 
 struct Child {
-    pid: u32,
+    pid: Pid,
     /// Its usage comes from here.
     told: OwnedFd,
     /// Dropping it is the stop signal.
     stop: Option<OwnedFd>,
     /// Why it failed comes from here, if it does.
     report: OwnedFd,
-    ended: bool,
 }
 
 pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
@@ -59,7 +60,7 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     let mut child = Child::start(task, listener)?;
     let listening = FromEndpoint::Listening {
         address: address.to_string(),
-        process: Some(child.pid),
+        process: Some(child.number()),
     };
     protocol::write(control, &listening)?;
     protocol::write(control, &FromEndpoint::Ready)?;
@@ -92,14 +93,15 @@ impl Child {
         let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
         let ((told, tell), (stopped, stop)) = (pipe()?, pipe()?);
         let (report, report_to) = pipe()?;
-        if let Some(pid) = children::fork_off()? {
+        if let Some(child) = children::fork_off()? {
+            let pid = i32::try_from(child).ok().and_then(Pid::from_raw);
+            let pid = pid.ok_or(io::ErrorKind::InvalidData)?;
             drop((tell, stopped, report_to));
             let child = Child {
                 pid,
                 told,
                 stop: Some(stop),
                 report,
-                ended: false,
             };
             // Before it has begun, the signal that asks what it uses would end it.
             let mut first = [0];
@@ -143,8 +145,9 @@ impl Child {
             let before_ns = ahead_ns + MEMORY_NS;
             clock::sleep_until_ns(schedule.window_from_ns.saturating_sub(before_ns));
         }
-        let memory = memory_of(self.pid);
-        let live_children = || children::of(Path::new("/"), self.pid);
+        let number = self.number();
+        let memory = memory_of(number);
+        let live_children = || children::of(Path::new("/"), number);
         let at_first = live_children();
         let read = |at_ns: u64| {
             clock::sleep_until_ns(at_ns.saturating_sub(ahead_ns));
@@ -152,11 +155,12 @@ impl Child {
                 true => live_children(),
                 false => at_first.clone(),
             };
-            let look = tree.look(self.pid, children, if looks { at_ns } else { 0 });
+            let look = tree.look(number, children, if looks { at_ns } else { 0 });
             clock::sleep_until_ns(at_ns);
-            let read = tree.read_other(look, self.pid, self.told.as_fd());
-            read.map_err(|e| match waitpid(self.number(), WaitOptions::NOHANG) {
-                Ok(Some((_, status))) => self.ended_with(status).err().unwrap_or(e),
+            let read = tree.read_other(look, number, self.told.as_fd());
+            let mut pid = self.pid;
+            read.map_err(|e| match pid.try_wait() {
+                Ok(Some(status)) => self.ended_with(status).err().unwrap_or(e),
                 _ => self.why(e),
             })
         };
@@ -172,7 +176,7 @@ impl Child {
             Err(why) => (readings.values_mut()).for_each(|r| *r = Reading::absent(why.clone())),
         }
         readings.extend(memory);
-        let cpus = match process::affinity_of(self.number()) {
+        let cpus = match process::affinity_of(Some(self.pid)) {
             Ok(cpus) => Reading::Measured(cpus.len() as u64),
             Err(e) => Reading::absent(format!("sched_getaffinity: {e}")),
         };
@@ -191,26 +195,19 @@ impl Child {
 
     fn end(&mut self) -> io::Result<()> {
         self.stop = None;
-        let deadline_ns = clock::monotonic_ns() + END_NS;
-        loop {
-            match waitpid(self.number(), WaitOptions::NOHANG) {
-                Ok(Some((_, status))) => {
-                    self.ended = true;
-                    return self.ended_with(status);
-                }
-                Ok(None) | Err(Errno::INTR) => {}
-                Err(e) => return Err(e.into()),
-            }
-            if clock::monotonic_ns() > deadline_ns {
-                let why = "the server did not stop in time";
-                return Err(io::Error::new(io::ErrorKind::TimedOut, why));
-            }
-            clock::sleep_until_ns(clock::monotonic_ns() + LOOK_NS);
+        let end = child_end::by_force(&mut self.pid, END)?;
+        if end.was_killed {
+            let why = format!(
+                "the server did not stop within {} s and was killed",
+                END.as_secs()
+            );
+            return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
+        self.ended_with(end.status)
     }
 
-    fn ended_with(&self, status: WaitStatus) -> io::Result<()> {
-        let how = match (status.exit_status(), status.terminating_signal()) {
+    fn ended_with(&self, status: ExitStatus) -> io::Result<()> {
+        let how = match (status.code(), status.signal()) {
             (Some(0), _) => return Ok(()),
             (_, Some(signal)) => format!("was ended by signal {signal}"),
             (code, _) => format!("ended with status {}", code.unwrap_or(-1)),
@@ -218,17 +215,15 @@ impl Child {
         Err(self.why(io::Error::other(format!("its process {how}"))))
     }
 
-    fn number(&self) -> Option<Pid> {
-        i32::try_from(self.pid).ok().and_then(Pid::from_raw)
+    fn number(&self) -> u32 {
+        self.pid.as_raw_pid() as u32
     }
 }
 
 impl Drop for Child {
     fn drop(&mut self) {
-        if let Some(pid) = self.number().filter(|_| !self.ended) {
-            let _ = kill_process(pid, Signal::KILL);
-            let _ = waitpid(Some(pid), WaitOptions::empty());
-        }
+        // Where it was waited for before, nothing is there to kill.
+        let _ = child_end::by_force(&mut self.pid, Duration::ZERO);
     }
 }
 

@@ -1,0 +1,141 @@
+//! The end of a child process, waited for with a bound: pidfd_open(2), poll(2), then SIGKILL.
+
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
+
+/// How long a child may take to end by itself, and how long the kernel may take to end it.
+pub const GRACE: Duration = Duration::from_secs(2);
+/// How often a child is looked at where there are no pidfds (before Linux 5.3, or by seccomp).
+const LOOK: Duration = Duration::from_millis(1);
+
+/// A child of this process that nobody else waits for.
+pub trait ChildProcess {
+    /// Its number, which is its own until it was waited for.
+    fn pid(&self) -> Pid;
+    /// Its status where it has ended. Never blocks.
+    fn try_wait(&mut self) -> io::Result<Option<ExitStatus>>;
+}
+
+impl ChildProcess for Child {
+    fn pid(&self) -> Pid {
+        Pid::from_child(self)
+    }
+
+    fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        Child::try_wait(self)
+    }
+}
+
+/// A child that was forked.
+impl ChildProcess for Pid {
+    fn pid(&self) -> Pid {
+        *self
+    }
+
+    fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        let ended = retry_on_intr(|| waitpid(Some(*self), WaitOptions::NOHANG))?;
+        Ok(ended.map(|(_, status)| ExitStatus::from_raw(status.as_raw())))
+    }
+}
+
+/// How a child ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChildEnd {
+    /// As wait(2) gives it.
+    pub status: ExitStatus,
+    /// True if it did not end by itself in time.
+    pub was_killed: bool,
+}
+
+/// The status of a child that ends within this time; none where it has not ended by then.
+pub fn within(child: &mut impl ChildProcess, time: Duration) -> io::Result<Option<ExitStatus>> {
+    let until = Instant::now() + time;
+    let mut pidfd = None;
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        match pidfd.get_or_insert_with(|| pidfd_open(child.pid(), PidfdFlags::empty())) {
+            Ok(pidfd) => {
+                let left = Timespec::try_from(left).map_err(|_| io::ErrorKind::InvalidInput)?;
+                match poll(&mut [PollFd::new(pidfd, PollFlags::IN)], Some(&left)) {
+                    Ok(_) | Err(Errno::INTR) => {}
+                    Err(e) => return Err(e.into()),
+                }
+            }
+            Err(_) => thread::sleep(left.min(LOOK)),
+        }
+    }
+}
+
+/// Waits for a child's end, kills it after `grace`, and reaps it.
+///
+/// # Errors
+/// `TimedOut` where even SIGKILL has not ended it within [`GRACE`], as in a call that cannot be
+/// interrupted; it is then left to itself. `ECHILD` where it was waited for before.
+pub fn by_force(child: &mut impl ChildProcess, grace: Duration) -> io::Result<ChildEnd> {
+    if let Some(status) = within(child, grace)? {
+        let was_killed = false;
+        return Ok(ChildEnd { status, was_killed });
+    }
+    let pid = child.pid();
+    // It was not waited for yet, so the number is still its own.
+    kill_process(pid, Signal::KILL)?;
+    let status = within(child, GRACE)?.ok_or_else(|| {
+        let why = format!("did not end within {} s of SIGKILL either", GRACE.as_secs());
+        io::Error::new(io::ErrorKind::TimedOut, why)
+    })?;
+    // One that was ending already keeps its own status.
+    let was_killed = status.signal() == Some(Signal::KILL.as_raw());
+    Ok(ChildEnd { status, was_killed })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    fn shell(script: &str) -> Child {
+        Command::new("sh").args(["-c", script]).spawn().unwrap()
+    }
+
+    // Invariant 8.
+    #[test]
+    fn a_child_that_is_stopped_is_killed_and_reaped() {
+        let mut child = shell("kill -STOP $$");
+        let began = Instant::now();
+        assert_eq!(within(&mut child, Duration::from_millis(50)).unwrap(), None);
+        assert!(began.elapsed() >= Duration::from_millis(50));
+        let end = by_force(&mut child, Duration::ZERO).unwrap();
+        assert!(end.was_killed);
+        assert_eq!(end.status.signal(), Some(9));
+        // It has no zombie, and its number may be another process's.
+        let gone = Pid::from_child(&child).try_wait().unwrap_err();
+        assert_eq!(gone.raw_os_error(), Some(Errno::CHILD.raw_os_error()));
+        let error = by_force(&mut Pid::from_child(&child), Duration::ZERO).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(Errno::CHILD.raw_os_error()));
+    }
+
+    #[test]
+    fn a_child_that_ends_by_itself_keeps_its_status() {
+        let long = Duration::from_secs(60);
+        let began = Instant::now();
+        let end = by_force(&mut shell("exit 3"), long).unwrap();
+        assert_eq!((end.status.code(), end.was_killed), (Some(3), false));
+        let mut forked = Pid::from_child(&shell("kill -TERM $$"));
+        let end = by_force(&mut forked, long).unwrap();
+        assert_eq!((end.status.signal(), end.was_killed), (Some(15), false));
+        assert!(began.elapsed() < long);
+    }
+}
