@@ -18,6 +18,9 @@ use bytecost_meter::MachineMeter;
 use bytecost_spec::{Axis, Cell, Failure, Sample, TrialKey};
 use libtest_mimic::{Arguments, Trial};
 
+#[path = "../../../../tests/lack.rs"]
+pub mod lack;
+
 /// Plays an endpoint, where the program was started as one.
 pub fn endpoint() -> Option<ExitCode> {
     let mut words = std::env::args_os().skip(1);
