@@ -36,7 +36,7 @@ test: chromium tools # Install what the tests need, and run all of them; says wh
 	$(MAKE) --no-print-directory page
 
 torture: # Runs to which the worst happens at random moments: TORTURE=1000 of them, again by TORTURE_SEED
-	@TORTURE=$${TORTURE:-1000} cargo test -q -p bytecost --features full --locked --test torture
+	@TORTURE=$${TORTURE:-1000} cargo test -q --workspace $(FULL) --locked --test torture
 
 # One program of the tests' own build, by its name.
 built = sed -n 's/.*"executable":"\([^"]*\/$(1)-[0-9a-f]*\)".*/\1/p' <<<"$$built"

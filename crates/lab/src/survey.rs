@@ -369,7 +369,11 @@ mod tests {
             assert!(why.contains("sudo bytecost"), "{why}");
             let movers = survey.movers.iter().filter(|m| m.name != "null");
             for row in movers.chain(&survey.receivers) {
-                assert_eq!(row.refused.as_ref(), Some(&why));
+                assert_eq!(
+                    row.refused.as_ref(),
+                    Some(&why),
+                    "{row:?} over {transport:?}"
+                );
             }
         }
     }
