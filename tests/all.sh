@@ -24,8 +24,8 @@ evidence/bytecost_evidence
 evidence/time
 evidence/truths
 store/runs
-lab/bytecost_lab survey transports obstacles leftovers groups classes limits peer
-bytecost/all evidence:: faults:: circumstances:: packet_sockets:: veth:: wire:: ceiling:: leftovers:: two_hosts::"
+lab/bytecost_lab survey transports obstacles leftovers groups classes limits peer --skip file_survey
+bytecost/all without_root without_rights unasked_evidence what_a_request_takes circumstances:: packet_sockets:: ceiling::"
 [ "$(id -u)" = 0 ] || rights=""
 export rights
 

@@ -196,6 +196,7 @@ impl Round {
             return;
         }
         set_child_subreaper(Some(getpid())).unwrap();
+        let _swept = Sweep;
         let place = Place::new();
         let made = [place.path().join("tmp"), place.runs()];
         made.iter().for_each(|dir| fs::create_dir(dir).unwrap());
@@ -429,6 +430,17 @@ fn descendants() -> Vec<u32> {
     all.into_iter().skip(1).filter(is_alive).collect()
 }
 
+/// Ends all descendants when a round is over, however it ends.
+struct Sweep;
+
+impl Drop for Sweep {
+    fn drop(&mut self) {
+        descendants()
+            .into_iter()
+            .for_each(|pid| drop(kill(pid, Signal::KILL)));
+    }
+}
+
 /// BPF programs that a process holds.
 fn programs(pid: u32) -> Vec<u32> {
     let infos = fs::read_dir(format!("/proc/{pid}/fdinfo"));
@@ -447,7 +459,6 @@ fn nothing_left(place: &Place) {
         left = descendants();
     }
     let roles: Vec<String> = left.iter().map(|pid| role(*pid)).collect();
-    left.iter().for_each(|pid| drop(kill(*pid, Signal::KILL)));
     assert!(roles.is_empty(), "processes are left: {roles:?}");
     assert_eq!(count(&place.path().join("tmp")), 0, "temporary files");
     if !geteuid().is_root() {
