@@ -89,7 +89,8 @@ mkdir -p "$cache"
 kernel=$(kernel)
 peer=${PEER:-}
 if [ -n "$peer" ] && [ "$(id -u)" != 0 ]; then
-	echo "test-kernels: no study between two kernels: a network of its own needs root"
+	[ "${CI:-}" != true ] || fail "a study between two kernels needs root"
+	echo "left out: a study between two kernels needs root"
 	peer=
 elif [ -n "$peer" ] && [ -z "${BOOT_INSIDE:-}" ]; then
 	BOOT_INSIDE=yes exec unshare --net --pid --fork --kill-child --mount-proc "$0" "${words[@]}"

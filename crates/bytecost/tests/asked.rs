@@ -10,7 +10,7 @@ use bytecost_spec::{Axis, Cell};
 use itertools::Itertools as _;
 use serde_json::{Value, json};
 
-use crate::common::{BYTECOST, Place, edit, ended, flat, goldens, is_root};
+use crate::common::{BYTECOST, Lack, Place, edit, ended, flat, goldens, is_root, skipped};
 
 /// Names of all recorded runs.
 fn recorded() -> Vec<String> {
@@ -311,8 +311,7 @@ fn a_report_is_printed_where_it_cannot_be_written() {
     ];
     let user = ended(&mut place.other("setpriv", words));
     if user.stderr.contains("setpriv:") || !user.stderr.is_empty() && user.stdout.is_empty() {
-        eprintln!("skipped: no other user reads here: {}", user.stderr);
-        return;
+        return skipped(Lack::Right, &user.stderr);
     }
     assert!(
         flat(&user.stdout).contains("Full report not written, since cannot write"),

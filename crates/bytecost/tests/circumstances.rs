@@ -4,24 +4,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::common::{BYTECOST, Place, ended, is_root, says};
+use crate::common::{BYTECOST, Lack, Place, ended, has, is_root, says, skipped};
 use bytecost_analysis::CaveatEffect;
 use bytecost_spec::{Axis, CircumstanceKind, Host};
 
 const SHORT: &str = "run --mover send,sendfile --size 4KiB --blocks 6 --warmup 2ms --window 10ms --budget 20s --seed 7 --quiet";
 /// Users that nobody else is, so that limits of a user are the test's own.
 const USERS: [u32; 3] = [61_801, 61_802, 61_803];
-
-/// Returns true if a program can be started here.
-fn has(program: &str) -> bool {
-    let mut version = Command::new(program);
-    version.arg("--version").stdout(Stdio::null());
-    let is_there = version.stderr(Stdio::null()).status().is_ok();
-    if !is_there {
-        eprintln!("skipped: there is no {program} here");
-    }
-    is_there
-}
 
 /// The command with these words as another user, who may write to the place; none without root.
 fn as_user(place: &Place, user: u32, limit: &str, words: &str) -> Option<Command> {
@@ -50,7 +39,7 @@ fn as_user(place: &Place, user: u32, limit: &str, words: &str) -> Option<Command
         .stdout(Stdio::null());
     let is_reached = tried.status().is_ok_and(|status| status.success());
     if !is_reached {
-        eprintln!("skipped: another user cannot start the program here");
+        skipped(Lack::Right, "another user cannot start the program");
     }
     is_reached.then_some(command)
 }
@@ -110,7 +99,7 @@ fn without_a_permission_the_congestion_control_is_one_that_does_not_pace() {
     let allowed = fs::read_to_string(allowed).unwrap_or_default();
     let all: Vec<&str> = allowed.split_whitespace().collect();
     if all.contains(&"cubic") || !all.contains(&"reno") {
-        return eprintln!("skipped: every process may set cubic here");
+        return skipped(Lack::Machine, "a congestion control that needs root");
     }
     let place = Place::new();
     let Some(mut run) = as_user(&place, USERS[2], "--core=0", SHORT) else {
@@ -138,7 +127,7 @@ fn a_traced_run_has_no_verdict_and_says_who_traces() {
     let mut run = place.other("strace", traced.into_iter().chain(SHORT.split(' ')));
     let end = ended(&mut run);
     if end.stderr.contains("ptrace") {
-        return eprintln!("skipped: nothing may be traced here: {}", end.stderr);
+        return skipped(Lack::Right, &end.stderr);
     }
     says(&end.flat(), &["traced by strace"]);
     let found = place.findings();
@@ -186,7 +175,7 @@ fn memory_is_what_the_control_group_leaves() {
         .unwrap_or_default();
     let group = MemoryGroup(dir);
     if !is_root() || fs::write(group.0.join(limit), (96 << 20).to_string()).is_err() {
-        return eprintln!("skipped: no control group with a limit of memory can be made here");
+        return skipped(Lack::Right, "a control group with a limit of memory");
     }
     let place = Place::new();
     let procs = group.0.join("cgroup.procs");

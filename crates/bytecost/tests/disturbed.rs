@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use crate::common::{BYTECOST, Place, ended, is_root, says};
+use crate::common::{BYTECOST, Lack, Place, ended, is_root, says, skipped};
 use bytecost_analysis::{Analysis, Verdict};
 use bytecost_sys::network::Network;
 
@@ -77,7 +77,7 @@ fn one_cpu_of_several_is_in_the_first_line_and_no_window_limits_a_rate() {
     let found = place.findings();
     let cpus = found.host.cpus.len();
     if cpus < 2 {
-        return eprintln!("skipped: this machine has one CPU");
+        return skipped(Lack::Machine, "one CPU");
     }
     assert_eq!(found.host.cpus_allowed.len(), 1);
     says(&screen, &[&format!("1 of {cpus} CPUs"), "Disturbed"]);
@@ -115,7 +115,7 @@ fn small_buffers_and_filters_of_tc_are_named() {
             && tool("tc filter add dev lo egress u32 match ip protocol 6 0xff flowid 1:1")
     });
     if !made.unwrap() {
-        return eprintln!("skipped: this machine allows no filters of tc");
+        return skipped(Lack::Machine, "filters of tc");
     }
     let place = Place::new();
     let mut command = place.bytecost(SHORT);

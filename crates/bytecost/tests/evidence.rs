@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::common::{Place, ended, is_root, says};
+use crate::common::{Lack, Place, ended, is_root, says, skipped};
 use bytecost_spec::evidence::{CountedEvent, Kind, Party, TrialEvidence};
 use bytecost_spec::{Counter, Record};
 
@@ -75,7 +75,7 @@ fn what_is_displaced_from_the_caches_is_told_level_by_level_or_why_not() {
     place.call(format!("{RUN} --evidence footprint")).measured();
     let analysis = place.findings();
     if analysis.host.caches.is_empty() {
-        return println!("skipped: the kernel reports no caches");
+        return skipped(Lack::Machine, "the kernel reports no caches");
     }
     assert_eq!(analysis.footprints.len(), analysis.cells.len());
     for level in analysis.footprints.iter().flat_map(|f| &f.levels) {

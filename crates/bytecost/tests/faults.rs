@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{
-    BYTECOST, Place, assert_only_known_files, ended, endpoints_of, is_root, kill, says, unread,
+    BYTECOST, Place, assert_only_known_files, ended, endpoints_of, has, is_root, kill, says, unread,
 };
 use bytecost_spec::sample::Repeat;
 use bytecost_spec::{Failure, Record};
@@ -71,8 +71,7 @@ fn unprivileged(place: &Place, locked_kib: u32, words: &str) -> Option<Command> 
     if !geteuid().is_root() {
         return Some(place.limited(&limit, words));
     }
-    if Command::new("setpriv").arg("--version").output().is_err() {
-        eprintln!("skipped: setpriv is missing");
+    if !has("setpriv") {
         return None;
     }
     fs::set_permissions(place.path(), PermissionsExt::from_mode(0o755)).unwrap();

@@ -1,7 +1,7 @@
 //! System calls that a host forbids or has no room for, simulated by a filter (seccomp(2)): their
 //! movers are refused with the reason, and the others are measured.
 
-use crate::common::{BYTECOST, Ended, Place, beside, ended, says};
+use crate::common::{BYTECOST, Ended, Lack, Place, beside, ended, has, says, skipped};
 use bytecost_analysis::Analysis;
 use bytecost_spec::{Cell, Refusal};
 
@@ -31,14 +31,13 @@ fn without(place: &Place, call: u32, errno: u32, words: &str) -> Option<Ended> {
     let numbers = [CALLS[0], CALLS[1], call, errno].map(|n| n.to_string());
     let mut perl = place.other("perl", ["-e", FILTER]);
     perl.args(numbers).arg(BYTECOST).args(words.split(' '));
-    if place.other("perl", ["-v"]).output().is_err() {
-        eprintln!("skipped: there is no perl(1) here");
+    if !has("perl") {
         return None;
     }
     let end = ended(&mut perl);
     let is_missing = end.stderr.contains("no filter");
     if is_missing {
-        eprintln!("skipped: no filters here: {}", end.stderr);
+        skipped(Lack::Right, &end.stderr);
     }
     (!is_missing).then(|| end.measured())
 }

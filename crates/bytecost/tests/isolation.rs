@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use crate::common::{PATIENCE, Place, among_no_others, below, endpoints_of, says, until};
+use crate::common::{
+    Lack, PATIENCE, Place, among_no_others, below, endpoints_of, says, skipped, until,
+};
 use bytecost_spec::{Class, Counter, Reading};
 use rustix::process::Signal;
 
@@ -14,7 +16,7 @@ const SHORT: &str = "run --budget 20s --blocks 6 --warmup 2ms --seed 7 --quiet";
 fn is_refused(said: &str) -> bool {
     let is_refused = said.contains("nothing of this study works on this machine");
     if is_refused {
-        eprintln!("skipped: {said}");
+        skipped(Lack::Machine, said);
     }
     is_refused
 }

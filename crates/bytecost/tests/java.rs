@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::{PATIENCE, Place, ended, endpoints_of, says, until};
+use crate::common::{Lack, PATIENCE, Place, ended, endpoints_of, says, skipped, until};
 use rustix::process::Signal;
 
 const WORDS: &str = "run --mover java-stream,java-transfer-to --size 64KiB --block 4KiB \
@@ -39,7 +39,7 @@ fn machines(home: &Path) -> usize {
 #[test]
 fn no_virtual_machine_outlives_a_run_that_is_killed_or_interrupted() {
     if let Err(e) = bytecost_engine::java::find() {
-        return eprintln!("skipped: {e}");
+        return skipped(Lack::Tool, e);
     }
     for signal in [Signal::KILL, Signal::INT] {
         let place = Place::new();

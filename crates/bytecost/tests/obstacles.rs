@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::common::{BYTECOST, Place, ended, is_root, says};
+use crate::common::{BYTECOST, Lack, Place, ended, is_root, says, skipped};
 use bytecost_analysis::Analysis;
 use bytecost_spec::CircumstanceKind;
 use bytecost_spec::host::Obstacle;
@@ -39,7 +39,7 @@ fn a_token_bucket_on_loopback_is_named_and_nothing_is_said_of_throughput() {
     let bucket = "tc qdisc add dev lo root tbf rate 400mbit burst 256kb latency 50ms";
     let made = network.within(|| tool("ip link set lo up") && tool(bucket));
     if !made.unwrap() {
-        return eprintln!("skipped: this machine allows no token bucket");
+        return skipped(Lack::Machine, "a token bucket");
     }
     let place = Place::new();
     let mut command = place.bytecost(SHORT);
@@ -75,7 +75,7 @@ fn behind_a_token_bucket_interrupts_on_idle_cpus_are_a_part_of_the_cost() {
     let bucket = "tc qdisc add dev lo root tbf rate 2gbit burst 1mb latency 50ms";
     let made = network.within(|| tool("ip link set lo up") && tool(bucket));
     if !made.unwrap() {
-        return eprintln!("skipped: this machine allows no token bucket");
+        return skipped(Lack::Machine, "a token bucket");
     }
     let place = Place::new();
     let words = SHORT.replace("send,sendfile,vmsplice", "send,send-zerocopy");
@@ -90,7 +90,7 @@ fn behind_a_token_bucket_interrupts_on_idle_cpus_are_a_part_of_the_cost() {
     }
     let found = place.findings();
     if found.books.iter().any(|b| b.interrupts.is_none()) {
-        return eprintln!("skipped: no account of all tasks here");
+        return skipped(Lack::Right, "an account of all tasks");
     }
     assert!(!found.books.is_empty());
     for books in &found.books {
@@ -126,8 +126,11 @@ impl Quota {
         let start = behind_name.split_whitespace().nth(19).unwrap();
         let name = format!("bytecost-{namespace}-{}-{start}-9000", std::process::id());
         let dir = PathBuf::from("/sys/fs/cgroup/cpu").join(name);
-        if !is_root() || fs::create_dir(&dir).is_err() {
-            eprintln!("skipped: no control group of version 1 can be made here");
+        if !is_root() {
+            return None;
+        }
+        if fs::create_dir(&dir).is_err() {
+            skipped(Lack::Machine, "a control group of version 1");
             return None;
         }
         fs::write(dir.join("cpu.cfs_period_us"), "100000").unwrap();
@@ -194,7 +197,7 @@ fn processes_of_a_foreign_proc_are_not_visible_and_nothing_is_said_of_them() {
     let output = output.unwrap();
     let [screen, errors] = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
     if errors.contains("unshare:") {
-        return eprintln!("skipped: {errors}");
+        return skipped(Lack::Right, errors);
     }
     let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     says(&words, &["other processes are not visible", "sendfile"]);

@@ -1,6 +1,6 @@
 //! Servers by hand: `bytecost live server` and `bytecost live load`, as a newcomer starts them.
 
-use crate::common::{Place, Started, says};
+use crate::common::{Lack, Place, Started, says, skipped};
 use crate::live_common::{MESSAGE, Server, last, line, objects, patient, places};
 use bytecost_engine::SERVERS;
 use rustix::process::Signal;
@@ -136,8 +136,7 @@ fn ctrl_c_ends_a_load_which_tells_what_it_has_found() {
 #[test]
 fn servers_listen_at_ipv6_as_well() {
     if std::net::TcpListener::bind("[::1]:0").is_err() {
-        println!("skipped: this kernel has no IPv6 on its loopback device");
-        return;
+        return skipped(Lack::Machine, "IPv6");
     }
     for model in ["epoll", "thread", "uring"] {
         let served = Server::of_service(&format!("echo --model {model} --listen ::1"));

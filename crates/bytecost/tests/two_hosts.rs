@@ -6,7 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::common::{BYTECOST as PROGRAM, Ended, Place, Started, ended, is_root, says};
+use crate::common::{
+    BYTECOST as PROGRAM, Ended, Lack, Place, Started, ended, is_root, says, skipped,
+};
 use bytecost_spec::{Counter, Manifest, PeerSide, Reading, Readings, Sample, Transport};
 use bytecost_sys::network::Network;
 
@@ -153,7 +155,7 @@ fn a_token_bucket_on_the_other_hosts_card_is_named() {
     let add = || Command::new("tc").args(tc.split(' ')).status();
     let made = hosts.there.network.within(add).unwrap();
     if !made.is_ok_and(|status| status.success()) {
-        return eprintln!("skipped: no token bucket can be made here");
+        return skipped(Lack::Machine, "a token bucket");
     }
     let there = hosts.there.entered();
     let peer = ["--peer", &there, "--peer-program", PROGRAM];
@@ -182,7 +184,7 @@ impl SshServer {
     fn start(hosts: &Hosts) -> Option<SshServer> {
         let server = "/usr/sbin/sshd";
         if !Path::new(server).exists() {
-            eprintln!("skipped: OpenSSH's server is not there: install openssh-server");
+            skipped(Lack::Tool, "OpenSSH's server is not installed");
             return None;
         }
         let place = Place::new();

@@ -6,6 +6,9 @@
 mod corked;
 pub mod file;
 pub mod java;
+#[cfg(test)]
+#[path = "../../../tests/lack.rs"]
+mod lack;
 mod mover;
 pub mod movers;
 pub mod pattern;

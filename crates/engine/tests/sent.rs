@@ -12,6 +12,11 @@ use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{FileWork, MOVERS, Move, Mover, Route, Setup, Walk};
 use bytecost_spec::Access;
 
+#[path = "../../../tests/lack.rs"]
+mod lack;
+
+use lack::{Lack, skipped};
+
 /// Bytes of a message: neither whole pages nor whole blocks.
 const SIZE: u64 = 300_007;
 const MESSAGES: u64 = 3;
@@ -38,7 +43,7 @@ fn opened(mover: &Mover, path: &Path, socket: UnixStream, size: u64) -> Option<B
         ..Setup::new(size as usize, Duration::from_secs(60))
     });
     if let Err(e) = &opened {
-        eprintln!("{} does not work here: {e}", mover.name);
+        skipped(Lack::Machine, format_args!("{}: {e}", mover.name));
     }
     opened.ok()
 }

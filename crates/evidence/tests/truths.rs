@@ -24,6 +24,10 @@ use rustix::fs::{MemfdFlags, memfd_create};
 mod accounts;
 #[path = "truths/killed.rs"]
 mod killed;
+#[path = "../../../tests/lack.rs"]
+mod lack;
+
+use lack::{Lack, skipped};
 
 const MESSAGE_BYTES: usize = 64 << 10;
 const MESSAGES: usize = 256;
@@ -99,7 +103,7 @@ impl Truths {
             }
             Err(e) => {
                 assert!(!must(means), "{} must be had here: {e}", means.title());
-                println!("{}: refused: {e}", means.title());
+                skipped(Lack::Machine, format_args!("{}: {e}", means.title()));
                 None
             }
         }
@@ -306,7 +310,7 @@ fn bytes_are_copied_as_often_as_is_known_by_each_means() {
 fn the_strongest_means_are_taken_and_the_others_are_told() {
     let _alone = alone();
     let Ok(copies) = Copies::open(Path::new("/")) else {
-        return println!("nothing can be counted here");
+        return skipped(Lack::Right, "nothing can be counted");
     };
     let choice = copies.choice();
     for (leg, means) in &choice.legs {
@@ -340,7 +344,7 @@ fn each_call_is_counted_and_every_counter_counts() {
         Ok(events) => events,
         Err(e) => {
             assert!(!must(CopyMeans::Tracepoints), "{e}");
-            return println!("events: refused: {e}");
+            return skipped(Lack::Right, e);
         }
     };
     for (event, why) in events.refused() {

@@ -23,6 +23,9 @@ pub mod greeters;
 mod groups;
 pub mod hand;
 pub mod isolation_survey;
+#[cfg(test)]
+#[path = "../../../tests/lack.rs"]
+mod lack;
 pub mod leftovers;
 pub mod limits;
 pub mod load;

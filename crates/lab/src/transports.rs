@@ -63,7 +63,9 @@ mod tests {
     use rustix::net::sockopt;
 
     fn cell(values: &[(Axis, &str)]) -> Cell {
+        // A congestion control that users may set everywhere.
         let mut cell = Cell::default();
+        cell.set(Axis::Congestion, "reno").unwrap();
         for (axis, value) in values {
             cell.set(*axis, value).unwrap();
         }

@@ -15,6 +15,7 @@ mod harness;
 mod known;
 
 use harness::case;
+use harness::lack::{Lack, skipped};
 use known::{DIR, cell, counted, counting, walk};
 
 /// File systems, each with the tools that it takes and how it comes to be at `/mnt/at`.
@@ -120,12 +121,10 @@ fn mounted(name: &str, tools: &[&str], script: &str) {
             .any(|dir| Path::new(dir).join(tool).exists())
     };
     if let Some(tool) = all.iter().chain(tools).find(|tool| !is_there(tool)) {
-        println!("skipped: {tool} is not installed");
-        return;
+        return skipped(Lack::Tool, format_args!("{tool} is not installed"));
     }
     if !rustix::process::geteuid().is_root() {
-        println!("skipped: only root can mount {name}");
-        return;
+        return skipped(Lack::Right, format_args!("only root can mount {name}"));
     }
     let script = format!(
         "mount -t tmpfs none /mnt && cd /mnt && mkdir at && {{ {script}; }} || {{ echo not mounted; exit 3; }}; exec \"$0\" --test-threads=1 --nocapture 'files here'"
@@ -144,8 +143,10 @@ fn mounted(name: &str, tools: &[&str], script: &str) {
     let error = String::from_utf8_lossy(&output.stderr);
     println!("{text}");
     if text.contains("not mounted") && text.lines().count() == 1 {
-        println!("skipped: {name} cannot be mounted here: {error}");
-        return;
+        return skipped(
+            Lack::Machine,
+            format_args!("{name} cannot be mounted: {error}"),
+        );
     }
     assert!(output.status.success(), "{text}\n{error}");
     let lay_there = text.contains(&format!(", {name}: "));

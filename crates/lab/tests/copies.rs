@@ -9,6 +9,8 @@ mod harness;
 #[path = "copied/known.rs"]
 mod known;
 
+use harness::lack::{Lack, skipped};
+
 /// Movers over TCP, and the wires and sizes that they are tried with.
 const OVER_TCP: &str = "send send-zerocopy uring-send-zc sendfile vmsplice";
 const TCP: &[&str] = &[
@@ -38,7 +40,7 @@ fn main() -> ExitCode {
 
 fn over_wire(means: CopyMeans) {
     if !rustix::process::geteuid().is_root() {
-        return println!("skipped: namespaces of one's own are root's");
+        return skipped(Lack::Right, "namespaces need root");
     }
     let of = |movers: &'static str, wire| movers.split(' ').map(move |m| known::cell(m, wire));
     let over_tcp = TCP.iter().flat_map(|wire| of(OVER_TCP, wire));

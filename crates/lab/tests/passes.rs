@@ -15,7 +15,11 @@ use bytecost_lab::transports::Socket;
 use bytecost_meter::NoMeter;
 use bytecost_spec::{Access, Cache, Cell, Ring, Transport};
 
+#[path = "../../../tests/lack.rs"]
+mod lack;
 mod loops;
+
+use lack::{Lack, skipped};
 
 use loops::{PATIENCE, counted, finish, in_memory, pair};
 
@@ -79,7 +83,7 @@ fn no_pass_allocates_and_both_sides_measure_the_same_messages() {
             let (a, b) = pair(Transport::Loopback);
             let kept = a.try_clone().unwrap();
             let Ok(mut engine) = mover.open(setup(a, &sent)) else {
-                eprintln!("{} does not work here", mover.name);
+                skipped(Lack::Machine, mover.name);
                 continue;
             };
             // Patience begins now: to open a mover may take longer.

@@ -10,7 +10,11 @@ use bytecost_lab::requests::{Content, Cool, Requests};
 use bytecost_meter::NoMeter;
 use bytecost_spec::Access;
 
+#[path = "../../../tests/lack.rs"]
+mod lack;
 mod loops;
+
+use lack::{Lack, skipped};
 
 use loops::{counted, finish, in_memory};
 
@@ -49,7 +53,7 @@ fn no_mover_of_files_allocates_or_loses_a_request() {
         // Fewer in flight than a pass has requests, and more than the window offers.
         for (depth, window) in [(4, 500), (900, 500)] {
             let Ok(mut engine) = mover.open_file(file_setup(&file, mover, depth)) else {
-                eprintln!("{} does not work here", mover.name);
+                skipped(Lack::Machine, mover.name);
                 continue;
             };
             let content = (mover.route == Route::FileToMemory).then(|| Content {
@@ -153,8 +157,7 @@ fn a_request_past_the_page_cache_that_is_no_whole_block_is_an_error() {
     let mut file = TestFile::in_dir(env!("CARGO_MANIFEST_DIR").as_ref()).unwrap();
     file.grow(16 * SIZE as u64).unwrap();
     let Some(unit) = file::direct_bytes(&file.path()).filter(|unit| *unit > 1) else {
-        eprintln!("no O_DIRECT here");
-        return;
+        return skipped(Lack::Machine, "O_DIRECT");
     };
     // A length that is no whole block, and a whole block at an odd offset.
     for (size, start) in [(SIZE as u64 - unit / 2, 0), (SIZE as u64, unit / 2)] {
@@ -166,7 +169,7 @@ fn a_request_past_the_page_cache_that_is_no_whole_block_is_an_error() {
             work.file = opened(&file, false, true);
             work.walk = Walk::new(Access::Sequential, start, 8, size, 1);
             let Ok(mut engine) = mover.open_file(setup) else {
-                eprintln!("{} does not work here", mover.name);
+                skipped(Lack::Machine, mover.name);
                 continue;
             };
             let mut requests = Requests::new(&mut *engine, 4, None, None);

@@ -19,7 +19,11 @@ use bytecost_spec::cell::Reaping;
 use bytecost_sys::pipe::{Pipe, moving};
 use rustix::pipe::splice;
 
+#[path = "../../../tests/lack.rs"]
+mod lack;
 mod loops;
+
+use lack::{Lack, skipped};
 
 use loops::{PATIENCE, counted, finish, pair};
 
@@ -97,7 +101,7 @@ fn no_mover_allocates_while_it_streams() {
     for (mover, conduct) in pairs.filter(|(m, c)| c.is_possible(m)) {
         let (a, b) = pair(Transport::Loopback);
         let Ok(mut engine) = conduct.open(mover, mover.has_peer().then_some(a)) else {
-            eprintln!("{} does not work here", mover.name);
+            skipped(Lack::Machine, mover.name);
             continue;
         };
         // Patience begins now: to open a mover may take longer.

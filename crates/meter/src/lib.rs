@@ -18,6 +18,9 @@ mod events;
 mod frequency;
 mod helped;
 mod interrupts;
+#[cfg(test)]
+#[path = "../../../tests/lack.rs"]
+mod lack;
 mod machine;
 mod network;
 mod packets;

@@ -9,6 +9,11 @@ use bytecost_meter::{MachineMeter, Meter, ThreadMeter};
 use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::{clock, process};
 
+#[path = "../../../tests/lack.rs"]
+mod lack;
+
+use lack::{Lack, skipped};
+
 const MS: u64 = 1_000_000;
 
 fn measure(work: impl FnOnce() + Send) -> Readings {
@@ -33,7 +38,7 @@ fn had(readings: &Readings, counter: Counter) -> Option<u64> {
     match &readings[&counter] {
         Reading::Measured(n) => Some(*n),
         Reading::Absent { absent } => {
-            println!("skipped: {}: {absent}", counter.name());
+            skipped(Lack::Machine, format_args!("{}: {absent}", counter.name()));
             None
         }
     }
@@ -106,7 +111,7 @@ fn every_fresh_page_is_a_fault() {
     const PAGE: usize = 4096;
     let huge = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     if huge.is_ok_and(|s| s.contains("[always]")) {
-        return println!("skipped: one fault may give many pages (transparent_hugepage is always)");
+        return skipped(Lack::Machine, "transparent_hugepage is always");
     }
     // Above what an allocator keeps for later, so that its pages are fresh.
     let mut memory: Vec<u8> = Vec::with_capacity(48 << 20);
@@ -126,7 +131,7 @@ fn moves_to_another_cpu_are_counted() {
     const MOVES: u64 = 20;
     let cpus = process::affinity().unwrap();
     let [one, other, ..] = cpus[..] else {
-        return println!("skipped: one CPU, so that nothing can migrate");
+        return skipped(Lack::Machine, "one CPU");
     };
     let moving = measure(|| {
         for n in 0..MOVES {

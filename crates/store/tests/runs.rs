@@ -1,6 +1,10 @@
 //! What a run directory promises to its callers.
 
 mod common;
+#[path = "../../../tests/lack.rs"]
+mod lack;
+
+use lack::{Lack, skipped};
 
 use std::fs;
 use std::path::Path;
@@ -399,7 +403,7 @@ fn a_log_or_a_study_without_a_bound_is_refused_at_once() {
 #[test]
 fn root_reads_nothing_of_a_run_to_continue_that_is_somebody_elses() {
     if !rustix::process::geteuid().is_root() {
-        return eprintln!("skipped: this is about root");
+        return skipped(Lack::Right, "it needs root");
     }
     let (_dir, root) = root();
     let run = root.create(&manifest("one")).unwrap();

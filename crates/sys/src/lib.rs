@@ -19,6 +19,9 @@ pub mod file_map;
 pub mod helper_process;
 pub mod io_buffers;
 pub mod iovecs;
+#[cfg(test)]
+#[path = "../../../tests/lack.rs"]
+mod lack;
 pub mod libaio;
 mod mapping;
 pub mod memory_policy;

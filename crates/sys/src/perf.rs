@@ -306,6 +306,7 @@ impl AsRawFd for Inherited {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lack::{Lack, skipped};
 
     fn bytes(words: &[u64]) -> Vec<u8> {
         words.iter().flat_map(|w| w.to_ne_bytes()).collect()
@@ -343,7 +344,7 @@ mod tests {
     #[test]
     fn a_full_group_takes_no_more() {
         let Ok(mut group) = Group::lead(PerfEvent::TaskClock, Scope::UserOnly) else {
-            return println!("skipped: perf_event_open is refused");
+            return skipped(Lack::Right, "perf_event_open(2)");
         };
         for _ in 1..MAX_EVENTS {
             group.add(PerfEvent::TaskClock).unwrap();

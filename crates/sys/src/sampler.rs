@@ -239,6 +239,7 @@ fn parse(record: &[u8], chain: &mut Vec<u64>) -> Option<Parsed> {
 mod tests {
     use super::*;
     use crate::clock;
+    use crate::lack::{Lack, skipped};
     use std::time::{Duration, Instant};
 
     fn record(kind: u32, words: &[u64]) -> Vec<u8> {
@@ -297,7 +298,7 @@ mod tests {
         const EVERY_NS: u64 = 250_000;
         let mut sampler = match Sampler::open(&cpus(), EVERY_NS) {
             Ok(sampler) => sampler,
-            Err(e) => return println!("skipped: CPUs cannot be sampled here: {e}"),
+            Err(e) => return skipped(Lack::Right, format_args!("CPUs are not sampled: {e}")),
         };
         // What takes the machine away for a while is one look and much CPU time.
         let until = Instant::now() + Duration::from_secs(60);
@@ -344,7 +345,7 @@ mod tests {
     #[test]
     fn who_started_a_process_is_known_when_it_is_gone() {
         let Ok(mut sampler) = Sampler::open(&cpus(), 1_000_000) else {
-            return println!("skipped: CPUs cannot be sampled here");
+            return skipped(Lack::Right, "CPUs are not sampled");
         };
         sampler.enable().unwrap();
         let mut child = std::process::Command::new("true").spawn().unwrap();
@@ -362,7 +363,7 @@ mod tests {
     #[test]
     fn what_nobody_takes_is_counted_as_lost() {
         let Ok(mut sampler) = Sampler::open(&[0], 10_000) else {
-            return println!("skipped: CPUs cannot be sampled here");
+            return skipped(Lack::Right, "CPUs are not sampled");
         };
         sampler.enable().unwrap();
         let (mut looks, mut lost) = (0_u64, 0);

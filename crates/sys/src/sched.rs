@@ -152,6 +152,7 @@ pub fn policy() -> io::Result<Policy> {
 mod tests {
     use super::*;
     use crate::clock;
+    use crate::lack::{Lack, skipped};
     use rustix::process::{Resource, Rlimit, Signal, setrlimit};
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
@@ -235,8 +236,7 @@ mod tests {
     #[test]
     fn a_thread_that_does_not_let_go_is_ended_by_the_kernel() {
         if taken(Policy::Fifo(1)).is_err() {
-            eprintln!("skipped: no real time here");
-            return;
+            return skipped(Lack::Right, "SCHED_FIFO");
         }
         let name = "sched::tests::spins_in_real_time_where_it_was_asked";
         let ended = Command::new(std::env::current_exe().unwrap())

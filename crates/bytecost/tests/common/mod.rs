@@ -1,4 +1,5 @@
 //! The command in a directory of its own, called, or watched from outside while it runs.
+#![allow(dead_code)] // each uses a part of it
 
 use std::env;
 use std::fs::{self, DirEntry, File};
@@ -17,7 +18,11 @@ use rustix::process::{Pid, Signal, geteuid, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
+#[path = "../../../../tests/lack.rs"]
+mod lack;
 pub mod networks;
+
+pub use lack::{Lack, has, skipped};
 
 pub const BYTECOST: &str = env!("CARGO_BIN_EXE_bytecost");
 
@@ -281,11 +286,12 @@ pub fn copy_recorded(study: &str, to: &Path) {
     }
 }
 
-/// Whether root runs the tests; where not, it is printed that one is skipped.
+/// Returns true if root runs the tests; if not, a test is reported as skipped.
+#[track_caller]
 pub fn is_root() -> bool {
     let is_root = geteuid().is_root();
     if !is_root {
-        eprintln!("skipped: it needs root");
+        skipped(Lack::Right, "it needs root");
     }
     is_root
 }
@@ -401,9 +407,17 @@ impl Started {
         });
     }
 
-    pub fn end(mut self) -> Ended {
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    pub fn end(self) -> Ended {
+        self.end_within(PATIENCE)
+    }
+
+    pub fn end_within(mut self, limit: Duration) -> Ended {
         let mut status: Option<ExitStatus> = None;
-        until("the end of the command", PATIENCE, || {
+        until("the end of the command", limit, || {
             status = self.child.try_wait().unwrap();
             status.is_some()
         });
@@ -452,11 +466,11 @@ pub fn in_tmpfs(place: &Place, options: &str, there: &Path, words: &str) -> Opti
     let script = format!("mount -t tmpfs -o {options} none {there} && exec {BYTECOST} {words}");
     let mut unshare = place.other("unshare", ["--user", "--map-root-user", "--mount"]);
     let output = unshare.args(["sh", "-c", &script]).output();
-    let output = output.inspect_err(|e| eprintln!("skipped: unshare(1): {e}"));
+    let output = output.inspect_err(|e| skipped(Lack::Tool, format_args!("unshare(1): {e}")));
     let end = Ended::from(output.ok()?);
     let is_refused = end.stderr.contains("unshare:") || end.stderr.contains("mount:");
     if is_refused {
-        eprintln!("skipped: no namespaces here: {}", end.stderr);
+        skipped(Lack::Right, &end.stderr);
     }
     (!is_refused).then_some(end)
 }

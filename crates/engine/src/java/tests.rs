@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use crate::file::{TestFile, content};
+use crate::lack::{Lack, skipped};
 
 /// Long enough for a machine that does much else.
 const LONG: Duration = Duration::from_secs(60);
@@ -41,7 +42,7 @@ fn start(socket: OwnedFd, file: OwnedFd, way: Way, block: usize) -> Start {
 fn java() -> Option<PathBuf> {
     let found = find();
     if let Err(e) = &found {
-        eprintln!("skipped: {e}");
+        skipped(Lack::Tool, e);
     }
     found.ok()
 }

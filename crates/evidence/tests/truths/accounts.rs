@@ -14,6 +14,8 @@ use bytecost_sys::request_queue::RequestQueue;
 use bytecost_sys::uring_file::{FileRequests, UringFile};
 use bytecost_sys::{clock, process};
 
+use crate::lack::{Lack, skipped};
+
 /// Two clocks of one task agree so well, and to so much besides: it runs a little longer.
 const NEAR: f64 = 0.02;
 const NEAR_NS: u64 = 2_000_000;
@@ -30,7 +32,7 @@ fn accountant() -> Option<CpuAccountant> {
         Ok(accountant) => Some(accountant),
         Err(why) => {
             assert!(!rustix::process::geteuid().is_root(), "{why}");
-            println!("accounts: refused: {why}");
+            skipped(Lack::Right, why);
             None
         }
     }
@@ -149,7 +151,7 @@ fn ring_works_for_its_process(worker: &str, file: &str, offset: u64, poller: boo
     };
     let mut ring = match UringFile::new(File::open(file).unwrap().into(), places, requests) {
         Ok(ring) => ring,
-        Err(e) => return println!("skipped: io_uring: {e}"),
+        Err(e) => return skipped(Lack::Right, format_args!("io_uring: {e}")),
     };
     let mut process_ns = 0;
     let kept = kept(|| {

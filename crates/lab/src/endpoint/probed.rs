@@ -178,6 +178,7 @@ impl<M: MoveFile + ?Sized> MoveFile for Probed<M> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lack::{Lack, skipped};
     use std::hint::black_box;
 
     struct Copying {
@@ -280,7 +281,7 @@ mod tests {
             let displaced = |l| (displaced(l, |r| r.ticks), displaced(l, |r| r.idle_ticks));
             let told: Vec<(f64, f64)> = usable.map(displaced).collect();
             if told.is_empty() {
-                return println!("skipped: {:?}", seen.levels);
+                return skipped(Lack::Machine, format_args!("{:?}", seen.levels));
             }
             if told.iter().all(|(moved, idle)| moved - idle > 0.2) {
                 return;

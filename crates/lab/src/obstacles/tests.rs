@@ -3,6 +3,7 @@ use std::process::Command;
 use bytecost_sys::network::Network;
 
 use super::*;
+use crate::lack::{Lack, skipped};
 use crate::netlink::dump::written;
 use crate::transports::link::LinkChoice;
 use crate::transports::veth::VethPair;
@@ -17,7 +18,7 @@ fn tc(words: &str) -> bool {
 fn after(change: impl FnOnce() -> bool + Send) -> Option<Vec<Obstacle>> {
     let Ok(network) = Network::new() else {
         assert!(!rustix::process::geteuid().is_root());
-        eprintln!("skipped: it needs root");
+        skipped(Lack::Right, "it needs root");
         return None;
     };
     let within = network.within(|| {
@@ -27,7 +28,7 @@ fn after(change: impl FnOnce() -> bool + Send) -> Option<Vec<Obstacle>> {
         change().then(|| of_loopback(&Roots::real()))
     });
     let Some(found) = within.unwrap() else {
-        eprintln!("skipped: it cannot be made here");
+        skipped(Lack::Machine, "the kernel refuses an obstacle");
         return None;
     };
     assert_eq!(found.unseen, [""; 0], "root sees all");

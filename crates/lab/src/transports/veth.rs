@@ -105,6 +105,7 @@ pub(super) mod tests {
 
     use super::*;
     use crate::greeters::{FlowKey, KEY_BYTES};
+    use crate::lack::{Lack, skipped};
     use crate::netlink::Link;
     use crate::transports::{Listener, Socket, connect, listen};
     use bytecost_meter::NetworkMeter;
@@ -121,7 +122,7 @@ pub(super) mod tests {
         made.map_err(|e| {
             assert!(!rustix::process::geteuid().is_root(), "{e}");
             assert!(e.to_string().contains("sudo bytecost"), "{e}");
-            eprintln!("skipped: {e}");
+            skipped(Lack::Right, e);
         })
         .ok()
     }

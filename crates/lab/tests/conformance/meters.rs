@@ -13,6 +13,7 @@ use bytecost_sys::process;
 use libtest_mimic::Trial;
 
 use super::{case, cell, given, lab, read, settings, trial_in};
+use crate::harness::lack::{Lack, skipped};
 
 pub fn trials() -> Vec<Trial> {
     vec![
@@ -60,8 +61,7 @@ fn sides(sample: &Sample) -> impl Iterator<Item = &Readings> {
 fn by_task_clock() {
     let survey = losing();
     if let Some(why) = survey.counter_refused(Counter::TaskClockNs) {
-        println!("skipped: {why}");
-        return;
+        return skipped(Lack::Right, why);
     }
     let sample = made(&mut surveyed(&survey, SHORT), "");
     for side in sides(&sample) {
@@ -79,8 +79,7 @@ fn by_task_clock() {
 fn by_interrupts() {
     let cpus = process::affinity().unwrap();
     let [one, other, ..] = cpus[..] else {
-        println!("skipped: one CPU, so that both sides share it");
-        return;
+        return skipped(Lack::Machine, "one CPU, which both sides share");
     };
     let placement = format!("{one}:{other}");
     let mut lab = surveyed(&losing(), Duration::from_millis(350));

@@ -12,6 +12,7 @@ use bytecost_spec::evidence::{Copied, CopiedBytes, CopyMeans, CopyPlace, TrialEv
 use bytecost_spec::{Cache, Cell, Record};
 
 use crate::harness;
+use crate::harness::lack::{Lack, skipped};
 
 /// Copies of a byte too many or too few; TCP sends a segment again here and there, another copy.
 const NEAR: f64 = 0.02;
@@ -40,7 +41,7 @@ pub fn counting(means: CopyMeans, root: &Path) -> Option<(Lab, Watch)> {
         Err(e) => {
             let is_held = means == CopyMeans::Tracepoints && rustix::process::geteuid().is_root();
             assert!(!is_held, "{e}");
-            println!("{}: refused: {e}", means.title());
+            skipped(Lack::Machine, format_args!("{}: {e}", means.title()));
             return None;
         }
     };
@@ -84,7 +85,7 @@ pub fn walk(means: CopyMeans, cells: impl Iterator<Item = Cell>) {
             let found = match counted(&mut lab, &mut watch, &cell) {
                 Ok(found) => found.copies.expect("nobody counted"),
                 Err(why) => {
-                    println!("{}: does not work here: {why}", cell.id());
+                    skipped(Lack::Machine, format_args!("{}: {why}", cell.id()));
                     break;
                 }
             };

@@ -23,6 +23,9 @@ use rustix::process::{Signal, getpid, kill_process};
 /// freezer or a debugger.
 pub const HELD: &str = "held";
 
+#[path = "../../../../tests/lack.rs"]
+pub mod lack;
+
 /// Plays an endpoint, where the program was started as one.
 pub fn endpoint() -> Option<ExitCode> {
     let mut words = std::env::args_os().skip(1);

@@ -17,12 +17,13 @@ use super::{
     CELLS, NO_STOP, SERVED, SIDES, Way, arrives, case, cell, is_answered, meanwhile, read,
     settings, trial_in,
 };
+use crate::harness::lack::{Lack, skipped};
 
 pub fn trials() -> Vec<Trial> {
     let trial = |what: &str, check: fn(&Two)| {
         case(format!("two networks: {what}"), move || match Two::new() {
             Some(two) => check(&two),
-            None => println!("skipped: it needs root"),
+            None => skipped(Lack::Right, "it needs root"),
         })
     };
     vec![
@@ -112,7 +113,7 @@ fn every_cell(two: &Two) {
 fn counted(two: &Two) {
     for data_from_here in [false, true] {
         let Ok(events) = loopback_exchange::events() else {
-            return println!("skipped: nothing can be counted here");
+            return skipped(Lack::Right, "nothing can be counted");
         };
         let mut watch = Watch::counting(None, Some(events), Duration::from_millis(500));
         let (way, mut seen) = (two.way(PeerSide::Receiver, data_from_here), None);

@@ -1,4 +1,5 @@
 use super::*;
+use crate::lack::{Lack, skipped};
 use bytecost_sys::perf::MAX_EVENTS;
 use rustix::io::Errno;
 
@@ -308,12 +309,12 @@ fn the_kernel_counts_moves_in_the_software_group() {
     let (group, members) = open_software(&mut Kernel, &SOFTWARE);
     if let Some(why) = members.refused(PerfEvent::CpuMigrations) {
         assert!(!why.contains("self-test"), "{why}");
-        return println!("skipped: {why}");
+        return skipped(Lack::Right, why);
     }
     let group = group.unwrap();
     let cpus = process::affinity().unwrap();
     let [one, other, ..] = cpus[..] else {
-        return println!("skipped: one CPU, so that nothing can migrate");
+        return skipped(Lack::Machine, "one CPU");
     };
     let start = group.read();
     for n in 0..MOVES {

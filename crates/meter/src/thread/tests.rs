@@ -1,5 +1,6 @@
 use super::*;
 use crate::events::{HARDWARE, SOFTWARE};
+use crate::lack::{Lack, skipped};
 use bytecost_sys::perf::MAX_EVENTS;
 
 fn layout() -> Layout {
@@ -175,7 +176,7 @@ fn what_is_not_asked_for_is_not_opened() {
 #[test]
 fn who_waits_for_a_cpu_is_seen_to_wait() {
     if filled(SCHEDSTAT, run_queue_ns).is_none() {
-        return println!("skipped: {NO_SCHEDSTAT}");
+        return skipped(Lack::Machine, NO_SCHEDSTAT);
     }
     let cpus = process::affinity().unwrap();
     // Two that are always ready on one CPU: each waits about as long as it runs.

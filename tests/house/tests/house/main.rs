@@ -6,6 +6,7 @@ mod glossary;
 mod guide;
 mod imports;
 mod invariants;
+mod make;
 mod names;
 mod pure;
 mod sizes;

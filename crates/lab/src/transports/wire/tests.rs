@@ -1,5 +1,6 @@
 use super::device::NAME;
 use super::*;
+use crate::lack::{Lack, skipped};
 use crate::netlink::Netlink;
 use crate::transports::veth::SENDER;
 use crate::transports::veth::tests::if_allowed;
@@ -175,8 +176,7 @@ fn a_flow_of_udp_begins_anew_with_its_opening() {
 
 /// Where a socket may have few zero-copy sends under way; none, and printed why, if that fails.
 fn waiting_network() -> Option<(Network, OwnedFd)> {
-    let skipped = |why: &dyn std::fmt::Display| println!("skipped: {why}");
-    let network = Network::new().map_err(|e| skipped(&e)).ok()?;
+    let network = Network::new().map_err(|e| skipped(Lack::Right, e)).ok()?;
     let tun = network.within(|| {
         let tun = tun::open(NAME)?;
         LinkChoice::default().bring_up(&mut Netlink::open()?, NAME, SENDER)?;
@@ -184,14 +184,14 @@ fn waiting_network() -> Option<(Network, OwnedFd)> {
         fs::write("/proc/sys/net/core/optmem_max", FEW_NOTES_BYTES)?;
         Ok::<_, io::Error>(tun)
     });
-    let tun = tun.unwrap().map_err(|e| skipped(&e)).ok()?;
+    let tun = tun.unwrap().map_err(|e| skipped(Lack::Machine, e)).ok()?;
     let mut tc = std::process::Command::new("tc");
     tc.args(["qdisc", "add", "dev", NAME, "root", "tbf"]);
     tc.args(["rate", "50mbit", "burst", "5kb", "limit", "10mb"]);
     network.start_in(&mut tc).unwrap();
-    let done = tc.output().map_err(|e| skipped(&e)).ok()?;
+    let done = tc.output().map_err(|e| skipped(Lack::Tool, e)).ok()?;
     if !done.status.success() {
-        skipped(&String::from_utf8_lossy(&done.stderr));
+        skipped(Lack::Machine, String::from_utf8_lossy(&done.stderr));
         return None;
     }
     Some((network, tun))
