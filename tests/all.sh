@@ -39,8 +39,8 @@ one() {
 	logged "$name" "${run[@]}" "$program"
 	tests=$(grep -E "^$name( |\$)" <<<"$rights") || return 0
 	local nobody=(setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps=-all)
-	if [ "${CI:-}" != true ] && ! "${nobody[@]}" test -x "$program"; then
-		echo "skipped for lack of right: $name as a user, who cannot reach it" >>"$BYTECOST_SKIPPED"
+	if ! "${nobody[@]}" test -x "$program"; then
+		echo "not run: $name as a user, who cannot reach the directory of the build" >>"$BYTECOST_SKIPPED"
 		return 0
 	fi
 	user=$(mktemp -d)

@@ -253,7 +253,7 @@ fn whether_pinning_matters_and_for_want_of_moves() {
     check(&run(0, 1.3), Refuted, "is not from 0.995 to 1.005 | 1.3");
     let free_alone = STUDY.replace("[\"free\", \"same-cpu\"]", "[\"free\"]");
     let free_alone = work(&free_alone, 0, truth(1.3, 2.0, 1.0));
-    let words = "This run has no cells with | placement same-cpu and free";
+    let words = "No cells with | placement same-cpu and free";
     check(&free_alone, Undecided, words);
 }
 

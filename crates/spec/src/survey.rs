@@ -44,6 +44,7 @@ pub struct LeftOut {
     /// What they are, in words: `threads 2, 4, 8`.
     pub what: String,
     /// The values that they have and no measured cell has, by axis.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<(Axis, Vec<String>)>,
     /// How many.
     pub cells: usize,
