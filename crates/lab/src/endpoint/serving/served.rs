@@ -8,7 +8,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use bytecost_engine::Server;
-use bytecost_engine::servers::{self, Limits, ServerSetup};
+use bytecost_engine::servers::{self, Limits, ServerSetup, ServerTally};
 use bytecost_meter::{MOST_THREADS, ProcessTreeMeter, look_takes_ns, memory_of, within};
 use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
 use bytecost_sys::sched::Promptness;
@@ -20,7 +20,9 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpi
 
 use super::{congestion, hold, rows};
 use crate::descriptors;
-use crate::protocol::{self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoint, out_of_turn};
+use crate::protocol::{
+    self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoint, Traffic, out_of_turn,
+};
 
 /// Room for connections beside the load's: new ones may come before the old ones' ends are seen.
 const ROOM: usize = 256;
@@ -42,7 +44,7 @@ struct Child {
     told: OwnedFd,
     /// Dropping it is the stop signal.
     stop: Option<OwnedFd>,
-    /// Why it failed comes from here, if it does.
+    /// What it has served comes from here, or why it failed.
     report: OwnedFd,
     ended: bool,
 }
@@ -69,7 +71,11 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     task.here.meters.take_cpu(&mut done.side.readings);
     protocol::write(control, &FromEndpoint::Closed)?;
     protocol::ordered(control, &ToEndpoint::Stop)?;
-    child.end()?;
+    let tally = child.end()?;
+    done.traffic = Traffic {
+        connections: tally.connections,
+        requests: tally.requests,
+    };
     Ok(done)
 }
 
@@ -115,11 +121,12 @@ impl Child {
             rustix::io::write(&report_to, &[BEGUN])?;
             serve(task, listener, stopped)
         });
-        let Err(e) = served else {
-            children::exit(0);
+        let (report, status) = match served {
+            Ok(tally) => (tally.to_bytes().to_vec(), 0),
+            Err(e) => (e.to_string().into_bytes(), 1),
         };
-        let _ = rustix::io::write(&report_to, e.to_string().as_bytes());
-        children::exit(1)
+        let _ = rustix::io::write(&report_to, &report);
+        children::exit(status)
     }
 
     /// Reads what it uses at both edges of the window, and its memory before.
@@ -189,14 +196,17 @@ impl Child {
         }
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn end(&mut self) -> io::Result<ServerTally> {
         self.stop = None;
         let deadline_ns = clock::monotonic_ns() + END_NS;
         loop {
             match waitpid(self.number(), WaitOptions::NOHANG) {
                 Ok(Some((_, status))) => {
                     self.ended = true;
-                    return self.ended_with(status);
+                    self.ended_with(status)?;
+                    let mut tally = [0; ServerTally::BYTES];
+                    rustix::io::read(&self.report, &mut tally)?;
+                    return Ok(ServerTally::from_bytes(tally));
                 }
                 Ok(None) | Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
@@ -242,7 +252,7 @@ pub(crate) fn looked_at(server: &Server, cell: &Cell) -> u64 {
     }
 }
 
-fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<()> {
+fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<ServerTally> {
     let cell = &task.cell;
     let (server, service, serving) = rows(cell)?;
     hold(task)?;
@@ -265,5 +275,5 @@ fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<()> {
             ..Limits::default()
         },
     };
-    (server.serve)(setup).map(drop)
+    (server.serve)(setup)
 }
