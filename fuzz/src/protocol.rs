@@ -5,7 +5,7 @@ use bytecost_lab::hand::greeting::{SessionWord, VERSION};
 use bytecost_lab::peer::reread;
 use bytecost_lab::protocol::{
     self, ContentCheck, Disturb, Done, FromEndpoint, MAX_FRAME_BYTES, Meets, Role, Schedule, Task,
-    ToEndpoint,
+    ToEndpoint, Traffic,
 };
 use bytecost_spec::hand::{Latency, SessionPart, Stretch};
 use bytecost_spec::reading::COUNTERS;
@@ -117,6 +117,10 @@ fn answers() -> Vec<Vec<u8>> {
         latency_ns_histogram: Some("HISTFAAAAA==".into()),
         footprint: None,
         strangers: 0,
+        traffic: Traffic {
+            connections: 1 << 17,
+            requests: 1 << 40,
+        },
     };
     let address = "127.0.0.1:40000".to_owned();
     let reason = "connection refused\n\"quoted\"".to_owned();

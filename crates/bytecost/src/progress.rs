@@ -182,11 +182,11 @@ impl Display {
         self.bar
             .set_position((spent.as_millis() as u64).min(self.budget.as_millis() as u64));
         let left = self.budget.saturating_sub(spent).as_secs();
-        self.bar.set_message(format!(
+        self.bar.set_message(units::one_line(&format!(
             "block {}{}, {left} s left: {cell}",
             trial.block + 1,
             self.widest
-        ));
+        )));
         self.bar.tick();
     }
 
@@ -217,6 +217,7 @@ impl Display {
     }
 
     fn line(&self, line: &str) {
+        let line = units::one_line(line);
         let write = || drop(writeln!(io::stderr(), "{line}"));
         self.bar.suspend(write);
     }

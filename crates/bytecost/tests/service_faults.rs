@@ -120,16 +120,25 @@ fn a_second_signal_ends_it_at_once() {
 
 #[test]
 fn what_a_client_does_wrong_is_in_the_tally() {
-    let served = Server::of_service("top --patience 10s --idle-timeout 10s");
+    let served = Server::of_service("top --patience 10s --idle-timeout 10s --per-address 2");
     let mut half = served.connected();
     half.write_all(b"to").unwrap();
     let mut silent = served.connected();
+    rest(&mut served.connected());
     rest(&mut half);
     rest(&mut silent);
     served.asked("top");
     let tally = served.tally(Signal::INT);
-    assert_eq!(tally["timed_out"], 2, "{tally}");
+    for (bound, closed) in [("timed_out", 1), ("idle", 1), ("slow", 0), ("crowded", 1)] {
+        assert_eq!(tally[bound], closed, "{tally}");
+    }
     assert_eq!(tally["requests"], 2, "{tally}");
+}
+
+#[test]
+fn responses_of_all_connections_fit_into_memory() {
+    let words = "live server fixed --size 1MiB --port 0 --connections 1000000";
+    ended(&mut Place::new().bytecost(words)).refused(&["available memory: choose at most"]);
 }
 
 #[test]

@@ -22,6 +22,7 @@ use crate::services::{Service, ServiceSetup};
 use crate::table::table;
 
 mod accepted;
+mod address_limit;
 mod connection;
 mod conversation;
 mod epoll;
@@ -107,6 +108,14 @@ pub struct Limits {
     pub patience: Duration,
     /// How long a connection may stay open between requests; none for ever.
     pub idle: Option<Duration>,
+    /// How long a response may take in all, however often some of it leaves; none for ever.
+    pub response: Option<Duration>,
+    /// The most connections of one address, or of one network of 64 bits (IPv6); further ones are
+    /// closed. None is as many as there may be.
+    pub each_address: Option<usize>,
+    /// Bytes of responses that the kernel may keep for a connection (SO_SNDBUF, socket(7)); none
+    /// leaves that to the kernel, which takes more the more is sent.
+    pub send_buffer: Option<usize>,
     /// How long answers may take that are under way when the server is stopped.
     pub grace: Duration,
 }
@@ -117,6 +126,9 @@ impl Default for Limits {
             connections: 16_384,
             patience: Duration::from_secs(5),
             idle: None,
+            response: None,
+            each_address: None,
+            send_buffer: None,
             grace: Duration::from_millis(500),
         }
     }

@@ -20,6 +20,11 @@ pub const SERVICES: &[Service] = &[top::SERVICE, echo::SERVICE, fixed::SERVICE];
 pub const MOST_REQUEST_BYTES: usize = 64 << 10;
 /// The longest answer, in bytes.
 pub const MOST_ANSWER_BYTES: usize = 1 << 20;
+/// Further requests wait until these bytes of responses are sent, so that a client that sends and does
+/// not receive cannot fill the memory.
+pub(crate) const MOST_UNSENT: usize = 256 << 10;
+/// The most requests of a connection before the others have their turns.
+pub(crate) const TURN_REQUESTS: u64 = 8;
 /// What a request that is too long is answered with, before the connection is closed.
 pub const TOO_LONG: &[u8] = b"error: a request has at most 65536 bytes, its line end included\n";
 
@@ -119,6 +124,14 @@ pub trait Requester: Send {
 table!(Service, ServiceFacts, SERVICES);
 
 impl Service {
+    /// The most bytes of responses that a server keeps for a client that does not receive them.
+    pub fn most_unsent(&self, size: usize) -> usize {
+        match (self.answer)(size) {
+            Framing::Size(size) => (TURN_REQUESTS as usize * size).min(MOST_UNSENT + size),
+            Framing::Line => MOST_UNSENT,
+        }
+    }
+
     /// Why the service is not available in that size, as one line that says the bounds.
     pub fn check_size(&self, size: usize) -> Result<(), String> {
         match self.sizes {

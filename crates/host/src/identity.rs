@@ -44,25 +44,59 @@ const SYSCTLS: &[&str] = &[
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.tcp_wmem",
 ];
-/// Beginnings of parameters about booting and init: they bear on no result, and may name secrets.
-const OF_BOOT: &[&str] = &[
-    "BOOT_IMAGE=",
-    "cloud-init=",
-    "coreos.",
-    "cryptdevice=",
-    "ds=",
-    "ignition.",
-    "init=",
-    "initrd=",
-    "inst.",
-    "ip=",
-    "nfsaddrs=",
-    "nfsroot=",
-    "rd.",
-    "rdinit=",
-    "resume=",
-    "root=",
-    "systemd.",
+/// Parameters of the kernel that bear on what a byte costs, with their values. Of all others the name
+/// alone is kept: a value may be a secret (`ks=http://user:password@…`).
+const OF_KERNEL: &[&str] = &[
+    "amd_pstate",
+    "audit",
+    "cgroup_disable",
+    "cgroup_enable",
+    "cgroup_no_v1",
+    "clocksource",
+    "default_hugepagesz",
+    "hugepages",
+    "hugepagesz",
+    "idle",
+    "init_on_alloc",
+    "init_on_free",
+    "intel_idle.max_cstate",
+    "intel_iommu",
+    "intel_pstate",
+    "iommu",
+    "iommu.passthrough",
+    "iommu.strict",
+    "irqaffinity",
+    "isolcpus",
+    "kpti",
+    "l1tf",
+    "maxcpus",
+    "mds",
+    "mem",
+    "mitigations",
+    "nohz",
+    "nohz_full",
+    "nosmt",
+    "nospectre_v2",
+    "nr_cpus",
+    "numa",
+    "numa_balancing",
+    "preempt",
+    "processor.max_cstate",
+    "psi",
+    "pti",
+    "randomize_kstack_offset",
+    "rcu_nocbs",
+    "retbleed",
+    "skew_tick",
+    "slab_nomerge",
+    "slub_debug",
+    "spec_store_bypass_disable",
+    "spectre_v2",
+    "systemd.unified_cgroup_hierarchy",
+    "threadirqs",
+    "transparent_hugepage",
+    "tsc",
+    "tsx",
 ];
 /// Files in /sys/kernel/mm/transparent_hugepage, each with a choice in brackets.
 const HUGE_PAGES: &[&str] = &["enabled", "defrag", "shmem_enabled"];
@@ -86,10 +120,13 @@ fn hashed(id: &str) -> Option<String> {
     Some(units::hexadecimal(&digest[..HASH_BYTES]))
 }
 
-/// Without [`OF_BOOT`], and without what follows `--`, which is init's.
+/// With the values of [`OF_KERNEL`] alone, and without what follows `--`, which is init's.
 fn of_kernel(line: &str) -> String {
     let own = line.split_whitespace().take_while(|word| *word != "--");
-    let kept = own.filter(|word| !OF_BOOT.iter().any(|start| word.starts_with(start)));
+    let kept = own.map(|word| match word.split_once('=') {
+        Some((name, _)) if !OF_KERNEL.contains(&name) => name,
+        _ => word,
+    });
     kept.collect::<Vec<_>>().join(" ")
 }
 
@@ -114,9 +151,10 @@ mod tests {
     use super::{hashed, of_kernel};
 
     #[test]
-    fn what_is_for_booting_and_for_init_is_not_kept() {
-        let line = "BOOT_IMAGE=/vmlinuz root=UUID=7 ro  isolcpus=2 ip=10.0.0.7 quiet -- --key x";
-        assert_eq!(of_kernel(line), "ro isolcpus=2 quiet");
+    fn values_are_kept_of_what_bears_on_results_alone() {
+        let line = "BOOT_IMAGE=/vmlinuz root=UUID=7 ro  isolcpus=2 ks=http://me:pw@host quiet luks.key=/k -- --key x";
+        let kept = "BOOT_IMAGE root ro isolcpus=2 ks quiet luks.key";
+        assert_eq!(of_kernel(line), kept);
         assert_eq!(of_kernel(""), "");
     }
 

@@ -113,7 +113,7 @@ pub fn group_memory(roots: &Roots) -> Option<ResourceLimit> {
 }
 
 /// Memory in bytes that can still be taken: the machine's, or what a control group leaves.
-pub(crate) fn available_memory(roots: &Roots) -> Option<u64> {
+pub fn available_memory(roots: &Roots) -> Option<u64> {
     let of_machine = memory(roots, "MemAvailable");
     let of_groups = group_memory(roots).map(|limit| limit.left());
     of_machine.into_iter().chain(of_groups).min()

@@ -240,6 +240,18 @@ pub struct Done {
     pub footprint: Option<Footprint>,
     /// Connections that were turned away since they were not the other side's.
     pub strangers: u64,
+    /// Server: what it served from its start to its end. Client: what it made.
+    pub traffic: Traffic,
+}
+
+/// Connections and requests of a server's whole trial, warm-up included.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traffic {
+    /// Connections accepted, or begun.
+    pub connections: u64,
+    /// Requests answered, or made.
+    pub requests: u64,
 }
 
 /// Writes one frame.

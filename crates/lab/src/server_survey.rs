@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::thread;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{SERVERS, SERVICES, Server, Service};
 use bytecost_host::Roots;
 use bytecost_spec::survey::{ServerFacts, ServerSurvey, ServingLimits};
+use bytecost_sys::tcp;
 use rustix::process::{Resource, getrlimit};
 
 use crate::load::{self, ask};
@@ -30,7 +31,16 @@ pub fn survey() -> ServerSurvey {
             None => load::LoadInterface::Uring.name().to_owned(),
             Some(why) => format!("{}: no ring ({why})", load::LoadInterface::Epoll.name()),
         }),
+        filter_refused: filter().err().map(|e| format!(
+            "packet filters: {e} (SO_ATTACH_FILTER), and a server that another host reaches keeps strangers away by one: permit it to this user (the container's system call filter, security modules, net.core.optmem_max), or swap the hosts' roles by --reverse"
+        )),
     }
+}
+
+/// Attaches the longest filter that a server of a trial has.
+fn filter() -> io::Result<()> {
+    let (listener, _) = servers::listen((Ipv4Addr::LOCALHOST, 0).into())?;
+    tcp::hear_only(listener, Ipv6Addr::LOCALHOST.into())
 }
 
 fn tried(server: &Server) -> ServerFacts {
@@ -98,6 +108,7 @@ mod tests {
             let works = server.refused.is_none() || server.name == "uring";
             assert!(works, "{server:?}");
         }
+        assert_eq!(survey.filter_refused.is_some(), filter().is_err());
         let limits = survey.limits.unwrap();
         assert!(limits.descriptors > 64 && limits.tasks > 64 && limits.ports > 64);
         assert!(!limits.tasks_by.is_empty());

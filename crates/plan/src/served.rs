@@ -29,7 +29,13 @@ pub(crate) fn refused(
     let bound = bound.map(|(most, why)| format!("{name} serves at most {most} connections: {why}"));
     let serves = |why: Option<String>| why.filter(|_| seat.receives());
     let task_each = server.task_per_connection && seat.receives();
+    let filter = survey
+        .serving
+        .as_ref()
+        .and_then(|s| s.filter_refused.clone());
+    let filter = filter.filter(|_| cell.transport == Transport::Peer);
     serves(server.refused.clone())
+        .or(serves(filter))
         .or_else(|| conduct(cell, server.in_turn))
         .or(serves(bound))
         .or_else(|| limits(cell, survey, seat, task_each))

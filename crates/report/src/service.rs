@@ -223,6 +223,12 @@ pub fn tally(model: &str, service: &str, tally: &ServerTally) -> String {
     for (n, what) in [
         (tally.too_long, "requests refused as too long"),
         (tally.timed_out, "connections closed after a timeout"),
+        (tally.idle, "connections closed as idle"),
+        (tally.slow, "connections closed for receiving too slowly"),
+        (
+            tally.crowded,
+            "connections closed for too many of one address",
+        ),
         (tally.broken, "connections broken"),
         (tally.put_off, "times a connection had to wait for room"),
     ] {

@@ -74,6 +74,7 @@ fn survey() -> Survey {
             }],
             limits: None,
             generator: Some("epoll: no ring (not permitted here)".to_owned()),
+            filter_refused: None,
         }),
         congestion_controls: vec!["reno".to_owned(), "cubic".to_owned()],
         counters_refused: vec![Refusal {

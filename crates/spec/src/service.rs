@@ -158,8 +158,14 @@ pub struct ServerTally {
     pub requests: u64,
     /// Requests refused because they were too long.
     pub too_long: u64,
-    /// Connections closed because the client was out of time.
+    /// Connections closed because a request did not come, or a response did not go, in time.
     pub timed_out: u64,
+    /// Connections closed because nothing was asked for too long.
+    pub idle: u64,
+    /// Connections closed because the client received a response too slowly.
+    pub slow: u64,
+    /// Connections closed at once, of an address that had as many as it may have.
+    pub crowded: u64,
     /// Connections that broke: reset by the client, or not taken for want of room.
     pub broken: u64,
     /// Times that taking connections was put off because a limit was reached.
@@ -167,34 +173,57 @@ pub struct ServerTally {
 }
 
 impl ServerTally {
-    /// All counts in the order of the fields, to be passed from one process to another.
-    pub fn counts(self) -> [u64; 6] {
+    const COUNTS: usize = 9;
+    /// Bytes of [`ServerTally::to_bytes`].
+    pub const BYTES: usize = ServerTally::COUNTS * size_of::<u64>();
+
+    fn counts(&mut self) -> [&mut u64; ServerTally::COUNTS] {
         [
-            self.connections,
-            self.requests,
-            self.too_long,
-            self.timed_out,
-            self.broken,
-            self.put_off,
+            &mut self.connections,
+            &mut self.requests,
+            &mut self.too_long,
+            &mut self.timed_out,
+            &mut self.idle,
+            &mut self.slow,
+            &mut self.crowded,
+            &mut self.broken,
+            &mut self.put_off,
         ]
     }
 
-    /// The tally of which [`ServerTally::counts`] are these.
-    pub fn of([connections, requests, too_long, timed_out, broken, put_off]: [u64; 6]) -> Self {
-        ServerTally {
-            connections,
-            requests,
-            too_long,
-            timed_out,
-            broken,
-            put_off,
+    /// All counts, to be passed from one process to another of this machine.
+    pub fn to_bytes(mut self) -> [u8; ServerTally::BYTES] {
+        let mut bytes = [0; ServerTally::BYTES];
+        for (bytes, count) in bytes.chunks_exact_mut(size_of::<u64>()).zip(self.counts()) {
+            bytes.copy_from_slice(&count.to_ne_bytes());
         }
+        bytes
+    }
+
+    /// The tally of which [`ServerTally::to_bytes`] are these.
+    pub fn from_bytes(bytes: [u8; ServerTally::BYTES]) -> ServerTally {
+        let mut tally = ServerTally::default();
+        let (counts, _) = bytes.as_chunks();
+        for (count, bytes) in tally.counts().into_iter().zip(counts) {
+            *count = u64::from_ne_bytes(*bytes);
+        }
+        tally
     }
 
     /// Adds what another thread or process of the server has done.
-    pub fn add(&mut self, other: ServerTally) {
-        let (mine, others) = (self.counts(), other.counts());
-        *self = ServerTally::of(std::array::from_fn(|at| mine[at] + others[at]));
+    pub fn add(&mut self, mut other: ServerTally) {
+        for (own, other) in self.counts().into_iter().zip(other.counts()) {
+            *own += *other;
+        }
+    }
+
+    /// Counts a connection that is closed: it owed something, or only kept its place.
+    pub fn count_late(&mut self, is_owed: bool) {
+        *(if is_owed {
+            &mut self.timed_out
+        } else {
+            &mut self.idle
+        }) += 1;
     }
 }
 

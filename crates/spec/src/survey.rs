@@ -144,6 +144,9 @@ pub struct ServerSurvey {
     /// of old do not tell; it was epoll.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator: Option<String>,
+    /// Why a server that another host reaches cannot be kept to its load alone; none where it can.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter_refused: Option<String>,
 }
 
 /// A class and a control group together, as the kernel of this host answered.

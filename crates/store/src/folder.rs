@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, FlockOperation, Gid, Mode, OFlags, Stat, Uid, fchown, flock,
-    fstat, fsync, mkdirat, openat, renameat, statat, unlinkat,
+    fstat, fsync, mkdirat, openat, renameat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -212,14 +212,23 @@ impl Folder {
     pub(crate) fn log(&self, name: &str) -> Result<File, StoreError> {
         self.check_owner()?;
         let path = self.path.join(name);
-        let is_new = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW).is_err();
-        let how = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::NONBLOCK;
+        let how = OFlags::RDWR | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+        let new = how | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        match openat(&self.fd, name, new, Mode::from(0o666)) {
+            Ok(fd) => {
+                given(&fd).map_err(|why| StoreError::io("create", &path, why))?;
+                return Ok(File::from(fd));
+            }
+            Err(Errno::EXIST) => {}
+            Err(why) => return Err(StoreError::io("create", &path, why)),
+        }
         let file = self.opened(name, how)?;
         let file = file.ok_or_else(|| StoreError::io("open", &path, io::ErrorKind::NotFound))?;
-        if is_new {
-            given(&file).map_err(|why| StoreError::io("create", &path, why))?;
+        let stat = fstat(&file).map_err(|why| StoreError::io("look at", &path, why))?;
+        match is_to_be_written(&stat, rustix::process::geteuid()) {
+            true => Ok(file),
+            false => Err(StoreError::OfAnother(path, stat.st_uid)),
         }
-        Ok(file)
     }
 
     fn opened(&self, name: &str, how: OFlags) -> Result<Option<File>, StoreError> {
@@ -392,6 +401,12 @@ fn is_own(stat: &Stat) -> bool {
     owner == rustix::process::geteuid() || caller().is_some_and(|(uid, _)| owner == uid)
 }
 
+/// Whether a file that is there may be appended to: root writes to none of somebody else, and to none
+/// that has another name elsewhere, which its caller may have made.
+fn is_to_be_written(stat: &Stat, user: Uid) -> bool {
+    !user.is_root() || is_own(stat) && stat.st_nlink == 1
+}
+
 /// Whether nobody but the process' user, root or whoever called sudo can change what is in it. Who
 /// is not root can only harm themselves.
 fn is_trusted(stat: &Stat, user: Uid, caller: Option<Uid>) -> bool {
@@ -458,6 +473,24 @@ mod tests {
         symlink(other.path(), dir.path().join("figures")).unwrap();
         assert!(at(&dir).folder("figures").is_err());
         assert!(at(&dir).make_folder("figures").is_err());
+    }
+
+    #[test]
+    fn root_appends_to_no_file_that_has_another_name_or_owner() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("precious"), "whole").unwrap();
+        fs::hard_link(dir.path().join("precious"), dir.path().join("log")).unwrap();
+        let is_refused = at(&dir).log("log").is_err();
+        assert_eq!(is_refused, rustix::process::geteuid().is_root());
+        let file = at(&dir).log("new").unwrap();
+        let mut stat = fstat(&file).unwrap();
+        let root = Uid::from_raw(0);
+        stat.st_uid = rustix::process::geteuid().as_raw();
+        assert!(is_to_be_written(&stat, root));
+        stat.st_uid = 4321;
+        assert!(!is_to_be_written(&stat, root));
+        assert!(is_to_be_written(&stat, Uid::from_raw(1000)));
+        assert!(at(&dir).log("new").is_ok(), "again");
     }
 
     #[test]

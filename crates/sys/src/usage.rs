@@ -44,6 +44,8 @@ pub fn usage() -> Usage {
 /// Has this process write its usage to a pipe at each SIGUSR1, sigaction(2), for its whole life.
 /// The signal interrupts the system call that a thread waits in, signal(7).
 pub fn tell_when_asked(to: OwnedFd) -> io::Result<()> {
+    // The first call of a function may look it up, and of a clock find the vDSO, which no handler may.
+    let _ = usage();
     TELL_TO.store(to.into_raw_fd(), Ordering::Relaxed);
     // SAFETY: the handler calls only what a handler may.
     unsafe { handle(libc::SIGUSR1, tell, libc::SA_RESTART) }

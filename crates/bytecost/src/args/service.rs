@@ -46,15 +46,19 @@ pub struct ServiceArgs {
     /// Worker threads of the model `pool` [default: one for each CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub workers: Option<u32>,
-    /// Maximum number of connections at one time; others wait [default: the limit of open files, at most 16384]
+    /// Maximum number of connections at one time; others wait [default: the limit of open files and half of the available memory, at most 16384]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub connections: Option<u32>,
     /// Maximum time for a client to send a request, or to receive a response
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, default_value = "5s", allow_hyphen_values = true)]
     pub patience: Duration,
-    /// Maximum time between the requests of a connection [default: no limit]
+    /// Maximum time between the requests of a connection [default: 60s, on loopback no limit]
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub idle_timeout: Option<Duration>,
+    /// Maximum number of connections from one address; further ones are closed [default: 256, on
+    /// loopback no limit]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub per_address: Option<u32>,
     /// Print the totals as a JSON object
     #[arg(long)]
     pub json: bool,

@@ -1,10 +1,12 @@
 //! A client that is being served: its socket, and what has been said.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown};
 
+use super::address_limit::AddressSlot;
 use super::conversation::{Conversation, Worker};
 
 /// A read of fewer bytes than this that completes no request is a crumb.
@@ -40,25 +42,30 @@ pub(super) struct Connection<S = OwnedFd> {
     /// The rest of an answer that the socket had no room for, and how much of it is sent.
     unsent: Vec<u8>,
     sent: usize,
+    /// When some of an answer was left for the first time, where answers have a bound.
+    unsent_since: Option<Instant>,
     /// Ticks since something was last brought to an end.
     quiet_ticks: u32,
     /// Reads of next to nothing since then.
     pub(super) crumbs: u32,
     has_ended_output: bool,
     is_cut_off: bool,
+    _slot: AddressSlot,
 }
 
 impl<S: AsFd> Connection<S> {
-    pub(super) fn new(socket: S) -> Connection<S> {
+    pub(super) fn new(socket: S, slot: AddressSlot) -> Connection<S> {
         Connection {
             socket,
             talk: Conversation::default(),
             unsent: Vec::new(),
             sent: 0,
+            unsent_since: None,
             quiet_ticks: 0,
             crumbs: 0,
             has_ended_output: false,
             is_cut_off: false,
+            _slot: slot,
         }
     }
 
@@ -66,9 +73,9 @@ impl<S: AsFd> Connection<S> {
     /// something has come; [`Wants::Read`] and [`Wants::Write`] then mean that its timeout has
     /// passed.
     pub(super) fn step(&mut self, worker: &mut Worker) -> Wants {
-        match self.send_rest() {
-            Ok(true) => {}
-            Ok(false) => return Wants::Write,
+        match self.send_rest(worker) {
+            Ok(Wants::Heard) => {}
+            Ok(other) => return other,
             Err(_) => return broken(worker),
         }
         if self.talk.has_more() {
@@ -116,15 +123,33 @@ impl<S: AsFd> Connection<S> {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
                     self.unsent.extend_from_slice(&worker.out[sent..]);
-                    return Wants::Write;
+                    return self.wants_room(worker);
                 }
                 Err(_) => return broken(worker),
             }
+            if sent < worker.out.len() && self.wants_room(worker) == Wants::Close {
+                return Wants::Close;
+            }
         }
+        self.unsent_since = None;
         self.after_sending(next)
     }
 
-    fn send_rest(&mut self) -> rustix::io::Result<bool> {
+    /// That there is room for the rest of an answer, unless that has taken too long in all.
+    fn wants_room(&mut self, worker: &mut Worker) -> Wants {
+        let Some(most) = worker.response else {
+            return Wants::Write;
+        };
+        let since = self.unsent_since.get_or_insert_with(Instant::now);
+        if since.elapsed() <= most {
+            return Wants::Write;
+        }
+        worker.tally.slow += 1;
+        Wants::Close
+    }
+
+    /// [`Wants::Heard`] where nothing is left.
+    fn send_rest(&mut self, worker: &mut Worker) -> rustix::io::Result<Wants> {
         while self.sent < self.unsent.len() {
             match send(&self.socket, &self.unsent[self.sent..]) {
                 Ok(n) => {
@@ -132,16 +157,20 @@ impl<S: AsFd> Connection<S> {
                     self.quiet_ticks = 0;
                 }
                 Err(Errno::INTR) => {}
-                Err(Errno::AGAIN) => return Ok(false),
+                Err(Errno::AGAIN) => return Ok(self.wants_room(worker)),
                 Err(e) => return Err(e),
             }
+            if self.sent < self.unsent.len() && self.wants_room(worker) == Wants::Close {
+                return Ok(Wants::Close);
+            }
         }
+        self.unsent_since = None;
         self.unsent = Vec::new();
         self.sent = 0;
         if self.talk.is_discarding() {
             self.end_output();
         }
-        Ok(true)
+        Ok(Wants::Heard)
     }
 
     fn after_sending(&mut self, next: Wants) -> Wants {

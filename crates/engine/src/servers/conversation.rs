@@ -3,14 +3,12 @@
 use std::time::{Duration, Instant};
 
 use crate::servers::{ServerSetup, ServerTally};
-use crate::services::{Cut, Framing, MOST_REQUEST_BYTES, Responder, TOO_LONG};
+use crate::services::{
+    Cut, Framing, MOST_REQUEST_BYTES, MOST_UNSENT, Responder, TOO_LONG, TURN_REQUESTS,
+};
 
-/// Further requests wait until these bytes of answers are sent, so that a client that asks and does
-/// not read cannot fill the memory.
-const MOST_UNSENT: usize = 256 << 10;
-/// A turn of a connection ends after this many requests, or after this time: the others, and the end
-/// of the server, wait no longer for a client that sends many requests at once.
-const TURN_REQUESTS: u64 = 8;
+/// A turn of a connection also ends after this time: the others, and the end of the server, wait no
+/// longer for a client that sends many requests at once.
 const TURN: Duration = Duration::from_millis(1);
 pub(super) const READ_BYTES: usize = 16 << 10;
 /// Bytes that are thrown away behind a request that was too long, before the connection is cut.
@@ -23,6 +21,8 @@ pub(super) struct Worker {
     pub(super) buffer: Box<[u8]>,
     pub(super) out: Vec<u8>,
     pub(super) tally: ServerTally,
+    /// How long a response may take in all.
+    pub(super) response: Option<Duration>,
 }
 
 impl Worker {
@@ -32,12 +32,14 @@ impl Worker {
 
     pub(super) fn opener(setup: &ServerSetup) -> impl Fn() -> Worker + Clone + Send + 'static {
         let (service, serving) = (setup.service, setup.serving.clone());
+        let response = setup.limits.response;
         move || Worker {
             framing: (service.request)(serving.size),
             answer: (service.open)(&serving),
             buffer: vec![0; READ_BYTES].into(),
             out: Vec::new(),
             tally: ServerTally::default(),
+            response,
         }
     }
 }
@@ -202,6 +204,7 @@ mod tests {
             buffer: Box::default(),
             out: Vec::new(),
             tally: ServerTally::default(),
+            response: None,
         }
     }
 

@@ -9,6 +9,7 @@ use rustix::event::epoll::EventFlags;
 use rustix::net::SocketFlags;
 
 use super::accepted::Accepted;
+use super::address_limit::AddressLimit;
 use super::connection::{Connection, Wants};
 use super::conversation::Worker;
 use super::ticker::Ticker;
@@ -34,6 +35,7 @@ pub(super) struct EventLoop {
     stop: OwnedFd,
     ticker: Ticker,
     connections: Vec<Option<Connection>>,
+    addresses: AddressLimit,
     open: usize,
     /// Without room connections are not taken until one leaves or a tick has passed: the listener
     /// would stay ready, and asking it again and again would use up the CPU.
@@ -48,6 +50,7 @@ impl EventLoop {
         let worker = Worker::new(&setup);
         rustix::io::ioctl_fionbio(&setup.listener, true)?;
         Ok(EventLoop {
+            addresses: AddressLimit::new(&setup.limits),
             ticker: Ticker::new(setup.limits.tick())?,
             listener: Some(setup.listener),
             stop: setup.stop,
@@ -75,13 +78,17 @@ impl EventLoop {
             Accepted::NoRoom => return self.put_off(),
             Accepted::None | Accepted::Closed => return None,
         };
+        let Some(place) = self.addresses.admit(&socket) else {
+            self.worker.tally.crowded += 1;
+            return None;
+        };
         let slot = socket.as_raw_fd() as usize;
         if slot >= self.connections.len() {
             self.connections.resize_with(slot + 1, || None);
         }
         self.open += 1;
         self.worker.tally.connections += 1;
-        let connection = self.connections[slot].insert(Connection::new(socket));
+        let connection = self.connections[slot].insert(Connection::new(socket, place));
         Some(connection.socket.as_fd())
     }
 
@@ -129,14 +136,14 @@ impl EventLoop {
         self.has_room = true;
         for (fd, slot) in self.connections.iter_mut().enumerate() {
             if let Some(connection) = slot {
-                let ticks = connection.tick();
-                if self.limits.is_late(ticks, connection.is_owed()) {
+                let (ticks, is_owed) = (connection.tick(), connection.is_owed());
+                if self.limits.is_late(ticks, is_owed) {
+                    self.worker.tally.count_late(is_owed);
                     late.push(fd as RawFd);
                 }
             }
         }
         for fd in &late {
-            self.worker.tally.timed_out += 1;
             self.close(*fd);
         }
         late

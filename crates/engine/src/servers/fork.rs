@@ -19,6 +19,7 @@ use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::accepted::Accepted;
+use super::address_limit::{AddressLimit, AddressSlot};
 use super::connection::Connection;
 use super::conversation::Worker;
 use super::open_connections::{RETRY, be_patient, serve_to_end};
@@ -44,7 +45,8 @@ struct Parent {
     /// Children tell what they have done: a pipe takes so little in one piece, pipe(7).
     reports: OwnedFd,
     report_to: OwnedFd,
-    children: BTreeMap<i32, Pid>,
+    children: BTreeMap<i32, (Pid, AddressSlot)>,
+    addresses: AddressLimit,
     limits: Limits,
     tally: ServerTally,
 }
@@ -61,8 +63,10 @@ fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
             return parent.stop();
         }
         while connection && parent.has_room() {
-            let Some(socket) = parent.take() else { break };
-            if parent.fork(&socket)? {
+            let Some((socket, slot)) = parent.take() else {
+                break;
+            };
+            if parent.fork(&socket, slot)? {
                 parent.be_child(socket, &mut worker);
             }
         }
@@ -76,6 +80,7 @@ impl Parent {
         let (reports, report_to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&reports, true)?;
         Ok(Parent {
+            addresses: AddressLimit::new(&setup.limits),
             listener: Some(setup.listener),
             stop: setup.stop,
             deaths: Deaths::new()?,
@@ -107,9 +112,13 @@ impl Parent {
 
     /// The next connection. Where there is no room for one, its place may come free with any
     /// child, or elsewhere: that is waited for.
-    fn take(&mut self) -> Option<OwnedFd> {
+    fn take(&mut self) -> Option<(OwnedFd, AddressSlot)> {
         match Accepted::take(self.listener.as_ref()?, SocketFlags::empty()) {
-            Accepted::Socket(socket) => Some(socket),
+            Accepted::Socket(socket) => {
+                let slot = self.addresses.admit(&socket);
+                self.tally.crowded += u64::from(slot.is_none());
+                Some((socket, slot?))
+            }
             Accepted::None | Accepted::Closed => None,
             Accepted::NoRoom => {
                 self.put_off();
@@ -133,13 +142,13 @@ impl Parent {
     }
 
     /// True in the child; the connection is closed where no process is left.
-    fn fork(&mut self, socket: &OwnedFd) -> io::Result<bool> {
+    fn fork(&mut self, socket: &OwnedFd, slot: AddressSlot) -> io::Result<bool> {
         match children::fork(socket.as_fd()) {
             Ok(None) => return Ok(true),
             Ok(Some(child)) => {
                 self.tally.connections += 1;
                 let pid = Pid::from_raw(child as i32);
-                self.children.extend(pid.map(|pid| (child as i32, pid)));
+                (self.children).extend(pid.map(|pid| (child as i32, (pid, slot))));
             }
             Err(e) if e.kind() == io::ErrorKind::Unsupported => return Err(e),
             Err(_) => {
@@ -156,9 +165,9 @@ impl Parent {
         let _exits = children::Exits;
         self.children.clear(); // its siblings are not its own to end
         self.listener = None;
-        serve_to_end(Connection::new(socket), worker, &self.limits);
-        let report = worker.tally.counts().map(u64::to_ne_bytes);
-        let _ = rustix::io::write(&self.report_to, report.as_flattened());
+        let connection = Connection::new(socket, AddressSlot::default());
+        serve_to_end(connection, worker, &self.limits);
+        let _ = rustix::io::write(&self.report_to, &worker.tally.to_bytes());
         children::exit(0)
     }
 
@@ -181,11 +190,9 @@ impl Parent {
     }
 
     fn read_reports(&mut self) {
-        let mut report = self.tally.counts().map(u64::to_ne_bytes);
-        let whole = Ok(size_of_val(&report));
-        while rustix::io::read(&self.reports, report.as_flattened_mut()) == whole {
-            self.tally
-                .add(ServerTally::of(report.map(u64::from_ne_bytes)));
+        let mut report = [0; ServerTally::BYTES];
+        while rustix::io::read(&self.reports, &mut report) == Ok(report.len()) {
+            self.tally.add(ServerTally::from_bytes(report));
         }
     }
 
@@ -211,7 +218,7 @@ impl Parent {
     }
 
     fn signal(&self, signal: Signal) {
-        for child in self.children.values() {
+        for (child, _) in self.children.values() {
             // One that has ended is there until it is waited for, so none is mistaken.
             let _ = kill_process(*child, signal);
         }
@@ -221,7 +228,7 @@ impl Parent {
 impl Drop for Parent {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
-        for child in self.children.values_mut() {
+        for (child, _) in self.children.values_mut() {
             let _ = child_end::by_force(child, Duration::ZERO);
         }
     }

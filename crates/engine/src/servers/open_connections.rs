@@ -14,6 +14,7 @@ use rustix::io::retry_on_intr;
 use rustix::net::{Shutdown, SocketFlags, shutdown, sockopt};
 
 use super::accepted::Accepted;
+use super::address_limit::{AddressLimit, AddressSlot};
 use super::connection::{Connection, Wants};
 use super::conversation::Worker;
 use crate::servers::{Limits, ServerSetup, ServerTally};
@@ -30,6 +31,7 @@ pub(super) struct OpenConnections {
     /// Written to when the server ends for another reason than the stop signal.
     ended: OwnedFd,
     limits: Limits,
+    addresses: AddressLimit,
     state: Mutex<State>,
     /// Told whenever a connection is closed.
     closed: Condvar,
@@ -46,6 +48,7 @@ struct State {
 pub(super) struct OpenConnection<'a> {
     open: &'a OpenConnections,
     socket: Arc<OwnedFd>,
+    _slot: AddressSlot,
 }
 
 impl OpenConnections {
@@ -53,6 +56,7 @@ impl OpenConnections {
         rustix::io::ioctl_fionbio(&setup.listener, false)?;
         be_patient(&setup)?;
         Ok(OpenConnections {
+            addresses: AddressLimit::new(&setup.limits),
             listener: setup.listener,
             stop: setup.stop,
             ended: eventfd(0, EventfdFlags::CLOEXEC)?,
@@ -98,7 +102,10 @@ impl OpenConnections {
             }
             drop(state);
             match Accepted::take(&self.listener, SocketFlags::empty()) {
-                Accepted::Socket(socket) => return self.register(socket),
+                Accepted::Socket(socket) => match self.addresses.admit(&socket) {
+                    Some(slot) => return self.register(socket, slot),
+                    None => self.state().tally.crowded += 1,
+                },
                 Accepted::NoRoom => self.put_off(self.state()),
                 Accepted::None => {}
                 Accepted::Closed => return None,
@@ -112,7 +119,7 @@ impl OpenConnections {
         drop(self.closed.wait_timeout(state, RETRY));
     }
 
-    fn register(&self, socket: OwnedFd) -> Option<OpenConnection<'_>> {
+    fn register(&self, socket: OwnedFd, slot: AddressSlot) -> Option<OpenConnection<'_>> {
         let socket = Arc::new(socket);
         let mut state = self.state();
         if state.stopping {
@@ -122,7 +129,11 @@ impl OpenConnections {
         state
             .sockets
             .insert(socket.as_raw_fd(), Arc::clone(&socket));
-        Some(OpenConnection { open: self, socket })
+        Some(OpenConnection {
+            open: self,
+            socket,
+            _slot: slot,
+        })
     }
 
     /// Ends the input of all connections at the stop signal, and closes those that are open after
@@ -165,7 +176,7 @@ impl OpenConnections {
 
 impl OpenConnection<'_> {
     pub(super) fn serve(self, worker: &mut Worker) {
-        let connection = Connection::new(Arc::clone(&self.socket));
+        let connection = Connection::new(Arc::clone(&self.socket), AddressSlot::default());
         serve_to_end(connection, worker, &self.open.limits);
     }
 }
@@ -202,7 +213,7 @@ pub(super) fn serve_to_end<S: AsFd>(
         let is_idle_too_long = limits.idle.is_some_and(|idle| waited >= idle);
         let is_late = !waited.is_zero() && (connection.is_owed() || is_idle_too_long);
         if is_late || connection.crumbs > MOST_CRUMBS {
-            worker.tally.timed_out += 1;
+            worker.tally.count_late(connection.is_owed());
             return;
         }
     }

@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
 use super::accepted::Accepted;
+use super::address_limit::{AddressLimit, AddressSlot};
 use super::connection::{Connection, Wants};
 use super::conversation::Worker;
 use super::event_loop::ACCEPTED_AT_ONCE;
@@ -45,6 +46,7 @@ const ONCE: EventFlags = EventFlags::IN.union(EventFlags::ONESHOT);
 struct Pool {
     epoll: OwnedFd,
     listener: OwnedFd,
+    addresses: AddressLimit,
     /// Readable when the workers are to end.
     end: OwnedFd,
     slots: Vec<Mutex<Option<Connection<Arc<OwnedFd>>>>>,
@@ -89,6 +91,7 @@ impl Pool {
         let pool = Pool {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             listener,
+            addresses: AddressLimit::new(&limits),
             end: eventfd(0, EventfdFlags::CLOEXEC)?,
             slots: (0..limits.connections).map(|_| Mutex::default()).collect(),
             free: Mutex::new((0..limits.connections).rev().collect()),
@@ -137,7 +140,13 @@ impl Pool {
                 return Ok(());
             };
             match Accepted::take(&self.listener, SocketFlags::NONBLOCK) {
-                Accepted::Socket(socket) => self.register(slot, socket, worker),
+                Accepted::Socket(socket) => match self.addresses.admit(&socket) {
+                    Some(place) => self.register(slot, socket, place, worker),
+                    None => {
+                        locked(&self.free).push(slot);
+                        worker.tally.crowded += 1;
+                    }
+                },
                 none => {
                     locked(&self.free).push(slot);
                     match none {
@@ -154,13 +163,13 @@ impl Pool {
         self.listen_again()
     }
 
-    fn register(&self, slot: usize, socket: OwnedFd, worker: &mut Worker) {
+    fn register(&self, slot: usize, socket: OwnedFd, of: AddressSlot, worker: &mut Worker) {
         worker.tally.connections += 1;
         self.open.fetch_add(1, Ordering::Relaxed);
         // The place is locked until the connection is in it: another worker may have the event at
         // once.
         let mut place = locked(&self.slots[slot]);
-        let connection = place.insert(Connection::new(Arc::new(socket)));
+        let connection = place.insert(Connection::new(Arc::new(socket), of));
         let data = EventData::new_u64(slot as u64);
         let is_in = epoll::add(&self.epoll, &connection.socket, data, ONCE).is_ok();
         if self.stopping.load(Ordering::SeqCst) {
@@ -221,7 +230,7 @@ impl Pool {
         while !ready(stop, ticker)? {
             if ticker.ticked() {
                 self.listen_again()?;
-                tally.timed_out += self.close_late();
+                self.close_late(tally);
             }
         }
         self.stopping.store(true, Ordering::SeqCst);
@@ -243,23 +252,20 @@ impl Pool {
         Ok(())
     }
 
-    /// How many.
-    fn close_late(&self) -> u64 {
-        let mut late = 0;
+    fn close_late(&self, tally: &mut ServerTally) {
         for slot in &self.slots {
             // One that is taken has a worker, who is not late.
             let Ok(mut place) = slot.try_lock() else {
                 continue;
             };
             if let Some(connection) = place.as_mut() {
-                let ticks = connection.tick();
-                if self.limits.is_late(ticks, connection.is_owed()) {
-                    // Its worker-to-be reads the end, and closes it; it may be late itself.
-                    late += u64::from(connection.cut_off());
+                let (ticks, is_owed) = (connection.tick(), connection.is_owed());
+                // Its worker-to-be reads the end, and closes it; it may be late itself.
+                if self.limits.is_late(ticks, is_owed) && connection.cut_off() {
+                    tally.count_late(is_owed);
                 }
             }
         }
-        late
     }
 }
 

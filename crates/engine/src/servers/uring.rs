@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use rustix::net::{Shutdown, shutdown};
 
 use super::accepted::Accepted;
+use super::address_limit::{AddressLimit, AddressSlot};
 use super::conversation::{Conversation, READ_BYTES, Worker};
 use super::ticker::Ticker;
 use crate::servers::{Limits, ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
@@ -55,6 +56,7 @@ struct Client {
     leaves: bool,
     has_ended_output: bool,
     quiet_ticks: u32,
+    _slot: AddressSlot,
 }
 
 struct Engine {
@@ -66,6 +68,7 @@ struct Engine {
     clients: Vec<Option<Client>>,
     open: usize,
     kept: Vec<Vec<u8>>,
+    addresses: AddressLimit,
     limits: Limits,
 }
 
@@ -77,6 +80,7 @@ fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
     let mut server = Engine {
         ring: ring.map_err(explained)?,
         worker: Worker::new(&setup),
+        addresses: AddressLimit::new(&setup.limits),
         listener: Some(setup.listener),
         accepts: false,
         has_room: true,
@@ -162,6 +166,10 @@ impl Engine {
         if self.listener.is_none() {
             return Ok(()); // it came while the server was being stopped
         }
+        let Some(slot) = self.addresses.admit(&socket) else {
+            self.worker.tally.crowded += 1;
+            return Ok(());
+        };
         self.worker.tally.connections += 1;
         self.open += 1;
         if self.open >= self.limits.connections && self.accepts {
@@ -183,6 +191,7 @@ impl Engine {
             leaves: false,
             has_ended_output: false,
             quiet_ticks: 0,
+            _slot: slot,
         });
         Ok(())
     }
@@ -310,7 +319,7 @@ impl Engine {
             client.quiet_ticks = client.quiet_ticks.saturating_add(1);
             let is_owed = client.sends || client.talk.is_owed();
             if self.limits.is_late(client.quiet_ticks, is_owed) {
-                self.worker.tally.timed_out += 1;
+                self.worker.tally.count_late(is_owed);
                 client.leave();
                 self.go_on(fd as u64)?;
             }

@@ -206,5 +206,6 @@ fn done(readings: Readings, outcome: &LoadOutcome, size: Option<u64>) -> io::Res
     done.total_bytes.push(bytes.unwrap_or(0));
     done.compared_bytes = bytes.unwrap_or(0);
     done.latency_ns_histogram = Some(encode(&outcome.latency_ns)?);
+    done.traffic = outcome.made;
     Ok(done)
 }

@@ -7,6 +7,7 @@ use hdrhistogram::Histogram;
 
 use super::LoadInterface;
 use crate::flow::histogram_to;
+use crate::protocol::Traffic;
 
 /// Longer latencies, in ns, count as this.
 const LONGEST_NS: u64 = 3_600_000_000_000;
@@ -33,6 +34,9 @@ pub struct LoadOutcome {
     pub errors: Errors,
     /// Connections that were opened.
     pub opened: u64,
+    /// Connections that were begun and requests that were made, from the first on, whatever became
+    /// of them: no server has seen more of this load.
+    pub made: Traffic,
     /// When the server went, in ns since the window opened: the first refusal that no connection
     /// followed. None where it stayed, or where nobody looked.
     pub server_gone_ns: Option<u64>,
@@ -136,6 +140,7 @@ impl LoadOutcome {
             window_ns: 0,
             errors: Errors::default(),
             opened: 0,
+            made: Traffic::default(),
             server_gone_ns: None,
             answers_by_connection: vec![0; connections as usize],
             generator: GeneratorLoad {
@@ -193,6 +198,8 @@ impl LoadOutcome {
             *own += other;
         }
         self.opened += other.opened;
+        self.made.connections += other.made.connections;
+        self.made.requests += other.made.requests;
         let gone = [self.server_gone_ns, other.server_gone_ns];
         self.server_gone_ns = gone.into_iter().flatten().max();
         self.answers_by_connection

@@ -17,7 +17,7 @@ use crate::endpoint::looked_at;
 use crate::endpoint_process::{Endpoint, PATIENCE, TrialError, all_ended, wait_until};
 use crate::networks::{self, NetworkPath};
 use crate::obstacles;
-use crate::protocol::{Done, FromEndpoint, HostPart, Role, Schedule, Task, ToEndpoint};
+use crate::protocol::{Done, FromEndpoint, HostPart, Role, Schedule, Task, ToEndpoint, Traffic};
 use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
 use crate::whole_machine::{CoreToCore, WholeMachine, owners};
@@ -83,6 +83,7 @@ impl Lab {
         let network = networks::meter(cell, &ends);
         let (machine, [server, client]) =
             self.served_window(cell, &mut ends, &network, notice, watch, stop)?;
+        check_traffic(server.traffic, client.traffic)?;
         let (between, link) = (Some(NetworkPath::Nothing), self.link(cell));
         let output = TrialOutput {
             peer_machine: Endpoint::peer_machine(&ends),
@@ -166,6 +167,18 @@ impl ListenQueue<'_> {
             .remove(&Counter::TcpListenDrops)
             .unwrap_or_else(unread)
     }
+}
+
+/// That the server has served its load alone, whose requests and connections nobody can have seen
+/// twice: some of them may have been lost or under way at the end.
+fn check_traffic(served: Traffic, made: Traffic) -> Result<(), TrialError> {
+    if served.connections <= made.connections && served.requests <= made.requests {
+        return Ok(());
+    }
+    Err(TrialError::Failed(format!(
+        "the server accepted {} connections and {} requests, and the load generator made {} and {}: stop the other program that connects to this server, `ss -tnp` lists it",
+        served.connections, served.requests, made.connections, made.requests
+    )))
 }
 
 /// When the window is, once everyone is connected.

@@ -1,5 +1,8 @@
 //! Every server under real loads, by real endpoint processes: what both sides tell agrees.
 
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_engine::{SERVERS, Server};
@@ -31,6 +34,10 @@ pub fn trials() -> Vec<Trial> {
             let name = format!("served/{}/{name}", server.name);
             trials.push(case(name, move || belongs_together(server, &cell)));
         }
+    }
+    for server in SERVERS {
+        let name = format!("served/{}/a stranger fails its trial", server.name);
+        trials.push(case(name, || is_only_of_the_load(server)));
     }
     trials.push(case("served/both sides are pinned", pinned));
     trials.push(case("served/what cannot be is told", told));
@@ -114,6 +121,43 @@ fn was_read_or_late(served: &Readings, counter: Counter) {
             assert!(words.any(|word| absent.contains(word)), "{absent}");
         }
     }
+}
+
+/// Another program that asks the server of a real trial, again and again, from before its window to
+/// its end.
+fn is_only_of_the_load(server: &Server) {
+    let cell = serving(server, "connections=4 connect=new service=fixed");
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let at = listener.local_addr().unwrap();
+    drop(listener);
+    let is_over = AtomicBool::new(false);
+    let asks = || {
+        let mut asked = TcpStream::connect(at)?;
+        asked.set_read_timeout(Some(Duration::from_secs(10)))?;
+        asked.write_all(b"get\n")?;
+        asked.read_exact(&mut [0; 64])
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let _ = asks();
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        });
+        let settings = Settings {
+            warmup: Duration::from_millis(200),
+            window: Duration::from_millis(100),
+            port: Some(at.port()),
+            ..settings()
+        };
+        let ended = trial_in(&mut lab(settings, Files::default()), &cell);
+        is_over.store(true, Ordering::Relaxed);
+        let words = [
+            "the server accepted",
+            "stop the other program that connects",
+        ];
+        fails(ended, &words);
+    });
 }
 
 /// On one CPU each, nobody moves.

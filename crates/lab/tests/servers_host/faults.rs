@@ -2,15 +2,18 @@
 //! crashes, leaks a descriptor or starves the other connections.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytecost_engine::servers::ServerTally;
 use bytecost_engine::services::{self, ServiceSetup, TOO_LONG};
 use bytecost_engine::{Server, Service};
 use bytecost_lab::load;
-use rustix::net::sockopt::set_socket_linger;
+use bytecost_sys::tcp;
+use rustix::net::SocketFlags;
+use rustix::net::sockopt::{set_socket_linger, set_socket_recv_buffer_size};
 
 use crate::process::{Running, Start, eventually};
 
@@ -24,7 +27,10 @@ pub const FAULTS: &[Fault] = &[
     }),
     // Invariant 8.
     ("who stalls in a request is closed", |server| {
-        with_patience(|ms| is_closed_in_time(start(server, 100, ms), half_a_request));
+        with_patience(|ms| {
+            let tally = is_closed_in_time(start(server, 100, ms), half_a_request);
+            assert_eq!((tally.timed_out, tally.idle), (1, 0));
+        });
     }),
     ("who feeds a request in crumbs is closed", crumbs_are_closed),
     ("who says nothing holds up nobody", |server| {
@@ -35,6 +41,9 @@ pub const FAULTS: &[Fault] = &[
         holds_up_nobody(server, LARGE, asks_and_does_not_read);
     }),
     ("who does not read is closed", deaf_is_closed),
+    ("who reads too slowly is closed", slow_is_closed),
+    ("the kernel keeps as much as it may", send_buffers),
+    ("an address has so many places", crowded),
     ("who floods holds up nobody", flooded),
     ("who goes in mid-answer does no harm", gone_in_mid_answer),
     // Invariant 8.
@@ -76,6 +85,13 @@ pub fn client(running: &Running) -> TcpStream {
     let patience = Some(Duration::from_secs(60));
     client.set_read_timeout(patience).unwrap();
     client
+}
+
+fn client_from(address: Ipv4Addr, running: &Running) -> TcpStream {
+    let socket = tcp::socket(running.address, SocketFlags::empty()).unwrap();
+    rustix::net::bind(&socket, &SocketAddr::from((address, 0))).unwrap();
+    rustix::net::connect(&socket, &running.address).unwrap();
+    TcpStream::from(socket)
 }
 
 /// Asks as another client and gets the right answer, and not by waiting until others are closed.
@@ -149,8 +165,8 @@ fn with_patience(check: impl Fn(u64)) {
     }
 }
 
-/// Whether a client is closed that does what it does, and everything it had is free again.
-fn is_closed_in_time(start: Start, does: fn(&mut TcpStream)) {
+/// A client is closed that does what it does, and everything it had is free again.
+fn is_closed_in_time(start: Start, does: fn(&mut TcpStream)) -> ServerTally {
     let running = Running::start(&start);
     let descriptors = running.descriptors_alone();
     let mut client = client(&running);
@@ -158,7 +174,7 @@ fn is_closed_in_time(start: Start, does: fn(&mut TcpStream)) {
     is_closed(&mut client);
     running.has_descriptors(descriptors);
     serves(&running, start.size);
-    assert_eq!(running.stop().timed_out, 1);
+    running.stop()
 }
 
 fn cannot_write(client: &mut TcpStream, words: &[u8]) {
@@ -210,10 +226,11 @@ fn silent_is_closed(server: &'static Server) {
     with_patience(|ms| {
         let mut start = start(server, 100, ms);
         start.idle_ms = Some(ms);
-        is_closed_in_time(start, |client| {
+        let tally = is_closed_in_time(start, |client| {
             client.write_all(b"get\n").unwrap();
             answer(client, 100);
         });
+        assert_eq!((tally.timed_out, tally.idle), (0, 1));
     });
 }
 
@@ -234,6 +251,75 @@ fn deaf_is_closed(server: &'static Server) {
         serves(&running, LARGE);
         assert_eq!(running.stop().timed_out, 1);
     });
+}
+
+/// One that receives some of a response each time, and always long before the patience is over.
+fn slow_is_closed(server: &'static Server) {
+    const READS: u32 = 1000;
+    with_patience(|ms| {
+        let mut start = start(server, LARGE, ms);
+        start.response_ms = Some(ms);
+        start.send_buffer = Some(SEND_BUFFER);
+        let running = Running::start(&start);
+        running.descriptors_alone(); // its listener has its timeouts
+        let mut client = client(&running);
+        set_socket_recv_buffer_size(&client, SEND_BUFFER).unwrap();
+        asks_and_does_not_read(&mut client);
+        let mut reads = (0..READS).map(|_| {
+            std::thread::sleep(Duration::from_millis(ms / 20));
+            client.read(&mut [0; 8 << 10]).unwrap_or(0)
+        });
+        assert!(reads.any(|length| length == 0), "it is still served");
+        serves(&running, LARGE);
+        let tally = running.stop();
+        // The patience is the time of a whole response there.
+        let closed = [tally.slow, tally.timed_out];
+        assert_eq!(closed, if server.uses_uring { [0, 1] } else { [1, 0] });
+    });
+}
+
+/// Half of what the kernel takes for it, socket(7), and it takes a packet more.
+const SEND_BUFFER: usize = 64 << 10;
+
+fn send_buffers(server: &'static Server) {
+    let mut start = start(server, LARGE, LONG_MS);
+    start.send_buffer = Some(SEND_BUFFER);
+    let running = Running::start(&start);
+    let number = if server.in_turn { 1 } else { 5 };
+    let mut clients = clients(&running, number, LARGE);
+    clients.iter_mut().for_each(asks_and_does_not_read);
+    let kept = || running.kept_by_kernel();
+    let is_full = || kept().iter().filter(|bytes| **bytes > 0).count() as u64 == number;
+    eventually(is_full, || "nothing is left to be sent");
+    running.falls_asleep();
+    assert!(
+        kept().iter().all(|bytes| *bytes <= 4 * SEND_BUFFER),
+        "{:?}",
+        kept()
+    );
+}
+
+/// Further clients of the same address are closed at once, and those of others are not.
+fn crowded(server: &'static Server) {
+    if server.in_turn {
+        return; // it never has two
+    }
+    let mut start = start(server, 100, LONG_MS);
+    start.each_address = Some(3);
+    let running = Running::start(&start);
+    let mut held = clients(&running, 3, 100);
+    is_closed(&mut client(&running));
+    let mut other = client_from(Ipv4Addr::new(127, 0, 0, 2), &running);
+    other.write_all(b"get\n").unwrap();
+    answer(&mut other, 100);
+    held.pop();
+    let is_let_in = || {
+        let mut next = client(&running);
+        let asked = next.write_all(b"get\n");
+        asked.and_then(|()| next.read_exact(&mut [0; 100])).is_ok()
+    };
+    eventually(is_let_in, || "the place of one that has gone is not free");
+    assert!(running.stop().crowded >= 1);
 }
 
 fn gone_in_mid_answer(server: &'static Server) {

@@ -23,6 +23,9 @@ pub struct Start {
     pub connections: usize,
     pub patience_ms: u64,
     pub idle_ms: Option<u64>,
+    pub response_ms: Option<u64>,
+    pub each_address: Option<usize>,
+    pub send_buffer: Option<usize>,
     /// How long answers may take that are under way at the end.
     pub grace_ms: u64,
     pub descriptors: Option<u64>,
@@ -38,6 +41,9 @@ impl Start {
             connections: Limits::default().connections,
             patience_ms: 60_000,
             idle_ms: None,
+            response_ms: None,
+            each_address: None,
+            send_buffer: None,
             grace_ms: 5000,
             descriptors: None,
             port: 0,
@@ -115,6 +121,20 @@ impl Running {
         number.unwrap().parse().unwrap()
     }
 
+    /// Bytes that the kernel keeps for each connection until its client receives them, proc(5).
+    pub fn kept_by_kernel(&self) -> Vec<usize> {
+        let sockets = std::fs::read_to_string("/proc/net/tcp").unwrap();
+        let own = format!("0100007F:{:04X}", self.address.port());
+        let lines = sockets
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>());
+        let established = lines.filter(|words| words[1] == own && words[3] == "01");
+        let bytes = established.map(|words| words[4].split_once(':').unwrap().0);
+        bytes
+            .map(|hex| usize::from_str_radix(hex, 16).unwrap())
+            .collect()
+    }
+
     pub fn has_descriptors(&self, expected: usize) {
         let has_so_many = || self.descriptors() == expected;
         let told = || format!("{} descriptors, not {expected}", self.descriptors());
@@ -160,8 +180,8 @@ impl Running {
         self.stdout.read_to_string(&mut text).unwrap();
         let status = self.child.wait().unwrap();
         assert!(status.success(), "{status}: {text}");
-        let counts = text.split_whitespace().map(|n| n.parse().unwrap());
-        ServerTally::of(counts.collect::<Vec<u64>>().try_into().unwrap())
+        let bytes = text.split_whitespace().map(|n| n.parse().unwrap());
+        ServerTally::from_bytes(bytes.collect::<Vec<u8>>().try_into().unwrap())
     }
 }
 
@@ -214,10 +234,13 @@ fn try_serve(words: &[String]) -> std::io::Result<()> {
             connections: start.connections,
             patience: Duration::from_millis(start.patience_ms),
             idle: start.idle_ms.map(Duration::from_millis),
+            response: start.response_ms.map(Duration::from_millis),
+            each_address: start.each_address,
+            send_buffer: start.send_buffer,
             grace: Duration::from_millis(start.grace_ms),
         },
     };
     let tally = (Server::named(&start.server).unwrap().serve)(setup)?;
-    println!("{}", tally.counts().map(|n| n.to_string()).join(" "));
+    println!("{}", tally.to_bytes().map(|n| n.to_string()).join(" "));
     Ok(())
 }

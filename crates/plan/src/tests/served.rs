@@ -1,7 +1,9 @@
 //! Cells with a server: what is refused, and what has no loop's cost.
 
-use bytecost_spec::Survey;
 use bytecost_spec::survey::{ServerFacts, ServerSurvey, ServiceFacts, ServingLimits};
+use bytecost_spec::{Cell, Survey, Transport};
+
+use crate::seat::Seat;
 
 use super::{host, one, plan_on, refused, refuses, survey};
 
@@ -41,6 +43,7 @@ fn with_servers(limits: ServingLimits) -> Survey {
                 ..limits
             }),
             generator: None,
+            filter_refused: None,
         }),
         ..survey()
     }
@@ -51,6 +54,23 @@ fn nothing_of_a_server_is_carried_out_by_the_loop_whose_cost_is_measured() {
     let study = one("server epoll; size 64");
     let plan = plan_on(&study, &host(), &with_servers(LIMITS));
     assert_eq!(plan.cells.len(), 1, "{:?}", plan.cells);
+}
+
+#[test]
+fn a_server_that_cannot_keep_strangers_away_is_refused_to_another_host_alone() {
+    let mut survey = with_servers(LIMITS);
+    let why = "packet filters: Operation not permitted";
+    survey.serving.as_mut().unwrap().filter_refused = Some(why.to_owned());
+    let mut cell = one("server epoll; size 64").cells()[0].1.clone();
+    let refused = |cell: &Cell, seat| crate::served::refused(cell, 0, &survey, seat);
+    assert_eq!(refused(&cell, Seat::Both), None);
+    cell.transport = Transport::Peer;
+    assert_eq!(refused(&cell, Seat::Receiver).as_deref(), Some(why));
+    assert_eq!(
+        refused(&cell, Seat::Sender),
+        None,
+        "it serves on the other host"
+    );
 }
 
 #[test]

@@ -50,6 +50,7 @@ const ASKED_ONLY: &[&str] = &[
 /// Files of the engine whose clock bounds what strangers may take of a live server. No number of a trial
 /// is made from it.
 const BOUNDING: &[&str] = &[
+    "crates/engine/src/servers/connection.rs",
     "crates/engine/src/servers/conversation.rs",
     "crates/engine/src/services/top.rs",
 ];

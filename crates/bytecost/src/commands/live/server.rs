@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use bytecost_engine::servers::{self, Limits, Server};
 use bytecost_engine::services::{self, Service};
 use bytecost_engine::{SERVERS, SERVICES};
-use bytecost_host::Roots;
+use bytecost_host::{Roots, limits};
 use bytecost_lab::descriptors;
 use bytecost_report::service;
 use bytecost_spec::units;
@@ -26,6 +26,15 @@ use crate::{pinning, signals};
 const SIZE_BYTES: u64 = 64;
 /// For how long one look at the processes serves the requests that follow.
 const TABLE_KEPT: Duration = Duration::from_millis(10);
+/// What strangers are given where nothing else is chosen: connections of one address, and the time
+/// between the requests of each.
+const EACH_ADDRESS: usize = 256;
+const IDLE: Duration = Duration::from_secs(60);
+/// How long a response may take in all, however slowly it is received.
+const RESPONSE: Duration = Duration::from_secs(60);
+/// What the kernel may keep of a connection's responses, in bytes: by itself it takes up to
+/// net.ipv4.tcp_wmem's 4 MiB, and some hundred slow clients would use up what all of TCP may have.
+const SEND_BUFFER: usize = 128 << 10;
 /// What a client's time may be.
 pub(super) const PATIENCE: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(3600);
@@ -47,7 +56,7 @@ pub fn run(served: ServedService) -> Result<Exit> {
     if let Some(list) = &args.cpu {
         pinning::pin(list)?;
     }
-    let connections = room(model, args)?;
+    let connections = room(model, service, &serving, args)?;
     let (listener, address) =
         servers::listen(SocketAddr::from((args.listen, args.port))).map_err(|e| {
             match e.kind() {
@@ -66,18 +75,27 @@ pub fn run(served: ServedService) -> Result<Exit> {
         service,
         serving,
         workers: args.workers.map_or(cpus, |n| n as usize),
-        limits: Limits {
-            connections,
-            patience: args.patience,
-            idle: args.idle_timeout,
-            ..Limits::default()
-        },
+        limits: bounds(args, connections),
     })
     .with_context(|| format!("`{}` cannot serve here", model.name))?;
     printed(&match args.json {
         true => service::tally_json(model.name, service.name, &tally),
         false => service::tally(model.name, service.name, &tally),
     })
+}
+
+fn bounds(args: &ServiceArgs, connections: usize) -> Limits {
+    let has_strangers = !args.listen.is_loopback();
+    let each_address = args.per_address.map(|most| most as usize);
+    Limits {
+        connections,
+        patience: args.patience,
+        idle: args.idle_timeout.or(has_strangers.then_some(IDLE)),
+        response: Some(RESPONSE),
+        each_address: each_address.or(has_strangers.then_some(EACH_ADDRESS)),
+        send_buffer: Some(SEND_BUFFER),
+        ..Limits::default()
+    }
 }
 
 /// The model that was named, and only options that it has.
@@ -116,16 +134,31 @@ pub(super) fn serving(service: &Service, size: Option<u64>) -> Result<services::
     })
 }
 
-/// How many connections are served at one time, and descriptors for so many.
-fn room(model: &Server, args: &ServiceArgs) -> Result<usize> {
+/// How many connections are served at one time, with memory for the responses that all of them may
+/// leave unreceived, and descriptors for so many.
+fn room(
+    model: &Server,
+    service: &Service,
+    serving: &services::ServiceSetup,
+    args: &ServiceArgs,
+) -> Result<usize> {
+    let each = service.most_unsent(serving.size) as u64;
+    let memory = limits::available_memory(&serving.roots).unwrap_or(u64::MAX) / 2;
+    let fit = (memory / each.max(1)).max(1);
     if let Some(wanted) = args.connections {
+        if u64::from(wanted) > fit {
+            return Err(bad_input(format!(
+                "--connections {wanted} may keep {} of responses each, more than half of the available memory: choose at most {fit}, or a smaller --size",
+                units::bytes_in_words(each)
+            )));
+        }
         if let Some(why) = model.refuses(wanted as usize) {
             return Err(bad_input(why));
         }
         descriptors::make_room(wanted.into()).map_err(bad_input)?;
         return Ok(wanted as usize);
     }
-    let most = Limits::default().connections;
+    let most = Limits::default().connections.min(fit as usize);
     let room = descriptors::make_most_room(most as u64).map_err(bad_input)?;
     Ok(usize::try_from(room).unwrap_or(most))
 }
@@ -149,4 +182,32 @@ fn tell(model: &Server, service: &Service, serving: &services::ServiceSetup, add
     note(format!(
         "listening at {address}; load it with `bytecost live load {words}`, end with Ctrl-C"
     ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::{Args, FromArgMatches};
+
+    #[test]
+    fn strangers_have_bounds_that_loopback_has_only_if_asked() {
+        let check = |words: &[&str], idle_s: Option<u64>, each_address| {
+            let command = ServiceArgs::augment_args(clap::Command::new("server"));
+            let words = ["server"].iter().chain(words);
+            let args = ServiceArgs::from_arg_matches(&command.get_matches_from(words)).unwrap();
+            let limits = bounds(&args, 7);
+            let idle = idle_s.map(Duration::from_secs);
+            assert_eq!((limits.idle, limits.each_address), (idle, each_address));
+        };
+        check(&[], None, None);
+        check(&["--listen", "::1"], None, None);
+        check(&["--listen", "0.0.0.0"], Some(60), Some(256));
+        let asked = ["--per-address", "9", "--idle-timeout", "5s"];
+        check(&asked, Some(5), Some(9));
+        check(
+            &[&asked[..], &["--listen", "::"]].concat(),
+            Some(5),
+            Some(9),
+        );
+    }
 }

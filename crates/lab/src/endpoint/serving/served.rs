@@ -11,7 +11,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use bytecost_engine::Server;
-use bytecost_engine::servers::{self, Limits, ServerSetup};
+use bytecost_engine::servers::{self, Limits, ServerSetup, ServerTally};
 use bytecost_meter::{MOST_THREADS, ProcessTreeMeter, look_takes_ns, memory_of, within};
 use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
 use bytecost_sys::child_end::{self, ChildProcess};
@@ -23,7 +23,9 @@ use rustix::process::Pid;
 
 use super::{congestion, hold, rows};
 use crate::descriptors;
-use crate::protocol::{self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoint, out_of_turn};
+use crate::protocol::{
+    self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoint, Traffic, out_of_turn,
+};
 
 /// Room for connections beside the load's: new ones may come before the old ones' ends are seen.
 const ROOM: usize = 256;
@@ -44,7 +46,7 @@ struct Child {
     told: OwnedFd,
     /// Dropping it is the stop signal.
     stop: Option<OwnedFd>,
-    /// Why it failed comes from here, if it does.
+    /// What it has served comes from here, or why it failed.
     report: OwnedFd,
 }
 
@@ -70,7 +72,11 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     task.here.meters.take_cpu(&mut done.side.readings);
     protocol::write(control, &FromEndpoint::Closed)?;
     protocol::ordered(control, &ToEndpoint::Stop)?;
-    child.end()?;
+    let tally = child.end()?;
+    done.traffic = Traffic {
+        connections: tally.connections,
+        requests: tally.requests,
+    };
     Ok(done)
 }
 
@@ -117,11 +123,12 @@ impl Child {
             rustix::io::write(&report_to, &[BEGUN])?;
             serve(task, listener, stopped)
         });
-        let Err(e) = served else {
-            children::exit(0);
+        let (report, status) = match served {
+            Ok(tally) => (tally.to_bytes().to_vec(), 0),
+            Err(e) => (e.to_string().into_bytes(), 1),
         };
-        let _ = rustix::io::write(&report_to, e.to_string().as_bytes());
-        children::exit(1)
+        let _ = rustix::io::write(&report_to, &report);
+        children::exit(status)
     }
 
     /// Reads what it uses at both edges of the window, and its memory before.
@@ -193,7 +200,7 @@ impl Child {
         }
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn end(&mut self) -> io::Result<ServerTally> {
         self.stop = None;
         let end = child_end::by_force(&mut self.pid, END)?;
         if end.was_killed {
@@ -203,7 +210,10 @@ impl Child {
             );
             return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
-        self.ended_with(end.status)
+        self.ended_with(end.status)?;
+        let mut tally = [0; ServerTally::BYTES];
+        rustix::io::read(&self.report, &mut tally)?;
+        Ok(ServerTally::from_bytes(tally))
     }
 
     fn ended_with(&self, status: ExitStatus) -> io::Result<()> {
@@ -237,7 +247,7 @@ pub(crate) fn looked_at(server: &Server, cell: &Cell) -> u64 {
     }
 }
 
-fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<()> {
+fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<ServerTally> {
     let cell = &task.cell;
     let (server, service, serving) = rows(cell)?;
     hold(task)?;
@@ -260,5 +270,5 @@ fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<()> {
             ..Limits::default()
         },
     };
-    (server.serve)(setup).map(drop)
+    (server.serve)(setup)
 }

@@ -48,6 +48,7 @@ impl<W: ClientLoop> Driver<'_, W> {
         {
             *greeting += 1;
         }
+        self.outcome.made.connections += 1;
         match self.wire.connect(i) {
             Ok(connected) => {
                 client.state = ClientState::Connecting;
@@ -124,6 +125,7 @@ impl<W: ClientLoop> Driver<'_, W> {
             let times = left.min(self.at_once);
             left -= times;
             client.ask(due, times);
+            self.outcome.made.requests += times as u64;
             self.send(i);
             if self.clients[i as usize].state != ClientState::Connected {
                 return;
