@@ -68,11 +68,6 @@ pub struct Input<'a> {
 }
 
 impl<'a> Input<'a> {
-    /// No run at all, for what is judged without one.
-    pub fn without_trials(manifest: &'a Manifest) -> Input<'a> {
-        Input::of(manifest, &[], &[])
-    }
-
     /// A run of which samples alone are known.
     pub fn of(manifest: &'a Manifest, cells: &'a [Cell], samples: &'a [Sample]) -> Input<'a> {
         Input {

@@ -133,10 +133,10 @@ fn check_names(test: &Test, survey: &Survey, grounds: &Grounds) -> Result<(), St
         }
         for (name, value) in rows {
             let column = column_of(name)?;
-            let mut values = found.rows.iter().map(|(_, row)| row[column].as_str());
+            let values = found.rows.iter().map(|(_, row)| row[column].as_str());
             if !values.clone().contains(&value.as_str()) {
                 let what = format!("{name} of {table}.csv");
-                return Err(units::unknown(&what, value, values.by_ref().unique()));
+                return Err(units::unknown(&what, value, values.unique()));
             }
         }
     }

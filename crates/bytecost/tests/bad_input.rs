@@ -35,7 +35,8 @@ fn what_is_not_in_the_tables_is_told_with_what_is() {
         run --mover work-integer --class other:nice=20 => from -20 to 19
         run --mover work-integer --cgroup max => max=50% (of one CPU)
         run --mover ping-cache-line --placement same-cpu => they spin | choose two CPUs
-        run server-models --server epol => server `epol` is not known: choose from none, single
+        run server-models --server epol => server `epol` is not known: did you mean `epoll`?
+        run server-models --server apache => server `apache` is not known: choose from none, single
         run server-models --server select --connections 2000 => FD_SETSIZE
         run --altitude 3 => --altitude
         endpoint => for bytecost itself | bytecost run",

@@ -41,7 +41,7 @@ fn a_published_table_is_a_run_that_can_be_shown_and_written_again() {
         says(&call("runs"), &[layout, "complete"]);
         call("report");
         assert_eq!(place.findings().cells.len(), 48);
-        // Nothing was measured: published tables are held against themselves alone.
+        // Nothing was measured: published tables are compared with themselves alone.
         says(&call("audit"), &["No cells with", "`bytecost run pa02-a`"]);
         let words = format!("export {id} --layout {other}");
         place.refuses(&words, "=> imported in layout");

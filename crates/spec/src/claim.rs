@@ -213,7 +213,7 @@ pub struct Term {
 }
 
 impl Claim {
-    /// All that is looked up for it: tests, reasons and what stands beside.
+    /// All of its tests: of the effect, of the reasons, and those that decide nothing.
     pub fn all_tests(&self) -> impl Iterator<Item = &Test> {
         let reasons = self.reasons.iter().map(|r| &r.test);
         let beside = self.beside.iter().map(|b| &b.test);

@@ -64,7 +64,7 @@ fn of_tables(grounds: &Grounds, root: &Root) -> Result<Vec<Audited>> {
     }
     let (_, study) = STUDIES[0];
     let manifest = Manifest::new(Study::parse(study).map_err(|e| anyhow!("{e}"))?);
-    let input = Input::without_trials(&manifest);
+    let input = Input::of(&manifest, &[], &[]);
     Ok(audit(input, &analyse(input), grounds))
 }
 

@@ -115,7 +115,7 @@ fn what_is_wrong_is_told_with_line_and_column() {
         r#"budget = "10s" => budgte = "10s" => line 8, column 1: unknown field `budgte`
         threads = [1, 2] => threads = [] => line 17, column 11: axis `threads` has no values
         threads = [1, 2] => threads = [1.5] => line 17, column 12
-        threads = [1, 2] => thread = [1] => line 17, column 1: axis `thread` is not known: choose from transport, 
+        threads = [1, 2] => thread = [1] => line 17, column 1: axis `thread` is not known: did you mean `threads`?
         blocks-least = 6 => blocks-least = "six" => line 11, column 16: invalid type
         blocks-least = 6 => blocks-least = 2 => at least 6
         size = ["4KiB", 65536] => size = ["4KiB", 0] => line 16, column 17: size `0` is out of bounds
@@ -289,9 +289,10 @@ fn names_fields_and_sizes_are_held_against_the_tables() {
     check(&[(Receiver, "catch")], "choose from recv");
     check(&[server], "");
     check(&[server, (Service, "top")], "");
-    let servers = "server `epol` is not known: choose from none, single, epoll";
+    let servers = "server `epol` is not known: did you mean `epoll`?";
     check(&[(Server, "epol")], servers);
-    check(&[server, (Service, "tip")], "choose from top, echo");
+    check(&[server, (Service, "tip")], "did you mean `top`?");
+    check(&[server, (Service, "static")], "choose from top, echo");
     let sizes = "size 1MiB is out of bounds for service `echo`: from 1 to 64KiB";
     check(&[server, (Size, "1MiB")], sizes);
     // Without a server nothing of it means anything.
