@@ -151,8 +151,7 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<
         Meets::Nobody => Ok((sockets, 0)),
         Meets::Connects(to) => {
             for (place, key) in sockets.iter_mut().zip(&task.keys) {
-                let socket = transports::connect(&task.cell, to)?;
-                transports::set_patience(&socket, patience)?;
+                let socket = transports::connect(&task.cell, to, patience)?;
                 key.say(&socket)?;
                 *place = Some(socket);
             }

@@ -315,7 +315,7 @@ mod tests {
         let keys = FlowKey::several(3).unwrap();
         let mut greeters = Greeters::new(&keys);
         let mut say = |key: &FlowKey, flow: Option<usize>| {
-            let socket = connect(&cell, &listeners[0].address()).unwrap();
+            let socket = connect(&cell, &listeners[0].address(), LONG).unwrap();
             key.say(&socket).unwrap();
             let patience = flow.map_or(Duration::from_millis(5), |_| LONG);
             let came = greeters.next(&listeners, patience);
@@ -336,7 +336,7 @@ mod tests {
         let (cell, listeners) = listening();
         let at = listeners[0].address();
         let strange = |say: &[u8]| {
-            let socket = connect(&cell, &at).unwrap();
+            let socket = connect(&cell, &at, LONG).unwrap();
             Socket(&socket).write_all(say).unwrap();
             socket
         };
@@ -345,7 +345,7 @@ mod tests {
         let dripping = strange(b"1");
         let raving = strange(&[7; 4096]);
         let keys = FlowKey::several(1).unwrap();
-        let known = connect(&cell, &at).unwrap();
+        let known = connect(&cell, &at, LONG).unwrap();
         keys[0].say(&known).unwrap();
         let mut greeters = Greeters::new(&keys);
         assert_eq!(greeters.next(&listeners, LONG).unwrap().0, 0);
@@ -367,14 +367,14 @@ mod tests {
             most_an_address: 2,
             allow: Vec::new(),
         });
-        let _strangers: [_; 4] = std::array::from_fn(|_| connect(&cell, &at).unwrap());
+        let _strangers: [_; 4] = std::array::from_fn(|_| connect(&cell, &at, LONG).unwrap());
         for _ in 0..2 {
             let too_many = greeters.come(&listeners, u64::MAX / 2).unwrap();
             assert!(matches!(too_many, Came::Unheard(_, Unheard::TooMany(_))));
         }
         let keys = FlowKey::several(1).unwrap();
         greeters.expect(&keys, Some(std::net::Ipv4Addr::LOCALHOST.into()));
-        let expected = connect(&cell, &at).unwrap();
+        let expected = connect(&cell, &at, LONG).unwrap();
         keys[0].say(&expected).unwrap();
         let flow = greeters.come(&listeners, u64::MAX / 2).unwrap();
         assert!(matches!(flow, Came::Flow(0, _)), "a third");

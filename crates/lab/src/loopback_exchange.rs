@@ -13,7 +13,7 @@ const MESSAGE_BYTES: usize = 100;
 /// The sending and the receiving end of a connection over loopback, which sends at once.
 pub(crate) fn connection() -> io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let sending = TcpStream::connect(listener.local_addr()?)?;
+    let sending = TcpStream::connect_timeout(&listener.local_addr()?, PATIENCE)?;
     sending.set_nodelay(true)?;
     let (taking, _) = listener.accept()?;
     taking.set_read_timeout(Some(PATIENCE))?;

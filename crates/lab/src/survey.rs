@@ -192,7 +192,7 @@ impl Place<'_> {
     fn connect(&self) -> io::Result<(OwnedFd, OwnedFd)> {
         let (path, cell) = (self.path()?, cell(self.transport));
         let listener = path.within(Role::Receiver, || transports::listen(&cell, None))??;
-        let connect = || transports::connect(&cell, &listener.address());
+        let connect = || transports::connect(&cell, &listener.address(), PATIENCE);
         let sender = path.within(Role::Sender, connect)??;
         Ok((sender, listener.accept(PATIENCE)?))
     }

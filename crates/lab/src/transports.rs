@@ -3,6 +3,7 @@
 use std::io;
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use bytecost_spec::{Cell, Transport};
 
@@ -34,14 +35,15 @@ pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Listener> {
     Err(io::Error::new(io::ErrorKind::Unsupported, why))
 }
 
-/// Connects to the receiving end.
-pub fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
+/// Connects to the receiving end. The handshake and each later wait on the socket end within
+/// `patience`, with `TimedOut` where nobody answers.
+pub fn connect(cell: &Cell, address: &str, patience: Duration) -> io::Result<OwnedFd> {
     match cell.transport {
         Transport::Loopback | Transport::Veth | Transport::Wire | Transport::Peer => {
-            tcp::connect(cell, address)
+            tcp::connect(cell, address, patience)
         }
-        Transport::Unix => unix::connect(cell, address),
-        Transport::WireUdp => wire::udp::connect(cell, address),
+        Transport::Unix => unix::connect(cell, address, patience),
+        Transport::WireUdp => wire::udp::connect(cell, address, patience),
     }
 }
 
@@ -56,7 +58,6 @@ pub fn close(cell: &Cell, socket: &OwnedFd) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::net::SocketAddr;
-    use std::time::Duration;
 
     use super::*;
     use bytecost_spec::Axis;
@@ -71,6 +72,9 @@ mod tests {
         }
         cell
     }
+
+    const SHORT: Duration = Duration::from_millis(20);
+    const LONG: Duration = Duration::from_secs(60);
 
     /// Those whose ends are in this process's own network; veth has tests of its own.
     const HERE: [Transport; 2] = [Transport::Loopback, Transport::Unix];
@@ -96,8 +100,8 @@ mod tests {
             (Axis::Nodelay, "off"),
         ]);
         let listener = listen(&cell, None).unwrap();
-        let a = connect(&cell, &listener.address()).unwrap();
-        let b = listener.accept(Duration::from_secs(60)).unwrap();
+        let a = connect(&cell, &listener.address(), LONG).unwrap();
+        let b = listener.accept(LONG).unwrap();
         for socket in [&a, &b] {
             assert_eq!(sockopt::tcp_congestion(socket).unwrap(), "reno");
             assert!(!sockopt::tcp_nodelay(socket).unwrap());
@@ -128,7 +132,13 @@ mod tests {
     #[test]
     fn nobody_is_waited_for_without_end() {
         let listener = listen(&cell(&[]), None).unwrap();
-        let error = listener.accept(Duration::from_millis(20)).unwrap_err();
+        let error = listener.accept(SHORT).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        // The kernel answers no handshake while the queue of a listener is full.
+        rustix::net::listen(&listener.socket, 0).unwrap();
+        let to = listener.address();
+        let _waiting = connect(&cell(&[]), &to, LONG).unwrap();
+        let error = connect(&cell(&[]), &to, SHORT).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 }

@@ -61,7 +61,7 @@ pub fn unix(patience: Duration) -> io::Result<(StreamEnd, StreamEnd)> {
 /// Both ends of a TCP connection over the loopback device, with TCP_NODELAY.
 pub fn tcp(patience: Duration) -> io::Result<(StreamEnd, StreamEnd)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let asks = TcpStream::connect(listener.local_addr()?)?;
+    let asks = TcpStream::connect_timeout(&listener.local_addr()?, patience)?;
     for _ in 0..STRANGERS_MOST {
         let (answers, from) = listener.accept()?;
         if from != asks.local_addr()? {

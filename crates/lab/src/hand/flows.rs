@@ -225,7 +225,7 @@ mod tests {
                 ..Cell::default()
             };
             let listener = transports::listen(&cell, None).unwrap();
-            let sending = transports::connect(&cell, &listener.address()).unwrap();
+            let sending = transports::connect(&cell, &listener.address(), PATIENCE).unwrap();
             let taking = listener.accept(PATIENCE).unwrap();
             let (here, there) = (FlowCounters::new(1, asks), FlowCounters::new(1, false));
             thread::scope(|scope| {

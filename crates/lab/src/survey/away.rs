@@ -46,8 +46,7 @@ pub(super) fn one_message(mover: &Mover, wire: &Wire, transport: Transport) -> i
 }
 
 fn send(mover: &Mover, transport: Transport, size: usize) -> io::Result<()> {
-    let sender = transports::connect(&cell(transport), &FAR_END.to_string())?;
-    transports::set_patience(&sender, PATIENCE)?;
+    let sender = transports::connect(&cell(transport), &FAR_END.to_string(), PATIENCE)?;
     let mut mover = mover.open(Setup {
         socket: Some(sender),
         fields: 8,

@@ -3,11 +3,14 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use bytecost_spec::Cell;
+use rustix::io::Errno;
 use rustix::net::{SocketFlags, sockopt};
 
 use super::listener::{Listener, set_buffers};
+use super::set_patience;
 
 pub(crate) fn listen(cell: &Cell, address: IpAddr, port: Option<u16>) -> io::Result<Listener> {
     let address = SocketAddr::from((address, port.unwrap_or(0)));
@@ -34,12 +37,16 @@ pub fn listen_at(cell: &Cell, address: SocketAddr) -> io::Result<Listener> {
     })
 }
 
-pub(super) fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
+pub(super) fn connect(cell: &Cell, address: &str, patience: Duration) -> io::Result<OwnedFd> {
     let address: SocketAddr = address.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
     let socket = socket(cell, address)?;
     sockopt::set_tcp_nodelay(&socket, cell.sends_at_once())?;
-    rustix::net::connect(&socket, &address)?;
-    Ok(socket)
+    set_patience(&socket, patience)?;
+    match rustix::net::connect(&socket, &address) {
+        // A connect that its time limit ended, socket(7).
+        Err(Errno::INPROGRESS) => Err(io::ErrorKind::TimedOut.into()),
+        connected => Ok(connected.map(|()| socket)?),
+    }
 }
 
 /// A socket with the cell's options, before the handshake so that they take effect in full.

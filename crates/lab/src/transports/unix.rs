@@ -2,11 +2,13 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use bytecost_spec::Cell;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::listener::{Listener, set_buffers};
+use super::set_patience;
 use crate::flow_key::FlowKey;
 
 pub(super) fn listen(cell: &Cell) -> io::Result<Listener> {
@@ -23,8 +25,9 @@ pub(super) fn listen(cell: &Cell) -> io::Result<Listener> {
     })
 }
 
-pub(super) fn connect(cell: &Cell, name: &str) -> io::Result<OwnedFd> {
+pub(super) fn connect(cell: &Cell, name: &str, patience: Duration) -> io::Result<OwnedFd> {
     let socket = socket(cell)?;
+    set_patience(&socket, patience)?;
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
     rustix::net::connect(&socket, &address)?;
     Ok(socket)

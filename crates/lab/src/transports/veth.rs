@@ -156,7 +156,7 @@ pub(super) mod tests {
     fn connection(pair: &VethPair) -> (OwnedFd, OwnedFd) {
         let listener = listener(pair);
         let address = listener.address();
-        let sender = at(pair, Role::Sender, || connect(&cell(), &address));
+        let sender = at(pair, Role::Sender, || connect(&cell(), &address, PATIENCE));
         (sender, listener.accept(Duration::from_secs(60)).unwrap())
     }
 

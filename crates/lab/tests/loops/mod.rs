@@ -18,7 +18,7 @@ pub fn pair(transport: Transport) -> (OwnedFd, OwnedFd) {
         ..Cell::default()
     };
     let listener = transports::listen(&cell, None).unwrap();
-    let a = transports::connect(&cell, &listener.address()).unwrap();
+    let a = transports::connect(&cell, &listener.address(), PATIENCE).unwrap();
     let b = listener.accept(PATIENCE).unwrap();
     for socket in [&a, &b] {
         transports::set_patience(socket, PATIENCE).unwrap();

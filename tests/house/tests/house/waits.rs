@@ -17,6 +17,8 @@ const WAITS: &[&str] = &[
     "Command::status",
     "JoinHandle::join",
     "Stdio::piped",
+    "TcpStream::connect",
+    "UnixStream::connect",
     "wait4",
     "waitid",
     "waitpid",

@@ -139,7 +139,8 @@ fn messages_of_udp_are_counted_whole() {
         let sizes = [1_usize, 12, 1472, 1473, 40_000, 65_507];
         answered(&wire, &mut far, 2, || {
             let cell = Cell::default();
-            let flows = [(); 2].map(|()| udp::connect(&cell, &FAR_END.to_string()).unwrap());
+            let flows =
+                [(); 2].map(|()| udp::connect(&cell, &FAR_END.to_string(), PATIENCE).unwrap());
             for (flow, socket) in flows.iter().enumerate() {
                 for size in &sizes[flow..] {
                     let sent = rustix::net::send(socket, &vec![7; *size], SendFlags::empty());
@@ -203,7 +204,7 @@ const FEW_NOTES_BYTES: &str = "4096";
 /// A sender of datagrams with zero-copy and as many buffers in flight as there are messages.
 fn zero_copy_sender(network: &Network) -> Box<dyn Move> {
     let cell = Cell::default();
-    let connect = || udp::connect(&cell, &FAR_END.to_string()).unwrap();
+    let connect = || udp::connect(&cell, &FAR_END.to_string(), PATIENCE).unwrap();
     let setup = Setup {
         socket: Some(network.within(connect).unwrap()),
         fields: 8,

@@ -5,6 +5,7 @@
 use std::io;
 use std::net::SocketAddrV4;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use bytecost_spec::Cell;
 use bytecost_sys::udp;
@@ -13,6 +14,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
 
 use super::device::FAR_END;
 use crate::transports::listener::set_buffers;
+use crate::transports::set_patience;
 
 /// Where a flow says that it begins; `crates/lab/bpf/wire.bpf.c` has the same.
 const OPENING_PORT: u16 = FAR_END.port() + 1;
@@ -21,11 +23,12 @@ const CLOSING_PORT: u16 = FAR_END.port() + 2;
 const HEAD_BYTES: u32 = (Ipv4Header::MIN_LEN + UdpHeader::LEN) as u32;
 
 /// Messages go to the device whole, as a card would cut them (UDP_SEGMENT, Linux 4.18).
-pub(crate) fn connect(cell: &Cell, address: &str) -> io::Result<OwnedFd> {
+pub(crate) fn connect(cell: &Cell, address: &str, patience: Duration) -> io::Result<OwnedFd> {
     let far: SocketAddrV4 = address.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
     let kind = SocketType::DGRAM;
     let socket = rustix::net::socket_with(AddressFamily::INET, kind, SocketFlags::CLOEXEC, None)?;
     set_buffers(&socket, cell)?;
+    set_patience(&socket, patience)?;
     let segment_bytes = cell.link_mtu_bytes().saturating_sub(HEAD_BYTES);
     let segment = u16::try_from(segment_bytes).unwrap_or(u16::MAX);
     rustix::net::connect(&socket, &far)?;
