@@ -1,4 +1,9 @@
 //! What weakens the findings: one row each, with its evidence and its remedy.
+//!
+//! A new caveat is a function in `caveats/` that looks at the run and gives what it found (text,
+//! evidence, remedy, the ids of the cells that it affects), and its row: its name, and whether it
+//! annotates verdicts or withholds those of some measures. `tests/caveat_rules.rs` has it fire on a run
+//! in which its condition is planted, and be silent on the same run without.
 
 use bytecost_spec::circumstance::{self, CircumstanceEffect, CircumstanceKind};
 use bytecost_spec::{Axis, Measure, Metric};

@@ -1,4 +1,11 @@
 //! The studies that are built in: one file a question.
+//!
+//! A new study is a file in `studies/` and its name here. It has a question, a prediction (written
+//! before the first run, and left as it was) with rows of `[[expect]]`, the axes, what is compared with
+//! which baseline (`primary` is what the first sentence needs; `over` asks for the effect over all values
+//! of another axis), and the figures. One that sets up a published measurement again has its traffic in
+//! `[[as-published]]`. Rows of `[[pair]]` are the overview: `values` `against` one, `where`, the metric,
+//! and the speed-up that was `published`. `bytecost run my-study.toml` runs one from anywhere.
 
 macro_rules! studies {
     ($($name:literal),* $(,)?) => {

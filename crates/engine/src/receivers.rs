@@ -1,5 +1,9 @@
 //! The table of receivers: each row a way to take bytes in. A file has one call.
 //!
+//! A new receiver is a file under `receivers/`, its `mod` and its row. One that needs exact lengths
+//! learns in `expect` how long a message is. `look` shows the bytes that the last `take` brought, in
+//! pieces; one that does not see them says `sees_content: false`, and only their count is checked.
+//!
 //! They all read into whole pages: a buffer that begins a few bytes into a page made the kernel's
 //! copy several times slower on some processors, whose string moves stumble over such an offset.
 

@@ -3,7 +3,10 @@
 //!
 //! A new model is one file under `servers/` and two lines here: its `mod` and its row. All speak
 //! to a client through the same `Conversation`, so that what differs between two models is how
-//! they wait and who works, which is what the files show.
+//! they wait and who works, which is what the files show. `EventLoop` has the rest for models with
+//! one thread and non-blocking sockets (`servers/epoll.rs` is the one to read), `OpenConnections` for
+//! those with blocking calls (`servers/thread.rs`). `cargo test -p bytecost-lab --test servers NAME/`
+//! loads a model with every service in every way, and does all that clients should not do.
 //!
 //! A server is stopped by the descriptor [`ServerSetup::stop`]. It takes no new connections then,
 //! answers all that has arrived, closes, and returns. Most models do this by ending everyone's

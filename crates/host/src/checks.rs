@@ -1,4 +1,7 @@
 //! What `bytecost doctor` tells: for each fact what it means for results and what to do.
+//!
+//! A new fact is a function in `checks/` and its row. It reads below `Roots`, so that a test gives it
+//! a /proc and /sys of its own (`tests/doctor.rs`). What results must know of it is a field of `Host`.
 
 use bytecost_spec::Nearness::{CrossCache, CrossNode, SameCache, SameCpu, SmtSibling};
 use bytecost_spec::host::{Check, Level, Obstacle};

@@ -1,4 +1,7 @@
 //! CSV in the layouts of others: which columns, and how each is computed from a run, both ways.
+//!
+//! A new layout is a row here (a row a cell: axes that all of its cells have, their names of our
+//! movers, columns) or in `layout/runs.rs` (a row a run). A column of a new kind is a variant of `What`.
 
 use std::fmt::Debug;
 

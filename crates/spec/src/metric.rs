@@ -1,4 +1,7 @@
 //! Metrics: what is computed from samples and compared. A metric is a measure and a side.
+//!
+//! A new measure is a row here and its formula in `crates/analysis/src/value.rs`, with a case in
+//! `crates/analysis/tests/findings.rs`; columns, tables and `findings.json` follow from the row.
 
 use std::fmt;
 

@@ -1,4 +1,6 @@
 //! What is read off a side or off the machine in one trial: counters, raw and uncorrected.
+//!
+//! A new counter is a row here, read in `crates/meter`, absent with its reason where there is none.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,5 @@
-//! The examples of CONTRIBUTING.md work: they are put into a copy of the tree as the guide says. The
-//! conformance test moves every byte with its mover, by the calls that its row states, and all
-//! compiles with its axis.
+//! The example of CONTRIBUTING.md works: it is put into a copy of the tree as the guide says, and the
+//! conformance test moves every byte with that mover, by the calls that its row states.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,10 +12,6 @@ use crate::tree;
 const NAME: &str = "socketwrite";
 /// The table that it is put into.
 const TABLE: &str = "crates/engine/src/movers.rs";
-
-/// The table of axes, and what obeys the example of one.
-const AXES: &str = "crates/spec/src/axis/table.rs";
-const SOCKETS: &str = "crates/lab/src/transports/tcp.rs";
 
 #[test]
 fn the_mover_of_the_guide_moves_every_byte_by_the_calls_that_its_row_states() {
@@ -36,25 +31,6 @@ fn passes(test: &str, cases: &[&str], count: usize) {
     );
 }
 
-#[test]
-fn the_axis_of_the_guide_is_one_row_and_what_obeys_it() {
-    // With the features that clippy checks with, so that dependencies are checked once.
-    let all = [
-        "--lib",
-        "--bins",
-        "--examples",
-        "--features",
-        "bytecost/full",
-    ];
-    cargo(&[&["check", "--workspace"][..], &all].concat());
-    let root = tree::root();
-    let is_changed = |file: &&&str| {
-        let [was, is] = [&root, copied()].map(|tree| fs::read(tree.join(file)).unwrap());
-        was != is
-    };
-    assert_eq!([AXES, SOCKETS].iter().filter(is_changed).count(), 2);
-}
-
 /// What Cargo says in the copy.
 fn cargo(words: &[&str]) -> String {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
@@ -72,7 +48,7 @@ fn cargo(words: &[&str]) -> String {
     said.into_owned()
 }
 
-/// A copy of the tree with the guide's mover and its axis.
+/// A copy of the tree with the guide's mover.
 fn copied() -> &'static Path {
     static COPY: OnceLock<PathBuf> = OnceLock::new();
     COPY.get_or_init(|| {
@@ -82,19 +58,9 @@ fn copied() -> &'static Path {
         let table = after(&read(TABLE), "mod vmsplice;", &format!("mod {NAME};"));
         let table = after(&table, "    send::WRITEV,", &format!("    {NAME}::MOVER,"));
         let file = format!("crates/engine/src/movers/{NAME}.rs");
-        let row = block(&guide, "        /// SO_KEEPALIVE.");
-        let axes = read(AXES);
-        let (above, below) = axes.split_once("        /// MTU of the link").unwrap();
-        let line = block(&guide, "    sockopt::").trim_end();
-        let sockets = after(&read(SOCKETS), "    set_buffers(&socket, cell)?;", line);
         let changed = [
             (TABLE, table),
             (&file, block(&guide, &format!("//! `{NAME}`:")).to_owned()),
-            (
-                AXES,
-                format!("{above}{row}        /// MTU of the link{below}"),
-            ),
-            (SOCKETS, sockets),
             ("Cargo.toml", own_version("Cargo.toml")),
             ("Cargo.lock", own_version("Cargo.lock")),
         ];
