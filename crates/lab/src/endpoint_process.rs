@@ -17,6 +17,7 @@ use bytecost_sys::network::Network;
 use rustix::event::{PollFd, PollFlags};
 use thiserror::Error;
 
+use crate::coordinator_stop;
 use crate::limits;
 use crate::peer::RemoteEnd;
 use crate::program::Program;
@@ -334,7 +335,8 @@ pub(crate) fn wait_until(
         let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
         let waiting: Vec<usize> = (0..ends.len()).filter(|&i| !ends[i].over).collect();
         let mut polled: Vec<PollFd<'_>> = waiting.iter().map(|&i| ends[i].poll_fd()).collect();
-        let ready = ready(&mut polled, left_ns.min(LOOK_NS))?;
+        let look_ns = left_ns.min(LOOK_NS);
+        let ready = coordinator_stop::watched(look_ns, || ready(&mut polled, look_ns))?;
         if let Some(at) = ready.iter().position(|ready| *ready) {
             let i = waiting[at];
             return match ends[i].answer() {
