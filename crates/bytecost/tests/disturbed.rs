@@ -145,7 +145,7 @@ fn small_buffers_and_filters_of_tc_are_named() {
 #[test]
 fn a_run_that_is_stopped_measures_that_block_again_and_says_so() {
     let place = Place::new();
-    let words = "run --mover send,sendfile --size 64KiB --blocks 2 --warmup 20ms --window 400ms --budget 30s --precision 0.1% --seed 7";
+    let words = "run --mover send,sendfile --size 64KiB --blocks 6 --warmup 20ms --window 200ms --budget 30s --precision 0.1% --seed 7";
     let mut run = place.start(&mut place.bytecost(words));
     run.until_both_sides(&place, 0);
     // A stop between two of its waits is not seen.

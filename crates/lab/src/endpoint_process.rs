@@ -1,7 +1,7 @@
 //! The two processes of a trial, as the coordinator sees them.
 
 use std::io::{self, Read};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
@@ -21,7 +21,7 @@ use crate::coordinator_stop;
 use crate::limits;
 use crate::peer::RemoteEnd;
 use crate::program::Program;
-use crate::protocol::{self, FromEndpoint, Role, ToEndpoint};
+use crate::protocol::{self, DeadlineReader, FromEndpoint, Role, ToEndpoint};
 use crate::socket::{poll, ready};
 
 /// How long a call may go without progress.
@@ -100,7 +100,6 @@ impl Endpoint {
     }
 
     fn of(role: Role, process: EndpointProcess, control: UnixStream) -> io::Result<Endpoint> {
-        control.set_read_timeout(Some(PATIENCE))?;
         control.set_write_timeout(Some(PATIENCE))?;
         Ok(Endpoint {
             role,
@@ -182,8 +181,18 @@ impl Endpoint {
         protocol::hand_over(&self.control, descriptors).map_err(|_| self.gone())
     }
 
+    /// Its next message, which has begun to come.
     pub(crate) fn answer(&mut self) -> Result<FromEndpoint, TrialError> {
-        match protocol::read(&mut self.control) {
+        self.answer_within(PATIENCE)
+    }
+
+    fn answer_within(&mut self, patience: Duration) -> Result<FromEndpoint, TrialError> {
+        let mut whole = DeadlineReader {
+            from: self.control.as_fd(),
+            until_ns: clock::monotonic_ns() + patience.as_nanos() as u64,
+            stop: None,
+        };
+        match protocol::read(&mut whole) {
             Ok(FromEndpoint::Failed(reason)) => Err(TrialError::Failed(match &self.process {
                 EndpointProcess::Here(_) => format!("{}: {reason}", self.role.name()),
                 EndpointProcess::There(end) => format!("on {}: {reason}", end.host()),
@@ -375,7 +384,28 @@ fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write as _;
+
     use rustix::process::{Pid, Signal, kill_process};
+
+    // Invariant 8.
+    #[test]
+    fn an_answer_that_comes_in_crumbs_has_a_bound_as_a_whole() {
+        let child = std::process::Command::new("sleep").arg("60").spawn();
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let process = EndpointProcess::Here(child.unwrap());
+        let mut end = Endpoint::of(Role::Sender, process, ours).unwrap();
+        std::thread::spawn(move || {
+            // A frame of 64 KiB, by a byte every 10 ms.
+            let _ = theirs.write_all(&65_536_u32.to_le_bytes());
+            while theirs.write_all(b" ").is_ok() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let error = end.answer_within(Duration::from_millis(100)).unwrap_err();
+        let why = "the sender did not respond and was killed, in mid-trial";
+        assert_eq!(error.to_string(), why);
+    }
 
     #[test]
     fn how_an_endpoint_ended_is_told_with_what_to_do() {
