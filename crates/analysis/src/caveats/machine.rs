@@ -109,13 +109,15 @@ pub(super) fn suspended(view: &View<'_>) -> Option<Caveat> {
         .iter()
         .map(|b| b.stopped_ns as f64 / 1e9)
         .sum::<f64>();
-    let became = match (stand, stopped.len()) {
+    let blocks = stopped.iter().map(|b| b.block).unique().count();
+    let became = match (stand, blocks) {
         (_, 0) => return None,
         (0, 1) => "measured again".to_owned(),
         (0, _) => "all measured again".to_owned(),
-        (stand, _) => format!("{stand} of them not measured again"),
+        (1, 1) => "not measured again".to_owned(),
+        _ => format!("{stand} of them not measured again"),
     };
-    let n = phrases::count(stopped.len(), "block");
+    let n = phrases::count(blocks, "block");
     let means = match stand {
         0 => "These blocks are no part of the result.",
         _ => "Rates, latencies and CPU time of these blocks may be wrong.",
