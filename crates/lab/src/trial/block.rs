@@ -130,7 +130,7 @@ impl Lab {
             let ms = block.stopped_ns.div_ceil(1_000_000);
             return Some(Repeat::Stopped { ms });
         }
-        (cpus > self.settings.foreign_cpus).then(|| Repeat::OtherProcesses {
+        (cpus > self.settings.foreign_cpus).then_some(Repeat::OtherProcesses {
             cpus_thousandths: (cpus * 1e3) as u64,
         })
     }
