@@ -1,5 +1,6 @@
 //! The two processes of a trial, as the coordinator sees them.
 
+use std::fs;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -12,8 +13,8 @@ use bytecost_engine::java::PASSED_ON;
 use bytecost_spec::Readings;
 use bytecost_spec::host::Obstacle;
 use bytecost_sys::child_end::{self, GRACE};
-use bytecost_sys::clock;
 use bytecost_sys::network::Network;
+use bytecost_sys::{clock, proc_view};
 use rustix::event::{PollFd, PollFlags};
 use thiserror::Error;
 
@@ -28,6 +29,8 @@ use crate::socket::{poll, ready};
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// How often the coordinator looks up to see whether it was told to stop.
 const LOOK_NS: u64 = 50_000_000;
+/// How long nothing may be heard of the sides before it is looked whether one of them is stopped.
+const SILENCE_NS: u64 = 3_000_000_000;
 /// How long the other side is listened to when one has failed.
 const LAST_WORDS_NS: u64 = 1_000_000_000;
 /// How long one that has closed its socket may take to end with a status that says more.
@@ -134,6 +137,13 @@ impl Endpoint {
             EndpointProcess::Here(child) => Some(child.id()),
             EndpointProcess::There(_) => None,
         }
+    }
+
+    /// Returns true if a signal has stopped its process on this host, proc_pid_stat(5).
+    fn is_stopped(&self) -> bool {
+        let dir = self.local_pid().and_then(proc_view::directory);
+        let stat = dir.and_then(|dir| fs::read_to_string(dir.join("stat")).ok());
+        stat.is_some_and(|stat| stat.rsplit(')').next().is_some_and(|s| s.starts_with(" T")))
     }
 
     pub(crate) fn poll_fd(&self) -> PollFd<'_> {
@@ -337,6 +347,7 @@ pub(crate) fn wait_until(
     until_ns: u64,
     stop: &AtomicBool,
 ) -> Result<Option<(usize, FromEndpoint)>, TrialError> {
+    let mut silent_by_ns = clock::monotonic_ns() + SILENCE_NS;
     loop {
         if stop.load(Ordering::Relaxed) {
             return Err(TrialError::Interrupted);
@@ -354,7 +365,15 @@ pub(crate) fn wait_until(
                 Err(interrupted) => Err(interrupted),
             };
         }
-        if clock::monotonic_ns() >= until_ns {
+        let now_ns = clock::monotonic_ns();
+        if now_ns >= silent_by_ns {
+            silent_by_ns = now_ns + SILENCE_NS;
+            if let Some(end) = ends.iter().find(|end| !end.over && end.is_stopped()) {
+                let why = "was stopped by a signal (SIGSTOP, a debugger), in mid-trial";
+                return Err(TrialError::Failed(format!("the {} {why}", end.role.name())));
+            }
+        }
+        if now_ns >= until_ns {
             return Ok(None);
         }
     }
@@ -387,6 +406,20 @@ mod tests {
     use std::io::Write as _;
 
     use rustix::process::{Pid, Signal, kill_process};
+
+    #[test]
+    fn one_that_is_stopped_is_not_waited_for_until_the_deadline() {
+        let child = std::process::Command::new("sleep").arg("600").spawn();
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let process = EndpointProcess::Here(child.unwrap());
+        let mut ends = [Endpoint::of(Role::Sender, process, ours).unwrap()];
+        let pid = Pid::from_raw(ends[0].local_pid().unwrap() as i32).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
+        let until_ns = clock::monotonic_ns() + 600_000_000_000;
+        let error = wait(&mut ends, until_ns, &AtomicBool::new(false)).unwrap_err();
+        let why = "the sender was stopped by a signal (SIGSTOP, a debugger), in mid-trial";
+        assert_eq!(error.to_string(), why);
+    }
 
     // Invariant 8.
     #[test]
