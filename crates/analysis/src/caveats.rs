@@ -285,6 +285,7 @@ const CAVEATS: &[Row] = &[
     circumstance(CircumstanceKind::PeerBusy, One(network::peer_busy)),
     circumstance(CircumstanceKind::BusyMachine, One(machine::busy_machine)),
     circumstance(CircumstanceKind::OtherProcesses, One(machine::other_processes)),
+    circumstance(CircumstanceKind::Suspended, One(machine::suspended)),
     row("repeats-matter", One(course::repeats_matter)),
     circumstance(CircumstanceKind::Steal, One(machine::steal)),
     circumstance(CircumstanceKind::OffCpu, One(machine::off_cpu)),

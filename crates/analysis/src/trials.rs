@@ -74,8 +74,9 @@ impl<'a> Trials<'a> {
     pub(crate) fn first_attempts(input: &Input<'a>) -> Option<Trials<'a>> {
         let mut attempts = BTreeMap::new();
         for block in input.blocks {
-            if let Some(Repeat::ShortWindow { .. }) = block.repeated_because {
-                // Its windows were others, so that it begins anew.
+            let anew = block.repeated_because.as_ref();
+            if anew.is_some_and(|why| !matches!(why, Repeat::OtherProcesses { .. })) {
+                // Its windows were others, or stopped, so that it begins anew.
                 attempts.remove(&block.block);
             } else {
                 attempts.entry(block.block).or_insert(block.attempt);

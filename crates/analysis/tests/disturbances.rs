@@ -293,3 +293,31 @@ fn processes_that_cannot_be_seen_are_named_with_the_reason() {
     });
     fires(&hidden, "hidden-processes", 0, "hidepid");
 }
+
+#[test]
+fn a_run_that_was_stopped_says_so_and_what_became_of_its_blocks() {
+    let mut world = dearer(1.5);
+    silent(&world, "suspended");
+    // One block was measured again, and its first attempt is not asked for anything.
+    let mut again = world.blocks[0].clone();
+    again.attempt = 1;
+    let first = world.samples.clone().into_iter();
+    let mut second: Vec<_> = first.filter(|s| s.trial.block == again.block).collect();
+    second.iter_mut().for_each(|s| s.trial.attempt = 1);
+    world.samples.extend(second);
+    world.blocks[0].stopped_ns = 2_000_000_000;
+    world.blocks[0].repeated_because = Some(Repeat::Stopped { ms: 2_000 });
+    world.blocks.push(again);
+    let caveat = fires(&world, "suspended", 0, "2.0 s in which");
+    assert_eq!(caveat.effect, CaveatEffect::Annotates);
+    says(&caveat.text, ["1 block, measured again", "no part of"]);
+    silent(&world, "repeats-matter");
+    let analysis = world.analyse();
+    let words = "the run was stopped for 2.0 s in 1 block, measured again";
+    assert_eq!(one(&analysis.disturbances).text, words);
+
+    // Another stands, since repeats have a bound.
+    world.blocks[1].stopped_ns = 500_000_000;
+    let caveat = fires(&world, "suspended", 0, "2.5 s in which");
+    says(&caveat.text, ["2 blocks, 1 of them not", "may be wrong"]);
+}

@@ -113,10 +113,14 @@ impl Display {
         let Some(found) = is_due.then(found).flatten() else {
             return;
         };
-        let heading = self.heading(&found);
+        let heading = units::one_line(&self.heading(&found));
         let ways = found.ways.iter().map(|way| {
             let precision = units::percent(way.half_width);
-            (&way.value, units::number(way.ratio), precision)
+            (
+                units::one_line(&way.value),
+                units::number(way.ratio),
+                precision,
+            )
         });
         if self.bar.is_hidden() {
             let mut words =
@@ -158,9 +162,9 @@ impl Display {
 
     /// How much of the pause is left, for the bar.
     pub fn waits(&self, round: u32, count: u32, left: Duration) {
-        let left = left.as_secs();
-        self.bar
-            .set_message(format!("round {} of {count} begins in {left} s", round + 1));
+        let (round, left) = (round + 1, left.as_secs());
+        let text = format!("round {round} of {count} begins in {left} s");
+        self.bar.set_message(units::one_line(&text));
         self.bar.tick();
     }
 

@@ -2,10 +2,15 @@
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
 
 use crate::common::{BYTECOST, Lack, Place, ended, is_root, says, skipped};
 use bytecost_analysis::{Analysis, Verdict};
+use bytecost_spec::Record;
+use bytecost_spec::sample::{Block, Repeat};
 use bytecost_sys::network::Network;
+use rustix::process::Signal;
 
 const SHORT: &str = "run --mover send,sendfile,vmsplice --size 64KiB,1MiB --blocks 6 --warmup 5ms --window 20ms --budget 30s --precision 0.1% --seed 7";
 
@@ -135,4 +140,42 @@ fn small_buffers_and_filters_of_tc_are_named() {
     ];
     says(&caveat.text, &named);
     says(&caveat.evidence, &["SO_SNDBUF", "SO_RCVBUF"]);
+}
+
+#[test]
+fn a_run_that_is_stopped_measures_that_block_again_and_says_so() {
+    let place = Place::new();
+    let words = "run --mover send,sendfile --size 64KiB --blocks 6 --warmup 20ms --window 200ms --repeats 4 --budget 60s --precision 0.1% --seed 7";
+    let mut run = place.start(&mut place.bytecost(words));
+    run.until_both_sides(&place, 0);
+    // A stop between two of its waits is not seen.
+    for _ in 0..3 {
+        run.send(Signal::STOP);
+        sleep(Duration::from_millis(600));
+        run.send(Signal::CONT);
+        sleep(Duration::from_millis(100));
+    }
+    let screen = run.end().measured().stdout;
+    says(&screen, &["Disturbed"]);
+    let records = place.records();
+    let ends = records.iter().filter_map(|record| match record {
+        Record::Block(block) => Some(block),
+        _ => None,
+    });
+    let ends: Vec<&Block> = ends.collect();
+    let stopped: Vec<_> = ends.iter().filter(|b| b.stopped_ns > 0).collect();
+    assert!(!stopped.is_empty() && stopped.len() <= 3, "{stopped:#?}");
+    for block in stopped {
+        let why = block.repeated_because.as_ref();
+        assert!(matches!(why, Some(Repeat::Stopped { .. })), "{block:#?}");
+        let is_again = |b: &Block| b.block == block.block && b.attempt > block.attempt;
+        assert!(ends.iter().any(|b| is_again(b) && b.stopped_ns == 0));
+    }
+    // On a busy machine the screen may have no room for it.
+    let found = place.findings();
+    let mut disturbances = found.disturbances.iter();
+    let said = |text: &str| text.starts_with("the run was stopped for");
+    assert!(disturbances.any(|d| said(&d.text)), "{screen}");
+    assert!(is_there(&found, "suspended"));
+    says(&place.read("report.md"), &["bytecost was stopped, or"]);
 }

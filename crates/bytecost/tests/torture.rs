@@ -277,7 +277,10 @@ impl Round {
         while run.is_running() && (began.elapsed() < moment || roles.is_empty()) {
             thread::sleep(LOOK);
             roles.clear();
-            // A child that is no other program yet holds its parent in fork and exec, whoever that is.
+            // A child that is no other program yet holds its parent in vfork and exec, and a stopped
+            // one does so until it goes on. The wait is the kernel's own, and clone(2) has no bound for
+            // it. A thread that starts children would have one, but they end with the thread that
+            // started them (PR_SET_PDEATHSIG). So such a child is left out.
             let is_meant = |pid: &u32| match target {
                 Coordinator => *pid == coordinator,
                 Other => *pid != coordinator && role(*pid) != "run",

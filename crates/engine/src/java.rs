@@ -12,7 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytecost_sys::{child_end, helper_process, proc_view};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -219,18 +219,22 @@ impl Jvm {
         }
     }
 
-    /// Without its end.
+    /// Without its end. A line that comes in pieces has the patience once more for all of them.
     fn answer<'l>(
         &mut self,
         line: &'l mut [u8; LINE_BYTES],
         patience: Duration,
     ) -> io::Result<&'l str> {
         let mut got = 0;
+        let mut until = None;
         loop {
-            if !is_readable(&self.answers, patience)? {
+            let left = until.map_or(patience, |until: Instant| {
+                until.saturating_duration_since(Instant::now())
+            });
+            if !is_readable(&self.answers, left)? {
                 let seconds = patience.as_secs_f32();
                 let why = format!(
-                    "java said nothing for {seconds} s{}",
+                    "java did not respond within {seconds} s{}",
                     last_line(&self.said())
                 );
                 return Err(io::Error::new(io::ErrorKind::TimedOut, why));
@@ -250,7 +254,9 @@ impl Jvm {
                         "java responded with a line of more than {LINE_BYTES} bytes"
                     )));
                 }
-                None => {}
+                None => {
+                    until.get_or_insert_with(|| Instant::now() + patience);
+                }
             }
         }
     }

@@ -87,7 +87,8 @@ pub const ONE_THREAD: ServerFacts<&str> = ServerFacts {
 /// What a server is made from.
 #[derive(Debug)]
 pub struct ServerSetup {
-    /// A listening socket, as [`listen`] makes it; the server sets whether it blocks.
+    /// A listening socket, as [`listen`] makes it with the patience of `limits`; the server sets whether
+    /// it blocks.
     pub listener: OwnedFd,
     /// The server stops when this becomes readable or is hung up: a pipe's reading end, say.
     pub stop: OwnedFd,

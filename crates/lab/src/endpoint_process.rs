@@ -1,7 +1,8 @@
 //! The two processes of a trial, as the coordinator sees them.
 
+use std::fs;
 use std::io::{self, Read};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
@@ -12,21 +13,24 @@ use bytecost_engine::java::PASSED_ON;
 use bytecost_spec::Readings;
 use bytecost_spec::host::Obstacle;
 use bytecost_sys::child_end::{self, GRACE};
-use bytecost_sys::clock;
 use bytecost_sys::network::Network;
+use bytecost_sys::{clock, proc_view};
 use rustix::event::{PollFd, PollFlags};
 use thiserror::Error;
 
+use crate::coordinator_stop;
 use crate::limits;
 use crate::peer::RemoteEnd;
 use crate::program::Program;
-use crate::protocol::{self, FromEndpoint, Role, ToEndpoint};
+use crate::protocol::{self, DeadlineReader, FromEndpoint, Role, ToEndpoint};
 use crate::socket::{poll, ready};
 
 /// How long a call may go without progress.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 /// How often the coordinator looks up to see whether it was told to stop.
 const LOOK_NS: u64 = 50_000_000;
+/// How long nothing may be heard of the sides before it is looked whether one of them is stopped.
+const SILENCE_NS: u64 = 3_000_000_000;
 /// How long the other side is listened to when one has failed.
 const LAST_WORDS_NS: u64 = 1_000_000_000;
 /// How long one that has closed its socket may take to end with a status that says more.
@@ -99,7 +103,6 @@ impl Endpoint {
     }
 
     fn of(role: Role, process: EndpointProcess, control: UnixStream) -> io::Result<Endpoint> {
-        control.set_read_timeout(Some(PATIENCE))?;
         control.set_write_timeout(Some(PATIENCE))?;
         Ok(Endpoint {
             role,
@@ -134,6 +137,13 @@ impl Endpoint {
             EndpointProcess::Here(child) => Some(child.id()),
             EndpointProcess::There(_) => None,
         }
+    }
+
+    /// Returns true if a signal has stopped its process on this host, proc_pid_stat(5).
+    fn is_stopped(&self) -> bool {
+        let dir = self.local_pid().and_then(proc_view::directory);
+        let stat = dir.and_then(|dir| fs::read_to_string(dir.join("stat")).ok());
+        stat.is_some_and(|stat| stat.rsplit(')').next().is_some_and(|s| s.starts_with(" T")))
     }
 
     pub(crate) fn poll_fd(&self) -> PollFd<'_> {
@@ -181,8 +191,18 @@ impl Endpoint {
         protocol::hand_over(&self.control, descriptors).map_err(|_| self.gone())
     }
 
+    /// Its next message, which has begun to come.
     pub(crate) fn answer(&mut self) -> Result<FromEndpoint, TrialError> {
-        match protocol::read(&mut self.control) {
+        self.answer_within(PATIENCE)
+    }
+
+    fn answer_within(&mut self, patience: Duration) -> Result<FromEndpoint, TrialError> {
+        let mut whole = DeadlineReader {
+            from: self.control.as_fd(),
+            until_ns: clock::monotonic_ns() + patience.as_nanos() as u64,
+            stop: None,
+        };
+        match protocol::read(&mut whole) {
             Ok(FromEndpoint::Failed(reason)) => Err(TrialError::Failed(match &self.process {
                 EndpointProcess::Here(_) => format!("{}: {reason}", self.role.name()),
                 EndpointProcess::There(end) => format!("on {}: {reason}", end.host()),
@@ -327,6 +347,7 @@ pub(crate) fn wait_until(
     until_ns: u64,
     stop: &AtomicBool,
 ) -> Result<Option<(usize, FromEndpoint)>, TrialError> {
+    let mut silent_by_ns = clock::monotonic_ns() + SILENCE_NS;
     loop {
         if stop.load(Ordering::Relaxed) {
             return Err(TrialError::Interrupted);
@@ -334,7 +355,8 @@ pub(crate) fn wait_until(
         let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
         let waiting: Vec<usize> = (0..ends.len()).filter(|&i| !ends[i].over).collect();
         let mut polled: Vec<PollFd<'_>> = waiting.iter().map(|&i| ends[i].poll_fd()).collect();
-        let ready = ready(&mut polled, left_ns.min(LOOK_NS))?;
+        let look_ns = left_ns.min(LOOK_NS);
+        let ready = coordinator_stop::watched(look_ns, || ready(&mut polled, look_ns))?;
         if let Some(at) = ready.iter().position(|ready| *ready) {
             let i = waiting[at];
             return match ends[i].answer() {
@@ -343,7 +365,15 @@ pub(crate) fn wait_until(
                 Err(interrupted) => Err(interrupted),
             };
         }
-        if clock::monotonic_ns() >= until_ns {
+        let now_ns = clock::monotonic_ns();
+        if now_ns >= silent_by_ns {
+            silent_by_ns = now_ns + SILENCE_NS;
+            if let Some(end) = ends.iter().find(|end| !end.over && end.is_stopped()) {
+                let why = "was stopped by a signal (SIGSTOP, a debugger), in mid-trial";
+                return Err(TrialError::Failed(format!("the {} {why}", end.role.name())));
+            }
+        }
+        if now_ns >= until_ns {
             return Ok(None);
         }
     }
@@ -373,7 +403,42 @@ fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write as _;
+
     use rustix::process::{Pid, Signal, kill_process};
+
+    #[test]
+    fn one_that_is_stopped_is_not_waited_for_until_the_deadline() {
+        let child = std::process::Command::new("sleep").arg("600").spawn();
+        let (ours, _theirs) = UnixStream::pair().unwrap();
+        let process = EndpointProcess::Here(child.unwrap());
+        let mut ends = [Endpoint::of(Role::Sender, process, ours).unwrap()];
+        let pid = Pid::from_raw(ends[0].local_pid().unwrap() as i32).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
+        let until_ns = clock::monotonic_ns() + 600_000_000_000;
+        let error = wait(&mut ends, until_ns, &AtomicBool::new(false)).unwrap_err();
+        let why = "the sender was stopped by a signal (SIGSTOP, a debugger), in mid-trial";
+        assert_eq!(error.to_string(), why);
+    }
+
+    // Invariant 8.
+    #[test]
+    fn an_answer_that_comes_in_crumbs_has_a_bound_as_a_whole() {
+        let child = std::process::Command::new("sleep").arg("60").spawn();
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let process = EndpointProcess::Here(child.unwrap());
+        let mut end = Endpoint::of(Role::Sender, process, ours).unwrap();
+        std::thread::spawn(move || {
+            // A frame of 64 KiB, by a byte every 10 ms.
+            let _ = theirs.write_all(&65_536_u32.to_le_bytes());
+            while theirs.write_all(b" ").is_ok() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let error = end.answer_within(Duration::from_millis(100)).unwrap_err();
+        let why = "the sender did not respond and was killed, in mid-trial";
+        assert_eq!(error.to_string(), why);
+    }
 
     #[test]
     fn how_an_endpoint_ended_is_told_with_what_to_do() {

@@ -5,6 +5,7 @@
 
 mod classes;
 mod connection;
+mod coordinator_stop;
 mod counters_cost;
 pub mod cpu_clock;
 mod delivery_check;

@@ -39,7 +39,7 @@ pub fn survey() -> ServerSurvey {
 
 /// Attaches the longest filter that a server of a trial has.
 fn filter() -> io::Result<()> {
-    let (listener, _) = servers::listen((Ipv4Addr::LOCALHOST, 0).into())?;
+    let (listener, _) = servers::listen((Ipv4Addr::LOCALHOST, 0).into(), PATIENCE)?;
     tcp::hear_only(listener, Ipv6Addr::LOCALHOST.into())
 }
 
@@ -55,7 +55,7 @@ fn tried(server: &Server) -> ServerFacts {
 fn attempt(server: &Server) -> io::Result<()> {
     let echo = Service::named("echo").ok_or(io::ErrorKind::NotFound)?;
     let serving = ServiceSetup::of(SIZE);
-    let (listener, address) = servers::listen((Ipv4Addr::LOCALHOST, 0).into())?;
+    let (listener, address) = servers::listen((Ipv4Addr::LOCALHOST, 0).into(), PATIENCE)?;
     let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
     let setup = ServerSetup {
         listener,

@@ -448,7 +448,9 @@ fn a_generator_that_was_the_bottleneck_says_so() {
 
 /// A server of a crowd, which ends with the test.
 fn crowded() -> SocketAddr {
-    let (listener, address) = servers::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let limits = servers::Limits::default();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let (listener, address) = servers::listen(address, limits.patience).unwrap();
     let (stop, held) = rustix::pipe::pipe().unwrap();
     let setup = servers::ServerSetup {
         listener,
@@ -456,7 +458,7 @@ fn crowded() -> SocketAddr {
         service: Service::named("echo").unwrap(),
         serving: setup(),
         workers: 1,
-        limits: servers::Limits::default(),
+        limits,
     };
     std::thread::spawn(move || {
         let _held = held;

@@ -75,6 +75,8 @@ pub enum CircumstanceKind {
     ListenQueue,
     /// A loopback device that is down.
     LoopbackDown,
+    /// A coordinator that was stopped, or a machine that was suspended.
+    Suspended,
 }
 
 /// When a circumstance is noticed.
@@ -439,6 +441,16 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: Annotates,
         means: "nothing can be sent over it, so no trial can be made",
         remedy: "as root: `ip link set lo up`",
+        on_screen: true,
+        excludes: &[],
+    },
+    Circumstance {
+        kind: CircumstanceKind::Suspended,
+        name: "suspended",
+        noticed: &[During],
+        effect: Annotates,
+        means: "time goes by in which nothing moves or nobody looks: such a block is measured again",
+        remedy: "let it run to its end, without Ctrl-Z, SIGSTOP or `docker pause`; `systemd-inhibit bytecost run …` keeps the machine awake",
         on_screen: true,
         excludes: &[],
     },

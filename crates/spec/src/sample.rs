@@ -236,6 +236,10 @@ pub struct Block {
     pub ended_ms: u64,
     /// Its length; 0 where only `repeated_because` is new.
     pub elapsed_ns: u64,
+    /// How long the coordinator was stopped meanwhile, or the machine suspended, which `elapsed_ns`
+    /// leaves out.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub stopped_ns: u64,
     /// CPU time of all processes that are neither ours nor kernel threads.
     pub others_ns: u64,
     /// The largest of them.
@@ -260,11 +264,20 @@ pub enum Repeat {
         /// CPUs in use, in thousandths, in the mean over the block.
         cpus_thousandths: u64,
     },
+    /// The coordinator was stopped, or the machine suspended.
+    Stopped {
+        /// For how long, in ms.
+        ms: u64,
+    },
     /// A flow moved nothing in a window, and windows of that cell are longer from then on.
     ShortWindow {
         /// The cell.
         cell: String,
     },
+}
+
+fn is_zero(n: &u64) -> bool {
+    *n == 0
 }
 
 impl fmt::Display for Repeat {
@@ -273,6 +286,9 @@ impl fmt::Display for Repeat {
             Repeat::OtherProcesses { cpus_thousandths } => {
                 let cpus = *cpus_thousandths as f64 / 1e3;
                 write!(f, "other processes used {cpus:.2} CPUs")
+            }
+            Repeat::Stopped { ms } => {
+                write!(f, "the run was stopped for {:.1} s", *ms as f64 / 1e3)
             }
             Repeat::ShortWindow { cell } => {
                 let what = "moved nothing in its window, which is longer from now on";

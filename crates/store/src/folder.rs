@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use rustix::fs::{
     AtFlags, CWD, Dir, FileType, FlockOperation, Gid, Mode, OFlags, Stat, Uid, fchown, flock,
-    fstat, fsync, mkdirat, openat, renameat, unlinkat,
+    fstat, fsync, mkdirat, openat, renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -176,6 +176,42 @@ impl Folder {
             let _ = unlinkat(&self.fd, &*temporary, AtFlags::empty());
             fail(why)
         })
+    }
+
+    /// Whether what has this name is written to as it is: a device, a pipe, or a link, which root
+    /// follows where root made it.
+    pub fn leads_through(&self, name: &OsStr) -> bool {
+        let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+        stat.is_ok_and(|stat| match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => is_followed(&stat, rustix::process::geteuid()),
+            kind => kind != FileType::RegularFile,
+        })
+    }
+
+    /// Writes to what has this name by its descriptor, which is looked at once it is open: root writes
+    /// into no file of somebody else that lies there by then.
+    pub fn write_through(&self, name: &OsStr, bytes: &[u8]) -> Result<(), StoreError> {
+        self.check_owner()?;
+        let path = self.path.join(name);
+        let fail = |why: io::Error| StoreError::io("write", &path, why);
+        let user = rustix::process::geteuid();
+        // Nobody else can put another in the place of root's own link: the directory is trusted.
+        let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+        let how = match stat.is_ok_and(|stat| is_followed(&stat, user)) {
+            true => OFlags::empty(),
+            false => OFlags::NOFOLLOW,
+        };
+        let how = how | OFlags::WRONLY | OFlags::CREATE | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let fd = openat(&self.fd, name, how, Mode::from(0o666)).map_err(|why| fail(why.into()))?;
+        let mut file = File::from(fd);
+        let stat = fstat(&file).map_err(|why| fail(why.into()))?;
+        if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
+            if !is_to_be_written(&stat, user) {
+                return Err(StoreError::OfAnother(path, stat.st_uid));
+            }
+            file.set_len(0).map_err(fail)?;
+        }
+        file.write_all(bytes).map_err(fail)
     }
 
     /// The same of JSON, where it could be made.
@@ -407,6 +443,12 @@ fn is_to_be_written(stat: &Stat, user: Uid) -> bool {
     !user.is_root() || is_own(stat) && stat.st_nlink == 1
 }
 
+/// Whether it is a link that leads where its user may want it: root follows its own alone.
+fn is_followed(stat: &Stat, user: Uid) -> bool {
+    let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
+    is_link && (!user.is_root() || stat.st_uid == 0)
+}
+
 /// Whether nobody but the process' user, root or whoever called sudo can change what is in it. Who
 /// is not root can only harm themselves.
 fn is_trusted(stat: &Stat, user: Uid, caller: Option<Uid>) -> bool {
@@ -491,6 +533,39 @@ mod tests {
         assert!(!is_to_be_written(&stat, root));
         assert!(is_to_be_written(&stat, Uid::from_raw(1000)));
         assert!(at(&dir).log("new").is_ok(), "again");
+    }
+
+    #[test]
+    fn what_is_written_through_is_looked_at_once_it_is_open() {
+        let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = |name: &str| dir.path().join(name);
+        let whole = |name: &str| fs::read(path(name)).unwrap();
+        let write = |name: &str| {
+            let name = OsStr::new(name);
+            (
+                at(&dir).leads_through(name),
+                at(&dir).write_through(name, b"new").is_ok(),
+            )
+        };
+        fs::write(path("precious"), "whole").unwrap();
+        assert_eq!(write("absent"), (false, true));
+        symlink(path("precious"), path("own link")).unwrap();
+        assert_eq!(write("own link"), (true, true));
+        assert_eq!(whole("precious"), b"new", "and nothing of what was longer");
+        symlink("/dev/null", path("device")).unwrap();
+        assert_eq!(write("device"), (true, true));
+        // These came in the place of a pipe after it was looked at: root writes into neither.
+        let is_root = rustix::process::geteuid().is_root();
+        let target = other.path().join("target");
+        fs::write(&target, "whole").unwrap();
+        fs::hard_link(&target, path("name of another")).unwrap();
+        assert_eq!(write("name of another"), (false, !is_root));
+        symlink(&target, path("link of another")).unwrap();
+        if is_root {
+            std::os::unix::fs::lchown(path("link of another"), Some(4321), None).unwrap();
+            assert_eq!(write("link of another"), (false, false));
+            assert_eq!(fs::read(&target).unwrap(), b"whole");
+        }
     }
 
     #[test]

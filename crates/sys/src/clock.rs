@@ -15,6 +15,14 @@ pub fn monotonic_ns() -> u64 {
     ns(clock_gettime(ClockId::Monotonic))
 }
 
+/// For how long the machine has been suspended since it booted, in ns: at least and at most.
+/// CLOCK_BOOTTIME counts that, CLOCK_MONOTONIC does not; time_namespaces(7) may shift both.
+pub fn suspended_ns() -> [i64; 2] {
+    let before_ns = monotonic_ns();
+    let boot_ns = ns(clock_gettime(ClockId::Boottime));
+    [monotonic_ns(), before_ns].map(|monotonic_ns| boot_ns as i64 - monotonic_ns as i64)
+}
+
 /// CPU time of the calling thread in ns (CLOCK_THREAD_CPUTIME_ID), user and system, up to this
 /// moment.
 pub fn thread_cpu_ns() -> u64 {
@@ -97,6 +105,12 @@ mod tests {
         assert!(monotonic_ns() >= at);
         assert!(thread_cpu_ns() - cpu < 15_000_000, "it slept, not spun");
         sleep_until_ns(at); // in the past: returns
+    }
+
+    #[test]
+    fn a_machine_that_runs_is_not_suspended() {
+        let ([least, _], [_, most]) = (suspended_ns(), suspended_ns());
+        assert!(least <= most);
     }
 
     #[test]

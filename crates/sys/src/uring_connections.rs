@@ -6,7 +6,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
-use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
 use std::time::Duration;
 
 use io_uring::types::{BufRingEntry, CancelBuilder, Fd, SubmitArgs, Timespec};
@@ -54,13 +54,17 @@ pub enum ConnectionEvent {
 /// Bytes that came, in one of the ring's buffers, which is to be given back.
 #[derive(Debug)]
 pub struct Piece {
-    /// The pool of the buffer.
+    /// The number of its pool.
     pool: u64,
     buffer: u16,
     length: usize,
 }
 
 /// The ring. Tokens are the caller's numbers, below 2⁵⁶. Calls fail as io_uring_enter(2) does.
+///
+/// A request that is queued names its descriptor by number until [`UringConnections::wait`] hands it
+/// over, and the kernel holds the file from then on. A descriptor that is closed between the two makes
+/// the request fail, or take the file that has the number by then: no memory is ever of another.
 pub struct UringConnections {
     // Dropped first, so that no request outlives the memory that it uses.
     pub(crate) requests: RequestRing,
@@ -246,7 +250,7 @@ impl UringConnections {
     fn piece(&mut self, flags: u32, length: usize) -> Option<Piece> {
         let buffer = cqueue::buffer_select(flags)?;
         let piece = Piece {
-            pool: self.pool.as_ref().map_or(0, Pool::address),
+            pool: self.pool.as_ref().map_or(0, |pool| pool.number),
             buffer,
             length,
         };
@@ -264,7 +268,7 @@ impl UringConnections {
 
     /// Gives a piece's buffer back to the kernel.
     pub fn give_back(&mut self, piece: Piece) {
-        if let Some(pool) = self.pool.as_mut().filter(|p| p.address() == piece.pool) {
+        if let Some(pool) = self.pool.as_mut().filter(|p| p.number == piece.pool) {
             pool.provide(piece.buffer);
         }
     }
@@ -312,6 +316,8 @@ const MOST_BUFFERS: u16 = 1 << 15;
 
 /// The buffers that the kernel chooses from: descriptions that both sides know, and the memory.
 struct Pool {
+    /// From 1: no other pool of the process ever has the same, as it may have the address.
+    number: u64,
     entries: Region,
     memory: Region,
     count: u16,
@@ -326,7 +332,9 @@ impl Pool {
             return Err(wrong.into());
         }
         let all = bytes_each.checked_mul(usize::from(count)).ok_or(wrong)?;
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
         Ok(Pool {
+            number: NUMBER.fetch_add(1, Ordering::Relaxed),
             entries: Region::new(usize::from(count) * size_of::<BufRingEntry>())?,
             memory: Region::new(all)?,
             count,
@@ -335,14 +343,14 @@ impl Pool {
         })
     }
 
-    /// Where the array is: no other pool has the same.
+    /// Where the array is.
     fn address(&self) -> u64 {
         self.entries.start() as u64
     }
 
     /// None for a number that no buffer has.
     fn bytes(&self, piece: &Piece) -> &[u8] {
-        if piece.buffer >= self.count || piece.pool != self.address() {
+        if piece.buffer >= self.count || piece.pool != self.number {
             return &[];
         }
         let start = usize::from(piece.buffer) * self.bytes_each;

@@ -97,6 +97,42 @@ pub(super) fn busy_machine(view: &View<'_>) -> Option<Caveat> {
     is_busy.then(|| load.caveat(view, CircumstanceKind::BusyMachine, means))?
 }
 
+/// Also of blocks that were measured again: a reader who knows of the stop looks for it.
+pub(super) fn suspended(view: &View<'_>) -> Option<Caveat> {
+    let blocks = view.input.blocks.iter();
+    let stopped = blocks.filter(|b| b.stopped_ns > 0).collect_vec();
+    let stand = stopped
+        .iter()
+        .filter(|b| b.repeated_because.is_none())
+        .count();
+    let s = stopped
+        .iter()
+        .map(|b| b.stopped_ns as f64 / 1e9)
+        .sum::<f64>();
+    let blocks = stopped.iter().map(|b| b.block).unique().count();
+    let became = match (stand, blocks) {
+        (_, 0) => return None,
+        (0, 1) => "measured again".to_owned(),
+        (0, _) => "all measured again".to_owned(),
+        (1, 1) => "not measured again".to_owned(),
+        _ => format!("{stand} of them not measured again"),
+    };
+    let n = phrases::count(blocks, "block");
+    let means = match stand {
+        0 => "These blocks are no part of the result.",
+        _ => "Rates, latencies and CPU time of these blocks may be wrong.",
+    };
+    of_circumstance(
+        CircumstanceKind::Suspended,
+        format!("the run was stopped for {s:.1} s in {n}, {became}"),
+        format!(
+            "bytecost was stopped, or the machine suspended, for {s:.1} s in {n}, {became}. {means}"
+        ),
+        format!("{s:.1} s in which bytecost neither ran nor waited for a CPU"),
+        Vec::new(),
+    )
+}
+
 /// In steps of 10 ms, which is a large part of a window, so that it is told of the run as a whole.
 pub(super) fn steal(view: &View<'_>) -> Option<Caveat> {
     let trials = view.measured().flat_map(CellTrials::trials);

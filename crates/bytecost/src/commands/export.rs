@@ -1,15 +1,11 @@
 //! `bytecost export`: a run in the columns of a publication.
 
-use std::ffi::OsStr;
-use std::fs::{self, Metadata};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
 use anyhow::Result;
 use bytecost_report::layout::{TableLayout, layouts};
 use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_store::{Folder, Root};
-use rustix::process::geteuid;
 
 use crate::args::ExportArgs;
 use crate::failure::{Exit, bad_input, unknown};
@@ -36,16 +32,14 @@ pub fn run(args: &ExportArgs) -> Result<Exit> {
     let Some(path) = &args.out else {
         return super::printed(&text);
     };
-    // A device or a pipe is written to, and so is a link; for root only where root made it.
-    let is_followed = |to: &Metadata| !to.is_symlink() || to.uid() == 0 || !geteuid().is_root();
-    let there = fs::symlink_metadata(path).ok();
-    let through = there.is_some_and(|to| !to.is_file() && is_followed(&to));
-    match (path.parent(), path.file_name().and_then(OsStr::to_str)) {
-        (Some(dir), Some(name)) if !through => {
-            Folder::open(&Path::new(".").join(dir))?.write(name, text.as_bytes())?;
-        }
-        _ => fs::write(path, &text)
-            .map_err(|why| bad_input(format!("cannot write {}: {why}", path.display())))?,
+    let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
+        let path = path.display();
+        return Err(bad_input(format!("cannot write {path}: it is a directory")));
+    };
+    let folder = Folder::open(&Path::new(".").join(dir))?;
+    match name.to_str().filter(|_| !folder.leads_through(name)) {
+        Some(name) => folder.write(name, text.as_bytes())?,
+        None => folder.write_through(name, text.as_bytes())?,
     }
     Ok(Exit::Done)
 }

@@ -152,8 +152,9 @@ fn a_java_that_does_not_do_its_work_is_told_and_nothing_is_left_running() {
         LONG,
     );
     check(
-        "sleep 600 => java said nothing for 0.2 s
-        echo ready 1; sleep 600 => java said nothing for 0.2 s",
+        "sleep 600 => java did not respond within 0.2 s
+        printf ready; while printf ' '; do sleep 0.05; done => java did not respond within 0.2 s
+        echo ready 1; sleep 600 => java did not respond within 0.2 s",
         "",
         Duration::from_millis(200),
     );

@@ -22,7 +22,7 @@ use super::accepted::Accepted;
 use super::address_limit::{AddressLimit, AddressSlot};
 use super::connection::Connection;
 use super::conversation::Worker;
-use super::open_connections::{RETRY, be_patient, serve_to_end};
+use super::open_connections::{RETRY, serve_to_end};
 use super::ticker::Ticker;
 use crate::servers::{Limits, ONE_THREAD, Server, ServerFacts, ServerSetup, ServerTally};
 
@@ -76,7 +76,6 @@ fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
 impl Parent {
     fn new(setup: ServerSetup) -> io::Result<Parent> {
         rustix::io::ioctl_fionbio(&setup.listener, true)?;
-        be_patient(&setup)?;
         let (reports, report_to) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
         rustix::io::ioctl_fionbio(&reports, true)?;
         Ok(Parent {

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use bytecost_sys::tcp;
 use rustix::io::Errno;
@@ -12,12 +13,16 @@ use rustix::net::{SocketFlags, sockopt};
 const BACKLOG: i32 = 4096;
 
 /// A TCP socket that listens, and its address with the port that it got. Connections inherit
-/// TCP_NODELAY: an answer must not wait for the acknowledgement of the one before. The errors of a
-/// port in use and of an absent address have a remedy.
-pub fn listen(address: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
+/// TCP_NODELAY (an answer must not wait for the acknowledgement of the one before) and the server's
+/// [`Limits::patience`] as their timeouts, also those that come before it serves. The errors of a port
+/// in use and of an absent address have a remedy.
+pub fn listen(address: SocketAddr, patience: Duration) -> io::Result<(OwnedFd, SocketAddr)> {
     let socket = tcp::socket(address, SocketFlags::empty())?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
     sockopt::set_tcp_nodelay(&socket, true)?;
+    for which in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
+        sockopt::set_socket_timeout(&socket, which, Some(patience))?;
+    }
     rustix::net::bind(&socket, &address).map_err(|e| refused(e, address))?;
     rustix::net::listen(&socket, BACKLOG).map_err(|e| refused(e, address))?;
     let address = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
@@ -47,13 +52,47 @@ fn refused(error: Errno, address: SocketAddr) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::Ipv4Addr;
+    use crate::servers::{Limits, Server, ServerSetup};
+    use crate::services::{Service, ServiceSetup};
+    use std::io::{Read as _, Write as _};
+    use std::net::{Ipv4Addr, TcpStream};
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    // Invariant 8.
+    #[test]
+    fn a_client_that_comes_before_its_server_serves_cannot_stall_it() {
+        let patience = Duration::from_millis(100);
+        for name in ["single", "thread"] {
+            let (listener, address) = listen((Ipv4Addr::LOCALHOST, 0).into(), patience).unwrap();
+            let mut early = TcpStream::connect(address).unwrap();
+            early.write_all(b"half of a request").unwrap();
+            let (stop, stopped) = rustix::pipe::pipe().unwrap();
+            let setup = ServerSetup {
+                listener,
+                stop,
+                service: Service::named("echo").unwrap(),
+                serving: ServiceSetup::of(64),
+                workers: 1,
+                limits: Limits {
+                    patience,
+                    ..Limits::default()
+                },
+            };
+            let serve = Server::named(name).unwrap().serve;
+            let server = std::thread::spawn(move || serve(setup).unwrap());
+            early.set_read_timeout(Some(LONG)).unwrap();
+            assert_eq!(early.read(&mut [0; 64]).unwrap(), 0, "{name}");
+            drop(stopped);
+            assert_eq!(server.join().unwrap().timed_out, 1, "{name}");
+        }
+    }
 
     #[test]
     fn what_cannot_be_listened_on_is_said_with_what_to_do() {
-        let (_held, address) = listen((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+        let (_held, address) = listen((Ipv4Addr::LOCALHOST, 0).into(), LONG).unwrap();
         let check = |address, kind, words: &str| {
-            let error = listen(address).unwrap_err();
+            let error = listen(address, LONG).unwrap_err();
             assert_eq!(error.kind(), kind);
             assert!(error.to_string().contains(words), "{error}");
         };

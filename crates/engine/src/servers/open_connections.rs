@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::io::retry_on_intr;
-use rustix::net::{Shutdown, SocketFlags, shutdown, sockopt};
+use rustix::net::{Shutdown, SocketFlags, shutdown};
 
 use super::accepted::Accepted;
 use super::address_limit::{AddressLimit, AddressSlot};
@@ -54,7 +54,6 @@ pub(super) struct OpenConnection<'a> {
 impl OpenConnections {
     pub(super) fn new(setup: ServerSetup) -> io::Result<OpenConnections> {
         rustix::io::ioctl_fionbio(&setup.listener, false)?;
-        be_patient(&setup)?;
         Ok(OpenConnections {
             addresses: AddressLimit::new(&setup.limits),
             listener: setup.listener,
@@ -186,15 +185,6 @@ impl Drop for OpenConnection<'_> {
         self.open.state().sockets.remove(&self.socket.as_raw_fd());
         self.open.closed.notify_all();
     }
-}
-
-/// Gives the listener the patience as its timeouts, which its connections inherit.
-pub(super) fn be_patient(setup: &ServerSetup) -> io::Result<()> {
-    let patience = Some(setup.limits.patience);
-    for which in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
-        sockopt::set_socket_timeout(&setup.listener, which, patience)?;
-    }
-    Ok(())
 }
 
 /// With the patience as its socket's timeouts.

@@ -10,6 +10,7 @@ use bytecost_spec::{Cell, Counter, Reading, Record, Transport, TrialKey};
 use bytecost_sys::clock;
 
 use super::{Lab, TrialOutcome};
+use crate::coordinator_stop::StoppedTime;
 use crate::event::Event;
 use crate::watch::Watch;
 
@@ -17,18 +18,22 @@ use crate::watch::Watch;
 const LONGER: u32 = 4;
 const LONGEST: u32 = 64;
 
+/// What all processes and CPUs have done so far.
+type Accounts = (ClocksRead, MachineSnapshot);
+
 impl Lab {
     /// As a run that was cut short left it, by the end of its last block.
     pub fn resume(&mut self, block: &Block) {
         self.longer.clone_from(&block.longer);
-        if let Some(Repeat::OtherProcesses { .. }) = block.repeated_because {
-            self.repeated += Duration::from_nanos(block.elapsed_ns);
+        if let Some(Repeat::OtherProcesses { .. } | Repeat::Stopped { .. }) = block.repeated_because
+        {
+            self.repeated += ran(block);
         }
     }
 
     /// One attempt at a block, as `(number, cell)` in this order; None when interrupted. Also
-    /// whether it is to be measured again: others used CPUs, or a flow moved nothing (its window is
-    /// longer then).
+    /// whether it is to be measured again: others used CPUs, the run was stopped, or a flow moved
+    /// nothing (its window is longer then).
     pub fn block(
         &mut self,
         (block, attempt): (u32, u32),
@@ -37,6 +42,7 @@ impl Lab {
         events: &mut dyn FnMut(Event),
     ) -> Option<Block> {
         let (began_ns, before) = (clock::monotonic_ns(), self.all_accounts());
+        let stopped = StoppedTime::begin();
         let mut too_short = None;
         let mut order = order.into_iter().peekable();
         while let Some((number, cell)) = order.next() {
@@ -55,7 +61,18 @@ impl Lab {
                 too_short.get_or_insert(cell.id());
             }
         }
-        let ended = self.block_ended((block, attempt), began_ns, &before, too_short);
+        let after = self.all_accounts();
+        let ended = self.block_ended(
+            Block {
+                block,
+                attempt,
+                elapsed_ns: clock::monotonic_ns() - began_ns,
+                stopped_ns: stopped.ns(),
+                repeated_because: too_short.map(|cell| Repeat::ShortWindow { cell }),
+                ..Block::default()
+            },
+            (&before, &after),
+        );
         events(Event::BlockEnded(Box::new(Record::Block(ended.clone()))));
         Some(ended)
     }
@@ -65,7 +82,7 @@ impl Lab {
         self.ahead.wanted = next.map_or(0, begun_with);
     }
 
-    fn all_accounts(&mut self) -> (ClocksRead, MachineSnapshot) {
+    fn all_accounts(&mut self) -> Accounts {
         self.clocks.list(&[]);
         (self.clocks.read_with_children(), self.machine.read_start())
     }
@@ -73,45 +90,49 @@ impl Lab {
     /// Foreign CPU time is neither ours nor the kernel's: no mover can have a block repeated.
     fn block_ended(
         &mut self,
-        (block, attempt): (u32, u32),
-        began_ns: u64,
-        (before, machine_before): &(ClocksRead, MachineSnapshot),
-        too_short: Option<String>,
+        measured: Block,
+        ((before, machine_before), (after, machine_after)): (&Accounts, &Accounts),
     ) -> Block {
-        let (after, machine_after) = self.all_accounts();
-        let elapsed_ns = clock::monotonic_ns() - began_ns;
-        let used = self.clocks.between(before, &after);
+        let used = self.clocks.between(before, after);
         let of = |whose| used.get(&whose).copied().unwrap_or(0);
         // No process ran while all CPUs were idle, whatever came to its account meanwhile.
-        let machine = self.machine.difference(machine_before, &machine_after);
+        let machine = self.machine.difference(machine_before, machine_after);
         let busy = machine.get(&Counter::MachineBusyNs);
         let busy_ns = busy.and_then(Reading::measured).unwrap_or(u64::MAX);
-        let mut others = self.clocks.largest(before, &after);
+        let mut others = self.clocks.largest(before, after);
         for other in &mut others {
             other.cpu_ns = other.cpu_ns.min(busy_ns);
         }
-        let length = Duration::from_nanos(elapsed_ns);
         let mut ended = Block {
-            block,
-            attempt,
             ended_ms: self.elapsed_ms(),
-            elapsed_ns,
             others_ns: of(ProcessOwner::Other).min(busy_ns),
             others,
             kernel_threads_ns: of(ProcessOwner::Kernel) + of(ProcessOwner::Softirq),
             longer: self.longer.clone(),
-            repeated_because: too_short.map(|cell| Repeat::ShortWindow { cell }),
+            ..measured
         };
-        let may_repeat = attempt < self.settings.repeats_most
+        let length = ran(&ended);
+        let may_repeat = ended.attempt < self.settings.repeats_most
             && self.repeated + length <= self.settings.repeats_for;
-        let cpus = ended.other_cpus();
-        if cpus > self.settings.foreign_cpus && may_repeat && ended.repeated_because.is_none() {
-            self.repeated += length;
-            ended.repeated_because = Some(Repeat::OtherProcesses {
-                cpus_thousandths: (cpus * 1e3) as u64,
-            });
+        if may_repeat && ended.repeated_because.is_none() {
+            ended.repeated_because = self.disturbance(&ended);
+            if ended.repeated_because.is_some() {
+                self.repeated += length;
+            }
         }
         ended
+    }
+
+    /// Why a block is to be measured again, if it may be.
+    fn disturbance(&self, block: &Block) -> Option<Repeat> {
+        let cpus = block.other_cpus();
+        if block.stopped_ns > 0 {
+            let ms = block.stopped_ns.div_ceil(1_000_000);
+            return Some(Repeat::Stopped { ms });
+        }
+        (cpus > self.settings.foreign_cpus).then_some(Repeat::OtherProcesses {
+            cpus_thousandths: (cpus * 1e3) as u64,
+        })
     }
 
     /// Makes the windows of a cell longer from now on; false where they are as long as they may be.
@@ -144,6 +165,11 @@ impl Lab {
     pub(super) fn window(&self, cell: &Cell, watch: Option<&Watch>) -> Duration {
         watch.map_or(self.settings.window * self.times(cell), Watch::window)
     }
+}
+
+/// How long a block took without what it was stopped for.
+fn ran(block: &Block) -> Duration {
+    Duration::from_nanos(block.elapsed_ns.saturating_sub(block.stopped_ns))
 }
 
 /// How many processes a trial begins with that are in no network of their own.

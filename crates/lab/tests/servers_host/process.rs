@@ -221,7 +221,8 @@ fn try_serve(words: &[String]) -> std::io::Result<()> {
         };
         setrlimit(Resource::Nofile, limit)?;
     }
-    let (listener, address) = servers::listen((Ipv4Addr::LOCALHOST, start.port).into())?;
+    let patience = Duration::from_millis(start.patience_ms);
+    let (listener, address) = servers::listen((Ipv4Addr::LOCALHOST, start.port).into(), patience)?;
     println!("{}", address.port());
     std::io::stdout().flush()?;
     let setup = servers::ServerSetup {
@@ -232,7 +233,7 @@ fn try_serve(words: &[String]) -> std::io::Result<()> {
         workers: 3,
         limits: Limits {
             connections: start.connections,
-            patience: Duration::from_millis(start.patience_ms),
+            patience,
             idle: start.idle_ms.map(Duration::from_millis),
             response: start.response_ms.map(Duration::from_millis),
             each_address: start.each_address,

@@ -45,6 +45,23 @@ fn a_ring_without_buffers_says_so_and_goes_on_when_it_has_some() {
 }
 
 #[test]
+fn a_piece_of_a_ring_that_is_gone_is_of_no_other() {
+    let (mut a, b) = std::os::unix::net::UnixStream::pair().unwrap();
+    let mut piece = None;
+    for text in [b"1234", b"5678"] {
+        // As a rule the second has the memory of the first.
+        let mut ring = UringConnections::new(8, 32, 1, 4).unwrap();
+        ring.receive(3, b.as_fd()).unwrap();
+        a.write_all(text).unwrap();
+        let came = came(&mut ring, 3).0.unwrap().unwrap();
+        assert_eq!(ring.bytes(&came), text);
+        if let Some(stale) = piece.replace(came) {
+            assert_eq!(ring.bytes(&stale), b"");
+        }
+    }
+}
+
+#[test]
 fn what_is_under_way_ends_with_the_ring() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();

@@ -58,14 +58,14 @@ pub fn run(served: ServedService) -> Result<Exit> {
     }
     let connections = room(model, service, &serving, args)?;
     let (listener, address) =
-        servers::listen(SocketAddr::from((args.listen, args.port))).map_err(|e| {
-            match e.kind() {
+        servers::listen(SocketAddr::from((args.listen, args.port)), args.patience).map_err(
+            |e| match e.kind() {
                 io::ErrorKind::AddrInUse
                 | io::ErrorKind::AddrNotAvailable
                 | io::ErrorKind::PermissionDenied => bad_input(e),
                 _ => bad_input(format!("cannot listen at {}: {e}", args.listen)),
-            }
-        })?;
+            },
+        )?;
     let stop = signals::stop_pipe()?;
     let cpus = available_parallelism().map_or(1, |n| n.get());
     tell(model, service, &serving, address);

@@ -86,7 +86,10 @@ fn listen(task: &Task) -> io::Result<(OwnedFd, SocketAddr)> {
         return Err(out_of_turn());
     };
     let at = at.unwrap_or(Ipv4Addr::LOCALHOST.into());
-    let listening = servers::listen(SocketAddr::new(at, port.unwrap_or(0)))?;
+    let listening = servers::listen(
+        SocketAddr::new(at, port.unwrap_or(0)),
+        Limits::default().patience,
+    )?;
     if !at.is_loopback() {
         let from = from.ok_or_else(out_of_turn)?;
         tcp::hear_only(&listening.0, from)?;
