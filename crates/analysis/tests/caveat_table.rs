@@ -7,8 +7,8 @@ use bytecost_spec::{Cell, Counter, Sample};
 
 use crate::server_worlds;
 use crate::world::{
-    At, MOVERS, True, World, all, at, fires, planted, quiet, run, says, scale_cpu_time, silent,
-    study_of,
+    At, Found, MOVERS, True, World, all, at, fires, planted, quiet, run, says, scale_cpu_time,
+    silent, study_of,
 };
 
 fn sources() -> String {
@@ -121,6 +121,26 @@ fn the_course_of_the_run() {
     both("stalled-trials", &never, &once, Nothing, "used no CPU");
     silent(&once, "failed-trials");
     silent(&often, "stalled-trials");
+    // One that lasted as long as two other windows is a sixteenth of the time.
+    let lasted = |windows: f64| {
+        let mut world = failed(1, "a flow moved nothing and used no CPU.");
+        let window_ns = world.samples[0].sender.measured(Counter::ElapsedNs);
+        let ns = window_ns.expect("a length") as f64 * windows;
+        world.failures[0].stood_still_ns = Some(ns as u64);
+        world
+    };
+    let told = "6.5 % of their trials or time";
+    both("stood-still", &lasted(0.5), &lasted(2.0), Times, told);
+    let short = lasted(0.5);
+    let caveat = fires(&short, "stalled-trials", 1, "used no CPU");
+    says(&caveat.text, ["with their time mean rates are 1.7 % lower"]);
+    let analysis = short.analyse();
+    let found = analysis
+        .of_id(&short.id("sendfile", 4096))
+        .stood_still
+        .expect("a stall");
+    assert_eq!(found.windows, 1);
+    assert!((found.share - 0.5 / 29.5).abs() < 1e-6, "{}", found.share);
     // One and one more of another kind are too many for times, and each is told.
     let mut mixed = once;
     mixed.fail(1, &mixed.id("sendfile", 4096), "the receiver was killed.");

@@ -354,6 +354,7 @@ fn a_run_whose_cells_are_all_given_up_ends_when_it_is_resumed() {
                 cell: id.clone(),
                 started_ms: 1,
                 reason: "it was to fail".to_owned(),
+                stood_still_ns: None,
             });
             log += &(serde_json::to_string(&failure).unwrap() + "\n");
         }

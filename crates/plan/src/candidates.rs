@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::study::Compare;
 use bytecost_spec::survey::MoverFacts;
-use bytecost_spec::{Axis, Cell, Host, PeerHost, Study, Survey};
+use bytecost_spec::{Axis, Cell, Host, PeerHost, PeerSide, Study, Survey};
 use itertools::Itertools as _;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +28,14 @@ impl<'a> Norm<'a> {
         survey: &'a Survey,
         peer: Option<&PeerHost>,
     ) -> Norm<'a> {
-        let hosts = std::iter::once((host, survey));
-        let hosts = hosts.chain(peer.map(|peer| (&peer.host, &peer.survey)));
+        // Both ends of a connection to a server send; else the sender's alone sets the rate.
+        let serves = || study.cells().iter().any(|(_, cell)| cell.is_served());
+        let sends = |side| peer.is_none_or(|peer| peer.side == side) || serves();
+        let here = sends(PeerSide::Receiver).then_some((host, survey));
+        let there = peer.filter(|_| sends(PeerSide::Sender));
+        let hosts = here
+            .into_iter()
+            .chain(there.map(|peer| (&peer.host, &peer.survey)));
         Norm {
             survey,
             substitute: substitute(study, &hosts.collect_vec()),
