@@ -75,6 +75,8 @@ pub enum CircumstanceKind {
     ListenQueue,
     /// A loopback device that is down.
     LoopbackDown,
+    /// Fewer ports for new connections than usual.
+    Ports,
 }
 
 /// When a circumstance is noticed.
@@ -442,6 +444,13 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         on_screen: true,
         excludes: &[],
     },
+    of_process(
+        CircumstanceKind::Ports,
+        "ports",
+        Annotates,
+        "each connection needs a port, which stays taken for 60 s after its end (TIME_WAIT): with none left connections fail",
+        "as root: `sysctl -w net.ipv4.ip_local_port_range='32768 60999'`, or wait for 60 s",
+    ),
 ];
 
 impl CircumstanceKind {

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
+use bytecost_spec::CircumstanceKind;
 use bytecost_sys::tcp;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, sockopt};
@@ -24,9 +25,18 @@ pub fn listen(address: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
     Ok((socket, address))
 }
 
+/// Why the kernel finds no port for a socket that may have any.
+pub fn no_port_left() -> String {
+    format!(
+        "no port is left (net.ipv4.ip_local_port_range): {}",
+        CircumstanceKind::Ports.row().remedy
+    )
+}
+
 fn refused(error: Errno, address: SocketAddr) -> io::Error {
     let kind = io::Error::from(error).kind();
     let text = match error {
+        Errno::ADDRINUSE if address.port() == 0 => no_port_left(),
         Errno::ADDRINUSE => format!(
             "port {} is in use: choose another, or 0 to take a free one",
             address.port()

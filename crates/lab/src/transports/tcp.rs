@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use bytecost_engine::servers::no_port_left;
 use bytecost_spec::Cell;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, sockopt};
@@ -19,6 +20,9 @@ pub(crate) fn listen(cell: &Cell, address: IpAddr, port: Option<u16>) -> io::Res
             io::ErrorKind::AddrInUse,
             format!("port {port} is in use: choose another with --port, or leave it out to take a free one"),
         ),
+        None if e.kind() == io::ErrorKind::AddrInUse => {
+            io::Error::new(io::ErrorKind::AddrInUse, no_port_left())
+        }
         _ => e,
     })
 }
@@ -45,6 +49,10 @@ pub(super) fn connect(cell: &Cell, address: &str, patience: Duration) -> io::Res
     match rustix::net::connect(&socket, &address) {
         // A connect that its time limit ended, socket(7).
         Err(Errno::INPROGRESS) => Err(io::ErrorKind::TimedOut.into()),
+        Err(Errno::ADDRNOTAVAIL) => Err(io::Error::new(
+            io::ErrorKind::AddrNotAvailable,
+            no_port_left(),
+        )),
         connected => Ok(connected.map(|()| socket)?),
     }
 }
