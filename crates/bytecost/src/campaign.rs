@@ -276,7 +276,11 @@ impl SoFar {
     }
 
     fn given_up(&self, cell: u32, budget: Duration) -> bool {
-        let most = if self.spent > budget { 1 } else { MOST_FAILURES };
+        let most = if self.spent > budget {
+            1
+        } else {
+            MOST_FAILURES
+        };
         let failed = self.failures.get(&cell);
         failed.is_some_and(|n| *n >= most) && !self.has_measured(cell)
     }

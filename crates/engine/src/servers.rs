@@ -39,7 +39,7 @@ mod thread;
 mod ticker;
 mod uring;
 
-pub use listener::{listen, no_port_left};
+pub use listener::{listen, no_port_left, not_listening};
 
 /// All servers, in the order of the documentation.
 pub const SERVERS: &[Server] = &[

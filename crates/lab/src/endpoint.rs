@@ -4,14 +4,12 @@ use std::borrow::Cow;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::slice;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use bytecost_host::Roots;
 use bytecost_meter::KnownThreads;
-use bytecost_spec::Cell;
 use bytecost_sys::process;
 use rustix::io::Errno;
 
@@ -22,7 +20,6 @@ use crate::groups;
 use crate::limits;
 use crate::phase::{Phase, SharedGate};
 use crate::protocol::{self, Done, FromEndpoint, Meets, Role, Task, ToEndpoint, out_of_turn};
-use crate::survey::congestion_controls;
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
 use crate::window::may_grow;
@@ -144,19 +141,6 @@ fn one_flow(
     Ok(done)
 }
 
-/// The cell whose options the sockets of this side have. Data leave by the sender's congestion control:
-/// a receiver that may not set it keeps that of its host.
-fn cell_of_sockets(task: &Task) -> Cow<'_, Cell> {
-    let (receives, name) = (task.role == Role::Receiver, &task.cell.congestion);
-    if !receives || name == "default" || !congestion_controls(slice::from_ref(name)).is_empty() {
-        return Cow::Borrowed(&task.cell);
-    }
-    Cow::Owned(Cell {
-        congestion: "default".to_owned(),
-        ..task.cell.clone()
-    })
-}
-
 /// One for each flow, in order, none without a peer; and how many others were turned away.
 fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<OwnedFd>>, u64)> {
     let patience = Duration::from_millis(task.patience_ms);
@@ -164,7 +148,10 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<
     if sockets.len() != task.cell.threads as usize {
         return Err(out_of_turn());
     }
-    let cell = cell_of_sockets(task);
+    let cell = match task.role {
+        Role::Receiver => transports::of_receiver(&task.cell),
+        _ => Cow::Borrowed(&task.cell),
+    };
     match &task.meets {
         Meets::Nobody => Ok((sockets, 0)),
         Meets::Connects(to) => {

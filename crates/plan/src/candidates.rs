@@ -112,13 +112,22 @@ fn substitute(study: &Study, hosts: &[(&Host, &Survey)]) -> Option<String> {
         |(axis, values): &(Axis, Vec<String>)| *axis == Axis::Congestion && values.len() > 1;
     let is_named = study.tiers.iter().flat_map(|tier| &tier.axes).any(several)
         || study.asked.contains(&Axis::Congestion);
+    if is_named {
+        None
+    } else {
+        instead_of_default(hosts)
+    }
+}
+
+/// The congestion control for flows that name none, where these hosts lack the axis's default.
+pub fn instead_of_default(hosts: &[(&Host, &Survey)]) -> Option<String> {
     let all_have = |name: &str| {
         hosts.iter().all(|(host, survey)| {
             let available = congestion_controls(host, survey);
             available.is_empty() || available.iter().any(|c| c == name)
         })
     };
-    if is_named || all_have(Axis::Congestion.row().default) {
+    if all_have(Axis::Congestion.row().default) {
         return None;
     }
     let own = || {

@@ -19,8 +19,8 @@ pub fn listen(address: SocketAddr) -> io::Result<(OwnedFd, SocketAddr)> {
     let socket = tcp::socket(address, SocketFlags::empty())?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
     sockopt::set_tcp_nodelay(&socket, true)?;
-    rustix::net::bind(&socket, &address).map_err(|e| refused(e, address))?;
-    rustix::net::listen(&socket, BACKLOG).map_err(|e| refused(e, address))?;
+    rustix::net::bind(&socket, &address).map_err(|e| not_listening(e, address))?;
+    rustix::net::listen(&socket, BACKLOG).map_err(|e| not_listening(e, address))?;
     let address = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
     Ok((socket, address))
 }
@@ -33,7 +33,8 @@ pub fn no_port_left() -> String {
     )
 }
 
-fn refused(error: Errno, address: SocketAddr) -> io::Error {
+/// The error of bind(2) or listen(2), with its remedy where there is one.
+pub fn not_listening(error: Errno, address: SocketAddr) -> io::Error {
     let kind = io::Error::from(error).kind();
     let text = match error {
         Errno::ADDRINUSE if address.port() == 0 => no_port_left(),
@@ -42,7 +43,7 @@ fn refused(error: Errno, address: SocketAddr) -> io::Error {
             address.port()
         ),
         Errno::ADDRNOTAVAIL => format!(
-            "{} is no address of this machine: `ip address` lists those that are, and `ip link set lo up` gives it those of loopback",
+            "{} is no address of this machine: `ip address` lists those that are, and `ip link set lo up` gives it those of loopback; where it has IPv6 alone, ::1 is one",
             address.ip()
         ),
         Errno::ACCESS => format!(

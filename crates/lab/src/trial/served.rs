@@ -162,7 +162,10 @@ impl ListenQueue<'_> {
     fn readings(&self) -> Readings {
         let mut readings = self.network.difference(&self.before, &self.network.read());
         readings.retain(|counter, _| {
-            matches!(counter, Counter::TcpListenDrops | Counter::TcpSynRetransmits)
+            matches!(
+                counter,
+                Counter::TcpListenDrops | Counter::TcpSynRetransmits
+            )
         });
         readings
     }
