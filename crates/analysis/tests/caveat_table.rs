@@ -3,7 +3,7 @@
 use std::fs;
 
 use bytecost_analysis::{CaveatEffect, Finding, Verdict, caveat_kinds};
-use bytecost_spec::{Cell, Counter, Sample};
+use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Sample};
 
 use crate::server_worlds;
 use crate::world::{
@@ -225,6 +225,19 @@ fn what_sets_the_rates_withholds_them() {
         True::costs(0.2)
     });
     both("pacing", &quiet(), &bbr, Withholds::Costs, "bbr");
+    // One congestion control against another is what was asked: pacing is the difference then.
+    let study = study_of(&format!("congestion = [\"reno\", \"bbr\"]\n{MOVERS}"));
+    let study = study.replace("axis = \"mover\"", "axis = \"congestion\"");
+    let study = study.replace("baseline = \"send\"", "baseline = \"reno\"");
+    let against = World::new(&study).run(1, 12, 0.003, |cell| {
+        True::costs(if cell.congestion == "bbr" { 0.3 } else { 0.2 })
+    });
+    fires(&against, "pacing", 6, "bbr");
+    let findings = against.analyse().findings;
+    let costs = findings.iter().filter(|f| f.axis == Axis::Congestion);
+    let mut costs = costs.filter(|f| f.metric == Metric::both(Measure::CpuSPerGb));
+    assert!(costs.all(|f| f.verdict == Verdict::Worse && f.withheld.is_none()));
+    assert!(findings.iter().any(|f| f.axis == Axis::Congestion));
     let receiver = |receiver_ns_per_byte, sender| {
         run(MOVERS, move |_| True {
             receiver_ns_per_byte,
