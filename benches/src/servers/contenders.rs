@@ -108,14 +108,16 @@ pub fn play(model: Option<&String>, port: Option<&String>) -> Result<()> {
     let port = port
         .and_then(|p| p.parse().ok())
         .context("serve needs a port")?;
-    let (listener, _) = servers::listen(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+    let limits = Limits::default();
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let (listener, _) = servers::listen(address, limits.patience)?;
     (model.serve)(servers::ServerSetup {
         listener,
         stop: io::stdin().as_fd().try_clone_to_owned()?,
         service: echo(),
         serving: setup(),
         workers: 1,
-        limits: Limits::default(),
+        limits,
     })?;
     Ok(())
 }

@@ -23,7 +23,7 @@ mod sentence;
 mod undecided;
 mod words;
 
-pub use words::UNDECIDED;
+pub use words::{NOTHING_DECIDED, UNDECIDED};
 
 /// What is no choice of whoever moves bytes, but a circumstance.
 const CIRCUMSTANCES: [Axis; 13] = [

@@ -242,6 +242,11 @@ const CAVEATS: &[Row] = &[
             "the clients were busy nearly all the time on both sides",
         )),
     circumstance(CircumstanceKind::ListenQueue, One(serving::listen_queue)),
+    row("connected-again", One(serving::connected_again))
+        .with(Effect::Withholds(
+            |m, _| is_of_time(m),
+            "connections were tried again after 1 s or more",
+        )),
     circumstance(CircumstanceKind::HiddenProcesses, One(cpu_time::hidden_processes)),
     circumstance(CircumstanceKind::BooksOpen, One(cpu_time::books_open)),
     row("books-not-closed", One(cpu_time::books_not_closed))

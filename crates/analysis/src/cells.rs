@@ -59,6 +59,7 @@ fn result(cell: &CellTrials<'_>) -> CellResult {
         two_groups: Vec::new(),
         checked: truth.map(|t| t.checked.clone()),
         ceiling: None,
+        stood_still: cell.stood_still(),
     }
 }
 

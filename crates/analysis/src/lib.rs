@@ -43,7 +43,7 @@ mod value;
 mod view;
 mod window_books;
 
-pub use advice::UNDECIDED;
+pub use advice::{NOTHING_DECIDED, UNDECIDED};
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
 pub use caveats::caveat_kinds;
 pub use cells::typical;

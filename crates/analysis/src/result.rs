@@ -387,6 +387,22 @@ pub struct CellResult {
     /// Its throughput as a share of what this machine reaches at most, where that was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<CeilingShare>,
+    /// Windows in which its flow stood still, where there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stood_still: Option<StoodStill>,
+}
+
+/// Windows of a cell in which its flow stood still for a timer of TCP. They have no bytes and next to
+/// no CPU time, so that the mean rate over the time of all windows is lower by their share of it.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StoodStill {
+    /// How many.
+    pub windows: usize,
+    /// Their length together.
+    pub ms: f64,
+    /// Their share of the time of all windows of the cell and its twin.
+    pub share: f64,
 }
 
 impl CellResult {

@@ -8,15 +8,15 @@ use bytecost_spec::manifest::RoundNoise;
 use bytecost_spec::sample::Repeat;
 use bytecost_spec::survey::{MoverFacts, Route};
 use bytecost_spec::{
-    Axis, Cell, CircumstanceKind, Failure, Manifest, Metric, PeerSide, Study, Survey, Transport,
-    Unit,
+    Axis, Cell, CircumstanceKind, Counter, Failure, Manifest, Metric, PeerSide, Study, Survey,
+    Transport, Unit,
 };
 use bytecost_stats::{BlockTrials, Moderation, mean, median};
 use itertools::Itertools as _;
 
 use crate::beside_sides::{BesideSides, IdleRates};
 use crate::confidence::ERROR_RATE;
-use crate::result::Input;
+use crate::result::{Input, StoodStill};
 use crate::value::Trial;
 use crate::window_books::WindowBooks;
 
@@ -274,6 +274,20 @@ impl<'a> CellTrials<'a> {
     /// The trials that count, in the order of blocks; those of a twin are not among them.
     pub(crate) fn trials(&self) -> impl Iterator<Item = &Trial<'a>> {
         self.by_block.values()
+    }
+
+    /// The windows in which its flow stood still; none where there is none of known length.
+    pub(crate) fn stood_still(&self) -> Option<StoodStill> {
+        let still = self.failures.iter().filter_map(|f| f.stood_still_ns);
+        let still = still.map(|ns| ns as f64).collect_vec();
+        let moved = self.by_block.values().chain(self.twin.values());
+        let moved = moved.filter_map(|trial| trial.sent(Counter::ElapsedNs));
+        let still_ns: f64 = still.iter().sum();
+        (!still.is_empty()).then(|| StoodStill {
+            windows: still.len(),
+            ms: still_ns / 1e6,
+            share: still_ns / (still_ns + moved.sum::<f64>()),
+        })
     }
 }
 

@@ -3,12 +3,12 @@
 use std::fs;
 
 use bytecost_analysis::{CaveatEffect, Finding, Verdict, caveat_kinds};
-use bytecost_spec::{Cell, Counter, Sample};
+use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Sample};
 
 use crate::server_worlds;
 use crate::world::{
-    At, MOVERS, True, World, all, at, fires, planted, quiet, run, says, scale_cpu_time, silent,
-    study_of,
+    At, Found, MOVERS, True, World, all, at, fires, planted, quiet, run, says, scale_cpu_time,
+    silent, study_of,
 };
 
 fn sources() -> String {
@@ -121,6 +121,26 @@ fn the_course_of_the_run() {
     both("stalled-trials", &never, &once, Nothing, "used no CPU");
     silent(&once, "failed-trials");
     silent(&often, "stalled-trials");
+    // One that lasted as long as two other windows is a sixteenth of the time.
+    let lasted = |windows: f64| {
+        let mut world = failed(1, "a flow moved nothing and used no CPU.");
+        let window_ns = world.samples[0].sender.measured(Counter::ElapsedNs);
+        let ns = window_ns.expect("a length") as f64 * windows;
+        world.failures[0].stood_still_ns = Some(ns as u64);
+        world
+    };
+    let told = "6.5 % of their trials or time";
+    both("stood-still", &lasted(0.5), &lasted(2.0), Times, told);
+    let short = lasted(0.5);
+    let caveat = fires(&short, "stalled-trials", 1, "used no CPU");
+    says(&caveat.text, ["with their time mean rates are 1.7 % lower"]);
+    let analysis = short.analyse();
+    let found = analysis
+        .of_id(&short.id("sendfile", 4096))
+        .stood_still
+        .expect("a stall");
+    assert_eq!(found.windows, 1);
+    assert!((found.share - 0.5 / 29.5).abs() < 1e-6, "{}", found.share);
     // One and one more of another kind are too many for times, and each is told.
     let mut mixed = once;
     mixed.fail(1, &mixed.id("sendfile", 4096), "the receiver was killed.");
@@ -205,6 +225,19 @@ fn what_sets_the_rates_withholds_them() {
         True::costs(0.2)
     });
     both("pacing", &quiet(), &bbr, Withholds::Costs, "bbr");
+    // One congestion control against another is what was asked: pacing is the difference then.
+    let study = study_of(&format!("congestion = [\"reno\", \"bbr\"]\n{MOVERS}"));
+    let study = study.replace("axis = \"mover\"", "axis = \"congestion\"");
+    let study = study.replace("baseline = \"send\"", "baseline = \"reno\"");
+    let against = World::new(&study).run(1, 12, 0.003, |cell| {
+        True::costs(if cell.congestion == "bbr" { 0.3 } else { 0.2 })
+    });
+    fires(&against, "pacing", 6, "bbr");
+    let findings = against.analyse().findings;
+    let costs = findings.iter().filter(|f| f.axis == Axis::Congestion);
+    let mut costs = costs.filter(|f| f.metric == Metric::both(Measure::CpuSPerGb));
+    assert!(costs.all(|f| f.verdict == Verdict::Worse && f.withheld.is_none()));
+    assert!(findings.iter().any(|f| f.axis == Axis::Congestion));
     let receiver = |receiver_ns_per_byte, sender| {
         run(MOVERS, move |_| True {
             receiver_ns_per_byte,

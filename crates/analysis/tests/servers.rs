@@ -187,3 +187,28 @@ fn connections_that_a_full_queue_dropped_are_the_kernels_and_not_the_servers() {
     assert_eq!(rate.unwrap().verdict, Verdict::NotDecided);
     silent(&world(0), "listen-queue");
 }
+
+#[test]
+fn a_connection_that_was_tried_again_is_the_kernels_wait_and_not_the_servers() {
+    let world = |again: u64, drops: u64| {
+        let mut world = run();
+        world.change(
+            |cell| server(cell) == "thread",
+            |sample| {
+                put(&mut sample.machine, Counter::TcpSynRetransmits, again);
+                put(&mut sample.machine, Counter::TcpListenDrops, drops);
+            },
+        );
+        world
+    };
+    let caveat = fires(
+        &world(3, 0),
+        "connected-again",
+        2,
+        "SYN segments sent again",
+    );
+    assert!(caveat.cells.iter().all(|id| id.contains("server=thread")));
+    silent(&world(0, 0), "connected-again");
+    // A full queue is the reason, and has a caveat of its own.
+    silent(&world(3, 3), "connected-again");
+}

@@ -107,7 +107,8 @@ const COMPARED_SHARE: f64 = 0.8;
 /// How often at most all blocks are measured again since a window was too short.
 const MOST_RESTARTS: u32 = 3;
 
-/// A cell that failed so often, and never gave a sample, is not tried again.
+/// A cell that failed so often, and never gave a sample, is not tried again; after the budget's end
+/// once is enough.
 const MOST_FAILURES: u32 = 3;
 
 pub struct Campaign<'a> {
@@ -274,9 +275,14 @@ impl SoFar {
         self.selections.contains_key(&block) || self.attempts.contains_key(&block)
     }
 
-    fn given_up(&self, cell: u32) -> bool {
+    fn given_up(&self, cell: u32, budget: Duration) -> bool {
+        let most = if self.spent > budget {
+            1
+        } else {
+            MOST_FAILURES
+        };
         let failed = self.failures.get(&cell);
-        failed.is_some_and(|n| *n >= MOST_FAILURES) && !self.has_measured(cell)
+        failed.is_some_and(|n| *n >= most) && !self.has_measured(cell)
     }
 
     fn has_measured(&self, cell: u32) -> bool {
@@ -633,8 +639,9 @@ impl Campaign<'_> {
     fn order(&self, block: u32, so_far: &SoFar, selection: Option<&Selection>) -> Vec<u32> {
         let order = self.plan.block(block).into_iter().map(|i| i as u32);
         let selected = so_far.selections.get(&block);
+        let budget = Duration::from_millis(self.study.budget_ms);
         order
-            .filter(|i| !so_far.done.contains(&(block, *i)) && !so_far.given_up(*i))
+            .filter(|i| !so_far.done.contains(&(block, *i)) && !so_far.given_up(*i, budget))
             .filter(|i| selected.is_none_or(|cells| cells.contains(i)))
             .filter(|i| selection.is_none_or(|s| s.cells.contains(i)))
             .collect()

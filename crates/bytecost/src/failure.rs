@@ -33,8 +33,9 @@ impl Exit {
     pub fn code(self) -> ExitCode {
         ExitCode::from(match self {
             Exit::Done => 0,
-            Exit::SomeFailed => 1,
-            Exit::Interrupted => 130,
+            // An interrupted run has no answer yet, as one whose cells failed. Only what a signal ends at
+            // once has the status that a shell gives such a process.
+            Exit::SomeFailed | Exit::Interrupted => 1,
         })
     }
 }
@@ -76,7 +77,7 @@ impl OutputFailed {
     }
 }
 
-/// Told to end before there was anything to keep: status 130.
+/// Told to end before there was anything to keep: status 1.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub struct Interrupted;

@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 
 /// What ends a run.
 const ENDING: [i32; 3] = [SIGINT, SIGTERM, SIGHUP];
-/// The status of a process that was ended at once.
+/// The status of a process that a signal ended at once, as a shell has it.
 const INTERRUPTED: i32 = 130;
 
 /// A flag that is set by the first of these signals; the second one ends the process at once, and

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::common::{BYTECOST, Lack, Place, ended, has, is_root, says, skipped};
+use crate::live_common::Server;
 use bytecost_analysis::CaveatEffect;
 use bytecost_spec::{Axis, CircumstanceKind, Host};
 
@@ -188,4 +189,21 @@ fn memory_is_what_the_control_group_leaves() {
         .into_iter()
         .chain(large.split(' '));
     ended(&mut place.other("sh", words)).refused(&["half of the 96 MiB", limit]);
+}
+
+#[test]
+fn who_may_not_set_the_usual_congestion_control_sends_live_with_another() {
+    let place = Place::new();
+    let words = "live send --port 0 --size 4KiB";
+    let Some(mut send) = as_user(&place, USERS[0], "--core=0", words) else {
+        return;
+    };
+    let server = Server::of(place.start(&mut send));
+    let receive = format!("live receive 127.0.0.1:{} --duration 300ms", server.port);
+    ended(&mut as_user(&Place::new(), USERS[1], "--core=0", &receive).unwrap()).succeeded();
+    // Root's cubic is the sender's alone.
+    drop(server);
+    let server = Server::start("--size 4KiB");
+    let receive = format!("live receive 127.0.0.1:{} --duration 300ms", server.port);
+    ended(&mut as_user(&Place::new(), USERS[1], "--core=0", &receive).unwrap()).succeeded();
 }

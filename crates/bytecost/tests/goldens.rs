@@ -8,8 +8,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::common::{Place, RECORDED, goldens};
-use bytecost_analysis::{Analysis, CellResult, Crossing, Disturbance, Finding, Verdict};
-use bytecost_spec::{Axis, Cell};
+use bytecost_analysis::{
+    Analysis, CellResult, Crossing, Disturbance, Finding, StoodStill, Verdict,
+};
+use bytecost_spec::{Axis, Cell, Failure, Measure, Metric, TrialKey};
 use itertools::Itertools as _;
 
 /// What a report writes beside them, of which every byte is expected.
@@ -156,6 +158,43 @@ fn crowded(mut a: Analysis) -> String {
         width: 100,
     };
     bytecost_report::screen(&a, style, "report.html", "run")
+}
+
+#[test]
+fn a_wait_for_a_timer_leads_where_nothing_is_decided_and_is_in_a_rate() {
+    let style = bytecost_report::Style {
+        color: false,
+        width: 100,
+    };
+    let (_, mut a) = analysed(&goldens().join("pa02-a"));
+    let screen = bytecost_report::screen(&a, style, "report.html", "run");
+    assert!(!screen.lines().nth(2).unwrap().starts_with("Stalls"));
+    a.advice.lines.truncate(1);
+    a.advice.lines[0].label = "Nothing decided".to_owned();
+    let sendmsg = a.cells.iter_mut().find(|c| c.cell.mover == "sendmsg");
+    let sendmsg = sendmsg.unwrap();
+    let throughput = Metric::both(Measure::ThroughputGbitPerS);
+    sendmsg.estimates.get_mut(&throughput).unwrap().value = 8.0;
+    sendmsg.stood_still = Some(StoodStill {
+        windows: 1,
+        ms: 200.0,
+        share: 0.25,
+    });
+    a.failures.push(Failure {
+        trial: TrialKey::first(0, 0),
+        cell: sendmsg.id.clone(),
+        started_ms: 0,
+        reason: format!("{} within 200 ms", Failure::STOOD_STILL),
+        stood_still_ns: Some(200_000_000),
+    });
+    let screen = bytecost_report::screen(&a, style, "report.html", "run");
+    let first = screen.lines().nth(2).unwrap();
+    assert!(first.starts_with("Stalls"), "{screen}");
+    assert!(first.contains("Nagle's algorithm"), "{screen}");
+    assert_eq!(screen.matches("Stalls").count(), 1, "{screen}");
+    let text = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    let rates = "these windows are 200 ms: 6.00 Gbit/s with them, 8.00 Gbit/s without";
+    assert!(text.contains(rates), "{screen}");
 }
 
 #[test]

@@ -1,15 +1,19 @@
 //! What stands in the way of a run is named, and nothing is said of the rates that it sets.
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
 
 use crate::common::{BYTECOST, Lack, Place, ended, is_root, says, skipped};
+use crate::live_common::Server;
 use bytecost_analysis::Analysis;
 use bytecost_spec::CircumstanceKind;
+use bytecost_spec::evidence::CountedEvent;
 use bytecost_spec::host::Obstacle;
-use bytecost_spec::{Counter, Measure, Metric, Reading, Sample, Side};
+use bytecost_spec::{Counter, Measure, Metric, Reading, Record, Sample, Side};
 use bytecost_sys::network::Network;
+use rustix::process::Signal;
 
 const SHORT: &str = "run --mover send,sendfile,vmsplice --size 64KiB,1MiB --blocks 6 --warmup 5ms --window 20ms --budget 30s --precision 0.1% --seed 7 --quiet";
 
@@ -202,4 +206,126 @@ fn processes_of_a_foreign_proc_are_not_visible_and_nothing_is_said_of_them() {
     let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     says(&words, &["other processes are not visible", "sendfile"]);
     assert!(!words.contains("stop other programs that start"), "{words}");
+}
+
+/// A command in a network of its own whose loopback is up, after the kernel was set so; none without
+/// the rights.
+fn in_network(place: &Place, settings: &[(&str, &str)], words: &str) -> Option<Command> {
+    let network = is_root().then(|| Network::new().unwrap())?;
+    let set = |(name, value): &(&str, &str)| fs::write(format!("/proc/sys/net/{name}"), value);
+    let made =
+        network.within(|| tool("ip link set lo up") && settings.iter().all(|s| set(s).is_ok()));
+    if !made.unwrap() {
+        skipped(Lack::Tool, "ip, or a setting of a network");
+        return None;
+    }
+    let mut command = place.bytecost(words);
+    network.start_in(&mut command).unwrap();
+    Some(command)
+}
+
+#[test]
+fn a_queue_that_overflows_is_named_and_costs_one_trial_more_than_the_budget_at_most() {
+    let short_queue = [("core/somaxconn", "4"), ("ipv4/tcp_syncookies", "0")];
+    let words = "run --server epoll --connections 300 --connect new --budget 1s --evidence none";
+    let place = Place::new();
+    let Some(mut run) = in_network(&place, &short_queue, words) else {
+        return;
+    };
+    let end = ended(&mut run);
+    assert_eq!(end.status, Some(1), "{}", end.stderr);
+    let why = "queue of new connections (net.core.somaxconn) overflowed";
+    says(&end.flat(), &[why, "sysctl -w net.core.somaxconn=4096"]);
+    assert_eq!(end.stderr.matches(why).count(), 1, "{}", end.stderr);
+}
+
+#[test]
+fn ports_that_run_out_are_named_with_their_setting() {
+    let ports = [("ipv4/ip_local_port_range", "40000 40001")];
+    let place = Place::new();
+    let words = "run --mover send,sendfile --size 4KiB --budget 2s --evidence none";
+    let Some(mut run) = in_network(&place, &ports, words) else {
+        return;
+    };
+    let setting = "no port is left (net.ipv4.ip_local_port_range): as root: `sysctl -w";
+    ended(&mut run).refused(&[setting]);
+    let mut doctor = in_network(&place, &ports, "doctor").unwrap();
+    says(
+        &ended(&mut doctor).flat(),
+        &["ports: 2 (net.ipv4.ip_local_port_range)"],
+    );
+}
+
+#[test]
+fn a_budget_that_will_not_hold_is_reported_after_the_first_block() {
+    let words = "run --mover send,sendfile --size 4KiB --window 100ms --blocks 16 --budget 1s --evidence none";
+    let place = Place::new();
+    let mut run = place.start(&mut place.bytecost(words));
+    // In time: nothing but the first blocks has been measured by then.
+    run.until_told("the budget", |_, err| {
+        err.contains("the budget of 1s does not suffice")
+    });
+    let early = run.err();
+    assert!(!early.contains("block 4"), "{early}");
+    run.interrupted();
+}
+
+#[test]
+fn a_host_with_ipv6_alone_serves_its_load() {
+    let Some(network) = is_root().then(|| Network::new().unwrap()) else {
+        return;
+    };
+    let set = || tool("ip link set lo up") && tool("ip addr del 127.0.0.1/8 dev lo");
+    let has_ipv6 = || TcpListener::bind(("::1", 0)).is_ok();
+    if !network.within(|| set() && has_ipv6()).unwrap() {
+        return skipped(Lack::Machine, "IPv6 on loopback");
+    }
+    let within = |place: &Place, words: &str| {
+        let mut command = place.bytecost(words);
+        network.start_in(&mut command).unwrap();
+        command
+    };
+    let place = Place::new();
+    let words = ["no address of this machine", "::1"];
+    ended(&mut within(&place, "live server fixed --port 0")).refused(&words);
+    let server = place.start(&mut within(
+        &place,
+        "live server fixed --listen ::1 --port 0",
+    ));
+    let server = Server::of(server);
+    let load = format!(
+        "live load localhost:{} fixed --connections 2 --duration 300ms",
+        server.port
+    );
+    let other = Place::new();
+    ended(&mut within(&other, &load)).succeeded();
+    server.running.ended_by(Signal::INT);
+}
+
+/// The kernel's clock in BPF is the host's: what cannot be joined to ours is absent with that reason.
+#[test]
+fn in_a_time_namespace_no_account_is_false() {
+    let words = "--time --monotonic 1000000 --fork --kill-child";
+    if !is_root() || !tool(&format!("unshare {words} true")) {
+        return skipped(Lack::Right, "a time namespace");
+    }
+    let place = Place::new();
+    let mut unshare = place.other("unshare", words.split(' '));
+    let run = "run --mover send,sendfile --size 64KiB --blocks 6 --warmup 5ms --window 20ms --budget 4s --quiet --evidence copies,counts,time --runs-dir";
+    let run = unshare.arg(BYTECOST).args(run.split(' ')).arg(place.runs());
+    ended(run).measured();
+    let mut watched = 0;
+    for record in place.records() {
+        let Record::Evidence(found) = record else {
+            continue;
+        };
+        watched += 1;
+        let accounts = found.accounts.as_ref();
+        let is_absent = accounts.is_none_or(|a| a.lines.is_empty() && a.refused.is_some());
+        assert!(is_absent, "{found:?}");
+        let mut calls = (found.counts.iter()).filter(|c| c.event == CountedEvent::SystemCalls);
+        // Each message of a sender is one, whoever counts.
+        assert!(calls.all(|c| c.count.measured() != Some(0)), "{found:?}");
+    }
+    assert!(watched > 0);
 }

@@ -42,7 +42,7 @@ mod thread;
 mod ticker;
 mod uring;
 
-pub use listener::listen;
+pub use listener::{listen, no_port_left, not_listening};
 
 /// All servers, in the order of the documentation.
 pub const SERVERS: &[Server] = &[

@@ -97,6 +97,7 @@ const ROWS: &[Row] = &[
     ("congestion control", permits::congestion),
     ("packet sockets", permits::packet_sockets),
     ("listen queue", permits::listen_queue),
+    ("ports", permits::ports),
     ("loopback", way::loopback),
     ("packet filters", way::filters),
     ("bounds of socket buffers", way::socket_memory),

@@ -121,6 +121,11 @@ fn how_the_process_was_started_and_what_limits_it_is_told() {
         assert_eq!(check.level, level, "{text}");
         assert!(parts.iter().all(|part| text.contains(part)), "{text}");
     };
+    let range = "proc/sys/net/ipv4/ip_local_port_range";
+    let few = ["40 (net.ipv4.ip_local_port_range)", "sysctl -w"];
+    told("ports", range, "40000\t40039\n", Warning, &few);
+    told("ports", range, "32768\t60999\n", Good, &["28232 for"]);
+    told("ports", range, "many", Note, &["not known"]);
     let sys = "sys/devices/system/cpu";
     let isolated = ["isolated 1", "--placement"];
     told(

@@ -1,5 +1,6 @@
 //! One side of a trial in a process of its own: `bytecost endpoint`, driven by its stdin, a socket.
 
+use std::borrow::Cow;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -147,11 +148,15 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<
     if sockets.len() != task.cell.threads as usize {
         return Err(out_of_turn());
     }
+    let cell = match task.role {
+        Role::Receiver => transports::of_receiver(&task.cell),
+        _ => Cow::Borrowed(&task.cell),
+    };
     match &task.meets {
         Meets::Nobody => Ok((sockets, 0)),
         Meets::Connects(to) => {
             for (place, key) in sockets.iter_mut().zip(&task.keys) {
-                let socket = transports::connect(&task.cell, to, patience)?;
+                let socket = transports::connect(&cell, to, patience)?;
                 key.say(&socket)?;
                 *place = Some(socket);
             }
@@ -159,8 +164,8 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<
         }
         Meets::Listens { at, port, .. } => {
             let listener = match at {
-                Some(at) => transports::listen_for_peer(&task.cell, *at, *port)?,
-                None => transports::listen(&task.cell, *port)?,
+                Some(at) => transports::listen_for_peer(&cell, *at, *port)?,
+                None => transports::listen(&cell, *port)?,
             };
             let listening = FromEndpoint::Listening {
                 address: listener.address(),

@@ -63,6 +63,7 @@ impl Lab {
                 cell: cell.id(),
                 started_ms,
                 reason: format!("while it was watched: {reason}"),
+                stood_still_ns: None,
             })
         };
         if let Some(why) = self.unwatched(cell) {

@@ -1,5 +1,6 @@
 //! A window in which a flow stood still: for how long, and for which timer of TCP it waited.
 
+use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
 use bytecost_spec::{Counter, Failure, Reading};
@@ -10,6 +11,7 @@ use crate::trial_output::TrialOutput;
 const LIMITED: f64 = 0.5;
 
 /// A timer of TCP that a flow waits for.
+#[derive(Clone, Copy)]
 struct Timer {
     cause: &'static str,
     remedy: &'static str,
@@ -30,13 +32,29 @@ const DELAYED_ACK: Timer = Timer {
     remedy: "use several buffers in flight (--ring 4MiB)",
 };
 
-/// Why a window has nothing in it although its flow used no CPU; none where the counters name no
-/// timer, as where other programs have the CPUs.
-pub(crate) fn reason(output: &TrialOutput, window: Duration) -> Option<String> {
-    let Timer { cause, remedy } = timer(output, window)?;
-    let ms = output.stalled().unwrap_or(window).max(window).as_millis();
-    let still = Failure::STOOD_STILL;
-    Some(format!("{still} within {ms} ms: {cause}: {remedy}"))
+/// The wait of a flow that moved nothing in its window and used no CPU.
+pub(crate) struct Stall {
+    /// The whole window, which stays open while the flow waits in a call.
+    pub(crate) length: Duration,
+    timer: Timer,
+}
+
+impl Stall {
+    /// None where the counters name no timer, as where other programs have the CPUs.
+    pub(crate) fn find(output: &TrialOutput, window: Duration) -> Option<Stall> {
+        Some(Stall {
+            length: output.stalled().unwrap_or(window).max(window),
+            timer: timer(output, window)?,
+        })
+    }
+}
+
+impl Display for Stall {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let (still, ms) = (Failure::STOOD_STILL, self.length.as_millis());
+        let Timer { cause, remedy } = self.timer;
+        write!(f, "{still} within {ms} ms: {cause}: {remedy}")
+    }
 }
 
 fn timer(output: &TrialOutput, window: Duration) -> Option<Timer> {
@@ -75,7 +93,9 @@ mod tests {
                 .readings
                 .extend(sender.iter().map(measured));
             output.machine.extend(machine.iter().map(measured));
-            reason(&output, Duration::from_millis(20))
+            let stall = Stall::find(&output, Duration::from_millis(20))?;
+            assert_eq!(stall.length, Duration::from_millis(20));
+            Some(stall.to_string())
         };
         let limited = [(Counter::TcpRwndLimitedUs, 16_000)];
         let check = |reason: Option<String>, words: &str| {

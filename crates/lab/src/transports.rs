@@ -14,7 +14,7 @@ use bytecost_spec::{Cell, Transport};
 pub use crate::socket::{Socket, set_patience};
 pub use listener::Listener;
 pub use tcp::listen_at;
-pub(crate) use tcp::{listen as listen_for_peer, socket as tcp_socket};
+pub(crate) use tcp::{listen as listen_for_peer, of_receiver, socket as tcp_socket};
 
 pub mod link;
 mod listener;

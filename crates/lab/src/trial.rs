@@ -29,7 +29,7 @@ use crate::peer::PeerLink;
 use crate::program::Program;
 use crate::protocol::{ContentCheck, HostPart, Meets, Role, Task};
 use crate::quotas::Quotas;
-use crate::stall;
+use crate::stall::Stall;
 pub(crate) use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
 use crate::whole_machine::{CoreToCore, WholeMachine, owners};
@@ -177,6 +177,7 @@ impl Lab {
         let began_ns = clock::monotonic_ns();
         let started_ms = self.elapsed_ms();
         let mut idle = false;
+        let mut stood_still = None;
         let sampled = match self.attempt(cell, None, stop) {
             Err(_) if self.peer_lost.is_some() => return TrialOutcome::Interrupted,
             Err(TrialError::Interrupted) => return TrialOutcome::Interrupted,
@@ -184,7 +185,13 @@ impl Lab {
             Ok(parts) => {
                 idle = self.settings.check == ContentCheck::Quick && parts.has_idle_flow();
                 match idle && self.is_longest(cell) {
-                    true => Err(nothing_moved(cell, self.window(cell, None), &parts)),
+                    true => {
+                        let window = self.window(cell, None);
+                        let stalls = parts.used_no_cpu() && !cell.is_served();
+                        let stall = stalls.then(|| Stall::find(&parts, window)).flatten();
+                        stood_still = stall.as_ref().map(|stall| stall.length);
+                        Err(stall.map_or_else(|| nothing_moved(cell, window), |s| s.to_string()))
+                    }
                     false => Ok(self.sample(trial, cell, started_ms, began_ns, parts)),
                 }
             }
@@ -195,6 +202,7 @@ impl Lab {
                 cell: cell.id(),
                 started_ms,
                 reason,
+                stood_still_ns: stood_still.map(|length| length.as_nanos() as u64),
             })
         };
         TrialOutcome::Ended(Box::new(sampled.unwrap_or_else(failure)), idle)
@@ -514,13 +522,9 @@ impl Lab {
 }
 
 /// Said of a trial in which a flow moved nothing, however long its window.
-fn nothing_moved(cell: &Cell, window: Duration, parts: &TrialOutput) -> String {
+fn nothing_moved(cell: &Cell, window: Duration) -> String {
     let (ms, served) = (window.as_millis(), cell.is_served());
     let fewer = if served { "connections" } else { "threads" };
-    let stall = parts.used_no_cpu().then(|| stall::reason(parts, window));
-    if let Some(reason) = stall.flatten().filter(|_| !served) {
-        return reason;
-    }
     format!(
         "a flow moved nothing within {ms} ms: use a longer --window or fewer --{fewer}, or stop other programs"
     )

@@ -13,7 +13,7 @@ use crate::{grown, proc_text};
 const FILES: [&str; 2] = ["net/netstat", "net/snmp"];
 
 /// The counters of a [`NetworkMeter`], each with file, group and name in `/proc`.
-const COUNTERS: [(Counter, usize, &str, &str); 7] = [
+const COUNTERS: [(Counter, usize, &str, &str); 8] = [
     (Counter::TcpDelayedAcks, 0, "TcpExt", "DelayedACKs"),
     (Counter::TcpDelayedAckLost, 0, "TcpExt", "DelayedACKLost"),
     (Counter::TcpAutoCorking, 0, "TcpExt", "TCPAutoCorking"),
@@ -21,6 +21,7 @@ const COUNTERS: [(Counter, usize, &str, &str); 7] = [
     (Counter::TcpInSegs, 1, "Tcp", "InSegs"),
     (Counter::TcpRetransSegs, 1, "Tcp", "RetransSegs"),
     (Counter::TcpListenDrops, 0, "TcpExt", "ListenDrops"),
+    (Counter::TcpSynRetransmits, 0, "TcpExt", "TCPSynRetrans"),
 ];
 
 /// The kernel of 2026 writes 4 KiB; a file that does not fit is not read in part.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::study::Compare;
 use bytecost_spec::survey::MoverFacts;
-use bytecost_spec::{Axis, Cell, Host, PeerHost, Study, Survey};
+use bytecost_spec::{Axis, Cell, Host, PeerHost, PeerSide, Study, Survey};
 use itertools::Itertools as _;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +28,14 @@ impl<'a> Norm<'a> {
         survey: &'a Survey,
         peer: Option<&PeerHost>,
     ) -> Norm<'a> {
-        let hosts = std::iter::once((host, survey));
-        let hosts = hosts.chain(peer.map(|peer| (&peer.host, &peer.survey)));
+        // Both ends of a connection to a server send; else the sender's alone sets the rate.
+        let serves = || study.cells().iter().any(|(_, cell)| cell.is_served());
+        let sends = |side| peer.is_none_or(|peer| peer.side == side) || serves();
+        let here = sends(PeerSide::Receiver).then_some((host, survey));
+        let there = peer.filter(|_| sends(PeerSide::Sender));
+        let hosts = here
+            .into_iter()
+            .chain(there.map(|peer| (&peer.host, &peer.survey)));
         Norm {
             survey,
             substitute: substitute(study, &hosts.collect_vec()),
@@ -106,13 +112,22 @@ fn substitute(study: &Study, hosts: &[(&Host, &Survey)]) -> Option<String> {
         |(axis, values): &(Axis, Vec<String>)| *axis == Axis::Congestion && values.len() > 1;
     let is_named = study.tiers.iter().flat_map(|tier| &tier.axes).any(several)
         || study.asked.contains(&Axis::Congestion);
+    if is_named {
+        None
+    } else {
+        instead_of_default(hosts)
+    }
+}
+
+/// The congestion control for flows that name none, where these hosts lack the axis's default.
+pub fn instead_of_default(hosts: &[(&Host, &Survey)]) -> Option<String> {
     let all_have = |name: &str| {
         hosts.iter().all(|(host, survey)| {
             let available = congestion_controls(host, survey);
             available.is_empty() || available.iter().any(|c| c == name)
         })
     };
-    if is_named || all_have(Axis::Congestion.row().default) {
+    if all_have(Axis::Congestion.row().default) {
         return None;
     }
     let own = || {

@@ -22,6 +22,7 @@ mod tests;
 mod twins;
 
 pub use asked::{check_asked, named};
+pub use candidates::instead_of_default;
 pub use pins::{Pins, exact};
 pub use plan::Plan;
 pub use refusal::refused;

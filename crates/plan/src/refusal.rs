@@ -85,7 +85,7 @@ fn refused_at(seat: Seat, cell: &Cell, host: &Host, survey: &Survey) -> Option<S
             .or_else(|| link::refused(cell, survey))
             .or_else(|| payload(cell, survey))
             .or_else(|| reaping(cell, survey))
-            .or_else(|| congestion(cell, host, survey))
+            .or_else(|| seat.sends().then(|| congestion(cell, host, survey))?)
             .or_else(|| socket_buffer(cell, host))
             .or_else(|| seat.sends().then(|| sent_file(cell, survey))?)
     } else if is_of_files(survey, cell) {

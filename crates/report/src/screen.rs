@@ -2,7 +2,8 @@
 //! sentence beyond findings: what it says is the advice's, what it shows is the findings'. All of a result begins with it.
 
 use bytecost_analysis::{
-    AdviceLine, Analysis, AnswerSentence, Disturbance, Finding, UNDECIDED, Verdict, grouped,
+    AdviceLine, Analysis, AnswerSentence, Disturbance, Finding, NOTHING_DECIDED, UNDECIDED,
+    Verdict, grouped,
 };
 use bytecost_spec::{Axis, Host, PeerSide, units};
 use itertools::Itertools as _;
@@ -182,6 +183,15 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
     let mut terms: Vec<DocTerm> = (by_label.into_iter())
         .map(|(label, lines)| DocTerm::new(label, lines))
         .collect();
+    // A wait for a timer is the answer where it is why nothing is decided.
+    let stalls = stalls::lines(a);
+    let mut stalls = (!stalls.is_empty()).then(|| DocTerm::new("Stalls", stalls));
+    if advice
+        .first()
+        .is_some_and(|line| line.label == NOTHING_DECIDED)
+    {
+        terms.splice(0..0, stalls.take());
+    }
     if more > 0 {
         let lines = count(more, "line of advice", "lines of advice");
         let lines = format!("{lines}: bytecost report {run} --all");
@@ -198,10 +208,7 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
     if !disturbed.is_empty() {
         terms.push(DocTerm::new("Disturbed", disturbed));
     }
-    let stalls = stalls::lines(a);
-    if !stalls.is_empty() {
-        terms.push(DocTerm::new("Stalls", stalls));
-    }
+    terms.extend(stalls);
     let withheld = withheld(a, room.reasons, !links.is_empty());
     if !withheld.is_empty() {
         terms.push(DocTerm::new("No verdict", withheld));

@@ -91,6 +91,30 @@ fn of_windows(a: &Analysis) -> impl Iterator<Item = String> {
         let begun: usize = of_mover.map(|c| c.trials + c.failed).sum();
         let trials = count(begun.max(stalls.len()), "trial", "trials");
         let reason = &stalls[0].reason;
-        format!("`{mover}`, {} of {trials}: {reason}", stalls.len())
+        let rates = with_stalls(a, mover.as_str());
+        format!("`{mover}`, {} of {trials}: {reason}{rates}", stalls.len())
     })
+}
+
+/// The throughput of the cell that stood still for the largest share of its time, with that time.
+fn with_stalls(a: &Analysis, mover: &str) -> String {
+    let stood_still = |c: &CellResult| c.stood_still.map_or(0.0, |still| still.share);
+    let cells = a.cells.iter().filter(|c| c.cell.mover == mover);
+    let most = cells.max_by(|x, y| stood_still(x).total_cmp(&stood_still(y)));
+    let throughput = Metric::both(Measure::ThroughputGbitPerS);
+    let found = most.and_then(|c| {
+        Some((
+            c.stood_still?,
+            c.cell.size_bytes,
+            c.estimates.get(&throughput)?,
+        ))
+    });
+    let Some((still, size_bytes, rate)) = found else {
+        return String::new();
+    };
+    let (size, ms) = (units::bytes(size_bytes), units::number(still.ms));
+    let [with, without] = [rate.value * (1.0 - still.share), rate.value].map(units::number);
+    format!(
+        ". At {size} these windows are {ms} ms: {with} Gbit/s with them, {without} Gbit/s without"
+    )
 }

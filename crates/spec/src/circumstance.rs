@@ -77,6 +77,8 @@ pub enum CircumstanceKind {
     LoopbackDown,
     /// A coordinator that was stopped, or a machine that was suspended.
     Suspended,
+    /// Fewer ports for new connections than usual.
+    Ports,
 }
 
 /// When a circumstance is noticed.
@@ -454,6 +456,13 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         on_screen: true,
         excludes: &[],
     },
+    of_process(
+        CircumstanceKind::Ports,
+        "ports",
+        Annotates,
+        "each connection needs a port, which stays taken for 60 s after its end (TIME_WAIT): with none left connections fail",
+        "as root: `sysctl -w net.ipv4.ip_local_port_range='32768 60999'`, or wait for 60 s",
+    ),
 ];
 
 impl CircumstanceKind {

@@ -169,6 +169,7 @@ rows! {
     TcpInSegs "tcp_in_segs" { of: Of::Machine, summary: "segments received, those that an offload has joined as one (Tcp InSegs), as tcp_delayed_acks" }
     TcpRetransSegs "tcp_retrans_segs" { of: Of::Machine, summary: "segments sent again (Tcp RetransSegs), as tcp_delayed_acks" }
     TcpListenDrops "tcp_listen_drops" { of: Of::Machine, summary: "where there is a server, since its clients began to connect: connections that a listening socket dropped, most of all since its queue was full (TcpExt ListenDrops), of the network as tcp_delayed_acks" }
+    TcpSynRetransmits "tcp_syn_retransmits" { of: Of::Machine, summary: "where there is a server, since its clients began to connect: SYN segments sent again, after 1 s or more (TcpExt TCPSynRetrans), of the network as tcp_delayed_acks" }
     WirePackets "wire_packets" { of: Of::Machine, summary: "over wire: packets with payload that were taken off, each of up to what --segment says, all flows" }
     WireAcknowledgements "wire_acknowledgements" { of: Of::Machine, summary: "over wire: acknowledgements written" }
     WireGaps "wire_gaps" { of: Of::Machine, summary: "over wire: packets that began after what was expected, out of order, which count as lost" }

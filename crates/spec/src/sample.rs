@@ -181,6 +181,9 @@ pub struct Failure {
     pub started_ms: u64,
     /// What happened, on which side, and what to do.
     pub reason: String,
+    /// How long its flow stood still for a timer of TCP; none of other failures.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stood_still_ns: Option<u64>,
 }
 
 /// Parts of the reasons of trials whose bytes were not those that were sent, written or held.

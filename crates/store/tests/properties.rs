@@ -60,6 +60,7 @@ fn record() -> impl Strategy<Value = Record> {
                 cell,
                 started_ms,
                 reason,
+                stood_still_ns: started_ms.is_multiple_of(2).then_some(started_ms),
             }
         });
     prop_oneof![

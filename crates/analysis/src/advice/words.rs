@@ -23,7 +23,8 @@ const AVOID: &str = "Avoid";
 const ALONE: &str = " alone, before the cost of reading the file";
 /// What the line of the answer about undecided comparisons stands under.
 pub const UNDECIDED: &str = "Undecided";
-const NOTHING: &str = "Nothing decided";
+/// What the line of the answer stands under where no comparison has a verdict.
+pub const NOTHING_DECIDED: &str = "Nothing decided";
 const TWO_GROUPS: &str = "Two groups";
 /// Cells in two groups that are shown.
 const MOST_PARTED: usize = 2;
@@ -54,7 +55,7 @@ pub(super) fn lines(view: &View<'_>, advice: &Advice) -> Vec<AdviceLine> {
     lines.extend(two_groups(view, situations));
     match &advice.undecided {
         Some(undecided) if lines.is_empty() => {
-            lines.push(line(NOTHING, &nothing(view, undecided)));
+            lines.push(line(NOTHING_DECIDED, &nothing(view, undecided)));
         }
         Some(undecided) => {
             lines.extend(merged(not_decided(situations)));

@@ -142,11 +142,14 @@ fn first_of(failures: &[&Failure]) -> Option<String> {
     Some(format!("the first: {reason}"))
 }
 
-/// The share of the trials of a cell and of its twin that failed, with those that stood still or not.
+/// The share of the trials of a cell and of its twin that failed, with those that stood still or not;
+/// with them, at least their share of the time.
 fn failed_share(cell: &CellTrials<'_>, still: bool) -> f64 {
     let begun = cell.failures.len() + cell.by_block.len() + cell.twin.len();
     let failed = cell.failures.iter().filter(|f| still || !f.stood_still());
-    failed.count() as f64 / begun.max(1) as f64
+    let share = failed.count() as f64 / begun.max(1) as f64;
+    let of_time = cell.stood_still().filter(|_| still).map(|s| s.share);
+    of_time.map_or(share, |of_time| of_time.max(share))
 }
 
 /// Whether a caveat of its own tells of the failures of this kind.
@@ -163,8 +166,9 @@ fn many(view: &View<'_>, still: bool, text: &str, remedy: &str) -> Option<Caveat
     let mut failures = cells.iter().flat_map(|c| c.failures.iter().copied());
     let first = first_of(&[failures.find(|f| f.stood_still() == still)?])?;
     let (many, place) = (percent(MANY_FAILED), in_cells(cells.len()));
-    let text = format!("More than {many} of the trials {place} {text}");
-    let evidence = format!("{shares} of their trials, {first}");
+    let of = if still { "trials or time" } else { "trials" };
+    let text = format!("More than {many} of the {of} {place} {text}");
+    let evidence = format!("{shares} of their {of}, {first}");
     caveat(text, evidence, remedy, ids(cells))
 }
 
@@ -199,10 +203,18 @@ pub(super) fn stalled_trials(view: &View<'_>) -> Option<Caveat> {
         phrases::count(failures.len(), "trial"),
         in_cells(cells.len()),
     );
-    let most = percent(MANY_FAILED);
+    let shares = cells.iter().filter_map(|c| Some(c.stood_still()?.share));
+    let shares = shares.collect_vec();
+    let lower = match shares.as_slice() {
+        [] => String::new(),
+        shares => format!(
+            "; with their time mean rates are {} lower",
+            span(shares, percent)
+        ),
+    };
     caveat(
         format!(
-            "{trials} {place} stood still for a whole window. CPU time per byte is that of the others; rates would be at most {most} lower."
+            "{trials} {place} stood still for a whole window, and rates leave them out{lower}. CPU time per byte is that of all windows."
         ),
         first_of(&failures)?,
         "the remedy of the stall, which the evidence names",

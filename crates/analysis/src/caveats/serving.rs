@@ -104,6 +104,22 @@ pub(super) fn listen_queue(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
+/// The same wait where the queue had room: the network or a packet filter dropped what connects.
+pub(super) fn connected_again(view: &View<'_>) -> Option<Caveat> {
+    let sum = |cell: &CellTrials<'_>, counter| cell.sum(|t| t.of_all(counter));
+    let again = |cell: &CellTrials<'_>| sum(cell, Counter::TcpSynRetransmits);
+    let has_room = |cell: &CellTrials<'_>| sum(cell, Counter::TcpListenDrops) == 0.0;
+    let cells = served(view).filter(|c| again(c) > 0.0 && has_room(c));
+    let cells = cells.collect_vec();
+    let count = units::number(cells.iter().map(|c| again(c)).sum());
+    caveat(
+        "Connections were tried again after 1 s, then 2 s later, since their SYN had no response: that wait is the kernel's, and not the concurrency model's.",
+        format!("{count} SYN segments sent again (TcpExt TCPSynRetrans), sum over trials"),
+        "find what drops them: `nft list ruleset`, `tc -s qdisc`, `nstat`; or stop other programs",
+        ids(cells),
+    )
+}
+
 pub(super) fn failed_requests(view: &View<'_>) -> Option<Caveat> {
     let text =
         "Requests failed, warm-up included: rates and latencies are of those that had a response.";

@@ -525,6 +525,7 @@ impl World {
             cell: cell.to_owned(),
             started_ms: 0,
             reason: reason.to_owned(),
+            stood_still_ns: None,
         });
     }
 

@@ -390,7 +390,7 @@ impl Started {
     #[track_caller]
     pub fn interrupted(self) -> Ended {
         let end = self.ended_by(Signal::INT);
-        assert_eq!(end.status, Some(130), "{}", end.stderr);
+        assert_eq!(end.status, Some(1), "{}", end.stderr);
         end
     }
 

@@ -91,7 +91,7 @@ pub fn ended_by(
     let networks = seen.into_inner();
     assert!(is_held(&networks));
     assert_eq!(network(&process(coordinator)), Some(own));
-    let expected = (signal != Signal::KILL).then_some(130);
+    let expected = (signal != Signal::KILL).then_some(1);
     assert_eq!(run.ended_by(signal).status, expected);
     // What is in a network is held by nothing else.
     until("the end of the networks", Duration::from_secs(30), || {

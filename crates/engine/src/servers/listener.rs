@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use bytecost_spec::CircumstanceKind;
 use bytecost_sys::tcp;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, sockopt};
@@ -23,21 +24,31 @@ pub fn listen(address: SocketAddr, patience: Duration) -> io::Result<(OwnedFd, S
     for which in [sockopt::Timeout::Recv, sockopt::Timeout::Send] {
         sockopt::set_socket_timeout(&socket, which, Some(patience))?;
     }
-    rustix::net::bind(&socket, &address).map_err(|e| refused(e, address))?;
-    rustix::net::listen(&socket, BACKLOG).map_err(|e| refused(e, address))?;
+    rustix::net::bind(&socket, &address).map_err(|e| not_listening(e, address))?;
+    rustix::net::listen(&socket, BACKLOG).map_err(|e| not_listening(e, address))?;
     let address = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
     Ok((socket, address))
 }
 
-fn refused(error: Errno, address: SocketAddr) -> io::Error {
+/// Why the kernel finds no port for a socket that may have any.
+pub fn no_port_left() -> String {
+    format!(
+        "no port is left (net.ipv4.ip_local_port_range): {}",
+        CircumstanceKind::Ports.row().remedy
+    )
+}
+
+/// The error of bind(2) or listen(2), with its remedy where there is one.
+pub fn not_listening(error: Errno, address: SocketAddr) -> io::Error {
     let kind = io::Error::from(error).kind();
     let text = match error {
+        Errno::ADDRINUSE if address.port() == 0 => no_port_left(),
         Errno::ADDRINUSE => format!(
             "port {} is in use: choose another, or 0 to take a free one",
             address.port()
         ),
         Errno::ADDRNOTAVAIL => format!(
-            "{} is no address of this machine: `ip address` lists those that are, and `ip link set lo up` gives it those of loopback",
+            "{} is no address of this machine: `ip address` lists those that are, and `ip link set lo up` gives it those of loopback; where it has IPv6 alone, ::1 is one",
             address.ip()
         ),
         Errno::ACCESS => format!(

@@ -123,6 +123,27 @@ pub(super) fn listen_queue(seen: &CheckInput<'_>) -> Told {
     }
 }
 
+pub(super) fn ports(seen: &CheckInput<'_>) -> Told {
+    /// The kernel's default has 28,232.
+    const USUAL: u64 = 10_000;
+    let kind = CircumstanceKind::Ports;
+    let range = seen.roots.proc("sys/net/ipv4/ip_local_port_range");
+    let ends = range.ok().and_then(|text| {
+        let mut ends = text.split_whitespace().map(str::parse::<u64>);
+        ends.next()?.ok().zip(ends.next()?.ok())
+    });
+    let Some((first, last)) = ends else {
+        let file = "/proc/sys/net/ipv4/ip_local_port_range cannot be read";
+        return Told::unknown(file, kind.row().means);
+    };
+    match (last + 1).saturating_sub(first) {
+        ports if ports >= USUAL => {
+            Told::good(format!("{ports} for new connections"), kind.row().means)
+        }
+        ports => Told::disturbed(kind, format!("{ports} (net.ipv4.ip_local_port_range)")),
+    }
+}
+
 pub(super) fn socket_buffers(seen: &CheckInput<'_>) -> Told {
     let (Some(send), Some(receive)) = (seen.host.wmem_max_bytes, seen.host.rmem_max_bytes) else {
         let means = "the buffers that sockets got are in every sample";

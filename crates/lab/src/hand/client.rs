@@ -19,7 +19,7 @@ use crate::delivery_check::lost;
 use crate::endpoint::explain;
 use crate::greeters::FlowKey;
 use crate::protocol::DeadlineReader;
-use crate::transports::Socket;
+use crate::transports::{self, Socket};
 
 /// The most memory of all flows' buffers, in bytes: a server may name their sizes.
 const MOST_BUFFER_BYTES: u64 = 1 << 30;
@@ -34,8 +34,9 @@ pub fn drive(
     let (control, begun, keys) = greeted(what, stop)?;
     let cell = &begun.cell;
     let mut sockets = Vec::with_capacity(cell.threads as usize);
+    let of_sockets = transports::of_receiver(cell);
     for key in keys {
-        let socket = connect(cell, what.address, stop)?;
+        let socket = connect(&of_sockets, what.address, stop)?;
         key.say(&socket).map_err(closed)?;
         sockets.push(socket);
     }

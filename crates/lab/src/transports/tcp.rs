@@ -1,10 +1,12 @@
 //! TCP between two addresses of this machine, and over any other where a person asks for it.
 
+use std::borrow::Cow;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use bytecost_engine::servers::{no_port_left, not_listening};
 use bytecost_spec::Cell;
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, sockopt};
@@ -27,8 +29,9 @@ pub(crate) fn listen(cell: &Cell, address: IpAddr, port: Option<u16>) -> io::Res
 pub fn listen_at(cell: &Cell, address: SocketAddr) -> io::Result<Listener> {
     let socket = socket(cell, address)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
-    rustix::net::bind(&socket, &address)?;
-    rustix::net::listen(&socket, 1024)?;
+    let told = |e| not_listening(e, address);
+    rustix::net::bind(&socket, &address).map_err(told)?;
+    rustix::net::listen(&socket, 1024).map_err(told)?;
     let address = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
     Ok(Listener {
         socket,
@@ -45,8 +48,25 @@ pub(super) fn connect(cell: &Cell, address: &str, patience: Duration) -> io::Res
     match rustix::net::connect(&socket, &address) {
         // A connect that its time limit ended, socket(7).
         Err(Errno::INPROGRESS) => Err(io::ErrorKind::TimedOut.into()),
+        Err(Errno::ADDRNOTAVAIL) => Err(io::Error::new(
+            io::ErrorKind::AddrNotAvailable,
+            no_port_left(),
+        )),
         connected => Ok(connected.map(|()| socket)?),
     }
+}
+
+/// The cell whose options a receiver's sockets have. Data leave by the sender's congestion control: a
+/// receiver that may not set it keeps that of its host.
+pub(crate) fn of_receiver(cell: &Cell) -> Cow<'_, Cell> {
+    let may_be_set = || socket(cell, (Ipv4Addr::LOCALHOST, 0).into()).is_ok();
+    if !cell.transport.is_tcp() || cell.congestion == "default" || may_be_set() {
+        return Cow::Borrowed(cell);
+    }
+    Cow::Owned(Cell {
+        congestion: "default".to_owned(),
+        ..cell.clone()
+    })
 }
 
 /// A socket with the cell's options, before the handshake so that they take effect in full.

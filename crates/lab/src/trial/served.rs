@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytecost_engine::Server;
 use bytecost_meter::{FrequencyMeter, NetworkMeter, NetworkSnapshot, look_takes_ns};
 use bytecost_spec::sample::Truth;
-use bytecost_spec::{Cell, CircumstanceKind, Counter, Reading, Readings, Transport};
+use bytecost_spec::{Cell, CircumstanceKind, Counter, Readings, Transport};
 use bytecost_sys::clock;
 use bytecost_sys::sched::Promptness;
 
@@ -144,7 +144,7 @@ impl Lab {
         talk.done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;
         talk.ends[SERVER].order(&ToEndpoint::Stop)?;
         self.ahead.start(&self.settings.program);
-        machine.insert(Counter::TcpListenDrops, queue.drops());
+        machine.extend(queue.readings());
         let nothing = |_| TrialError::Failed("protocol error: a side brought back nothing".into());
         let both: [Done; 2] = talk.brought_back()?.try_into().map_err(nothing)?;
         Ok((machine, both))
@@ -158,14 +158,16 @@ struct ListenQueue<'m> {
 }
 
 impl ListenQueue<'_> {
-    /// Connections that it had no room for.
-    fn drops(&self) -> Reading {
-        let now = self.network.read();
-        let mut readings = self.network.difference(&self.before, &now);
-        let unread = || Reading::absent("nothing of this trial goes over TCP");
+    /// Connections that it had no room for, and attempts at connecting that were repeated.
+    fn readings(&self) -> Readings {
+        let mut readings = self.network.difference(&self.before, &self.network.read());
+        readings.retain(|counter, _| {
+            matches!(
+                counter,
+                Counter::TcpListenDrops | Counter::TcpSynRetransmits
+            )
+        });
         readings
-            .remove(&Counter::TcpListenDrops)
-            .unwrap_or_else(unread)
     }
 }
 
@@ -197,7 +199,8 @@ fn connected(
         if answer.is_some() || now_ns >= begin_ns + patience_ns {
             break answer;
         }
-        let drops = queue.drops().measured().unwrap_or(0);
+        let drops = queue.readings().remove(&Counter::TcpListenDrops);
+        let drops = drops.and_then(|drops| drops.measured()).unwrap_or(0);
         if drops > 0 && now_ns >= begin_ns + OVERFLOWED_NS {
             let remedy = CircumstanceKind::ListenQueue.row().remedy;
             return Err(TrialError::Failed(format!(

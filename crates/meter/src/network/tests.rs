@@ -3,8 +3,8 @@ use crate::tests::{put, tree};
 use std::fs;
 use tempfile::TempDir;
 
-const NETSTAT: &str = "TcpExt: SyncookiesSent DelayedACKs DelayedACKLocked DelayedACKLost TCPAutoCorking ListenDrops\n\
-    TcpExt: 0 5 1 2 7 4\nIpExt: InNoRoutes DelayedACKs\nIpExt: 1 99\n";
+const NETSTAT: &str = "TcpExt: SyncookiesSent DelayedACKs DelayedACKLocked DelayedACKLost TCPAutoCorking ListenDrops TCPSynRetrans\n\
+    TcpExt: 0 5 1 2 7 4 8\nIpExt: InNoRoutes DelayedACKs\nIpExt: 1 99\n";
 const SNMP: &str = "Ip: Forwarding DefaultTTL\nIp: 2 64\n\
     Tcp: RtoAlgorithm MaxConn InSegs OutSegs RetransSegs InErrs\nTcp: 1 -1 1000 900 3 0\n\
     Udp: InDatagrams\nUdp: 8\n";
@@ -35,16 +35,16 @@ fn counters_are_differences_summed_over_networks() {
         write(
             &a,
             "netstat",
-            &NETSTAT.replace("0 5 1 2 7 4", "9 15 9 3 7 6"),
+            &NETSTAT.replace("0 5 1 2 7 4 8", "9 15 9 3 7 6 9"),
         );
         write(&a, "snmp", &SNMP.replace("1000 900 3", "1100 950 4"));
         write(
             &b,
             "netstat",
-            &NETSTAT.replace("0 5 1 2 7 4", "0 6 1 2 9 5"),
+            &NETSTAT.replace("0 5 1 2 7 4 8", "0 6 1 2 9 5 8"),
         );
     };
-    let expected = [11, 1, 2, 50, 100, 1, 3].map(Reading::Measured);
+    let expected = [11, 1, 2, 50, 100, 1, 3, 1].map(Reading::Measured);
     assert_eq!(readings(&[&a, &b], change), expected);
 }
 

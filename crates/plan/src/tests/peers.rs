@@ -116,8 +116,8 @@ fn what_needs_one_host_is_refused_with_its_remedy() {
 }
 
 #[test]
-fn the_congestion_control_is_one_that_both_have() {
-    let mut there = peer(PeerSide::Receiver);
+fn the_congestion_control_is_one_that_the_sender_has() {
+    let mut there = peer(PeerSide::Sender);
     there.host = Host {
         congestion_available: vec!["reno".to_owned()],
         congestion_default: Some("reno".to_owned()),
@@ -126,4 +126,8 @@ fn the_congestion_control_is_one_that_both_have() {
     let plan = plan(&[], &survey(), &there);
     assert!(plan.refusals.iter().all(|r| !r.why.contains("congestion")));
     assert!(plan.cells[1..].iter().all(|c| c.congestion == "reno"));
+    there.side = PeerSide::Receiver;
+    let plan = self::plan(&[], &survey(), &there);
+    assert!(plan.refusals.iter().all(|r| !r.why.contains("congestion")));
+    assert!(plan.cells[1..].iter().all(|c| c.congestion == "cubic"));
 }

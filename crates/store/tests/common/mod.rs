@@ -22,5 +22,6 @@ pub fn failure(block: u32) -> Record {
         cell: "loopback/stream/send".into(),
         started_ms: 17,
         reason: "the receiver was killed".into(),
+        stood_still_ns: None,
     })
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use bytecost_engine::{MOVERS, Mover};
 use bytecost_lab::hand::{Admission, Serve, serve};
-use bytecost_plan::exact;
+use bytecost_plan::{exact, instead_of_default};
 use bytecost_spec::{Axis, Cell, Transport};
 use itertools::Itertools as _;
 
@@ -31,6 +31,11 @@ pub fn run(args: SendArgs) -> Result<Exit> {
     let access = access(args.listen, &args.access)?;
     let (host, mut survey) = look_around(&[Transport::Loopback]);
     look_at_helped(&mut survey, &[Transport::Loopback], [&cell]);
+    let is_named = one_value_each(&args.axes)?
+        .iter()
+        .any(|(axis, _)| *axis == Axis::Congestion);
+    let instead = instead_of_default(&[(&host, &survey)]).filter(|_| !is_named);
+    cell.congestion = instead.unwrap_or(cell.congestion);
     if let Some(why) = bytecost_plan::refused(&cell, &host, &survey) {
         return Err(bad_input(why));
     }
