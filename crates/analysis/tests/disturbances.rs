@@ -319,5 +319,8 @@ fn a_run_that_was_stopped_says_so_and_what_became_of_its_blocks() {
     // Another stands, since repeats have a bound.
     world.blocks[1].stopped_ns = 500_000_000;
     let caveat = fires(&world, "suspended", 0, "2.5 s in which");
-    says(&caveat.text, ["2 blocks, 1 of them not", "may be wrong"]);
+    says(
+        &caveat.text,
+        ["2 blocks, 1 of them part of", "may be wrong"],
+    );
 }

@@ -114,8 +114,8 @@ pub(super) fn suspended(view: &View<'_>) -> Option<Caveat> {
         (_, 0) => return None,
         (0, 1) => "measured again".to_owned(),
         (0, _) => "all measured again".to_owned(),
-        (1, 1) => "not measured again".to_owned(),
-        _ => format!("{stand} of them not measured again"),
+        (1, 1) => "which is part of the result".to_owned(),
+        _ => format!("{stand} of them part of the result"),
     };
     let n = phrases::count(blocks, "block");
     let means = match stand {
