@@ -33,23 +33,23 @@ const DELAYED_ACK: Timer = Timer {
 };
 
 /// The wait of a flow that moved nothing in its window and used no CPU.
-pub(crate) struct Stall {
+pub(crate) struct StalledWindow {
     /// The whole window, which stays open while the flow waits in a call.
     pub(crate) length: Duration,
     timer: Timer,
 }
 
-impl Stall {
+impl StalledWindow {
     /// None where the counters name no timer, as where other programs have the CPUs.
-    pub(crate) fn find(output: &TrialOutput, window: Duration) -> Option<Stall> {
-        Some(Stall {
+    pub(crate) fn find(output: &TrialOutput, window: Duration) -> Option<StalledWindow> {
+        Some(StalledWindow {
             length: output.stalled().unwrap_or(window).max(window),
             timer: timer(output, window)?,
         })
     }
 }
 
-impl Display for Stall {
+impl Display for StalledWindow {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let (still, ms) = (Failure::STOOD_STILL, self.length.as_millis());
         let Timer { cause, remedy } = self.timer;
@@ -93,7 +93,7 @@ mod tests {
                 .readings
                 .extend(sender.iter().map(measured));
             output.machine.extend(machine.iter().map(measured));
-            let stall = Stall::find(&output, Duration::from_millis(20))?;
+            let stall = StalledWindow::find(&output, Duration::from_millis(20))?;
             assert_eq!(stall.length, Duration::from_millis(20));
             Some(stall.to_string())
         };

@@ -29,7 +29,7 @@ use crate::peer::PeerLink;
 use crate::program::Program;
 use crate::protocol::{ContentCheck, HostPart, Meets, Role, Task};
 use crate::quotas::Quotas;
-use crate::stall::Stall;
+use crate::stall::StalledWindow;
 pub(crate) use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
 use crate::whole_machine::{CoreToCore, WholeMachine, owners};
@@ -188,7 +188,9 @@ impl Lab {
                     true => {
                         let window = self.window(cell, None);
                         let stalls = parts.used_no_cpu() && !cell.is_served();
-                        let stall = stalls.then(|| Stall::find(&parts, window)).flatten();
+                        let stall = stalls
+                            .then(|| StalledWindow::find(&parts, window))
+                            .flatten();
                         stood_still = stall.as_ref().map(|stall| stall.length);
                         Err(stall.map_or_else(|| nothing_moved(cell, window), |s| s.to_string()))
                     }

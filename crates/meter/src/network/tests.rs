@@ -54,7 +54,7 @@ fn what_is_missing_is_absent_with_its_reason() {
     let old = process(&NETSTAT.replace("TCPAutoCorking", "TCPSomething"), SNMP);
     let bare = process(NETSTAT, "");
     fs::remove_file(bare.path().join("net/netstat")).unwrap();
-    let cut = process(&NETSTAT.replace(" 4\n", "\n"), SNMP);
+    let cut = process(&NETSTAT.replace(" 8\n", "\n"), SNMP);
     let long = process(&format!("{NETSTAT}{}", "x".repeat(MOST_BYTES)), SNMP);
     let no_file = "/proc/PID/net/netstat cannot be read";
     let zero = Reading::Measured(0);
