@@ -73,7 +73,7 @@ fn runs_are_listed_with_their_state_and_the_newest_is_reported() {
     says(&there.stdout, &["no runs in there"]);
 }
 
-#[cfg(feature = "manual")]
+#[cfg(feature = "full")]
 #[test]
 fn completions_and_manual_have_every_axis() {
     let place = Place::new();
