@@ -163,21 +163,3 @@ fn help_fits_a_screen_and_options_have_headings() {
     );
     assert!(help("live server echo").contains("epoll-edge"));
 }
-
-#[test]
-fn words_of_before_work_and_a_note_has_those_of_today() {
-    let place = Place::new();
-    let words = "run --transport loopback --pattern ask --neighbour loud";
-    let said = place.call(words).stderr;
-    let notes: Vec<&str> = said.lines().collect();
-    let expected = [
-        "note: --pattern ask is now --pattern request-response",
-        "note: --neighbour is now --background",
-    ];
-    assert_eq!(notes[..2], expected, "{said}");
-    assert!(
-        notes[2].starts_with("error: background load `loud`"),
-        "{said}"
-    );
-    says(&place.call("ask --help").stderr, &["`bytecost live load`"]);
-}
