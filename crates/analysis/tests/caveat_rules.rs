@@ -360,9 +360,10 @@ fn crowded_and_shared_cpus_are_told() {
 
 /// Messages with a response that comes so late.
 fn asking(latency_us: f64) -> World {
-    run(&format!("pattern = [\"request-response\"]\n{MOVERS}"), move |_| {
-        True::costs(0.2).late(latency_us)
-    })
+    run(
+        &format!("pattern = [\"request-response\"]\n{MOVERS}"),
+        move |_| True::costs(0.2).late(latency_us),
+    )
 }
 
 // Their tails alone are in two groups, so that rates have their verdicts.

@@ -161,5 +161,5 @@ fn help_fits_a_screen_and_options_have_headings() {
         send.contains("--mover ") && !send.contains("--server "),
         "{send}"
     );
-    assert!(help("live server echo").contains("epoll-edge"));
+    assert!(help("live server echo").contains("uring"));
 }

@@ -26,7 +26,6 @@ mod address_limit;
 mod connection;
 mod conversation;
 mod epoll;
-mod epoll_edge;
 mod event_loop;
 mod fork;
 mod listener;
@@ -50,7 +49,6 @@ pub const SERVERS: &[Server] = &[
     select::SERVER,
     poll::SERVER,
     epoll::SERVER,
-    epoll_edge::SERVER,
     uring::SERVER,
 ];
 
