@@ -44,7 +44,7 @@ fn run(context: &Context) -> Result<Told> {
 
 fn one_placement(context: &Context, sender: u32, receiver: u32, found: &mut Found) -> Result<()> {
     let cell = ours::cell(&[
-        (Axis::Pattern, "ask"),
+        (Axis::Pattern, "request-response"),
         (Axis::Mover, "send"),
         (Axis::Receiver, "recv"),
         (Axis::Size, SIZE),

@@ -52,7 +52,7 @@ size = ["256", "1KiB", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB"]
 [[tier]]
 title = "waiting for an answer"
 [tier.axes]
-pattern = ["ask"]
+pattern = ["request-response"]
 mover = ["send", "sendmsg"]
 size = ["256", "1KiB", "4KiB", "16KiB", "64KiB", "256KiB", "1MiB"]
 

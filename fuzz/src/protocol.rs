@@ -145,7 +145,10 @@ fn answers() -> Vec<Vec<u8>> {
 fn said() -> Vec<Vec<u8>> {
     let hello = SessionWord::Hello {
         version: VERSION,
-        wishes: vec![(Axis::Threads, "4".into()), (Axis::Pattern, "ask".into())],
+        wishes: vec![
+            (Axis::Threads, "4".into()),
+            (Axis::Pattern, "request-response".into()),
+        ],
     };
     let reason = "busy\n\u{1b}[2J".to_owned();
     let welcome = SessionWord::Welcome {

@@ -36,7 +36,7 @@ const WORDS: &[&str] = &[
     "\"send\"",
     "\"16MiB\"",
     "\"0\"",
-    "\"ask\"",
+    "\"request-response\"",
     "\"unix\"",
     "cubic",
     "default",

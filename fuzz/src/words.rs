@@ -44,7 +44,7 @@ const WORDS: &[&str] = &[
     "free",
     "on",
     "unix",
-    "ask",
+    "request-response",
     "recv",
     "\n",
     "\u{1b}[2J",

@@ -40,5 +40,5 @@ record pa02-b --budget 60s --blocks 6 --size 512,64KiB --threads 4
 record placement --budget 9s --blocks 6 --mover work-integer,work-stream
 record send-copies --budget 60s --blocks 6 --mover null,send,send-fields,send-zerocopy,sendfile,uring-send-zc --size 4KiB,1MiB
 record send-wire --budget 60s --blocks 6 --mover send,send-zerocopy,uring-send-zc,sendfile --size 64KiB,1MiB
-record server-models --budget 12s --blocks 6 --server thread,select,epoll --connections 64 --idle 0,900 --service echo --connect kept
+record server-models --budget 6500ms --blocks 6 --server thread,select,epoll --connections 64 --idle 0,900 --service echo --connect kept
 record smt --budget 60s --blocks 6 --mover work-integer,work-chase

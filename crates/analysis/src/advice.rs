@@ -33,7 +33,7 @@ const CIRCUMSTANCES: [Axis; 13] = [
     Axis::Threads,
     Axis::Cache,
     Axis::Access,
-    Axis::Neighbour,
+    Axis::Background,
     Axis::Cgroup,
     Axis::Connections,
     Axis::Idle,

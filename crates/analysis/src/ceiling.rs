@@ -446,7 +446,11 @@ mod tests {
         check(Route::Nowhere, "ring=4MiB", None);
         check(Route::MemoryToMemory, "ring=4MiB", None);
         check(Route::FileToMemory, "ring=4MiB threads=2", None);
-        check(Route::MemoryToSocket, "ring=4MiB pattern=ask", None);
+        check(
+            Route::MemoryToSocket,
+            "ring=4MiB pattern=request-response",
+            None,
+        );
         check(Route::MemoryToSocket, "ring=4MiB transport=wire", None);
         check(Route::FileToSocket, "ring=4MiB transport=wire", None);
         check(Route::MemoryToFile, "ring=4MiB cache=direct", None);

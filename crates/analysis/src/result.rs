@@ -30,11 +30,8 @@ pub use evidence::*;
 pub use figure::*;
 pub use two_groups::{PartedBy, TrialGroup, TwoGroups};
 
-/// The version of `findings.json`.
-///
-/// 3: findings have a family, with the level that it asks of them; `p_holm` is `p_corrected`, and
-/// `primary`, which said that the metric is the first of its comparison, is `first`.
-pub const FORMAT: u32 = 3;
+/// The format of `findings.json`. It stays 1 until 0.1.0 is released, whatever changes.
+pub const FORMAT: u32 = 1;
 
 /// All that is known of a run: what [`crate::analyse`] works on.
 #[derive(Clone, Copy, Debug)]

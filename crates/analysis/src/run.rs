@@ -95,7 +95,7 @@ pub(crate) fn run_facts(view: &View<'_>) -> RunFacts {
     let over_budget = (measured_ms as f64 > 1.1 * budget_ms as f64).then_some(budget_ms);
     let is_repeated = |s: &&Sample| {
         let counts = trials.attempts.get(&s.trial.block);
-        s.repeated_because.is_some() || counts.is_some_and(|attempt| *attempt != s.trial.attempt)
+        counts.is_some_and(|attempt| *attempt != s.trial.attempt)
     };
     let notes = input.notes.iter().cloned();
     let notes = notes.chain(over_budget.map(|ms| took_longer(manifest, measured_ms, ms)));

@@ -360,15 +360,16 @@ fn crowded_and_shared_cpus_are_told() {
 
 /// Messages with a response that comes so late.
 fn asking(latency_us: f64) -> World {
-    run(&format!("pattern = [\"ask\"]\n{MOVERS}"), move |_| {
-        True::costs(0.2).late(latency_us)
-    })
+    run(
+        &format!("pattern = [\"request-response\"]\n{MOVERS}"),
+        move |_| True::costs(0.2).late(latency_us),
+    )
 }
 
 // Their tails alone are in two groups, so that rates have their verdicts.
 #[test]
 fn latencies_in_two_groups_withhold_latencies_alone() {
-    let study = study_of(&format!("pattern = [\"ask\"]\n{MOVERS}")).replace(
+    let study = study_of(&format!("pattern = [\"request-response\"]\n{MOVERS}")).replace(
         "\"cpu_s_per_gb\", \"throughput_gbit_per_s\"",
         "\"latency_us_p99\", \"messages_per_s\"",
     );

@@ -178,7 +178,7 @@ fn a_metric_that_reads_zero_has_an_estimate_and_no_ratio() {
 
 #[test]
 fn latencies_come_from_the_merged_histogram() {
-    let study = with_axes("pattern = [\"ask\"]");
+    let study = with_axes("pattern = [\"request-response\"]");
     let study = study.replace("\"cpu_s_per_gb\", ", "\"latency_us_p50\", ");
     let mut world = World::new(&study).run(4, 8, 0.01, |cell| {
         True::costs(0.2).late(if cell.mover == "writev" { 20.0 } else { 10.0 })

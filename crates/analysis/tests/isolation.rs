@@ -15,7 +15,7 @@ title = "classes"
 [tier.axes]
 mover = ["work-integer", "wake-up"]
 class = ["other", "idle", "fifo"]
-neighbour = ["idle", "spin@all"]
+background = ["idle", "spin@all"]
 size = ["4KiB"]
 
 [[tier]]
@@ -23,11 +23,11 @@ title = "groups"
 [tier.axes]
 mover = ["work-integer", "wake-up"]
 cgroup = ["none", "max=20%"]
-neighbour = ["idle", "spin@all"]
+background = ["idle", "spin@all"]
 size = ["4KiB"]
 
 [[compare]]
-axis = "neighbour"
+axis = "background"
 baseline = "idle"
 metrics = ["messages_per_s"]
 

@@ -178,7 +178,7 @@ fn interrupts_that_land_on_an_endpoint_or_on_another_node_are_told() {
 
 #[test]
 fn a_card_that_waits_is_told_of_round_trips_alone() {
-    let asks = format!("pattern = [\"ask\"]\n{MOVERS}");
+    let asks = format!("pattern = [\"request-response\"]\n{MOVERS}");
     let waits =
         |axes: &str, us| between(axes, move |w| there(w).cards[0].coalesce_rx_us = Some(us));
     let told = "eth1 of db7: rx-usecs 50";

@@ -6,7 +6,7 @@ use crate::world::{At, True, World, begins, fires, put, says, silent, study_of, 
 
 const AXES: &str = r#"mover = ["send", "send-fields", "sendmsg"]
 size = ["256", "4KiB", "64KiB"]
-pattern = ["ask"]"#;
+pattern = ["request-response"]"#;
 
 /// Three ways to ask, of which eight calls stall where TCP_NODELAY is off.
 fn asking(nodelay: &str) -> World {

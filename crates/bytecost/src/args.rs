@@ -20,9 +20,9 @@ pub use live::{AdmissionArgs, OutputArgs, ReceiveArgs, SendArgs};
 pub use peer::{DataFrom, PeerArgs};
 pub use service::{LoadArgs, ServedService, ServiceArgs};
 
-#[cfg(feature = "manual")]
+#[cfg(feature = "full")]
 pub use clap_complete::Shell;
-#[cfg(not(feature = "manual"))]
+#[cfg(not(feature = "full"))]
 pub type Shell = String;
 
 /// What bytecost does without a command, and where the other options are.
@@ -290,8 +290,6 @@ pub struct ExplainArgs {
 pub enum FigureFormat {
     /// Lines and text, at any size
     Svg,
-    /// Dots, three for each unit of the SVG
-    Png,
 }
 
 #[derive(Debug, Args)]

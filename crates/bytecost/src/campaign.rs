@@ -228,11 +228,6 @@ impl SoFar {
             Record::Sample(sample) => {
                 let end = Duration::from_millis(sample.started_ms + sample.trial_ms);
                 self.spent = self.spent.max(end);
-                if sample.repeated_because.is_some() {
-                    // As runs of old repeat a trial.
-                    self.done.remove(&(sample.trial.block, sample.trial.cell));
-                    *self.attempts.entry(sample.trial.block).or_default() += 1;
-                }
                 self.samples.push(sample);
             }
             Record::Evidence(found) => {
@@ -648,8 +643,7 @@ impl Campaign<'_> {
     }
 
     /// The cells that a block measures alone, where it has not begun: those of primary comparisons
-    /// that are not precise enough. None where it measures all: the first ones and
-    /// blocks of plans of old. By widths alone, never by verdicts; every few blocks,
+    /// that are not precise enough. None where it measures all: the first ones. By widths alone, never by verdicts; every few blocks,
     /// and what is left out stays out: looks at every block would end what looks quiet by chance
     /// (`cargo run -p bytecost-stats --example moderation`).
     fn selection(
@@ -661,7 +655,7 @@ impl Campaign<'_> {
     ) -> Option<Selection> {
         let first = manifest.legs.last().map_or(0, |leg| leg.first_block);
         let later = block.checked_sub(self.study.blocks_least.max(first));
-        if !manifest.study.grouped || so_far.has_begun(block) {
+        if so_far.has_begun(block) {
             return None;
         }
         let before = so_far.selections.range(first..block).next_back();

@@ -4,7 +4,6 @@ mod args;
 mod campaign;
 mod commands;
 mod failure;
-mod former;
 mod history;
 mod known;
 mod machine;
@@ -41,9 +40,7 @@ fn main() -> ExitCode {
     if let Some(why) = limits::too_small(&Roots::real()) {
         return fail(&bad_input(why));
     }
-    let (words, notes) = former::translated(std::env::args_os());
-    notes.iter().for_each(commands::note);
-    let cli = match Cli::read(words) {
+    let cli = match Cli::read(std::env::args_os().collect()) {
         Ok(cli) => cli,
         Err(e) => return refuse(&e),
     };

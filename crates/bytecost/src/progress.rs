@@ -228,7 +228,7 @@ impl Display {
 }
 
 fn words<'a>(axes: impl IntoIterator<Item = &'a Axis>, cell: &Cell) -> String {
-    let mut values = axes.into_iter().map(|a| a.word(&cell.value(*a)).to_owned());
+    let mut values = axes.into_iter().map(|a| cell.value(*a));
     values.join(" ")
 }
 

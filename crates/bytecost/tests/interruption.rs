@@ -113,23 +113,6 @@ fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
     trials(&place.records());
 }
 
-#[test]
-fn a_cell_that_was_being_repeated_goes_on_with_its_next_attempt() {
-    let place = Place::new();
-    let words = "run --mover null,send --size 4KiB --blocks 6 --window 20ms --warmup 2ms --budget 60s --quiet";
-    place.call(words).measured();
-    let mut samples = place.samples().into_iter().map(|(_, sample)| sample);
-    let mut first = samples.find(|s| s.trial.attempt == 0).unwrap();
-    first.repeated_because = Some("others were busy".to_owned());
-    let line = serde_json::to_string(&Record::Sample(first.clone())).unwrap();
-    fs::write(place.run().join("samples.jsonl"), line + "\n").unwrap();
-    place.call(place.resume("--budget 60s --quiet")).measured();
-    let all = place.records();
-    let (keys, _) = trials(&all);
-    let next = [first.trial.block, first.trial.cell, 1];
-    assert!(keys.contains(&next), "{keys:?}");
-}
-
 // Invariant 6.
 #[test]
 fn a_block_of_some_cells_measures_them_and_no_others_however_often_it_is_cut_short() {

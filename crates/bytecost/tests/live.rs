@@ -167,7 +167,7 @@ fn ctrl_c_at_the_client_ends_its_session_and_not_the_server() {
 
 #[test]
 fn ctrl_c_at_the_server_ends_both() {
-    for pattern in ["stream", "ask"] {
+    for pattern in ["stream", "request-response"] {
         let (end, told) = whole(|| {
             let server = Server::start("--json --threads 2 --size 4KiB");
             let port = server.port;

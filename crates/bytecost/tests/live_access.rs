@@ -33,7 +33,7 @@ fn who_has_the_key_is_served_and_nobody_else() {
     stranger.write_all(&[48, 0, 0, 0]).unwrap();
     stranger.write_all(&[7; 48]).unwrap();
     assert_eq!(rest(&mut stranger), b"", "it fails closed");
-    let client = server.driven(&format!("--pattern ask {right}"));
+    let client = server.driven(&format!("--pattern request-response {right}"));
     let told = client.ended_by(Signal::INT).succeeded();
     assert!(bytes_of(&last(&told)["own"]) > 0);
     server.until_sessions_over(1);

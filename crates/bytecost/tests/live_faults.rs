@@ -200,7 +200,7 @@ fn a_client_that_is_killed_in_mid_stream_ends_its_session_alone() {
 
 #[test]
 fn a_server_that_is_killed_is_told_by_its_client() {
-    for pattern in ["stream", "ask"] {
+    for pattern in ["stream", "request-response"] {
         let server = Server::start("--threads 2 --size 16KiB");
         let client = server.driven(&format!("--pattern {pattern}"));
         server.running.send(Signal::KILL);

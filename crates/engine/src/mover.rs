@@ -307,9 +307,8 @@ mod tests {
             let mover = MOVERS.iter().find(|m| m.name == name).expect(name);
             assert_eq!(mover.surveyed().conditions(), conditions, "{name}");
         }
-        let expected: [(&str, &[C]); 8] = [
+        let expected: [(&str, &[C]); 7] = [
             ("epoll", &[]),
-            ("epoll-edge", &[]),
             ("pool", &[]),
             ("single", &[C::OneClientAtATime]),
             ("thread", &[C::ThreadEach]),

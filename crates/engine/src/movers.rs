@@ -69,8 +69,6 @@ pub const MOVERS: &[Mover] = &[
     work::CHASE,
     work::TRIAD,
     work::SEQUENTIAL,
-    work::BACKWARD,
-    work::STRIDED,
     work::RANDOM,
     ping::CACHE_LINE,
     ping::FUTEX,

@@ -29,7 +29,6 @@ mod address_limit;
 mod connection;
 mod conversation;
 mod epoll;
-mod epoll_edge;
 mod event_loop;
 mod fork;
 mod listener;
@@ -53,7 +52,6 @@ pub const SERVERS: &[Server] = &[
     select::SERVER,
     poll::SERVER,
     epoll::SERVER,
-    epoll_edge::SERVER,
     uring::SERVER,
 ];
 

@@ -235,7 +235,6 @@ impl Lab {
             neighbour: parts.neighbour,
             packet_sockets: parts.packet_sockets,
             obstacles: parts.obstacles,
-            repeated_because: None,
         })
     }
 

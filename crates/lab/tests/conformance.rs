@@ -103,7 +103,7 @@ fn cells() -> Vec<Cell> {
                 for values in [
                     "pattern=stream size=4000 threads=1",
                     "pattern=stream size=1000008 threads=2",
-                    &format!("pattern=ask size={asked} threads=1"),
+                    &format!("pattern=request-response size={asked} threads=1"),
                 ] {
                     let ends = format!("mover={mover} receiver={receiver} ring={TABLE_RING}");
                     cells.push(cell(&format!("transport={transport} {ends} {values}")));
@@ -127,7 +127,7 @@ fn conducts() -> Vec<Cell> {
         "reaping=never payload=refilled",
         "cork=on",
         "quickack=on read-size=field",
-        "answer=field read-size=field",
+        "response=field read-size=field",
         "receiver=recv-waitall read-size=message",
         "receiver=recv-waitall read-size=field",
         "receiver=recv-waitall read-size=3000",
@@ -140,7 +140,7 @@ fn conducts() -> Vec<Cell> {
                 && of_cell("reaping", mover.leaves_completions)
         };
         for mover in MOVERS.iter().filter(is_possible) {
-            all.extend(["stream", "ask"].map(|pattern| {
+            all.extend(["stream", "request-response"].map(|pattern| {
                 let name = mover.name;
                 cell(&format!(
                     "mover={name} pattern={pattern} size=8000 ring=64KiB {values}"

@@ -138,7 +138,7 @@ const CELLS: &[(&str, &str)] = &[
     ("zero-copy", "mover=send-zerocopy size=256KiB"),
     ("a file", "mover=sendfile"),
     ("a cold file", "mover=sendfile cache=cold"),
-    ("questions", "pattern=ask size=256"),
+    ("questions", "pattern=request-response size=256"),
     ("passes", "size=64MiB ring=message"),
 ];
 

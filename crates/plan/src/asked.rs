@@ -22,10 +22,7 @@ pub fn check_asked(study: &Study, axes: &[Axis], survey: &Survey) -> Result<(), 
     };
     Err(Invalid(format!(
         "{axis} {} applies to no cell of study `{}`: it is for {}; choose such cells, or leave {axis} out",
-        values(study, *axis)
-            .iter()
-            .map(|value| axis.word(value))
-            .join(", "),
+        values(study, *axis).iter().join(", "),
         study.name,
         axis.row().applies_to.words
     )))

@@ -14,41 +14,15 @@ use crate::candidates::{Candidate, has_peer};
 use crate::power::{BlockLength, Power, Primaries};
 use crate::twins::Baselines;
 
-/// What trials are taken to cost beside warm-up and window; runs are stopped by the clock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct TrialCosts {
-    /// Starting two processes, connecting, checking and reading, in ms.
-    pub(crate) overhead_ms: u64,
-    /// Warm-ups of the study that a stream of TCP takes on average before its rate is steady.
-    growing_warmups: u64,
-    /// What a server adds, in ms: a third process, and the notice of its window.
-    served_ms: u64,
-    /// What each of its connections adds, in µs.
-    connection_us: u64,
-}
-
-impl TrialCosts {
-    const NOW: TrialCosts = TrialCosts {
-        overhead_ms: 14,
-        growing_warmups: 2,
-        served_ms: 15,
-        connection_us: 100,
-    };
-    /// Of manifests before format 5, so that their plans can be rebuilt.
-    const BEFORE: TrialCosts = TrialCosts {
-        overhead_ms: 25,
-        growing_warmups: 1,
-        served_ms: 100,
-        connection_us: 300,
-    };
-
-    pub(crate) fn of(study: &Study) -> TrialCosts {
-        match study.grouped {
-            true => TrialCosts::NOW,
-            false => TrialCosts::BEFORE,
-        }
-    }
-}
+/// What a trial is taken to cost beside warm-up and window, to start two processes, connect, check and
+/// read, in ms; runs are stopped by the clock.
+pub(crate) const OVERHEAD_MS: u64 = 14;
+/// Warm-ups of the study that a stream of TCP takes on average before its rate is steady.
+const GROWING_WARMUPS: u64 = 2;
+/// What a server adds, in ms: a third process, and the notice of its window.
+const SERVED_MS: u64 = 15;
+/// What each of its connections adds, in µs.
+const CONNECTION_US: u64 = 100;
 
 /// The share of the budget that the fewest blocks may take, in percent; the rest is for repeated
 /// trials and for the end.
@@ -72,7 +46,6 @@ const HELPER_MS: u64 = 200;
 pub(crate) struct Price<'a> {
     pub(crate) study: &'a Study,
     pub(crate) survey: &'a Survey,
-    pub(crate) costs: TrialCosts,
     /// What a trial takes at least.
     pub(crate) trial_ms: u64,
     pub(crate) blocks_least: u32,
@@ -114,8 +87,8 @@ impl Price<'_> {
     /// What a trial of the cell is taken to last, in ms.
     pub(crate) fn of(&self, cell: &Cell) -> u64 {
         if cell.is_served() {
-            let connect_us = cell.serving.all_connections() * self.costs.connection_us;
-            return self.trial_ms + self.costs.served_ms + connect_us / 1000;
+            let connect_us = cell.serving.all_connections() * CONNECTION_US;
+            return self.trial_ms + SERVED_MS + connect_us / 1000;
         }
         let mover = self.survey.mover(&cell.mover);
         let helper_ms = match mover.map(|m| m.in_flight) {
@@ -138,13 +111,13 @@ impl Price<'_> {
         };
         let pass_ms = bytes.saturating_mul(u64::from(cell.threads)) / bytes_per_ms;
         let passes_ms = PASSES_LEAST.saturating_mul(pass_ms);
-        self.trial_ms.max(passes_ms + self.costs.overhead_ms)
+        self.trial_ms.max(passes_ms + OVERHEAD_MS)
     }
 
     fn growing_ms(&self, cell: &Cell) -> u64 {
         let may_grow = cell.transport.is_tcp() && cell.pattern == Pattern::Stream;
         match may_grow && has_peer(self.survey, cell) {
-            true => (self.study.warmup_ms).saturating_mul(self.costs.growing_warmups - 1),
+            true => (self.study.warmup_ms).saturating_mul(GROWING_WARMUPS - 1),
             false => 0,
         }
     }
@@ -458,10 +431,9 @@ impl Column {
 /// By tier and by the values that nothing else has.
 fn in_words(title: &str, left: &[Cell], chosen: &[Cell]) -> String {
     let missing = unmeasured(left, chosen);
-    let mut missing = missing.iter().map(|(axis, values)| {
-        let words = values.iter().map(|value| axis.word(value));
-        format!("{axis} {}", words.format(", "))
-    });
+    let mut missing = missing
+        .iter()
+        .map(|(axis, values)| format!("{axis} {}", values.iter().format(", ")));
     let missing = missing.join("; ");
     if !missing.is_empty() {
         return format!("{title}: {missing}");

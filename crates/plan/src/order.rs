@@ -1,21 +1,12 @@
-//! The order of a block, fixed by seed and block alone: a shuffle of all cells, or of groups, each of
+//! The order of a block, fixed by seed and block alone: a shuffle of groups, each of
 //! which is a row of a square in which every cell follows every other one.
 
 use chacha20::ChaCha8Rng;
 use chacha20::rand_core::{Rng, SeedableRng};
 
-/// The numbers from 0 to `cells` - 1 in the order of block `block`.
-///
-/// ChaCha8 keyed with the seed (8 bytes, little-endian), the block (4 bytes, little-endian) and
-/// `bytecost block v1` filled up with zeros; then a Fisher-Yates shuffle from the last place
-/// down, each place drawn from 64 bits by rejection. Runs are resumed by this order: it must
-/// never change.
-pub(crate) fn shuffled(cells: usize, seed: u64, block: u32) -> Vec<usize> {
-    shuffle(cells, &mut random(seed, block, b"bytecost block v1"))
-}
-
 /// The order of block `block`, where cells that are compared are measured one after another: the
-/// groups shuffled, each in the order of [`row`]. Runs are resumed by this order: it must never
+/// groups shuffled from the last place down, each place drawn from 64 bits by rejection, and each in
+/// the order of [`row`]. Runs are resumed by this order: it must never
 /// change.
 pub(crate) fn grouped(groups: &[&[usize]], seed: u64, block: u32) -> Vec<usize> {
     let mut random = random(seed, block, b"bytecost groups v1");

@@ -9,7 +9,7 @@ use bytecost_spec::{
 };
 use itertools::{Either, Itertools as _};
 
-use crate::budget::{self, Price, TrialCosts};
+use crate::budget::{self, OVERHEAD_MS, Price};
 use crate::candidates::{
     Candidate, Norm, candidates, has_peer, is_of_cpus, is_of_files, moves_nothing,
 };
@@ -38,7 +38,7 @@ pub struct Plan {
     /// What a trial is taken to last, in ms, in the mean over the cells: warm-up, window and what
     /// surrounds them, or as long as a few messages take where these are long.
     pub trial_ms: u64,
-    /// By place: measured one after another; none in plans of old, whose blocks shuffle all cells.
+    /// By place: measured one after another.
     pub(crate) groups: Vec<Vec<usize>>,
 }
 
@@ -62,16 +62,14 @@ impl Plan {
             .into_iter()
             .partition(|c| peer.is_none() || moves_nothing(survey, &c.cell) || to_peer(&c.cell));
         let (runnable, refusals) = runnable(all, host, survey, peer);
-        let costs = TrialCosts::of(study);
         let windows_ms = study.warmup_ms.saturating_add(study.window_ms);
-        let trial_ms = windows_ms.saturating_add(costs.overhead_ms);
+        let trial_ms = windows_ms.saturating_add(OVERHEAD_MS);
         let primaries = Primaries::of(&runnable, study, &norm);
         let power = noise.map(|noise| Power { noise, study });
         let all: Vec<usize> = (0..runnable.len()).collect();
         let price = Price {
             study,
             survey,
-            costs,
             trial_ms,
             blocks_least: match &power {
                 Some(power) => power.blocks_least(primaries.among(&all).0),
@@ -104,10 +102,7 @@ impl Plan {
             0 => trial_ms,
             count => price.of_all(&cells).div_ceil(count),
         };
-        let groups = match study.grouped {
-            true => groups::groups(&cells, study, &norm),
-            false => Vec::new(),
-        };
+        let groups = groups::groups(&cells, study, &norm);
         Ok(Plan {
             groups,
             refusals,
@@ -156,9 +151,6 @@ impl Plan {
     /// The order of a block: places in [`Plan::cells`] of what it measures, each once, shuffled by
     /// the seed and the block's number alone; cells that are compared one after another.
     pub fn block(&self, block: u32) -> Vec<usize> {
-        if self.groups.is_empty() {
-            return order::shuffled(self.cells.len(), self.seed, block);
-        }
         let groups: Vec<&[usize]> = self.groups.iter().map(Vec::as_slice).collect();
         order::grouped(&groups, self.seed, block)
     }

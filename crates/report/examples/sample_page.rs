@@ -1,6 +1,6 @@
 //! Writes what the report makes of the tests' results, to look at and for the page tests:
 //! `cargo run -p bytecost-report --example sample_page -- report.html [planted|plain|hostile|empty|imported|paired]`,
-//! with `figures` the figures as SVG and PNG files into that directory,
+//! with `figures` the figures as SVG files into that directory,
 //! or with `findings` or `hosts` the JSON of it; `schemas` writes what describes that into that directory.
 
 #[path = "../tests/fixture/mod.rs"]
@@ -10,7 +10,7 @@ use std::error::Error;
 use std::fs::write;
 
 use bytecost_report::hosts::{self, HostRun};
-use bytecost_report::{findings_json, html, pictures, png};
+use bytecost_report::{findings_json, html, pictures};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
@@ -63,9 +63,7 @@ fn figures(dir: &str) -> Result<(), Box<dyn Error>> {
         ("paired", fixture::distances::paired()),
     ] {
         for picture in pictures(&a) {
-            let path = format!("{dir}/{kind}-{}", picture.name);
-            write(format!("{path}.png"), png(&picture)?)?;
-            write(format!("{path}.svg"), picture.svg)?;
+            write(format!("{dir}/{kind}-{}.svg", picture.name), picture.svg)?;
         }
     }
     Ok(())

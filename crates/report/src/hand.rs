@@ -272,7 +272,7 @@ fn with_intervals(begun: &Begun) -> String {
     let mut options = AXES.iter().filter_map(|row| {
         let value = begun.cell.value(row.axis);
         let named = matches!(row.axis, Axis::Mover | Axis::Size) || value != row.default;
-        named.then(|| format!("--{} {}", row.name, row.axis.word(&value)))
+        named.then(|| format!("--{} {}", row.name, value))
     });
     format!("bytecost run {}", options.join(" "))
 }

@@ -130,10 +130,10 @@ pub const LAYOUTS: &[ColumnLayout] = &[
         name: "pa02-a",
         axes: &[
             (Axis::Transport, "loopback"),
-            (Axis::Pattern, "ask"),
+            (Axis::Pattern, "request-response"),
             (Axis::Nodelay, "off"),
             (Axis::Payload, "refilled"),
-            (Axis::Answer, "field"),
+            (Axis::Response, "field"),
             (Axis::ReadSize, "field"),
             (Axis::Ring, "message"),
             (Axis::Reaping, "one-look"),

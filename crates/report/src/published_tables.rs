@@ -122,7 +122,7 @@ fn differences(ours: &CellResult, theirs: &PublishedCell) -> Vec<Difference> {
     values.filter(|(_, a, b)| a != b).collect()
 }
 
-/// `payload prepared (theirs refilled), answer 64 B (theirs field)`.
+/// `payload prepared (theirs refilled), response 64 B (theirs field)`.
 fn in_words<'d>(differs: impl Iterator<Item = &'d Difference>) -> String {
     let mut told = differs.map(|(axis, ours, theirs)| {
         let theirs = axis.in_words(theirs);

@@ -59,7 +59,7 @@ fn throughput_gbit_per_s(sample: &Sample) -> Option<f64> {
 }
 
 fn header() -> Vec<String> {
-    let first = ["block", "cell", "twin", "attempt", "repeated_because"];
+    let first = ["block", "cell", "twin", "attempt"];
     let mut names = first.map(str::to_owned).to_vec();
     names.extend(AXES.iter().map(|row| axis_column(row.axis)));
     names.extend(["started_ms", "trial_ms", "throughput_gbit_per_s"].map(str::to_owned));
@@ -81,7 +81,6 @@ fn row(cell: &Cell, sample: &Sample) -> Vec<String> {
         trial.cell.to_string(),
         (if cell.twin { "yes" } else { "no" }).to_owned(),
         trial.attempt.to_string(),
-        sample.repeated_because.clone().unwrap_or_default(),
     ];
     values.extend(AXES.iter().map(|row| axis_value(cell, row.axis)));
     values.push(sample.started_ms.to_string());
@@ -122,7 +121,7 @@ fn or_empty(value: Option<impl ToString>) -> String {
 
 /// The axis's column: its name, with the unit where the value is a number of bytes.
 fn axis_column(axis: Axis) -> String {
-    let name = axis.row().formerly.replace('-', "_");
+    let name = axis.name().replace('-', "_");
     let is_of_bytes = matches!(axis.row().kind, ValueKind::Bytes | ValueKind::PlainBytes);
     match is_of_bytes && !name.ends_with("_bytes") {
         true => name + "_bytes",
@@ -135,7 +134,7 @@ fn axis_value(cell: &Cell, axis: Axis) -> String {
     let value = cell.value(axis);
     let bytes = match axis {
         Axis::ReadSize => Some(cell.read_bytes()),
-        Axis::Answer => Some(cell.answer_bytes()),
+        Axis::Response => Some(cell.answer_bytes()),
         Axis::Ring if cell.ring == Ring::Message => Some(cell.size_bytes),
         _ => units::parse_bytes(&value).ok(),
     };

@@ -323,7 +323,7 @@ fn places(a: &Analysis) -> impl Iterator<Item = (Axis, Vec<String>)> {
         let is_usual = values.iter().all(|value| value == axis.row().default);
         (!is_usual && values.len() <= most).then_some((axis, values))
     };
-    let axes = [(Axis::Placement, 2), (Axis::Neighbour, 1)].into_iter();
+    let axes = [(Axis::Placement, 2), (Axis::Background, 1)].into_iter();
     axes.filter_map(values)
 }
 

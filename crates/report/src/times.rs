@@ -50,7 +50,7 @@ const GIB: u64 = 1 << 30;
 /// 1 GiB in requests beside which a time stands that does not tell their size.
 const REQUESTS: File = File::InRequests(GIB, &["4KiB", "64KiB", "1MiB"]);
 const WHOLE: File = File::Whole(GIB);
-const SENT: &[(Axis, &str)] = &[(Axis::Pattern, "ask"), (Axis::Block, "4KiB")];
+const SENT: &[(Axis, &str)] = &[(Axis::Pattern, "request-response"), (Axis::Block, "4KiB")];
 
 const fn program(
     feature: &'static str,

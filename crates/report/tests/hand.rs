@@ -71,7 +71,7 @@ fn asked(end: SessionEnd) -> Summary {
         (Axis::Mover, "send-zerocopy"),
         (Axis::Size, "4KiB"),
         (Axis::Threads, "2"),
-        (Axis::Pattern, "ask"),
+        (Axis::Pattern, "request-response"),
         (Axis::Placement, "0:1"),
         (Axis::Nodelay, "off"),
     ];

@@ -151,7 +151,7 @@ const HEADER: &str = "impl,msg_size,threads,throughput_gbps,latency_us,cycles,in
 
 #[test]
 fn a_run_fills_the_rows_that_it_measured() {
-    let ask = [(Axis::Pattern, "ask"), (Axis::Threads, "2")];
+    let ask = [(Axis::Pattern, "request-response"), (Axis::Threads, "2")];
     let cells = [
         cell("sendmsg", &ask),
         cell("send-fields", &ask),

@@ -31,23 +31,10 @@ impl Axis {
         self.row().name
     }
 
-    /// The axis of that name, or of that former name.
+    /// The axis of that name.
     pub fn named(name: &str) -> Option<Axis> {
-        let mut rows = AXES.iter();
-        let row = rows.find(|row| [row.name, row.formerly].contains(&name))?;
+        let row = AXES.iter().find(|row| row.name == name)?;
         Some(row.axis)
-    }
-
-    /// A stored value as users write and read it.
-    pub fn word(self, value: &str) -> &str {
-        let mut words = self.row().words.iter();
-        words.find(|w| w.0 == value).map_or(value, |w| w.1)
-    }
-
-    /// A value of users as ids, manifests and columns have it.
-    pub fn stored(self, value: &str) -> &str {
-        let mut words = self.row().words.iter();
-        words.find(|w| w.1 == value).map_or(value, |w| w.0)
     }
 
     /// The same, or else which there are.
@@ -94,14 +81,13 @@ impl Axis {
     pub fn in_words(self, value: &str) -> String {
         match units::parse_bytes(value) {
             Ok(bytes) if self.kind() == ValueKind::Bytes => units::bytes_in_words(bytes),
-            _ => self.word(value).to_owned(),
+            _ => value.to_owned(),
         }
     }
 
     /// A value as a circumstance: `at 64 KiB`, `with 2 threads`, `over unix`.
     pub fn circumstance(self, value: &str) -> String {
         let AxisRow { name, phrase, .. } = self.row();
-        let value = self.word(value);
         let is_word = self.kind().is_of_numbers() && self.number(value).is_none();
         if phrase.is_empty() || is_word {
             return format!("with {name} {value}");

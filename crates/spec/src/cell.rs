@@ -47,7 +47,7 @@ impl Cell {
             match (row.axis.is_always_told(), axes.contains(&row.axis)) {
                 (true, true) => Some("*".to_owned()),
                 (true, false) => Some(value),
-                (false, false) if value != row.default => Some(format!("{}={value}", row.formerly)),
+                (false, false) if value != row.default => Some(format!("{}={value}", row.name)),
                 _ => None,
             }
         });

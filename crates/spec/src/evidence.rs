@@ -210,11 +210,9 @@ pub struct TrialEvidence {
     pub sent_bytes: u64,
     /// Messages that the sending side moved within the window.
     pub sent_messages: u64,
-    /// Whole time that the trial took, set-up included; 0 in logs of old.
-    #[serde(default)]
+    /// Whole time that the trial took, set-up included.
     pub trial_ms: u64,
-    /// Length of the sending side's window; 0 in logs of old.
-    #[serde(default)]
+    /// Length of the sending side's window.
     pub elapsed_ns: u64,
     /// Where the CPU time went, where that was asked for.
     pub time: Option<TimeByKind>,

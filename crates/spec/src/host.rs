@@ -62,10 +62,8 @@ pub struct Cpu {
     pub governor: Option<String>,
     /// Cores that the kernel groups below the cache that all share, itself included; empty where
     /// it tells no such group.
-    #[serde(default)]
     pub cluster: Vec<u32>,
     /// Kind of core: 0 is the fastest, 1 the next. 0 throughout where all are alike.
-    #[serde(default)]
     pub kind: u32,
 }
 
@@ -166,10 +164,8 @@ pub struct Host {
     /// CPUs that this process may use.
     pub cpus_allowed: Vec<u32>,
     /// CPUs that are there and switched off.
-    #[serde(default)]
     pub cpus_offline: Vec<u32>,
     /// Nodes that have memory, of which this process may take some.
-    #[serde(default)]
     pub memory_nodes: Vec<u32>,
     /// Caches, each once.
     pub caches: Vec<CpuCache>,
@@ -207,7 +203,7 @@ pub struct Host {
     pub obstacles: Vec<Obstacle>,
     /// All that was looked at, in words.
     pub checks: Vec<Check>,
-    /// Which machine, which boot, and how its kernel is set; unknown in manifests of old.
+    /// Which machine, which boot, and how its kernel is set.
     #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
     pub identity: Identity,
 }

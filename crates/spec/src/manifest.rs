@@ -16,14 +16,9 @@ pub use expectation::{Expectation, RatioNoise};
 pub use leg::{Difference, Leg, Measurer};
 pub use rounds::{ComparisonRounds, MetricRounds, RoundNoise, RoundVariance};
 
-/// The format that this version writes. Readers accept this and every older one.
-///
-/// 2: the plan may have twins, and a run may have several legs, of which a version that knows format 1
-/// alone knows nothing. 3: a cell has one value where an axis does not apply to it, and an MTU of
-/// 1500 bytes is written as such. 4: a run may measure sizes between two of its plan; newer ones do not.
-/// 5: a block may measure what is compared in groups, and later blocks some cells alone; a plan knows
-/// how noisy the machine is.
-pub const FORMAT: u32 = 5;
+/// The format that this version writes, and the only one that it reads. It stays 1 until 0.1.0 is
+/// released, whatever changes.
+pub const FORMAT: u32 = 1;
 
 /// All that a run's plan can be rebuilt from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -35,7 +30,7 @@ pub struct Manifest {
     pub id: String,
     /// Version of bytecost that measured.
     pub bytecost_version: String,
-    /// Build of bytecost that measured: the GNU build id of the program; none in manifests of old.
+    /// Build of bytecost that measured: the GNU build id of the program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub build_id: Option<String>,
     /// Start of the run, RFC 3339, UTC.
@@ -56,17 +51,15 @@ pub struct Manifest {
     /// This machine's network cards that the way to the other host goes over.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_cards: Vec<NetworkCard>,
-    /// What evidence was asked for beside the times; none in manifests of old.
-    #[serde(default)]
+    /// What evidence was asked for beside the times.
     pub evidence: Vec<EvidenceAsked>,
     /// Where the run was resumed under other conditions, in their order; mostly none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub legs: Vec<Leg>,
-    /// What the plan expects to decide; none in manifests of old, whose plans asked for no power.
+    /// What the plan expects to decide; none where nothing is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expectation: Option<Expectation>,
-    /// How much ratios differ from round to round here; assumed where a manifest does not have it.
-    #[serde(default)]
+    /// How much ratios differ from round to round here.
     pub rounds: RoundNoise,
     /// The first block of each round, in their order; none of a run that is one round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -150,9 +150,6 @@ pub struct Sample {
     /// What was in the way of its packets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub obstacles: Vec<Obstacle>,
-    /// Why this trial will be repeated, where it will. Runs with records of blocks repeat whole
-    /// blocks, and say it there.
-    pub repeated_because: Option<String>,
 }
 
 impl SideReadings {
@@ -237,7 +234,7 @@ pub struct Block {
     pub attempt: u32,
     /// Its end, since the start of the run.
     pub ended_ms: u64,
-    /// Its length; 0 where only `repeated_because` is new.
+    /// Its length.
     pub elapsed_ns: u64,
     /// How long the coordinator was stopped meanwhile, or the machine suspended, which `elapsed_ns`
     /// leaves out.

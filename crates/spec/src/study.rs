@@ -66,8 +66,7 @@ pub struct Study {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<PlannedRounds>,
     /// CPUs that other processes may use in the mean over a block, above which the block is
-    /// measured again. Manifests of old have a share of the machine in its place.
-    #[serde(alias = "neighbour_bound")]
+    /// measured again.
     pub foreign_cpus: f64,
     /// How often at most one block is measured again.
     pub repeats_most: u32,
@@ -78,30 +77,21 @@ pub struct Study {
     /// What is drawn.
     pub figures: Vec<Figure>,
     /// The prediction, or a part of it, in a form that can be held against findings.
-    #[serde(default)]
     pub expects: Vec<Expect>,
     /// The cells as someone else published them, for studies that set up a published one again:
     /// what [`Study::choose_as_published`] puts in the place of the tiers.
-    #[serde(default)]
     pub as_published: Vec<Tier>,
     /// How often the publication ran each, where its own number of repetitions is kept to.
     pub as_published_blocks: Option<u32>,
     /// The pairs of ways whose speed-up the overview shows.
-    #[serde(default)]
     pub pairs: Vec<Pair>,
-    /// The axes whose values the command line named; manifests of old do not say.
+    /// The axes whose values the command line named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Axis>,
     /// [`AS_PUBLISHED`] where that was chosen.
     pub design: Option<String>,
-    /// Whether baselines are measured twice in each block. A new run sets it; in manifests of
-    /// formats before 2 there is none, so that their plans stay as they were.
-    #[serde(default)]
+    /// Whether baselines are measured twice in each block, as a new run has it.
     pub twins: bool,
-    /// Whether cells that are compared are measured one after another. A new run sets it; in
-    /// manifests of formats before 5 there is none, so that their orders stay as they were.
-    #[serde(default)]
-    pub grouped: bool,
 }
 
 /// Groups of blocks with pauses between them.
@@ -255,7 +245,7 @@ impl Study {
     }
 
     /// Names the arrivals of each part that has a rate and names none: requests due as those of
-    /// many clients. Manifests of old name none, and their requests came at even distances.
+    /// many clients.
     fn name_arrivals(&mut self) {
         for tier in self.tiers.iter_mut().chain(&mut self.as_published) {
             let rates = tier.values(Axis::Rate);
@@ -311,15 +301,6 @@ impl Study {
             compare.primary.clear();
             compare.family = Family::Primary;
         }
-    }
-
-    /// Writes all values as this version does: manifests of old have some in another way.
-    pub fn rewrite_values(&mut self) {
-        self.change_values(|axis, value| {
-            if let Ok(new) = axis.read(value) {
-                *value = new;
-            }
-        });
     }
 
     /// Has go to another host what goes over TCP between two ends of one machine; what the study

@@ -70,7 +70,7 @@ pub struct FileSupport {
 pub struct FileSurvey {
     /// The directory of bytecost's own files.
     pub dir: String,
-    /// Number of the device that the files lie on, as stat(2) tells it; runs of old do not.
+    /// Number of the device that the files lie on, as stat(2) tells it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<u64>,
     /// What file system that is: `ext4`.
@@ -140,8 +140,7 @@ pub struct ServerSurvey {
     pub services: Vec<ServiceFacts>,
     /// What bounds connections; none where that is not known.
     pub limits: Option<ServingLimits>,
-    /// How the load generator reaches the kernel: `io_uring`, or `epoll` with the reason. Surveys
-    /// of old do not tell; it was epoll.
+    /// How the load generator reaches the kernel: `io_uring`, or `epoll` with the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator: Option<String>,
     /// Why a server that another host reaches cannot be kept to its load alone; none where it can.
@@ -166,7 +165,6 @@ pub struct IsolationSupport {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Survey {
     /// The table of movers.
-    #[serde(deserialize_with = "facts::of_movers")]
     pub mover_facts: Vec<MoverFacts>,
     /// The table of receivers.
     pub receiver_facts: Vec<ReceiverFacts>,
@@ -194,13 +192,13 @@ pub struct Survey {
     /// Links that the study has made for its run, each as it was tried.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkSupport>,
-    /// What the CPU clock of a thread counts; runs of old did not ask.
+    /// What the CPU clock of a thread counts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_clock: Option<CpuClock>,
     /// Trials that show what reading hardware counters costs, where the study reads any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters_cost: Vec<CounterTrial>,
-    /// What one event of each kind costs; none in runs of old.
+    /// What one event of each kind costs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unit_costs: Vec<UnitCost>,
 }

@@ -28,12 +28,12 @@ pub enum StoreError {
     /// A manifest or ending that cannot be read, and what is wrong with it.
     #[error("{} cannot be read: {}; restore it from a copy, or delete the run", .0.display(), .1)]
     Unreadable(PathBuf, String),
-    /// A run of a later version, and its format.
+    /// A run of another version, and its format.
     #[error(
-        "{}: this run was written by a newer bytecost (format {}, this one reads up to {}): update bytecost",
+        "{}: this run was written by another version of bytecost (format {}, this one reads {}): use that version, or measure again",
         .0.display(), .1, FORMAT
     )]
-    Newer(PathBuf, u64),
+    OtherFormat(PathBuf, u64),
     /// A file that is larger than anything that bytecost writes, and the bound in bytes.
     #[error("{} is larger than {} bytes, which bytecost never writes: it is damaged, or no file of a run", .0.display(), .1)]
     TooLarge(PathBuf, u64),

@@ -61,7 +61,7 @@ impl Root {
     /// Opens a run by its name under the root, or by the path of its directory.
     ///
     /// # Errors
-    /// [`StoreError::NoRun`], `NoManifest`, `Newer` or `BadId`.
+    /// [`StoreError::NoRun`], `NoManifest`, `OtherFormat` or `BadId`.
     pub fn open(&self, id_or_path: &str) -> Result<Run, StoreError> {
         Run::open(self.folder(id_or_path)?)
     }

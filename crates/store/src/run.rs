@@ -1,13 +1,11 @@
 //! One run directory.
 
-use std::collections::HashMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use bytecost_spec::axis::CellFacts;
 use bytecost_spec::manifest::{FORMAT, Leg};
-use bytecost_spec::{Cell, Imported, Manifest, Record, units};
+use bytecost_spec::{Imported, Manifest, Record, units};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
@@ -31,8 +29,7 @@ pub struct Ending {
     pub ended: String,
     /// Why before its time; none where it is complete.
     pub early: Option<String>,
-    /// Records that its log had then. None where an older version ended the run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Records that its log had then; none where its log was missing.
     pub records: Option<u64>,
 }
 
@@ -151,7 +148,6 @@ impl Run {
 
     fn note(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<(), StoreError> {
         let mut manifest = self.manifest.clone();
-        manifest.format = FORMAT;
         change(&mut manifest);
         write_manifest(&self.folder, &manifest)?;
         self.manifest = manifest;
@@ -208,9 +204,7 @@ impl Run {
             return Ok(Loaded::default());
         };
         let path = self.dir().join(SAMPLES);
-        let mut loaded = log::read(BufReader::with_capacity(1 << 18, file), &path)?;
-        self.rename_cells(&mut loaded.records);
-        Ok(loaded)
+        log::read(BufReader::with_capacity(1 << 18, file), &path)
     }
 
     /// Its log, where there is one; it is not longer than a log can be.
@@ -221,19 +215,6 @@ impl Run {
             log::check_length(file, &path)?;
         }
         Ok(file)
-    }
-
-    /// Gives cells the ids of today: in those of old, axes said what did not apply to them.
-    fn rename_cells(&self, records: &mut [Record]) {
-        let mut known: HashMap<String, String> = HashMap::new();
-        for id in records.iter_mut().filter_map(Record::cell_mut) {
-            let new = known.entry(id.clone()).or_insert_with(|| {
-                let cell = Cell::from_id(id);
-                let normal = cell.map(|c| CellFacts::of(&c, &self.manifest.survey).normal().id());
-                normal.unwrap_or_else(|| id.clone())
-            });
-            id.clone_from(new);
-        }
     }
 
     /// Notes when the run ended, RFC 3339 in UTC, and why before its time, after what was appended
@@ -315,14 +296,10 @@ fn read_manifest(folder: &Folder) -> Result<Manifest, StoreError> {
     let json = folder.read(MANIFEST, MOST_MANIFEST_BYTES)?;
     let json = json.ok_or_else(|| StoreError::NoManifest(dir.to_owned()))?;
     let Format { format } = parsed(folder, MANIFEST, &json)?;
-    if format > u64::from(FORMAT) {
-        return Err(StoreError::Newer(dir.to_owned(), format));
+    if format != u64::from(FORMAT) {
+        return Err(StoreError::OtherFormat(dir.to_owned(), format));
     }
-    if format == 0 {
-        let why = "there never was a format 0".to_owned();
-        return Err(StoreError::Unreadable(dir.join(MANIFEST), why));
-    }
-    let mut manifest: Manifest = parsed(folder, MANIFEST, &json)?;
+    let manifest: Manifest = parsed(folder, MANIFEST, &json)?;
     // Both stand in commands that are printed for the reader to copy.
     if check_id(&manifest.id).is_err() || !units::is_name(&manifest.study.name) {
         let why = "its id or the name of its study is no name: letters, digits, `-`, `_`";
@@ -330,6 +307,5 @@ fn read_manifest(folder: &Folder) -> Result<Manifest, StoreError> {
     }
     let fits = manifest.study.check_counts();
     fits.map_err(|why| StoreError::Unreadable(dir.join(MANIFEST), why.to_string()))?;
-    manifest.study.rewrite_values();
     Ok(manifest)
 }

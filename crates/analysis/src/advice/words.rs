@@ -625,7 +625,7 @@ fn label(subject: Subject, axis: Axis) -> String {
         (_, Axis::Placement) => "Where threads run",
         (_, Axis::Class) => "Scheduler class",
         (_, Axis::Cgroup) => "Control group",
-        (_, Axis::Neighbour) => "Background load",
+        (_, Axis::Background) => "Background load",
         (_, Axis::Idle) => "Idle connections",
         (_, Axis::Threads) => "More threads",
         (_, Axis::Receiver) => "Receiving",

@@ -192,7 +192,7 @@ impl<'d> ClaimContext<'d> {
         let axes = AXES.iter().map(|row| row.axis);
         // A neighbour is told where there is one: without it the numbers mean something else.
         let beside =
-            |a: &Axis| *a == Axis::Neighbour && cells.iter().any(|c| !c.neighbour.is_idle());
+            |a: &Axis| *a == Axis::Background && cells.iter().any(|c| !c.neighbour.is_idle());
         let is_told = |a: &Axis| !but.contains(a) && (apart.contains(a) || varied(a) || beside(a));
         let axes = axes.filter(is_told).collect_vec();
         let survey = &self.input.manifest.survey;

@@ -161,7 +161,7 @@ const PINNED: PairQuery = PairQuery {
             && (held.cell().threads == 1 || held.cell().placement != ONE_CPU)
     },
     metrics: |_| vec![vec![DONE]],
-    along: &[Axis::Neighbour],
+    along: &[Axis::Background],
     together: true,
     needs: "no pinned work was measured next to free work",
 };
@@ -260,7 +260,7 @@ fn is_set_apart(way: MeasuredWay<'_>) -> bool {
 }
 
 const BESIDE: PairQuery = PairQuery {
-    axes: &[Axis::Neighbour],
+    axes: &[Axis::Background],
     pairs: |alone, beside| {
         let is_work = beside.route().is_work() && !beside.works(WorkKind::Beats);
         is_work && alone.cell().neighbour.is_idle()
@@ -282,7 +282,7 @@ const WAKES: PairQuery = PairQuery {
     axes: &[Axis::Class, Axis::Cgroup],
     pairs: |usual, other| other.works(WorkKind::Beats) && !is_set_apart(usual),
     metrics: |_| vec![vec![LATE]],
-    along: &[Axis::Neighbour],
+    along: &[Axis::Background],
     together: true,
     needs: "needs wake-ups with and without a class or group",
 };
@@ -291,7 +291,7 @@ fn throttled(asked: &AskedPairs<'_>) -> Vec<String> {
     let ways = asked.view.measured().map(|c| asked.view.way(c));
     let told = ways.filter(|w| w.works(WorkKind::Beats)).filter_map(|w| {
         let share = phrases::percent(w.value(Metric::both(Measure::ThrottledShare))?);
-        let held = [Axis::Mover, Axis::Cgroup, Axis::Neighbour].map(|a| (a, w.cell().value(a)));
+        let held = [Axis::Mover, Axis::Cgroup, Axis::Background].map(|a| (a, w.cell().value(a)));
         let place = phrases::circumstances(&held);
         let told = format!("{place}: the quota held it back for {share} of the time");
         Some(told)

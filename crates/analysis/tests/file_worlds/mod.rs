@@ -61,8 +61,9 @@ pub fn reads(study: &str, truth: fn(&Cell) -> True, switches: fn(&Cell) -> u64) 
     let waits = |c: &Cell| ["pread", "pwrite"].contains(&c.mover.as_str());
     world.cells.retain(|c| c.depth == 1 || !waits(c));
     let mut world = world.run(7, 12, 0.01, truth);
-    let mut asked = World::new(&study.replace("cache = ", "pattern = [\"ask\"]\ncache = "))
-        .run(7, 1, 0.02, truth);
+    let mut asked =
+        World::new(&study.replace("cache = ", "pattern = [\"request-response\"]\ncache = "))
+            .run(7, 1, 0.02, truth);
     let histogram = asked.samples.remove(3).latency_ns_histogram;
     let is_moved = |c: &Cell| c.mover != "null";
     world.change(is_moved, |sample| {
@@ -118,7 +119,7 @@ pub fn sends(study: &str, truth: fn(&Cell) -> True) -> World {
 
 /// Files that are answered, in which one mover waits for a delayed acknowledgement each time.
 pub fn stalling(study: &str, truth: fn(&Cell) -> True, mover: &str) -> World {
-    let asked = "pattern = [\"ask\"]\nnodelay = [\"off\"]\ncache =";
+    let asked = "pattern = [\"request-response\"]\nnodelay = [\"off\"]\ncache =";
     let mut world = sends(&study.replace("cache =", asked), truth);
     world.each(|sample| {
         let messages = count(&sample.sender, Counter::Messages);

@@ -13,7 +13,7 @@ pub const STUDY: &str = study!(
     "blog",
     r#"
 [axes]
-pattern = ["ask"]
+pattern = ["request-response"]
 mover = ["send-fields", "sendmsg", "send-zerocopy"]
 size = ["2KiB", "8KiB", "32KiB", "128KiB"]
 threads = [1, 2, 8]

@@ -9,7 +9,7 @@ const STUDY: &str = study!(
     "server-models",
     r#"
 [axes]
-pattern = ["ask"]
+pattern = ["request-response"]
 server = ["epoll", "thread", "select", "single"]
 size = ["64"]
 connections = [1, 500]

@@ -14,7 +14,7 @@ title = "one thread"
 mover = ["work-integer", "work-float"]
 threads = [1]
 placement = ["free", "same-cpu"]
-neighbour = ["idle", "spin@all"]
+background = ["idle", "spin@all"]
 
 [[tier]]
 title = "two"
@@ -39,7 +39,7 @@ metric = "messages_per_s"
 axis = "placement"
 values = ["same-cpu"]
 against = "free"
-where = { threads = [1], neighbour = ["idle"] }
+where = { threads = [1], background = ["idle"] }
 published = 1.005
 
 [[pair]]

@@ -35,7 +35,7 @@ pub const NOT_LIVE: &[Axis] = &[
     Axis::Cache,
     Axis::Access,
     Axis::MemNode,
-    Axis::Neighbour,
+    Axis::Background,
     Axis::Class,
     Axis::Cgroup,
     Axis::Server,

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use anyhow::Result;
-#[cfg(feature = "manual")]
+#[cfg(feature = "full")]
 use {crate::args::Cli, anyhow::Context, clap::CommandFactory};
 
 use crate::args::{SchemaFile, Shell};
 use crate::failure::Exit;
 
 /// Prints the completion script of a shell.
-#[cfg(feature = "manual")]
+#[cfg(feature = "full")]
 pub fn completions(shell: Shell) -> Result<Exit> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "bytecost", &mut script);
@@ -18,7 +18,7 @@ pub fn completions(shell: Shell) -> Result<Exit> {
 }
 
 /// Prints the manual page, or writes one for each command into a directory.
-#[cfg(feature = "manual")]
+#[cfg(feature = "full")]
 pub fn page(directory: Option<&Path>) -> Result<Exit> {
     if let Some(directory) = directory {
         clap_mangen::generate_to(Cli::command(), directory)
@@ -30,12 +30,12 @@ pub fn page(directory: Option<&Path>) -> Result<Exit> {
     super::printed(&String::from_utf8_lossy(&page))
 }
 
-#[cfg(not(feature = "manual"))]
+#[cfg(not(feature = "full"))]
 pub fn completions(_: Shell) -> Result<Exit> {
     page(None)
 }
 
-#[cfg(not(feature = "manual"))]
+#[cfg(not(feature = "full"))]
 pub fn page(_: Option<&Path>) -> Result<Exit> {
     Err(crate::failure::bad_input(
         "this build has no completions and manual pages: cargo install --path crates/bytecost --features full",

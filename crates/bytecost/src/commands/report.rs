@@ -123,7 +123,6 @@ fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, out: Option<&Pa
     for picture in pictures {
         let (ending, bytes) = match format {
             FigureFormat::Svg => ("svg", picture.svg.into_bytes()),
-            FigureFormat::Png => ("png", bytecost_report::png(&picture)?),
         };
         let name = format!("{}.{ending}", picture.name);
         folder.write(&name, &bytes)?;

@@ -185,7 +185,6 @@ fn begun(
         study.go_to_peer();
     }
     study.twins = true;
-    study.grouped = true;
     check_loopback(&study)?;
     let transports = transports(&study);
     let goes_on = || {

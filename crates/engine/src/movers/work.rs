@@ -68,20 +68,6 @@ pub const SEQUENTIAL: Mover = row(
     |setup| reads(Order::Sequential, &setup),
 );
 
-pub const BACKWARD: Mover = row(
-    "work-backward",
-    "reads memory of the message's size line by line from the end",
-    WorkKind::Memory,
-    |setup| reads(Order::Backward, &setup),
-);
-
-pub const STRIDED: Mover = row(
-    "work-strided",
-    "reads memory of the message's size in steps of 4160 bytes, so that pages change each time",
-    WorkKind::Memory,
-    |setup| reads(Order::Strided, &setup),
-);
-
 pub const RANDOM: Mover = row(
     "work-random",
     "reads lines of memory of the message's size at random, without waiting for one to know the next",

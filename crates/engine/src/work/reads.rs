@@ -10,37 +10,24 @@ use super::{LINE_BYTES, Work, lines_within};
 
 const STEPS: usize = 4096;
 const WORDS: usize = LINE_BYTES / 8;
-/// A page of 4 KiB and a line: prefetchers do not follow, and every line's turn comes.
-const STRIDE_LINES: u64 = 65;
 
 /// In which order lines are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// One after the other.
     Sequential,
-    /// One before the other.
-    Backward,
-    /// Each a page and a line after the one before.
-    Strided,
     /// As if drawn, each once a round.
     Random,
 }
 
 impl Order {
     #[cfg(test)]
-    pub const ALL: &[Order] = &[
-        Order::Sequential,
-        Order::Backward,
-        Order::Strided,
-        Order::Random,
-    ];
+    pub const ALL: &[Order] = &[Order::Sequential, Order::Random];
 
     #[inline]
     fn next(self, state: u64, mask: u64) -> u64 {
         mask & match self {
             Order::Sequential => state.wrapping_add(1),
-            Order::Backward => state.wrapping_sub(1),
-            Order::Strided => state.wrapping_add(STRIDE_LINES),
             Order::Random => state.wrapping_mul(FACTOR).wrapping_add(ADDEND),
         }
     }
@@ -49,7 +36,7 @@ impl Order {
     fn place(self, state: u64, mask: u64) -> usize {
         match self {
             Order::Random => super::chase::place(state, mask),
-            _ => state as usize,
+            Order::Sequential => state as usize,
         }
     }
 }
@@ -116,8 +103,6 @@ impl Work for Reads {
     fn unit(&mut self) -> io::Result<()> {
         let sum = match self.order {
             Order::Sequential => self.sum(Order::Sequential),
-            Order::Backward => self.sum(Order::Backward),
-            Order::Strided => self.sum(Order::Strided),
             Order::Random => self.sum(Order::Random),
         };
         if sum != self.sums[self.unit] {

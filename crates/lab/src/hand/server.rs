@@ -227,7 +227,7 @@ mod tests {
         check(Axis::Threads, "3", None);
         check(Axis::Threads, "5", Some("at most 4"));
         check(Axis::Threads, "0", Some("out of bounds"));
-        check(Axis::Pattern, "ask", None);
+        check(Axis::Pattern, "request-response", None);
         check(Axis::Receiver, "recvmsg", None);
         let not_its_own = "is an option of the sending side";
         check(Axis::Size, "1GiB", Some(&format!("--size {not_its_own}")));

@@ -103,7 +103,7 @@ fn by_nothing() {
         why: "perf events are not allowed".to_owned(),
     });
     let mut lab = surveyed(&survey, SHORT);
-    for values in ["", "server=epoll pattern=ask"] {
+    for values in ["", "server=epoll pattern=request-response"] {
         let is_served = !values.is_empty();
         let sample = made(&mut lab, values);
         for side in sides(&sample) {
@@ -137,7 +137,7 @@ fn no_events() {
         })
         .to_vec();
     let mut lab = surveyed(&survey, SHORT);
-    for pattern in ["stream", "ask"] {
+    for pattern in ["stream", "request-response"] {
         let sample = made(&mut lab, &format!("pattern={pattern}"));
         for side in sides(&sample) {
             for counter in counters {

@@ -20,12 +20,12 @@ const CLASSES: [&str; 8] = [
     // Messages that begin anywhere within a page, round a file of a few of them.
     "cache=memory pattern=stream size=4000 ring=64KiB block=4KiB threads=2",
     "cache=cold pattern=stream size=4000 ring=64KiB block=4KiB threads=2",
-    "cache=warm pattern=ask size=70001 ring=message block=4KiB threads=1",
+    "cache=warm pattern=request-response size=70001 ring=message block=4KiB threads=1",
     // More than a pipe, a buffer and a chain of requests hold.
     "cache=memory pattern=stream size=3000001 ring=message block=64KiB threads=1",
     // Long: a window is a number of them.
-    "cache=warm pattern=ask size=9000001 ring=message block=64KiB threads=2",
-    "cache=cold pattern=ask size=9000001 ring=message block=64KiB threads=2",
+    "cache=warm pattern=request-response size=9000001 ring=message block=64KiB threads=2",
+    "cache=cold pattern=request-response size=9000001 ring=message block=64KiB threads=2",
     "cache=memory pattern=stream size=5MiB ring=10MiB block=1MiB threads=1",
     "cache=cold pattern=stream size=5MiB ring=10MiB block=1MiB threads=1",
 ];
@@ -114,7 +114,7 @@ fn mine(bytes: usize) -> (tempfile::TempDir, PathBuf) {
 
 fn sending(mover: &str, size: &str, cache: &str) -> Cell {
     cell(&format!(
-        "mover={mover} pattern=ask cache={cache} size={size} ring=message"
+        "mover={mover} pattern=request-response cache={cache} size={size} ring=message"
     ))
 }
 

@@ -46,7 +46,7 @@ pub fn trials() -> Vec<Trial> {
 
 fn serving(server: &Server, load: &str) -> Cell {
     cell(&format!(
-        "server={} pattern=ask size=64 {load}",
+        "server={} pattern=request-response size=64 {load}",
         server.name
     ))
 }

@@ -11,7 +11,7 @@ use bytecost_lab::load::{Errors, LoadSpan};
 use crate::process::{Running, Start};
 
 /// Models that are to hold so many; a thread or a process for each is another matter.
-pub const HOLDERS: &[&str] = &["pool", "poll", "epoll", "epoll-edge", "uring"];
+pub const HOLDERS: &[&str] = &["pool", "poll", "epoll", "uring"];
 
 const CONNECTIONS: u32 = 10_000;
 const ASKING: u32 = 2000;

@@ -208,7 +208,7 @@ fn round_trips() {
     for side in SIDES {
         for (values, most) in [
             ("", 4),
-            ("pattern=ask size=256", 4),
+            ("pattern=request-response size=256", 4),
             ("size=64MiB ring=message", 5),
             ("server=epoll connections=4 size=100", 4),
         ] {

@@ -35,10 +35,10 @@ const ROWS: &str = "
     mover send; class batch:nice=3; cgroup weight=9 | class batch:nice=3; cgroup weight=9
     server epoll; class idle; cgroup weight=5 | class other; cgroup none
     server none; connections 1 2 3 | connections 1
-    server epoll; fields 1 8; ring 1MiB 4MiB | pattern ask; fields 8; ring 4MiB
-    server epoll; cache warm; nodelay on off | pattern ask; cache memory; nodelay auto
-    server epoll; service top; size 64 1KiB | pattern ask; service top
-    server epoll; rate 100; think 0 1ms | pattern ask; rate 100; think 0";
+    server epoll; fields 1 8; ring 1MiB 4MiB | pattern request-response; fields 8; ring 4MiB
+    server epoll; cache warm; nodelay on off | pattern request-response; cache memory; nodelay auto
+    server epoll; service top; size 64 1KiB | pattern request-response; service top
+    server epoll; rate 100; think 0 1ms | pattern request-response; rate 100; think 0";
 
 #[test]
 fn what_does_not_apply_makes_no_second_cell() {

@@ -6,13 +6,12 @@ use bytecost_spec::{Axis, Cell, Study};
 use proptest::prelude::*;
 
 use super::properties::{seeded, studies};
-use super::{paying, plan, study};
+use super::{paying, plan};
 use crate::{Plan, order};
 
-fn grouped(study: Study) -> Study {
+fn twinned(study: Study) -> Study {
     Study {
         twins: true,
-        grouped: true,
         ..study
     }
 }
@@ -69,7 +68,7 @@ fn the_order_of_groups_never_changes() {
 
 #[test]
 fn a_size_with_its_baseline_and_its_twin_is_one_group() {
-    let plan = plan(&grouped(paying(3600)));
+    let plan = plan(&twinned(paying(3600)));
     for block in 0..4 {
         let cells: Vec<&Cell> = plan.block(block).iter().map(|&i| &plan.cells[i]).collect();
         let name = |cell: &Cell| match cell.mover.as_str() {
@@ -84,19 +83,6 @@ fn a_size_with_its_baseline_and_its_twin_is_one_group() {
         once.dedup();
         assert_eq!(once.len(), names.len(), "{names:?}");
     }
-}
-
-#[test]
-fn an_order_of_old_shuffles_all_cells() {
-    let new = plan(&grouped(study(&[])));
-    let of_old = plan(&Study {
-        grouped: false,
-        ..grouped(study(&[]))
-    });
-    assert_eq!(new.cells, of_old.cells);
-    let shuffled = order::shuffled(new.cells.len(), new.seed, 3);
-    assert_eq!(of_old.block(3), shuffled);
-    assert_ne!(new.block(3), shuffled);
 }
 
 /// The places of the cells of each group in a block.
@@ -118,7 +104,7 @@ proptest! {
     fn a_block_measures_each_cell_once_and_no_group_has_another_between(
         study in studies(), block in 0_u32..50,
     ) {
-        let plan = plan(&grouped(study));
+        let plan = plan(&twinned(study));
         let mut all = plan.block(block);
         prop_assert_eq!(&all, &plan.block(block));
         all.sort_unstable();

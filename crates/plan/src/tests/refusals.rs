@@ -15,8 +15,8 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
         mover uring-send-zc; transport unix | mover `uring-send-zc` over unix: Unix sockets have no zero-copy
         payload refilled |
         payload refilled; mover sendfile | payload `refilled` with mover `sendfile`: nothing reports when its pages were read
-        pattern ask; size 32 |
-        pattern ask; response 1MiB | responses of 1 MiB to messages of 64 KiB: a response is never longer than its message
+        pattern request-response; size 32 |
+        pattern request-response; response 1MiB | responses of 1 MiB to messages of 64 KiB: a response is never longer than its message
         reaping never |
         mover uring-send-zc; reaping one-look | reaping `one-look` with mover `uring-send-zc`: its completions and results share one ring
         congestion bbr | congestion control `bbr` is not available to this process (cubic, reno are)
@@ -31,11 +31,11 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
         placement 0:1 |
         transport peer | none is known: name it with --peer
         transport wire |
-        transport wire; pattern ask | pattern `request-response` over wire: there is no receiver to respond: choose --pattern stream
+        transport wire; pattern request-response | pattern `request-response` over wire: there is no receiver to respond: choose --pattern stream
         transport wire-udp; size 65507 |
         transport wire-udp; size 64KiB | messages of 64 KiB over wire-udp: UDP takes 65507 bytes at most: choose a smaller --size
         transport wire-udp; size 60KiB; mtu 900 | cut into 71 datagrams, and kernels before Linux 6.9 allow 64
-        transport wire-udp; size 4KiB; pattern ask | pattern `request-response` over wire-udp";
+        transport wire-udp; size 4KiB; pattern request-response | pattern `request-response` over wire-udp";
     refuses(table, |axes| refused(axes, &host(), &survey()));
 }
 
@@ -194,7 +194,7 @@ fn a_segment_or_a_device_is_refused_where_it_cannot_be_had() {
             "transport wire; device tun | = wire on a tun device: there is none
             transport wire; device veth | = wire on one end of a veth pair: nor that",
         ),
-        // A plan of old did not try.
+        // The survey did not try.
         (survey(), "transport wire; device tun |"),
     ] {
         refuses(table, |axes| refused(axes, &host(), &survey));

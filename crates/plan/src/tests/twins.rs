@@ -5,7 +5,7 @@ use bytecost_spec::{Axis, Cell, Study};
 use proptest::prelude::*;
 
 use super::properties::{seeded, studies};
-use super::{chosen, manifest, paying, plan, study};
+use super::{chosen, paying, plan, study};
 use crate::Plan;
 
 fn twinned(study: Study) -> Study {
@@ -71,18 +71,6 @@ fn the_budget_pays_for_twins_before_another_tier() {
     assert_eq!(notes, [note]);
     let (counts, notes) = planned(3);
     assert_eq!(counts, (3, 0, 3), "{notes:?}");
-}
-
-#[test]
-fn a_manifest_of_old_gives_the_plan_without_twins() {
-    let now = serde_json::to_value(manifest(twinned(study(&[])))).unwrap();
-    let mut old = now.clone();
-    old["format"] = 1.into();
-    old["study"].as_object_mut().unwrap().remove("twins");
-    old["study"].as_object_mut().unwrap().remove("grouped");
-    let rebuilt = |value| Plan::from_manifest(&serde_json::from_value(value).unwrap()).unwrap();
-    assert_eq!(rebuilt(now), plan(&twinned(study(&[]))));
-    assert_eq!(rebuilt(old), plan(&study(&[])));
 }
 
 proptest! {

@@ -52,8 +52,8 @@ pub struct Runs {
 }
 
 const SEQUENTIAL: Conditions = &[(Axis::Access, "sequential")];
-const ONE_THREAD: Conditions = &[(Axis::Threads, "1"), (Axis::Neighbour, "idle")];
-const TWO_THREADS: Conditions = &[(Axis::Threads, "2"), (Axis::Neighbour, "idle")];
+const ONE_THREAD: Conditions = &[(Axis::Threads, "1"), (Axis::Background, "idle")];
+const TWO_THREADS: Conditions = &[(Axis::Threads, "2"), (Axis::Background, "idle")];
 const APART: &[&str] = &["same-cache", "cross-cache", "cross-node"];
 
 const ASYNC: (&str, Axis) = ("async_io", Axis::Mover);

@@ -9,13 +9,8 @@ use crate::cell::Invalid;
 pub struct AxisRow {
     /// The axis.
     pub axis: Axis,
-    /// Its name in study files, on the command line and in tables.
+    /// Its name everywhere: in study files, on the command line, in ids and in columns.
     pub name: &'static str,
-    /// Its name in ids, manifests and columns, which never changes. Where that is another, it is
-    /// what the axis was formerly called, and is read everywhere.
-    pub formerly: &'static str,
-    /// Values that ids, manifests and columns have by a former word: that one, and today's.
-    pub words: &'static [(&'static str, &'static str)],
     /// What its options stand under in help.
     pub group: AxisGroup,
     /// Its value where a study names none, and where it does not apply.
@@ -108,8 +103,6 @@ impl ValueKind {
 pub(super) const USUAL: AxisRow = AxisRow {
     axis: Axis::Transport,
     name: "",
-    formerly: "",
-    words: &[],
     group: AxisGroup::Method,
     default: "",
     help: "",
@@ -121,15 +114,6 @@ pub(super) const USUAL: AxisRow = AxisRow {
     set: |_, _| Ok(()),
     is_same: |_, _| true,
 };
-
-/// Under the name of its variant, unless it has another.
-pub(super) const fn named(row: AxisRow) -> AxisRow {
-    if row.name.is_empty() {
-        let name = row.formerly;
-        return AxisRow { name, ..row };
-    }
-    row
-}
 
 /// From each row `Variant => field: Type, VALUES, { … }` come the variant of [`Axis`], the field
 /// of [`Cell`] or [`Serving`], and the row of [`AXES`], in their order. What a row leaves out is
@@ -166,10 +150,9 @@ macro_rules! axes {
         pub struct Cell {
             $($(#[$meta])* pub $field: $type,)+
             /// The server and the load on it, where there is one.
-            #[serde(default)]
             pub serving: Serving,
             /// Whether it is the second measurement of a baseline, under a name of its own. No axis: the
-            /// plan alone sets it, and cells without it are written as they were before there were twins.
+            /// plan alone sets it.
             #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
             pub twin: bool,
         }
@@ -203,18 +186,17 @@ macro_rules! axes {
         ];
     };
     (@row $variant:ident, $($field:ident).+, $type:ty, $values:expr, $($key:ident: $value:expr),+) => {
-        named(AxisRow {
+        AxisRow {
             axis: Axis::$variant,
-            formerly: Axis::VARIANTS[Axis::$variant as usize],
+            name: Axis::VARIANTS[Axis::$variant as usize],
             value: |cell| Values::<$type>::write(&$values, &cell.$($field).+),
             set: |cell, text| {
-                let text = Axis::$variant.stored(text);
                 cell.$($field).+ = $values.read(Axis::$variant, text, "")?;
                 Ok(())
             },
             is_same: |one, other| one.$($field).+ == other.$($field).+,
             $($key: $value,)+
             ..USUAL
-        })
+        }
     };
 }

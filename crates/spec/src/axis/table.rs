@@ -11,7 +11,7 @@
 use serde::{Deserialize, Serialize};
 use strum::VariantNames;
 
-use super::row::{AppliesTo, AxisGroup, AxisRow, USUAL, ValueKind, cells, named};
+use super::row::{AppliesTo, AxisGroup, AxisRow, USUAL, ValueKind, cells};
 use super::values::{
     Bytes, Name, Number, OnOff, OneOf, Or, OrBytes, Text, Time, Values, count, usual,
 };
@@ -51,9 +51,8 @@ axes! {
         Pattern => pattern: Pattern, OneOf, {
             group: AxisGroup::Message,
             default: "stream",
-            words: &[("ask", "request-response")],
             help: "stream: send without pause; request-response: wait for the response to each message",
-            otherwise: |c| if c.is_served() { "ask" } else { "" },
+            otherwise: |c| if c.is_served() { "request-response" } else { "" },
             applies_to: cells("movers that send", |c| c.is_sent()),
         }
         /// A name of the engine's table of movers.
@@ -154,11 +153,10 @@ axes! {
             applies_to: cells("movers that send", |c| c.is_sent()),
         }
         /// What an answer consists of, where one is waited for.
-        Answer => answer: Answer, OrBytes(&[Answer::Field], MAX_CALL_BYTES), {
+        Response => answer: Answer, OrBytes(&[Answer::Field], MAX_CALL_BYTES), {
             kind: ValueKind::Bytes,
             group: AxisGroup::Message,
             default: "64",
-            name: "response",
             help: "bytes of a response, or `field`; never more than the message",
             applies_to: cells("messages with a response: --pattern request-response", |c| c.is_sent() && c.cell().pattern == Pattern::Ask),
         }
@@ -195,7 +193,6 @@ axes! {
         }
         /// The most that TCP hands to the link's device in one packet, in bytes, or none for the
         /// device's own.
-        #[serde(default)]
         Segment => segment_bytes: Option<u32>, Or(&["auto"], Bytes(SEGMENT_BYTES)), {
             kind: ValueKind::Bytes,
             group: AxisGroup::Path,
@@ -205,7 +202,6 @@ axes! {
             applies_to: cells("TCP over links that are made for the run: --transport veth or wire", |c| c.has_a_link() && c.is_sent_by_tcp()),
         }
         /// What [`Transport::Wire`] and [`Transport::WireUdp`] are made of.
-        #[serde(default)]
         Device => device: Device, OneOf, {
             group: AxisGroup::Path,
             default: "tun",
@@ -253,7 +249,6 @@ axes! {
             applies_to: OF_FILES,
         }
         /// The node that the payload's memory is taken from, or none for where the thread runs.
-        #[serde(default)]
         MemNode => mem_node: Option<u32>, Or(&["auto"], Number(0..=MOST_NODES - 1, "a number")), {
             group: AxisGroup::Placement,
             default: "auto",
@@ -261,18 +256,15 @@ axes! {
             applies_to: BUT_SERVERS,
         }
         /// What keeps CPUs busy beside the trial.
-        #[serde(default)]
-        Neighbour => neighbour: Neighbour, Text, {
+        Background => neighbour: Neighbour, Text, {
             kind: ValueKind::Lists,
             group: AxisGroup::Load,
             default: "idle",
-            name: "background",
             phrase: "with background load {}",
             help: "background load during each trial: idle; spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, spin@all, or spin@2,3; awake, which takes no time from the trial and keeps its CPUs from falling asleep",
             applies_to: BUT_SERVERS,
         }
         /// Whether the memory that work is done on lies in huge pages.
-        #[serde(default)]
         HugePages => huge_pages: HugePages, OneOf, {
             kind: ValueKind::Switch,
             group: AxisGroup::Placement,
@@ -281,7 +273,6 @@ axes! {
             applies_to: cells("movers that work on memory, such as work-random", |c| c.is_work()),
         }
         /// Scheduler class of the threads.
-        #[serde(default)]
         Class => class: Class, Text, {
             group: AxisGroup::Placement,
             default: "other",
@@ -289,7 +280,6 @@ axes! {
             applies_to: BUT_SERVERS,
         }
         /// What the processes' own control group is given.
-        #[serde(default)]
         Cgroup => cgroup: Cgroup, Text, {
             kind: ValueKind::Lists,
             group: AxisGroup::Placement,
@@ -353,7 +343,6 @@ axes! {
             applies_to: SERVERS,
         }
         /// When requests of an open loop are due. [`crate::Study`] names one wherever it names a rate.
-        #[serde(default)]
         Arrivals => arrivals: Arrivals, OneOf, {
             group: AxisGroup::Load,
             default: "fixed",

@@ -5,28 +5,13 @@ fn every_row_is_of_its_axis_and_its_default_can_be_read() {
     for (at, row) in AXES.iter().enumerate() {
         assert_eq!(row.axis as usize, at);
         assert_eq!(Axis::named(row.name), Some(row.axis));
-        assert_eq!(Axis::named(row.formerly), Some(row.axis));
         let written = serde_json::to_string(&row.axis).unwrap();
-        assert_eq!(written, format!("\"{}\"", row.formerly));
+        assert_eq!(written, format!("\"{}\"", row.name));
         assert_eq!(serde_json::from_str::<Axis>(&written).unwrap(), row.axis);
         assert_eq!(row.axis.read(row.default).as_deref(), Ok(row.default));
         assert_eq!(Cell::default().value(row.axis), row.default);
         assert!(!row.help.is_empty(), "{}", row.name);
     }
-}
-
-#[test]
-fn former_words_are_read_and_stay_on_disk() {
-    for word in ["ask", "request-response"] {
-        assert_eq!(Axis::Pattern.read(word).as_deref(), Ok("ask"), "{word}");
-    }
-    let old =
-        "loopback/ask/send/recv/64/8/1/cubic/auto/256KiB/4MiB/auto/free/answer=8/neighbour=spin";
-    let cell = Cell::from_id(old).unwrap();
-    assert_eq!(cell.id(), old);
-    let wrong = Axis::Pattern.read("shout").unwrap_err().to_string();
-    let known = "choose from stream, request-response";
-    assert!(wrong.ends_with(known), "{wrong}");
 }
 
 #[test]
@@ -36,7 +21,7 @@ fn values_are_said_in_words() {
         (Mover, "send", "with `send`"),
         (Transport, "unix", "over unix"),
         (Size, "64KiB", "at 64 KiB"),
-        (Pattern, "ask", "with pattern request-response"),
+        (Pattern, "request-response", "with pattern request-response"),
         (Threads, "1", "with 1 thread"),
         (Threads, "8", "with 8 threads"),
         (Depth, "4", "at depth 4"),

@@ -135,7 +135,7 @@ fn one_of<T: Copy>(
     match known.iter().find(|value| name(**value) == text) {
         Some(value) => Ok(*value),
         None => {
-            let names = known.iter().map(|value| axis.word(name(*value)));
+            let names = known.iter().map(|value| name(*value));
             Err(Invalid(units::unknown(axis.name(), text, names)))
         }
     }

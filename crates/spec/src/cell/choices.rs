@@ -97,6 +97,8 @@ choice! {
         #[default]
         Stream,
         /// The sender waits for an answer after each message.
+        #[serde(rename = "request-response")]
+        #[strum(serialize = "request-response")]
         Ask,
     }
 }
@@ -191,7 +193,7 @@ choice! {
 choice! {
     /// When requests of an open loop are due.
     pub enum Arrivals {
-        /// At even distances, as a metronome beats: all there was in manifests of old.
+        /// At even distances, as a metronome beats.
         #[default]
         Fixed,
         /// As those of many independent clients are: gaps are exponential.

@@ -36,9 +36,8 @@ fn an_id_tells_further_axes_only_where_they_matter() {
 }
 
 #[test]
-fn ids_of_older_plans_are_read_and_written_unchanged() {
-    // Of the built-in studies, as version 0.1 with manifests of format 2 wrote them: with each
-    // value of each axis that they vary.
+fn ids_are_read_and_written_unchanged() {
+    // Of the built-in studies, with each value of each axis that they vary.
     for id in include_str!("ids.txt").lines() {
         assert_eq!(Cell::from_id(id).map(|c| c.id()).as_deref(), Some(id));
     }
@@ -64,13 +63,13 @@ fn fields_reads_and_answers_follow_the_message() {
 
 #[test]
 fn values_are_read_as_they_are_written() {
-    let table = "transport: unix veth wire; pattern: ask; mover: send-zerocopy; size: 1MiB; \
+    let table = "transport: unix veth wire; pattern: request-response; mover: send-zerocopy; size: 1MiB; \
         fields: 16; threads: 8; socket-buffer: 256KiB auto; nodelay: off; \
         placement: 0,2:1,3 smt-sibling pairs; mtu: 9000 1500; segment: 16KiB 3000 auto; \
         device: veth tun; ack-bytes: 64KiB; ring: message; read-size: field message; \
-        answer: field 1KiB; payload: refilled; reaping: one-look; cork: on; quickack: on; \
+        response: field 1KiB; payload: refilled; reaping: one-look; cork: on; quickack: on; \
         block: 4KiB; depth: 32; cache: cold; access: random; mem-node: 1 auto; \
-        neighbour: stream@same-cache; huge-pages: on auto; class: other:nice=-5 deadline; \
+        background: stream@same-cache; huge-pages: on auto; class: other:nice=-5 deadline; \
         cgroup: max=50%+cpuset=0,1 none; server: epoll none; service: top; connections: 1000; \
         idle: 10000 0; connect: new; rate: 20000 closed; think: 1500us 0; perf: on";
     let mut cell = Cell::default();
@@ -114,7 +113,7 @@ fn what_is_out_of_bounds_is_said_with_the_bounds() {
         placement 0;1 => SENDER:RECEIVER
         placement a:b => SENDER:RECEIVER
         mem-node 1024 => from 0 to 1023
-        neighbour idle@0 => spin@smt-sibling
+        background idle@0 => spin@smt-sibling
         huge-pages always => choose from auto, on, off
         class fifo:nice=2 => `deadline`
         cgroup max=50 => max=50% (of one CPU)

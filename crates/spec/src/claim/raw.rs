@@ -58,7 +58,6 @@ struct RawTest {
     cells: Option<Spanned<String>>,
     along: Option<Spanned<Axis>>,
     tolerance: Option<Spanned<f64>>,
-    #[serde(alias = "doubt")]
     caveat: Option<Spanned<String>>,
     threads: Option<Spanned<RawText>>,
     study: Option<Spanned<String>>,

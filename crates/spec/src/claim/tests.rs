@@ -105,7 +105,7 @@ fn expectations_are_met_or_not() {
 #[test]
 fn nodelay_is_taken_as_it_is_in_effect() {
     let mut cell = Cell::default();
-    cell.set(Axis::Pattern, "ask").unwrap();
+    cell.set(Axis::Pattern, "request-response").unwrap();
     let nodelay = |value: &str| vec![(Axis::Nodelay, vec![value.to_owned()])];
     for (value, at) in [("on", true), ("auto", true), ("off", false)] {
         assert_eq!(is_at(&cell, &nodelay(value)), at, "{value}");

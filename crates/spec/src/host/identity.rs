@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Which machine, which boot of it, and the kernel's settings. What cannot be read is absent; all
-/// of it is in manifests of old.
+/// Which machine, which boot of it, and the kernel's settings. What cannot be read is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]

@@ -11,7 +11,6 @@ pub struct RatioNoise {
     /// The standard deviation of the logarithm of such a ratio.
     pub deviation: f64,
     /// Degrees of freedom that comparisons lend each other for it.
-    #[serde(default)]
     pub lent: f64,
     /// The run that measured it; none where it is assumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]

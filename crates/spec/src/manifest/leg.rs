@@ -49,7 +49,7 @@ pub struct Measurer<'m> {
 }
 
 impl Measurer<'_> {
-    /// Whether it is known which boot and which build this is; manifests of old do not say.
+    /// Whether it is known which boot and which build this is.
     pub fn is_known(&self) -> bool {
         self.host.identity.boot_id.is_some() && self.build.is_some()
     }

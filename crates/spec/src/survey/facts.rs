@@ -1,6 +1,6 @@
 //! What the engine's tables say of their rows: there with words compiled in, here with their own.
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 
 macro_rules! owned_words {
     ($($facts:ident)*) => {$(
@@ -184,18 +184,6 @@ pub enum WorkKind {
     Beats,
 }
 
-impl WorkKind {
-    /// Where surveys do not say so.
-    fn of_old(mover: &str) -> WorkKind {
-        match mover {
-            "work-integer" | "work-float" => WorkKind::Registers,
-            "work-chase" => WorkKind::Chain,
-            "wake-up" | "wake-work" => WorkKind::Beats,
-            _ => WorkKind::Memory,
-        }
-    }
-}
-
 /// What is known of a mover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -208,11 +196,9 @@ pub struct MoverFacts<T = String> {
     pub release: Release,
     /// Whether a message is sent from several pieces of memory, so that it must divide into them.
     pub uses_fields: bool,
-    /// From where to where; surveys of old do not tell.
-    #[serde(default)]
+    /// From where to where.
     pub route: Route,
     /// How many requests it can have in flight, and who carries them out.
-    #[serde(default)]
     pub in_flight: InFlight,
     /// What it does where it only works.
     #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
@@ -222,7 +208,6 @@ pub struct MoverFacts<T = String> {
     /// File descriptors of one flow on the sending side.
     pub descriptors_per_flow: u32,
     /// Whether it can use a buffer again although its completion was not taken.
-    #[serde(default)]
     pub leaves_completions: bool,
     /// The Linux that it needs at least, where not every one will do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -236,7 +221,6 @@ pub struct MoverFacts<T = String> {
     /// A known weakness that every report must tell, if any.
     pub caution: Option<T>,
     /// Whether that is none where requests pass the page cache (O_DIRECT).
-    #[serde(default)]
     pub caution_spares_direct: bool,
 }
 
@@ -287,29 +271,6 @@ impl<T> MoverFacts<T> {
     }
 }
 
-/// Surveys of old tell whether there is a peer in the place of a route; all that had one then could
-/// send from memory.
-pub(super) fn of_movers<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<MoverFacts>, D::Error> {
-    #[derive(Deserialize)]
-    struct OfOld {
-        #[serde(default)]
-        has_peer: bool,
-        work: Option<WorkKind>,
-        #[serde(flatten)]
-        facts: MoverFacts,
-    }
-    let today = |row: OfOld| {
-        let mut facts = row.facts;
-        if row.has_peer && facts.route == Route::Nowhere {
-            facts.route = Route::MemoryToSocket;
-        }
-        facts.work = row.work.unwrap_or_else(|| WorkKind::of_old(&facts.name));
-        facts
-    };
-    let rows = Vec::<OfOld>::deserialize(from)?;
-    Ok(rows.into_iter().map(today).collect())
-}
-
 /// What is known of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -338,10 +299,8 @@ pub struct ServerFacts<T = String> {
     /// Whether it has a thread or a process for each connection.
     pub task_per_connection: bool,
     /// Whether the process that it runs in may have no other threads.
-    #[serde(default)]
     pub needs_lone_thread: bool,
     /// Whether the number of its threads is chosen.
-    #[serde(default)]
     pub takes_workers: bool,
     /// Whether it goes through all connections each time that one of them is ready.
     #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
@@ -391,45 +350,4 @@ pub struct ServiceFacts<T = String> {
     pub summary: T,
     /// The sizes that it takes in bytes, least and most; none where it takes none.
     pub sizes: Option<(u64, u64)>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Vec<MoverFacts> {
-        of_movers(&mut serde_json::Deserializer::from_str(text)).unwrap()
-    }
-
-    #[test]
-    fn what_surveys_of_old_tell_of_a_peer_becomes_a_route() {
-        for (more, route) in [
-            (r#""has_peer": true"#, Route::MemoryToSocket),
-            (r#""has_peer": false"#, Route::Nowhere),
-            (
-                r#""has_peer": true, "route": "file-to-socket""#,
-                Route::FileToSocket,
-            ),
-            (r#""route": "work", "can_refill": false"#, Route::Work),
-        ] {
-            let text = format!(
-                r#"[{{"name": "a", "summary": "", "release": "at-return", "uses_fields": false,
-                "locks_rings": 0, "descriptors_per_flow": 1, "caution": null, {more}}}]"#
-            );
-            assert_eq!(read(&text)[0].route, route);
-        }
-    }
-
-    #[test]
-    fn what_work_is_done_is_written_and_known_of_surveys_of_old() {
-        let rows = [("a", WorkKind::Registers), ("work-chase", WorkKind::Memory)];
-        let rows = rows.map(|(name, work)| MoverFacts {
-            name,
-            work,
-            ..MoverFacts::default()
-        });
-        let read = read(&serde_json::to_string(&rows).unwrap());
-        assert_eq!(read[0].work, WorkKind::Registers);
-        assert_eq!(read[1].work, WorkKind::Chain, "one of old");
-    }
 }
