@@ -4,9 +4,8 @@
 //! A new axis is one row, at its place in the order in which a cell is written, and the code that
 //! obeys it. The kind of value (`OnOff`, `Bytes` …) says which values there are. `applies_to` is the
 //! only rule of which cells the axis means something to: others have the default, and naming it for
-//! nothing else is an error that shows its words. `name` and `words` are what users write where
-//! that differs from ids and columns; `phrase` is how a value reads in a sentence. What a host may
-//! lack gets a refusal in `crates/plan/src/refusal.rs`.
+//! nothing else is an error that shows its words. `phrase` is how a value reads in a sentence. What a
+//! host may lack gets a refusal in `crates/plan/src/refusal.rs`.
 
 use serde::{Deserialize, Serialize};
 use strum::VariantNames;
