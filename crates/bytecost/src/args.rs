@@ -29,8 +29,8 @@ pub type Shell = String;
 const WITHOUT_A_COMMAND: &str = "\
 Without a command, bytecost runs the study `send-copies`: about a minute, no root.
 `bytecost run --help` shows all options of a run; they work without `run` as well.
-Exit status: 0 with an answer; 1 where a cell has none, more than 5 % of its trials failed, or the run
-was interrupted; 2 for bad input; 130 where it was ended at once, as by a second signal.";
+Exit status: 0 with an answer; 1 where a cell has none, over 5 % of its trials failed, or the run
+was interrupted; 2 for bad input; 130 after a second signal.";
 
 /// The options that `bytecost --help` shows; the others are the same as those of `run`.
 const SHOWN: &[&str] = &[

@@ -213,6 +213,7 @@ fn read_in(mut incoming: IncomingWords, state: &LinkState, tell: &mpsc::Sender<F
         }
         word = incoming.next();
     };
+    let patience = incoming.patience;
     if is_unheard {
         *held(&state.printed) = incoming.first_line();
     }
@@ -221,7 +222,7 @@ fn read_in(mut incoming: IncomingWords, state: &LinkState, tell: &mpsc::Sender<F
         io::ErrorKind::UnexpectedEof => format!("peer {name} is gone: its command has ended"),
         io::ErrorKind::TimedOut => format!(
             "peer {name}: no response within {}: is the network up?",
-            units::duration(incoming.patience)
+            units::duration(patience)
         ),
         io::ErrorKind::InvalidData => {
             let line = incoming.first_line().unwrap_or_else(|| lost.to_string());
