@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytecost_engine::servers::{no_port_left, not_listening};
 use bytecost_spec::Cell;
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{SocketFlags, sockopt};
 
 use super::listener::{Listener, set_buffers};
@@ -45,7 +45,8 @@ pub(super) fn connect(cell: &Cell, address: &str, patience: Duration) -> io::Res
     let socket = socket(cell, address)?;
     sockopt::set_tcp_nodelay(&socket, cell.sends_at_once())?;
     set_patience(&socket, patience)?;
-    match rustix::net::connect(&socket, &address) {
+    // Work of io_uring for this thread interrupts a connect that has a time limit; the next call goes on.
+    match retry_on_intr(|| rustix::net::connect(&socket, &address)) {
         // A connect that its time limit ended, socket(7).
         Err(Errno::INPROGRESS) => Err(io::ErrorKind::TimedOut.into()),
         Err(Errno::ADDRNOTAVAIL) => Err(io::Error::new(

@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bytecost_spec::Cell;
+use rustix::io::retry_on_intr;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::listener::{Listener, set_buffers};
@@ -29,7 +30,7 @@ pub(super) fn connect(cell: &Cell, name: &str, patience: Duration) -> io::Result
     let socket = socket(cell)?;
     set_patience(&socket, patience)?;
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
-    rustix::net::connect(&socket, &address)?;
+    retry_on_intr(|| rustix::net::connect(&socket, &address))?;
     Ok(socket)
 }
 
