@@ -15,7 +15,7 @@ const BACKLOG: i32 = 4096;
 
 /// A TCP socket that listens, and its address with the port that it got. Connections inherit
 /// TCP_NODELAY (an answer must not wait for the acknowledgement of the one before) and the server's
-/// [`Limits::patience`] as their timeouts, also those that come before it serves. The errors of a port
+/// [`patience`](super::Limits::patience) as their timeouts, also those that come before it serves. The errors of a port
 /// in use and of an absent address have a remedy.
 pub fn listen(address: SocketAddr, patience: Duration) -> io::Result<(OwnedFd, SocketAddr)> {
     let socket = tcp::socket(address, SocketFlags::empty())?;
