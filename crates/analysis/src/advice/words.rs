@@ -100,8 +100,8 @@ fn used<'s>(s: &'s Situation, situations: &[Situation]) -> Vec<Said<'s>> {
 }
 
 /// Returns true if a way than which nothing was shown to be better need not be named: another line
-/// of the same reader says it with an amount or says that it is worse, or it has a condition and those
-/// that are better say more.
+/// of the same reader says it with an amount or says that it is worse than another, or it has a condition
+/// and those that are better say more.
 fn is_said_elsewhere(s: &Situation, u: &Use, situations: &[Situation]) -> bool {
     if u.gain.is_some() {
         return false;
@@ -115,7 +115,9 @@ fn is_said_elsewhere(s: &Situation, u: &Use, situations: &[Situation]) -> bool {
     let is_decided = |other: &Situation| {
         let worse = other.avoid.iter().map(|avoid| &avoid.cost);
         let mut decided = gains(other).chain(worse);
-        decided.any(|range| range.value == u.value && is_at(range))
+        let mut free = other.uses.iter().filter_map(|u| u.gain.as_ref());
+        let is_worse_baseline = other.baseline == u.value && free.any(is_at);
+        is_worse_baseline || decided.any(|range| range.value == u.value && is_at(range))
     };
     is_better && !u.conditions.is_empty() || alike.any(is_decided)
 }
