@@ -192,25 +192,25 @@ pub(super) trait Readiness {
 
     /// Waits until something is ready and appends it; a signal may end that with nothing.
     fn wait(&mut self, ready: &mut Vec<Ready>) -> io::Result<()>;
+}
 
-    /// Serves a connection that is ready. By level that is once: what is left is told again.
-    fn serve(&mut self, connections: &mut EventLoop, at: Ready) -> io::Result<()> {
-        let wants = connections.serve(at.fd);
-        let Some(socket) = connections.socket(at.fd).filter(|_| wants != Wants::Close) else {
-            self.forget(at.fd);
-            return Ok(());
-        };
-        let flags = match wants.is_to_write() {
-            true => EventFlags::OUT,
-            false => EventFlags::IN,
-        };
-        // Nearly always it goes on to wait for the same, which needs no call. An event that says
-        // neither (an error, a hang-up) leaves open what was waited for.
-        if at.flags.contains(flags) {
-            return Ok(());
-        }
-        self.change(socket, flags)
+/// Serves a connection that is ready, once: what is left is ready again.
+fn serve_ready(set: &mut impl Readiness, connections: &mut EventLoop, at: Ready) -> io::Result<()> {
+    let wants = connections.serve(at.fd);
+    let Some(socket) = connections.socket(at.fd).filter(|_| wants != Wants::Close) else {
+        set.forget(at.fd);
+        return Ok(());
+    };
+    let flags = match wants.is_to_write() {
+        true => EventFlags::OUT,
+        false => EventFlags::IN,
+    };
+    // Nearly always it goes on to wait for the same, which needs no call. An event that says
+    // neither (an error, a hang-up) leaves open what was waited for.
+    if at.flags.contains(flags) {
+        return Ok(());
     }
+    set.change(socket, flags)
 }
 
 pub(super) fn run(setup: ServerSetup, mut set: impl Readiness) -> io::Result<ServerTally> {
@@ -245,7 +245,7 @@ pub(super) fn run(setup: ServerSetup, mut set: impl Readiness) -> io::Result<Ser
                     }
                 }
             } else {
-                set.serve(&mut server, at)?;
+                serve_ready(&mut set, &mut server, at)?;
             }
         }
         if let Some(listener) = server.listener()
