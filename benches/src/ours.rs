@@ -68,7 +68,7 @@ impl Ours {
             TrialOutcome::Ended(_, true) => bail!("a flow moved nothing within the window"),
             TrialOutcome::Ended(record, false) => match *record {
                 Record::Failure(failure) => bail!("{}", failure.reason),
-                Record::Evidence(_) | Record::Selection(_) | Record::Block(_) => {
+                Record::Evidence(_) | Record::Block(_) => {
                     bail!("a record came that is no timed trial")
                 }
                 Record::Sample(sample) => {

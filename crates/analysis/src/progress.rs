@@ -1,5 +1,4 @@
-//! How precise a running study is so far: for the bar, for the cells that later blocks measure, and
-//! for the rule that ends it.
+//! How precise a running study is so far: for the bar, and for the rule that ends it.
 //!
 //! Who looks at verdicts while blocks are added, and stops at one, is wrong more often than the
 //! error rate says. A ratio that becomes more precise misleads nobody who has to wait for the end.
@@ -80,10 +79,10 @@ pub struct Interim<'a> {
 }
 
 impl<'a> Interim<'a> {
-    /// Of the samples so far in their order.
-    pub fn of(manifest: &'a Manifest, cells: &'a [Cell], samples: &'a [Sample]) -> Interim<'a> {
+    /// Of the log so far.
+    pub fn new(input: Input<'a>) -> Interim<'a> {
         Interim {
-            input: Input::of(manifest, cells, samples),
+            input,
             trials: OnceCell::new(),
         }
     }
@@ -102,23 +101,6 @@ impl<'a> Interim<'a> {
             blocks: widest.location.count,
             comparisons: all.len(),
         })
-    }
-
-    /// The places of the cells that need more blocks, in order: those of primary comparisons whose
-    /// intervals are wider than `precision`, with their baselines and the twins of these. By widths
-    /// alone: choosing by what a comparison says would be stopping by significance.
-    pub fn too_wide(&self, precision: f64) -> Vec<usize> {
-        let mut all = primaries(self.trials());
-        all.retain(|contrast| half_width(contrast) > precision);
-        let is_needed = |cell: &Cell| {
-            let mut pairs = all.iter().map(|contrast| contrast.pairing);
-            match cell.twin {
-                true => pairs.any(|p| *p.baseline.cell == cell.other_twin()),
-                false => pairs.any(|p| [p.baseline.cell, p.other.cell].contains(&cell)),
-            }
-        };
-        let cells = self.input.cells;
-        cells.iter().positions(is_needed).collect()
     }
 
     /// How much the ratios of a run's primary comparisons vary from block to block: three of four

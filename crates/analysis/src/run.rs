@@ -1,8 +1,9 @@
 //! The run and the study in a few facts.
 
 use bytecost_spec::axis::AXES;
+use bytecost_spec::sample::last_short_windows;
 use bytecost_spec::study::Family;
-use bytecost_spec::{Axis, Manifest, Sample, Study, units};
+use bytecost_spec::{Axis, Cell, Manifest, Sample, Study, units};
 use bytecost_stats::{FEWEST_ROUNDS, median};
 use itertools::Itertools as _;
 
@@ -10,7 +11,7 @@ use crate::confidence::ERROR_RATE;
 use crate::grouping::grouped;
 use crate::phrases;
 use crate::progress::noise_of;
-use crate::result::{Finding, RunFacts, StudyFacts, Verdict};
+use crate::result::{Finding, Input, RunFacts, StudyFacts, Verdict};
 use crate::trials::{CellTrials, Trials};
 use crate::view::View;
 
@@ -98,7 +99,9 @@ pub(crate) fn run_facts(view: &View<'_>) -> RunFacts {
         counts.is_some_and(|attempt| *attempt != s.trial.attempt)
     };
     let notes = input.notes.iter().cloned();
-    let notes = notes.chain(over_budget.map(|ms| took_longer(manifest, measured_ms, ms)));
+    let notes = notes
+        .chain(over_budget.map(|ms| took_longer(manifest, measured_ms, ms)))
+        .chain(longer_windows(*input));
     let primary = findings.iter().filter(|f| f.family == Family::Primary);
     RunFacts {
         id: manifest.id.clone(),
@@ -135,6 +138,27 @@ fn took_longer(manifest: &Manifest, measured_ms: u64, budget_ms: u64) -> String 
     )
 }
 
+/// The cells whose windows became longer, and the trials that they lost by it.
+fn longer_windows(input: Input<'_>) -> Vec<String> {
+    let last = input.blocks.last();
+    let times = |cell: &Cell| last.and_then(|block| block.longer.get(&cell.id()));
+    let short_windows = last_short_windows(input.blocks);
+    let note = |cell: &Cell| {
+        let (times, id) = (times(cell)?, cell.id());
+        let (block, attempt) = *short_windows.get(id.as_str())?;
+        let is_dropped =
+            |s: &&Sample| s.cell == id && (s.trial.block, s.trial.attempt) <= (block, attempt);
+        let dropped = input.samples.iter().filter(is_dropped).count();
+        Some(format!(
+            "A flow of {id} moved nothing in its window: from block {} on its windows are {times} times as long, and {} before do not count.",
+            block + 2,
+            units::count(dropped, "trial")
+        ))
+    };
+    let cells = input.cells.iter().filter(|cell| !cell.twin);
+    cells.filter_map(note).collect()
+}
+
 /// How much ratios differ from round to round, and how that is known.
 fn rounds(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Option<String> {
     let deviations = findings.iter().map(|f| f.between_deviation).collect_vec();
@@ -153,7 +177,7 @@ fn rounds(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Opt
 
 /// What the plan expected of the primary comparisons, and what came of it.
 fn plan(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Option<String> {
-    let planned = manifest.expectation.as_ref()?;
+    let planned = manifest.plan.expectation.as_ref()?;
     let told = |effect: Option<f64>, deviation: f64, blocks: u32| {
         let blocks = units::count(blocks as usize, "block");
         let effect = effect.filter(|e| e.is_finite()).map(units::percent);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::manifest::RoundNoise;
-use bytecost_spec::sample::Repeat;
+use bytecost_spec::sample::{Repeat, last_short_windows};
 use bytecost_spec::survey::{MoverFacts, Route};
 use bytecost_spec::{
     Axis, Cell, CircumstanceKind, Counter, Failure, Manifest, Metric, PeerSide, Study, Survey,
@@ -63,8 +63,9 @@ pub(crate) struct CellTrials<'a> {
 
 impl<'a> Trials<'a> {
     /// Sorts the log: of the attempts at a block only the one that stands counts; where no end of
-    /// the block is recorded, the last one of each cell. A sample belongs to the cell of that id at
-    /// its place in the plan; one whose id is of no cell is left out.
+    /// the block is recorded, the last one of each cell. Trials of a cell before its windows had their
+    /// last length do not count. A sample belongs to the cell of that id at its place in the plan; one
+    /// whose id is of no cell is left out.
     pub(crate) fn of_run(input: &Input<'a>) -> Trials<'a> {
         let stands = input.blocks.iter().filter(|b| b.repeated_because.is_none());
         Trials::of_attempts(input, stands.map(|b| (b.block, b.attempt)).collect())
@@ -76,7 +77,7 @@ impl<'a> Trials<'a> {
         for block in input.blocks {
             let anew = block.repeated_because.as_ref();
             if anew.is_some_and(|why| !matches!(why, Repeat::OtherProcesses { .. })) {
-                // Its windows were others, or stopped, so that it begins anew.
+                // Its trials were stopped, so that it begins anew.
                 attempts.remove(&block.block);
             } else {
                 attempts.entry(block.block).or_insert(block.attempt);
@@ -109,11 +110,16 @@ impl<'a> Trials<'a> {
             places.insert(c.id.clone(), (place, false));
             places.insert(c.cell.other_twin().id(), (place, true));
         }
+        let short_windows = last_short_windows(input.blocks);
         for sample in input.samples {
             let Some(&(place, twin)) = places.get(&sample.cell) else {
                 continue;
             };
             let (block, attempt) = (sample.trial.block, sample.trial.attempt);
+            let last_short = short_windows.get(sample.cell.as_str());
+            if last_short.is_some_and(|last| (block, attempt) <= *last) {
+                continue;
+            }
             let counts = trials.attempts.get(&block);
             if counts.is_some_and(|counts| attempt != *counts) {
                 continue;

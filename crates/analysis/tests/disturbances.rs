@@ -7,7 +7,7 @@ use bytecost_spec::{Cell, CircumstanceKind, Counter, Metric, Reading};
 
 use crate::caveat_table::{Withholds, both};
 use crate::world::{
-    At, Found as _, MOVERS, True, World, all, fires, found, of, one, planted, put, quiet, run,
+    At, Found as _, MOVERS, True, World, all, at, fires, found, of, one, planted, put, quiet, run,
     says, scale_cpu_time, silent,
 };
 
@@ -140,6 +140,41 @@ fn what_the_first_attempts_do_not_confirm_is_withheld() {
     // The first attempts have it as cheap as `send`, or cheaper.
     assert_eq!(verdict(1.0 / 1.3), (Verdict::NotDecided, true));
     assert_eq!(verdict(0.5), (Verdict::NotDecided, true));
+}
+
+#[test]
+fn trials_before_a_window_had_its_length_do_not_count_and_a_note_says_so() {
+    let mut world = dearer(1.3);
+    let id = world.id("sendfile", 4096);
+    // The windows grew after the second block: what the first two trials say is nonsense.
+    world.change(at("sendfile", 4096), |s| {
+        if s.trial.block < 2 {
+            scale_cpu_time(s, 0.01);
+        }
+    });
+    for block in &mut world.blocks {
+        let times = [0, 4][usize::from(block.block >= 1)];
+        block
+            .longer
+            .extend((times > 0).then(|| (id.clone(), times)));
+    }
+    let analysis = world.analyse();
+    let finding = cost_of(&analysis, &world, "sendfile");
+    assert_eq!(finding.verdict, Verdict::Worse);
+    let whole = dearer(1.3).analyse();
+    assert_eq!(
+        finding.blocks + 2,
+        cost_of(&whole, &world, "sendfile").blocks
+    );
+    let note = format!(
+        "A flow of {id} moved nothing in its window: from block 3 on its windows are 4 times as long, and 2 trials before do not count."
+    );
+    assert!(
+        analysis.run.notes.contains(&note),
+        "{:?}",
+        analysis.run.notes
+    );
+    assert!(whole.run.notes.is_empty());
 }
 
 /// A world in which the receive window held the sender back.

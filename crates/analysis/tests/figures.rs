@@ -1,6 +1,6 @@
 //! Figures: panels, order, and gaps with their reasons.
 
-use bytecost_analysis::{FigureData, Interim, LeftOut, Point};
+use bytecost_analysis::{FigureData, Input, Interim, LeftOut, Point};
 use bytecost_spec::{Counter, Refusal};
 
 use crate::world::{STUDY, True, World, at, of, one, put, scale_cpu_time};
@@ -74,7 +74,7 @@ fn progress_names_the_least_precise_comparison() {
     let world = quiet(STUDY);
     let noisy = noisy();
     let of = |world: &World| {
-        Interim::of(&world.manifest, &world.cells, &world.samples)
+        Interim::new(world.input())
             .widest_interval()
             .expect("progress")
     };
@@ -89,24 +89,8 @@ fn progress_names_the_least_precise_comparison() {
     // Two blocks are not enough to say anything.
     let mut early = world.samples.clone();
     early.retain(|s| s.trial.block < 2);
-    let interim = Interim::of(&world.manifest, &world.cells, &early);
+    let interim = Interim::new(Input::of(&world.manifest, &world.cells, &early));
     assert_eq!(interim.widest_interval(), None);
-}
-
-#[test]
-fn later_blocks_need_the_cells_of_wide_intervals_and_their_baselines_alone() {
-    let world = noisy();
-    let needed = |precision| -> Vec<String> {
-        let places = Interim::of(&world.manifest, &world.cells, &world.samples).too_wide(precision);
-        places.into_iter().map(|i| world.cells[i].id()).collect()
-    };
-    let mut pair = vec![world.id("send", 4096), world.id("writev", 4096)];
-    pair.sort();
-    let mut found = needed(0.08);
-    found.sort();
-    assert_eq!(found, pair);
-    assert_eq!(needed(9.0), Vec::<String>::new());
-    assert!(needed(0.0001).len() > 10);
 }
 
 /// A study whose figures ask for cycles, which the fixture's machine does not count.

@@ -1,6 +1,6 @@
 //! Measuring: block after block until the intervals are narrow enough or the budget is spent.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -18,13 +18,11 @@ use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
-use bytecost_plan::Plan;
 use bytecost_spec::evidence::{COUNTED_TRIALS, Means, UNASKED_SHARE};
-use bytecost_spec::manifest::Expectation;
-use bytecost_spec::sample::{Block, Selection};
+use bytecost_spec::sample::{Block, last_short_windows};
 use bytecost_spec::study::PlannedRounds;
 use bytecost_spec::survey::CounterTrial;
-use bytecost_spec::{Cell, Host, Manifest, Record, Sample, Study, Survey, units};
+use bytecost_spec::{Cell, Host, Manifest, Plan, Record, Sample, Study, Survey, units};
 use bytecost_store::{Run, StoreError};
 
 use crate::progress::Display;
@@ -97,15 +95,14 @@ pub fn cpus(host: &Host) -> Vec<u32> {
 /// Share of the budget that may go into blocks that are measured again since others used the CPUs.
 const REPEATS_SHARE: f64 = 0.1;
 
-/// Blocks after which a run looks again which cells are not precise enough.
-const LOOKS_EVERY: u32 = 6;
+/// Blocks in which windows may become longer at all, and those in which they may whatever is left of
+/// the budget.
+const GROWING_BLOCKS: u32 = 6;
+const FIRST_BLOCKS: u32 = 2;
 
 /// Share of the time for counting that goes into cells whose counts are compared; each of the
 /// others is counted once in the rest, as far as that goes.
 const COMPARED_SHARE: f64 = 0.8;
-
-/// How often at most all blocks are measured again since a window was too short.
-const MOST_RESTARTS: u32 = 3;
 
 /// A cell that failed so often, and never gave a sample, is not tried again; after the budget's end
 /// once is enough.
@@ -205,11 +202,6 @@ struct SoFar {
     done: HashSet<(u32, u32)>,
     /// Which attempt at a block is under way or was the last.
     attempts: BTreeMap<u32, u32>,
-    /// Blocks whose last attempt is over and stands.
-    whole: BTreeSet<u32>,
-    /// The cells of blocks that measure some alone.
-    selections: BTreeMap<u32, BTreeSet<u32>>,
-    restarts: u32,
     ends: Vec<Block>,
     failures: HashMap<u32, u32>,
     /// How many trials for evidence a cell has, by its round.
@@ -238,17 +230,10 @@ impl SoFar {
                 self.spent = self.spent.max(Duration::from_millis(failure.started_ms));
                 *self.failures.entry(failure.trial.cell).or_default() += 1;
             }
-            Record::Selection(selection) => {
-                let cells = selection.cells.into_iter().collect();
-                self.selections.insert(selection.block, cells);
-            }
             Record::Block(block) => {
                 self.spent = self.spent.max(Duration::from_millis(block.ended_ms));
-                match block.repeated_because {
-                    Some(_) => self.again(block.block, block.attempt),
-                    None => {
-                        self.whole.insert(block.block);
-                    }
+                if block.repeated_because.is_some() {
+                    self.again(block.block, block.attempt);
                 }
                 self.ends.push(block);
             }
@@ -258,7 +243,6 @@ impl SoFar {
     /// A block is measured again as a whole.
     fn again(&mut self, block: u32, attempt: u32) {
         self.done.retain(|(of, _)| *of != block);
-        self.whole.remove(&block);
         self.attempts.insert(block, attempt + 1);
     }
 
@@ -267,7 +251,13 @@ impl SoFar {
     }
 
     fn has_begun(&self, block: u32) -> bool {
-        self.selections.contains_key(&block) || self.attempts.contains_key(&block)
+        self.attempts.contains_key(&block)
+    }
+
+    /// The first block from which on all trials of all cells count.
+    fn all_count_from(&self) -> u32 {
+        let last_short = last_short_windows(&self.ends).into_values();
+        last_short.map(|(block, _)| block + 1).max().unwrap_or(0)
     }
 
     fn given_up(&self, cell: u32, budget: Duration) -> bool {
@@ -306,10 +296,11 @@ impl Campaign<'_> {
         if let Some(link) = self.peer.take() {
             lab = lab.with_peer(link);
         }
+        let mut display = Display::new(&self.plan.cells, budget, self.quiet);
         if let Some(block) = so_far.ends.last() {
             lab.resume(block);
+            display.resume(block);
         }
-        let mut display = Display::new(&self.plan.cells, budget, self.quiet);
         let how = self.measure(run, &mut lab, &mut so_far, &mut display, began)?;
         if matches!(how, How::Interrupted | How::PeerLost) {
             return Ok(how);
@@ -337,14 +328,10 @@ impl Campaign<'_> {
         while !self.stop.load(Ordering::Relaxed) {
             // As of now, since it gets the rounds that begin.
             let manifest = run.manifest().clone();
-            if block >= self.study.blocks_most {
+            let Some(order) = self.order(block, so_far) else {
                 return Ok(How::Whole);
-            }
-            let interim = Interim::of(&manifest, &self.plan.cells, &so_far.samples);
-            let selection = self.selection(&manifest, block, so_far, &interim);
-            let order = self.order(block, so_far, selection.as_ref());
-            let none_wide = selection.as_ref().is_some_and(|s| s.cells.is_empty());
-            if order.is_empty() && !none_wide {
+            };
+            if order.is_empty() {
                 // What a new block would measure was given up, and later ones measure no more.
                 if !so_far.has_begun(block) {
                     return Ok(How::Whole);
@@ -352,10 +339,11 @@ impl Campaign<'_> {
                 block += 1;
                 continue;
             }
+            let interim = Interim::new(self.input(&manifest, so_far));
             let widest = interim.widest_interval();
             // Measuring stops when it is precise, never when it is significant.
             let is_narrow = |w: &Progress| w.half_width <= self.study.precision;
-            let enough = none_wide || widest.as_ref().is_some_and(is_narrow);
+            let enough = widest.as_ref().is_some_and(is_narrow);
             let trial = display.trial_cost(self.plan.trial_ms);
             let cost = trial * order.len() as u32;
             let so_long = spent(began) + cost;
@@ -366,28 +354,23 @@ impl Campaign<'_> {
             // Fewer blocks than the least say nothing, so the first ones are measured in any case.
             let is_over = enough || so_long > budget;
             let has_enough = round.has_enough(block, self.study);
-            if block >= self.study.blocks_least && has_enough && is_over {
+            let all_counting = block.saturating_sub(so_far.all_count_from());
+            if all_counting >= self.study.blocks_least && has_enough && is_over {
                 return Ok(How::Whole);
             }
-            let needed = self.study.blocks_least.saturating_sub(block).max(1);
+            let needed = self.study.blocks_least.saturating_sub(all_counting).max(1);
             let least = units::count(self.study.blocks_least as usize, "block");
             let why = format!("{least} are needed at least");
             display.expect(spent(began) + cost * needed, &why);
             display.block(block, order.len(), widest.as_ref(), spent(began));
             display.estimates(block, || interim.estimates());
-            if let Some(selection) = selection.map(Record::Selection) {
-                run.append(&selection)?;
-                so_far.take(selection);
-            }
             let mut log = self.log(run);
             let cell = |i: u32| (i, self.plan.cells[i as usize].clone());
             let cells = order.into_iter().map(cell);
             let attempt = (block, so_far.attempt(block));
             let left = budget.saturating_sub(spent(began));
-            let may_begin_again = self.may_begin_again(so_far, block - first, left, trial);
-            lab.keep_windows(round.number > 0 || !may_begin_again);
-            let longer = |so_far: &SoFar| so_far.ends.last().map_or(0, Block::times);
-            let before = longer(so_far);
+            let may_grow = self.windows_may_grow(block - first, left, trial);
+            lab.keep_windows(round.number > 0 || !may_grow);
             let ended = lab.block(attempt, cells, self.stop, &mut |event| match event {
                 Event::TrialStarted { trial } => display.trial(trial, spent(began)),
                 Event::TrialEnded(record) | Event::BlockEnded(record) => {
@@ -397,12 +380,8 @@ impl Campaign<'_> {
                 }
             });
             log.failed?;
-            let Some(ended) = ended else {
+            if ended.is_none() {
                 return Ok(lab.lost_peer().map_or(How::Interrupted, |_| How::PeerLost));
-            };
-            if longer(so_far) > before {
-                begin_again(run, so_far, first, &ended)?;
-                block = first;
             }
             run.sync()?;
         }
@@ -466,20 +445,12 @@ impl Campaign<'_> {
         })
     }
 
-    /// Whether all blocks may be measured again with longer windows: at first, and in a few blocks more
-    /// as long as what is left pays for the least number of them. Later one trial in which nothing moved
-    /// has failed, which costs a run less than all that it has.
-    fn may_begin_again(
-        &self,
-        so_far: &SoFar,
-        blocks: u32,
-        left: Duration,
-        trial: Duration,
-    ) -> bool {
-        let cells = self.plan.block(0).len() as u32;
-        let needed = trial * cells * self.study.blocks_least;
-        let pays = blocks < 2 || blocks < LOOKS_EVERY && needed <= left;
-        so_far.restarts < MOST_RESTARTS && pays
+    /// Returns true while the windows of a cell may become longer, which costs the cell its trials so
+    /// far: in the first blocks, and in a few more as long as what is left pays for the least number of
+    /// them. Later a trial in which nothing moved has failed.
+    fn windows_may_grow(&self, blocks: u32, left: Duration, trial: Duration) -> bool {
+        let needed = trial * self.plan.cells.len() as u32 * self.study.blocks_least;
+        blocks < FIRST_BLOCKS || blocks < GROWING_BLOCKS && needed <= left
     }
 
     /// Gathers the evidence there is to be, what takes little first. False when it was interrupted.
@@ -630,79 +601,16 @@ impl Campaign<'_> {
         }
     }
 
-    /// The cells of a block still to be measured, in their order: of the selected, where some are.
-    fn order(&self, block: u32, so_far: &SoFar, selection: Option<&Selection>) -> Vec<u32> {
-        let order = self.plan.block(block).into_iter().map(|i| i as u32);
-        let selected = so_far.selections.get(&block);
-        let budget = Duration::from_millis(self.study.budget_ms);
-        order
-            .filter(|i| !so_far.done.contains(&(block, *i)) && !so_far.given_up(*i, budget))
-            .filter(|i| selected.is_none_or(|cells| cells.contains(i)))
-            .filter(|i| selection.is_none_or(|s| s.cells.contains(i)))
-            .collect()
-    }
-
-    /// The cells that a block measures alone, where it has not begun: those of primary comparisons
-    /// that are not precise enough. None where it measures all: the first ones. By widths alone, never by verdicts; every few blocks,
-    /// and what is left out stays out: looks at every block would end what looks quiet by chance
-    /// (`cargo run -p bytecost-stats --example moderation`).
-    fn selection(
-        &self,
-        manifest: &Manifest,
-        block: u32,
-        so_far: &SoFar,
-        interim: &Interim<'_>,
-    ) -> Option<Selection> {
-        let first = manifest.legs.last().map_or(0, |leg| leg.first_block);
-        let later = block.checked_sub(self.study.blocks_least.max(first));
-        if so_far.has_begun(block) {
+    /// The cells of a block still to be measured, in their order; none of a block beyond the plan or the
+    /// limits of the study.
+    fn order(&self, block: u32, so_far: &SoFar) -> Option<Vec<u32>> {
+        let planned = self.plan.orders.get(block as usize)?;
+        if block >= self.study.blocks_most {
             return None;
         }
-        let before = so_far.selections.range(first..block).next_back();
-        let before = before.map(|(_, cells)| cells);
-        let cells: Vec<u32> = if later.is_none() && block == first + LOOKS_EVERY {
-            self.planned_again(manifest, interim)?
-        } else if self.study.rounds.is_some() {
-            // All rounds are to measure the same cells.
-            before?.iter().copied().collect()
-        } else if later.is_some_and(|later| later.is_multiple_of(LOOKS_EVERY)) {
-            let wide = interim.too_wide(self.study.precision);
-            let wide = wide.into_iter().map(|i| i as u32);
-            wide.filter(|i| before.is_none_or(|before| before.contains(i)))
-                .collect()
-        } else {
-            before?.iter().copied().collect()
-        };
-        // Without any comparison nothing is wide, and all cells are what was asked for.
-        let is_none = cells.is_empty() && before.is_none();
-        let is_part = cells.len() < self.plan.block(block).len();
-        (is_part && !is_none).then_some(Selection { block, cells })
+        let budget = Duration::from_millis(self.study.budget_ms);
+        let is_left =
+            |cell: &u32| !so_far.done.contains(&(block, *cell)) && !so_far.given_up(*cell, budget);
+        Some(planned.iter().copied().filter(is_left).collect())
     }
-
-    /// The cells that the plan would have by the noise of the first blocks, where it was made with an
-    /// assumed one: what cannot be decided at that noise is not measured on.
-    fn planned_again(&self, manifest: &Manifest, interim: &Interim<'_>) -> Option<Vec<u32>> {
-        let assumed = |e: &&Expectation| e.noise.run.is_none();
-        manifest.expectation.as_ref().filter(assumed)?;
-        self.plan.kept_at(manifest, &interim.noise()?).ok()
-    }
-}
-
-/// A window was too short: blocks with short ones are measured again whole, and stay in the log.
-fn begin_again(run: &mut Run, so_far: &mut SoFar, first: u32, ended: &Block) -> Result<()> {
-    so_far.restarts += 1;
-    for block in so_far.whole.split_off(&first) {
-        let record = Record::Block(Block {
-            block,
-            attempt: so_far.attempt(block),
-            elapsed_ns: 0,
-            others_ns: 0,
-            others: Vec::new(),
-            kernel_threads_ns: 0,
-            ..ended.clone()
-        });
-        run.append(&record)?;
-        so_far.take(record);
-    }
-    Ok(())
 }

@@ -1,12 +1,13 @@
 //! Progress on standard error: a bar on a terminal, else lines. Nothing ticks within a trial.
 
+use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use bytecost_analysis::{LiveEstimates, Progress};
-use bytecost_plan::Plan;
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Cell, Record, Study, TrialKey, units};
+use bytecost_spec::sample::Block;
+use bytecost_spec::{Axis, Cell, Plan, Record, Study, TrialKey, units};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use itertools::Itertools as _;
 
@@ -44,6 +45,8 @@ pub struct Display {
     widest: String,
     /// The budget will not hold, and that was said.
     is_over_budget: bool,
+    /// How many times as long as usual the windows of cells are.
+    longer: BTreeMap<String, u32>,
 }
 
 impl Display {
@@ -66,7 +69,13 @@ impl Display {
             trial_ms: 0,
             widest: String::new(),
             is_over_budget: false,
+            longer: BTreeMap::new(),
         }
+    }
+
+    /// The last block of a run that is resumed.
+    pub fn resume(&mut self, block: &Block) {
+        self.longer.clone_from(&block.longer);
     }
 
     /// Says once that the run will last longer than its budget, as soon as that is known.
@@ -200,7 +209,7 @@ impl Display {
                 self.trials += 1;
                 self.trial_ms += sample.trial_ms;
             }
-            Record::Evidence(_) | Record::Selection(_) => {}
+            Record::Evidence(_) => {}
             Record::Failure(failure) => {
                 self.line(&format!("failed: {}: {}", failure.cell, failure.reason));
             }
@@ -211,8 +220,26 @@ impl Display {
                         ended.block + 1
                     ));
                 }
+                self.longer_windows(ended);
             }
         }
+    }
+
+    /// Reports cells whose windows are longer from the next block on.
+    fn longer_windows(&mut self, ended: &Block) {
+        for cell in self.cells.iter().filter(|cell| !cell.twin) {
+            let id = cell.id();
+            let times = ended.longer.get(&id);
+            if let Some(times) = times.filter(|times| self.longer.get(&id) != Some(times))
+                && self.shows()
+            {
+                self.line(&format!(
+                    "block {}: a flow of {id} moved nothing in its window: from now on its windows are {times} times as long, and its trials before do not count",
+                    ended.block + 1
+                ));
+            }
+        }
+        self.longer.clone_from(&ended.longer);
     }
 
     /// Whether anything but failures is shown.

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use bytecost_analysis::ceiling::{STUDY, ceiling, is_same_machine};
 use bytecost_analysis::{Analysis, Ceiling, Input, analyse, audit};
-use bytecost_plan::Plan;
 use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
-use bytecost_spec::{Cell, Failure, Imported, Published, Record, Sample};
+use bytecost_spec::{Cell, Failure, Imported, Plan, Published, Record, Sample};
 use bytecost_store::{Root, Run};
 
 use crate::failure::bad_input;
@@ -49,7 +48,7 @@ impl<'r> RecordedRun<'r> {
             return Ok(recorded);
         }
         let records = run.records()?.records;
-        let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
+        let plan = run.manifest().plan.clone();
         for mut record in records {
             // A version that chose cells otherwise would give every number to the wrong cell.
             if let Some(trial) = record.trial()
@@ -66,7 +65,6 @@ impl<'r> RecordedRun<'r> {
                 Record::Failure(failure) => recorded.failures.push(failure),
                 Record::Evidence(found) => recorded.watched.push(found),
                 Record::Block(block) => recorded.blocks.push(block),
-                Record::Selection(_) => {}
             }
         }
         recorded.plan = plan;

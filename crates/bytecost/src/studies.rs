@@ -39,7 +39,7 @@ mod tests {
     use bytecost_lab::file_survey;
     use bytecost_lab::files::Files;
     use bytecost_lab::survey::survey;
-    use bytecost_plan::{Plan, check_asked, named};
+    use bytecost_plan::{check_asked, named};
     use bytecost_spec::{Host, Study, Transport};
 
     #[test]
@@ -79,7 +79,7 @@ mod tests {
                 if as_published {
                     study.choose_as_published().unwrap();
                 }
-                let plan = Plan::expecting(&study, &host, &survey, None, 7, None).unwrap();
+                let plan = bytecost_plan::plan(&study, &host, &survey, None, 7, None).unwrap();
                 assert_eq!(plan.left_out, [], "{name}");
                 if *name != "os-features" {
                     assert_eq!(study.tiers[0].size(), 48, "{name}");
@@ -87,7 +87,7 @@ mod tests {
                     continue;
                 }
                 assert!(study.budget_ms < 180_000);
-                assert_eq!(plan.blocks_least, if as_published { 3 } else { 8 });
+                assert_eq!(study.blocks_least, if as_published { 3 } else { 8 });
                 for mover in [
                     "pread",
                     "posix-aio",

@@ -114,7 +114,6 @@ fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
     let (_, new) = records.split_at(cut.lines().count());
     for record in new {
         let block = match record {
-            Record::Selection(selection) => selection.block,
             Record::Block(block) => block.block,
             of_trial => of_trial.trial().unwrap().block,
         };

@@ -5,7 +5,7 @@ use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use bytecost_analysis::Interim;
+use bytecost_analysis::{Input, Interim};
 use bytecost_spec::manifest::RoundNoise;
 use bytecost_spec::{Cell, Manifest, units};
 use itertools::Itertools as _;
@@ -92,7 +92,7 @@ fn a_run_measures_rounds_with_pauses_and_the_next_one_knows_them() {
     until_then.retain(|(_, s)| s.trial.block < 7);
     let (cells, samples): (Vec<_>, Vec<_>) = until_then.into_iter().unzip();
     let cells: Vec<Cell> = cells.into_iter().unique().collect();
-    let interim = Interim::of(&run, &cells, &samples);
+    let interim = Interim::new(Input::of(&run, &cells, &samples));
     let widest = units::percent(interim.widest_interval().unwrap().half_width);
     let line = end.stderr.lines().rfind(|l| l.starts_with("block 8: "));
     says(line.unwrap(), &[&format!("widest interval ±{widest}")]);

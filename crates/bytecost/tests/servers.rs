@@ -1,6 +1,6 @@
 //! The study of servers, and what a served trial leaves when it is killed or another run cleans up.
 
-use crate::common::{PATIENCE, Place, endpoints_of, until};
+use crate::common::{PATIENCE, Place, endpoints_of, says, until};
 use rustix::process::Signal;
 
 /// What the processes of one trial are: the coordinator's two, the server, and its children.
@@ -14,9 +14,28 @@ fn a_window_in_which_nothing_came_is_made_longer() {
     let words = format!(
         "{SERVED} --window 100ms --server epoll --service echo --size 64 --connections 1 --connect kept --idle 0 --think 300ms"
     );
-    place.call(words).measured();
+    let ended = place.call(words).measured();
+    says(
+        &ended.stderr,
+        &["from now on its windows are 4 times as long"],
+    );
     let found = place.findings();
     assert_eq!(found.cells.len(), 1, "no loop's cost beside it");
+    let note = found
+        .run
+        .notes
+        .iter()
+        .find(|note| note.contains("times as long"));
+    says(
+        note.unwrap(),
+        &["moved nothing in its window", "before do not count"],
+    );
+    let blocks = place.samples().len() as u32;
+    assert!(
+        found.run.blocks < blocks,
+        "{} of {blocks}",
+        found.run.blocks
+    );
     assert_eq!(found.failures, []);
     assert!(found.roles[0].window_ms > 150.0);
 }

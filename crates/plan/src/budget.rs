@@ -194,8 +194,8 @@ fn is_affordable(
         || power.reaches(power.blocks(length, time_ms), count)
 }
 
-/// The time of which the least number of blocks of the cells that no primary comparison is of are
-/// the share that they may take, in ms.
+/// The time from which on cells are measured that no primary comparison is of, in ms: the fewest
+/// blocks of them take [`SECONDARY_PERCENT`] of it.
 fn share_ms(length: BlockLength, study: &Study) -> u64 {
     let others_ms = length.all_ms.saturating_sub(length.primary_ms);
     let all_ms = others_ms.saturating_mul(u64::from(study.blocks_least));

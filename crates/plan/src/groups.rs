@@ -6,7 +6,7 @@ use crate::candidates::{Candidate, Norm, baselines};
 
 /// By places: what the first comparison of the study compares with one baseline, that baseline and
 /// its twin; other cells go by the first other comparison that has them, or else alone.
-pub(crate) fn groups(cells: &[Cell], study: &Study, norm: &Norm<'_>) -> Vec<Vec<usize>> {
+pub(crate) fn groups(cells: &[Cell], study: &Study, norm: &Norm<'_>) -> Vec<Vec<u32>> {
     let plain: Vec<usize> = (0..cells.len()).filter(|&i| !cells[i].twin).collect();
     let candidate = |&i: &usize| Candidate {
         tier: 0,
@@ -35,9 +35,9 @@ pub(crate) fn groups(cells: &[Cell], study: &Study, norm: &Norm<'_>) -> Vec<Vec<
 }
 
 /// In the order in which the names appear.
-fn gathered<K: PartialEq>(names: impl Iterator<Item = K>) -> Vec<Vec<usize>> {
-    let mut groups: Vec<(K, Vec<usize>)> = Vec::new();
-    for (place, name) in names.enumerate() {
+fn gathered<K: PartialEq>(names: impl Iterator<Item = K>) -> Vec<Vec<u32>> {
+    let mut groups: Vec<(K, Vec<u32>)> = Vec::new();
+    for (place, name) in (0..).zip(names) {
         match groups.iter_mut().find(|(of, _)| *of == name) {
             Some((_, group)) => group.push(place),
             None => groups.push((name, vec![place])),

@@ -1,9 +1,8 @@
 //! Study, host and survey to an ordered plan; pure.
 //!
-//! [`Plan::expecting`] spreads the study out into cells, takes away those that this host refuses,
-//! pays for the rest from the budget tier by tier, and fixes the order of every block by a seed.
-//! The same study, host, survey and seed always give the same plan, so that a run's plan can be
-//! rebuilt from its manifest.
+//! [`plan()`] spreads the study out into cells, takes away those that this host refuses, pays for the
+//! rest from the budget tier by tier, and fixes the order of every block by a seed. The same study,
+//! host, survey and seed always give the same plan; the manifest of a run holds it.
 
 mod asked;
 mod budget;
@@ -24,5 +23,5 @@ mod twins;
 pub use asked::{check_asked, named};
 pub use candidates::instead_of_default;
 pub use pins::{Pins, exact};
-pub use plan::Plan;
+pub use plan::{order_blocks, plan};
 pub use refusal::refused;

@@ -6,13 +6,12 @@ use chacha20::rand_core::{Rng, SeedableRng};
 
 /// The order of block `block`, where cells that are compared are measured one after another: the
 /// groups shuffled from the last place down, each place drawn from 64 bits by rejection, and each in
-/// the order of [`row`]. Runs are resumed by this order: it must never
-/// change.
-pub(crate) fn grouped(groups: &[&[usize]], seed: u64, block: u32) -> Vec<usize> {
+/// the order of [`row`]. A run that is resumed is ordered on by it.
+pub(crate) fn grouped(groups: &[impl AsRef<[u32]>], seed: u64, block: u32) -> Vec<u32> {
     let mut random = random(seed, block, b"bytecost groups v1");
     let order = shuffle(groups.len(), &mut random);
     let row_of = |number: usize| {
-        let group = groups[number];
+        let group = groups[number].as_ref();
         let row = row(group.len(), seed, block, number as u32);
         row.into_iter().map(|i| group[i])
     };

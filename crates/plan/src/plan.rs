@@ -1,11 +1,11 @@
-//! The plan of a run.
+//! The plan of a run, from its study, its host and what works there.
 
 use bytecost_host::pairs::{self, Pairs};
-use bytecost_spec::manifest::{Expectation, RatioNoise};
+use bytecost_spec::manifest::RatioNoise;
 use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{
-    Axis, Cell, Host, Invalid, LeftOut, Manifest, PeerHost, Refusal, Study, Transport,
+    Axis, Cell, Host, Invalid, LeftOut, PeerHost, Plan, Refusal, Study, Transport,
 };
 use itertools::{Either, Itertools as _};
 
@@ -17,143 +17,100 @@ use crate::power::{Power, Primaries};
 use crate::twins::Baselines;
 use crate::{asked, groups, order, refusal};
 
-/// What a run measures, in which order, and what it does not.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
-    /// The cells; `TrialKey::cell` counts into them: first the `null` mover's, the loop's own cost,
-    /// unless the survey knows none; last the twins of baselines. Empty where every one is refused.
-    pub cells: Vec<Cell>,
-    /// Cells of the study that cannot be had on this host, each by its id.
-    pub refusals: Vec<Refusal>,
-    /// Cells that the budget does not pay for.
-    pub left_out: Vec<LeftOut>,
-    /// What was decided that the study did not say, in sentences.
-    pub notes: Vec<String>,
-    /// What it expects to decide, where the noise of the machine was given.
-    pub expectation: Option<Expectation>,
-    /// Seed of the order.
-    pub seed: u64,
-    /// Fewest blocks.
-    pub blocks_least: u32,
-    /// What a trial is taken to last, in ms, in the mean over the cells: warm-up, window and what
-    /// surrounds them, or as long as a few messages take where these are long.
-    pub trial_ms: u64,
-    /// By place: measured one after another.
-    pub(crate) groups: Vec<Vec<usize>>,
+/// Plans a study on a host. Given the noise of the machine it chooses cells so that the primary
+/// comparisons of the study are decided, where the budget allows it. With a peer one side of each cell
+/// is on that host, and cells that cross no network are left out.
+///
+/// # Errors
+/// An unknown mover or receiver, a message that does not divide into its fields, and too many cells.
+pub fn plan(
+    study: &Study,
+    host: &Host,
+    survey: &Survey,
+    peer: Option<&PeerHost>,
+    seed: u64,
+    noise: Option<&RatioNoise>,
+) -> Result<Plan, Invalid> {
+    study.check(survey)?;
+    let norm = Norm::new(study, host, survey, peer);
+    let to_peer = |c: &Cell| has_path(survey, c) && c.transport == Transport::Peer;
+    let (all, staying): (Vec<Candidate>, Vec<Candidate>) = candidates(study, &norm)
+        .into_iter()
+        .partition(|c| peer.is_none() || moves_nothing(survey, &c.cell) || to_peer(&c.cell));
+    let (runnable, refusals) = runnable(all, host, survey, peer);
+    let trial_ms = windows_ms(study).saturating_add(OVERHEAD_MS);
+    let primaries = Primaries::of(&runnable, study, &norm);
+    let power = noise.map(|noise| Power { noise, study });
+    let all: Vec<usize> = (0..runnable.len()).collect();
+    let price = Price {
+        study,
+        survey,
+        trial_ms,
+        blocks_least: match &power {
+            Some(power) => power.blocks_least(primaries.among(&all).0),
+            None => study.blocks_least,
+        },
+    };
+    let floored = runnable.iter().any(|c| has_floor(survey, &c.cell))
+        && survey.mover_facts.iter().any(MoverFacts::moves_nothing);
+    let baselines = Baselines::of(&runnable, study, &norm);
+    let decides = power.map(|power| (power, &primaries));
+    let besides = usize::from(floored);
+    let mut choice = budget::choose(&runnable, price, besides, &baselines, decides);
+    let mut cells = choice.chosen;
+    if let Some(floor) = floor(&cells, &norm, survey) {
+        cells.retain(|cell| *cell != floor);
+        for left in &mut choice.left {
+            left.cells.retain(|cell| *cell != floor);
+        }
+        choice.left.retain(|left| !left.cells.is_empty());
+        cells.insert(0, floor);
+    }
+    // Files have no congestion control.
+    let note = norm
+        .note()
+        .filter(|_| cells.iter().any(|cell| has_peer(survey, cell)));
+    let mut left_out = budget::left_out(&choice.left, &cells, price);
+    left_out.extend(left_here(&staying, survey));
+    cells.extend(choice.twins);
+    let trial_ms = match cells.len() as u64 {
+        0 => trial_ms,
+        count => price.of_all(&cells).div_ceil(count),
+    };
+    let mut plan = Plan {
+        groups: groups::groups(&cells, study, &norm),
+        orders: Vec::new(),
+        refusals,
+        left_out,
+        cells,
+        notes: (design_note(study).into_iter())
+            .chain(pairs_note(study, host))
+            .chain(asked::notes(study, survey))
+            .chain(note)
+            .chain(choice.notes)
+            .collect(),
+        expectation: choice.expectation,
+        trial_ms,
+    };
+    order_blocks(&mut plan, study, seed);
+    Ok(plan)
 }
 
-impl Plan {
-    /// Makes the plan of a study on a host. For a machine of a noise cells are chosen so that what
-    /// the study asks first is decided, where the budget allows it. With a peer one side of each
-    /// cell plays there, and cells that cross no network are left out. Fails for an unknown mover
-    /// or receiver, a message that does not divide into its fields, and too many cells.
-    pub fn expecting(
-        study: &Study,
-        host: &Host,
-        survey: &Survey,
-        peer: Option<&PeerHost>,
-        seed: u64,
-        noise: Option<&RatioNoise>,
-    ) -> Result<Plan, Invalid> {
-        study.check(survey)?;
-        let norm = Norm::new(study, host, survey, peer);
-        let to_peer = |c: &Cell| has_path(survey, c) && c.transport == Transport::Peer;
-        let (all, staying): (Vec<Candidate>, Vec<Candidate>) = candidates(study, &norm)
-            .into_iter()
-            .partition(|c| peer.is_none() || moves_nothing(survey, &c.cell) || to_peer(&c.cell));
-        let (runnable, refusals) = runnable(all, host, survey, peer);
-        let windows_ms = study.warmup_ms.saturating_add(study.window_ms);
-        let trial_ms = windows_ms.saturating_add(OVERHEAD_MS);
-        let primaries = Primaries::of(&runnable, study, &norm);
-        let power = noise.map(|noise| Power { noise, study });
-        let all: Vec<usize> = (0..runnable.len()).collect();
-        let price = Price {
-            study,
-            survey,
-            trial_ms,
-            blocks_least: match &power {
-                Some(power) => power.blocks_least(primaries.among(&all).0),
-                None => study.blocks_least,
-            },
-        };
-        let floored = runnable.iter().any(|c| has_floor(survey, &c.cell))
-            && survey.mover_facts.iter().any(MoverFacts::moves_nothing);
-        let baselines = Baselines::of(&runnable, study, &norm);
-        let decides = power.map(|power| (power, &primaries));
-        let besides = usize::from(floored);
-        let mut choice = budget::choose(&runnable, price, besides, &baselines, decides);
-        let mut cells = choice.chosen;
-        if let Some(floor) = floor(&cells, &norm, survey) {
-            cells.retain(|cell| *cell != floor);
-            for left in &mut choice.left {
-                left.cells.retain(|cell| *cell != floor);
-            }
-            choice.left.retain(|left| !left.cells.is_empty());
-            cells.insert(0, floor);
-        }
-        // Files have no congestion control.
-        let note = norm
-            .note()
-            .filter(|_| cells.iter().any(|cell| has_peer(survey, cell)));
-        let mut left_out = budget::left_out(&choice.left, &cells, price);
-        left_out.extend(left_here(&staying, survey));
-        cells.extend(choice.twins);
-        let trial_ms = match cells.len() as u64 {
-            0 => trial_ms,
-            count => price.of_all(&cells).div_ceil(count),
-        };
-        let groups = groups::groups(&cells, study, &norm);
-        Ok(Plan {
-            groups,
-            refusals,
-            left_out,
-            cells,
-            notes: (design_note(study).into_iter())
-                .chain(pairs_note(study, host))
-                .chain(asked::notes(study, survey))
-                .chain(note)
-                .chain(choice.notes)
-                .collect(),
-            expectation: choice.expectation,
-            seed,
-            blocks_least: study.blocks_least,
-            trial_ms,
-        })
+/// Adds the orders of as many blocks as the limits of a study allow, behind those that a plan has: each
+/// is shuffled by the seed and the number of the block alone.
+pub fn order_blocks(plan: &mut Plan, study: &Study, seed: u64) {
+    // A trial is never shorter than its warm-up and its window.
+    let block_ms = windows_ms(study).max(1) * plan.cells.len().max(1) as u64;
+    let paid = u32::try_from(study.budget_ms / block_ms).unwrap_or(u32::MAX);
+    let blocks = paid.saturating_add(study.blocks_least).saturating_add(1);
+    for block in plan.orders.len() as u32..blocks.min(study.blocks_most) {
+        plan.orders.push(order::grouped(&plan.groups, seed, block));
     }
+}
 
-    /// The plan that a run was carried out by. Fails as [`Plan::expecting`].
-    pub fn from_manifest(manifest: &Manifest) -> Result<Plan, Invalid> {
-        let noise = manifest.expectation.as_ref().map(|e| &e.noise);
-        Plan::of_manifest(manifest, noise)
-    }
-
-    /// By this noise.
-    fn of_manifest(manifest: &Manifest, noise: Option<&RatioNoise>) -> Result<Plan, Invalid> {
-        Plan::expecting(
-            &manifest.study,
-            &manifest.host,
-            &manifest.survey,
-            manifest.peer.as_deref(),
-            manifest.seed,
-            noise,
-        )
-    }
-
-    /// Places of the cells that the manifest's plan has by another noise too: what cannot be
-    /// decided at that noise is left out. Fails as [`Plan::from_manifest`].
-    pub fn kept_at(&self, manifest: &Manifest, noise: &RatioNoise) -> Result<Vec<u32>, Invalid> {
-        let planned = Plan::of_manifest(manifest, Some(noise))?;
-        let all = self.cells.iter().zip(0..);
-        let kept = all.filter(|(cell, _)| planned.cells.contains(cell));
-        Ok(kept.map(|(_, place)| place).collect())
-    }
-
-    /// The order of a block: places in [`Plan::cells`] of what it measures, each once, shuffled by
-    /// the seed and the block's number alone; cells that are compared one after another.
-    pub fn block(&self, block: u32) -> Vec<usize> {
-        let groups: Vec<&[usize]> = self.groups.iter().map(Vec::as_slice).collect();
-        order::grouped(&groups, self.seed, block)
-    }
+/// The warm-up and the window of a trial, in ms.
+fn windows_ms(study: &Study) -> u64 {
+    study.warmup_ms.saturating_add(study.window_ms)
 }
 
 fn runnable(

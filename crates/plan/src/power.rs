@@ -15,8 +15,6 @@ use crate::candidates::{Candidate, Norm, baselines};
 const LARGEST_EFFECT: f64 = 0.5;
 /// Blocks of which a noise is taken to be known: as good as certain.
 const KNOWN_BLOCKS: usize = 1000;
-/// Blocks beyond which no plan goes.
-const MOST_BLOCKS: u32 = 10_000;
 
 /// The comparisons of a study that are primary, among its candidates.
 pub(crate) struct Primaries {
@@ -77,17 +75,12 @@ impl Power<'_> {
             .unwrap_or(least)
     }
 
-    /// Blocks that a time pays for: the first ones measure all cells, later ones the primary ones.
+    /// Blocks of all cells that a time pays for, within the bounds of the study.
     pub(crate) fn blocks(&self, length: BlockLength, time_ms: u64) -> u32 {
         let least = self.study.blocks_least;
-        let first_ms = length.all_ms.saturating_mul(u64::from(least));
-        let later = time_ms
-            .saturating_sub(first_ms)
-            .checked_div(length.primary_ms);
-        let later = u32::try_from(later.unwrap_or(0)).unwrap_or(MOST_BLOCKS);
-        least
-            .saturating_add(later)
-            .min(self.study.blocks_most.max(least))
+        let paid = time_ms.checked_div(length.all_ms).unwrap_or(0);
+        let paid = u32::try_from(paid).unwrap_or(u32::MAX);
+        paid.clamp(least, self.study.blocks_most.max(least))
     }
 
     /// Whether so many blocks find the smallest effect of the study 80 % of the time.

@@ -3,9 +3,8 @@
 use bytecost_spec::survey::{
     InFlight, MoverFacts, ReceiverFacts, Release, Route, ServerSurvey, Support, Survey,
 };
-use bytecost_spec::{Axis, Cell, Host, Manifest, Study, Transport};
+use bytecost_spec::{Axis, Cell, Host, Plan, Study, Transport};
 
-use crate::Plan;
 use crate::candidates::{Norm, candidates};
 
 mod asked;
@@ -21,10 +20,8 @@ mod refusals;
 mod served;
 mod twins;
 
-impl Plan {
-    fn blocks_ms(&self, blocks: u32) -> u64 {
-        self.cells.len() as u64 * self.trial_ms * u64::from(blocks)
-    }
+fn blocks_ms(plan: &Plan, blocks: u32) -> u64 {
+    plan.cells.len() as u64 * plan.trial_ms * u64::from(blocks)
 }
 
 pub(crate) const STUDY: &str = r#"
@@ -167,17 +164,7 @@ pub(crate) fn plan(study: &Study) -> Plan {
 }
 
 fn plan_on(study: &Study, host: &Host, survey: &Survey) -> Plan {
-    Plan::expecting(study, host, survey, None, 7, None).unwrap()
-}
-
-pub(crate) fn manifest(study: Study) -> Manifest {
-    Manifest {
-        id: "x".into(),
-        seed: 7,
-        host: host(),
-        survey: survey(),
-        ..Manifest::new(study)
-    }
+    crate::plan(study, host, survey, None, 7, None).unwrap()
 }
 
 /// As in `axis value value; axis value`.
@@ -267,7 +254,7 @@ fn the_loop_floor_comes_first_and_whole_tiers_follow() {
     );
     // Twelve of the first tier, six more of the second without one that is refused.
     assert_eq!(plan.cells.len(), 1 + 12 + 6 - 1);
-    assert_eq!(plan.blocks_ms(6), 18 * 149 * 6);
+    assert_eq!(blocks_ms(&plan, 6), 18 * 149 * 6);
 }
 
 #[test]
@@ -372,15 +359,30 @@ fn a_study_of_null_alone_has_no_floor_but_itself() {
 #[test]
 fn names_and_fields_are_checked() {
     let unknown = study(&[("\"sendfile\", \"uring", "\"teleport\", \"uring")]);
-    let error = Plan::expecting(&unknown, &host(), &survey(), None, 7, None).unwrap_err();
+    let error = crate::plan(&unknown, &host(), &survey(), None, 7, None).unwrap_err();
     assert!(error.0.contains("mover `teleport` is not known"), "{error}");
 }
 
 // Invariant 7.
 #[test]
-fn a_plan_is_rebuilt_from_its_manifest() {
-    let manifest = manifest(study(&[]));
-    let text = serde_json::to_string(&manifest).unwrap();
-    let read: Manifest = serde_json::from_str(&text).unwrap();
-    assert_eq!(Plan::from_manifest(&read).unwrap(), plan(&study(&[])));
+fn a_longer_budget_orders_more_blocks_behind_those_that_are_there() {
+    let study = study(&[("blocks-most = 40", "blocks-most = 400")]);
+    let mut plan = plan(&study);
+    let before = plan.orders.clone();
+    let block_ms = plan.cells.len() as u64 * (study.warmup_ms + study.window_ms);
+    let paid = study.budget_ms / block_ms;
+    assert_eq!(
+        before.len() as u64,
+        paid + u64::from(study.blocks_least) + 1
+    );
+    crate::order_blocks(&mut plan, &study, 7);
+    assert_eq!(plan.orders, before);
+    let longer = Study {
+        budget_ms: 100 * study.budget_ms,
+        ..study.clone()
+    };
+    crate::order_blocks(&mut plan, &longer, 7);
+    assert_eq!(plan.orders.len(), 400);
+    assert_eq!(plan.orders[..before.len()], before);
+    assert!(plan.is_consistent());
 }

@@ -39,7 +39,7 @@ pub use cell::{
 pub use circumstance::CircumstanceKind;
 pub use claim::Claim;
 pub use host::Host;
-pub use manifest::Manifest;
+pub use manifest::{Manifest, Plan};
 pub use metric::{Better, Measure, Metric, Side, Unit};
 pub use peer::{NetworkCard, PeerHost, PeerSide};
 pub use published::{Imported, Published, PublishedCell};

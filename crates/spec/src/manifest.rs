@@ -1,4 +1,4 @@
-//! The manifest of a run: all that its plan can be rebuilt from.
+//! The manifest of a run: the study, the machine, and the plan.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,17 +10,19 @@ use crate::survey::Survey;
 
 mod expectation;
 mod leg;
+mod plan;
 mod rounds;
 
 pub use expectation::{Expectation, RatioNoise};
 pub use leg::{Difference, Leg, Measurer};
+pub use plan::Plan;
 pub use rounds::{ComparisonRounds, MetricRounds, RoundNoise, RoundVariance};
 
 /// The format that this version writes, and the only one that it reads. It stays 1 until 0.1.0 is
 /// released, whatever changes.
 pub const FORMAT: u32 = 1;
 
-/// All that a run's plan can be rebuilt from.
+/// What a run is asked, on which machine, and by which plan; written before its first trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Manifest {
@@ -56,9 +58,8 @@ pub struct Manifest {
     /// Where the run was resumed under other conditions, in their order; mostly none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub legs: Vec<Leg>,
-    /// What the plan expects to decide; none where nothing is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expectation: Option<Expectation>,
+    /// What is measured, and in which order.
+    pub plan: Plan,
     /// How much ratios differ from round to round here.
     pub rounds: RoundNoise,
     /// The first block of each round, in their order; none of a run that is one round.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::TrialEvidence;
-use crate::sample::{Block, Failure, Repeat, Sample, Selection, TrialKey};
+use crate::sample::{Block, Failure, Sample, TrialKey};
 
 /// One line of the sample log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,8 +18,6 @@ pub enum Record {
     Failure(Failure),
     /// One that was made to see what the kernel does.
     Evidence(TrialEvidence),
-    /// The beginning of a block that measures some cells alone.
-    Selection(Selection),
     /// The end of a block, which is no trial.
     Block(Block),
 }
@@ -31,7 +29,7 @@ impl Record {
             Record::Sample(s) => Some(s.trial),
             Record::Failure(f) => Some(f.trial),
             Record::Evidence(e) => Some(e.trial),
-            Record::Selection(_) | Record::Block(_) => None,
+            Record::Block(_) => None,
         }
     }
 
@@ -41,11 +39,7 @@ impl Record {
             Record::Sample(s) => Some(&mut s.cell),
             Record::Failure(f) => Some(&mut f.cell),
             Record::Evidence(e) => Some(&mut e.cell),
-            Record::Selection(_) => None,
-            Record::Block(b) => match &mut b.repeated_because {
-                Some(Repeat::ShortWindow { cell }) => Some(cell),
-                _ => None,
-            },
+            Record::Block(_) => None,
         }
     }
 
@@ -54,7 +48,7 @@ impl Record {
         match self {
             Record::Sample(s) => Some(Ok(s)),
             Record::Failure(f) => Some(Err(f)),
-            Record::Evidence(_) | Record::Selection(_) | Record::Block(_) => None,
+            Record::Evidence(_) | Record::Block(_) => None,
         }
     }
 }

@@ -213,16 +213,6 @@ pub struct OtherProcess {
     pub cpu_ns: u64,
 }
 
-/// The beginning of a block that measures some cells of the plan alone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Selection {
-    /// The block, from 0.
-    pub block: u32,
-    /// The places of its cells in the plan.
-    pub cells: Vec<u32>,
-}
-
 /// The end of a block: what else used the CPUs while its trials were made, and whether all of them
 /// are made again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -246,7 +236,8 @@ pub struct Block {
     pub others: Vec<OtherProcess>,
     /// CPU time of kernel threads.
     pub kernel_threads_ns: u64,
-    /// How many times as long as the study's window those of a cell are from now on, by its id.
+    /// How many times as long as the study's the windows of a cell are from the next block on, by its
+    /// id. Trials that were made before its number changed last do not count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub longer: BTreeMap<String, u32>,
     /// Why all its trials are made again, where they are.
@@ -269,11 +260,6 @@ pub enum Repeat {
         /// For how long, in ms.
         ms: u64,
     },
-    /// A flow moved nothing in a window, and windows of that cell are longer from then on.
-    ShortWindow {
-        /// The cell.
-        cell: String,
-    },
 }
 
 fn is_zero(n: &u64) -> bool {
@@ -290,10 +276,6 @@ impl fmt::Display for Repeat {
             Repeat::Stopped { ms } => {
                 write!(f, "the run was stopped for {:.1} s", *ms as f64 / 1e3)
             }
-            Repeat::ShortWindow { cell } => {
-                let what = "moved nothing in its window, which is longer from now on";
-                write!(f, "a flow of {cell} {what}")
-            }
         }
     }
 }
@@ -303,9 +285,48 @@ impl Block {
     pub fn other_cpus(&self) -> f64 {
         self.others_ns as f64 / self.elapsed_ns.max(1) as f64
     }
+}
 
-    /// All that windows are longer by, taken together: it grows where one becomes longer.
-    pub fn times(&self) -> u32 {
-        self.longer.values().sum()
+/// The last trial of each cell, by its id, that had a window too short for its flows: block and
+/// attempt. Later trials of the cell count, this one and earlier ones do not. Cells whose windows
+/// never changed are absent.
+pub fn last_short_windows(blocks: &[Block]) -> BTreeMap<&str, (u32, u32)> {
+    let mut last = BTreeMap::new();
+    let mut times: BTreeMap<&str, u32> = BTreeMap::new();
+    for block in blocks {
+        for (cell, longer) in &block.longer {
+            if times.insert(cell, *longer) != Some(*longer) {
+                last.insert(cell.as_str(), (block.block, block.attempt));
+            }
+        }
+    }
+    last
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_short_up_to_the_last_block_before_they_grew() {
+        let block = |block, attempt, longer: &[(&str, u32)]| Block {
+            block,
+            attempt,
+            longer: longer
+                .iter()
+                .map(|(id, n)| ((*id).to_owned(), *n))
+                .collect(),
+            ..Block::default()
+        };
+        let blocks = [
+            block(0, 0, &[]),
+            block(1, 0, &[("a", 4)]),
+            block(1, 1, &[("a", 16)]),
+            block(2, 0, &[("a", 16), ("b", 4)]),
+            block(3, 0, &[("a", 16), ("b", 4)]),
+        ];
+        let expected = [("a", (1, 1)), ("b", (2, 0))];
+        assert_eq!(last_short_windows(&blocks), BTreeMap::from(expected));
+        assert_eq!(last_short_windows(&blocks[..1]), BTreeMap::new());
     }
 }

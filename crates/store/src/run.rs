@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use bytecost_spec::manifest::{FORMAT, Leg};
-use bytecost_spec::{Imported, Manifest, Record, units};
+use bytecost_spec::{Imported, Manifest, Plan, Record, units};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
@@ -90,7 +90,8 @@ impl Run {
         owner.is_some() && owner == other.folder.owner()
     }
 
-    /// The manifest, as it was written at the start, with the legs that were begun since.
+    /// The manifest, as it was written at the start, with the legs and rounds that were begun since, and
+    /// the orders of blocks that a longer budget pays for.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -123,6 +124,16 @@ impl Run {
     pub fn begin_leg(&mut self, leg: Leg) -> Result<(), StoreError> {
         self.resume()?;
         self.note(|manifest| manifest.legs.push(leg))
+    }
+
+    /// Replaces the plan in the manifest by one that goes on behind it, in one step. After an error it
+    /// is as it was. Takes the lock first where [`Run::resume`] has not.
+    pub fn plan_more(&mut self, plan: Plan) -> Result<(), StoreError> {
+        self.resume()?;
+        if plan == self.manifest.plan {
+            return Ok(());
+        }
+        self.note(|manifest| manifest.plan = plan)
     }
 
     /// Notes in the manifest, in one step, that a round begins with this block, before any of it is
@@ -303,6 +314,10 @@ fn read_manifest(folder: &Folder) -> Result<Manifest, StoreError> {
     // Both stand in commands that are printed for the reader to copy.
     if check_id(&manifest.id).is_err() || !units::is_name(&manifest.study.name) {
         let why = "its id or the name of its study is no name: letters, digits, `-`, `_`";
+        return Err(StoreError::Unreadable(dir.join(MANIFEST), why.to_owned()));
+    }
+    if !manifest.plan.is_consistent() {
+        let why = "its plan orders cells that it does not have";
         return Err(StoreError::Unreadable(dir.join(MANIFEST), why.to_owned()));
     }
     let fits = manifest.study.check_counts();

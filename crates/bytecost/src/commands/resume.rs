@@ -7,10 +7,9 @@ use anyhow::Result;
 use bytecost_lab::files::Files;
 use bytecost_lab::peer::PeerLink;
 use bytecost_lab::program::own_build;
-use bytecost_plan::Plan;
 use bytecost_spec::manifest::{Difference, Leg, Measurer};
 use bytecost_spec::survey::FileSurvey;
-use bytecost_spec::{Host, Study};
+use bytecost_spec::{Host, Plan, Study};
 use bytecost_store::{Root, Run};
 use bytecost_sys::regular_file;
 use itertools::Itertools as _;
@@ -67,10 +66,11 @@ pub(super) fn resumed(
     peer: Option<&PeerLink>,
 ) -> Result<(Run, Plan, Study, Files)> {
     let mut run = root.open_to_change(name)?;
-    let plan = Plan::from_manifest(run.manifest()).map_err(bad_input)?;
     let mut study = run.manifest().study.clone();
     set_limits(&mut study, args);
     study.check(&known::tables()).map_err(bad_input)?;
+    let mut plan = run.manifest().plan.clone();
+    bytecost_plan::order_blocks(&mut plan, &study, run.manifest().seed);
     let (host, build) = (machine::host().0, own_build()?);
     let here = Measurer {
         version: env!("CARGO_PKG_VERSION"),
@@ -96,6 +96,7 @@ pub(super) fn resumed(
     };
     let files = files_ready(&plan, run.manifest().survey.files.as_ref())?;
     run.resume()?;
+    run.plan_more(plan.clone())?;
     leg.map_or(Ok(()), |leg| run.begin_leg(leg))?;
     Ok((run, plan, study, files))
 }

@@ -19,15 +19,15 @@ use bytecost_lab::peer::PeerLink;
 use bytecost_lab::program::{Program, own_build};
 use bytecost_lab::survey::Helpers;
 use bytecost_lab::{file_survey, isolation_survey};
-use bytecost_plan::{Plan, check_asked, named};
+use bytecost_plan::{check_asked, named};
 use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::manifest::{RatioNoise, RoundNoise, RoundVariance};
 use bytecost_spec::study::{MIN_ROUND_BLOCKS, PlannedRounds};
 use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey};
 use bytecost_spec::{
-    Axis, Cache, Cell, CircumstanceKind, Host, HugePages, Manifest, PeerHost, RoundConditions,
-    Study, Transport, units,
+    Axis, Cache, Cell, CircumstanceKind, Host, HugePages, Manifest, PeerHost, Plan,
+    RoundConditions, Study, Transport, units,
 };
 use bytecost_store::{Root, Run};
 use itertools::Itertools as _;
@@ -224,8 +224,8 @@ fn begun(
         between: between_rounds(&study, &rounds),
         ..noise(root, &study, &host, there)
     };
-    let plan =
-        Plan::expecting(&study, &host, &survey, there, seed, Some(&noise)).map_err(bad_input)?;
+    let plan = bytecost_plan::plan(&study, &host, &survey, there, seed, Some(&noise))
+        .map_err(bad_input)?;
     nothing_left(&plan)?;
     survey.counters_cost = campaign::counters_cost(&study, &plan, &host, &survey, stop)?;
     goes_on()?;
@@ -245,7 +245,7 @@ fn begun(
         survey,
         peer: there.cloned().map(Box::new),
         own_cards: peer.map_or_else(Vec::new, |link| link.own_cards()),
-        expectation: plan.expectation.clone(),
+        plan: plan.clone(),
         rounds,
         ..Manifest::new(study.clone())
     };
@@ -301,7 +301,7 @@ fn noise(root: &Root, study: &Study, host: &Host, peer: Option<&PeerHost>) -> Ra
             return None;
         }
         let recorded = RecordedRun::of(&run).ok()?;
-        Interim::of(manifest, &recorded.plan.cells, &recorded.samples).noise()
+        Interim::new(recorded.input(None)).noise()
     });
     measured.unwrap_or(RatioNoise::ASSUMED)
 }

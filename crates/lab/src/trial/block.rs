@@ -1,5 +1,6 @@
 //! A block: one trial of each cell, and what else used the CPUs meanwhile.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -32,8 +33,8 @@ impl Lab {
     }
 
     /// One attempt at a block, as `(number, cell)` in this order; None when interrupted. Also
-    /// whether it is to be measured again: others used CPUs, the run was stopped, or a flow moved
-    /// nothing (its window is longer then).
+    /// whether it is to be measured again: others used CPUs, or the run was stopped. A cell whose flow
+    /// moved nothing has longer windows from the next block on.
     pub fn block(
         &mut self,
         (block, attempt): (u32, u32),
@@ -43,7 +44,7 @@ impl Lab {
     ) -> Option<Block> {
         let (began_ns, before) = (clock::monotonic_ns(), self.all_accounts());
         let stopped = StoppedTime::begin();
-        let mut too_short = None;
+        let mut too_short = Vec::new();
         let mut order = order.into_iter().peekable();
         while let Some((number, cell)) = order.next() {
             self.next_is(order.peek().map(|(_, next)| next));
@@ -57,8 +58,19 @@ impl Lab {
                 return None;
             };
             events(Event::TrialEnded(record));
-            if idle && self.lengthen(&cell) {
-                too_short.get_or_insert(cell.id());
+            if idle {
+                too_short.push(cell);
+            }
+        }
+        // All trials of a cell in a block have one length, those of its twin included.
+        let mut longer = BTreeSet::new();
+        for cell in too_short {
+            let cell = Cell {
+                twin: false,
+                ..cell
+            };
+            if longer.insert(cell.id()) {
+                self.lengthen(&cell);
             }
         }
         let after = self.all_accounts();
@@ -68,7 +80,6 @@ impl Lab {
                 attempt,
                 elapsed_ns: clock::monotonic_ns() - began_ns,
                 stopped_ns: stopped.ns(),
-                repeated_because: too_short.map(|cell| Repeat::ShortWindow { cell }),
                 ..Block::default()
             },
             (&before, &after),
@@ -114,7 +125,7 @@ impl Lab {
         let length = ran(&ended);
         let may_repeat = ended.attempt < self.settings.repeats_most
             && self.repeated + length <= self.settings.repeats_for;
-        if may_repeat && ended.repeated_because.is_none() {
+        if may_repeat {
             ended.repeated_because = self.disturbance(&ended);
             if ended.repeated_because.is_some() {
                 self.repeated += length;
@@ -135,17 +146,16 @@ impl Lab {
         })
     }
 
-    /// Makes the windows of a cell longer from now on; false where they are as long as they may be.
-    fn lengthen(&mut self, cell: &Cell) -> bool {
+    /// Makes the windows of a cell longer, unless they are as long as they may be.
+    fn lengthen(&mut self, cell: &Cell) {
         if self.is_longest(cell) {
-            return false;
+            return;
         }
         let times = self.times(cell) * LONGER;
         // A cell and its twin are the same measurement.
         for cell in [cell.clone(), cell.other_twin()] {
             self.longer.insert(cell.id(), times);
         }
-        true
     }
 
     /// Whether windows keep their lengths, so that a trial in which a flow moved nothing fails.

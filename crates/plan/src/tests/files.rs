@@ -3,7 +3,7 @@
 use bytecost_spec::survey::{FileSupport, FileSurvey, MoverFacts};
 use bytecost_spec::{Cache, Cell, Host, Study, Survey};
 
-use super::{chosen, host, of_all_kinds, one, plan_on, refused, refuses};
+use super::{blocks_ms, chosen, host, of_all_kinds, one, plan_on, refused, refuses};
 
 fn study() -> Study {
     let mut study =
@@ -203,9 +203,9 @@ fn a_long_message_costs_what_it_takes_and_the_first_part_is_thinned_by_that() {
     let null = &all.cells[0];
     assert_eq!((null.mover.as_str(), null.size_bytes), ("null", 64 << 10));
     // Both movers at 1 GiB, twice each, at 1.5 GB/s.
-    assert!(all.blocks_ms(1) > 2 * 2 * 1_073_741_824 / 1_500_000);
+    assert!(blocks_ms(&all, 1) > 2 * 2 * 1_073_741_824 / 1_500_000);
     let few = plan(20_000);
     assert!(few.cells.len() < all.cells.len(), "{:?}", few.notes);
-    assert!(few.blocks_ms(6) <= 20_000);
+    assert!(blocks_ms(&few, 6) <= 20_000);
     assert!(!few.left_out.is_empty() || !few.notes.is_empty());
 }

@@ -1,10 +1,9 @@
 //! Runs on two hosts: what crosses, what either host refuses, and that a manifest keeps it.
 
 use bytecost_spec::manifest::RatioNoise;
-use bytecost_spec::{Cell, Host, PeerHost, PeerSide, Survey, Transport};
+use bytecost_spec::{Cell, Host, PeerHost, PeerSide, Plan, Survey, Transport};
 
 use super::{host, study, survey};
-use crate::Plan;
 
 fn peer(side: PeerSide) -> PeerHost {
     PeerHost {
@@ -26,7 +25,7 @@ fn plan(changes: &[(&str, &str)], survey: &Survey, peer: &PeerHost) -> Plan {
     let mut study = study(changes);
     study.go_to_peer();
     let noise = Some(&RatioNoise::ASSUMED);
-    Plan::expecting(&study, &host(), survey, Some(peer), 7, noise).unwrap()
+    crate::plan(&study, &host(), survey, Some(peer), 7, noise).unwrap()
 }
 
 fn why(plan: &Plan, mover: &str) -> Option<String> {

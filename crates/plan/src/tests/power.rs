@@ -2,15 +2,14 @@
 
 use bytecost_spec::manifest::{Expectation, RatioNoise};
 use bytecost_spec::study::{Compare, Family};
-use bytecost_spec::{Axis, Cell, Manifest, Study};
+use bytecost_spec::{Axis, Cell, Plan, Study};
 use bytecost_stats::{Generator, trimmed_mean};
 
-use super::{host, manifest, study, survey};
-use crate::Plan;
+use super::{host, study, survey};
 use crate::power::Power;
 
 fn planned(study: &Study, noise: &RatioNoise) -> (Plan, Expectation) {
-    let plan = Plan::expecting(study, &host(), &survey(), None, 7, Some(noise)).unwrap();
+    let plan = crate::plan(study, &host(), &survey(), None, 7, Some(noise)).unwrap();
     let expectation = plan.expectation.clone().unwrap();
     (plan, expectation)
 }
@@ -105,25 +104,4 @@ fn no_comparison_is_planned_in_which_not_even_half_as_much_again_is_found() {
     assert!(!plan.left_out.is_empty());
     let said = &plan.left_out[0].why;
     assert!(!said.contains("with 6 blocks each"), "{said}");
-}
-
-// Invariant 7.
-#[test]
-fn a_plan_is_rebuilt_with_the_noise_that_it_was_made_with() {
-    let (study, louder) = (in_parts("30s"), noise(0.15));
-    for noise in [noise(0.15), noise(0.005)] {
-        let (plan, expectation) = planned(&study, &noise);
-        let manifest = Manifest {
-            expectation: Some(expectation),
-            ..manifest(study.clone())
-        };
-        let text = serde_json::to_string(&manifest).unwrap();
-        let read: Manifest = serde_json::from_str(&text).unwrap();
-        assert_eq!(Plan::from_manifest(&read).unwrap(), plan);
-        // The first blocks show more noise: what answers no first question is not measured on.
-        let kept = plan.kept_at(&read, &louder).unwrap();
-        let kept: Vec<&Cell> = kept.iter().map(|i| &plan.cells[*i as usize]).collect();
-        let first = plan.cells.iter().filter(|c| c.threads == 1);
-        assert_eq!(kept, first.collect::<Vec<_>>());
-    }
 }

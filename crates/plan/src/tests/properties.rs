@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use proptest::sample::subsequence;
 use proptest::test_runner::RngSeed;
 
-use super::{host, of_all_kinds, plan, study, survey};
+use super::{blocks_ms, host, of_all_kinds, plan, study, survey};
 use crate::candidates::{Norm, baselines, candidates, has_peer};
 
 pub(super) fn seeded(cases: u32) -> ProptestConfig {
@@ -116,9 +116,9 @@ proptest! {
         let plan = plan(&study);
         let cut = plan.notes.iter().any(|n| n.contains("too short"));
         if cut {
-            prop_assert!(plan.cells.len() <= 3 || plan.blocks_ms(6) * 10 <= study.budget_ms * 9);
+            prop_assert!(plan.cells.len() <= 3 || blocks_ms(&plan, 6) * 10 <= study.budget_ms * 9);
         } else {
-            prop_assert!(plan.blocks_ms(6) * 10 <= study.budget_ms * 9);
+            prop_assert!(blocks_ms(&plan, 6) * 10 <= study.budget_ms * 9);
         }
     }
 
@@ -182,9 +182,10 @@ proptest! {
 
 /// The order of a block of cells that are not compared.
 fn shuffled(cells: usize, seed: u64, block: u32) -> Vec<usize> {
-    let cells: Vec<usize> = (0..cells).collect();
-    let groups: Vec<&[usize]> = cells.chunks(1).collect();
-    crate::order::grouped(&groups, seed, block)
+    let cells: Vec<u32> = (0..cells as u32).collect();
+    let groups: Vec<&[u32]> = cells.chunks(1).collect();
+    let order = crate::order::grouped(&groups, seed, block);
+    order.into_iter().map(|cell| cell as usize).collect()
 }
 
 #[test]

@@ -1,12 +1,11 @@
 //! Which cells are measured twice in a block, and what that takes of the budget.
 
 use bytecost_spec::study::Compare;
-use bytecost_spec::{Axis, Cell, Study};
+use bytecost_spec::{Axis, Cell, Plan, Study};
 use proptest::prelude::*;
 
 use super::properties::{seeded, studies};
-use super::{chosen, paying, plan, study};
-use crate::Plan;
+use super::{blocks_ms, chosen, paying, plan, study};
 
 fn twinned(study: Study) -> Study {
     Study {
@@ -56,9 +55,10 @@ fn the_budget_pays_for_twins_before_another_tier() {
     // 150 ms a trial and 6 blocks: 20 s pay for 20 cells, which are the floor, the 12 of the first
     // tier and 7 others. The second tier has 5 more cells and 2 more twins.
     let planned = |seconds: u64| {
-        let (with, without) = (plan(&twinned(paying(seconds))), plan(&paying(seconds)));
+        let study = paying(seconds);
+        let (with, without) = (plan(&twinned(study.clone())), plan(&study));
         let counted = |plan: &Plan| plan.cells.len() - twins(plan).len();
-        assert!(with.blocks_ms(with.blocks_least) <= 18_000);
+        assert!(blocks_ms(&with, study.blocks_least) <= 18_000);
         let counts = (counted(&with), twins(&with).len(), counted(&without));
         (counts, with.notes)
     };
@@ -85,8 +85,8 @@ proptest! {
         }
         prop_assert!(3 * twins.len() <= plan.cells.len());
         // The mean trial is rounded up.
-        let rounded = plan.cells.len() as u64 * u64::from(plan.blocks_least);
-        let least_ms = plan.blocks_ms(plan.blocks_least) - rounded;
+        let rounded = plan.cells.len() as u64 * u64::from(study.blocks_least);
+        let least_ms = blocks_ms(&plan, study.blocks_least) - rounded;
         let fits = least_ms * 10 <= study.budget_ms * 9;
         prop_assert!(fits || twins.is_empty());
         let without = super::plan(&study);

@@ -15,8 +15,8 @@ pub struct RatioNoise {
     /// The run that measured it; none where it is assumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// The variance between rounds that is typical of the primary comparisons; none in manifests of
-    /// old, whose plans reckoned with none.
+    /// The variance between rounds that is typical of the primary comparisons; none where the plan
+    /// reckons with none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between: Option<RoundVariance>,
 }
@@ -31,7 +31,7 @@ impl RatioNoise {
     };
 }
 
-/// What a plan expects: by its `noise` its cells were chosen, so that it is rebuilt with it.
+/// The effects that a plan expects to find at the noise by which its cells were chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expectation {

@@ -1,0 +1,123 @@
+//! The plan of a run: its cells, and the order of each block.
+
+use serde::{Deserialize, Serialize};
+
+use super::Expectation;
+use crate::cell::Cell;
+use crate::survey::{LeftOut, Refusal};
+
+/// What a run measures, in which order, and what it does not measure.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Plan {
+    /// The cells, in the log by their places from 0: first the `null` mover's, which is the cost of
+    /// the loop alone, where there is one; last the twins of baselines. Written as their ids.
+    #[serde(with = "ids")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
+    pub cells: Vec<Cell>,
+    /// The places of the cells in the order in which each block measures them, block 0 first: as many
+    /// blocks as the budget can pay for at most.
+    pub orders: Vec<Vec<u32>>,
+    /// The places of cells that are compared with each other: a block measures them one after another.
+    pub groups: Vec<Vec<u32>>,
+    /// Expected duration of a trial in ms, mean over the cells: set-up, warm-up and window.
+    pub trial_ms: u64,
+    /// Cells of the study that this host does not allow, each by its id.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refusals: Vec<Refusal>,
+    /// Cells that the budget does not pay for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
+    /// Decisions that the study leaves open, in sentences.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+    /// The effects that the run is expected to find; none where the noise was not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expectation: Option<Expectation>,
+}
+
+impl Plan {
+    /// Returns true if all places in orders and groups are those of cells, and no block measures a
+    /// cell twice.
+    pub fn is_consistent(&self) -> bool {
+        let cells = self.cells.len();
+        let are_distinct_cells = |places: &Vec<u32>| {
+            let mut is_there = vec![false; cells];
+            places.iter().all(|place| {
+                let seen = is_there.get_mut(*place as usize);
+                seen.is_some_and(|seen| !std::mem::replace(seen, true))
+            })
+        };
+        self.orders
+            .iter()
+            .chain(&self.groups)
+            .all(are_distinct_cells)
+    }
+}
+
+/// Cells written as their ids.
+mod ids {
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use crate::cell::Cell;
+
+    pub(super) fn serialize<S: Serializer>(cells: &[Cell], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(cells.iter().map(Cell::id))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Cell>, D::Error> {
+        let cell = |id: String| {
+            Cell::from_id(&id).ok_or_else(|| D::Error::custom(format!("`{id}` is no cell")))
+        };
+        Vec::<String>::deserialize(from)?
+            .into_iter()
+            .map(cell)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan() -> Plan {
+        let cell = |size_bytes| Cell {
+            size_bytes,
+            ..Cell::default()
+        };
+        Plan {
+            cells: vec![cell(256), cell(4096)],
+            orders: vec![vec![0, 1], vec![1, 0]],
+            groups: vec![vec![0, 1]],
+            ..Plan::default()
+        }
+    }
+
+    #[test]
+    fn cells_are_written_as_their_ids() {
+        let plan = plan();
+        let json = serde_json::to_value(&plan).unwrap();
+        assert_eq!(json["cells"][1], plan.cells[1].id());
+        assert_eq!(serde_json::from_value::<Plan>(json).unwrap(), plan);
+        let unknown = r#"{"cells": ["teleport"], "orders": [], "groups": [], "trial_ms": 1}"#;
+        let error = serde_json::from_str::<Plan>(unknown).unwrap_err();
+        assert!(
+            error.to_string().starts_with("`teleport` is no cell"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_plan_orders_its_own_cells_once_in_a_block() {
+        assert!(plan().is_consistent());
+        for order in [vec![0, 2], vec![1, 1]] {
+            let mut other = plan();
+            other.orders[1] = order;
+            assert!(!other.is_consistent(), "{other:?}");
+        }
+        let mut other = plan();
+        other.groups.push(vec![2]);
+        assert!(!other.is_consistent());
+    }
+}
