@@ -1,10 +1,12 @@
 //! Objects of BPF: loaded, attached to the kernel, and read; with what goes wrong in one line.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use aya::maps::{Array, Map};
 use aya::programs::{Program, ProgramError};
@@ -53,11 +55,40 @@ fn shortened(text: &str) -> String {
     first.chain(" … ".chars()).chain(last).collect()
 }
 
-/// The types of the running kernel, without which no program here can be loaded.
-pub fn types(root: &Path) -> io::Result<Btf> {
+/// The types of the running kernel, without which no program here can be loaded; parsed once per
+/// process, as that takes longer than all else that loads a program.
+pub fn types(root: &Path) -> io::Result<&'static Btf> {
+    static TYPES: Mutex<BTreeMap<PathBuf, &'static Btf>> = Mutex::new(BTreeMap::new());
+    let mut known = TYPES.lock().unwrap_or_else(PoisonError::into_inner);
     let file = root.join("sys/kernel/btf/vmlinux");
+    if let Some(types) = known.get(&file) {
+        return Ok(types);
+    }
     let what = "the kernel does not tell its types (CONFIG_DEBUG_INFO_BTF)";
-    Btf::parse_file(&file, aya::Endianness::default()).map_err(|e| of(what, told(&e)))
+    let parsed = Btf::parse_file(&file, aya::Endianness::default());
+    let types: &'static Btf = Box::leak(Box::new(parsed.map_err(|e| of(what, told(&e)))?));
+    known.insert(file, types);
+    Ok(types)
+}
+
+/// Loads an object, with so many entries in these maps. All objects of the process have one
+/// loader, since a new one reads and parses the kernel's types, whatever it is given (aya 0.14). So
+/// a number of entries stays with its map's name, and two objects may not give one name two.
+pub fn loaded(
+    bytes: &[u8],
+    types: Option<&'static Btf>,
+    entries: &[(&'static str, u32)],
+) -> io::Result<Ebpf> {
+    static LOADER: Mutex<Option<EbpfLoader<'static>>> = Mutex::new(None);
+    let mut loader = LOADER.lock().unwrap_or_else(PoisonError::into_inner);
+    let loader = loader.get_or_insert_with(EbpfLoader::new);
+    for (map, entries) in entries {
+        loader.map_max_entries(map, *entries);
+    }
+    if types.is_some() {
+        loader.btf(types);
+    }
+    loader.load(bytes).map_err(|e| told(&e))
 }
 
 /// An object whose one map, `sums`, has `N` words: the first are ours, the others its programs'.
@@ -70,12 +101,12 @@ pub struct Object<const N: usize> {
 impl<const N: usize> Object<N> {
     /// Makes its maps, with so many entries in these; refused without rights, or where it does not
     /// fit.
-    pub fn load(bytes: &[u8], types: &Btf, room: &[(&str, u32)]) -> io::Result<Object<N>> {
-        let mut loader = EbpfLoader::new();
-        for (map, entries) in room {
-            loader.map_max_entries(map, *entries);
-        }
-        let object = loader.btf(Some(types)).load(bytes).map_err(|e| told(&e))?;
+    pub fn load(
+        bytes: &[u8],
+        types: &'static Btf,
+        entries: &[(&'static str, u32)],
+    ) -> io::Result<Object<N>> {
+        let object = loaded(bytes, Some(types), entries)?;
         let sums = match object.map("sums") {
             Some(Map::Array(data)) => FileMap::new(data.fd(), 0, N * 8)?,
             _ => return Err(io::Error::other("the object has no array `sums`")),

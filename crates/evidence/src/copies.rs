@@ -62,11 +62,11 @@ impl Copies {
         if wanted.contains(&CopyMeans::Functions) {
             let names = names(symbols::text(root)?)?;
             let there = |target: &str| state(&names, target);
-            found.functions = attach(CopyMeans::Functions, FUNCTIONS, &types, there, &mut tried);
+            found.functions = attach(CopyMeans::Functions, FUNCTIONS, types, there, &mut tried);
         }
         if wanted.contains(&CopyMeans::Tracepoints) {
             let there = |_: &str| None;
-            found.packets = attach(CopyMeans::Tracepoints, PACKETS, &types, there, &mut tried);
+            found.packets = attach(CopyMeans::Tracepoints, PACKETS, types, there, &mut tried);
         }
         found.choice = choose(&tried, wanted);
         if let Some(why) = found.choice.refused() {
@@ -167,7 +167,7 @@ fn lost(
 fn attach<const N: usize>(
     means: CopyMeans,
     bytes: &[u8],
-    types: &Btf,
+    types: &'static Btf,
     there: impl Fn(&str) -> Option<Tried>,
     tried: &mut BTreeMap<&'static str, Tried>,
 ) -> Option<Object<N>> {

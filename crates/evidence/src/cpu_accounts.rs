@@ -96,15 +96,15 @@ impl CpuAccountant {
         let online = aya::util::online_cpus().map_err(asked)?;
         let highest = online.iter().max().map_or(0, |cpu| *cpu as usize);
         let possible = aya::util::nr_cpus().map_err(asked)?.max(highest + 1);
-        let mut object = Object::load(OBJECT, &types, &[("cpus", possible as u32)])?;
+        let mut object = Object::load(OBJECT, types, &[("cpus", possible as u32)])?;
         for tracepoint in NEEDED {
-            let attached = object.attach(tracepoint, tracepoint, &types);
+            let attached = object.attach(tracepoint, tracepoint, types);
             let what = format!("the tracepoint `{tracepoint}` cannot be hooked");
             attached.map_err(|e| of(&what, e))?;
         }
         for tracepoint in OTHERS {
             // Interrupts that are not seen count for who was interrupted.
-            let _ = object.attach(tracepoint, tracepoint, &types);
+            let _ = object.attach(tracepoint, tracepoint, types);
         }
         let cpus = match object.map("cpus")? {
             aya::maps::Map::Array(data) => FileMap::new(data.fd(), 0, possible * CPU_WORDS * 8)?,

@@ -80,10 +80,10 @@ impl Events {
         exchange: impl FnMut() -> io::Result<()>,
     ) -> io::Result<Events> {
         let types = bpf::types(root)?;
-        let mut object = Object::load(OBJECT, &types, &[])?;
+        let mut object = Object::load(OBJECT, types, &[])?;
         let mut refused = BTreeMap::new();
         for (program, tracepoint, events) in PROGRAMS {
-            match object.attach(program, tracepoint, &types) {
+            match object.attach(program, tracepoint, types) {
                 Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(e),
                 Err(e) => {

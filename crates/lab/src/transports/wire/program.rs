@@ -3,11 +3,11 @@
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
+use aya::include_bytes_aligned;
 use aya::maps::Map;
 use aya::programs::tc::{NlOptions, TcAttachOptions, qdisc_add_clsact};
 use aya::programs::{SchedClassifier, TcAttachType};
-use aya::{Ebpf, include_bytes_aligned};
-use bytecost_evidence::bpf::told;
+use bytecost_evidence::bpf::{loaded, told};
 use bytecost_spec::cell::Device;
 
 /// Built from the file beside it.
@@ -15,7 +15,7 @@ static OBJECT: &[u8] = include_bytes_aligned!("../../../bpf/wire.bpf.o");
 
 /// Attaches it to what leaves by a device of this thread's network, which holds it; gives its map.
 pub(super) fn attach(device: &str, kind: Device) -> io::Result<OwnedFd> {
-    let mut object = Ebpf::load(OBJECT).map_err(|e| told(&e))?;
+    let mut object = loaded(OBJECT, None, &[])?;
     let name = match kind {
         Device::Tun => "steal",
         Device::Veth => "steal_framed",
