@@ -155,7 +155,7 @@ fn the_blocks_needed_find_the_difference_four_times_in_five() {
     }
 }
 
-/// What METHOD.md says of eight blocks.
+/// What `RatioVariation::deviation` says of eight blocks.
 #[test]
 fn a_deviation_that_is_taken_for_the_truth_keeps_less_than_it_promises() {
     // The 97.5 % and the 80 % quantile of t with the four degrees of eight blocks.

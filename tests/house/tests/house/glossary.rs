@@ -12,7 +12,6 @@ const READ: &[&str] = &[
     "CHANGELOG.md",
     "EXAMPLES.md",
     "METHOD.md",
-    "TRIAL.md",
     "benches/",
     "deploy/",
     "published/",
