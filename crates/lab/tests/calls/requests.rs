@@ -30,8 +30,8 @@ pub struct UringRequests(Object<WORDS>);
 impl UringRequests {
     pub fn open(root: &Path) -> io::Result<UringRequests> {
         let types = bpf::types(root)?;
-        let mut object = Object::load(OBJECT, &types, &[])?;
-        object.attach("submitted", "io_uring_submit_req", &types)?;
+        let mut object = Object::load(OBJECT, types, &[])?;
+        object.attach("submitted", "io_uring_submit_req", types)?;
         Ok(UringRequests(object))
     }
 
