@@ -9,20 +9,17 @@ pub fn tokens(path: &str, text: &str) -> TokenStream {
     TokenStream::from_str(text).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// A token and where it stands: its line from 1, and the tokens that follow within its group.
+/// A token and its line, from 1.
 pub struct Place<'a> {
     pub token: &'a TokenTree,
-    pub after: &'a [TokenTree],
     pub line: usize,
 }
 
 /// Visits every token, those inside groups and macros included, in the order of the file.
 pub fn walk(stream: TokenStream, visit: &mut dyn FnMut(Place<'_>)) {
-    let list: Vec<TokenTree> = stream.into_iter().collect();
-    for (i, token) in list.iter().enumerate() {
+    for token in stream {
         visit(Place {
-            token,
-            after: &list[i + 1..],
+            token: &token,
             line: token.span().start().line,
         });
         if let TokenTree::Group(group) = token {
@@ -59,44 +56,6 @@ pub fn brackets(group: &Group) -> (&'static str, &'static str) {
     }
 }
 
-/// A function with a body.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Function {
-    pub name: String,
-    /// Line of `fn`.
-    pub line: usize,
-    /// Lines from `fn` to the closing brace.
-    pub lines: usize,
-}
-
-/// All functions that have a body, those in macros and inside others included.
-pub fn functions(path: &str, text: &str) -> Vec<Function> {
-    let mut found = Vec::new();
-    walk(tokens(path, text), &mut |place| {
-        if !is_word(place.token, "fn") {
-            return;
-        }
-        let Some(TokenTree::Ident(name)) = place.after.first() else {
-            return; // a pointer to a function
-        };
-        for token in place.after {
-            if is_sign(Some(token), ';') {
-                return; // a trait's function without a body
-            }
-            if let Some(body) = group(Some(token), Delimiter::Brace) {
-                let end = body.span_close().end().line;
-                found.push(Function {
-                    name: name.to_string(),
-                    line: place.line,
-                    lines: end - place.line + 1,
-                });
-                return;
-            }
-        }
-    });
-    found
-}
-
 /// The file without what only tests see: `#[cfg(test)] mod … { … }`.
 pub fn without_tests(stream: TokenStream) -> TokenStream {
     let list: Vec<TokenTree> = stream.into_iter().collect();
@@ -118,39 +77,6 @@ pub fn without_tests(stream: TokenStream) -> TokenStream {
 
 fn is_cfg_test(token: Option<&TokenTree>) -> bool {
     group(token, Delimiter::Bracket).is_some_and(|g| g.stream().to_string() == "cfg (test)")
-}
-
-#[test]
-fn functions_are_found_with_their_lengths() {
-    let text = r##"
-fn one() { let s = "fn not_me() {"; /* fn nor_me() {} */ }
-trait T {
-    fn declared(&self) -> [u8; 4];
-    fn given(&self) -> u8 where Self: Sized {
-        b'{'
-    }
-}
-macro_rules! made { () => { fn within() {} } }
-struct P { open: fn(u8) -> u8 }
-fn last<'a>(x: &'a str) -> impl Fn() + 'a {
-    fn inner() {
-        let _ = r#"}"#;
-    }
-    move || drop(x)
-}
-"##;
-    let found: Vec<(String, usize, usize)> = functions("here", text)
-        .into_iter()
-        .map(|f| (f.name, f.line, f.lines))
-        .collect();
-    let expected = [
-        ("one", 2, 1),
-        ("given", 5, 3),
-        ("within", 9, 1),
-        ("last", 11, 6),
-        ("inner", 12, 3),
-    ];
-    assert_eq!(found, expected.map(|(n, l, c)| (n.to_owned(), l, c)));
 }
 
 #[test]
