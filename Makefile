@@ -116,7 +116,6 @@ page: chromium # The report page in a browser: of made-up results and of a real 
 	sample() { "$(TARGET)/debug/examples/sample_page" "$(PAGES)/$$1" "$$2"; }
 	sample report.html planted
 	sample hostile.html hostile
-	sample imported.html imported
 	sample paired.html paired
 	sample findings.json findings
 	sample hosts.json hosts
@@ -124,7 +123,7 @@ page: chromium # The report page in a browser: of made-up results and of a real 
 		--budget 6s --blocks 8 --window 20ms --warmup 5ms --runs-dir "$$run" >/dev/null || [ $$? = 1 ]
 	real=$$(echo "$$run"/*/report.html)
 	cd tests/page
-	export BYTECOST_REPORT="$(PAGES)/report.html:$(PAGES)/hostile.html:$(PAGES)/imported.html:$(PAGES)/paired.html:$$real"
+	export BYTECOST_REPORT="$(PAGES)/report.html:$(PAGES)/hostile.html:$(PAGES)/paired.html:$$real"
 	export BYTECOST_REASONS="$(PAGES)/report.html" BYTECOST_DISTANCES="$(PAGES)/paired.html" BYTECOST_HOSTS="$(PAGES)/hosts.json"
 	BYTECOST_FINDINGS="$(PAGES)/findings.json" npm test
 	# Where a trial failed, reports say so by status 1.

@@ -223,7 +223,7 @@ pub struct Analysis {
     /// What this machine reaches at most, where another run measured that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
-    /// What others measured, to be shown beside these results; of an imported run all there is.
+    /// What others measured, to be shown beside these results.
     #[serde(default)]
     pub published: Option<Published>,
     /// What weakens them.

@@ -111,8 +111,6 @@ pub enum Sub {
     /// all clients. os-features: a row is a trial, with the seconds for 1 GiB of a file or 10^9
     /// steps of work at its speed.
     Export(ExportArgs),
-    /// Read a published CSV file as a run without trials, to compare and to plot
-    Import(ImportArgs),
     /// Play one side of a run on two hosts: is started by `--peer` on the other host
     ///
     /// It speaks over its standard input and output with the bytecost that started it, starts the
@@ -216,9 +214,9 @@ pub struct ReportArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Published numbers to show next to the measured ones: an imported run, or pa02-a, pa02-b,
-    /// file-transfer or os-features
-    #[arg(long, value_name = "RUN")]
+    /// Published numbers to show next to the measured ones: pa02-a, pa02-b, file-transfer or
+    /// os-features
+    #[arg(long, value_name = "NAME")]
     pub beside: Option<String>,
     /// Write each figure as a file for a paper, and print the files' paths instead of the answer
     #[arg(long, value_name = "FORMAT", conflicts_with = "json")]
@@ -259,17 +257,6 @@ pub struct ExportArgs {
     /// The file to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    #[command(flatten)]
-    pub root: RootArgs,
-}
-
-#[derive(Debug, Args)]
-pub struct ImportArgs {
-    /// The CSV file
-    pub file: PathBuf,
-    /// pa02-a, pa02-b or os-features
-    #[arg(long, value_name = "NAME")]
-    pub layout: String,
     #[command(flatten)]
     pub root: RootArgs,
 }

@@ -5,7 +5,6 @@ pub mod audit;
 pub mod doctor;
 pub mod endpoint;
 pub mod export;
-pub mod import;
 pub mod list;
 pub mod live;
 pub mod manual;

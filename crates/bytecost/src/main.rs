@@ -60,7 +60,6 @@ fn main() -> ExitCode {
         Some(Sub::Live(LiveCommand::Load(args))) => commands::live::load::run(&args),
         Some(Sub::Audit(args)) => commands::audit::run(&args),
         Some(Sub::Export(args)) => commands::export::run(&args),
-        Some(Sub::Import(args)) => commands::import::run(&args),
         Some(Sub::Agent) => commands::agent::run(),
         Some(Sub::Completions { shell }) => commands::manual::completions(shell),
         Some(Sub::Man { out }) => commands::manual::page(out.as_deref()),

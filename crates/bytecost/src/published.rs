@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use bytecost_analysis::{Grounds, caveat_kinds};
-use bytecost_report::layout::{ColumnLayout, TableLayout as _};
+use bytecost_report::layout::ColumnLayout;
 use bytecost_report::times::TIMES;
 use bytecost_spec::claim::{self, Claim, MAX_CLAIMS_BYTES, Term, Test, TestKind};
 use bytecost_spec::table::MAX_TABLE_BYTES;
@@ -147,10 +147,12 @@ fn with_tables(claims: Vec<Claim>) -> Result<Grounds> {
     let mut tables = Vec::new();
     let mut published = Vec::new();
     for (name, text) in TABLES {
-        tables.push(Table::parse(name, text).with_context(|| *name)?);
+        let table = Table::parse(name, text).with_context(|| *name)?;
         if let Some(layout) = ColumnLayout::named(name) {
-            published.push(layout.import(text).with_context(|| *name)?.published);
+            let found = layout.published(&table);
+            published.push(found.map_err(|why| anyhow!("{name}: {why}"))?);
         }
+        tables.push(table);
     }
     for times in TIMES {
         let found = times.published(&tables);

@@ -7,22 +7,20 @@ use bytecost_analysis::ceiling::{STUDY, ceiling, is_same_machine};
 use bytecost_analysis::{Analysis, Ceiling, Input, analyse, audit};
 use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
-use bytecost_spec::{Cell, Failure, Imported, Plan, Published, Record, Sample};
+use bytecost_spec::{Cell, Failure, Plan, Published, Record, Sample};
 use bytecost_store::{Root, Run};
 
 use crate::failure::bad_input;
 use crate::published::of_study;
 
-/// A run with its samples; of an imported one, what was published in their place.
+/// A run with its plan and its records.
 pub struct RecordedRun<'r> {
     pub run: &'r Run,
-    /// Of an imported one its cells alone.
-    pub plan: Plan,
+    pub plan: &'r Plan,
     pub samples: Vec<Sample>,
     pub failures: Vec<Failure>,
     blocks: Vec<Block>,
     watched: Vec<TrialEvidence>,
-    pub imported: Option<Imported>,
     ended_early: Option<String>,
     pub damage: Option<String>,
     ceiling: Option<Ceiling>,
@@ -30,52 +28,43 @@ pub struct RecordedRun<'r> {
 
 impl<'r> RecordedRun<'r> {
     pub fn of(run: &'r Run) -> Result<RecordedRun<'r>> {
-        let mut recorded = RecordedRun {
-            run,
-            plan: Plan::default(),
-            samples: Vec::new(),
-            failures: Vec::new(),
-            blocks: Vec::new(),
-            watched: Vec::new(),
-            imported: run.published()?,
-            ended_early: None,
-            damage: None,
-            ceiling: None,
-        };
-        if let Some(imported) = &recorded.imported {
-            let cells = imported.published.cells.iter().map(|c| c.cell.clone());
-            recorded.plan.cells = cells.collect();
-            return Ok(recorded);
-        }
         let records = run.records()?.records;
-        let plan = run.manifest().plan.clone();
+        let plan = &run.manifest().plan;
+        let (mut samples, mut failures) = (Vec::new(), Vec::new());
+        let (mut blocks, mut watched) = (Vec::new(), Vec::new());
         for mut record in records {
-            // A version that chose cells otherwise would give every number to the wrong cell.
+            // Numbers must not come to the wrong cell.
             if let Some(trial) = record.trial()
                 && plan.cells.get(trial.cell as usize).map(Cell::id) != record.cell_mut().cloned()
             {
                 return Err(bad_input(format!(
-                    "{}: its samples are not of the cells that its manifest gives: was it edited, or written by another version ({})?",
-                    run.dir().display(),
-                    run.manifest().bytecost_version
+                    "{}: its samples are not of the cells of its manifest: was one of them edited?",
+                    run.dir().display()
                 )));
             }
             match record {
-                Record::Sample(sample) => recorded.samples.push(sample),
-                Record::Failure(failure) => recorded.failures.push(failure),
-                Record::Evidence(found) => recorded.watched.push(found),
-                Record::Block(block) => recorded.blocks.push(block),
+                Record::Sample(sample) => samples.push(sample),
+                Record::Failure(failure) => failures.push(failure),
+                Record::Evidence(found) => watched.push(found),
+                Record::Block(block) => blocks.push(block),
             }
         }
-        recorded.plan = plan;
-        recorded.ended_early = match run.ending()? {
+        let ended_early = match run.ending()? {
             Some(ending) => ending.early,
             None if run.is_locked() => Some("it is still running".to_owned()),
             None => Some("it was killed".to_owned()),
         };
-        recorded.damage = run.damage()?;
-        recorded.ceiling = newest_ceiling(run);
-        Ok(recorded)
+        Ok(RecordedRun {
+            run,
+            plan,
+            samples,
+            failures,
+            blocks,
+            watched,
+            ended_early,
+            damage: run.damage()?,
+            ceiling: newest_ceiling(run),
+        })
     }
 
     /// The run as the analysis takes it, with what was published beside it.
@@ -92,7 +81,7 @@ impl<'r> RecordedRun<'r> {
             notes: &self.plan.notes,
             ended_early: self.ended_early.as_deref(),
             damage: self.damage.as_deref(),
-            published: published.or(self.imported.as_ref().map(|i| &i.published)),
+            published,
             ceiling: self.ceiling.as_ref(),
         }
     }
@@ -133,7 +122,7 @@ impl<'r> RecordedRun<'r> {
         let input = self.input(published);
         let mut analysis = analyse(input);
         let grounds = of_study(&self.run.manifest().study.name)?;
-        if self.imported.is_none() && !grounds.claims.is_empty() {
+        if !grounds.claims.is_empty() {
             analysis.audit = audit(input, &analysis, &grounds);
         }
         Ok(analysis)

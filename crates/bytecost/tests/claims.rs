@@ -1,51 +1,30 @@
-//! What others published: read as runs, written in their layouts, and judged.
+//! What others published: beside a run, in their layouts, and judged.
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 
 use crate::common::{Place, says};
 
-fn published(layout: &str) -> String {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join(format!("../../published/{layout}.csv"))
-        .display()
-        .to_string()
-}
-
 #[test]
-fn a_published_table_is_a_run_that_can_be_shown_and_written_again() {
-    for (layout, other) in [("pa02-a", "pa02-b"), ("pa02-b", "pa02-a")] {
-        let place = Place::new();
-        let call = |words: &str| place.call(words).succeeded();
-        let import = format!("import {} --layout {layout}", published(layout));
-        says(&call(&import), &["48 cells"]);
-        let id = place.id();
-        let export = format!("export {id} --layout {layout}");
-        let written = call(&export);
-        let original = fs::read_to_string(published(layout)).unwrap();
-        assert_eq!(written, original.replace("\r\n", "\n"));
-        let [again, before, link] =
-            ["again.csv", "before.csv", "link"].map(|name| place.path().join(name));
-        fs::write(&before, "old").unwrap();
-        fs::hard_link(&before, &again).unwrap();
-        call(&format!("{export} --out again.csv"));
-        assert_eq!(fs::read_to_string(again).unwrap(), written);
-        assert_eq!(fs::read(before).unwrap(), b"old", "not whole or not at all");
-        symlink("/dev/stdout", link).unwrap();
-        assert_eq!(call(&format!("{export} --out link")), written);
-        place.refuses(
-            &export,
-            "--out nowhere/a.csv => nowhere\n--out . => . | cannot write",
-        );
-        says(&call("runs"), &[layout, "complete"]);
-        call("report");
-        assert_eq!(place.findings().cells.len(), 48);
-        // Nothing was measured: published tables are compared with themselves alone.
-        says(&call("audit"), &["No cells with", "`bytecost run pa02-a`"]);
-        let words = format!("export {id} --layout {other}");
-        place.refuses(&words, "=> imported in layout");
-    }
+fn an_exported_file_is_written_whole_and_through_a_link() {
+    let place = Place::recorded(&["pa02-a"]);
+    let call = |words: &str| place.call(words).succeeded();
+    let export = "export pa02-a --layout pa02-a";
+    let written = call(export);
+    let [again, before, link] =
+        ["again.csv", "before.csv", "link"].map(|name| place.path().join(name));
+    fs::write(&before, "old").unwrap();
+    fs::hard_link(&before, &again).unwrap();
+    call(&format!("{export} --out again.csv"));
+    assert_eq!(fs::read_to_string(again).unwrap(), written);
+    assert_eq!(fs::read(before).unwrap(), b"old", "not whole or not at all");
+    symlink("/dev/stdout", link).unwrap();
+    assert_eq!(call(&format!("{export} --out link")), written);
+    place.refuses(
+        export,
+        "--out nowhere/a.csv => nowhere
+        --out . => . | cannot write",
+    );
 }
 
 #[test]
@@ -62,25 +41,10 @@ fn published_numbers_stand_beside_those_of_a_run() {
     place.refuses(
         "",
         "report --beside pa02-a => no cell that pa02-a published
-        report --beside file-read => --beside takes one that
-        export file-read --layout pa02-a => no cell that layout pa02-a",
+        report --beside file-read => publication `file-read` | pa02-a, pa02-b, file-transfer, os-features
+        export file-read --layout pa02-a => no cell that layout pa02-a
+        export file-read --layout pa03 => layout `pa03` | pa02-a, pa02-b, os-features",
     );
-}
-
-#[test]
-fn bad_tables_are_one_line_and_leave_nothing() {
-    let place = Place::new();
-    fs::write(place.path().join("empty.csv"), []).unwrap();
-    fs::write(place.path().join("bad.csv"), [0xff, 0xfe, 0]).unwrap();
-    place.refuses(
-        "import",
-        "none.csv --layout pa02-a => none.csv
-        empty.csv --layout pa02-a => empty.csv: line 1
-        bad.csv --layout pa02-a => bad.csv | UTF-8
-        /dev/zero --layout pa02-a => /dev/zero: this is no regular file, but a device
-        bad.csv --layout pa03 => layout `pa03` | pa02-a, pa02-b, os-features",
-    );
-    assert!(!place.runs().exists());
 }
 
 const CLAIMS: &str = r#"
@@ -129,10 +93,6 @@ fn claims_are_judged_with_a_ruling_each() {
     let judged = judged.json();
     let claims = judged["claims"].as_array().unwrap();
     assert_eq!((claims.len(), &claims[0]["ruling"]), (1, &"refuted".into()));
-    let text = call("audit");
-    call(&format!("import {} --layout pa02-a", published("pa02-a")));
-    // The newest run that measured is judged, not the table that was read after it.
-    assert_eq!(call("audit"), text);
 }
 
 #[test]

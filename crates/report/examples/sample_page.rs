@@ -1,5 +1,5 @@
 //! Writes what the report makes of the tests' results, to look at and for the page tests:
-//! `cargo run -p bytecost-report --example sample_page -- report.html [planted|plain|hostile|empty|imported|paired]`,
+//! `cargo run -p bytecost-report --example sample_page -- report.html [planted|plain|hostile|empty|paired]`,
 //! with `figures` the figures as SVG files into that directory,
 //! or with `findings` or `hosts` the JSON of it; `schemas` writes what describes that into that directory.
 
@@ -22,7 +22,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some("plain") => html(&fixture::analysis()),
         Some("hostile") => html(&fixture::hostile()),
         Some("empty") => html(&fixture::empty()),
-        Some("imported") => html(&fixture::imported()),
         Some("paired") => html(&fixture::distances::paired()),
         Some("figures") => return figures(&path),
         Some("findings") => findings_json(&fixture::planted()),
@@ -30,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         Some("schemas") => return schemas(&path),
         Some(other) => {
             return Err(format!(
-                "`{other}` is not known: choose from planted, plain, hostile, empty, imported, paired, figures, findings, hosts, schemas"
+                "`{other}` is not known: choose from planted, plain, hostile, empty, paired, figures, findings, hosts, schemas"
             )
             .into());
         }
@@ -59,7 +58,6 @@ fn schemas(dir: &str) -> Result<(), Box<dyn Error>> {
 fn figures(dir: &str) -> Result<(), Box<dyn Error>> {
     for (kind, a) in [
         ("run", fixture::planted()),
-        ("imported", fixture::imported()),
         ("paired", fixture::distances::paired()),
     ] {
         for picture in pictures(&a) {

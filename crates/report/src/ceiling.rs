@@ -17,7 +17,7 @@ pub(crate) fn hint(a: &Analysis) -> Option<&'static str> {
     let is_known = a.ceiling.is_some() || a.study.name == STUDY;
     let mut cells = a.cells.iter();
     let measured = cells.any(|c| c.estimates.contains_key(&throughput));
-    (!is_known && descriptions::imported(a).is_none() && measured).then_some(HINT)
+    (!is_known && measured).then_some(HINT)
 }
 
 /// Renders a ceiling: the copies by working set, the disk, and where they are from. No line is

@@ -1,6 +1,6 @@
 //! What a run, a host and a group of cells are, in words that all renderers share.
 
-use bytecost_analysis::{Analysis, Estimate, Published, grouped};
+use bytecost_analysis::{Analysis, Estimate, grouped};
 use bytecost_spec::axis::AXES;
 use bytecost_spec::study::Family;
 use bytecost_spec::{Axis, Better, Cell, Host, Metric, NetworkCard, PeerSide, Unit, units};
@@ -25,20 +25,6 @@ pub(crate) fn run(a: &Analysis) -> String {
     let (seconds, seed) = (units::number(r.measured_s), r.seed);
     format!("{blocks}, {trials} in {seconds} s{aside}, seed {seed}")
 }
-
-/// The published table of a run that neither measured nor tried to.
-pub(crate) fn imported(a: &Analysis) -> Option<&Published> {
-    let tried = a.run.trials + a.run.failed > 0 || a.run.ended_early.is_some();
-    a.published.as_ref().filter(|_| !tried)
-}
-
-pub(crate) fn imported_sentence(published: &Published) -> String {
-    let cells = count(published.cells.len(), "published cell", "published cells");
-    let source = &published.source;
-    format!("Imported from {source}: {cells} measured elsewhere and none here.")
-}
-
-pub(crate) const IMPORTED: &str = "These are the published numbers as they are. They came without intervals, so that nothing here says how sure they are.";
 
 /// `null 2.2 instead of 2.1, send 130 instead of 120 ns of CPU time a message (5 trials of each)`.
 pub(crate) fn counters_cost(a: &Analysis) -> Option<String> {

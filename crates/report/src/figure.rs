@@ -137,8 +137,7 @@ pub(crate) fn figure(
 ) -> DrawnFigure {
     let Overlaid { data, lines: whose } = published_series::overlaid(a, f);
     let source = whose.iter().find_map(|l| l.source.as_deref().map(clean));
-    let imported = descriptions::imported(a).is_some();
-    let label = |l: &OverlaidLine| clean(l.source.as_ref().filter(|_| !imported).unwrap_or(&l.of));
+    let label = |l: &OverlaidLine| clean(l.source.as_ref().unwrap_or(&l.of));
     let labels: Vec<String> = whose.iter().map(label).collect();
     let chart = chart::chart(&data, &labels);
     let lines = data.series.iter().zip(&whose).zip(&chart.lines);

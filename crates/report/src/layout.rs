@@ -1,15 +1,15 @@
-//! CSV in the layouts of others: which columns, and how each is computed from a run, both ways.
+//! CSV in the layouts of others: which columns, how each is computed from a run, and as what metric a
+//! published one is read.
 //!
 //! A new layout is a row here (a row a cell: axes that all of its cells have, their names of our
 //! movers, columns) or in `layout/runs.rs` (a row a run). A column of a new kind is a variant of `What`.
 
 use std::fmt::Debug;
 
-use bytecost_spec::table::TableError;
-use bytecost_spec::{Axis, Cell, Counter, Imported, Measure, Published, Sample, Side, Study};
+use bytecost_spec::{Axis, Cell, Counter, Measure, Sample, Side};
 
 mod export;
-mod import;
+mod published;
 mod runs;
 
 pub use runs::{RUNS, Runs, layouts};
@@ -28,19 +28,6 @@ pub trait TableLayout: Debug {
     /// That the run has no cell that the layout has a row for, and which those would be.
     fn csv(&self, cells: &[Cell], samples: &[Sample], as_published: bool)
     -> Result<String, String>;
-
-    /// Renders a table as it was read.
-    fn csv_of_imported(&self, imported: &Imported) -> String;
-
-    /// Reads a table in the layout. What is empty stays absent.
-    ///
-    /// # Errors
-    /// The first line that is wrong: other columns, a name that is not known, a number that is none
-    /// or out of bounds, a row twice.
-    fn import(&self, text: &str) -> Result<Imported, TableError>;
-
-    /// The study whose run a table would be, in the published design: its cells are the table's.
-    fn study(&self, published: &Published) -> Study;
 }
 
 /// A layout of a row a cell: whose columns, and what they mean. published/README.md says how they

@@ -6,14 +6,12 @@ use bytecost_analysis::{Analysis, Verdict};
 use itertools::Itertools as _;
 use sha2::{Digest as _, Sha256};
 
-use crate::descriptions;
 use crate::document::{
     Align, DocBlock, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, DrawingRef,
 };
 use crate::figure::{DrawnFigure, Palette, figure};
 use crate::heat::{Heat, heats};
 use crate::overview::{Overview, overview};
-use crate::published_series;
 use crate::screen;
 use crate::sections;
 use crate::stack::{Stack, stacks};
@@ -38,11 +36,9 @@ pub fn html(a: &Analysis) -> String {
     }
     rest.blocks(&body);
     rest.end_section();
-    let imported = descriptions::imported(a).is_some();
-    let made = if imported { "imported" } else { "measured" };
     let figure = leading.map_or_else(String::new, |which| drawings.html(which));
     let foot = format!(
-        "{} · started {} · {made} with bytecost {}",
+        "{} · started {} · measured with bytecost {}",
         a.run.id, a.run.started, a.run.bytecost_version
     );
     let parts = [first.out, figure, rest.out];
@@ -133,8 +129,8 @@ struct Drawings {
 
 impl Drawings {
     fn of(a: &Analysis) -> Drawings {
-        let data = published_series::figures(a);
-        let palette = Palette::of(a, &data);
+        let data = &a.figures;
+        let palette = Palette::of(a, data);
         let charts = data.iter().enumerate();
         Drawings {
             charts: charts.map(|(i, f)| figure(a, i, f, &palette)).collect(),

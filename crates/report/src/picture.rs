@@ -9,7 +9,6 @@ use crate::descriptions;
 use crate::figure::{DrawnFigure, Palette, STALL_MARKER, STALL_WORDS, figure};
 use crate::heat::{Heat, heats};
 use crate::overview::{Overview, overview};
-use crate::published_series;
 use crate::stack::{Stack, stacks};
 use crate::text::{TextSpan, clean, joined, wrap};
 
@@ -113,9 +112,8 @@ struct Key {
 
 /// Every figure as a picture.
 pub fn pictures(a: &Analysis) -> Vec<Picture> {
-    let figures = published_series::figures(a);
-    let palette = Palette::of(a, &figures);
-    let numbered = figures.iter().enumerate();
+    let palette = Palette::of(a, &a.figures);
+    let numbered = a.figures.iter().enumerate();
     let drawn = numbered.map(|(number, data)| {
         let drawing = drawing(a, data, figure(a, number, data, &palette));
         Picture::of(name(number, data), &drawing)
@@ -285,12 +283,6 @@ fn legend(f: &DrawnFigure, y: &mut f64) -> Vec<Key> {
 fn foot(a: &Analysis) -> String {
     let bytecost = format!("bytecost {}", a.run.bytecost_version);
     let day = a.run.started.get(..10).unwrap_or(&a.run.started);
-    if let Some(published) = descriptions::imported(a) {
-        let source = &published.source;
-        return clean(&format!(
-            "Published by {source}; not measured here · {bytecost}, imported {day}"
-        ));
-    }
     let bare = match &a.host.virtualization {
         Some(_) => "",
         None => " · no hypervisor seen",

@@ -70,9 +70,6 @@ const ROOMY: Room = Room {
 
 /// The first screen for a terminal. `page` is where the whole report is, `run` the run's name.
 pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
-    if descriptions::imported(a).is_some() {
-        return terminal(a, style);
-    }
     let explain = format!("bytecost explain {run}");
     let links = [("Full report", page), ("Why", &explain)];
     let print = |room| print(&within(a, room, run, &links), style);
@@ -124,11 +121,6 @@ impl Room {
 
 pub(crate) fn answer(a: &Analysis) -> Document {
     let mut d = Document::default();
-    if let Some(published) = descriptions::imported(a) {
-        d.paragraph(Ink::Strong, descriptions::imported_sentence(published));
-        d.paragraph(Ink::Plain, descriptions::IMPORTED);
-        return d;
-    }
     if a.answers.is_empty() && a.advice.lines.is_empty() {
         d.paragraph(Ink::Strong, "This run gives no answer.");
     }

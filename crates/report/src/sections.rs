@@ -23,7 +23,6 @@ use crate::footprint;
 use crate::heat::heats;
 use crate::main_effects;
 use crate::overview;
-use crate::published_series;
 use crate::published_tables;
 use crate::question::axis_in_words;
 use crate::stack::stacks;
@@ -38,11 +37,8 @@ pub(crate) fn findings(a: &Analysis, ids: &[String]) -> Vec<usize> {
 /// Everything below the answer.
 pub(crate) fn body(a: &Analysis) -> Document {
     let mut d = Document::default();
-    let is_measured = descriptions::imported(a).is_none();
     comparisons::section(a, &mut d);
-    if is_measured {
-        run(a, &mut d);
-    }
+    run(a, &mut d);
     speed_ups(a, &mut d);
     main_effects::section(a, &mut d);
     crossing::section(a, &mut d);
@@ -68,10 +64,8 @@ pub(crate) fn body(a: &Analysis) -> Document {
     let title = ["Caveats", "caveats", "Caveats"];
     cards(&mut d, title, None, &a.caveats, |c| caveat(a, c));
     missing(a, &mut d);
-    if is_measured {
-        machine(a, &mut d);
-        method(a, &mut d);
-    }
+    machine(a, &mut d);
+    method(a, &mut d);
     again(a, &mut d);
     d
 }
@@ -171,10 +165,9 @@ pub(crate) fn explanation(a: &Analysis, e: &Explanation) -> Vec<DocBlock> {
 
 /// The drawing that stands beside the answer: of what the answer is about, and not an empty one.
 pub(crate) fn leading(a: &Analysis) -> Option<DrawingRef> {
-    let charts = published_series::figures(a);
     let first = a.answers.first().and_then(|answer| answer.findings.first());
     let finding = first.and_then(|id| a.findings.iter().find(|f| f.id == *id));
-    let drawn = || charts.iter().enumerate().filter(|(_, f)| has_points(f));
+    let drawn = || a.figures.iter().enumerate().filter(|(_, f)| has_points(f));
     let about = finding.and_then(|found| drawn().find(|(_, f)| f.y == found.metric));
     let chart = about.or_else(|| drawn().next());
     let chart = chart.map(|(place, _)| DrawingRef::Chart(place));
@@ -187,25 +180,16 @@ fn has_points(f: &FigureData) -> bool {
 }
 
 fn charts(a: &Analysis, d: &mut Document) {
-    let charts = published_series::figures(a);
-    if charts.is_empty() {
+    if a.figures.is_empty() {
         return;
     }
     let mut own = Document::default();
     own.section("Figures", "figures", "Figures");
-    let imported = descriptions::imported(a).is_some();
-    for (place, f) in charts.iter().enumerate() {
-        let told = imported.then(|| published_series::told(a, f));
-        own.push(DocBlock::Figure(
-            DrawingRef::Chart(place),
-            told.unwrap_or_default(),
-        ));
+    for place in 0..a.figures.len() {
+        own.push(DocBlock::Figure(DrawingRef::Chart(place), Vec::new()));
     }
-    match imported {
-        true => d.blocks.append(&mut own.blocks),
-        // Their numbers stand in the tables of the comparisons.
-        false => d.push(DocBlock::PageOnly(own.blocks)),
-    }
+    // Their numbers stand in the tables of the comparisons.
+    d.push(DocBlock::PageOnly(own.blocks));
 }
 
 fn distances(a: &Analysis, d: &mut Document) {
@@ -392,12 +376,8 @@ fn again(a: &Analysis, d: &mut Document) {
     d.push(DocBlock::Code(descriptions::command(a)));
     let (run, seed) = (&a.run.id, a.run.seed);
     let report = command_of_run(&["bytecost", "report", run], &a.run.command);
-    let made = format!("`{report}` makes this report again, byte for byte.");
-    let text = match descriptions::imported(a) {
-        Some(_) => made,
-        None => format!(
-            "The order of trials comes from the seed {seed}. Every number is computed from the samples of the run: {made}"
-        ),
-    };
+    let text = format!(
+        "The order of trials comes from the seed {seed}. Every number is computed from the samples of the run: `{report}` makes this report again, byte for byte."
+    );
     d.paragraph(Ink::Plain, text);
 }

@@ -87,7 +87,6 @@ fn the_hint_stands_where_no_ceiling_is_known_and_there_alone() {
     };
     assert_eq!(said(&fixture::analysis()), [true, true]);
     assert_eq!(said(&drawn(|_| Some(90.0))), [false, false]);
-    assert_eq!(said(&fixture::imported()), [false, false]);
     assert_eq!(said(&fixture::empty()), [false, false]);
     let mut own = fixture::analysis();
     own.study.name = "ceiling".to_owned();

@@ -67,7 +67,7 @@ fn a_picture_tells_what_its_reader_must_know() {
 
 #[test]
 fn names_of_pictures_are_names_of_files_and_differ() {
-    for a in [fixture::planted(), fixture::hostile(), fixture::imported()] {
+    for a in [fixture::planted(), fixture::hostile()] {
         let mut names: Vec<String> = pictures(&a).into_iter().map(|p| p.name).collect();
         assert!(names.iter().all(|name| is_name_of_file(name)));
         let count = names.len();

@@ -2,7 +2,7 @@
 //! the names are. The words of real runs are held by the goldens of the command.
 
 use crate::fixture::distances::paired;
-use crate::fixture::{self, empty, hostile, imported, planted};
+use crate::fixture::{self, empty, hostile, planted};
 
 use bytecost_analysis::{Analysis, CountersCost, Estimate, Point, Verdict};
 use bytecost_report::{Style, findings_json, html, markdown, pictures, screen, terminal};
@@ -13,7 +13,7 @@ const WIDE: Style = Style::plain(20_000);
 /// All results that there are, recorded and planted.
 fn all() -> Vec<Analysis> {
     let recorded = fixture::goldens().into_iter().map(|(_, a)| a);
-    let all = [planted(), hostile(), empty(), imported(), paired()];
+    let all = [planted(), hostile(), empty(), paired()];
     recorded.chain(all).collect()
 }
 
@@ -196,23 +196,6 @@ fn a_run_that_came_to_nothing_still_says_so() {
     for text in media(&a) {
         assert!(text.contains("This run gives no answer."));
         assert!(text.contains("the budget ended before the first block"));
-    }
-}
-
-#[test]
-fn an_imported_table_is_told_as_one() {
-    let a = imported();
-    let cells = a.published.as_ref().unwrap().cells.len();
-    let sentence = format!("Imported from pa02-a: {cells} published cells");
-    let page = html(&a);
-    for text in [&terminal(&a, PLAIN), &markdown(&a), &page] {
-        assert!(text.contains(&sentence));
-        assert!(text.contains("40,877"), "its numbers are there: {text}");
-        assert!(!text.contains("gives no answer"));
-    }
-    assert!(page.contains("published by pa02-a, without an interval"));
-    for section in ["machine", "method", "published", "run"] {
-        assert!(!page.contains(&format!("id=\"{section}\"")), "{section}");
     }
 }
 

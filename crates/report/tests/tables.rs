@@ -3,7 +3,6 @@
 use crate::fixture;
 
 use bytecost_report::Style;
-use bytecost_report::layout::{RUNS, TableLayout as _};
 use bytecost_report::tables;
 use bytecost_spec::manifest::{ComparisonRounds, MetricRounds, RoundNoise, RoundVariance};
 use bytecost_spec::round::MachineKernel;
@@ -11,8 +10,7 @@ use bytecost_spec::survey::{
     MoverFacts, ReceiverFacts, Route, ServerFacts, ServerSurvey, ServiceFacts,
 };
 use bytecost_spec::{
-    Measure, Metric, Published, Refusal, RoundConditions, RunProgress, Study, Support, Survey,
-    Transport,
+    Measure, Metric, Refusal, RoundConditions, RunProgress, Study, Support, Survey, Transport,
 };
 
 const PLAIN: Style = Style::plain(100);
@@ -89,7 +87,7 @@ fn study() -> Study {
     Study {
         name: "send-copies".to_owned(),
         question: "From what message size does it pay to skip a copy or a call?".to_owned(),
-        ..RUNS[0].study(&Published::default())
+        ..Study::default()
     }
 }
 

@@ -42,7 +42,7 @@ pub use host::Host;
 pub use manifest::{Manifest, Plan};
 pub use metric::{Better, Measure, Metric, Side, Unit};
 pub use peer::{NetworkCard, PeerHost, PeerSide};
-pub use published::{Imported, Published, PublishedCell};
+pub use published::{Published, PublishedCell};
 pub use reading::{Counter, Reading, Readings};
 pub use record::Record;
 pub use round::{RoundComparison, RoundConditions, RoundSummary};

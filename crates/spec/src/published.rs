@@ -36,14 +36,3 @@ pub struct PublishedCell {
     /// What was published of it, as single numbers: publications without intervals have none.
     pub values: BTreeMap<Metric, f64>,
 }
-
-/// A published table as it was read: what an imported run has in the place of samples.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Imported {
-    /// Name of the layout that it was read by.
-    pub layout: String,
-    /// What of it are metrics.
-    pub published: Published,
-    /// Every row as numbers, by column of the layout; a cell that was empty has none.
-    pub rows: Vec<BTreeMap<String, f64>>,
-}

@@ -7,7 +7,6 @@
 //! | `manifest.json` | [`bytecost_spec::Manifest`] | once, first, atomically |
 //! | `samples.jsonl` | one [`bytecost_spec::Record`] a line | appended; a killed run loses at most the last line |
 //! | `ended.json` | [`Ending`]: when and why the run ended | at the end, atomically; gone while a run goes on |
-//! | `published.json` | [`bytecost_spec::Imported`]: what others published, of an imported run | once, atomically |
 //! | anything else | reports | atomically, through [`Run::write_output`] |
 //!
 //! Everything that a report says is computed again from the first two.

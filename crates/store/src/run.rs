@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use bytecost_spec::manifest::{FORMAT, Leg};
-use bytecost_spec::{Imported, Manifest, Plan, Record, units};
+use bytecost_spec::{Manifest, Plan, Record, units};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::de::DeserializeOwned;
@@ -20,7 +20,6 @@ const MOST_MANIFEST_BYTES: u64 = 16 << 20;
 const MANIFEST: &str = "manifest.json";
 const SAMPLES: &str = "samples.jsonl";
 const ENDED: &str = "ended.json";
-const PUBLISHED: &str = "published.json";
 
 /// When and why a run ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -246,17 +245,6 @@ impl Run {
         read_json(&self.folder, ENDED)
     }
 
-    /// Notes the published table that the run has in the place of samples.
-    pub fn write_published(&self, imported: &Imported) -> Result<(), StoreError> {
-        let json = serde_json::to_vec_pretty(imported);
-        self.folder.write_json(PUBLISHED, json)
-    }
-
-    /// The published table that the run has in the place of samples; none where it measured.
-    pub fn published(&self) -> Result<Option<Imported>, StoreError> {
-        read_json(&self.folder, PUBLISHED)
-    }
-
     /// The directory of that name in the run's, made where it is not there. It is no link.
     pub fn folder(&self, name: &str) -> Result<Folder, StoreError> {
         match self.folder.make_folder(name) {
@@ -271,7 +259,7 @@ impl Run {
     /// # Errors
     /// [`StoreError::BadOutput`] for a name that is no plain file name or one of the run's own.
     pub fn write_output(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, StoreError> {
-        let own = [MANIFEST, SAMPLES, ENDED, PUBLISHED].contains(&name);
+        let own = [MANIFEST, SAMPLES, ENDED].contains(&name);
         let plain = (1..=128).contains(&name.len())
             && !name.starts_with('.')
             && !name.contains(['/', '\0', '\n']);

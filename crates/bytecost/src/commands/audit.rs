@@ -69,11 +69,6 @@ fn of_tables(grounds: &Grounds, root: &Root) -> Result<Vec<Audited>> {
 }
 
 fn newest(root: &Root) -> Result<Option<Run>> {
-    for name in root.names()?.into_iter().rev() {
-        let run = root.open(&name)?;
-        if run.published()?.is_none() {
-            return Ok(Some(run));
-        }
-    }
-    Ok(None)
+    let newest = root.names()?.pop();
+    Ok(newest.map(|name| root.open(&name)).transpose()?)
 }

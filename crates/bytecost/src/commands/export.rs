@@ -14,21 +14,10 @@ use crate::recorded_run::RecordedRun;
 pub fn run(args: &ExportArgs) -> Result<Exit> {
     let layout = named(&args.layout)?;
     let run = Root::at(&args.root.runs_dir).open(&args.run)?;
-    let evidence = RecordedRun::of(&run)?;
-    let text = match &evidence.imported {
-        Some(imported) if imported.layout == layout.name() => layout.csv_of_imported(imported),
-        Some(imported) => {
-            return Err(bad_input(format!(
-                "run {} was imported in layout {}: export it in the same",
-                args.run, imported.layout
-            )));
-        }
-        None => {
-            let as_published = run.manifest().study.design.as_deref() == Some(AS_PUBLISHED);
-            let text = layout.csv(&evidence.plan.cells, &evidence.samples, as_published);
-            text.map_err(bad_input)?
-        }
-    };
+    let recorded = RecordedRun::of(&run)?;
+    let as_published = run.manifest().study.design.as_deref() == Some(AS_PUBLISHED);
+    let text = layout.csv(&recorded.plan.cells, &recorded.samples, as_published);
+    let text = text.map_err(bad_input)?;
     let Some(path) = &args.out else {
         return super::printed(&text);
     };
@@ -44,7 +33,7 @@ pub fn run(args: &ExportArgs) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-pub fn named(name: &str) -> Result<&'static dyn TableLayout> {
+fn named(name: &str) -> Result<&'static dyn TableLayout> {
     layouts()
         .find(|layout| layout.name() == name)
         .ok_or_else(|| unknown("layout", name, layouts().map(TableLayout::name)))

@@ -11,7 +11,7 @@ use bytecost_spec::{Published, units};
 use bytecost_store::{Folder, Root, Run, StoreError};
 
 use crate::args::{ExplainArgs, FigureFormat, RUNS_DIR, RUNS_VARIABLE, ReportArgs, RootArgs};
-use crate::failure::{Exit, bad_input};
+use crate::failure::{Exit, bad_input, unknown};
 use crate::published;
 use crate::recorded_run::{RecordedRun, measured_ceiling};
 use crate::terminal;
@@ -28,9 +28,7 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
         ));
     }
     let run = open(&args.root, args.runs.into_iter().next())?;
-    let root = Root::at(&args.root.runs_dir);
-    let published = args.beside.map(|name| imported(&root, &name));
-    let published = published.transpose()?;
+    let published = args.beside.as_deref().map(published_table).transpose()?;
     let evidence = RecordedRun::of(&run)?;
     if let Some(other) = &published
         && beside(other, &evidence.plan.cells).cells.is_empty()
@@ -74,17 +72,16 @@ fn open(args: &RootArgs, name: Option<String>) -> Result<Run> {
     Ok(root.open(&name)?)
 }
 
-/// The published table of an imported run, or one that is built in.
-fn imported(root: &Root, name: &str) -> Result<Published> {
-    let mut built_in = published::built_in()?.published.into_iter();
-    if let Some(published) = built_in.find(|p| p.source == name) {
-        return Ok(published);
-    }
-    match root.open(name)?.published()? {
-        Some(imported) => Ok(imported.published),
-        None => Err(bad_input(format!(
-            "run {name} measured: --beside takes one that `bytecost import` made, or the name of a publication"
-        ))),
+/// The published table of that name.
+fn published_table(name: &str) -> Result<Published> {
+    let mut tables = published::built_in()?.published;
+    match tables.iter().position(|table| table.source == name) {
+        Some(at) => Ok(tables.swap_remove(at)),
+        None => Err(unknown(
+            "publication",
+            name,
+            tables.iter().map(|table| table.source.as_str()),
+        )),
     }
 }
 

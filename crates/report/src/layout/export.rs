@@ -1,57 +1,53 @@
-//! A run, or a table that was read, written in a layout.
+//! A run written in a layout.
 
 use std::collections::BTreeMap;
 
 use bytecost_analysis::typical;
 use bytecost_spec::claim::has;
 use bytecost_spec::sample::FlowReading;
-use bytecost_spec::{Axis, Cell, Counter, Imported, Sample, Side, SideReadings};
+use bytecost_spec::{Axis, Cell, Counter, Sample, Side, SideReadings};
 use itertools::Itertools as _;
 
-use super::{Column, ColumnLayout, FIELDS, What};
+use super::{Column, ColumnLayout, FIELDS, TableLayout, What};
 
 const MOST_DECIMALS: usize = 12;
 
-/// Renders the cells of a run, in the layout's order. Each number is the 20 % trimmed mean over the
-/// trials that count of what one window says. Cells without such a trial have no row; what cannot
-/// be had is empty.
-pub(super) fn csv(
-    layout: &ColumnLayout,
-    cells: &[Cell],
-    samples: &[Sample],
-    as_published: bool,
-) -> Result<String, String> {
-    let counted = counted(samples);
-    let mut chosen: BTreeMap<[u64; 3], &Cell> = BTreeMap::new();
-    let is_row = |c: &&Cell| is_of(layout, c) && counted.contains_key(&c.id());
-    for cell in cells.iter().filter(is_row) {
-        let other = chosen.entry(layout.place_of(cell)).or_insert(cell);
-        // The run's main cells come first; only the published design is told by its axes.
-        if as_published && likeness(layout, cell) > likeness(layout, other) {
-            *other = cell;
-        }
+impl TableLayout for ColumnLayout {
+    fn name(&self) -> &'static str {
+        self.name
     }
-    if chosen.is_empty() {
-        return Err(nothing(layout));
-    }
-    let rows = chosen.values().map(|cell| {
-        let trials = &counted[&cell.id()];
-        row(layout, cell, |column| {
-            let read = |s: &&Sample| read(layout, column.what, cell, s, as_published);
-            typical(&trials.iter().map(read).collect::<Option<Vec<f64>>>()?)
-        })
-    });
-    Ok(header(layout) + &rows.collect::<String>())
-}
 
-pub(super) fn csv_of_imported(layout: &ColumnLayout, imported: &Imported) -> String {
-    let rows = imported.published.cells.iter().zip(&imported.rows);
-    let rows = rows.map(|(cell, numbers)| {
-        row(layout, &cell.cell, |column| {
-            numbers.get(column.name).copied()
-        })
-    });
-    header(layout) + &rows.collect::<String>()
+    /// The cells of a run, in the layout's order. Each number is the 20 % trimmed mean over the
+    /// trials that count of what one window says. Cells without such a trial have no row; what is
+    /// not available is empty.
+    fn csv(
+        &self,
+        cells: &[Cell],
+        samples: &[Sample],
+        as_published: bool,
+    ) -> Result<String, String> {
+        let counted = counted(samples);
+        let mut chosen: BTreeMap<[u64; 3], &Cell> = BTreeMap::new();
+        let is_row = |c: &&Cell| is_of(self, c) && counted.contains_key(&c.id());
+        for cell in cells.iter().filter(is_row) {
+            let other = chosen.entry(self.place_of(cell)).or_insert(cell);
+            // The run's main cells come first; only the published design is told by its axes.
+            if as_published && likeness(self, cell) > likeness(self, other) {
+                *other = cell;
+            }
+        }
+        if chosen.is_empty() {
+            return Err(nothing(self));
+        }
+        let rows = chosen.values().map(|cell| {
+            let trials = &counted[&cell.id()];
+            row(self, cell, |column| {
+                let read = |s: &&Sample| read(self, column.what, cell, s, as_published);
+                typical(&trials.iter().map(read).collect::<Option<Vec<f64>>>()?)
+            })
+        });
+        Ok(header(self) + &rows.collect::<String>())
+    }
 }
 
 /// The samples that count, by the id of their cell: of each block the last attempt.

@@ -1,27 +1,15 @@
 //! The layout of a publication that timed programs: a row a run, with its mode and its seconds.
 
-use std::collections::BTreeMap;
-
 use bytecost_spec::claim::has;
 use bytecost_spec::sample::FlowReading;
-use bytecost_spec::study::{Compare, Study, Tier};
-use bytecost_spec::table::{TableError, number};
-use bytecost_spec::{Axis, Cell, Imported, Measure, Metric, Published, Sample, Table};
+use bytecost_spec::{Axis, Cell, Sample};
 use itertools::Itertools as _;
 
 use super::export::{counted, written};
-use super::import::{fail, figure, study_of};
 use super::{LAYOUTS, TableLayout};
-use crate::times::TIMES;
 
 const COLUMNS: [&str; 3] = ["Run", "Mode", "Time_s"];
-/// The column that says which feature a mode is of, in a table that joins those of all.
-const FEATURE: &str = "feature";
 const DECIMALS: usize = 3;
-/// The most runs of a mode, and the shortest and the longest, in s.
-const MOST_RUNS: u64 = 10_000;
-const LEAST_S: f64 = 1e-9;
-const MOST_S: f64 = 1e6;
 
 /// What a program does, so that a speed becomes its time: bytes of a file, or steps of each thread.
 const BYTES: f64 = (1u64 << 30) as f64;
@@ -163,120 +151,14 @@ impl TableLayout for Runs {
         }
         Ok(format!("{}\n{rows}", COLUMNS.join(",")))
     }
-
-    fn csv_of_imported(&self, imported: &Imported) -> String {
-        let rows = imported.rows.iter().filter_map(|numbers| {
-            let [run, mode, seconds] = COLUMNS.map(|name| numbers.get(name).copied());
-            let mode = self.modes.get((mode? as usize).checked_sub(1)?)?;
-            Some(row(run?, mode.name, seconds?))
-        });
-        format!("{}\n{}", COLUMNS.join(","), rows.collect::<String>())
-    }
-
-    /// Takes a table that joins those of all features by one more column, too.
-    fn import(&self, text: &str) -> Result<Imported, TableError> {
-        let table = Table::parse(self.name, text)?;
-        let place = |wanted: &str| {
-            let mut names = table.columns.iter();
-            names.position(|name| name.eq_ignore_ascii_case(wanted))
-        };
-        let feature = place(FEATURE);
-        let known = COLUMNS.len() + usize::from(feature.is_some());
-        let ([Some(run), Some(mode), Some(seconds)], true) =
-            (COLUMNS.map(place), table.columns.len() == known)
-        else {
-            let (layout, names) = (self.name, COLUMNS.join(","));
-            let message = format!(
-                "the columns of layout {layout} are {names}, and {FEATURE} where several features are in one table"
-            );
-            return fail(1, message);
-        };
-        let mut rows = Vec::with_capacity(table.rows.len());
-        let mut joined = Table {
-            name: self.name.to_owned(),
-            columns: [FEATURE, "mode", "time_s"].map(str::to_owned).to_vec(),
-            rows: Vec::with_capacity(table.rows.len()),
-        };
-        let mut seen: BTreeMap<(u64, usize), u64> = BTreeMap::new();
-        for (line, values) in &table.rows {
-            let read = || -> Result<(u64, usize, f64), String> {
-                let of_mode = self.mode(&values[mode], feature.map(|at| values[at].as_str()))?;
-                Ok((run_number(&values[run])?, of_mode, time(&values[seconds])?))
-            };
-            let (run, at, seconds) = read().or_else(|message| fail(*line, message))?;
-            if let Some(first) = seen.insert((run, at), *line) {
-                let message = format!("the same run of the same mode as in line {first}");
-                return fail(*line, message);
-            }
-            let mode = &self.modes[at];
-            let numbers = [run as f64, at as f64 + 1.0, seconds];
-            let names = COLUMNS.map(str::to_owned);
-            rows.push(names.into_iter().zip(numbers).collect());
-            let texts = [mode.feature, mode.name, &seconds.to_string()];
-            joined.rows.push((*line, texts.map(str::to_owned).to_vec()));
-        }
-        if rows.is_empty() {
-            return fail(1, "there is no row below the header".to_owned());
-        }
-        let times = TIMES.iter().find(|t| t.source == self.name);
-        let published = times.map(|t| t.published(&[joined])).transpose();
-        Ok(Imported {
-            layout: self.name.to_owned(),
-            published: published.or_else(|why| fail(1, why))?.unwrap_or_default(),
-            rows,
-        })
-    }
-
-    /// A part for each of the table's cells.
-    fn study(&self, published: &Published) -> Study {
-        let throughput = Metric::both(Measure::ThroughputGbitPerS);
-        let tiers = published.cells.iter().map(|c| Tier {
-            title: "a mode".to_owned(),
-            axes: (published.tells.iter())
-                .map(|axis| (*axis, vec![c.cell.value(*axis)]))
-                .collect(),
-        });
-        Study {
-            prediction: "these are its numbers, without intervals: the mean of its runs, each the time of a whole program".to_owned(),
-            tiers: tiers.collect(),
-            compare: vec![Compare::of(Axis::Mover, "pread", vec![throughput])],
-            figures: vec![figure("Throughput", Axis::Size, throughput)],
-            ..study_of(self.name)
-        }
-    }
 }
 
 impl Runs {
     fn names(&self) -> String {
         self.modes.iter().map(|m| m.name).join(", ")
     }
-
-    fn mode(&self, name: &str, feature: Option<&str>) -> Result<usize, String> {
-        let Some(at) = self.modes.iter().position(|m| m.name == name) else {
-            return Err(format!("Mode: `{name}` is not known: {}", self.names()));
-        };
-        let own = self.modes[at].feature;
-        match feature.filter(|of| *of != own) {
-            Some(other) => Err(format!("Mode: `{name}` is of {own}, not of `{other}`")),
-            None => Ok(at),
-        }
-    }
 }
 
 fn row(run: f64, mode: &str, seconds: f64) -> String {
     format!("{run:.0},{mode},{}\n", written(seconds, DECIMALS))
-}
-
-fn run_number(text: &str) -> Result<u64, String> {
-    let run = text.parse().ok().filter(|n| (1..=MOST_RUNS).contains(n));
-    let bounds = format!("a whole number from 1 to {MOST_RUNS}");
-    run.ok_or_else(|| format!("Run: `{text}` is out of bounds: {bounds}"))
-}
-
-fn time(text: &str) -> Result<f64, String> {
-    let seconds = number(text).map_err(|why| format!("Time_s: {why}"))?;
-    let fits = (LEAST_S..=MOST_S).contains(&seconds);
-    let bounds = format!("seconds from {LEAST_S} to {MOST_S}");
-    fits.then_some(seconds)
-        .ok_or_else(|| format!("Time_s: `{text}` is out of bounds: {bounds}"))
 }

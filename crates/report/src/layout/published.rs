@@ -1,0 +1,105 @@
+//! A published table as cells and metrics.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::table::number;
+use bytecost_spec::{Axis, Cell, Measure, Metric, Published, PublishedCell, Table, units};
+
+use super::{ColumnLayout, FIELDS, What};
+
+impl ColumnLayout {
+    /// The publication as cells with metrics, from its table. What is empty stays absent.
+    ///
+    /// # Errors
+    /// The first line that is wrong: other columns, a name that is not known, a number that is none.
+    pub fn published(&self, table: &Table) -> Result<Published, String> {
+        if !self.columns.iter().map(|c| c.name).eq(&table.columns) {
+            return Err(format!("its columns are not those of layout {}", self.name));
+        }
+        let mut cells = Vec::with_capacity(table.rows.len());
+        for (line, values) in &table.rows {
+            let cell = published_cell(self, values);
+            cells.push(cell.map_err(|why| format!("line {line}: {why}"))?);
+        }
+        Ok(Published {
+            source: self.name.to_owned(),
+            cells,
+            ..Published::default()
+        })
+    }
+}
+
+fn published_cell(layout: &ColumnLayout, values: &[String]) -> Result<PublishedCell, String> {
+    let mut cell = Cell {
+        fields: FIELDS,
+        ..Cell::default()
+    };
+    // What the published programs did, in every cell.
+    for (axis, value) in layout.axes {
+        cell.set(*axis, value).map_err(|e| e.0)?;
+    }
+    let mut numbers = BTreeMap::new();
+    for (column, value) in layout.columns.iter().zip(values) {
+        match column.what {
+            What::Impl => cell.mover = mover(layout, value)?.to_owned(),
+            What::Size => {
+                cell.set(Axis::Size, value).map_err(|e| e.0)?;
+                cell.size_bytes *= layout.sizes_a_message();
+            }
+            What::Threads => cell.set(Axis::Threads, value).map_err(|e| e.0)?,
+            _ if value.is_empty() => {}
+            _ => {
+                numbers.insert(column.name, number(value)?);
+            }
+        }
+    }
+    Ok(PublishedCell {
+        id: cell.id(),
+        values: metrics(layout, &cell, &numbers),
+        cell,
+    })
+}
+
+fn mover(layout: &ColumnLayout, name: &str) -> Result<&'static str, String> {
+    let row = layout.impls.iter().find(|(theirs, _)| *theirs == name);
+    row.map(|(_, mover)| *mover)
+        .ok_or_else(|| units::unknown("implementation", name, layout.impls.iter().map(|(n, _)| *n)))
+}
+
+/// What of a row are metrics. Counters are of all threads, and bytes of the first client.
+fn metrics(
+    layout: &ColumnLayout,
+    cell: &Cell,
+    numbers: &BTreeMap<&'static str, f64>,
+) -> BTreeMap<Metric, f64> {
+    let of = |what: What| {
+        let column = layout.columns.iter().find(|c| c.what == what)?;
+        numbers.get(column.name).copied().filter(|n| *n > 0.0)
+    };
+    let mut values = BTreeMap::new();
+    for column in layout.columns {
+        let Some(&n) = numbers.get(column.name) else {
+            continue;
+        };
+        let found = match column.what {
+            What::Throughput => Some((Metric::both(Measure::ThroughputGbitPerS), n)),
+            What::Latency => Some((Metric::both(Measure::LatencyUsP50), n)),
+            What::Counters(_, Some(measure)) if cell.threads == 1 => {
+                use Measure::{
+                    ContextSwitchesPerMessage, L1dLoadMissesPerKib, LlcLoadMissesPerKib,
+                };
+                let below = match measure {
+                    ContextSwitchesPerMessage => of(What::Messages),
+                    L1dLoadMissesPerKib | LlcLoadMissesPerKib => {
+                        of(What::Bytes).map(|b| b / 1024.0)
+                    }
+                    _ => of(What::Bytes),
+                };
+                below.map(|below| (Metric::of(measure, layout.counted), n / below))
+            }
+            _ => None,
+        };
+        values.extend(found);
+    }
+    values
+}
