@@ -101,12 +101,4 @@ impl CellTime {
     pub fn total(&self) -> f64 {
         self.told().map(|k| k.ns_per_unit).sum()
     }
-
-    /// The variance of [`CellTime::of_kind`], were looks to fall by chance: that of their count,
-    /// times the square of what a look stands for.
-    pub(crate) fn variance(&self, kind: Kind) -> f64 {
-        let own = self.told().filter(|k| k.kind == kind);
-        let squares = own.map(|k| k.ns_per_unit * k.ns_per_unit / k.looks.max(1) as f64);
-        squares.sum()
-    }
 }

@@ -40,7 +40,7 @@ enum Answers {
 
 /// All questions, in the order in which they are answered.
 const QUESTIONS: [&[Question]; 7] = [
-    &[causes::QUESTION, copies::QUESTION, causes::BY_KIND],
+    &[causes::QUESTION, copies::QUESTION],
     sockets::QUESTIONS,
     cache_levels::QUESTIONS,
     files::QUESTIONS,

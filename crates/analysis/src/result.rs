@@ -579,7 +579,7 @@ pub struct CrossingPoint {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explanation {
-    /// Short name: `zero-copy-not-fastest`, `one-call-against-eight`, …
+    /// Short name: `zero-copy-not-fastest`, `one-call-against-several`, …
     pub key: String,
     /// The question.
     pub question: String,

@@ -46,7 +46,6 @@ fn where_zero_copy_was_copied_and_by_whom_is_told_of_each_transport() {
         ("loopback", "on loopback", "is copied on delivery"),
         ("veth", "over veth", "is copied on delivery"),
         ("wire", "over wire", "or the flag is wrong"),
-        ("wire-udp", "over wire-udp", "or the flag is wrong"),
     ] {
         let axes = format!("transport = [\"{transport}\"]\n{MOVERS}");
         let copied = |share: f64| {
@@ -91,7 +90,7 @@ fn registered_huge_pages_are_told_where_they_fill_the_account() {
 
 #[test]
 fn no_room_for_zero_copy_is_remedied_otherwise_in_a_network_of_its_own() {
-    for (transport, is_own) in [("wire-udp", true), ("loopback", false)] {
+    for (transport, is_own) in [("wire", true), ("loopback", false)] {
         let mut world = alike(&format!("transport = [\"{transport}\"]"));
         silent(&world, "zero-copy-no-room");
         world.put(of("send-zerocopy"), At::Sender, [(Counter::Enobufs, 3)]);

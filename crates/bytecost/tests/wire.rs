@@ -4,7 +4,6 @@ use std::fs;
 
 use crate::common::networks::{ended_by, process};
 use crate::common::{Place, is_root};
-use bytecost_spec::Transport;
 use bytecost_spec::evidence::{CountedEvent, Party};
 use rustix::process::Signal;
 
@@ -39,16 +38,16 @@ fn a_killed_or_interrupted_run_leaves_no_device_no_network_and_no_process() {
 }
 
 #[test]
-fn evidence_over_wire_is_the_senders_alone_and_of_datagrams_too() {
+fn evidence_over_wire_is_the_senders_alone() {
     if !is_root() {
         return;
     }
     let place = Place::new();
-    let words = "run --transport wire,wire-udp --mover send,send-zerocopy --size 4KiB --evidence copies,counts,time --blocks 6 --window 20ms --warmup 30ms --budget 60s --quiet";
+    let words = "run --transport wire --mover send,send-zerocopy --size 4KiB --evidence copies,counts,time --blocks 6 --window 20ms --warmup 30ms --budget 60s --quiet";
     place.call(words).measured();
     let found = place.findings();
     let cells = found.cells.iter().filter(|c| c.cell.mover != "null");
-    assert_eq!(cells.clone().count(), 4);
+    assert_eq!(cells.clone().count(), 2);
     for cell in cells {
         let id = &cell.id;
         let copies = found.copies.iter().find(|c| c.cell == *id).unwrap();
@@ -60,9 +59,8 @@ fn evidence_over_wire_is_the_senders_alone_and_of_datagrams_too() {
         let counts = found.counts.iter().find(|c| c.cell == *id).unwrap();
         let rate = |event| counts.per_message(event).unwrap();
         assert!(rate(CountedEvent::Segments) > 0.9, "{counts:?}");
-        // The responder writes them, and nobody answers UDP.
-        let answers = rate(CountedEvent::Acknowledgements) > 0.0;
-        assert_eq!(answers, cell.cell.transport == Transport::Wire);
+        // The responder writes them.
+        assert!(rate(CountedEvent::Acknowledgements) > 0.0, "{counts:?}");
         let time = found.cpu_time.iter().find(|t| t.cell == *id).unwrap();
         let looks_at = |party| time.kinds.iter().any(|k| k.party == party);
         // The responder, which is never idle, is no receiver.

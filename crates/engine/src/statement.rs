@@ -58,12 +58,8 @@ pub enum Each {
 /// What there must be for a mover to work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
-    /// A stream, since it makes several datagrams of a message.
-    Stream,
     /// A socket of TCP.
     Tcp,
-    /// A socket of TCP or UDP.
-    Inet,
     /// A receiver that is there, since a program of its own cannot be led to another place.
     Receiver,
     /// A file system that answers at once where it would have to wait (RWF_NOWAIT).

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// How each byte of a TCP connection, or of a flow of UDP, got to where it is: summed by the packet's
-// own flags at the moments at which they tell; and bytes of files by what system calls and requests
-// of io_uring returned. Tracepoints only (tp_btf), which work where fentry and kprobes are refused. `copies.bpf.o` beside
-// this file is what the program brings along; `make bpf` builds it and `make check` compares the
-// two.
+// How each byte of a TCP connection got to where it is: summed by the packet's own flags at the
+// moments at which they tell; and bytes of files by what system calls and requests of io_uring
+// returned. Tracepoints only (tp_btf), which work where fentry and kprobes are refused.
+// `copies.bpf.o` beside this file is what the program brings along; `make bpf` builds it and `make
+// check` compares the two.
 
 #include "kernel.h"
 
@@ -71,7 +71,7 @@ INLINE int is_sent_again(struct sk_buff *skb)
 	u8 *transport = skb->head + skb->transport_header;
 	u32 sequence = 0, next = 0;
 
-	if (!sk || is_udp(sk) || !READ(next, socket->snd_nxt) ||
+	if (!sk || !READ(next, socket->snd_nxt) ||
 	    bpf_probe_read_kernel(&sequence, sizeof(sequence), transport + 4))
 		return 0;
 	return (int)(__builtin_bswap32(sequence) - next) < 0;

@@ -12,7 +12,7 @@ struct sums {
 	u64 network;    // the sender's namespace; 0 is any
 	u64 worker;     // the process that sends, or works on a file
 	u64 reader;     // the process that receives, where there is no port
-	u64 sent;       // taken in by tcp_sendmsg or udp_sendmsg, or by a Unix socket
+	u64 sent;       // taken in by tcp_sendmsg, or by a Unix socket
 	u64 pinned;     // of these, by pinning the sender's pages
 	u64 spliced;    // of these, by taking pages over
 	u64 delivered;  // copied since a reader may not hold pages of the sender's
@@ -83,18 +83,6 @@ int sent(u64 *arguments)
 	return 0;
 }
 
-// int udp_sendmsg(struct sock *sk, struct msghdr *msg, size_t len)
-SEC("fexit/udp_sendmsg")
-int sent_udp(u64 *arguments)
-{
-	struct sock *sk = (void *)arguments[0];
-	struct sums *all = found();
-
-	if (all && sends_to(sk, all->port, all->network))
-		add(&all->sent, result_int(arguments));
-	return 0;
-}
-
 // int skb_zerocopy_iter_stream(struct sock *sk, struct sk_buff *skb, ...)
 SEC("fexit/skb_zerocopy_iter_stream")
 int pinned(u64 *arguments)
@@ -104,20 +92,6 @@ int pinned(u64 *arguments)
 
 	if (all && sends_to(sk, all->port, all->network))
 		add(&all->pinned, result_int(arguments));
-	return 0;
-}
-
-// int __zerocopy_sg_from_iter(struct msghdr *msg, struct sock *sk, struct sk_buff *skb,
-// struct iov_iter *from, size_t length, ...), since Linux 6.0; the one above calls it too.
-SEC("fexit/__zerocopy_sg_from_iter")
-int pinned_udp(u64 *arguments)
-{
-	struct sock *sk = (void *)arguments[1];
-	u64 bytes = arguments[4];
-	struct sums *all = found();
-
-	if (all && is_udp(sk) && sends_to(sk, all->port, all->network) && went_well(arguments))
-		add(&all->pinned, bytes);
 	return 0;
 }
 

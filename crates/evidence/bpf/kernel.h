@@ -56,7 +56,6 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
-	u16 sk_protocol;
 } CORE;
 
 struct tcp_sock {
@@ -145,15 +144,7 @@ INLINE void add(u64 *sum, u64 n)
 	__sync_fetch_and_add(sum, n);
 }
 
-#define UDP 17
-#define UDP_BYTES 8
-
-INLINE int is_udp(struct sock *sk)
-{
-	return sk && sk->sk_protocol == UDP;
-}
-
-// A packet of TCP or UDP whose transport header is where its sender put it.
+// A packet of TCP whose transport header is where its sender put it.
 struct seen {
 	u64 payload;
 	u16 to; // port, host order
@@ -166,15 +157,11 @@ INLINE int look(struct sk_buff *skb, struct seen *seen)
 {
 	u8 *head = skb->head;
 	u8 *transport = head + skb->transport_header;
-	u64 bytes = UDP_BYTES;
 	u8 length = 0;
 	u16 to = 0;
 
-	if (!is_udp(skb->sk)) {
-		if (bpf_probe_read_kernel(&length, sizeof(length), transport + 12))
-			return 0;
-		bytes = (length >> 4) * 4;
-	}
+	if (bpf_probe_read_kernel(&length, sizeof(length), transport + 12))
+		return 0;
 	if (bpf_probe_read_kernel(&to, sizeof(to), transport + 2))
 		return 0;
 	struct skb_shared_info *shared = (struct skb_shared_info *)(head + skb->end);
@@ -182,7 +169,7 @@ INLINE int look(struct sk_buff *skb, struct seen *seen)
 		return 0;
 	if (bpf_probe_read_kernel(&seen->segments, sizeof(seen->segments), &shared->gso_segs))
 		return 0;
-	u64 before = (u64)(transport - skb->data) + bytes;
+	u64 before = (u64)(transport - skb->data) + (length >> 4) * 4;
 	seen->payload = skb->len > before ? skb->len - before : 0;
 	seen->to = __builtin_bswap16(to);
 	return 1;

@@ -1,7 +1,7 @@
 /// The processes and the connection of a trial, whose work is counted or sampled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Parties {
-    /// The port of TCP or UDP at which one side listens; none where there is none.
+    /// The port of TCP at which one side listens; none where there is none.
     pub port: Option<u16>,
     /// Whether that side is the sender; else it is sent to.
     pub sender_listens: bool,

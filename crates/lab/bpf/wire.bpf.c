@@ -33,8 +33,8 @@ struct __sk_buff {
 
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 
-// IPv4 without options, with what UDP and TCP begin with, in network order.
-struct headers {
+// IPv4 without options, and the head of TCP, in network order.
+struct segment {
 	u8 version_and_length;
 	u8 service;
 	u16 total_length;
@@ -47,18 +47,6 @@ struct headers {
 	u32 to;
 	u16 from_port;
 	u16 to_port;
-};
-
-// The rest of UDP.
-struct datagram {
-	struct headers headers;
-	u16 length;
-	u16 checksum;
-};
-
-// The rest of TCP.
-struct segment {
-	struct headers headers;
 	u32 sequence;
 	u32 acknowledged;
 	u8 length;
@@ -78,15 +66,10 @@ struct segment {
 #define IP_BYTES 20
 #define PART 0x3fff // more parts of the same packet come, or came before
 #define TCP 6
-#define UDP 17
-
-// A flow of UDP has no SYN and no FIN: a datagram to one port opens it, one to another closes it.
-// `crates/lab/src/transports/wire/udp.rs` has the same.
-#define OPENING_PORT 5202
-#define CLOSING_PORT 5203
 
 // What was seen of a flow. One writer: a socket sends one packet after the other. A cache line
-// each, for flows have neighbouring ports. `crates/lab/src/transports/wire/board.rs` reads it.
+// each, for flows have neighbouring ports. `crates/lab/src/transports/wire/shared_counters.rs` reads
+// it.
 struct flow {
 	u64 start;    // sequence number of the first byte of payload
 	u64 bytes;    // of payload that came in order
@@ -157,26 +140,24 @@ static __attribute__((always_inline)) void begin(struct flow *flow, u32 start)
 	flow->ended = 0;
 }
 
-// Nothing answers, and nothing is lost: what comes is counted.
-static __attribute__((always_inline)) int take_datagram(u32 length, struct flow *flow, u16 to_port)
+// A packet that has so many bytes of a frame's head before it.
+static __attribute__((always_inline)) int take(struct __sk_buff *packet, u32 lead)
 {
-	if (to_port == OPENING_PORT) {
-		begin(flow, 0);
-		return TC_ACT_OK;
-	}
-	if (to_port == CLOSING_PORT) {
-		flow->ended |= 1;
-	} else {
-		flow->segments++;
-		flow->bytes += length - sizeof(struct datagram);
-	}
-	return TC_ACT_STOLEN;
-}
+	void *start = (void *)(u64)packet->data + lead;
+	void *end = (void *)(u64)packet->data_end;
+	struct segment *segment = start;
+	u32 length = packet->len - lead;
+	u32 zero = 0;
 
-static __attribute__((always_inline)) int take_segment(u32 length, struct segment *segment, void *end, struct flow *flow)
-{
 	if ((void *)(segment + 1) > end)
 		return TC_ACT_STOLEN;
+	if (segment->version_and_length != IPV4_WITHOUT_OPTIONS || segment->fragment & __builtin_bswap16(PART) ||
+	    segment->protocol != TCP)
+		return TC_ACT_STOLEN;
+	struct board *all = bpf_map_lookup_elem(&board, &zero);
+	if (!all)
+		return TC_ACT_STOLEN;
+	struct flow *flow = flow_of(all, segment->from_port);
 	// Not the total length of IP, which is 0 in packets above 64 KiB.
 	u32 heads = IP_BYTES + (segment->length >> 4) * 4;
 	if (length < heads)
@@ -192,33 +173,6 @@ static __attribute__((always_inline)) int take_segment(u32 length, struct segmen
 		flow->ended |= 2;
 	else
 		note(flow, sequence, length - heads, flags);
-	return TC_ACT_STOLEN;
-}
-
-// A packet that has so many bytes of a frame's head before it.
-static __attribute__((always_inline)) int take(struct __sk_buff *packet, u32 lead)
-{
-	void *start = (void *)(u64)packet->data + lead;
-	void *end = (void *)(u64)packet->data_end;
-	struct datagram *datagram = start;
-	u32 length = packet->len - lead;
-	u32 zero = 0;
-
-	// The shorter of the two.
-	if ((void *)(datagram + 1) > end)
-		return TC_ACT_STOLEN;
-	struct headers *headers = &datagram->headers;
-	if (headers->version_and_length != IPV4_WITHOUT_OPTIONS || headers->fragment & __builtin_bswap16(PART))
-		return TC_ACT_STOLEN;
-	struct board *all = bpf_map_lookup_elem(&board, &zero);
-	if (!all)
-		return TC_ACT_STOLEN;
-	struct flow *flow = flow_of(all, headers->from_port);
-
-	if (headers->protocol == TCP)
-		return take_segment(length, start, end, flow);
-	if (headers->protocol == UDP)
-		return take_datagram(length, flow, __builtin_bswap16(headers->to_port));
 	return TC_ACT_STOLEN;
 }
 

@@ -38,9 +38,7 @@ impl Networks {
         Ok(match cell.transport {
             Transport::Loopback | Transport::Unix | Transport::Peer => NetworkPath::Nothing,
             Transport::Veth => NetworkPath::Pair(made(&mut self.pairs, link, VethPair::new)?),
-            Transport::Wire | Transport::WireUdp => {
-                NetworkPath::Wire(made(&mut self.wires, link, Wire::new)?)
-            }
+            Transport::Wire => NetworkPath::Wire(made(&mut self.wires, link, Wire::new)?),
         })
     }
 }
@@ -77,7 +75,7 @@ impl<'n> NetworkPath<'n> {
         }
     }
 
-    /// The device of [`Transport::Wire`] and [`Transport::WireUdp`], if that is what it is.
+    /// The device of [`Transport::Wire`], if that is what it is.
     pub(crate) fn wire(self) -> Option<&'n Wire> {
         match self {
             NetworkPath::Wire(wire) => Some(wire),
@@ -88,10 +86,7 @@ impl<'n> NetworkPath<'n> {
 
 /// TCP counters of the ends' networks: loopback's is the host's, wire has one of its own, veth two.
 pub(crate) fn meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
-    match cell.transport {
-        Transport::WireUdp => NetworkMeter::open(&[]),
-        _ => NetworkMeter::open(&processes(cell, ends)),
-    }
+    NetworkMeter::open(&processes(cell, ends))
 }
 
 /// The directories of a process in each of the networks that a cell's packets go through.
@@ -101,7 +96,7 @@ fn processes(cell: &Cell, ends: &[Endpoint]) -> Vec<Option<PathBuf>> {
         // A single end has no connection, if it is not one that the other host has the other of.
         Transport::Peer => 1,
         _ if ends.len() < 2 => 0,
-        Transport::Loopback | Transport::Wire | Transport::WireUdp => 1,
+        Transport::Loopback | Transport::Wire => 1,
         Transport::Veth => 2,
     };
     let processes = ends.iter().filter_map(Endpoint::local_pid);
@@ -167,6 +162,5 @@ mod tests {
         check(Transport::Loopback, [true, false, false]);
         check(Transport::Veth, [false, true, true]);
         check(Transport::Wire, [false, true, false]);
-        check(Transport::WireUdp, [false, true, false]);
     }
 }

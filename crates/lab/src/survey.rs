@@ -209,7 +209,7 @@ fn attempt(
     }
     let once = |java: Option<PathBuf>| match place.path()? {
         NetworkPath::Wire(_) if java.is_some() => Err(io::Error::other(away::NO_HELPERS)),
-        NetworkPath::Wire(wire) => away::one_message(mover, wire, place.transport),
+        NetworkPath::Wire(wire) => away::one_message(mover, wire),
         _ => one_message(mover, receiver, place, None, java),
     };
     let tried = || helpers.map(Helpers::java).transpose().and_then(&once);
@@ -363,7 +363,7 @@ mod tests {
 
     #[test]
     fn veth_and_wire_work_for_root_and_are_refused_with_their_remedy_otherwise() {
-        for transport in [Transport::Veth, Transport::Wire, Transport::WireUdp] {
+        for transport in [Transport::Veth, Transport::Wire] {
             let survey = survey(&Host::default(), &[transport]);
             let refused = survey.mover_refused("send", transport);
             if geteuid().is_root() {

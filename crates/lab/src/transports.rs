@@ -31,9 +31,7 @@ pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Listener> {
         Transport::Loopback => return tcp::listen(cell, Ipv4Addr::LOCALHOST.into(), port),
         Transport::Unix => return unix::listen(cell),
         Transport::Veth => return tcp::listen(cell, veth::RECEIVER.into(), port),
-        Transport::Wire | Transport::WireUdp => {
-            "nobody listens over wire: a responder acknowledges"
-        }
+        Transport::Wire => "nobody listens over wire: a responder acknowledges",
         Transport::Peer => "no other host is known: name it with --peer",
     };
     Err(io::Error::new(io::ErrorKind::Unsupported, why))
@@ -47,16 +45,12 @@ pub fn connect(cell: &Cell, address: &str, patience: Duration) -> io::Result<Own
             tcp::connect(cell, address, patience)
         }
         Transport::Unix => unix::connect(cell, address, patience),
-        Transport::WireUdp => wire::udp::connect(cell, address, patience),
     }
 }
 
-/// Says that nothing more will be sent.
-pub fn close(cell: &Cell, socket: &OwnedFd) -> io::Result<()> {
-    match cell.transport {
-        Transport::WireUdp => wire::udp::close(socket),
-        _ => Ok(rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?),
-    }
+/// Ends the stream of a sender: the other end reads what is left of it, then its end.
+pub fn close(socket: &OwnedFd) -> io::Result<()> {
+    Ok(rustix::net::shutdown(socket, rustix::net::Shutdown::Write)?)
 }
 
 #[cfg(test)]

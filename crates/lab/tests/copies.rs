@@ -11,19 +11,21 @@ mod known;
 
 use harness::lack::{Lack, skipped};
 
-/// Movers over TCP, and the wires and sizes that they are tried with.
-const OVER_TCP: &str = "send send-zerocopy uring-send-zc sendfile vmsplice";
-const TCP: &[&str] = &[
+/// Each is tried with each of these wires and sizes.
+const MOVERS: &[&str] = &[
+    "send",
+    "sendmsg",
+    "uring-send",
+    "send-zerocopy",
+    "uring-send-zc",
+    "sendfile",
+    "vmsplice",
+];
+const WIRES: &[&str] = &[
     "transport=wire size=4KiB",
     "transport=wire",
     "transport=wire device=veth",
     "transport=wire device=veth segment=4KiB",
-];
-/// And over UDP: one packet, and one that a card would cut into many.
-const OVER_UDP: &str = "send sendmsg uring-send send-zerocopy uring-send-zc";
-const UDP: &[&str] = &[
-    "transport=wire-udp size=1000",
-    "transport=wire-udp size=32000",
 ];
 
 fn main() -> ExitCode {
@@ -42,8 +44,6 @@ fn over_wire(means: CopyMeans) {
     if !rustix::process::geteuid().is_root() {
         return skipped(Lack::Right, "namespaces need root");
     }
-    let of = |movers: &'static str, wire| movers.split(' ').map(move |m| known::cell(m, wire));
-    let over_tcp = TCP.iter().flat_map(|wire| of(OVER_TCP, wire));
-    let over_udp = UDP.iter().flat_map(|wire| of(OVER_UDP, wire));
-    known::walk(means, over_tcp.chain(over_udp));
+    let of_movers = |&wire| MOVERS.iter().map(move |m| known::cell(m, wire));
+    known::walk(means, WIRES.iter().flat_map(of_movers));
 }

@@ -13,10 +13,6 @@ use crate::candidates::{congestion_controls, has_peer, is_of_cpus, is_of_files};
 use crate::seat::{DESCRIPTORS_BESIDES, Seat};
 use crate::{link, served};
 
-/// Datagrams that one call of UDP may be cut into: UDP_MAX_SEGMENTS of kernels before Linux 6.9.
-const MOST_DATAGRAMS: u64 = 64;
-/// Pieces of pages that a packet refers to: the kernel's MAX_SKB_FRAGS, unless it was built with more.
-const MOST_PIECES: u64 = 17;
 /// Bytes that one request moves at most: the kernel's MAX_RW_COUNT.
 const MOST_REQUEST_BYTES: u64 = 0x7fff_f000;
 /// Bytes of one buffer that io_uring registers, at most: io_uring_register(2).
@@ -161,8 +157,7 @@ fn ends(seat: Seat, cell: &Cell, survey: &Survey) -> Option<String> {
             "cold files over {over}: both ends must agree on the passes over the file, and there is no receiver: choose --cache memory or warm"
         ));
     }
-    let long = too_long(cell).or_else(|| long_answer(cell));
-    if let Some(why) = long.or_else(|| too_many_pieces(cell, survey)) {
+    if let Some(why) = long_answer(cell) {
         return Some(why);
     }
     let mover = || {
@@ -177,26 +172,6 @@ fn ends(seat: Seat, cell: &Cell, survey: &Survey) -> Option<String> {
     mover.or_else(|| seat.receives().then(receiver)?)
 }
 
-fn too_long(cell: &Cell) -> Option<String> {
-    let over = cell.transport.name();
-    let most = cell.transport.most_message_bytes()?;
-    if cell.size_bytes > most {
-        return Some(format!(
-            "messages of {} over {over}: UDP takes {most} bytes at most: choose a smaller --size",
-            bytes_in_words(cell.size_bytes)
-        ));
-    }
-    let mtu_bytes = cell.link_mtu_bytes();
-    let segment_bytes = u64::from(mtu_bytes) - 28;
-    let segments = cell.size_bytes.div_ceil(segment_bytes);
-    (segments > MOST_DATAGRAMS).then(|| {
-        format!(
-            "messages of {} over {over} with an MTU of {mtu_bytes}: they would be cut into {segments} datagrams, and kernels before Linux 6.9 allow {MOST_DATAGRAMS}: choose a larger --mtu, or a smaller --size",
-            bytes_in_words(cell.size_bytes)
-        )
-    })
-}
-
 fn long_answer(cell: &Cell) -> Option<String> {
     let usual = cell.answer == Cell::default().answer;
     let Answer::Bytes(bytes) = cell.answer else {
@@ -207,27 +182,6 @@ fn long_answer(cell: &Cell) -> Option<String> {
             "responses of {} to messages of {}: a response is never longer than its message: choose a smaller --response, or a larger --size",
             bytes_in_words(bytes),
             bytes_in_words(cell.size_bytes)
-        )
-    })
-}
-
-/// From more pieces of pages than one packet has places for.
-fn too_many_pieces(cell: &Cell, survey: &Survey) -> Option<String> {
-    cell.transport.most_message_bytes()?;
-    let mover = survey.mover(&cell.mover)?;
-    if mover.release != Release::AtCompletion || !mover.uses_fields {
-        return None;
-    }
-    let (fields, field) = (u64::from(cell.fields), cell.field_bytes());
-    // Each field begins a piece, and so does each page that the message goes on to; fields lie
-    // less than two lines of the cache apart.
-    let span = fields.saturating_sub(1) * (field + 127) + field;
-    let pieces = fields + span.saturating_sub(2) / 4096 + 1;
-    (pieces > MOST_PIECES).then(|| {
-        format!(
-            "mover `{}` over {} with {fields} fields of {field} bytes: they may lie in {pieces} pieces of pages, and a packet holds at most {MOST_PIECES}: choose --fields 1, or a smaller --size",
-            cell.mover,
-            cell.transport.name()
         )
     })
 }

@@ -44,7 +44,6 @@ mod syscall;
 pub mod tcp;
 pub mod time_stamp;
 pub mod tun;
-pub mod udp;
 pub mod uring_client;
 pub mod uring_connections;
 pub mod uring_file;

@@ -77,7 +77,7 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Caveat> {
         let own = view.trials.cells.iter().filter(|t| c.cells.contains(&t.id));
         let takers = own.flat_map(packet_sockets).sorted().dedup().collect_vec();
         let (why, remedy) = match c.transport {
-            Transport::Wire | Transport::WireUdp | Transport::Peer if !takers.is_empty() => (
+            Transport::Wire | Transport::Peer if !takers.is_empty() => (
                 " A packet socket took the packets too, and the kernel copies what it clones for it.",
                 "end what holds the packet socket and run again",
             ),
@@ -85,11 +85,11 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Caveat> {
                 " A packet that reaches a local socket is copied on delivery.",
                 "--transport wire, as root, shows what these movers save a sender where nothing is copied; here, sendfile and splice are the ways that skip a copy",
             ),
-            Transport::Wire | Transport::WireUdp if c.is_counted => (
+            Transport::Wire if c.is_counted => (
                 " Nothing is delivered there, so nothing needs a copy: something else took the packets too, as a packet socket does.",
                 "look at /proc/net/packet for who else takes packets",
             ),
-            Transport::Wire | Transport::WireUdp => (
+            Transport::Wire => (
                 " Nothing is delivered there, so nothing needs a copy: either something else took the packets too, as a packet socket does, or the flag is wrong. Linux 6.18 flags small sends by io_uring that share a packet with an earlier one, though it copies none of them.",
                 "look at /proc/net/packet for who else takes packets; hold small sends by io_uring against send-zerocopy, whose flag is right",
             ),

@@ -26,7 +26,7 @@ const MOST_SENTENCES: usize = 4;
 /// Places that a sentence lists; where there are more, cells are counted.
 const MOST_ITEMS: usize = 4;
 
-pub(super) const CALLS: Metric = Metric::of(Measure::CallsPerMessage, Side::Sender);
+const CALLS: Metric = Metric::of(Measure::CallsPerMessage, Side::Sender);
 
 pub(super) struct Explained {
     /// The answer, or what is missing for one in a short clause.

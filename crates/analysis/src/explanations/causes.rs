@@ -1,13 +1,12 @@
 //! Why one way costs less than another: what its messages take less of, at what cost, and where.
 
-use bytecost_spec::evidence::{KINDS, Means};
-use bytecost_spec::units;
+use bytecost_spec::evidence::Means;
 use itertools::Itertools as _;
 
-use super::{Answers, CUT_SHORT, Explained, MOST_ROWS, Question, View};
+use super::{Answers, Explained, MOST_ROWS, Question, View};
 use crate::causes::{greatest, is_worth_a_reason};
 use crate::phrases;
-use crate::result::{Cause, CauseMeans, CellTime, Finding, FindingCauses, TimePer, Uncertain};
+use crate::result::{Cause, CauseMeans, CellTime, Finding, FindingCauses, Uncertain};
 
 /// Ends of a share's interval from here on say nothing.
 const MOST_HIGH: f64 = 1.5;
@@ -33,7 +32,7 @@ fn ask(view: &View<'_>) -> Option<Explained> {
         Some(first) => Ok(sentence(first)),
         None => {
             let is_counted = |m: &Means| view.asked(*m).is_some_and(|a| !a.unasked);
-            let mut means = [Means::Copies, Means::Counts].into_iter();
+            let mut means = [Means::Copies, Means::Counts, Means::Time].into_iter();
             let means = means.find(is_counted)?;
             let refused = view.asked(means).and_then(|a| a.refused.as_deref());
             let why = refused.unwrap_or("no two counted cells are decided to differ");
@@ -43,6 +42,7 @@ fn ask(view: &View<'_>) -> Option<Explained> {
     let shown = findings.iter().take(1 + MOST_ROWS);
     Some(Explained {
         numbers: shown.clone().skip(1).map(|f| sentence(f)).collect(),
+        evidence: evidence(view),
         findings: shown.map(|f| f.id.clone()).collect(),
         ..Explained::of(answer)
     })
@@ -122,100 +122,11 @@ fn share(share: &Uncertain) -> String {
     }
 }
 
-/// How many standard errors apart two counts are to be, to be told as different.
-const APART: f64 = 1.96;
-/// Kinds that a difference is told in.
-const MOST_KINDS: usize = 4;
-
-struct Pair<'v> {
-    finding: &'v Finding,
-    baseline: &'v CellTime,
-    other: &'v CellTime,
-}
-
-pub(super) const BY_KIND: Question = Question {
-    key: "cpu-time-by-kind",
-    text: "Where does the CPU time go, and what does one way save compared with another?",
-    asks: |view| view.asked(Means::Time).is_some(),
-    answers: Answers::Own(by_kind),
-    would_change: "another size or transport; a kernel with other mitigations of its CPU's flaws, which make every entry and every indirect call more expensive",
-};
-
-fn by_kind(view: &View<'_>) -> Option<Explained> {
-    if let Some(refused) = &view.asked(Means::Time)?.refused {
-        return Some(Explained::of(Err(refused.as_str().into())));
-    }
-    let pairs = pairs(view);
-    let was_watched = view.input.evidence.iter().any(|e| e.time.is_some());
-    let answer = match (pairs.first(), view.known.cpu_time.is_empty()) {
-        (Some(first), _) => {
-            let of = match first.other.per {
-                TimePer::Kib => "on both sides together",
-                TimePer::Request => "on the server's side",
-            };
-            Ok(format!("{of}, {}.", row(view, first)))
-        }
-        (None, true) if was_watched => {
-            Err("of no watched cell both bytes and work of its sides were seen".into())
-        }
-        (None, true) => Err(CUT_SHORT.into()),
-        (None, false) => Err("no two watched cells are decided to differ".into()),
-    };
-    let shown = || pairs.iter().take(MOST_ROWS);
-    Some(Explained {
-        numbers: shown().map(|p| row(view, p)).collect(),
-        evidence: evidence(view),
-        findings: shown().map(|p| p.finding.id.clone()).collect(),
-        ..Explained::of(answer)
-    })
-}
-
-fn pairs<'v>(view: &'v View<'v>) -> Vec<Pair<'v>> {
-    let is_told = |f: &&Finding| is_worth_a_reason(f, &view.stalls) && pair(view, f).is_some();
-    let told = greatest(view.known.findings.iter().filter(is_told), |_| true).into_iter();
-    told.filter_map(|f| pair(view, f)).collect()
-}
-
-fn pair<'f>(view: &'f View<'f>, finding: &'f Finding) -> Option<Pair<'f>> {
-    let watched = |id: &str| view.known.cpu_time.iter().find(|c| c.cell == id);
-    Some(Pair {
-        finding,
-        baseline: watched(&finding.baseline)?,
-        other: watched(&finding.cell)?,
-    })
-}
-
-impl Pair<'_> {
-    /// `data copy −102 (110 to 8)`, for each kind in which the samples differ by more than their
-    /// number explains, greatest first; none where none does.
-    fn kinds(&self) -> Option<String> {
-        let differing = KINDS.iter().filter_map(|row| {
-            let ns = self.other.of_kind(row.kind) - self.baseline.of_kind(row.kind);
-            let spread = self.other.variance(row.kind) + self.baseline.variance(row.kind);
-            (ns.abs() > APART * spread.sqrt()).then_some((row, ns))
-        });
-        let differing = differing.sorted_by(|a, b| b.1.abs().total_cmp(&a.1.abs()));
-        let told = differing.take(MOST_KINDS).map(|(row, ns)| {
-            let sign = if ns < 0.0 { "−" } else { "+" };
-            let both = [self.baseline, self.other].map(|c| units::number(c.of_kind(row.kind)));
-            let ([from, to], ns) = (both, units::number(ns.abs()));
-            format!("{} {sign}{ns} ({from} to {to})", row.title)
-        });
-        Some(phrases::list(told)).filter(|told| !told.is_empty())
-    }
-}
-
-fn row(view: &View<'_>, pair: &Pair<'_>) -> String {
-    let f = pair.finding;
-    let [way, base] = [&f.value, &f.baseline_value].map(|value| f.axis.subject(value));
-    let [own, other] = [pair.other, pair.baseline].map(|c| units::number(c.total()));
-    let (per, place) = (pair.other.per.words(), view.place(f));
-    let kinds = pair.kinds();
-    let kinds = kinds.unwrap_or_else(|| "its samples differ in no kind of work".to_owned());
-    format!("{way} takes {own} ns of CPU time {per}{place}, {base} {other}: {kinds}")
-}
-
+/// How the CPU samples were taken, or why there are none where they were asked for.
 fn evidence(view: &View<'_>) -> Vec<String> {
+    if let Some(why) = (view.asked(Means::Time)).and_then(|a| a.refused.as_deref()) {
+        return vec![format!("no CPU samples: {why}")];
+    }
     let shares: [fn(&CellTime) -> f64; 4] =
         [|c| c.unattributed, |c| c.moved, |c| c.rest, |c| c.lost];
     let most =

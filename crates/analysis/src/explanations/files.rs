@@ -1,10 +1,10 @@
 //! Files: what it saves to leave the bytes in the kernel, and what asynchronous reads cost.
 
 use bytecost_spec::survey::{InFlight, Release, Route};
-use bytecost_spec::{Axis, Cache, Measure, Metric, Side, units};
+use bytecost_spec::{Axis, Cache, Measure, Metric, Side};
 use itertools::Itertools as _;
 
-use super::asked::{CALLS, End, MeasuredWay, NONE, PairQuery, Versus, hull, ids, joined};
+use super::asked::{End, MeasuredWay, NONE, PairQuery, Versus, hull, ids, joined};
 use super::{Answers, Explained, MOST_ROWS, Question, View};
 use crate::caveats;
 use crate::contrast::Ratio;
@@ -88,7 +88,6 @@ const SPARING: PairQuery = PairQuery {
 fn saves(view: &View<'_>) -> Option<Explained> {
     let asked = view.ask(&SPARING);
     let found: Vec<&Versus<'_>> = asked.all().collect();
-    let calls = fewer_calls(&found);
     let is_cold = found.iter().any(|v| v.other.cell().cache == Cache::Cold);
     let has = |mover: &str| {
         let mut all = found.iter().flat_map(|v| [v.baseline, v.other]);
@@ -99,33 +98,9 @@ fn saves(view: &View<'_>) -> Option<Explained> {
         Some(reason) => format!("a cold page cache was not measured: {reason}"),
         None => "a cold page cache was not measured (--cache cold)".to_owned(),
     });
-    let answer = asked.told();
-    let answer = answer.map(|told| calls.into_iter().chain([told]).join(" "));
     Some(Explained {
         evidence: cold.into_iter().chain(asked.withheld()).collect(),
-        ..asked.with(answer)
-    })
-}
-
-fn fewer_calls(found: &[&Versus<'_>]) -> Option<String> {
-    let names = |v: &Versus<'_>| [v.baseline, v.other].map(|w| w.cell().mover.clone());
-    let first = names(found.first()?);
-    let of = |way: End| {
-        let own = found.iter().filter(|v| names(v) == first);
-        let per_mib = own.filter_map(|v| {
-            let mib = way(v).cell().size_bytes.max(1) as f64 / f64::from(1 << 20);
-            Some(way(v).value(CALLS)? / mib)
-        });
-        let per_mib = per_mib.collect_vec();
-        let (least, most) = per_mib.iter().copied().minmax().into_option()?;
-        Some((least, most, phrases::span(&per_mib, units::number)))
-    };
-    let ((least, _, before), (_, most, after)) = (of(|v| v.baseline)?, of(|v| v.other)?);
-    let [baseline, other] = &first;
-    (most < least).then(|| {
-        format!(
-            "`{other}` makes {after} system calls for each MiB instead of {before} of `{baseline}`."
-        )
+        ..asked.with(asked.told())
     })
 }
 

@@ -1,12 +1,10 @@
 //! Ways to send over a socket: one call or several, with a copy or without.
 
-use bytecost_spec::{Axis, Measure, Metric, units};
+use bytecost_spec::{Axis, Measure, Metric};
 
-use super::asked::{CALLS, End, MeasuredWay, PairQuery, Versus, is_decided};
+use super::asked::{MeasuredWay, NONE, PairQuery, Versus, is_decided};
 use super::{Answers, Explained, Question, View};
 use crate::caveats::zero_copy::{copied, is_no_zero_copy};
-use crate::grouping::grouped;
-use crate::phrases;
 use crate::result::Verdict;
 
 pub(super) const QUESTIONS: &[Question] = &[
@@ -28,7 +26,7 @@ pub(super) const QUESTIONS: &[Question] = &[
         key: "one-call-against-several",
         text: "From what message size does one call beat one call for each field, and up to which?",
         asks: |view| view.plans(|w| w.uses_fields() && w.copies()),
-        answers: Answers::Pairs(ONE_CALL, |asked| calls(asked.view, &asked.aspects[0])),
+        answers: Answers::Pairs(ONE_CALL, NONE),
         would_change: "other --fields, sizes beyond the range, or the other --pattern (streaming, or waiting for answers)",
     },
 ];
@@ -107,7 +105,6 @@ fn not_fastest(view: &View<'_>) -> Option<Explained> {
     let asked = view.ask(&by_cost);
     let (told, found) = (asked.told(), &asked.aspects[0]);
     let is_worse = |v: &&Versus<'_>| v.verdict() == Verdict::Worse;
-    let extra = extra_calls(found);
     let shares: Vec<String> = copied(view).iter().map(|c| c.sentence()).collect();
     let all_copied = !found.is_empty() && found.iter().all(|v| was_copied(view, v));
     let answer = match (told, found.iter().find(is_worse)) {
@@ -115,7 +112,7 @@ fn not_fastest(view: &View<'_>) -> Option<Explained> {
             Ok(format!("it was not shown to be worse here. {told}"))
         }
         _ if all_copied => Ok(format!(
-            "it saves no copy here, and what it adds comes on top{extra}: {}",
+            "it saves no copy here, and what it adds comes on top: {}",
             shares.join(" ")
         )),
         (Ok(_), Some(v)) if v.other.value(COPIED).is_none() => Err(
@@ -123,41 +120,14 @@ fn not_fastest(view: &View<'_>) -> Option<Explained> {
                 .into(),
         ),
         (Ok(told), _) => Ok(format!(
-            "what it adds to each message costs more than the copy that it saves, where it is worse{extra}. {told}"
+            "what it adds to each message costs more than the copy that it saves, where it is worse. {told}"
         )),
         (Err(missing), _) => Err(missing),
     };
     Some(Explained {
-        evidence: shares.into_iter().chain(calls(view, found)).collect(),
+        evidence: shares,
         ..asked.with(answer)
     })
 }
 
 const COPIED: Metric = Metric::both(Measure::CopiedShare);
-
-/// How many calls more a message takes, its completions included, where it does.
-fn extra_calls(found: &[Versus<'_>]) -> String {
-    const MORE_CALLS: f64 = 1.05;
-    let most = |way: End| {
-        let calls = found.iter().filter_map(|v| way(v).value(CALLS));
-        calls.reduce(f64::max)
-    };
-    match (most(|v| v.other), most(|v| v.baseline)) {
-        (Some(zero), Some(copying)) if zero >= MORE_CALLS * copying => {
-            format!(
-                " (up to {zero:.1} calls per message with completions, instead of {copying:.1})"
-            )
-        }
-        _ => String::new(),
-    }
-}
-
-fn calls(view: &View<'_>, found: &[Versus<'_>]) -> Vec<String> {
-    let ways = found.iter().flat_map(|v| [v.baseline, v.other]);
-    let by_mover = grouped(ways.filter_map(|w| Some((&w.cell().mover, w.value(CALLS)?))));
-    let told = by_mover.into_iter().map(|(mover, calls)| {
-        let span = phrases::span(&calls, units::number);
-        format!("`{mover}`: {span} {}", view.words(CALLS))
-    });
-    told.collect()
-}

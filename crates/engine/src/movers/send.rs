@@ -10,7 +10,7 @@ use rustix::net::SendFlags;
 use crate::mover::{Move, Mover, MoverFacts, Open, STREAM, at_once, finish, whole};
 use crate::payload::{Layout, Source};
 use crate::setup::Setup;
-use crate::statement::{Each, MORE, NOSIGNAL, Requirement, SENDTO, SENT, call};
+use crate::statement::{Each, MORE, NOSIGNAL, SENDTO, SENT, call};
 
 pub const SEND: Mover = Mover {
     facts: MoverFacts {
@@ -32,9 +32,7 @@ pub const SEND_FIELDS: Mover = Mover {
         summary: "send(2) once for each field: many calls a message; the kernel copies it",
         ..OF_FIELDS
     },
-    states: SENT
-        .by(&[SENDTO.each(Each::Field)])
-        .needing(&[Requirement::Stream]),
+    states: SENT.by(&[SENDTO.each(Each::Field)]),
     open: Open::Stream(|setup| field_by_field(setup, SendFlags::empty())),
 };
 

@@ -32,7 +32,7 @@ pub const MOVER: Mover = Mover {
     },
     states: PINNED
         .by(&[call("sendmsg").with(NOSIGNAL | ZEROCOPY), COMPLETIONS])
-        .needing(&[Requirement::Inet]),
+        .needing(&[Requirement::Tcp]),
     open: Open::Stream(open),
 };
 

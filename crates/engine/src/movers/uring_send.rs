@@ -42,7 +42,7 @@ pub const ZERO_COPY: Mover = Mover {
     states: PINNED.by(&[call("IORING_OP_SEND_ZC"), WAITS]).needing(&[
         Requirement::Uring,
         Requirement::Linux(6, 0),
-        Requirement::Inet,
+        Requirement::Tcp,
     ]),
     open: Open::Stream(|setup| {
         if setup.reaping != Reaping::Full {

@@ -72,8 +72,6 @@ const INTO: &[CopyPlace] = &[IntoFile];
 pub const HOOKS: &[Hook] = &[
     function("sent", "tcp_sendmsg", SENT, Must),
     function("pinned", "skb_zerocopy_iter_stream", SENT, Must),
-    function("sent_udp", "udp_sendmsg", SENT, Must),
-    function("pinned_udp", "__zerocopy_sg_from_iter", SENT, Must),
     // Before Linux 6.5 pages did not come through tcp_sendmsg.
     function("spliced", "skb_splice_from_iter", SENT, IfThere),
     function("sent_unix", "skb_copy_datagram_from_iter", SENT, IfThere),

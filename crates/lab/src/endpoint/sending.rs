@@ -160,7 +160,7 @@ impl<'a> Flow<'a> {
             _ => None,
         };
         let engine = &mut *self.engine;
-        let shut = || socket.map_or(Ok(()), |socket| transports::close(cell, socket));
+        let shut = || socket.map_or(Ok(()), transports::close);
         if let Some(passes) = Passes::of(cell) {
             let patience = self.patience;
             let mut cool = self

@@ -21,7 +21,7 @@ const KNOWN: &[(&str, &[CopyPlace])] = &[
 ];
 /// TCP alone pins a sender's pages, which are then copied on delivery to this machine.
 const PINNING: &str = "send-zerocopy";
-/// One message of a known transfer, in bytes: a datagram of UDP takes it too.
+/// One message of a known transfer, in bytes.
 const MESSAGE_BYTES: u64 = 32 << 10;
 /// Copies that must be counted of a byte that is copied once.
 const LEAST: f64 = 0.5;

@@ -66,7 +66,7 @@ fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Res
         }
         Exchange::Stream => reporter.through(&mut Stream(&mut *engine), true, completes),
     };
-    let shut = transports::close(cell, reporter.socket);
+    let shut = transports::close(reporter.socket);
     end.failed = end.failed.or(shut.err());
     Ok(end)
 }
@@ -203,7 +203,7 @@ mod tests {
             }
             Exchange::Stream => counted(&mut Stream(&mut *mover), &kept, counters, true),
         };
-        transports::close(cell, &kept).unwrap();
+        transports::close(&kept).unwrap();
         counted
     }
 

@@ -22,36 +22,26 @@ pub(super) fn nothing_to_choose(receiver: &Receiver, transport: Transport) -> Op
     (!stands).then(|| "there is no receiver over this transport".to_owned())
 }
 
-/// Bytes of the message where it must go as a whole: more than a page and a segment. Its fields
-/// lie in fewer pieces of pages than a packet has places for (MAX_SKB_FRAGS, 17).
-const WHOLE: usize = 24 << 10;
-
 /// Sends one message, takes in its completion, and holds what was counted against it.
-pub(super) fn one_message(mover: &Mover, wire: &Wire, transport: Transport) -> io::Result<()> {
-    let is_whole = transport.most_message_bytes().is_some();
-    let size = if is_whole { WHOLE } else { SIZE };
-    let mut far = wire.responder(size as u64, 1)?;
+pub(super) fn one_message(mover: &Mover, wire: &Wire) -> io::Result<()> {
+    let mut far = wire.responder(SIZE as u64, 1)?;
     // Every wait of the sender's has an end.
-    wire.answered(&mut far, || send(mover, transport, size))??;
+    wire.answered(&mut far, || send(mover))??;
     // The last look may have been before the flow was opened.
     far.look()?;
-    let came = far.seen().next().unwrap_or_default();
-    match (came.bytes, came.packets) {
-        (_, packets) if is_whole && packets > 1 => Err(io::Error::other(format!(
-            "a message is one datagram there, and it would make {packets} of it"
-        ))),
-        (bytes, _) if bytes == size as u64 => Ok(()),
-        (bytes, _) => Err(io::Error::other(format!("{bytes} of {size} bytes came"))),
+    match far.seen().next().unwrap_or_default().bytes {
+        bytes if bytes == SIZE as u64 => Ok(()),
+        bytes => Err(io::Error::other(format!("{bytes} of {SIZE} bytes came"))),
     }
 }
 
-fn send(mover: &Mover, transport: Transport, size: usize) -> io::Result<()> {
-    let sender = transports::connect(&cell(transport), &FAR_END.to_string(), PATIENCE)?;
+fn send(mover: &Mover) -> io::Result<()> {
+    let sender = transports::connect(&cell(Transport::Wire), &FAR_END.to_string(), PATIENCE)?;
     let mut mover = mover.open(Setup {
         socket: Some(sender),
         fields: 8,
         slots: SLOTS,
-        ..Setup::new(size, PATIENCE)
+        ..Setup::new(SIZE, PATIENCE)
     })?;
     offer(&mut *mover)?;
     take_back(&mut *mover)

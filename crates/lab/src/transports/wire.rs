@@ -4,7 +4,7 @@
 //! zero-copy send. Here a BPF program on the egress of a `device` takes the packets off, notes how
 //! far each flow has come, and has them freed (`shared_counters`); a `responder` on a CPU of its
 //! own answers SYN and FIN and acknowledges. The peer costs nothing, so this is the cost of sending
-//! alone, and the most that a network card could give. UDP (`udp`) has no answer.
+//! alone, and the most that a network card could give.
 //!
 //! The device lies in a network without name or way out, and descriptors alone hold it all.
 
@@ -21,7 +21,6 @@ pub mod packet;
 mod program;
 pub(crate) mod responder;
 pub(crate) mod shared_counters;
-pub(crate) mod udp;
 
 use device::told;
 pub(crate) use device::{FAR_END, FAR_NAME};

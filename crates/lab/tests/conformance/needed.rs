@@ -18,9 +18,7 @@ pub fn over_transports(survey: &Survey, helpers: &Helpers) {
     let rows = survey.movers.iter().filter(|row| had(row.transport));
     let wrong = rows.filter_map(|row| {
         let is_there = |need: &Requirement| match need {
-            Requirement::Stream => Some(row.transport.most_message_bytes().is_none()),
             Requirement::Tcp => Some(row.transport.is_tcp()),
-            Requirement::Inet => Some(row.transport != Transport::Unix),
             Requirement::Receiver => Some(row.transport.has_receiver()),
             need => has(need, helpers),
         };

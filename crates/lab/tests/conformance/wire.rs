@@ -3,24 +3,17 @@
 use bytecost_engine::{MOVERS, Mover};
 use bytecost_spec::cell::Reaping;
 use bytecost_spec::survey::{Release, Route};
-use bytecost_spec::{Axis, Cell, Counter, Survey, Transport};
+use bytecost_spec::{Axis, Cell, Counter, Survey};
 use libtest_mimic::Trial;
 
 use super::{cell, read, sample, tried};
 
 /// From this size on a packet has one buffer, so that the flag of io_uring is right too.
 const LARGE: &str = "1000008";
-/// Of UDP, cut into many segments; its eight fields have room in one packet without a copy.
-const LARGE_DATAGRAM: &str = "32000";
 
 pub fn trials(survey: &Survey) -> Vec<Trial> {
-    // A mover that makes several datagrams of a message does send them, but that is another thing.
-    let is_tried = |cell: &Cell| {
-        cell.transport.is_tcp() || survey.mover_refused(&cell.mover, cell.transport).is_none()
-    };
     cells()
         .into_iter()
-        .filter(is_tried)
         .map(|cell| {
             let refused = survey.mover_refused(&cell.mover, cell.transport);
             let name = format!("over {}", cell.id().replace('/', " "));
@@ -43,22 +36,14 @@ fn cells() -> Vec<Cell> {
                 mover.name
             )));
         }
-        cells.push(cell(&format!(
-            "transport=wire-udp mover={} size={LARGE_DATAGRAM} threads=2 ring=256KiB",
-            mover.name
-        )));
     }
-    for (transport, segment, size) in [
-        ("wire", "16KiB", LARGE),
-        ("wire-udp", "auto", LARGE_DATAGRAM),
-    ] {
-        let over = |values: &str| cell(&format!("transport={transport} {values}"));
-        cells.push(over(&format!("mtu=9000 size={LARGE_DATAGRAM}")));
-        // The other device, which is where most could be different.
-        for mover in ["send", "send-zerocopy", "uring-send-zc", "sendfile"] {
-            let moved = format!("mover={mover} size={size} threads=3 ring=256KiB");
-            cells.push(over(&format!("device=veth segment={segment} {moved}")));
-        }
+    cells.push(cell("transport=wire mtu=9000 size=32000"));
+    // The other device, which is where most could be different.
+    for mover in ["send", "send-zerocopy", "uring-send-zc", "sendfile"] {
+        let moved = format!("mover={mover} size={LARGE} threads=3 ring=256KiB");
+        cells.push(cell(&format!(
+            "transport=wire device=veth segment=16KiB {moved}"
+        )));
     }
     cells
 }
@@ -75,23 +60,16 @@ fn all_is_counted(cell: &Cell) {
     let machine = |counter| read(&sample.machine, counter);
     // A busy machine may let nothing move within the window, so these may be zero.
     machine(Counter::WirePackets);
-    let acknowledgements = machine(Counter::WireAcknowledgements);
-    if cell.transport.is_tcp() {
-        machine(Counter::TcpOutSegs);
-    } else {
-        assert_eq!(acknowledgements, 0, "UDP has none");
-    }
+    machine(Counter::WireAcknowledgements);
+    machine(Counter::TcpOutSegs);
     // Nothing is lost, so whatever is sent again is sent for lack of patience.
     assert_eq!(machine(Counter::WireGaps), 0, "out of order");
     machine(Counter::ResponderCpuNs);
     machine(Counter::ResponderWritingNs);
     let mover = Mover::named(&cell.mover).expect("a mover of the table");
     let completes = mover.release == Release::AtCompletion && cell.reaping == Reaping::Full;
-    // A datagram has one buffer.
     let is_told_right = mover.route == Route::MemoryToSocket
-        && (cell.mover == "send-zerocopy"
-            || cell.value(Axis::Size) == LARGE
-            || cell.transport == Transport::WireUdp);
+        && (cell.mover == "send-zerocopy" || cell.value(Axis::Size) == LARGE);
     if completes && is_told_right {
         read(&sample.sender.readings, Counter::Completions);
         let copied = read(&sample.sender.readings, Counter::CompletionsCopied);

@@ -18,7 +18,7 @@ fn asked(text: &str) -> Study {
 
 #[test]
 fn what_applies_to_no_cell_is_refused_with_what_it_is_for() {
-    let table = "transport loopback; mtu 9000 | = mtu 9000 applies to no cell of study `copies`: it is for links that are made for the run: --transport veth, wire or wire-udp; choose such cells, or leave mtu out
+    let table = "transport loopback; mtu 9000 | = mtu 9000 applies to no cell of study `copies`: it is for links that are made for the run: --transport veth or wire; choose such cells, or leave mtu out
         transport loopback; mtu auto |
         transport loopback veth; mtu 9000 |
         transport unix; nodelay both | = nodelay off, on applies to no cell of study `copies`: it is for movers that send over TCP; choose such cells, or leave nodelay out

@@ -16,7 +16,6 @@ const ROWS: &str = "
     transport loopback; device tun veth; segment auto 16KiB | device tun; segment auto
     transport veth; device tun veth; segment auto 16KiB | device tun tun; segment auto 16KiB
     transport wire; device tun veth; segment auto 16KiB | device tun tun veth veth; segment auto 16KiB auto 16KiB
-    transport wire-udp; device tun veth; segment auto 16KiB | device tun veth; segment auto auto
     mover send uring-send-zc; reaping one-look | mover send uring-send-zc; reaping full one-look
     mover send uring-send-zc; reaping never full | mover send uring-send-zc uring-send-zc; reaping full never full
     mover send; cache memory warm; depth 1 8; block 4KiB 1MiB | cache memory; depth 1; block 64KiB

@@ -75,7 +75,7 @@ fn one_of(axis: Axis, pick: usize) -> &'static str {
 }
 
 /// Words that are values of some axis; each axis takes several.
-const WORDS: &str = "loopback unix veth wire wire-udp stream request-response recv cubic auto on off 0 1 2 600 \
+const WORDS: &str = "loopback unix veth wire stream request-response recv cubic auto on off 0 1 2 600 \
     1500 64KiB 100KiB message field same-cpu full never prepared refilled tun warm memory random \
     sequential other fifo closed kept new idle spin none max=5% fixed poisson";
 

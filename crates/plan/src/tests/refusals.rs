@@ -31,11 +31,7 @@ fn what_cannot_be_had_is_refused_with_its_remedy() {
         placement 0:1 |
         transport peer | none is known: name it with --peer
         transport wire |
-        transport wire; pattern request-response | pattern `request-response` over wire: there is no receiver to respond: choose --pattern stream
-        transport wire-udp; size 65507 |
-        transport wire-udp; size 64KiB | messages of 64 KiB over wire-udp: UDP takes 65507 bytes at most: choose a smaller --size
-        transport wire-udp; size 60KiB; mtu 900 | cut into 71 datagrams, and kernels before Linux 6.9 allow 64
-        transport wire-udp; size 4KiB; pattern request-response | pattern `request-response` over wire-udp";
+        transport wire; pattern request-response | pattern `request-response` over wire: there is no receiver to respond: choose --pattern stream";
     refuses(table, |axes| refused(axes, &host(), &survey()));
 }
 
@@ -129,20 +125,6 @@ fn the_default_congestion_control_gives_way_and_says_so() {
     assert!(plan.cells.iter().all(|c| c.congestion != "bbr"));
     assert!(plan.refusals.iter().any(|r| r.why.contains("`cubic`")));
     assert_eq!(plan.notes, [""; 0]);
-}
-
-#[test]
-fn a_datagram_has_places_for_so_many_pieces_of_pages() {
-    let mut gathers = survey();
-    for mover in &mut gathers.mover_facts {
-        mover.uses_fields = mover.name == "uring-send-zc";
-    }
-    let table = "transport wire-udp; mover uring-send-zc; size 60000; fields 8 | with 8 fields of 7500 bytes: they may lie in 23 pieces of pages, and a packet holds at most 17: choose --fields 1
-        transport wire-udp; mover uring-send-zc; size 65507; fields 1 |
-        transport wire-udp; mover uring-send-zc; size 24KiB; fields 8 |
-        transport wire-udp; mover send; size 60000; fields 8 |
-        transport wire; mover uring-send-zc; size 60000; fields 8 |";
-    refuses(table, |axes| refused(axes, &host(), &gathers));
 }
 
 /// A survey in which devices cannot be made on wires for these reasons.

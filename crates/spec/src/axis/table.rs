@@ -24,6 +24,11 @@ use crate::cell::{
 const SERVERS: AppliesTo = cells("servers: name one with --server", |c| c.is_served());
 const BUT_SERVERS: AppliesTo = cells("all but servers", |c| !c.is_served());
 const OVER_TCP: AppliesTo = cells("movers that send over TCP", |c| c.is_sent_by_tcp());
+const LINKS: AppliesTo = cells(
+    "links that are made for the run: --transport veth or wire",
+    |c| c.has_a_link(),
+);
+const OVER_WIRE: AppliesTo = cells("--transport wire", |c| c.is_sent() && !c.is_received());
 const OF_FILES: AppliesTo = cells("movers of files", |c| c.has_a_file());
 const RECEIVED: AppliesTo = cells("messages that are received: not over wire", |c| {
     c.is_received()
@@ -42,7 +47,7 @@ axes! {
         Transport => transport: Transport, OneOf, {
             group: AxisGroup::Path,
             default: "loopback",
-            help: "path between the two ends: loopback, unix, veth, wire or wire-udp",
+            help: "path between the two ends: loopback, unix, veth or wire",
             phrase: "over {}",
             applies_to: cells("messages over sockets", |c| c.is_sent() || c.is_served()),
         }
@@ -188,7 +193,7 @@ axes! {
             group: AxisGroup::Path,
             default: "1500",
             help: "MTU of veth and wire in bytes; `auto` is 1500",
-            applies_to: cells("links that are made for the run: --transport veth, wire or wire-udp", |c| c.has_a_link()),
+            applies_to: LINKS,
         }
         /// The most that TCP hands to the link's device in one packet, in bytes, or none for the
         /// device's own.
@@ -198,14 +203,14 @@ axes! {
             default: "auto",
             help: "most bytes that TCP hands to the device of veth and wire in one packet, before a network card would cut it by the MTU; `auto` is the device's own, 64KiB",
             phrase: "with packets of up to {}",
-            applies_to: cells("TCP over links that are made for the run: --transport veth or wire", |c| c.has_a_link() && c.is_sent_by_tcp()),
+            applies_to: LINKS,
         }
-        /// What [`Transport::Wire`] and [`Transport::WireUdp`] are made of.
+        /// What [`Transport::Wire`] is made of.
         Device => device: Device, OneOf, {
             group: AxisGroup::Path,
             default: "tun",
-            help: "what wire and wire-udp are made of: tun, or veth: one end of a pair, with Ethernet frames as a network card has",
-            applies_to: cells("--transport wire and wire-udp", |c| c.is_sent() && !c.is_received()),
+            help: "what wire is made of: tun, or veth: one end of a pair, with Ethernet frames as a network card has",
+            applies_to: OVER_WIRE,
         }
         /// Bytes after which the far end of [`Transport::Wire`] acknowledges.
         AckBytes => ack_bytes: u64, Bytes(1..=MAX_CALL_BYTES), {
@@ -213,7 +218,7 @@ axes! {
             group: AxisGroup::Path,
             default: "128KiB",
             help: "bytes of a flow after which the far end of wire acknowledges; fewer when the flow pauses",
-            applies_to: cells("--transport wire", |c| c.is_sent() && c.cell().transport == Transport::Wire),
+            applies_to: OVER_WIRE,
         }
         /// Bytes of one call of a mover that works through a file.
         Block => block_bytes: u64, Bytes(1..=MAX_CALL_BYTES), {

@@ -12,8 +12,6 @@ choice! {
         Veth,
         /// TCP over a device that takes packets for nobody, with a process that acknowledges them.
         Wire,
-        /// UDP over the same device, without anybody who answers.
-        WireUdp,
         /// TCP to another host.
         Peer,
     }
@@ -34,9 +32,6 @@ impl Transport {
             Transport::Wire => {
                 "TCP over a device that frees packets instead of delivering them, in a network namespace of the run's own; the sender's cost alone, with zero-copy sends that are not copied; needs root and BPF"
             }
-            Transport::WireUdp => {
-                "UDP over such a device, which takes a message whole and would cut it into datagrams of the MTU; the sender's cost alone; needs root and BPF"
-            }
             Transport::Peer => "TCP to the host that --peer names",
         }
     }
@@ -54,18 +49,12 @@ impl Transport {
 
     /// Whether what is sent is freed as it leaves, and delivered to nobody.
     pub fn is_wire(self) -> bool {
-        matches!(self, Transport::Wire | Transport::WireUdp)
-    }
-
-    /// The longest message, in bytes, that is sent as a whole: a packet of IPv4 less the heads of
-    /// IP and UDP. None where it goes into a stream.
-    pub fn most_message_bytes(self) -> Option<u64> {
-        (self == Transport::WireUdp).then_some(65_535 - 20 - 8)
+        self == Transport::Wire
     }
 
     /// Whether it speaks TCP, so that congestion control and TCP_NODELAY mean something.
     pub fn is_tcp(self) -> bool {
-        !matches!(self, Transport::Unix | Transport::WireUdp)
+        self != Transport::Unix
     }
 }
 

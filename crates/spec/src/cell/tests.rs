@@ -100,7 +100,7 @@ fn what_is_out_of_bounds_is_said_with_the_bounds() {
         size 5GiB => from 1 byte to 4GiB
         fields 0 => from 1 to 1024
         threads 257 => from 1 to 256
-        transport carrier-pigeon => choose from loopback, unix, veth, wire, wire-udp
+        transport carrier-pigeon => choose from loopback, unix, veth, wire
         mtu 68 => from 576 to 65535
         segment 512KiB => from 576 bytes to 524280
         segment 575 => `auto`, or from 576 bytes

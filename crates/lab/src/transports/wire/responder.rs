@@ -1,6 +1,5 @@
-//! The far end of `wire`: it answers SYN and FIN, and acknowledges what the program has noted; UDP
-//! it only watches. It sees no payload, and polls counters on its own CPU, at no cost for the
-//! sender.
+//! The far end of `wire`: it answers SYN and FIN, and acknowledges what the program has noted.
+//! It sees no payload, and polls counters on its own CPU, at no cost for the sender.
 
 use std::io;
 use std::net::SocketAddrV4;
@@ -14,7 +13,6 @@ use rustix::io::Errno;
 use super::device::lead_bytes;
 use super::packet::{ACK, FIN, MOST_BYTES, Packet, SYN, Saying, SynPacket};
 use super::shared_counters::{FlowReceived, WireCounters};
-use super::udp;
 use crate::transports::link::LinkChoice;
 
 /// After so long, less than the rules ask for is acknowledged: the sender may wait for that.
@@ -60,8 +58,7 @@ pub(crate) struct ResponderTally {
 #[derive(Debug)]
 struct Flow {
     from: SocketAddrV4,
-    /// Whom it speaks TCP with; none of UDP, where nothing is answered.
-    to: Option<SocketAddrV4>,
+    to: SocketAddrV4,
     acknowledged: u64,
     /// Bytes at the last look, and when they last grew.
     looked: u64,
@@ -75,7 +72,7 @@ struct Flow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Open,
-    /// Its FIN was answered with one; one of UDP has said that it is over.
+    /// Its FIN was answered with one.
     Answered,
     /// Its sender gave up.
     GivenUp,
@@ -193,18 +190,16 @@ impl WireResponder {
             let Some(bytes) = self.read(&mut packet)? else {
                 break;
             };
-            let opening = SynPacket::parse(bytes);
-            let tcp = opening.map(|o| (o.from, Some(o.to)));
-            let Some((from, to)) = tcp.or_else(|| Some((udp::opened(bytes)?, None))) else {
+            let Some(opening) = SynPacket::parse(bytes) else {
                 continue;
             };
-            let same = self.flows.iter().position(|f| f.from == from);
+            let same = self.flows.iter().position(|f| f.from == opening.from);
             if same.is_none() && self.flows.len() >= self.rules.flows_most {
                 continue;
             }
             let flow = Flow {
-                from,
-                to,
+                from: opening.from,
+                to: opening.to,
                 acknowledged: 0,
                 looked: 0,
                 grew_ns: now_ns,
@@ -216,9 +211,6 @@ impl WireResponder {
                 None => self.flows.push(flow),
             }
             self.busy_ns = now_ns;
-            let Some(opening) = opening else {
-                continue;
-            };
             let saying = Saying {
                 from: opening.to,
                 to: opening.from,
@@ -247,12 +239,6 @@ impl WireResponder {
             flow.end = End::GivenUp;
             return Ok(());
         }
-        let Some(to) = flow.to else {
-            if seen.closed {
-                flow.end = End::Answered;
-            }
-            return Ok(());
-        };
         let waiting = seen.bytes.saturating_sub(flow.acknowledged);
         let is_quiet = now_ns.saturating_sub(flow.grew_ns) >= QUIET_NS;
         let strays = seen.gaps + seen.repeats;
@@ -265,7 +251,7 @@ impl WireResponder {
             return Ok(());
         }
         let saying = Saying {
-            from: to,
+            from: flow.to,
             to: flow.from,
             sequence: OWN_START + 1,
             acknowledged: (seen.start.wrapping_add(seen.bytes as u32))
