@@ -1,5 +1,5 @@
 // Copies a recorded run without what is of one machine alone: when it was, who else ran there, the;
-// names of the machine, of its kernel and of its start. All else stays, byte for byte.;
+// names of the machine, of its kernel and of its start, and what each sample repeats. All else stays.;
 //;
 // Usage: anonymous.mjs RUN FOLDER ID;
 
@@ -43,4 +43,19 @@ const without = (text) =>
     })
     .replace(/("user":"other-processes","name":")[^"]*/g, '$1other');
 
-for (const file of ['manifest.json', 'samples.jsonl', 'ended.json']) writeFileSync(join(folder, file), without(read(file)));
+// Readings that are absent are there once, in the first block, with their reasons.
+const isMeasured = ([, reading]) => typeof reading !== 'object';
+const measured = (readings) => Object.fromEntries(Object.entries(readings).filter(isMeasured));
+const withoutAbsent = (line) => {
+  const record = JSON.parse(line);
+  const { sample } = record;
+  if (!sample || sample.trial.block === 0) return line;
+  for (const side of [sample.sender, sample.receiver].filter(Boolean)) side.readings = measured(side.readings);
+  sample.machine = measured(sample.machine);
+  return JSON.stringify(record);
+};
+const log = without(read('samples.jsonl')).trimEnd().split('\n');
+
+writeFileSync(join(folder, 'samples.jsonl'), `${log.map(withoutAbsent).join('\n')}\n`);
+writeFileSync(join(folder, 'manifest.json'), `${JSON.stringify(JSON.parse(without(read('manifest.json'))))}\n`);
+writeFileSync(join(folder, 'ended.json'), without(read('ended.json')));

@@ -182,7 +182,7 @@ pub(crate) fn method(a: &Analysis) -> Vec<(&'static str, String)> {
             numbers::milliseconds(s.warmup_ms), numbers::milliseconds(s.window_ms), count(a.run.trials, "trial", "trials"),
             match a.run.repeated { 0 => String::new(), n => format!(", of which {} repeated because something else used the machine", whole(n as u64)) })),
         ("Block", format!(
-            "A block runs each cell once, in an order shuffled by the seed {}, and cells that are compared one after another. {} of all cells completed, so slow drift of the machine falls on both sides of a comparison alike. Later blocks may run only cells whose intervals are not yet narrow enough.",
+            "A block runs each cell once, in an order shuffled by the seed {}, and cells that are compared one after another. {} of all cells completed, so slow drift of the machine falls on both sides of a comparison alike.",
             a.run.seed, count(a.run.blocks as usize, "block was", "blocks were"))),
         ("Comparison", "Cells are compared within a block as the logarithm of their ratio to the baseline; the estimate is the 20 % trimmed mean over blocks, taken back from the logarithm.".to_owned()),
         ("Interval", format!(

@@ -482,17 +482,7 @@ fn table(a: &Analysis, rows: usize) -> Option<(DocTable, Vec<(Axis, String)>)> {
     let mut order: Vec<_> = q.rows.iter().collect();
     order.sort_by_key(|row| (!row.is_baseline, rank(&row.name)));
     order.truncate(rows);
-    // What was measured between two for a few ways alone gives way to what all have.
-    let is_full = |column: &usize| {
-        let measured = q.rows.iter().filter_map(|row| row.entries.get(*column));
-        let measured = measured.filter(|e| matches!(e, QuestionEntry::Measured(..)));
-        2 * measured.count() > q.rows.len()
-    };
-    let mut shown: Vec<usize> = (0..q.columns.len().max(1)).collect();
-    if shown.len() > COLUMNS {
-        shown.retain(is_full);
-    }
-    let shown: Vec<usize> = spread(shown.len()).into_iter().map(|i| shown[i]).collect();
+    let shown = spread(q.columns.len().max(1));
     let corner =
         q.x.map_or_else(String::new, |x| format!("{} by {x}", q.axis));
     let mut columns = vec![DocColumn::names(corner)];

@@ -29,11 +29,4 @@ fn main() {
             );
         }
     }
-    println!("\nBlocks after the first 6 measure only the comparisons of wide intervals:");
-    for world in worlds::WORLDS {
-        for rule in worlds::RULES {
-            let kept = world.subsets(rule, 30, 0.6, runs.unwrap_or(400), 1);
-            println!("{:22} {kept}", world.name);
-        }
-    }
 }

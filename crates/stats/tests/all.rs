@@ -5,6 +5,5 @@ mod false_discovery;
 mod fixtures;
 mod moderation;
 mod rounds;
-mod subsets;
 mod truths;
 mod worlds;
