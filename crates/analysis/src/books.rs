@@ -18,7 +18,7 @@ use crate::trials::{CellTrials, Trials};
 /// The largest share of a cell's own CPU time that may be left over.
 const MOST_LEFT_OVER: f64 = 0.03;
 
-/// The books of every cell that moves something and has enough trials; none of runs of old. Where a
+/// The books of every cell that moves something and has enough trials. Where a
 /// side plays on another host, they are those of both machines together.
 pub(crate) fn all(trials: &Trials<'_>, input: &Input<'_>) -> Vec<CellBooks> {
     let books = |cell| of_cell(cell, input);

@@ -48,7 +48,7 @@ pub struct Input<'a> {
     pub samples: &'a [Sample],
     /// Every failed trial.
     pub failures: &'a [Failure],
-    /// The end of each attempt at a block; none in runs of old.
+    /// The end of each attempt at a block.
     pub blocks: &'a [Block],
     /// What was seen in trials for evidence.
     pub evidence: &'a [TrialEvidence],
@@ -166,8 +166,7 @@ pub struct Analysis {
     /// What reading hardware counters costs, where trials read any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters_cost: Vec<CountersCost>,
-    /// Baselines compared with their twins, which are no cells here and in no finding; empty for
-    /// runs of old.
+    /// Baselines compared with their twins, which are no cells here and in no finding.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub twins: Vec<Twin>,
     /// What they come to, where there are any.
@@ -175,12 +174,12 @@ pub struct Analysis {
     pub noise_floor: Option<NoiseFloor>,
     /// Every cell of the plan with its estimates.
     pub cells: Vec<CellResult>,
-    /// What is promised of the comparisons, by family; none in findings of old.
+    /// What is promised of the comparisons, by family.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<FamilyFacts>,
     /// Every comparison.
     pub findings: Vec<Finding>,
-    /// One way against another over all places of an axis at once; none in findings of old.
+    /// One way against another over all places of an axis at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub main_effects: Vec<MainEffect>,
     /// From which size on one way is better than another.
@@ -195,10 +194,10 @@ pub struct Analysis {
     /// What else a message took, of the cells that were counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CellCounts>,
-    /// Why the cells of decided findings differ; none in findings of old.
+    /// Why the cells of decided findings differ.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<FindingCauses>,
-    /// Who used the CPUs in the windows of each cell; none in runs of old.
+    /// Who used the CPUs in the windows of each cell.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub books: Vec<CellBooks>,
     /// What servers and their clients used for each request, by the counters of a published table;
@@ -334,7 +333,7 @@ pub struct StudyFacts {
     /// Axes of which the study names several values, or the command line any, with those values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<(Axis, Vec<String>)>,
-    /// What one message is called in words: a request, a step; that of most runs of old.
+    /// What one message is called in words: a request, a step.
     #[serde(default)]
     pub unit: Unit,
 }

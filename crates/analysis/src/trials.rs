@@ -49,7 +49,7 @@ pub(crate) struct CellTrials<'a> {
     pub(crate) manifest: &'a Manifest,
     /// Whether the mover moves nothing: it is never compared and never drawn.
     pub(crate) idle: bool,
-    /// From where to where it moves; surveys of old do not say.
+    /// From where to where it moves.
     pub(crate) route: Route,
     /// What decides which axes apply to it.
     pub(crate) facts: CellFacts<'a>,

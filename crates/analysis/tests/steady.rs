@@ -85,7 +85,7 @@ fn usual(blocks: u32) -> World {
 }
 
 #[test]
-fn steady_windows_small_changes_and_samples_of_old_are_passed_over() {
+fn steady_windows_small_changes_and_samples_without_a_course_are_passed_over() {
     silent(&with_courses(|_| (0.0, 0.0)), "not-steady");
     // Below the study's smallest effect, 3 %.
     silent(&with_courses(|_| (0.02, 0.02)), "not-steady");

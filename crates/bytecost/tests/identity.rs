@@ -61,7 +61,7 @@ fn another_kernel_boot_machine_or_build_is_refused_by_name() {
 }
 
 #[test]
-fn a_run_of_old_is_resumed_with_a_note() {
+fn a_run_without_a_record_of_its_boot_and_build_is_resumed_with_a_note() {
     let place = measured();
     edit(&place.run(), |m| {
         m.as_object_mut().unwrap().remove("build_id");
