@@ -9,9 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use crate::common::{Place, RECORDED, goldens};
-use bytecost_analysis::{
-    Analysis, Crossing, Disturbance, StoodStill, Verdict,
-};
+use bytecost_analysis::{Analysis, Crossing, Disturbance, StoodStill, Verdict};
 use bytecost_spec::{Failure, Measure, Metric, TrialKey};
 use itertools::Itertools as _;
 
