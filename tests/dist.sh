@@ -16,20 +16,9 @@ target=()
 [ ! -d "$(rustc --print sysroot)/lib/rustlib/$musl/lib" ] || target=(--target "$musl")
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-# What makes it smaller, where the linker knows it and the result runs: its relocations as a packed list
-# (glibc 2.36), equal functions once (lld), and no tables for unwinding, since a panic ends the process.
-smaller=()
-for words in -z,pack-relative-relocs --icf=all "--no-eh-frame-hdr,-T,$PWD/tests/dist.ld"; do
-	link=(-C "link-arg=-Wl,$words")
-	if rustc "${target[@]}" -C target-feature=+crt-static -C panic=abort "${link[@]}" -o "$root/tried" - \
-		<<<'fn main() {}' 2>/dev/null && "$root/tried"; then
-		smaller+=("${link[@]}")
-	fi
-done
-rm -f "$root/tried"
-# Only what is linked last has to know.
-program=$(cargo rustc -q --profile dist --locked -p bytecost --bin bytecost --features full "${target[@]}" \
-	--message-format=json-render-diagnostics -- -C target-feature=+crt-static -C strip=debuginfo "${smaller[@]}" |
+# The release profile, linked statically.
+program=$(cargo rustc -q --release --locked -p bytecost --bin bytecost --features full "${target[@]}" \
+	--message-format=json-render-diagnostics -- -C target-feature=+crt-static -C strip=debuginfo |
 	sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
 
 # What looks up names loads libraries of the machine as it runs, in a static file too.
