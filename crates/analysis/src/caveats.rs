@@ -262,7 +262,6 @@ const CAVEATS: &[Row] = &[
             "interrupts on idle CPUs differ between the two, and are not known well enough to be added",
         )),
     row("idle-interrupts", One(cpu_time::interrupts_charged)),
-    row("no-books", One(cpu_time::no_books)),
     row("many-failed-requests", One(serving::many_failed_requests))
         .with(Effect::WithholdsAll("too many of its requests failed")),
     row("failed-requests", One(serving::failed_requests)),

@@ -379,8 +379,8 @@ impl<'a> Trial<'a> {
         Some(share())
     }
 
-    /// By the processes' own clocks, unless these cannot be seen; runs of old have what was busy and
-    /// neither side's.
+    /// By the processes' own clocks where they are read; else by the busy time of the machine, less
+    /// that of both sides.
     fn neighbour_share(&self) -> Found {
         if self.sample.machine.contains_key(&Counter::OtherProcessesNs) {
             return self.of_machine(machine(self.sample, Counter::OtherProcessesNs)?);

@@ -106,7 +106,6 @@ fn books_without_a_hole_are_closed_and_add_up() {
     }
     silent(&world, "books-open");
     silent(&world, "books-not-closed");
-    silent(&world, "no-books");
 }
 
 // Invariant 11.
@@ -409,19 +408,6 @@ fn interrupts_that_tracepoints_counted_are_preferred() {
     let id = world.id("sendfile", 1 << 20);
     let finding = analysis.of_cell(COST, &id);
     assert!((1.35..1.65).contains(&finding.ratio), "{finding:?}");
-}
-
-#[test]
-fn a_run_of_old_says_that_it_has_no_books() {
-    let mut world = World::new(STUDY).run(3, 12, 0.01, |cell| {
-        True::costs(if is_hidden(cell) { 0.4 } else { 0.2 })
-    });
-    world.blocks.clear();
-    let analysis = world.analyse();
-    assert!(analysis.books.is_empty());
-    fires(&world, "no-books", 0, "");
-    let mut findings = analysis.findings.iter();
-    assert!(findings.any(|f| f.verdict != Verdict::NotDecided));
 }
 
 /// The block, which is repeated because of others.

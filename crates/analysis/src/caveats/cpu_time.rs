@@ -5,7 +5,7 @@ use bytecost_spec::{CircumstanceKind, Counter, Metric, Reading, Transport};
 use bytecost_stats::{Location, trimmed_mean_value};
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, ids, in_cells, nearer_causes, of_circumstance, of_run, span};
+use super::{Caveat, caveat, ids, in_cells, nearer_causes, of_circumstance, span};
 use crate::beside_sides::{holds_interrupts, log_of_one_more, with_error};
 use crate::confidence::LEVEL;
 use crate::pairing::Pairing;
@@ -192,19 +192,6 @@ pub(super) fn hidden_processes(view: &View<'_>) -> Option<Caveat> {
         "The processes of others are not visible. What they do on the CPUs is not read: cells have no books, and no block was measured again for it.",
         why,
         Vec::new(),
-    )
-}
-
-/// Runs of old have none.
-pub(super) fn no_books(view: &View<'_>) -> Option<Caveat> {
-    let is_measured = view.measured().next().is_some();
-    if !is_measured || !view.known.books.is_empty() || !view.input.blocks.is_empty() {
-        return None;
-    }
-    of_run(
-        "This run has no books: an older version recorded it, which did not see all that worked for a side. CPU time of io_uring is incomplete, and trials were repeated one by one.",
-        "no record of blocks in the log",
-        "measure again with this version",
     )
 }
 

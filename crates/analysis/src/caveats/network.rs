@@ -363,7 +363,7 @@ const FEW: f64 = 0.001;
 
 pub(super) fn retransmits(view: &View<'_>) -> Option<Caveat> {
     let again = |c: &CellTrials<'_>| c.sum(|t| t.sent(Counter::TcpRetransmits));
-    // Older logs do not have the segments.
+    // Linux before 4.6 does not count the segments with data.
     let share = |c: &&CellTrials<'_>| {
         let sent = c.sum(|t| t.sent(Counter::TcpDataSegments));
         (sent > 0.0).then(|| again(c) / sent)
