@@ -1,7 +1,7 @@
-// Copies a recorded run without what is of one machine alone: when it was, who else ran there, the;
-// names of the machine, of its kernel and of its start, and what each sample repeats. All else stays.;
-//;
-// Usage: anonymous.mjs RUN FOLDER ID;
+// Copies a recorded run without what is of one machine alone: when it was, who else ran there, the
+// names of the machine, of its kernel and of its start, the later blocks, and what each sample repeats.
+//
+// Usage: anonymous.mjs RUN FOLDER ID
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -43,19 +43,28 @@ const without = (text) =>
     })
     .replace(/("user":"other-processes","name":")[^"]*/g, '$1other');
 
-// Readings that are absent are there once, in the first block, with their reasons.
+// The first blocks alone. Readings that are absent are there once, in the first of them, with their reasons.
+const BLOCKS = 4;
 const isMeasured = ([, reading]) => typeof reading !== 'object';
 const measured = (readings) => Object.fromEntries(Object.entries(readings).filter(isMeasured));
-const withoutAbsent = (line) => {
-  const record = JSON.parse(line);
+const block = (record) => {
+  const [[, value]] = Object.entries(record);
+  return record.evidence ? 0 : (value.trial?.block ?? value.block);
+};
+const shortened = (record) => {
   const { sample } = record;
-  if (!sample || sample.trial.block === 0) return line;
+  if (!sample || sample.trial.block === 0) return record;
   for (const side of [sample.sender, sample.receiver].filter(Boolean)) side.readings = measured(side.readings);
   sample.machine = measured(sample.machine);
-  return JSON.stringify(record);
+  return record;
 };
-const log = without(read('samples.jsonl')).trimEnd().split('\n');
+const log = without(read('samples.jsonl')).trimEnd().split('\n').map((line) => JSON.parse(line));
+const kept = log.filter((record) => block(record) < BLOCKS).map(shortened);
+const plain = JSON.parse(without(read('manifest.json')));
+plain.study.blocks_least = plain.study.blocks_most = BLOCKS;
+plain.plan.orders = plain.plan.orders.slice(0, BLOCKS);
+const ended = { ...JSON.parse(without(read('ended.json'))), records: kept.length };
 
-writeFileSync(join(folder, 'samples.jsonl'), `${log.map(withoutAbsent).join('\n')}\n`);
-writeFileSync(join(folder, 'manifest.json'), `${JSON.stringify(JSON.parse(without(read('manifest.json'))))}\n`);
-writeFileSync(join(folder, 'ended.json'), without(read('ended.json')));
+writeFileSync(join(folder, 'samples.jsonl'), `${kept.map((record) => JSON.stringify(record)).join('\n')}\n`);
+writeFileSync(join(folder, 'manifest.json'), `${JSON.stringify(plain)}\n`);
+writeFileSync(join(folder, 'ended.json'), JSON.stringify(ended));

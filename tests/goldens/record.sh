@@ -27,18 +27,18 @@ record() {
 	rm -rf "$runs"/*-"$study"
 }
 
-record access-patterns --budget 60s --blocks 4 --mover work-sequential,work-chase --size 16KiB,16MiB
-record ceiling --budget 60s --blocks 4 --ring 1MiB,64MiB
-record cpu-to-cpu --budget 8s --blocks 4 --mover ping-cache-line,ping-futex,ping-tcp
-record file-copy --budget 60s --blocks 4 --mover read-null,sendfile-null,splice-file --size 64KiB,16MiB --block 64KiB --cache warm
-record file-read --budget 60s --blocks 4 --mover pread,posix-aio,uring-read --size 4KiB,64KiB --depth 1,16 --cache direct --access random
-record file-to-socket --budget 60s --blocks 4 --transport loopback --mover read-write,sendfile,splice,java-transfer-to --size 7MiB,63MiB --block 4KiB --cache warm
-record isolation --budget 60s --blocks 4 --mover work-integer,wake-up --class other,fifo
-record os-features --blocks 4 --budget 14s
-record pa02-a --budget 60s --blocks 4 --size 2KiB,512KiB --threads 1 --nodelay on,off --mover send-fields,sendmsg
-record pa02-b --budget 60s --blocks 4 --size 512,64KiB --threads 4
-record placement --budget 9s --blocks 4 --mover work-integer,work-stream
-record send-copies --budget 60s --blocks 4 --mover null,send,send-fields,send-zerocopy,sendfile,uring-send-zc --size 4KiB,1MiB
-record send-wire --budget 60s --blocks 4 --mover send,send-zerocopy,uring-send-zc,sendfile --size 64KiB,1MiB
-record server-models --budget 6500ms --blocks 4 --server thread,select,epoll --connections 64 --idle 0,900 --service echo --connect kept
-record smt --budget 60s --blocks 4 --mover work-integer,work-chase
+record access-patterns --budget 60s --blocks 6 --mover work-sequential,work-chase --size 16KiB,16MiB
+record ceiling --budget 60s --blocks 6 --ring 1MiB,64MiB
+record cpu-to-cpu --budget 8s --blocks 6 --mover ping-cache-line,ping-futex,ping-tcp
+record file-copy --budget 60s --blocks 6 --mover read-null,sendfile-null,splice-file --size 64KiB,16MiB --block 64KiB --cache warm
+record file-read --budget 60s --blocks 6 --mover pread,posix-aio,uring-read --size 4KiB,64KiB --depth 1,16 --cache direct --access random
+record file-to-socket --budget 60s --blocks 6 --transport loopback --mover read-write,sendfile,splice,java-transfer-to --size 7MiB,63MiB --block 4KiB --cache warm
+record isolation --budget 60s --blocks 6 --mover work-integer,wake-up --class other,fifo
+record os-features --blocks 6 --budget 14s
+record pa02-a --budget 60s --blocks 6 --size 2KiB,512KiB --threads 1 --nodelay on,off --mover send-fields,sendmsg
+record pa02-b --budget 60s --blocks 6 --size 512,64KiB --threads 4
+record placement --budget 9s --blocks 6 --mover work-integer,work-stream
+record send-copies --budget 60s --blocks 6 --mover null,send,send-fields,send-zerocopy,sendfile,uring-send-zc --size 4KiB,1MiB
+record send-wire --budget 60s --blocks 6 --mover send,send-zerocopy,uring-send-zc,sendfile --size 64KiB,1MiB
+record server-models --budget 6500ms --blocks 6 --server thread,select,epoll --connections 64 --idle 0,900 --service echo --connect kept
+record smt --budget 60s --blocks 6 --mover work-integer,work-chase

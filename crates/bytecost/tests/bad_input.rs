@@ -150,7 +150,7 @@ fn a_spoilt_run_directory_is_told_and_a_cut_log_is_read() {
         (
             "samples.jsonl",
             &*foreign,
-            "not of the cells that its manifest gives",
+            "not of the cells of its manifest",
         ),
         ("manifest.json", &whole[..whole.len() / 2], "manifest.json"),
     ] {

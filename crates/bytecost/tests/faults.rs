@@ -199,7 +199,7 @@ fn without_rights_evidence_is_refused_with_what_to_do_and_the_rest_is_measured()
 #[test]
 fn a_full_disk_ends_the_run_and_keeps_what_is_finished() {
     let place = Place::new();
-    let words = "run --mover null,send --size 4KiB --blocks 2000 --precision 0.1% --window 5ms --warmup 1ms --budget 120s --quiet";
+    let words = "run --mover null,send --size 4KiB --blocks 200 --precision 0.1% --window 5ms --warmup 1ms --budget 120s --quiet";
     // 96 KiB: room for the manifest and for some trials.
     let run = place.start(&mut place.limited("-f 192", words));
     let coordinator = run.pid();

@@ -143,7 +143,7 @@ fn a_run_of_a_longer_budget_goes_on_by_the_plan_that_it_has() {
             .filter(|key| key[0] as usize == block && key[2] == 0);
         assert_eq!(
             first.count(),
-            order.as_array().unwrap().len(),
+            order.as_str().unwrap().split(' ').count(),
             "block {block}"
         );
     }

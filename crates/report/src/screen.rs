@@ -35,8 +35,6 @@ const DISTURBED_CHARS: usize = 160;
 /// Two lines of a reason, and one where there is no room.
 const MISSING_CHARS: usize = 160;
 const MISSING_CHARS_LEAST: usize = 70;
-/// The most characters of names that are counted: two lines with the command behind them.
-const NAMES_CHARS: usize = 110;
 /// The most reasons for which something is not available.
 const REASONS: usize = 2;
 /// The kind of the caveat that says that a run has lost trials.
@@ -72,8 +70,8 @@ const ROOMY: Room = Room {
 
 /// The first screen for a terminal. `page` is where the whole report is, `run` the run's name.
 pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
-    let explain = format!("bytecost explain {run}");
-    let links = [("Full report", page), ("Why", &explain)];
+    let full = format!("{page}; why: bytecost explain {run}");
+    let links = [("Full report", full.as_str())];
     let print = |room| print(&within(a, room, run, &links), style);
     let mut room = Room {
         rows: ROWS,
@@ -378,18 +376,9 @@ fn missing(a: &Analysis, room: Room, run: &str) -> Vec<DocTerm> {
 }
 
 /// Some names, counted, and the command that has all of each, where the run has a name: none of none.
-/// Names that would take more than two lines are counted alone.
 fn counted(names: &[String], run: &str) -> Option<DocLine> {
     let [_, ..] = names else { return None };
-    let mut shown = names.len();
-    let text = |shown: usize| match names.len() - shown {
-        0 => names.join(", "),
-        left => format!("{} and {left} others", names[..shown].join(", ")),
-    };
-    while shown > 1 && !run.is_empty() && text(shown).chars().count() > NAMES_CHARS {
-        shown -= 1;
-    }
-    let counted = format!("{} more: {}", names.len(), text(shown));
+    let counted = format!("{} more: {}", names.len(), names.join(", "));
     Some(DocLine::from(match run {
         "" => counted,
         run => format!("{counted}: bytecost report {run} --all"),

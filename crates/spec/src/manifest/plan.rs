@@ -16,9 +16,14 @@ pub struct Plan {
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub cells: Vec<Cell>,
     /// The places of the cells in the order in which each block measures them, block 0 first: as many
-    /// blocks as the budget can pay for at most.
+    /// blocks as the budget can pay for at most. Each is written as one text: `2 0 1`.
+    #[serde(with = "rows")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub orders: Vec<Vec<u32>>,
     /// The places of cells that are compared with each other: a block measures them one after another.
+    /// Each group is written as one text.
+    #[serde(with = "rows")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub groups: Vec<Vec<u32>>,
     /// Expected duration of a trial in ms, mean over the cells: set-up, warm-up and window.
     pub trial_ms: u64,
@@ -77,6 +82,30 @@ mod ids {
     }
 }
 
+/// Rows of numbers written as texts, so that each is one line of the manifest.
+mod rows {
+    use itertools::Itertools as _;
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(rows: &[Vec<u32>], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(rows.iter().map(|row| row.iter().join(" ")))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Vec<Vec<u32>>, D::Error> {
+        let row = |text: String| {
+            let numbers: Result<Vec<u32>, _> = text.split_whitespace().map(str::parse).collect();
+            numbers.map_err(|_| D::Error::custom(format!("`{text}` is no row of numbers")))
+        };
+        Vec::<String>::deserialize(from)?
+            .into_iter()
+            .map(row)
+            .collect()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,11 +124,15 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_written_as_their_ids() {
+    fn cells_are_written_as_their_ids_and_orders_as_a_line_each() {
         let plan = plan();
         let json = serde_json::to_value(&plan).unwrap();
         assert_eq!(json["cells"][1], plan.cells[1].id());
+        assert_eq!(json["orders"][1], "1 0");
         assert_eq!(serde_json::from_value::<Plan>(json).unwrap(), plan);
+        let text = r#"{"cells": [], "orders": ["0 x"], "groups": [], "trial_ms": 1}"#;
+        let error = serde_json::from_str::<Plan>(text).unwrap_err();
+        assert!(error.to_string().contains("`0 x` is no row"), "{error}");
         let unknown = r#"{"cells": ["teleport"], "orders": [], "groups": [], "trial_ms": 1}"#;
         let error = serde_json::from_str::<Plan>(unknown).unwrap_err();
         assert!(
