@@ -145,13 +145,12 @@ fn longer_windows(input: Input<'_>) -> Vec<String> {
     let short_windows = last_short_windows(input.blocks);
     let note = |cell: &Cell| {
         let (times, id) = (times(cell)?, cell.id());
-        let (block, attempt) = *short_windows.get(id.as_str())?;
-        let is_dropped =
-            |s: &&Sample| s.cell == id && (s.trial.block, s.trial.attempt) <= (block, attempt);
+        let last = *short_windows.get(id.as_str())?;
+        let is_dropped = |s: &&Sample| s.cell == id && s.trial.attempt_at_block() <= last;
         let dropped = input.samples.iter().filter(is_dropped).count();
         Some(format!(
             "A flow of {id} moved nothing in its window: from block {} on its windows are {times} times as long, and {} before do not count.",
-            block + 2,
+            last.0 + 2,
             units::count(dropped, "trial")
         ))
     };

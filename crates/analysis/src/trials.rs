@@ -117,7 +117,7 @@ impl<'a> Trials<'a> {
             };
             let (block, attempt) = (sample.trial.block, sample.trial.attempt);
             let last_short = short_windows.get(sample.cell.as_str());
-            if last_short.is_some_and(|last| (block, attempt) <= *last) {
+            if last_short.is_some_and(|last| sample.trial.attempt_at_block() <= *last) {
                 continue;
             }
             let counts = trials.attempts.get(&block);

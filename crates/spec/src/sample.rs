@@ -32,6 +32,11 @@ impl TrialKey {
             attempt: 0,
         }
     }
+
+    /// The block and the attempt at it, in the order in which a run makes them.
+    pub fn attempt_at_block(&self) -> (u32, u32) {
+        (self.block, self.attempt)
+    }
 }
 
 /// What one thread of a side moved within its window.
@@ -288,8 +293,8 @@ impl Block {
 }
 
 /// The last trial of each cell, by its id, that had a window too short for its flows: block and
-/// attempt. Later trials of the cell count, this one and earlier ones do not. Cells whose windows
-/// never changed are absent.
+/// attempt ([`TrialKey::attempt_at_block`]). Later trials of the cell count, this one and earlier ones
+/// do not. Cells whose windows never changed are absent.
 pub fn last_short_windows(blocks: &[Block]) -> BTreeMap<&str, (u32, u32)> {
     let mut last = BTreeMap::new();
     let mut times: BTreeMap<&str, u32> = BTreeMap::new();

@@ -1,6 +1,6 @@
 //! A block: one trial of each cell, and what else used the CPUs meanwhile.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ impl Lab {
     ) -> Option<Block> {
         let (began_ns, before) = (clock::monotonic_ns(), self.all_accounts());
         let stopped = StoppedTime::begin();
-        let mut too_short = Vec::new();
+        let mut too_short = BTreeMap::new();
         let mut order = order.into_iter().peekable();
         while let Some((number, cell)) = order.next() {
             self.next_is(order.peek().map(|(_, next)| next));
@@ -59,19 +59,17 @@ impl Lab {
             };
             events(Event::TrialEnded(record));
             if idle {
-                too_short.push(cell);
+                // A cell and its twin are the same measurement.
+                let cell = Cell {
+                    twin: false,
+                    ..cell
+                };
+                too_short.insert(cell.id(), cell);
             }
         }
         // All trials of a cell in a block have one length, those of its twin included.
-        let mut longer = BTreeSet::new();
-        for cell in too_short {
-            let cell = Cell {
-                twin: false,
-                ..cell
-            };
-            if longer.insert(cell.id()) {
-                self.lengthen(&cell);
-            }
+        for cell in too_short.values() {
+            self.lengthen(cell);
         }
         let after = self.all_accounts();
         let ended = self.block_ended(
@@ -152,7 +150,6 @@ impl Lab {
             return;
         }
         let times = self.times(cell) * LONGER;
-        // A cell and its twin are the same measurement.
         for cell in [cell.clone(), cell.other_twin()] {
             self.longer.insert(cell.id(), times);
         }
