@@ -98,10 +98,12 @@ pub(crate) fn run_facts(view: &View<'_>) -> RunFacts {
         let counts = trials.attempts.get(&s.trial.block);
         counts.is_some_and(|attempt| *attempt != s.trial.attempt)
     };
-    let notes = input.notes.iter().cloned();
-    let notes = notes
-        .chain(over_budget.map(|ms| took_longer(manifest, measured_ms, ms)))
-        .chain(longer_windows(*input));
+    let took_longer = over_budget.map(|ms| took_longer(manifest, measured_ms, ms));
+    // What the plan notes is a caveat.
+    let notes = (took_longer.into_iter())
+        .chain(longer_windows(*input))
+        .chain(looks(manifest))
+        .collect();
     let primary = findings.iter().filter(|f| f.family == Family::Primary);
     RunFacts {
         id: manifest.id.clone(),
@@ -118,7 +120,7 @@ pub(crate) fn run_facts(view: &View<'_>) -> RunFacts {
         widest_interval: primary.map(Finding::half_width).max_by(f64::total_cmp),
         plan: plan(manifest, trials, findings),
         rounds: rounds(manifest, trials, findings),
-        notes: notes.chain(looks(manifest)).collect(),
+        notes,
         files: manifest.survey.files.as_ref().map(|f| match &f.user_file {
             Some(path) => format!("the file {path}, on {}", f.file_system),
             None => format!("test files in {}, on {}", f.dir, f.file_system),
@@ -149,9 +151,10 @@ fn longer_windows(input: Input<'_>) -> Vec<String> {
         let is_dropped = |s: &&Sample| s.cell == id && s.trial.attempt_at_block() <= last;
         let dropped = input.samples.iter().filter(is_dropped).count();
         Some(format!(
-            "A flow of {id} moved nothing in its window: from block {} on its windows are {times} times as long, and {} before do not count.",
+            "A flow of {id} moved nothing in its window: from block {} on its windows are {times} times as long, and its earlier {} {} count.",
             last.0 + 2,
-            units::count(dropped, "trial")
+            units::count(dropped, "trial"),
+            if dropped == 1 { "does not" } else { "do not" }
         ))
     };
     let cells = input.cells.iter().filter(|cell| !cell.twin);

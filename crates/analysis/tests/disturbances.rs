@@ -167,7 +167,7 @@ fn trials_before_a_window_had_its_length_do_not_count_and_a_note_says_so() {
         cost_of(&whole, &world, "sendfile").blocks
     );
     let note = format!(
-        "A flow of {id} moved nothing in its window: from block 3 on its windows are 4 times as long, and 2 trials before do not count."
+        "A flow of {id} moved nothing in its window: from block 3 on its windows are 4 times as long, and its earlier 2 trials do not count."
     );
     assert!(
         analysis.run.notes.contains(&note),

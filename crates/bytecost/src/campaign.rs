@@ -19,7 +19,7 @@ use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
 use bytecost_spec::evidence::{COUNTED_TRIALS, Means, UNASKED_SHARE};
-use bytecost_spec::sample::{Block, last_short_windows};
+use bytecost_spec::sample::{Block, GROWING_BLOCKS, last_short_windows};
 use bytecost_spec::study::PlannedRounds;
 use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Cell, Host, Manifest, Plan, Record, Sample, Study, Survey, units};
@@ -95,9 +95,7 @@ pub fn cpus(host: &Host) -> Vec<u32> {
 /// Share of the budget that may go into blocks that are measured again since others used the CPUs.
 const REPEATS_SHARE: f64 = 0.1;
 
-/// Blocks in which windows may become longer at all, and those in which they may whatever is left of
-/// the budget.
-const GROWING_BLOCKS: u32 = 6;
+/// Blocks in which windows may become longer whatever is left of the budget.
 const FIRST_BLOCKS: u32 = 2;
 
 /// Share of the time for counting that goes into cells whose counts are compared; each of the
@@ -605,7 +603,8 @@ impl Campaign<'_> {
     /// limits of the study.
     fn order(&self, block: u32, so_far: &SoFar) -> Option<Vec<u32>> {
         let planned = self.plan.orders.get(block as usize)?;
-        if block >= self.study.blocks_most {
+        let most = self.study.blocks_most;
+        if block >= most.saturating_add(so_far.all_count_from()) {
             return None;
         }
         let budget = Duration::from_millis(self.study.budget_ms);

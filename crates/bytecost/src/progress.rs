@@ -234,7 +234,7 @@ impl Display {
                 && self.shows()
             {
                 self.line(&format!(
-                    "block {}: a flow of {id} moved nothing in its window: from now on its windows are {times} times as long, and its trials before do not count",
+                    "block {}: a flow of {id} moved nothing in its window: from now on its windows are {times} times as long, and its earlier trials do not count",
                     ended.block + 1
                 ));
             }

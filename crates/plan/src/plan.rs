@@ -2,6 +2,7 @@
 
 use bytecost_host::pairs::{self, Pairs};
 use bytecost_spec::manifest::RatioNoise;
+use bytecost_spec::sample::GROWING_BLOCKS;
 use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{
@@ -96,14 +97,15 @@ pub fn plan(
     Ok(plan)
 }
 
-/// Adds the orders of as many blocks as the limits of a study allow, behind those that a plan has: each
-/// is shuffled by the seed and the number of the block alone.
+/// Adds the orders of as many blocks as the limits of a study allow and those in which windows may
+/// become longer, behind those that a plan has: each is shuffled by the seed and the number of the block alone.
 pub fn order_blocks(plan: &mut Plan, study: &Study, seed: u64) {
     // A trial is never shorter than its warm-up and its window.
     let block_ms = windows_ms(study).max(1) * plan.cells.len().max(1) as u64;
     let paid = u32::try_from(study.budget_ms / block_ms).unwrap_or(u32::MAX);
     let blocks = paid.saturating_add(study.blocks_least).saturating_add(1);
-    for block in plan.orders.len() as u32..blocks.min(study.blocks_most) {
+    let blocks = blocks.min(study.blocks_most).saturating_add(GROWING_BLOCKS);
+    for block in plan.orders.len() as u32..blocks {
         plan.orders.push(order::grouped(&plan.groups, seed, block));
     }
 }

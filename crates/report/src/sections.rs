@@ -106,6 +106,9 @@ fn run(a: &Analysis, d: &mut Document) {
     if !floors.is_empty() {
         terms.push(DocTerm::new("Limits of the method", floors));
     }
+    if !a.run.notes.is_empty() {
+        terms.push(DocTerm::new("Notes", a.run.notes.clone()));
+    }
     d.push(DocBlock::Terms(terms));
     if let Some(hint) = ceiling::hint(a) {
         d.paragraph(Ink::Faint, hint);

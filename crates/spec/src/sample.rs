@@ -292,6 +292,10 @@ impl Block {
     }
 }
 
+/// The first blocks of a run, in which windows may become longer. Blocks up to the last one that had
+/// trials of a shorter window do not count against the limits of a study.
+pub const GROWING_BLOCKS: u32 = 6;
+
 /// The last trial of each cell, by its id, that had a window too short for its flows: block and
 /// attempt ([`TrialKey::attempt_at_block`]). Later trials of the cell count, this one and earlier ones
 /// do not. Cells whose windows never changed are absent.
