@@ -19,11 +19,7 @@ use crate::result::{
 use crate::trials::CellTrials;
 use crate::view::View;
 
-mod sentence;
 mod undecided;
-mod words;
-
-pub use words::{NOTHING_DECIDED, UNDECIDED};
 
 /// What is no choice of whoever moves bytes, but a circumstance.
 const CIRCUMSTANCES: [Axis; 13] = [
@@ -94,7 +90,6 @@ pub(crate) fn all<'v>(view: &'v View<'v>) -> Advice {
         advice.nothing = Some(undecided::why_nothing(view));
     }
     advice.undecided = undecided::undecided(view);
-    advice.lines = words::lines(view, &advice);
     advice
 }
 
@@ -379,6 +374,8 @@ impl<'v> Group<'v> {
             Subject::FileToNull => (Vec::new(), self.conditional(&at), Vec::new()),
             _ => (self.uses(&at, apart), self.conditional(&at), Vec::new()),
         };
+        let values = at.iter().flat_map(|(_, all)| all);
+        let values = values.unique_by(|c| &c.finding.value);
         let is_free = |c: &Compared<'_>| is_choice && c.is_free();
         let may_be_best = at
             .iter()
@@ -388,6 +385,7 @@ impl<'v> Group<'v> {
             place: self.place.clone(),
             axis: self.compare.axis,
             baseline: self.compare.baseline.clone(),
+            values: values.map(|c| c.finding.value.clone()).collect(),
             baseline_block: baseline_block(&at),
             baseline_is_apart: apart,
             metric: self.metric,

@@ -8,8 +8,7 @@ use crate::grid;
 use crate::grouping::grouped;
 use crate::phrases;
 use crate::result::{
-    Analysis, AnswerSentence, Ceiling, CeilingKind, CeilingRate, CeilingShare, CellResult,
-    Estimate, Explanation,
+    Analysis, Ceiling, CeilingKind, CeilingRate, CeilingShare, CellResult, Estimate, Explanation,
 };
 use crate::round_noise::round_error;
 use crate::trials::Trials;
@@ -277,44 +276,6 @@ fn named(cell: &CellResult, varied: &[Axis]) -> String {
     let place = phrases::circumstances(&grid::coordinates(&cell.cell, rest));
     let named = format!("`{}` {place}", cell.cell.mover);
     named.trim_end().to_owned()
-}
-
-/// The largest and the smallest share of each sort of ceiling; nothing without a ceiling.
-pub(crate) fn answers(view: &View<'_>) -> Vec<AnswerSentence> {
-    let own = [false, true].into_iter();
-    let own = own.filter_map(|of_disk| sentence(&shares(view, of_disk), view.varied()));
-    let withheld = withheld(view).map(|why| phrases::capital(&phrases::sentence(&why)));
-    let told = own.chain(withheld).chain(too_low(view));
-    let answer = |sentence| AnswerSentence {
-        sentence,
-        findings: Vec::new(),
-    };
-    told.map(answer).collect()
-}
-
-fn too_low(view: &View<'_>) -> Option<String> {
-    view.input.ceiling?.disturbed.as_ref()?;
-    all(&view.known.cells).next()?;
-    let too_low = phrases::capital(TOO_LOW);
-    Some(format!("{too_low}: `bytecost ceiling` measures it again."))
-}
-
-fn sentence(shares: &[(&CellResult, &CeilingShare)], varied: &[Axis]) -> Option<String> {
-    let (best, most) = shares.first()?;
-    let head = format!(
-        "{} reaches {} of {}",
-        phrases::capital(&named(best, varied)),
-        with_interval(most),
-        of_what(&most.ceiling)
-    );
-    Some(match shares.split_last() {
-        Some(((worst, least), rest)) if !rest.is_empty() => format!(
-            "{head}, the largest share here; the smallest is {}, {}.",
-            percent(least),
-            named(worst, varied)
-        ),
-        _ => format!("{head}."),
-    })
 }
 
 /// What share of the ceiling is reached, with the best of each mover; none without a ceiling.

@@ -7,7 +7,7 @@ use itertools::Itertools as _;
 use crate::trials::CellTrials;
 
 /// Axes along which results are told in ranges, the likeliest first.
-pub(crate) const RANGES: [Axis; 9] = [
+pub const RANGES: [Axis; 9] = [
     Axis::Connections,
     Axis::Size,
     Axis::Threads,

@@ -26,7 +26,7 @@ mod grouping;
 mod main_effects;
 mod matrix;
 mod pairing;
-mod phrases;
+pub mod phrases;
 mod places;
 pub mod progress;
 mod regimes;
@@ -43,10 +43,10 @@ mod value;
 mod view;
 mod window_books;
 
-pub use advice::{NOTHING_DECIDED, UNDECIDED};
 pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
 pub use caveats::caveat_kinds;
 pub use cells::typical;
+pub use grid::RANGES;
 pub use grouping::grouped;
 pub use phrases::{by_rounds, command_line, command_of_run, peer_again};
 pub use progress::{Interim, LiveEstimate, LiveEstimates, Progress, log_ratios};
@@ -108,7 +108,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
     view.known.figures = figures::all(&view);
     view.known.matrices = matrix::all(&view);
     view.known.speed_ups = speed_ups::all(&view);
-    (view.known.advice, view.known.answers) = answered(&view);
+    view.known.advice = advice::all(&view);
     view.known.explanations = explanations::all(&view);
     view.known.explanations.extend(ceiling::explanation(&view));
     view.known
@@ -134,16 +134,4 @@ fn cell_results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult> {
     let device = input.manifest.survey.files.as_ref().and_then(|f| f.device);
     ceiling::take_shares(&mut cells, trials, input.ceiling, device);
     cells
-}
-
-/// The advice, and the answer: advice, pairs that were not measured, shares of the ceiling.
-fn answered(view: &View<'_>) -> (Advice, Vec<AnswerSentence>) {
-    let mut advice = advice::all(view);
-    let (faster, others) = speed_ups::lines(&view.known);
-    // A study of pairs asks how much faster they are.
-    advice.lines.splice(0..0, faster);
-    let advised = advice.lines.iter().chain(&others);
-    let shares = ceiling::answers(view);
-    let answers = advised.map(AdviceLine::sentence).chain(shares).collect();
-    (advice, answers)
 }

@@ -15,7 +15,8 @@ use crate::value::QUANTILES;
 const NORMAL_REACH: f64 = 1.96;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+/// What a reader does with a measure.
+pub enum Kind {
     /// Less is cheaper.
     Cost,
     /// More is a higher rate.
@@ -26,7 +27,8 @@ pub(crate) enum Kind {
     Number,
 }
 
-pub(crate) fn kind(measure: Measure) -> Kind {
+/// The kind of a measure.
+pub fn kind(measure: Measure) -> Kind {
     use Measure as M;
     match measure {
         M::CpuSPerGb | M::CpuNsPerMessage => Kind::Cost,
@@ -59,7 +61,7 @@ fn noun(measure: Measure) -> String {
 }
 
 /// The metric within a sentence: `CPU time per byte`, `CPU time per request of the server`.
-pub(crate) fn metric(metric: Metric, unit: Unit) -> String {
+pub fn metric(metric: Metric, unit: Unit) -> String {
     let noun = unit.in_words(&noun(metric.measure));
     let of = match metric.side {
         Side::Both => "",
@@ -72,7 +74,7 @@ pub(crate) fn metric(metric: Metric, unit: Unit) -> String {
 }
 
 /// A ratio with its interval, as finely as that bears: `0.42× (0.40 to 0.44)`.
-pub(crate) fn ratio(value: f64, low: f64, high: f64) -> String {
+pub fn ratio(value: f64, low: f64, high: f64) -> String {
     let most = if value < 0.1 { 3 } else { 2 };
     let decimals = decimals(low, high).clamp(2, most);
     let [value, low, high] = [value, low, high].map(|v| written(v, decimals));
@@ -100,7 +102,7 @@ fn written(factor: f64, decimals: usize) -> String {
 }
 
 /// A ratio as a change: `41 %` where it is less, `1.46×` where it is more.
-pub(crate) fn change(ratio: f64) -> String {
+pub fn change(ratio: f64) -> String {
     if ratio < 1.0 {
         let percent = 100.0 * (1.0 - ratio);
         return match percent {
@@ -118,7 +120,7 @@ pub(crate) fn change(ratio: f64) -> String {
 }
 
 /// The interval of a ratio as a change: `21–29 %` where it is less, `3.4–4.0×` where it is more.
-pub(crate) fn between(low: f64, high: f64) -> String {
+pub fn between(low: f64, high: f64) -> String {
     let ends = match (low < 1.0, high < 1.0) {
         (true, true) => [high, low].map(change),
         (false, _) => [low, high].map(change),
@@ -150,7 +152,7 @@ fn predicate(of: Metric, unit: Unit, ratio: f64, base: &str) -> String {
 
 /// Several circumstances: `at 64 KiB, over unix, with 2 threads`; empty for none. What a cell's
 /// name tells only where it matters is told only there.
-pub(crate) fn circumstances(values: &[(Axis, String)]) -> String {
+pub fn circumstances(values: &[(Axis, String)]) -> String {
     let told = values.iter().filter(|(axis, value)| axis.tells(value));
     told.map(|(axis, value)| axis.circumstance(value))
         .join(", ")
@@ -164,7 +166,8 @@ pub(crate) fn joined_circumstances(values: &[(Axis, String)]) -> String {
     }
 }
 
-pub(crate) fn capital(text: &str) -> String {
+/// A text with a capital first letter.
+pub fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(letters).collect()
@@ -254,7 +257,7 @@ pub(crate) fn finding(
 }
 
 /// `ratios differ from run to run by ±8 %`, by their standard deviation on a log scale.
-pub(crate) fn from_run_to_run(deviation: f64) -> String {
+pub fn from_run_to_run(deviation: f64) -> String {
     let apart = exp(NORMAL_REACH * deviation) - 1.0;
     format!("ratios differ from run to run by ±{}", percent(apart))
 }
@@ -317,7 +320,7 @@ pub(crate) fn main_effect(effect: &MainEffect, unit: Unit) -> String {
 }
 
 /// Something of which a message has `to` instead of `from`: `8 system calls a message instead of 1`.
-pub(crate) fn cause(of: CauseOf, [from, to]: [f64; 2], whose: &str) -> String {
+pub fn cause(of: CauseOf, [from, to]: [f64; 2], whose: &str) -> String {
     let [before, after] = [from, to].map(units::short_number);
     match of {
         CauseOf::Copies => format!("{to:.2} copies of each byte instead of {from:.2}"),
@@ -332,7 +335,7 @@ pub(crate) fn cause(of: CauseOf, [from, to]: [f64; 2], whose: &str) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(crate) fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
+pub fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
     let items: Vec<T> = items.into_iter().collect();
     match items.split_last() {
         None => String::new(),

@@ -159,8 +159,6 @@ pub struct Analysis {
     /// What the run advises, as facts.
     #[serde(default)]
     pub advice: Advice,
-    /// The answer in plain sentences; the first is the headline.
-    pub answers: Vec<AnswerSentence>,
     /// What the loop itself costs: the `null` mover's time per message.
     pub loop_floor_ns_per_message: Option<Estimate>,
     /// What reading hardware counters costs, where trials read any.
@@ -338,26 +336,6 @@ pub struct StudyFacts {
     pub unit: Unit,
 }
 
-/// A sentence of the answer, with what it rests on.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AnswerSentence {
-    /// One plain sentence.
-    pub sentence: String,
-    /// [`Finding::id`]s behind it.
-    pub findings: Vec<String>,
-}
-
-impl AdviceLine {
-    /// It as a sentence that stands by itself.
-    pub(crate) fn sentence(&self) -> AnswerSentence {
-        AnswerSentence {
-            sentence: format!("{}: {}.", self.label, self.text),
-            findings: self.findings.clone(),
-        }
-    }
-}
-
 /// A cell and what was found in it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -499,7 +477,7 @@ pub struct Finding {
 
 impl Finding {
     /// Whether it compares these two cells in this metric, either of them as the baseline.
-    pub(crate) fn compares(&self, metric: Metric, one: &str, other: &str) -> bool {
+    pub fn compares(&self, metric: Metric, one: &str, other: &str) -> bool {
         let own = [self.baseline.as_str(), self.cell.as_str()];
         self.metric == metric && (own == [one, other] || own == [other, one])
     }

@@ -3,14 +3,12 @@
 use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{has, is_at};
 use bytecost_spec::study::Pair;
-use bytecost_spec::{Axis, Better, Cell, units};
-use itertools::{Either, Itertools as _};
+use bytecost_spec::{Axis, Better, Cell};
 
 use crate::caveats;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
-use crate::phrases;
-use crate::result::{AdviceLine, Analysis, Estimate, Finding, Point, SpeedUp, SpeedUpRow, Verdict};
+use crate::result::{Estimate, Point, SpeedUp, SpeedUpRow};
 use crate::trials::Trials;
 use crate::view::View;
 
@@ -138,82 +136,5 @@ fn why_none(pair: &Pair, view: &View<'_>) -> String {
             "no two cells were planned that differ in nothing else".to_owned()
         }
         None => view.left_out(),
-    }
-}
-
-/// A line for each pair, with what was published of it: those that were measured, and the others.
-pub(crate) fn lines(known: &Analysis) -> (Vec<AdviceLine>, Vec<AdviceLine>) {
-    known.speed_ups.iter().partition_map(|s| {
-        let of_row = |row: &SpeedUpRow| {
-            let mut findings = known.findings.iter();
-            findings.find(|f| f.compares(s.metric, &row.cell, &row.baseline))
-        };
-        let own = s.rows.iter().map(of_row).collect_vec();
-        let is_apart = |f: &&&Finding| is_decided(f) && f.is_apart();
-        let apart = own.iter().flatten().filter(is_apart);
-        let published = s
-            .published
-            .map(|ratio| format!("; published {}×", times(ratio)));
-        let published = published.unwrap_or_default();
-        let line = AdviceLine {
-            label: "Speed-ups".to_owned(),
-            text: format!("{}: {}{published}", s.title, found(s, &own)),
-            brief: None,
-            findings: apart.map(|f| f.id.clone()).collect(),
-        };
-        match s.rows.iter().any(|row| row.point.measured().is_some()) {
-            true => Either::Left(line),
-            false => Either::Right(line),
-        }
-    })
-}
-
-fn is_decided(finding: &Finding) -> bool {
-    finding.withheld.is_none() && finding.verdict != Verdict::NotDecided
-}
-
-/// `0.12× to 0.81× as fast in 3 cells, undecided in 1 cell`: the intervals of what is decided.
-fn found(speed_up: &SpeedUp, findings: &[Option<&Finding>]) -> String {
-    let measured = speed_up.rows.iter().zip(findings);
-    let measured = measured.filter_map(|(row, f)| Some((row.point.measured()?, f)));
-    let (decided, open): (Vec<&Estimate>, Vec<&Estimate>) =
-        measured.partition_map(|(e, f)| match f.is_some_and(is_decided) {
-            true => Either::Left(e),
-            false => Either::Right(e),
-        });
-    let lows = decided.iter().map(|e| e.low.unwrap_or(e.value));
-    let highs = decided.iter().map(|e| e.high.unwrap_or(e.value));
-    let (low, high) = (
-        lows.fold(f64::INFINITY, f64::min),
-        highs.fold(0.0, f64::max),
-    );
-    let undecided = format!("undecided in {}", phrases::count(open.len(), "cell"));
-    let span = match decided.as_slice() {
-        [] if open.is_empty() => {
-            let why = speed_up.rows.iter().find_map(|row| match &row.point {
-                Point::Gap(why) => Some(why.trim_end_matches('.')),
-                Point::Measured(_) => None,
-            });
-            return format!("not measured here: {}", why.unwrap_or("no such cells"));
-        }
-        [] => return undecided,
-        [one] => format!("{} as fast", phrases::ratio(one.value, low, high)),
-        _ => {
-            let [from, to] = [low, high].map(times);
-            let cells = phrases::count(decided.len(), "cell");
-            format!("{from}× to {to}× as fast in {cells}")
-        }
-    };
-    match open.is_empty() {
-        true => span,
-        false => format!("{span}, {undecided}"),
-    }
-}
-
-fn times(ratio: f64) -> String {
-    match ratio {
-        r if r < 0.095 => format!("{r:.3}"),
-        r if r < 9.995 => format!("{r:.2}"),
-        r => units::number(r),
     }
 }

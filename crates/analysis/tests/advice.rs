@@ -1,10 +1,10 @@
 //! The advice: what is used where, by one rule, and that its words say no more than the verdicts.
 
-use bytecost_analysis::{Advice, Finding, Situation, Subject, UndecidedOf};
+use bytecost_analysis::{Finding, Situation, Subject, UndecidedOf};
 use bytecost_spec::survey::{Condition, MoverFacts, Release, Route};
 use bytecost_spec::{Axis, Cell, Refusal};
 
-use crate::world::{STUDY, True, World, begins, ends, facts, one, row, says, with_axes};
+use crate::world::{STUDY, True, World, facts, one, row};
 
 const SIZES: [&str; 4] = ["256", "4KiB", "64KiB", "1MiB"];
 
@@ -47,10 +47,8 @@ fn nothing_is_claimed_that_was_not_decided() {
     let undecided = analysis.advice.undecided.as_ref().unwrap();
     let open = |of: &UndecidedOf| of.undecided == of.comparisons;
     assert!(undecided.by_family.iter().all(open), "{undecided:?}");
-    let line = one(&analysis.advice.lines);
-    assert_eq!(line.label, "Nothing decided");
-    let what = "none of 24 comparisons has a verdict; a longer run would ";
-    begins(&line.text, what);
+    let comparisons: usize = undecided.by_family.iter().map(|own| own.comparisons).sum();
+    assert_eq!((comparisons, undecided.withheld), (24, 0));
     // One that is withheld is no reason for the others.
     let mut world = World::new(STUDY).run(2, 8, 0.3, alike);
     world.fail(0, &world.id("sendfile", 256), "wrong content at byte 7");
@@ -71,10 +69,6 @@ fn a_way_with_a_condition_is_never_first_and_never_without_it() {
     let conditional = one(&situation.conditional);
     assert_eq!(conditional.conditions, [Condition::NeverWrittenAgain]);
     assert_eq!(conditional.gain.points.len(), 2);
-    let texts = advice.lines.iter().map(|l| l.text.as_str());
-    let mut naming = texts.filter(|text| text.contains("`sendfile`") && text.contains("less CPU"));
-    says(naming.next().expect("a line"), ["never written again"]);
-    naming.for_each(|text| says(text, ["never written again"]));
 }
 
 #[test]
@@ -142,27 +136,11 @@ fn the_ways_that_may_be_the_best_are_all_but_those_shown_to_be_worse_than_one() 
 }
 
 #[test]
-fn what_leaves_no_room_for_amounts_names_all_ways_to_avoid() {
-    let world = World::new(STUDY).run(1, 16, 0.003, planted);
-    let advice = world.analyse().advice;
-    let line = advice.lines.iter().find(|l| l.label == "Avoid").unwrap();
-    let brief = line.brief.as_ref().unwrap();
-    assert!(brief.len() < line.text.len(), "{brief}");
-    assert!(!brief.contains('×'), "{brief}");
-    let avoid = advice.situations[0].avoid.iter();
-    says(brief, avoid.map(|avoid| &avoid.cost.value));
-    says(brief, ["a network card was not measured"]);
-}
-
-#[test]
 fn a_path_that_all_share_is_in_no_line_but_for_the_reason_of_a_cost() {
     let world = World::new(STUDY).run(1, 16, 0.003, planted);
     let mut advice = world.analyse().advice;
     let path = (Axis::Transport, "loopback".to_owned());
     assert_eq!(advice.shared_place(), [path]);
-    for line in &advice.lines {
-        assert!(!line.text.starts_with("over"), "{}", line.text);
-    }
     advice.situations[0].place.clear();
     assert_eq!(advice.shared_place(), []);
 }
@@ -180,15 +158,13 @@ fn a_withheld_baseline_gives_no_advice() {
     let situation = &analysis.advice.situations[0];
     assert_eq!((situation.uses.len(), situation.avoid.len()), (0, 0));
     assert_eq!(situation.withheld.len(), SIZES.len());
-    let line = &analysis.advice.lines[0];
-    assert_eq!(line.label, "Nothing decided");
-    let why = ": too many of its trials failed";
-    ends(&line.text, why);
+    let open = situation.open.as_ref().unwrap();
+    assert_eq!(open.withheld, ["too many of its trials failed"]);
     let mut world = World::new(STUDY).run(6, 16, 0.003, planted);
     world.fail(0, &world.id("send", 4096), "wrong content at byte 7");
     let advice = world.analyse().advice;
     assert!(advice.situations[0].undecided.is_empty());
-    ends(&advice.lines[0].text, "; no verdict at 4 KiB");
+    assert_eq!(advice.situations[0].withheld, ["4KiB"]);
 }
 
 #[test]
@@ -199,57 +175,15 @@ fn every_number_of_the_advice_is_a_decided_finding() {
             let finding = analysis.findings.iter().find(|f| f.id == *id).unwrap();
             finding.is_apart() && finding.withheld.is_none()
         };
-        for line in &analysis.advice.lines {
-            assert!(line.findings.iter().all(decided), "{line:?}");
-            let compares = line.text.contains('×') || line.text.contains("% less");
-            assert!(!compares || !line.findings.is_empty(), "{line:?}");
+        for situation in &analysis.advice.situations {
+            let gains = situation.uses.iter().filter_map(|u| u.gain.as_ref());
+            let conditional = situation.conditional.iter().map(|c| &c.gain);
+            let worse = situation.avoid.iter().map(|avoid| &avoid.cost);
+            let ranges = gains.chain(conditional).chain(worse);
+            let mut points = ranges.flat_map(|range| &range.points);
+            assert!(points.all(|p| decided(&p.finding)), "{situation:?}");
         }
     }
-}
-
-/// With any number of threads `sendfile` is cheaper, by other amounts, but as told with eight.
-fn by_threads(with_eight: f64) -> Advice {
-    let study = with_axes("threads = [1, 2, 4, 8]");
-    let share = move |threads: u32, size: u64| match (threads, size) {
-        (8, _) => with_eight,
-        (_, ..4096) => 0.8,
-        (1, _) => 0.2,
-        _ => 0.25,
-    };
-    let cost = move |cell: &Cell| match cell.mover.as_str() {
-        "sendfile" => True::costs(0.2 * share(cell.threads, cell.size_bytes)),
-        _ => True::costs(0.2),
-    };
-    World::new(&study).run(4, 16, 0.003, cost).analyse().advice
-}
-
-#[test]
-fn sentences_of_one_form_are_one_over_all_numbers_of_threads_with_the_amounts_of_all() {
-    let every = "use `sendfile` at every size from 256 B to 1 MiB: ";
-    let told = |advice: &Advice, what: &str| {
-        let mut lines = advice.lines.iter();
-        let line = lines.find(|line| line.text.contains(what));
-        line.map(|line| line.text.clone()).unwrap_or_default()
-    };
-    let alike = by_threads(0.5);
-    let all = told(&alike, every);
-    let place = format!("with 1, 2, 4 and 8 threads, {every}");
-    says(&all, [place]);
-    let situations = alike.situations.iter();
-    let gains = situations.filter_map(|s| s.uses[0].gain.as_ref());
-    let points = gains.flat_map(|gain| &gain.points);
-    let at_first: Vec<_> = points.filter(|p| p.at.as_deref() == Some("256")).collect();
-    assert_eq!(at_first.len(), 4);
-    let low = at_first.iter().map(|p| p.low).fold(1.0, f64::min);
-    let high = at_first.iter().map(|p| p.high).fold(0.0, f64::max);
-    let [least, most] = [high, low].map(|ratio| 100.0 * (1.0 - ratio));
-    says(&all, [format!("{least:.0}–{most:.0} % (256 B) to ")]);
-    assert_eq!(alike.lines.len(), 1, "{:#?}", alike.lines);
-
-    let other = by_threads(1.0);
-    let place = format!("with 1, 2 and 4 threads, {every}");
-    says(told(&other, every), [place]);
-    says(told(&other, "with 8 threads"), ["use `send`"]);
 }
 
 #[test]
@@ -287,9 +221,6 @@ fn where_nothing_was_measured_or_compared_the_reason_is_the_answer() {
     };
     let alone = of(|c| c.mover == "send");
     check(&alone, "Nothing was compared: `send` alone was measured.");
-    let first = &alone.analyse().advice.lines[0];
-    assert_eq!(first.label, "`send`, over loopback");
-    begins(&first.text, "CPU time per byte 0.3");
     let why = "Nothing can be compared: the baseline `send` has no trial.";
     check(&of(|c| c.mover != "send"), why);
 

@@ -1,6 +1,8 @@
 //! Why one way is dearer than another: planted differences in counts, with planted unit costs.
 
-use bytecost_analysis::{Analysis, CauseMeans, CauseOf, FindingCauses, Interim, pairs_to_count};
+use bytecost_analysis::{
+    Analysis, AvoidWith, CauseMeans, CauseOf, FindingCauses, Interim, pairs_to_count,
+};
 use bytecost_spec::evidence::{
     Copied, CopiedBytes, CopyPlace, CountedEvent, EventCount, Kind, Party, TrialEvidence,
 };
@@ -157,33 +159,39 @@ fn calls_that_cost_most_are_named_first_with_their_share() {
     );
 }
 
-fn avoided(analysis: &Analysis) -> &str {
-    let mut lines = analysis.advice.lines.iter();
-    &lines
-        .find(|l| l.label == "Avoid")
-        .expect("a way to avoid")
-        .text
+/// The reason of what is worse, with the places at which it is one.
+fn reason(analysis: &Analysis) -> Option<(CauseOf, [f64; 2], Vec<String>)> {
+    let mut worse = analysis.advice.situations.iter().flat_map(|s| &s.avoid);
+    match worse.next().expect("a way that is worse").with.clone()? {
+        AvoidWith::Cause { of, from, to, at } => Some((of, [from, to], at)),
+        AvoidWith::Copied(_) => None,
+    }
+}
+
+fn is_of_calls(reason: Option<(CauseOf, [f64; 2], Vec<String>)>) -> bool {
+    reason.is_some_and(|(of, ..)| of == CALLS)
 }
 
 #[test]
 fn the_reason_on_the_screen_carries_half_of_the_difference_at_that_size() {
     let takes = [[1.0, 0.05, 0.1], [8.0, 0.05, 0.1]];
-    let reason = "8 system calls a message instead of 1";
     let most = priced(counted(1, 8750.0, takes, 0.0), 1.0).analyse();
-    says(avoided(&most), [reason]);
+    let (of_it, times, at) = reason(&most).unwrap();
+    assert!(is_of_calls(Some((of_it, times, at.clone()))) && at.is_empty());
+    assert_eq!(times.map(f64::round), [1.0, 8.0]);
     let little = priced(counted(1, 87_500.0, takes, 0.0), 1.0).analyse();
     let calls = one(&of(&little, "send-fields").unwrap().causes);
     let share = calls.share.unwrap().value;
     assert!((0.07..0.09).contains(&share), "{share}");
-    assert!(!avoided(&little).contains("system calls"));
+    assert!(!is_of_calls(reason(&little)));
     // Where a cause carries half at one of two sizes, that one is named.
     let two = ASKED.replace("[\"256\"]", "[\"256\", \"4KiB\"]");
     let dearer_ns = |size| if size == 256 { 8750.0 } else { 87_500.0 };
     let both = priced(counted_in(&two, 1, dearer_ns, takes, 0.0), 1.0).analyse();
-    says(avoided(&both), [&format!("{reason} at 256 B")]);
+    assert_eq!(reason(&both).unwrap().2, ["256"]);
     // Without unit costs nothing is known to carry anything.
     let unpriced = counted(1, 8750.0, takes, 0.0).analyse();
-    assert!(!avoided(&unpriced).contains("system calls"));
+    assert!(!is_of_calls(reason(&unpriced)));
 }
 
 /// Lets CPU samples find so many ns of each kind in a message of two movers.
@@ -228,7 +236,7 @@ fn samples_say_the_shares_where_they_show_the_difference() {
         analysis.answer(WHY),
         ["by CPU samples, ", "ns of data copy"],
     );
-    says(avoided(&analysis), ["ns of socket and locks a message"]);
+    assert_eq!(reason(&analysis).unwrap().0, CauseOf::Work(Socket));
     // What the dearer one has less of counts against it.
     let saving: &[_] = &[(Entry, 1800.0), (Socket, 9462.0)];
     let movers = [("send", send), ("send-fields", saving)];
@@ -280,7 +288,7 @@ fn unit_costs_of_repetitions_with_others_do_not_count() {
     disturb(&mut world, 6);
     let analysis = world.analyse();
     assert_eq!(of(&analysis, "send-fields").unwrap().causes[0].share, None);
-    assert!(!avoided(&analysis).contains("system calls"));
+    assert!(!is_of_calls(reason(&analysis)));
 }
 
 #[test]

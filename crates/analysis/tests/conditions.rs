@@ -8,7 +8,7 @@ use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Side};
 use crate::file_worlds;
 use crate::server_worlds::{run, server};
 use crate::work_worlds::{STUDY, truth, work};
-use crate::world::{True, World, facts, fires, one, put, row, says, scale, silent, study};
+use crate::world::{True, World, facts, fires, one, put, row, scale, silent, study};
 
 const READS: &str = study!(
     "reads",
@@ -85,22 +85,33 @@ fn of(analysis: &Analysis, subject: Subject) -> &Situation {
     only
 }
 
-/// The lines about a way, each with all of these words.
+/// A way that is better wherever it is named with these conditions alone.
 #[track_caller]
-fn never_without(analysis: &Analysis, way: &str, words: &[&str]) {
-    let lines = analysis.advice.lines.iter();
-    let is_about = |text: &str| {
-        [" ", ":"]
-            .iter()
-            .any(|next| text.contains(&format!("{way}{next}")))
-    };
-    let gains = lines.filter(|l| is_about(&l.text) && l.label != "Avoid");
-    let gains: Vec<&String> = gains.map(|l| &l.text).collect();
-    assert!(!gains.is_empty(), "{:#?}", analysis.advice.lines);
-    for text in gains {
-        assert!(!text.contains(&format!("use {way}")), "{text}");
-        says(text, words);
+fn never_without(analysis: &Analysis, way: &str, conditions: &[Condition]) {
+    let situations = || analysis.advice.situations.iter();
+    let gains = situations().flat_map(|s| &s.conditional);
+    let gains = gains.filter(|c| c.gain.value == way).map(|c| &c.conditions);
+    let uses = situations()
+        .flat_map(|s| &s.uses)
+        .filter(|u| u.value == way);
+    let named: Vec<_> = gains.chain(uses.map(|u| &u.conditions)).collect();
+    assert!(
+        !named.is_empty(),
+        "{way}: {:#?}",
+        analysis.advice.situations
+    );
+    for own in named {
+        assert!(
+            own.len() == conditions.len() && conditions.iter().all(|c| own.contains(c)),
+            "{way}: {own:?}"
+        );
     }
+}
+
+/// Returns true if no way is advised.
+fn advises_nothing(analysis: &Analysis) -> bool {
+    let mut uses = analysis.advice.situations.iter().flat_map(|s| &s.uses);
+    uses.all(|u| !u.conditions.is_empty())
 }
 
 #[test]
@@ -131,19 +142,11 @@ fn what_only_touches_a_page_is_not_advised_to_who_reads_it() {
     let reads = of(&analysis, Subject::ReadFile);
     assert_eq!(one(&reads.uses).value, "pread");
     assert_eq!(reads.uses[0].gain, None);
-    never_without(
-        &analysis,
-        "`mmap-touch`",
-        &["but only where one byte of each page is enough"],
-    );
+    never_without(&analysis, "mmap-touch", &[Condition::OneByteOfEachPage]);
     // What touches is no reason against what delivers, nor is what needs more.
-    let words = [
-        "the throughput of `pread`, but only",
-        "×, but only where io_uring is permitted",
-    ];
-    never_without(&analysis, "`uring-read`", &words);
-    let words = ["but only with a CPU for its poller and where io_uring is permitted"];
-    never_without(&analysis, "`uring-sqpoll`", &words);
+    never_without(&analysis, "uring-read", &[Condition::Uring]);
+    let polled = [Condition::PollingCpu, Condition::Uring];
+    never_without(&analysis, "uring-sqpoll", &polled);
 }
 
 #[test]
@@ -156,13 +159,8 @@ fn taking_a_file_to_nothing_is_shown_and_not_advised() {
     let analysis = world(TO_NULL, rows, quick).analyse();
     let to_null = of(&analysis, Subject::FileToNull);
     assert!(to_null.uses.is_empty() && to_null.may_be_best.is_empty());
-    let words = ["but only where nobody needs the data"];
-    never_without(&analysis, "`sendfile-null`", &words);
-    let lines = &analysis.advice.lines;
-    assert!(
-        lines.iter().all(|l| !l.text.contains("use `")),
-        "{lines:#?}"
-    );
+    never_without(&analysis, "sendfile-null", &[Condition::NoDataNeeded]);
+    assert!(advises_nothing(&analysis));
 }
 
 #[test]
@@ -209,14 +207,10 @@ fn a_way_is_compared_with_those_that_need_no_more_than_it_does() {
         let ways: Vec<&str> = ways.collect();
         assert_eq!(ways, ["send-zerocopy", "uring-send-zc", "vmsplice"]);
     }
-    let completion = "but only for buffers that are not written before their completion";
-    never_without(&analysis, "`send-zerocopy`", &[completion]);
-    let more = [
-        completion,
-        "where io_uring is permitted",
-        "with Linux 6.0 or newer",
-    ];
-    never_without(&analysis, "`uring-send-zc`", &more);
+    let completion = Condition::NotWrittenUntilCompletion;
+    never_without(&analysis, "send-zerocopy", &[completion]);
+    let more = [completion, Condition::Uring, Condition::Linux(6, 0)];
+    never_without(&analysis, "uring-send-zc", &more);
     let all = analysis.advice.situations.iter();
     for situation in all.filter(|s| s.axis == Axis::Receiver) {
         assert_eq!(one(&situation.uses).value, "recv");
@@ -228,10 +222,9 @@ fn a_way_is_compared_with_those_that_need_no_more_than_it_does() {
 #[test]
 fn pinned_threads_are_advised_under_their_condition_alone() {
     let analysis = work(STUDY, 0, truth(1.3, 2.0, 1.3)).analyse();
-    let words = ["but only where nothing else needs these CPUs"];
-    never_without(&analysis, "placement same-cpu", &words);
+    never_without(&analysis, "same-cpu", &[Condition::CpusAlone]);
     // The baseline has the condition too: the way is named with it all the same.
-    never_without(&analysis, "placement same-cache", &words);
+    never_without(&analysis, "same-cache", &[Condition::CpusAlone]);
 }
 
 fn of_servers(analysis: &Analysis) -> Vec<&Situation> {
@@ -262,51 +255,21 @@ fn a_server_is_advised_only_if_idle_connections_were_measured() {
         assert!(uses.clone().all(|u| u.value == "epoll"), "{uses:?}");
         assert!(uses.clone().all(|u| u.conditions.is_empty()), "{uses:?}");
     }
-    let select = [
-        "with fewer than 1,024 descriptors",
-        "with no idle connections",
-    ];
-    never_without(&analysis, "`select`", &select);
-    let thread = [
-        "with a thread for each connection",
-        "idle ones were not measured",
-    ];
-    never_without(&analysis, "`thread`", &thread);
+    let select = [Condition::DescriptorsBelow(1024), Condition::NoneIdle];
+    never_without(&analysis, "select", &select);
+    let thread = [Condition::ThreadEach, Condition::IdleNotMeasured];
+    never_without(&analysis, "thread", &thread);
 
     let analysis = busy(4.0, |c| c.serving.idle == 0);
-    let lines = &analysis.advice.lines;
-    assert!(
-        lines.iter().all(|l| !l.text.contains("use `")),
-        "{lines:#?}"
-    );
-    let missing = |l: &&bytecost_analysis::AdviceLine| l.text.contains("`--idle 0,900`");
-    assert!(lines.iter().find(missing).is_some(), "{lines:#?}");
-}
-
-#[test]
-fn a_way_is_named_once_by_whatever_it_is_compared_with() {
-    let mut world = run();
-    world.keep(|c| c.serving.idle == 0 && server(c) != "single");
-    let mut with_thread = world.manifest.study.compare[0].clone();
-    with_thread.baseline = "thread".to_owned();
-    world.manifest.study.compare.push(with_thread);
-    let analysis = world.analyse();
-    let lines = analysis.advice.lines.iter();
-    let lines = lines.filter(|l| l.label == "Many connections");
-    let texts: Vec<&str> = lines.map(|l| l.text.as_str()).collect();
-    let text = *one(&texts);
-    // What is the same for both is said once, and neither is both better and not shown to be.
-    for words in [
-        "`epoll`",
-        "the request rate of `thread`",
-        "with 500 connections",
-    ] {
-        assert!(text.contains(words), "{text}");
-    }
-    assert_eq!(text.matches("`thread`").count(), 1, "{text}");
-    assert!(!text.contains("nothing"), "{text}");
-    let again = analysis.advice.lines.iter().find(|l| l.label == "Avoid");
-    assert!(again.is_none(), "{again:?}");
+    assert!(advises_nothing(&analysis));
+    let conditional = analysis
+        .advice
+        .situations
+        .iter()
+        .flat_map(|s| &s.conditional);
+    let missing =
+        |c: &bytecost_analysis::Conditional| c.conditions.contains(&Condition::IdleNotMeasured);
+    assert!(conditional.clone().any(missing));
 }
 
 #[test]
@@ -323,13 +286,6 @@ fn many_connections_are_never_answered_with_one_and_all_are_named() {
         several += usize::from(!is_one);
     }
     assert_eq!(several, 2, "500 busy ones, and one busy one among 900");
-    for line in &analysis.advice.lines {
-        match line.label.as_str() {
-            "One connection" => says(&line.text, ["with 1 connection"]),
-            "Many connections" => says(&line.text, ["connection"]),
-            _ => {}
-        }
-    }
 }
 
 #[test]
@@ -377,9 +333,7 @@ fn a_baseline_that_goes_by_blocks_is_named_with_its_block() {
     );
     let quick = |c: &Cell| file_worlds::speed(if c.mover == "sendfile" { 20.0 } else { 4.0 });
     let analysis = file_worlds::sends(&study, quick).analyse();
-    let line = analysis.advice.lines.first().expect("a line");
-    says(
-        &line.text,
-        ["use `sendfile`", "of `read-write` with blocks of 4 KiB"],
-    );
+    let first = &analysis.advice.situations[0];
+    assert_eq!(first.uses[0].value, "sendfile");
+    assert_eq!(first.baseline_block.as_deref(), Some("4KiB"));
 }

@@ -69,14 +69,9 @@ fn two_groups_that_the_ratios_hide_withhold_the_verdict_and_have_no_one_number()
         says(&cell.absent[&metric], ["two groups of trials: ", " or "]);
     }
     assert!(analysis.of_cell(COST, &id).withheld.is_some());
-    let mut lines = analysis.advice.lines.iter();
-    let line = lines.find(|l| l.label == "Two groups").unwrap();
     says(
-        &line.text,
-        [
-            "at 4 KiB",
-            " s/GB, about half each: segments a message 0.2 or 1",
-        ],
+        found.in_words(),
+        [" s/GB, about half each: segments a message 0.2 or 1"],
     );
 }
 

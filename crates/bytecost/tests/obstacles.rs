@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::common::{BYTECOST, Lack, Place, ended, is_root, says, skipped};
 use crate::live_common::Server;
-use bytecost_analysis::Analysis;
+use bytecost_analysis::{Analysis, Situation};
 use bytecost_spec::CircumstanceKind;
 use bytecost_spec::evidence::CountedEvent;
 use bytecost_spec::host::Obstacle;
@@ -26,9 +26,10 @@ fn tool(words: &str) -> bool {
 /// Asserts that a run withholds throughput, and gives the evidence of its caveat of this kind.
 #[track_caller]
 fn named(found: &Analysis, kind: &str) -> String {
-    let about = |s: &&str| s.to_lowercase().contains("throughput") && !s.contains("no verdict");
-    let mut told = found.answers.iter().map(|a| a.sentence.as_str());
-    assert_eq!(told.find(about), None);
+    let about = |s: &&Situation| s.metric.measure == Measure::ThroughputGbitPerS;
+    let of_it = found.advice.situations.iter().filter(about);
+    let mut decided = of_it.filter(|s| !s.uses.is_empty() || !s.avoid.is_empty());
+    assert_eq!(decided.next(), None);
     let mut caveats = found.caveats.iter();
     let caveat = caveats.find(|c| c.kind == kind).expect("a caveat");
     format!("{}\n{}", caveat.text, caveat.evidence)

@@ -332,6 +332,29 @@ impl DocTable {
         self
     }
 
+    /// The table without its last column, and the texts of that by the names of the rows.
+    pub fn without_notes(&self) -> (DocTable, Vec<(String, String)>) {
+        let mut numbers = self.clone();
+        numbers.columns.pop();
+        let notes = numbers.rows.iter_mut().filter_map(|row| {
+            let note = row.entries.pop()?.text;
+            let name = row.entries.first()?.text.trim().to_owned();
+            (!note.is_empty()).then_some((name, note))
+        });
+        let notes = notes.collect();
+        (numbers, notes)
+    }
+
+    /// Returns true if its columns are numbers, but for the first and perhaps a last one of notes.
+    pub fn is_matrix(&self) -> bool {
+        let numbers = match self.columns.as_slice() {
+            [_, numbers @ .., last] if !numbers.is_empty() && last.align == Align::Left => numbers,
+            [_, numbers @ ..] => numbers,
+            [] => &[],
+        };
+        numbers.iter().all(|column| column.align == Align::Right)
+    }
+
     pub fn is_marked(&self) -> bool {
         let mut entries = self.rows.iter().flat_map(|row| &row.entries);
         entries.any(|entry| entry.mark.is_some())

@@ -6,6 +6,8 @@
 //! Words are made once: `sections` and `comparisons` write a `document` of a result, `screen` its
 //! beginning, and `terminal`, `markdown` and `page` print it, with drawings by their places.
 
+mod advice;
+mod answer_table;
 mod asked;
 pub mod audit;
 mod books;

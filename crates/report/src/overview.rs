@@ -1,7 +1,7 @@
 //! The overview: how many times as fast one way of each pair is as the other, and as was published.
 
 use askama::Template;
-use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow};
+use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow, Verdict};
 
 use crate::document::{DocColumn, DocTable};
 use crate::numbers::{ratio, ratios};
@@ -245,4 +245,72 @@ pub(crate) fn table(a: &Analysis) -> DocTable {
     });
     let columns = DocColumn::all("Pair | Where | Times as fast> | 95 % interval | Published>");
     DocTable::of(columns, rows).without_empty_columns()
+}
+
+/// A row for each pair that was measured, with all of its places together, and how many rows there
+/// was no room for. Where there is room for all, pairs that were not measured have their reasons.
+pub(crate) fn summary(a: &Analysis, most_rows: usize) -> (DocTable, usize) {
+    let columns = DocColumn::all("pair | times as fast | places | published>");
+    let is_measured = |s: &&SpeedUp| s.rows.iter().any(|row| row.point.measured().is_some());
+    let (measured, others): (Vec<&SpeedUp>, Vec<_>) = a.speed_ups.iter().partition(is_measured);
+    let all = measured.len() + others.len();
+    let is_whole = most_rows == usize::MAX || measured.is_empty();
+    let others = others.into_iter().filter(|_| is_whole);
+    let shown: Vec<&SpeedUp> = measured.into_iter().chain(others).take(most_rows).collect();
+    let left = all - shown.len();
+    let rows = shown.into_iter().map(|s| {
+        let [times, places] = together(a, s);
+        let published = s.published.map_or_else(String::new, ratio);
+        vec![clean(&s.title), times, places, published]
+    });
+    (DocTable::of(columns, rows).without_empty_columns(), left)
+}
+
+/// The intervals of what is decided of a pair, and how many places that is and is not.
+fn together(a: &Analysis, s: &SpeedUp) -> [String; 2] {
+    let is_decided = |row: &SpeedUpRow| {
+        let mut findings = a.findings.iter();
+        let own = findings.find(|f| f.compares(s.metric, &row.cell, &row.baseline));
+        own.is_some_and(|f| f.withheld.is_none() && f.verdict != Verdict::NotDecided)
+    };
+    let measured = s
+        .rows
+        .iter()
+        .filter_map(|row| Some((row.point.measured()?, is_decided(row))));
+    let (decided, open): (Vec<_>, Vec<_>) = measured.partition(|(_, decided)| *decided);
+    let ends = decided
+        .iter()
+        .map(|(e, _)| (e.low.unwrap_or(e.value), e.high.unwrap_or(e.value)));
+    let ends = ends.reduce(|(low, high), (l, h)| (low.min(l), high.max(h)));
+    let cells = |n: usize| count(n, "cell", "cells");
+    match (decided.as_slice(), ends) {
+        ([], _) if open.is_empty() => {
+            let why = s.rows.iter().find_map(|row| match &row.point {
+                Point::Gap(why) => Some(clean(why.trim_end_matches('.'))),
+                Point::Measured(_) => None,
+            });
+            let why = why.unwrap_or_else(|| "no such cells".to_owned());
+            ["–".to_owned(), format!("not measured here: {why}")]
+        }
+        ([(one, _)], Some((low, high))) => {
+            let times = format!("{} ({})", ratio(one.value), ratios(low, high));
+            [times, undecided(cells(1), open.len())]
+        }
+        (several, Some((low, high))) => [
+            ratios(low, high) + "×",
+            undecided(cells(several.len()), open.len()),
+        ],
+        (_, None) => [
+            "?".to_owned(),
+            format!("undecided in {}", cells(open.len())),
+        ],
+    }
+}
+
+fn undecided(decided: String, open: usize) -> String {
+    if open == 0 {
+        decided
+    } else {
+        format!("{decided}; undecided in {}", count(open, "cell", "cells"))
+    }
 }

@@ -281,8 +281,7 @@ impl<'a> Printer<'a> {
     }
 
     fn table(&mut self, table: &DocTable) {
-        let mut numbers = table.columns.iter().skip(1);
-        let is_matrix = numbers.all(|c| c.align == Align::Right);
+        let is_matrix = table.is_matrix();
         let kind = if is_matrix { "matrix" } else { "list" };
         let label = match table.caption.as_str() {
             "" => self.heading.clone(),
@@ -324,6 +323,9 @@ impl<'a> Printer<'a> {
                     let baseline = " <small>baseline</small>";
                     let baseline = if row.is_baseline { baseline } else { "" };
                     out.push_str(&format!("<th scope=\"row\">{name}{baseline}</th>"));
+                }
+                (_, true) if align == Align::Left => {
+                    out.push_str(&format!("<td class=\"note\">{}</td>", prose(&entry.text)));
                 }
                 (_, true) => out.push_str(&self.number(entry)),
                 (_, false) => {

@@ -8,7 +8,7 @@ use bytecost_spec::{Axis, Cell, Metric};
 use itertools::Itertools as _;
 
 /// The mover that moves nothing: its cells are the cost of the loop, and no way.
-const NULL: &str = "null";
+pub(crate) const NULL: &str = "null";
 
 /// One table of the result: one metric compared along one axis, the rest held constant.
 pub(crate) struct QuestionTable<'a> {

@@ -1,35 +1,34 @@
 //! The first screen: what a reader sees who has a minute. At most 30 lines of 100 columns, and no
 //! sentence beyond findings: what it says is the advice's, what it shows is the findings'. All of a result begins with it.
 
-use bytecost_analysis::{
-    AdviceLine, Analysis, AnswerSentence, Disturbance, Finding, NOTHING_DECIDED, UNDECIDED,
-    Verdict, grouped,
-};
-use bytecost_spec::{Axis, Host, PeerSide, units};
+use bytecost_analysis::{Analysis, Disturbance, Finding, Verdict, grouped, phrases};
+use bytecost_spec::{Axis, Host, Metric, PeerSide};
 use itertools::Itertools as _;
 
+use crate::advice::{self, Sentence};
+use crate::answer_table::{TableRoom, answer_tables};
 use crate::asked;
-use crate::comparisons::not_judged;
-use crate::descriptions;
-use crate::document::{
-    DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, Document,
-};
-use crate::numbers::{self, bare_ratio, whole};
-use crate::question::{QuestionEntry, QuestionRow, QuestionTable, questions};
+use crate::document::{DocBlock, DocLine, DocTerm, Document};
+use crate::numbers::{bare_ratio, whole};
+use crate::question::place_in_words;
 use crate::sections::{self, findings};
 use crate::stalls;
 use crate::style::{Ink, Style};
 use crate::terminal::print;
-use crate::text::{count, joined, shortened};
+use crate::text::{columns, count, joined, shortened, wrap};
 
 /// The most lines that it has.
 pub const LINES: usize = 30;
-/// The most rows of its table, the baseline's included, and the most columns.
-const ROWS: usize = 7;
-const COLUMNS: usize = 5;
+/// The most lines of the advice.
+const ADVICE_LINES: usize = 3;
+/// The most rows of its tables, those of the baselines included, and the most that give way at once.
+const ROWS: usize = 16;
+const FEWEST_ROWS: usize = 3;
+/// The most characters of a note, and of one where there is no room.
+const NOTE_CHARS: usize = 90;
+const NOTE_CHARS_LEAST: usize = 36;
 /// The most reasons for which comparisons have no verdict.
-const WITHHELD: usize = 5;
-const NO_VERDICT: &str = "–";
+const WITHHELD: usize = 2;
 /// Two lines beside the label.
 const DISTURBED_CHARS: usize = 160;
 /// Two lines of a reason, and one where there is no room.
@@ -37,18 +36,21 @@ const MISSING_CHARS: usize = 160;
 const MISSING_CHARS_LEAST: usize = 70;
 /// The most reasons for which something is not available.
 const REASONS: usize = 2;
+/// Cells in two groups that are shown.
+const TWO_GROUPS: usize = 2;
 /// The kind of the caveat that says that a run has lost trials.
 const MISSING_TRIALS: &str = "missing-trials";
 
-/// How much of everything but the advice there is room for.
+/// How much of each part there is room for.
 #[derive(Clone, Copy)]
 struct Room {
-    rows: usize,
+    table: TableRoom,
     reasons: usize,
     noise_floor: bool,
-    /// Whether lines of the advice that have a brief form have that.
-    brief: bool,
-    lines: usize,
+    /// Whether the command that would decide more is shown.
+    command: bool,
+    /// The most sentences of the advice.
+    sentences: usize,
     /// The most reasons why something has no result.
     missing_reasons: usize,
     /// The most characters of the reason why something has no result.
@@ -58,11 +60,14 @@ struct Room {
 }
 
 const ROOMY: Room = Room {
-    rows: usize::MAX,
-    reasons: WITHHELD,
+    table: TableRoom {
+        rows: usize::MAX,
+        note_chars: usize::MAX,
+    },
+    reasons: usize::MAX,
     noise_floor: true,
-    brief: false,
-    lines: usize::MAX,
+    command: true,
+    sentences: usize::MAX,
     missing_reasons: usize::MAX,
     missing_chars: usize::MAX,
     disturbed_chars: usize::MAX,
@@ -74,12 +79,17 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     let links = [("Full report", full.as_str())];
     let print = |room| print(&within(a, room, run, &links), style);
     let mut room = Room {
-        rows: ROWS,
-        lines: a.advice.lines.len(),
+        table: TableRoom {
+            rows: ROWS,
+            note_chars: NOTE_CHARS,
+        },
+        reasons: WITHHELD,
+        noise_floor: true,
+        command: true,
+        sentences: sentences_within(a, ADVICE_LINES, style),
         missing_reasons: REASONS,
         missing_chars: MISSING_CHARS,
         disturbed_chars: DISTURBED_CHARS,
-        ..ROOMY
     };
     let mut text = print(room);
     while text.lines().count() > LINES {
@@ -87,54 +97,75 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
         room = less;
         text = print(room);
     }
+    // Whole rows may have left room for words.
+    for roomier in [
+        Room {
+            table: TableRoom {
+                note_chars: NOTE_CHARS,
+                ..room.table
+            },
+            ..room
+        },
+        Room {
+            command: true,
+            ..room
+        },
+    ] {
+        let roomy = print(roomier);
+        if roomy.lines().count() <= LINES {
+            text = roomy;
+            break;
+        }
+    }
     text
 }
 
+/// How many sentences of the advice so many lines have room for; one at least.
+fn sentences_within(a: &Analysis, lines: usize, style: Style) -> usize {
+    let sentences = advice::sentences(a);
+    let labels = sentences.iter().map(|s| columns(&s.label));
+    let width = style
+        .columns()
+        .saturating_sub(labels.max().unwrap_or(0) + 2);
+    let lengths = sentences.iter().map(|s| wrap(&s.text, width, "", "").len());
+    let ends = lengths.scan(0, |end, length| {
+        *end += length;
+        Some(*end)
+    });
+    ends.take_while(|end| *end <= lines).count().max(1)
+}
+
 impl Room {
-    /// What gives way first: long tables, all reasons but one, the noise floor, all rows but the
-    /// baseline's and two, the reasons of what has no result, whose names stay, the words of the last reason; then amounts of what to avoid, and the last
-    /// lines of advice. The table and the first line stay.
+    /// What gives way first: reasons, the noise floor, the words of notes, and rows of the table last.
     fn less(mut self) -> Option<Room> {
-        match self {
-            Room { rows: 5.., .. } => self.rows -= 1,
-            Room { reasons: 2.., .. } => self.reasons -= 1,
-            Room {
-                noise_floor: true, ..
-            } => self.noise_floor = false,
-            Room { rows: 4.., .. } => self.rows -= 1,
-            Room {
-                missing_chars: MISSING_CHARS,
-                ..
-            } => self.missing_chars = MISSING_CHARS_LEAST,
-            Room { reasons: 1.., .. } => self.reasons = 0,
-            Room {
-                missing_reasons: 1..=REASONS,
-                ..
-            } => self.missing_reasons -= 1,
-            Room { brief: false, .. } => self.brief = true,
-            Room { lines: 2.., .. } => self.lines -= 1,
-            _ => return None,
+        if self.reasons > 1 {
+            self.reasons -= 1;
+        } else if self.noise_floor {
+            self.noise_floor = false;
+        } else if self.missing_chars > MISSING_CHARS_LEAST {
+            self.missing_chars = MISSING_CHARS_LEAST;
+        } else if self.missing_reasons > 0 {
+            self.missing_reasons -= 1;
+        } else if self.table.note_chars > NOTE_CHARS_LEAST {
+            self.table.note_chars -= 18;
+        } else if self.reasons > 0 {
+            self.reasons = 0;
+        } else if self.command {
+            self.command = false;
+        } else if self.table.rows > FEWEST_ROWS {
+            self.table.rows -= 1;
+        } else if self.sentences > 1 {
+            self.sentences -= 1;
+        } else {
+            return None;
         }
         Some(self)
     }
 }
 
+/// What the first screen says, with room for all of it.
 pub(crate) fn answer(a: &Analysis) -> Document {
-    let mut d = Document::default();
-    if a.answers.is_empty() && a.advice.lines.is_empty() {
-        d.paragraph(Ink::Strong, "This run gives no answer.");
-    }
-    d.blocks.extend(within(a, ROOMY, "", &[]).blocks);
-    let is_advice = |answer: &&AnswerSentence| {
-        let mut advice = a.advice.lines.iter();
-        advice.any(|line| answer.sentence.contains(&line.text))
-    };
-    let others = a.answers.iter().filter(|answer| !is_advice(answer));
-    let lines = others.map(|answer| {
-        DocLine::from(answer.sentence.as_str()).resting_on(findings(a, &answer.findings))
-    });
-    d.list(lines.collect(), 0, "more sentences");
-    d
+    within(a, ROOMY, "", &[])
 }
 
 /// All of it: the answer, then what it rests on.
@@ -151,12 +182,12 @@ pub fn terminal(a: &Analysis, style: Style) -> String {
 
 fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Document {
     let mut document = Document::default();
-    let lines = a.advice.lines.iter();
-    let lines = lines.flat_map(|line| [line.label.as_str(), line.text.as_str()]);
-    let (table, mut shown) = table(a, room.rows).unzip();
-    let mut shown: Vec<(Axis, String)> = shown.take().unwrap_or_default();
-    shown.extend(in_header(a));
-    let unshown = asked::unshown(a, &shown, &lines.collect_vec());
+    let all_sentences = advice::sentences(a);
+    let (advice, left) = all_sentences.split_at(room.sentences.min(all_sentences.len()));
+    let table = answer_tables(a, room.table);
+    let shown = [table.values, in_header(a)].concat();
+    let texts = advice.iter().map(|s| &s.text).chain(&table.texts);
+    let unshown = asked::unshown(a, &shown, &texts.map(String::as_str).collect_vec());
     let (constants, unshown): (Vec<_>, Vec<_>) = unshown
         .into_iter()
         .partition(|(axis, _)| asked::is_constant(a, *axis));
@@ -167,45 +198,59 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
     for lost in a.caveats.iter().filter(|c| c.kind == MISSING_TRIALS) {
         document.paragraph(Ink::Warning, format!("{} {}", lost.text, lost.evidence));
     }
-    let (advice, last): (Vec<_>, Vec<_>) =
-        (a.advice.lines.iter()).partition(|line| line.label != UNDECIDED);
-    let more = advice.len().saturating_sub(room.lines);
-    let told = advice.iter().take(room.lines);
-    let by_label = grouped(told.map(|line| (line.label.as_str(), said(a, line, room.brief))));
-    let mut terms: Vec<DocTerm> = (by_label.into_iter())
-        .map(|(label, lines)| DocTerm::new(label, lines))
-        .collect();
-    // A wait for a timer is the answer where it is why nothing is decided.
-    let stalls = stalls::lines(a);
-    let mut stalls = (!stalls.is_empty()).then(|| DocTerm::new("Stalls", stalls));
-    if advice
-        .first()
-        .is_some_and(|line| line.label == NOTHING_DECIDED)
-    {
-        terms.splice(0..0, stalls.take());
+    let line = |s: &Sentence| {
+        let line = DocLine::from(s.text.as_str());
+        DocTerm::new(
+            s.label.as_str(),
+            [line.resting_on(findings(a, &s.findings))],
+        )
+    };
+    if all_sentences.is_empty() && table.tables.is_empty() {
+        document.paragraph(Ink::Strong, "This run gives no answer.");
     }
-    if more > 0 {
-        let lines = count(more, "line of advice", "lines of advice");
-        let lines = format!("{lines}: bytecost report {run} --all");
-        terms.push(DocTerm::new("More", [lines]));
+    let mut terms: Vec<DocTerm> = advice.iter().map(line).collect();
+    // A wait for a timer is the answer where there is one.
+    let stalls = stalls::lines(a);
+    if !stalls.is_empty() {
+        terms.push(DocTerm::new("Stalls", stalls));
     }
     document.push(DocBlock::Terms(terms));
-    document.blocks.extend(table.map(DocBlock::Table));
+    document
+        .blocks
+        .extend(table.tables.into_iter().map(DocBlock::Table));
     let mut terms = Vec::new();
     let more = unshown.iter().map(|(axis, value)| axis.subject(value));
     if let Some(more) = counted(&more.collect_vec(), run) {
         terms.push(DocTerm::new("Also measured", [more]));
     }
+    if !left.is_empty() || table.rows_left > 0 {
+        let more = [
+            (table.rows_left, "row", "rows"),
+            (left.len(), "sentence of advice", "sentences of advice"),
+        ];
+        let more = more.into_iter().filter(|(n, ..)| *n > 0);
+        let more = more.map(|(n, one, many)| count(n, one, many)).join(", ");
+        terms.push(DocTerm::new(
+            "More",
+            [format!("{more}: bytecost report {run} --all")],
+        ));
+    }
     let disturbed = disturbed(a, room.disturbed_chars);
     if !disturbed.is_empty() {
         terms.push(DocTerm::new("Disturbed", disturbed));
     }
-    terms.extend(stalls);
+    let groups = two_groups(a);
+    if !groups.is_empty() {
+        terms.push(DocTerm::new("Two groups", groups));
+    }
     let withheld = withheld(a, room.reasons, !links.is_empty());
     if !withheld.is_empty() {
         terms.push(DocTerm::new("No verdict", withheld));
     }
     terms.extend(missing(a, room, run));
+    if let Some(card) = advice::network_card(a) {
+        terms.push(DocTerm::new("Not measured", [card]));
+    }
     let floor = a.noise_floor.iter().filter(|_| room.noise_floor);
     terms.extend(floor.map(|floor| {
         let w = &floor.widest;
@@ -215,18 +260,48 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
         );
         DocTerm::new("Noise floor", [text])
     }));
-    let last = last.iter();
-    terms.extend(last.map(|line| DocTerm::new(line.label.as_str(), [said(a, line, false)])));
+    if let (Some(undecided), None) = (&a.advice.undecided, &a.advice.nothing) {
+        terms.push(DocTerm::new(
+            "Undecided",
+            [advice::undecided(undecided, room.command)],
+        ));
+    }
     let links = links.iter();
     terms.extend(links.map(|(label, link)| DocTerm::new(*label, [*link])));
     document.push(DocBlock::Terms(terms));
     document
 }
 
-/// A line of the advice with the findings that it rests on.
-fn said(a: &Analysis, line: &AdviceLine, brief: bool) -> DocLine {
-    let short = line.brief.as_ref().filter(|_| brief);
-    DocLine::from(short.unwrap_or(&line.text).as_str()).resting_on(findings(a, &line.findings))
+/// Cells of what is compared first that have no one value: their trials fall into two groups far apart,
+/// and a comparison has no verdict for that.
+fn two_groups(a: &Analysis) -> Vec<DocLine> {
+    let compared: Vec<Metric> = a
+        .advice
+        .situations
+        .iter()
+        .map(|s| s.metric)
+        .unique()
+        .collect();
+    let parted = a.cells.iter().filter_map(|cell| {
+        let mut groups = cell.two_groups.iter();
+        let groups = groups.find(|g| compared.contains(&g.metric) && g.are_far_apart())?;
+        let is_of_cell = |f: &&Finding| [&f.cell, &f.baseline].contains(&&cell.id);
+        let of_cell = a.findings.iter().filter(is_of_cell);
+        let withheld = of_cell.filter(|f| f.metric == groups.metric && f.withheld.is_some());
+        let ids: Vec<String> = withheld.map(|f| f.id.clone()).collect();
+        let varied = a.study.varied.iter();
+        let place = place_in_words(varied.map(|axis| (*axis, cell.cell.value(*axis))));
+        let noun = phrases::metric(groups.metric, a.study.unit);
+        let line = DocLine::from(format!("{place}, {noun}: {}", groups.in_words()));
+        (!ids.is_empty()).then(|| line.resting_on(findings(a, &ids)))
+    });
+    let mut lines: Vec<DocLine> = parted.collect();
+    let more = lines.split_off(lines.len().min(TWO_GROUPS));
+    if !more.is_empty() {
+        let cells = count(more.len(), "more cell", "more cells");
+        lines.push(DocLine::from(format!("{cells}: see the caveats")));
+    }
+    lines
 }
 
 /// `2 CPUs, Linux 6.18, KVM`; `1 of 2 CPUs` where others may not be used.
@@ -458,138 +533,4 @@ fn withheld(a: &Analysis, most: usize, short: bool) -> Vec<DocLine> {
         lines = vec![format!("{}: {see}", lines.join("; "))];
     }
     lines.into_iter().map(DocLine::from).collect()
-}
-
-/// The table of the first finding that the advice rests on, with the ways that it names first above;
-/// and the values that it shows.
-fn table(a: &Analysis, rows: usize) -> Option<(DocTable, Vec<(Axis, String)>)> {
-    let all = questions(a);
-    let has = |q: &&QuestionTable<'_>, id: &str| {
-        let mut entries = q.rows.iter().flat_map(|row| &row.entries);
-        entries.any(|e| e.finding().is_some_and(|f| f.id == id))
-    };
-    let mut told = a.advice.lines.iter().flat_map(|line| &line.findings);
-    let of_first = || {
-        let first = a.advice.situations.first()?;
-        all.iter().find(|q| {
-            q.metric == first.metric && q.axis == first.axis && q.baseline == first.baseline
-        })
-    };
-    let q = told.find_map(|id| all.iter().find(|q| has(q, id)));
-    let q = q.or_else(of_first)?;
-    let named: Vec<&str> = named(a).collect();
-    let rank = |name: &str| named.iter().position(|n| *n == name).unwrap_or(usize::MAX);
-    let mut order: Vec<_> = q.rows.iter().collect();
-    order.sort_by_key(|row| (!row.is_baseline, rank(&row.name)));
-    order.truncate(rows);
-    let shown = spread(q.columns.len().max(1));
-    let corner =
-        q.x.map_or_else(String::new, |x| format!("{} by {x}", q.axis));
-    let mut columns = vec![DocColumn::names(corner)];
-    columns.extend(shown.iter().map(|&i| {
-        let heading = q.x.zip(q.columns.get(i));
-        DocColumn::right(heading.map_or_else(String::new, |(x, c)| x.in_words(c)))
-    }));
-    let rows = order.iter().map(|row| {
-        let name = DocEntry::from(row.name.clone());
-        let entries = shown.iter().map(|&i| shown_entry(a, q, row, i));
-        DocRow {
-            entries: std::iter::once(name).chain(entries).collect(),
-            is_baseline: row.is_baseline,
-            finding: None,
-        }
-    });
-    let rows: Vec<DocRow> = rows.collect();
-    let mut told = rows.iter().flat_map(|row| &row.entries);
-    let missing = match told.any(|entry| entry.text == NO_VERDICT) {
-        true => format!(", {NO_VERDICT} no verdict"),
-        false => String::new(),
-    };
-    let shown_findings = order.iter().flat_map(|row| {
-        let entries = shown.iter().filter_map(|&i| row.entries.get(i));
-        entries.filter_map(QuestionEntry::finding)
-    });
-    let stalled = match shown_findings.clone().any(|f| is_stalled(a, f)) {
-        true => ", an amount with its unit: not compared, since one side stalls",
-        false => "",
-    };
-    let place = match descriptions::panel(&q.panel) {
-        none if none.is_empty() => none,
-        place => format!(", {place}"),
-    };
-    let caption = format!(
-        "{} relative to {}{place}: ▲ better, ▼ worse, = within {}, ? undecided{}{missing}{stalled}",
-        descriptions::metric_with_unit(q.metric, a.study.unit),
-        q.baseline,
-        numbers::percent(a.study.smallest_effect),
-        not_judged(shown_findings)
-    );
-    let on_x = q.x.into_iter().flat_map(|x| {
-        let columns = shown.iter().filter_map(|&i| q.columns.get(i));
-        columns.map(move |value| (x, value.clone()))
-    });
-    let names = order.iter().map(|row| (q.axis, row.name.clone()));
-    let values = names.chain(on_x).chain(q.panel.clone()).collect();
-    let table = DocTable {
-        caption,
-        columns,
-        rows,
-    };
-    Some((table, values))
-}
-
-/// The ways in the order in which the advice speaks of them.
-fn named(a: &Analysis) -> impl Iterator<Item = &str> {
-    let situations = || a.advice.situations.iter();
-    let used = situations().flat_map(|s| s.uses.iter().map(|u| u.value.as_str()));
-    let conditional = situations().flat_map(|s| s.conditional.iter().map(|c| &*c.gain.value));
-    let worse = situations().flat_map(|s| s.avoid.iter().map(|w| &*w.cost.value));
-    used.chain(conditional).chain(worse)
-}
-
-/// Some of so many columns: the ends, and what lies evenly between.
-fn spread(count: usize) -> Vec<usize> {
-    let shown = count.min(COLUMNS);
-    let steps = shown.saturating_sub(1).max(1);
-    (0..shown).map(|i| i * (count - 1) / steps).collect()
-}
-
-/// Returns true if a finding has no verdict and one of its sides waits for a timer.
-fn is_stalled(a: &Analysis, finding: &Finding) -> bool {
-    let sides = [&finding.baseline, &finding.cell];
-    finding.withheld.is_some() && sides.iter().any(|id| stalls::waits(a, id))
-}
-
-/// What stands in a column of a row. A baseline out of place has what the others are compared with.
-fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: usize) -> DocEntry {
-    match row.entries.get(i) {
-        Some(QuestionEntry::Measured(e, _)) if row.is_baseline => {
-            numbers::amount(q.metric, e.value).into()
-        }
-        // A ratio to a wait is no comparison of ways.
-        Some(QuestionEntry::Measured(e, Some(f))) if is_stalled(a, f) => {
-            numbers::amount_with_unit(q.metric, e.value).into()
-        }
-        Some(QuestionEntry::Measured(_, Some(f))) if f.withheld.is_none() => {
-            let ratio = match f.amount_withheld {
-                Some(_) => String::new(),
-                None => numbers::ratio(f.ratio),
-            };
-            DocEntry::from(ratio).marked(DocMark::of(f.verdict))
-        }
-        // Nothing is there to compare it with.
-        Some(QuestionEntry::Measured(e, None)) => units::number(e.value).into(),
-        _ if row.is_baseline => {
-            let mut here = q.rows.iter().filter_map(|r| r.entries.get(i)?.finding());
-            let of = here.find_map(|f| a.result(&f.baseline));
-            let estimate = of.and_then(|c| c.estimates.get(&q.metric));
-            let groups = of.and_then(|c| c.two_groups.iter().find(|g| g.metric == q.metric));
-            match (estimate, groups) {
-                (Some(estimate), _) => numbers::amount(q.metric, estimate.value).into(),
-                (None, Some(groups)) => groups.values_in_words().into(),
-                (None, None) => NO_VERDICT.into(),
-            }
-        }
-        _ => NO_VERDICT.into(),
-    }
 }

@@ -168,10 +168,9 @@ pub(crate) fn explanation(a: &Analysis, e: &Explanation) -> Vec<DocBlock> {
 
 /// The drawing that stands beside the answer: of what the answer is about, and not an empty one.
 pub(crate) fn leading(a: &Analysis) -> Option<DrawingRef> {
-    let first = a.answers.first().and_then(|answer| answer.findings.first());
-    let finding = first.and_then(|id| a.findings.iter().find(|f| f.id == *id));
+    let first = a.advice.situations.first();
     let drawn = || a.figures.iter().enumerate().filter(|(_, f)| has_points(f));
-    let about = finding.and_then(|found| drawn().find(|(_, f)| f.y == found.metric));
+    let about = first.and_then(|s| drawn().find(|(_, f)| f.y == s.metric));
     let chart = about.or_else(|| drawn().next());
     let chart = chart.map(|(place, _)| DrawingRef::Chart(place));
     chart.or_else(|| (!a.matrices.is_empty()).then_some(DrawingRef::Heat(0)))

@@ -1,8 +1,8 @@
 //! Waits for a timer of the kernel, each in a line: who waits, for how long and for what, who does
 //! not, and the remedy.
 
-use bytecost_analysis::{Analysis, Caveat, CellResult, grouped};
-use bytecost_spec::{Cell, Measure, Metric, units};
+use bytecost_analysis::{Analysis, Caveat, CellResult, Finding, grouped};
+use bytecost_spec::{Axis, Cell, Measure, Metric, units};
 use itertools::Itertools as _;
 
 use crate::text::count;
@@ -38,6 +38,12 @@ pub(crate) fn waits(a: &Analysis, cell: &str) -> bool {
     stalls.any(|c| c.cells.iter().any(|id| id == cell))
 }
 
+/// Returns true if a finding has no verdict and one of its sides waits for a timer.
+pub(crate) fn is_between(a: &Analysis, finding: &Finding) -> bool {
+    let sides = [&finding.baseline, &finding.cell];
+    finding.withheld.is_some() && sides.iter().any(|id| waits(a, id))
+}
+
 /// The stalls of a run, each in a sentence or two.
 pub(crate) fn lines(a: &Analysis) -> Vec<String> {
     let of_messages = a.caveats.iter().filter_map(|c| Some(line(a, c, timer(c)?)));
@@ -55,27 +61,49 @@ fn line(a: &Analysis, caveat: &Caveat, timer: &Timer) -> String {
         cell.transport.is_tcp() && patterns.contains(&cell.pattern) && cell.mover != "null"
     };
     let others = others.iter().filter(is_alike).filter(|c| c.trials > 0);
-    let others = others.map(|c| c.cell.mover.as_str()).unique();
-    let free = others.filter(|mover| !movers.contains(mover)).collect_vec();
-    let length = Metric::both(Measure::LatencyUsP50);
-    let lengths = waiting.iter().filter_map(|c| c.estimates.get(&length));
-    let ms = lengths.map(|e| e.value / 1e3).minmax().into_option();
-    let each = match ms.map(|(least, most)| (units::number(least), units::number(most))) {
-        Some((least, most)) if least == most => format!("{least} ms a message"),
-        Some((least, most)) => format!("{least} to {most} ms a message"),
-        None => "40 ms".to_owned(),
-    };
-    let free = match free.as_slice() {
+    let others: Vec<&CellResult> = others.copied().collect();
+    let free = others.iter().map(|c| c.cell.mover.as_str()).unique();
+    let free = free.filter(|mover| !movers.contains(mover)).collect_vec();
+    let each = milliseconds(waiting.iter().copied());
+    let each = each.map_or_else(|| "40 ms".to_owned(), |ms| format!("{ms} a message"));
+    let free = free.into_iter().map(|mover| {
+        let own = others.iter().copied().filter(|c| c.cell.mover == mover);
+        let took = milliseconds(own.filter(|c| patterns.contains(&c.cell.pattern)));
+        let took = took.map_or_else(String::new, |ms| format!(" ({ms})"));
+        format!("`{mover}`{took}")
+    });
+    let free = match free.collect_vec().as_slice() {
         [] => String::new(),
-        [one] => format!("; {} does not wait", quoted(&[*one])),
-        several => format!("; {} do not wait", quoted(several)),
+        [one] => format!("; {one} does not wait"),
+        several => format!("; {} do not wait", several.join(", ")),
     };
+    // The same cells where the option is set.
+    let remedied = waiting.iter().filter_map(|c| {
+        let mut cell = c.cell.clone();
+        cell.set(Axis::Nodelay, "on").ok()?;
+        a.result(&cell.id()).filter(|with| with.id != c.id)
+    });
+    let with = milliseconds(remedied);
+    let with = with.map_or_else(String::new, |ms| format!("; with TCP_NODELAY: {ms}"));
     format!(
-        "{}: {each}, {}{free}. Remedy: {}",
+        "{}: {each}, {}{free}{with}. Remedy: {}",
         quoted(&movers),
         timer.name,
         timer.remedy
     )
+}
+
+/// The median latencies of some cells: `43.8 to 91.6 ms`; none where they have none.
+fn milliseconds<'c>(cells: impl Iterator<Item = &'c CellResult>) -> Option<String> {
+    let length = Metric::both(Measure::LatencyUsP50);
+    let ms = cells.filter_map(|c| Some(c.estimates.get(&length)?.value / 1e3));
+    let (least, most) = ms.minmax().into_option()?;
+    let [least, most] = [least, most].map(units::number);
+    Some(if least == most {
+        format!("{least} ms")
+    } else {
+        format!("{least} to {most} ms")
+    })
 }
 
 fn quoted(movers: &[&str]) -> String {

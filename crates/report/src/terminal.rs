@@ -12,6 +12,8 @@ use crate::text::{clean, columns, wrap};
 const LABEL_COLUMNS: usize = 24;
 /// The widest heading of a column before it is broken over lines.
 const HEADING_COLUMNS: usize = 20;
+/// The least room for notes in a table.
+const NOTE_COLUMNS: usize = 20;
 /// The least room beside labels; with less, lines stand below their label.
 const LEAST_BESIDE: usize = 30;
 
@@ -183,6 +185,19 @@ impl Printer {
         if !table.caption.is_empty() {
             self.wrapped(Ink::Faint, &table.caption, "", "  ");
         }
+        let notes = table.columns.len() - 1;
+        let has_notes = table
+            .columns
+            .get(notes)
+            .is_some_and(|c| c.align == Align::Left);
+        if has_notes && table.is_matrix() && notes > 1 && !self.has_room_for_notes(table) {
+            let (numbers, notes) = table.without_notes();
+            self.table(&numbers);
+            for (name, note) in notes {
+                self.wrapped(Ink::Plain, &format!("{name}: {note}"), "  ", "    ");
+            }
+            return;
+        }
         let texts = entry_texts(table);
         let signs = if table.is_marked() { VERDICTS } else { MARKS };
         let width = |column: usize| {
@@ -223,6 +238,20 @@ impl Printer {
                 }
             }
         }
+    }
+}
+
+impl Printer {
+    /// Returns true if notes stand beside the numbers of their rows without being broken after each word.
+    fn has_room_for_notes(&self, table: &DocTable) -> bool {
+        let texts = entry_texts(table);
+        let widths = table.columns.iter().enumerate().map(|(i, column)| {
+            let entries = texts.iter().filter_map(|row| row.get(i));
+            let widest = entries.map(|text| columns(text)).max().unwrap_or(0);
+            widest.max(columns(&column.heading)) + 2
+        });
+        let numbers: usize = widths.take(table.columns.len() - 1).sum();
+        numbers + NOTE_COLUMNS + 2 + self.indent.len() <= self.style.columns()
     }
 }
 

@@ -34,6 +34,18 @@ pub(crate) fn shortened(name: &str, most: usize) -> String {
     name.chars().take(most - 1).chain(['…']).collect()
 }
 
+/// As many whole words as so many characters have room for, and a sign where some are left out.
+pub(crate) fn first_words(text: &str, most: usize) -> String {
+    let short = shortened(text, most);
+    match short.strip_suffix('…').filter(|_| short != text) {
+        Some(cut) => {
+            let words = cut.rsplit_once(' ').map_or(cut, |(words, _)| words);
+            format!("{}…", words.trim_end_matches([',', ';', ':']))
+        }
+        None => short,
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextSpan {
     /// Whether it stood between backticks.

@@ -3,20 +3,16 @@
 use std::time::Duration;
 
 use bytecost_spec::study::Family;
-use bytecost_spec::{Axis, units};
+use bytecost_spec::units;
 use bytecost_stats::median;
 use itertools::Itertools as _;
 
 use crate::confidence::FEWEST;
-use crate::grid::{RANGES, place};
-use crate::grouping::grouped;
 use crate::phrases;
 use crate::result::{Finding, Undecided, UndecidedOf, Verdict};
 use crate::trials::CellTrials;
 use crate::view::View;
 
-/// Numbers that are told of a way where there is nothing to compare.
-const NUMBERS: usize = 4;
 /// The rounds that are proposed where ratios differ from round to round.
 const ROUNDS: [&str; 4] = ["--rounds", "5", "--pause", "2min"];
 /// Times as long as this run that a longer one may be asked for.
@@ -156,32 +152,4 @@ pub(super) fn why_nothing(view: &View<'_>) -> String {
     }
     "Nothing could be compared: no metric of the study was measured on both sides of a comparison."
         .to_owned()
-}
-
-/// Where nothing is compared, each way's main measure along the range, with its name.
-pub(super) fn measured(view: &View<'_>) -> Vec<(String, String)> {
-    let cells = view.known.cells.iter().zip(&view.trials.cells);
-    let moving = cells.filter(|(_, trials)| !trials.idle);
-    let told = moving.filter_map(|(cell, trials)| {
-        let metric = *trials.facts.metrics().first()?;
-        let number = view.estimates([cell.id.as_str()], metric)?;
-        let mut ranges = RANGES.into_iter();
-        let along = ranges.find(|a| view.varied().contains(a) && trials.facts.applies(*a));
-        let who = match &cell.cell.serving.server {
-            Some(server) => Axis::Server.subject(server),
-            None => Axis::Mover.subject(&cell.cell.mover),
-        };
-        let place = place(trials, Axis::Mover, along, view.varied());
-        let who = format!("{who}{}", phrases::joined_circumstances(&place));
-        let at = along.map(|axis| axis.circumstance(&cell.cell.value(axis)));
-        let number = [number].into_iter().chain(at).join(" ");
-        Some(((who, view.words(metric)), number))
-    });
-    let told = grouped(told).into_iter().map(|((who, metric), numbers)| {
-        let more = numbers.len().saturating_sub(NUMBERS);
-        let more = (more > 0).then(|| format!("and {} more", phrases::count(more, "place")));
-        let all = numbers.into_iter().take(NUMBERS).chain(more);
-        (who, format!("{metric} {}", all.format(", ")))
-    });
-    told.collect()
 }

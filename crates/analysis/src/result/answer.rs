@@ -1,4 +1,4 @@
-//! What a run advises, as facts: every sentence of the answer is written from these.
+//! What a run advises, as facts: the first screen is made from these.
 
 use bytecost_spec::study::Family;
 use bytecost_spec::survey::Condition;
@@ -19,13 +19,11 @@ pub struct Advice {
     /// What is undecided, where something is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undecided: Option<Undecided>,
-    /// All of that in sentences, in the order in which a reader needs them.
-    pub lines: Vec<AdviceLine>,
 }
 
 impl Advice {
-    /// Where all situations are alike, of the path and of where a file's pages are: a first line says
-    /// it once, and no line of the advice again.
+    /// What is the same in all situations, of the path and of where a file's pages are: the first line
+    /// says it once, and nothing below it again.
     pub fn shared_place(&self) -> Vec<(Axis, String)> {
         let Some((first, others)) = self.situations.split_first() else {
             return Vec::new();
@@ -44,21 +42,6 @@ impl Situation {
         let place = |s: &Situation| (s.axis, s.along, s.subject as u8);
         place(self) == place(other) && self.place == other.place
     }
-}
-
-/// A line of the answer.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AdviceLine {
-    /// What it is for: `Data in memory`, `Avoid`.
-    pub label: String,
-    /// What it says, without the full stop.
-    pub text: String,
-    /// The same without amounts and reasons, for where there is no room, if it can be said so.
-    #[serde(skip)]
-    pub brief: Option<String>,
-    /// [`super::Finding::id`]s behind it.
-    pub findings: Vec<String>,
 }
 
 /// What a reader has, and what is compared for it.
@@ -108,6 +91,9 @@ pub struct Situation {
     pub axis: Axis,
     /// The value that the others are compared with.
     pub baseline: String,
+    /// The values that are compared with it here.
+    #[serde(default)]
+    pub values: Vec<String>,
     /// The block of the baseline, in bytes as an option has it, where the others have none: a file read
     /// and written in small pieces costs more than in large ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]

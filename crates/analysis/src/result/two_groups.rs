@@ -54,7 +54,7 @@ impl TwoGroups {
     }
 
     /// Returns true if no single number stands for both groups.
-    pub(crate) fn are_far_apart(&self) -> bool {
+    pub fn are_far_apart(&self) -> bool {
         self.factor() >= FAR_APART
     }
 

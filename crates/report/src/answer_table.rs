@@ -1,0 +1,554 @@
+//! The first table of a result: the ways that the study compares, in parts with a first row each, and
+//! a column of notes that says what only one row has.
+
+use bytecost_analysis::{Analysis, Finding, RANGES, Situation, grouped, phrases};
+use bytecost_spec::{Axis, units};
+use itertools::Itertools as _;
+
+use crate::advice;
+use crate::comparisons::not_judged;
+use crate::descriptions;
+use crate::document::{DocColumn, DocEntry, DocMark, DocRow, DocTable};
+use crate::numbers;
+use crate::overview;
+use crate::question::{NULL, QuestionEntry, QuestionRow, QuestionTable, questions, sort_values};
+use crate::stalls;
+use crate::text::first_words;
+
+/// The most columns of numbers.
+const COLUMNS: usize = 5;
+const NO_VERDICT: &str = "–";
+
+/// What there is room for.
+#[derive(Clone, Copy)]
+pub(crate) struct TableRoom {
+    /// The most rows in all, those of the baselines included.
+    pub rows: usize,
+    /// The most characters of a note.
+    pub note_chars: usize,
+}
+
+/// Tables with what they show.
+#[derive(Default)]
+pub(crate) struct AnswerTables {
+    pub tables: Vec<DocTable>,
+    /// The values that are named in rows, columns and titles.
+    pub values: Vec<(Axis, String)>,
+    /// The notes and titles.
+    pub texts: Vec<String>,
+    /// How many rows there was no room for.
+    pub rows_left: usize,
+}
+
+/// Rows that are compared with one baseline, for one reader.
+struct Part<'q> {
+    question: &'q QuestionTable<'q>,
+    situations: Vec<&'q Situation>,
+    /// The baseline first.
+    rows: Vec<&'q QuestionRow<'q>>,
+}
+
+/// The tables that answer the study's question: those of the comparisons; the pairs of a study that
+/// has pairs; the numbers of the cells where nothing is compared.
+pub(crate) fn answer_tables(a: &Analysis, room: TableRoom) -> AnswerTables {
+    let questions = questions(a);
+    if questions.is_empty() && a.speed_ups.is_empty() {
+        return measured(a, room.rows);
+    }
+    let mut found = AnswerTables::default();
+    if !a.speed_ups.is_empty() {
+        let (pairs, left) = overview::summary(a, room.rows);
+        found.rows_left += left;
+        found.tables.push(pairs);
+    }
+    let mut parts = parts(a, &questions);
+    let rows = |parts: &[Part<'_>]| parts.iter().map(|p| p.rows.len()).sum::<usize>();
+    let all = rows(&parts);
+    let shown = found.tables.iter().map(|table| table.rows.len()).sum();
+    let most = room.rows.saturating_sub(shown);
+    while rows(&parts) > most && shorten(&mut parts) {}
+    if most == 0 && shown > 0 {
+        parts.clear();
+    }
+    found.rows_left += all - rows(&parts);
+    // Parts over the same columns stand in one table.
+    let mut tables: Vec<(Option<Axis>, Vec<String>, Vec<Part<'_>>)> = Vec::new();
+    for part in parts {
+        let (x, columns) = (part.question.x, &part.question.columns);
+        let fits = |known: &[String]| {
+            let has_all = |has: &[String], of: &[String]| of.iter().all(|c| has.contains(c));
+            has_all(known, columns) || has_all(columns, known)
+        };
+        match tables
+            .iter_mut()
+            .find(|(axis, known, _)| *axis == x && fits(known))
+        {
+            Some((_, known, parts)) => {
+                let more = columns.iter().filter(|c| !known.contains(c)).cloned();
+                known.extend(more.collect_vec());
+                if let Some(x) = x {
+                    sort_values(x, known);
+                }
+                parts.push(part);
+            }
+            None => tables.push((x, columns.clone(), vec![part])),
+        }
+    }
+    for (x, columns, parts) in tables {
+        found.add(a, x, &spread(&columns), &parts, room.note_chars);
+    }
+    found
+}
+
+/// The parts of the table in the order of the advice.
+fn parts<'q>(a: &'q Analysis, questions: &'q [QuestionTable<'q>]) -> Vec<Part<'q>> {
+    let asked = a.advice.situations.iter().flat_map(|s| {
+        let own = questions
+            .iter()
+            .enumerate()
+            .filter(move |(_, q)| is_of(q, s));
+        own.map(move |(place, _)| ((place, s.subject as u8, s.baseline_is_apart), s))
+    });
+    let groups = grouped(asked);
+    if groups.is_empty() {
+        let whole = |question: &'q QuestionTable<'q>| Part {
+            question,
+            situations: Vec::new(),
+            rows: question.rows.iter().collect(),
+        };
+        return questions.iter().take(1).map(whole).collect();
+    }
+    let named = |place: usize, name: &str| {
+        let mut own = groups.iter().filter(|((of, ..), _)| *of == place);
+        own.any(|(_, situations)| has_value(situations, name))
+    };
+    let mut parts: Vec<Part<'_>> = Vec::new();
+    for ((place, _, is_apart), situations) in &groups {
+        let question = &questions[*place];
+        let mut own = groups.iter().filter(|((of, ..), _)| of == place);
+        let is_first = own.next().is_some_and(|(_, first)| first == situations);
+        let has_own_baseline = !is_apart
+            || groups
+                .iter()
+                .all(|((of, .., apart), _)| of != place || *apart);
+        let is_row = |row: &&QuestionRow<'_>| {
+            if row.is_baseline {
+                return has_own_baseline;
+            }
+            // The same comparison seen from its other side is shown once.
+            let is_turned = |part: &Part<'_>| {
+                let q = part.question;
+                let place = |q: &QuestionTable<'_>| (q.metric, q.axis, q.x, q.panel.clone());
+                let mut others = part.rows.iter();
+                place(q) == place(question)
+                    && q.baseline == row.name
+                    && others.any(|other| other.name == question.baseline)
+            };
+            if parts.iter().any(is_turned) {
+                return false;
+            }
+            let is_compared = row.entries.iter().any(|e| e.finding().is_some());
+            has_value(situations, &row.name)
+                || is_first && !is_compared && !named(*place, &row.name)
+        };
+        let rank = rank(situations);
+        let rows = question.rows.iter().filter(is_row);
+        let rows = rows.sorted_by_key(|row| (!row.is_baseline, rank(&row.name)));
+        parts.push(Part {
+            question,
+            situations: situations.clone(),
+            rows: rows.collect(),
+        });
+    }
+    parts.retain(|part| part.rows.iter().any(|row| !row.is_baseline));
+    parts
+}
+
+fn has_value(situations: &[&Situation], value: &str) -> bool {
+    situations
+        .iter()
+        .any(|s| s.values.iter().any(|v| v == value))
+}
+
+/// Returns true if a table has comparisons of a situation.
+fn is_of(q: &QuestionTable<'_>, s: &Situation) -> bool {
+    let value = |axis: Axis| {
+        let named = s.place.iter().find(|(own, _)| *own == axis);
+        named.map_or(axis.row().default, |(_, value)| value.as_str())
+    };
+    let is_at = |(axis, at): &(Axis, String)| {
+        if Some(*axis) == s.along {
+            s.measured.contains(at)
+        } else {
+            value(*axis) == at
+        }
+    };
+    let is_across =
+        q.x.is_none_or(|x| Some(x) == s.along || q.columns.iter().any(|c| c == value(x)));
+    (q.metric, q.axis, q.baseline) == (s.metric, s.axis, s.baseline.as_str())
+        && is_across
+        && q.panel.iter().all(is_at)
+}
+
+/// The place of a way among those that the advice names: what to use before what costs more.
+fn rank<'s>(situations: &[&'s Situation]) -> impl Fn(&str) -> usize + use<'s> {
+    let used = situations.iter().flat_map(|s| s.uses.iter());
+    let used = used.flat_map(|u| std::iter::once(&u.value).chain(&u.ties));
+    let conditional = situations.iter().flat_map(|s| s.conditional.iter());
+    let worse = situations.iter().flat_map(|s| s.avoid.iter());
+    let named: Vec<&'s str> = used
+        .chain(conditional.map(|c| &c.gain.value))
+        .chain(worse.map(|w| &w.cost.value))
+        .map(String::as_str)
+        .collect();
+    move |name| named.iter().position(|n| *n == name).unwrap_or(usize::MAX)
+}
+
+/// Takes a row from the longest part; a part of a baseline and one row goes as a whole, the last of
+/// them first. Returns false where one such part is left.
+fn shorten(parts: &mut Vec<Part<'_>>) -> bool {
+    let longest = (parts.iter().enumerate()).max_by_key(|(place, part)| (part.rows.len(), *place));
+    match longest.map(|(place, part)| (place, part.rows.len())) {
+        Some((place, 3..)) => {
+            parts[place].rows.pop();
+            true
+        }
+        Some(_) if parts.len() > 1 => {
+            parts.pop();
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Some of the columns: the ends, and what lies evenly between.
+fn spread(columns: &[String]) -> Vec<String> {
+    let shown = columns.len().min(COLUMNS);
+    let steps = shown.saturating_sub(1).max(1);
+    let places = (0..shown).map(|i| i * (columns.len() - 1) / steps);
+    places.map(|place| columns[place].clone()).collect()
+}
+
+impl AnswerTables {
+    fn add(
+        &mut self,
+        a: &Analysis,
+        x: Option<Axis>,
+        columns: &[String],
+        parts: &[Part<'_>],
+        note_chars: usize,
+    ) {
+        let first = parts[0].question;
+        let is_one = parts.len() == 1;
+        let mut rows: Vec<DocRow> = Vec::new();
+        let mut open = Vec::new();
+        for part in parts {
+            let q = part.question;
+            self.values
+                .extend(part.rows.iter().map(|row| (q.axis, row.name.clone())));
+            self.values.extend(q.panel.clone());
+            if !is_one {
+                let title = part.title(a, parts);
+                // Each reason once.
+                let note = part.situations.iter().find_map(|s| advice::open(s));
+                let note = note.filter(|note| !open.contains(note)).unwrap_or_default();
+                open.push(note.clone());
+                let note = first_words(&note, note_chars);
+                self.texts.extend([title.clone(), note.clone()]);
+                let blanks = columns.iter().map(|_| DocEntry::default());
+                rows.push(DocRow {
+                    entries: std::iter::once(DocEntry::from(title))
+                        .chain(blanks)
+                        .chain([DocEntry::from(note)])
+                        .collect(),
+                    ..DocRow::default()
+                });
+            }
+            for row in &part.rows {
+                let note = first_words(&part.note(a, row), note_chars);
+                self.texts.push(note.clone());
+                let entries = columns.iter().map(|column| {
+                    let place = q.columns.iter().position(|c| c == column);
+                    place.map_or_else(|| NO_VERDICT.into(), |place| shown_entry(a, q, row, place))
+                });
+                rows.push(DocRow {
+                    entries: std::iter::once(DocEntry::from(part.name(row, is_one)))
+                        .chain(entries)
+                        .chain([DocEntry::from(note)])
+                        .collect(),
+                    is_baseline: row.is_baseline,
+                    finding: None,
+                });
+            }
+        }
+        let is_one_axis = parts.iter().all(|part| part.question.axis == first.axis);
+        let corner = x.map_or_else(String::new, |x| {
+            if is_one_axis {
+                format!("{} by {x}", first.axis)
+            } else {
+                format!("by {x}")
+            }
+        });
+        let mut head = vec![DocColumn::names(corner)];
+        head.extend(
+            columns
+                .iter()
+                .map(|column| DocColumn::right(x.map_or_else(String::new, |x| x.in_words(column)))),
+        );
+        head.push(DocColumn::left("note"));
+        if let Some(x) = x {
+            self.values
+                .extend(columns.iter().map(|column| (x, column.clone())));
+        }
+        let table = DocTable {
+            caption: caption(a, parts, &rows),
+            columns: head,
+            rows,
+        };
+        self.tables.push(table.without_empty_columns());
+    }
+}
+
+impl Part<'_> {
+    /// What tells a part from the others: who it is for, where, and by what measure.
+    fn title(&self, a: &Analysis, parts: &[Part<'_>]) -> String {
+        let reader = |part: &Part<'_>| part.situations.first().map(|s| advice::title(s));
+        let shared = a.advice.shared_place();
+        let place = self.question.panel.iter().filter(|at| !shared.contains(at));
+        let place = descriptions::panel(&place.cloned().collect_vec());
+        let own = self.question.metric;
+        let is_first = own == parts[0].question.metric;
+        let metric = (!is_first).then(|| descriptions::metric_with_unit(own, a.study.unit));
+        let is_apart = self.rows.iter().all(|row| !row.is_baseline);
+        let against = is_apart.then(|| format!("times {} alone", self.question.baseline));
+        let others = [against, Some(place), metric].into_iter().flatten();
+        let others = others.filter(|part| !part.is_empty()).join(" · ");
+        let own = reader(self).unwrap_or_default();
+        if others.is_empty() {
+            own
+        } else if parts.iter().map(reader).all_equal() {
+            others
+        } else {
+            format!("{own} · {others}")
+        }
+    }
+
+    fn name(&self, row: &QuestionRow<'_>, is_one: bool) -> String {
+        let q = self.question;
+        let name = match q.axis {
+            Axis::Mover | Axis::Server | Axis::Receiver => row.name.clone(),
+            axis => axis.subject(&row.name),
+        };
+        let unit = q.metric.measure.row().unit;
+        match (row.is_baseline && !is_one && !unit.is_empty(), is_one) {
+            (true, _) => format!("\u{a0}\u{a0}{name}, {unit}"),
+            (false, false) => format!("\u{a0}\u{a0}{name}"),
+            (false, true) => name,
+        }
+    }
+
+    fn note(&self, a: &Analysis, row: &QuestionRow<'_>) -> String {
+        let findings = row.entries.iter().filter_map(QuestionEntry::finding);
+        let waits = findings.clone().any(|f| stalls::waits(a, &f.cell))
+            || row.is_baseline && self.baselines().any(|id| stalls::waits(a, id));
+        let gaps = row.entries.iter().map(|entry| match entry {
+            QuestionEntry::Gap(why) => Some(why),
+            QuestionEntry::Measured(..) => None,
+        });
+        let gaps: Option<Vec<&String>> = gaps.collect();
+        let findings: Vec<&Finding> = findings.collect();
+        let is_withheld = !findings.is_empty() && findings.iter().all(|f| f.withheld.is_some());
+        let withheld = findings.iter().filter_map(|f| f.withheld.as_ref()).unique();
+        let mut notes = Vec::new();
+        if waits {
+            notes.push("waits for a timer: see Stalls".to_owned());
+        } else if is_withheld && !findings.iter().any(|f| stalls::is_between(a, f)) {
+            notes.push(format!("no verdict: {}", withheld.take(1).join("")));
+        }
+        // A baseline that is not shown to be the best says so once, with its condition.
+        notes.push(advice::note(a, &self.situations, &row.name));
+        if let Some(why) = gaps.as_deref().and_then(|gaps| gaps.first()) {
+            notes.push((*why).clone());
+        }
+        notes.into_iter().filter(|note| !note.is_empty()).join("; ")
+    }
+
+    /// The cells that the others of this part are compared with.
+    fn baselines(&self) -> impl Iterator<Item = &str> {
+        let entries = self.rows.iter().flat_map(|row| &row.entries);
+        entries.filter_map(|e| Some(e.finding()?.baseline.as_str()))
+    }
+}
+
+/// What the numbers are, and what the marks mean.
+fn caption(a: &Analysis, parts: &[Part<'_>], rows: &[DocRow]) -> String {
+    let q = parts[0].question;
+    let mut entries = rows.iter().flat_map(|row| &row.entries);
+    let missing = if entries.any(|entry| entry.text == NO_VERDICT) {
+        format!(", {NO_VERDICT} no verdict")
+    } else {
+        String::new()
+    };
+    let entries = || {
+        parts
+            .iter()
+            .flat_map(|part| &part.rows)
+            .flat_map(|row| &row.entries)
+    };
+    let findings = || entries().filter_map(QuestionEntry::finding);
+    let stalled = if findings().any(|f| stalls::is_between(a, f)) {
+        ", an amount with its unit: not compared, since one side stalls"
+    } else {
+        ""
+    };
+    let what = if let [_] = parts {
+        let metric = descriptions::metric_with_unit(q.metric, a.study.unit);
+        let place = descriptions::panel(&q.panel);
+        let place = [q.baseline, &place]
+            .into_iter()
+            .filter(|p| !p.is_empty())
+            .join(", ");
+        format!("{metric} relative to {place}")
+    } else {
+        let metric = phrases::capital(&phrases::metric(q.metric, a.study.unit));
+        format!("{metric}, times the first row of its part")
+    };
+    format!(
+        "{what}: ▲ better, ▼ worse, = within {}, ? undecided{}{missing}{stalled}",
+        numbers::percent(a.study.smallest_effect),
+        not_judged(findings())
+    )
+}
+
+/// What stands in a column of a row. A baseline out of place has what the others are compared with.
+fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: usize) -> DocEntry {
+    match row.entries.get(i) {
+        Some(QuestionEntry::Measured(e, _)) if row.is_baseline => {
+            numbers::amount(q.metric, e.value).into()
+        }
+        // A ratio to a wait is no comparison of ways.
+        Some(QuestionEntry::Measured(e, Some(f))) if stalls::is_between(a, f) => {
+            numbers::amount_with_unit(q.metric, e.value).into()
+        }
+        Some(QuestionEntry::Measured(_, Some(f))) if f.withheld.is_none() => {
+            let ratio = match f.amount_withheld {
+                Some(_) => String::new(),
+                None => numbers::ratio(f.ratio),
+            };
+            DocEntry::from(ratio).marked(DocMark::of(f.verdict))
+        }
+        // Nothing is there to compare it with.
+        Some(QuestionEntry::Measured(e, None)) => units::number(e.value).into(),
+        _ if row.is_baseline => {
+            let mut here = q.rows.iter().filter_map(|r| r.entries.get(i)?.finding());
+            let of = here.find_map(|f| a.result(&f.baseline));
+            let estimate = of.and_then(|c| c.estimates.get(&q.metric));
+            let groups = of.and_then(|c| c.two_groups.iter().find(|g| g.metric == q.metric));
+            match (estimate, groups) {
+                (Some(estimate), _) => numbers::amount(q.metric, estimate.value).into(),
+                (None, Some(groups)) => groups.values_in_words().into(),
+                (None, None) => NO_VERDICT.into(),
+            }
+        }
+        _ => NO_VERDICT.into(),
+    }
+}
+
+/// The numbers of what was measured, where nothing is compared: one measure, the ways down.
+fn measured(a: &Analysis, most_rows: usize) -> AnswerTables {
+    let cells = || a.cells.iter().filter(|c| c.cell.mover != NULL);
+    let first = a.figures.first().map(|f| f.y);
+    let first = first.filter(|metric| cells().any(|c| c.estimates.contains_key(metric)));
+    let metric = first.or_else(|| cells().find_map(|c| c.estimates.keys().next().copied()));
+    let Some(metric) = metric else {
+        return AnswerTables::default();
+    };
+    let way = if cells().any(|c| c.cell.is_served()) {
+        Axis::Server
+    } else {
+        Axis::Mover
+    };
+    let values = |axis: Axis| {
+        let mut values: Vec<String> = cells().map(|c| c.cell.value(axis)).unique().collect();
+        sort_values(axis, &mut values);
+        values
+    };
+    let x = RANGES
+        .into_iter()
+        .find(|axis| *axis != way && values(*axis).len() > 1);
+    let columns = x.map_or_else(Vec::new, &values);
+    let shown = if columns.is_empty() {
+        vec![String::new()]
+    } else {
+        spread(&columns)
+    };
+    let others = a
+        .study
+        .varied
+        .iter()
+        .filter(|axis| **axis != way && Some(**axis) != x);
+    let others: Vec<Axis> = others.copied().collect();
+    let by_row = grouped(cells().map(|c| {
+        let place = others.iter().map(|axis| (*axis, c.cell.value(*axis)));
+        ((c.cell.value(way), place.collect_vec()), c)
+    }));
+    let mut found = AnswerTables {
+        rows_left: by_row.len().saturating_sub(most_rows),
+        ..AnswerTables::default()
+    };
+    let mut rows = Vec::new();
+    for ((name, place), cells) in by_row.into_iter().take(most_rows) {
+        let title = descriptions::panel(&place);
+        let title = [name.clone(), title]
+            .into_iter()
+            .filter(|t| !t.is_empty())
+            .join(", ");
+        let entries = shown.iter().map(|column| {
+            let mut own = cells
+                .iter()
+                .filter(|c| x.is_none_or(|x| c.cell.value(x) == *column));
+            let estimate = own.find_map(|c| c.estimates.get(&metric));
+            let text = estimate.map_or_else(
+                || NO_VERDICT.to_owned(),
+                |e| {
+                    let ends = e.low.zip(e.high);
+                    let ends = ends.map(|(low, high)| {
+                        format!(" ({} to {})", units::number(low), units::number(high))
+                    });
+                    format!(
+                        "{}{}",
+                        numbers::amount(metric, e.value),
+                        ends.unwrap_or_default()
+                    )
+                },
+            );
+            DocEntry::from(text)
+        });
+        rows.push(DocRow {
+            entries: std::iter::once(DocEntry::from(title))
+                .chain(entries)
+                .collect(),
+            ..DocRow::default()
+        });
+        found.values.push((way, name));
+        found.values.extend(place);
+    }
+    let corner = x.map_or_else(String::new, |x| format!("{way} by {x}"));
+    let mut head = vec![DocColumn::names(corner)];
+    head.extend(
+        shown
+            .iter()
+            .map(|column| DocColumn::right(x.map_or_else(String::new, |x| x.in_words(column)))),
+    );
+    if let Some(x) = x {
+        found
+            .values
+            .extend(shown.into_iter().map(|value| (x, value)));
+    }
+    found.tables.push(DocTable {
+        caption: descriptions::metric_with_unit(metric, a.study.unit),
+        columns: head,
+        rows,
+    });
+    found
+}
