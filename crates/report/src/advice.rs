@@ -2,11 +2,11 @@
 
 use bytecost_analysis::phrases::{self, Kind, kind};
 use bytecost_analysis::{
-    Analysis, AvoidWith, DecidedPoint, DecidedRange, Finding, Situation, Subject, Undecided,
-    UndecidedOf, Use, Verdict, grouped,
+    Analysis, AvoidWith, Conditional, DecidedPoint, DecidedRange, Finding, Situation, Subject,
+    Undecided, UndecidedOf, Use, Verdict, grouped,
 };
 use bytecost_spec::survey::Condition;
-use bytecost_spec::{Axis, Better, Metric, Transport, Unit, units};
+use bytecost_spec::{Axis, Metric, Transport, Unit, units};
 use itertools::Itertools as _;
 
 /// How many times the strongest of several ratios is the weakest where each is given with its place.
@@ -62,7 +62,7 @@ fn sentence(title: &str, situations: &[&Situation], shared: &[(Axis, String)]) -
     let is_choice = situations.iter().any(|s| s.subject.is_choice());
     let claims: Vec<Claim<'_>> = if is_choice {
         (situations.iter())
-            .flat_map(|s| s.uses.iter().filter_map(|u| Claim::of_use(s, u)))
+            .flat_map(|s| Claim::of_uses(s))
             .filter(|claim| !claim.is_weaker_than_another(situations))
             .collect()
     } else {
@@ -118,13 +118,25 @@ struct Claim<'s> {
 }
 
 impl<'s> Claim<'s> {
-    fn of_use(situation: &'s Situation, way: &'s Use) -> Option<Claim<'s>> {
-        way.conditions.is_empty().then(|| Claim {
-            situation,
-            way: &way.value,
-            at: way.at.clone(),
-            range: way.gain.as_ref(),
-        })
+    /// What to use without a condition. A way that is named twice without an amount is so once.
+    fn of_uses(situation: &'s Situation) -> Vec<Claim<'s>> {
+        let mut claims: Vec<Claim<'s>> = Vec::new();
+        for used in situation.uses.iter().filter(|u| u.conditions.is_empty()) {
+            let mut known = claims.iter_mut();
+            let is_same = |claim: &&mut Claim<'_>| {
+                claim.way == used.value && claim.range.is_none() && used.gain.is_none()
+            };
+            match known.find(is_same) {
+                Some(claim) => claim.at.extend(used.at.iter().cloned()),
+                None => claims.push(Claim {
+                    situation,
+                    way: &used.value,
+                    at: used.at.clone(),
+                    range: used.gain.as_ref(),
+                }),
+            }
+        }
+        claims
     }
 
     /// What a circumstance changes, for the worse and for the better.
@@ -149,12 +161,27 @@ impl<'s> Claim<'s> {
         (self.way, &s.baseline, relation, self.span())
     }
 
-    /// Where along the situation's axis; empty where that is all that was measured.
+    /// Where along the situation's axis; empty where that is all that was measured, or all of which
+    /// anything is decided.
     fn span(&self) -> String {
-        if self.at.len() == self.situation.measured.len() {
+        let s = self.situation;
+        let is_open = |at: &&String| s.undecided.contains(at) || s.withheld.contains(at);
+        let others = s.measured.iter().filter(|at| !self.at.contains(at));
+        let is_whole = others.clone().next().is_none();
+        if is_whole || self.range.is_none() && others.clone().all(|at| is_open(&at)) {
             return String::new();
         }
-        span(self.situation, &self.at)
+        span(s, &self.at)
+    }
+
+    /// Where nothing is decided, in words after a claim without an amount.
+    fn open(&self) -> String {
+        let s = self.situation;
+        let parts = [("undecided", &s.undecided), ("no verdict", &s.withheld)];
+        let parts = parts.into_iter().filter(|(_, at)| !at.is_empty());
+        parts
+            .map(|(what, at)| format!("; {what} {}", span(s, at)))
+            .collect()
     }
 
     fn points(&self) -> &'s [DecidedPoint] {
@@ -205,13 +232,12 @@ fn clause(
         } else {
             ""
         };
-        let mut wanted = claims.iter().map(|claim| better(claim.situation));
-        let better = if wanted.all_equal() {
-            better(s)
+        let open = if claims.len() == 1 && first.span().is_empty() {
+            first.open()
         } else {
-            "be better".to_owned()
+            String::new()
         };
-        return format!("{place}use {way}: nothing{without} was shown to {better}");
+        return format!("{place}use {way}: nothing better was shown{without}{open}");
     }
     let relation = relation(claims);
     if is_choice {
@@ -360,15 +386,6 @@ fn baseline(s: &Situation) -> String {
     words.join(" ")
 }
 
-fn better(s: &Situation) -> String {
-    let noun = phrases::metric(s.metric, s.unit);
-    match (s.metric.better(), kind(s.metric.measure)) {
-        (Better::Lower, Kind::Cost) => format!("take less {noun}"),
-        (Better::Lower, _) => format!("have a lower {noun}"),
-        (Better::Higher, _) => format!("reach a higher {noun}"),
-    }
-}
-
 /// What a reader has, as the title of what is said to them.
 pub(crate) fn title(s: &Situation) -> String {
     let title = match (s.subject, s.axis) {
@@ -441,32 +458,47 @@ fn notes(a: &Analysis, s: &Situation, way: &str) -> Vec<Note> {
         ..note(only(conditions), at)
     };
     let mut notes = Vec::new();
-    for used in s.uses.iter().filter(|u| u.value == way) {
-        if !used.conditions.is_empty() {
-            notes.push(condition(&used.conditions, &used.at));
-            continue;
-        }
-        let mut text = match used.gain {
-            Some(_) if used.ties.is_empty() => "best".to_owned(),
-            Some(_) => "among the best".to_owned(),
-            None if is_alone_the_best(a, s, way) => "best".to_owned(),
-            None => "none shown better".to_owned(),
+    let own = || s.uses.iter().filter(|u| u.value == way);
+    for used in own().filter(|u| !u.conditions.is_empty()) {
+        notes.push(condition(&used.conditions, &used.at));
+    }
+    // A baseline that is used at several places is so in one note.
+    let (gains, plain): (Vec<&Use>, Vec<&Use>) = own()
+        .filter(|u| u.conditions.is_empty())
+        .partition(|u| u.gain.is_some());
+    let groups = gains.into_iter().map(|used| vec![used]).chain([plain]);
+    for uses in groups.filter(|uses| !uses.is_empty()) {
+        let at: Vec<String> = uses.iter().flat_map(|u| u.at.clone()).collect();
+        let is_better = uses[0].gain.is_some();
+        let has_ties = uses.iter().any(|u| !u.ties.is_empty());
+        let mut text = match (is_better, has_ties) {
+            (true, false) => "best".to_owned(),
+            (true, true) => "among the best".to_owned(),
+            (false, _) if is_alone_the_best(a, s, way) => "best".to_owned(),
+            (false, _) => "none shown better".to_owned(),
         };
-        let is_beaten = |c: &bytecost_analysis::Conditional| {
-            let at = places(&c.gain);
-            used.at.is_empty() || used.at.iter().any(|place| at.contains(place))
+        let is_beaten = |c: &Conditional| {
+            let better = places(&c.gain);
+            at.is_empty() || at.iter().any(|place| better.contains(place))
         };
         if s.conditional.iter().any(is_beaten) {
             text.push_str(" without a condition");
         }
-        let costs = used.but.iter().filter(|but| but.verdict == Verdict::Worse);
-        let costs = costs.map(|but| {
-            let amount = amount(but).map_or_else(String::new, |amount| format!("{amount} "));
-            let the = if amount.contains('×') { "the " } else { "" };
-            format!("but {amount}{the}{}", phrases::metric(but.metric, s.unit))
-        });
+        let costs = uses.iter().flat_map(|u| &u.but);
+        let costs = costs
+            .filter(|but| but.verdict == Verdict::Worse)
+            .map(|but| {
+                let amount = amount(but).map_or_else(String::new, |amount| format!("{amount} "));
+                let the = if amount.contains('×') { "the " } else { "" };
+                format!("but {amount}{the}{}", phrases::metric(but.metric, s.unit))
+            });
         let text = std::iter::once(text).chain(costs).join(", ");
-        notes.push(note(text, &used.at));
+        let is_open = |at: &&String| s.undecided.contains(at) || s.withheld.contains(at);
+        let mut others = s.measured.iter().filter(|value| !at.contains(value));
+        notes.push(Note {
+            is_everywhere: others.all(|at| !is_better && is_open(&at)),
+            ..note(text, &at)
+        });
     }
     let ties = s
         .uses
@@ -509,7 +541,7 @@ fn reason(unit: Unit, with: &AvoidWith) -> (String, &[String]) {
     match with {
         AvoidWith::Copied(share) => {
             let share = units::percent(*share);
-            (format!("the kernel copied {share} of the buffers"), &[])
+            (format!("the kernel copied {share}"), &[])
         }
         AvoidWith::Cause { of, from, to, at } => {
             let cause = phrases::cause(*of, [*from, *to], &unit.in_words("a message"));
@@ -543,10 +575,8 @@ fn only(conditions: &[Condition]) -> String {
 
 fn condition(condition: Condition) -> String {
     let words = match condition {
-        Condition::NeverWrittenAgain => "for buffers that are never written again",
-        Condition::NotWrittenUntilCompletion => {
-            "for buffers that are not written before their completion"
-        }
+        Condition::NeverWrittenAgain => "if the buffer is never written again",
+        Condition::NotWrittenUntilCompletion => "if the buffer is not written until completion",
         Condition::OneByteOfEachPage => {
             "where one byte of each page is enough: it delivers no data"
         }

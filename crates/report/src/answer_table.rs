@@ -17,6 +17,8 @@ use crate::text::first_words;
 
 /// The most columns of numbers.
 const COLUMNS: usize = 5;
+/// The fewest characters of a note that still say something.
+const NOTE_CHARS_LEAST: usize = 12;
 const NO_VERDICT: &str = "–";
 
 /// What there is room for.
@@ -26,6 +28,8 @@ pub(crate) struct TableRoom {
     pub rows: usize,
     /// The most characters of a note.
     pub note_chars: usize,
+    /// The columns of a line, where each row has one line and its note is cut to fit.
+    pub line_columns: Option<usize>,
 }
 
 /// Tables with what they show.
@@ -95,7 +99,7 @@ pub(crate) fn answer_tables(a: &Analysis, room: TableRoom) -> AnswerTables {
         }
     }
     for (x, columns, parts) in tables {
-        found.add(a, x, &spread(&columns), &parts, room.note_chars);
+        found.add(a, x, &spread(&columns), &parts, room);
     }
     found
 }
@@ -118,9 +122,10 @@ fn parts<'q>(a: &'q Analysis, questions: &'q [QuestionTable<'q>]) -> Vec<Part<'q
         };
         return questions.iter().take(1).map(whole).collect();
     }
-    let named = |place: usize, name: &str| {
-        let mut own = groups.iter().filter(|((of, ..), _)| *of == place);
-        own.any(|(_, situations)| has_value(situations, name))
+    let named = |name: &str| {
+        let is_baseline = |place: &usize| questions[*place].baseline == name;
+        let mut all = groups.iter();
+        all.any(|((place, ..), situations)| is_baseline(place) || has_value(situations, name))
     };
     let mut parts: Vec<Part<'_>> = Vec::new();
     for ((place, _, is_apart), situations) in &groups {
@@ -148,8 +153,7 @@ fn parts<'q>(a: &'q Analysis, questions: &'q [QuestionTable<'q>]) -> Vec<Part<'q
                 return false;
             }
             let is_compared = row.entries.iter().any(|e| e.finding().is_some());
-            has_value(situations, &row.name)
-                || is_first && !is_compared && !named(*place, &row.name)
+            has_value(situations, &row.name) || is_first && !is_compared && !named(&row.name)
         };
         let rank = rank(situations);
         let rows = question.rows.iter().filter(is_row);
@@ -236,8 +240,9 @@ impl AnswerTables {
         x: Option<Axis>,
         columns: &[String],
         parts: &[Part<'_>],
-        note_chars: usize,
+        room: TableRoom,
     ) {
+        let note_chars = room.note_chars;
         let first = parts[0].question;
         let is_one = parts.len() == 1;
         let mut rows: Vec<DocRow> = Vec::new();
@@ -300,11 +305,19 @@ impl AnswerTables {
             self.values
                 .extend(columns.iter().map(|column| (x, column.clone())));
         }
-        let table = DocTable {
+        let mut table = DocTable {
             caption: caption(a, parts, &rows),
             columns: head,
             rows,
         };
+        if let Some(line_columns) = room.line_columns {
+            let beside = line_columns.saturating_sub(table.columns_of_numbers());
+            for row in &mut table.rows {
+                if let Some(note) = row.entries.last_mut() {
+                    note.text = first_words(&note.text, beside.max(NOTE_CHARS_LEAST));
+                }
+            }
+        }
         self.tables.push(table.without_empty_columns());
     }
 }
@@ -383,8 +396,9 @@ impl Part<'_> {
 /// What the numbers are, and what the marks mean.
 fn caption(a: &Analysis, parts: &[Part<'_>], rows: &[DocRow]) -> String {
     let q = parts[0].question;
-    let mut entries = rows.iter().flat_map(|row| &row.entries);
-    let missing = if entries.any(|entry| entry.text == NO_VERDICT) {
+    let is_one = parts.len() == 1;
+    let mut shown = rows.iter().flat_map(|row| &row.entries);
+    let missing = if is_one && shown.any(|entry| entry.text == NO_VERDICT) {
         format!(", {NO_VERDICT} no verdict")
     } else {
         String::new()
@@ -401,7 +415,7 @@ fn caption(a: &Analysis, parts: &[Part<'_>], rows: &[DocRow]) -> String {
     } else {
         ""
     };
-    let what = if let [_] = parts {
+    let what = if is_one {
         let metric = descriptions::metric_with_unit(q.metric, a.study.unit);
         let place = descriptions::panel(&q.panel);
         let place = [q.baseline, &place]

@@ -47,6 +47,8 @@ struct Room {
     table: TableRoom,
     reasons: usize,
     noise_floor: bool,
+    /// Whether cells in two groups have lines of their own.
+    two_groups: bool,
     /// Whether the command that would decide more is shown.
     command: bool,
     /// The most sentences of the advice.
@@ -63,9 +65,11 @@ const ROOMY: Room = Room {
     table: TableRoom {
         rows: usize::MAX,
         note_chars: usize::MAX,
+        line_columns: None,
     },
     reasons: usize::MAX,
     noise_floor: true,
+    two_groups: true,
     command: true,
     sentences: usize::MAX,
     missing_reasons: usize::MAX,
@@ -73,18 +77,27 @@ const ROOMY: Room = Room {
     disturbed_chars: usize::MAX,
 };
 
-/// The first screen for a terminal. `page` is where the whole report is, `run` the run's name.
+/// The first screen for a terminal. `page` is where the whole report is, `run` the run as commands
+/// name it; empty for the newest, which they take without a name.
 pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
-    let full = format!("{page}; why: bytecost explain {run}");
+    let run = if run.is_empty() {
+        String::new()
+    } else {
+        format!(" {run}")
+    };
+    let full = format!("{page}; why: bytecost explain{run}");
+    let all = format!("bytecost report{run} --all");
     let links = [("Full report", full.as_str())];
-    let print = |room| print(&within(a, room, run, &links), style);
+    let print = |room| print(&within(a, room, Some(&all), &links), style);
     let mut room = Room {
         table: TableRoom {
             rows: ROWS,
             note_chars: NOTE_CHARS,
+            line_columns: None,
         },
         reasons: WITHHELD,
         noise_floor: true,
+        two_groups: true,
         command: true,
         sentences: sentences_within(a, ADVICE_LINES, style),
         missing_reasons: REASONS,
@@ -93,7 +106,9 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     };
     let mut text = print(room);
     while text.lines().count() > LINES {
-        let Some(less) = room.less() else { break };
+        let Some(less) = room.less(style.columns()) else {
+            break;
+        };
         room = less;
         text = print(room);
     }
@@ -102,6 +117,7 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
         Room {
             table: TableRoom {
                 note_chars: NOTE_CHARS,
+                line_columns: None,
                 ..room.table
             },
             ..room
@@ -137,7 +153,7 @@ fn sentences_within(a: &Analysis, lines: usize, style: Style) -> usize {
 
 impl Room {
     /// What gives way first: reasons, the noise floor, the words of notes, and rows of the table last.
-    fn less(mut self) -> Option<Room> {
+    fn less(mut self, line_columns: usize) -> Option<Room> {
         if self.reasons > 1 {
             self.reasons -= 1;
         } else if self.noise_floor {
@@ -150,8 +166,13 @@ impl Room {
             self.table.note_chars -= 18;
         } else if self.reasons > 0 {
             self.reasons = 0;
+        } else if self.two_groups {
+            self.two_groups = false;
         } else if self.command {
             self.command = false;
+        } else if self.table.line_columns.is_none() {
+            // The indent of a table.
+            self.table.line_columns = Some(line_columns.saturating_sub(2));
         } else if self.table.rows > FEWEST_ROWS {
             self.table.rows -= 1;
         } else if self.sentences > 1 {
@@ -165,7 +186,7 @@ impl Room {
 
 /// What the first screen says, with room for all of it.
 pub(crate) fn answer(a: &Analysis) -> Document {
-    within(a, ROOMY, "", &[])
+    within(a, ROOMY, None, &[])
 }
 
 /// All of it: the answer, then what it rests on.
@@ -180,7 +201,8 @@ pub fn terminal(a: &Analysis, style: Style) -> String {
     print(&document(a), style)
 }
 
-fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Document {
+/// `all` is the command that prints all of a result.
+fn within(a: &Analysis, room: Room, all: Option<&str>, links: &[(&str, &str)]) -> Document {
     let mut document = Document::default();
     let all_sentences = advice::sentences(a);
     let (advice, left) = all_sentences.split_at(room.sentences.min(all_sentences.len()));
@@ -220,7 +242,7 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
         .extend(table.tables.into_iter().map(DocBlock::Table));
     let mut terms = Vec::new();
     let more = unshown.iter().map(|(axis, value)| axis.subject(value));
-    if let Some(more) = counted(&more.collect_vec(), run) {
+    if let Some(more) = counted(&more.collect_vec(), all) {
         terms.push(DocTerm::new("Also measured", [more]));
     }
     if !left.is_empty() || table.rows_left > 0 {
@@ -232,7 +254,7 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
         let more = more.map(|(n, one, many)| count(n, one, many)).join(", ");
         terms.push(DocTerm::new(
             "More",
-            [format!("{more}: bytecost report {run} --all")],
+            [format!("{more}: {}", all.unwrap_or_default())],
         ));
     }
     let disturbed = disturbed(a, room.disturbed_chars);
@@ -240,14 +262,14 @@ fn within(a: &Analysis, room: Room, run: &str, links: &[(&str, &str)]) -> Docume
         terms.push(DocTerm::new("Disturbed", disturbed));
     }
     let groups = two_groups(a);
-    if !groups.is_empty() {
+    if !groups.is_empty() && room.two_groups {
         terms.push(DocTerm::new("Two groups", groups));
     }
     let withheld = withheld(a, room.reasons, !links.is_empty());
     if !withheld.is_empty() {
         terms.push(DocTerm::new("No verdict", withheld));
     }
-    terms.extend(missing(a, room, run));
+    terms.extend(missing(a, room, all));
     if let Some(card) = advice::network_card(a) {
         terms.push(DocTerm::new("Not measured", [card]));
     }
@@ -428,7 +450,7 @@ fn conditions(a: &Analysis) -> impl Iterator<Item = String> {
 
 /// Values that were asked for and have no result, by label, each reason once; the reasons beyond the first
 /// few are counted, with the names of what they concern.
-fn missing(a: &Analysis, room: Room, run: &str) -> Vec<DocTerm> {
+fn missing(a: &Analysis, room: Room, command: Option<&str>) -> Vec<DocTerm> {
     let all = asked::missing(a).into_iter();
     let by_label = grouped(all.map(|m| (m.label, (m.why, m.subject))));
     let term = |(label, missing): (&'static str, Vec<(String, String)>)| {
@@ -444,19 +466,19 @@ fn missing(a: &Analysis, room: Room, run: &str) -> Vec<DocTerm> {
             })
         });
         let more = more.into_iter().flat_map(|(_, subjects)| subjects);
-        let more = counted(&more.collect_vec(), run);
+        let more = counted(&more.collect_vec(), command);
         DocTerm::new(label, shown.chain(more).collect_vec())
     };
     by_label.into_iter().map(term).collect()
 }
 
-/// Some names, counted, and the command that has all of each, where the run has a name: none of none.
-fn counted(names: &[String], run: &str) -> Option<DocLine> {
+/// Some names, counted, and the command that has all of each: none of none.
+fn counted(names: &[String], command: Option<&str>) -> Option<DocLine> {
     let [_, ..] = names else { return None };
     let counted = format!("{} more: {}", names.len(), names.join(", "));
-    Some(DocLine::from(match run {
-        "" => counted,
-        run => format!("{counted}: bytecost report {run} --all"),
+    Some(DocLine::from(match command {
+        Some(command) => format!("{counted}: {command}"),
+        None => counted,
     }))
 }
 

@@ -155,10 +155,27 @@ fn show(
             "{}\nFull report: {page}\n",
             bytecost_report::terminal(analysis, style)
         ),
-        false => bytecost_report::screen(analysis, style, &page, &in_commands(run)),
+        false => {
+            let name = if is_newest(run) {
+                String::new()
+            } else {
+                in_commands(run)
+            };
+            bytecost_report::screen(analysis, style, &page, &name)
+        }
     };
     super::print(&text)?;
     Ok(())
+}
+
+/// Returns true if commands in this shell take this run where they name none.
+fn is_newest(run: &Run) -> bool {
+    let usual = env::var_os(RUNS_VARIABLE).unwrap_or_else(|| RUNS_DIR.into());
+    let newest = Root::at(&usual)
+        .names()
+        .ok()
+        .and_then(|mut names| names.pop());
+    newest.is_some_and(|name| run.dir() == Path::new(&usual).join(name))
 }
 
 /// A run as a command in this shell names it: by its name where that is enough, else by its directory.
