@@ -19,6 +19,8 @@ use crate::text::first_words;
 const COLUMNS: usize = 5;
 /// The fewest characters of a note that still say something.
 const NOTE_CHARS_LEAST: usize = 12;
+/// The heading of the column of notes.
+pub(crate) const NOTE: &str = "note";
 const NO_VERDICT: &str = "–";
 
 /// What there is room for.
@@ -300,7 +302,7 @@ impl AnswerTables {
                 .iter()
                 .map(|column| DocColumn::right(x.map_or_else(String::new, |x| x.in_words(column)))),
         );
-        head.push(DocColumn::left("note"));
+        head.push(DocColumn::left(NOTE));
         if let Some(x) = x {
             self.values
                 .extend(columns.iter().map(|column| (x, column.clone())));

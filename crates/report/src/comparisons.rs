@@ -13,7 +13,7 @@ use crate::text::count;
 
 const NOT_THE_QUOTIENT: &str = "This ratio is not that of the two numbers. It compares block by block, and the numbers are over all trials; where values vary much between blocks, or have two modes, the two differ.";
 
-/// The tables of all questions, the first of them at once, and below them every finding.
+/// The tables of all questions with their estimates, and every finding.
 pub(crate) fn section(a: &Analysis, d: &mut Document) {
     let all = questions(a);
     if all.is_empty() {
@@ -28,19 +28,19 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
     d.paragraph(Ink::Faint, legend);
     d.paragraph(Ink::Faint, descriptions::families(a));
     let mut notes = Vec::new();
-    let mut cards = all.iter().map(|q| {
+    let cards = all.iter().map(|q| {
         DocBlock::Card(vec![
             DocBlock::heading(descriptions::metric_heading(a, q)),
             DocBlock::paragraph(Ink::Faint, descriptions::panel_heading(q)),
             DocBlock::Table(table(a, q, &mut notes)),
         ])
     });
-    d.blocks.extend(cards.next());
-    let rest: Vec<DocBlock> = cards.collect();
-    if !rest.is_empty() {
-        let title = count(rest.len(), "more table", "more tables");
-        d.push(DocBlock::rest(title, rest));
-    }
+    // The first of them stands above with the marks alone.
+    let title = count(all.len(), "table", "tables");
+    d.push(DocBlock::rest(
+        format!("{title} with every estimate"),
+        cards.collect(),
+    ));
     d.push(DocBlock::Notes(notes));
     let number = a.findings.len();
     let title = format!("All {number} comparisons, with interval, p value and blocks");

@@ -135,6 +135,7 @@ pub(crate) fn figure(
     f: &FigureData,
     palette: &Palette,
 ) -> DrawnFigure {
+    let f = &with_points(f);
     let Overlaid { data, lines: whose } = published_series::overlaid(a, f);
     let source = whose.iter().find_map(|l| l.source.as_deref().map(clean));
     let label = |l: &OverlaidLine| clean(l.source.as_ref().unwrap_or(&l.of));
@@ -167,6 +168,20 @@ pub(crate) fn figure(
         lines,
         chart,
     }
+}
+
+/// A figure without the series of which nothing was measured, which would be in its legend alone; whole
+/// where nothing at all was measured.
+fn with_points(f: &FigureData) -> FigureData {
+    let mut shown = f.clone();
+    let is_measured = |series: &Series| {
+        let mut points = series.points.iter();
+        points.any(|point| point.measured().is_some())
+    };
+    if f.series.iter().any(is_measured) {
+        shown.series.retain(is_measured);
+    }
+    shown
 }
 
 fn upwards(f: &FigureData, unit: Unit, log: bool) -> String {

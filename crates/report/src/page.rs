@@ -6,6 +6,7 @@ use bytecost_analysis::{Analysis, Verdict};
 use itertools::Itertools as _;
 use sha2::{Digest as _, Sha256};
 
+use crate::answer_table::NOTE;
 use crate::document::{
     Align, DocBlock, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, DrawingRef,
 };
@@ -24,9 +25,9 @@ pub fn html(a: &Analysis) -> String {
     let leading = sections::leading(a);
     let printer = || Printer::of(&drawings, leading);
     let mut answer = screen::answer(a).blocks;
-    // What stands beside the figure; a table, and what is below it, has the whole width.
-    let table = answer.iter().position(|b| matches!(b, DocBlock::Table(_)));
-    let below = answer.split_off(table.unwrap_or(answer.len()));
+    // The advice and its tables stand beside the figure; what is below them has the whole width.
+    let table = answer.iter().rposition(|b| matches!(b, DocBlock::Table(_)));
+    let below = answer.split_off(table.map_or(answer.len(), |table| table + 1));
     let body = sections::body(a).blocks;
     let mut first = printer();
     first.blocks(&answer);
@@ -294,7 +295,11 @@ impl<'a> Printer<'a> {
             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">\n<table class=\"{kind}\">\n<thead><tr>"
         ));
         for column in &table.columns {
-            let class = number_class(is_matrix, column.align);
+            let class = if is_matrix && column.heading == NOTE {
+                " class=\"note\""
+            } else {
+                number_class(is_matrix, column.align)
+            };
             let heading = prose(&column.heading);
             self.put(format!("<th scope=\"col\"{class}>{heading}</th>"));
         }
@@ -351,7 +356,7 @@ impl<'a> Printer<'a> {
     fn number(&self, entry: &DocEntry) -> String {
         let note = self.note(entry);
         let class = match entry.mark {
-            Some(mark) => format!(" class=\"{}\"", mark.kind.class()),
+            Some(mark) => format!(" class=\"verdict {}\"", mark.kind.class()),
             None if entry.text == "–" => " class=\"gap\"".to_owned(),
             None => String::new(),
         };

@@ -12,7 +12,10 @@
     var current = null;
 
     // The tooltip says it better, and both at once would be too much.
-    each(svg, '.dot > title', function (title) { title.remove(); });
+    each(svg, '.dot > title', function (title) {
+      title.parentNode.setAttribute('aria-label', title.textContent);
+      title.remove();
+    });
 
     function lineOf(dot) { return dot.parentNode; }
     function place(dot) {
