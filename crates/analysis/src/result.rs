@@ -21,6 +21,7 @@ mod ceiling;
 mod estimate;
 mod evidence;
 mod figure;
+mod reasons;
 mod two_groups;
 
 pub use answer::*;
@@ -225,7 +226,9 @@ pub struct Analysis {
     pub published: Option<Published>,
     /// What weakens them.
     pub caveats: Vec<Caveat>,
-    /// What cannot be had here: cells, by their id, and counters, by their name.
+    /// What is not available on this machine: cells, by their id, and counters, by their name.
+    #[serde(with = "reasons::refusals")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<reasons::Refused>"))]
     pub refusals: Vec<Refusal>,
     /// What the budget did not reach.
     pub left_out: Vec<LeftOut>,
@@ -350,7 +353,9 @@ pub struct CellResult {
     pub failed: usize,
     /// Estimates by metric; a metric that does not apply to the cell has no entry.
     pub estimates: BTreeMap<Metric, Estimate>,
-    /// Metrics that apply but cannot be had, with the reason.
+    /// Metrics that apply and are not available, with the reason.
+    #[serde(with = "reasons::absent")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<reasons::AbsentMetrics>"))]
     pub absent: BTreeMap<Metric, String>,
     /// Metrics by which its trials fall into two groups; those whose groups lie far apart have no
     /// estimate.

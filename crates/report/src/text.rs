@@ -92,7 +92,7 @@ pub(crate) fn line(value: &impl serde::Serialize) -> String {
 
 /// JSON with the characters escaped that a terminal obeys. Those of ASCII are escaped already; others
 /// stand in strings alone, and all have four hexadecimal digits.
-fn for_terminal(json: String) -> String {
+pub(crate) fn for_terminal(json: String) -> String {
     if json.is_ascii() {
         return json;
     }

@@ -297,8 +297,13 @@ fn what_is_not_judged_looks_unlike_what_is_not_decided() {
 #[test]
 fn findings_can_be_read_back() {
     for a in all() {
-        let back: Analysis = serde_json::from_str(&findings_json(&a)).unwrap();
-        assert!(back == a, "something was lost");
+        // All but the digits beyond the sixth.
+        let text = findings_json(&a);
+        let back: Analysis = serde_json::from_str(&text).unwrap();
+        assert!(findings_json(&back) == text, "something was lost");
+        assert_eq!(back.refusals.len(), a.refusals.len());
+        let ids = |a: &Analysis| a.findings.iter().map(|f| f.id.clone()).collect::<Vec<_>>();
+        assert_eq!(ids(&back), ids(&a));
     }
 }
 
