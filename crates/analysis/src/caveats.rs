@@ -253,7 +253,7 @@ const CAVEATS: &[Row] = &[
         .with(Effect::WithholdsUnshared(
             is_cpu_time,
             cpu_time::books_suffice,
-            "what is left over in the books of these cells could turn it",
+            "CPU time not accounted for in these cells could reverse it",
         )),
     row("idle-interrupts-differ", One(cpu_time::interrupts_differ))
         .with(Effect::WithholdsUnshared(

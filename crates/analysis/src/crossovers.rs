@@ -2,14 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use bytecost_spec::{Axis, Metric, Unit};
+use bytecost_spec::{Axis, Metric};
 use itertools::Itertools as _;
 
 use crate::contrast::{PairContrast, Standing};
 use crate::grid;
 use crate::grouping::grouped;
 use crate::pairing::{Pairing, pairings};
-use crate::phrases::{self, percent};
 use crate::result::{Crossing, CrossingPoint, Crossover, Finding, Verdict};
 use crate::view::View;
 
@@ -102,7 +101,7 @@ impl<'v> Curve<'v> {
         let open = steps.iter().filter(|(_, s)| decided(*s).is_none());
         let findings = contrasts.iter().filter_map(|(_, c)| c.finding());
         let pairing = self.points[0].1;
-        let mut crossover = Crossover {
+        Some(Crossover {
             metric,
             axis: pairing.axis,
             baseline: pairing.baseline.cell.value(pairing.axis),
@@ -113,11 +112,7 @@ impl<'v> Curve<'v> {
             outcome: crossing(&steps),
             findings: findings.map(|f| f.id.clone()).collect(),
             open: open.map(|(x, _)| (*x).to_owned()).collect(),
-            sentence: String::new(),
-        };
-        let smallest = view.input.manifest.study.smallest_effect;
-        crossover.sentence = sentence(&crossover, &steps, smallest, view.trials.unit);
-        Some(crossover)
+        })
     }
 }
 
@@ -173,102 +168,6 @@ fn crossing(steps: &[Step<'_>]) -> Crossing {
         points.push(place(last, None));
     }
     Crossing::At(points)
-}
-
-fn sentence(c: &Crossover, steps: &[Step<'_>], smallest_effect: f64, unit: Unit) -> String {
-    let lower = c.axis.subject(&c.value);
-    let other = phrases::capital(&lower);
-    let base = c.axis.subject(&c.baseline);
-    let noun = phrases::metric(c.metric, unit);
-    let [at, at_most] = [&c.range.0, &c.range.1].map(|v| c.along.circumstance(v));
-    let [least, most] = [&c.range.0, &c.range.1].map(|v| c.along.subject(v));
-    let step = step(c.along);
-    let place = phrases::joined_circumstances(&c.place);
-    // Two measured values are told as two.
-    let [every, no, any] = match steps.len() {
-        2 => [
-            format!("{at} and {most}"),
-            format!("neither {at} nor {at_most}"),
-            format!("{at} or {most}"),
-        ],
-        _ => ["every", "no", "any"].map(|word| format!("at {word} {step} from {least} to {most}")),
-    };
-    match &c.outcome {
-        Crossing::AlwaysBetter => {
-            format!("{other} is better than {base} in {noun} {every}{place}.")
-        }
-        Crossing::NeverBetter => {
-            let bound = percent(smallest_effect);
-            format!("{other} is {no} better than {base} in {noun} by {bound} or more{place}.")
-        }
-        Crossing::Undecided => {
-            format!("Whether {lower} is better than {base} in {noun} {any} is not decided{place}.")
-        }
-        Crossing::At(points) => {
-            let spans = spans(c, points);
-            let beyond = beyond(c, steps);
-            format!("{other} is better than {base} in {noun} {spans}{place}{beyond}.")
-        }
-    }
-}
-
-fn step(along: Axis) -> &'static str {
-    match along {
-        Axis::Size => "size",
-        Axis::Threads => "number of threads",
-        Axis::Fields => "number of fields",
-        Axis::Connections => "number of connections",
-        _ => "value",
-    }
-}
-
-/// The stretches in which the other is better: `from between 4 KiB and 16 KiB on`, `at 1 MiB`.
-fn spans(c: &Crossover, points: &[CrossingPoint]) -> String {
-    let [least, most] = [&c.range.0, &c.range.1].map(|v| c.along.subject(v));
-    let at = |value: &String| c.along.circumstance(value);
-    let mut spans: Vec<String> = Vec::new();
-    let mut open: Option<String> = None;
-    for point in points {
-        let told = told(c.along, point);
-        match (point.better_above, open.take()) {
-            (true, _) => open = Some(told),
-            (false, start) if *start.as_ref().unwrap_or(&least) == told => {
-                spans.extend(point.low.as_ref().map(at));
-            }
-            (false, Some(start)) => spans.push(format!("from {start} to {told}")),
-            (false, None) => spans.push(format!("up to {told}")),
-        }
-    }
-    spans.extend(open.map(|start| match start == most {
-        true => at(&c.range.1),
-        false => format!("from {start} on"),
-    }));
-    phrases::list(&spans)
-}
-
-fn told(along: Axis, point: &CrossingPoint) -> String {
-    let name = |value: &String| along.subject(value);
-    match (&point.low, &point.high) {
-        (Some(low), Some(high)) => format!("between {} and {}", name(low), name(high)),
-        (Some(one), None) | (None, Some(one)) => name(one),
-        (None, None) => String::new(),
-    }
-}
-
-/// What lies on the other side: one thing, or values that are not decided.
-fn beyond(c: &Crossover, steps: &[Step<'_>]) -> String {
-    if !c.open.is_empty() {
-        let values: Vec<String> = c.open.iter().map(|x| c.along.subject(x)).collect();
-        return format!("; not decided at {}", phrases::list(&values));
-    }
-    let verdicts = steps.iter().filter_map(|(_, s)| decided(*s));
-    let mut rest = verdicts.filter(|v| *v != Verdict::Better);
-    let told = match rest.all_equal_value() {
-        Ok(Verdict::Worse) => "; elsewhere it is worse",
-        Ok(_) => "; elsewhere there is no difference that matters",
-        Err(_) => "",
-    };
-    told.to_owned()
 }
 
 #[cfg(test)]

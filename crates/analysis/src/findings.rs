@@ -11,7 +11,6 @@ use crate::confidence::LEVEL;
 use crate::contrast::PairContrast;
 use crate::families::{Correction, corrected};
 use crate::pairing::{AskedPair, Pairing};
-use crate::phrases;
 use crate::progress::as_share;
 use crate::result::{CaveatEffect, Finding, Verdict};
 use crate::trials::Trials;
@@ -77,12 +76,6 @@ pub(crate) fn judged(view: &View<'_>, comparisons: &[Comparison<'_>]) -> Vec<Fin
         let mut finding = comparison.judged(manifest, *permitted, correction);
         let level = finding.level.unwrap_or(1.0 - LEVEL);
         finding.detectable = as_share(detectable.at(&comparison.contrast, level));
-        finding.sentence = phrases::finding(
-            &finding,
-            (comparison.asked.pairing.other.cell, view.trials.unit),
-            &manifest.study,
-            view.varied(),
-        );
         finding
     });
     findings.collect()
@@ -185,7 +178,6 @@ impl Comparison<'_> {
             detectable: 0.0,
             blocks_needed: None,
             rounds_prevent: false,
-            sentence: String::new(),
         }
     }
 

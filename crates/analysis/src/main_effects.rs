@@ -18,7 +18,6 @@ use crate::findings::verdict;
 use crate::grid::{self, RANGES};
 use crate::grouping::{by_key, grouped};
 use crate::pairing::{Pairing, compared};
-use crate::phrases;
 use crate::result::{MainEffect, PlaceDeviation, PlaceEffect};
 use crate::view::View;
 
@@ -219,7 +218,7 @@ impl<'v> RawEffect<'v> {
         let corrected = p_corrected.filter(|_| is_open);
         let corrected = corrected.map(|p| (p, view.error_rate()));
         let verdict = verdict(self.metric, (location.value, interval), corrected, bound);
-        let mut effect = MainEffect {
+        Some(MainEffect {
             metric: self.metric,
             axis: compare.axis,
             baseline_value: compare.baseline.clone(),
@@ -237,9 +236,6 @@ impl<'v> RawEffect<'v> {
             furthest: self.furthest(view)?,
             turns,
             withheld: withheld.map(str::to_owned),
-            sentence: String::new(),
-        };
-        effect.sentence = phrases::main_effect(&effect, view.trials.unit);
-        Some(effect)
+        })
     }
 }

@@ -7,8 +7,7 @@ use bytecost_spec::{Axis, Cell, Manifest, Measure, Metric, Side, Study, Unit, un
 use itertools::Itertools as _;
 
 use crate::cells::exp;
-use crate::confidence::ERROR_RATE;
-use crate::result::{CauseOf, Finding, MainEffect, PlaceEffect, Verdict};
+use crate::result::{CauseOf, Finding, Verdict};
 use crate::value::QUANTILES;
 
 /// Standard deviations that hold 95 % of normal values.
@@ -266,57 +265,6 @@ pub fn from_run_to_run(deviation: f64) -> String {
 pub fn by_rounds(finding: &Finding) -> Option<String> {
     let words = || from_run_to_run(finding.between_deviation);
     finding.rounds_prevent.then(words)
-}
-
-/// A main effect in one sentence. A mean over places of which one is better and one is worse says
-/// nothing, and neither does one of a place without a verdict.
-pub(crate) fn main_effect(effect: &MainEffect, unit: Unit) -> String {
-    let other = capital(&effect.axis.subject(&effect.value));
-    let base = effect.axis.subject(&effect.baseline_value);
-    let axis = effect.over.name();
-    let over = format!("over all {} values of `{axis}`", effect.places.len());
-    let place = joined_circumstances(&effect.place);
-    let noun = metric(effect.metric, unit);
-    if let Some(why) = &effect.withheld {
-        return format!("{other} against {base} in {noun} {over}{place}: no verdict: {why}.");
-    }
-    let at = |value: &String| effect.over.circumstance(value);
-    if effect.turns {
-        let places = effect.places.iter();
-        let ends = places.minmax_by(|a, b| a.ratio.total_cmp(&b.ratio));
-        let (least, most) = ends.into_option().unzip();
-        let told = |p: &PlaceEffect| format!("{} {}", ratio(p.ratio, p.low, p.high), at(&p.value));
-        let ends = list(least.into_iter().chain(most).map(told));
-        return format!(
-            "{other} against {base} in {noun}{place}: {ends}; it turns with `{axis}`, so that there is no mean over it."
-        );
-    }
-    let interval = in_full(effect.ratio, effect.low, effect.high);
-    let furthest = &effect.furthest;
-    let apart = match furthest.p < ERROR_RATE {
-        true => format!(
-            "; it differs most {}, by {} of that",
-            at(&furthest.value),
-            ratio(furthest.ratio, furthest.low, furthest.high)
-        ),
-        false => String::new(),
-    };
-    match effect.verdict {
-        Verdict::Better | Verdict::Worse => {
-            let predicate = predicate(effect.metric, unit, effect.ratio, &base);
-            let interval = beside_predicate(effect.ratio, &interval);
-            format!("{other} {predicate} {over}{place} ({interval}){apart}.")
-        }
-        Verdict::NoDifferenceThatMatters => format!(
-            "{other} and {base} do not differ in {noun} by what matters {over}{place} ({interval}){apart}."
-        ),
-        Verdict::NotDecided => format!(
-            "{other} against {base} in {noun} {over}{place}: undecided ({interval}){apart}."
-        ),
-        Verdict::NotJudged => {
-            format!("{other} against {base} in {noun} {over}{place}: {interval}{apart}.")
-        }
-    }
 }
 
 /// Something of which a message has `to` instead of `from`: `8 system calls a message instead of 1`.

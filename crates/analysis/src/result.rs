@@ -476,8 +476,6 @@ pub struct Finding {
     /// Whether blocks would decide it, did its ratio not differ from round to round.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rounds_prevent: bool,
-    /// The finding in one sentence.
-    pub sentence: String,
 }
 
 impl Finding {
@@ -523,8 +521,6 @@ pub struct Crossover {
     /// The values along it at which the two are not decided, or have no verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<String>,
-    /// It in one sentence.
-    pub sentence: String,
 }
 
 /// What becomes of two ways along an axis, by the values at which a finding decides.

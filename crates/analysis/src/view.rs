@@ -4,7 +4,7 @@ use bytecost_spec::{Axis, Measure, Metric};
 
 use crate::confidence::ERROR_RATE;
 use crate::phrases;
-use crate::result::{Analysis, CellResult, Input, Point};
+use crate::result::{Analysis, CellResult, Finding, Input, Point};
 use crate::stalls::Stalls;
 use crate::trials::{CellTrials, Trials};
 
@@ -71,6 +71,14 @@ impl<'v> View<'v> {
     }
 
     /// The first metric of the first comparison: what the answer speaks of.
+    /// A finding in a sentence.
+    pub(crate) fn sentence(&self, finding: &Finding) -> String {
+        let cell = self.known.result(&finding.cell);
+        let cell = cell.map(|c| c.cell.clone()).unwrap_or_default();
+        let study = &self.input.manifest.study;
+        phrases::finding(finding, (&cell, self.trials.unit), study, self.varied())
+    }
+
     pub(crate) fn main_metric(&self) -> Metric {
         let compare = self.input.manifest.study.compare.first();
         let metric = compare.and_then(|c| c.metrics.first().copied());

@@ -72,8 +72,6 @@ fn on_a_busy_machine_nothing_is_equal_and_no_amount_is_said() {
     let dear = cost_of(&busy, &world, "sendfile");
     assert_eq!((dear.verdict, &dear.withheld), (Verdict::Worse, &None));
     assert_eq!(dear.amount_withheld, why);
-    let sentence = "`sendfile` has more CPU time per byte than `send` at 4 KiB; by how much is not said: other processes used the CPUs.";
-    assert_eq!(dear.sentence, sentence);
     let disturbance = one(&busy.disturbances);
     let words = "other processes, most of all hog, used 1.00 of 2 CPUs in 2 of 12 blocks";
     assert_eq!(disturbance.text, words);

@@ -3,7 +3,7 @@
 use bytecost_analysis::{Analysis, MainEffect, Verdict};
 use bytecost_spec::{Axis, Cell};
 
-use crate::world::{STUDY, True, World, begins, says};
+use crate::world::{STUDY, True, World};
 
 /// The usual study, whose effects over sizes are asked for.
 fn asked() -> String {
@@ -43,8 +43,6 @@ fn an_effect_that_no_place_shows_is_decided_over_all_of_them() {
     );
     assert_eq!(found.places.len(), 4);
     assert!(found.furthest.p > 0.05 && !found.turns, "{found:?}");
-    begins(&found.sentence, "`writev` uses 1.");
-    says(&found.sentence, ["over all 4 values of `size`"]);
 }
 
 #[test]
@@ -53,7 +51,6 @@ fn an_effect_that_nobody_asked_for_has_an_interval_and_no_verdict() {
     let found = effect(&analysis, "writev");
     assert!(found.low > 1.1, "{found:?}");
     assert!(found.verdict == Verdict::NotJudged, "{found:?}");
-    assert!(!found.sentence.contains("uses"), "{}", found.sentence);
 }
 
 #[test]
@@ -64,7 +61,6 @@ fn a_place_that_differs_is_named() {
     assert_eq!(found.furthest.value, "256");
     assert!(found.furthest.p < 0.01, "{found:?}");
     assert!(found.furthest.low > 1.2, "{found:?}");
-    says(&found.sentence, ["it differs most at 256 B"]);
 }
 
 #[test]
@@ -74,9 +70,6 @@ fn places_that_disagree_in_sign_have_no_mean() {
     let found = effect(&analysis, "writev");
     assert!(found.turns, "{found:?}");
     assert!(found.verdict == Verdict::NotJudged, "{found:?}");
-    let text = &found.sentence;
-    says(text, ["it turns with `size`"]);
-    assert!(!text.contains("over all"), "{text}");
 }
 
 #[test]
@@ -88,7 +81,6 @@ fn nothing_is_said_where_a_place_has_no_verdict() {
     let found = effect(&analysis, "writev");
     assert!(found.withheld.is_some(), "{found:?}");
     assert!(found.verdict == Verdict::NotJudged, "{found:?}");
-    assert!(found.sentence.contains("no verdict"), "{}", found.sentence);
     assert_eq!(effect(&analysis, "sendfile").withheld, None);
 }
 

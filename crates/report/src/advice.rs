@@ -41,7 +41,7 @@ pub(crate) fn sentences(a: &Analysis) -> Vec<Sentence> {
     let shared = a.advice.shared_place();
     let subjects = grouped(a.advice.situations.iter().map(|s| (title(s), s)));
     let sentences: Vec<Sentence> = (subjects.iter())
-        .filter_map(|(title, situations)| sentence(title, situations, &shared))
+        .filter_map(|(title, situations)| sentence(a, title, situations, &shared))
         .collect();
     match &a.advice.undecided {
         _ if !sentences.is_empty() => sentences,
@@ -58,7 +58,12 @@ fn is_alike(finding: &Finding) -> bool {
     finding.withheld.is_none() && finding.verdict == Verdict::NoDifferenceThatMatters
 }
 
-fn sentence(title: &str, situations: &[&Situation], shared: &[(Axis, String)]) -> Option<Sentence> {
+fn sentence(
+    a: &Analysis,
+    title: &str,
+    situations: &[&Situation],
+    shared: &[(Axis, String)],
+) -> Option<Sentence> {
     let is_choice = situations.iter().any(|s| s.subject.is_choice());
     let claims: Vec<Claim<'_>> = if is_choice {
         (situations.iter())
@@ -75,7 +80,7 @@ fn sentence(title: &str, situations: &[&Situation], shared: &[(Axis, String)]) -
     let mut findings = Vec::new();
     let mut clauses = Vec::new();
     for (_, claims) in groups.iter().take(MOST_CLAUSES) {
-        clauses.push(clause(claims, situations, shared, is_choice));
+        clauses.push(clause(a, claims, situations, shared, is_choice));
         findings.extend(
             claims
                 .iter()
@@ -84,15 +89,18 @@ fn sentence(title: &str, situations: &[&Situation], shared: &[(Axis, String)]) -
         );
     }
     if clauses.is_empty() {
-        let has_condition = situations.iter().any(|s| {
-            let conditional = s.conditional.iter().map(|c| &c.conditions);
-            let mut all = conditional.chain(s.uses.iter().map(|u| &u.conditions));
-            all.any(|conditions| !conditions.is_empty())
+        let conditional = situations.iter().flat_map(|s| {
+            let better = s.conditional.iter().map(|c| (&c.gain.value, &c.conditions));
+            let used = s.uses.iter().map(|u| (&u.value, &u.conditions));
+            let ways = better
+                .chain(used)
+                .filter(|(_, conditions)| !conditions.is_empty());
+            ways.map(|(way, conditions)| format!("{} {}", s.axis.subject(way), only(conditions)))
         });
-        let text = "no advice without a condition: see the notes";
-        return has_condition.then(|| Sentence {
+        let ways: Vec<String> = conditional.unique().take(MOST_CLAUSES).collect();
+        return (!ways.is_empty()).then(|| Sentence {
             label: title.to_owned(),
-            text: text.to_owned(),
+            text: format!("no advice without a condition: {}", ways.join("; ")),
             findings,
         });
     }
@@ -115,6 +123,8 @@ struct Claim<'s> {
     /// How much it differs from the baseline; none where it is the baseline, than which nothing was
     /// shown to be better.
     range: Option<&'s DecidedRange>,
+    /// Others that are better than the baseline, and were not shown to differ from it.
+    ties: &'s [String],
 }
 
 impl<'s> Claim<'s> {
@@ -133,6 +143,7 @@ impl<'s> Claim<'s> {
                     way: &used.value,
                     at: used.at.clone(),
                     range: used.gain.as_ref(),
+                    ties: &used.ties,
                 }),
             }
         }
@@ -150,6 +161,7 @@ impl<'s> Claim<'s> {
             way: &range.value,
             at: places(range),
             range: Some(range),
+            ties: &[],
         };
         worse.chain(&situation.gains).map(claim).collect()
     }
@@ -212,6 +224,7 @@ impl<'s> Claim<'s> {
 
 /// One way with all of its places.
 fn clause(
+    a: &Analysis,
     claims: &[Claim<'_>],
     situations: &[&Situation],
     shared: &[(Axis, String)],
@@ -219,36 +232,73 @@ fn clause(
 ) -> String {
     let first = &claims[0];
     let s = first.situation;
-    let way = s.axis.subject(first.way);
-    let place = place(claims, situations, shared);
-    let way = [way, first.span()]
-        .into_iter()
-        .filter(|part| !part.is_empty())
-        .join(" ");
+    let place = place(claims, situations, shared, is_choice);
+    if !is_choice {
+        let way = [subject(s.axis, first.way), first.span()];
+        let way = way.into_iter().filter(|part| !part.is_empty()).join(" ");
+        return format!("{place}{way}: {}", relation(claims));
+    }
+    let way = [s.axis.subject(first.way), first.span()];
+    let way = way.into_iter().filter(|part| !part.is_empty()).join(" ");
+    let has_condition = claims.iter().any(|c| !c.situation.conditional.is_empty());
+    let without = if has_condition {
+        " without a condition"
+    } else {
+        ""
+    };
     if first.range.is_none() {
-        let has_condition = claims.iter().any(|c| !c.situation.conditional.is_empty());
-        let without = if has_condition {
-            " without a condition"
+        let is_best = claims
+            .iter()
+            .all(|c| is_alone_the_best(a, c.situation, c.way));
+        let what = if is_best {
+            "the best"
         } else {
-            ""
+            "nothing better was shown"
         };
         let open = if claims.len() == 1 && first.span().is_empty() {
             first.open()
         } else {
             String::new()
         };
-        return format!("{place}use {way}: nothing better was shown{without}{open}");
+        return format!("{place}use {way}: {what}{without}{open}");
     }
-    let relation = relation(claims);
-    if is_choice {
-        let verb = match kind(s.metric.measure) {
-            Kind::Cost => "takes",
-            Kind::Rate => "reaches",
-            Kind::Time | Kind::Number => "has",
-        };
-        format!("{place}use {way}, which {verb} {relation}")
+    let verb = match kind(s.metric.measure) {
+        Kind::Cost => "takes",
+        Kind::Rate => "reaches",
+        Kind::Time | Kind::Number => "has",
+    };
+    let everywhere = claims
+        .iter()
+        .flat_map(|c| c.ties)
+        .map(|tie| (tie.clone(), None));
+    let somewhere = claims.iter().flat_map(|c| {
+        let rivals = rivals(a, c.situation, c.way, &c.at).into_iter();
+        rivals.map(|(rival, at)| (rival, Some(at)))
+    });
+    let ties = grouped(everywhere.chain(somewhere))
+        .into_iter()
+        .map(|(tie, at)| {
+            let at: Option<Vec<String>> = at.into_iter().collect();
+            let at = at.filter(|at| at.len() < first.at.len());
+            let all = first.at.len();
+            let at = at.map_or_else(String::new, |at| format!(" at {} of {all}", at.len()));
+            format!("{}{at}", s.axis.subject(&tie))
+        });
+    let ties = phrases::list(ties);
+    let ties = if ties.is_empty() {
+        ties
     } else {
-        format!("{place}{way}: {relation}")
+        format!(" (tied with {ties})")
+    };
+    format!("{place}use {way}{ties}, which {verb} {}", relation(claims))
+}
+
+/// A value of an axis where its name stands before it: numbers alone have theirs.
+fn subject(axis: Axis, value: &str) -> String {
+    if axis == Axis::Background {
+        axis.in_words(value)
+    } else {
+        axis.subject(value)
     }
 }
 
@@ -303,12 +353,18 @@ fn relation(claims: &[Claim<'_>]) -> String {
     format!("{} {of} {}, and {} {}", from.0, from.1, to.0, to.1)
 }
 
-/// The circumstances in which claims hold; empty where that is wherever was measured.
-fn place(claims: &[Claim<'_>], situations: &[&Situation], shared: &[(Axis, String)]) -> String {
-    let is_everywhere = situations.iter().all(|s| {
-        let mut own = claims.iter().filter(|c| std::ptr::eq(c.situation, *s));
-        own.next().is_some()
-    });
+/// The circumstances in which claims hold; empty for a choice that is good wherever was measured.
+fn place(
+    claims: &[Claim<'_>],
+    situations: &[&Situation],
+    shared: &[(Axis, String)],
+    is_choice: bool,
+) -> String {
+    let is_everywhere = is_choice
+        && situations.iter().all(|s| {
+            let mut own = claims.iter().filter(|c| std::ptr::eq(c.situation, *s));
+            own.next().is_some()
+        });
     if is_everywhere {
         return String::new();
     }
@@ -378,7 +434,7 @@ fn is_less(range: &DecidedRange) -> bool {
 /// serves who has something else.
 fn baseline(s: &Situation) -> String {
     let block = s.baseline_block.iter();
-    let mut words = vec![s.axis.subject(&s.baseline)];
+    let mut words = vec![subject(s.axis, &s.baseline)];
     words.extend(block.map(|value| Axis::Block.circumstance(value)));
     if s.baseline_is_apart {
         words.push("alone, before the cost of reading the file".to_owned());
@@ -472,8 +528,8 @@ fn notes(a: &Analysis, s: &Situation, way: &str) -> Vec<Note> {
         let is_better = uses[0].gain.is_some();
         let has_ties = uses.iter().any(|u| !u.ties.is_empty());
         let mut text = match (is_better, has_ties) {
-            (true, false) => "best".to_owned(),
-            (true, true) => "among the best".to_owned(),
+            (true, false) if rivals(a, s, way, &at).is_empty() => "best".to_owned(),
+            (true, _) => "among the best".to_owned(),
             (false, _) if is_alone_the_best(a, s, way) => "best".to_owned(),
             (false, _) => "none shown better".to_owned(),
         };
@@ -505,9 +561,20 @@ fn notes(a: &Analysis, s: &Situation, way: &str) -> Vec<Note> {
         .iter()
         .filter(|u| u.ties.iter().any(|tie| tie == way));
     notes.extend(ties.map(|u| {
-        let text = format!("not shown to differ from `{}`", u.value);
+        let text = format!("tied with `{}`", u.value);
         note(text, &u.at)
     }));
+    for used in s.uses.iter().filter(|u| u.gain.is_some()) {
+        let is_tie = used.value == way || used.ties.iter().any(|tie| tie == way);
+        let rivals = rivals(a, s, &used.value, &used.at);
+        let at = rivals
+            .into_iter()
+            .filter(|(rival, _)| !is_tie && rival == way);
+        let at: Vec<String> = at.map(|(_, at)| at).collect();
+        if !at.is_empty() {
+            notes.push(note(format!("tied with `{}`", used.value), &at));
+        }
+    }
     let conditional = s.conditional.iter().filter(|c| c.gain.value == way);
     notes.extend(conditional.map(|c| condition(&c.conditions, &places(&c.gain))));
     let worse = s.avoid.iter().filter(|avoid| avoid.cost.value == way);
@@ -534,6 +601,21 @@ fn amount(range: &DecidedRange) -> Option<String> {
 fn is_alone_the_best(a: &Analysis, s: &Situation, way: &str) -> bool {
     let mut best = s.may_be_best.iter().filter_map(|id| a.result(id));
     !s.may_be_best.is_empty() && best.all(|cell| cell.cell.value(s.axis) == way)
+}
+
+/// Other ways that may be the best at some of these places, each with its place.
+fn rivals(a: &Analysis, s: &Situation, way: &str, at: &[String]) -> Vec<(String, String)> {
+    let cells = s.may_be_best.iter().filter_map(|id| a.result(id));
+    let rivals = cells.filter_map(|cell| {
+        let value = cell.cell.value(s.axis);
+        let place = s
+            .along
+            .map(|along| cell.cell.value(along))
+            .unwrap_or_default();
+        let is_there = at.is_empty() || at.contains(&place);
+        (value != way && is_there).then_some((value, place))
+    });
+    rivals.collect()
 }
 
 /// The reason for a higher cost, with the places where it is one; none where that is everywhere.
@@ -575,8 +657,8 @@ fn only(conditions: &[Condition]) -> String {
 
 fn condition(condition: Condition) -> String {
     let words = match condition {
-        Condition::NeverWrittenAgain => "if the buffer is never written again",
-        Condition::NotWrittenUntilCompletion => "if the buffer is not written until completion",
+        Condition::NeverWrittenAgain => "if never written again",
+        Condition::NotWrittenUntilCompletion => "if not written until completion",
         Condition::OneByteOfEachPage => {
             "where one byte of each page is enough: it delivers no data"
         }
@@ -600,7 +682,7 @@ fn condition(condition: Condition) -> String {
         }
         Condition::NoneIdle => "with no idle connections",
         Condition::IdleNotMeasured => {
-            "with all connections busy: idle ones were not measured (`--idle 0,900`)"
+            "while no connection is idle (`--idle 0,900` measures idle ones)"
         }
         Condition::ThreadEach => "with a thread for each connection",
         Condition::ProcessEach => "with a process for each connection",

@@ -167,7 +167,22 @@ fn parts<'q>(a: &'q Analysis, questions: &'q [QuestionTable<'q>]) -> Vec<Part<'q
         });
     }
     parts.retain(|part| part.rows.iter().any(|row| !row.is_baseline));
-    parts
+    // The same ways compared with another one of them say nothing new.
+    let mut shown: Vec<Part<'_>> = Vec::new();
+    for part in parts {
+        let is_shown = shown.iter().any(|other| {
+            let place = |part: &Part<'_>| {
+                let q = part.question;
+                (q.metric, q.axis, q.x, q.panel.clone())
+            };
+            let has = |name: &String| other.rows.iter().any(|row| row.name == *name);
+            place(other) == place(&part) && part.rows.iter().all(|row| has(&row.name))
+        });
+        if !is_shown {
+            shown.push(part);
+        }
+    }
+    shown
 }
 
 fn has_value(situations: &[&Situation], value: &str) -> bool {
@@ -400,8 +415,8 @@ fn caption(a: &Analysis, parts: &[Part<'_>], rows: &[DocRow]) -> String {
     let q = parts[0].question;
     let is_one = parts.len() == 1;
     let mut shown = rows.iter().flat_map(|row| &row.entries);
-    let missing = if is_one && shown.any(|entry| entry.text == NO_VERDICT) {
-        format!(", {NO_VERDICT} no verdict")
+    let missing = if shown.any(|entry| entry.text == NO_VERDICT) {
+        format!(" {NO_VERDICT} none")
     } else {
         String::new()
     };
@@ -427,10 +442,10 @@ fn caption(a: &Analysis, parts: &[Part<'_>], rows: &[DocRow]) -> String {
         format!("{metric} relative to {place}")
     } else {
         let metric = phrases::capital(&phrases::metric(q.metric, a.study.unit));
-        format!("{metric}, times the first row of its part")
+        format!("{metric}, × the first row of its part")
     };
     format!(
-        "{what}: ▲ better, ▼ worse, = within {}, ? undecided{}{missing}{stalled}",
+        "{what}: ▲ better ▼ worse = within {} ? undecided{}{missing}{stalled}",
         numbers::percent(a.study.smallest_effect),
         not_judged(findings())
     )

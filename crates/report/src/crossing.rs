@@ -1,14 +1,11 @@
-//! Crossovers in words: from which size on one way is better than another, and how sure that is.
+//! Crossovers: from which size on one way is better than another, and how sure that is.
 
 use bytecost_analysis::{Analysis, Crossing, CrossingPoint, Crossover, Verdict};
 use bytecost_spec::{Axis, Unit};
 use itertools::Itertools as _;
 
 use crate::descriptions;
-use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document};
-
-/// Sentences about crossovers that a page shows above their table.
-const SENTENCES_MOST: usize = 4;
+use crate::document::{DocBlock, DocColumn, DocEntry, DocMark, DocTable, Document};
 
 pub(crate) fn section(a: &Analysis, d: &mut Document) {
     if a.crossovers.is_empty() {
@@ -16,8 +13,6 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
     }
     d.section("Crossover points", "crossovers", "Crossovers");
     let (decided, open) = ordered(&a.crossovers);
-    let sentences = decided.iter().map(|c| DocLine::from(c.sentence.as_str()));
-    d.list(sentences.collect(), SENTENCES_MOST, "more sentences");
     if !decided.is_empty() {
         d.push(DocBlock::Table(table(&decided, a.study.unit)));
     }
@@ -135,7 +130,6 @@ mod tests {
             outcome,
             findings: Vec::new(),
             open: Vec::new(),
-            sentence: String::new(),
         }
     }
 

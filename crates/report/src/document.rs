@@ -165,16 +165,6 @@ impl Document {
     pub fn paragraph(&mut self, ink: Ink, text: impl Into<String>) {
         self.push(DocBlock::paragraph(ink, text));
     }
-
-    /// A list of which the end is folded away.
-    pub fn list(&mut self, mut lines: Vec<DocLine>, most: usize, more: &str) {
-        let rest = lines.split_off(lines.len().min(most));
-        self.push(DocBlock::List(lines));
-        if !rest.is_empty() {
-            let title = format!("{} {more}", rest.len());
-            self.push(DocBlock::rest(title, vec![DocBlock::List(rest)]));
-        }
-    }
 }
 
 impl DocBlock {

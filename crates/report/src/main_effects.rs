@@ -1,4 +1,4 @@
-//! Main effects in a report: the sentences of those that the study asks for, and a table of all.
+//! Main effects in a report, as a table.
 
 use bytecost_analysis::{Analysis, MainEffect};
 use itertools::Itertools as _;
@@ -16,9 +16,6 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
         Ink::Faint,
         "One way against another over all places of an axis at once: each block gives the mean of their ratios. Those with a verdict are asked for by the study and corrected together; the others have the interval of the single comparison. The last columns show the place that differs most from the mean, and the chance of that where all places are alike.",
     );
-    let asked = a.main_effects.iter().filter(|e| e.p_corrected.is_some());
-    let lines = asked.map(|e| e.sentence.as_str().into()).collect();
-    d.push(DocBlock::List(lines));
     let numbers = "Mean ratio | 95 % interval | Differs most | By | Chance";
     let columns = DocColumn::all(&format!("What | Metric | Over | Where | {numbers}"));
     let mut notes = Vec::new();

@@ -85,7 +85,7 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     } else {
         format!(" {run}")
     };
-    let full = format!("{page}; why: bytecost explain{run}");
+    let full = format!("{page}; explanations: bytecost explain{run}");
     let all = format!("bytecost report{run} --all");
     let links = [("Full report", full.as_str())];
     let print = |room| print(&within(a, room, Some(&all), &links), style);

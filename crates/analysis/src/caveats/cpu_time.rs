@@ -129,7 +129,7 @@ pub(super) fn books_not_closed(view: &View<'_>) -> Option<Caveat> {
         String::new()
     } else {
         let count = phrases::count(cells.len(), "cell");
-        format!("what is left over in the books of {count} could turn a comparison")
+        format!("CPU time not accounted for in {count} could reverse a comparison")
     };
     caveat(
         format!(

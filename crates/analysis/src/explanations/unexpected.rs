@@ -58,7 +58,7 @@ fn ask(view: &View<'_>) -> Option<Explained> {
         .flat_map(|c| c.otherwise.iter().map(move |f| (c, f)));
     Some(Explained {
         numbers: (fallen.clone().take(MOST_ROWS))
-            .map(|(c, f)| format!("expected {}: {}", c.expect.outcome, f.sentence))
+            .map(|(c, f)| format!("expected {}: {}", c.expect.outcome, view.sentence(f)))
             .collect(),
         evidence: vec![format!(
             "{met} as expected, {otherwise} otherwise, {open} not decided; {} without a finding",

@@ -91,8 +91,6 @@ pub struct MainEffect {
     /// Why it has no verdict and is not told, where a caveat withholds that of one of its places.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
-    /// It in one sentence.
-    pub sentence: String,
 }
 
 /// A ratio at one place of a main effect.
