@@ -2,12 +2,20 @@
 
 use bytecost_analysis::phrases::{self, Kind, kind};
 use bytecost_analysis::{
-    Analysis, AvoidWith, Conditional, DecidedPoint, DecidedRange, Finding, Situation, Subject,
-    Undecided, UndecidedOf, Use, Verdict, grouped,
+    Analysis, DecidedPoint, DecidedRange, Finding, Situation, Subject, Verdict, grouped,
 };
-use bytecost_spec::survey::Condition;
-use bytecost_spec::{Axis, Metric, Transport, Unit, units};
+use bytecost_spec::{Axis, Metric};
 use itertools::Itertools as _;
+
+mod notes;
+mod range;
+mod undecided;
+
+use notes::{is_alone_the_best, only, rivals};
+pub(crate) use notes::{network_card, note};
+use range::{is_less, places, span};
+use undecided::nothing_decided;
+pub(crate) use undecided::{open, undecided};
 
 /// How many times the strongest of several ratios is the weakest where each is given with its place.
 const WIDE: f64 = 1.5;
@@ -22,6 +30,8 @@ pub(crate) struct Sentence {
     pub label: String,
     /// What to use then, without the full stop.
     pub text: String,
+    /// The same without amounts, for where there is no room.
+    pub brief: String,
     pub findings: Vec<String>,
 }
 
@@ -29,6 +39,7 @@ pub(crate) struct Sentence {
 pub(crate) fn sentences(a: &Analysis) -> Vec<Sentence> {
     let bare = |label: &str, text: String| Sentence {
         label: label.to_owned(),
+        brief: text.clone(),
         text,
         findings: Vec::new(),
     };
@@ -101,15 +112,21 @@ fn sentence(
         return (!ways.is_empty()).then(|| Sentence {
             label: title.to_owned(),
             text: format!("no advice without a condition: {}", ways.join("; ")),
+            brief: "no advice without a condition: see the notes".to_owned(),
             findings,
         });
     }
     if groups.len() > clauses.len() {
-        clauses.push("see the notes for more".to_owned());
+        let more = "see the notes for more".to_owned();
+        clauses.push(Clause {
+            brief: more.clone(),
+            text: more,
+        });
     }
     Some(Sentence {
         label: title.to_owned(),
-        text: clauses.join("; "),
+        text: clauses.iter().map(|c| &c.text).join("; "),
+        brief: clauses.iter().map(|c| &c.brief).join("; "),
         findings,
     })
 }
@@ -222,6 +239,12 @@ impl<'s> Claim<'s> {
     }
 }
 
+/// A part of a sentence, and the same without amounts.
+struct Clause {
+    text: String,
+    brief: String,
+}
+
 /// One way with all of its places.
 fn clause(
     a: &Analysis,
@@ -229,14 +252,18 @@ fn clause(
     situations: &[&Situation],
     shared: &[(Axis, String)],
     is_choice: bool,
-) -> String {
+) -> Clause {
     let first = &claims[0];
     let s = first.situation;
     let place = place(claims, situations, shared, is_choice);
     if !is_choice {
         let way = [subject(s.axis, first.way), first.span()];
         let way = way.into_iter().filter(|part| !part.is_empty()).join(" ");
-        return format!("{place}{way}: {}", relation(claims));
+        let text = format!("{place}{way}: {}", relation(claims));
+        return Clause {
+            brief: text.clone(),
+            text,
+        };
     }
     let way = [s.axis.subject(first.way), first.span()];
     let way = way.into_iter().filter(|part| !part.is_empty()).join(" ");
@@ -260,7 +287,10 @@ fn clause(
         } else {
             String::new()
         };
-        return format!("{place}use {way}: {what}{without}{open}");
+        return Clause {
+            text: format!("{place}use {way}: {what}{without}{open}"),
+            brief: format!("{place}use {way}"),
+        };
     }
     let verb = match kind(s.metric.measure) {
         Kind::Cost => "takes",
@@ -290,7 +320,10 @@ fn clause(
     } else {
         format!(" (tied with {ties})")
     };
-    format!("{place}use {way}{ties}, which {verb} {}", relation(claims))
+    Clause {
+        text: format!("{place}use {way}{ties}, which {verb} {}", relation(claims)),
+        brief: format!("{place}use {way}{ties}"),
+    }
 }
 
 /// A value of an axis where its name stands before it: numbers alone have theirs.
@@ -397,39 +430,6 @@ fn place_word(axis: Axis, value: &str) -> String {
     }
 }
 
-/// Some values along the range of a situation: `at 4 KiB and 64 KiB`, `from 4 KiB to 1 MiB`.
-pub(crate) fn span(s: &Situation, at: &[String]) -> String {
-    let Some(axis) = s.along else {
-        return String::new();
-    };
-    let position = |value: &String| s.measured.iter().position(|v| v == value);
-    let follows = |(a, b)| {
-        position(a)
-            .zip(position(b))
-            .is_some_and(|(a, b)| a + 1 == b)
-    };
-    match at {
-        [] => String::new(),
-        [first, .., last] if at.len() > 2 && at.iter().tuple_windows().all(follows) => {
-            format!("from {} to {}", axis.subject(first), axis.subject(last))
-        }
-        [first, others @ ..] => {
-            let first = axis.circumstance(first);
-            let others = others.iter().map(|value| axis.subject(value));
-            phrases::list(std::iter::once(first).chain(others))
-        }
-    }
-}
-
-fn places(range: &DecidedRange) -> Vec<String> {
-    let at = range.points.iter().filter_map(|p| p.at.clone());
-    at.unique().collect()
-}
-
-fn is_less(range: &DecidedRange) -> bool {
-    range.points.iter().all(|p| p.high < 1.0)
-}
-
 /// The baseline, with its block where the others have none, and with what it leaves out where it
 /// serves who has something else.
 fn baseline(s: &Situation) -> String {
@@ -469,309 +469,4 @@ pub(crate) fn title(s: &Situation) -> String {
         (_, axis) => return phrases::capital(axis.name()),
     };
     title.to_owned()
-}
-
-/// What a reader must know of one way in some situations: use, condition, or the reason for its cost.
-/// Empty where there is nothing to add to its numbers.
-pub(crate) fn note(a: &Analysis, situations: &[&Situation], way: &str) -> String {
-    let notes = situations.iter().flat_map(|s| notes(a, s, way));
-    // One note with all of its places.
-    let by_text = grouped(notes.map(|note| {
-        let text = (note.text, note.is_condition);
-        (text, (note.at, note.is_everywhere))
-    }));
-    let notes = by_text.into_iter().map(|((text, is_condition), places)| {
-        let is_everywhere = places.len() == situations.len() && places.iter().all(|p| p.1);
-        let at = places.into_iter().map(|(at, _)| at);
-        let at: Vec<String> = at.filter(|at| !at.is_empty()).unique().collect();
-        match at.as_slice() {
-            [at] if !is_everywhere && is_condition => format!("{at} {text}"),
-            [at] if !is_everywhere => format!("{text} {at}"),
-            _ => text,
-        }
-    });
-    notes.unique().join("; ")
-}
-
-struct Note {
-    text: String,
-    /// Where along the range.
-    at: String,
-    is_everywhere: bool,
-    /// Whether it says when a way can be used at all.
-    is_condition: bool,
-}
-
-fn notes(a: &Analysis, s: &Situation, way: &str) -> Vec<Note> {
-    let note = |text: String, at: &[String]| Note {
-        text,
-        at: span(s, at),
-        is_everywhere: at.len() == s.measured.len(),
-        is_condition: false,
-    };
-    let condition = |conditions: &[Condition], at: &[String]| Note {
-        is_condition: true,
-        ..note(only(conditions), at)
-    };
-    let mut notes = Vec::new();
-    let own = || s.uses.iter().filter(|u| u.value == way);
-    for used in own().filter(|u| !u.conditions.is_empty()) {
-        notes.push(condition(&used.conditions, &used.at));
-    }
-    // A baseline that is used at several places is so in one note.
-    let (gains, plain): (Vec<&Use>, Vec<&Use>) = own()
-        .filter(|u| u.conditions.is_empty())
-        .partition(|u| u.gain.is_some());
-    let groups = gains.into_iter().map(|used| vec![used]).chain([plain]);
-    for uses in groups.filter(|uses| !uses.is_empty()) {
-        let at: Vec<String> = uses.iter().flat_map(|u| u.at.clone()).collect();
-        let is_better = uses[0].gain.is_some();
-        let has_ties = uses.iter().any(|u| !u.ties.is_empty());
-        let mut text = match (is_better, has_ties) {
-            (true, false) if rivals(a, s, way, &at).is_empty() => "best".to_owned(),
-            (true, _) => "among the best".to_owned(),
-            (false, _) if is_alone_the_best(a, s, way) => "best".to_owned(),
-            (false, _) => "none shown better".to_owned(),
-        };
-        let is_beaten = |c: &Conditional| {
-            let better = places(&c.gain);
-            at.is_empty() || at.iter().any(|place| better.contains(place))
-        };
-        if s.conditional.iter().any(is_beaten) {
-            text.push_str(" without a condition");
-        }
-        let costs = uses.iter().flat_map(|u| &u.but);
-        let costs = costs
-            .filter(|but| but.verdict == Verdict::Worse)
-            .map(|but| {
-                let amount = amount(but).map_or_else(String::new, |amount| format!("{amount} "));
-                let the = if amount.contains('×') { "the " } else { "" };
-                format!("but {amount}{the}{}", phrases::metric(but.metric, s.unit))
-            });
-        let text = std::iter::once(text).chain(costs).join(", ");
-        let is_open = |at: &&String| s.undecided.contains(at) || s.withheld.contains(at);
-        let mut others = s.measured.iter().filter(|value| !at.contains(value));
-        notes.push(Note {
-            is_everywhere: others.all(|at| !is_better && is_open(&at)),
-            ..note(text, &at)
-        });
-    }
-    let ties = s
-        .uses
-        .iter()
-        .filter(|u| u.ties.iter().any(|tie| tie == way));
-    notes.extend(ties.map(|u| {
-        let text = format!("tied with `{}`", u.value);
-        note(text, &u.at)
-    }));
-    for used in s.uses.iter().filter(|u| u.gain.is_some()) {
-        let is_tie = used.value == way || used.ties.iter().any(|tie| tie == way);
-        let rivals = rivals(a, s, &used.value, &used.at);
-        let at = rivals
-            .into_iter()
-            .filter(|(rival, _)| !is_tie && rival == way);
-        let at: Vec<String> = at.map(|(_, at)| at).collect();
-        if !at.is_empty() {
-            notes.push(note(format!("tied with `{}`", used.value), &at));
-        }
-    }
-    let conditional = s.conditional.iter().filter(|c| c.gain.value == way);
-    notes.extend(conditional.map(|c| condition(&c.conditions, &places(&c.gain))));
-    let worse = s.avoid.iter().filter(|avoid| avoid.cost.value == way);
-    notes.extend(worse.filter_map(|avoid| {
-        let with = avoid.with.as_ref()?;
-        let (text, at) = reason(s.unit, with);
-        Some(note(text, if at.is_empty() { &s.measured } else { at }))
-    }));
-    notes
-}
-
-fn amount(range: &DecidedRange) -> Option<String> {
-    if range.points.iter().any(|p| p.has_no_amount) {
-        let direction = if is_less(range) { "less" } else { "more" };
-        return Some(direction.to_owned());
-    }
-    let low = range.points.iter().map(|p| p.low).reduce(f64::min)?;
-    let high = range.points.iter().map(|p| p.high).reduce(f64::max)?;
-    let less = if is_less(range) { " less" } else { "" };
-    Some(phrases::between(low, high) + less)
-}
-
-/// Returns true if every other way without a condition is shown to be worse wherever one is measured.
-fn is_alone_the_best(a: &Analysis, s: &Situation, way: &str) -> bool {
-    let mut best = s.may_be_best.iter().filter_map(|id| a.result(id));
-    !s.may_be_best.is_empty() && best.all(|cell| cell.cell.value(s.axis) == way)
-}
-
-/// Other ways that may be the best at some of these places, each with its place.
-fn rivals(a: &Analysis, s: &Situation, way: &str, at: &[String]) -> Vec<(String, String)> {
-    let cells = s.may_be_best.iter().filter_map(|id| a.result(id));
-    let rivals = cells.filter_map(|cell| {
-        let value = cell.cell.value(s.axis);
-        let place = s
-            .along
-            .map(|along| cell.cell.value(along))
-            .unwrap_or_default();
-        let is_there = at.is_empty() || at.contains(&place);
-        (value != way && is_there).then_some((value, place))
-    });
-    rivals.collect()
-}
-
-/// The reason for a higher cost, with the places where it is one; none where that is everywhere.
-fn reason(unit: Unit, with: &AvoidWith) -> (String, &[String]) {
-    match with {
-        AvoidWith::Copied(share) => {
-            let share = units::percent(*share);
-            (format!("the kernel copied {share}"), &[])
-        }
-        AvoidWith::Cause { of, from, to, at } => {
-            let cause = phrases::cause(*of, [*from, *to], &unit.in_words("a message"));
-            (cause, at)
-        }
-    }
-}
-
-/// What a run did not measure that would change a reason: zero-copy over a network card.
-pub(crate) fn network_card(a: &Analysis) -> Option<String> {
-    let is_copied = |s: &&Situation| {
-        let path = s.place.iter().find(|(axis, _)| *axis == Axis::Transport);
-        let is_network = path.is_some_and(|(_, value)| value == Transport::Peer.name());
-        let copied = |with: &AvoidWith| matches!(with, AvoidWith::Copied(_));
-        !is_network && s.avoid.iter().filter_map(|v| v.with.as_ref()).any(copied)
-    };
-    let mut copied = a.advice.situations.iter().filter(is_copied);
-    copied.next().map(|_| {
-        let study = &a.study.name;
-        format!("a network card, where zero-copy may save: `bytecost run {study} --peer COMMAND`")
-    })
-}
-
-/// `only with Linux 6.0 or newer`.
-fn only(conditions: &[Condition]) -> String {
-    format!(
-        "only {}",
-        phrases::list(conditions.iter().map(|c| condition(*c)))
-    )
-}
-
-fn condition(condition: Condition) -> String {
-    let words = match condition {
-        Condition::NeverWrittenAgain => "if never written again",
-        Condition::NotWrittenUntilCompletion => "if not written until completion",
-        Condition::OneByteOfEachPage => {
-            "where one byte of each page is enough: it delivers no data"
-        }
-        Condition::NoDataNeeded => "where nobody needs the data: it delivers none",
-        Condition::Linux(major, minor) => {
-            return format!("with Linux {major}.{minor} or newer");
-        }
-        Condition::Java => "in a Java program",
-        Condition::Privilege => "with root or CAP_SYS_NICE",
-        Condition::Uring => "where io_uring is permitted",
-        Condition::PollingCpu => "with a CPU for its poller",
-        Condition::SpinningCpus => "with a CPU for each side, which spins on it",
-        Condition::OneFileSystem => "within one file system",
-        Condition::CpusAlone => "where nothing else needs these CPUs",
-        Condition::ReceiverAsksAgain => "if the receiver sets it again before each read",
-        Condition::DescriptorsBelow(most) => {
-            return format!(
-                "with fewer than {} descriptors",
-                units::number(f64::from(most))
-            );
-        }
-        Condition::NoneIdle => "with no idle connections",
-        Condition::IdleNotMeasured => {
-            "while no connection is idle (`--idle 0,900` measures idle ones)"
-        }
-        Condition::ThreadEach => "with a thread for each connection",
-        Condition::ProcessEach => "with a process for each connection",
-        Condition::OneClientAtATime => "with one client at a time",
-    };
-    words.to_owned()
-}
-
-/// Why what the study asks for first has no verdict in a situation, where something else has.
-pub(crate) fn open(s: &Situation) -> Option<String> {
-    let open = s.open.as_ref()?;
-    let noun = phrases::metric(open.metric, s.unit);
-    Some(match (open.withheld.as_slice(), open.blocks) {
-        ([], Some(blocks)) => {
-            format!("{noun} is undecided; the first verdict would take about {blocks} blocks")
-        }
-        ([], None) => format!("{noun} is undecided, and more blocks would hardly decide it"),
-        (reasons, _) => format!("{noun} has no verdict: {}", phrases::list(reasons)),
-    })
-}
-
-fn nothing_decided(a: &Analysis, undecided: &Undecided) -> String {
-    let judged = a
-        .findings
-        .iter()
-        .filter(|f| f.verdict != Verdict::NotJudged);
-    let why = phrases::list(judged.filter_map(|f| f.withheld.as_ref()).unique());
-    let comparisons: usize = undecided.by_family.iter().map(|own| own.comparisons).sum();
-    let all = units::count(comparisons, "comparison");
-    let what = format!("none of {all} has a verdict");
-    let (remedy, command) = remedy(undecided, false);
-    let command = command.map(|command| format!(": {command}"));
-    let remedy = format!("{remedy}{}", command.unwrap_or_default());
-    match undecided.withheld {
-        n if n == comparisons => format!("{what}: {why}"),
-        0 => format!("{what}; {remedy}"),
-        n => format!("{what}, {n} of them by a caveat ({why}); {remedy}"),
-    }
-}
-
-/// How many comparisons of each family are undecided, and what would decide more of them.
-pub(crate) fn undecided(u: &Undecided, with_command: bool) -> String {
-    // Those without a verdict are counted by themselves, with their reasons.
-    if u.withheld > 0 && u.by_family.iter().all(|own| own.undecided == 0) {
-        let all = u.by_family.iter().map(|own| own.comparisons).sum();
-        let of = units::count(all, "comparison");
-        return format!("none; {} of {of} have no verdict", u.withheld);
-    }
-    let family = |(place, own): (usize, &UndecidedOf)| {
-        let all = own.comparisons;
-        let noun = if place == 0 {
-            units::count(all, &format!("{} comparison", own.family.name()))
-        } else {
-            format!("{all} {} ones", own.family.name())
-        };
-        format!("{} of {noun}", own.undecided)
-    };
-    let all = phrases::list(u.by_family.iter().enumerate().map(family));
-    let (remedy, command) = remedy(u, u.by_family.len() > 1);
-    match command {
-        Some(command) if with_command => format!("{all}; {remedy}: {command}"),
-        Some(_) => format!("{all}; {remedy}: see the full report"),
-        None => format!("{all}; {remedy}"),
-    }
-}
-
-/// What would decide more, and the command that does.
-fn remedy(u: &Undecided, several: bool) -> (String, Option<&str>) {
-    let family = u.asks.name();
-    let command = u.command.as_deref();
-    if command.is_none() {
-        let them = if several {
-            format!("the {family} ones")
-        } else {
-            "them".to_owned()
-        };
-        return (format!("a longer run would hardly decide {them}"), None);
-    }
-    let of = if several {
-        format!(" of the {family} ones")
-    } else {
-        String::new()
-    };
-    if u.seconds.is_some() {
-        let n = u.would_decide;
-        return (format!("a longer run would decide about {n}{of}"), command);
-    }
-    let apart = phrases::from_run_to_run(u.between_deviation.unwrap_or(0.0));
-    let n = u.rounds_prevent;
-    let remedy = format!("{apart} for {n}{of}, which several rounds lessen");
-    (remedy, command)
 }

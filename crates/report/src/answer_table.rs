@@ -1,8 +1,8 @@
 //! The first table of a result: the ways that the study compares, in parts with a first row each, and
 //! a column of notes that says what only one row has.
 
-use bytecost_analysis::{Analysis, Finding, RANGES, Situation, grouped, phrases};
-use bytecost_spec::{Axis, units};
+use bytecost_analysis::{Analysis, Estimate, Finding, RANGES, Situation, grouped, phrases};
+use bytecost_spec::{Axis, Metric, units};
 use itertools::Itertools as _;
 
 use crate::advice;
@@ -304,19 +304,8 @@ impl AnswerTables {
             }
         }
         let is_one_axis = parts.iter().all(|part| part.question.axis == first.axis);
-        let corner = x.map_or_else(String::new, |x| {
-            if is_one_axis {
-                format!("{} by {x}", first.axis)
-            } else {
-                format!("by {x}")
-            }
-        });
-        let mut head = vec![DocColumn::names(corner)];
-        head.extend(
-            columns
-                .iter()
-                .map(|column| DocColumn::right(x.map_or_else(String::new, |x| x.in_words(column)))),
-        );
+        let of = if is_one_axis { first.axis.name() } else { "" };
+        let mut head = heading(of, x, columns);
         head.push(DocColumn::left(NOTE));
         if let Some(x) = x {
             self.values
@@ -541,17 +530,7 @@ fn measured(a: &Analysis, most_rows: usize) -> AnswerTables {
             let estimate = own.find_map(|c| c.estimates.get(&metric));
             let text = estimate.map_or_else(
                 || NO_VERDICT.to_owned(),
-                |e| {
-                    let ends = e.low.zip(e.high);
-                    let ends = ends.map(|(low, high)| {
-                        format!(" ({} to {})", units::number(low), units::number(high))
-                    });
-                    format!(
-                        "{}{}",
-                        numbers::amount(metric, e.value),
-                        ends.unwrap_or_default()
-                    )
-                },
+                |estimate| with_interval(metric, estimate),
             );
             DocEntry::from(text)
         });
@@ -564,22 +543,35 @@ fn measured(a: &Analysis, most_rows: usize) -> AnswerTables {
         found.values.push((way, name));
         found.values.extend(place);
     }
-    let corner = x.map_or_else(String::new, |x| format!("{way} by {x}"));
-    let mut head = vec![DocColumn::names(corner)];
-    head.extend(
-        shown
-            .iter()
-            .map(|column| DocColumn::right(x.map_or_else(String::new, |x| x.in_words(column)))),
-    );
+    found.tables.push(DocTable {
+        caption: descriptions::metric_with_unit(metric, a.study.unit),
+        columns: heading(&way.to_string(), x, &shown),
+        rows,
+    });
     if let Some(x) = x {
         found
             .values
             .extend(shown.into_iter().map(|value| (x, value)));
     }
-    found.tables.push(DocTable {
-        caption: descriptions::metric_with_unit(metric, a.study.unit),
-        columns: head,
-        rows,
-    });
     found
+}
+
+/// The heading of a table over the values of an axis.
+fn heading(of: &str, x: Option<Axis>, columns: &[String]) -> Vec<DocColumn> {
+    let corner = x.map_or_else(String::new, |x| {
+        format!("{of} by {x}").trim_start().to_owned()
+    });
+    let mut heading = vec![DocColumn::names(corner)];
+    heading.extend(
+        columns
+            .iter()
+            .map(|column| DocColumn::right(x.map_or_else(String::new, |x| x.in_words(column)))),
+    );
+    heading
+}
+
+/// `312 (301 to 323)`.
+fn with_interval(metric: Metric, e: &Estimate) -> String {
+    let interval = numbers::interval(e).map(|interval| format!(" ({interval})"));
+    numbers::amount(metric, e.value) + &interval.unwrap_or_default()
 }

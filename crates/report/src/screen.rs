@@ -88,7 +88,8 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     let full = format!("{page}; explanations: bytecost explain{run}");
     let all = format!("bytecost report{run} --all");
     let links = [("Full report", full.as_str())];
-    let print = |room| print(&within(a, room, Some(&all), &links), style);
+    let advice = advice_within(a, ADVICE_LINES, style);
+    let print = |room| print(&within(a, room, Some(&all), &links, &advice), style);
     let mut room = Room {
         table: TableRoom {
             rows: ROWS,
@@ -99,7 +100,7 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
         noise_floor: true,
         two_groups: true,
         command: true,
-        sentences: sentences_within(a, ADVICE_LINES, style),
+        sentences: advice.len(),
         missing_reasons: REASONS,
         missing_chars: MISSING_CHARS,
         disturbed_chars: DISTURBED_CHARS,
@@ -136,19 +137,25 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     text
 }
 
-/// How many sentences of the advice so many lines have room for; one at least.
-fn sentences_within(a: &Analysis, lines: usize, style: Style) -> usize {
-    let sentences = advice::sentences(a);
+/// The advice in at most so many lines: amounts give way, those of the last sentence first, then
+/// sentences do.
+fn advice_within(a: &Analysis, lines: usize, style: Style) -> Vec<Sentence> {
+    let mut sentences = advice::sentences(a);
     let labels = sentences.iter().map(|s| columns(&s.label));
-    let width = style
-        .columns()
-        .saturating_sub(labels.max().unwrap_or(0) + 2);
-    let lengths = sentences.iter().map(|s| wrap(&s.text, width, "", "").len());
-    let ends = lengths.scan(0, |end, length| {
-        *end += length;
-        Some(*end)
-    });
-    ends.take_while(|end| *end <= lines).count().max(1)
+    let label = labels.max().unwrap_or(0) + 2;
+    let width = style.columns().saturating_sub(label);
+    let length = |s: &Sentence| wrap(&s.text, width, "", "").len();
+    let is_long = |sentences: &[Sentence]| sentences.iter().map(length).sum::<usize>() > lines;
+    for place in (0..sentences.len()).rev() {
+        if is_long(&sentences) {
+            let brief = sentences[place].brief.clone();
+            sentences[place].text = brief;
+        }
+    }
+    while sentences.len() > 1 && is_long(&sentences) {
+        sentences.pop();
+    }
+    sentences
 }
 
 impl Room {
@@ -186,7 +193,7 @@ impl Room {
 
 /// What the first screen says, with room for all of it.
 pub(crate) fn answer(a: &Analysis) -> Document {
-    within(a, ROOMY, None, &[])
+    within(a, ROOMY, None, &[], &advice::sentences(a))
 }
 
 /// All of it: the answer, then what it rests on.
@@ -202,10 +209,17 @@ pub fn terminal(a: &Analysis, style: Style) -> String {
 }
 
 /// `all` is the command that prints all of a result.
-fn within(a: &Analysis, room: Room, all: Option<&str>, links: &[(&str, &str)]) -> Document {
+fn within(
+    a: &Analysis,
+    room: Room,
+    all: Option<&str>,
+    links: &[(&str, &str)],
+    advice: &[Sentence],
+) -> Document {
     let mut document = Document::default();
-    let all_sentences = advice::sentences(a);
-    let (advice, left) = all_sentences.split_at(room.sentences.min(all_sentences.len()));
+    let all_sentences = advice::sentences(a).len();
+    let advice = &advice[..room.sentences.min(advice.len())];
+    let sentences_left = all_sentences - advice.len();
     let table = answer_tables(a, room.table);
     let shown = [table.values, in_header(a)].concat();
     let texts = advice.iter().map(|s| &s.text).chain(&table.texts);
@@ -227,7 +241,7 @@ fn within(a: &Analysis, room: Room, all: Option<&str>, links: &[(&str, &str)]) -
             [line.resting_on(findings(a, &s.findings))],
         )
     };
-    if all_sentences.is_empty() && table.tables.is_empty() {
+    if all_sentences == 0 && table.tables.is_empty() {
         document.paragraph(Ink::Strong, "This run gives no answer.");
     }
     let mut terms: Vec<DocTerm> = advice.iter().map(line).collect();
@@ -245,10 +259,10 @@ fn within(a: &Analysis, room: Room, all: Option<&str>, links: &[(&str, &str)]) -
     if let Some(more) = counted(&more.collect_vec(), all) {
         terms.push(DocTerm::new("Also measured", [more]));
     }
-    if !left.is_empty() || table.rows_left > 0 {
+    if sentences_left > 0 || table.rows_left > 0 {
         let more = [
             (table.rows_left, "row", "rows"),
-            (left.len(), "sentence of advice", "sentences of advice"),
+            (sentences_left, "sentence of advice", "sentences of advice"),
         ];
         let more = more.into_iter().filter(|(n, ..)| *n > 0);
         let more = more.map(|(n, one, many)| count(n, one, many)).join(", ");

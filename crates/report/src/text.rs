@@ -40,7 +40,9 @@ pub(crate) fn first_words(text: &str, most: usize) -> String {
     match short.strip_suffix('…').filter(|_| short != text) {
         Some(cut) => {
             let words = cut.rsplit_once(' ').map_or(cut, |(words, _)| words);
-            format!("{}…", words.trim_end_matches([',', ';', ':']))
+            // A number without its unit says something else.
+            let words = words.trim_end_matches(|c: char| c.is_ascii_digit());
+            format!("{}…", words.trim_end_matches([',', ';', ':', ' ']))
         }
         None => short,
     }

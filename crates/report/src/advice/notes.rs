@@ -1,0 +1,236 @@
+//! Notes on single ways: use, condition, or the reason for a cost.
+
+use bytecost_analysis::phrases;
+use bytecost_analysis::{
+    Analysis, AvoidWith, Conditional, DecidedRange, Situation, Use, Verdict, grouped,
+};
+use bytecost_spec::survey::Condition;
+use bytecost_spec::{Axis, Transport, Unit, units};
+use itertools::Itertools as _;
+
+use super::range::{is_less, places, span};
+
+/// What a reader must know of one way in some situations: use, condition, or the reason for its cost.
+/// Empty where there is nothing to add to its numbers.
+pub(crate) fn note(a: &Analysis, situations: &[&Situation], way: &str) -> String {
+    let notes = situations.iter().flat_map(|s| notes(a, s, way));
+    // One note with all of its places.
+    let by_text = grouped(notes.map(|note| {
+        let text = (note.text, note.is_condition);
+        (text, (note.at, note.is_everywhere))
+    }));
+    let notes = by_text.into_iter().map(|((text, is_condition), places)| {
+        let is_everywhere = places.len() == situations.len() && places.iter().all(|p| p.1);
+        let at = places.into_iter().map(|(at, _)| at);
+        let at: Vec<String> = at.filter(|at| !at.is_empty()).unique().collect();
+        match at.as_slice() {
+            [at] if !is_everywhere && is_condition => format!("{text}, {at}"),
+            [at] if !is_everywhere => format!("{text} {at}"),
+            _ => text,
+        }
+    });
+    notes.unique().join("; ")
+}
+
+struct Note {
+    text: String,
+    /// Where along the range.
+    at: String,
+    is_everywhere: bool,
+    /// Whether it says when a way can be used at all.
+    is_condition: bool,
+}
+
+fn notes(a: &Analysis, s: &Situation, way: &str) -> Vec<Note> {
+    let note = |text: String, at: &[String]| Note {
+        text,
+        at: span(s, at),
+        is_everywhere: at.len() == s.measured.len(),
+        is_condition: false,
+    };
+    let condition = |conditions: &[Condition], at: &[String]| Note {
+        is_condition: true,
+        ..note(only(conditions), at)
+    };
+    let mut notes = Vec::new();
+    let own = || s.uses.iter().filter(|u| u.value == way);
+    for used in own().filter(|u| !u.conditions.is_empty()) {
+        notes.push(condition(&used.conditions, &used.at));
+    }
+    // A baseline that is used at several places is so in one note.
+    let (gains, plain): (Vec<&Use>, Vec<&Use>) = own()
+        .filter(|u| u.conditions.is_empty())
+        .partition(|u| u.gain.is_some());
+    let groups = gains.into_iter().map(|used| vec![used]).chain([plain]);
+    for uses in groups.filter(|uses| !uses.is_empty()) {
+        let at: Vec<String> = uses.iter().flat_map(|u| u.at.clone()).collect();
+        let is_better = uses[0].gain.is_some();
+        let has_ties = uses.iter().any(|u| !u.ties.is_empty());
+        let mut text = match (is_better, has_ties) {
+            (true, false) if rivals(a, s, way, &at).is_empty() => "best".to_owned(),
+            (true, _) => "among the best".to_owned(),
+            (false, _) if is_alone_the_best(a, s, way) => "best".to_owned(),
+            (false, _) => "none shown better".to_owned(),
+        };
+        let is_beaten = |c: &Conditional| {
+            let better = places(&c.gain);
+            at.is_empty() || at.iter().any(|place| better.contains(place))
+        };
+        if s.conditional.iter().any(is_beaten) {
+            text.push_str(" without a condition");
+        }
+        let costs = uses.iter().flat_map(|u| &u.but);
+        let costs = costs
+            .filter(|but| but.verdict == Verdict::Worse)
+            .map(|but| {
+                let amount = amount(but).map_or_else(String::new, |amount| format!("{amount} "));
+                let the = if amount.contains('×') { "the " } else { "" };
+                format!("but {amount}{the}{}", phrases::metric(but.metric, s.unit))
+            });
+        let text = std::iter::once(text).chain(costs).join(", ");
+        let is_open = |at: &&String| s.undecided.contains(at) || s.withheld.contains(at);
+        let mut others = s.measured.iter().filter(|value| !at.contains(value));
+        notes.push(Note {
+            is_everywhere: others.all(|at| !is_better && is_open(&at)),
+            ..note(text, &at)
+        });
+    }
+    let ties = s
+        .uses
+        .iter()
+        .filter(|u| u.ties.iter().any(|tie| tie == way));
+    notes.extend(ties.map(|u| {
+        let text = format!("tied with `{}`", u.value);
+        note(text, &u.at)
+    }));
+    for used in s.uses.iter().filter(|u| u.gain.is_some()) {
+        let is_tie = used.value == way || used.ties.iter().any(|tie| tie == way);
+        let rivals = rivals(a, s, &used.value, &used.at);
+        let at = rivals
+            .into_iter()
+            .filter(|(rival, _)| !is_tie && rival == way);
+        let at: Vec<String> = at.map(|(_, at)| at).collect();
+        if !at.is_empty() {
+            notes.push(note(format!("tied with `{}`", used.value), &at));
+        }
+    }
+    let conditional = s.conditional.iter().filter(|c| c.gain.value == way);
+    notes.extend(conditional.map(|c| condition(&c.conditions, &places(&c.gain))));
+    let worse = s.avoid.iter().filter(|avoid| avoid.cost.value == way);
+    notes.extend(worse.filter_map(|avoid| {
+        let with = avoid.with.as_ref()?;
+        let (text, at) = reason(s.unit, with);
+        Some(note(text, if at.is_empty() { &s.measured } else { at }))
+    }));
+    notes
+}
+
+fn amount(range: &DecidedRange) -> Option<String> {
+    if range.points.iter().any(|p| p.has_no_amount) {
+        let direction = if is_less(range) { "less" } else { "more" };
+        return Some(direction.to_owned());
+    }
+    let low = range.points.iter().map(|p| p.low).reduce(f64::min)?;
+    let high = range.points.iter().map(|p| p.high).reduce(f64::max)?;
+    let less = if is_less(range) { " less" } else { "" };
+    Some(phrases::between(low, high) + less)
+}
+
+/// Returns true if every other way without a condition is shown to be worse wherever one is measured.
+pub(super) fn is_alone_the_best(a: &Analysis, s: &Situation, way: &str) -> bool {
+    let mut best = s.may_be_best.iter().filter_map(|id| a.result(id));
+    !s.may_be_best.is_empty() && best.all(|cell| cell.cell.value(s.axis) == way)
+}
+
+/// Other ways that may be the best at some of these places, each with its place.
+pub(super) fn rivals(
+    a: &Analysis,
+    s: &Situation,
+    way: &str,
+    at: &[String],
+) -> Vec<(String, String)> {
+    let cells = s.may_be_best.iter().filter_map(|id| a.result(id));
+    let rivals = cells.filter_map(|cell| {
+        let value = cell.cell.value(s.axis);
+        let place = s
+            .along
+            .map(|along| cell.cell.value(along))
+            .unwrap_or_default();
+        let is_there = at.is_empty() || at.contains(&place);
+        (value != way && is_there).then_some((value, place))
+    });
+    rivals.collect()
+}
+
+/// The reason for a higher cost, with the places where it is one; none where that is everywhere.
+fn reason(unit: Unit, with: &AvoidWith) -> (String, &[String]) {
+    match with {
+        AvoidWith::Copied(share) => {
+            let share = units::percent(*share);
+            (format!("the kernel copied {share}"), &[])
+        }
+        AvoidWith::Cause { of, from, to, at } => {
+            let cause = phrases::cause(*of, [*from, *to], &unit.in_words("a message"));
+            (cause, at)
+        }
+    }
+}
+
+/// What a run did not measure that would change a reason: zero-copy over a network card.
+pub(crate) fn network_card(a: &Analysis) -> Option<String> {
+    let is_copied = |s: &&Situation| {
+        let path = s.place.iter().find(|(axis, _)| *axis == Axis::Transport);
+        let is_network = path.is_some_and(|(_, value)| value == Transport::Peer.name());
+        let copied = |with: &AvoidWith| matches!(with, AvoidWith::Copied(_));
+        !is_network && s.avoid.iter().filter_map(|v| v.with.as_ref()).any(copied)
+    };
+    let mut copied = a.advice.situations.iter().filter(is_copied);
+    copied.next().map(|_| {
+        let study = &a.study.name;
+        format!("a network card, where zero-copy may save: `bytecost run {study} --peer COMMAND`")
+    })
+}
+
+/// `only with Linux 6.0 or newer`.
+pub(super) fn only(conditions: &[Condition]) -> String {
+    format!(
+        "only {}",
+        phrases::list(conditions.iter().map(|c| condition(*c)))
+    )
+}
+
+fn condition(condition: Condition) -> String {
+    let words = match condition {
+        Condition::NeverWrittenAgain => "if never written again",
+        Condition::NotWrittenUntilCompletion => "if not written until completion",
+        Condition::OneByteOfEachPage => {
+            "where one byte of each page is enough: it delivers no data"
+        }
+        Condition::NoDataNeeded => "where nobody needs the data: it delivers none",
+        Condition::Linux(major, minor) => {
+            return format!("with Linux {major}.{minor} or newer");
+        }
+        Condition::Java => "in a Java program",
+        Condition::Privilege => "with root or CAP_SYS_NICE",
+        Condition::Uring => "where io_uring is permitted",
+        Condition::PollingCpu => "with a CPU for its poller",
+        Condition::SpinningCpus => "with a CPU for each side, which spins on it",
+        Condition::OneFileSystem => "within one file system",
+        Condition::CpusAlone => "where nothing else needs these CPUs",
+        Condition::ReceiverAsksAgain => "if the receiver sets it again before each read",
+        Condition::DescriptorsBelow(most) => {
+            return format!(
+                "with fewer than {} descriptors",
+                units::number(f64::from(most))
+            );
+        }
+        Condition::NoneIdle => "with no idle connections",
+        Condition::IdleNotMeasured => {
+            "while no connection is idle (`--idle 0,900` measures idle ones)"
+        }
+        Condition::ThreadEach => "with a thread for each connection",
+        Condition::ProcessEach => "with a process for each connection",
+        Condition::OneClientAtATime => "with one client at a time",
+    };
+    words.to_owned()
+}

@@ -1,0 +1,91 @@
+//! What is not decided, why, and what would decide it.
+
+use bytecost_analysis::phrases;
+use bytecost_analysis::{Analysis, Situation, Undecided, UndecidedOf, Verdict};
+use bytecost_spec::units;
+use itertools::Itertools as _;
+
+/// Why what the study asks for first has no verdict in a situation, where something else has.
+pub(crate) fn open(s: &Situation) -> Option<String> {
+    let open = s.open.as_ref()?;
+    let noun = phrases::metric(open.metric, s.unit);
+    Some(match (open.withheld.as_slice(), open.blocks) {
+        ([], Some(blocks)) => {
+            format!("{noun} is undecided; the first verdict would take about {blocks} blocks")
+        }
+        ([], None) => format!("{noun} is undecided, and more blocks would hardly decide it"),
+        (reasons, _) => format!("{noun} has no verdict: {}", phrases::list(reasons)),
+    })
+}
+
+pub(super) fn nothing_decided(a: &Analysis, undecided: &Undecided) -> String {
+    let judged = a
+        .findings
+        .iter()
+        .filter(|f| f.verdict != Verdict::NotJudged);
+    let why = phrases::list(judged.filter_map(|f| f.withheld.as_ref()).unique());
+    let comparisons: usize = undecided.by_family.iter().map(|own| own.comparisons).sum();
+    let all = units::count(comparisons, "comparison");
+    let what = format!("none of {all} has a verdict");
+    let (remedy, command) = remedy(undecided, false);
+    let command = command.map(|command| format!(": {command}"));
+    let remedy = format!("{remedy}{}", command.unwrap_or_default());
+    match undecided.withheld {
+        n if n == comparisons => format!("{what}: {why}"),
+        0 => format!("{what}; {remedy}"),
+        n => format!("{what}, {n} of them by a caveat ({why}); {remedy}"),
+    }
+}
+
+/// How many comparisons of each family are undecided, and what would decide more of them.
+pub(crate) fn undecided(u: &Undecided, with_command: bool) -> String {
+    // Those without a verdict are counted by themselves, with their reasons.
+    if u.withheld > 0 && u.by_family.iter().all(|own| own.undecided == 0) {
+        let all = u.by_family.iter().map(|own| own.comparisons).sum();
+        let of = units::count(all, "comparison");
+        return format!("none; {} of {of} have no verdict", u.withheld);
+    }
+    let family = |(place, own): (usize, &UndecidedOf)| {
+        let all = own.comparisons;
+        let noun = if place == 0 {
+            units::count(all, &format!("{} comparison", own.family.name()))
+        } else {
+            format!("{all} {} ones", own.family.name())
+        };
+        format!("{} of {noun}", own.undecided)
+    };
+    let all = phrases::list(u.by_family.iter().enumerate().map(family));
+    let (remedy, command) = remedy(u, u.by_family.len() > 1);
+    match command {
+        Some(command) if with_command => format!("{all}; {remedy}: {command}"),
+        Some(_) => format!("{all}; {remedy}: see the full report"),
+        None => format!("{all}; {remedy}"),
+    }
+}
+
+/// What would decide more, and the command that does.
+fn remedy(u: &Undecided, several: bool) -> (String, Option<&str>) {
+    let family = u.asks.name();
+    let command = u.command.as_deref();
+    if command.is_none() {
+        let them = if several {
+            format!("the {family} ones")
+        } else {
+            "them".to_owned()
+        };
+        return (format!("a longer run would hardly decide {them}"), None);
+    }
+    let of = if several {
+        format!(" of the {family} ones")
+    } else {
+        String::new()
+    };
+    if u.seconds.is_some() {
+        let n = u.would_decide;
+        return (format!("a longer run would decide about {n}{of}"), command);
+    }
+    let apart = phrases::from_run_to_run(u.between_deviation.unwrap_or(0.0));
+    let n = u.rounds_prevent;
+    let remedy = format!("{apart} for {n}{of}, which several rounds lessen");
+    (remedy, command)
+}
