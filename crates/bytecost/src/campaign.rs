@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use bytecost_analysis::{Input, Interim, Progress, pairs_to_count};
+use bytecost_analysis::{Input, Interim, pairs_to_count};
 use bytecost_evidence::{Copies, TimeSampler};
 use bytecost_lab::files::Files;
 use bytecost_lab::loopback_exchange;
@@ -18,8 +18,9 @@ use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
+use bytecost_plan::policy::{self, Next};
 use bytecost_spec::evidence::{COUNTED_TRIALS, Means, UNASKED_SHARE};
-use bytecost_spec::sample::{Block, GROWING_BLOCKS, last_short_windows};
+use bytecost_spec::sample::{Block, last_short_windows};
 use bytecost_spec::study::PlannedRounds;
 use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Cell, Host, Manifest, Plan, Record, Sample, Study, Survey, units};
@@ -95,9 +96,6 @@ pub fn cpus(host: &Host) -> Vec<u32> {
 /// Share of the budget that may go into blocks that are measured again since others used the CPUs.
 const REPEATS_SHARE: f64 = 0.1;
 
-/// Blocks in which windows may become longer whatever is left of the budget.
-const FIRST_BLOCKS: u32 = 2;
-
 /// Share of the time for counting that goes into cells whose counts are compared; each of the
 /// others is counted once in the rest, as far as that goes.
 const COMPARED_SHARE: f64 = 0.8;
@@ -158,21 +156,10 @@ impl Round {
             first_block: begun.last().copied().unwrap_or(0),
         }
     }
+}
 
-    /// Returns true if another round is to come.
-    fn is_followed(self, rounds: PlannedRounds) -> bool {
-        self.number + 1 < rounds.count
-    }
-
-    /// The share of the run that is over with this round.
-    fn share(self, rounds: PlannedRounds) -> f64 {
-        f64::from(self.number + 1) / f64::from(rounds.count)
-    }
-
-    /// Returns true if the blocks before this one are as many as a round needs.
-    fn has_enough(self, block: u32, study: &Study) -> bool {
-        block.saturating_sub(self.first_block) >= study.round_blocks_least()
-    }
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 struct KeptLog<'r> {
@@ -316,7 +303,6 @@ impl Campaign<'_> {
         mut began: Instant,
     ) -> Result<How> {
         let mut round = Round::under_way(run.manifest());
-        let budget = Duration::from_millis(self.study.budget_ms);
         let earlier = so_far.spent;
         let spent = |began: Instant| earlier + began.elapsed();
         // Blocks of an earlier leg stay as they are.
@@ -324,51 +310,59 @@ impl Campaign<'_> {
         let first = leg.map_or(0, |leg| leg.first_block);
         let mut block = first;
         while !self.stop.load(Ordering::Relaxed) {
+            let order = self.order(block, so_far);
+            let cells_left = order.as_ref().map(Vec::len);
             // As of now, since it gets the rounds that begin.
             let manifest = run.manifest().clone();
-            let Some(order) = self.order(block, so_far) else {
-                return Ok(How::Whole);
-            };
-            if order.is_empty() {
-                // What a new block would measure was given up, and later ones measure no more.
-                if !so_far.has_begun(block) {
-                    return Ok(How::Whole);
-                }
-                block += 1;
-                continue;
-            }
-            let interim = Interim::new(self.input(&manifest, so_far));
-            let widest = interim.widest_interval();
-            // Measuring stops when it is precise, never when it is significant.
-            let is_narrow = |w: &Progress| w.half_width <= self.study.precision;
-            let enough = widest.as_ref().is_some_and(is_narrow);
+            let interim = cells_left.filter(|left| *left > 0);
+            let interim = interim.map(|_| Interim::new(self.input(&manifest, so_far)));
+            let widest = interim.as_ref().and_then(Interim::widest_interval);
             let trial = display.trial_cost(self.plan.trial_ms);
+            let all_count_from = so_far.all_count_from();
+            let progress = policy::Progress {
+                block,
+                leg_first_block: first,
+                all_count_from,
+                round: round.number,
+                round_first_block: round.first_block,
+                cells_left,
+                has_begun: so_far.has_begun(block),
+                cells: self.plan.cells.len(),
+                is_precise: (widest.as_ref()).is_some_and(|w| w.half_width <= self.study.precision),
+                spent_ms: milliseconds(spent(began)),
+                trial_ms: milliseconds(trial),
+            };
+            let windows_may_grow = match policy::next(self.study, &progress) {
+                Next::Stop(_) => return Ok(How::Whole),
+                Next::NextBlock => {
+                    block += 1;
+                    continue;
+                }
+                Next::Round => {
+                    match self.begin_round(run, (&mut round, block), lab, display)? {
+                        Some(paused) => began += paused,
+                        None => return Ok(How::Interrupted),
+                    }
+                    continue;
+                }
+                Next::Block { windows_may_grow } => windows_may_grow,
+            };
+            let order = order.unwrap_or_default();
             let cost = trial * order.len() as u32;
-            let so_long = spent(began) + cost;
-            match self.next_round(run, (&mut round, block), (enough, so_long), lab, display)? {
-                Some(paused) => began += paused,
-                None => return Ok(How::Interrupted),
-            }
-            // Fewer blocks than the least say nothing, so the first ones are measured in any case.
-            let is_over = enough || so_long > budget;
-            let has_enough = round.has_enough(block, self.study);
-            let all_counting = block.saturating_sub(so_far.all_count_from());
-            if all_counting >= self.study.blocks_least && has_enough && is_over {
-                return Ok(How::Whole);
-            }
+            let all_counting = block.saturating_sub(all_count_from);
             let needed = self.study.blocks_least.saturating_sub(all_counting).max(1);
             let least = units::count(self.study.blocks_least as usize, "block");
             let why = format!("{least} are needed at least");
             display.expect(spent(began) + cost * needed, &why);
             display.block(block, order.len(), widest.as_ref(), spent(began));
-            display.estimates(block, || interim.estimates());
+            if let Some(interim) = &interim {
+                display.estimates(block, || interim.estimates());
+            }
             let mut log = self.log(run);
             let cell = |i: u32| (i, self.plan.cells[i as usize].clone());
             let cells = order.into_iter().map(cell);
             let attempt = (block, so_far.attempt(block));
-            let left = budget.saturating_sub(spent(began));
-            let may_grow = self.windows_may_grow(block - first, left, trial);
-            lab.keep_windows(round.number > 0 || !may_grow);
+            lab.keep_windows(!windows_may_grow);
             let ended = lab.block(attempt, cells, self.stop, &mut |event| match event {
                 Event::TrialStarted { trial } => display.trial(trial, spent(began)),
                 Event::TrialEnded(record) | Event::BlockEnded(record) => {
@@ -386,30 +380,18 @@ impl Campaign<'_> {
         Ok(How::Interrupted)
     }
 
-    /// Where the round under way is over before this block and another one is to come, waits and begins
-    /// that. Gives the time that it waited; none where that was interrupted. A round is over when all
-    /// intervals are narrow enough, or its part of the budget or of the blocks is spent.
-    fn next_round(
+    /// Waits and begins another round with this block. Gives the time that it waited; none where that was
+    /// interrupted.
+    fn begin_round(
         &self,
         run: &mut Run,
         (round, block): (&mut Round, u32),
-        (enough, spent): (bool, Duration),
         lab: &mut Lab,
         display: &mut Display,
     ) -> Result<Option<Duration>> {
-        let rounds = self
-            .study
-            .rounds
-            .filter(|rounds| round.is_followed(*rounds));
-        let Some(rounds) = rounds.filter(|_| round.has_enough(block, self.study)) else {
+        let Some(rounds) = self.study.rounds else {
             return Ok(Some(Duration::ZERO));
         };
-        let share = round.share(rounds);
-        let budget = Duration::from_millis(self.study.budget_ms).mul_f64(share);
-        let blocks = f64::from(self.study.blocks_most) * share;
-        if !enough && spent <= budget && f64::from(block) < blocks {
-            return Ok(Some(Duration::ZERO));
-        }
         let began = Instant::now();
         if !self.pause(round.number + 1, rounds, lab, display) {
             return Ok(None);
@@ -441,14 +423,6 @@ impl Campaign<'_> {
             }
             false
         })
-    }
-
-    /// Returns true while the windows of a cell may become longer, which costs the cell its trials so
-    /// far: in the first blocks, and in a few more as long as what is left pays for the least number of
-    /// them. Later a trial in which nothing moved has failed.
-    fn windows_may_grow(&self, blocks: u32, left: Duration, trial: Duration) -> bool {
-        let needed = trial * self.plan.cells.len() as u32 * self.study.blocks_least;
-        blocks < FIRST_BLOCKS || blocks < GROWING_BLOCKS && needed <= left
     }
 
     /// Gathers the evidence there is to be, what takes little first. False when it was interrupted.
@@ -599,14 +573,9 @@ impl Campaign<'_> {
         }
     }
 
-    /// The cells of a block still to be measured, in their order; none of a block beyond the plan or the
-    /// limits of the study.
+    /// The cells of a block still to be measured, in their order; none of a block beyond the plan.
     fn order(&self, block: u32, so_far: &SoFar) -> Option<Vec<u32>> {
         let planned = self.plan.orders.get(block as usize)?;
-        let most = self.study.blocks_most;
-        if block >= most.saturating_add(so_far.all_count_from()) {
-            return None;
-        }
         let budget = Duration::from_millis(self.study.budget_ms);
         let is_left =
             |cell: &u32| !so_far.done.contains(&(block, *cell)) && !so_far.given_up(*cell, budget);

@@ -12,6 +12,7 @@ mod link;
 mod order;
 mod pins;
 mod plan;
+pub mod policy;
 mod power;
 mod refusal;
 mod seat;

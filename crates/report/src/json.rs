@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use bytecost_analysis::Analysis;
-use serde::Serialize as _;
+use serde::Serialize;
 use serde_json::ser::Formatter;
 
 use crate::text::{for_terminal, pretty};
@@ -11,9 +11,14 @@ use crate::text::{for_terminal, pretty};
 /// Renders a result as `findings.json`: fields in the order of [`Analysis`], one cell, comparison or
 /// other element of a list a line; numbers have six digits, and one that is not finite is `null`.
 pub fn findings_json(a: &Analysis) -> String {
+    by_lines(a)
+}
+
+/// JSON with one element of the outermost lists a line, and numbers of six digits.
+pub(crate) fn by_lines(value: &impl Serialize) -> String {
     let mut text = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut text, Lines::default());
-    a.serialize(&mut serializer).expect("keys are text");
+    value.serialize(&mut serializer).expect("keys are text");
     for_terminal(String::from_utf8(text).expect("JSON is text")) + "\n"
 }
 

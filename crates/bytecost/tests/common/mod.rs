@@ -12,6 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytecost_analysis::Analysis;
+use bytecost_spec::sample::last_short_windows;
 use bytecost_spec::{Cell, Record, Sample};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
 use rustix::process::{Pid, Signal, geteuid, kill_process};
@@ -217,6 +218,21 @@ impl Place {
         assert!(text.is_empty() || text.ends_with('\n'), "a partial line");
         let read = |line| serde_json::from_str(line).unwrap();
         text.lines().map(read).collect()
+    }
+
+    /// The first blocks, which do not count against a limit as windows became longer in them: none on a
+    /// quiet machine.
+    pub fn blocks_not_counted(&self) -> u32 {
+        let blocks = self
+            .records()
+            .into_iter()
+            .filter_map(|record| match record {
+                Record::Block(block) => Some(block),
+                _ => None,
+            });
+        let blocks: Vec<_> = blocks.collect();
+        let last = last_short_windows(&blocks).into_values();
+        last.map(|(block, _)| block + 1).max().unwrap_or(0)
     }
 
     pub fn samples(&self) -> Vec<(Cell, Sample)> {
