@@ -297,7 +297,7 @@ pub fn html(t: &HostTable) -> String {
 
 /// Renders the table as JSON.
 pub fn json(t: &HostTable) -> String {
-    crate::json::by_lines(t)
+    crate::json_lines::by_lines(t)
 }
 
 /// Renders the table as CSV: a row a comparison and host; what is not available is empty.

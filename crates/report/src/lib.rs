@@ -26,6 +26,7 @@ pub mod hand;
 mod heat;
 pub mod hosts;
 mod json;
+mod json_lines;
 pub mod layout;
 mod main_effects;
 mod markdown;
