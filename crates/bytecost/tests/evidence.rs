@@ -125,13 +125,7 @@ fn segments_a_message_are_read_that_part_the_regimes_of_nagle() {
     let words = "run --mover send-fields --size 256 --fields 8 --pattern request-response --nodelay on,off --blocks 6 --window 150ms --warmup 50ms --budget 30s --evidence none --quiet";
     place.call(words).measured();
     let segments = |nodelay: &str| {
-        let samples = place
-            .records()
-            .into_iter()
-            .filter_map(|record| match record {
-                Record::Sample(sample) => Some(sample),
-                _ => None,
-            });
+        let samples = place.samples().into_iter().map(|(_, sample)| sample);
         let samples = samples.filter(|s| s.cell.contains(&format!("/{nodelay}/")));
         let read = samples.filter_map(|s| {
             let of = |counter: Counter| s.sender.readings[&counter].measured();

@@ -13,7 +13,7 @@ mod undecided;
 
 use notes::{is_alone_the_best, only, rivals};
 pub(crate) use notes::{network_card, note};
-use range::{is_less, places, span};
+use range::{amount, are_less, places, span};
 use undecided::nothing_decided;
 pub(crate) use undecided::{open, undecided};
 
@@ -186,7 +186,7 @@ impl<'s> Claim<'s> {
     /// Claims with the same key make one clause.
     fn key(&self) -> (&'s str, &'s str, Option<(Metric, bool)>, String) {
         let s = self.situation;
-        let relation = self.range.map(|range| (s.metric, is_less(range)));
+        let relation = self.range.map(|range| (s.metric, are_less(&range.points)));
         (self.way, &s.baseline, relation, self.span())
     }
 
@@ -339,49 +339,33 @@ fn subject(axis: Axis, value: &str) -> String {
 /// far apart are given with their places.
 fn relation(claims: &[Claim<'_>]) -> String {
     let s = claims[0].situation;
-    let points = claims
-        .iter()
-        .flat_map(|c| c.points().iter().map(|p| (c.situation, p)));
-    let points: Vec<(&Situation, &DecidedPoint)> = points.collect();
-    let less = points.iter().all(|(_, p)| p.high < 1.0);
+    let points: Vec<&DecidedPoint> = claims.iter().flat_map(Claim::points).collect();
+    let less = are_less(points.iter().copied());
+    let has_amount = !points.iter().any(|p| p.has_no_amount);
     let base = baseline(s);
     let noun = phrases::metric(s.metric, s.unit);
-    if points.iter().any(|(_, p)| p.has_no_amount) {
-        let direction = if less { "less" } else { "more" };
-        return format!("{direction} {noun} than {base}");
-    }
-    let amount = |of: &[&DecidedPoint]| {
-        let low = of.iter().map(|p| p.low).fold(f64::INFINITY, f64::min);
-        let high = of.iter().map(|p| p.high).fold(0.0, f64::max);
-        let less = if less { " less" } else { "" };
-        phrases::between(low, high) + less
-    };
-    let of = if less {
+    let of = if less || !has_amount {
         format!("{noun} than {base}")
     } else {
         format!("the {noun} of {base}")
     };
     let strength = |p: &DecidedPoint| p.ratio.ln().abs();
-    let ends = points
-        .iter()
-        .minmax_by(|x, y| strength(x.1).total_cmp(&strength(y.1)));
+    let ends = (points.iter().copied()).minmax_by(|x, y| strength(x).total_cmp(&strength(y)));
     let ends = ends.into_option().filter(|(weakest, strongest)| {
-        let is_far = strength(strongest.1) - strength(weakest.1) > WIDE.ln();
-        is_far && s.along.is_some() && weakest.1.at != strongest.1.at
+        let is_far = strength(strongest) - strength(weakest) > WIDE.ln();
+        has_amount && is_far && s.along.is_some() && weakest.at != strongest.at
     });
     let Some((weakest, strongest)) = ends else {
-        let all: Vec<&DecidedPoint> = points.iter().map(|(_, p)| *p).collect();
-        return format!("{} {of}", amount(&all));
+        return format!("{} {of}", amount(points));
     };
     let position = |p: &DecidedPoint| s.measured.iter().position(|at| Some(at) == p.at.as_ref());
-    let mut ends = [weakest.1, strongest.1];
+    let mut ends = [weakest, strongest];
     ends.sort_by_key(|p| position(p));
     let [from, to] = ends.map(|end| {
-        let same = points.iter().map(|(_, p)| *p).filter(|p| p.at == end.at);
-        let same: Vec<&DecidedPoint> = same.collect();
+        let same = points.iter().copied().filter(|p| p.at == end.at);
         let at = s.along.zip(end.at.as_ref());
         let at = at.map_or_else(String::new, |(axis, at)| axis.circumstance(at));
-        (amount(&same), at)
+        (amount(same), at)
     });
     format!("{} {of} {}, and {} {}", from.0, from.1, to.0, to.1)
 }

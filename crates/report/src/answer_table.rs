@@ -11,8 +11,9 @@ use crate::descriptions;
 use crate::document::{DocColumn, DocEntry, DocMark, DocRow, DocTable};
 use crate::numbers;
 use crate::overview;
-use crate::question::{NULL, QuestionEntry, QuestionRow, QuestionTable, questions, sort_values};
+use crate::question::{NULL, QuestionEntry, QuestionRow, QuestionTable, sort_values};
 use crate::stalls;
+use crate::terminal::columns_of_numbers;
 use crate::text::first_words;
 
 /// The most columns of numbers.
@@ -56,8 +57,11 @@ struct Part<'q> {
 
 /// The tables that answer the study's question: those of the comparisons; the pairs of a study that
 /// has pairs; the numbers of the cells where nothing is compared.
-pub(crate) fn answer_tables(a: &Analysis, room: TableRoom) -> AnswerTables {
-    let questions = questions(a);
+pub(crate) fn answer_tables(
+    a: &Analysis,
+    questions: &[QuestionTable<'_>],
+    room: TableRoom,
+) -> AnswerTables {
     if questions.is_empty() && a.speed_ups.is_empty() {
         return measured(a, room.rows);
     }
@@ -67,7 +71,7 @@ pub(crate) fn answer_tables(a: &Analysis, room: TableRoom) -> AnswerTables {
         found.rows_left += left;
         found.tables.push(pairs);
     }
-    let mut parts = parts(a, &questions);
+    let mut parts = parts(a, questions);
     let rows = |parts: &[Part<'_>]| parts.iter().map(|p| p.rows.len()).sum::<usize>();
     let all = rows(&parts);
     let shown = found.tables.iter().map(|table| table.rows.len()).sum();
@@ -145,9 +149,8 @@ fn parts<'q>(a: &'q Analysis, questions: &'q [QuestionTable<'q>]) -> Vec<Part<'q
             // The same comparison seen from its other side is shown once.
             let is_turned = |part: &Part<'_>| {
                 let q = part.question;
-                let place = |q: &QuestionTable<'_>| (q.metric, q.axis, q.x, q.panel.clone());
                 let mut others = part.rows.iter();
-                place(q) == place(question)
+                is_same_place(q, question)
                     && q.baseline == row.name
                     && others.any(|other| other.name == question.baseline)
             };
@@ -171,18 +174,20 @@ fn parts<'q>(a: &'q Analysis, questions: &'q [QuestionTable<'q>]) -> Vec<Part<'q
     let mut shown: Vec<Part<'_>> = Vec::new();
     for part in parts {
         let is_shown = shown.iter().any(|other| {
-            let place = |part: &Part<'_>| {
-                let q = part.question;
-                (q.metric, q.axis, q.x, q.panel.clone())
-            };
             let has = |name: &String| other.rows.iter().any(|row| row.name == *name);
-            place(other) == place(&part) && part.rows.iter().all(|row| has(&row.name))
+            is_same_place(other.question, part.question)
+                && part.rows.iter().all(|row| has(&row.name))
         });
         if !is_shown {
             shown.push(part);
         }
     }
     shown
+}
+
+/// Returns true if two tables differ in nothing but what the others are compared with.
+fn is_same_place(one: &QuestionTable<'_>, other: &QuestionTable<'_>) -> bool {
+    (one.metric, one.axis, one.x) == (other.metric, other.axis, other.x) && one.panel == other.panel
 }
 
 fn has_value(situations: &[&Situation], value: &str) -> bool {
@@ -317,7 +322,7 @@ impl AnswerTables {
             rows,
         };
         if let Some(line_columns) = room.line_columns {
-            let beside = line_columns.saturating_sub(table.columns_of_numbers());
+            let beside = line_columns.saturating_sub(columns_of_numbers(&table));
             for row in &mut table.rows {
                 if let Some(note) = row.entries.last_mut() {
                     note.text = first_words(&note.text, beside.max(NOTE_CHARS_LEAST));

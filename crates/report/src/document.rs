@@ -4,7 +4,6 @@
 use bytecost_analysis::Verdict;
 
 use crate::style::Ink;
-use crate::text::columns;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Document {
@@ -334,20 +333,6 @@ impl DocTable {
         });
         let notes = notes.collect();
         (numbers, notes)
-    }
-
-    /// How many columns of a terminal all but the last column take, with the blanks behind each.
-    pub fn columns_of_numbers(&self) -> usize {
-        let width = |i: usize| {
-            let entries = self.rows.iter().filter_map(|row| row.entries.get(i));
-            let text = entries
-                .clone()
-                .map(|e| columns(&e.text) + columns(&e.ratio));
-            let mark = entries.map(|e| e.mark.map_or(0, |mark| 1 + columns(mark.sign)));
-            let entry = text.max().unwrap_or(0) + mark.max().unwrap_or(0);
-            entry.max(columns(&self.columns[i].heading)) + 2
-        };
-        (0..self.columns.len().saturating_sub(1)).map(width).sum()
     }
 
     /// Returns true if its columns are numbers, but for the first and perhaps a last one of notes.

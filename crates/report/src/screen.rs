@@ -10,7 +10,7 @@ use crate::answer_table::{TableRoom, answer_tables};
 use crate::asked;
 use crate::document::{DocBlock, DocLine, DocTerm, Document};
 use crate::numbers::{bare_ratio, whole};
-use crate::question::place_in_words;
+use crate::question::{QuestionTable, place_in_words, questions};
 use crate::sections::{self, findings};
 use crate::stalls;
 use crate::style::{Ink, Style};
@@ -21,7 +21,7 @@ use crate::text::{columns, count, joined, shortened, wrap};
 pub const LINES: usize = 30;
 /// The most lines of the advice.
 const ADVICE_LINES: usize = 3;
-/// The most rows of its tables, those of the baselines included, and the most that give way at once.
+/// The most rows of its tables, those of the baselines included, and the fewest.
 const ROWS: usize = 16;
 const FEWEST_ROWS: usize = 3;
 /// The most characters of a note, and of one where there is no room.
@@ -61,6 +61,15 @@ struct Room {
     disturbed_chars: usize,
 }
 
+/// What is the same however much room there is.
+struct Content<'a> {
+    /// The advice, brief where it has to be.
+    advice: Vec<Sentence>,
+    /// How many sentences there are, those for which there is no room included.
+    sentences: usize,
+    questions: Vec<QuestionTable<'a>>,
+}
+
 const ROOMY: Room = Room {
     table: TableRoom {
         rows: usize::MAX,
@@ -88,8 +97,14 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     let full = format!("{page}; explanations: bytecost explain{run}");
     let all = format!("bytecost report{run} --all");
     let links = [("Full report", full.as_str())];
-    let advice = advice_within(a, ADVICE_LINES, style);
-    let print = |room| print(&within(a, room, Some(&all), &links, &advice), style);
+    let all_advice = advice::sentences(a);
+    let sentences = all_advice.len();
+    let content = Content {
+        advice: advice_within(all_advice, ADVICE_LINES, style),
+        sentences,
+        questions: questions(a),
+    };
+    let print = |room| print(&within(a, room, Some(&all), &links, &content), style);
     let mut room = Room {
         table: TableRoom {
             rows: ROWS,
@@ -97,13 +112,11 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
             line_columns: None,
         },
         reasons: WITHHELD,
-        noise_floor: true,
-        two_groups: true,
-        command: true,
-        sentences: advice.len(),
+        sentences: content.advice.len(),
         missing_reasons: REASONS,
         missing_chars: MISSING_CHARS,
         disturbed_chars: DISTURBED_CHARS,
+        ..ROOMY
     };
     let mut text = print(room);
     while text.lines().count() > LINES {
@@ -139,8 +152,7 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
 
 /// The advice in at most so many lines: amounts give way, those of the last sentence first, then
 /// sentences do.
-fn advice_within(a: &Analysis, lines: usize, style: Style) -> Vec<Sentence> {
-    let mut sentences = advice::sentences(a);
+fn advice_within(mut sentences: Vec<Sentence>, lines: usize, style: Style) -> Vec<Sentence> {
     let labels = sentences.iter().map(|s| columns(&s.label));
     let label = labels.max().unwrap_or(0) + 2;
     let width = style.columns().saturating_sub(label);
@@ -193,7 +205,13 @@ impl Room {
 
 /// What the first screen says, with room for all of it.
 pub(crate) fn answer(a: &Analysis) -> Document {
-    within(a, ROOMY, None, &[], &advice::sentences(a))
+    let advice = advice::sentences(a);
+    let content = Content {
+        sentences: advice.len(),
+        advice,
+        questions: questions(a),
+    };
+    within(a, ROOMY, None, &[], &content)
 }
 
 /// All of it: the answer, then what it rests on.
@@ -214,13 +232,12 @@ fn within(
     room: Room,
     all: Option<&str>,
     links: &[(&str, &str)],
-    advice: &[Sentence],
+    content: &Content<'_>,
 ) -> Document {
     let mut document = Document::default();
-    let all_sentences = advice::sentences(a).len();
-    let advice = &advice[..room.sentences.min(advice.len())];
-    let sentences_left = all_sentences - advice.len();
-    let table = answer_tables(a, room.table);
+    let advice = &content.advice[..room.sentences.min(content.advice.len())];
+    let sentences_left = content.sentences - advice.len();
+    let table = answer_tables(a, &content.questions, room.table);
     let shown = [table.values, in_header(a)].concat();
     let texts = advice.iter().map(|s| &s.text).chain(&table.texts);
     let unshown = asked::unshown(a, &shown, &texts.map(String::as_str).collect_vec());
@@ -241,7 +258,7 @@ fn within(
             [line.resting_on(findings(a, &s.findings))],
         )
     };
-    if all_sentences == 0 && table.tables.is_empty() {
+    if content.sentences == 0 && table.tables.is_empty() {
         document.paragraph(Ink::Strong, "This run gives no answer.");
     }
     let mut terms: Vec<DocTerm> = advice.iter().map(line).collect();
@@ -259,24 +276,17 @@ fn within(
     if let Some(more) = counted(&more.collect_vec(), all) {
         terms.push(DocTerm::new("Also measured", [more]));
     }
-    if sentences_left > 0 || table.rows_left > 0 {
-        let more = [
-            (table.rows_left, "row", "rows"),
-            (sentences_left, "sentence of advice", "sentences of advice"),
-        ];
-        let more = more.into_iter().filter(|(n, ..)| *n > 0);
-        let more = more.map(|(n, one, many)| count(n, one, many)).join(", ");
-        terms.push(DocTerm::new(
-            "More",
-            [format!("{more}: {}", all.unwrap_or_default())],
-        ));
-    }
+    terms.extend(left_out(table.rows_left, sentences_left, all));
     let disturbed = disturbed(a, room.disturbed_chars);
     if !disturbed.is_empty() {
         terms.push(DocTerm::new("Disturbed", disturbed));
     }
-    let groups = two_groups(a);
-    if !groups.is_empty() && room.two_groups {
+    let groups = if room.two_groups {
+        two_groups(a)
+    } else {
+        Vec::new()
+    };
+    if !groups.is_empty() {
         terms.push(DocTerm::new("Two groups", groups));
     }
     let withheld = withheld(a, room.reasons, !links.is_empty());
@@ -306,6 +316,18 @@ fn within(
     terms.extend(links.map(|(label, link)| DocTerm::new(*label, [*link])));
     document.push(DocBlock::Terms(terms));
     document
+}
+
+/// The rows and sentences for which there was no room, counted, and the command that has them; none of none.
+fn left_out(rows: usize, sentences: usize, command: Option<&str>) -> Option<DocTerm> {
+    let more = [
+        (rows, "row", "rows"),
+        (sentences, "sentence of advice", "sentences of advice"),
+    ];
+    let more = more.into_iter().filter(|(n, ..)| *n > 0);
+    let more = more.map(|(n, one, many)| count(n, one, many)).join(", ");
+    let line = format!("{more}: {}", command.unwrap_or_default());
+    (!more.is_empty()).then(|| DocTerm::new("More", [line]))
 }
 
 /// Cells of what is compared first that have no one value: their trials fall into two groups far apart,

@@ -190,7 +190,9 @@ impl Printer {
             .columns
             .get(notes)
             .is_some_and(|c| c.align == Align::Left);
-        if has_notes && table.is_matrix() && notes > 1 && !self.has_room_for_notes(table) {
+        let room = self.style.columns().saturating_sub(2 + self.indent.len());
+        let is_narrow = || columns_of_numbers(table) + NOTE_COLUMNS > room;
+        if has_notes && table.is_matrix() && notes > 1 && is_narrow() {
             let (numbers, notes) = table.without_notes();
             self.table(&numbers);
             for (name, note) in notes {
@@ -241,18 +243,15 @@ impl Printer {
     }
 }
 
-impl Printer {
-    /// Returns true if notes stand beside the numbers of their rows without being broken after each word.
-    fn has_room_for_notes(&self, table: &DocTable) -> bool {
-        let texts = entry_texts(table);
-        let widths = table.columns.iter().enumerate().map(|(i, column)| {
-            let entries = texts.iter().filter_map(|row| row.get(i));
-            let widest = entries.map(|text| columns(text)).max().unwrap_or(0);
-            widest.max(columns(&column.heading)) + 2
-        });
-        let numbers: usize = widths.take(table.columns.len() - 1).sum();
-        numbers + NOTE_COLUMNS + 2 + self.indent.len() <= self.style.columns()
-    }
+/// How many columns all but the last column of a table take, with the blanks behind each.
+pub(crate) fn columns_of_numbers(table: &DocTable) -> usize {
+    let texts = entry_texts(table);
+    let widths = table.columns.iter().enumerate().map(|(i, column)| {
+        let entries = texts.iter().filter_map(|row| row.get(i));
+        let widest = entries.map(|text| columns(text)).max().unwrap_or(0);
+        widest.max(columns(&column.heading)) + 2
+    });
+    widths.take(table.columns.len().saturating_sub(1)).sum()
 }
 
 /// The text of every entry; the parts of an entry with a ratio or a mark stand below each other.

@@ -3,6 +3,7 @@
 mod hosts;
 
 use std::env;
+use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::Result;
@@ -168,9 +169,14 @@ fn show(
     Ok(())
 }
 
+/// Where commands in this shell look for runs.
+fn usual_runs_dir() -> OsString {
+    env::var_os(RUNS_VARIABLE).unwrap_or_else(|| RUNS_DIR.into())
+}
+
 /// Returns true if commands in this shell take this run where they name none.
 fn is_newest(run: &Run) -> bool {
-    let usual = env::var_os(RUNS_VARIABLE).unwrap_or_else(|| RUNS_DIR.into());
+    let usual = usual_runs_dir();
     let newest = Root::at(&usual)
         .names()
         .ok()
@@ -180,7 +186,7 @@ fn is_newest(run: &Run) -> bool {
 
 /// A run as a command in this shell names it: by its name where that is enough, else by its directory.
 pub(super) fn in_commands(run: &Run) -> String {
-    let usual = env::var_os(RUNS_VARIABLE).unwrap_or_else(|| RUNS_DIR.into());
+    let usual = usual_runs_dir();
     let (dir, name) = (run.dir(), run.dir().file_name());
     let is_usual = dir.parent() == Some(Path::new(&usual));
     let word = match name.filter(|_| is_usual) {

@@ -1,14 +1,12 @@
 //! Notes on single ways: use, condition, or the reason for a cost.
 
 use bytecost_analysis::phrases;
-use bytecost_analysis::{
-    Analysis, AvoidWith, Conditional, DecidedRange, Situation, Use, Verdict, grouped,
-};
+use bytecost_analysis::{Analysis, AvoidWith, Conditional, Situation, Use, Verdict, grouped};
 use bytecost_spec::survey::Condition;
 use bytecost_spec::{Axis, Transport, Unit, units};
 use itertools::Itertools as _;
 
-use super::range::{is_less, places, span};
+use super::range::{amount, places, span};
 
 /// What a reader must know of one way in some situations: use, condition, or the reason for its cost.
 /// Empty where there is nothing to add to its numbers.
@@ -83,9 +81,9 @@ fn notes(a: &Analysis, s: &Situation, way: &str) -> Vec<Note> {
         let costs = costs
             .filter(|but| but.verdict == Verdict::Worse)
             .map(|but| {
-                let amount = amount(but).map_or_else(String::new, |amount| format!("{amount} "));
+                let amount = amount(&but.points);
                 let the = if amount.contains('×') { "the " } else { "" };
-                format!("but {amount}{the}{}", phrases::metric(but.metric, s.unit))
+                format!("but {amount} {the}{}", phrases::metric(but.metric, s.unit))
             });
         let text = std::iter::once(text).chain(costs).join(", ");
         let is_open = |at: &&String| s.undecided.contains(at) || s.withheld.contains(at);
@@ -123,17 +121,6 @@ fn notes(a: &Analysis, s: &Situation, way: &str) -> Vec<Note> {
         Some(note(text, if at.is_empty() { &s.measured } else { at }))
     }));
     notes
-}
-
-fn amount(range: &DecidedRange) -> Option<String> {
-    if range.points.iter().any(|p| p.has_no_amount) {
-        let direction = if is_less(range) { "less" } else { "more" };
-        return Some(direction.to_owned());
-    }
-    let low = range.points.iter().map(|p| p.low).reduce(f64::min)?;
-    let high = range.points.iter().map(|p| p.high).reduce(f64::max)?;
-    let less = if is_less(range) { " less" } else { "" };
-    Some(phrases::between(low, high) + less)
 }
 
 /// Returns true if every other way without a condition is shown to be worse wherever one is measured.
