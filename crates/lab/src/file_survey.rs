@@ -11,6 +11,7 @@ use bytecost_spec::{Cache, Cell, Ring};
 use rustix::io::Errno;
 
 use crate::files::{self, DISK_PATIENCE, FileTask, Files};
+use crate::limits::retried_without_memory;
 use crate::side_by_side;
 use crate::survey::{self, Helpers};
 
@@ -116,7 +117,10 @@ fn tried(
 ) -> FileSupport {
     let java = helpers.map(Helpers::java).transpose();
     let tries = if cache == Cache::Cold { tries } else { 1 };
-    let done = java.and_then(|java| again(tries, || attempt(files, mover, cache, java.clone())));
+    let mut once = |java: Option<PathBuf>| {
+        retried_without_memory(|| attempt(files, mover, cache, java.clone()))
+    };
+    let done = java.and_then(|java| again(tries, || once(java.clone())));
     FileSupport {
         name: mover.name.to_owned(),
         cache,

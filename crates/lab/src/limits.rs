@@ -4,6 +4,7 @@
 use std::io;
 use std::process::ExitStatus;
 use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::time::{Duration, Instant};
 use std::{os::unix::process::ExitStatusExt, thread};
 
 use bytecost_host::{Roots, limits};
@@ -13,12 +14,38 @@ use rustix::process::Signal;
 
 use crate::classes::REALTIME_MOST_US;
 
+/// How long what lacks memory is tried again, and how soon.
+const RETRIED_FOR: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Starts a thread in a scope. The error names the limit that refuses it.
 pub(crate) fn start<'scope, 'env, T: Send + 'scope>(
     scope: &'scope Scope<'scope, 'env>,
     work: impl FnOnce() -> T + Send + 'scope,
 ) -> io::Result<ScopedJoinHandle<'scope, T>> {
     Builder::new().spawn_scoped(scope, work).map_err(named)
+}
+
+/// Tries again what fails for lack of memory or of threads: what other processes of the user pin at
+/// the same time counts as well (RLIMIT_MEMLOCK, RLIMIT_NPROC), and a ring that was closed gives
+/// its own back when the kernel comes to it.
+pub(crate) fn retried_without_memory<T>(
+    mut attempt: impl FnMut() -> io::Result<T>,
+) -> io::Result<T> {
+    let passes = [Errno::NOMEM, Errno::NOBUFS, Errno::AGAIN].map(Errno::raw_os_error);
+    let begun = Instant::now();
+    loop {
+        match attempt() {
+            Err(e)
+                if e.raw_os_error()
+                    .is_some_and(|errno| passes.contains(&errno))
+                    && begun.elapsed() < RETRIED_FOR =>
+            {
+                thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
+    }
 }
 
 /// What a thread gives that was begun beside others, or the same work done by the caller where no
@@ -107,6 +134,26 @@ fn signal_name(signal: Signal) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_lacks_memory_for_a_moment_is_tried_again_and_what_is_refused_is_not() {
+        let mut attempts = 0;
+        let mut failing = |errno: Errno, times| {
+            attempts = 0;
+            let done = retried_without_memory(|| {
+                attempts += 1;
+                match attempts > times {
+                    true => Ok(()),
+                    false => Err(io::Error::from(errno)),
+                }
+            });
+            (done.is_ok(), attempts)
+        };
+        assert_eq!(failing(Errno::NOMEM, 3), (true, 4));
+        assert_eq!(failing(Errno::OPNOTSUPP, 3), (false, 1));
+        let (works, attempts) = failing(Errno::NOMEM, u32::MAX);
+        assert!(!works && attempts > 1, "{attempts}");
+    }
 
     #[test]
     fn how_a_process_ended_is_never_a_bare_number() {

@@ -23,6 +23,8 @@ use bytecost_engine::services::{self, Framing, MOST_REQUEST_BYTES};
 use bytecost_spec::Arrivals;
 use bytecost_sys::uring_client::UringClient;
 
+use crate::limits::retried_without_memory;
+
 mod arrivals;
 mod ask;
 mod client;
@@ -264,8 +266,9 @@ impl Load {
 /// Why a load has no ring here; none where it has one.
 pub(crate) fn no_ring_here() -> Option<String> {
     let nobody = (Ipv4Addr::LOCALHOST, 0).into();
-    let ring = UringClient::new(nobody, 1, 1, [1, 1], true);
-    ring.err().map(|e| e.to_string())
+    let ring = || UringClient::new(nobody, 1, 1, [1, 1], true);
+    let refused = retried_without_memory(ring).err();
+    refused.map(|e| e.to_string())
 }
 
 #[cfg(test)]

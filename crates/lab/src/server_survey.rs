@@ -14,6 +14,7 @@ use bytecost_spec::survey::{ServerFacts, ServerSurvey, ServingLimits};
 use bytecost_sys::tcp;
 use rustix::process::{Resource, getrlimit};
 
+use crate::limits::retried_without_memory;
 use crate::load::{self, ask};
 use crate::side_by_side;
 use crate::survey::reason;
@@ -45,7 +46,9 @@ fn filter() -> io::Result<()> {
 
 fn tried(server: &Server) -> ServerFacts {
     let is_tried = !server.needs_lone_thread;
-    let refused = is_tried.then(|| attempt(server).err()).flatten();
+    let refused = is_tried
+        .then(|| retried_without_memory(|| attempt(server)).err())
+        .flatten();
     ServerFacts {
         refused: refused.map(|e| format!("server `{}`: {}", server.name, reason(&e))),
         ..server.facts.owned()

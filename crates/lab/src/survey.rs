@@ -3,8 +3,6 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
-use std::thread;
-use std::time::Duration;
 
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_engine::{
@@ -17,6 +15,7 @@ use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 use rustix::net::sockopt;
 
 use crate::files::DISK_PATIENCE;
+use crate::limits::retried_without_memory;
 use crate::networks::{NetworkPath, Networks};
 use crate::protocol::Role;
 use crate::side_by_side;
@@ -28,11 +27,6 @@ mod links;
 pub(crate) use away::SIZE;
 use away::{PATIENCE, SLOTS, cell};
 pub use links::links;
-
-/// How often what lacks memory is tried again, and how long after: a ring that was closed gives its
-/// own back when the kernel comes to it.
-const MOST_TRIES: u32 = 50;
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// Tries every mover and receiver over these transports with one small message, checked byte by
 /// byte; not movers of files and those that start a program ([`helped`]), nor the CPU's clock
@@ -213,18 +207,8 @@ fn attempt(
         _ => one_message(mover, receiver, place, None, java),
     };
     let tried = || helpers.map(Helpers::java).transpose().and_then(&once);
-    let is_without_memory =
-        |e: &io::Error| e.raw_os_error() == Some(rustix::io::Errno::NOMEM.raw_os_error());
-    let mut done = tried();
-    for _ in 0..MOST_TRIES {
-        // What others pin at the same time counts as well (RLIMIT_MEMLOCK).
-        if !done.as_ref().is_err_and(is_without_memory) {
-            break;
-        }
-        thread::sleep(PAUSE);
-        done = tried();
-    }
-    done.err().map(|e| reason(&e))
+    let refused = retried_without_memory(tried).err();
+    refused.map(|e| reason(&e))
 }
 
 /// Sends one message of a file over the loopback device. What it must hold, where that is known.
