@@ -99,19 +99,13 @@ fn tell(run: &Run) {
         }
     }
     let analysis = analyse(Input {
-        manifest: run.manifest(),
-        cells: &plan.cells,
         refusals: &plan.refusals,
         left_out: &plan.left_out,
-        samples: &samples,
         failures: &failures,
         blocks: &blocks,
         evidence: &evidence,
         notes: &plan.notes,
-        ended_early: None,
-        damage: None,
-        published: None,
-        ceiling: None,
+        ..Input::of(run.manifest(), &plan.cells, &samples)
     });
     let style = Style {
         width: 100,

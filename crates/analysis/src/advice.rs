@@ -16,8 +16,8 @@ use crate::result::{
     Advice, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, Finding, NothingDecided,
     Situation, Subject, Use, Verdict,
 };
+use crate::stages::Explained;
 use crate::trials::CellTrials;
-use crate::view::View;
 
 mod undecided;
 
@@ -61,7 +61,7 @@ type At<'v> = (Option<String>, Vec<Compared<'v>>);
 
 /// Findings of one comparison that differ in one further axis at most, such as the size.
 struct Group<'v> {
-    view: &'v View<'v>,
+    run: &'v Explained<'v>,
     compare: &'v Compare,
     metric: Metric,
     /// What the study asks for first, where nothing of that is decided.
@@ -73,23 +73,23 @@ struct Group<'v> {
     rates: (f64, f64),
 }
 
-pub(crate) fn all<'v>(view: &'v View<'v>) -> Advice {
+pub(crate) fn all<'v>(run: &'v Explained<'v>) -> Advice {
     let mut advice = Advice::default();
     // Of comparisons with one baseline the first says what is asked.
-    let compares = view.input.manifest.study.compare.iter();
+    let compares = run.input.manifest.study.compare.iter();
     let compares = compares.unique_by(|c| (c.axis, &c.baseline, &c.values));
-    let mut all = compares.map(|c| groups(view, c)).collect_vec();
-    share_rate(&mut all, view.error_rate());
+    let mut all = compares.map(|c| groups(run, c)).collect_vec();
+    share_rate(&mut all, run.error_rate());
     for (place, groups) in all.iter().enumerate() {
         let situations = groups.iter().flat_map(Group::situations);
         // What no further comparison decided is counted with all that is undecided.
         let told = situations.filter(|s| place == 0 || says(s));
         advice.situations.extend(told);
     }
-    if view.known.findings.is_empty() {
-        advice.nothing = Some(undecided::why_nothing(view));
+    if run.findings.is_empty() {
+        advice.nothing = Some(undecided::why_nothing(run));
     }
-    advice.undecided = undecided::undecided(view);
+    advice.undecided = undecided::undecided(run);
     advice
 }
 
@@ -116,7 +116,7 @@ fn nothing_decided(metric: Metric, at: &[At<'_>]) -> Option<NothingDecided> {
     })
 }
 
-fn groups<'v>(view: &'v View<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
+fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
     let Some(&first) = compare.metrics.first() else {
         return Vec::new();
     };
@@ -129,14 +129,11 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
         let mut own = own.iter().filter(|m| compare.metrics.contains(m));
         *own.next().unwrap_or(&first)
     };
-    let study = &view.input.manifest.study;
-    let of_compare = |f: &&Finding| {
-        let is_of = f.axis == compare.axis && f.baseline_value == compare.baseline;
-        is_of && compare.compares(&f.value) && f.verdict != Verdict::NotJudged
-    };
-    let findings = view.known.findings.iter().filter(of_compare);
-    let compared = findings.filter_map(|finding| {
-        let pair = view.trials.pair(finding)?;
+    let study = &run.input.manifest.study;
+    let is_judged = |f: &Finding| f.is_of(compare) && f.verdict != Verdict::NotJudged;
+    let pairs = run.pairs().filter(|pair| is_judged(pair.finding));
+    let compared = pairs.filter_map(|pair| {
+        let (finding, pair) = (pair.finding, pair.pairing);
         let (baseline, cell) = (pair.baseline, pair.other);
         let metric = Some(metric(cell)).filter(|metric| *metric == finding.metric)?;
         let tier = study.tiers.iter().position(|t| is_part(t, cell.cell));
@@ -151,14 +148,14 @@ fn groups<'v>(view: &'v View<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
             finding,
             cell,
             baseline,
-            more: more_conditions(view, compare.axis, cell, baseline),
+            more: more_conditions(run, compare.axis, cell, baseline),
         };
         Some(((tier.unwrap_or(usize::MAX), along, metric, place), of))
     });
     let mut found = grouped(compared);
     found.sort_by_key(|((tier, ..), _)| *tier);
     let groups = found.into_iter().map(|((_, along, metric, _), members)| {
-        Group::of(view, compare, metric, along, members).of_what_is_decided()
+        Group::of(run, compare, metric, along, members).of_what_is_decided()
     });
     groups.collect()
 }
@@ -200,12 +197,12 @@ fn range(tiers: &[Tier], tier: Option<usize>, axis: Axis, cell: &CellTrials<'_>)
 }
 
 /// All that must hold to use a cell's value of an axis.
-fn conditions(view: &View<'_>, axis: Axis, cell: &CellTrials<'_>) -> Vec<Condition> {
-    let survey = &view.input.manifest.survey;
+fn conditions(run: &Explained<'_>, axis: Axis, cell: &CellTrials<'_>) -> Vec<Condition> {
+    let survey = &run.input.manifest.survey;
     let of_value = |applies: bool, condition| applies.then_some(condition).into_iter().collect();
     match axis {
         Axis::Mover => survey.mover(&cell.cell.mover).map(MoverFacts::conditions),
-        Axis::Server => Some(conditions_of_server(view, cell)),
+        Axis::Server => Some(conditions_of_server(run, cell)),
         Axis::Receiver => survey
             .receiver(&cell.cell.receiver)
             .map(|r| of_value(!r.sees_content, Condition::NoDataNeeded)),
@@ -228,26 +225,26 @@ fn conditions(view: &View<'_>, axis: Axis, cell: &CellTrials<'_>) -> Vec<Conditi
 
 /// Those of its model, and that no connection is idle where the run has not measured the model with
 /// idle ones.
-fn conditions_of_server(view: &View<'_>, cell: &CellTrials<'_>) -> Vec<Condition> {
+fn conditions_of_server(run: &Explained<'_>, cell: &CellTrials<'_>) -> Vec<Condition> {
     let server = &cell.cell.serving.server;
-    let mut serving = view.input.manifest.survey.serving.iter();
+    let mut serving = run.input.manifest.survey.serving.iter();
     let facts = serving.find_map(|s| s.servers.iter().find(|f| Some(&f.name) == server.as_ref()));
     let mut conditions = facts.map(ServerFacts::conditions).unwrap_or_default();
     let is_idle = |c: &CellTrials<'_>| c.cell.serving.server == *server && c.cell.serving.idle > 0;
-    if !conditions.contains(&Condition::NoneIdle) && !view.measured().any(is_idle) {
+    if !conditions.contains(&Condition::NoneIdle) && !run.measured().any(is_idle) {
         conditions.push(Condition::IdleNotMeasured);
     }
     conditions
 }
 
 fn more_conditions(
-    view: &View<'_>,
+    run: &Explained<'_>,
     axis: Axis,
     cell: &CellTrials<'_>,
     baseline: &CellTrials<'_>,
 ) -> Vec<Condition> {
-    let shared = conditions(view, axis, baseline);
-    let mut more = conditions(view, axis, cell);
+    let shared = conditions(run, axis, baseline);
+    let mut more = conditions(run, axis, cell);
     more.retain(|condition| !shared.contains(condition));
     more
 }
@@ -271,23 +268,23 @@ fn subject(axis: Axis, cell: &CellTrials<'_>) -> Subject {
 
 impl<'v> Group<'v> {
     fn of(
-        view: &'v View<'v>,
+        run: &'v Explained<'v>,
         compare: &'v Compare,
         metric: Metric,
         along: Option<Axis>,
         members: Vec<Compared<'v>>,
     ) -> Group<'v> {
         let first = members.first().map(|first| first.cell);
-        let place = first.map(|c| place(c, compare.axis, along, view.varied()));
+        let place = first.map(|c| place(c, compare.axis, along, run.varied()));
         let x = |c: &Compared<'_>| along.map(|axis| c.cell.cell.value(axis));
         let mut at = grouped(members.into_iter().map(|c| (x(&c), c)));
         if let Some(axis) = along {
             let cells = at.iter().flat_map(|(_, all)| all).map(|c| c.cell.cell);
-            let order = grid::values(&view.input.manifest.study, axis, cells);
+            let order = grid::values(&run.input.manifest.study, axis, cells);
             at.sort_by_key(|(x, _)| order.iter().position(|v| Some(v) == x.as_ref()));
         }
         Group {
-            view,
+            run,
             compare,
             metric,
             open: None,
@@ -335,7 +332,7 @@ impl<'v> Group<'v> {
         let same = |f: &&Finding| {
             f.metric == metric && f.cell == c.finding.cell && f.baseline == c.finding.baseline
         };
-        self.view.known.findings.iter().find(same)
+        self.run.findings.iter().find(same)
     }
 
     /// What each reader has to do: who has data in memory has other ways than who has a file.
@@ -346,9 +343,9 @@ impl<'v> Group<'v> {
         let apart = |s: &Subject| all().all(|c| subject(axis, c.baseline) != *s);
         // A baseline that has the data in a file is the fair one.
         let is_fair = |s: &Subject| {
-            let baseline = |f: &Finding| self.view.trials.by_id(&f.baseline);
+            let baseline = |f: &Finding| self.run.trials.by_id(&f.baseline);
             let of = |f: &Finding| baseline(f).is_some_and(|c| subject(f.axis, c) == *s);
-            let mut findings = self.view.known.findings.iter();
+            let mut findings = self.run.findings.iter();
             !apart(s) || !findings.any(|f| f.axis == axis && of(f))
         };
         let subjects = subjects.filter(is_fair);
@@ -389,7 +386,7 @@ impl<'v> Group<'v> {
             baseline_block: baseline_block(&at),
             baseline_is_apart: apart,
             metric: self.metric,
-            unit: self.view.trials.unit,
+            unit: self.run.trials.unit,
             open: open.or_else(|| nothing_decided(self.metric, &at)),
             along: self.along,
             measured: measured(&|_| true),
@@ -437,7 +434,7 @@ impl<'v> Group<'v> {
         let rate = if is_primary(at) { primary } else { other };
         let axis = self.compare.axis;
         let cells = cells.collect_vec();
-        Some(best_set(&cells, axis, self.metric, rate, self.view.trials))
+        Some(best_set(&cells, axis, self.metric, rate, self.run.trials))
     }
 
     /// The rule along the range: a way is kept as long as it may be used, the safest bound first.
@@ -491,7 +488,7 @@ impl<'v> Group<'v> {
         let gain = || self.ranges(part, self.metric, Verdict::Better, &of).pop();
         let own = |c: &Compared<'v>| {
             let cell = if of(c) { c.cell } else { c.baseline };
-            (safest.is_none() || of(c)).then(|| conditions(self.view, self.compare.axis, cell))
+            (safest.is_none() || of(c)).then(|| conditions(self.run, self.compare.axis, cell))
         };
         let conditions = part.iter().flat_map(|(_, all)| all).find_map(own);
         let ties = names.iter().filter(|n| **n != value);
@@ -522,7 +519,7 @@ impl<'v> Group<'v> {
         let told = gains.into_iter().filter_map(|gain| {
             let mut all = best.iter().flat_map(|(_, all)| all);
             let cell = all.find(|c| c.finding.value == gain.value)?.cell;
-            let conditions = conditions(self.view, self.compare.axis, cell);
+            let conditions = conditions(self.run, self.compare.axis, cell);
             Some(Conditional { conditions, gain })
         });
         told.collect()
@@ -562,7 +559,7 @@ impl<'v> Group<'v> {
     fn avoid(&self, cost: DecidedRange) -> Avoid {
         let is_of = |c: &&Compared<'_>| cost.points.iter().any(|p| p.finding == c.finding.id);
         let cells = self.at.iter().flat_map(|(_, all)| all).filter(is_of);
-        let value = |cell: &CellTrials<'_>, metric| self.view.known.result(&cell.id)?.value(metric);
+        let value = |cell: &CellTrials<'_>, metric| self.run.result(&cell.id)?.value(metric);
         let copied = |c: &Compared<'_>| value(c.cell, Metric::both(Measure::CopiedShare));
         let copied: Option<Vec<f64>> = cells.clone().map(copied).collect();
         let least = copied.and_then(|all| all.into_iter().reduce(f64::min));
@@ -577,7 +574,7 @@ impl<'v> Group<'v> {
     /// the places at which it does so.
     fn reason(&self, cost: &DecidedRange) -> Option<AvoidWith> {
         let reasons = cost.points.iter().filter_map(|point| {
-            let cause = causes::reason(self.view, &point.finding)?;
+            let cause = causes::reason(self.run, &point.finding)?;
             Some((cause.of, (point, cause)))
         });
         let (of, at) = grouped(reasons)

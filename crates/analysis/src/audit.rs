@@ -3,10 +3,9 @@
 use bytecost_spec::claim::{Test, TestKind};
 use itertools::Itertools as _;
 
-use crate::confidence::ERROR_RATE;
 use crate::phrases;
-use crate::result::{Analysis, AuditFigure, Audited, Input, Ruling};
-use crate::trials::Trials;
+use crate::result::{AuditFigure, Audited, Grounds, Ruling};
+use crate::stages::Judged;
 
 mod arithmetic;
 mod cells;
@@ -17,7 +16,7 @@ mod pairs;
 
 use claim_test::{ClaimFamily, JudgedTest, TestOutcome};
 use context::ClaimContext;
-pub use context::{Grounds, beside};
+pub use context::beside;
 
 /// What the figures are called that a claim gives in its own words.
 pub const AS_PUBLISHED: &str = "as published";
@@ -26,14 +25,11 @@ pub const AS_PUBLISHED: &str = "as published";
 ///
 /// A comparison that the run judges keeps its verdict. All others are a family of their own (Holm):
 /// many claims give no more false rulings than one. The first round collects, the second judges.
-pub fn audit(input: Input<'_>, analysis: &Analysis, grounds: &Grounds) -> Vec<Audited> {
-    let trials = Trials::of_run(&input);
+pub(crate) fn rulings(run: &Judged<'_>, grounds: &Grounds) -> Vec<Audited> {
     let all = |family: &ClaimFamily| -> Vec<Audited> {
         let of_claim = |claim| {
             let context = ClaimContext {
-                input: &input,
-                analysis,
-                trials: &trials,
+                run,
                 grounds,
                 claim,
                 family,
@@ -44,7 +40,7 @@ pub fn audit(input: Input<'_>, analysis: &Analysis, grounds: &Grounds) -> Vec<Au
     };
     let family = ClaimFamily::default();
     all(&family);
-    all(&family.corrected(ERROR_RATE * input.manifest.rate_share()))
+    all(&family.corrected(run.error_rate()))
 }
 
 impl Audited {
@@ -142,7 +138,7 @@ impl ClaimContext<'_> {
             ruling,
             words,
             because: because.iter().unique().join(" "),
-            of_study: claim.is_of_study(&self.analysis.study.name),
+            of_study: claim.is_of_study(&self.run.study.name),
             figures: given.chain(figures).collect(),
             findings: findings.cloned().collect(),
         }

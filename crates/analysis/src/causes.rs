@@ -11,13 +11,15 @@ use bytecost_spec::{cell::Placement, cell::Ring};
 use bytecost_stats::{Location, mean, student_mean, trimmed_mean};
 use itertools::Itertools as _;
 
+use crate::comparison::JudgedPair;
 use crate::confidence::{FEWEST, LEVEL};
+use crate::pairing::Pairing;
 use crate::result::{
     Cause, CauseMeans, CauseOf, CellTime, Finding, FindingCauses, TimePer, Uncertain,
 };
+use crate::stages::{Explained, Judged};
 use crate::stalls::Stalls;
 use crate::trials::CellTrials;
-use crate::view::View;
 
 /// Shares of the difference below which nothing is a cause.
 const LEAST_SHARE: f64 = 0.05;
@@ -48,7 +50,7 @@ const CANDIDATES: [CauseOf; 5] = [
 
 /// Two cells of a finding, and the side whose events count.
 struct Compared<'v, 'a> {
-    view: &'v View<'v>,
+    run: &'v Judged<'v>,
     baseline: &'v CellTrials<'a>,
     other: &'v CellTrials<'a>,
     side: Side,
@@ -70,10 +72,10 @@ struct Found {
 }
 
 /// The causes of every decided finding about time, in the order of the findings.
-pub(crate) fn all(view: &View<'_>) -> Vec<FindingCauses> {
-    let is_told = |f: &&Finding| is_worth_a_reason(f, &view.stalls);
-    let findings = view.known.findings.iter().filter(is_told);
-    findings.filter_map(|f| of(view, f)).collect()
+pub(crate) fn all(run: &Judged<'_>) -> Vec<FindingCauses> {
+    let pairs = run.pairs();
+    let worth_it = pairs.filter(|pair| is_worth_a_reason(pair.finding, &run.stalls));
+    worth_it.filter_map(|pair| of(run, &pair)).collect()
 }
 
 /// Whether a finding is decided, and about CPU time, or else the first of its comparison. Where one
@@ -100,11 +102,13 @@ pub(crate) fn greatest<'f>(
     once.collect()
 }
 
-fn of(view: &View<'_>, finding: &Finding) -> Option<FindingCauses> {
-    let pair = view.trials.pair(finding)?;
-    let (baseline, other) = (pair.baseline, pair.other);
+fn of(run: &Judged<'_>, pair: &JudgedPair<'_>) -> Option<FindingCauses> {
+    let finding = pair.finding;
+    let Pairing {
+        baseline, other, ..
+    } = pair.pairing;
     let compared = Compared {
-        view,
+        run,
         baseline,
         other,
         side: match other.cell.is_served() {
@@ -126,8 +130,8 @@ fn of(view: &View<'_>, finding: &Finding) -> Option<FindingCauses> {
 }
 
 /// The causes that carry at least half of the difference of a finding; none where none does.
-pub(crate) fn reason<'v>(view: &'v View<'_>, finding: &str) -> Option<&'v Cause> {
-    let found = view.known.causes.iter().find(|c| c.finding == finding)?;
+pub(crate) fn reason<'v>(run: &'v Explained<'_>, finding: &str) -> Option<&'v Cause> {
+    let found = run.causes.iter().find(|c| c.finding == finding)?;
     let first = found.causes.first()?;
     first
         .share
@@ -164,7 +168,7 @@ impl Compared<'_, '_> {
             return None;
         }
         let cell_time = |cell: &CellTrials<'_>| {
-            let mut sampled = self.view.known.cpu_time.iter();
+            let mut sampled = self.run.cpu_time.iter();
             sampled.find(|time| time.cell == cell.id)
         };
         let [from, to] = [cell_time(self.baseline)?, cell_time(self.other)?];
@@ -357,7 +361,7 @@ impl Compared<'_, '_> {
             Measure::LatencyUsP50 if !self.other.cell.is_served() => (Measure::LatencyUsP50, 1e3),
             _ => return None,
         };
-        let baseline = self.view.known.result(&finding.baseline)?;
+        let baseline = self.run.result(&finding.baseline)?;
         let ns = ns * baseline.value(Metric::of(measure, finding.metric.side))?;
         let sizes = [self.baseline, self.other].map(|c| c.cell.size_bytes);
         let [value, one, other] =
@@ -432,7 +436,7 @@ impl Compared<'_, '_> {
         &'c self,
         cell: &'c CellTrials<'_>,
     ) -> impl Iterator<Item = &'c TrialEvidence> {
-        let trials = self.view.input.evidence.iter();
+        let trials = self.run.input.evidence.iter();
         trials.filter(|trial| trial.cell == cell.id)
     }
 
@@ -521,7 +525,7 @@ impl Compared<'_, '_> {
     /// What one event cost this machine; none where it was not found to cost anything, and where
     /// others ran in most of the repetitions.
     fn cost(&self, event: Priced) -> Option<Uncertain> {
-        let costs = &self.view.input.manifest.survey.unit_costs;
+        let costs = &self.run.input.manifest.survey.unit_costs;
         let trials = costs.iter().find(|c| c.event == event)?.undisturbed();
         let each = trials
             .iter()

@@ -11,10 +11,10 @@ use bytecost_spec::{Axis, Measure, Metric};
 use crate::pairing::Pairing;
 use crate::phrases::{self, span};
 use crate::regimes;
-use crate::result::{Analysis, Caveat, CaveatEffect, Disturbance, Finding, Verdict};
+use crate::result::{Caveat, CaveatEffect, Disturbance, Finding, Verdict};
+use crate::stages::{Judged, Measured};
 use crate::trials::CellTrials;
 use crate::value::{QUANTILES, is_cpu_time};
-use crate::view::View;
 
 mod bottlenecks;
 mod cautions;
@@ -33,11 +33,13 @@ pub(crate) mod zero_copy;
 
 /// How a caveat is found: once, or for each of several things. Its row names it.
 enum Detect {
-    One(fn(&View<'_>) -> Option<Caveat>),
-    Each(fn(&View<'_>) -> Vec<Caveat>),
+    One(fn(&Measured<'_>) -> Option<Caveat>),
+    Each(fn(&Measured<'_>) -> Vec<Caveat>),
+    /// Where verdicts are known; it withholds none.
+    OfVerdicts(fn(&Measured<'_>, &[Finding]) -> Option<Caveat>),
 }
 
-use Detect::{Each, One};
+use Detect::{Each, OfVerdicts, One};
 
 /// A row of the table: the name of a caveat, how it is found, and what it does to verdicts.
 struct Row {
@@ -68,14 +70,33 @@ const fn circumstance(kind: CircumstanceKind, detect: Detect) -> Row {
 }
 
 impl Row {
-    fn find(&self, view: &View<'_>) -> Vec<Caveat> {
-        match self.detect {
-            One(detect) => detect(view).into_iter().collect(),
-            Each(detect) => detect(view),
+    /// What it finds without a look at verdicts.
+    fn find(&self, run: &Measured<'_>) -> Vec<Caveat> {
+        let found = match self.detect {
+            One(detect) => detect(run).into_iter().collect(),
+            Each(detect) => detect(run),
+            OfVerdicts(_) => Vec::new(),
+        };
+        let named = found.into_iter().map(|caveat| self.named(caveat, run));
+        named.collect()
+    }
+
+    fn named(&self, caveat: Caveat, run: &Measured<'_>) -> Caveat {
+        Caveat {
+            kind: self.kind.to_owned(),
+            effect: match self.effect.spares_all(run, &caveat) {
+                true => CaveatEffect::Annotates,
+                false => self.effect.of_result(),
+            },
+            ..caveat
         }
     }
 
     const fn with(self, effect: Effect) -> Row {
+        assert!(
+            !matches!(self.detect, OfVerdicts(_)),
+            "what looks at verdicts withholds none"
+        );
         Row { effect, ..self }
     }
 }
@@ -107,16 +128,17 @@ impl Effect {
     }
 
     /// Whether each finding that it could be about has cells that share it, and there is one.
-    fn spares_all(self, view: &View<'_>, caveat: &Caveat) -> bool {
+    fn spares_all(self, run: &Measured<'_>, caveat: &Caveat) -> bool {
         let Effect::WithholdsUnshared(of, shared, _) = self else {
             return false;
         };
         let affects = |cell: &CellTrials<'_>| caveat.cells.contains(&cell.id);
         let is_affected = |pair: &Pairing<'_, '_>| affects(pair.baseline) || affects(pair.other);
-        let findings = view.known.findings.iter().filter(|f| of(f.metric.measure));
-        let affected = findings.filter_map(|f| Some((f.metric, view.trials.pair(f)?)));
-        let mut affected = affected.filter(|(_, pair)| is_affected(pair)).peekable();
-        affected.peek().is_some() && affected.all(|(metric, pair)| shared(&pair, metric))
+        let comparisons = run.comparisons.iter().map(|c| (c.metric(), c.pairing()));
+        let mut affected = comparisons
+            .filter(|(metric, pair)| of(metric.measure) && is_affected(pair))
+            .peekable();
+        affected.peek().is_some() && affected.all(|(metric, pair)| shared(pair, metric))
     }
 
     /// Why the verdict of a metric on two cells is withheld, where it is.
@@ -214,12 +236,12 @@ const CAVEATS: &[Row] = &[
         )),
     row("stalled-trials", One(course::stalled_trials)),
     row("failed-trials", One(course::failed_trials)),
-    row("two-modes-cpu-time", One(|view| modes::far(view, is_cpu_time)))
+    row("two-modes-cpu-time", One(|run| modes::far(run, is_cpu_time)))
         .with(two_modes(is_cpu_time)),
-    row("two-modes-time", One(|view| modes::far(view, is_rate)))
+    row("two-modes-time", One(|run| modes::far(run, is_rate)))
         .with(two_modes(is_rate)),
     // A tail in two groups says nothing of the rate.
-    row("two-modes-latency", One(|view| modes::far(view, is_latency)))
+    row("two-modes-latency", One(|run| modes::far(run, is_latency)))
         .with(two_modes(is_latency)),
     row("few-blocks", One(course::few_blocks)),
     row("imprecise", One(course::imprecise)),
@@ -305,7 +327,7 @@ const CAVEATS: &[Row] = &[
     row("send-buffer", One(bottlenecks::send_buffer)),
     row("registered-huge-pages", One(bottlenecks::huge_pages)),
     row("retransmits", One(network::retransmits)),
-    row("segments-differ", One(network::sizes_differ)),
+    row("segments-differ", OfVerdicts(network::sizes_differ)),
     row("same-rate", One(bottlenecks::same_rate))
         .with(no_rates(
             "the rates of all are alike though their costs are not, so that something else is the bottleneck",
@@ -330,33 +352,23 @@ pub fn caveat_kinds() -> impl Iterator<Item = &'static str> {
     CAVEATS.iter().map(|row| row.kind)
 }
 
-/// Every caveat of the run, once the view has those that withhold verdicts.
-pub(crate) fn all(view: &View<'_>) -> Vec<Caveat> {
-    found(view, |effect| effect == CaveatEffect::Annotates)
+/// The caveats that look at no verdict, so that they can withhold some.
+pub(crate) fn without_verdicts(run: &Measured<'_>) -> Vec<Caveat> {
+    CAVEATS.iter().flat_map(|row| row.find(run)).collect()
 }
 
-/// The caveats that withhold verdicts. They look at no verdict themselves.
-pub(crate) fn withholding(view: &View<'_>) -> Vec<Caveat> {
-    found(view, |effect| effect != CaveatEffect::Annotates)
-}
-
-fn found(view: &View<'_>, wanted: impl Fn(CaveatEffect) -> bool) -> Vec<Caveat> {
+/// All of them in the order of the table: these, and those that look at verdicts.
+pub(crate) fn with_verdicts(
+    run: &Measured<'_>,
+    mut known: Vec<Caveat>,
+    findings: &[Finding],
+) -> Vec<Caveat> {
     let mut caveats = Vec::new();
     for row in CAVEATS {
-        let effect = row.effect;
-        if !wanted(effect.of_result()) {
-            let known = view.known.caveats.iter().filter(|c| c.kind == row.kind);
-            caveats.extend(known.cloned());
-            continue;
+        match row.detect {
+            OfVerdicts(detect) => caveats.extend(detect(run, findings).map(|c| row.named(c, run))),
+            One(_) | Each(_) => caveats.extend(known.extract_if(.., |c| c.kind == row.kind)),
         }
-        caveats.extend(row.find(view).into_iter().map(|caveat| Caveat {
-            kind: row.kind.to_owned(),
-            effect: match effect.spares_all(view, &caveat) {
-                true => CaveatEffect::Annotates,
-                false => effect.of_result(),
-            },
-            ..caveat
-        }));
     }
     caveats
 }
@@ -441,12 +453,12 @@ pub(crate) fn permitted<'c>(
 }
 
 /// Says of a cell whether a circumstance was found that lies nearer than the caveat of that name.
-fn nearer_causes(view: &View<'_>, name: &str) -> impl Fn(&CellTrials<'_>) -> bool {
+fn nearer_causes(run: &Measured<'_>, name: &str) -> impl Fn(&CellTrials<'_>) -> bool {
     let is_nearer = |row: &&Row| {
         circumstance::named(row.kind).is_some_and(|nearer| nearer.excludes.contains(&name))
     };
     let rows = CAVEATS.iter().filter(is_nearer);
-    let nearer: Vec<Caveat> = rows.flat_map(|row| row.find(view)).collect();
+    let nearer: Vec<Caveat> = rows.flat_map(|row| row.find(run)).collect();
     move |cell| {
         let mut nearer = nearer.iter();
         nearer.any(|c| c.cells.is_empty() || c.cells.contains(&cell.id))
@@ -454,7 +466,7 @@ fn nearer_causes(view: &View<'_>, name: &str) -> impl Fn(&CellTrials<'_>) -> boo
 }
 
 /// The circumstances among the caveats that can bend a ranking, those first that withheld most.
-pub(crate) fn disturbances(known: &Analysis) -> Vec<Disturbance> {
+pub(crate) fn disturbances(run: &Judged<'_>) -> Vec<Disturbance> {
     let on_screen = |c: &&Caveat| {
         let row = circumstance::named(&c.kind);
         !c.brief.is_empty() && row.is_none_or(|row| row.on_screen)
@@ -463,7 +475,7 @@ pub(crate) fn disturbances(known: &Analysis) -> Vec<Disturbance> {
         let row = CAVEATS.iter().find(|row| row.kind == c.kind);
         let reason = row.and_then(|row| row.effect.reason());
         let count = |of: fn(&Finding) -> Option<&String>| {
-            let judged = known
+            let judged = run
                 .findings
                 .iter()
                 .filter(|f| f.verdict != Verdict::NotJudged);
@@ -477,7 +489,7 @@ pub(crate) fn disturbances(known: &Analysis) -> Vec<Disturbance> {
             amounts_withheld: count(|f| f.amount_withheld.as_ref()),
         }
     };
-    let mut found: Vec<Disturbance> = known
+    let mut found: Vec<Disturbance> = run
         .caveats
         .iter()
         .filter(on_screen)

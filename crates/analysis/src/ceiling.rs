@@ -1,18 +1,15 @@
 //! The ceiling: what this machine's copy and disk reach at most, and each cell's share of it.
 
 use bytecost_spec::survey::Route;
-use bytecost_spec::{Access, Axis, Cache, Cell, Host, Manifest, Measure, Metric, Pattern, units};
+use bytecost_spec::{Access, Cache, Cell, Host, Manifest, Measure, Metric, Pattern};
 use itertools::Itertools as _;
 
-use crate::grid;
 use crate::grouping::grouped;
-use crate::phrases;
 use crate::result::{
-    Analysis, Ceiling, CeilingKind, CeilingRate, CeilingShare, CellResult, Estimate, Explanation,
+    Analysis, Ceiling, CeilingKind, CeilingRate, CeilingShare, CellResult, Estimate,
 };
 use crate::round_noise::round_error;
 use crate::trials::Trials;
-use crate::view::View;
 
 /// The name of the study that measures a ceiling.
 pub const STUDY: &str = "ceiling";
@@ -23,10 +20,6 @@ const MEMORY_TOLERANCE: f64 = 0.02;
 const COPIES_NOTHING: [&str; 1] = ["sendfile-null"];
 /// The size of the random requests that the disk's ceiling is measured with, in bytes.
 const RANDOM_BYTES: u64 = 4096;
-/// What is said of a ceiling that was measured beside something else.
-const TOO_LOW: &str = "something else ran while the ceiling was measured, so that it may be too low and shares of it too high";
-/// Rows of numbers that are told; the rest is in the results.
-const ROWS_MOST: usize = 8;
 const THROUGHPUT: Metric = Metric::both(Measure::ThroughputGbitPerS);
 
 /// The ceiling that a run of the study [`STUDY`] measured; none where it measured nothing.
@@ -225,122 +218,10 @@ impl CeilingKind {
     }
 }
 
-/// What the rate is a rate of: `what this core can copy, out of 4 MiB (159 Gbit/s)`.
-fn of_what(rate: &CeilingRate) -> String {
-    let set = units::bytes_in_words(rate.working_set_bytes);
-    let what = match rate.kind {
-        CeilingKind::UserCopy => format!("what this core copies by itself, out of {set}"),
-        CeilingKind::KernelRead => format!("what this core can copy, out of {set}"),
-        CeilingKind::KernelWrite => format!("what this core can copy, into {set}"),
-        CeilingKind::DiskSequential => "what this disk gives in order".to_owned(),
-        CeilingKind::DiskRandom => {
-            let size = units::bytes_in_words(rate.size_bytes);
-            format!("what this disk gives in random order, {size} each")
-        }
-    };
-    format!("{what} ({} Gbit/s)", units::number(rate.gbit_per_s.value))
-}
-
-fn with_interval(share: &CeilingShare) -> String {
-    let value = percent(share);
-    match (share.low, share.high) {
-        (Some(low), Some(high)) => {
-            let [low, high] = [low, high].map(in_percent);
-            format!("{value} (95 % interval {low} to {high})")
-        }
-        _ => value,
-    }
-}
-
-/// Cells with a share of one sort of ceiling, the largest share first; then in their order.
-fn shares<'v>(view: &'v View<'v>, of_disk: bool) -> Vec<(&'v CellResult, &'v CeilingShare)> {
-    let own = all(&view.known.cells).filter(|(_, s)| s.ceiling.kind.is_of_disk() == of_disk);
-    let own = own.filter_map(|(cell, s)| Some((s.share?, (cell, s))));
-    let own = own.sorted_by(|a, b| b.0.total_cmp(&a.0));
-    own.map(|(_, of_cell)| of_cell).collect()
-}
-
-fn all(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CeilingShare)> {
-    cells.iter().filter_map(|c| Some((c, c.ceiling.as_ref()?)))
-}
-
-fn withheld(view: &View<'_>) -> Option<String> {
-    let why = all(&view.known.cells).filter_map(|(_, s)| s.withheld.as_ref());
-    let why = why.collect_vec();
-    let (cells, first) = (phrases::count(why.len(), "cell"), why.first()?);
-    Some(format!("in {cells} no share is given, since {first}"))
-}
-
-fn named(cell: &CellResult, varied: &[Axis]) -> String {
-    let rest = varied.iter().filter(|a| **a != Axis::Mover);
-    let place = phrases::circumstances(&grid::coordinates(&cell.cell, rest));
-    let named = format!("`{}` {place}", cell.cell.mover);
-    named.trim_end().to_owned()
-}
-
-/// What share of the ceiling is reached, with the best of each mover; none without a ceiling.
-pub(crate) fn explanation(view: &View<'_>) -> Option<Explanation> {
-    let ceiling = view.input.ceiling?;
-    let mut numbers = Vec::new();
-    let mut spans = Vec::new();
-    let sorts = ["what this core can copy", "what this disk gives"];
-    for (of, of_disk) in sorts.into_iter().zip([false, true]) {
-        let all = shares(view, of_disk).into_iter();
-        let bests = all.unique_by(|(cell, _)| &cell.cell.mover).collect_vec();
-        let (Some(most), Some(least)) = (bests.first(), bests.last()) else {
-            continue;
-        };
-        let [most, least] = [most, least].map(|(_, s)| percent(s));
-        spans.push(format!("{} of {of}", phrases::from_to([least, most])));
-        numbers.extend(bests.iter().map(|(cell, share)| {
-            let [cell, share_of] = [named(cell, view.varied()), of_what(&share.ceiling)];
-            format!("{cell}: {} of {share_of}", with_interval(share))
-        }));
-    }
-    if spans.is_empty() {
-        return None;
-    }
-    numbers.truncate(ROWS_MOST);
-    let day = ceiling.started.get(..10).unwrap_or(&ceiling.started);
-    let mut evidence = vec![format!(
-        "run {} of {day} measured the ceiling: one core's copy in the kernel by calls of 64 KiB at several working sets, the disk past the page cache",
-        ceiling.run
-    )];
-    evidence.extend(withheld(view));
-    evidence.extend(ceiling.disturbed.iter().map(|evidence| {
-        format!("{TOO_LOW} ({evidence}): measure it again on the quiet machine, `bytecost ceiling`")
-    }));
-    Some(Explanation {
-        key: "ceiling-share".to_owned(),
-        question: "What share of what this machine can copy, and of what its disk gives, is reached?"
-            .to_owned(),
-        answer: Some(format!("Each mover at its best reaches {}.", phrases::list(spans))),
-        numbers,
-        evidence,
-        would_change: Some(
-            "fewer copies and fewer calls bring it up; `bytecost ceiling` measures the ceiling anew"
-                .to_owned(),
-        ),
-        missing: None,
-        findings: Vec::new(),
-    })
-}
-
-fn percent(share: &CeilingShare) -> String {
-    share.share.map_or_else(|| "–".to_owned(), in_percent)
-}
-
-/// A share as a percentage, as finely as it bears: `62 %`, `0.4 %`.
-fn in_percent(share: f64) -> String {
-    match share {
-        s if s >= 0.1 => format!("{:.0} %", 100.0 * s),
-        s => phrases::percent(s),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytecost_spec::Axis;
     use bytecost_spec::host::Cpu;
 
     fn estimate(value: f64, by: f64) -> Estimate {

@@ -8,18 +8,23 @@ use bytecost_stats::{Location, student_mean, tail_quantile, trimmed_mean, trimme
 use itertools::Itertools as _;
 
 use crate::beside_sides::{holds_interrupts, log_of_one_more};
+use crate::ceiling;
 use crate::confidence::{FEWEST, LEVEL};
 use crate::result::{CellResult, CountersCost, Estimate, Input};
 use crate::trials::{CellTrials, Trials, of_block};
 use crate::value::{LatencyQuantiles, QUANTILES, is_extreme, latencies, read, tail_share};
 
-pub(crate) fn results(trials: &Trials<'_>, survey: &Survey) -> Vec<CellResult> {
+/// What was found in each cell, by its own trials and by those for evidence.
+pub(crate) fn results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult> {
+    let survey = &input.manifest.survey;
     let mut results: Vec<CellResult> = trials.cells.iter().map(result).collect();
     for (metric, why) in results.iter_mut().flat_map(|r| &mut r.absent) {
         if let Some(refused) = refused_here(survey, metric.measure) {
             refused.clone_into(why);
         }
     }
+    let device = survey.files.as_ref().and_then(|f| f.device);
+    ceiling::take_shares(&mut results, trials, input.ceiling, device);
     results
 }
 
@@ -110,20 +115,6 @@ impl Estimate {
             low: self.low.map(|low| value * exp(-distance(low))),
             high: self.high.map(|high| value * exp(distance(high))),
             ..self
-        }
-    }
-}
-
-/// Gives the cells of a run without any trial the numbers that were published, without intervals.
-pub(crate) fn take_published(cells: &mut [CellResult], input: &Input<'_>) {
-    let is_measured = !input.samples.is_empty() || !input.failures.is_empty();
-    let Some(published) = input.published.filter(|_| !is_measured) else {
-        return;
-    };
-    for cell in cells {
-        let rows = published.cells.iter().filter(|row| row.id == cell.id);
-        for (metric, value) in rows.take(1).flat_map(|row| &row.values) {
-            cell.estimates.insert(*metric, Estimate::bare(*value, 0));
         }
     }
 }

@@ -1,25 +1,25 @@
 //! The one query: a metric over an axis, one value against another, at a place.
 //!
-//! It gives each pair of cells that differ in that axis alone its paired ratio, and the run's
-//! finding, whose verdict is corrected within its family: a pair that is not judged has no verdict.
+//! It gives each pair of cells that differ in that axis alone its paired ratio. What is decided of it
+//! is corrected within its family ([`crate::findings`]).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::{Axis, Better, Measure, Metric};
 use bytecost_stats::{
-    BetweenRounds, Interval, Location, Moderation, RatioVariation, RoundEstimate, mean_of_rounds,
-    student_mean, tail_ratio, tail_with_rounds, trimmed_mean,
+    BetweenRounds, Interval, Location, Moderation, RatioVariation, RoundEstimate, mean,
+    mean_of_rounds, student_mean, tail_ratio, tail_with_rounds, trimmed_mean,
 };
+
+use itertools::Itertools as _;
 
 use crate::beside_sides::{holds_interrupts, log_of_one_more, with_error};
 use crate::cells::exp;
 use crate::confidence::{FEWEST, LEVEL};
 use crate::grouping::by_key;
 use crate::pairing::Pairing;
-use crate::result::{Finding, Verdict};
-use crate::trials::{CellTrials, Moderations, Trials};
+use crate::trials::{CellTrials, Moderations, Trials, of_block};
 use crate::value::{is_extreme, tail_share};
-use crate::view::View;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ratio {
@@ -43,16 +43,6 @@ pub(crate) struct PairContrast<'v> {
     pub(crate) within_interval: Interval,
     /// What it has beyond that: of the mean of the run's rounds.
     pub(crate) between: BetweenRounds,
-    finding: Option<&'v Finding>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing<'v> {
-    /// The corrected verdict of the run's finding, as of the contrast's own value.
-    Decided(Verdict),
-    Withheld(&'v str),
-    /// The study does not compare the two, or does not judge it, so that nothing corrects it.
-    NotJudged,
 }
 
 impl Ratio {
@@ -71,7 +61,7 @@ impl Ratio {
 
 /// Where log ratios lie within a run's rounds by an estimator, and by the variance that other
 /// comparisons let expect.
-pub(crate) fn located(
+fn located(
     rounds: &[Vec<f64>],
     locate: fn(&[f64]) -> Option<Location>,
     by: Option<&Moderation>,
@@ -95,7 +85,7 @@ fn locator(measure: Measure) -> fn(&[f64]) -> Option<Location> {
 
 /// The mean log ratio of some pairs with the errors of the interrupts on idle CPUs that are in the
 /// costs of their cells: each is one number for all blocks, so that the blocks do not show it.
-pub(crate) fn with_interrupts<'p, 'c: 'p>(
+fn with_interrupts<'p, 'c: 'p>(
     location: Location,
     pairings: impl IntoIterator<Item = &'p Pairing<'c, 'c>, IntoIter: ExactSizeIterator>,
     metric: Metric,
@@ -154,7 +144,6 @@ impl<'v> PairContrast<'v> {
             within: location,
             within_interval: interval,
             between: BetweenRounds::NONE,
-            finding: None,
         })
     }
 
@@ -180,16 +169,6 @@ impl<'v> PairContrast<'v> {
         })
     }
 
-    /// The same with the run's finding of the two, in either order.
-    pub(crate) fn found(self, findings: &'v [Finding]) -> PairContrast<'v> {
-        let [baseline, other] = [&self.pairing.baseline.id, &self.pairing.other.id];
-        let is_own = |f: &&Finding| f.compares(self.metric, baseline, other);
-        PairContrast {
-            finding: findings.iter().find(is_own),
-            ..self
-        }
-    }
-
     /// What makes its log ratios vary.
     pub(crate) fn noise(&self) -> RatioVariation {
         RatioVariation {
@@ -199,36 +178,8 @@ impl<'v> PairContrast<'v> {
         }
     }
 
-    /// Returns true if no rule withholds how large its ratio is.
-    pub(crate) fn has_amount(&self) -> bool {
-        let withheld = self.finding.and_then(|f| f.amount_withheld.as_ref());
-        withheld.is_none()
-    }
-
     pub(crate) fn ratio(&self) -> Ratio {
         Ratio::between(self.location, self.interval)
-    }
-
-    pub(crate) fn finding(&self) -> Option<&'v Finding> {
-        self.finding
-    }
-
-    pub(crate) fn standing(&self) -> Standing<'v> {
-        let judged = self.finding.filter(|f| f.verdict != Verdict::NotJudged);
-        let Some(finding) = judged else {
-            return Standing::NotJudged;
-        };
-        let is_turned = finding.baseline == self.pairing.other.id;
-        match (&finding.withheld, finding.verdict, is_turned) {
-            (Some(why), ..) => Standing::Withheld(why),
-            (None, Verdict::Better, true) => Standing::Decided(Verdict::Worse),
-            (None, Verdict::Worse, true) => Standing::Decided(Verdict::Better),
-            (None, verdict, _) => Standing::Decided(verdict),
-        }
-    }
-
-    pub(crate) fn is(&self, verdict: Verdict) -> bool {
-        self.standing() == Standing::Decided(verdict)
     }
 
     /// The p value of the other not being worse than the baseline: small where it is worse.
@@ -250,7 +201,7 @@ pub(crate) fn moderations(of: impl IntoIterator<Item = (Metric, Location)>) -> M
 }
 
 impl Trials<'_> {
-    /// Two cells in a metric, without a finding: as of any minute.
+    /// Two cells in a metric, as of any minute; none of fewer than three blocks.
     pub(crate) fn contrast<'t>(
         &self,
         pairing: Pairing<'t, 't>,
@@ -277,6 +228,124 @@ impl Trials<'_> {
     }
 }
 
+/// Several pairs in a metric over the blocks that have them all, so that no pair weighs more in one
+/// block than in another.
+pub(crate) struct PairsContrast<'v> {
+    pub(crate) pairings: Vec<Pairing<'v, 'v>>,
+    metric: Metric,
+    /// Of each pair the log ratios of these blocks.
+    logs: Vec<Vec<f64>>,
+    /// The round of each of these blocks.
+    rounds: Vec<u32>,
+}
+
+impl<'v> PairsContrast<'v> {
+    /// None without a pair, or with fewer than three such blocks.
+    pub(crate) fn new(pairings: Vec<Pairing<'v, 'v>>, metric: Metric) -> Option<PairsContrast<'v>> {
+        let first = *pairings.first()?;
+        let logs = pairings.iter().flat_map(|p| p.log_ratios_by_block(metric));
+        let mut by_block = by_key(logs);
+        by_block.retain(|_, logs| logs.len() == pairings.len());
+        let of_pair = |pair: usize| by_block.values().map(|logs| logs[pair]).collect();
+        (by_block.len() >= FEWEST).then(|| PairsContrast {
+            metric,
+            logs: (0..pairings.len()).map(of_pair).collect(),
+            rounds: by_block.keys().map(|b| first.round_of(*b)).collect(),
+            pairings,
+        })
+    }
+
+    /// Where the mean ratio of all pairs lies within the run's rounds.
+    pub(crate) fn within(&self) -> Option<Location> {
+        self.located(&self.means())
+    }
+
+    /// The same as of any minute, by the variance that other such means let expect.
+    pub(crate) fn mean(&self, trials: &Trials<'_>, by: Option<&Moderation>) -> Option<Location> {
+        let within = self.within()?;
+        let within = by.map_or(within, |by| by.moderate(within));
+        let mean = with_interrupts(within, &self.pairings, self.metric);
+        let between = trials.between_rounds_of_mean(self.metric, &self.pairings);
+        Some(mean.with_rounds(between, self.rounds()))
+    }
+
+    /// How far a pair lies from the mean of all, as of any minute.
+    pub(crate) fn deviation(&self, trials: &Trials<'_>, pair: usize) -> Option<Location> {
+        let means = self.means().into_iter();
+        let own: Vec<f64> = self.logs[pair]
+            .iter()
+            .zip(means)
+            .map(|(l, m)| l - m)
+            .collect();
+        let pairing = &self.pairings[pair];
+        let location = with_interrupts(self.located(&own)?, [pairing], self.metric);
+        let between = trials.between_rounds(self.metric, pairing);
+        Some(location.with_rounds(between, self.rounds()))
+    }
+
+    fn rounds(&self) -> usize {
+        self.rounds.iter().unique().count()
+    }
+
+    fn means(&self) -> Vec<f64> {
+        let of_block = |block: usize| {
+            let logs: Vec<f64> = self.logs.iter().map(|logs| logs[block]).collect();
+            mean(&logs).unwrap_or_default()
+        };
+        (0..self.rounds.len()).map(of_block).collect()
+    }
+
+    /// Where values of the blocks lie.
+    fn located(&self, values: &[f64]) -> Option<Location> {
+        let by_round = by_key(self.rounds.iter().copied().zip(values.iter().copied()));
+        let by_round: Vec<Vec<f64>> = by_round.into_values().collect();
+        located(&by_round, trimmed_mean, None)
+    }
+}
+
+impl Trials<'_> {
+    /// How much more one metric changes between two cells than another does: each block's ratio of
+    /// the first over that of the second, so that what disturbs both falls out. Between rounds that
+    /// is not known, so that it has the variances of both.
+    pub(crate) fn relative_contrast(
+        &self,
+        pairing: &Pairing<'_, '_>,
+        metrics: [Metric; 2],
+    ) -> Option<Location> {
+        let [first, second] = metrics.map(|m| pairing.log_ratios_by_block(m));
+        let first: BTreeMap<u32, f64> = first.into_iter().collect();
+        let both = second.into_iter();
+        let logs = both.filter_map(|(block, log)| Some((block, first.get(&block)? - log)));
+        let rounds = pairing.by_round(logs);
+        let within = located(&rounds, trimmed_mean, None)?;
+        let between = metrics.map(|m| self.between_rounds(m, pairing));
+        let with = |l: Location, between| l.with_rounds(between, rounds.len());
+        Some(between.into_iter().fold(within, with))
+    }
+}
+
+impl CellTrials<'_> {
+    /// The cell's twin over the cell itself, in the blocks of the run; none of fewer than three, or
+    /// where one has a zero.
+    pub(crate) fn twin_contrast(&self, metric: Metric) -> Option<Location> {
+        let both = self.by_block.iter().filter_map(|(block, own)| {
+            let twin = self.twin.get(block)?.value(metric)?;
+            Some(log_ratio(twin, own.value(metric)?))
+        });
+        let logs: Vec<f64> = both.collect();
+        // A zero on either side has no ratio, and leaving it out would bend the rest.
+        if logs.len() < FEWEST || logs.iter().any(|l| !l.is_finite()) {
+            return None;
+        }
+        trimmed_mean(&logs)
+    }
+}
+
+/// Of one cell's value over another's.
+fn log_ratio(above: f64, below: f64) -> f64 {
+    (above / below).ln()
+}
+
 impl Pairing<'_, '_> {
     /// What each round of the run shows of a pair by itself; none of a tail.
     pub(crate) fn round_estimates(&self, metric: Metric) -> Option<Vec<RoundEstimate>> {
@@ -286,20 +355,56 @@ impl Pairing<'_, '_> {
             .then(|| mean_of_rounds(&rounds, locator(metric.measure)))?
             .map(|(_, estimates)| estimates)
     }
-}
 
-impl<'v> View<'v> {
-    /// Two cells ([`crate::pairing`]) in a metric, with the run's finding; none of under 3 blocks.
-    pub(crate) fn contrast(
-        &'v self,
-        pairing: Pairing<'v, 'v>,
-        metric: Metric,
-    ) -> Option<PairContrast<'v>> {
-        Some(
-            self.trials
-                .contrast(pairing, metric)?
-                .found(&self.known.findings),
-        )
+    /// The logarithms of the other's metric over the baseline's, one for each block in which
+    /// both have it; none at all where any is zero, since leaving out zeros would bend the rest.
+    ///
+    /// Where a cell has a twin, its value in a block is the mean of both on a log scale: they are
+    /// the same measurement, so that with equal noise the variance of the ratio falls by a quarter
+    /// (1 + 1/2 instead of 1 + 1), and what disturbs the whole block still falls out.
+    pub(crate) fn log_ratios(&self, metric: Metric) -> Vec<f64> {
+        let logs = self.log_ratios_by_block(metric);
+        logs.into_iter().map(|(_, log)| log).collect()
+    }
+
+    /// The same, by the rounds of the run; one of them where it is not in rounds.
+    pub(crate) fn log_ratios_by_round(&self, metric: Metric) -> Vec<Vec<f64>> {
+        self.by_round(self.log_ratios_by_block(metric))
+    }
+
+    /// Values of blocks by the rounds of the run.
+    pub(crate) fn by_round(&self, values: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<f64>> {
+        let values = values.into_iter();
+        let by_round = by_key(values.map(|(block, value)| (self.round_of(block), value)));
+        by_round.into_values().collect()
+    }
+
+    /// How many rounds of the run have both cells.
+    pub(crate) fn rounds(&self) -> usize {
+        let has_other = |block: &&u32| self.other.by_block.contains_key(*block);
+        let blocks = self.baseline.by_block.keys().filter(has_other);
+        blocks.map(|b| self.round_of(*b)).unique().count().max(1)
+    }
+
+    fn round_of(&self, block: u32) -> u32 {
+        self.baseline.manifest.round_of(block)
+    }
+
+    /// The same, each with the number of its block.
+    pub(crate) fn log_ratios_by_block(&self, metric: Metric) -> Vec<(u32, f64)> {
+        let mut logs = Vec::with_capacity(self.baseline.by_block.len());
+        for block in self.baseline.by_block.keys() {
+            let known = [self.baseline, self.other].map(|cell| cell.known(*block, metric));
+            let [Some(below), Some(above)] = known.each_ref().map(|values| of_block(values)) else {
+                continue;
+            };
+            if known.iter().flatten().any(|v| *v <= 0.0) {
+                return Vec::new();
+            }
+            logs.push((*block, log_ratio(above, below)));
+        }
+        logs.retain(|(_, l)| l.is_finite());
+        logs
     }
 }
 

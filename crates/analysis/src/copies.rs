@@ -6,8 +6,7 @@ use bytecost_stats::{mean, median};
 use itertools::Itertools as _;
 
 use crate::result::{
-    Analysis, CellCopies, CellCounts, CellResult, CountingCost, Estimate, EventRate, Input,
-    LegCopies,
+    CellCopies, CellCounts, CellResult, CountingCost, Estimate, EventRate, Input, LegCopies,
 };
 use crate::trials::Trials;
 
@@ -126,10 +125,20 @@ fn cost(counted: &[(&Cell, Vec<&TrialEvidence>)], cells: &[CellResult]) -> Optio
     })
 }
 
-/// Puts all that was counted into the result, in the order of the plan: the mean over a cell's
-/// trials. Where copies were not counted, cells with completion flags report those.
-pub(crate) fn take(known: &mut Analysis, input: &Input<'_>, trials: &Trials<'_>) {
-    let cells = &known.cells;
+/// What was counted in trials for evidence, in the order of the plan.
+pub(crate) struct Evidence {
+    pub(crate) copies: Vec<CellCopies>,
+    pub(crate) counts: Vec<CellCounts>,
+    pub(crate) counting_cost: Option<CountingCost>,
+}
+
+/// All that was counted: the mean over a cell's trials. Where copies were not counted, cells with
+/// completion flags report those. Cells get their copies as a metric.
+pub(crate) fn evidence(
+    cells: &mut [CellResult],
+    input: &Input<'_>,
+    trials: &Trials<'_>,
+) -> Evidence {
     let is_counted = |e: &TrialEvidence| e.copies.is_some() || !e.counts.is_empty();
     let counted = input.evidence_by_cell(is_counted);
     let of_cells = || counted.iter().map(|(cell, trials)| (*cell, &trials[..]));
@@ -143,10 +152,13 @@ pub(crate) fn take(known: &mut Analysis, input: &Input<'_>, trials: &Trials<'_>)
     let place = |id: &str| cells.iter().position(|c| c.id == id);
     copies.sort_by_key(|c| place(&c.cell));
     let counts = of_cells().filter_map(|(cell, all)| mean_counts(all, cell));
-    known.counts = counts.collect();
-    known.counting_cost = cost(&counted, cells);
-    take_copies(&mut known.cells, &copies, input, trials);
-    known.copies = copies;
+    let evidence = Evidence {
+        counts: counts.collect(),
+        counting_cost: cost(&counted, cells),
+        copies,
+    };
+    take_copies(cells, &evidence.copies, input, trials);
+    evidence
 }
 
 /// Gives cells the metric, without an interval since most cells have one trial; or says why there is none.

@@ -1,127 +1,95 @@
 //! From which size on one way is better than another: between the sizes that findings decide.
 
-use std::collections::BTreeSet;
-
+use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Metric};
 use itertools::Itertools as _;
 
-use crate::contrast::{PairContrast, Standing};
+use crate::comparison::JudgedPair;
 use crate::grid;
 use crate::grouping::grouped;
-use crate::pairing::{Pairing, pairings};
-use crate::result::{Crossing, CrossingPoint, Crossover, Finding, Verdict};
-use crate::view::View;
+use crate::result::{Crossing, CrossingPoint, Crossover, Verdict};
+use crate::stages::Judged;
 
-/// A value along the axis, and how two ways stand there.
-type Step<'s> = (&'s str, Standing<'s>);
+/// A value along the axis, and what is decided of two ways there, if anything is.
+type Step<'s> = (&'s str, Option<Verdict>);
 
-/// Two values of an axis over the numbers of another axis, all else alike.
-struct Curve<'v> {
-    along: Axis,
-    /// By rising number: the value along, as text, and the pair there.
-    points: Vec<(String, Pairing<'v, 'v>)>,
-    /// What both hold constant, of the axes that vary in the study.
-    place: Vec<(Axis, String)>,
-}
+/// Two values of an axis over the numbers of another axis, all else alike, by rising number.
+type Curve<'v> = Vec<(String, JudgedPair<'v>)>;
 
 /// Every crossover: by comparison, axis along and metric, then in the order of the plan.
-pub(crate) fn all(view: &View<'_>) -> Vec<Crossover> {
-    let mut seen = BTreeSet::new();
+pub(crate) fn all<'v>(run: &'v Judged<'v>) -> Vec<Crossover> {
     let mut found = Vec::new();
-    for compare in &view.input.manifest.study.compare {
-        for along in alongs(view, compare.axis) {
-            let curves = curves(view, compare.axis, &compare.baseline, along);
-            for metric in &compare.metrics {
-                let told = curves.iter().filter_map(|c| c.crossover(view, *metric));
-                found.extend(told.filter(|c| {
-                    let ways = (c.axis, c.baseline.clone(), c.value.clone());
-                    seen.insert((c.metric, ways, c.along, c.place.clone()))
-                }));
-            }
+    for compare in &run.input.manifest.study.compare {
+        for along in alongs(run, compare.axis) {
+            let curves = curves(run, compare, along);
+            found.extend(curves.iter().map(|curve| crossover(run, along, curve)));
         }
     }
-    found
+    let same = |c: &Crossover| {
+        let ways = (c.axis, c.baseline.clone(), c.value.clone());
+        (c.metric, ways, c.along, c.place.clone())
+    };
+    found.into_iter().unique_by(same).collect()
 }
 
 /// The axes of numbers that vary; none where the compared axis is one of numbers itself.
-fn alongs(view: &View<'_>, compared: Axis) -> Vec<Axis> {
+fn alongs(run: &Judged<'_>, compared: Axis) -> Vec<Axis> {
     let is_numeric = |axis: &Axis| {
-        let values = view.trials.moving().map(|c| c.cell.value(*axis));
+        let values = run.trials.moving().map(|c| c.cell.value(*axis));
         grid::numbers(*axis, &values.unique().collect_vec()).is_some()
     };
     if is_numeric(&compared) {
         return Vec::new();
     }
-    let axes = view.varied().iter().copied().filter(is_numeric);
+    let axes = run.varied().iter().copied().filter(is_numeric);
     axes.sorted_by_key(|a| *a != Axis::Size).collect()
 }
 
-/// The curves of one comparison along an axis, in the order of the plan; those of at least two
-/// points. Cells that wait for a timer are left out: where they cross says nothing of the ways.
-fn curves<'v>(view: &View<'v>, axis: Axis, baseline: &str, along: Axis) -> Vec<Curve<'v>> {
-    let points = pairings(view.trials, axis, baseline).into_iter();
-    let points = points.filter_map(|pairing| {
-        let cell = pairing.other.cell;
+/// The judged pairs of one comparison along an axis, those of two points or more. Cells that wait for
+/// a timer are left out: where they cross says nothing of the ways.
+fn curves<'v>(run: &'v Judged<'v>, compare: &Compare, along: Axis) -> Vec<Curve<'v>> {
+    let points = run.pairs().filter_map(|pair| {
+        let finding = pair.finding;
+        let is_judged = finding.verdict != Verdict::NotJudged;
+        let is_asked = finding.is_of(compare) && is_judged && !run.stalls.touch(finding);
+        let cell = pair.pairing.other.cell;
         let x = cell.value(along);
-        let number = along.number(&x).filter(|n| *n > 0.0)?;
-        let stalls = view.stalls.any([&pairing.baseline.id, &pairing.other.id]);
-        (!stalls).then(|| (cell.id_without(&[along]), (number, x, pairing)))
+        let number = along.number(&x).filter(|n| is_asked && *n > 0.0)?;
+        let key = (finding.metric, cell.id_without(&[along]));
+        Some((key, (number, x, pair)))
     });
+    let place = |metric: &Metric| compare.metrics.iter().position(|m| m == metric);
     let curves = grouped(points).into_iter();
     let curves = curves.filter(|(_, points)| points.len() > 1);
-    let curve = |points: Vec<(f64, String, Pairing<'v, 'v>)>| {
-        let (base, other) = (points[0].2.baseline.cell, points[0].2.other);
-        // A baseline without a depth, say, is that of all depths, each of which has its own place.
-        let is_of = |a: Axis| base.value(a) == other.cell.value(a) || other.facts.applies(a);
-        let held = |a: &&Axis| **a != axis && **a != along && is_of(**a);
-        let place = grid::coordinates(other.cell, view.varied().iter().filter(held));
+    let curves = curves.sorted_by_key(|((metric, _), _)| place(metric));
+    let curve = |points: Vec<(f64, String, JudgedPair<'v>)>| {
         let points = points.into_iter().sorted_by(|a, b| a.0.total_cmp(&b.0));
-        Curve {
-            along,
-            points: points.map(|(_, x, pairing)| (x, pairing)).collect(),
-            place,
-        }
+        points.map(|(_, x, pair)| (x, pair)).collect()
     };
     curves.map(|(_, points)| curve(points)).collect()
 }
 
-impl<'v> Curve<'v> {
-    /// Where the two cross in a metric; none where fewer than two points have it.
-    fn crossover(&self, view: &'v View<'v>, metric: Metric) -> Option<Crossover> {
-        let is_judged = |f: &Finding| f.verdict != Verdict::NotJudged;
-        let asked = self.points.iter();
-        let asked = asked.filter_map(|(x, pairing)| Some((x, view.contrast(*pairing, metric)?)));
-        let judged = asked.filter(|(_, c)| c.finding().is_none_or(is_judged));
-        let contrasts: Vec<(&String, PairContrast<'v>)> = judged.collect();
-        let [(least, _), .., (most, _)] = contrasts.as_slice() else {
-            return None;
-        };
-        let steps = contrasts.iter().map(|(x, c)| (x.as_str(), c.standing()));
-        let steps = steps.collect_vec();
-        let open = steps.iter().filter(|(_, s)| decided(*s).is_none());
-        let findings = contrasts.iter().filter_map(|(_, c)| c.finding());
-        let pairing = self.points[0].1;
-        Some(Crossover {
-            metric,
-            axis: pairing.axis,
-            baseline: pairing.baseline.cell.value(pairing.axis),
-            value: pairing.other.cell.value(pairing.axis),
-            along: self.along,
-            range: ((*least).to_owned(), (*most).to_owned()),
-            place: self.place.clone(),
-            outcome: crossing(&steps),
-            findings: findings.map(|f| f.id.clone()).collect(),
-            open: open.map(|(x, _)| (*x).to_owned()).collect(),
-        })
-    }
-}
-
-fn decided(standing: Standing<'_>) -> Option<Verdict> {
-    match standing {
-        Standing::Decided(Verdict::NotDecided) | Standing::Withheld(_) | Standing::NotJudged => {
-            None
-        }
-        Standing::Decided(verdict) => Some(verdict),
+fn crossover(run: &Judged<'_>, along: Axis, curve: &Curve<'_>) -> Crossover {
+    let decided = |pair: &JudgedPair<'_>| pair.verdict().filter(|_| pair.is_decided());
+    let steps = curve.iter().map(|(x, pair)| (x.as_str(), decided(pair)));
+    let steps = steps.collect_vec();
+    let open = steps.iter().filter(|(_, verdict)| verdict.is_none());
+    let (finding, pairing) = (curve[0].1.finding, curve[0].1.pairing);
+    let (base, other) = (pairing.baseline.cell, pairing.other);
+    // A baseline without a depth, say, is that of all depths, each of which has its own place.
+    let is_of = |a: Axis| base.value(a) == other.cell.value(a) || other.facts.applies(a);
+    let is_held = |a: &&Axis| **a != pairing.axis && **a != along && is_of(**a);
+    Crossover {
+        metric: finding.metric,
+        axis: finding.axis,
+        baseline: finding.baseline_value.clone(),
+        value: finding.value.clone(),
+        along,
+        range: (curve[0].0.clone(), curve[curve.len() - 1].0.clone()),
+        place: grid::coordinates(other.cell, run.varied().iter().filter(is_held)),
+        outcome: crossing(&steps),
+        findings: curve.iter().map(|(_, p)| p.finding.id.clone()).collect(),
+        open: open.map(|(x, _)| (*x).to_owned()).collect(),
     }
 }
 
@@ -129,7 +97,9 @@ fn decided(standing: Standing<'_>) -> Option<Verdict> {
 /// value on its one side and the first on its other: values that are not decided widen it.
 fn crossing(steps: &[Step<'_>]) -> Crossing {
     type Known<'s> = (&'s str, Verdict);
-    let known = steps.iter().filter_map(|(x, s)| Some((*x, decided(*s)?)));
+    let known = steps
+        .iter()
+        .filter_map(|(x, verdict)| Some((*x, (*verdict)?)));
     let known: Vec<Known<'_>> = known.collect();
     let is_better = |step: &Known<'_>| step.1 == Verdict::Better;
     let whole = known.len() == steps.len();
@@ -176,17 +146,15 @@ mod tests {
 
     #[test]
     fn places_lie_between_decided_values() {
-        // Better, worse, same, not decided and withheld at 1, 2, 3 and so on; the place is written
+        // Better, worse, same and not decided at 1, 2, 3 and so on; the place is written
         // `2<4` where it is better above, `2>4` where it is below, with `~` where it fades.
         let check = |verdicts: &str, expected: &str| {
             let names: Vec<String> = (1..=verdicts.len()).map(|n| n.to_string()).collect();
             let standing = |c| match c {
-                '+' => Standing::Decided(Verdict::Better),
-                '-' => Standing::Decided(Verdict::Worse),
-                '=' => Standing::Decided(Verdict::NoDifferenceThatMatters),
-                '?' => Standing::Decided(Verdict::NotDecided),
-                'w' => Standing::Withheld("the receiver was the limit"),
-                _ => Standing::NotJudged,
+                '+' => Some(Verdict::Better),
+                '-' => Some(Verdict::Worse),
+                '=' => Some(Verdict::NoDifferenceThatMatters),
+                _ => None,
             };
             let steps = names.iter().zip(verdicts.chars());
             let steps: Vec<_> = steps.map(|(x, c)| (x.as_str(), standing(c))).collect();
@@ -210,7 +178,6 @@ mod tests {
         check("-==-", "never");
         check("--++", "2<3");
         check("-?++", "1<3");
-        check("-w++", "1<3");
         check("=?++", "1<3~");
         check("++=-", "2>3~");
         check("-++-", "1<2 3>4");

@@ -4,12 +4,13 @@ use itertools::Itertools as _;
 
 use crate::phrases;
 use crate::result::Explanation;
-use crate::view::View;
+use crate::stages::Explained;
 
 mod asked;
 mod cache_levels;
 mod cache_steps;
 mod causes;
+mod ceiling;
 mod copies;
 mod files;
 mod servers;
@@ -17,7 +18,7 @@ mod sockets;
 mod unexpected;
 mod work;
 
-use asked::{Evidence, Explained, MOST_ROWS, PairQuery};
+use asked::{Answered, Evidence, MOST_ROWS, PairQuery};
 
 /// What is missing where evidence was asked for, and no cell has it.
 const CUT_SHORT: &str = "no cell was looked at to the end: continue with --resume";
@@ -26,7 +27,7 @@ const CUT_SHORT: &str = "no cell was looked at to the end: continue with --resum
 struct Question {
     key: &'static str,
     text: &'static str,
-    asks: fn(&View<'_>) -> bool,
+    asks: fn(&Explained<'_>) -> bool,
     answers: Answers,
     would_change: &'static str,
 }
@@ -35,11 +36,11 @@ enum Answers {
     /// By what is decided of pairs. What else bears on it is evidence.
     Pairs(PairQuery, Evidence),
     /// In its own way; none where there is nothing to be explained.
-    Own(fn(&View<'_>) -> Option<Explained>),
+    Own(fn(&Explained<'_>) -> Option<Answered>),
 }
 
 /// All questions, in the order in which they are answered.
-const QUESTIONS: [&[Question]; 7] = [
+const QUESTIONS: [&[Question]; 8] = [
     &[causes::QUESTION, copies::QUESTION],
     sockets::QUESTIONS,
     cache_levels::QUESTIONS,
@@ -47,15 +48,16 @@ const QUESTIONS: [&[Question]; 7] = [
     servers::QUESTIONS,
     &[unexpected::QUESTION],
     work::QUESTIONS,
+    &[ceiling::QUESTION],
 ];
 
 /// The questions that the run is about. What no run on this machine can answer comes last.
-pub(crate) fn all(view: &View<'_>) -> Vec<Explanation> {
-    let asked = QUESTIONS.into_iter().flatten().filter(|q| (q.asks)(view));
+pub(crate) fn all(run: &Explained<'_>) -> Vec<Explanation> {
+    let asked = QUESTIONS.into_iter().flatten().filter(|q| (q.asks)(run));
     let found = asked.filter_map(|question| {
         let found = match &question.answers {
-            Answers::Pairs(query, evidence) => view.ask(query).by_verdicts(*evidence),
-            Answers::Own(ask) => ask(view)?,
+            Answers::Pairs(query, evidence) => run.ask(query).by_verdicts(*evidence),
+            Answers::Own(ask) => ask(run)?,
         };
         Some((found.is_never, question.with(found)))
     });
@@ -64,7 +66,7 @@ pub(crate) fn all(view: &View<'_>) -> Vec<Explanation> {
 }
 
 impl Question {
-    fn with(&self, found: Explained) -> Explanation {
+    fn with(&self, found: Answered) -> Explanation {
         let (answer, missing) = match found.answer {
             Ok(answer) => (Some(phrases::capital(&answer)), None),
             Err(missing) => (None, Some(missing)),

@@ -7,7 +7,7 @@ use crate::confidence::{ERROR_RATE, FALSE_DISCOVERY_RATE};
 use crate::grouping::grouped;
 use crate::pairing::AskedPair;
 use crate::result::FamilyFacts;
-use crate::view::View;
+use crate::stages::Judged;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Correction {
@@ -54,9 +54,9 @@ pub(crate) fn corrected(all: &[(AskedPair<'_, '_>, f64)], share: f64) -> Vec<Cor
     found
 }
 
-pub(crate) fn facts(view: &View<'_>) -> Vec<FamilyFacts> {
-    let findings = &view.known.findings;
-    let share = view.input.manifest.rate_share();
+pub(crate) fn facts(run: &Judged<'_>) -> Vec<FamilyFacts> {
+    let findings = &run.findings;
+    let share = run.input.manifest.rate_share();
     let facts = Family::ALL.iter().map(|family| FamilyFacts {
         family: *family,
         comparisons: findings.iter().filter(|f| f.family == *family).count(),

@@ -12,17 +12,17 @@ use crate::grid;
 use crate::grouping::grouped;
 use crate::phrases;
 use crate::result::{CeilingLine, CellResult, Estimate, FigureData, Finding, Point, Series};
+use crate::stages::Judged;
 use crate::trials::idle;
-use crate::view::View;
 
-pub(crate) fn all(view: &View<'_>) -> Vec<FigureData> {
-    let drawing = Drawing::new(view);
-    let figures = view.input.manifest.study.figures.iter();
+pub(crate) fn all(run: &Judged<'_>) -> Vec<FigureData> {
+    let drawing = Drawing::new(run);
+    let figures = run.input.manifest.study.figures.iter();
     figures.flat_map(|figure| drawing.figure(figure)).collect()
 }
 
 struct Drawing<'v> {
-    view: &'v View<'v>,
+    run: &'v Judged<'v>,
     /// Planned or refused cells that move something: what spans the panels.
     shown: Vec<Cell>,
     /// All that the study spans, the left out included.
@@ -33,21 +33,21 @@ struct Drawing<'v> {
 }
 
 impl<'v> Drawing<'v> {
-    fn new(view: &'v View<'v>) -> Drawing<'v> {
-        let manifest = view.input.manifest;
-        let refusals = view.input.refusals.iter();
+    fn new(run: &'v Judged<'v>) -> Drawing<'v> {
+        let manifest = run.input.manifest;
+        let refusals = run.input.refusals.iter();
         let refused: HashMap<&str, &str> = refusals.map(|r| (&*r.what, &*r.why)).collect();
         let whole = manifest.study.cells().into_iter().map(|(_, c)| c);
         let whole = whole
             .filter(|c| !idle(&manifest.survey, &c.mover))
             .collect_vec();
-        let planned: BTreeSet<&Cell> = view.trials.cells.iter().map(|c| c.cell).collect();
+        let planned: BTreeSet<&Cell> = run.trials.cells.iter().map(|c| c.cell).collect();
         let is_refused = |c: &&Cell| !planned.contains(c) && refused.contains_key(&*c.id());
-        let moving = view.trials.moving().map(|c| c.cell);
+        let moving = run.trials.moving().map(|c| c.cell);
         let shown = moving.chain(whole.iter().filter(is_refused)).cloned();
-        let results = view.known.cells.iter();
+        let results = run.cells.iter();
         Drawing {
-            view,
+            run,
             shown: shown.collect(),
             spanned: whole.iter().map(Cell::id).collect(),
             results: results.map(|c| (c.id.as_str(), c)).collect(),
@@ -69,7 +69,7 @@ impl<'v> Drawing<'v> {
         if panels.is_empty() {
             return self.panels(figure, figure.y, false);
         }
-        let name = |metric| phrases::metric(metric, self.view.trials.unit);
+        let name = |metric| phrases::metric(metric, self.run.trials.unit);
         for panel in &mut panels {
             panel.note = Some(format!(
                 "{} instead of {}, which is not available on this machine: {}.",
@@ -120,7 +120,7 @@ impl<'v> Drawing<'v> {
         some: bool,
     ) -> Option<FigureData> {
         let first = *cells.first()?;
-        let study = &self.view.input.manifest.study;
+        let study = &self.run.input.manifest.study;
         let applies = |c: &&&Cell| self.facts(c).applies(figure.x);
         let among = cells.iter().filter(applies);
         let among: BTreeSet<String> = among.map(|c| c.value(figure.x)).collect();
@@ -142,7 +142,7 @@ impl<'v> Drawing<'v> {
         if some && !series.iter().any(|s| s.points.iter().any(measured)) {
             return None;
         }
-        let held = self.view.varied().iter().filter(|a| !free.contains(a));
+        let held = self.run.varied().iter().filter(|a| !free.contains(a));
         let panel = grid::coordinates(first, held);
         let ceiling = self.ceiling(figure, first, &series, &x_values);
         Some(FigureData {
@@ -231,7 +231,7 @@ impl<'v> Drawing<'v> {
     where
         'v: 'c,
     {
-        CellFacts::of(cell, &self.view.input.manifest.survey)
+        CellFacts::of(cell, &self.run.input.manifest.survey)
     }
 
     fn series(
@@ -258,7 +258,7 @@ impl<'v> Drawing<'v> {
     }
 
     fn baseline(&self, figure: &Figure) -> &str {
-        let compare = &self.view.input.manifest.study.compare;
+        let compare = &self.run.input.manifest.study.compare;
         let over = compare.iter().find(|c| c.axis == figure.series);
         over.map_or("", |c| c.baseline.as_str())
     }
@@ -270,7 +270,7 @@ impl<'v> Drawing<'v> {
             return Some(Estimate::bare(1.0, estimate.trials));
         }
         let is_of = |f: &&Finding| f.axis == figure.series && f.metric == figure.y && f.cell == id;
-        let finding = self.view.known.findings.iter().find(is_of)?;
+        let finding = self.run.findings.iter().find(is_of)?;
         Some(Estimate {
             value: finding.ratio,
             low: Some(finding.low),
@@ -289,7 +289,7 @@ impl<'v> Drawing<'v> {
         let Some(result) = self.results.get(id.as_str()) else {
             return Point::Gap(self.why_not_planned(&id, cell));
         };
-        match self.view.point(result, figure.y) {
+        match self.run.point(result, figure.y) {
             Point::Measured(_) if figure.relative => {
                 Point::Gap("nothing to compare it with".to_owned())
             }
@@ -304,14 +304,14 @@ impl<'v> Drawing<'v> {
         if !self.spanned.contains(id) {
             return "not part of the study".to_owned();
         }
-        let survey = &self.view.input.manifest.survey;
+        let survey = &self.run.input.manifest.survey;
         let waits = |m: &MoverFacts| m.route.is_of_files() && m.in_flight == InFlight::One;
         if cell.depth > 1 && survey.mover(&cell.mover).is_some_and(waits) {
             return "it has one request in flight: see depth 1".to_owned();
         }
         refusal(&survey.movers, &cell.mover, cell)
             .or_else(|| refusal(&survey.receivers, &cell.receiver, cell))
-            .unwrap_or_else(|| self.view.left_out())
+            .unwrap_or_else(|| self.run.left_out())
     }
 }
 

@@ -1,66 +1,37 @@
 //! Comparisons to findings: ratios, intervals, the error rates of their families, verdicts.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use bytecost_spec::{Better, Manifest, Metric};
 use bytecost_stats::{BetweenRounds, Interval, RatioVariation};
 
 use crate::caveats::{self, Permitted};
 use crate::cells::exp;
+use crate::comparison::Comparison;
 use crate::confidence::LEVEL;
 use crate::contrast::PairContrast;
 use crate::families::{Correction, corrected};
-use crate::pairing::{AskedPair, Pairing};
+use crate::pairing::Pairing;
 use crate::progress::as_share;
-use crate::result::{CaveatEffect, Finding, Verdict};
+use crate::result::{Caveat, CaveatEffect, Finding, Verdict};
+use crate::stages::Measured;
 use crate::trials::Trials;
-use crate::view::View;
 
 /// Blocks beyond which it is no help to say how many it would take.
 const MOST_BLOCKS: usize = 10_000;
 
-/// A comparison of the study before anything is decided of it.
-pub(crate) struct Comparison<'t> {
-    asked: AskedPair<'t, 't>,
-    contrast: PairContrast<'t>,
-    id: String,
-}
-
-/// Every comparison of the study that at least three blocks can speak to, in its order.
-pub(crate) fn comparisons<'t>(trials: &'t Trials<'t>) -> Vec<Comparison<'t>> {
-    let mut seen = HashSet::new();
-    let mut found = Vec::new();
-    for asked in trials.asked() {
-        let (pairing, metric) = (asked.pairing, asked.metric);
-        let Some(contrast) = trials.contrast(pairing, metric) else {
-            continue;
-        };
-        let against = pairing.baseline.cell.value(pairing.axis);
-        let id = format!("{metric}: {} against {against}", pairing.other.id);
-        if seen.insert(id.clone()) {
-            found.push(Comparison {
-                asked,
-                contrast,
-                id,
-            });
-        }
-    }
-    found
-}
-
-/// The findings of comparisons, once the view has the caveats that withhold verdicts: each is
-/// corrected within its family over what these leave, so that no false verdict is more likely to be
-/// shown for their sake.
-pub(crate) fn judged(view: &View<'_>, comparisons: &[Comparison<'_>]) -> Vec<Finding> {
-    let manifest = view.input.manifest;
-    let mut caveats = view.known.caveats.iter();
-    let asks_for_first = caveats.any(|c| c.effect == CaveatEffect::WithholdsUnconfirmed);
-    let first = asks_for_first.then(|| Trials::first_attempts(view.input));
+/// The findings of a run's comparisons: each is corrected within its family over what the caveats
+/// leave, so that no false verdict is more likely to be shown for their sake.
+pub(crate) fn judged(run: &Measured<'_>, caveats: &[Caveat]) -> Vec<Finding> {
+    let (manifest, comparisons) = (run.input.manifest, &run.comparisons);
+    let is_unconfirmed = |c: &Caveat| c.effect == CaveatEffect::WithholdsUnconfirmed;
+    let asks_for_first = caveats.iter().any(is_unconfirmed);
+    let first = asks_for_first.then(|| Trials::first_attempts(run.input));
     let first = first.flatten();
     let permitted = |c: &Comparison<'_>| {
         let (metric, pairing) = (c.asked.metric, &c.asked.pairing);
         let confirmed = || c.confirmed_sign(first.as_ref());
-        caveats::permitted(&view.known.caveats, metric, pairing, confirmed)
+        caveats::permitted(caveats, metric, pairing, confirmed)
     };
     let permitted: Vec<Permitted> = comparisons.iter().map(permitted).collect();
     let each = || comparisons.iter().zip(&permitted);

@@ -11,6 +11,7 @@ mod causes;
 mod caveats;
 pub mod ceiling;
 mod cells;
+mod comparison;
 mod confidence;
 mod contrast;
 mod copies;
@@ -36,14 +37,14 @@ mod round_noise;
 mod rounds;
 mod run;
 mod speed_ups;
+mod stages;
 mod stalls;
 mod trials;
 mod twins;
 mod value;
-mod view;
 mod window_books;
 
-pub use audit::{AS_PUBLISHED, Grounds, audit, beside};
+pub use audit::{AS_PUBLISHED, beside};
 pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grid::RANGES;
@@ -53,8 +54,9 @@ pub use progress::{Interim, LiveEstimate, LiveEstimates, Progress, log_ratios};
 pub use result::*;
 pub use rounds::{noise_between_rounds, round_summaries};
 
+use stages::{Explained, Judged, Measured};
+use stalls::Stalls;
 use trials::Trials;
-use view::View;
 
 /// Judges a run: the same input always gives the same analysis.
 ///
@@ -62,76 +64,108 @@ use view::View;
 /// result with its reason.
 pub fn analyse(input: Input<'_>) -> Analysis {
     let trials = Trials::of_run(&input);
-    let manifest = input.manifest;
-    let study = run::study_facts(manifest, &trials);
-    let twins = twins::all(&trials);
-    let comparisons = findings::comparisons(&trials);
-    let mut known = Analysis {
+    let judged = judge(measure(&input, &trials));
+    result(&explain(judged))
+}
+
+fn measure<'v>(input: &'v Input<'v>, trials: &'v Trials<'v>) -> Measured<'v> {
+    let mut cells = cells::results(input, trials);
+    let evidence = copies::evidence(&mut cells, input, trials);
+    regimes::part(&mut cells, trials);
+    let twins = twins::all(trials);
+    Measured {
+        input,
+        trials,
+        study: run::study_facts(input.manifest, trials),
+        stalls: Stalls::of(trials),
+        cells,
+        evidence,
+        cpu_time: cpu_time::all(input),
+        books: books::all(trials, input),
+        footprints: footprint::all(input),
+        noise_floor: twins::floor(&twins, trials),
+        twins,
+        comparisons: comparison::all(trials),
+    }
+}
+
+/// Caveats that look at no verdict come before verdicts, since they may withhold some.
+fn judge(measured: Measured<'_>) -> Judged<'_> {
+    let caveats = caveats::without_verdicts(&measured);
+    let findings = findings::judged(&measured, &caveats);
+    Judged {
+        caveats: caveats::with_verdicts(&measured, caveats, &findings),
+        findings,
+        measured,
+    }
+}
+
+fn explain(judged: Judged<'_>) -> Explained<'_> {
+    Explained {
+        causes: causes::all(&judged),
+        judged,
+    }
+}
+
+/// All that is said of a run.
+fn result(run: &Explained<'_>) -> Analysis {
+    let (input, trials, manifest) = (run.input, run.trials, run.input.manifest);
+    Analysis {
         format: FORMAT,
+        run: run::run_facts(run),
+        study: run.study.clone(),
         host: manifest.host.clone(),
         peer: PeerFacts::of(manifest),
-        loop_floor_ns_per_message: cells::loop_floor(&trials),
+        advice: advice::all(run),
+        loop_floor_ns_per_message: cells::loop_floor(trials),
         counters_cost: cells::counters_cost(&manifest.survey.counters_cost),
-        noise_floor: twins::floor(&twins, &trials),
-        twins,
-        cells: cell_results(&input, &trials),
-        findings: comparisons.iter().map(|c| c.unjudged()).collect(),
-        study,
-        cpu_time: cpu_time::all(&input),
-        books: books::all(&trials, &input),
-        roles: roles::all(&trials),
-        footprints: footprint::all(&input),
+        twins: run.twins.clone(),
+        noise_floor: run.noise_floor.clone(),
+        cells: run.cells.clone(),
+        families: families::facts(run),
+        findings: run.findings.clone(),
+        main_effects: main_effects::all(run),
+        crossovers: crossovers::all(run),
+        cpu_time: run.cpu_time.clone(),
+        copies: run.evidence.copies.clone(),
+        counts: run.evidence.counts.clone(),
+        causes: run.causes.clone(),
+        books: run.books.clone(),
+        roles: roles::all(trials),
+        counting_cost: run.evidence.counting_cost.clone(),
+        footprints: run.footprints.clone(),
+        explanations: explanations::all(run),
+        audit: (input.claims).map_or_else(Vec::new, |claims| audit::rulings(run, claims)),
+        disturbances: caveats::disturbances(run),
         ceiling: input.ceiling.cloned(),
         published: input.published.cloned(),
+        caveats: run.caveats.clone(),
         refusals: [input.refusals, &manifest.survey.counters_refused].concat(),
         left_out: input.left_out.to_vec(),
         failures: input.failures.to_vec(),
-        ..Analysis::default()
-    };
-    copies::take(&mut known, &input, &trials);
-    let mut view = View {
-        input: &input,
-        trials: &trials,
-        stalls: stalls::Stalls::of(&trials),
-        known,
-    };
-    regimes::take(&mut view);
-    view.known.caveats = caveats::withholding(&view);
-    view.known.findings = findings::judged(&view, &comparisons);
-    view.known.caveats = caveats::all(&view);
-    view.known.disturbances = caveats::disturbances(&view.known);
-    view.known.causes = causes::all(&view);
-    view.known.run = run::run_facts(&view);
-    view.known.families = families::facts(&view);
-    view.known.main_effects = main_effects::all(&view);
-    view.known.crossovers = crossovers::all(&view);
-    view.known.figures = figures::all(&view);
-    view.known.matrices = matrix::all(&view);
-    view.known.speed_ups = speed_ups::all(&view);
-    view.known.advice = advice::all(&view);
-    view.known.explanations = explanations::all(&view);
-    view.known.explanations.extend(ceiling::explanation(&view));
-    view.known
+        figures: figures::all(run),
+        matrices: matrix::all(run),
+        speed_ups: speed_ups::all(run),
+    }
+}
+
+/// Published claims compared with a run: the rulings alone, in the order of the claims.
+pub fn audit(input: Input<'_>, claims: &Grounds) -> Vec<Audited> {
+    let trials = Trials::of_run(&input);
+    audit::rulings(&judge(measure(&input, &trials)), claims)
 }
 
 /// The cells of decided comparisons, baseline first, those that differ most before others: what is
 /// to be counted where not all can be. A pair whose verdict a caveat withholds is not decided.
 pub fn pairs_to_count(input: Input<'_>) -> Vec<[String; 2]> {
-    let stalls = stalls::Stalls::of(&Trials::of_run(&input));
-    let findings = analyse(input).findings;
-    let told = findings
+    let trials = Trials::of_run(&input);
+    let run = judge(measure(&input, &trials));
+    let told = run
+        .findings
         .iter()
-        .filter(|f| causes::is_worth_a_reason(f, &stalls));
+        .filter(|f| causes::is_worth_a_reason(f, &run.stalls));
     let decided = causes::greatest(told, |_| true).into_iter();
     decided
         .map(|f| [f.baseline.clone(), f.cell.clone()])
         .collect()
-}
-
-fn cell_results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult> {
-    let mut cells = cells::results(trials, &input.manifest.survey);
-    cells::take_published(&mut cells, input);
-    let device = input.manifest.survey.files.as_ref().and_then(|f| f.device);
-    ceiling::take_shares(&mut cells, trials, input.ceiling, device);
-    cells
 }

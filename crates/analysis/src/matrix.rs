@@ -8,15 +8,15 @@ use crate::grid;
 use crate::grouping::grouped;
 use crate::phrases;
 use crate::result::{Estimate, MatrixData, PairPoint, Point};
-use crate::view::View;
+use crate::stages::Judged;
 
 const METRIC: Metric = Metric::both(Measure::RoundTripNs);
 
 /// One for each way and choice of the other axes with two pairs or more, of which one was measured.
-pub(crate) fn all(view: &View<'_>) -> Vec<MatrixData> {
-    let host = &view.input.manifest.host;
+pub(crate) fn all(run: &Judged<'_>) -> Vec<MatrixData> {
+    let host = &run.input.manifest.host;
     let is_other = |a: &&Axis| !matches!(a, Axis::Placement | Axis::Mover);
-    let pairs = asked(view).into_iter().filter_map(|(cell, point)| {
+    let pairs = asked(run).into_iter().filter_map(|(cell, point)| {
         let (from, to) = pair(&cell)?;
         let pair = PairPoint {
             from,
@@ -32,7 +32,7 @@ pub(crate) fn all(view: &View<'_>) -> Vec<MatrixData> {
     let groups = groups.filter(|pairs| pairs.len() > 1 && pairs.iter().any(measured));
     let matrix = |pairs: Vec<(Cell, PairPoint)>| {
         let first = &pairs[0].0;
-        let others = view.varied().iter().filter(is_other);
+        let others = run.varied().iter().filter(is_other);
         let (mover, panel) = (first.mover.clone(), grid::coordinates(first, others));
         let far = |p: &PairPoint| (host.distance(p.from, p.to).class(), p.from, p.to);
         let pairs = pairs.into_iter().map(|(_, pair)| pair);
@@ -51,14 +51,14 @@ pub(crate) fn all(view: &View<'_>) -> Vec<MatrixData> {
 }
 
 /// The cells in which two threads take turns, in the order of the plan; then what is refused.
-fn asked(view: &View<'_>) -> Vec<(Cell, Point)> {
-    let pings = view.trials.moving().filter(|c| c.route.is_ping());
+fn asked(run: &Judged<'_>) -> Vec<(Cell, Point)> {
+    let pings = run.trials.moving().filter(|c| c.route.is_ping());
     let planned = pings.filter_map(|trials| {
-        let result = view.known.result(&trials.id)?;
-        Some((trials.cell.clone(), view.point(result, METRIC)))
+        let result = run.result(&trials.id)?;
+        Some((trials.cell.clone(), run.point(result, METRIC)))
     });
-    let survey = &view.input.manifest.survey;
-    let refused = view.input.refusals.iter().filter_map(|refusal| {
+    let survey = &run.input.manifest.survey;
+    let refused = run.input.refusals.iter().filter_map(|refusal| {
         let cell = Cell::from_id(&refusal.what)?;
         let is_ping = survey.mover(&cell.mover)?.route.is_ping();
         is_ping.then(|| (cell, Point::Gap(refusal.why.clone())))

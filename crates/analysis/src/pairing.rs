@@ -8,9 +8,7 @@ use bytecost_spec::{Axis, Metric};
 use itertools::Itertools as _;
 
 use crate::grid;
-use crate::grouping::by_key;
-use crate::result::Finding;
-use crate::trials::{CellTrials, Trials, of_block};
+use crate::trials::{CellTrials, Trials};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pairing<'t, 'a> {
@@ -137,14 +135,6 @@ impl<'a> Trials<'a> {
             })
         })
     }
-
-    pub(crate) fn pair(&self, of: &Finding) -> Option<Pairing<'_, 'a>> {
-        Some(Pairing {
-            axis: of.axis,
-            baseline: self.by_id(&of.baseline)?,
-            other: self.by_id(&of.cell)?,
-        })
-    }
 }
 
 impl<'t, 'a> Pairing<'t, 'a> {
@@ -154,56 +144,5 @@ impl<'t, 'a> Pairing<'t, 'a> {
             baseline: self.other,
             other: self.baseline,
         }
-    }
-
-    /// The logarithms of the other's metric over the baseline's, one for each block in which
-    /// both have it; none at all where any is zero, since leaving out zeros would bend the rest.
-    ///
-    /// Where a cell has a twin, its value in a block is the mean of both on a log scale: they are
-    /// the same measurement, so that with equal noise the variance of the ratio falls by a quarter
-    /// (1 + 1/2 instead of 1 + 1), and what disturbs the whole block still falls out.
-    pub(crate) fn log_ratios(&self, metric: Metric) -> Vec<f64> {
-        let logs = self.log_ratios_by_block(metric);
-        logs.into_iter().map(|(_, log)| log).collect()
-    }
-
-    /// The same, by the rounds of the run; one of them where it is not in rounds.
-    pub(crate) fn log_ratios_by_round(&self, metric: Metric) -> Vec<Vec<f64>> {
-        self.by_round(self.log_ratios_by_block(metric))
-    }
-
-    /// Values of blocks by the rounds of the run.
-    pub(crate) fn by_round(&self, values: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<f64>> {
-        let values = values.into_iter();
-        let by_round = by_key(values.map(|(block, value)| (self.round_of(block), value)));
-        by_round.into_values().collect()
-    }
-
-    /// How many rounds of the run have both cells.
-    pub(crate) fn rounds(&self) -> usize {
-        let has_other = |block: &&u32| self.other.by_block.contains_key(*block);
-        let blocks = self.baseline.by_block.keys().filter(has_other);
-        blocks.map(|b| self.round_of(*b)).unique().count().max(1)
-    }
-
-    fn round_of(&self, block: u32) -> u32 {
-        self.baseline.manifest.round_of(block)
-    }
-
-    /// The same, each with the number of its block.
-    pub(crate) fn log_ratios_by_block(&self, metric: Metric) -> Vec<(u32, f64)> {
-        let mut logs = Vec::with_capacity(self.baseline.by_block.len());
-        for block in self.baseline.by_block.keys() {
-            let known = [self.baseline, self.other].map(|cell| cell.known(*block, metric));
-            let [Some(below), Some(above)] = known.each_ref().map(|values| of_block(values)) else {
-                continue;
-            };
-            if known.iter().flatten().any(|v| *v <= 0.0) {
-                return Vec::new();
-            }
-            logs.push((*block, (above / below).ln()));
-        }
-        logs.retain(|(_, l)| l.is_finite());
-        logs
     }
 }

@@ -9,9 +9,8 @@ use crate::grouping::by_key;
 use crate::pairing::Pairing;
 use crate::phrases::{Kind, kind};
 use crate::result::{CellResult, PartedBy, TrialGroup, TwoGroups};
-use crate::trials::{CellTrials, of_block};
+use crate::trials::{CellTrials, Trials, of_block};
 use crate::value::Trial;
-use crate::view::View;
 
 /// Fewest trials or blocks over which groups are looked for.
 const FEWEST: usize = 12;
@@ -100,9 +99,9 @@ const CLEAR: f64 = 0.95;
 const RANK_SUM_ERRORS: f64 = 2.8;
 
 /// Gives the cells their groups; where these are far apart, in the place of the one number.
-pub(crate) fn take(view: &mut View<'_>) {
-    let mut found = by_key(groups(view));
-    for cell in &mut view.known.cells {
+pub(crate) fn part(cells: &mut [CellResult], trials: &Trials<'_>) {
+    let mut found = by_key(groups(trials));
+    for cell in cells {
         cell.two_groups = found.remove(&cell.id).unwrap_or_default();
         let CellResult {
             two_groups,
@@ -120,8 +119,8 @@ pub(crate) fn take(view: &mut View<'_>) {
 }
 
 /// Of the compared metrics that are CPU time, rates or latencies, and of those that they give.
-fn groups(view: &View<'_>) -> Vec<(String, TwoGroups)> {
-    let compares = view.input.manifest.study.compare.iter();
+fn groups(trials: &Trials<'_>) -> Vec<(String, TwoGroups)> {
+    let compares = trials.study.compare.iter();
     let compared = compares.flat_map(|c| c.metrics.iter().copied());
     let metrics = compared.flat_map(|metric| {
         let mut same = SAME_QUANTITY.iter().copied();
@@ -132,7 +131,9 @@ fn groups(view: &View<'_>) -> Vec<(String, TwoGroups)> {
     });
     let metrics = metrics.filter(|m| is_of_cost(m.measure));
     let metrics = metrics.sorted_unstable().dedup();
-    metrics.flat_map(|metric| of_metric(view, metric)).collect()
+    metrics
+        .flat_map(|metric| of_metric(trials, metric))
+        .collect()
 }
 
 /// Returns true for CPU time, rates and latencies.
@@ -148,8 +149,8 @@ struct TimedTrial<'t, 'a> {
 }
 
 /// The cells of a metric, without what whole blocks have in common. Twins are trials of their own.
-fn of_metric(view: &View<'_>, metric: Metric) -> Vec<(String, TwoGroups)> {
-    let cells = view.measured().map(|c| (c, trials_of(c, metric)));
+fn of_metric(trials: &Trials<'_>, metric: Metric) -> Vec<(String, TwoGroups)> {
+    let cells = trials.measured().map(|c| (c, trials_of(c, metric)));
     let cells = cells.filter(|(_, trials)| !trials.is_empty()).collect_vec();
     let middle = |trials: &[TimedTrial<'_, '_>]| {
         let logs = trials.iter().map(|t| t.log).collect_vec();

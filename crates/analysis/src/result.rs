@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
-use bytecost_spec::study::Family;
+use bytecost_spec::study::{Compare, Family};
 use bytecost_spec::{
     Axis, Cell, Failure, Host, Manifest, Metric, NetworkCard, PeerSide, Refusal, Sample, Transport,
     Unit,
@@ -25,7 +25,7 @@ mod reasons;
 mod two_groups;
 
 pub use answer::*;
-pub use audited::{AuditFigure, Audited, Ruling};
+pub use audited::{AuditFigure, Audited, Grounds, Ruling};
 pub use estimate::*;
 pub use evidence::*;
 pub use figure::*;
@@ -63,6 +63,8 @@ pub struct Input<'a> {
     pub published: Option<&'a Published>,
     /// What this machine reaches at most, where another run measured that.
     pub ceiling: Option<&'a Ceiling>,
+    /// Published claims to be compared with it.
+    pub claims: Option<&'a Grounds>,
 }
 
 impl<'a> Input<'a> {
@@ -82,6 +84,7 @@ impl<'a> Input<'a> {
             damage: None,
             published: None,
             ceiling: None,
+            claims: None,
         }
     }
 
@@ -483,6 +486,12 @@ impl Finding {
     pub fn compares(&self, metric: Metric, one: &str, other: &str) -> bool {
         let own = [self.baseline.as_str(), self.cell.as_str()];
         self.metric == metric && (own == [one, other] || own == [other, one])
+    }
+
+    /// Returns true if it is of that comparison of the study.
+    pub(crate) fn is_of(&self, compare: &Compare) -> bool {
+        let is_of_axis = self.axis == compare.axis && self.baseline_value == compare.baseline;
+        is_of_axis && compare.compares(&self.value) && compare.metrics.contains(&self.metric)
     }
 
     /// Half the width of its interval within the run, as a share of its ratio: what more blocks lessen.

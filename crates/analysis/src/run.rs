@@ -12,8 +12,8 @@ use crate::grouping::grouped;
 use crate::phrases;
 use crate::progress::noise_of;
 use crate::result::{Finding, Input, RunFacts, StudyFacts, Verdict};
+use crate::stages::Judged;
 use crate::trials::{CellTrials, Trials};
-use crate::view::View;
 
 pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFacts {
     let study = &manifest.study;
@@ -81,8 +81,8 @@ fn looks(manifest: &Manifest) -> Option<String> {
     ))
 }
 
-pub(crate) fn run_facts(view: &View<'_>) -> RunFacts {
-    let (input, trials, findings) = (view.input, view.trials, &view.known.findings);
+pub(crate) fn run_facts(run: &Judged<'_>) -> RunFacts {
+    let (input, trials, findings) = (run.input, run.trials, &run.findings);
     let manifest = input.manifest;
     let samples = || input.samples.iter();
     let failed = input.failures.iter().map(|f| (f.started_ms, f.started_ms));

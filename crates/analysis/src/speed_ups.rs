@@ -9,12 +9,12 @@ use crate::caveats;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
 use crate::result::{Estimate, Point, SpeedUp, SpeedUpRow};
+use crate::stages::Judged;
 use crate::trials::Trials;
-use crate::view::View;
 
 /// Every pair that the study spans, in its order.
-pub(crate) fn all(view: &View<'_>) -> Vec<SpeedUp> {
-    let study = &view.input.manifest.study;
+pub(crate) fn all(run: &Judged<'_>) -> Vec<SpeedUp> {
+    let study = &run.input.manifest.study;
     let spanned: Vec<Cell> = study.cells().into_iter().map(|(_, cell)| cell).collect();
     let pairs = study.pairs.iter().filter(|p| spans(p, &spanned));
     let speed_up = |pair: &Pair| SpeedUp {
@@ -24,7 +24,7 @@ pub(crate) fn all(view: &View<'_>) -> Vec<SpeedUp> {
         against: pair.against.clone(),
         published: pair.published,
         note: pair.note.clone(),
-        rows: rows(pair, view),
+        rows: rows(pair, run),
     };
     pairs.map(speed_up).collect()
 }
@@ -37,8 +37,8 @@ fn spans(pair: &Pair, cells: &[Cell]) -> bool {
     asks(&pair.against) && pair.values.iter().any(asks)
 }
 
-fn rows(pair: &Pair, view: &View<'_>) -> Vec<SpeedUpRow> {
-    let of_value = |value: &String| both_ways(pair, value, view.trials);
+fn rows(pair: &Pair, run: &Judged<'_>) -> Vec<SpeedUpRow> {
+    let of_value = |value: &String| both_ways(pair, value, run.trials);
     let found: Vec<Pairing<'_, '_>> = pair.values.iter().flat_map(of_value).collect();
     if found.is_empty() {
         return vec![SpeedUpRow {
@@ -46,7 +46,7 @@ fn rows(pair: &Pair, view: &View<'_>) -> Vec<SpeedUpRow> {
             place: Vec::new(),
             cell: String::new(),
             baseline: String::new(),
-            point: Point::Gap(why_none(pair, view)),
+            point: Point::Gap(why_none(pair, run)),
         }];
     }
     let own = grid::varied(found.iter().map(|p| p.other.cell));
@@ -65,7 +65,7 @@ fn rows(pair: &Pair, view: &View<'_>) -> Vec<SpeedUpRow> {
         place: apart(p),
         cell: p.other.id.clone(),
         baseline: p.baseline.id.clone(),
-        point: point(pair, p, view),
+        point: point(pair, p, run),
     };
     found.iter().map(row).collect()
 }
@@ -84,15 +84,15 @@ fn both_ways<'t, 'a>(pair: &Pair, value: &str, trials: &'t Trials<'a>) -> Vec<Pa
 }
 
 /// The ratio, turned over where less is faster.
-fn point(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> Point {
-    if let Some(why) = caveats::because(&view.known.caveats, pair.metric, p) {
+fn point(pair: &Pair, p: &Pairing<'_, '_>, run: &Judged<'_>) -> Point {
+    if let Some(why) = caveats::because(&run.caveats, pair.metric, p) {
         return Point::Gap(format!("withheld: {why}"));
     }
     let faster = match pair.metric.better() {
         Better::Higher => *p,
         Better::Lower => p.turned(),
     };
-    match view.trials.contrast(faster, pair.metric) {
+    match run.trials.contrast(faster, pair.metric) {
         Some(contrast) => {
             let ratio = contrast.ratio();
             Point::Measured(Estimate {
@@ -102,19 +102,19 @@ fn point(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> Point {
                 trials: contrast.location.count,
             })
         }
-        None => Point::Gap(why_no_ratio(pair, p, view)),
+        None => Point::Gap(why_no_ratio(pair, p, run)),
     }
 }
 
-fn why_no_ratio(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> String {
+fn why_no_ratio(pair: &Pair, p: &Pairing<'_, '_>, run: &Judged<'_>) -> String {
     let both = [p.other, p.baseline];
-    let absent = |id: &str| view.known.result(id)?.absent.get(&pair.metric).cloned();
+    let absent = |id: &str| run.result(id)?.absent.get(&pair.metric).cloned();
     let failed = || both.iter().find_map(|c| c.failures.first());
     if let Some(why) = both.iter().find_map(|c| absent(&c.id)) {
         why
     } else if let Some(failure) = failed() {
         format!("trials failed: {}", failure.reason)
-    } else if let Some(why) = view.input.ended_early {
+    } else if let Some(why) = run.input.ended_early {
         format!("the run ended before three blocks had both: {why}")
     } else {
         "fewer than three blocks have both".to_owned()
@@ -122,9 +122,9 @@ fn why_no_ratio(pair: &Pair, p: &Pairing<'_, '_>, view: &View<'_>) -> String {
 }
 
 /// Why no two cells of a pair were planned: they were refused, or the budget did not reach them.
-fn why_none(pair: &Pair, view: &View<'_>) -> String {
+fn why_none(pair: &Pair, run: &Judged<'_>) -> String {
     let asked = |value: &String| {
-        let refusals = view.input.refusals.iter();
+        let refusals = run.input.refusals.iter();
         let mut told = refusals.filter_map(|r| Some((Cell::from_id(&r.what)?, &r.why)));
         let is_asked = |cell: &Cell| is_at(cell, &pair.at) && has(cell, pair.axis, value);
         Some(told.find(|(cell, _)| is_asked(cell))?.1.clone())
@@ -132,9 +132,9 @@ fn why_none(pair: &Pair, view: &View<'_>) -> String {
     let values = std::iter::once(&pair.against).chain(&pair.values);
     match values.into_iter().find_map(asked) {
         Some(why) => why,
-        None if view.input.left_out.is_empty() => {
+        None if run.input.left_out.is_empty() => {
             "no two cells were planned that differ in nothing else".to_owned()
         }
-        None => view.left_out(),
+        None => run.left_out(),
     }
 }

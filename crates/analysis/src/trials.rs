@@ -204,6 +204,11 @@ impl<'a> Trials<'a> {
     pub(crate) fn moving(&self) -> impl Iterator<Item = &CellTrials<'a>> {
         self.cells.iter().filter(|c| !c.idle)
     }
+
+    /// Cells with another end and at least one trial that counts.
+    pub(crate) fn measured(&self) -> impl Iterator<Item = &CellTrials<'a>> {
+        self.moving().filter(|c| !c.by_block.is_empty())
+    }
 }
 
 impl<'a> CellTrials<'a> {

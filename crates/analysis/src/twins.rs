@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use bytecost_spec::Metric;
-use bytecost_stats::{at_least, trimmed_mean};
+use bytecost_stats::at_least;
 
 use crate::cells::exp;
-use crate::confidence::{ERROR_RATE, FEWEST, LEVEL};
+use crate::confidence::{ERROR_RATE, LEVEL};
 use crate::phrases;
 use crate::result::{NoiseFloor, Twin};
 use crate::trials::{CellTrials, Trials};
@@ -19,16 +19,7 @@ pub(crate) fn all(trials: &Trials<'_>) -> Vec<Twin> {
     let baselines = first.map(|asked| (asked.pairing.baseline, asked.metric));
     let once = baselines.filter(|(cell, metric)| seen.insert((&cell.id, *metric)));
     let twin = |(cell, metric): (&CellTrials<'_>, Metric)| {
-        let both = cell.by_block.iter().filter_map(|(block, own)| {
-            let twin = cell.twin.get(block)?.value(metric)?;
-            Some((twin / own.value(metric)?).ln())
-        });
-        let logs: Vec<f64> = both.collect();
-        // A zero on either side has no ratio, and leaving it out would bend the rest.
-        if logs.len() < FEWEST || logs.iter().any(|l| !l.is_finite()) {
-            return None;
-        }
-        let location = trimmed_mean(&logs)?;
+        let location = cell.twin_contrast(metric)?;
         let (interval, p) = (location.interval(LEVEL)?, location.p_value(0.0)?);
         Some(Twin {
             cell: cell.id.clone(),

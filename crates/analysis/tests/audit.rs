@@ -1,13 +1,13 @@
 //! Published claims compared with a run whose truth is known: effects, reasons, stalls.
 
-use bytecost_analysis::{CaveatEffect, Ruling};
-use bytecost_spec::{Cell, Counter, Placement, Refusal, Sample, claim};
+use bytecost_analysis::Ruling;
+use bytecost_spec::{Cell, Counter, Placement, Refusal, Sample};
 
 use crate::judge::{
-    NODELAY, STUDY, caveat, check, check_in, check_rows, check_rows_in, common, is_ruled, judged,
+    self, NODELAY, STUDY, check, check_in, check_rows, check_rows_in, is_ruled, judged,
     of_one_size, ratio, reason, small, test, truth,
 };
-use crate::world::{True, World, put, round_noise, says};
+use crate::world::{At, True, World, put, round_noise, says};
 
 #[test]
 fn a_ratio_holds_or_not() {
@@ -50,7 +50,7 @@ fn what_was_not_measured_cannot_be_settled() {
         what: id,
         why: "needs root".to_owned(),
     });
-    let found = judged(&world, &world.analyse(), &absent);
+    let found = judged(&world, &absent);
     says(&found.because, ["needs root"]);
     assert!(found.is_silent());
 }
@@ -62,7 +62,7 @@ fn what_is_not_decided_says_what_it_would_take() {
         ..truth(cell)
     });
     let test = test(&ratio("sendmsg", "send-fields", NODELAY, "within 1..1.3"));
-    let found = judged(&world, &world.analyse(), &test);
+    let found = judged(&world, &test);
     is_ruled(&found, Ruling::Undecided, &["more blocks"]);
     assert!(!found.is_silent());
 }
@@ -100,16 +100,20 @@ fn the_reason_is_judged_after_the_effect() {
     }
 }
 
+/// Lets the acknowledgements of cells that answer late come late.
+fn stall(world: &mut World, which: impl Fn(&Cell) -> bool) {
+    let signs = [(Counter::TcpRttUs, 20_500), (Counter::TcpMinRttUs, 3)];
+    world.put(which, At::Sender, signs);
+}
+
 #[test]
 fn a_stall_on_one_side_is_told_apart_from_the_effect() {
-    let (world, quiet) = common();
-    let mut analysis = quiet.clone();
-    let cells = world.cells.iter();
-    let stall = cells.filter(|c| c.mover == "send-fields" && !c.sends_at_once());
-    let stall = caveat(claim::NAGLE_STALL, CaveatEffect::WithholdsMetric, stall);
-    analysis.caveats.push(stall);
+    let mut world = judge::world(STUDY);
+    stall(&mut world, |c| {
+        c.mover == "send-fields" && !c.sends_at_once()
+    });
     let check = |tests: &str, ruling: Ruling, word: &str| {
-        check_in(world, &analysis, tests, ruling, &[word]);
+        check_in(&world, tests, ruling, &[word]);
     };
     let off = "where = { nodelay = [\"off\"] }\n";
     let only = test(&ratio("sendmsg", "send-fields", off, "above 1"));
@@ -160,11 +164,10 @@ fn what_is_smaller_than_what_matters_is_confirmed_by_less_or_refuted() {
             "above 1 | Confirmed | confirmed, in 1 of 3 cells by less than matters",
         ),
     ] {
-        let analysis = world.analyse();
         // The one pair is a finding of the run, the other one is not.
         for (value, against) in [("sendmsg", "send-fields"), ("send-zerocopy", "sendmsg")] {
             let rows: Vec<String> = table.lines().map(|row| format!("| {row}")).collect();
-            check_rows_in(&world, &analysis, &rows.join("\n"), |_, expect| {
+            check_rows_in(&world, &rows.join("\n"), |_, expect| {
                 test(&ratio(value, against, NODELAY, expect))
             });
         }
@@ -188,7 +191,7 @@ fn disturb(world: &mut World, which: impl Fn(&Cell) -> bool) {
 fn a_ruling_says_in_how_many_cells_it_is_confirmed() {
     let test = test(&ratio("sendmsg", "send-fields", NODELAY, "above 1"));
     let check = |world: &World, ruling: Ruling, words: &str| {
-        check_in(world, &world.analyse(), &test, ruling, &[words]);
+        check_in(world, &test, ruling, &[words]);
     };
     let one = |flows: u32| move |c: &Cell| c.mover == "sendmsg" && c.threads == flows;
     let mut world = gaining(|_| 1.5);
@@ -212,10 +215,8 @@ fn a_ruling_says_in_how_many_cells_it_is_confirmed() {
 #[test]
 fn what_is_claimed_of_most_cells_falls_with_half_of_them() {
     let world = gaining(|c| if c.threads == 8 { 1.5 } else { 0.5 });
-    let analysis = world.analyse();
     check_rows_in(
         &world,
-        &analysis,
         "most | below 1 | ConfirmedInPart | confirmed in 2 of 3 cells, refuted in 1
         every | below 1 | Refuted | refuted in 1 of 3 cells
         most | above 1 | Refuted | refuted in 2 of 3 cells
@@ -231,30 +232,32 @@ fn what_is_claimed_of_most_cells_falls_with_half_of_them() {
 fn a_reason_is_refuted_also_where_the_effect_is_undecided() {
     let mut world = gaining(|_| 1.5);
     disturb(&mut world, |c| c.mover == "sendmsg");
-    let analysis = world.analyse();
     let effect = test(&ratio("sendmsg", "send-fields", NODELAY, "above 1"));
     let flag = "kind = \"copied-share\"\nwhere = { mover = [\"send-zerocopy\"] }\nexpect = ";
     let of =
         |expect: &str| effect.clone() + &reason(&format!("{flag}\"{expect}\""), "it was copied");
     let check = |expect: &str, words: &[&str]| {
-        check_in(&world, &analysis, &of(expect), Ruling::Undecided, words);
+        check_in(&world, &of(expect), Ruling::Undecided, words);
     };
     let words = "undecided; the reason given is refuted";
     let already = "The reason given is refuted already. It was copied.";
     check("below 0.01", &[words, already]);
-    let found = judged(&world, &analysis, &of("above 0.99"));
+    let found = judged(&world, &of("above 0.99"));
     assert_eq!(found.ruling, Ruling::Undecided);
     assert_eq!(found.words, "undecided");
 }
 
 #[test]
 fn a_caveat_that_withholds_a_verdict_withholds_the_ruling() {
-    let (world, quiet) = common();
-    let with = |kind: &str, effect: CaveatEffect| {
-        let cells = world.cells.iter().filter(|c| c.mover == "sendmsg");
-        let mut analysis = quiet.clone();
-        analysis.caveats.push(caveat(kind, effect, cells));
-        analysis
+    let with = |reason: &str, is_still: bool| {
+        let mut world = judge::world(STUDY);
+        let sendmsg = world.cells.iter().filter(|c| c.mover == "sendmsg");
+        for id in sendmsg.map(Cell::id).collect::<Vec<String>>() {
+            world.fail(1, &id, reason);
+            let failure = world.failures.last_mut().expect("a failure");
+            failure.stood_still_ns = is_still.then_some(10_000_000_000);
+        }
+        world
     };
     // No finding of the run: its comparisons are with send-fields.
     let rate = test(&ratio("send-zerocopy", "sendmsg", NODELAY, "below 1"));
@@ -266,16 +269,19 @@ fn a_caveat_that_withholds_a_verdict_withholds_the_ruling() {
         "where = { mover = [\"sendmsg\"] }\n"
     ));
     for test in [&rate, &cost, &level] {
-        check_in(world, quiet, test, Ruling::Confirmed, &[]);
+        check(test, Ruling::Confirmed, &[]);
     }
-    let bound = with("receiver-bound", CaveatEffect::WithholdsMetric);
-    let why = &["there is no verdict: the receiver is the bottleneck"];
-    check_in(world, &bound, &rate, Ruling::Undecided, why);
-    check_in(world, &bound, &cost, Ruling::Confirmed, &[]);
-    check_in(world, &bound, &level, Ruling::Undecided, why);
-    let wrong = with("wrong-bytes", CaveatEffect::WithholdsAll);
+    let still = with("a flow moved nothing and used no CPU.", true);
+    let why = &["there is no verdict: its flow stood still through whole windows"];
+    check_in(&still, &rate, Ruling::Undecided, why);
+    check_in(&still, &cost, Ruling::Confirmed, &[]);
+    check_in(&still, &level, Ruling::Undecided, why);
+    let wrong = with(
+        "receiver: what arrived is not what was sent: byte 7 is wrong",
+        false,
+    );
     for test in [&rate, &cost, &level] {
-        check_in(world, &wrong, test, Ruling::Undecided, &["wrong bytes"]);
+        check_in(&wrong, test, Ruling::Undecided, &["wrong bytes"]);
     }
 }
 
@@ -287,7 +293,7 @@ fn a_level_holds_what_rounds_differ_by() {
     let mut world = small();
     let mut check = |between, ruling, words: &str| {
         world.manifest.rounds = round_noise(between);
-        check_in(&world, &world.analyse(), &above, ruling, &[words]);
+        check_in(&world, &above, ruling, &[words]);
     };
     check(0.0, Ruling::Confirmed, "1.50 Gbit/s (1.49 Gbit/s to ");
     check(0.06, Ruling::Undecided, "1.50 Gbit/s (1.34 Gbit/s to ");
@@ -295,13 +301,7 @@ fn a_level_holds_what_rounds_differ_by() {
     let copied = test(
         "kind = \"level\"\nmetric = \"copied_share\"\nwhere = { mover = [\"send-zerocopy\"] }\nexpect = \"above 0.99\"\n",
     );
-    check_in(
-        &world,
-        &world.analyse(),
-        &copied,
-        Ruling::Confirmed,
-        &["100 %"],
-    );
+    check_in(&world, &copied, Ruling::Confirmed, &["100 %"]);
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn a_level_of_zero_is_confirmed_by_what_was_counted() {
     let mut world = small();
     // Nothing in 12 trials of 100 ms: the rule of three gives 2.5 a second at most.
     let words = &["0 in 12 trials, at most 2.50 1/s (95 %)"];
-    check_in(&world, &world.analyse(), &none, Ruling::Confirmed, words);
+    check_in(&world, &none, Ruling::Confirmed, words);
     world.each(|s| {
         let is_first = (s.trial.cell, s.trial.block) == (0, 0);
         put(
@@ -320,7 +320,7 @@ fn a_level_of_zero_is_confirmed_by_what_was_counted() {
         );
     });
     let words = "refuted in 1 of 18 cells";
-    check_in(&world, &world.analyse(), &none, Ruling::Refuted, &[words]);
+    check_in(&world, &none, Ruling::Refuted, &[words]);
 }
 
 /// A world of one size with free ends and pinned ones, in which sendmsg gains so much with each.
@@ -340,7 +340,7 @@ fn pinned_and_free(free: f64, pinned: f64) -> World {
 fn a_claim_that_names_no_cpus_is_compared_with_free_ends() {
     let faster = test(&ratio("sendmsg", "send-fields", NODELAY, "above 1"));
     let check = |world: &World, test: &str, ruling: Ruling| {
-        check_in(world, &world.analyse(), test, ruling, &[]);
+        check_in(world, test, ruling, &[]);
     };
     check(&pinned_and_free(1.5, 0.5), &faster, Ruling::Confirmed);
     check(&pinned_and_free(0.5, 1.5), &faster, Ruling::Refuted);
@@ -366,20 +366,15 @@ fn a_claim_that_names_no_cpus_is_compared_with_free_ends() {
 
 #[test]
 fn a_cell_that_stalls_neither_refutes_nor_confirms_how_threads_scale() {
-    let world = small();
+    let mut world = small();
     let is_stalled = |c: &Cell| c.mover == "send-fields" && !c.sends_at_once() && c.threads == 8;
-    let analysis = world.analyse();
     let scaling = test(
         "kind = \"scaling\"\nmetric = \"throughput_gbit_per_s\"\nwhere = { mover = [\"send-fields\"], nodelay = [\"off\"] }\nthreads = \"1..8\"\nexpect = \"above 1\"\n",
     );
-    check_in(&world, &analysis, &scaling, Ruling::Refuted, &["0.5"]);
-    let mut stalled = analysis.clone();
-    stalled.caveats.retain(|c| c.kind != claim::NAGLE_STALL);
-    let cells = world.cells.iter().filter(|c| is_stalled(c));
-    let cells = caveat(claim::NAGLE_STALL, CaveatEffect::WithholdsMetric, cells);
-    stalled.caveats.push(cells);
+    check_in(&world, &scaling, Ruling::Refuted, &["0.5"]);
+    stall(&mut world, is_stalled);
     let why = "hides everything else";
-    check_in(&world, &stalled, &scaling, Ruling::Undecided, &[why]);
+    check_in(&world, &scaling, Ruling::Undecided, &[why]);
 }
 
 #[test]
@@ -387,11 +382,10 @@ fn the_test_that_falls_in_most_cells_says_how_far_a_claim_falls() {
     let world = gaining(|c| if c.threads == 8 { 0.5 } else { 1.5 });
     let of = |expect: &str| test(&ratio("sendmsg", "send-fields", NODELAY, expect));
     let in_one = of("above 1");
-    let analysis = world.analyse();
     let words = "refuted in 1 of 3 cells";
-    check_in(&world, &analysis, &in_one, Ruling::Refuted, &[words]);
+    check_in(&world, &in_one, Ruling::Refuted, &[words]);
     let both = in_one + &of("within 3..4");
-    let found = judged(&world, &analysis, &both);
+    let found = judged(&world, &both);
     assert_eq!((found.ruling, &*found.words), (Ruling::Refuted, "refuted"));
 }
 
@@ -405,7 +399,7 @@ fn a_claim_finer_than_what_matters_is_neither_confirmed_nor_refuted_by_less() {
     ));
     let ruled = |gain: f64| {
         let world = gaining(move |_| gain);
-        judged(&world, &world.analyse(), &fine)
+        judged(&world, &fine)
     };
     let near = ruled(1.02);
     assert_eq!(near.ruling, Ruling::Undecided, "{near:#?}");

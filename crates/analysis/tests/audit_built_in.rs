@@ -39,7 +39,7 @@ fn settled(world: &World, claim: Claim) -> Audited {
         studies: vec!["file-read", "file-copy", "file-to-socket", "os-features"],
         ..Grounds::default()
     };
-    audit(world.input(), &world.analyse(), &grounds).remove(0)
+    audit(world.input(), &grounds).remove(0)
 }
 
 /// Holds what runs say of a claim that is built in: `words | more words`.

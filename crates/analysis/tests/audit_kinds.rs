@@ -2,13 +2,13 @@
 
 use bytecost_analysis::{Grounds, Ruling, audit};
 use bytecost_spec::evidence::CopyPlace;
-use bytecost_spec::{Cell, Counter, Measure, Metric, Published, PublishedCell, Table};
+use bytecost_spec::{Cell, Counter, Table};
 
 use crate::judge::{
-    NODELAY, STUDY, check, check_in, check_rows, check_rows_in, claims, common, count_copies,
-    is_ruled, judged, ratio, small, test,
+    NODELAY, check, check_rows, check_rows_in, claims, common, count_copies, is_ruled, judged,
+    small, test,
 };
-use crate::world::{World, put, round_noise};
+use crate::world::{put, round_noise};
 
 #[test]
 fn a_caveat_is_found_or_not() {
@@ -42,10 +42,8 @@ fn copies_are_as_many_as_was_claimed_or_not() {
             (CopyPlace::Delivery, 0),
         ])
     });
-    let analysis = world.analyse();
     check_rows_in(
         &world,
-        &analysis,
         "sendmsg | below 1.05 | Refuted | 2.00, counted by tracepoints
         sendmsg | within 1.9..2.1 | Confirmed |
         sendmsg of the sender | below 0.05 | Refuted | of the sender
@@ -101,7 +99,7 @@ fn threads_are_told_apart_by_the_cpus_that_there_are() {
     let mut two = small();
     two.manifest.host.cpus_allowed = vec![0, 1];
     let analysis = two.analyse();
-    let found = judged(&two, &analysis, &of("within-cpus", "below 1"));
+    let found = judged(&two, &of("within-cpus", "below 1"));
     is_ruled(&found, Ruling::Undecided, &["2 CPUs no two"]);
     let crowded = analysis.caveats.iter().find(|c| c.kind == "threads");
     let two_flows = two.cells.iter().filter(|c| c.threads == 2).map(Cell::id);
@@ -135,7 +133,7 @@ fn counters_are_compared_where_there_are_any() {
                 }
             }
         });
-        judged(&world, &world.analyse(), &gains).ruling
+        judged(&world, &gains).ruling
     };
     assert_eq!(with(2, 1, 0.1), Ruling::Confirmed);
     assert_eq!(with(1, 3, 0.1), Ruling::Refuted);
@@ -153,7 +151,7 @@ fn published_files_are_held_against_themselves() {
         Table::parse("headline", "impl,size,gbit\na,1,2.5\na,2,9.0\n").unwrap(),
         Table::parse("bad", "x\nNaN\n").unwrap(),
     ];
-    let (world, analysis) = common();
+    let world = common();
     let among = "table = \"headline\"\ncolumn = \"gbit\"\nother = { table = \"own\" }\nby = [\"impl\", \"size\"]\nexpect = \"among\"";
     let small = format!("rows = {{ size = 1 }}\n{among}");
     let quotient = "table = \"own\"\ncolumn = \"gbit\"\nrows = { impl = \"a\", size = 1 }\nother = { rows = { impl = \"b\", size = 1 } }\n";
@@ -188,34 +186,7 @@ fn published_files_are_held_against_themselves() {
             tables: tables.to_vec(),
             ..Grounds::default()
         };
-        let found = audit(world.input(), analysis, &grounds).remove(0);
+        let found = audit(world.input(), &grounds).remove(0);
         is_ruled(&found, ruling, &[words]);
     }
-}
-
-#[test]
-fn a_run_without_trials_shows_what_was_published() {
-    let mut world = World::new(STUDY);
-    world.cells.truncate(2);
-    let metric = Metric::both(Measure::ThroughputGbitPerS);
-    let row = |cell: &Cell| PublishedCell {
-        id: cell.id(),
-        cell: cell.clone(),
-        values: [(metric, 7.0)].into(),
-    };
-    let published = Published {
-        source: "blog".to_owned(),
-        cells: world.cells.iter().map(row).collect(),
-        ..Published::default()
-    };
-    let analysis = bytecost_analysis::analyse(bytecost_analysis::Input {
-        published: Some(&published),
-        ceiling: None,
-        ..world.input()
-    });
-    let estimate = analysis.cells[0].estimates[&metric];
-    let told = (estimate.value, estimate.low, estimate.trials);
-    assert_eq!(told, (7.0, None, 0));
-    let above = test(&ratio("sendmsg", "send-fields", "", "above 1"));
-    check_in(&world, &analysis, &above, Ruling::Undecided, &[]);
 }

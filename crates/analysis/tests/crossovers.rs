@@ -172,7 +172,7 @@ fn each_place_has_its_own_and_numbers_of_threads_are_gone_along_too() {
     let of = |c: &&Crossover| c.value == "libaio" && c.along == Axis::Size;
     let found = read.crossovers.iter().filter(of);
     let found = found.filter(|c| c.place.iter().any(|(axis, _)| *axis == Axis::Depth));
-    assert_eq!(found.count(), 2 * 2 * 3, "of two metrics and caches");
+    assert_eq!(found.count(), 3 * 2 * 3, "of three metrics and two caches");
 }
 
 fn verdicts(analysis: &Analysis, value: &str) -> Vec<Verdict> {

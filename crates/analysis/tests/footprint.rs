@@ -169,7 +169,7 @@ fn a_claim_about_cache_levels_is_settled_by_timing_where_nothing_counts() {
     let near = world(|c| if copying(c) { [1.0, 0.8] } else { [0.2, 0.7] });
     let far = world(|c| if copying(c) { [1.0, 0.8] } else { [0.9, 0.2] });
     for (world, ruling) in [(near, Ruling::Confirmed), (far, Ruling::Refuted)] {
-        let audited = judge::judged(&world, &world.analyse(), &claim);
+        let audited = judge::judged(&world, &claim);
         assert_eq!(audited.ruling, ruling, "{audited:#?}");
         says(&audited.because, ["found by timing (prime and probe)"]);
     }

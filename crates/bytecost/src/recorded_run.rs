@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use bytecost_analysis::ceiling::{STUDY, ceiling, is_same_machine};
-use bytecost_analysis::{Analysis, Ceiling, Input, analyse, audit};
+use bytecost_analysis::{Analysis, Ceiling, Input, analyse};
 use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
 use bytecost_spec::{Cell, Failure, Plan, Published, Record, Sample};
@@ -83,6 +83,7 @@ impl<'r> RecordedRun<'r> {
             damage: self.damage.as_deref(),
             published,
             ceiling: self.ceiling.as_ref(),
+            claims: None,
         }
     }
 
@@ -119,13 +120,11 @@ impl<'r> RecordedRun<'r> {
 
     /// The run judged, with the claims that its study settles.
     pub fn analysis(&self, published: Option<&Published>) -> Result<Analysis> {
-        let input = self.input(published);
-        let mut analysis = analyse(input);
-        let grounds = of_study(&self.run.manifest().study.name)?;
-        if !grounds.claims.is_empty() {
-            analysis.audit = audit(input, &analysis, &grounds);
-        }
-        Ok(analysis)
+        let claims = of_study(&self.run.manifest().study.name)?;
+        Ok(analyse(Input {
+            claims: Some(&claims),
+            ..self.input(published)
+        }))
     }
 }
 

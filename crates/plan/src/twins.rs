@@ -1,6 +1,7 @@
 //! Twins: a baseline is measured twice in each block, under two names.
 
 use bytecost_spec::Study;
+use bytecost_spec::study::Family;
 
 use crate::candidates::{Candidate, Norm, baselines};
 
@@ -15,7 +16,8 @@ pub(crate) struct Twinned {
 }
 
 pub(crate) struct Baselines {
-    /// For each comparison of the study and each cell, the place of the cell's baseline.
+    /// For each comparison of the study and each cell, the place of the cell's baseline, if it may have
+    /// a twin.
     of: Vec<Vec<Option<usize>>>,
     cells: usize,
 }
@@ -23,10 +25,19 @@ pub(crate) struct Baselines {
 impl Baselines {
     /// None at all where the study has no twins.
     pub(crate) fn of(candidates: &[Candidate], study: &Study, norm: &Norm<'_>) -> Baselines {
-        let of = match study.twins {
-            true => baselines(candidates, study, norm),
-            false => Vec::new(),
-        };
+        if !study.twins {
+            return Baselines {
+                of: Vec::new(),
+                cells: candidates.len(),
+            };
+        }
+        // What is not judged needs no baseline that is known better.
+        let mut of = baselines(candidates, study, norm);
+        for (compare, baselines) in study.compare.iter().zip(&mut of) {
+            if compare.family == Family::Exploratory {
+                baselines.fill(None);
+            }
+        }
         Baselines {
             of,
             cells: candidates.len(),

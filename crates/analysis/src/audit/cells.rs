@@ -31,7 +31,7 @@ pub(super) fn level(
     let any = !found.is_empty();
     // Cells beyond a tenth of the budget are not counted, which takes nothing from the others.
     found.retain(|c| {
-        context.analysis.result(&c.id).is_some_and(knows) || (c.by_block.is_empty() && !is_copies)
+        context.run.result(&c.id).is_some_and(knows) || (c.by_block.is_empty() && !is_copies)
     });
     if found.is_empty() {
         return Err(match is_copies && any {
@@ -68,7 +68,7 @@ fn item(context: &ClaimContext<'_>, cell: &CellTrials<'_>, (metric, expect): Wan
     let scale = |v: f64| if on_logs { v.ln() } else { v };
     let scaled = known.iter().map(|v| scale(*v)).collect_vec();
     let within = trimmed_mean(&scaled).filter(|_| known.len() >= FEWEST);
-    let (trials, rounds) = (context.trials, context.trials.rounds());
+    let (trials, rounds) = (context.run.trials, context.run.trials.rounds());
     // Of times and rates it is known what rounds differ by. A share has an upper bound, and a mover
     // makes the same calls in any minute.
     let between = if is_share(metric) || counts_calls(metric) {
@@ -87,7 +87,7 @@ fn item(context: &ClaimContext<'_>, cell: &CellTrials<'_>, (metric, expect): Wan
             rounds,
         )
     });
-    let estimate = context.analysis.result(&cell.id);
+    let estimate = context.run.result(&cell.id);
     let estimate = estimate.and_then(|r| r.estimates.get(&metric));
     let estimate = estimate.map(|e| e.widened(round_error(between, rounds)));
     let of = |v: f64| value(metric, v);
@@ -119,7 +119,7 @@ fn item(context: &ClaimContext<'_>, cell: &CellTrials<'_>, (metric, expect): Wan
 
 /// A zero with what it rules out: of a rate, by the rule of three on the sum of all trials.
 fn zero(context: &ClaimContext<'_>, metric: Metric, trials: usize) -> String {
-    let seconds = trials as f64 * context.analysis.study.window_ms as f64 / 1e3;
+    let seconds = trials as f64 * context.run.study.window_ms as f64 / 1e3;
     let trials = phrases::count(trials, "trial");
     if metric.measure.row().unit != "1/s" || seconds <= 0.0 {
         return format!("0 in {trials}");
@@ -130,12 +130,17 @@ fn zero(context: &ClaimContext<'_>, metric: Metric, trials: usize) -> String {
 
 /// As it was counted: a count has no chance in it but for what TCP sends again.
 fn copies(context: &ClaimContext<'_>, cell: &CellTrials<'_>, (metric, expect): Wanted) -> Item {
-    let estimate = context.analysis.result(&cell.id);
+    let estimate = context.run.result(&cell.id);
     let Some(estimate) = estimate.and_then(|r| r.estimates.get(&metric)) else {
         return Item::of(CaseResult::Absent(context.absent(&[cell], metric)));
     };
     let state = CaseResult::of(expect.is_met(estimate.value) == Some(true));
-    let means = context.analysis.copies.iter().find(|c| c.cell == cell.id);
+    let means = context
+        .run
+        .evidence
+        .copies
+        .iter()
+        .find(|c| c.cell == cell.id);
     let means = means.and_then(|c| c.legs.iter().find_map(|l| l.means));
     let by = means.map_or_else(String::new, |m| format!(", counted by {}", m.title()));
     Item {

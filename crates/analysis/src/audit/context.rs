@@ -2,7 +2,7 @@
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{Claim, Contrast, NAGLE_STALL, Place, has, is_at};
-use bytecost_spec::{Axis, Cell, Measure, Metric, Placement, Published, Route, Table, units};
+use bytecost_spec::{Axis, Cell, Measure, Metric, Placement, Published, Route, units};
 use itertools::Itertools as _;
 
 use super::claim_test::ClaimFamily;
@@ -12,26 +12,12 @@ use crate::contrast::PairContrast;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
-use crate::result::{Analysis, Caveat, Input};
-use crate::trials::{CellTrials, Trials};
-
-/// Claims with all that they are judged by besides the run.
-#[derive(Clone, Debug, Default)]
-pub struct Grounds {
-    /// The claims.
-    pub claims: Vec<Claim>,
-    /// Published tables, for calculations on them.
-    pub tables: Vec<Table>,
-    /// Published cells by their source, to stand next to measured ones.
-    pub published: Vec<Published>,
-    /// Names of studies that can be run.
-    pub studies: Vec<&'static str>,
-}
+use crate::result::{Caveat, Grounds};
+use crate::stages::Judged;
+use crate::trials::CellTrials;
 
 pub(super) struct ClaimContext<'d> {
-    pub(super) input: &'d Input<'d>,
-    pub(super) analysis: &'d Analysis,
-    pub(super) trials: &'d Trials<'d>,
+    pub(super) run: &'d Judged<'d>,
     pub(super) grounds: &'d Grounds,
     pub(super) claim: &'d Claim,
     pub(super) family: &'d ClaimFamily,
@@ -60,7 +46,7 @@ impl<'d> ClaimContext<'d> {
         place: &'p Place,
     ) -> impl Iterator<Item = &'p CellTrials<'p>> + 'p {
         let only_free = self.has_free_ends(place);
-        let cells = self.trials.moving().filter(|c| is_at(c.cell, place));
+        let cells = self.run.trials.moving().filter(|c| is_at(c.cell, place));
         cells.filter(move |c| !only_free || c.cell.placement == Placement::Free)
     }
 
@@ -68,7 +54,7 @@ impl<'d> ClaimContext<'d> {
     /// threads were not pinned is compared with these alone.
     fn has_free_ends(&self, place: &Place) -> bool {
         let names_cpus = place.iter().any(|(axis, _)| *axis == Axis::Placement);
-        let mut cells = self.trials.moving();
+        let mut cells = self.run.trials.moving();
         let is_free = |c: &CellTrials<'_>| c.cell.placement == Placement::Free;
         !names_cpus && cells.any(|c| is_free(c) && is_at(c.cell, place))
     }
@@ -80,7 +66,7 @@ impl<'d> ClaimContext<'d> {
         place: &Place,
     ) -> Result<Vec<(Pairing<'p, 'p>, String)>, String> {
         let c = contrast;
-        let mut pairs = contrasted(self.trials, c.axis, &c.value, &c.against, place);
+        let mut pairs = contrasted(self.run.trials, c.axis, &c.value, &c.against, place);
         if c.axis != Axis::Placement && self.has_free_ends(place) {
             pairs.retain(|p| p.other.cell.placement == Placement::Free);
         }
@@ -99,7 +85,7 @@ impl<'d> ClaimContext<'d> {
 
     /// The least difference that matters, on a log scale.
     pub(super) fn smallest_effect(&self) -> f64 {
-        self.input.manifest.study.smallest_effect.ln_1p()
+        self.run.input.manifest.study.smallest_effect.ln_1p()
     }
 
     /// Why nothing is decided of a pair in a measure, where a caveat of the run withholds it. A
@@ -126,7 +112,7 @@ impl<'d> ClaimContext<'d> {
         pair: &Pairing<'_, '_>,
         weighs: impl Fn(&Caveat) -> bool,
     ) -> Option<String> {
-        let caveats = self.analysis.caveats.iter().filter(|c| weighs(c));
+        let caveats = self.run.caveats.iter().filter(|c| weighs(c));
         let why = caveats::because(caveats, metric, pair)?;
         Some(format!("there is no verdict: {why}"))
     }
@@ -135,11 +121,11 @@ impl<'d> ClaimContext<'d> {
     pub(super) fn absent(&self, cells: &[&CellTrials<'_>], metric: Metric) -> String {
         let noun = self.words(metric);
         let name = metric.measure.row().name;
-        let mut refused = self.input.manifest.survey.counters_refused.iter();
+        let mut refused = self.run.input.manifest.survey.counters_refused.iter();
         if let Some(refusal) = refused.find(|r| name.starts_with(&r.what)) {
             return format!("{noun} is not available on this machine: {}", refusal.why);
         }
-        let of_cell = |c: &&CellTrials<'_>| self.analysis.result(&c.id)?.absent.get(&metric);
+        let of_cell = |c: &&CellTrials<'_>| self.run.result(&c.id)?.absent.get(&metric);
         if let Some(why) = cells.iter().find_map(of_cell) {
             return format!("{noun} is not available: {why}");
         }
@@ -150,11 +136,11 @@ impl<'d> ClaimContext<'d> {
     }
 
     pub(super) fn words(&self, metric: Metric) -> String {
-        phrases::metric(metric, self.trials.unit)
+        phrases::metric(metric, self.run.trials.unit)
     }
 
     pub(super) fn affected(&self, kind: &str, id: &str) -> bool {
-        let mut caveats = self.analysis.caveats.iter().filter(|d| d.kind == kind);
+        let mut caveats = self.run.caveats.iter().filter(|d| d.kind == kind);
         caveats.any(|d| d.cells.is_empty() || d.cells.iter().any(|c| c == id))
     }
 
@@ -179,8 +165,7 @@ impl<'d> ClaimContext<'d> {
         pair: &Pairing<'p, 'p>,
         metric: Metric,
     ) -> Option<PairContrast<'p>> {
-        let contrast = self.trials.contrast(*pair, metric)?;
-        Some(contrast.found(&self.analysis.findings))
+        self.run.trials.contrast(*pair, metric)
     }
 
     /// Where cells are, in words: by the axes in which they differ, and by mover, size and threads
@@ -188,14 +173,14 @@ impl<'d> ClaimContext<'d> {
     pub(super) fn places(&self, cells: &[&Cell], but: &[Axis]) -> Vec<String> {
         let apart = grid::varied(cells.iter().copied());
         let always = [Axis::Mover, Axis::Size, Axis::Threads];
-        let varied = |a: &Axis| always.contains(a) && self.analysis.study.varied.contains(a);
+        let varied = |a: &Axis| always.contains(a) && self.run.study.varied.contains(a);
         let axes = AXES.iter().map(|row| row.axis);
         // A neighbour is told where there is one: without it the numbers mean something else.
         let beside =
             |a: &Axis| *a == Axis::Background && cells.iter().any(|c| !c.neighbour.is_idle());
         let is_told = |a: &Axis| !but.contains(a) && (apart.contains(a) || varied(a) || beside(a));
         let axes = axes.filter(is_told).collect_vec();
-        let survey = &self.input.manifest.survey;
+        let survey = &self.run.input.manifest.survey;
         let of_memory = |cell: &Cell| {
             let route = survey.mover(&cell.mover).map(|m| m.route);
             matches!(route, None | Some(Route::Nowhere | Route::MemoryToSocket))
@@ -239,7 +224,7 @@ impl<'d> ClaimContext<'d> {
             has(cell, c.axis, &c.value) || has(cell, c.axis, &c.against)
         };
         let asked = |c: Cell| is_at(&c, place) && contrast.is_none_or(|of| is_side(&c, of));
-        let mut refusals = self.analysis.refusals.iter();
+        let mut refusals = self.run.input.refusals.iter();
         if let Some(refused) = refusals.find(|r| Cell::from_id(&r.what).is_some_and(asked)) {
             return format!(
                 "the cells are not available on this machine: {}",
@@ -252,7 +237,7 @@ impl<'d> ClaimContext<'d> {
         let wanted = phrases::list(wanted.chain(both));
         let mut runnable = self.claim.studies.iter();
         let runnable = runnable.find(|s| self.grounds.studies.contains(&s.as_str()));
-        let left_out = match self.input.left_out {
+        let left_out = match self.run.input.left_out {
             [] => "",
             _ => " with a larger --budget",
         };

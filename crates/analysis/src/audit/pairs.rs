@@ -1,24 +1,22 @@
 //! Pairs of cells: a metric at one value of an axis over the same at another.
 
-use std::collections::BTreeMap;
-
 use bytecost_spec::claim::{Between, Contrast, Expected, Place};
 use bytecost_spec::{Axis, Better, Measure, Metric, units};
-use bytecost_stats::{Location, trimmed_mean};
+use bytecost_stats::Location;
 use itertools::Itertools as _;
 
 use super::claim_test::{CaseResult, ClaimTest, Item, MORE_BLOCKS, Wanted, tested, with_interval};
 use super::context::{ClaimContext, TIMERS, counts_calls};
 use crate::cells::exp;
+use crate::comparison::JudgedPair;
 use crate::confidence::ERROR_RATE;
-use crate::contrast::{PairContrast, Standing, located};
+use crate::contrast::PairContrast;
 use crate::footprint::against;
 use crate::grouping::by_key;
 use crate::pairing::Pairing;
 use crate::phrases;
 use crate::result::Verdict;
 use crate::trials::CellTrials;
-use crate::view::cpus;
 
 /// How an item begins that no counter has told.
 const BY_TIMING: &str = "by timing";
@@ -41,7 +39,7 @@ pub(super) fn ratio(
         ..compared(context, pair, (metric, expect))
     });
     let subject = subject(context, contrast, metric);
-    let within = phrases::percent(context.input.manifest.study.smallest_effect);
+    let within = phrases::percent(context.run.input.manifest.study.smallest_effect);
     let near = finer(expect, context.smallest_effect());
     Ok(ClaimTest {
         note: context.copied_note(&pairs),
@@ -84,15 +82,17 @@ pub(super) fn compared(context: &ClaimContext<'_>, pair: &Pairing<'_, '_>, of: W
             ..Item::of(CaseResult::Absent(context.absent(&cells, metric)))
         };
     };
+    let judged = context.run.pair(*pair, metric);
+    let judged = judged.filter(|j| j.finding.verdict != Verdict::NotJudged);
     let ratio = contrast.ratio();
     let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(times);
     Item {
         value: contrast.location.value,
         published,
         measured: Some(with_interval(value, &low, &high)),
-        finding: contrast.finding().map(|f| f.id.clone()),
-        is_same: contrast.is(Verdict::NoDifferenceThatMatters),
-        ..Item::of(state(context, &contrast, expect))
+        finding: (context.run.pair(*pair, metric)).map(|j| j.finding.id.clone()),
+        is_same: judged.is_some_and(is_same),
+        ..Item::of(state(context, &contrast, judged, expect))
     }
 }
 
@@ -100,16 +100,25 @@ fn times(ratio: f64) -> String {
     format!("{}×", units::number(ratio))
 }
 
+fn is_same(judged: JudgedPair<'_>) -> bool {
+    judged.verdict() == Some(Verdict::NoDifferenceThatMatters)
+}
+
 /// What becomes of a pair. The run's own verdict stays as its report gives it.
-fn state(context: &ClaimContext<'_>, contrast: &PairContrast<'_>, expect: Expected) -> CaseResult {
+fn state(
+    context: &ClaimContext<'_>,
+    contrast: &PairContrast<'_>,
+    judged: Option<JudgedPair<'_>>,
+    expect: Expected,
+) -> CaseResult {
     if let Some(why) = context.withheld(contrast.metric, &contrast.pairing) {
         return CaseResult::Open(why);
     }
     let bound = context.smallest_effect();
-    let is_same = contrast.is(Verdict::NoDifferenceThatMatters);
+    let is_same = judged.is_some_and(is_same);
     match expect {
-        Expected::Above(1.0) => direction(context, contrast, true),
-        Expected::Below(1.0) => direction(context, contrast, false),
+        Expected::Above(1.0) => direction(context, contrast, judged, true),
+        Expected::Below(1.0) => direction(context, contrast, judged, false),
         Expected::Alike if is_same => CaseResult::Met,
         Expected::Alike => {
             let alike = Expected::Within(exp(-bound), exp(bound));
@@ -130,6 +139,7 @@ fn state(context: &ClaimContext<'_>, contrast: &PairContrast<'_>, expect: Expect
 fn direction(
     context: &ClaimContext<'_>,
     contrast: &PairContrast<'_>,
+    judged: Option<JudgedPair<'_>>,
     wants_more: bool,
 ) -> CaseResult {
     let (location, bound) = (contrast.location, context.smallest_effect());
@@ -141,16 +151,17 @@ fn direction(
         true => CaseResult::MetByLess,
         false => CaseResult::of(is_so),
     };
-    match (contrast.standing(), contrast.finding()) {
-        (Standing::Decided(Verdict::Better | Verdict::Worse), _) => by_sign,
-        (Standing::Decided(Verdict::NoDifferenceThatMatters), Some(finding)) => {
-            let rate = ERROR_RATE * context.input.manifest.rate_share();
+    let verdict = judged.and_then(|j| Some((j.verdict()?, j.finding)));
+    match verdict {
+        Some((Verdict::Better | Verdict::Worse, _)) => by_sign,
+        Some((Verdict::NoDifferenceThatMatters, finding)) => {
+            let rate = ERROR_RATE * context.run.input.manifest.rate_share();
             match apart && finding.p_corrected.is_some_and(|p| p < rate) {
                 true => by_sign,
                 false => CaseResult::NotMet,
             }
         }
-        (Standing::Decided(_), Some(finding)) => {
+        Some((_, finding)) => {
             let blocks = finding.blocks_needed;
             let needs = blocks.map(|n| format!("about {n} blocks would decide it"));
             CaseResult::Open(needs.unwrap_or_else(|| MORE_BLOCKS.to_owned()))
@@ -172,7 +183,7 @@ pub(super) fn scaling(
     between: Between,
     (metric, expect): Wanted,
 ) -> Result<ClaimTest, String> {
-    let (cells, cpus) = (context.cells(place), cpus(context.input));
+    let (cells, cpus) = (context.cells(place), context.run.cpus());
     let mut groups = by_key(cells.map(|c| (c.cell.id_without(&[Axis::Threads]), c)));
     groups.retain(|_, cells| cells.len() > 1);
     if groups.is_empty() {
@@ -276,8 +287,7 @@ pub(super) fn counter(
     })
 }
 
-/// Each block's ratio of the first metric over another one: what disturbs both falls out. Between
-/// rounds that is not known of them, so that it has the variances of both.
+/// Whether the first metric falls more than each of the others.
 fn fall(
     context: &ClaimContext<'_>,
     pair: &Pairing<'_, '_>,
@@ -285,7 +295,6 @@ fn fall(
     others: &[Metric],
 ) -> Item {
     let cells = [pair.other, pair.baseline];
-    let own: BTreeMap<u32, f64> = pair.log_ratios_by_block(first).into_iter().collect();
     let mut told = Vec::new();
     let mut apart = Vec::new();
     for metric in std::iter::once(first).chain(others.iter().copied()) {
@@ -298,15 +307,7 @@ fn fall(
         let text = times(contrast.ratio().value);
         told.push(format!("{} {text}", context.words(metric)));
         if metric != first {
-            let blocks = pair.log_ratios_by_block(metric).into_iter();
-            let logs = blocks.filter_map(|(block, log)| Some((block, own.get(&block)? - log)));
-            let rounds = pair.by_round(logs);
-            let within = located(&rounds, trimmed_mean, None).into_iter();
-            let between = [first, metric].map(|m| context.trials.between_rounds(m, pair));
-            apart.extend(within.map(|location| {
-                let with = |l: Location, between| l.with_rounds(between, rounds.len());
-                between.into_iter().fold(location, with)
-            }));
+            apart.extend(context.run.trials.relative_contrast(pair, [first, metric]));
         }
     }
     // As sure as the least sure of them.
@@ -336,7 +337,7 @@ fn by_timing(
         Metric::both(Measure::LlcLoadMissesPerKib),
     ];
     let counted = CACHES.iter().all(|m| context.contrast(pair, *m).is_some());
-    let of = |id: &str| context.analysis.footprints.iter().find(|f| f.cell == id);
+    let of = |id: &str| context.run.footprints.iter().find(|f| f.cell == id);
     let (one, baseline) = (of(&pair.other.id)?, of(&pair.baseline.id)?);
     let levels = [one.levels.first()?.level, one.levels.last()?.level];
     if counted || metrics != CACHES || levels[0] == levels[1] {

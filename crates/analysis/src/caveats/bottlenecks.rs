@@ -9,12 +9,12 @@ use itertools::Itertools as _;
 use super::{Caveat, caveat, clause, ids, nearer_causes, of_circumstance, span, spans};
 use crate::grouping::by_key;
 use crate::phrases::{self, percent};
+use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::Trial;
-use crate::view::View;
 
-pub(super) fn pacing(view: &View<'_>) -> Option<Caveat> {
-    let manifest = &view.input.manifest;
+pub(super) fn pacing(run: &Measured<'_>) -> Option<Caveat> {
+    let manifest = &run.input.manifest;
     let sends_there = |peer: &&PeerHost| peer.side == PeerSide::Sender;
     let sender = manifest.peer.as_deref().filter(sends_there);
     let sender = sender.map_or(&manifest.host, |peer| &peer.host);
@@ -33,7 +33,7 @@ pub(super) fn pacing(view: &View<'_>) -> Option<Caveat> {
         let is_tcp = cell.cell.transport.is_tcp() && cell.cell.pattern == Pattern::Stream;
         (is_tcp && control.starts_with("bbr")).then(|| [ratio()])
     };
-    let (cells, [times]) = spans(view.measured(), paces, [|r| format!("{r:.1}")])?;
+    let (cells, [times]) = spans(run.measured(), paces, [|r| format!("{r:.1}")])?;
     let evidence = match times.is_empty() {
         true => {
             "the congestion control is bbr, which paces; the kernel gave no pacing rate".to_owned()
@@ -52,17 +52,17 @@ pub(super) fn pacing(view: &View<'_>) -> Option<Caveat> {
 /// Share of the busy time that the window may hold a flow back.
 const WINDOW_HELD: f64 = 0.5;
 
-pub(super) fn receive_window(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn receive_window(run: &Measured<'_>) -> Option<Caveat> {
     // A receiver that is busy fills its buffer whatever its size.
     let has_time = |c: &&CellTrials<'_>| busy(c).is_none_or(|(_, receiver)| receiver < BUSY);
-    let is_excluded = nearer_causes(view, "receive-window");
+    let is_excluded = nearer_causes(run, "receive-window");
     let buffer = |t: &Trial<'_>| t.received(Counter::ReceiveBufferBytes);
     let shows = |cell: &CellTrials<'_>| {
         let held = |t: &Trial<'_>| t.sent_over(Counter::TcpRwndLimitedUs, Counter::TcpBusyUs);
         let share = cell.typical(held).filter(|s| *s > WINDOW_HELD)?;
         Some([Some(share), cell.typical(buffer)])
     };
-    let cells = view.moved().filter(has_time).filter(|c| !is_excluded(c));
+    let cells = run.moved().filter(has_time).filter(|c| !is_excluded(c));
     let (cells, [share, buffer]) = spans(cells, shows, [percent, bytes])?;
     caveat(
         "The receive window held the sender back for most of the time, though the receiver had time left: these rates are bounded by its buffer or by when it was woken.",
@@ -78,9 +78,9 @@ const SEND_BUFFER: f64 = 0.5;
 /// The least that is a huge page, in bytes, where pages of 4 KiB are the small ones.
 const HUGE_BYTES: f64 = 2_097_152.0;
 
-pub(super) fn send_buffer(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn send_buffer(run: &Measured<'_>) -> Option<Caveat> {
     // Where huge pages fill it, a larger one does not help, and another caveat says so.
-    let cells = view.measured().filter(|c| !fills_account(view, c));
+    let cells = run.measured().filter(|c| !fills_account(run, c));
     let shows = |cell: &CellTrials<'_>| {
         let buffer = cell.trials().last()?.sent(Counter::SendBufferBytes);
         Some([Some(buffer_holds(cell)?), buffer])
@@ -106,8 +106,8 @@ fn buffer_holds(cell: &CellTrials<'_>) -> Option<f64> {
 
 /// Whether registered huge pages fill the account: the buffers are registered and lie in huge
 /// pages, completions are waited for, and the send buffer holds the sender back.
-fn fills_account(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
-    let survey = &view.input.manifest.survey;
+fn fills_account(run: &Measured<'_>, cell: &CellTrials<'_>) -> bool {
+    let survey = &run.input.manifest.survey;
     let mover = survey.mover(&cell.cell.mover);
     let registers = mover.is_some_and(|m| m.locks_rings > 0);
     let ring = cell.cell.ring_slots() as f64 * cell.cell.size_bytes as f64;
@@ -116,11 +116,11 @@ fn fills_account(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
     registers && cell.completes() && is_huge && buffer_holds(cell).is_some()
 }
 
-pub(super) fn huge_pages(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn huge_pages(run: &Measured<'_>) -> Option<Caveat> {
     let huge = |t: &Trial<'_>| t.sent(Counter::HugeMemoryBytes);
     let shows = |cell: &CellTrials<'_>| Some([buffer_holds(cell), cell.typical(huge)]);
     let in_words = |bytes: f64| units::bytes_in_words(bytes as u64);
-    let cells = view.moved().filter(|c| fills_account(view, c));
+    let cells = run.moved().filter(|c| fills_account(run, c));
     let (cells, [share, size]) = spans(cells, shows, [percent, in_words])?;
     caveat(
         "Registered buffers on huge pages fill the socket's memory account: the kernel charges each piece up to the end of what lies before it in its page, so that a few small sends seem to fill the send buffer. This is not the cost of sending.",
@@ -146,14 +146,14 @@ fn busy(cell: &CellTrials<'_>) -> Option<(f64, f64)> {
     Some((of(Side::Sender)?, of(Side::Receiver)?))
 }
 
-pub(super) fn receiver_bound(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn receiver_bound(run: &Measured<'_>) -> Option<Caveat> {
     let streams = |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Stream;
     let shows = |cell: &CellTrials<'_>| {
         let (sender, receiver) = busy(cell)?;
         (receiver >= BUSY && sender <= IDLE).then_some([Some(receiver), Some(sender)])
     };
     let (cells, [receiver, sender]) =
-        spans(view.moved().filter(streams), shows, [percent, percent])?;
+        spans(run.moved().filter(streams), shows, [percent, percent])?;
     caveat(
         "The receiver was busy throughout while the sender waited: these rates are the receiver's, and say little of the movers.",
         format!("CPU time over elapsed time: receiver {receiver}, sender {sender}"),
@@ -182,9 +182,9 @@ struct Seen<'v> {
 
 /// The cells that differ in the mover and the size, wherever it has its bytes from: each kind of
 /// files with what is sent from memory beside it.
-fn places<'v>(view: &View<'v>) -> Vec<Vec<Seen<'v>>> {
+fn places<'v>(run: &Measured<'v>) -> Vec<Vec<Seen<'v>>> {
     let streams = |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Stream && !c.route.is_work();
-    let seen = view.moved().filter(streams).filter_map(|cell| {
+    let seen = run.moved().filter(streams).filter_map(|cell| {
         let of = |measure| cell.usual(Metric::both(measure)).filter(|v| *v > 0.0);
         let (rate, cost) = (of(Measure::ThroughputGbitPerS)?, of(Measure::CpuSPerGb)?);
         // Behind what is sent nowhere there is a disk or none, which is the source's.
@@ -212,7 +212,7 @@ fn places<'v>(view: &View<'v>) -> Vec<Vec<Seen<'v>>> {
     by_key(seen).into_values().flat_map(by_source).collect()
 }
 
-fn alike<'v>(view: &View<'v>) -> Vec<Vec<Seen<'v>>> {
+fn alike<'v>(run: &Measured<'v>) -> Vec<Vec<Seen<'v>>> {
     let by_size = |place: Vec<Seen<'v>>| match is_alike(&place) {
         true => vec![place],
         false => {
@@ -221,7 +221,7 @@ fn alike<'v>(view: &View<'v>) -> Vec<Vec<Seen<'v>>> {
             alike.collect()
         }
     };
-    places(view).into_iter().flat_map(by_size).collect()
+    places(run).into_iter().flat_map(by_size).collect()
 }
 
 fn is_alike(place: &[Seen<'_>]) -> bool {
@@ -234,8 +234,8 @@ fn is_alike(place: &[Seen<'_>]) -> bool {
     movers >= FEWEST && rates <= ALIKE && costs >= UNLIKE && costs.ln() >= TIMES * rates.ln()
 }
 
-pub(super) fn same_rate(view: &View<'_>) -> Option<Caveat> {
-    let found = alike(view);
+pub(super) fn same_rate(run: &Measured<'_>) -> Option<Caveat> {
+    let found = alike(run);
     let first = found.first()?;
     let of = |of: fn(&Seen<'_>) -> f64| first.iter().map(of).collect_vec();
     let rate = span(&of(|s| s.rate), |rate| {

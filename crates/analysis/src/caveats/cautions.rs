@@ -4,18 +4,18 @@ use bytecost_spec::Cache;
 
 use super::{Caveat, caveat, ids};
 use crate::phrases;
+use crate::stages::Measured;
 use crate::trials::CellTrials;
-use crate::view::View;
 
-pub(super) fn mover(view: &View<'_>) -> Vec<Caveat> {
-    let facts = &view.input.manifest.survey.mover_facts;
+pub(super) fn mover(run: &Measured<'_>) -> Vec<Caveat> {
+    let facts = &run.input.manifest.survey.mover_facts;
     let told = facts.iter().filter_map(|mover| {
         let caution = mover.caution.as_ref()?.trim_end_matches('.');
         let own = |c: &&CellTrials<'_>| {
             let is_spared = mover.caution_spares_direct && c.cell.cache == Cache::Direct;
             c.cell.mover == mover.name && !is_spared
         };
-        let cells = ids(view.measured().filter(own));
+        let cells = ids(run.measured().filter(own));
         caveat(
             format!("`{}`: {caution}.", mover.name),
             format!("measured in {}", phrases::count(cells.len(), "cell")),
@@ -26,8 +26,8 @@ pub(super) fn mover(view: &View<'_>) -> Vec<Caveat> {
     told.collect()
 }
 
-pub(super) fn server(view: &View<'_>) -> Vec<Caveat> {
-    let serving = view.input.manifest.survey.serving.iter();
+pub(super) fn server(run: &Measured<'_>) -> Vec<Caveat> {
+    let serving = run.input.manifest.survey.serving.iter();
     let told = serving.flat_map(|s| &s.servers).filter_map(|server| {
         let own = |c: &&CellTrials<'_>| c.cell.serving.server.as_ref() == Some(&server.name);
         let caution = phrases::sentence(server.caution.as_ref()?);
@@ -35,20 +35,20 @@ pub(super) fn server(view: &View<'_>) -> Vec<Caveat> {
             format!("`{}`: {caution}", server.name),
             "the table of servers",
             "choose another model where this matters",
-            ids(view.measured().filter(own)),
+            ids(run.measured().filter(own)),
         )
     });
     told.collect()
 }
 
-pub(super) fn untouched(view: &View<'_>) -> Vec<Caveat> {
-    let facts = &view.input.manifest.survey.receiver_facts;
+pub(super) fn untouched(run: &Measured<'_>) -> Vec<Caveat> {
+    let facts = &run.input.manifest.survey.receiver_facts;
     let blind = facts.iter().filter(|r| !r.sees_content);
     let told = blind.filter_map(|receiver| {
         let own = |c: &&CellTrials<'_>| {
             c.cell.receiver == receiver.name && c.trials().any(|t| t.sample.receiver.is_some())
         };
-        let cells = ids(view.moved().filter(own));
+        let cells = ids(run.moved().filter(own));
         let (name, all) = (&receiver.name, phrases::count(cells.len(), "cell"));
         caveat(
             format!(

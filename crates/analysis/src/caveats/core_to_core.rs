@@ -9,9 +9,9 @@ use super::{Caveat, caveat, ids};
 use crate::cells::exp;
 use crate::grouping::by_key;
 use crate::phrases::{self, percent};
+use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::Trial;
-use crate::view::View;
 
 /// How far the latencies may be apart, the 90 % quantile over the 10 % quantile.
 const STEADY: f64 = 2.0;
@@ -19,9 +19,9 @@ const STEADY: f64 = 2.0;
 const FEWEST: usize = 6;
 const LEVEL: f64 = 0.95;
 
-pub(super) fn changes(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn changes(run: &Measured<'_>) -> Option<Caveat> {
     let is_read = |c: &&CellTrials<'_>| c.trials().any(|t| latencies(t).is_some());
-    let cells = view.measured().filter(is_read).collect_vec();
+    let cells = run.measured().filter(is_read).collect_vec();
     let trials = cells.iter().flat_map(|c| c.trials());
     let all = trials.filter_map(latencies).collect_vec();
     let read = all.concat();
@@ -43,16 +43,16 @@ pub(super) fn changes(view: &View<'_>) -> Option<Caveat> {
     let evidence = format!(
         "core-to-core latency, read before the warm-up and after the window of each trial: {low:.0} ns (10 % quantile) to {high:.0} ns (90 %); it was low both times in {of_low} of the trials, high both times in {of_high}, and changed in {of_both}"
     );
-    let metric = view.main_metric();
+    let metric = run.main_metric();
     let cost = high_over_low(&cells, metric, is_high).and_then(|found| {
         let interval = found.interval(LEVEL).filter(|i| !i.holds(0.0))?;
         let [times, low, high] = [found.value, interval.low, interval.high].map(exp);
-        let (noun, blocks) = (view.words(metric), phrases::count(found.count, "block"));
+        let (noun, blocks) = (run.words(metric), phrases::count(found.count, "block"));
         Some(format!(
             "; {noun} was {times:.2}× as much where it was high as where it was low ({low:.2} to {high:.2}, 95 %, from {blocks} with both)"
         ))
     });
-    let why = match view.input.manifest.host.virtualization {
+    let why = match run.input.manifest.host.virtualization {
         Some(_) => {
             "a host moves its virtual CPUs from core to core, and two that share no cache take longer to hand over data"
         }

@@ -7,14 +7,14 @@ use itertools::Itertools as _;
 
 use super::{Caveat, caveat, ids, in_cells, of_run, span, spans};
 use crate::cells::exp;
+use crate::comparison::Comparison;
 use crate::confidence::ERROR_RATE;
 use crate::grouping::by_key;
 use crate::pairing::{Pairing, pairings};
 use crate::phrases::{self, percent};
-use crate::result::Finding;
+use crate::stages::Measured;
 use crate::trials::{CellTrials, Trials};
 use crate::value::{Trial, served};
-use crate::view::View;
 
 /// Fewest blocks over which a trend is looked for.
 const FEWEST_FOR_TREND: usize = 8;
@@ -28,8 +28,8 @@ const FAILED_REMEDY: &str = "remove the cause that the reason names and run agai
 /// How many times longer a run is worth asking for.
 const MOST_TIMES_LONGER: f64 = 30.0;
 
-pub(super) fn changed_plan(view: &View<'_>) -> Vec<Caveat> {
-    let notes = view.input.notes.iter();
+pub(super) fn changed_plan(run: &Measured<'_>) -> Vec<Caveat> {
+    let notes = run.input.notes.iter();
     let caveats = notes.filter_map(|note| {
         of_run(
             format!(
@@ -45,8 +45,8 @@ pub(super) fn changed_plan(view: &View<'_>) -> Vec<Caveat> {
 
 /// Blocks are measured again for what others did, which no mover can bring about. That this does
 /// not choose among outcomes is shown by the first attempts: both must say the same.
-pub(super) fn repeats_matter(view: &View<'_>) -> Option<Caveat> {
-    let input = view.input;
+pub(super) fn repeats_matter(run: &Measured<'_>) -> Option<Caveat> {
+    let input = run.input;
     let first = Trials::first_attempts(input)?;
     let study = &input.manifest.study;
     let shifts = study.compare.iter().filter_map(|compare| {
@@ -62,7 +62,7 @@ pub(super) fn repeats_matter(view: &View<'_>) -> Option<Caveat> {
             let matters = shift > study.smallest_effect.ln_1p();
             matters.then(|| (kept.other.id.clone(), exp(shift) - 1.0))
         };
-        Some(of(view.trials).into_iter().filter_map(shift).collect_vec())
+        Some(of(run.trials).into_iter().filter_map(shift).collect_vec())
     });
     let (cells, shifts): (Vec<_>, Vec<_>) = shifts.flatten().unzip();
     let (all, shift) = (
@@ -82,39 +82,39 @@ pub(super) fn repeats_matter(view: &View<'_>) -> Option<Caveat> {
 }
 
 /// The command that resumes the run.
-fn resume(view: &View<'_>) -> String {
-    let manifest = view.input.manifest;
+fn resume(run: &Measured<'_>) -> String {
+    let manifest = run.input.manifest;
     let words = ["bytecost", "run", "--resume", &manifest.id];
     phrases::command_of_run(&words, &manifest.command) + phrases::peer_again(manifest)
 }
 
-pub(super) fn ended_early(view: &View<'_>) -> Option<Caveat> {
-    let why = view.input.ended_early?.trim_end_matches('.');
-    let samples = phrases::count(view.input.samples.len(), "sample");
+pub(super) fn ended_early(run: &Measured<'_>) -> Option<Caveat> {
+    let why = run.input.ended_early?.trim_end_matches('.');
+    let samples = phrases::count(run.input.samples.len(), "sample");
     of_run(
         format!("The run ended before its time: {why}."),
         format!("{samples} of the log"),
-        resume(view),
+        resume(run),
     )
 }
 
-pub(super) fn missing_trials(view: &View<'_>) -> Option<Caveat> {
-    let resume = resume(view);
+pub(super) fn missing_trials(run: &Measured<'_>) -> Option<Caveat> {
+    let resume = resume(run);
     of_run(
         "The log is not whole: trials of this run are lost.",
-        view.input.damage?,
+        run.input.damage?,
         format!("restore samples.jsonl from a copy, or measure them again: {resume}"),
     )
 }
 
 /// A mover whose bytes were wrong once is not known to do what it is measured for.
-pub(super) fn wrong_bytes(view: &View<'_>) -> Vec<Caveat> {
+pub(super) fn wrong_bytes(run: &Measured<'_>) -> Vec<Caveat> {
     let is_wrong = |c: &CellTrials<'_>| {
         let failed = c.failures.iter().any(|f| f.has_wrong_bytes());
         failed || c.trials().any(|t| served::wrong_answers(t.sample) > 0.0)
     };
     let way = |c: &CellTrials<'_>| (c.cell.mover.clone(), c.cell.serving.server.clone());
-    let all = || view.trials.moving();
+    let all = || run.trials.moving();
     let ways = all().filter(|c| is_wrong(c)).map(way).unique();
     let told = ways.filter_map(|wrong| {
         let own = all().filter(|c| way(c) == wrong).collect_vec();
@@ -158,9 +158,9 @@ fn many_failed(cell: &CellTrials<'_>, still: bool) -> bool {
     cell.failures.iter().any(is_own) && failed_share(cell, still) > MANY_FAILED
 }
 
-fn many(view: &View<'_>, still: bool, text: &str, remedy: &str) -> Option<Caveat> {
+fn many(run: &Measured<'_>, still: bool, text: &str, remedy: &str) -> Option<Caveat> {
     let are_many = |c: &&CellTrials<'_>| many_failed(c, still);
-    let cells = view.measured().filter(are_many).collect_vec();
+    let cells = run.measured().filter(are_many).collect_vec();
     let shares = cells.iter().map(|c| failed_share(c, still)).collect_vec();
     let shares = span(&shares, percent);
     let mut failures = cells.iter().flat_map(|c| c.failures.iter().copied());
@@ -172,20 +172,20 @@ fn many(view: &View<'_>, still: bool, text: &str, remedy: &str) -> Option<Caveat
     caveat(text, evidence, remedy, ids(cells))
 }
 
-pub(super) fn many_failed_trials(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn many_failed_trials(run: &Measured<'_>) -> Option<Caveat> {
     let text = "failed: those that did not may be the lucky ones.";
-    many(view, false, text, FAILED_REMEDY)
+    many(run, false, text, FAILED_REMEDY)
 }
 
 /// CPU time per byte is that of all windows, since these have neither bytes nor CPU time.
-pub(super) fn stood_still(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn stood_still(run: &Measured<'_>) -> Option<Caveat> {
     let text = "stood still for a whole window, or failed, and were left out: rates and latencies are those of a flow that moves.";
-    many(view, true, text, "a longer --window, with what waits cost")
+    many(run, true, text, "a longer --window, with what waits cost")
 }
 
 /// The failures that stood still, or the others, of which no caveat of many speaks, with their cells.
-fn few<'v>(view: &'v View<'v>, still: bool) -> (Vec<&'v CellTrials<'v>>, Vec<&'v Failure>) {
-    let rest = view.trials.cells.iter().flat_map(|c| {
+fn few<'v>(run: &'v Measured<'v>, still: bool) -> (Vec<&'v CellTrials<'v>>, Vec<&'v Failure>) {
+    let rest = run.trials.cells.iter().flat_map(|c| {
         let are_many = !c.by_block.is_empty() && many_failed(c, still);
         let own = c.failures.iter().copied();
         let own = own.filter(move |f| f.stood_still() == still && !are_many);
@@ -197,8 +197,8 @@ fn few<'v>(view: &'v View<'v>, still: bool) -> (Vec<&'v CellTrials<'v>>, Vec<&'v
 }
 
 /// A stall is what the flow does on this path, and no fault of the trial.
-pub(super) fn stalled_trials(view: &View<'_>) -> Option<Caveat> {
-    let (cells, failures) = few(view, true);
+pub(super) fn stalled_trials(run: &Measured<'_>) -> Option<Caveat> {
+    let (cells, failures) = few(run, true);
     let (trials, place) = (
         phrases::count(failures.len(), "trial"),
         in_cells(cells.len()),
@@ -222,8 +222,8 @@ pub(super) fn stalled_trials(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-pub(super) fn failed_trials(view: &View<'_>) -> Option<Caveat> {
-    let (failed, failures) = few(view, false);
+pub(super) fn failed_trials(run: &Measured<'_>) -> Option<Caveat> {
+    let (failed, failures) = few(run, false);
     let number = failures.len();
     let (trials, place) = (phrases::count(number, "trial"), in_cells(failed.len()));
     let verb = if number == 1 { "was" } else { "were" };
@@ -237,12 +237,13 @@ pub(super) fn failed_trials(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-pub(super) fn few_blocks(view: &View<'_>) -> Option<Caveat> {
-    let study = &view.input.manifest.study;
+pub(super) fn few_blocks(run: &Measured<'_>) -> Option<Caveat> {
+    let study = &run.input.manifest.study;
     let least = study.blocks_least as usize;
-    let few = view.known.findings.iter().filter(|f| f.blocks < least);
+    let few = run.comparisons.iter();
+    let few = few.filter(|c| c.is_judged() && c.blocks() < least);
     let few = few.collect_vec();
-    let blocks = few.iter().map(|f| f.blocks as f64).collect_vec();
+    let blocks = few.iter().map(|c| c.blocks() as f64).collect_vec();
     let blocks = span(&blocks, |b| b.to_string());
     let all = phrases::count(few.len(), "comparison");
     let verb = if few.len() == 1 { "rests" } else { "rest" };
@@ -256,11 +257,11 @@ pub(super) fn few_blocks(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-pub(super) fn imprecise(view: &View<'_>) -> Option<Caveat> {
-    let asked = view.input.manifest.study.precision;
-    let first = || view.known.findings.iter().filter(|f| f.first);
-    let wide = first().filter(|f| f.half_width() > asked).collect_vec();
-    let widths = wide.iter().map(|f| f.half_width()).collect_vec();
+pub(super) fn imprecise(run: &Measured<'_>) -> Option<Caveat> {
+    let asked = run.input.manifest.study.precision;
+    let first = || run.comparisons.iter().filter(|c| c.is_first());
+    let wide = first().filter(|c| c.half_width() > asked).collect_vec();
+    let widths = wide.iter().map(|c| c.half_width()).collect_vec();
     let (n, verb) = (wide.len(), if wide.len() == 1 { "is" } else { "are" });
     let (all, wanted) = (
         phrases::count(first().count(), "comparison"),
@@ -268,7 +269,7 @@ pub(super) fn imprecise(view: &View<'_>) -> Option<Caveat> {
     );
     // Time goes with the square of the width.
     let square = (widths.iter().copied().fold(0.0, f64::max) / asked).powi(2);
-    let seconds = view.input.manifest.study.budget_ms as f64 / 1e3 * square;
+    let seconds = run.input.manifest.study.budget_ms as f64 / 1e3 * square;
     caveat(
         format!(
             "{n} of {all} in the first metric {verb} less precise than the ± {wanted} that the study asks for."
@@ -289,16 +290,17 @@ fn longer(seconds: u64) -> String {
     format!("a longer run, such as --budget {seconds}s, or fewer cells")
 }
 
-fn cells_of(findings: &[&Finding]) -> Vec<String> {
-    findings.iter().map(|f| f.cell.clone()).unique().collect()
+fn cells_of(comparisons: &[&Comparison<'_>]) -> Vec<String> {
+    let others = comparisons.iter().map(|c| c.pairing().other.id.clone());
+    others.unique().collect()
 }
 
 /// Trends over blocks within cells and legs, corrected over all, and larger than what matters.
-pub(super) fn drift(view: &View<'_>) -> Option<Caveat> {
-    let metric = view.main_metric();
-    let stretches = view.measured().flat_map(|cell| {
+pub(super) fn drift(run: &Measured<'_>) -> Option<Caveat> {
+    let metric = run.main_metric();
+    let stretches = run.measured().flat_map(|cell| {
         let trials = cell.by_block.iter();
-        let by_leg = by_key(trials.map(|(block, t)| (view.input.manifest.leg_of(*block), t)));
+        let by_leg = by_key(trials.map(|(block, t)| (run.input.manifest.leg_of(*block), t)));
         by_leg.into_values().map(move |trials| (cell, trials))
     });
     let trends = stretches.filter_map(|(cell, trials)| {
@@ -310,12 +312,12 @@ pub(super) fn drift(view: &View<'_>) -> Option<Caveat> {
     });
     let trends = trends.collect_vec();
     let corrected = holm(&trends.iter().map(|(_, p, _)| *p).collect_vec());
-    let matters = view.input.manifest.study.smallest_effect;
+    let matters = run.input.manifest.study.smallest_effect;
     let shown = trends.into_iter().zip(corrected);
     let shown = shown.filter(|((.., change), p)| *p < ERROR_RATE && *change > matters);
     let (cells, changes): (Vec<_>, Vec<_>) = shown.map(|((c, _, change), _)| (c, change)).unzip();
     let cells = ids(cells.into_iter().dedup_by(|a, b| a.id == b.id));
-    let (noun, all) = (view.words(metric), phrases::count(cells.len(), "cell"));
+    let (noun, all) = (run.words(metric), phrases::count(cells.len(), "cell"));
     caveat(
         format!(
             "The {noun} of {all} rose or fell steadily during the run. Comparisons are paired within blocks and stand; numbers of single cells depend on when they were taken."
@@ -329,7 +331,7 @@ pub(super) fn drift(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-pub(super) fn who_pays(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn who_pays(run: &Measured<'_>) -> Option<Caveat> {
     let of = |side| Metric::of(Measure::CpuSPerGb, side);
     let share = |t: &Trial<'_>| {
         let sender = t.value(of(Side::Sender))?;
@@ -342,7 +344,7 @@ pub(super) fn who_pays(view: &View<'_>) -> Option<Caveat> {
         (shares.len() >= FEWEST_FOR_TREND && spread > SHIFT).then_some([Some(spread)])
     };
     let points = |s: f64| units::number((100.0 * s).round());
-    let (cells, [spread]) = spans(view.measured(), shows, [points])?;
+    let (cells, [spread]) = spans(run.measured(), shows, [points])?;
     caveat(
         "The split of CPU time between sender and receiver varies from trial to trial. Use the sum of both.",
         format!(
@@ -353,10 +355,10 @@ pub(super) fn who_pays(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-pub(super) fn several_legs(view: &View<'_>) -> Option<Caveat> {
-    let manifest = view.input.manifest;
+pub(super) fn several_legs(run: &Measured<'_>) -> Option<Caveat> {
+    let manifest = run.input.manifest;
     let later = |c: &&CellTrials<'_>| c.by_block.keys().any(|block| manifest.leg_of(*block) > 0);
-    let cells = view.trials.cells.iter().filter(later);
+    let cells = run.trials.cells.iter().filter(later);
     let of_leg = |(leg, at): (&Leg, usize)| {
         let differences = leg.differences.iter();
         let differences = differences.map(|d| format!("{} was {}, is {}", d.what, d.was, d.is));
@@ -375,10 +377,10 @@ pub(super) fn several_legs(view: &View<'_>) -> Option<Caveat> {
 /// these, if its intervals hold.
 const CHANCE_LEAST: f64 = 0.01;
 
-pub(super) fn twins_differ(view: &View<'_>) -> Option<Caveat> {
-    let floor = view.known.noise_floor.as_ref();
+pub(super) fn twins_differ(run: &Measured<'_>) -> Option<Caveat> {
+    let floor = run.noise_floor.as_ref();
     let floor = floor.filter(|f| f.chance < CHANCE_LEAST)?;
-    let different = || view.known.twins.iter().filter(|t| t.different);
+    let different = || run.twins.iter().filter(|t| t.different);
     let ratios = phrases::list(different().map(|t| phrases::ratio(t.ratio, t.low, t.high)));
     let (n, all) = (floor.different, phrases::count(floor.twins, "twin"));
     let [rate, chance] = [ERROR_RATE, floor.chance].map(percent);

@@ -11,9 +11,9 @@ use crate::confidence::LEVEL;
 use crate::pairing::Pairing;
 use crate::phrases::{self, percent};
 use crate::result::Closed;
+use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::{Trial, is_cpu_time};
-use crate::view::View;
 
 /// The share of comparisons of equal cells that lose their verdict to readings of interrupts on idle
 /// CPUs in steps of 10 ms.
@@ -72,11 +72,8 @@ pub(super) fn interrupts_are_alike(pair: &Pairing<'_, '_>, metric: Metric) -> bo
 }
 
 /// The cells of the study's comparisons of CPU time that do not fulfil a condition.
-fn unfulfilled(view: &View<'_>, is_met: fn(&Pairing<'_, '_>, Metric) -> bool) -> Vec<String> {
-    let asked = view
-        .trials
-        .asked()
-        .filter(|a| is_cpu_time(a.metric.measure));
+fn unfulfilled(run: &Measured<'_>, is_met: fn(&Pairing<'_, '_>, Metric) -> bool) -> Vec<String> {
+    let asked = run.trials.asked().filter(|a| is_cpu_time(a.metric.measure));
     let unmet = asked.filter(|a| !is_met(&a.pairing, a.metric));
     let cells = unmet.flat_map(|a| [a.pairing.baseline, a.pairing.other]);
     cells.map(|c| c.id.clone()).unique().collect()
@@ -86,10 +83,10 @@ fn signed(share: f64) -> String {
     format!("{:+.1} %", 100.0 * share)
 }
 
-pub(super) fn books_open(view: &View<'_>) -> Option<Caveat> {
-    let is_excluded = nearer_causes(view, CircumstanceKind::BooksOpen.row().name);
-    let by_nearer = |id: &String| view.trials.by_id(id).is_some_and(&is_excluded);
-    let open = view.known.books.iter().filter(|b| b.closed == Closed::No);
+pub(super) fn books_open(run: &Measured<'_>) -> Option<Caveat> {
+    let is_excluded = nearer_causes(run, CircumstanceKind::BooksOpen.row().name);
+    let by_nearer = |id: &String| run.trials.by_id(id).is_some_and(&is_excluded);
+    let open = run.books.iter().filter(|b| b.closed == Closed::No);
     let open = open.filter(|b| !by_nearer(&b.cell));
     let (open, shares): (Vec<_>, Vec<_>) = open.map(|b| (b.cell.clone(), b.left_over)).unzip();
     let (cells, shares) = (phrases::count(open.len(), "cell"), span(&shares, signed));
@@ -106,9 +103,9 @@ pub(super) fn books_open(view: &View<'_>) -> Option<Caveat> {
 }
 
 /// The comparisons that the books of their cells leave open.
-pub(super) fn books_not_closed(view: &View<'_>) -> Option<Caveat> {
-    let cells = unfulfilled(view, books_suffice);
-    let books = view.known.books.iter().filter(|b| cells.contains(&b.cell));
+pub(super) fn books_not_closed(run: &Measured<'_>) -> Option<Caveat> {
+    let cells = unfulfilled(run, books_suffice);
+    let books = run.books.iter().filter(|b| cells.contains(&b.cell));
     let (lows, highs): (Vec<f64>, Vec<f64>) = books.map(|b| (b.low, b.high)).unzip();
     let lowest = lows.into_iter().fold(0.0, f64::min);
     let highest = highs.into_iter().fold(0.0, f64::max);
@@ -117,14 +114,14 @@ pub(super) fn books_not_closed(view: &View<'_>) -> Option<Caveat> {
         let read = |t: &Trial<'_>| t.of_all(Counter::MachineTasksNs).is_some();
         c.trials().any(read)
     };
-    let is_coarse = |id: &String| view.trials.by_id(id).is_some_and(|c| !has_account(c));
+    let is_coarse = |id: &String| run.trials.by_id(id).is_some_and(|c| !has_account(c));
     let coarse = if cells.iter().any(is_coarse) {
         "; the scheduler's own account of all tasks was not available, and what the machine did is known in steps of 10 ms"
     } else {
         ""
     };
-    let is_excluded = nearer_causes(view, CircumstanceKind::BooksOpen.row().name);
-    let by_nearer = |id: &String| view.trials.by_id(id).is_some_and(&is_excluded);
+    let is_excluded = nearer_causes(run, CircumstanceKind::BooksOpen.row().name);
+    let by_nearer = |id: &String| run.trials.by_id(id).is_some_and(&is_excluded);
     let brief = if cells.iter().all(by_nearer) {
         String::new()
     } else {
@@ -145,41 +142,41 @@ pub(super) fn books_not_closed(view: &View<'_>) -> Option<Caveat> {
     .map(|caveat| Caveat { brief, ..caveat })
 }
 
-pub(super) fn interrupts_differ(view: &View<'_>) -> Option<Caveat> {
-    let cells = unfulfilled(view, interrupts_are_alike);
+pub(super) fn interrupts_differ(run: &Measured<'_>) -> Option<Caveat> {
+    let cells = unfulfilled(run, interrupts_are_alike);
     caveat(
         format!(
             "Interrupts on idle CPUs work for {}, and cells that are compared differ in them. They are in no task's time, and this run knows them too coarsely to add them to a cost.",
             phrases::count(cells.len(), "cell")
         ),
-        interrupts_of(view, &cells),
+        interrupts_of(run, &cells),
         "more blocks (a longer --budget) or a longer --window; as root, --evidence counts reads them exactly",
         cells,
     )
 }
 
-pub(super) fn interrupts_charged(view: &View<'_>) -> Option<Caveat> {
-    let charged = view.measured().filter(|c| c.beside.charged().is_some());
+pub(super) fn interrupts_charged(run: &Measured<'_>) -> Option<Caveat> {
+    let charged = run.measured().filter(|c| c.beside.charged().is_some());
     let cells = ids(charged);
     caveat(
         "Interrupts on idle CPUs work for these cells. Those above the idle rate of the run are a part of the CPU time of both sides together, with their error; the CPU time of the sender or of the receiver alone does not include them.",
-        interrupts_of(view, &cells),
+        interrupts_of(run, &cells),
         "more blocks (a longer --budget) or a longer --window narrow the intervals",
         cells,
     )
 }
 
 /// What is known of interrupts on idle CPUs in some cells.
-fn interrupts_of(view: &View<'_>, cells: &[String]) -> String {
-    let books = view.known.books.iter().filter(|b| cells.contains(&b.cell));
+fn interrupts_of(run: &Measured<'_>, cells: &[String]) -> String {
+    let books = run.books.iter().filter(|b| cells.contains(&b.cell));
     let shares = books.filter_map(|b| b.interrupts.map(|i| i.value));
     let shares = span(&shares.collect_vec(), signed);
     format!("interrupts on idle CPUs: {shares} of the CPU time of both sides, means over windows")
 }
 
 /// Books that could not be kept, since the processes of others cannot be seen.
-pub(super) fn hidden_processes(view: &View<'_>) -> Option<Caveat> {
-    let mut trials = view.measured().flat_map(CellTrials::trials);
+pub(super) fn hidden_processes(run: &Measured<'_>) -> Option<Caveat> {
+    let mut trials = run.measured().flat_map(CellTrials::trials);
     let why = trials.find_map(
         |t| match t.sample.machine.get(&Counter::OtherProcessesNs)? {
             Reading::Absent { absent } => Some(absent.as_str()),
@@ -214,24 +211,24 @@ fn means(cell: &CellTrials<'_>) -> Option<&'static str> {
     })
 }
 
-pub(super) fn cpu_clock(view: &View<'_>) -> Option<Caveat> {
-    let clock = view.input.manifest.survey.cpu_clock.as_ref()?;
+pub(super) fn cpu_clock(run: &Measured<'_>) -> Option<Caveat> {
+    let clock = run.input.manifest.survey.cpu_clock.as_ref()?;
     let over_a_network = |c: &&CellTrials<'_>| c.cell.transport != Transport::Unix;
     match clock.verdict() {
         ClockVerdict::Keeps => None,
-        ClockVerdict::Loses => loses(view, clock.ratio()),
+        ClockVerdict::Loses => loses(run, clock.ratio()),
         ClockVerdict::NotTold => caveat(
             "It is not known whether this kernel leaves interrupts out of a thread's CPU time. If it does, CPU time over a network is too low.",
             "the thread that was to show it was taken off its CPU in every try, and the kernel's configuration cannot be read",
             "stop what else runs and run again; `bytecost doctor` repeats the test",
-            ids(view.moved().filter(over_a_network)),
+            ids(run.moved().filter(over_a_network)),
         ),
     }
 }
 
-fn loses(view: &View<'_>, ratio: Option<f64>) -> Option<Caveat> {
+fn loses(run: &Measured<'_>, ratio: Option<f64>) -> Option<Caveat> {
     let read = |cell| Some((cell, means(cell)?));
-    let (cells, read): (Vec<_>, Vec<_>) = view.measured().filter_map(read).unzip();
+    let (cells, read): (Vec<_>, Vec<_>) = run.measured().filter_map(read).unzip();
     let by = |way: &str| read.iter().filter(|read| **read == way).count();
     let ways = [INTERRUPTS, TASK_CLOCK, NOTHING].into_iter();
     let ways = ways.filter(|way| by(way) > 0);

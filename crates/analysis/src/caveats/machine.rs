@@ -11,9 +11,9 @@ use itertools::Itertools as _;
 use super::{Caveat, caveat, ids, of_circumstance, span, spans};
 use crate::grouping::by_key;
 use crate::phrases::{self, from_to, percent};
+use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
-use crate::view::View;
 
 const MOST_NAMED: usize = 3;
 /// Share of the machine's time that a hypervisor may take unremarked.
@@ -35,9 +35,9 @@ struct ForeignLoad<'v> {
 }
 
 impl<'v> ForeignLoad<'v> {
-    fn new(view: &View<'v>) -> ForeignLoad<'v> {
-        let bound = view.input.manifest.study.foreign_cpus;
-        let blocks = view.input.blocks.iter();
+    fn new(run: &Measured<'v>) -> ForeignLoad<'v> {
+        let bound = run.input.manifest.study.foreign_cpus;
+        let blocks = run.input.blocks.iter();
         let stand = blocks.filter(|b| b.repeated_because.is_none());
         let crowded = stand.clone().filter(|b| b.other_cpus() > bound);
         ForeignLoad {
@@ -51,7 +51,7 @@ impl<'v> ForeignLoad<'v> {
         self.crowded.len() as f64 > MOST_CROWDED * self.stand as f64
     }
 
-    fn caveat(&self, view: &View<'_>, kind: CircumstanceKind, means: &str) -> Option<Caveat> {
+    fn caveat(&self, run: &Measured<'_>, kind: CircumstanceKind, means: &str) -> Option<Caveat> {
         let cpus = self.crowded.iter().map(|b| b.other_cpus()).collect_vec();
         let others = self.crowded.iter().flat_map(|b| &b.others);
         let by_name = by_key(others.map(|other| (other.name.as_str(), other.cpu_ns))).into_iter();
@@ -67,7 +67,7 @@ impl<'v> ForeignLoad<'v> {
             Some(name) => format!("other processes, most of all {name},"),
             None => "other processes".to_owned(),
         };
-        let machine = phrases::count(view.input.manifest.host.cpus.len(), "CPU");
+        let machine = phrases::count(run.input.manifest.host.cpus.len(), "CPU");
         of_circumstance(
             kind,
             format!("{who} used {cpus} of {machine} in {n} of {all}"),
@@ -83,23 +83,23 @@ impl<'v> ForeignLoad<'v> {
     }
 }
 
-pub(super) fn other_processes(view: &View<'_>) -> Option<Caveat> {
-    let load = ForeignLoad::new(view);
+pub(super) fn other_processes(run: &Measured<'_>) -> Option<Caveat> {
+    let load = ForeignLoad::new(run);
     let is_there = !load.crowded.is_empty() && !load.is_most_of_the_run();
     let means = "Rankings may be wrong.";
-    is_there.then(|| load.caveat(view, CircumstanceKind::OtherProcesses, means))?
+    is_there.then(|| load.caveat(run, CircumstanceKind::OtherProcesses, means))?
 }
 
-pub(super) fn busy_machine(view: &View<'_>) -> Option<Caveat> {
-    let load = ForeignLoad::new(view);
+pub(super) fn busy_machine(run: &Measured<'_>) -> Option<Caveat> {
+    let load = ForeignLoad::new(run);
     let means = "No amount is said, and no two ways are called equal; which of two is better stands only where the first attempts at the blocks say the same.";
     let is_busy = load.is_most_of_the_run();
-    is_busy.then(|| load.caveat(view, CircumstanceKind::BusyMachine, means))?
+    is_busy.then(|| load.caveat(run, CircumstanceKind::BusyMachine, means))?
 }
 
 /// Also of blocks that were measured again: a reader who knows of the stop looks for it.
-pub(super) fn suspended(view: &View<'_>) -> Option<Caveat> {
-    let blocks = view.input.blocks.iter();
+pub(super) fn suspended(run: &Measured<'_>) -> Option<Caveat> {
+    let blocks = run.input.blocks.iter();
     let stopped = blocks.filter(|b| b.stopped_ns > 0).collect_vec();
     let stand = stopped
         .iter()
@@ -134,8 +134,8 @@ pub(super) fn suspended(view: &View<'_>) -> Option<Caveat> {
 }
 
 /// In steps of 10 ms, which is a large part of a window, so that it is told of the run as a whole.
-pub(super) fn steal(view: &View<'_>) -> Option<Caveat> {
-    let trials = view.measured().flat_map(CellTrials::trials);
+pub(super) fn steal(run: &Measured<'_>) -> Option<Caveat> {
+    let trials = run.measured().flat_map(CellTrials::trials);
     let read = trials.filter_map(|t| {
         let capacity = t.of_all(Counter::MachineElapsedNs)? * t.of_all(Counter::MachineCpus)?;
         Some((t.of_all(Counter::MachineStealNs)?, capacity))
@@ -155,13 +155,13 @@ pub(super) fn steal(view: &View<'_>) -> Option<Caveat> {
 }
 
 /// One for each amount of payload memory that fits into the last level cache.
-pub(super) fn hot_payload(view: &View<'_>) -> Option<Caveat> {
-    let caches = &view.input.manifest.host.caches;
+pub(super) fn hot_payload(run: &Measured<'_>) -> Option<Caveat> {
+    let caches = &run.input.manifest.host.caches;
     let data = caches.iter().filter(|c| c.kind != "Instruction");
     let last = data.max_by_key(|c| (c.level, c.size_bytes))?;
     let of_disk = |c: &CellTrials<'_>| matches!(c.cell.cache, Cache::Cold | Cache::Direct);
     let in_memory = |c: &&CellTrials<'_>| !c.route.is_of_cpus() && !of_disk(c);
-    let hot = view.moved().filter(in_memory).collect_vec();
+    let hot = run.moved().filter(in_memory).collect_vec();
     let what = match hot.iter().all(|c| c.route.is_of_files()) {
         true => "file",
         false => "payload",
@@ -192,13 +192,13 @@ pub(super) fn hot_payload(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-pub(super) fn threads(view: &View<'_>) -> Option<Caveat> {
-    let cpus = view.cpus();
+pub(super) fn threads(run: &Measured<'_>) -> Option<Caveat> {
+    let cpus = run.cpus();
     // Work is where it was put: on one CPU, if that is the question.
     let crowded = |c: &&CellTrials<'_>| {
         cpus > 0 && !c.route.is_of_cpus() && c.threads_of_both_sides() > cpus.max(2)
     };
-    let cells = view.moved().filter(crowded).collect_vec();
+    let cells = run.moved().filter(crowded).collect_vec();
     let most = cells.iter().map(|c| c.threads_of_both_sides()).max()?;
     let each = if cells.iter().all(|c| is_apart(c)) {
         "one side of each flow"
@@ -225,8 +225,8 @@ fn is_apart(cell: &CellTrials<'_>) -> bool {
     cell.cell.transport == Transport::Peer
 }
 
-pub(super) fn one_cpu(view: &View<'_>) -> Option<Caveat> {
-    let single = view.cpus() == 1;
+pub(super) fn one_cpu(run: &Measured<'_>) -> Option<Caveat> {
+    let single = run.cpus() == 1;
     let shared = |placement: &Placement| match placement {
         Placement::Free | Placement::Pinned | Placement::Pairs => false,
         Placement::Near(nearness) => *nearness == Nearness::SameCpu,
@@ -236,7 +236,7 @@ pub(super) fn one_cpu(view: &View<'_>) -> Option<Caveat> {
     let takes_turns = |c: &&CellTrials<'_>| {
         !c.route.is_of_cpus() && !is_apart(c) && (single || shared(&c.cell.placement))
     };
-    let cells = view.measured().filter(takes_turns).collect_vec();
+    let cells = run.measured().filter(takes_turns).collect_vec();
     let placement = &cells.first()?.cell.placement;
     // A placement that the study asks for is what it asks about.
     let (brief, evidence) = match single {
@@ -248,10 +248,10 @@ pub(super) fn one_cpu(view: &View<'_>) -> Option<Caveat> {
     of_circumstance(kind, brief, text, evidence, ids(cells))
 }
 
-pub(super) fn wake_ups(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn wake_ups(run: &Measured<'_>) -> Option<Caveat> {
     // What waits for a timer is woken late for another reason.
     let asks = |c: &&CellTrials<'_>| {
-        c.cell.pattern == Pattern::Ask && !is_apart(c) && view.stalls.waits(&c.id).is_none()
+        c.cell.pattern == Pattern::Ask && !is_apart(c) && run.stalls.waits(&c.id).is_none()
     };
     let shows = |cell: &CellTrials<'_>| {
         let waits = Counter::ContextSwitchesVoluntary;
@@ -262,7 +262,7 @@ pub(super) fn wake_ups(view: &View<'_>) -> Option<Caveat> {
         most.then(|| [slept, time].map(Some))
     };
     let write: [fn(f64) -> String; 2] = [|w| format!("{w:.1}"), units::number];
-    let (cells, [waits, latency]) = spans(view.moved().filter(asks), shows, write)?;
+    let (cells, [waits, latency]) = spans(run.moved().filter(asks), shows, write)?;
     caveat(
         "Each message waits for a thread to be woken on another CPU; that takes most of the latency and drowns the differences between movers.",
         format!("{waits} voluntary context switches a message, median latency {latency} µs"),
@@ -274,8 +274,8 @@ pub(super) fn wake_ups(view: &View<'_>) -> Option<Caveat> {
 /// How far the frequencies may be apart, the 90 % quantile over the 10 % quantile.
 const STEADY: f64 = 1.1;
 
-pub(super) fn frequency(view: &View<'_>) -> Option<Caveat> {
-    let cells: Vec<&CellTrials<'_>> = view.measured().collect();
+pub(super) fn frequency(run: &Measured<'_>) -> Option<Caveat> {
+    let cells: Vec<&CellTrials<'_>> = run.measured().collect();
     let known = |c: &&CellTrials<'_>| -> Vec<f64> {
         let khz = c.trials().filter_map(|t| t.of_all(Counter::FrequencyKhz));
         khz.filter(|k| *k > 0.0).collect()
@@ -298,10 +298,10 @@ pub(super) fn frequency(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-pub(super) fn throttled(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn throttled(run: &Measured<'_>) -> Option<Caveat> {
     let throttles = |t: &Trial<'_>| t.of_all(Counter::ThermalThrottles).filter(|n| *n > 0.0);
     let is_slowed = |c: &&CellTrials<'_>| c.trials().any(|t| throttles(t).is_some());
-    let cells = view.measured().filter(is_slowed).collect_vec();
+    let cells = run.measured().filter(is_slowed).collect_vec();
     cells.first()?;
     let counts = cells.iter().flat_map(|c| c.trials()).filter_map(throttles);
     let counts = counts.collect_vec();
@@ -337,10 +337,10 @@ fn away(trial: &Trial<'_>, threads: u32) -> Option<f64> {
 }
 
 /// Where threads must share a CPU, or a neighbour was asked for, waiting is the question.
-fn should_run(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
+fn should_run(run: &Measured<'_>, cell: &CellTrials<'_>) -> bool {
     let of_cell = cell.cell;
     let ends = if cell.route.is_work() { 1 } else { 2 };
-    let fits = (ends * of_cell.threads) as usize <= view.cpus();
+    let fits = (ends * of_cell.threads) as usize <= run.cpus();
     let apart = match &of_cell.placement {
         Placement::Free | Placement::Pinned | Placement::Pairs => true,
         Placement::Near(nearness) => *nearness != Nearness::SameCpu,
@@ -353,7 +353,7 @@ fn should_run(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
     of_cell.neighbour.takes_no_time() && fits && apart
 }
 
-pub(super) fn off_cpu(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn off_cpu(run: &Measured<'_>) -> Option<Caveat> {
     let shows = |cell: &CellTrials<'_>| {
         let threads = cell.cell.threads;
         let share = cell.typical(|t| {
@@ -365,7 +365,7 @@ pub(super) fn off_cpu(view: &View<'_>) -> Option<Caveat> {
         });
         Some([Some(share.filter(|s| *s > WAITED)?)])
     };
-    let cells = view.moved().filter(|c| should_run(view, c));
+    let cells = run.moved().filter(|c| should_run(run, c));
     let (cells, [share]) = spans(cells, shows, [percent])?;
     of_circumstance(
         CircumstanceKind::OffCpu,

@@ -9,11 +9,13 @@ use bytecost_spec::{
 use itertools::Itertools as _;
 
 use super::{Caveat, caveat, clause, ids, known, of_circumstance, spans};
+use crate::comparison::Comparison;
 use crate::grouping::by_key;
+use crate::pairing::Pairing;
 use crate::phrases::{self, percent};
 use crate::result::Finding;
+use crate::stages::Measured;
 use crate::trials::CellTrials;
-use crate::view::View;
 
 /// Share of what a card carries at most from which it is the limit.
 const FULL: f64 = 0.95;
@@ -32,8 +34,8 @@ struct Way<'v> {
 }
 
 impl<'v> Way<'v> {
-    fn of(view: &View<'v>) -> Option<Way<'v>> {
-        let manifest = view.input.manifest;
+    fn of(run: &Measured<'v>) -> Option<Way<'v>> {
+        let manifest = run.input.manifest;
         Some(Way {
             peer: manifest.peer.as_deref()?,
             own: &manifest.own_cards,
@@ -66,19 +68,19 @@ fn listed(all: impl Iterator<Item = String>) -> Option<String> {
     Some(phrases::list(all)).filter(|told| !told.is_empty())
 }
 
-fn cells<'v>(view: &View<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> + use<'v> {
+fn cells<'v>(run: &Measured<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> + use<'v> {
     let is_over = |c: &&CellTrials<'_>| c.cell.transport == Transport::Peer;
-    let cells = view.trials.moving().filter(is_over);
+    let cells = run.trials.moving().filter(is_over);
     cells.filter(|c| !c.by_block.is_empty())
 }
 
-pub(super) fn link_limited(view: &View<'_>) -> Option<Caveat> {
-    let most = Way::of(view).and_then(|way| way.most_gbit_per_s())?;
+pub(super) fn link_limited(run: &Measured<'_>) -> Option<Caveat> {
+    let most = Way::of(run).and_then(|way| way.most_gbit_per_s())?;
     let shows = |cell: &CellTrials<'_>| {
         let share = cell.usual(Metric::both(Measure::ThroughputGbitPerS))? / most;
         (share >= FULL).then_some([Some(share)])
     };
-    let (cells, [share]) = spans(cells(view), shows, [percent])?;
+    let (cells, [share]) = spans(cells(run), shows, [percent])?;
     caveat(
         "The network carries no more: its link sets the rates of these cells, not the movers. What they cost in CPU time stands.",
         format!(
@@ -89,8 +91,8 @@ pub(super) fn link_limited(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-pub(super) fn losses(view: &View<'_>) -> Option<Caveat> {
-    let (cells, [shares]) = many(view, Counter::TcpRetransmits)?;
+pub(super) fn losses(run: &Measured<'_>) -> Option<Caveat> {
+    let (cells, [shares]) = many(run, Counter::TcpRetransmits)?;
     caveat(
         "The network lost packets: congestion control set the rates of these cells, not the movers.",
         format!("TCP_INFO: {shares} of a cell's segments sent again"),
@@ -99,8 +101,8 @@ pub(super) fn losses(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-pub(super) fn marks(view: &View<'_>) -> Option<Caveat> {
-    let (cells, [shares]) = many(view, Counter::TcpMarkedSegments)?;
+pub(super) fn marks(run: &Measured<'_>) -> Option<Caveat> {
+    let (cells, [shares]) = many(run, Counter::TcpMarkedSegments)?;
     caveat(
         "The network marked packets for congestion (ECN): congestion control set the rates of these cells, not the movers.",
         format!("TCP_INFO: {shares} of a cell's segments marked"),
@@ -110,17 +112,17 @@ pub(super) fn marks(view: &View<'_>) -> Option<Caveat> {
 }
 
 /// Cells with so many of these among the sender's segments, and their shares.
-fn many(view: &View<'_>, counter: Counter) -> Option<(Vec<String>, [String; 1])> {
+fn many(run: &Measured<'_>, counter: Counter) -> Option<(Vec<String>, [String; 1])> {
     let shows = |cell: &CellTrials<'_>| {
         let sum = |counter| cell.sum(|t| t.sent(counter));
         let share = sum(counter) / sum(Counter::TcpDataSegments).max(1.0);
         (share > MANY).then_some([Some(share)])
     };
-    spans(cells(view), shows, [percent])
+    spans(cells(run), shows, [percent])
 }
 
-pub(super) fn path_mtu(view: &View<'_>) -> Option<Caveat> {
-    let way = Way::of(view)?;
+pub(super) fn path_mtu(run: &Measured<'_>) -> Option<Caveat> {
+    let way = Way::of(run)?;
     let path = way.peer.path_mtu?;
     let other = |(card, _): &(&NetworkCard, &str)| card.mtu > 0 && card.mtu != path;
     let others = way.cards().filter(other);
@@ -132,13 +134,13 @@ pub(super) fn path_mtu(view: &View<'_>) -> Option<Caveat> {
         ),
         format!("IP_MTU {path}; {others}"),
         "set one MTU along the whole way, or say which part of it is a tunnel",
-        ids(cells(view)),
+        ids(cells(run)),
     )
 }
 
-pub(super) fn path_mtu_changed(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn path_mtu_changed(run: &Measured<'_>) -> Option<Caveat> {
     // A side that only receives may not have learnt it.
-    let trials = cells(view).flat_map(CellTrials::trials);
+    let trials = cells(run).flat_map(CellTrials::trials);
     let read = trials.filter_map(|t| t.sample.sender.readings.get(&Counter::TcpPathMtuBytes));
     let found = by_key(read.filter_map(|read| Some((read.measured()?, ()))));
     if found.len() < 2 {
@@ -151,12 +153,12 @@ pub(super) fn path_mtu_changed(view: &View<'_>) -> Option<Caveat> {
         "The largest packet that the way takes changed within the run: trials before and after went over different ways, or through a tunnel that came or went.",
         format!("TCP_INFO: {}", phrases::list(found)),
         "look at the routes of both hosts (`ip route get ADDRESS`), then run again",
-        ids(cells(view)),
+        ids(cells(run)),
     )
 }
 
-pub(super) fn offloads_differ(view: &View<'_>) -> Option<Caveat> {
-    let way = Way::of(view)?;
+pub(super) fn offloads_differ(run: &Measured<'_>) -> Option<Caveat> {
+    let way = Way::of(run)?;
     let (own, theirs) = (way.own.first()?, way.peer.cards.first()?);
     let differing = own.offloads.iter().filter_map(|(name, on)| {
         let is_on = theirs.offloads.get(name)?;
@@ -169,14 +171,14 @@ pub(super) fn offloads_differ(view: &View<'_>) -> Option<Caveat> {
         "The cards of the two hosts work differently: what one host sends, or receives, costs it something else than it would cost the other.",
         format!("{own} and {theirs}: {differing}"),
         "as root: `ethtool -K` sets both alike",
-        ids(cells(view)),
+        ids(cells(run)),
     )
 }
 
-pub(super) fn interrupts(view: &View<'_>) -> Option<Caveat> {
-    let way = Way::of(view)?;
+pub(super) fn interrupts(run: &Measured<'_>) -> Option<Caveat> {
+    let way = Way::of(run)?;
     let hosts = [
-        (way.own, &view.input.manifest.host, "this machine"),
+        (way.own, &run.input.manifest.host, "this machine"),
         (&way.peer.cards[..], &way.peer.host, &way.peer.name),
     ];
     let far = hosts.into_iter().flat_map(|(cards, host, at)| {
@@ -191,10 +193,10 @@ pub(super) fn interrupts(view: &View<'_>) -> Option<Caveat> {
         far.map(|card| format!("interrupts of {card} on another node than the card"))
     });
     let mut evidence = far.collect_vec();
-    let shared = cells(view).filter(|c| shares_a_cpu(c, &way)).collect_vec();
+    let shared = cells(run).filter(|c| shares_a_cpu(c, &way)).collect_vec();
     let affected = match evidence.is_empty() {
         true => shared.clone(),
-        false => cells(view).collect(),
+        false => cells(run).collect(),
     };
     if !shared.is_empty() {
         let cells = phrases::count(shared.len(), "cell");
@@ -230,8 +232,8 @@ fn shares_a_cpu(cell: &CellTrials<'_>, way: &Way<'_>) -> bool {
     })
 }
 
-pub(super) fn coalescing(view: &View<'_>) -> Option<Caveat> {
-    let way = Way::of(view)?;
+pub(super) fn coalescing(run: &Measured<'_>) -> Option<Caveat> {
+    let way = Way::of(run)?;
     let cards = way.cards();
     let waits = cards.filter_map(|(card, at)| Some((card.coalesce_rx_us?, card, at)));
     let (longest_us, card, at) = waits.max_by_key(|(us, ..)| *us)?;
@@ -240,7 +242,7 @@ pub(super) fn coalescing(view: &View<'_>) -> Option<Caveat> {
         let waits = longest_us > 0 && longest_us as f64 >= QUARTER * round_trip_us;
         waits.then_some([Some(round_trip_us)])
     };
-    let asks = cells(view).filter(|c| c.cell.pattern == Pattern::Ask);
+    let asks = cells(run).filter(|c| c.cell.pattern == Pattern::Ask);
     let (cells, [time]) = spans(asks, shows, [units::number])?;
     let card = named(card, at);
     caveat(
@@ -251,8 +253,8 @@ pub(super) fn coalescing(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-pub(super) fn shared_queues(view: &View<'_>) -> Option<Caveat> {
-    let way = Way::of(view)?;
+pub(super) fn shared_queues(run: &Measured<'_>) -> Option<Caveat> {
+    let way = Way::of(run)?;
     let (card, at) = match way.peer.side {
         PeerSide::Receiver => (way.peer.cards.first()?, way.peer.name.as_str()),
         PeerSide::Sender => (way.own.first()?, "this machine"),
@@ -261,7 +263,7 @@ pub(super) fn shared_queues(view: &View<'_>) -> Option<Caveat> {
         let flows = cell.cell.threads;
         (card.rx_queues > 0 && flows > card.rx_queues).then(|| [Some(f64::from(flows))])
     };
-    let (cells, [flows]) = spans(cells(view), shows, [units::number])?;
+    let (cells, [flows]) = spans(cells(run), shows, [units::number])?;
     let (queues, card) = (
         phrases::count(card.rx_queues as usize, "queue"),
         named(card, at),
@@ -274,8 +276,8 @@ pub(super) fn shared_queues(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-pub(super) fn virtual_way(view: &View<'_>) -> Option<Caveat> {
-    let way = Way::of(view)?;
+pub(super) fn virtual_way(run: &Measured<'_>) -> Option<Caveat> {
+    let way = Way::of(run)?;
     let made = way.cards().filter(|(card, _)| card.is_virtual);
     let made = made.map(|(card, at)| match &card.driver {
         Some(driver) => format!("{} ({driver})", named(card, at)),
@@ -286,13 +288,13 @@ pub(super) fn virtual_way(view: &View<'_>) -> Option<Caveat> {
         "The way to the other host goes through a virtual device: its software works on the CPUs of a host, costs what no network card does, and may copy what a card would take as it is.",
         made,
         "measure between two machines with network cards of their own",
-        ids(cells(view)),
+        ids(cells(run)),
     )
 }
 
-pub(super) fn peer_busy(view: &View<'_>) -> Option<Caveat> {
-    let way = Way::of(view)?;
-    let bound = view.input.manifest.study.foreign_cpus;
+pub(super) fn peer_busy(run: &Measured<'_>) -> Option<Caveat> {
+    let way = Way::of(run)?;
+    let bound = run.input.manifest.study.foreign_cpus;
     let shows = |cell: &CellTrials<'_>| {
         let cpus = cell.typical(|t| {
             let of = |counter| t.sample.peer_machine.get(&counter)?.measured();
@@ -302,7 +304,7 @@ pub(super) fn peer_busy(view: &View<'_>) -> Option<Caveat> {
         })?;
         (cpus > bound).then_some([Some(cpus)])
     };
-    let (cells, [cpus]) = spans(cells(view), shows, [|c| format!("{c:.2}")])?;
+    let (cells, [cpus]) = spans(cells(run), shows, [|c| format!("{c:.2}")])?;
     let (there, bound) = (&way.peer.name, units::number(bound));
     of_circumstance(
         CircumstanceKind::PeerBusy,
@@ -330,12 +332,18 @@ fn packet_bytes(cell: &CellTrials<'_>) -> Option<f64> {
     })
 }
 
-pub(super) fn sizes_differ(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn sizes_differ<'v>(run: &'v Measured<'v>, findings: &[Finding]) -> Option<Caveat> {
     let link = |c: &Cell| (c.transport, c.mtu_bytes, c.segment_bytes, c.size_bytes);
-    let apart = |finding: &Finding| {
-        let is_asked = finding.first && finding.is_apart() && !view.stalls.touch(finding);
-        let pair = view.trials.pair(finding).filter(|_| is_asked)?;
-        let (one, other) = (pair.baseline, pair.other);
+    let apart = |(comparison, finding): (&'v Comparison<'v>, &Finding)| {
+        let is_asked = finding.first && finding.is_apart() && !run.stalls.touch(finding);
+        let Pairing {
+            baseline: one,
+            other,
+            ..
+        } = *comparison.pairing();
+        if !is_asked {
+            return None;
+        }
         let (a, b) = (packet_bytes(one)?, packet_bytes(other)?);
         let times = a.max(b) / a.min(b);
         let told = || {
@@ -347,7 +355,8 @@ pub(super) fn sizes_differ(view: &View<'_>) -> Option<Caveat> {
         let is_told = link(one.cell) == link(other.cell) && times >= ALIKE;
         is_told.then(|| (times, told(), [one, other]))
     };
-    let all = view.known.findings.iter().filter_map(apart).collect_vec();
+    let each = run.comparisons.iter().zip(findings);
+    let all = each.filter_map(apart).collect_vec();
     // Of equals the first.
     let (_, told, _) = all.iter().rev().max_by(|a, b| a.0.total_cmp(&b.0))?;
     caveat(
@@ -361,7 +370,7 @@ pub(super) fn sizes_differ(view: &View<'_>) -> Option<Caveat> {
 /// Share sent again that goes unremarked: the kernel probes at the end of a burst.
 const FEW: f64 = 0.001;
 
-pub(super) fn retransmits(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn retransmits(run: &Measured<'_>) -> Option<Caveat> {
     let again = |c: &CellTrials<'_>| c.sum(|t| t.sent(Counter::TcpRetransmits));
     // Linux before 4.6 does not count the segments with data.
     let share = |c: &&CellTrials<'_>| {
@@ -369,7 +378,7 @@ pub(super) fn retransmits(view: &View<'_>) -> Option<Caveat> {
         (sent > 0.0).then(|| again(c) / sent)
     };
     let many = |c: &&CellTrials<'_>| again(c) > 0.0 && share(c).is_none_or(|s| s > FEW);
-    let cells = view.measured().filter(many).collect_vec();
+    let cells = run.measured().filter(many).collect_vec();
     let shares = known(&cells.iter().filter_map(share).collect_vec(), percent);
     let again: f64 = cells.iter().map(|c| again(c)).sum();
     caveat(

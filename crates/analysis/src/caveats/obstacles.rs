@@ -10,19 +10,19 @@ use itertools::Itertools as _;
 use super::{Caveat, clause, ids, known, of_circumstance};
 use crate::grouping::by_key;
 use crate::phrases;
+use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::{Trial, machine};
-use crate::view::View;
 
 /// Share of the time up to which pauses by a quota go unremarked.
 const HELD: f64 = 0.001;
 
 /// What stood in the way of each cell's packets, with the cells.
 fn by_obstacle<'v>(
-    view: &View<'v>,
+    run: &Measured<'v>,
     limits: bool,
 ) -> BTreeMap<&'v Obstacle, Vec<&'v CellTrials<'v>>> {
-    by_key(view.measured().flat_map(|cell| {
+    by_key(run.measured().flat_map(|cell| {
         let of_cell = cell.trials().flat_map(|t| &t.sample.obstacles);
         let of_path = of_cell.filter(|o| o.kind != CircumstanceKind::Tracer);
         let own = of_path.filter(move |o| o.limits == limits).sorted().dedup();
@@ -30,8 +30,8 @@ fn by_obstacle<'v>(
     }))
 }
 
-pub(super) fn limits(view: &View<'_>) -> Vec<Caveat> {
-    let all = by_obstacle(view, true).into_iter();
+pub(super) fn limits(run: &Measured<'_>) -> Vec<Caveat> {
+    let all = by_obstacle(run, true).into_iter();
     let told = all.filter_map(|(obstacle, cells)| {
         let Obstacle { place, found, .. } = obstacle;
         let what = match obstacle.kind {
@@ -55,8 +55,8 @@ pub(super) fn limits(view: &View<'_>) -> Vec<Caveat> {
     told.collect()
 }
 
-pub(super) fn costs(view: &View<'_>) -> Option<Caveat> {
-    let all = by_obstacle(view, false);
+pub(super) fn costs(run: &Measured<'_>) -> Option<Caveat> {
+    let all = by_obstacle(run, false);
     let first = all.keys().next()?;
     let obstacles = all.keys().copied().collect_vec();
     let names = phrases::list(obstacles.iter().map(|o| named(o)).dedup());
@@ -87,13 +87,13 @@ pub(super) fn costs(view: &View<'_>) -> Option<Caveat> {
     })
 }
 
-pub(super) fn tracer(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn tracer(run: &Measured<'_>) -> Option<Caveat> {
     let is_tracer = |o: &&Obstacle| o.kind == CircumstanceKind::Tracer;
     let traced = |cell: &CellTrials<'_>| {
         cell.trials()
             .any(|t| t.sample.obstacles.iter().any(|o| is_tracer(&o)))
     };
-    let cells = view.measured().filter(|c| traced(c)).collect_vec();
+    let cells = run.measured().filter(|c| traced(c)).collect_vec();
     let found = cells
         .iter()
         .flat_map(|c| c.trials())
@@ -139,9 +139,9 @@ fn evidence(obstacles: &[&Obstacle], cells: &[&CellTrials<'_>]) -> String {
     "read from the kernel after ".to_owned() + &phrases::count(trials, "trial")
 }
 
-pub(super) fn quota(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn quota(run: &Measured<'_>) -> Option<Caveat> {
     // Those that do not count were stopped as well, and their time is in no other.
-    let samples = || view.input.samples.iter();
+    let samples = || run.input.samples.iter();
     let sum = |counter| -> f64 { samples().filter_map(|s| machine(s, counter).ok()).sum() };
     let periods = sum(Counter::QuotaThrottledPeriods);
     let held_s = sum(Counter::QuotaThrottledNs) / 1e9;
@@ -149,7 +149,7 @@ pub(super) fn quota(view: &View<'_>) -> Option<Caveat> {
     if held_s <= HELD * of_s {
         return None;
     }
-    let all = view.input.manifest.host.obstacles.iter();
+    let all = run.input.manifest.host.obstacles.iter();
     let quotas = all.filter(|o| o.kind == CircumstanceKind::Quota);
     let known = |o: &Obstacle| format!("; {} at {}", o.found, o.place);
     let known: String = quotas.map(known).collect();
@@ -162,6 +162,6 @@ pub(super) fn quota(view: &View<'_>) -> Option<Caveat> {
         format!(
             "cpu.stat: used up in {periods} (nr_throttled), threads held back for {held} s in {of} s of trials{known}"
         ),
-        ids(view.measured()),
+        ids(run.measured()),
     )
 }

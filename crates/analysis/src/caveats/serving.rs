@@ -7,10 +7,10 @@ use itertools::Itertools as _;
 use super::{Caveat, caveat, ids, of_circumstance};
 use crate::pairing::Pairing;
 use crate::phrases::{self, percent};
+use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::Trial;
 use crate::value::served::{ERRORS, is_limited};
-use crate::view::View;
 
 /// Failed requests, as a share of all, that go unremarked.
 const FAILED: f64 = 0.0001;
@@ -46,8 +46,8 @@ pub(crate) fn are_clients_of_both_busy(pair: &Pairing<'_, '_>) -> bool {
     are_clients_busy(pair.baseline) && are_clients_busy(pair.other)
 }
 
-pub(super) fn clients_busy_on_both_sides(view: &View<'_>) -> Option<Caveat> {
-    let cells = served(view).filter(|c| are_clients_busy(c)).collect_vec();
+pub(super) fn clients_busy_on_both_sides(run: &Measured<'_>) -> Option<Caveat> {
+    let cells = served(run).filter(|c| are_clients_busy(c)).collect_vec();
     let busy = cells
         .iter()
         .flat_map(|c| c.trials())
@@ -65,12 +65,12 @@ pub(super) fn clients_busy_on_both_sides(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-fn served<'v>(view: &View<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> {
-    view.measured().filter(|c| c.cell.is_served())
+fn served<'v>(run: &Measured<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> {
+    run.measured().filter(|c| c.cell.is_served())
 }
 
-pub(super) fn generator(view: &View<'_>) -> Option<Caveat> {
-    let cells = served(view).filter(|c| clients_limit(c)).collect_vec();
+pub(super) fn generator(run: &Measured<'_>) -> Option<Caveat> {
+    let cells = served(run).filter(|c| clients_limit(c)).collect_vec();
     let trials = cells.iter().flat_map(|c| c.trials());
     let read = trials.filter_map(|t| {
         let late_ns = t.sent(Counter::GeneratorLateNsP99).unwrap_or(0.0);
@@ -90,9 +90,9 @@ pub(super) fn generator(view: &View<'_>) -> Option<Caveat> {
 }
 
 /// A connection that found the queue full was tried again after a second, which is not the model's.
-pub(super) fn listen_queue(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn listen_queue(run: &Measured<'_>) -> Option<Caveat> {
     let drops = |cell: &CellTrials<'_>| cell.sum(|t| t.of_all(Counter::TcpListenDrops));
-    let cells = served(view).filter(|c| drops(c) > 0.0).collect_vec();
+    let cells = served(run).filter(|c| drops(c) > 0.0).collect_vec();
     cells.first()?;
     let count = units::number(cells.iter().map(|c| drops(c)).sum());
     of_circumstance(
@@ -105,11 +105,11 @@ pub(super) fn listen_queue(view: &View<'_>) -> Option<Caveat> {
 }
 
 /// The same wait where the queue had room: the network or a packet filter dropped what connects.
-pub(super) fn connected_again(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn connected_again(run: &Measured<'_>) -> Option<Caveat> {
     let sum = |cell: &CellTrials<'_>, counter| cell.sum(|t| t.of_all(counter));
     let again = |cell: &CellTrials<'_>| sum(cell, Counter::TcpSynRetransmits);
     let has_room = |cell: &CellTrials<'_>| sum(cell, Counter::TcpListenDrops) == 0.0;
-    let cells = served(view).filter(|c| again(c) > 0.0 && has_room(c));
+    let cells = served(run).filter(|c| again(c) > 0.0 && has_room(c));
     let cells = cells.collect_vec();
     let count = units::number(cells.iter().map(|c| again(c)).sum());
     caveat(
@@ -120,30 +120,30 @@ pub(super) fn connected_again(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-pub(super) fn failed_requests(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn failed_requests(run: &Measured<'_>) -> Option<Caveat> {
     let text =
         "Requests failed, warm-up included: rates and latencies are of those that had a response.";
-    failed_between(view, FAILED, MANY_FAILED, text)
+    failed_between(run, FAILED, MANY_FAILED, text)
 }
 
 /// What is missing is not missing by chance.
-pub(super) fn many_failed_requests(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn many_failed_requests(run: &Measured<'_>) -> Option<Caveat> {
     let many = percent(MANY_FAILED);
     let text = format!(
         "More than {many} of the requests failed: rates and latencies of those that had a response say little of the server."
     );
-    failed_between(view, MANY_FAILED, f64::INFINITY, &text)
+    failed_between(run, MANY_FAILED, f64::INFINITY, &text)
 }
 
 /// The cells of which more than one share of the requests failed and no more than another.
-fn failed_between<'v>(view: &View<'v>, few: f64, many: f64, text: &str) -> Option<Caveat> {
+fn failed_between<'v>(run: &Measured<'v>, few: f64, many: f64, text: &str) -> Option<Caveat> {
     let is_told = |cell: &&'v CellTrials<'v>| {
         let sum = |counter| cell.sum(|t| t.sent(counter));
         let failed: f64 = ERRORS.iter().map(|(counter, _)| sum(*counter)).sum();
         let share = failed / (failed + sum(Counter::Messages));
         failed > 0.0 && share > few && share <= many
     };
-    let cells = served(view).filter(is_told).collect_vec();
+    let cells = served(run).filter(is_told).collect_vec();
     let sum = |counter| -> f64 { cells.iter().map(|c| c.sum(|t| t.sent(counter))).sum() };
     let kinds = ERRORS.iter().map(|(counter, what)| (sum(*counter), what));
     let kinds = kinds.filter(|(sum, _)| *sum > 0.0);

@@ -7,12 +7,12 @@ use super::{Caveat, caveat, clause, ids, known, span};
 use crate::grouping::grouped;
 use crate::phrases::percent;
 use crate::result::CellResult;
+use crate::stages::Measured;
 use crate::stalls::{Signs, Stall, Waits};
 use crate::trials::CellTrials;
-use crate::view::View;
 
-pub(super) fn nagle(view: &View<'_>) -> Vec<Caveat> {
-    told(view, Waits::Message, |mover, signs| {
+pub(super) fn nagle(run: &Measured<'_>) -> Vec<Caveat> {
+    told(run, Waits::Message, |mover, signs| {
         let several = signs.iter().filter_map(|s| s.calls).any(|n| n > 1.0);
         let what = if several {
             "a message goes out in several calls, and Nagle's algorithm holds back all but the first"
@@ -25,26 +25,26 @@ pub(super) fn nagle(view: &View<'_>) -> Vec<Caveat> {
     })
 }
 
-pub(super) fn completion(view: &View<'_>) -> Vec<Caveat> {
-    told(view, Waits::Completion, |mover, _| {
+pub(super) fn completion(run: &Measured<'_>) -> Vec<Caveat> {
+    told(run, Waits::Completion, |mover, _| {
         format!(
             "`{mover}` stalls: a buffer comes back when the receiver acknowledges its data, and the receiver delays that acknowledgement for a timer of HZ/25, 40 ms. This is not the cost of copying."
         )
     })
 }
 
-fn told(view: &View<'_>, waits: Waits, text: impl Fn(&str, &[&Signs]) -> String) -> Vec<Caveat> {
-    let waiting = |c: &&CellTrials<'_>| view.stalls.waits(&c.id) == Some(waits);
-    let stalled = view.measured().filter(waiting);
+fn told(run: &Measured<'_>, waits: Waits, text: impl Fn(&str, &[&Signs]) -> String) -> Vec<Caveat> {
+    let waiting = |c: &&CellTrials<'_>| run.stalls.waits(&c.id) == Some(waits);
+    let stalled = run.measured().filter(waiting);
     let movers = grouped(stalled.map(|c| (c.cell.mover.as_str(), c))).into_iter();
     let told = movers.filter_map(|(mover, cells)| {
-        let stalls = cells.iter().filter_map(|c| view.stalls.in_cell(&c.id));
+        let stalls = cells.iter().filter_map(|c| run.stalls.in_cell(&c.id));
         let stalls = stalls.collect_vec();
         let signs = stalls.iter().map(|s| &s.signs).collect_vec();
         caveat(
             text(mover, &signs),
             in_some(&stalls) + &evidence(&cells, &signs),
-            remedy(view, &cells, waits),
+            remedy(run, &cells, waits),
             ids(cells),
         )
     });
@@ -113,26 +113,26 @@ const CURES: [(Axis, &str, &str); 8] = [
 ];
 
 /// The cells beside a stalled one that do not stall, by what remedies them.
-fn remedied<'v>(view: &'v View<'v>, cell: &Cell) -> Vec<(&'static str, &'v CellResult)> {
+fn remedied<'v>(run: &'v Measured<'v>, cell: &Cell) -> Vec<(&'static str, &'v CellResult)> {
     let beside = CURES.iter().filter_map(|(axis, value, told)| {
         let mut other = cell.clone();
         other.set(*axis, value).ok()?;
         let id = other.id();
-        let result = view.known.result(&id).filter(|c| c.trials > 0)?;
+        let result = run.result(&id).filter(|c| c.trials > 0)?;
         let takes_effect = *axis != Axis::Nodelay || other.sends_at_once();
-        let remedies = other != *cell && takes_effect && view.stalls.waits(&id).is_none();
+        let remedies = other != *cell && takes_effect && run.stalls.waits(&id).is_none();
         remedies.then_some((*told, result))
     });
     beside.collect()
 }
 
 /// The remedies that the run measured beside the stalled cells, with their numbers, or how to.
-fn remedy(view: &View<'_>, cells: &[&CellTrials<'_>], waits: Waits) -> String {
+fn remedy(run: &Measured<'_>, cells: &[&CellTrials<'_>], waits: Waits) -> String {
     let (metric, unit) = match waits {
         Waits::Message => (Metric::both(Measure::LatencyUsP50), "µs"),
         Waits::Completion => (Metric::both(Measure::MessagesPerS), "messages/s"),
     };
-    let remedies = cells.iter().flat_map(|c| remedied(view, c.cell));
+    let remedies = cells.iter().flat_map(|c| remedied(run, c.cell));
     let measured = remedies.filter_map(|(told, result)| Some((told, result.value(metric)?)));
     let measured = grouped(measured);
     if measured.is_empty() {
@@ -142,12 +142,12 @@ fn remedy(view: &View<'_>, cells: &[&CellTrials<'_>], waits: Waits) -> String {
         }
         .to_owned();
     }
-    let value = |c: &&CellTrials<'_>| view.known.result(&c.id)?.value(metric);
+    let value = |c: &&CellTrials<'_>| run.result(&c.id)?.value(metric);
     let stalled = cells.iter().filter_map(value).collect_vec();
     let told = |values: &[f64]| format!("{} {unit}", span(values, units::number));
     let parts = measured.iter();
     let parts = parts.map(|(remedy, of)| format!("{remedy}: {}", told(of)));
-    let (noun, parts) = (view.words(metric), parts.format("; "));
+    let (noun, parts) = (run.words(metric), parts.format("; "));
     let instead = match stalled.is_empty() {
         true => String::new(),
         false => format!(", instead of {}", told(&stalled)),

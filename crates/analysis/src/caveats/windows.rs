@@ -9,9 +9,9 @@ use super::{Caveat, caveat, clause, ids, span, spans};
 use crate::confidence::ERROR_RATE;
 use crate::grouping::by_key;
 use crate::phrases::{self, percent};
+use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::Trial;
-use crate::view::View;
 
 /// Messages of a flow below which each is a large part of the window.
 const FEW: f64 = 10.0;
@@ -44,11 +44,11 @@ fn kept(trial: &Trial<'_>) -> Option<f64> {
     (ratio.is_finite() && ratio > 0.0).then(|| ratio.ln())
 }
 
-pub(super) fn short(view: &View<'_>) -> Option<Caveat> {
-    let matters = view.input.manifest.study.smallest_effect;
+pub(super) fn short(run: &Measured<'_>) -> Option<Caveat> {
+    let matters = run.input.manifest.study.smallest_effect;
     let by_clock = |c: &&CellTrials<'_>| {
         let by_passes = c.cell.size_bytes >= LONG_BYTES || c.cell.cache == Cache::Cold;
-        !by_passes && view.stalls.waits(&c.id).is_none()
+        !by_passes && run.stalls.waits(&c.id).is_none()
     };
     let shows = |cell: &CellTrials<'_>| {
         let flows = f64::from(cell.cell.threads.max(1));
@@ -62,7 +62,7 @@ pub(super) fn short(view: &View<'_>) -> Option<Caveat> {
         short.then(|| [n, ns / 1e6, kept.max(apart)].map(Some))
     };
     let write: [fn(f64) -> String; 3] = [whole, whole, percent];
-    let (cells, [n, ms, apart]) = spans(view.moved().filter(by_clock), shows, write)?;
+    let (cells, [n, ms, apart]) = spans(run.moved().filter(by_clock), shows, write)?;
     let of = phrases::count(cells.len(), "cell");
     caveat(
         "These windows are too short: so little happened in them that where they begin and end is a part of the result.",
@@ -83,8 +83,8 @@ const LINE: f64 = 12.0;
 /// A buffer that is so many times as large as before has grown: the bound of the warm-up.
 const GROWN: f64 = 1.2;
 
-pub(super) fn not_steady(view: &View<'_>) -> Vec<Caveat> {
-    trends(view).into_iter().chain(growth(view)).collect()
+pub(super) fn not_steady(run: &Measured<'_>) -> Vec<Caveat> {
+    trends(run).into_iter().chain(growth(run)).collect()
 }
 
 /// What may change within a window, and how it is read off a trial.
@@ -150,8 +150,8 @@ impl<'v> Trend<'v> {
 }
 
 /// All cells together show what is too small in each. All are corrected together.
-fn trends<'v>(view: &View<'v>) -> Vec<Caveat> {
-    let cells = view.measured().collect_vec();
+fn trends<'v>(run: &Measured<'v>) -> Vec<Caveat> {
+    let cells = run.measured().collect_vec();
     let mut found: Vec<Trend<'_>> = Vec::new();
     for (course, (_, of)) in COURSES.iter().enumerate() {
         let known = |cell: &&'v CellTrials<'v>| {
@@ -169,7 +169,7 @@ fn trends<'v>(view: &View<'v>) -> Vec<Caveat> {
         found.extend(Trend::of(course, None, &means.collect_vec()));
     }
     let corrected = holm(&found.iter().map(|t| t.p).collect_vec());
-    let matters = view.input.manifest.study.smallest_effect;
+    let matters = run.input.manifest.study.smallest_effect;
     let shown = found.iter().zip(corrected);
     let shown = shown.filter(|(t, p)| *p < ERROR_RATE && t.change.abs() > matters);
     let shown = shown.map(|(t, _)| t).collect_vec();
@@ -192,21 +192,21 @@ fn trends<'v>(view: &View<'v>) -> Vec<Caveat> {
             format!(
                 "changed by {changes}; trimmed mean over trials, all cells corrected together at 5 %"
             ),
-            longer(view),
+            longer(run),
             named,
         )
     };
     COURSES.iter().enumerate().filter_map(of_course).collect()
 }
 
-fn longer(view: &View<'_>) -> String {
-    let study = &view.input.manifest.study;
+fn longer(run: &Measured<'_>) -> String {
+    let study = &run.input.manifest.study;
     let [warmup, window] = [study.warmup_ms, study.window_ms].map(|ms| ms.saturating_mul(10));
     format!("--warmup {warmup}ms and --window {window}ms: a later and longer part")
 }
 
 /// Cells in most of whose trials buffers or connections still grew.
-fn growth(view: &View<'_>) -> Option<Caveat> {
+fn growth(run: &Measured<'_>) -> Option<Caveat> {
     let shows = |cell: &CellTrials<'_>| {
         let known = cell.trials().filter_map(grew).collect_vec();
         let share = known.iter().filter(|g| **g).count() as f64 / known.len().max(1) as f64;
@@ -214,14 +214,14 @@ fn growth(view: &View<'_>) -> Option<Caveat> {
         (known.len() >= FEWEST && share > 0.5).then(|| [Some(share), warmup()])
     };
     let write: [fn(f64) -> String; 2] = [percent, |ns| whole(ns / 1e6)];
-    let (cells, [share, warmup]) = spans(view.moved(), shows, write)?;
+    let (cells, [share, warmup]) = spans(run.moved(), shows, write)?;
     let warmed = clause(", after a warm-up of {} ms", &warmup);
     caveat(
         "The connections of these cells were not steady: in most trials they still grew when the window opened, or within it.",
         format!(
             "grown in {share} of the trials (SO_RCVBUF at the edges of the window, or the bound of the warm-up){warmed}"
         ),
-        longer(view),
+        longer(run),
         cells,
     )
 }

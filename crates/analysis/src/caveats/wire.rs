@@ -6,16 +6,16 @@ use itertools::Itertools as _;
 
 use super::{Caveat, caveat, ids, spans};
 use crate::phrases::{self, percent};
+use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::Trial;
-use crate::view::View;
 
 /// The kernel's work on the responder's account over the sender's CPU time, passed over.
 const ASIDE: f64 = 0.05;
 
-fn over_wire<'v>(view: &View<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> {
+fn over_wire<'v>(run: &Measured<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> {
     let is_wire = |c: &&CellTrials<'_>| c.cell.transport.is_wire();
-    view.measured().filter(is_wire)
+    run.measured().filter(is_wire)
 }
 
 /// A count, which a number for readers may have given decimals.
@@ -41,8 +41,8 @@ fn device(cells: &[&CellTrials<'_>]) -> String {
 }
 
 /// No fault, but what every number over wire must be read with.
-pub(super) fn one_side(view: &View<'_>) -> Option<Caveat> {
-    let cells = over_wire(view).collect_vec();
+pub(super) fn one_side(run: &Measured<'_>) -> Option<Caveat> {
+    let cells = over_wire(run).collect_vec();
     let [packets, written] =
         [Counter::WirePackets, Counter::WireAcknowledgements].map(|of| total(&cells, of));
     caveat(
@@ -54,13 +54,13 @@ pub(super) fn one_side(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-pub(super) fn strays(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn strays(run: &Measured<'_>) -> Option<Caveat> {
     const STRAYS: [Counter; 2] = [Counter::WireGaps, Counter::WireRepeats];
     let has_strays = |c: &&CellTrials<'_>| {
         let sum = |counter| c.sum(|t| t.of_all(counter));
         STRAYS.into_iter().any(|of| sum(of) > 0.0)
     };
-    let cells = over_wire(view).filter(has_strays).collect_vec();
+    let cells = over_wire(run).filter(has_strays).collect_vec();
     let [early, again] = STRAYS.map(|of| total(&cells, of));
     let all = total(&cells, Counter::WirePackets);
     caveat(
@@ -73,13 +73,13 @@ pub(super) fn strays(view: &View<'_>) -> Option<Caveat> {
     )
 }
 
-pub(super) fn responder(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn responder(run: &Measured<'_>) -> Option<Caveat> {
     let aside = |t: &Trial<'_>| {
         let cpu = t.sent(Counter::CpuNs).filter(|ns| *ns > 0.0)?;
         Some(t.of_all(Counter::ResponderWritingNs)? / cpu)
     };
     let shows = |cell: &CellTrials<'_>| Some([Some(cell.typical(aside).filter(|s| *s > ASIDE)?)]);
-    let (cells, [share]) = spans(over_wire(view), shows, [percent])?;
+    let (cells, [share]) = spans(over_wire(run), shows, [percent])?;
     let of = phrases::count(cells.len(), "cell");
     caveat(
         "A part of the sender's work was done while acknowledgements were handed to the kernel, on the responder's account: these cells cost the machine more than the sender's CPU time shows.",

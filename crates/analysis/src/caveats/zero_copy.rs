@@ -10,8 +10,8 @@ use super::{Caveat, caveat, clause, ids, in_cells, of_circumstance, span, spans}
 use crate::grouping::grouped;
 use crate::phrases::{self, percent};
 use crate::result::CellResult;
+use crate::stages::Measured;
 use crate::trials::CellTrials;
-use crate::view::View;
 
 /// Share of copied buffers from which a zero-copy mover is said to copy.
 const COPIED: f64 = 0.01;
@@ -55,10 +55,10 @@ impl CopiedMover {
     }
 }
 
-pub(crate) fn copied(view: &View<'_>) -> Vec<CopiedMover> {
-    let told = view.known.cells.iter().filter_map(|cell| {
+pub(crate) fn copied(run: &Measured<'_>) -> Vec<CopiedMover> {
+    let told = run.cells.iter().filter_map(|cell| {
         let way = (&cell.cell.mover, cell.cell.transport);
-        Some((way, (after_all(view, cell)?, &cell.id)))
+        Some((way, (after_all(run, cell)?, &cell.id)))
     });
     let movers = grouped(told).into_iter();
     let all = movers.map(|((mover, transport), of)| CopiedMover {
@@ -72,9 +72,9 @@ pub(crate) fn copied(view: &View<'_>) -> Vec<CopiedMover> {
         .collect()
 }
 
-pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Caveat> {
-    let told = copied(view).into_iter().filter_map(|c| {
-        let own = view.trials.cells.iter().filter(|t| c.cells.contains(&t.id));
+pub(super) fn zero_copy_copied(run: &Measured<'_>) -> Vec<Caveat> {
+    let told = copied(run).into_iter().filter_map(|c| {
+        let own = run.trials.cells.iter().filter(|t| c.cells.contains(&t.id));
         let takers = own.flat_map(packet_sockets).sorted().dedup().collect_vec();
         let (why, remedy) = match c.transport {
             Transport::Wire | Transport::Peer if !takers.is_empty() => (
@@ -116,9 +116,9 @@ pub(super) fn zero_copy_copied(view: &View<'_>) -> Vec<Caveat> {
     told.collect()
 }
 
-pub(super) fn no_room(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn no_room(run: &Measured<'_>) -> Option<Caveat> {
     let times = |c: &CellTrials<'_>| c.sum(|t| t.sent(Counter::Enobufs));
-    let cells = view.measured().filter(|c| times(c) > 0.0).collect_vec();
+    let cells = run.measured().filter(|c| times(c) > 0.0).collect_vec();
     let here = |t: Transport| matches!(t, Transport::Loopback | Transport::Unix);
     let remedy = match cells.iter().all(|c| here(c.cell.transport)) {
         true => "raise net.core.optmem_max and the locked-memory limit (ulimit -l)",
@@ -152,9 +152,9 @@ pub(crate) struct AfterAll {
 }
 
 /// What became of its bytes, by the strongest means; none for movers that copy anyway.
-pub(crate) fn after_all(view: &View<'_>, cell: &CellResult) -> Option<AfterAll> {
+pub(crate) fn after_all(run: &Measured<'_>, cell: &CellResult) -> Option<AfterAll> {
     let flagged = cell.value(COPIED_SHARE)?;
-    let counted = view.known.copies.iter().find(|c| c.cell == cell.id);
+    let counted = run.evidence.copies.iter().find(|c| c.cell == cell.id);
     let counted = counted.and_then(|c| c.after_all());
     Some(AfterAll {
         // What is sent again is copied again.
@@ -164,16 +164,16 @@ pub(crate) fn after_all(view: &View<'_>, cell: &CellResult) -> Option<AfterAll> 
 }
 
 /// Whether a cell's bytes were mostly copied, so that it says nothing of zero-copy.
-pub(crate) fn is_no_zero_copy(view: &View<'_>, id: &str) -> bool {
-    let found = view.known.result(id).and_then(|c| after_all(view, c));
+pub(crate) fn is_no_zero_copy(run: &Measured<'_>, id: &str) -> bool {
+    let found = run.result(id).and_then(|c| after_all(run, c));
     found.is_some_and(|f| f.share >= MOSTLY)
 }
 
-pub(super) fn contradicted(view: &View<'_>) -> Vec<Caveat> {
+pub(super) fn contradicted(run: &Measured<'_>) -> Vec<Caveat> {
     let flagged = |c: &CellResult| c.value(COPIED_SHARE).unwrap_or(0.0);
-    let counted = |c: &CellResult| after_all(view, c).filter(|a| a.is_counted);
+    let counted = |c: &CellResult| after_all(run, c).filter(|a| a.is_counted);
     let apart = |c: &&CellResult| counted(c).is_some_and(|a| (a.share - flagged(c)).abs() > APART);
-    let apart = view.known.cells.iter().filter(apart);
+    let apart = run.cells.iter().filter(apart);
     let movers = grouped(apart.map(|c| (&c.cell.mover, c)));
     let told = movers.into_iter().filter_map(|(mover, cells)| {
         let counts = cells.iter().filter_map(|c| Some(counted(c)?.share));
@@ -203,9 +203,9 @@ fn packet_sockets(cell: &CellTrials<'_>) -> Vec<String> {
     all.map(named).unique().collect()
 }
 
-pub(super) fn packet_socket(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn packet_socket(run: &Measured<'_>) -> Option<Caveat> {
     let heard = |c: &&CellTrials<'_>| !packet_sockets(c).is_empty();
-    let cells = view.measured().filter(heard).collect_vec();
+    let cells = run.measured().filter(heard).collect_vec();
     let names = cells.iter().flat_map(|c| packet_sockets(c));
     let names = phrases::list(names.sorted().dedup());
     let all = cells.iter().flat_map(|c| c.trials());
@@ -222,22 +222,22 @@ pub(super) fn packet_socket(view: &View<'_>) -> Option<Caveat> {
 }
 
 /// Whether a cell waits for every completion, and not as long as a timer.
-fn waits(view: &View<'_>, cell: &CellTrials<'_>) -> bool {
+fn waits(run: &Measured<'_>, cell: &CellTrials<'_>) -> bool {
     let of_cell = cell.cell;
     cell.completes()
         && of_cell.pattern == Pattern::Stream
         && of_cell.reaping == Reaping::Full
         && of_cell.ring_slots() == 1
-        && view.stalls.waits(&cell.id).is_none()
+        && run.stalls.waits(&cell.id).is_none()
 }
 
-pub(super) fn every_completion(view: &View<'_>) -> Option<Caveat> {
+pub(super) fn every_completion(run: &Measured<'_>) -> Option<Caveat> {
     let shows = |cell: &CellTrials<'_>| {
         let rate = cell.usual(Metric::both(Measure::MessagesPerS));
         let flows = f64::from(cell.cell.threads);
         Some([rate.map(|r| 1e6 * flows / r.max(f64::MIN_POSITIVE))])
     };
-    let cells = view.moved().filter(|c| waits(view, c));
+    let cells = run.moved().filter(|c| waits(run, c));
     let (cells, [time]) = spans(cells, shows, [units::number])?;
     let time = clause(", {} µs a message", &time);
     caveat(

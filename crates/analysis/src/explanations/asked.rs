@@ -6,13 +6,13 @@ use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route, ServerFacts, W
 use bytecost_spec::{Axis, Cell, Measure, Metric, Side, units};
 use itertools::Itertools as _;
 
-use crate::contrast::{PairContrast, Ratio, Standing};
+use crate::comparison::JudgedPair;
+use crate::contrast::Ratio;
 use crate::grouping::grouped;
-use crate::pairing::pairings;
 use crate::phrases;
 use crate::result::{CellResult, Finding, Verdict};
+use crate::stages::Explained;
 use crate::trials::CellTrials;
-use crate::view::View;
 
 /// Rows of numbers that are shown of one kind; the rest is in the tables.
 pub(super) const MOST_ROWS: usize = 8;
@@ -28,7 +28,7 @@ const MOST_ITEMS: usize = 4;
 
 const CALLS: Metric = Metric::of(Measure::CallsPerMessage, Side::Sender);
 
-pub(super) struct Explained {
+pub(super) struct Answered {
     /// The answer, or what is missing for one in a short clause.
     pub(super) answer: Result<String, String>,
     /// Whether no run on this machine can answer it.
@@ -38,9 +38,9 @@ pub(super) struct Explained {
     pub(super) findings: Vec<String>,
 }
 
-impl Explained {
-    pub(super) fn of(answer: Result<String, String>) -> Explained {
-        Explained {
+impl Answered {
+    pub(super) fn of(answer: Result<String, String>) -> Answered {
+        Answered {
             answer,
             is_never: false,
             numbers: Vec::new(),
@@ -50,7 +50,7 @@ impl Explained {
     }
 }
 
-impl<'v> View<'v> {
+impl<'v> Explained<'v> {
     pub(super) fn metrics(&self) -> Vec<Metric> {
         let usual = [Measure::CpuSPerGb, Measure::ThroughputGbitPerS].map(Metric::both);
         let all = [self.main_metric()].into_iter().chain(usual);
@@ -59,7 +59,7 @@ impl<'v> View<'v> {
 
     /// Where a finding's cells are: `` at 64 KiB over loopback``, with a space in front.
     pub(super) fn place(&self, finding: &Finding) -> String {
-        let place = self.known.result(&finding.cell).map(|c| {
+        let place = self.result(&finding.cell).map(|c| {
             let others = self.varied().iter().filter(|a| **a != finding.axis);
             let values: Vec<_> = others.map(|a| (*a, c.cell.value(*a))).collect();
             phrases::circumstances(&values)
@@ -88,7 +88,7 @@ impl<'v> View<'v> {
         metric: Metric,
     ) -> Option<String> {
         let cells = cells.into_iter();
-        let known = cells.filter_map(|id| self.known.result(id)?.estimates.get(&metric));
+        let known = cells.filter_map(|id| self.result(id)?.estimates.get(&metric));
         let known = known.collect_vec();
         if known.is_empty() {
             return None;
@@ -108,7 +108,7 @@ impl<'v> View<'v> {
     }
 
     pub(super) fn why_absent(&self, metric: Metric) -> &str {
-        let absent = self.known.cells.iter().find_map(|c| c.absent.get(&metric));
+        let absent = self.cells.iter().find_map(|c| c.absent.get(&metric));
         absent.map_or("they were not counted", |why| why.trim_end_matches('.'))
     }
 }
@@ -124,7 +124,7 @@ pub(super) struct MeasuredWay<'v> {
 
 #[derive(Clone, Copy)]
 pub(super) struct Versus<'v> {
-    pub(super) contrast: PairContrast<'v>,
+    pub(super) pair: JudgedPair<'v>,
     pub(super) baseline: MeasuredWay<'v>,
     pub(super) other: MeasuredWay<'v>,
 }
@@ -137,7 +137,7 @@ pub(super) type Evidence = fn(&AskedPairs<'_>) -> Vec<String>;
 pub(super) const NONE: Evidence = |_| Vec::new();
 
 pub(super) struct AskedPairs<'v> {
-    pub(super) view: &'v View<'v>,
+    pub(super) run: &'v Explained<'v>,
     query: &'v PairQuery,
     pub(super) aspects: Vec<Vec<Versus<'v>>>,
 }
@@ -147,7 +147,7 @@ pub(super) struct PairQuery {
     /// Whether it is about a pair: the baseline and the other.
     pub(super) pairs: fn(MeasuredWay<'_>, MeasuredWay<'_>) -> bool,
     /// Of each list the first that decides something, else that is compared, else that is known.
-    pub(super) metrics: fn(&View<'_>) -> Vec<Vec<Metric>>,
+    pub(super) metrics: fn(&Explained<'_>) -> Vec<Vec<Metric>>,
     /// What an answer goes along: its values are listed.
     pub(super) along: &'static [Axis],
     /// Whether all other places are put together, and cells counted.
@@ -200,7 +200,7 @@ impl<'v> MeasuredWay<'v> {
     }
 }
 
-impl<'v> View<'v> {
+impl<'v> Explained<'v> {
     pub(super) fn way(&'v self, trials: &'v CellTrials<'v>) -> MeasuredWay<'v> {
         let survey = &self.input.manifest.survey;
         let server = trials.cell.serving.server.as_deref();
@@ -208,7 +208,7 @@ impl<'v> View<'v> {
             trials,
             facts: survey.mover(&trials.cell.mover),
             server: server.and_then(|s| survey.server(s)),
-            result: self.known.result(&trials.id),
+            result: self.result(&trials.id),
         }
     }
 
@@ -216,37 +216,37 @@ impl<'v> View<'v> {
         self.trials.moving().any(|c| is(self.way(c)))
     }
 
-    /// Every pair in a metric; where the run compares a value with some, those alone.
+    /// What the study compares of the pairs in a metric, seen as the query does.
     pub(super) fn versus(&'v self, asked: &PairQuery, metric: Metric) -> Vec<Versus<'v>> {
-        let mut found: Vec<Versus<'v>> = Vec::new();
-        for axis in asked.axes {
-            let moving = self.trials.moving();
-            let values = moving.map(|c| c.cell.value(*axis)).unique();
-            let all = values.flat_map(|v| pairings(self.trials, *axis, &v));
-            found.extend(all.filter_map(|pairing| {
-                let [baseline, other] = [pairing.baseline, pairing.other].map(|c| self.way(c));
-                if !(asked.pairs)(baseline, other) {
-                    return None;
-                }
-                let contrast = self.contrast(pairing, metric)?;
-                // Where either could be the baseline, it is the one of the study.
-                let of_study = contrast.finding().map(|f| &f.baseline);
-                let fits = !(asked.pairs)(other, baseline) || of_study == Some(&baseline.trials.id);
-                fits.then_some(Versus {
-                    contrast,
+        let is_of = |pair: &JudgedPair<'v>| {
+            pair.finding.metric == metric && asked.axes.contains(&pair.pairing.axis)
+        };
+        let found = self.pairs().filter(is_of).filter_map(|pair| {
+            let [baseline, other] =
+                [pair.pairing.baseline, pair.pairing.other].map(|c| self.way(c));
+            if (asked.pairs)(baseline, other) {
+                let versus = Versus {
+                    pair,
                     baseline,
                     other,
-                })
-            }));
-        }
-        let compared = found.iter().filter(|v| v.is_compared());
-        let compared = compared.map(Versus::value).collect_vec();
-        found.retain(|v| v.is_compared() || !compared.contains(&v.value()));
-        found
+                };
+                Some(versus)
+            } else if (asked.pairs)(other, baseline) {
+                let versus = Versus {
+                    pair: pair.turned(),
+                    baseline: other,
+                    other: baseline,
+                };
+                Some(versus)
+            } else {
+                None
+            }
+        });
+        found.collect()
     }
 
     pub(super) fn ask(&'v self, query: &'v PairQuery) -> AskedPairs<'v> {
-        let rank = |v: &Versus<'_>| (is_decided(v), v.is_compared());
+        let rank = |v: &Versus<'_>| (v.pair.is_decided(), v.is_compared());
         let of = |metrics: Vec<Metric>| {
             let all = metrics.into_iter().map(|m| self.versus(query, m));
             // Of equals the first.
@@ -254,7 +254,7 @@ impl<'v> View<'v> {
             best.unwrap_or_default()
         };
         AskedPairs {
-            view: self,
+            run: self,
             query,
             aspects: (query.metrics)(self).into_iter().map(of).collect(),
         }
@@ -281,6 +281,9 @@ impl<'v> AskedPairs<'v> {
             let compared = self.all().find(|v| v.is_compared());
             let n = self.all().count();
             return Err(match compared.map(|v| v.withheld()) {
+                None if n == 0 && self.is_measured() => {
+                    "the study does not compare them".to_owned()
+                }
                 None if n == 0 => self.query.needs.to_owned(),
                 None => "the study does not judge them".to_owned(),
                 Some(Some(why)) => format!("withheld: {why}"),
@@ -295,21 +298,36 @@ impl<'v> AskedPairs<'v> {
         Ok(format!("{}.", told.format(". ")))
     }
 
+    /// Returns true if the run has such a pair, whether the study compares it or not.
+    fn is_measured(&self) -> bool {
+        let ways = self.run.measured().map(|c| self.run.way(c)).collect_vec();
+        let differ_in = |axis: &Axis, one: &MeasuredWay<'_>, other: &MeasuredWay<'_>| {
+            let facts = &one.trials.facts;
+            let is_apart = one.cell().value(*axis) != other.cell().value(*axis);
+            is_apart && facts.agrees(&other.trials.facts, &[*axis])
+        };
+        let mut pairs = ways.iter().cartesian_product(&ways);
+        pairs.any(|(one, other)| {
+            let mut axes = self.query.axes.iter();
+            (self.query.pairs)(*one, *other) && axes.any(|axis| differ_in(axis, one, other))
+        })
+    }
+
     fn is_along(&self, axis: Axis) -> bool {
         self.query.along.contains(&axis)
     }
 
     /// `` `sendmsg` compared with `send-fields` in CPU time per byte, over unix``.
     fn head(&self, v: &Versus<'_>) -> String {
-        let axis = v.contrast.pairing.axis;
-        let against = axis.subject(&v.contrast.pairing.baseline.cell.value(axis));
-        let metric = self.view.words(v.contrast.metric);
+        let axis = v.pair.pairing.axis;
+        let against = axis.subject(&v.pair.pairing.baseline.cell.value(axis));
+        let metric = self.run.words(v.pair.finding.metric);
         let who = match self.is_along(axis) {
             true => String::new(),
             false => format!("{} ", axis.subject(&v.value())),
         };
         let is_said = |a: &&Axis| **a != axis && !self.is_along(**a) && self.is_in_head(**a);
-        let places = places(v.other.cell(), self.view.varied().iter().filter(is_said));
+        let places = places(v.other.cell(), self.run.varied().iter().filter(is_said));
         let first = format!("{who}compared with {against} in {metric}");
         [first].into_iter().chain(places).join(", ")
     }
@@ -321,12 +339,12 @@ impl<'v> AskedPairs<'v> {
 
     /// Where a pair is along, in words: what the last axis says, and what those before it do.
     fn item(&self, v: &Versus<'_>) -> (String, String) {
-        let axis = v.contrast.pairing.axis;
+        let axis = v.pair.pairing.axis;
         if self.is_along(axis) {
             return (String::new(), axis.subject(&v.value()));
         }
         let varied = self.query.along.iter();
-        let mut varied = varied.filter(|a| self.view.varied().contains(a));
+        let mut varied = varied.filter(|a| self.run.varied().contains(a));
         let mut words = places(v.other.cell(), varied.clone());
         let first = |a: &Axis| a.circumstance(&v.other.cell().value(*a));
         let last = words.pop().or_else(|| varied.next().map(first));
@@ -371,10 +389,10 @@ impl<'v> AskedPairs<'v> {
     /// Each pair with its ratio and its whole place, a row for each group.
     pub(super) fn rows(&self) -> Vec<String> {
         let told = |v: &&Versus<'_>| {
-            let axis = v.contrast.pairing.axis;
+            let axis = v.pair.pairing.axis;
             let own = self.is_along(axis).then(|| axis.circumstance(&v.value()));
             let is_left = |a: &&Axis| **a != axis && (self.is_along(**a) || !self.is_in_head(**a));
-            let places = places(v.other.cell(), self.view.varied().iter().filter(is_left));
+            let places = places(v.other.cell(), self.run.varied().iter().filter(is_left));
             let place = own.into_iter().chain(places).join(", ");
             let told = format!("{} {place}", v.amount());
             told.trim_end().to_owned()
@@ -392,19 +410,19 @@ impl<'v> AskedPairs<'v> {
         told.collect()
     }
 
-    pub(super) fn by_verdicts(&self, evidence: Evidence) -> Explained {
-        Explained {
+    pub(super) fn by_verdicts(&self, evidence: Evidence) -> Answered {
+        Answered {
             evidence: [evidence(self), self.withheld()].concat(),
             ..self.with(self.told())
         }
     }
 
     /// An answer with the rows of the pairs and the run's findings of them.
-    pub(super) fn with(&self, answer: Result<String, String>) -> Explained {
-        Explained {
+    pub(super) fn with(&self, answer: Result<String, String>) -> Answered {
+        Answered {
             numbers: self.rows(),
             findings: ids(self.all()),
-            ..Explained::of(answer)
+            ..Answered::of(answer)
         }
     }
 }
@@ -428,35 +446,29 @@ fn places<'a>(cell: &Cell, axes: impl Iterator<Item = &'a Axis>) -> Vec<String> 
 
 impl Versus<'_> {
     pub(super) fn value(&self) -> String {
-        let pairing = &self.contrast.pairing;
+        let pairing = &self.pair.pairing;
         pairing.other.cell.value(pairing.axis)
     }
 
     pub(super) fn verdict(&self) -> Verdict {
-        match self.contrast.standing() {
-            Standing::Decided(verdict) => verdict,
-            Standing::Withheld(_) | Standing::NotJudged => Verdict::NotDecided,
-        }
+        self.pair.verdict().unwrap_or(Verdict::NotDecided)
     }
 
     /// The ratio with its interval, or its direction alone where its amount is withheld.
     pub(super) fn amount(&self) -> String {
-        let ratio = self.contrast.ratio();
-        if !self.contrast.has_amount() {
+        let ratio = self.pair.ratio();
+        if !self.pair.has_amount() {
             return if ratio.value < 1.0 { "less" } else { "more" }.to_owned();
         }
         phrases::ratio(ratio.value, ratio.low, ratio.high)
     }
 
     pub(super) fn withheld(&self) -> Option<&str> {
-        match self.contrast.standing() {
-            Standing::Withheld(why) => Some(why),
-            _ => None,
-        }
+        self.pair.finding.withheld.as_deref()
     }
 
     fn is_compared(&self) -> bool {
-        self.contrast.standing() != Standing::NotJudged
+        self.pair.finding.verdict != Verdict::NotJudged
     }
 }
 
@@ -470,12 +482,11 @@ pub(super) fn joined(clauses: impl Iterator<Item = String>, needs: &str) -> Resu
 }
 
 pub(super) fn ratios(of: &[&Versus<'_>]) -> Vec<Ratio> {
-    of.iter().map(|v| v.contrast.ratio()).collect()
+    of.iter().map(|v| v.pair.ratio()).collect()
 }
 
 pub(super) fn ids<'w, 'v: 'w>(all: impl Iterator<Item = &'w Versus<'v>>) -> Vec<String> {
-    let found = all.filter_map(|v| v.contrast.finding());
-    found.map(|f| f.id.clone()).unique().collect()
+    all.map(|v| v.pair.finding.id.clone()).unique().collect()
 }
 
 pub(super) fn is_decided(v: &Versus<'_>) -> bool {
@@ -484,7 +495,7 @@ pub(super) fn is_decided(v: &Versus<'_>) -> bool {
 
 /// Returns true if the amount of none of them is withheld.
 pub(super) fn have_amounts(of: &[&Versus<'_>]) -> bool {
-    of.iter().all(|v| v.contrast.has_amount())
+    of.iter().all(|v| v.pair.has_amount())
 }
 
 /// From the least to the greatest of some ratios, with all that their intervals span:

@@ -2,15 +2,14 @@
 
 use bytecost_spec::evidence::Means;
 use bytecost_spec::{Axis, Measure, Metric, units};
-use bytecost_stats::{mean, trimmed_mean};
 use itertools::Itertools as _;
 
 use super::asked::{MeasuredWay, PairQuery, Versus, joined};
 use super::sockets::{ZERO_COPY, is_about_sockets, sends_without_a_copy, withheld};
-use super::{Answers, Explained, MOST_ROWS, Question, View};
+use super::{Answered, Answers, Explained, MOST_ROWS, Question};
 use crate::caveats::zero_copy::is_no_zero_copy;
 use crate::confidence::LEVEL;
-use crate::contrast::{Ratio, located};
+use crate::contrast::{PairsContrast, Ratio};
 use crate::footprint::against;
 use crate::grouping::{by_key, grouped};
 use crate::phrases;
@@ -39,9 +38,9 @@ const LEVELS: [(&str, Measure); 2] = [
 ];
 
 /// The first level whose misses no cell has.
-fn uncounted(view: &View<'_>) -> Option<&'static str> {
+fn uncounted(run: &Explained<'_>) -> Option<&'static str> {
     let has = |m: Measure| {
-        let mut cells = view.known.cells.iter();
+        let mut cells = run.cells.iter();
         cells.any(|c| c.estimates.contains_key(&Metric::both(m)))
     };
     LEVELS.iter().find(|(_, m)| !has(*m)).map(|(name, _)| *name)
@@ -65,29 +64,29 @@ const FLOWS: PairQuery = PairQuery {
     needs: "needs cells with several numbers of flows (--threads 1,2,4)",
 };
 
-fn with_threads(view: &View<'_>) -> Option<Explained> {
-    let asked = view.ask(&FLOWS);
-    let flows = phrases::count(view.cpus() / THREADS_OF_A_FLOW, "flow");
-    let cpus = phrases::count(view.cpus(), "CPU");
-    let answer = match uncounted(view) {
+fn with_threads(run: &Explained<'_>) -> Option<Answered> {
+    let asked = run.ask(&FLOWS);
+    let flows = phrases::count(run.cpus() / THREADS_OF_A_FLOW, "flow");
+    let cpus = phrases::count(run.cpus(), "CPU");
+    let answer = match uncounted(run) {
         Some(level) => {
-            let reason = view.why_absent(Metric::both(LEVELS[1].1));
+            let reason = run.why_absent(Metric::both(LEVELS[1].1));
             Err(format!("misses of the {level} are not counted: {reason}"))
         }
-        None => misses_by_flows(view, &asked.aspects),
+        None => misses_by_flows(run, &asked.aspects),
     };
-    Some(Explained {
-        is_never: uncounted(view).is_some(),
+    Some(Answered {
+        is_never: uncounted(run).is_some(),
         numbers: asked.rows(),
         evidence: vec![format!(
             "{cpus}, {THREADS_OF_A_FLOW} threads a flow: up to {flows} each thread has a CPU"
         )],
-        ..Explained::of(answer)
+        ..Answered::of(answer)
     })
 }
 
 /// By the largest messages: with a CPU for each thread, and with most flows of all.
-fn misses_by_flows(view: &View<'_>, aspects: &[Vec<Versus<'_>>]) -> Result<String, String> {
+fn misses_by_flows(run: &Explained<'_>, aspects: &[Vec<Versus<'_>>]) -> Result<String, String> {
     let misses = LEVELS.iter().zip(aspects).flat_map(|((name, _), found)| {
         let largest = found.iter().map(|v| v.other.cell().size_bytes).max();
         let is_largest = move |v: &&Versus<'_>| Some(v.other.cell().size_bytes) == largest;
@@ -100,7 +99,7 @@ fn misses_by_flows(view: &View<'_>, aspects: &[Vec<Versus<'_>>]) -> Result<Strin
         })
     });
     let by_flows = by_key(misses);
-    let fits = |flows: usize| THREADS_OF_A_FLOW * flows <= view.cpus();
+    let fits = |flows: usize| THREADS_OF_A_FLOW * flows <= run.cpus();
     let clause = |head: &str, (flows, misses): (&usize, &Vec<String>)| {
         let misses = phrases::list(misses);
         format!("{head} from 1 flow to {flows} flows the load misses per KiB become {misses}")
@@ -115,11 +114,11 @@ fn misses_by_flows(view: &View<'_>, aspects: &[Vec<Versus<'_>>]) -> Result<Strin
     joined(clauses.into_iter().flatten(), FLOWS.needs)
 }
 
-fn gains_most(view: &View<'_>) -> Option<Explained> {
-    let timed = Timed::of(view);
-    let mut found = match uncounted(view) {
-        Some(name) => uncounted_answer(view, timed.as_ref(), name),
-        None => counted(view),
+fn gains_most(run: &Explained<'_>) -> Option<Answered> {
+    let timed = Timed::of(run);
+    let mut found = match uncounted(run) {
+        Some(name) => uncounted_answer(run, timed.as_ref(), name),
+        None => counted(run),
     };
     if let Some(timed) = &timed {
         let rows = timed.rows.iter();
@@ -130,40 +129,40 @@ fn gains_most(view: &View<'_>) -> Option<Explained> {
     Some(found)
 }
 
-fn uncounted_answer(view: &View<'_>, timed: Option<&Timed>, name: &str) -> Explained {
+fn uncounted_answer(run: &Explained<'_>, timed: Option<&Timed>, name: &str) -> Answered {
     if let Some(timed) = timed {
         let Timed { who, levels, .. } = timed;
         let words =
             |r: &str, name: &str| format!("{who}: {r} of what copying displaces from the {name}");
         let how = ", by timing and without counters";
-        return Explained::of(most_gained(view, levels, how, words));
+        return Answered::of(most_gained(run, levels, how, words));
     }
-    let reason = view.why_absent(Metric::both(LEVELS[0].1));
-    let by_timing = match view.asked(Means::Footprint).map(|a| &a.refused) {
+    let reason = run.why_absent(Metric::both(LEVELS[0].1));
+    let by_timing = match run.asked(Means::Footprint).map(|a| &a.refused) {
         Some(Some(refused)) => format!("nor timed: {refused}"),
         Some(None) => "and no pair of zero-copy and copying was timed".to_owned(),
         None => "--evidence footprint finds it by timing".to_owned(),
     };
     let why = format!("misses of the {name} are not counted: {reason}; {by_timing}");
-    Explained::of(Err(why))
+    Answered::of(Err(why))
 }
 
-fn counted(view: &View<'_>) -> Explained {
+fn counted(run: &Explained<'_>) -> Answered {
     let of_levels = PairQuery {
         metrics: |_| LEVELS.map(|(_, m)| vec![Metric::both(m)]).to_vec(),
         ..ZERO_COPY
     };
-    let asked = view.ask(&of_levels);
+    let asked = run.ask(&of_levels);
     let Some(first) = asked.aspects[0].first() else {
         let why = "no way without a copy was measured next to one that copies";
-        return Explained::of(Err(why.to_owned()));
+        return Answered::of(Err(why.to_owned()));
     };
     let of_first = |v: &&Versus<'_>| v.value() == first.value();
     let levels = LEVELS
         .iter()
         .zip(&asked.aspects)
         .filter_map(|((name, _), of)| {
-            let ratio = over_sizes(view, &of.iter().filter(of_first).collect_vec())?;
+            let ratio = over_sizes(run, &of.iter().filter(of_first).collect_vec())?;
             Some(((*name).to_owned(), ratio))
         });
     let levels: Vec<Level> = levels.collect();
@@ -172,36 +171,30 @@ fn counted(view: &View<'_>) -> Explained {
     let words = |r: &str, name: &str| {
         format!("{who} has {r} of the load misses per KiB of {base} in the {name}")
     };
-    let has_amounts = asked.all().all(|v| v.contrast.has_amount());
-    let answer = if is_no_zero_copy(view, &first.other.trials.id) {
-        Err(withheld(view))
+    let has_amounts = asked.all().all(|v| v.pair.has_amount());
+    let answer = if is_no_zero_copy(run, &first.other.trials.id) {
+        Err(withheld(run))
     } else if has_amounts {
-        most_gained(view, &levels, "", words)
+        most_gained(run, &levels, "", words)
     } else {
         Err("amounts are withheld, and levels differ in these alone".to_owned())
     };
-    Explained {
+    Answered {
         numbers: asked.rows(),
-        ..Explained::of(answer)
+        ..Answered::of(answer)
     }
 }
 
 /// The mean ratio over several sizes, of the blocks that have them all.
-fn over_sizes(view: &View<'_>, of: &[&Versus<'_>]) -> Option<Ratio> {
-    let metric = of.first()?.contrast.metric;
-    let pairings = of.iter().map(|v| v.contrast.pairing).collect_vec();
-    let logs = pairings.iter().flat_map(|p| p.log_ratios_by_block(metric));
-    let whole = grouped(logs).into_iter();
-    let whole = whole.filter(|(_, logs)| logs.len() == pairings.len());
-    let means = whole.filter_map(|(block, logs)| Some((block, mean(&logs)?)));
-    let rounds = pairings[0].by_round(means);
-    let within = located(&rounds, trimmed_mean, None)?;
-    let between = view.trials.between_rounds_of_mean(metric, &pairings);
-    Ratio::at(&within.with_rounds(between, rounds.len()), LEVEL)
+fn over_sizes(run: &Explained<'_>, of: &[&Versus<'_>]) -> Option<Ratio> {
+    let metric = of.first()?.pair.finding.metric;
+    let pairings = of.iter().map(|v| v.pair.pairing).collect();
+    let mean = PairsContrast::new(pairings, metric)?.mean(run.trials, None)?;
+    Ratio::at(&mean, LEVEL)
 }
 
 fn most_gained(
-    view: &View<'_>,
+    run: &Explained<'_>,
     levels: &[Level],
     how: &str,
     words: impl Fn(&str, &str) -> String,
@@ -211,7 +204,7 @@ fn most_gained(
         return Err("hits cannot be told from misses here, or others use the cache as much".into());
     };
     let told = words(&phrases::ratio(best.value, best.low, best.high), name);
-    let gains = 1.0 / (1.0 + view.input.manifest.study.smallest_effect);
+    let gains = 1.0 / (1.0 + run.input.manifest.study.smallest_effect);
     if levels.iter().all(|(_, ratio)| ratio.high >= gains) {
         let best = format!("none was shown to gain{how}: {told}, where it does best.");
         return Ok(best);
@@ -233,10 +226,10 @@ struct Timed {
 
 impl Timed {
     /// Of the first two ways that were looked at; none where no such pair was.
-    fn of(view: &View<'_>) -> Option<Timed> {
-        let ways = view.known.footprints.iter().filter_map(|f| {
-            let mut all = view.trials.moving();
-            Some((view.way(all.find(|c| c.id == f.cell)?), f))
+    fn of(run: &Explained<'_>) -> Option<Timed> {
+        let ways = run.footprints.iter().filter_map(|f| {
+            let mut all = run.trials.moving();
+            Some((run.way(all.find(|c| c.id == f.cell)?), f))
         });
         let ways = ways.collect_vec();
         let place = |w: &MeasuredWay<'_>| w.cell().id_without(&[Axis::Mover]);

@@ -7,13 +7,13 @@ use bytecost_spec::{HugePages, Measure, Metric};
 use itertools::Itertools as _;
 
 use super::asked::MeasuredWay;
-use super::{Answers, Explained, Question, View};
+use super::{Answered, Answers, Explained, Question};
 use crate::phrases;
 
 pub(super) const QUESTION: Question = Question {
     key: "cache-steps",
     text: "Where does an access become more expensive, and is that where the kernel reports the caches?",
-    asks: |view| !kinds(view).is_empty(),
+    asks: |run| !kinds(run).is_empty(),
     answers: Answers::Own(ask),
     would_change: "huge pages (--huge-pages on), which take most misses of the translation buffers away, other sizes between those that were measured, and a quiet machine",
 };
@@ -44,8 +44,8 @@ fn waits_for_each(way: MeasuredWay<'_>) -> bool {
 }
 
 /// The kinds of pages in which it is planned over enough working sets.
-fn kinds(view: &View<'_>) -> Vec<HugePages> {
-    let planned = view.trials.moving().filter(|c| waits_for_each(view.way(c)));
+fn kinds(run: &Explained<'_>) -> Vec<HugePages> {
+    let planned = run.trials.moving().filter(|c| waits_for_each(run.way(c)));
     let sizes = planned.map(|c| (c.cell.huge_pages, c.cell.size_bytes));
     let number = sizes.unique().map(|(pages, _)| pages).counts();
     let all = [HugePages::Auto, HugePages::Off, HugePages::On].into_iter();
@@ -53,10 +53,10 @@ fn kinds(view: &View<'_>) -> Vec<HugePages> {
     all.filter(several).collect()
 }
 
-fn ask(view: &View<'_>) -> Option<Explained> {
-    let kinds = kinds(view);
-    let caches = caches(view);
-    let mut found = Explained::of(Ok(String::new()));
+fn ask(run: &Explained<'_>) -> Option<Answered> {
+    let kinds = kinds(run);
+    let caches = caches(run);
+    let mut found = Answered::of(Ok(String::new()));
     let mut answers = Vec::new();
     for pages in &kinds {
         // Where there is one kind of pages alone, it is not worth a word.
@@ -66,7 +66,7 @@ fn ask(view: &View<'_>) -> Option<Explained> {
             Some(HugePages::Off) => "in small pages, ",
             Some(HugePages::On) => "in huge pages, ",
         };
-        let points = points(view, *pages);
+        let points = points(run, *pages);
         let steps = steps(&points);
         let said = answer(&points, &steps, &caches);
         answers.push(said.map(|said| phrases::capital(&format!("{of_pages}{said}"))));
@@ -87,12 +87,12 @@ fn ask(view: &View<'_>) -> Option<Explained> {
 }
 
 /// One a size, of the first placement that was measured, by rising size.
-fn points(view: &View<'_>, pages: HugePages) -> Vec<Point> {
-    let own = view.measured().filter(|c| {
-        waits_for_each(view.way(c)) && c.cell.threads == 1 && c.cell.huge_pages == pages
+fn points(run: &Explained<'_>, pages: HugePages) -> Vec<Point> {
+    let own = run.measured().filter(|c| {
+        waits_for_each(run.way(c)) && c.cell.threads == 1 && c.cell.huge_pages == pages
     });
     let points = own.filter_map(|c| {
-        let e = view.known.result(&c.id)?.estimates.get(&METRIC)?;
+        let e = run.result(&c.id)?.estimates.get(&METRIC)?;
         Some(Point {
             bytes: c.cell.size_bytes,
             ns: e.value,
@@ -118,8 +118,8 @@ fn steps(points: &[Point]) -> Vec<Step> {
     steps
 }
 
-fn caches<'w>(view: &View<'w>) -> Vec<&'w CpuCache> {
-    let all = view.input.manifest.host.caches.iter();
+fn caches<'w>(run: &Explained<'w>) -> Vec<&'w CpuCache> {
+    let all = run.input.manifest.host.caches.iter();
     let of_data = all.filter(|c| c.kind != "Instruction");
     let of_data = of_data.unique_by(|c| c.level);
     of_data.sorted_by_key(|c| c.size_bytes).collect()

@@ -3,7 +3,7 @@
 use bytecost_spec::evidence::Means;
 use itertools::Itertools as _;
 
-use super::{Answers, Explained, MOST_ROWS, Question, View};
+use super::{Answered, Answers, Explained, MOST_ROWS, Question};
 use crate::causes::{greatest, is_worth_a_reason};
 use crate::phrases;
 use crate::result::{Cause, CauseMeans, CellTime, Finding, FindingCauses, Uncertain};
@@ -19,40 +19,40 @@ pub(super) const QUESTION: Question = Question {
     would_change: "another size or transport; a path on which the kernel copies less, or more (--transport wire)",
 };
 
-fn ask(view: &View<'_>) -> Option<Explained> {
-    let causes = |f: &Finding| view.known.causes.iter().find(|c| c.finding == f.id);
-    let has_causes = |f: &&Finding| is_worth_a_reason(f, &view.stalls) && causes(f).is_some();
+fn ask(run: &Explained<'_>) -> Option<Answered> {
+    let causes = |f: &Finding| run.causes.iter().find(|c| c.finding == f.id);
+    let has_causes = |f: &&Finding| is_worth_a_reason(f, &run.stalls) && causes(f).is_some();
     let is_counted = |f: &Finding| causes(f).is_some_and(|c| c.by != CauseMeans::TimedTrials);
-    let findings = greatest(view.known.findings.iter().filter(has_causes), is_counted);
+    let findings = greatest(run.findings.iter().filter(has_causes), is_counted);
     let sentence = |f: &Finding| {
-        let sentence = causes(f).map(|c| sentence(view, f, c));
+        let sentence = causes(f).map(|c| sentence(run, f, c));
         sentence.unwrap_or_default() + "."
     };
     let answer = match findings.first() {
         Some(first) => Ok(sentence(first)),
         None => {
-            let is_counted = |m: &Means| view.asked(*m).is_some_and(|a| !a.unasked);
+            let is_counted = |m: &Means| run.asked(*m).is_some_and(|a| !a.unasked);
             let mut means = [Means::Copies, Means::Counts, Means::Time].into_iter();
             let means = means.find(is_counted)?;
-            let refused = view.asked(means).and_then(|a| a.refused.as_deref());
+            let refused = run.asked(means).and_then(|a| a.refused.as_deref());
             let why = refused.unwrap_or("no two counted cells are decided to differ");
             Err(why.to_owned())
         }
     };
     let shown = findings.iter().take(1 + MOST_ROWS);
-    Some(Explained {
+    Some(Answered {
         numbers: shown.clone().skip(1).map(|f| sentence(f)).collect(),
-        evidence: evidence(view),
+        evidence: evidence(run),
         findings: shown.map(|f| f.id.clone()).collect(),
-        ..Explained::of(answer)
+        ..Answered::of(answer)
     })
 }
 
 /// `` `send-fields` has 12.3× (12.1 to 12.5) the CPU time per byte of `send` at 256 B: 8.08 system
 /// calls a message instead of 1.04 explain 51 % of the difference (45 to 57)``
-fn sentence(view: &View<'_>, finding: &Finding, found: &FindingCauses) -> String {
-    let unit = view.trials.unit;
-    let cell = view.known.result(&finding.cell);
+fn sentence(run: &Explained<'_>, finding: &Finding, found: &FindingCauses) -> String {
+    let unit = run.trials.unit;
+    let cell = run.result(&finding.cell);
     let whose = match cell.is_some_and(|c| c.cell.is_served()) {
         true => "of the server for each request".to_owned(),
         false => unit.in_words("a message"),
@@ -82,7 +82,7 @@ fn sentence(view: &View<'_>, finding: &Finding, found: &FindingCauses) -> String
     };
     let both = [&finding.value, &finding.baseline_value];
     let [way, base] = both.map(|value| finding.axis.subject(value));
-    let (noun, place) = (view.words(finding.metric), view.place(finding));
+    let (noun, place) = (run.words(finding.metric), run.place(finding));
     let amount = match (&finding.amount_withheld, finding.ratio < 1.0) {
         (Some(_), true) => format!("less {noun} than {base}"),
         (Some(_), false) => format!("more {noun} than {base}"),
@@ -123,17 +123,16 @@ fn share(share: &Uncertain) -> String {
 }
 
 /// How the CPU samples were taken, or why there are none where they were asked for.
-fn evidence(view: &View<'_>) -> Vec<String> {
-    if let Some(why) = (view.asked(Means::Time)).and_then(|a| a.refused.as_deref()) {
+fn evidence(run: &Explained<'_>) -> Vec<String> {
+    if let Some(why) = (run.asked(Means::Time)).and_then(|a| a.refused.as_deref()) {
         return vec![format!("no CPU samples: {why}")];
     }
     let shares: [fn(&CellTime) -> f64; 4] =
         [|c| c.unattributed, |c| c.moved, |c| c.rest, |c| c.lost];
-    let most =
-        |share: fn(&CellTime) -> f64| view.known.cpu_time.iter().map(share).fold(0.0, f64::max);
+    let most = |share: fn(&CellTime) -> f64| run.cpu_time.iter().map(share).fold(0.0, f64::max);
     let [unknown, moved, rest, lost] = shares.map(|share| phrases::percent(most(share)));
-    let samples: u64 = view.known.cpu_time.iter().map(|c| c.looks).sum();
-    let cells = phrases::count(view.known.cpu_time.len(), "cell");
+    let samples: u64 = run.cpu_time.iter().map(|c| c.looks).sum();
+    let cells = phrases::count(run.cpu_time.len(), "cell");
     if samples == 0 {
         return Vec::new();
     }

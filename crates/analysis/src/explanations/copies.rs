@@ -4,7 +4,7 @@ use bytecost_spec::evidence::{CopyMeans, CopyPlace, Means};
 use bytecost_spec::{Axis, Side};
 use itertools::Itertools as _;
 
-use super::{Answers, CUT_SHORT, Explained, MOST_ROWS, Question, View};
+use super::{Answered, Answers, CUT_SHORT, Explained, MOST_ROWS, Question};
 use crate::copies::SOME;
 use crate::grouping::grouped;
 use crate::phrases;
@@ -27,31 +27,31 @@ pub(super) const QUESTION: Question = Question {
 };
 
 /// None where nothing was counted, and nobody asked for it.
-fn ask(view: &View<'_>) -> Option<Explained> {
-    let ways = ways(view);
+fn ask(run: &Explained<'_>) -> Option<Answered> {
+    let ways = ways(run);
     let mut rows = ways.iter().map(|w| told(w, &ways));
     let answer = match rows.by_ref().take(MOST_WAYS).join("; of ") {
         none if none.is_empty() => {
-            let asked = view.asked(Means::Copies).filter(|a| !a.unasked)?;
+            let asked = run.asked(Means::Copies).filter(|a| !a.unasked)?;
             Err(asked.refused.as_deref().unwrap_or(CUT_SHORT).to_owned())
         }
         shown => Ok(format!("the kernel copies each byte of {shown}.")),
     };
-    Some(Explained {
+    Some(Answered {
         numbers: rows.take(2 * MOST_ROWS).collect(),
-        evidence: evidence(view),
-        ..Explained::of(answer)
+        evidence: evidence(run),
+        ..Answered::of(answer)
     })
 }
 
-fn ways<'v>(view: &'v View<'v>) -> Vec<Way<'v>> {
+fn ways<'v>(run: &'v Explained<'v>) -> Vec<Way<'v>> {
     let named = [Axis::Receiver, Axis::Transport, Axis::Cache];
     let mut ways: Vec<Way<'v>> = Vec::new();
-    for copies in view.known.copies.iter().filter(|c| !c.is_flagged_only()) {
-        let Some(cell) = view.known.result(&copies.cell) else {
+    for copies in run.evidence.copies.iter().filter(|c| !c.is_flagged_only()) {
+        let Some(cell) = run.result(&copies.cell) else {
             continue;
         };
-        let varied = named.iter().filter(|axis| view.varied().contains(axis));
+        let varied = named.iter().filter(|axis| run.varied().contains(axis));
         let varied = varied.map(|axis| axis.circumstance(&cell.cell.value(*axis)));
         // What is said of it, but for the size.
         let mover = Axis::Mover.subject(&cell.cell.mover);
@@ -118,9 +118,9 @@ fn told(way: &Way<'_>, all: &[Way<'_>]) -> String {
     }
 }
 
-fn evidence(view: &View<'_>) -> Vec<String> {
+fn evidence(run: &Explained<'_>) -> Vec<String> {
     let mut told = Vec::new();
-    let counted = || view.known.copies.iter().filter(|c| !c.is_flagged_only());
+    let counted = || run.evidence.copies.iter().filter(|c| !c.is_flagged_only());
     for means in [CopyMeans::Functions, CopyMeans::Tracepoints] {
         let legs = CopyPlace::ALL.iter().filter(|leg| {
             let mut all = counted().flat_map(|c| &c.legs);
@@ -135,7 +135,7 @@ fn evidence(view: &View<'_>) -> Vec<String> {
     let absent = counted().flat_map(|c| c.legs.iter().filter_map(|l| l.absent.as_deref()));
     let lost = gaps.chain(absent).unique();
     told.extend(lost.map(|why| format!("unavailable: {why}")));
-    if let Some(cost) = &view.known.counting_cost {
+    if let Some(cost) = &run.evidence.counting_cost {
         let of = match cost.cells < cost.of_cells {
             true => format!(" of {}, within a tenth of the budget", cost.of_cells),
             false => String::new(),

@@ -5,37 +5,34 @@ use bytecost_spec::{Axis, Cache, Measure, Metric, Side};
 use itertools::Itertools as _;
 
 use super::asked::{End, MeasuredWay, NONE, PairQuery, Versus, hull, ids, joined};
-use super::{Answers, Explained, MOST_ROWS, Question, View};
-use crate::caveats;
-use crate::contrast::Ratio;
+use super::{Answered, Answers, Explained, MOST_ROWS, Question};
 use crate::grouping::grouped;
-use crate::pairing::Pairing;
 use crate::phrases;
-use crate::result::Verdict;
+use crate::result::{Estimate, Verdict};
 use crate::trials::CellTrials;
 
 pub(super) const QUESTIONS: &[Question] = &[
     Question {
         key: "asynchronous-slower",
         text: "When is asynchronous slower than synchronous?",
-        asks: |view| view.plans(is_asynchronous),
+        asks: |run| run.plans(is_asynchronous),
         answers: Answers::Pairs(ASYNCHRONOUS, NONE),
         would_change: "more requests in flight (--depth), a file that is not in the page cache (--cache), other request sizes (--size), or a disk with more parallelism",
     },
     Question {
         key: "asynchronous-why",
         text: "Why is asynchronous slower, where it is?",
-        asks: |view| view.plans(is_asynchronous),
+        asks: |run| run.plans(is_asynchronous),
         answers: Answers::Own(why_slower),
         would_change: "an interface that needs no thread for a request (io_uring), several requests in flight (--depth), or a file that is not in the page cache (--cache direct)",
     },
     Question {
         key: "sendfile-saves",
         text: "What does sendfile save, and when does it not?",
-        asks: |view| {
+        asks: |run| {
             let sends =
-                |keeps| view.plans(|w| w.route() == Route::FileToSocket && lends(w) == keeps);
-            sends(true) && sends(false) || view.plans(|w| w.route() == Route::FileToNull)
+                |keeps| run.plans(|w| w.route() == Route::FileToSocket && lends(w) == keeps);
+            sends(true) && sends(false) || run.plans(|w| w.route() == Route::FileToNull)
         },
         answers: Answers::Own(saves),
         would_change: "a larger block for the way that reads and writes (--block), larger files (--size), a path on which the receiver is not what both wait for, or the other state of the page cache (--cache warm,cold)",
@@ -85,27 +82,29 @@ const SPARING: PairQuery = PairQuery {
     needs: "no way that leaves the bytes in the kernel was measured next to one that reads them into memory",
 };
 
-fn saves(view: &View<'_>) -> Option<Explained> {
-    let asked = view.ask(&SPARING);
+fn saves(run: &Explained<'_>) -> Option<Answered> {
+    let asked = run.ask(&SPARING);
     let found: Vec<&Versus<'_>> = asked.all().collect();
     let is_cold = found.iter().any(|v| v.other.cell().cache == Cache::Cold);
     let has = |mover: &str| {
         let mut all = found.iter().flat_map(|v| [v.baseline, v.other]);
         all.any(|w| w.cell().mover == mover)
     };
-    let cold = view.refused(|c| c.cache == Cache::Cold && has(&c.mover));
+    let cold = run.refused(|c| c.cache == Cache::Cold && has(&c.mover));
     let cold = (!is_cold && !found.is_empty()).then(|| match cold {
         Some(reason) => format!("a cold page cache was not measured: {reason}"),
         None => "a cold page cache was not measured (--cache cold)".to_owned(),
     });
-    Some(Explained {
+    Some(Answered {
         evidence: cold.into_iter().chain(asked.withheld()).collect(),
         ..asked.with(asked.told())
     })
 }
 
 const SWITCHES: Metric = Metric::both(Measure::ContextSwitchesPerMessage);
-const CPU: Metric = Metric::both(Measure::CpuNsPerMessage);
+/// At one size the ratio of CPU time per byte is that of a request.
+const CPU: Metric = Metric::both(Measure::CpuSPerGb);
+const CPU_OF_REQUEST: Metric = Metric::both(Measure::CpuNsPerMessage);
 const TIME: Metric = Metric::both(Measure::LatencyUsP50);
 /// Context switches a request from which it is handed to another thread and back.
 const HANDED_OVER: f64 = 0.5;
@@ -113,8 +112,8 @@ const HANDED_OVER: f64 = 0.5;
 const OVERLAP: f64 = 1.5;
 
 /// Why they are slower, where that is decided: what each request costs beside the read.
-fn why_slower(view: &View<'_>) -> Option<Explained> {
-    let all = view.versus(&ASYNCHRONOUS, SPEED);
+fn why_slower(run: &Explained<'_>) -> Option<Answered> {
+    let all = run.versus(&ASYNCHRONOUS, SPEED);
     let is_slower = |v: &&Versus<'_>| v.verdict() == Verdict::Worse;
     let slower = all.iter().filter(is_slower).collect_vec();
     if slower.is_empty() {
@@ -134,47 +133,59 @@ fn why_slower(view: &View<'_>) -> Option<Explained> {
         by_threads && v.other.value(SWITCHES).is_some_and(|n| n >= HANDED_OVER)
     });
     let reasons = [
-        by_threads(view, &handed),
-        page_cache(view, &hits),
-        gains(view, &alone, |r| r.low >= OVERLAP).map(|(who, r)| {
-            format!("with one request in flight nothing overlaps: with the most in flight the throughput of {who} becomes {r}")
+        by_threads(run, &handed),
+        page_cache(run, &hits),
+        gains(run, &alone, do_overlap).map(|(who, [most, one])| {
+            format!("with one request in flight nothing overlaps: the throughput of {who} is {most} with the most in flight and {one} with one")
         }),
-        gains(view, &deep, |r| r.high < OVERLAP).map(|(who, r)| {
-            format!("with the most requests in flight the throughput of {who} becomes {r}: its requests to one file hardly overlap")
+        gains(run, &deep, hardly_overlap).map(|(who, [most, one])| {
+            format!("the requests of {who} to one file hardly overlap: its throughput is {most} with the most in flight and {one} with one")
         }),
     ];
-    let answer = joined(reasons.into_iter().flatten(), view.why_absent(SWITCHES));
-    Some(Explained {
-        numbers: costs(view, &slower),
+    let answer = joined(reasons.into_iter().flatten(), run.why_absent(SWITCHES));
+    Some(Answered {
+        numbers: costs(run, &slower),
         findings: ids(slower.into_iter()),
-        ..Explained::of(answer)
+        ..Answered::of(answer)
     })
+}
+
+/// By the nearer ends of their intervals.
+fn do_overlap(one: &Estimate, most: &Estimate) -> bool {
+    let ends = one.high.zip(most.low);
+    ends.is_some_and(|(one, most)| most >= OVERLAP * one)
+}
+
+/// By the farther ends.
+fn hardly_overlap(one: &Estimate, most: &Estimate) -> bool {
+    let ends = one.low.zip(most.high);
+    ends.is_some_and(|(one, most)| most < OVERLAP * one)
 }
 
 fn movers(of: &[&Versus<'_>]) -> String {
     phrases::list(of.iter().map(|v| Axis::Mover.subject(&v.value())).unique())
 }
 
-fn spans(view: &View<'_>, of: &[&Versus<'_>], way: End, metric: Metric) -> Option<String> {
-    view.estimates(of.iter().map(|v| way(v).trials.id.as_str()), metric)
+fn spans(run: &Explained<'_>, of: &[&Versus<'_>], way: End, metric: Metric) -> Option<String> {
+    run.estimates(of.iter().map(|v| way(v).trials.id.as_str()), metric)
 }
 
-fn by_threads(view: &View<'_>, own: &[&Versus<'_>]) -> Option<String> {
-    let here = spans(view, own, |v| v.other, SWITCHES)?;
-    let (there, who) = (spans(view, own, |v| v.baseline, SWITCHES)?, movers(own));
+fn by_threads(run: &Explained<'_>, own: &[&Versus<'_>]) -> Option<String> {
+    let here = spans(run, own, |v| v.other, SWITCHES)?;
+    let (there, who) = (spans(run, own, |v| v.baseline, SWITCHES)?, movers(own));
     Some(format!(
         "threads of the process carry out the requests of {who}, so that each is handed over and back: {here} context switches per request instead of {there}"
     ))
 }
 
 /// Requests that the page cache serves at once: nothing is waited for that could be hidden.
-fn page_cache(view: &View<'_>, own: &[&Versus<'_>]) -> Option<String> {
+fn page_cache(run: &Explained<'_>, own: &[&Versus<'_>]) -> Option<String> {
     let cost = |v: &&Versus<'_>| {
-        let contrast = view.contrast(v.contrast.pairing, CPU)?;
-        contrast.has_amount().then(|| contrast.ratio())
+        let pair = run.pair(v.pair.pairing, CPU)?;
+        pair.has_amount().then(|| pair.ratio())
     };
     let dear = own.iter().filter_map(cost).collect_vec();
-    let took = spans(view, own, |v| v.baseline, TIME)?;
+    let took = spans(run, own, |v| v.baseline, TIME)?;
     let (who, times) = (movers(own), hull(&dear));
     (!dear.is_empty()).then(|| {
         format!(
@@ -183,41 +194,42 @@ fn page_cache(view: &View<'_>, own: &[&Versus<'_>]) -> Option<String> {
     })
 }
 
-/// What most requests in flight do to the throughput of one, where that fits.
+/// The throughputs with most requests in flight, and with one, where the intervals fit.
 fn gains(
-    view: &View<'_>,
+    run: &Explained<'_>,
     own: &[&Versus<'_>],
-    fits: fn(&Ratio) -> bool,
-) -> Option<(String, String)> {
+    fits: fn(&Estimate, &Estimate) -> bool,
+) -> Option<(String, [String; 2])> {
     let deeper = |v: &Versus<'_>| {
         let group = v.other.cell().id_without(&[Axis::Depth]);
         let is_alike = |c: &&CellTrials<'_>| c.cell.id_without(&[Axis::Depth]) == group;
-        let alike = view.measured().filter(is_alike);
+        let alike = run.measured().filter(is_alike);
         let (one, most) = alike.minmax_by_key(|c| c.cell.depth).into_option()?;
-        let pairing = Pairing {
-            axis: Axis::Depth,
-            baseline: one,
-            other: most,
-        };
         let is_apart = one.cell.depth == 1 && most.cell.depth > 1;
-        let told = is_apart && caveats::because(&view.known.caveats, SPEED, &pairing).is_none();
-        let contrast = view.contrast(pairing, SPEED).filter(|_| told)?;
-        contrast.has_amount().then(|| contrast.ratio())
+        let rate = |c: &CellTrials<'_>| run.result(&c.id)?.estimates.get(&SPEED).copied();
+        let is_so = is_apart && fits(&rate(one)?, &rate(most)?);
+        is_so.then(|| [most.id.as_str(), one.id.as_str()])
     };
     let found = own.iter().filter_map(|v| Some((*v, deeper(v)?)));
-    let (own, gains): (Vec<_>, Vec<_>) = found.filter(|(_, r)| fits(r)).unzip();
-    (!own.is_empty()).then(|| (movers(&own), hull(&gains)))
+    let (own, cells): (Vec<_>, Vec<_>) = found.unzip();
+    let [most, one] = [0, 1].map(|at| run.estimates(cells.iter().map(|ids| ids[at]), SPEED));
+    Some((movers(&own), [most?, one?]))
 }
 
-fn costs(view: &View<'_>, slower: &[&Versus<'_>]) -> Vec<String> {
+fn costs(run: &Explained<'_>, slower: &[&Versus<'_>]) -> Vec<String> {
     let ways = (slower.iter().map(|v| v.baseline)).chain(slower.iter().map(|v| v.other));
     let rows = grouped(ways.map(|w| (w.cell().mover.as_str(), w.trials.id.as_str()))).into_iter();
     let told = rows.filter_map(|(mover, ids)| {
         let ids = ids.into_iter().unique().collect_vec();
-        let parts = [SWITCHES, Metric::both(Measure::CallsPerMessage), CPU].into_iter();
+        let parts = [
+            SWITCHES,
+            Metric::both(Measure::CallsPerMessage),
+            CPU_OF_REQUEST,
+        ]
+        .into_iter();
         let mut told = parts.filter_map(|m| {
-            let span = view.estimates(ids.iter().copied(), m)?;
-            Some(format!("{} {span}", view.words(m)))
+            let span = run.estimates(ids.iter().copied(), m)?;
+            Some(format!("{} {span}", run.words(m)))
         });
         let told = told.join("; ");
         let cells = phrases::count(ids.len(), "cell");

@@ -4,7 +4,7 @@ use bytecost_spec::{Axis, Connect, Counter, Measure, Metric, SideReadings, units
 use itertools::Itertools as _;
 
 use super::asked::{MeasuredWay, NONE, PairQuery};
-use super::{Answers, Explained, Question, View};
+use super::{Answered, Answers, Explained, Question};
 use crate::cells::typical;
 use crate::grouping::{by_key, grouped};
 use crate::phrases::{self, percent};
@@ -86,8 +86,8 @@ pub(super) const QUESTIONS: &[Question] = &[
     },
 ];
 
-fn serves(view: &View<'_>) -> bool {
-    view.plans(|w| w.cell().is_served())
+fn serves(run: &Explained<'_>) -> bool {
+    run.plans(|w| w.cell().is_served())
 }
 
 /// Whether its clients ask at once when they have a response.
@@ -103,9 +103,9 @@ fn is_busy(way: MeasuredWay<'_>) -> bool {
 
 /// What the clients of a closed loop take for a request, and how much of the window that fills:
 /// with few connections a rate is that of server and clients in turn.
-fn clients_share(view: &View<'_>) -> Option<Explained> {
+fn clients_share(run: &Explained<'_>) -> Option<Answered> {
     let closed = |c: &&CellTrials<'_>| c.cell.is_served() && c.cell.serving.rate_per_s.is_none();
-    let cells = view.measured().filter(closed);
+    let cells = run.measured().filter(closed);
     let by_connections = by_key(cells.map(|c| (c.cell.serving.connections, c))).into_iter();
     let told = by_connections.filter_map(|(connections, cells)| {
         let of = |value: fn(&SideReadings) -> Option<f64>, write: fn(f64) -> String| {
@@ -124,10 +124,10 @@ fn clients_share(view: &View<'_>) -> Option<Explained> {
         [one] => Ok(format!("{one}.")),
         [first, .., last] => Ok(format!("{first}; {last}.")),
     };
-    Some(Explained {
+    Some(Answered {
         numbers,
         evidence: vec!["the CPU time of the clients' process, and the time in which its busiest thread was busy".to_owned()],
-        ..Explained::of(answer)
+        ..Answered::of(answer)
     })
 }
 
@@ -150,15 +150,15 @@ fn busy_share(side: &SideReadings) -> Option<f64> {
 const FEWEST_MORE: u64 = 100;
 
 /// What a thread or process for each connection costs in memory, of the first place of each server.
-fn memory(view: &View<'_>) -> Option<Explained> {
+fn memory(run: &Explained<'_>) -> Option<Answered> {
     let fits = |c: &&CellTrials<'_>| {
         let load = &c.cell.serving;
         c.cell.is_served() && load.connect == Connect::Kept && load.rate_per_s.is_none()
     };
     let place = |c: &CellTrials<'_>| c.cell.id_without(&[Axis::Connections, Axis::Idle]);
-    let groups = grouped(view.measured().filter(fits).map(|c| (place(c), c)));
+    let groups = grouped(run.measured().filter(fits).map(|c| (place(c), c)));
     let bytes = |cell| usual(cell, |t| memory_bytes(t.sample).ok());
-    let survey = &view.input.manifest.survey;
+    let survey = &run.input.manifest.survey;
     let rows = groups.into_iter().filter_map(|(_, cells)| {
         let all = |c: &&CellTrials<'_>| c.cell.serving.all_connections();
         let (first, last) = cells.into_iter().minmax_by_key(all).into_option()?;
@@ -183,11 +183,11 @@ fn memory(view: &View<'_>) -> Option<Explained> {
     let told = rows.iter().map(|(each, name, _)| (name, kib(each)));
     let told = told.map(|(name, each)| format!("`{name}`: {each} for each further connection"));
     let stack = KERNEL_STACK_BYTES / 1024.0;
-    Some(Explained {
+    Some(Answered {
         numbers: told.collect(),
         evidence: vec![format!(
             "anonymous memory and page tables of all processes, and a kernel stack of {stack:.0} KiB for each thread; not the sockets' own memory, which is alike for all"
         )],
-        ..Explained::of(answer)
+        ..Answered::of(answer)
     })
 }

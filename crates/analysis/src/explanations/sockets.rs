@@ -3,7 +3,7 @@
 use bytecost_spec::{Axis, Measure, Metric};
 
 use super::asked::{MeasuredWay, NONE, PairQuery, Versus, is_decided};
-use super::{Answers, Explained, Question, View};
+use super::{Answered, Answers, Explained, Question};
 use crate::caveats::zero_copy::{copied, is_no_zero_copy};
 use crate::result::Verdict;
 
@@ -25,19 +25,19 @@ pub(super) const QUESTIONS: &[Question] = &[
     Question {
         key: "one-call-against-several",
         text: "From what message size does one call beat one call for each field, and up to which?",
-        asks: |view| view.plans(|w| w.uses_fields() && w.copies()),
+        asks: |run| run.plans(|w| w.uses_fields() && w.copies()),
         answers: Answers::Pairs(ONE_CALL, NONE),
         would_change: "other --fields, sizes beyond the range, or the other --pattern (streaming, or waiting for answers)",
     },
 ];
 
 /// Whether the run is about ways to send that differ in copies or calls.
-pub(super) fn is_about_sockets(view: &View<'_>) -> bool {
-    view.plans(|w| w.is_zero_copy() || w.uses_fields() && w.copies())
+pub(super) fn is_about_sockets(run: &Explained<'_>) -> bool {
+    run.plans(|w| w.is_zero_copy() || w.uses_fields() && w.copies())
 }
 
-pub(super) fn sends_without_a_copy(view: &View<'_>) -> bool {
-    view.plans(|w| w.is_zero_copy())
+pub(super) fn sends_without_a_copy(run: &Explained<'_>) -> bool {
+    run.plans(|w| w.is_zero_copy())
 }
 
 pub(super) const ZERO_COPY: PairQuery = PairQuery {
@@ -47,7 +47,7 @@ pub(super) const ZERO_COPY: PairQuery = PairQuery {
         let near = alike(baseline) == alike(other) || !baseline.uses_fields();
         other.is_zero_copy() && baseline.copies() && !baseline.calls_often() && near
     },
-    metrics: |view| vec![view.metrics()],
+    metrics: |run| vec![run.metrics()],
     along: &[Axis::Size],
     together: false,
     needs: "no way without a copy was measured next to one that copies by as many calls",
@@ -65,48 +65,55 @@ const ONE_CALL: PairQuery = PairQuery {
     ..ZERO_COPY
 };
 
-/// Whether the kernel copied what the other was to leave, there or wherever it said anything.
-fn was_copied(view: &View<'_>, v: &Versus<'_>) -> bool {
-    let cell = v.other.cell();
-    let mut all = copied(view).into_iter();
-    is_no_zero_copy(view, &v.other.trials.id)
-        || v.other.value(COPIED).is_none()
+/// Whether the kernel copied what a way was to leave, there or wherever it said anything.
+fn was_copied(run: &Explained<'_>, way: MeasuredWay<'_>) -> bool {
+    let cell = way.cell();
+    let mut all = copied(run).into_iter();
+    is_no_zero_copy(run, &way.trials.id)
+        || way.value(COPIED).is_none()
             && all.any(|c| c.mover == cell.mover && c.transport == cell.transport)
 }
 
+/// Returns true if none of the ways without a copy was one anywhere.
+fn all_copied(run: &Explained<'_>) -> bool {
+    let ways = run.measured().map(|c| run.way(c));
+    let mut lending = ways.filter(MeasuredWay::is_zero_copy).peekable();
+    lending.peek().is_some() && lending.all(|way| was_copied(run, way))
+}
+
 /// What is decided of ways that are zero-copy at all; else why nothing is said of it.
-fn from_what_size(view: &View<'_>) -> Option<Explained> {
-    let mut asked = view.ask(&ZERO_COPY);
+fn from_what_size(run: &Explained<'_>) -> Option<Answered> {
+    let mut asked = run.ask(&ZERO_COPY);
     let numbers = asked.rows();
-    asked.aspects[0].retain(|v| !was_copied(view, v));
-    let answer = match asked.aspects[0].is_empty() && !numbers.is_empty() {
-        true => Err(withheld(view)),
+    asked.aspects[0].retain(|v| !was_copied(run, v.other));
+    let answer = match asked.aspects[0].is_empty() && (all_copied(run) || !numbers.is_empty()) {
+        true => Err(withheld(run)),
         false => asked.told(),
     };
-    Some(Explained {
+    Some(Answered {
         numbers,
-        evidence: copied(view).iter().map(|c| c.sentence()).collect(),
+        evidence: copied(run).iter().map(|c| c.sentence()).collect(),
         ..asked.with(answer)
     })
 }
 
-pub(super) fn withheld(view: &View<'_>) -> String {
-    let told = copied(view).first().map(|c| c.sentence());
+pub(super) fn withheld(run: &Explained<'_>) -> String {
+    let told = copied(run).first().map(|c| c.sentence());
     let told = told.unwrap_or_default();
     let told = told.trim_end_matches('.');
     format!("withheld: {told} (on another path: `bytecost run send-wire`, as root)")
 }
 
-fn not_fastest(view: &View<'_>) -> Option<Explained> {
+fn not_fastest(run: &Explained<'_>) -> Option<Answered> {
     let by_cost = PairQuery {
         metrics: |_| vec![vec![Metric::both(Measure::CpuSPerGb)]],
         ..ZERO_COPY
     };
-    let asked = view.ask(&by_cost);
+    let asked = run.ask(&by_cost);
     let (told, found) = (asked.told(), &asked.aspects[0]);
     let is_worse = |v: &&Versus<'_>| v.verdict() == Verdict::Worse;
-    let shares: Vec<String> = copied(view).iter().map(|c| c.sentence()).collect();
-    let all_copied = !found.is_empty() && found.iter().all(|v| was_copied(view, v));
+    let shares: Vec<String> = copied(run).iter().map(|c| c.sentence()).collect();
+    let all_copied = all_copied(run);
     let answer = match (told, found.iter().find(is_worse)) {
         (Ok(told), None) if !all_copied || found.iter().any(is_decided) => {
             Ok(format!("it was not shown to be worse here. {told}"))
@@ -124,7 +131,7 @@ fn not_fastest(view: &View<'_>) -> Option<Explained> {
         )),
         (Err(missing), _) => Err(missing),
     };
-    Some(Explained {
+    Some(Answered {
         evidence: shares,
         ..asked.with(answer)
     })

@@ -4,14 +4,14 @@ use bytecost_spec::axis::CellFacts;
 use bytecost_spec::study::{Expect, Outcome};
 use itertools::Itertools as _;
 
-use super::{Answers, Explained, MOST_ROWS, Question, View};
+use super::{Answered, Answers, Explained, MOST_ROWS, Question};
 use crate::phrases;
 use crate::result::{Finding, Verdict};
 
 pub(super) const QUESTION: Question = Question {
     key: "unexpected",
     text: "What was unexpected?",
-    asks: |view| !view.input.manifest.study.expects.is_empty(),
+    asks: |run| !run.input.manifest.study.expects.is_empty(),
     answers: Answers::Own(ask),
     would_change: "another machine, a path that leaves it, or conditions that the prediction did not speak of",
 };
@@ -23,9 +23,9 @@ struct Compared<'v> {
     open: usize,
 }
 
-fn ask(view: &View<'_>) -> Option<Explained> {
-    let expects = &view.input.manifest.study.expects;
-    let all: Vec<Compared<'_>> = expects.iter().map(|e| compare(view, e)).collect();
+fn ask(run: &Explained<'_>) -> Option<Answered> {
+    let expects = &run.input.manifest.study.expects;
+    let all: Vec<Compared<'_>> = expects.iter().map(|e| compare(run, e)).collect();
     let sum = |of: fn(&Compared<'_>) -> usize| all.iter().map(of).sum::<usize>();
     let (met, open) = (sum(|c| c.as_expected), sum(|c| c.open));
     let otherwise = sum(|c| c.otherwise.len());
@@ -50,29 +50,29 @@ fn ask(view: &View<'_>) -> Option<Explained> {
         )),
         _ => Ok(format!(
             "the prediction fell in {otherwise} of {decided} that it speaks of: {}{undecided}.",
-            all.iter().filter_map(|c| c.clause(view)).join("; ")
+            all.iter().filter_map(|c| c.clause(run)).join("; ")
         )),
     };
     let fallen = all
         .iter()
         .flat_map(|c| c.otherwise.iter().map(move |f| (c, f)));
-    Some(Explained {
+    Some(Answered {
         numbers: (fallen.clone().take(MOST_ROWS))
-            .map(|(c, f)| format!("expected {}: {}", c.expect.outcome, view.sentence(f)))
+            .map(|(c, f)| format!("expected {}: {}", c.expect.outcome, run.sentence(f)))
             .collect(),
         evidence: vec![format!(
             "{met} as expected, {otherwise} otherwise, {open} not decided; {} without a finding",
             phrases::count(unmeasured, "expectation")
         )],
         findings: fallen.map(|(_, f)| f.id.clone()).collect(),
-        ..Explained::of(answer)
+        ..Answered::of(answer)
     })
 }
 
-fn compare<'v>(view: &'v View<'v>, expect: &'v Expect) -> Compared<'v> {
-    let survey = &view.input.manifest.survey;
+fn compare<'v>(run: &'v Explained<'v>, expect: &'v Expect) -> Compared<'v> {
+    let survey = &run.input.manifest.survey;
     let is_there = |id: &String| {
-        let cell = view.known.result(id).map(|c| &c.cell);
+        let cell = run.result(id).map(|c| &c.cell);
         cell.is_some_and(|c| expect.holds_at(&CellFacts::of(c, survey)))
     };
     let speaks = |f: &&Finding| {
@@ -88,7 +88,7 @@ fn compare<'v>(view: &'v View<'v>, expect: &'v Expect) -> Compared<'v> {
         Outcome::Worse => Verdict::Worse,
         Outcome::NoDifference => Verdict::NoDifferenceThatMatters,
     };
-    let spoken_of = view.known.findings.iter().filter(speaks);
+    let spoken_of = run.findings.iter().filter(speaks);
     let (open, decided): (Vec<_>, Vec<_>) =
         spoken_of.partition(|f| f.verdict == Verdict::NotDecided);
     let (met, otherwise): (Vec<_>, _) = decided.into_iter().partition(|f| f.verdict == expected);
@@ -101,7 +101,7 @@ fn compare<'v>(view: &'v View<'v>, expect: &'v Expect) -> Compared<'v> {
 }
 
 impl Compared<'_> {
-    fn clause(&self, view: &View<'_>) -> Option<String> {
+    fn clause(&self, run: &Explained<'_>) -> Option<String> {
         let first = self.otherwise.first()?;
         let outcome = match self.expect.outcome {
             Outcome::NoDifference => "no different from",
@@ -109,7 +109,7 @@ impl Compared<'_> {
             Outcome::Worse => "worse than",
         };
         let [way, base] = [&first.value, &first.baseline_value].map(|v| first.axis.subject(v));
-        let (noun, n) = (view.words(first.metric), self.otherwise.len());
+        let (noun, n) = (run.words(first.metric), self.otherwise.len());
         let all = phrases::count(n + self.as_expected, "place");
         Some(format!(
             "{way} was expected to be {outcome} {base} in {noun} and was not in {n} of {all}"

@@ -7,7 +7,7 @@ use itertools::Itertools as _;
 use super::asked::{
     AskedPairs, MeasuredWay, NONE, PairQuery, Versus, have_amounts, hull, joined, ratios,
 };
-use super::{Answers, Explained, Question, View, cache_steps};
+use super::{Answered, Answers, Explained, Question, cache_steps};
 use crate::grouping::grouped;
 use crate::matrix;
 use crate::phrases;
@@ -23,23 +23,23 @@ pub(super) const QUESTIONS: &[Question] = &[
     Question {
         key: "cpu-distance",
         text: "What does the distance between two CPUs cost, and does what they share explain it?",
-        asks: |view| view.plans(|w| w.route().is_ping()),
+        asks: |run| run.plans(|w| w.route().is_ping()),
         answers: Answers::Own(distance),
         would_change: "CPUs that never sleep while they idle, which makes wake-ups across CPUs cheaper, other pairs (--placement), and a quiet machine",
     },
     Question {
         key: "shared-core",
         text: "Do the two CPUs seem to share a core, whatever the kernel reports?",
-        asks: |view| view.plans(|w| w.route().is_work() && w.cell().threads == 2),
+        asks: |run| run.plans(|w| w.route().is_work() && w.cell().threads == 2),
         answers: Answers::Own(shared_core),
         would_change: "a quiet machine, where the CPU time of a step is not raised by what others do on the host's cores",
     },
     Question {
         key: "pinning",
         text: "What does it change to hold threads on CPUs, alone and beside background load?",
-        asks: |view| {
+        asks: |run| {
             let is_free = |w: MeasuredWay<'_>| w.cell().placement == Placement::Free;
-            let plans = |free| view.plans(|w| w.route().is_work() && is_free(w) == free);
+            let plans = |free| run.plans(|w| w.route().is_work() && is_free(w) == free);
             plans(true) && plans(false)
         },
         answers: Answers::Pairs(PINNED, moves),
@@ -48,7 +48,7 @@ pub(super) const QUESTIONS: &[Question] = &[
     Question {
         key: "taking-turns",
         text: "Do two threads that slow each other share a core, or take turns on one CPU?",
-        asks: |view| view.plans(|w| w.route().is_work() && is_pair_on_one_cpu(w)),
+        asks: |run| run.plans(|w| w.route().is_work() && is_pair_on_one_cpu(w)),
         answers: Answers::Own(turns),
         would_change: "a machine whose hardware threads are visible (placement smt-sibling), or other work: what waits for memory leaves a core to its sibling",
     },
@@ -56,18 +56,16 @@ pub(super) const QUESTIONS: &[Question] = &[
     Question {
         key: "huge-pages",
         text: "From which working set on do huge pages make an access cheaper, and why?",
-        asks: |view| {
-            view.plans(|w| in_huge_pages(w.cell())) || view.refused(in_huge_pages).is_some()
-        },
+        asks: |run| run.plans(|w| in_huge_pages(w.cell())) || run.refused(in_huge_pages).is_some(),
         answers: Answers::Own(huge_pages),
         would_change: "another order of access: in order the next page is known before it is needed, so that its translation is too; and under a hypervisor, whether the host backs the guest's memory with huge pages",
     },
     Question {
         key: "isolation-protects",
         text: "Which scheduler class or control group keeps work from background load?",
-        asks: |view| {
+        asks: |run| {
             let is_beside = |w: MeasuredWay<'_>| !w.cell().neighbour.is_idle();
-            view.plans(|w| is_set_apart(w) && !w.works(WorkKind::Beats) && is_beside(w))
+            run.plans(|w| is_set_apart(w) && !w.works(WorkKind::Beats) && is_beside(w))
         },
         answers: Answers::Pairs(BESIDE, limits),
         would_change: "background load of another class or in a group of its own, more threads than CPUs, and caches and memory, which no class or group divides",
@@ -75,15 +73,15 @@ pub(super) const QUESTIONS: &[Question] = &[
     Question {
         key: "isolation-wakes",
         text: "What do a class, a weight and a quota do to wake-ups?",
-        asks: |view| view.plans(|w| is_set_apart(w) && w.works(WorkKind::Beats)),
+        asks: |run| run.plans(|w| is_set_apart(w) && w.works(WorkKind::Beats)),
         answers: Answers::Pairs(WAKES, throttled),
         would_change: "other intervals between beats, other amounts of work at each, and other periods of the quota: a thread that has used it up waits for the end of its period",
     },
 ];
 
 /// What the distance between two CPUs costs two threads that take turns: the words of the matrix.
-fn distance(view: &View<'_>) -> Option<Explained> {
-    let all = matrix::all(view);
+fn distance(run: &Explained<'_>) -> Option<Answered> {
+    let all = matrix::all(run);
     let words = all.iter().flat_map(|m| {
         let place = phrases::joined_circumstances(&m.panel);
         let said = move |words| format!("`{}`{place}: {words}", m.mover);
@@ -95,15 +93,15 @@ fn distance(view: &View<'_>) -> Option<Explained> {
         false => Ok(first.into_iter().map(|(_, said)| said).join(" ")),
     };
     let meaning = "a hypervisor may move virtual CPUs, and waking one up goes through it";
-    Some(Explained {
+    Some(Answered {
         numbers: rest.into_iter().map(|(_, said)| said).collect(),
-        evidence: virtualized(view, meaning),
-        ..Explained::of(answer)
+        evidence: virtualized(run, meaning),
+        ..Answered::of(answer)
     })
 }
 
-fn virtualized(view: &View<'_>, meaning: &str) -> Vec<String> {
-    let by = view.input.manifest.host.virtualization.iter();
+fn virtualized(run: &Explained<'_>, meaning: &str) -> Vec<String> {
+    let by = run.input.manifest.host.virtualization.iter();
     by.map(|v| format!("under {v}: {meaning}")).collect()
 }
 
@@ -124,18 +122,18 @@ const TOGETHER: PairQuery = PairQuery {
 /// Whether two CPUs share a core, by what two threads cost each other. By turns on one CPU a step
 /// costs the same CPU time. Two hardware threads of one core slow each other: each step costs more.
 /// Wall time alone does not tell these apart, and work on memory slows by itself.
-fn shared_core(view: &View<'_>) -> Option<Explained> {
-    let asked = view.ask(&TOGETHER);
+fn shared_core(run: &Explained<'_>) -> Option<Answered> {
+    let asked = run.ask(&TOGETHER);
     let steps = asked.aspects[0].iter().filter(|v| {
         // Which two CPUs the scheduler chose, nobody knows.
         let place = &v.other.cell().placement;
         let held = *place != ONE_CPU && *place != Placement::Free;
-        let is_known = v.withheld().is_none() && v.contrast.has_amount();
+        let is_known = v.withheld().is_none() && v.pair.has_amount();
         held && v.other.works(WorkKind::Registers) && is_known
     });
     let places = grouped(steps.map(|v| (v.other.cell().placement.to_string(), v)));
     let answers = places.into_iter().map(|(place, of)| {
-        let ratios = || of.iter().map(|v| (v.verdict(), v.contrast.ratio()));
+        let ratios = || of.iter().map(|v| (v.verdict(), v.pair.ratio()));
         let is_shared = ratios().any(|(verdict, r)| verdict == Verdict::Worse && r.low > SHARED);
         let says = match (is_shared, ratios().all(|(_, r)| r.high < OWN)) {
             (true, _) => "two CPUs seem to share a core: a step costs more CPU time when both work",
@@ -146,8 +144,8 @@ fn shared_core(view: &View<'_>) -> Option<Explained> {
     });
     let answer = joined(answers, TOGETHER.needs);
     let meaning = "which of the host's threads a CPU is may change from run to run";
-    Some(Explained {
-        evidence: virtualized(view, meaning),
+    Some(Answered {
+        evidence: virtualized(run, meaning),
         ..asked.with(answer)
     })
 }
@@ -169,7 +167,7 @@ const PINNED: PairQuery = PairQuery {
 fn moves(asked: &AskedPairs<'_>) -> Vec<String> {
     let free = asked.all().map(|v| v.baseline.trials.id.as_str());
     let moves = asked
-        .view
+        .run
         .estimates(free, Metric::both(Measure::MigrationsPerS));
     let told = |moves| format!("moves of free threads between CPUs: {moves}");
     moves.map(told).into_iter().collect()
@@ -192,8 +190,8 @@ const BY_TURNS: PairQuery = PairQuery {
 /// Two threads on one CPU take twice as long as on two; so far from that a ratio still has its mark.
 const TURNS: std::ops::RangeInclusive<f64> = 1.9..=2.1;
 
-fn turns(view: &View<'_>) -> Option<Explained> {
-    let asked = view.ask(&BY_TURNS);
+fn turns(run: &Explained<'_>) -> Option<Answered> {
+    let asked = run.ask(&BY_TURNS);
     let (shared, apart): (Vec<_>, Vec<_>) =
         (asked.aspects[0].iter()).partition(|v| v.other.cell().placement == SIBLINGS);
     let told = |of: &[&Versus<'_>]| {
@@ -215,9 +213,9 @@ fn turns(view: &View<'_>) -> Option<Explained> {
         told(&shared).map(|r| format!("on the siblings of one core {r}, {verdict}")),
     ];
     let answer = joined(clauses.into_iter().flatten(), BY_TURNS.needs);
-    let hidden = view.refused(|c| c.placement == SIBLINGS);
+    let hidden = run.refused(|c| c.placement == SIBLINGS);
     let hidden = hidden.map(|why| format!("two threads of one core are not available: {why}"));
-    Some(Explained {
+    Some(Answered {
         evidence: hidden.into_iter().collect(),
         ..asked.with(answer)
     })
@@ -227,7 +225,7 @@ fn in_huge_pages(cell: &Cell) -> bool {
     cell.huge_pages == HugePages::On
 }
 
-fn huge_pages(view: &View<'_>) -> Option<Explained> {
+fn huge_pages(run: &Explained<'_>) -> Option<Answered> {
     let query = PairQuery {
         axes: &[Axis::HugePages],
         pairs: |off, on| {
@@ -241,10 +239,10 @@ fn huge_pages(view: &View<'_>) -> Option<Explained> {
         together: true,
         needs: "needs the same work with --huge-pages off and on",
     };
-    let found = view.ask(&query).by_verdicts(NONE);
+    let found = run.ask(&query).by_verdicts(NONE);
     let is_measured = !found.numbers.is_empty();
-    let refused = view.refused(in_huge_pages).filter(|_| !is_measured);
-    Some(Explained {
+    let refused = run.refused(in_huge_pages).filter(|_| !is_measured);
+    Some(Answered {
         answer: refused.map_or(found.answer, Err),
         evidence: vec![
             "which pages the memory lay in was read in /proc/self/smaps before each trial, and a trial whose memory lay in others failed".to_owned(),
@@ -288,7 +286,7 @@ const WAKES: PairQuery = PairQuery {
 };
 
 fn throttled(asked: &AskedPairs<'_>) -> Vec<String> {
-    let ways = asked.view.measured().map(|c| asked.view.way(c));
+    let ways = asked.run.measured().map(|c| asked.run.way(c));
     let told = ways.filter(|w| w.works(WorkKind::Beats)).filter_map(|w| {
         let share = phrases::percent(w.value(Metric::both(Measure::ThrottledShare))?);
         let held = [Axis::Mover, Axis::Cgroup, Axis::Background].map(|a| (a, w.cell().value(a)));

@@ -1,6 +1,21 @@
 //! Published claims compared with the results, as findings.json gives them.
 
+use bytecost_spec::claim::Claim;
+use bytecost_spec::{Published, Table};
 use serde::{Deserialize, Serialize};
+
+/// Claims with all that they are judged by besides the run.
+#[derive(Clone, Debug, Default)]
+pub struct Grounds {
+    /// The claims.
+    pub claims: Vec<Claim>,
+    /// Published tables, for calculations on them.
+    pub tables: Vec<Table>,
+    /// Published cells by their source, to stand next to measured ones.
+    pub published: Vec<Published>,
+    /// Names of studies that can be run.
+    pub studies: Vec<&'static str>,
+}
 
 /// What becomes of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -17,7 +17,7 @@ cache = ["warm", "direct"]
 [[compare]]
 axis = "mover"
 baseline = "pread"
-metrics = ["throughput_gbit_per_s", "latency_us_p99"]
+metrics = ["throughput_gbit_per_s", "latency_us_p99", "cpu_s_per_gb"]
 "#
 );
 

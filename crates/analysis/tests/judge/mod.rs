@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use bytecost_analysis::{Analysis, Audited, Caveat, CaveatEffect, Grounds, Ruling, audit};
+use bytecost_analysis::{Audited, Grounds, Ruling, audit};
 use bytecost_spec::claim::{self, Claim};
 use bytecost_spec::evidence::{Copied, CopiedBytes, CopyMeans, CopyPlace, TrialEvidence};
 use bytecost_spec::{Cell, Reading};
@@ -45,7 +45,7 @@ pub fn truth(cell: &Cell) -> True {
     }
 }
 
-fn world(study: &str) -> World {
+pub fn world(study: &str) -> World {
     let mut world = World::new(study).run(5, 12, 0.005, truth);
     world.manifest.host.cpus_allowed = vec![0, 1, 2, 3];
     world
@@ -61,13 +61,9 @@ pub fn small() -> World {
 }
 
 /// One world for all that only look at it.
-pub fn common() -> &'static (World, Analysis) {
-    static COMMON: OnceLock<(World, Analysis)> = OnceLock::new();
-    COMMON.get_or_init(|| {
-        let world = world(STUDY);
-        let analysis = world.analyse();
-        (world, analysis)
-    })
+pub fn common() -> &'static World {
+    static COMMON: OnceLock<World> = OnceLock::new();
+    COMMON.get_or_init(|| world(STUDY))
 }
 
 pub fn claims(tests: &str) -> Vec<Claim> {
@@ -75,23 +71,22 @@ pub fn claims(tests: &str) -> Vec<Claim> {
     claim::parse(&format!("{head}{tests}")).unwrap_or_else(|e| panic!("{e}\n{tests}"))
 }
 
-pub fn judged(world: &World, analysis: &Analysis, tests: &str) -> Audited {
+pub fn judged(world: &World, tests: &str) -> Audited {
     let grounds = Grounds {
         claims: claims(tests),
         ..Grounds::default()
     };
-    audit(world.input(), analysis, &grounds).remove(0)
+    audit(world.input(), &grounds).remove(0)
 }
 
 #[track_caller]
 pub fn check(tests: &str, ruling: Ruling, words: &[&str]) {
-    let (world, analysis) = common();
-    check_in(world, analysis, tests, ruling, words);
+    check_in(common(), tests, ruling, words);
 }
 
 #[track_caller]
-pub fn check_in(world: &World, analysis: &Analysis, tests: &str, ruling: Ruling, words: &[&str]) {
-    is_ruled(&judged(world, analysis, tests), ruling, words);
+pub fn check_in(world: &World, tests: &str, ruling: Ruling, words: &[&str]) {
+    is_ruled(&judged(world, tests), ruling, words);
 }
 
 #[track_caller]
@@ -104,20 +99,14 @@ pub fn is_ruled(found: &Audited, ruling: Ruling, words: &[&str]) {
 /// claim.
 #[track_caller]
 pub fn check_rows(table: &str, of: impl Fn(&str, &str) -> String) {
-    let (world, analysis) = common();
-    check_rows_in(world, analysis, table, of);
+    check_rows_in(common(), table, of);
 }
 
 #[track_caller]
-pub fn check_rows_in(
-    world: &World,
-    analysis: &Analysis,
-    table: &str,
-    of: impl Fn(&str, &str) -> String,
-) {
+pub fn check_rows_in(world: &World, table: &str, of: impl Fn(&str, &str) -> String) {
     for row in table.lines() {
         let row: Vec<&str> = row.split('|').map(str::trim).collect();
-        let found = judged(world, analysis, &of(row[0], row[1]));
+        let found = judged(world, &of(row[0], row[1]));
         assert_eq!(format!("{:?}", found.ruling), row[2], "{row:?}\n{found:#?}");
         let figures = found.figures.iter().filter_map(|f| f.measured.as_ref());
         let told = [&found.because, &found.words].into_iter().chain(figures);
@@ -140,22 +129,6 @@ pub fn test(body: &str) -> String {
 
 pub fn reason(body: &str, otherwise: &str) -> String {
     format!("[[claim.reason]]\n{body}\notherwise = \"{otherwise}\"\n")
-}
-
-pub fn caveat<'c>(
-    kind: &str,
-    effect: CaveatEffect,
-    cells: impl Iterator<Item = &'c Cell>,
-) -> Caveat {
-    Caveat {
-        kind: kind.to_owned(),
-        effect,
-        text: String::new(),
-        brief: String::new(),
-        evidence: String::new(),
-        remedy: String::new(),
-        cells: cells.map(Cell::id).collect(),
-    }
 }
 
 /// Of the cells for which there are bytes: what was counted of 1,000 bytes at each place.

@@ -33,6 +33,12 @@ axis = "placement"
 baseline = "smt-sibling"
 metrics = ["messages_per_s"]
 
+[[compare]]
+axis = "placement"
+baseline = "same-cpu"
+values = ["same-cache", "cross-cache"]
+metrics = ["messages_per_s"]
+
 [[pair]]
 title = "Pinned"
 metric = "messages_per_s"

@@ -1,7 +1,7 @@
 //! `bytecost audit`: published claims, checked with runs.
 
 use anyhow::{Result, anyhow};
-use bytecost_analysis::{Audited, Grounds, Input, analyse, audit};
+use bytecost_analysis::{Audited, Grounds, Input, audit};
 use bytecost_report::audit::{json, settled, terminal};
 use bytecost_spec::claim::{Claim, TestKind};
 use bytecost_spec::{Manifest, Study};
@@ -40,8 +40,7 @@ pub fn run(args: &AuditArgs) -> Result<Exit> {
     } else {
         let judged = runs.iter().map(|run| {
             let recorded = RecordedRun::of(run)?;
-            let input = recorded.input(None);
-            let rulings = audit(input, &analyse(input), &grounds);
+            let rulings = audit(recorded.input(None), &grounds);
             Ok((Some(run.manifest().id.clone()), rulings))
         });
         judged.collect::<Result<_>>()?
@@ -64,8 +63,7 @@ fn of_tables(grounds: &Grounds, root: &Root) -> Result<Vec<Audited>> {
     }
     let (_, study) = STUDIES[0];
     let manifest = Manifest::new(Study::parse(study).map_err(|e| anyhow!("{e}"))?);
-    let input = Input::of(&manifest, &[], &[]);
-    Ok(audit(input, &analyse(input), grounds))
+    Ok(audit(Input::of(&manifest, &[], &[]), grounds))
 }
 
 fn newest(root: &Root) -> Result<Option<Run>> {

@@ -9,6 +9,7 @@ mod invariants;
 mod make;
 mod programs;
 mod pure;
+mod ratios;
 mod source;
 mod tree;
 mod unsafety;

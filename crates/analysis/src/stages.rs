@@ -1,0 +1,172 @@
+//! The stages of an analysis: what was measured, what is judged of it, and why. Each knows all that
+//! the one before it does.
+
+use std::ops::Deref;
+
+use bytecost_spec::{Axis, Measure, Metric};
+
+use crate::comparison::{Comparison, JudgedPair};
+use crate::confidence::ERROR_RATE;
+use crate::copies::Evidence;
+use crate::pairing::Pairing;
+use crate::phrases;
+use crate::result::{
+    Caveat, CellBooks, CellFootprint, CellResult, CellTime, Finding, FindingCauses, Input,
+    NoiseFloor, Point, StudyFacts, Twin,
+};
+use crate::stalls::Stalls;
+use crate::trials::{CellTrials, Trials};
+
+/// The numbers of a run: nothing is decided of them.
+pub(crate) struct Measured<'v> {
+    pub(crate) input: &'v Input<'v>,
+    pub(crate) trials: &'v Trials<'v>,
+    pub(crate) study: StudyFacts,
+    pub(crate) stalls: Stalls,
+    pub(crate) cells: Vec<CellResult>,
+    pub(crate) evidence: Evidence,
+    pub(crate) cpu_time: Vec<CellTime>,
+    pub(crate) books: Vec<CellBooks>,
+    pub(crate) footprints: Vec<CellFootprint>,
+    pub(crate) twins: Vec<Twin>,
+    pub(crate) noise_floor: Option<NoiseFloor>,
+    /// Every comparison of the study that at least three blocks can speak to.
+    pub(crate) comparisons: Vec<Comparison<'v>>,
+}
+
+/// The numbers with what weakens them, and the verdicts that this leaves.
+pub(crate) struct Judged<'v> {
+    pub(crate) measured: Measured<'v>,
+    pub(crate) caveats: Vec<Caveat>,
+    /// One for each comparison, in their order.
+    pub(crate) findings: Vec<Finding>,
+}
+
+/// The verdicts with the causes of decided differences.
+pub(crate) struct Explained<'v> {
+    pub(crate) judged: Judged<'v>,
+    pub(crate) causes: Vec<FindingCauses>,
+}
+
+impl<'v> Measured<'v> {
+    /// The result of the cell with that id.
+    pub(crate) fn result(&self, id: &str) -> Option<&CellResult> {
+        self.cells.iter().find(|c| c.id == id)
+    }
+
+    /// The error rate of verdicts that are promised together.
+    pub(crate) fn error_rate(&self) -> f64 {
+        ERROR_RATE * self.input.manifest.rate_share()
+    }
+
+    /// Axes that take several values in the run, in their order.
+    pub(crate) fn varied(&self) -> &[Axis] {
+        &self.study.varied
+    }
+
+    pub(crate) fn words(&self, metric: Metric) -> String {
+        phrases::metric(metric, self.trials.unit)
+    }
+
+    /// A metric in a cell of the plan: what was measured, or why nothing was.
+    pub(crate) fn point(&self, cell: &CellResult, metric: Metric) -> Point {
+        if let Some(estimate) = cell.estimates.get(&metric) {
+            return Point::Measured(*estimate);
+        }
+        let failed = || self.trials.by_id(&cell.id)?.failures.last();
+        Point::Gap(if let Some(why) = cell.absent.get(&metric) {
+            why.clone()
+        } else if cell.trials > 0 {
+            format!("{} has no meaning here", self.words(metric))
+        } else if let Some(failure) = failed() {
+            format!("failed: {}", failure.reason)
+        } else if let Some(why) = self.input.ended_early {
+            format!("the run ended before its turn: {why}")
+        } else {
+            "no trial reached it".to_owned()
+        })
+    }
+
+    /// Why a cell that the study spans is not in the plan, where nothing refuses it.
+    pub(crate) fn left_out(&self) -> String {
+        match self.input.left_out {
+            [one] => format!("left out: {}", one.why),
+            _ => "left out: the budget did not reach it".to_owned(),
+        }
+    }
+
+    /// Cells with another end and at least one trial that counts.
+    pub(crate) fn measured(&self) -> impl Iterator<Item = &'v CellTrials<'v>> {
+        self.trials.measured()
+    }
+
+    /// The same without those that have a server: what moves bytes by a mover.
+    pub(crate) fn moved(&self) -> impl Iterator<Item = &'v CellTrials<'v>> {
+        self.measured().filter(|c| !c.cell.is_served())
+    }
+
+    /// The first metric of the first comparison: what the answer speaks of.
+    pub(crate) fn main_metric(&self) -> Metric {
+        let compare = self.input.manifest.study.compare.first();
+        let metric = compare.and_then(|c| c.metrics.first().copied());
+        metric.unwrap_or(Metric::both(Measure::CpuSPerGb))
+    }
+
+    pub(crate) fn cpus(&self) -> usize {
+        cpus(self.input)
+    }
+}
+
+impl<'v> Judged<'v> {
+    /// What the study compares, with its verdicts.
+    pub(crate) fn pairs(&'v self) -> impl Iterator<Item = JudgedPair<'v>> {
+        let each = self.comparisons.iter().zip(&self.findings);
+        each.map(|(comparison, finding)| JudgedPair::new(finding, *comparison.pairing()))
+    }
+
+    /// The comparison of two cells in a metric, if the study makes it, seen as they are given.
+    pub(crate) fn pair(
+        &'v self,
+        pairing: Pairing<'v, 'v>,
+        metric: Metric,
+    ) -> Option<JudgedPair<'v>> {
+        let [baseline, other] = [&pairing.baseline.id, &pairing.other.id];
+        let mut findings = self.findings.iter();
+        let finding = findings.find(|f| f.compares(metric, baseline, other))?;
+        Some(JudgedPair::new(finding, pairing))
+    }
+}
+
+impl<'v> Explained<'v> {
+    /// A finding in a sentence.
+    pub(crate) fn sentence(&self, finding: &Finding) -> String {
+        let cell = self.result(&finding.cell);
+        let cell = cell.map(|c| c.cell.clone()).unwrap_or_default();
+        let study = &self.input.manifest.study;
+        phrases::finding(finding, (&cell, self.trials.unit), study, self.varied())
+    }
+}
+
+impl<'v> Deref for Judged<'v> {
+    type Target = Measured<'v>;
+
+    fn deref(&self) -> &Measured<'v> {
+        &self.measured
+    }
+}
+
+impl<'v> Deref for Explained<'v> {
+    type Target = Judged<'v>;
+
+    fn deref(&self) -> &Judged<'v> {
+        &self.judged
+    }
+}
+
+pub(crate) fn cpus(input: &Input<'_>) -> usize {
+    let host = &input.manifest.host;
+    match host.cpus_allowed.len() {
+        0 => host.cpus.len(),
+        allowed => allowed,
+    }
+}
