@@ -132,7 +132,7 @@ fn result(run: &Explained<'_>) -> Analysis {
         causes: run.causes.clone(),
         books: run.books.clone(),
         roles: roles::all(trials),
-        counting_cost: run.evidence.counting_cost.clone(),
+        counting_cost: run.evidence.counting_cost,
         footprints: run.footprints.clone(),
         explanations: explanations::all(run),
         audit: (input.claims).map_or_else(Vec::new, |claims| audit::rulings(run, claims)),

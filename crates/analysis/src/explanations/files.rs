@@ -208,7 +208,7 @@ fn gains(
         let is_apart = one.cell.depth == 1 && most.cell.depth > 1;
         let rate = |c: &CellTrials<'_>| run.result(&c.id)?.estimates.get(&SPEED).copied();
         let is_so = is_apart && fits(&rate(one)?, &rate(most)?);
-        is_so.then(|| [most.id.as_str(), one.id.as_str()])
+        is_so.then_some([most.id.as_str(), one.id.as_str()])
     };
     let found = own.iter().filter_map(|v| Some((*v, deeper(v)?)));
     let (own, cells): (Vec<_>, Vec<_>) = found.unzip();
