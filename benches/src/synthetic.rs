@@ -286,7 +286,7 @@ mod tests {
         let cells = cells().unwrap();
         assert_eq!(plan.cells.len(), CELLS);
         assert_eq!(plan.cells, cells);
-        assert_eq!(plan.refusals, []);
+        assert_eq!(plan.refused, []);
         assert_eq!(plan.left_out, []);
     }
 

@@ -99,7 +99,7 @@ fn tell(run: &Run) {
         }
     }
     let analysis = analyse(Input {
-        refusals: &plan.refusals,
+        refused: &plan.refused,
         left_out: &plan.left_out,
         failures: &failures,
         blocks: &blocks,

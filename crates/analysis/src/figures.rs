@@ -29,14 +29,14 @@ struct Drawing<'v> {
     whole: Vec<Cell>,
     spanned: BTreeSet<String>,
     results: HashMap<&'v str, &'v CellResult>,
-    refused: HashMap<&'v str, &'v str>,
+    refused: HashMap<String, &'v str>,
 }
 
 impl<'v> Drawing<'v> {
     fn new(run: &'v Judged<'v>) -> Drawing<'v> {
         let manifest = run.input.manifest;
-        let refusals = run.input.refusals.iter();
-        let refused: HashMap<&str, &str> = refusals.map(|r| (&*r.what, &*r.why)).collect();
+        let refused = run.input.refused.iter();
+        let refused: HashMap<String, &str> = refused.map(|r| (r.cell.id(), &*r.why)).collect();
         let whole = manifest.study.cells().into_iter().map(|(_, c)| c);
         let whole = whole
             .filter(|c| !idle(&manifest.survey, &c.mover))

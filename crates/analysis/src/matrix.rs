@@ -58,10 +58,9 @@ fn asked(run: &Judged<'_>) -> Vec<(Cell, Point)> {
         Some((trials.cell.clone(), run.point(result, METRIC)))
     });
     let survey = &run.input.manifest.survey;
-    let refused = run.input.refusals.iter().filter_map(|refusal| {
-        let cell = Cell::from_id(&refusal.what)?;
-        let is_ping = survey.mover(&cell.mover)?.route.is_ping();
-        is_ping.then(|| (cell, Point::Gap(refusal.why.clone())))
+    let refused = run.input.refused.iter().filter_map(|refused| {
+        let is_ping = survey.mover(&refused.cell.mover)?.route.is_ping();
+        is_ping.then(|| (refused.cell.clone(), Point::Gap(refused.why.clone())))
     });
     planned.chain(refused).collect()
 }

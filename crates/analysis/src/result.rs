@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+#[cfg(feature = "schema")]
+use bytecost_spec::RefusedCells;
 use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
 use bytecost_spec::study::{Compare, Family};
 use bytecost_spec::{
-    Axis, Cell, Failure, Host, Manifest, Metric, NetworkCard, PeerSide, Refusal, Sample, Transport,
-    Unit,
+    Axis, Cell, Failure, Host, Manifest, Metric, NetworkCard, PeerSide, Refusal, RefusedCell,
+    Sample, Transport, Unit, by_reason,
 };
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
@@ -42,7 +44,7 @@ pub struct Input<'a> {
     /// The cells of the plan; a sample's `trial.cell` counts into them.
     pub cells: &'a [Cell],
     /// Cells that cannot be had on this host.
-    pub refusals: &'a [Refusal],
+    pub refused: &'a [RefusedCell],
     /// Cells that the budget did not reach.
     pub left_out: &'a [LeftOut],
     /// Every sample of the log, in its order, repeated trials included.
@@ -73,7 +75,7 @@ impl<'a> Input<'a> {
         Input {
             manifest,
             cells,
-            refusals: &[],
+            refused: &[],
             left_out: &[],
             samples,
             failures: &[],
@@ -229,10 +231,12 @@ pub struct Analysis {
     pub published: Option<Published>,
     /// What weakens them.
     pub caveats: Vec<Caveat>,
-    /// What is not available on this machine: cells, by their id, and counters, by their name.
-    #[serde(with = "reasons::refusals")]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<reasons::Refused>"))]
-    pub refusals: Vec<Refusal>,
+    /// Cells of the study that are not available on this machine, by reason.
+    #[serde(with = "by_reason")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<RefusedCells>"))]
+    pub refused_cells: Vec<RefusedCell>,
+    /// Counters that are not.
+    pub refused_counters: Vec<Refusal>,
     /// What the budget did not reach.
     pub left_out: Vec<LeftOut>,
     /// Trials that failed.

@@ -124,10 +124,9 @@ fn why_no_ratio(pair: &Pair, p: &Pairing<'_, '_>, run: &Judged<'_>) -> String {
 /// Why no two cells of a pair were planned: they were refused, or the budget did not reach them.
 fn why_none(pair: &Pair, run: &Judged<'_>) -> String {
     let asked = |value: &String| {
-        let refusals = run.input.refusals.iter();
-        let mut told = refusals.filter_map(|r| Some((Cell::from_id(&r.what)?, &r.why)));
+        let mut refused = run.input.refused.iter();
         let is_asked = |cell: &Cell| is_at(cell, &pair.at) && has(cell, pair.axis, value);
-        Some(told.find(|(cell, _)| is_asked(cell))?.1.clone())
+        Some(refused.find(|r| is_asked(&r.cell))?.why.clone())
     };
     let values = std::iter::once(&pair.against).chain(&pair.values);
     match values.into_iter().find_map(asked) {

@@ -2,7 +2,7 @@
 
 use bytecost_analysis::{Finding, Situation, Subject, UndecidedOf};
 use bytecost_spec::survey::{Condition, MoverFacts, Release, Route};
-use bytecost_spec::{Axis, Cell, Refusal};
+use bytecost_spec::{Axis, Cell, RefusedCell};
 
 use crate::world::{STUDY, True, World, facts, one, row};
 
@@ -202,8 +202,8 @@ fn where_nothing_was_measured_or_compared_the_reason_is_the_answer() {
     check(&world, why);
 
     let mut refused = World::new(STUDY);
-    refused.refusals = vec![Refusal {
-        what: refused.cells[0].id(),
+    refused.refused = vec![RefusedCell {
+        cell: refused.cells[0].clone(),
         why: "no sockets".to_owned(),
     }];
     refused.cells.clear();

@@ -1,7 +1,7 @@
 //! Published claims compared with a run whose truth is known: effects, reasons, stalls.
 
 use bytecost_analysis::Ruling;
-use bytecost_spec::{Cell, Counter, Placement, Refusal, Sample};
+use bytecost_spec::{Cell, Counter, Placement, RefusedCell, Sample};
 
 use crate::judge::{
     self, NODELAY, STUDY, check, check_in, check_rows, check_rows_in, is_ruled, judged,
@@ -46,8 +46,8 @@ fn what_was_not_measured_cannot_be_settled() {
     undecided(&test(elsewhere), &["servers", "does not have"]);
     let mut world = small();
     let id = world.id("sendmsg", 2048).replace("loopback", "veth");
-    world.refusals.push(Refusal {
-        what: id,
+    world.refused.push(RefusedCell {
+        cell: Cell::from_id(&id).expect("an id"),
         why: "needs root".to_owned(),
     });
     let found = judged(&world, &absent);

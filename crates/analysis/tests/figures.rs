@@ -1,7 +1,7 @@
 //! Figures: panels, order, and gaps with their reasons.
 
 use bytecost_analysis::{FigureData, Input, Interim, LeftOut, Point};
-use bytecost_spec::{Counter, Refusal};
+use bytecost_spec::{Counter, RefusedCell};
 
 use crate::world::{STUDY, True, World, at, of, one, put, scale_cpu_time};
 
@@ -27,11 +27,11 @@ fn what_was_not_measured_is_a_gap_with_its_reason() {
 
     // Refused and left-out cells are not in the plan at all.
     let refused = world.cells.iter().filter(|c| c.mover == "send-zerocopy");
-    let refused = refused.map(|c| Refusal {
-        what: c.id(),
+    let refused = refused.map(|c| RefusedCell {
+        cell: c.clone(),
         why: "no SO_ZEROCOPY here".to_owned(),
     });
-    world.refusals = refused.collect();
+    world.refused = refused.collect();
     let left_out = at("sendfile", 1 << 20);
     world
         .cells

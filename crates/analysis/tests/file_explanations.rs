@@ -125,8 +125,8 @@ fn what_is_missing_of_sendfile_is_told() {
         let mut refused = sends(&warm, saving);
         let mut cold = refused.cells[0].clone();
         (cold.cache, cold.mover) = (Cache::Cold, mover.to_owned());
-        refused.refusals = vec![bytecost_spec::Refusal {
-            what: cold.id(),
+        refused.refused = vec![bytecost_spec::RefusedCell {
+            cell: cold,
             why: "its pages stayed".to_owned(),
         }];
         let analysis = refused.analyse();

@@ -3,7 +3,7 @@
 use bytecost_analysis::{Analysis, MatrixData, Point};
 use bytecost_spec::host::Cpu;
 use bytecost_spec::survey::Route;
-use bytecost_spec::{Cell, Nearness, Placement, Refusal};
+use bytecost_spec::{Cell, Nearness, Placement, RefusedCell};
 
 use crate::world::{self, True, World, cache, ends, missing};
 
@@ -64,8 +64,8 @@ fn world(study: &str, times: impl Fn(&Cell) -> f64) -> World {
     // Who spins is refused on one CPU.
     let spins = |c: &Cell| c.mover == "ping-cache-line" && cpus(c).0 == cpus(c).1;
     for cell in world.cells.iter().filter(|c| spins(c)) {
-        world.refusals.push(Refusal {
-            what: cell.id(),
+        world.refused.push(RefusedCell {
+            cell: cell.clone(),
             why: "they spin".to_owned(),
         });
     }

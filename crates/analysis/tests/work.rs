@@ -2,7 +2,7 @@
 //! where an access becomes dearer says where caches end.
 
 use bytecost_spec::survey::Route;
-use bytecost_spec::{Cell, Counter, HugePages, Nearness, Placement, Refusal};
+use bytecost_spec::{Cell, Counter, HugePages, Nearness, Placement, RefusedCell};
 
 use crate::work_worlds::done;
 use crate::world::{
@@ -142,8 +142,8 @@ fn steps_are_told_for_small_pages_and_for_huge_ones_and_what_huge_ones_gain() {
         ..Cell::default()
     };
     let why = "huge pages: they are switched off";
-    world.refusals = vec![Refusal {
-        what: huge.id(),
+    world.refused = vec![RefusedCell {
+        cell: huge,
         why: why.to_owned(),
     }];
     world.keep(|c| c.huge_pages != HugePages::On);

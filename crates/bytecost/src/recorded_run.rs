@@ -72,7 +72,7 @@ impl<'r> RecordedRun<'r> {
         Input {
             manifest: self.run.manifest(),
             cells: &self.plan.cells,
-            refusals: &self.plan.refusals,
+            refused: &self.plan.refused,
             left_out: &self.plan.left_out,
             samples: &self.samples,
             failures: &self.failures,

@@ -83,7 +83,7 @@ mod tests {
                 assert_eq!(plan.left_out, [], "{name}");
                 if *name != "os-features" {
                     assert_eq!(study.tiers[0].size(), 48, "{name}");
-                    assert_eq!(plan.refusals, [], "{name}");
+                    assert_eq!(plan.refused, [], "{name}");
                     continue;
                 }
                 assert!(study.budget_ms < 180_000);

@@ -3,7 +3,7 @@
 
 use crate::common::{BYTECOST, Ended, Lack, Place, beside, ended, has, says, skipped};
 use bytecost_analysis::Analysis;
-use bytecost_spec::{Cell, Refusal};
+use bytecost_spec::Cell;
 
 /// Numbers of system calls: prctl, seccomp, io_setup.
 #[cfg(target_arch = "x86_64")]
@@ -68,8 +68,8 @@ fn what_is_disabled_or_beyond_its_limit_refuses_its_movers_alone() {
         }
         let findings = place.findings();
         for mover in movers.split(',') {
-            let is_of_mover = |r: &&Refusal| r.what.contains(&format!("/{mover}/"));
-            let refused: Vec<_> = findings.refusals.iter().filter(is_of_mover).collect();
+            let refused = findings.refused_cells.iter();
+            let refused: Vec<_> = refused.filter(|r| r.cell.mover == mover).collect();
             assert_eq!(refused.len(), 1, "{refused:?}");
             says(&refused[0].why, &parts);
         }

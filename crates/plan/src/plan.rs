@@ -6,7 +6,7 @@ use bytecost_spec::sample::GROWING_BLOCKS;
 use bytecost_spec::study::AS_PUBLISHED;
 use bytecost_spec::survey::{MoverFacts, Survey};
 use bytecost_spec::{
-    Axis, Cell, Host, Invalid, LeftOut, PeerHost, Plan, Refusal, Study, Transport,
+    Axis, Cell, Host, Invalid, LeftOut, PeerHost, Plan, RefusedCell, Study, Transport,
 };
 use itertools::{Either, Itertools as _};
 
@@ -38,7 +38,7 @@ pub fn plan(
     let (all, staying): (Vec<Candidate>, Vec<Candidate>) = candidates(study, &norm)
         .into_iter()
         .partition(|c| peer.is_none() || moves_nothing(survey, &c.cell) || to_peer(&c.cell));
-    let (runnable, refusals) = runnable(all, host, survey, peer);
+    let (runnable, refused) = runnable(all, host, survey, peer);
     let trial_ms = windows_ms(study).saturating_add(OVERHEAD_MS);
     let primaries = Primaries::of(&runnable, study, &norm);
     let power = noise.map(|noise| Power { noise, study });
@@ -81,7 +81,7 @@ pub fn plan(
     let mut plan = Plan {
         groups: groups::groups(&cells, study, &norm),
         orders: Vec::new(),
-        refusals,
+        refused,
         left_out,
         cells,
         notes: (design_note(study).into_iter())
@@ -120,7 +120,7 @@ fn runnable(
     host: &Host,
     survey: &Survey,
     peer: Option<&PeerHost>,
-) -> (Vec<Candidate>, Vec<Refusal>) {
+) -> (Vec<Candidate>, Vec<RefusedCell>) {
     all.into_iter().partition_map(|candidate| {
         let cell = &candidate.cell;
         let why = match peer.filter(|_| cell.transport == Transport::Peer) {
@@ -128,8 +128,8 @@ fn runnable(
             None => refusal::refused(cell, host, survey),
         };
         match why {
-            Some(why) => Either::Right(Refusal {
-                what: cell.id(),
+            Some(why) => Either::Right(RefusedCell {
+                cell: candidate.cell,
                 why,
             }),
             None => Either::Left(candidate),

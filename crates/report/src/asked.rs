@@ -33,9 +33,8 @@ fn absent_cells(a: &Analysis) -> Vec<(Cell, &'static str, String)> {
         let why = format!("every trial failed: {reason}");
         Some((c.cell.clone(), FAILED, why))
     });
-    let refused = a.refusals.iter();
-    let refused = refused.filter_map(|r| Some((Cell::from_id(&r.what)?, r.why.clone())));
-    let refused = refused.map(|(cell, why)| (cell, NOT_AVAILABLE, why));
+    let refused = a.refused_cells.iter();
+    let refused = refused.map(|r| (r.cell.clone(), NOT_AVAILABLE, r.why.clone()));
     failed.chain(refused).collect()
 }
 

@@ -29,17 +29,15 @@ pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
     let tables = [copies(c), disk(c)].into_iter().flatten();
     d.blocks.extend(tables.map(DocBlock::Table));
     let cell = |id: &str| descriptions::cells(&[id], &a.study.varied);
-    // Counters are not what this is about.
-    let refusals = a.refusals.iter();
-    let refusals = refusals.filter(|r| bytecost_spec::Cell::from_id(&r.what).is_some());
-    let refusals = refusals.map(|r| DocLine::from(format!("{}: {}", cell(&r.what), r.why)));
+    let refused = a.refused_cells.iter();
+    let refused = refused.map(|r| DocLine::from(format!("{}: {}", cell(&r.cell.id()), r.why)));
     let failures = a.failures.iter().map(|f| {
         let text = format!("{}: {}", cell(&f.cell), f.reason);
         DocLine::of(Ink::Warning, text)
     });
     let busy = a.caveats.iter().filter(|c| c.kind == "other-processes");
     let busy = busy.map(|c| DocLine::of(Ink::Warning, format!("{} {}", c.text, c.evidence)));
-    let lines = refusals.chain(failures).chain(busy);
+    let lines = refused.chain(failures).chain(busy);
     d.push(DocBlock::List(lines.collect()));
     let about = [descriptions::run(a), descriptions::place_line(a)].join("; ");
     let used = format!(

@@ -260,12 +260,19 @@ pub(crate) fn panel(panel: &[(Axis, String)]) -> String {
 /// A group of cells by what they differ in: `mover splice, vmsplice; size 256 B, 4 KiB`. What is
 /// no cell's id stays as it is. Where nothing varies they are named by what tells most.
 pub(crate) fn cells(ids: &[&str], varied: &[Axis]) -> String {
+    let cells = ids.iter().map(|id| Cell::from_id(id).ok_or(*id));
+    let (cells, others): (Vec<Cell>, Vec<&str>) = cells.partition_result();
+    let others = others.into_iter().unique().map(str::to_owned);
+    let words = differences(&cells.iter().collect_vec(), varied);
+    words.into_iter().chain(others).join("; ")
+}
+
+/// What some cells have along axes that vary: `mover splice, vmsplice`, `size 256 B, 4 KiB`.
+fn differences(cells: &[&Cell], varied: &[Axis]) -> Vec<String> {
     let varied = match varied {
         [] => &[Axis::Mover, Axis::Size, Axis::Threads],
         _ => varied,
     };
-    let cells = ids.iter().map(|id| Cell::from_id(id).ok_or(*id));
-    let (cells, others): (Vec<Cell>, Vec<&str>) = cells.partition_result();
     let axes = AXES.iter().map(|row| row.axis);
     let axes = axes.filter(|axis| varied.contains(axis) && !cells.is_empty());
     let axes = axes.map(|axis| {
@@ -274,16 +281,18 @@ pub(crate) fn cells(ids: &[&str], varied: &[Axis]) -> String {
         let mut words = values.iter().map(|v| axis.in_words(v));
         format!("{} {}", axis.name(), words.join(", "))
     });
-    let others = others.into_iter().unique().map(str::to_owned);
-    axes.chain(others).join("; ")
+    axes.collect()
 }
 
 /// Refusals with the same reason, together: what, and why.
 pub(crate) fn refusals(a: &Analysis) -> Vec<(String, String)> {
-    let refusals = a.refusals.iter().map(|r| (&r.why, r.what.as_str()));
-    let told = grouped(refusals).into_iter();
-    told.map(|(why, whats)| (cells(&whats, &a.study.varied), why.clone()))
-        .collect()
+    let cells = grouped(a.refused_cells.iter().map(|r| (&r.why, &r.cell))).into_iter();
+    let cells = cells.map(|(why, of)| (differences(&of, &a.study.varied).join("; "), why));
+    let counters = a.refused_counters.iter().map(|r| (&r.why, r.what.as_str()));
+    let counters = grouped(counters).into_iter();
+    let counters = counters.map(|(why, names)| (names.join("; "), why));
+    let refusals = cells.chain(counters);
+    refusals.map(|(what, why)| (what, why.clone())).collect()
 }
 
 /// The machines, where files lay and where threads ran, in one line.

@@ -4,7 +4,7 @@
 
 use bytecost_analysis::{Analysis, Finding, Verdict, grouped};
 use bytecost_spec::study::Family;
-use bytecost_spec::{Host, Metric, NetworkCard, Unit};
+use bytecost_spec::{Cell, Host, Metric, NetworkCard, Unit};
 use itertools::{Either, Itertools as _};
 use serde::Serialize;
 
@@ -202,9 +202,9 @@ fn finding(a: &Analysis, f: &Finding, runs: &[HostRun<'_>]) -> HostFinding {
 }
 
 fn why_not(a: &Analysis, f: &Finding) -> String {
-    let mut refusals = a.refusals.iter();
-    let refusal = refusals.find(|r| r.what == f.cell || r.what == f.baseline);
-    refusal.map_or_else(
+    let is_of = |cell: &Cell| [&f.cell, &f.baseline].contains(&&cell.id());
+    let refused = a.refused_cells.iter().find(|r| is_of(&r.cell));
+    refused.map_or_else(
         || "This run did not measure it, or too few times to compare.".to_owned(),
         |r| r.why.clone(),
     )

@@ -67,14 +67,13 @@ struct Key {
 struct Grid<'a> {
     a: &'a Analysis,
     cells: BTreeMap<&'a str, &'a CellResult>,
-    refused: Vec<(Cell, &'a str)>,
+    refused: Vec<(&'a Cell, &'a str)>,
     findings: BTreeMap<Key, Vec<&'a Finding>>,
 }
 
 impl<'a> Grid<'a> {
     fn new(a: &'a Analysis) -> Grid<'a> {
-        let refused = a.refusals.iter();
-        let refused = refused.filter_map(|r| Some((Cell::from_id(&r.what)?, r.why.as_str())));
+        let refused = a.refused_cells.iter().map(|r| (&r.cell, r.why.as_str()));
         let mut grid = Grid {
             a,
             cells: a.cells.iter().map(|c| (c.id.as_str(), c)).collect(),
@@ -247,7 +246,7 @@ impl<'a> Grid<'a> {
         }
         let absent = result.and_then(|r| r.absent.get(&key.metric).cloned());
         let refused = || {
-            let found = self.refused.iter().find(|(c, _)| *c == cell);
+            let found = self.refused.iter().find(|(c, _)| **c == cell);
             found.map(|(_, why)| (*why).to_owned())
         };
         let failed = || {

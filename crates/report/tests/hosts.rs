@@ -6,7 +6,7 @@ use bytecost_analysis::{Analysis, PeerFacts, Verdict};
 use bytecost_report::Style;
 use bytecost_report::hosts::{self, HostRun, HostTable};
 use bytecost_spec::study::Family;
-use bytecost_spec::{Host, NetworkCard, PeerSide};
+use bytecost_spec::{Cell, Host, NetworkCard, PeerSide, RefusedCell};
 
 const STYLE: Style = Style::plain(100);
 
@@ -39,8 +39,10 @@ fn three() -> [Analysis; 3] {
     let odd = &mut runs[2];
     odd.findings[0].withheld = Some("the link is the limit".to_owned());
     let gone = odd.findings.remove(1);
-    odd.refusals[0].what = gone.cell;
-    odd.refusals[0].why = "no such call here".to_owned();
+    odd.refused_cells.push(RefusedCell {
+        cell: Cell::from_id(&gone.cell).unwrap(),
+        why: "no such call here".to_owned(),
+    });
     odd.host.kernel = "6.1.0".to_owned();
     let check = odd.host.checks.iter_mut();
     let governor = check.filter(|c| c.name == "frequency governor");

@@ -27,11 +27,11 @@ const HARDWARE: [Counter; 6] = [
     Counter::BranchMisses,
 ];
 
-/// A cell or a reading that cannot be had here. Data, drawn as a gap.
+/// A reading that cannot be had here. Data, drawn as a gap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refusal {
-    /// What cannot be had: a cell's id, a mover over a transport, a counter.
+    /// What cannot be had: a counter, a setting of a card.
     pub what: String,
     /// Why, and what to do about it where something can be done.
     pub why: String,

@@ -223,9 +223,9 @@ impl<'d> ClaimContext<'d> {
         let is_side = |cell: &Cell, c: &Contrast| {
             has(cell, c.axis, &c.value) || has(cell, c.axis, &c.against)
         };
-        let asked = |c: Cell| is_at(&c, place) && contrast.is_none_or(|of| is_side(&c, of));
-        let mut refusals = self.run.input.refusals.iter();
-        if let Some(refused) = refusals.find(|r| Cell::from_id(&r.what).is_some_and(asked)) {
+        let asked = |c: &Cell| is_at(c, place) && contrast.is_none_or(|of| is_side(c, of));
+        let mut refused = self.run.input.refused.iter();
+        if let Some(refused) = refused.find(|r| asked(&r.cell)) {
             return format!(
                 "the cells are not available on this machine: {}",
                 refused.why

@@ -75,8 +75,8 @@ impl<'v> Explained<'v> {
     }
 
     pub(super) fn refused(&self, fits: impl Fn(&Cell) -> bool) -> Option<String> {
-        let mut all = self.input.refusals.iter();
-        let own = all.find(|r| Cell::from_id(&r.what).is_some_and(|c| fits(&c)))?;
+        let mut refused = self.input.refused.iter();
+        let own = refused.find(|r| fits(&r.cell))?;
         Some(own.why.trim_end_matches('.').to_owned())
     }
 

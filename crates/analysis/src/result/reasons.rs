@@ -1,9 +1,9 @@
-//! What is absent, grouped by the reason, as findings.json has it: one reason often holds for hundreds
-//! of cells or for every hardware counter of a cell.
+//! What is absent, grouped by the reason, as findings.json has it: one reason often holds for every
+//! hardware counter of a cell.
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::{Metric, Refusal};
+use bytecost_spec::Metric;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::grouping::grouped;
@@ -16,16 +16,6 @@ pub(crate) struct AbsentMetrics {
     why: String,
     /// The metrics.
     metrics: Vec<Metric>,
-}
-
-/// Cells and counters that this machine has not, for one reason.
-#[derive(Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub(crate) struct Refused {
-    /// Why, and what to do about it where something can be done.
-    why: String,
-    /// The ids of the cells, and the names of the counters.
-    what: Vec<String>,
 }
 
 pub(crate) mod absent {
@@ -56,36 +46,5 @@ pub(crate) mod absent {
             metrics.map(move |metric| (metric, why.clone()))
         });
         Ok(metrics.collect())
-    }
-}
-
-pub(crate) mod refusals {
-    use super::{Deserialize, Deserializer, Refusal, Refused, Serialize, Serializer, grouped};
-
-    pub fn serialize<S: Serializer>(
-        refusals: &[Refusal],
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        let by_reason = grouped(refusals.iter().map(|r| (&r.why, r.what.clone())));
-        let groups = by_reason.into_iter().map(|(why, what)| Refused {
-            why: why.clone(),
-            what,
-        });
-        groups.collect::<Vec<_>>().serialize(serializer)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Vec<Refusal>, D::Error> {
-        let groups: Vec<Refused> = Vec::deserialize(deserializer)?;
-        let refusals = groups.into_iter().flat_map(|group| {
-            let why = group.why;
-            let all = group.what.into_iter();
-            all.map(move |what| Refusal {
-                what,
-                why: why.clone(),
-            })
-        });
-        Ok(refusals.collect())
     }
 }

@@ -1,7 +1,7 @@
 //! Runs of work with known truths: threads of work free and held, alone and beside others.
 
 use bytecost_spec::survey::Route;
-use bytecost_spec::{Cell, Counter, Nearness, Placement, Refusal};
+use bytecost_spec::{Cell, Counter, Nearness, Placement, RefusedCell};
 
 use crate::world::{self, True, World, put};
 
@@ -115,9 +115,9 @@ pub fn work(study: &str, moves: u64, truth: impl Fn(&Cell) -> True) -> World {
 pub fn without_siblings(mut world: World) -> World {
     let is_kept = |c: &Cell| !is_at(c, Nearness::SmtSibling);
     let refused = world.cells.iter().filter(|c| !is_kept(c));
-    world.refusals = refused
-        .map(|c| Refusal {
-            what: c.id(),
+    world.refused = refused
+        .map(|c| RefusedCell {
+            cell: c.clone(),
             why: "placement smt-sibling: no two CPUs are threads of one core".to_owned(),
         })
         .collect();

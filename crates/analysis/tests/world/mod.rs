@@ -10,7 +10,7 @@ use bytecost_spec::manifest::{RoundNoise, RoundVariance};
 use bytecost_spec::sample::{Block, FlowReading, Truth};
 use bytecost_spec::survey::{MoverFacts, Release, Route, Survey, WorkKind};
 use bytecost_spec::{
-    Cell, Counter, Failure, Manifest, Metric, Pattern, Reading, Readings, Refusal, Sample,
+    Cell, Counter, Failure, Manifest, Metric, Pattern, Reading, Readings, RefusedCell, Sample,
     SideReadings, Study, TrialKey,
 };
 use bytecost_stats::Generator;
@@ -21,7 +21,7 @@ use hdrhistogram::serialization::{Serializer, V2Serializer};
 pub struct World {
     pub manifest: Manifest,
     pub cells: Vec<Cell>,
-    pub refusals: Vec<Refusal>,
+    pub refused: Vec<RefusedCell>,
     pub left_out: Vec<LeftOut>,
     pub samples: Vec<Sample>,
     pub failures: Vec<Failure>,
@@ -448,7 +448,7 @@ impl World {
 
     pub fn input(&self) -> Input<'_> {
         Input {
-            refusals: &self.refusals,
+            refused: &self.refused,
             left_out: &self.left_out,
             failures: &self.failures,
             blocks: &self.blocks,

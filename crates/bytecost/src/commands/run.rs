@@ -261,7 +261,7 @@ fn nothing_left(plan: &Plan) -> Result<()> {
     if !plan.cells.iter().all(|c| c.mover == "null") {
         return Ok(());
     }
-    let why = match (plan.refusals.first(), plan.left_out.first()) {
+    let why = match (plan.refused.first(), plan.left_out.first()) {
         (Some(refusal), _) => format!("works on this machine: {}", refusal.why),
         (None, Some(left)) => format!("is left: {}: {}", left.what, left.why),
         (None, None) => return Ok(()),

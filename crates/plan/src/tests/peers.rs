@@ -1,7 +1,7 @@
 //! Runs on two hosts: what crosses, what either host refuses, and that a manifest keeps it.
 
 use bytecost_spec::manifest::RatioNoise;
-use bytecost_spec::{Cell, Host, PeerHost, PeerSide, Plan, Survey, Transport};
+use bytecost_spec::{Host, PeerHost, PeerSide, Plan, Survey, Transport};
 
 use super::{host, study, survey};
 
@@ -29,8 +29,7 @@ fn plan(changes: &[(&str, &str)], survey: &Survey, peer: &PeerHost) -> Plan {
 }
 
 fn why(plan: &Plan, mover: &str) -> Option<String> {
-    let of_mover = |what: &str| Cell::from_id(what).is_some_and(|c| c.mover == mover);
-    let found = plan.refusals.iter().find(|r| of_mover(&r.what))?;
+    let found = plan.refused.iter().find(|r| r.cell.mover == mover)?;
     Some(found.why.clone())
 }
 
@@ -43,7 +42,7 @@ fn what_went_over_tcp_goes_to_the_other_host_and_the_rest_is_left_out() {
     assert!(moved.len() >= 12);
     assert!(moved.iter().all(|c| c.transport == Transport::Peer));
     let fits = |why: &str| why.contains("RLIMIT_MEMLOCK");
-    assert!(plan.refusals.iter().all(|r| fits(&r.why)));
+    assert!(plan.refused.iter().all(|r| fits(&r.why)));
     let stays: Vec<(&str, usize)> = (plan.left_out.iter())
         .filter(|l| l.why.contains("do not cross a network"))
         .map(|l| (l.what.as_str(), l.cells))
@@ -123,10 +122,10 @@ fn the_congestion_control_is_one_that_the_sender_has() {
         ..host()
     };
     let plan = plan(&[], &survey(), &there);
-    assert!(plan.refusals.iter().all(|r| !r.why.contains("congestion")));
+    assert!(plan.refused.iter().all(|r| !r.why.contains("congestion")));
     assert!(plan.cells[1..].iter().all(|c| c.congestion == "reno"));
     there.side = PeerSide::Receiver;
     let plan = self::plan(&[], &survey(), &there);
-    assert!(plan.refusals.iter().all(|r| !r.why.contains("congestion")));
+    assert!(plan.refused.iter().all(|r| !r.why.contains("congestion")));
     assert!(plan.cells[1..].iter().all(|c| c.congestion == "cubic"));
 }

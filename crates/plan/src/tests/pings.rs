@@ -44,8 +44,8 @@ fn pairs_are_cells_of_two_cpus_each_and_the_choice_is_told() {
         let of = |mover: &str| plan.cells.iter().filter(|c| c.mover == mover).count();
         assert_eq!(of("ping-futex"), count);
         assert_eq!(of("ping-cache-line"), count - diagonal);
-        assert_eq!(plan.refusals.len(), diagonal, "spinning on one CPU");
-        assert!(plan.refusals.iter().all(|r| r.why.contains("they spin")));
+        assert_eq!(plan.refused.len(), diagonal, "spinning on one CPU");
+        assert!(plan.refused.iter().all(|r| r.why.contains("they spin")));
         let mut notes = plan.notes.iter();
         let told = notes.any(|n| n.starts_with("pairs: CPUs 0, 1, 2"));
         assert_eq!(told, is_told, "{:?}", plan.notes);

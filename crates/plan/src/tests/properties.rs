@@ -95,9 +95,9 @@ proptest! {
         let of_the_study = plan.cells.iter().filter(|c| ids.contains(&c.id())).count();
         prop_assert!(plan.cells.len() - of_the_study <= 1, "only the floor is added");
         let left: usize = plan.left_out.iter().map(|l| l.cells).sum();
-        prop_assert_eq!(of_the_study + plan.refusals.len() + left, all.len());
-        for refusal in &plan.refusals {
-            prop_assert!(ids.contains(&refusal.what) && !refusal.why.is_empty());
+        prop_assert_eq!(of_the_study + plan.refused.len() + left, all.len());
+        for refused in &plan.refused {
+            prop_assert!(ids.contains(&refused.cell.id()) && !refused.why.is_empty());
         }
         prop_assert_eq!(&plan, &super::plan(&study), "same in, same out");
     }
@@ -128,11 +128,11 @@ proptest! {
         let plan = plan(&study);
         let norm = Norm::new(&study, &host, &survey, None);
         let all = candidates(&study, &norm);
-        let refused: HashSet<&str> = plan.refusals.iter().map(|r| r.what.as_str()).collect();
+        let refused: HashSet<&Cell> = plan.refused.iter().map(|r| &r.cell).collect();
         for of in baselines(&all, &study, &norm) {
             for (candidate, baseline) in all.iter().zip(of) {
                 let Some(baseline) = baseline.map(|b| &all[b].cell) else { continue };
-                let is_to_be_had = !refused.contains(baseline.id().as_str());
+                let is_to_be_had = !refused.contains(baseline);
                 prop_assert!(
                     !plan.cells.contains(&candidate.cell) || !is_to_be_had || plan.cells.contains(baseline),
                     "{} without {}", candidate.cell.id(), baseline.id());
@@ -217,6 +217,6 @@ fn twenty_thousand_cells_are_planned() {
     study.set_axis(Axis::Threads, &counts).unwrap();
     let plan = plan(&study);
     let left: usize = plan.left_out.iter().map(|l| l.cells).sum();
-    let planned = plan.cells.len() - 1 + plan.refusals.len() + left;
+    let planned = plan.cells.len() - 1 + plan.refused.len() + left;
     assert_eq!(planned, 3 * 33 * 200);
 }

@@ -119,11 +119,11 @@ fn the_default_congestion_control_gives_way_and_says_so() {
     let mut named = chosen(study(&[]), "congestion cubic");
     named.asked = vec![Axis::Congestion];
     let plan = plan_on(&named, &bbr, &survey());
-    assert!(plan.refusals.iter().any(|r| r.why.contains("`cubic`")));
+    assert!(plan.refused.iter().any(|r| r.why.contains("`cubic`")));
     let asked = chosen(study(&[]), "congestion cubic reno");
     let plan = plan_on(&asked, &bbr, &survey());
     assert!(plan.cells.iter().all(|c| c.congestion != "bbr"));
-    assert!(plan.refusals.iter().any(|r| r.why.contains("`cubic`")));
+    assert!(plan.refused.iter().any(|r| r.why.contains("`cubic`")));
     assert_eq!(plan.notes, [""; 0]);
 }
 

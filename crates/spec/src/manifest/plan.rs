@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Expectation;
 use crate::cell::Cell;
-use crate::survey::{LeftOut, Refusal};
+#[cfg(feature = "schema")]
+use crate::refused::RefusedCells;
+use crate::refused::{RefusedCell, by_reason};
+use crate::survey::LeftOut;
 
 /// What a run measures, in which order, and what it does not measure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,9 +30,10 @@ pub struct Plan {
     pub groups: Vec<Vec<u32>>,
     /// Expected duration of a trial in ms, mean over the cells: set-up, warm-up and window.
     pub trial_ms: u64,
-    /// Cells of the study that this host does not allow, each by its id.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub refusals: Vec<Refusal>,
+    /// Cells of the study that this host does not allow, by reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "by_reason")]
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<RefusedCells>"))]
+    pub refused: Vec<RefusedCell>,
     /// Cells that the budget does not pay for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,

@@ -1,0 +1,188 @@
+//! Cells that cannot be had on a host, and how they are written: by reason, and those of a reason as
+//! products, since most are refused for one value of theirs in all combinations of the others.
+
+use itertools::Itertools as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::axis::{AXES, Axis};
+use crate::cell::Cell;
+
+/// A cell of the study that cannot be had on this host. Data, drawn as a gap.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefusedCell {
+    /// The cell.
+    pub cell: Cell,
+    /// Why, and what to do about it where something can be done.
+    pub why: String,
+}
+
+/// Refused cells as manifests and findings have them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RefusedCells {
+    /// Why, and what to do about it where something can be done.
+    why: String,
+    /// The cells.
+    cells: Vec<CellProduct>,
+}
+
+/// One cell, or all cells that are like it but for the values of some axes, in every combination.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct CellProduct {
+    /// [`Cell::id`] of the first.
+    like: String,
+    /// The axes that vary, with their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    values: Vec<(Axis, Vec<String>)>,
+}
+
+impl CellProduct {
+    /// Products that together are exactly these cells.
+    fn cover(cells: &[&Cell]) -> Vec<CellProduct> {
+        let Some(first) = cells.first() else {
+            return Vec::new();
+        };
+        let values = AXES.iter().map(|row| {
+            let values = cells.iter().map(|c| c.value(row.axis)).unique();
+            (row.axis, values.collect_vec())
+        });
+        let varied = values.filter(|(_, values)| values.len() > 1).collect_vec();
+        let product = CellProduct {
+            like: first.id(),
+            values: varied,
+        };
+        let Some((axis, _)) = product.values.first() else {
+            return vec![product];
+        };
+        if product.is_exactly(cells) {
+            return vec![product];
+        }
+        let mut parts: Vec<(String, Vec<&Cell>)> = Vec::new();
+        for &cell in cells {
+            let value = cell.value(*axis);
+            match parts.iter_mut().find(|(known, _)| *known == value) {
+                Some((_, part)) => part.push(cell),
+                None => parts.push((value, vec![cell])),
+            }
+        }
+        let parts = parts.iter();
+        parts
+            .flat_map(|(_, part)| CellProduct::cover(part))
+            .collect()
+    }
+
+    fn is_exactly(&self, cells: &[&Cell]) -> bool {
+        let count: usize = self.values.iter().map(|(_, values)| values.len()).product();
+        let is_there = |cell: &Cell| cells.contains(&cell);
+        let all = || {
+            self.cells()
+                .is_some_and(|product| product.iter().all(is_there))
+        };
+        count == cells.len() && all()
+    }
+
+    /// All of its cells; none where one of them is none.
+    fn cells(&self) -> Option<Vec<Cell>> {
+        let first = Cell::from_id(&self.like)?;
+        let mut cells = vec![first];
+        for (axis, values) in &self.values {
+            let with = |cell: &Cell, value: &String| {
+                let mut cell = cell.clone();
+                cell.set(*axis, value).ok()?;
+                Some(cell)
+            };
+            let pairs = cells.iter().cartesian_product(values);
+            cells = pairs
+                .map(|(cell, value)| with(cell, value))
+                .collect::<Option<_>>()?;
+        }
+        Some(cells)
+    }
+}
+
+/// Refused cells, written as [`RefusedCells`]: for `#[serde(with)]`.
+pub mod by_reason {
+    use serde::de::Error as _;
+
+    use super::{
+        Cell, CellProduct, Deserialize as _, Deserializer, RefusedCell, RefusedCells,
+        Serialize as _, Serializer,
+    };
+
+    /// Writes them by reason, in the order in which the reasons first come.
+    pub fn serialize<S: Serializer>(refused: &[RefusedCell], to: S) -> Result<S::Ok, S::Error> {
+        let mut groups: Vec<(&String, Vec<&Cell>)> = Vec::new();
+        for RefusedCell { cell, why } in refused {
+            match groups.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, cells)) => cells.push(cell),
+                None => groups.push((why, vec![cell])),
+            }
+        }
+        let groups = groups.into_iter().map(|(why, cells)| RefusedCells {
+            why: why.clone(),
+            cells: CellProduct::cover(&cells),
+        });
+        groups.collect::<Vec<_>>().serialize(to)
+    }
+
+    /// Reads them back, by reason.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<RefusedCell>, D::Error> {
+        let mut refused = Vec::new();
+        for RefusedCells { why, cells } in Vec::deserialize(from)? {
+            for product in cells {
+                let cells = product.cells().ok_or_else(|| {
+                    D::Error::custom(format!("`{}` is no cell, or a value is none", product.like))
+                })?;
+                refused.extend(cells.into_iter().map(|cell| RefusedCell {
+                    cell,
+                    why: why.clone(),
+                }));
+            }
+        }
+        Ok(refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cell(mover: &str, size_bytes: u64, threads: u32) -> Cell {
+        Cell {
+            mover: mover.to_owned(),
+            size_bytes,
+            threads,
+            ..Cell::default()
+        }
+    }
+
+    #[derive(Serialize, Deserialize)]
+    struct Holder(#[serde(with = "by_reason")] Vec<RefusedCell>);
+
+    #[test]
+    fn cells_of_one_reason_are_written_as_products_and_read_back() {
+        let why = |cell: Cell, why: &str| RefusedCell {
+            cell,
+            why: why.to_owned(),
+        };
+        let mut refused = Vec::new();
+        for mover in ["send", "sendfile"] {
+            for size in [256, 4096, 65536] {
+                refused.push(why(cell(mover, size, 2), "no CPU"));
+            }
+        }
+        refused.push(why(cell("splice", 256, 1), "no pipe"));
+        // No product: one combination is missing.
+        for (size, threads) in [(256, 4), (256, 8), (4096, 4)] {
+            refused.push(why(cell("send", size, threads), "no socket"));
+        }
+        let text = serde_json::to_string(&Holder(refused.clone())).unwrap();
+        assert_eq!(text.matches("\"like\"").count(), 1 + 1 + 2, "{text}");
+        let Holder(back) = serde_json::from_str(&text).unwrap();
+        assert_eq!(back, refused);
+        let broken = text.replacen("sendfile", "send/file", 1);
+        assert!(serde_json::from_str::<Holder>(&broken).is_err());
+        assert_eq!(serde_json::to_string(&Holder(Vec::new())).unwrap(), "[]");
+    }
+}
