@@ -11,7 +11,6 @@ use crate::comparison::Comparison;
 use crate::confidence::LEVEL;
 use crate::contrast::PairContrast;
 use crate::families::{Correction, corrected};
-use crate::pairing::Pairing;
 use crate::progress::as_share;
 use crate::result::{Caveat, CaveatEffect, Finding, Verdict};
 use crate::stages::Measured;
@@ -91,16 +90,7 @@ impl Comparison<'_> {
         let ratio = match first {
             None => self.contrast.ratio(),
             Some(first) => {
-                let Pairing {
-                    axis,
-                    baseline,
-                    other,
-                } = self.asked.pairing;
-                let pairing = Pairing {
-                    axis,
-                    baseline: first.by_id(&baseline.id)?,
-                    other: first.by_id(&other.id)?,
-                };
+                let pairing = self.asked.pairing.within(first)?;
                 first.contrast(pairing, self.asked.metric)?.ratio()
             }
         };

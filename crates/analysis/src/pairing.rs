@@ -38,39 +38,61 @@ impl AskedPair<'_, '_> {
     }
 }
 
+/// Cells that others are held against along an axis, found by all that they have in common.
+struct Baselines<'t, 'a> {
+    axis: Axis,
+    cells: Vec<&'t CellTrials<'a>>,
+    /// The first of each id without the axis.
+    exact: HashMap<String, usize>,
+}
+
+impl<'t, 'a> Baselines<'t, 'a> {
+    fn new(axis: Axis, cells: Vec<&'t CellTrials<'a>>) -> Baselines<'t, 'a> {
+        let mut exact = HashMap::new();
+        for (at, cell) in cells.iter().enumerate() {
+            exact.entry(cell.cell.id_without(&[axis])).or_insert(at);
+        }
+        Baselines { axis, cells, exact }
+    }
+
+    /// The place of the one that differs from a cell in the axis alone; else of the first that does
+    /// but for what does not apply to one of the two: a mover that can have one request in flight
+    /// only is the baseline of all depths, as one that has no block is of all blocks.
+    fn place(
+        &self,
+        other: &CellTrials<'_>,
+        is_there: impl Fn(&CellTrials<'_>) -> bool,
+    ) -> Option<usize> {
+        let agrees =
+            |c: &&CellTrials<'_>| c.facts.agrees(&other.facts, &[self.axis]) && is_there(c);
+        let exact = self
+            .exact
+            .get(&other.cell.id_without(&[self.axis]))
+            .copied();
+        let exact = exact.filter(|at| agrees(&self.cells[*at]));
+        exact.or_else(|| self.cells.iter().position(agrees))
+    }
+}
+
 /// The pairings of one comparison of the study: baselines in the order of the plan, for each of them
 /// the other values in the order of the study. Movers that move nothing are in none. Reading
-/// a file is not compared with writing it; a mover that can have one request in flight only is the
-/// baseline of all depths, as one that has no block is of all blocks.
-pub(crate) fn pairings<'t, 'a>(
-    trials: &'t Trials<'a>,
-    axis: Axis,
-    baseline: &str,
-) -> Vec<Pairing<'t, 'a>> {
+/// a file is not compared with writing it.
+fn pairings<'t, 'a>(trials: &'t Trials<'a>, axis: Axis, baseline: &str) -> Vec<Pairing<'t, 'a>> {
     let order = grid::values(trials.study, axis, trials.moving().map(|c| c.cell));
     let (baselines, mut others): (Vec<&CellTrials<'_>>, Vec<&CellTrials<'_>>) = trials
         .moving()
         .partition(|c| c.cell.value(axis) == baseline);
     others.sort_by_cached_key(|c| order.iter().position(|v| *v == c.cell.value(axis)));
-    let alike = |c: &CellTrials<'_>| c.cell.id_without(&[axis]);
-    let mut exact: HashMap<String, usize> = HashMap::new();
-    for (at, baseline) in baselines.iter().enumerate() {
-        exact.entry(alike(baseline)).or_insert(at);
-    }
-    let of_other = |other: &'t CellTrials<'a>| {
-        let agrees = |b: &&CellTrials<'_>| b.facts.agrees(&other.facts, &[axis]);
-        let exact = exact.get(&alike(other)).copied();
-        let found = exact.filter(|at| agrees(&baselines[*at]));
-        let at = found.or_else(|| baselines.iter().position(agrees))?;
-        let baseline = baselines[at];
+    let baselines = Baselines::new(axis, baselines);
+    let found = others.into_iter().filter_map(|other| {
+        let at = baselines.place(other, |_| true)?;
         let pairing = Pairing {
             axis,
-            baseline,
+            baseline: baselines.cells[at],
             other,
         };
         Some((at, pairing))
-    };
-    let found = others.into_iter().filter_map(of_other);
+    });
     let found = found.sorted_by_key(|(at, _)| *at);
     found.map(|(_, pairing)| pairing).collect()
 }
@@ -81,9 +103,7 @@ pub(crate) fn compared<'t, 'a>(trials: &'t Trials<'a>, compare: &Compare) -> Vec
     all
 }
 
-/// The pairs of two values of an axis in cells of a place, in the order of the plan. What does not
-/// apply to one of the two keeps no pair apart: a mover that waits for each request to a file has
-/// no depth, one that takes a file whole no block.
+/// The pairs of two values of an axis in cells of a place, in the order of the plan.
 pub(crate) fn contrasted<'t, 'a>(
     trials: &'t Trials<'a>,
     axis: Axis,
@@ -99,21 +119,15 @@ pub(crate) fn contrasted<'t, 'a>(
         let there = trials.moving().filter(|c| has(c.cell, axis, value));
         there.filter(|c| may_be(c)).collect()
     };
-    let others = of(against);
-    let partner = |other: &CellTrials<'_>| {
-        let exact = other.cell.id_without(&[axis]);
-        let is_exact = |c: &&&CellTrials<'_>| c.cell.id_without(&[axis]) == exact;
+    let baselines = Baselines::new(axis, of(against));
+    let pair = |other: &'t CellTrials<'a>| {
         // A place is where at least one of the two is.
         let is_there =
             |c: &CellTrials<'_>| place.iter().all(|p| fulfils(c, p) || fulfils(other, p));
-        let is_near = |c: &&&CellTrials<'_>| is_there(c) && c.facts.agrees(&other.facts, &[axis]);
-        let found = others.iter().filter(|c| is_there(c)).find(is_exact);
-        found.or_else(|| others.iter().find(is_near)).copied()
-    };
-    let pair = |other: &'t CellTrials<'a>| {
+        let baseline = baselines.cells[baselines.place(other, is_there)?];
         Some(Pairing {
             axis,
-            baseline: partner(other)?,
+            baseline,
             other,
         })
     };
@@ -138,6 +152,15 @@ impl<'a> Trials<'a> {
 }
 
 impl<'t, 'a> Pairing<'t, 'a> {
+    /// The same two cells by other attempts at the blocks of the run.
+    pub(crate) fn within<'o>(&self, others: &'o Trials<'o>) -> Option<Pairing<'o, 'o>> {
+        Some(Pairing {
+            axis: self.axis,
+            baseline: others.by_id(&self.baseline.id)?,
+            other: others.by_id(&self.other.id)?,
+        })
+    }
+
     pub(crate) fn turned(self) -> Pairing<'t, 'a> {
         Pairing {
             axis: self.axis,

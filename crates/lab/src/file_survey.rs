@@ -134,8 +134,8 @@ fn is_tried(mover: &Mover, cache: Cache) -> bool {
     mover.route.is_of_files() || sends
 }
 
-/// The length of a user's file, with its name where something is wrong.
-fn user_bytes(path: &std::path::Path) -> io::Result<u64> {
+/// The length of a user's file in bytes, or what is wrong with it, by its name.
+pub fn user_bytes(path: &std::path::Path) -> io::Result<u64> {
     let opened = file::open(path, file::Opening::default())?;
     let bytes = file::len(&opened)
         .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;

@@ -2,7 +2,7 @@
 
 use bytecost_spec::manifest::Leg;
 use bytecost_spec::{Failure, Measure, Metric, Side, units};
-use bytecost_stats::{holm, mann_kendall, quantile, trimmed_mean_value};
+use bytecost_stats::{holm, mann_kendall, quantile};
 use itertools::Itertools as _;
 
 use super::{Caveat, caveat, ids, in_cells, of_run, span, spans};
@@ -10,7 +10,6 @@ use crate::cells::exp;
 use crate::comparison::Comparison;
 use crate::confidence::ERROR_RATE;
 use crate::grouping::by_key;
-use crate::pairing::{Pairing, pairings};
 use crate::phrases::{self, percent};
 use crate::stages::Measured;
 use crate::trials::{CellTrials, Trials};
@@ -48,23 +47,15 @@ pub(super) fn changed_plan(run: &Measured<'_>) -> Vec<Caveat> {
 pub(super) fn repeats_matter(run: &Measured<'_>) -> Option<Caveat> {
     let input = run.input;
     let first = Trials::first_attempts(input)?;
-    let study = &input.manifest.study;
-    let shifts = study.compare.iter().filter_map(|compare| {
-        let metric = *compare.metrics.first()?;
-        let of = |trials| pairings(trials, compare.axis, &compare.baseline);
-        let of_first = of(&first);
-        let shift = |kept: Pairing<'_, '_>| {
-            let ids = |p: &Pairing<'_, '_>| (p.other.id.clone(), p.baseline.id.clone());
-            let first = of_first.iter().find(|f| ids(f) == ids(&kept))?;
-            let [kept_log, first_log] =
-                [&kept, first].map(|p| trimmed_mean_value(&p.log_ratios(metric)));
-            let shift = (kept_log? - first_log?).abs();
-            let matters = shift > study.smallest_effect.ln_1p();
-            matters.then(|| (kept.other.id.clone(), exp(shift) - 1.0))
-        };
-        Some(of(run.trials).into_iter().filter_map(shift).collect_vec())
+    let smallest_effect = input.manifest.study.smallest_effect.ln_1p();
+    let shifts = run.comparisons.iter().filter_map(|kept| {
+        let pairing = kept.pairing().within(&first).filter(|_| kept.is_first())?;
+        let first = first.contrast(pairing, kept.metric())?;
+        let shift = (kept.contrast.location.value - first.location.value).abs();
+        let matters = shift > smallest_effect;
+        matters.then(|| (kept.pairing().other.id.clone(), exp(shift) - 1.0))
     });
-    let (cells, shifts): (Vec<_>, Vec<_>) = shifts.flatten().unzip();
+    let (cells, shifts): (Vec<_>, Vec<_>) = shifts.unzip();
     let (all, shift) = (
         phrases::count(cells.len(), "comparison"),
         span(&shifts, percent),

@@ -17,17 +17,17 @@ use bytecost_lab::files::Files;
 use bytecost_lab::obstacles::is_loopback_down;
 use bytecost_lab::peer::PeerLink;
 use bytecost_lab::program::{Program, own_build};
-use bytecost_lab::survey::Helpers;
+use bytecost_lab::survey::{Helpers, survey};
 use bytecost_lab::{file_survey, isolation_survey};
 use bytecost_plan::{check_asked, named};
 use bytecost_spec::cell::{MAX_RING_BYTES, MAX_SIZE_BYTES, Ring};
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::manifest::{RatioNoise, RoundNoise, RoundVariance};
 use bytecost_spec::study::{MIN_ROUND_BLOCKS, PlannedRounds};
-use bytecost_spec::survey::{ClockVerdict, CpuClock, FileSurvey};
+use bytecost_spec::survey::FileSurvey;
 use bytecost_spec::{
     Axis, Cache, Cell, CircumstanceKind, Host, HugePages, Manifest, PeerHost, Plan,
-    RoundConditions, Study, Transport, units,
+    RoundConditions, Study, Survey, Transport, units,
 };
 use bytecost_store::{Root, Run};
 use itertools::Itertools as _;
@@ -172,7 +172,8 @@ pub fn ceiling(args: CeilingArgs) -> Result<Exit> {
     })
 }
 
-/// A new run: the study with all choices, this machine, what works on it, and the plan.
+/// A new run: from the study by the survey of this machine to the plan, and with all of them its
+/// manifest.
 fn begun(
     root: &Root,
     args: &RunArgs,
@@ -180,43 +181,10 @@ fn begun(
     peer: Option<&PeerLink>,
     (earlier, stop): (&EarlierRounds, &AtomicBool),
 ) -> Result<(Run, Plan, Study, Files)> {
-    let mut study = chosen(args)?;
-    if peer.is_some() {
-        study.go_to_peer();
-    }
-    study.twins = true;
-    check_loopback(&study)?;
-    let transports = transports(&study);
-    let goes_on = || {
-        if stop.load(Ordering::Relaxed) {
-            return Err(Interrupted);
-        }
-        Ok(())
-    };
-    let (host, mut survey) = super::look_around(&transports);
-    goes_on()?;
-    if study.asks_for_pairs() {
-        let pairs = bytecost_host::pairs::chosen(&host).map_err(bad_input)?;
-        study.take_pairs(&pairs.placements(), &pairs.nearest());
-    }
-    let all = cells(&study);
-    let asks_for_huge = all.iter().any(|cell| cell.huge_pages == HugePages::On);
-    let refused = asks_for_huge.then(bytecost_engine::work::huge_pages_refused);
-    survey.huge_pages_refused = refused.flatten();
-    let helpers = super::look_at_helped(&mut survey, &transports, &all);
-    goes_on()?;
-    survey.files = files_surveyed(&mut study, args, helpers.as_ref())?;
-    goes_on()?;
-    let all = cells(&study);
-    let serves = all.iter().any(Cell::is_served);
-    survey.serving = serves.then(bytecost_lab::server_survey::survey);
-    goes_on()?;
-    let only_serves = all.iter().all(Cell::is_served);
-    survey.links = bytecost_lab::survey::links(&all);
-    survey.isolation = isolation_survey::survey(program, &Roots::real(), &host, &all);
-    goes_on()?;
-    let random = || RandomState::new().build_hasher().finish() >> 16;
-    let seed = args.seed.unwrap_or_else(random);
+    let asked = chosen(args)?;
+    let (host, cpu_clock) = machine::host();
+    let study = fitted(asked, args, &host, peer.is_some())?;
+    let found = surveyed(&study, args, program, &host, stop)?;
     let there = peer.map(PeerLink::host);
     let conditions = RoundConditions::new(&study, &host, there);
     let rounds = earlier.noise_of_run(conditions.as_ref(), noting(args));
@@ -224,23 +192,26 @@ fn begun(
         between: between_rounds(&study, &rounds),
         ..noise(root, &study, &host, there)
     };
-    let plan = bytecost_plan::plan(&study, &host, &survey, there, seed, Some(&noise))
-        .map_err(bad_input)?;
+    let random = || RandomState::new().build_hasher().finish() >> 16;
+    let seed = args.seed.unwrap_or_else(random);
+    let plan =
+        bytecost_plan::plan(&study, &host, &found, there, seed, Some(&noise)).map_err(bad_input)?;
     nothing_left(&plan)?;
-    survey.counters_cost = campaign::counters_cost(&study, &plan, &host, &survey, stop)?;
-    goes_on()?;
-    let clock = survey.cpu_clock.as_ref();
-    let clock = clock.map_or(ClockVerdict::NotTold, CpuClock::verdict);
-    survey.unit_costs = tried::costs(&host, clock);
+    let survey = Survey {
+        counters_cost: campaign::counters_cost(&study, &plan, &host, &found, stop)?,
+        unit_costs: tried::costs(&host, cpu_clock.verdict()),
+        cpu_clock: Some(cpu_clock),
+        ..found
+    };
     let files = files_ready(&plan, survey.files.as_ref())?;
-    goes_on()?;
+    go_on(stop)?;
     let manifest = Manifest {
         bytecost_version: env!("CARGO_PKG_VERSION").to_owned(),
         build_id: Some(own_build()?),
         started: machine::now()?,
         seed,
         command: command_line(),
-        evidence: asked(&args.evidence, &host, only_serves)?,
+        evidence: asked_evidence(&args.evidence, &host, &study)?,
         host,
         survey,
         peer: there.cloned().map(Box::new),
@@ -250,6 +221,59 @@ fn begun(
         ..Manifest::new(study.clone())
     };
     Ok((root.create_fresh(manifest)?, plan, study, files))
+}
+
+/// The study with what it leaves to the host that it runs on.
+fn fitted(mut study: Study, args: &RunArgs, host: &Host, has_peer: bool) -> Result<Study> {
+    if has_peer {
+        study.go_to_peer();
+    }
+    study.twins = true;
+    check_loopback(&study)?;
+    if study.asks_for_pairs() {
+        let pairs = bytecost_host::pairs::chosen(host).map_err(bad_input)?;
+        study.take_pairs(&pairs.placements(), &pairs.nearest());
+    }
+    if let (Some(path), true) = (&args.file, asks_for_files(&study, args)?) {
+        let bytes = file_survey::user_bytes(&std::path::absolute(path)?).map_err(bad_input)?;
+        go_through_whole(&mut study, args, bytes);
+    }
+    Ok(study)
+}
+
+/// What works here of all that the study may need.
+fn surveyed(
+    study: &Study,
+    args: &RunArgs,
+    program: &Program,
+    host: &Host,
+    stop: &AtomicBool,
+) -> Result<Survey> {
+    let (cells, transports) = (cells(study), transports(study));
+    let mut found = survey(host, &transports);
+    go_on(stop)?;
+    let asks_for_huge = cells.iter().any(|cell| cell.huge_pages == HugePages::On);
+    let refused = asks_for_huge.then(bytecost_engine::work::huge_pages_refused);
+    found.huge_pages_refused = refused.flatten();
+    let helpers = super::look_at_helped(&mut found, &transports, &cells);
+    go_on(stop)?;
+    found.files = files_surveyed(study, args, helpers.as_ref())?;
+    go_on(stop)?;
+    let serves = cells.iter().any(Cell::is_served);
+    found.serving = serves.then(bytecost_lab::server_survey::survey);
+    go_on(stop)?;
+    found.links = bytecost_lab::survey::links(&cells);
+    found.isolation = isolation_survey::survey(program, &Roots::real(), host, &cells);
+    go_on(stop)?;
+    Ok(found)
+}
+
+/// Ends a run that is not begun yet where a signal asked for it.
+fn go_on(stop: &AtomicBool) -> Result<(), Interrupted> {
+    match stop.load(Ordering::Relaxed) {
+        true => Err(Interrupted),
+        false => Ok(()),
+    }
 }
 
 fn cells(study: &Study) -> Vec<Cell> {
@@ -308,7 +332,12 @@ fn noise(root: &Root, study: &Study, host: &Host, peer: Option<&PeerHost>) -> Ra
 
 /// The evidence to collect, each kind with the reason where it is not available: what was asked
 /// for, or else what a run collects by default. Of servers alone there are not all kinds.
-fn asked(wanted: &[WantedEvidence], host: &Host, only_serves: bool) -> Result<Vec<EvidenceAsked>> {
+fn asked_evidence(
+    wanted: &[WantedEvidence],
+    host: &Host,
+    study: &Study,
+) -> Result<Vec<EvidenceAsked>> {
+    let only_serves = cells(study).iter().all(Cell::is_served);
     let by_variable = match std::env::var(EVIDENCE_VARIABLE) {
         Ok(text) if wanted.is_empty() => {
             let named = text.split(',').map(args::evidence);
@@ -353,28 +382,35 @@ fn not_of_servers(means: Means) -> Option<&'static str> {
     }
 }
 
+/// Returns true if the study has files on a disk of this host; an error where options name some and
+/// it has none.
+fn asks_for_files(study: &Study, args: &RunArgs) -> Result<bool> {
+    // Where the other host sends, the files are there.
+    let cells = cells(study);
+    if !args.peer.reverse && cells.iter().any(is_on_disk) {
+        return Ok(true);
+    }
+    let dir = args.dir.as_ref().map(|_| "--dir");
+    let Some(option) = dir.or(args.file.as_ref().map(|_| "--file")) else {
+        return Ok(false);
+    };
+    let what = match cells.iter().any(sends_a_file) {
+        true => "sends memory files alone: choose --cache warm or cold, leave it out",
+        false => "reads and writes none: leave it out",
+    };
+    Err(bad_input(format!(
+        "{option} chooses where files are, and study `{}` {what}, or run file-read or file-to-socket",
+        study.name
+    )))
+}
+
 /// What works on files, where the study asks for any: none of that is tried where it does not.
-/// A file of the user's is gone through whole.
 fn files_surveyed(
-    study: &mut Study,
+    study: &Study,
     args: &RunArgs,
     helpers: Option<&Helpers>,
 ) -> Result<Option<FileSurvey>> {
-    // Where the other host sends, the files are there.
-    let asked = cells(study);
-    let asks = !args.peer.reverse && asked.iter().any(is_on_disk);
-    if !asks {
-        let dir = args.dir.as_ref().map(|_| "--dir");
-        if let Some(option) = dir.or(args.file.as_ref().map(|_| "--file")) {
-            let what = match asked.iter().any(sends_a_file) {
-                true => "sends memory files alone: choose --cache warm or cold, leave it out",
-                false => "reads and writes none: leave it out",
-            };
-            return Err(bad_input(format!(
-                "{option} chooses where files are, and study `{}` {what}, or run file-read or file-to-socket",
-                study.name
-            )));
-        }
+    if !asks_for_files(study, args)? {
         return Ok(None);
     }
     let dir = args.dir.clone().unwrap_or_else(std::env::temp_dir);
@@ -386,9 +422,6 @@ fn files_surveyed(
     let mut found = file_survey::survey(&mut files).map_err(bad_input)?;
     let helped = helpers.map(|helpers| file_survey::helped(&mut files, helpers));
     found.movers.extend(helped.into_iter().flatten());
-    if let Some(bytes) = found.user_file_bytes {
-        go_through_whole(study, args, bytes);
-    }
     Ok(Some(found))
 }
 
