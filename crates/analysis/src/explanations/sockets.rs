@@ -81,17 +81,14 @@ fn all_copied(run: &Explained<'_>) -> bool {
     lending.peek().is_some() && lending.all(|way| was_copied(run, way))
 }
 
-/// What is decided of ways that are zero-copy at all; else why nothing is said of it.
+/// What is decided, whether or not the kernel copied after all; else that it did.
 fn from_what_size(run: &Explained<'_>) -> Option<Answered> {
-    let mut asked = run.ask(&ZERO_COPY);
-    let numbers = asked.rows();
-    asked.aspects[0].retain(|v| !was_copied(run, v.other));
-    let answer = match asked.aspects[0].is_empty() && (all_copied(run) || !numbers.is_empty()) {
-        true => Err(withheld(run)),
-        false => asked.told(),
+    let asked = run.ask(&ZERO_COPY);
+    let answer = match asked.told() {
+        Err(_) if all_copied(run) => Err(withheld(run)),
+        told => told,
     };
     Some(Answered {
-        numbers,
         evidence: copied(run).iter().map(|c| c.sentence()).collect(),
         ..asked.with(answer)
     })
