@@ -16,8 +16,6 @@ use crate::trials::CellTrials;
 
 /// Rows of numbers that are shown of one kind; the rest is in the tables.
 pub(super) const MOST_ROWS: usize = 8;
-/// Cells of a row of numbers; the rest is in the tables.
-const MOST_OF_A_ROW: usize = 6;
 /// Calls for each message from which on it is sent by several.
 const SEVERAL_CALLS: f64 = 1.5;
 /// Sentences of an answer; the rows have the rest.
@@ -386,23 +384,6 @@ impl<'v> AskedPairs<'v> {
         decided.then(|| format!("{head}: {clauses}"))
     }
 
-    /// Each pair with its ratio and its whole place, a row for each group.
-    pub(super) fn rows(&self) -> Vec<String> {
-        let told = |v: &&Versus<'_>| {
-            let axis = v.pair.pairing.axis;
-            let own = self.is_along(axis).then(|| axis.circumstance(&v.value()));
-            let is_left = |a: &&Axis| **a != axis && (self.is_along(**a) || !self.is_in_head(**a));
-            let places = places(v.other.cell(), self.run.varied().iter().filter(is_left));
-            let place = own.into_iter().chain(places).join(", ");
-            let told = format!("{} {place}", v.amount());
-            told.trim_end().to_owned()
-        };
-        let rows = self.groups().into_iter().take(MOST_ROWS);
-        let rows = rows.map(|(head, of)| (head, of.iter().map(told).collect_vec()));
-        rows.map(|(head, told)| format!("{head}: {}", span_of(&told)))
-            .collect()
-    }
-
     pub(super) fn withheld(&self) -> Vec<String> {
         let reasons = grouped(self.all().filter_map(|v| Some((v.withheld()?, ())))).into_iter();
         let all = phrases::count(self.all().count(), "comparison");
@@ -417,10 +398,9 @@ impl<'v> AskedPairs<'v> {
         }
     }
 
-    /// An answer with the rows of the pairs and the run's findings of them.
+    /// An answer with the run's findings of the pairs, whose numbers its tables have.
     pub(super) fn with(&self, answer: Result<String, String>) -> Answered {
         Answered {
-            numbers: self.rows(),
             findings: ids(self.all()),
             ..Answered::of(answer)
         }
@@ -513,13 +493,4 @@ pub(super) fn hull(ratios: &[Ratio]) -> String {
     }
     let [value, top, low, high] = [least.value, most.value, low, high].map(units::number);
     format!("{value}× to {top}× ({low} to {high})")
-}
-
-/// The numbers of a row, the last of them as how many more there are.
-pub(super) fn span_of(told: &[String]) -> String {
-    let shown = told[..told.len().min(MOST_OF_A_ROW)].join("; ");
-    match told.len().saturating_sub(MOST_OF_A_ROW) {
-        0 => shown,
-        n => format!("{shown}; {n} more in the tables"),
-    }
 }

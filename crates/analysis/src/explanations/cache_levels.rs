@@ -77,7 +77,6 @@ fn with_threads(run: &Explained<'_>) -> Option<Answered> {
     };
     Some(Answered {
         is_never: uncounted(run).is_some(),
-        numbers: asked.rows(),
         evidence: vec![format!(
             "{cpus}, {THREADS_OF_A_FLOW} threads a flow: up to {flows} each thread has a CPU"
         )],
@@ -179,10 +178,7 @@ fn counted(run: &Explained<'_>) -> Answered {
     } else {
         Err("amounts are withheld, and levels differ in these alone".to_owned())
     };
-    Answered {
-        numbers: asked.rows(),
-        ..Answered::of(answer)
-    }
+    Answered::of(answer)
 }
 
 /// The mean ratio over several sizes, of the blocks that have them all.

@@ -240,7 +240,7 @@ fn huge_pages(run: &Explained<'_>) -> Option<Answered> {
         needs: "needs the same work with --huge-pages off and on",
     };
     let found = run.ask(&query).by_verdicts(NONE);
-    let is_measured = !found.numbers.is_empty();
+    let is_measured = !found.findings.is_empty();
     let refused = run.refused(in_huge_pages).filter(|_| !is_measured);
     Some(Answered {
         answer: refused.map_or(found.answer, Err),
