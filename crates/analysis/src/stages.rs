@@ -112,8 +112,13 @@ impl<'v> Measured<'v> {
         metric.unwrap_or(Metric::both(Measure::CpuSPerGb))
     }
 
+    /// The CPUs that the run could use.
     pub(crate) fn cpus(&self) -> usize {
-        cpus(self.input)
+        let host = &self.input.manifest.host;
+        match host.cpus_allowed.len() {
+            0 => host.cpus.len(),
+            allowed => allowed,
+        }
     }
 }
 
@@ -160,13 +165,5 @@ impl<'v> Deref for Explained<'v> {
 
     fn deref(&self) -> &Judged<'v> {
         &self.judged
-    }
-}
-
-pub(crate) fn cpus(input: &Input<'_>) -> usize {
-    let host = &input.manifest.host;
-    match host.cpus_allowed.len() {
-        0 => host.cpus.len(),
-        allowed => allowed,
     }
 }

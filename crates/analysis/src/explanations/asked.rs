@@ -219,26 +219,15 @@ impl<'v> Explained<'v> {
         let is_of = |pair: &JudgedPair<'v>| {
             pair.finding.metric == metric && asked.axes.contains(&pair.pairing.axis)
         };
+        let seen = |pair: JudgedPair<'v>| Versus {
+            baseline: self.way(pair.pairing.baseline),
+            other: self.way(pair.pairing.other),
+            pair,
+        };
         let found = self.pairs().filter(is_of).filter_map(|pair| {
-            let [baseline, other] =
-                [pair.pairing.baseline, pair.pairing.other].map(|c| self.way(c));
-            if (asked.pairs)(baseline, other) {
-                let versus = Versus {
-                    pair,
-                    baseline,
-                    other,
-                };
-                Some(versus)
-            } else if (asked.pairs)(other, baseline) {
-                let versus = Versus {
-                    pair: pair.turned(),
-                    baseline: other,
-                    other: baseline,
-                };
-                Some(versus)
-            } else {
-                None
-            }
+            let either = [pair, pair.turned()].map(seen);
+            let mut either = either.into_iter();
+            either.find(|v| (asked.pairs)(v.baseline, v.other))
         });
         found.collect()
     }
