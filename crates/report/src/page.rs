@@ -320,7 +320,16 @@ impl<'a> Printer<'a> {
             out.push_str(&format!(" id=\"c{id}\" data-verdict=\"{verdict}\""));
         }
         out.push('>');
-        for (i, entry) in row.entries.iter().enumerate() {
+        // The heading of a part stands over all columns of numbers.
+        let is_empty = |entry: &&DocEntry| entry.text.is_empty() && entry.mark.is_none();
+        let empty = row.entries.iter().skip(1).take_while(is_empty).count();
+        let is_heading = is_matrix && empty > 0;
+        if let (true, Some(name)) = (is_heading, row.entries.first()) {
+            let (span, name) = (empty + 1, prose(&name.text));
+            out.push_str(&format!("<th scope=\"row\" colspan=\"{span}\">{name}</th>"));
+        }
+        let skipped = if is_heading { empty + 1 } else { 0 };
+        for (i, entry) in row.entries.iter().enumerate().skip(skipped) {
             let align = table.columns.get(i).map_or(Align::Left, |c| c.align);
             match (i, is_matrix) {
                 (0, true) => {
