@@ -9,7 +9,7 @@ use crate::causes;
 use crate::caveats::serving::{are_clients_of_both_busy, clients_limit};
 use crate::confidence::ERROR_RATE;
 use crate::contrast::best_set;
-use crate::grid::{self, RANGES, place};
+use crate::grid::{self, RANGES};
 use crate::grouping::grouped;
 use crate::phrases::{Kind, kind};
 use crate::result::{
@@ -275,7 +275,7 @@ impl<'v> Group<'v> {
         members: Vec<Compared<'v>>,
     ) -> Group<'v> {
         let first = members.first().map(|first| first.cell);
-        let place = first.map(|c| place(c, compare.axis, along, run.varied()));
+        let place = first.map(|c| c.place(compare.axis, along, run.varied()));
         let x = |c: &Compared<'_>| along.map(|axis| c.cell.cell.value(axis));
         let mut at = grouped(members.into_iter().map(|c| (x(&c), c)));
         if let Some(axis) = along {

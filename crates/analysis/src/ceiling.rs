@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 
 use crate::grouping::grouped;
 use crate::result::{
-    Analysis, Ceiling, CeilingKind, CeilingRate, CeilingShare, CellResult, Estimate,
+    Analysis, Ceiling, CeilingKind, CeilingRate, CeilingShare, CellResult, Estimate, Input,
 };
 use crate::round_noise::round_error;
 use crate::trials::Trials;
@@ -151,13 +151,10 @@ impl Ceiling {
     }
 }
 
-pub(crate) fn take_shares(
-    cells: &mut [CellResult],
-    trials: &Trials<'_>,
-    ceiling: Option<&Ceiling>,
-    device: Option<u64>,
-) {
-    let Some(ceiling) = ceiling else { return };
+/// Gives the cells their shares of the ceiling, where one is known.
+pub(crate) fn take_shares(cells: &mut [CellResult], input: &Input<'_>, trials: &Trials<'_>) {
+    let Some(ceiling) = input.ceiling else { return };
+    let device = input.manifest.survey.files.as_ref().and_then(|f| f.device);
     // The ceiling's run is a round of its own.
     let between = trials.between_rounds_of_cell(THROUGHPUT);
     let by_rounds = round_error(between, trials.rounds()).hypot(round_error(between, 1));

@@ -8,8 +8,8 @@ use bytecost_stats::{Location, student_mean, tail_quantile, trimmed_mean, trimme
 use itertools::Itertools as _;
 
 use crate::beside_sides::{holds_interrupts, log_of_one_more};
-use crate::ceiling;
 use crate::confidence::{FEWEST, LEVEL};
+use crate::logs::exp;
 use crate::result::{CellResult, CountersCost, Estimate, Input};
 use crate::trials::{CellTrials, Trials, of_block};
 use crate::value::{LatencyQuantiles, QUANTILES, is_extreme, latencies, read, tail_share};
@@ -23,8 +23,6 @@ pub(crate) fn results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult>
             refused.clone_into(why);
         }
     }
-    let device = survey.files.as_ref().and_then(|f| f.device);
-    ceiling::take_shares(&mut results, trials, input.ceiling, device);
     results
 }
 
@@ -158,11 +156,6 @@ fn tail(cell: &CellTrials<'_>, share: f64) -> Option<Estimate> {
         high: Some(exp(interval.high)),
         trials: blocks.len(),
     })
-}
-
-/// Back from a log scale; held where the result is finite, since JSON has no infinity.
-pub(crate) fn exp(log: f64) -> f64 {
-    log.clamp(-690.0, 690.0).exp()
 }
 
 fn merged_latency(cell: &CellTrials<'_>) -> Option<LatencyQuantiles> {

@@ -4,8 +4,8 @@ use bytecost_spec::Metric;
 use itertools::Itertools as _;
 
 use crate::contrast::{PairContrast, Ratio};
+use crate::logs::as_share;
 use crate::pairing::{AskedPair, Pairing};
-use crate::progress::as_share;
 use crate::result::{Finding, Verdict};
 use crate::trials::Trials;
 

@@ -14,9 +14,9 @@ use bytecost_stats::{
 use itertools::Itertools as _;
 
 use crate::beside_sides::{holds_interrupts, log_of_one_more, with_error};
-use crate::cells::exp;
 use crate::confidence::{FEWEST, LEVEL};
 use crate::grouping::by_key;
+use crate::logs::exp;
 use crate::pairing::Pairing;
 use crate::trials::{CellTrials, Moderations, Trials, of_block};
 use crate::value::{is_extreme, tail_share};

@@ -6,12 +6,11 @@ use bytecost_spec::{Better, Manifest, Metric};
 use bytecost_stats::{BetweenRounds, Interval, RatioVariation};
 
 use crate::caveats::{self, Permitted};
-use crate::cells::exp;
 use crate::comparison::Comparison;
 use crate::confidence::LEVEL;
 use crate::contrast::PairContrast;
 use crate::families::{Correction, corrected};
-use crate::progress::as_share;
+use crate::logs::{as_share, exp};
 use crate::result::{Caveat, CaveatEffect, Finding, Verdict};
 use crate::stages::Measured;
 use crate::trials::Trials;

@@ -4,8 +4,6 @@ use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Cell, Study};
 use itertools::Itertools as _;
 
-use crate::trials::CellTrials;
-
 /// Axes along which results are told in ranges, the likeliest first.
 pub const RANGES: [Axis; 9] = [
     Axis::Connections,
@@ -56,31 +54,4 @@ pub(crate) fn coordinates<'x>(
 ) -> Vec<(Axis, String)> {
     let axes = axes.into_iter();
     axes.map(|axis| (*axis, cell.value(*axis))).collect()
-}
-
-/// What is constant at a cell, of the axes that vary and apply to it: the path where something is
-/// sent, where a file's pages are, and what is not as usual.
-pub(crate) fn place(
-    cell: &CellTrials<'_>,
-    axis: Axis,
-    along: Option<Axis>,
-    varied: &[Axis],
-) -> Vec<(Axis, String)> {
-    let is_free = |a: &Axis| *a == axis || Some(*a) == along;
-    let is_path = |a: Axis| a == Axis::Transport && cell.facts.is_sent();
-    let differs = |a: Axis| {
-        let usual = cell.cell.value(a) == a.row().default && !matches!(a, Axis::Size | Axis::Mover);
-        varied.contains(&a) && cell.facts.applies(a) && !usual
-    };
-    let of_file = |a: Axis| {
-        a == Axis::Cache && cell.facts.applies(a) && cell.cell.value(a) != a.row().default
-    };
-    let size = |a: Axis| match a {
-        Axis::Size => cell.facts.is_sent() || cell.facts.is_of_files(),
-        Axis::Connections => cell.facts.is_served(),
-        _ => false,
-    };
-    let is_told = |a: &Axis| !is_free(a) && (is_path(*a) || of_file(*a) || differs(*a) || size(*a));
-    let told = AXES.iter().map(|row| row.axis).filter(is_told);
-    told.map(|a| (a, cell.cell.value(a))).collect()
 }

@@ -24,6 +24,7 @@ mod findings;
 mod footprint;
 mod grid;
 mod grouping;
+mod logs;
 mod main_effects;
 mod matrix;
 mod pairing;
@@ -70,6 +71,7 @@ pub fn analyse(input: Input<'_>) -> Analysis {
 
 fn measure<'v>(input: &'v Input<'v>, trials: &'v Trials<'v>) -> Measured<'v> {
     let mut cells = cells::results(input, trials);
+    ceiling::take_shares(&mut cells, input, trials);
     let evidence = copies::evidence(&mut cells, input, trials);
     regimes::part(&mut cells, trials);
     let twins = twins::all(trials);

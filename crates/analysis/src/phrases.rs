@@ -6,7 +6,7 @@ pub(crate) use bytecost_spec::units::{count, percent};
 use bytecost_spec::{Axis, Cell, Manifest, Measure, Metric, Side, Study, Unit, units};
 use itertools::Itertools as _;
 
-use crate::cells::exp;
+use crate::logs::exp;
 use crate::result::{CauseOf, Finding, Verdict};
 use crate::value::QUANTILES;
 

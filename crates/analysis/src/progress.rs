@@ -15,6 +15,7 @@ use itertools::Itertools as _;
 use crate::confidence::FEWEST;
 use crate::contrast::{PairContrast, is_trimmed};
 use crate::grouping::grouped;
+use crate::logs::as_share;
 use crate::pairing::compared;
 use crate::result::Input;
 use crate::trials::Trials;
@@ -191,9 +192,4 @@ pub fn log_ratios(
     });
     let found = found.filter(|(_, logs)| logs.len() >= FEWEST);
     found.sorted_by_key(|(metric, _)| *metric).collect()
-}
-
-/// Half the width of an interval of log ratios, as a share of the ratio.
-pub(crate) fn as_share(half_width_of_logs: f64) -> f64 {
-    crate::cells::exp(half_width_of_logs) - 1.0
 }

@@ -4,8 +4,8 @@ use bytecost_spec::{Counter, Measure, Metric};
 use bytecost_stats::{mean, median, quantile, variance};
 use itertools::Itertools as _;
 
-use crate::cells::exp;
 use crate::grouping::by_key;
+use crate::logs::exp;
 use crate::pairing::Pairing;
 use crate::phrases::{Kind, kind};
 use crate::result::{CellResult, PartedBy, TrialGroup, TwoGroups};

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, HashMap};
 
-use bytecost_spec::axis::CellFacts;
+use bytecost_spec::axis::{AXES, CellFacts};
 use bytecost_spec::manifest::RoundNoise;
 use bytecost_spec::sample::{Repeat, last_short_windows};
 use bytecost_spec::survey::{MoverFacts, Route};
@@ -227,6 +227,35 @@ impl<'a> CellTrials<'a> {
             failures: Vec::new(),
             beside: BesideSides::default(),
         }
+    }
+
+    /// What is constant at a cell, of the axes that vary and apply to it: the path where something is
+    /// sent, where a file's pages are, and what is not as usual.
+    pub(crate) fn place(
+        &self,
+        axis: Axis,
+        along: Option<Axis>,
+        varied: &[Axis],
+    ) -> Vec<(Axis, String)> {
+        let (cell, facts) = (self.cell, &self.facts);
+        let is_path = |a: Axis| a == Axis::Transport && facts.is_sent();
+        let is_usual = |a: Axis| cell.value(a) == a.row().default;
+        let differs = |a: Axis| {
+            let tells = !is_usual(a) || matches!(a, Axis::Size | Axis::Mover);
+            varied.contains(&a) && facts.applies(a) && tells
+        };
+        let is_of_file = |a: Axis| a == Axis::Cache && facts.applies(a) && !is_usual(a);
+        let is_size = |a: Axis| match a {
+            Axis::Size => facts.is_sent() || facts.is_of_files(),
+            Axis::Connections => facts.is_served(),
+            _ => false,
+        };
+        let axes = AXES.iter().map(|row| row.axis);
+        let axes = axes.filter(|a| {
+            let is_held = *a != axis && Some(*a) != along;
+            is_held && (is_path(*a) || is_of_file(*a) || differs(*a) || is_size(*a))
+        });
+        axes.map(|a| (a, cell.value(a))).collect()
     }
 
     /// The books of the windows that have them, those of a twin after the cell's own.

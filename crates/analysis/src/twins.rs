@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use bytecost_spec::Metric;
 use bytecost_stats::at_least;
 
-use crate::cells::exp;
 use crate::confidence::{ERROR_RATE, LEVEL};
+use crate::logs::exp;
 use crate::phrases;
 use crate::result::{NoiseFloor, Twin};
 use crate::trials::{CellTrials, Trials};

@@ -7,12 +7,12 @@ use itertools::Itertools as _;
 
 use super::claim_test::{CaseResult, ClaimTest, Item, MORE_BLOCKS, Wanted, tested, with_interval};
 use super::context::{ClaimContext, TIMERS, counts_calls};
-use crate::cells::exp;
 use crate::comparison::JudgedPair;
 use crate::confidence::ERROR_RATE;
 use crate::contrast::PairContrast;
 use crate::footprint::against;
 use crate::grouping::by_key;
+use crate::logs::exp;
 use crate::pairing::Pairing;
 use crate::phrases;
 use crate::result::Verdict;

@@ -6,8 +6,8 @@ use bytecost_stats::{Location, mean, quantile, student_mean};
 use itertools::Itertools as _;
 
 use super::{Caveat, caveat, ids};
-use crate::cells::exp;
 use crate::grouping::by_key;
+use crate::logs::exp;
 use crate::phrases::{self, percent};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
