@@ -339,6 +339,7 @@ fn events() -> io::Result<Events> {
 #[test]
 fn each_call_is_counted_and_every_counter_counts() {
     const CALLS: u64 = 1000;
+    const SLEEPS: usize = 20;
     let _alone = alone();
     let mut events = match events() {
         Ok(events) => events,
@@ -355,8 +356,8 @@ fn each_call_is_counted_and_every_counter_counts() {
         ..Parties::default()
     };
     events.begin(me).unwrap();
-    let waits = |usage: process::ThreadUsage| usage.switches_voluntary;
-    let waited = waits(process::thread_usage().unwrap());
+    let waits = || process::thread_usage().unwrap().switches_voluntary;
+    let before = waits();
     let call = || {
         for _ in 0..CALLS {
             std::hint::black_box(std::os::unix::process::parent_id());
@@ -364,7 +365,14 @@ fn each_call_is_counted_and_every_counter_counts() {
         thread::sleep(Duration::from_millis(1));
     };
     call();
-    let waited = waits(process::thread_usage().unwrap()) - waited;
+    // On a slow machine a timer may fire before the thread that set it sleeps.
+    for _ in 0..SLEEPS {
+        if waits() > before {
+            break;
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    let waited = waits() - before;
     let counts = events.counts();
     for count in &counts {
         println!("events: {}: {:?}", count.event.row().title, count.count);
