@@ -117,10 +117,10 @@ fn tried(
 ) -> FileSupport {
     let java = helpers.map(Helpers::java).transpose();
     let tries = if cache == Cache::Cold { tries } else { 1 };
-    let mut once = |java: Option<PathBuf>| {
-        retried_without_memory(|| attempt(files, mover, cache, java.clone()))
-    };
-    let done = java.and_then(|java| again(tries, || once(java.clone())));
+    let done = java.and_then(|java| {
+        let mut once = || retried_without_memory(|| attempt(files, mover, cache, java.clone()));
+        again(tries, &mut once)
+    });
     FileSupport {
         name: mover.name.to_owned(),
         cache,

@@ -25,14 +25,12 @@ pub(crate) struct Baselines {
 impl Baselines {
     /// None at all where the study has no twins.
     pub(crate) fn of(candidates: &[Candidate], study: &Study, norm: &Norm<'_>) -> Baselines {
-        if !study.twins {
-            return Baselines {
-                of: Vec::new(),
-                cells: candidates.len(),
-            };
-        }
+        let mut of = if study.twins {
+            baselines(candidates, study, norm)
+        } else {
+            Vec::new()
+        };
         // What is not judged needs no baseline that is known better.
-        let mut of = baselines(candidates, study, norm);
         for (compare, baselines) in study.compare.iter().zip(&mut of) {
             if compare.family == Family::Exploratory {
                 baselines.fill(None);

@@ -321,14 +321,23 @@ impl<'a> Printer<'a> {
         }
         out.push('>');
         // The heading of a part stands over all columns of numbers.
-        let is_empty = |entry: &&DocEntry| entry.text.is_empty() && entry.mark.is_none();
-        let empty = row.entries.iter().skip(1).take_while(is_empty).count();
-        let is_heading = is_matrix && empty > 0;
-        if let (true, Some(name)) = (is_heading, row.entries.first()) {
-            let (span, name) = (empty + 1, prose(&name.text));
+        let numbers = table
+            .columns
+            .iter()
+            .skip(1)
+            .take_while(|c| c.align == Align::Right);
+        let span = 1 + numbers.count();
+        let is_empty = |entry: &DocEntry| entry.text.is_empty() && entry.mark.is_none();
+        let is_heading = |(_, numbers): &(&DocEntry, &[DocEntry])| {
+            is_matrix && !numbers.is_empty() && numbers.iter().all(is_empty)
+        };
+        let head = row.entries.get(..span).and_then(<[DocEntry]>::split_first);
+        let mut skipped = 0;
+        if let Some((name, _)) = head.filter(is_heading) {
+            let name = prose(&name.text);
             out.push_str(&format!("<th scope=\"row\" colspan=\"{span}\">{name}</th>"));
+            skipped = span;
         }
-        let skipped = if is_heading { empty + 1 } else { 0 };
         for (i, entry) in row.entries.iter().enumerate().skip(skipped) {
             let align = table.columns.get(i).map_or(Align::Left, |c| c.align);
             match (i, is_matrix) {

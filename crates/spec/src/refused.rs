@@ -1,11 +1,14 @@
 //! Cells that cannot be had on a host, and how they are written: by reason, and those of a reason as
 //! products, since most are refused for one value of theirs in all combinations of the others.
 
+use std::collections::BTreeSet;
+
 use itertools::Itertools as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::axis::{AXES, Axis};
 use crate::cell::Cell;
+use crate::study::MAX_CELLS;
 
 /// A cell of the study that cannot be had on this host. Data, drawn as a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,14 +61,7 @@ impl CellProduct {
         if product.is_exactly(cells) {
             return vec![product];
         }
-        let mut parts: Vec<(String, Vec<&Cell>)> = Vec::new();
-        for &cell in cells {
-            let value = cell.value(*axis);
-            match parts.iter_mut().find(|(known, _)| *known == value) {
-                Some((_, part)) => part.push(cell),
-                None => parts.push((value, vec![cell])),
-            }
-        }
+        let parts = grouped(cells.iter().map(|cell| (cell.value(*axis), *cell)));
         let parts = parts.iter();
         parts
             .flat_map(|(_, part)| CellProduct::cover(part))
@@ -73,17 +69,24 @@ impl CellProduct {
     }
 
     fn is_exactly(&self, cells: &[&Cell]) -> bool {
-        let count: usize = self.values.iter().map(|(_, values)| values.len()).product();
-        let is_there = |cell: &Cell| cells.contains(&cell);
+        let known: BTreeSet<&Cell> = cells.iter().copied().collect();
         let all = || {
-            self.cells()
-                .is_some_and(|product| product.iter().all(is_there))
+            let product = self.cells();
+            product.is_some_and(|product| product.iter().all(|cell| known.contains(cell)))
         };
-        count == cells.len() && all()
+        self.count() == Some(cells.len()) && all()
     }
 
-    /// All of its cells; none where one of them is none.
+    /// How many cells it has; none where there are more than a study may have.
+    fn count(&self) -> Option<usize> {
+        let lengths = self.values.iter().map(|(_, values)| values.len());
+        let count = lengths.fold(1, usize::saturating_mul);
+        (count <= MAX_CELLS).then_some(count)
+    }
+
+    /// All of its cells; none where one of them is none, or there are too many.
     fn cells(&self) -> Option<Vec<Cell>> {
+        self.count()?;
         let first = Cell::from_id(&self.like)?;
         let mut cells = vec![first];
         for (axis, values) in &self.values {
@@ -101,25 +104,33 @@ impl CellProduct {
     }
 }
 
+/// Each key with its cells, in their order.
+fn grouped<'c, K: PartialEq>(
+    pairs: impl IntoIterator<Item = (K, &'c Cell)>,
+) -> Vec<(K, Vec<&'c Cell>)> {
+    let mut groups: Vec<(K, Vec<&Cell>)> = Vec::new();
+    for (key, cell) in pairs {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, cells)) => cells.push(cell),
+            None => groups.push((key, vec![cell])),
+        }
+    }
+    groups
+}
+
 /// Refused cells, written as [`RefusedCells`]: for `#[serde(with)]`.
 pub mod by_reason {
     use serde::de::Error as _;
 
     use super::{
-        Cell, CellProduct, Deserialize as _, Deserializer, RefusedCell, RefusedCells,
-        Serialize as _, Serializer,
+        CellProduct, Deserialize as _, Deserializer, MAX_CELLS, RefusedCell, RefusedCells,
+        Serialize as _, Serializer, grouped,
     };
 
     /// Writes them by reason, in the order in which the reasons first come.
     pub fn serialize<S: Serializer>(refused: &[RefusedCell], to: S) -> Result<S::Ok, S::Error> {
-        let mut groups: Vec<(&String, Vec<&Cell>)> = Vec::new();
-        for RefusedCell { cell, why } in refused {
-            match groups.iter_mut().find(|(known, _)| *known == why) {
-                Some((_, cells)) => cells.push(cell),
-                None => groups.push((why, vec![cell])),
-            }
-        }
-        let groups = groups.into_iter().map(|(why, cells)| RefusedCells {
+        let groups = grouped(refused.iter().map(|r| (&r.why, &r.cell))).into_iter();
+        let groups = groups.map(|(why, cells)| RefusedCells {
             why: why.clone(),
             cells: CellProduct::cover(&cells),
         });
@@ -131,8 +142,14 @@ pub mod by_reason {
         let mut refused = Vec::new();
         for RefusedCells { why, cells } in Vec::deserialize(from)? {
             for product in cells {
-                let cells = product.cells().ok_or_else(|| {
-                    D::Error::custom(format!("`{}` is no cell, or a value is none", product.like))
+                let cells = product
+                    .cells()
+                    .filter(|c| refused.len() + c.len() <= MAX_CELLS);
+                let cells = cells.ok_or_else(|| {
+                    D::Error::custom(format!(
+                        "`{}` is no cell, or a value is none, or there are more than {MAX_CELLS} cells",
+                        product.like
+                    ))
                 })?;
                 refused.extend(cells.into_iter().map(|cell| RefusedCell {
                     cell,
@@ -184,5 +201,13 @@ mod tests {
         let broken = text.replacen("sendfile", "send/file", 1);
         assert!(serde_json::from_str::<Holder>(&broken).is_err());
         assert_eq!(serde_json::to_string(&Holder(Vec::new())).unwrap(), "[]");
+        // Few words may not ask for more cells than a study has.
+        let twos = vec!["2"; 200];
+        let values = ["threads", "fields", "size"].map(|axis| (axis, &twos));
+        let many = serde_json::json!([{
+            "why": "x",
+            "cells": [{ "like": Cell::default().id(), "values": values }],
+        }]);
+        assert!(serde_json::from_value::<Holder>(many).is_err());
     }
 }

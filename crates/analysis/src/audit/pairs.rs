@@ -83,14 +83,13 @@ pub(super) fn compared(context: &ClaimContext<'_>, pair: &Pairing<'_, '_>, of: W
         };
     };
     let judged = context.run.pair(*pair, metric);
-    let judged = judged.filter(|j| j.finding.verdict != Verdict::NotJudged);
     let ratio = contrast.ratio();
     let [value, low, high] = [ratio.value, ratio.low, ratio.high].map(times);
     Item {
         value: contrast.location.value,
         published,
         measured: Some(with_interval(value, &low, &high)),
-        finding: (context.run.pair(*pair, metric)).map(|j| j.finding.id.clone()),
+        finding: judged.map(|j| j.finding.id.clone()),
         is_same: judged.is_some_and(is_same),
         ..Item::of(state(context, &contrast, judged, expect))
     }

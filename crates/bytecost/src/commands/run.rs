@@ -181,10 +181,15 @@ fn begun(
     peer: Option<&PeerLink>,
     (earlier, stop): (&EarlierRounds, &AtomicBool),
 ) -> Result<(Run, Plan, Study, Files)> {
-    let asked = chosen(args)?;
+    let asked = chosen(args, peer.is_some())?;
     let (host, cpu_clock) = machine::host();
-    let study = fitted(asked, args, &host, peer.is_some())?;
-    let found = surveyed(&study, args, program, &host, stop)?;
+    go_on(stop)?;
+    let clock = cpu_clock.verdict();
+    let study = fitted(asked, args, &host)?;
+    let found = Survey {
+        cpu_clock: Some(cpu_clock),
+        ..surveyed(&study, args, program, &host, stop)?
+    };
     let there = peer.map(PeerLink::host);
     let conditions = RoundConditions::new(&study, &host, there);
     let rounds = earlier.noise_of_run(conditions.as_ref(), noting(args));
@@ -197,10 +202,11 @@ fn begun(
     let plan =
         bytecost_plan::plan(&study, &host, &found, there, seed, Some(&noise)).map_err(bad_input)?;
     nothing_left(&plan)?;
+    let counters_cost = campaign::counters_cost(&study, &plan, &host, &found, stop)?;
+    go_on(stop)?;
     let survey = Survey {
-        counters_cost: campaign::counters_cost(&study, &plan, &host, &found, stop)?,
-        unit_costs: tried::costs(&host, cpu_clock.verdict()),
-        cpu_clock: Some(cpu_clock),
+        counters_cost,
+        unit_costs: tried::costs(&host, clock),
         ..found
     };
     let files = files_ready(&plan, survey.files.as_ref())?;
@@ -224,12 +230,7 @@ fn begun(
 }
 
 /// The study with what it leaves to the host that it runs on.
-fn fitted(mut study: Study, args: &RunArgs, host: &Host, has_peer: bool) -> Result<Study> {
-    if has_peer {
-        study.go_to_peer();
-    }
-    study.twins = true;
-    check_loopback(&study)?;
+fn fitted(mut study: Study, args: &RunArgs, host: &Host) -> Result<Study> {
     if study.asks_for_pairs() {
         let pairs = bytecost_host::pairs::chosen(host).map_err(bad_input)?;
         study.take_pairs(&pairs.placements(), &pairs.nearest());
@@ -480,7 +481,7 @@ fn transports(study: &Study) -> Vec<Transport> {
     all.filter(|t| !t.is_made() || is_asked(*t)).collect()
 }
 
-fn chosen(args: &RunArgs) -> Result<Study> {
+fn chosen(args: &RunArgs, has_peer: bool) -> Result<Study> {
     let mut study = match &args.study {
         None => Study::parse(STUDIES[0].1).with_context(|| STUDIES[0].0)?,
         Some(name) => match STUDIES.iter().find(|(n, _)| n == name) {
@@ -502,6 +503,11 @@ fn chosen(args: &RunArgs) -> Result<Study> {
     study.check(&known::tables()).map_err(bad_input)?;
     check_asked(&study, &study.asked, &known::tables())
         .map_err(|why| bad_input(format!("--{}", why.0)))?;
+    if has_peer {
+        study.go_to_peer();
+    }
+    study.twins = true;
+    check_loopback(&study)?;
     Ok(study)
 }
 
