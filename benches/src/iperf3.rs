@@ -57,7 +57,11 @@ fn one_size(context: &Context, size: &str, found: &mut Found) -> Result<()> {
     // iperf3 sends the same memory again and again, and so does a ring of exactly one message. The
     // default ring stands beside it.
     let hot = cell(context, size, size)?;
-    let usual = cell(context, size, Cell::default().value(Axis::Ring).as_str())?;
+    let usual = cell(
+        context,
+        size,
+        &Cell::default().value(Axis::Ring).to_string(),
+    )?;
     let same = hot.ring_slots() == usual.ring_slots();
     let ours = std::cell::RefCell::new(Ours::new(context.window)?);
     let mut subjects = vec![

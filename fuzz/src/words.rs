@@ -106,7 +106,7 @@ fn axes(text: &str) {
             Ok(()) => {
                 let mut again = Cell::default();
                 let written = cell.value(row.axis);
-                assert_eq!(again.set(row.axis, &written), Ok(()), "{written}");
+                assert_eq!(again.set_value(row.axis, &written), Ok(()), "{written}");
                 assert_eq!(again, cell, "{} {text}", row.name);
                 assert!(cell.ring_slots() >= 4 || cell.ring_slots() == 1);
             }

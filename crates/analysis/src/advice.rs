@@ -2,7 +2,7 @@
 
 use bytecost_spec::study::{Compare, Family, Tier};
 use bytecost_spec::survey::{Condition, MoverFacts, Route, ServerFacts};
-use bytecost_spec::{Axis, Better, Cell, Measure, Metric, Placement, Side};
+use bytecost_spec::{Axis, Better, Cell, Measure, Metric, Placement, Side, Value};
 use itertools::Itertools as _;
 
 use crate::causes;
@@ -57,7 +57,7 @@ impl Compared<'_> {
 }
 
 /// A value along the range with what is compared at it; in order.
-type At<'v> = (Option<String>, Vec<Compared<'v>>);
+type At<'v> = (Option<Value>, Vec<Compared<'v>>);
 
 /// Findings of one comparison that differ in one further axis at most, such as the size.
 struct Group<'v> {
@@ -67,7 +67,7 @@ struct Group<'v> {
     /// What the study asks for first, where nothing of that is decided.
     open: Option<NothingDecided>,
     along: Option<Axis>,
-    place: Vec<(Axis, String)>,
+    place: Vec<(Axis, Value)>,
     at: Vec<At<'v>>,
     /// The error rate of a place whose comparisons are primary, and of another one.
     rates: (f64, f64),
@@ -356,7 +356,7 @@ impl<'v> Group<'v> {
         let is_of = |c: &&Compared<'v>| subject(self.compare.axis, c.cell) == subject_of;
         let own = |(x, all): &At<'v>| (x.clone(), all.iter().filter(is_of).cloned().collect());
         let at: Vec<At<'v>> = self.at.iter().map(own).collect();
-        let measured = |keep: &dyn Fn(&[Compared<'v>]) -> bool| -> Vec<String> {
+        let measured = |keep: &dyn Fn(&[Compared<'v>]) -> bool| -> Vec<Value> {
             let kept = at.iter().filter(|(_, all)| !all.is_empty() && keep(all));
             kept.filter_map(|(x, _)| x.clone()).collect()
         };
@@ -440,7 +440,7 @@ impl<'v> Group<'v> {
     /// The rule along the range: a way is kept as long as it may be used, the safest bound first.
     fn uses(&self, at: &[At<'v>], apart: bool) -> Vec<Use> {
         // The names that may be used all along, and where: what is withheld parts two ways.
-        let mut stretches: Vec<(Vec<&str>, Vec<At<'v>>)> = Vec::new();
+        let mut stretches: Vec<(Vec<&Value>, Vec<At<'v>>)> = Vec::new();
         let mut parted = true;
         for here in at {
             let Some(may) = self.may_use(&here.1, Compared::is_free) else {
@@ -450,7 +450,7 @@ impl<'v> Group<'v> {
             if !here.1.iter().any(|c| is_decided(c.finding)) {
                 continue;
             }
-            let names = may.iter().map(|c| c.finding.value.as_str()).collect_vec();
+            let names = may.iter().map(|c| &c.finding.value).collect_vec();
             let last = stretches.last_mut().filter(|_| !parted);
             parted = false;
             if let Some((common, part)) = last {
@@ -465,20 +465,20 @@ impl<'v> Group<'v> {
             stretches.push((names, vec![here.clone()]));
         }
         stretches.retain(|(names, _)| !(names.is_empty() && apart));
-        let told = |(names, part): &(Vec<&str>, Vec<At<'v>>)| self.one_use(part, names);
+        let told = |(names, part): &(Vec<&Value>, Vec<At<'v>>)| self.one_use(part, names);
         stretches.iter().map(told).collect()
     }
 
-    fn one_use(&self, part: &[At<'v>], names: &[&str]) -> Use {
-        let bound = |name: &&&str| {
+    fn one_use(&self, part: &[At<'v>], names: &[&Value]) -> Use {
+        let bound = |name: &&&Value| {
             let own = part.iter().flat_map(|(_, all)| all);
-            let own = own.filter(|c| c.finding.value == **name);
+            let own = own.filter(|c| c.finding.value == ***name);
             let costs = own.map(|c| worst(c.finding));
             costs.fold(f64::NEG_INFINITY, f64::max)
         };
         let safest = names.iter().min_by(|a, b| bound(a).total_cmp(&bound(b)));
-        let value = safest.map_or(self.compare.baseline.as_str(), |name| name);
-        let of = |c: &Compared<'_>| c.finding.value == value;
+        let value = safest.map_or(&self.compare.baseline, |name| name);
+        let of = |c: &Compared<'_>| c.finding.value == *value;
         let told = |m: &Metric| *m != self.metric && is_cost(*m);
         let others = self.compare.metrics.iter().copied().filter(told);
         let but = others.flat_map(|metric| match safest {
@@ -493,10 +493,10 @@ impl<'v> Group<'v> {
         let conditions = part.iter().flat_map(|(_, all)| all).find_map(own);
         let ties = names.iter().filter(|n| **n != value);
         Use {
-            value: value.to_owned(),
+            value: value.clone(),
             at: part.iter().filter_map(|(x, _)| x.clone()).collect(),
             gain: safest.and_then(|_| gain()),
-            ties: ties.map(|n| (*n).to_owned()).collect(),
+            ties: ties.map(|n| (*n).clone()).collect(),
             but: but.collect(),
             conditions: conditions.unwrap_or_default(),
         }
@@ -599,7 +599,7 @@ impl<'v> Group<'v> {
     }
 }
 
-fn baseline_block(at: &[At<'_>]) -> Option<String> {
+fn baseline_block(at: &[At<'_>]) -> Option<Value> {
     let first = at.iter().flat_map(|(_, all)| all).next()?;
     let goes_by_blocks = |cell: &CellTrials<'_>| cell.facts.applies(Axis::Block);
     let is_alone = goes_by_blocks(first.baseline) && !goes_by_blocks(first.cell);

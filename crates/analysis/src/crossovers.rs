@@ -1,7 +1,7 @@
 //! From which size on one way is better than another: between the sizes that findings decide.
 
 use bytecost_spec::study::Compare;
-use bytecost_spec::{Axis, Metric};
+use bytecost_spec::{Axis, Metric, Value};
 use itertools::Itertools as _;
 
 use crate::comparison::JudgedPair;
@@ -11,10 +11,10 @@ use crate::result::{Crossing, CrossingPoint, Crossover, Verdict};
 use crate::stages::Judged;
 
 /// A value along the axis, and what is decided of two ways there, if anything is.
-type Step<'s> = (&'s str, Option<Verdict>);
+type Step<'s> = (&'s Value, Option<Verdict>);
 
 /// Two values of an axis over the numbers of another axis, all else alike, by rising number.
-type Curve<'v> = Vec<(String, JudgedPair<'v>)>;
+type Curve<'v> = Vec<(Value, JudgedPair<'v>)>;
 
 /// Every crossover: by comparison, axis along and metric, then in the order of the plan.
 pub(crate) fn all<'v>(run: &'v Judged<'v>) -> Vec<Crossover> {
@@ -62,7 +62,7 @@ fn curves<'v>(run: &'v Judged<'v>, compare: &Compare, along: Axis) -> Vec<Curve<
     let curves = grouped(points).into_iter();
     let curves = curves.filter(|(_, points)| points.len() > 1);
     let curves = curves.sorted_by_key(|((metric, _), _)| place(metric));
-    let curve = |points: Vec<(f64, String, JudgedPair<'v>)>| {
+    let curve = |points: Vec<(f64, Value, JudgedPair<'v>)>| {
         let points = points.into_iter().sorted_by(|a, b| a.0.total_cmp(&b.0));
         points.map(|(_, x, pair)| (x, pair)).collect()
     };
@@ -71,7 +71,7 @@ fn curves<'v>(run: &'v Judged<'v>, compare: &Compare, along: Axis) -> Vec<Curve<
 
 fn crossover(run: &Judged<'_>, along: Axis, curve: &Curve<'_>) -> Crossover {
     let decided = |pair: &JudgedPair<'_>| pair.verdict().filter(|_| pair.is_decided());
-    let steps = curve.iter().map(|(x, pair)| (x.as_str(), decided(pair)));
+    let steps = curve.iter().map(|(x, pair)| (x, decided(pair)));
     let steps = steps.collect_vec();
     let open = steps.iter().filter(|(_, verdict)| verdict.is_none());
     let (finding, pairing) = (curve[0].1.finding, curve[0].1.pairing);
@@ -89,14 +89,14 @@ fn crossover(run: &Judged<'_>, along: Axis, curve: &Curve<'_>) -> Crossover {
         place: grid::coordinates(other.cell, run.varied().iter().filter(is_held)),
         outcome: crossing(&steps),
         findings: curve.iter().map(|(_, p)| p.finding.id.clone()).collect(),
-        open: open.map(|(x, _)| (*x).to_owned()).collect(),
+        open: open.map(|(x, _)| (*x).clone()).collect(),
     }
 }
 
 /// What becomes of two ways along values in their order. A place lies between the last decided
 /// value on its one side and the first on its other: values that are not decided widen it.
 fn crossing(steps: &[Step<'_>]) -> Crossing {
-    type Known<'s> = (&'s str, Verdict);
+    type Known<'s> = (&'s Value, Verdict);
     let known = steps
         .iter()
         .filter_map(|(x, verdict)| Some((*x, (*verdict)?)));
@@ -117,8 +117,8 @@ fn crossing(steps: &[Step<'_>]) -> Crossing {
         CrossingPoint {
             better_above: high.is_some_and(is_better),
             fades: ends.any(|step| step.1 == Verdict::NoDifferenceThatMatters),
-            low: low.map(|(x, _)| (*x).to_owned()),
-            high: high.map(|(x, _)| (*x).to_owned()),
+            low: low.map(|(x, _)| (*x).clone()),
+            high: high.map(|(x, _)| (*x).clone()),
         }
     };
     let mut points = Vec::new();
@@ -149,7 +149,7 @@ mod tests {
         // Better, worse, same and not decided at 1, 2, 3 and so on; the place is written
         // `2<4` where it is better above, `2>4` where it is below, with `~` where it fades.
         let check = |verdicts: &str, expected: &str| {
-            let names: Vec<String> = (1..=verdicts.len()).map(|n| n.to_string()).collect();
+            let names: Vec<Value> = (1..=verdicts.len() as u64).map(Value::Count).collect();
             let standing = |c| match c {
                 '+' => Some(Verdict::Better),
                 '-' => Some(Verdict::Worse),
@@ -157,14 +157,14 @@ mod tests {
                 _ => None,
             };
             let steps = names.iter().zip(verdicts.chars());
-            let steps: Vec<_> = steps.map(|(x, c)| (x.as_str(), standing(c))).collect();
+            let steps: Vec<_> = steps.map(|(x, c)| (x, standing(c))).collect();
             let found = match crossing(&steps) {
                 Crossing::AlwaysBetter => "always".to_owned(),
                 Crossing::NeverBetter => "never".to_owned(),
                 Crossing::Undecided => "undecided".to_owned(),
                 Crossing::At(points) => {
                     let written = points.iter().map(|p| {
-                        let end = |end: &Option<String>| end.clone().unwrap_or_default();
+                        let end = |end: &Option<Value>| end.clone().unwrap_or_default();
                         let sign = if p.better_above { "<" } else { ">" };
                         let fades = if p.fades { "~" } else { "" };
                         format!("{}{sign}{}{fades}", end(&p.low), end(&p.high))

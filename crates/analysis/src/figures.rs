@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use bytecost_spec::axis::{AXES, CellFacts};
 use bytecost_spec::study::Figure;
 use bytecost_spec::survey::{InFlight, MoverFacts};
-use bytecost_spec::{Axis, Cell, Invalid, Measure, Metric};
+use bytecost_spec::{Axis, Cell, Invalid, Measure, Metric, Value};
 use itertools::Itertools as _;
 
 use crate::grid;
@@ -123,7 +123,7 @@ impl<'v> Drawing<'v> {
         let study = &self.run.input.manifest.study;
         let applies = |c: &&&Cell| self.facts(c).applies(figure.x);
         let among = cells.iter().filter(applies);
-        let among: BTreeSet<String> = among.map(|c| c.value(figure.x)).collect();
+        let among: BTreeSet<Value> = among.map(|c| c.value(figure.x)).collect();
         let mut x_values = grid::values(study, figure.x, cells.iter().copied());
         x_values.retain(|v| among.contains(v));
         if x_values.len() < 2 {
@@ -132,7 +132,7 @@ impl<'v> Drawing<'v> {
         let free = [figure.x, figure.series];
         let across = |cell: &&Cell| among.contains(&cell.value(figure.x));
         let lines = cells.iter().chain(whole).copied().filter(across);
-        let lines: BTreeSet<String> = lines.map(|c| c.value(figure.series)).collect();
+        let lines: BTreeSet<Value> = lines.map(|c| c.value(figure.series)).collect();
         let mut names = grid::values(study, figure.series, cells.iter().copied());
         names.retain(|n| lines.contains(n));
         let lines = names.into_iter();
@@ -152,7 +152,7 @@ impl<'v> Drawing<'v> {
             x_numbers: grid::numbers(figure.x, &x_values),
             x_values,
             y: figure.y,
-            relative_to: figure.relative.then(|| self.baseline(figure).to_owned()),
+            relative_to: self.baseline(figure).filter(|_| figure.relative).cloned(),
             series,
             note: None,
             ceiling,
@@ -165,15 +165,15 @@ impl<'v> Drawing<'v> {
         figure: &Figure,
         like: &Cell,
         series: &[Series],
-        x_values: &[String],
+        x_values: &[Value],
     ) -> Option<CeilingLine> {
         if figure.relative || figure.y != Metric::both(Measure::ThroughputGbitPerS) {
             return None;
         }
-        let highest = |x: &String| {
+        let highest = |x: &Value| {
             let rates = series.iter().filter_map(|line| {
                 let mut cell = like.clone();
-                cell.set(figure.x, x).ok()?;
+                cell.set_value(figure.x, x).ok()?;
                 cell.set(figure.series, &line.name).ok()?;
                 let share = self.results.get(cell.id().as_str())?.ceiling.as_ref()?;
                 // What a cell exceeds is no ceiling of it.
@@ -234,17 +234,11 @@ impl<'v> Drawing<'v> {
         CellFacts::of(cell, &self.run.input.manifest.survey)
     }
 
-    fn series(
-        &self,
-        figure: &Figure,
-        cells: &[&Cell],
-        name: String,
-        x_values: &[String],
-    ) -> Series {
-        let point = |x: &String| -> Result<Point, Invalid> {
+    fn series(&self, figure: &Figure, cells: &[&Cell], name: Value, x_values: &[Value]) -> Series {
+        let point = |x: &Value| -> Result<Point, Invalid> {
             let mut cell = cells[0].clone();
-            cell.set(figure.x, x)?;
-            cell.set(figure.series, &name)?;
+            cell.set_value(figure.x, x)?;
+            cell.set_value(figure.series, &name)?;
             let normal = self.facts(&cell).normal();
             let is_here = normal.value(figure.x) == *x && cells.contains(&&normal);
             Ok(self.point(figure, if is_here { &normal } else { &cell }))
@@ -253,19 +247,19 @@ impl<'v> Drawing<'v> {
         let points = points.map(|p| p.unwrap_or_else(|why| Point::Gap(why.to_string())));
         Series {
             points: points.collect(),
-            name,
+            name: name.to_string(),
         }
     }
 
-    fn baseline(&self, figure: &Figure) -> &str {
+    fn baseline(&self, figure: &Figure) -> Option<&Value> {
         let compare = &self.run.input.manifest.study.compare;
         let over = compare.iter().find(|c| c.axis == figure.series);
-        over.map_or("", |c| c.baseline.as_str())
+        over.map(|c| &c.baseline)
     }
 
     /// The ratio of a cell to its baseline; none where there is no comparison.
     fn ratio(&self, figure: &Figure, cell: &Cell, id: &str) -> Option<Estimate> {
-        if cell.value(figure.series) == self.baseline(figure) {
+        if Some(&cell.value(figure.series)) == self.baseline(figure) {
             let estimate = self.results.get(id)?.estimates.get(&figure.y)?;
             return Some(Estimate::bare(1.0, estimate.trials));
         }

@@ -1,7 +1,7 @@
 //! The grid of a study: which values an axis takes, in which order, and which axes vary.
 
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Cell, Study};
+use bytecost_spec::{Axis, Cell, Study, Value};
 use itertools::Itertools as _;
 
 /// Axes along which results are told in ranges, the likeliest first.
@@ -23,12 +23,12 @@ pub(crate) fn values<'c>(
     study: &Study,
     axis: Axis,
     cells: impl Iterator<Item = &'c Cell>,
-) -> Vec<String> {
+) -> Vec<Value> {
     let axes = study.tiers.iter().flat_map(|t| &t.axes);
     let lists = axes.filter(|(a, _)| *a == axis).map(|(_, list)| list);
     let lists = lists.sorted_by_key(|list| std::cmp::Reverse(list.len()));
     let named = lists.flatten().cloned();
-    let mut ordered: Vec<String> = named.chain(cells.map(|c| c.value(axis))).unique().collect();
+    let mut ordered: Vec<Value> = named.chain(cells.map(|c| c.value(axis))).unique().collect();
     if let Some(numbers) = numbers(axis, &ordered) {
         let pairs = numbers.into_iter().zip(ordered);
         let pairs = pairs.sorted_by(|a, b| a.0.total_cmp(&b.0));
@@ -38,7 +38,7 @@ pub(crate) fn values<'c>(
 }
 
 /// The values as numbers, where all of them are: bytes or counts.
-pub(crate) fn numbers(axis: Axis, values: &[String]) -> Option<Vec<f64>> {
+pub(crate) fn numbers(axis: Axis, values: &[Value]) -> Option<Vec<f64>> {
     values.iter().map(|value| axis.number(value)).collect()
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn varied<'c>(cells: impl Iterator<Item = &'c Cell> + Clone) -> Vec<A
 pub(crate) fn coordinates<'x>(
     cell: &Cell,
     axes: impl IntoIterator<Item = &'x Axis>,
-) -> Vec<(Axis, String)> {
+) -> Vec<(Axis, Value)> {
     let axes = axes.into_iter();
     axes.map(|axis| (*axis, cell.value(*axis))).collect()
 }

@@ -5,7 +5,7 @@
 //! in one block than in another.
 
 use bytecost_spec::study::{Compare, Family};
-use bytecost_spec::{Axis, Metric};
+use bytecost_spec::{Axis, Metric, Value};
 use bytecost_stats::{Location, holm};
 use itertools::Itertools as _;
 
@@ -98,7 +98,7 @@ fn of_compare<'v>(run: &'v Judged<'v>, compare: &'v Compare) -> Vec<RawEffect<'v
 }
 
 impl RawEffect<'_> {
-    fn key(&self) -> (Metric, Axis, String, String) {
+    fn key(&self) -> (Metric, Axis, Value, String) {
         let other = self.places[0].pairing.other.cell.id_without(&[self.over]);
         let baseline = self.compare.baseline.clone();
         (self.metric, self.compare.axis, baseline, other)
@@ -108,7 +108,7 @@ impl RawEffect<'_> {
         self.compare.over == Some(self.over)
     }
 
-    fn value_at(&self, place: usize) -> String {
+    fn value_at(&self, place: usize) -> Value {
         self.places[place].pairing.other.cell.value(self.over)
     }
 

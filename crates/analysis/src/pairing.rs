@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use bytecost_spec::claim::{Place, has};
 use bytecost_spec::study::{Compare, Family};
-use bytecost_spec::{Axis, Metric};
+use bytecost_spec::{Axis, Metric, Value};
 use itertools::Itertools as _;
 
 use crate::grid;
@@ -77,11 +77,11 @@ impl<'t, 'a> Baselines<'t, 'a> {
 /// The pairings of one comparison of the study: baselines in the order of the plan, for each of them
 /// the other values in the order of the study. Movers that move nothing are in none. Reading
 /// a file is not compared with writing it.
-fn pairings<'t, 'a>(trials: &'t Trials<'a>, axis: Axis, baseline: &str) -> Vec<Pairing<'t, 'a>> {
+fn pairings<'t, 'a>(trials: &'t Trials<'a>, axis: Axis, baseline: &Value) -> Vec<Pairing<'t, 'a>> {
     let order = grid::values(trials.study, axis, trials.moving().map(|c| c.cell));
     let (baselines, mut others): (Vec<&CellTrials<'_>>, Vec<&CellTrials<'_>>) = trials
         .moving()
-        .partition(|c| c.cell.value(axis) == baseline);
+        .partition(|c| c.cell.value(axis) == *baseline);
     others.sort_by_cached_key(|c| order.iter().position(|v| *v == c.cell.value(axis)));
     let baselines = Baselines::new(axis, baselines);
     let found = others.into_iter().filter_map(|other| {
@@ -107,15 +107,15 @@ pub(crate) fn compared<'t, 'a>(trials: &'t Trials<'a>, compare: &Compare) -> Vec
 pub(crate) fn contrasted<'t, 'a>(
     trials: &'t Trials<'a>,
     axis: Axis,
-    value: &str,
-    against: &str,
+    value: &Value,
+    against: &Value,
     place: &Place,
 ) -> Vec<Pairing<'t, 'a>> {
-    let fulfils = |c: &CellTrials<'_>, (axis, values): &(Axis, Vec<String>)| {
+    let fulfils = |c: &CellTrials<'_>, (axis, values): &(Axis, Vec<Value>)| {
         values.iter().any(|v| has(c.cell, *axis, v))
     };
     let may_be = |c: &CellTrials<'_>| place.iter().all(|p| fulfils(c, p) || !c.facts.applies(p.0));
-    let of = |value: &str| -> Vec<&'t CellTrials<'a>> {
+    let of = |value: &Value| -> Vec<&'t CellTrials<'a>> {
         let there = trials.moving().filter(|c| has(c.cell, axis, value));
         there.filter(|c| may_be(c)).collect()
     };

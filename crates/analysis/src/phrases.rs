@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 pub(crate) use bytecost_spec::units::{count, percent};
-use bytecost_spec::{Axis, Cell, Manifest, Measure, Metric, Side, Study, Unit, units};
+use bytecost_spec::{Axis, Cell, Manifest, Measure, Metric, Side, Study, Unit, Value, units};
 use itertools::Itertools as _;
 
 use crate::logs::exp;
@@ -151,14 +151,14 @@ fn predicate(of: Metric, unit: Unit, ratio: f64, base: &str) -> String {
 
 /// Several circumstances: `at 64 KiB, over unix, with 2 threads`; empty for none. What a cell's
 /// name tells only where it matters is told only there.
-pub fn circumstances(values: &[(Axis, String)]) -> String {
+pub fn circumstances(values: &[(Axis, Value)]) -> String {
     let told = values.iter().filter(|(axis, value)| axis.tells(value));
     told.map(|(axis, value)| axis.circumstance(value))
         .join(", ")
 }
 
 /// The same after a comma, or nothing.
-pub(crate) fn joined_circumstances(values: &[(Axis, String)]) -> String {
+pub(crate) fn joined_circumstances(values: &[(Axis, Value)]) -> String {
     match circumstances(values) {
         none if none.is_empty() => none,
         some => format!(", {some}"),

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use bytecost_spec::manifest::RatioNoise;
 use bytecost_spec::study::Family;
-use bytecost_spec::{Axis, Cell, Manifest, Metric, Sample, Unit};
+use bytecost_spec::{Axis, Cell, Manifest, Metric, Sample, Unit, Value};
 use bytecost_stats::{median, quantile};
 use itertools::Itertools as _;
 
@@ -48,7 +48,7 @@ pub struct LiveEstimates {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LiveEstimate {
     /// Its value of the axis.
-    pub value: String,
+    pub value: Value,
     /// Its metric over the baseline's.
     pub ratio: f64,
     /// Half the width of the 95 % interval, as a share: 0.03 is a ratio known to ± 3 %.

@@ -9,7 +9,7 @@ use bytecost_spec::sample::Block;
 use bytecost_spec::study::{Compare, Family};
 use bytecost_spec::{
     Axis, Cell, Failure, Host, Manifest, Metric, NetworkCard, PeerSide, Refusal, RefusedCell,
-    Sample, Transport, Unit, by_reason,
+    Sample, Transport, Unit, Value, by_reason,
 };
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
@@ -335,12 +335,12 @@ pub struct StudyFacts {
     /// Length of the window, in ms.
     pub window_ms: u64,
     /// Axes with one value in all cells: axis and value.
-    pub constants: Vec<(Axis, String)>,
+    pub constants: Vec<(Axis, Value)>,
     /// Axes with several values, in their order.
     pub varied: Vec<Axis>,
     /// Axes of which the study names several values, or the command line any, with those values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asked: Vec<(Axis, Vec<String>)>,
+    pub asked: Vec<(Axis, Vec<Value>)>,
     /// What one message is called in words: a request, a step.
     #[serde(default)]
     pub unit: Unit,
@@ -425,11 +425,11 @@ pub struct Finding {
     /// [`Cell::id`] of the baseline.
     pub baseline: String,
     /// The baseline's value on the axis.
-    pub baseline_value: String,
+    pub baseline_value: Value,
     /// [`Cell::id`] of the other.
     pub cell: String,
     /// The other's value on the axis.
-    pub value: String,
+    pub value: Value,
     /// Whether the metric is the first of its comparison.
     pub first: bool,
     /// What it is tested together with.
@@ -518,22 +518,22 @@ pub struct Crossover {
     /// The axis in which the two differ.
     pub axis: Axis,
     /// The baseline's value on it.
-    pub baseline: String,
+    pub baseline: Value,
     /// The other's value on it.
-    pub value: String,
+    pub value: Value,
     /// The axis along which they cross: numbers, taken by their logarithm.
     pub along: Axis,
     /// The least and the greatest value along it that both were measured at.
-    pub range: (String, String),
+    pub range: (Value, Value),
     /// What both hold constant, of the axes that vary in the study.
-    pub place: Vec<(Axis, String)>,
+    pub place: Vec<(Axis, Value)>,
     /// What it comes to.
     pub outcome: Crossing,
     /// [`Finding::id`]s behind it.
     pub findings: Vec<String>,
     /// The values along it at which the two are not decided, or have no verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub open: Vec<String>,
+    pub open: Vec<Value>,
 }
 
 /// What becomes of two ways along an axis, by the values at which a finding decides.
@@ -561,9 +561,9 @@ pub struct CrossingPoint {
     #[serde(default)]
     pub fades: bool,
     /// The last decided value below the place; absent where none is decided below.
-    pub low: Option<String>,
+    pub low: Option<Value>,
     /// The first decided value above the place; absent where none is decided above.
-    pub high: Option<String>,
+    pub high: Option<Value>,
 }
 
 /// A question about why, and what these results say to it.

@@ -3,7 +3,7 @@
 use bytecost_spec::axis::AXES;
 use bytecost_spec::sample::last_short_windows;
 use bytecost_spec::study::Family;
-use bytecost_spec::{Axis, Cell, Manifest, Sample, Study, units};
+use bytecost_spec::{Axis, Cell, Manifest, Sample, Study, Value, units};
 use bytecost_stats::{FEWEST_ROUNDS, median};
 use itertools::Itertools as _;
 
@@ -55,7 +55,7 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
 
 /// The values of each axis that the parts of a study name together, where they are several or the
 /// command line names the axis.
-fn asked(study: &Study) -> Vec<(Axis, Vec<String>)> {
+fn asked(study: &Study) -> Vec<(Axis, Vec<Value>)> {
     let named = study.tiers.iter().flat_map(|tier| &tier.axes);
     let named = named.flat_map(|(axis, values)| values.iter().map(|value| (*axis, value.clone())));
     let mut by_axis = grouped(named);

@@ -3,7 +3,7 @@
 use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{has, is_at};
 use bytecost_spec::study::Pair;
-use bytecost_spec::{Axis, Better, Cell};
+use bytecost_spec::{Axis, Better, Cell, Value};
 
 use crate::caveats;
 use crate::grid;
@@ -30,7 +30,7 @@ pub(crate) fn all(run: &Judged<'_>) -> Vec<SpeedUp> {
 }
 
 fn spans(pair: &Pair, cells: &[Cell]) -> bool {
-    let asks = |value: &String| {
+    let asks = |value: &Value| {
         let mut there = cells.iter().filter(|c| is_at(c, &pair.at));
         there.any(|c| has(c, pair.axis, value))
     };
@@ -38,7 +38,7 @@ fn spans(pair: &Pair, cells: &[Cell]) -> bool {
 }
 
 fn rows(pair: &Pair, run: &Judged<'_>) -> Vec<SpeedUpRow> {
-    let of_value = |value: &String| both_ways(pair, value, run.trials);
+    let of_value = |value: &Value| both_ways(pair, value, run.trials);
     let found: Vec<Pairing<'_, '_>> = pair.values.iter().flat_map(of_value).collect();
     if found.is_empty() {
         return vec![SpeedUpRow {
@@ -51,7 +51,7 @@ fn rows(pair: &Pair, run: &Judged<'_>) -> Vec<SpeedUpRow> {
     }
     let own = grid::varied(found.iter().map(|p| p.other.cell));
     let theirs = grid::varied(found.iter().map(|p| p.baseline.cell));
-    let apart = |p: &Pairing<'_, '_>| -> Vec<(Axis, String)> {
+    let apart = |p: &Pairing<'_, '_>| -> Vec<(Axis, Value)> {
         let axes = AXES.iter().map(|row| row.axis).filter(|a| *a != pair.axis);
         axes.filter_map(|axis| match (own.contains(&axis), theirs.contains(&axis)) {
             (true, _) => Some((axis, p.other.cell.value(axis))),
@@ -72,7 +72,7 @@ fn rows(pair: &Pair, run: &Judged<'_>) -> Vec<SpeedUpRow> {
 
 /// The pairs of a value with its baseline, and the baseline's own pairs that are not among them: a
 /// way that takes a file whole has a pair with each block of one that does not.
-fn both_ways<'t, 'a>(pair: &Pair, value: &str, trials: &'t Trials<'a>) -> Vec<Pairing<'t, 'a>> {
+fn both_ways<'t, 'a>(pair: &Pair, value: &Value, trials: &'t Trials<'a>) -> Vec<Pairing<'t, 'a>> {
     let mut found = contrasted(trials, pair.axis, value, &pair.against, &pair.at);
     let turned = contrasted(trials, pair.axis, &pair.against, value, &pair.at);
     for p in turned {
@@ -123,7 +123,7 @@ fn why_no_ratio(pair: &Pair, p: &Pairing<'_, '_>, run: &Judged<'_>) -> String {
 
 /// Why no two cells of a pair were planned: they were refused, or the budget did not reach them.
 fn why_none(pair: &Pair, run: &Judged<'_>) -> String {
-    let asked = |value: &String| {
+    let asked = |value: &Value| {
         let mut refused = run.input.refused.iter();
         let is_asked = |cell: &Cell| is_at(cell, &pair.at) && has(cell, pair.axis, value);
         Some(refused.find(|r| is_asked(&r.cell))?.why.clone())

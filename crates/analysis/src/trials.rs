@@ -9,7 +9,7 @@ use bytecost_spec::sample::{Repeat, last_short_windows};
 use bytecost_spec::survey::{MoverFacts, Route};
 use bytecost_spec::{
     Axis, Cell, CircumstanceKind, Counter, Failure, Manifest, Metric, PeerSide, Study, Survey,
-    Transport, Unit,
+    Transport, Unit, Value,
 };
 use bytecost_stats::{BlockTrials, Moderation, mean, median};
 use itertools::Itertools as _;
@@ -236,7 +236,7 @@ impl<'a> CellTrials<'a> {
         axis: Axis,
         along: Option<Axis>,
         varied: &[Axis],
-    ) -> Vec<(Axis, String)> {
+    ) -> Vec<(Axis, Value)> {
         let (cell, facts) = (self.cell, &self.facts);
         let is_path = |a: Axis| a == Axis::Transport && facts.is_sent();
         let is_usual = |a: Axis| cell.value(a) == a.row().default;

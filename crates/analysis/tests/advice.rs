@@ -26,7 +26,7 @@ fn used(situation: &Situation) -> Vec<(&str, Vec<&str>)> {
     for way in &situation.uses {
         let is_for = |size: &&str| way.at.iter().any(|at| at == size);
         let sizes = SIZES.into_iter().filter(is_for).collect();
-        used.push((way.value.as_str(), sizes));
+        used.push((way.value.word(), sizes));
     }
     used
 }
@@ -139,7 +139,7 @@ fn the_ways_that_may_be_the_best_are_all_but_those_shown_to_be_worse_than_one() 
 fn a_path_that_all_share_is_in_no_line_but_for_the_reason_of_a_cost() {
     let world = World::new(STUDY).run(1, 16, 0.003, planted);
     let mut advice = world.analyse().advice;
-    let path = (Axis::Transport, "loopback".to_owned());
+    let path = (Axis::Transport, "loopback".into());
     assert_eq!(advice.shared_place(), [path]);
     advice.situations[0].place.clear();
     assert_eq!(advice.shared_place(), []);

@@ -37,7 +37,7 @@ fn a_mover_without_a_file_is_the_baseline_of_one_with_a_warm_one() {
     assert_eq!(finding.value, "sendfile");
     assert_eq!(finding.baseline_value, "send");
     assert_eq!(found.study.varied, [Axis::Mover]);
-    let cache = (Axis::Cache, "warm".to_owned());
+    let cache = (Axis::Cache, "warm".into());
     assert!(found.study.constants.contains(&cache));
 }
 

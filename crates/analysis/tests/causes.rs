@@ -7,7 +7,7 @@ use bytecost_spec::evidence::{
     Copied, CopiedBytes, CopyPlace, CountedEvent, EventCount, Kind, Party, TrialEvidence,
 };
 use bytecost_spec::survey::{CostTrial, Priced, Route, UnitCost};
-use bytecost_spec::{Axis, Counter, Measure, Metric, Reading, Side};
+use bytecost_spec::{Axis, Counter, Measure, Metric, Reading, Side, Value};
 use bytecost_stats::Generator;
 
 use crate::cpu_time::{EVERY_NS, looks, time_by_kind};
@@ -160,7 +160,7 @@ fn calls_that_cost_most_are_named_first_with_their_share() {
 }
 
 /// The reason of what is worse, with the places at which it is one.
-fn reason(analysis: &Analysis) -> Option<(CauseOf, [f64; 2], Vec<String>)> {
+fn reason(analysis: &Analysis) -> Option<(CauseOf, [f64; 2], Vec<Value>)> {
     let mut worse = analysis.advice.situations.iter().flat_map(|s| &s.avoid);
     match worse.next().expect("a way that is worse").with.clone()? {
         AvoidWith::Cause { of, from, to, at } => Some((of, [from, to], at)),
@@ -168,7 +168,7 @@ fn reason(analysis: &Analysis) -> Option<(CauseOf, [f64; 2], Vec<String>)> {
     }
 }
 
-fn is_of_calls(reason: Option<(CauseOf, [f64; 2], Vec<String>)>) -> bool {
+fn is_of_calls(reason: Option<(CauseOf, [f64; 2], Vec<Value>)>) -> bool {
     reason.is_some_and(|(of, ..)| of == CALLS)
 }
 

@@ -203,7 +203,7 @@ fn a_way_is_compared_with_those_that_need_no_more_than_it_does() {
     let memory = memory.iter().filter(|s| s.subject == Subject::DataInMemory);
     for situation in memory {
         assert_eq!(one(&situation.uses).value, "send");
-        let ways = situation.conditional.iter().map(|c| c.gain.value.as_str());
+        let ways = situation.conditional.iter().map(|c| c.gain.value.word());
         let ways: Vec<&str> = ways.collect();
         assert_eq!(ways, ["send-zerocopy", "uring-send-zc", "vmsplice"]);
     }
@@ -280,7 +280,7 @@ fn many_connections_are_never_answered_with_one_and_all_are_named() {
         let is_one = situation.subject == Subject::OneConnection;
         let place = &situation.place;
         let is_alone =
-            situation.measured == ["1"] || place.contains(&(Axis::Connections, "1".to_owned()));
+            situation.measured == ["1"] || place.contains(&(Axis::Connections, "1".into()));
         let has_idle = place.iter().any(|(axis, _)| *axis == Axis::Idle);
         assert_eq!(is_one, is_alone && !has_idle, "{situation:?}");
         several += usize::from(!is_one);
@@ -335,5 +335,5 @@ fn a_baseline_that_goes_by_blocks_is_named_with_its_block() {
     let analysis = file_worlds::sends(&study, quick).analyse();
     let first = &analysis.advice.situations[0];
     assert_eq!(first.uses[0].value, "sendfile");
-    assert_eq!(first.baseline_block.as_deref(), Some("4KiB"));
+    assert_eq!(first.baseline_block, Some("4KiB".into()));
 }

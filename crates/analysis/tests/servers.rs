@@ -114,9 +114,9 @@ fn the_first_sentence_is_of_what_the_clients_did_not_limit() {
         let analysis = world.analyse();
         let situations = &analysis.advice.situations;
         let of = |at: &str| {
-            let mut here = situations.iter().filter(|s| {
-                s.axis == Axis::Server && s.baseline == "epoll" && s.measured == [at.to_owned()]
-            });
+            let mut here = situations
+                .iter()
+                .filter(|s| s.axis == Axis::Server && s.baseline == "epoll" && s.measured == [at]);
             here.next().map(|s| (s.metric, s.avoid.len()))
         };
         (of("1"), of("500"))

@@ -43,7 +43,7 @@ fn each_pair_has_its_speed_up_wherever_both_were_measured() {
     assert_eq!(titles.collect::<Vec<_>>(), expected);
     let pinned = pair(&analysis, "Pinned");
     assert_eq!(pinned.published, Some(1.005));
-    let place = [(Axis::Mover, "work-integer".to_owned())];
+    let place = [(Axis::Mover, "work-integer".into())];
     assert_eq!(pinned.rows[0].place, place);
 }
 
@@ -79,10 +79,10 @@ fn what_takes_a_file_whole_stands_against_each_block() {
         let Point::Measured(e) = &row.point else {
             panic!("{row:#?}");
         };
-        (row.place[0].1.as_str(), e.value.round())
+        (row.place[0].1.to_string(), e.value.round())
     });
-    let told: Vec<(&str, f64)> = told.collect();
-    assert_eq!(told, [("64KiB", 2.0), ("4KiB", 4.0)]);
+    let told: Vec<(String, f64)> = told.collect();
+    assert_eq!(told, [("64KiB".to_owned(), 2.0), ("4KiB".to_owned(), 4.0)]);
 }
 
 #[test]

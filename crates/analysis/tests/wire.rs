@@ -59,7 +59,7 @@ fn one_side_is_not_held_against_two() {
     ] {
         let mut world = over(transports);
         world.manifest.study.compare[0].axis = Axis::Transport;
-        world.manifest.study.compare[0].baseline = "loopback".to_owned();
+        world.manifest.study.compare[0].baseline = "loopback".into();
         assert_eq!(!world.analyse().findings.is_empty(), is_compared);
     }
 }

@@ -126,7 +126,7 @@ impl Display {
         let ways = found.ways.iter().map(|way| {
             let precision = units::percent(way.half_width);
             (
-                units::one_line(&way.value),
+                units::one_line(&way.value.to_string()),
                 units::number(way.ratio),
                 precision,
             )
@@ -136,7 +136,12 @@ impl Display {
                 ways.map(|(value, ratio, precision)| format!("{value} {ratio}× ±{precision}"));
             return self.line(&format!("{heading}: {}", words.join(", ")));
         }
-        let longest = found.ways.iter().map(|w| w.value.len()).max().unwrap_or(0);
+        let longest = found
+            .ways
+            .iter()
+            .map(|w| w.value.to_string().len())
+            .max()
+            .unwrap_or(0);
         let rows = ways.map(|(value, ratio, precision)| {
             format!("\n  {value:<longest$}  {ratio:>5}×  ±{precision}")
         });

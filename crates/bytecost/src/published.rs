@@ -101,7 +101,9 @@ fn table_file(claims: &Path, name: &str) -> Option<PathBuf> {
 /// Fails for what no run and no table can have: the names of a claim, mistyped.
 fn check_names(test: &Test, survey: &Survey, grounds: &Grounds) -> Result<(), String> {
     for (axis, value) in test.values() {
-        survey.check_name(axis, value).map_err(|e| e.0)?;
+        survey
+            .check_name(axis, &value.to_string())
+            .map_err(|e| e.0)?;
     }
     if let TestKind::Stall { caveat, .. } = &test.kind
         && !caveat_kinds().any(|kind| kind == caveat)

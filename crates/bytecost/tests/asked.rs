@@ -76,8 +76,8 @@ fn has_all(shown: &str, run: &Path) {
     assert!(shown.lines().count() <= 30, "{shown}");
     for (axis, value) in asked(run) {
         let words = [
-            axis.subject(&value),
-            axis.in_words(&value),
+            axis.subject(&value.as_str().into()),
+            axis.in_words(&value.as_str().into()),
             in_header(axis, &value).to_owned(),
         ];
         assert!(

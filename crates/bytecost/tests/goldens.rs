@@ -157,7 +157,7 @@ fn the_table_of_a_first_screen_has_what_was_decided_first() {
         } else {
             '▼'
         };
-        let names = [first.value.clone(), first.axis.subject(&first.value)];
+        let names = [first.value.to_string(), first.axis.subject(&first.value)];
         let mut rows = screen.lines().filter(|line| line.starts_with("  "));
         let is_there = rows.any(|row| {
             let row = row.trim_start();

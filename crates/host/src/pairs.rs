@@ -3,7 +3,7 @@
 //! same answer.
 
 use bytecost_spec::host::{Cpu, Distance};
-use bytecost_spec::{Host, Placement};
+use bytecost_spec::{Host, Placement, Value};
 
 use crate::placement::usable;
 
@@ -26,15 +26,18 @@ pub struct Pairs {
 
 impl Pairs {
     /// The pairs as values of the axis `placement`.
-    pub fn placements(&self) -> Vec<String> {
-        self.pairs.iter().map(|pair| written(*pair)).collect()
+    pub fn placements(&self) -> Vec<Value> {
+        self.pairs
+            .iter()
+            .map(|pair| Value::Word(written(*pair)))
+            .collect()
     }
 
     /// What others are held against: the nearest two CPUs, or the one CPU where there is no other.
-    pub fn nearest(&self) -> String {
+    pub fn nearest(&self) -> Value {
         let two = self.pairs.iter().find(|(a, b)| a != b);
-        two.or(self.pairs.first())
-            .map_or_else(String::new, |pair| written(*pair))
+        let pair = two.or(self.pairs.first()).copied();
+        Value::Word(pair.map_or_else(String::new, written))
     }
 
     /// What a reader must know where not all CPUs are among them; none where they are.

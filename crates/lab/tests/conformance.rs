@@ -81,7 +81,7 @@ fn name(cell: &Cell) -> String {
         Axis::Threads,
     ];
     match cell.ring {
-        TABLE_RING => shown.map(|a| cell.value(a)).join("/"),
+        TABLE_RING => shown.map(|a| cell.value(a).to_string()).join("/"),
         _ => cell.id().replace('/', " "),
     }
 }

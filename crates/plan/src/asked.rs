@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use bytecost_spec::axis::{AXES, CellFacts};
-use bytecost_spec::{Axis, Cell, Invalid, Study, Survey};
+use bytecost_spec::{Axis, Cell, Invalid, Study, Survey, Value};
 use itertools::Itertools as _;
 
 use crate::candidates::moves_nothing;
@@ -14,7 +14,7 @@ pub fn check_asked(study: &Study, axes: &[Axis], survey: &Survey) -> Result<(), 
     let cells = moving(study, survey);
     let is_unused = |axis: &&Axis| {
         let facts = || cells.iter().map(|cell| CellFacts::of(cell, survey));
-        let is_had = |value: &&str| facts().any(|c| c.normal().value(**axis) == *value);
+        let is_had = |value: &&Value| facts().any(|c| c.normal().value(**axis) == **value);
         !facts().any(|c| c.applies(**axis)) && !values(study, **axis).iter().all(is_had)
     };
     let Some(axis) = axes.iter().find(is_unused) else {
@@ -71,8 +71,8 @@ fn moving(study: &Study, survey: &Survey) -> Vec<Cell> {
 }
 
 /// But for its default.
-fn values(study: &Study, axis: Axis) -> Vec<&str> {
+fn values(study: &Study, axis: Axis) -> Vec<&Value> {
     let all = study.tiers.iter().flat_map(|tier| tier.values(axis));
     let others = all.filter(|value| *value != axis.row().default);
-    others.map(String::as_str).sorted().dedup().collect()
+    others.sorted().dedup().collect()
 }

@@ -7,7 +7,7 @@ use bytecost_spec::axis::AXES;
 use bytecost_spec::manifest::Expectation;
 use bytecost_spec::study::Compare;
 use bytecost_spec::survey::InFlight;
-use bytecost_spec::{Axis, Cache, Cell, LeftOut, Pattern, Study, Survey, units};
+use bytecost_spec::{Axis, Cache, Cell, LeftOut, Pattern, Study, Survey, Value, units};
 use itertools::Itertools as _;
 
 use crate::candidates::{Candidate, has_peer};
@@ -390,7 +390,7 @@ fn thin(
 /// An axis of the first tier, and how many of its values are kept.
 struct Column {
     axis: Axis,
-    values: Vec<String>,
+    values: Vec<Value>,
     /// For each cell, the place of its value.
     of_cell: Vec<usize>,
     keep: usize,
@@ -399,8 +399,8 @@ struct Column {
 impl Column {
     fn new(axis: Axis, cells: &[Cell]) -> Column {
         let values = values(cells, axis);
-        let place: HashMap<&str, usize> = values.iter().map(String::as_str).zip(0..).collect();
-        let of_cell = cells.iter().map(|cell| place[cell.value(axis).as_str()]);
+        let place: HashMap<&Value, usize> = values.iter().zip(0..).collect();
+        let of_cell = cells.iter().map(|cell| place[&cell.value(axis)]);
         let of_cell = of_cell.collect();
         Column {
             axis,
@@ -447,14 +447,14 @@ fn in_words(title: &str, left: &[Cell], chosen: &[Cell]) -> String {
 }
 
 /// The values that these cells have and none of the chosen has, by axis.
-fn unmeasured(left: &[Cell], chosen: &[Cell]) -> Vec<(Axis, Vec<String>)> {
+fn unmeasured(left: &[Cell], chosen: &[Cell]) -> Vec<(Axis, Vec<Value>)> {
     let axes = AXES.iter().map(|row| row.axis);
     let of_axis = axes.map(|axis| {
         let there = values(chosen, axis);
         let mut gone = values(of_axis(axis, left), axis);
         gone.retain(|value| !there.contains(value));
-        if gone.iter().all(|value| units::parse_bytes(value).is_ok()) {
-            gone.sort_by_key(|value| units::parse_bytes(value).unwrap_or(0));
+        if gone.iter().all(|value| value.number().is_some()) {
+            gone.sort();
         }
         (axis, gone)
     });
@@ -470,7 +470,7 @@ fn of_axis(axis: Axis, cells: &[Cell]) -> impl Iterator<Item = &Cell> {
 }
 
 /// In the order in which they appear.
-fn values<'c>(cells: impl IntoIterator<Item = &'c Cell>, axis: Axis) -> Vec<String> {
+fn values<'c>(cells: impl IntoIterator<Item = &'c Cell>, axis: Axis) -> Vec<Value> {
     let all = cells.into_iter().map(|cell| cell.value(axis));
     all.unique().collect()
 }

@@ -108,9 +108,8 @@ const NOT_PACING: [&str; 2] = ["cubic", "reno"];
 /// does not pace and that all hosts have, else the first host's own. A study that compares several,
 /// and a command line that names one, must have what they name: nothing is put in its place.
 fn substitute(study: &Study, hosts: &[(&Host, &Survey)]) -> Option<String> {
-    let several =
-        |(axis, values): &(Axis, Vec<String>)| *axis == Axis::Congestion && values.len() > 1;
-    let is_named = study.tiers.iter().flat_map(|tier| &tier.axes).any(several)
+    let mut tiers = study.tiers.iter();
+    let is_named = tiers.any(|tier| tier.values(Axis::Congestion).len() > 1)
         || study.asked.contains(&Axis::Congestion);
     if is_named {
         None
@@ -186,7 +185,7 @@ pub(crate) fn baselines(
                 return None;
             }
             let mut exact = list[i].cell.clone();
-            exact.set(compare.axis, &compare.baseline).ok()?;
+            exact.set_value(compare.axis, &compare.baseline).ok()?;
             let exact = place.get(&norm.cell(&exact)).copied();
             let near = |&b: &usize| facts[b].agrees(&facts[i], &[compare.axis]);
             exact

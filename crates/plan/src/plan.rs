@@ -151,7 +151,7 @@ fn left_here(cells: &[Candidate], survey: &Survey) -> Vec<LeftOut> {
         let cells = values.len();
         values.dedup();
         (cells > 0).then(|| LeftOut {
-            what: format!("{axis} {}", values.join(", ")),
+            what: format!("{axis} {}", values.iter().join(", ")),
             values: vec![(axis, values)],
             cells,
             why: "they do not cross a network: run them without --peer".to_owned(),

@@ -192,7 +192,7 @@ fn one(text: &str) -> Study {
     let mut one = study(&[]);
     for axis in [Axis::Transport, Axis::Mover, Axis::Size, Axis::Threads] {
         let default = Cell::default().value(axis);
-        one.set_axis(axis, &[default]).unwrap();
+        one.set_axis(axis, &[default.to_string()]).unwrap();
     }
     chosen(one, text)
 }

@@ -4,7 +4,7 @@ use bytecost_analysis::phrases::{self, Kind, kind};
 use bytecost_analysis::{
     Analysis, DecidedPoint, DecidedRange, Finding, Situation, Subject, Verdict, grouped,
 };
-use bytecost_spec::{Axis, Metric};
+use bytecost_spec::{Axis, Metric, Value};
 use itertools::Itertools as _;
 
 mod notes;
@@ -73,7 +73,7 @@ fn sentence(
     a: &Analysis,
     title: &str,
     situations: &[&Situation],
-    shared: &[(Axis, String)],
+    shared: &[(Axis, Value)],
 ) -> Option<Sentence> {
     let is_choice = situations.iter().any(|s| s.subject.is_choice());
     let claims: Vec<Claim<'_>> = if is_choice {
@@ -134,14 +134,14 @@ fn sentence(
 /// What is said of one way in one situation.
 struct Claim<'s> {
     situation: &'s Situation,
-    way: &'s str,
+    way: &'s Value,
     /// Where along the situation's axis.
-    at: Vec<String>,
+    at: Vec<Value>,
     /// How much it differs from the baseline; none where it is the baseline, than which nothing was
     /// shown to be better.
     range: Option<&'s DecidedRange>,
     /// Others that are better than the baseline, and were not shown to differ from it.
-    ties: &'s [String],
+    ties: &'s [Value],
 }
 
 impl<'s> Claim<'s> {
@@ -151,7 +151,7 @@ impl<'s> Claim<'s> {
         for used in situation.uses.iter().filter(|u| u.conditions.is_empty()) {
             let mut known = claims.iter_mut();
             let is_same = |claim: &&mut Claim<'_>| {
-                claim.way == used.value && claim.range.is_none() && used.gain.is_none()
+                *claim.way == used.value && claim.range.is_none() && used.gain.is_none()
             };
             match known.find(is_same) {
                 Some(claim) => claim.at.extend(used.at.iter().cloned()),
@@ -184,7 +184,7 @@ impl<'s> Claim<'s> {
     }
 
     /// Claims with the same key make one clause.
-    fn key(&self) -> (&'s str, &'s str, Option<(Metric, bool)>, String) {
+    fn key(&self) -> (&'s Value, &'s Value, Option<(Metric, bool)>, String) {
         let s = self.situation;
         let relation = self.range.map(|range| (s.metric, are_less(&range.points)));
         (self.way, &s.baseline, relation, self.span())
@@ -194,7 +194,7 @@ impl<'s> Claim<'s> {
     /// anything is decided.
     fn span(&self) -> String {
         let s = self.situation;
-        let is_open = |at: &&String| s.undecided.contains(at) || s.withheld.contains(at);
+        let is_open = |at: &&Value| s.undecided.contains(at) || s.withheld.contains(at);
         let others = s.measured.iter().filter(|at| !self.at.contains(at));
         let is_whole = others.clone().next().is_none();
         if is_whole || self.range.is_none() && others.clone().all(|at| is_open(&at)) {
@@ -232,9 +232,9 @@ impl<'s> Claim<'s> {
             let gains = || other.uses.iter().filter_map(|u| u.gain.as_ref());
             let conditional = other.conditional.iter().map(|c| &c.gain);
             let worse = other.avoid.iter().map(|avoid| &avoid.cost);
-            let is_worse_baseline = other.baseline == self.way && gains().any(is_here);
+            let is_worse_baseline = other.baseline == *self.way && gains().any(is_here);
             let mut decided = gains().chain(conditional).chain(worse);
-            is_worse_baseline || decided.any(|range| range.value == self.way && is_here(range))
+            is_worse_baseline || decided.any(|range| range.value == *self.way && is_here(range))
         })
     }
 }
@@ -250,7 +250,7 @@ fn clause(
     a: &Analysis,
     claims: &[Claim<'_>],
     situations: &[&Situation],
-    shared: &[(Axis, String)],
+    shared: &[(Axis, Value)],
     is_choice: bool,
 ) -> Clause {
     let first = &claims[0];
@@ -308,7 +308,7 @@ fn clause(
     let ties = grouped(everywhere.chain(somewhere))
         .into_iter()
         .map(|(tie, at)| {
-            let at: Option<Vec<String>> = at.into_iter().collect();
+            let at: Option<Vec<Value>> = at.into_iter().collect();
             let at = at.filter(|at| at.len() < first.at.len());
             let all = first.at.len();
             let at = at.map_or_else(String::new, |at| format!(" at {} of {all}", at.len()));
@@ -327,7 +327,7 @@ fn clause(
 }
 
 /// A value of an axis where its name stands before it: numbers alone have theirs.
-fn subject(axis: Axis, value: &str) -> String {
+fn subject(axis: Axis, value: &Value) -> String {
     if axis == Axis::Background {
         axis.in_words(value)
     } else {
@@ -374,7 +374,7 @@ fn relation(claims: &[Claim<'_>]) -> String {
 fn place(
     claims: &[Claim<'_>],
     situations: &[&Situation],
-    shared: &[(Axis, String)],
+    shared: &[(Axis, Value)],
     is_choice: bool,
 ) -> String {
     let is_everywhere = is_choice
@@ -399,8 +399,8 @@ fn place(
     }
 }
 
-fn place_word(axis: Axis, value: &str) -> String {
-    match (axis, value) {
+fn place_word(axis: Axis, value: &Value) -> String {
+    match (axis, value.word()) {
         (Axis::Transport, "loopback") => "over loopback TCP".to_owned(),
         (Axis::Transport, "unix") => "over Unix sockets".to_owned(),
         (Axis::Transport, "veth") => "over TCP on veth".to_owned(),

@@ -2,7 +2,7 @@
 //! a column of notes that says what only one row has.
 
 use bytecost_analysis::{Analysis, Estimate, Finding, RANGES, Situation, grouped, phrases};
-use bytecost_spec::{Axis, Metric, units};
+use bytecost_spec::{Axis, Metric, Value, units};
 use itertools::Itertools as _;
 
 use crate::advice;
@@ -40,7 +40,7 @@ pub(crate) struct TableRoom {
 pub(crate) struct AnswerTables {
     pub tables: Vec<DocTable>,
     /// The values that are named in rows, columns and titles.
-    pub values: Vec<(Axis, String)>,
+    pub values: Vec<(Axis, Value)>,
     /// The notes and titles.
     pub texts: Vec<String>,
     /// How many rows there was no room for.
@@ -82,11 +82,11 @@ pub(crate) fn answer_tables(
     }
     found.rows_left += all - rows(&parts);
     // Parts over the same columns stand in one table.
-    let mut tables: Vec<(Option<Axis>, Vec<String>, Vec<Part<'_>>)> = Vec::new();
+    let mut tables: Vec<(Option<Axis>, Vec<Value>, Vec<Part<'_>>)> = Vec::new();
     for part in parts {
         let (x, columns) = (part.question.x, &part.question.columns);
-        let fits = |known: &[String]| {
-            let has_all = |has: &[String], of: &[String]| of.iter().all(|c| has.contains(c));
+        let fits = |known: &[Value]| {
+            let has_all = |has: &[Value], of: &[Value]| of.iter().all(|c| has.contains(c));
             has_all(known, columns) || has_all(columns, known)
         };
         match tables
@@ -128,8 +128,8 @@ fn parts<'q>(a: &'q Analysis, questions: &'q [QuestionTable<'q>]) -> Vec<Part<'q
         };
         return questions.iter().take(1).map(whole).collect();
     }
-    let named = |name: &str| {
-        let is_baseline = |place: &usize| questions[*place].baseline == name;
+    let named = |name: &Value| {
+        let is_baseline = |place: &usize| questions[*place].baseline == *name;
         let mut all = groups.iter();
         all.any(|((place, ..), situations)| is_baseline(place) || has_value(situations, name))
     };
@@ -174,7 +174,7 @@ fn parts<'q>(a: &'q Analysis, questions: &'q [QuestionTable<'q>]) -> Vec<Part<'q
     let mut shown: Vec<Part<'_>> = Vec::new();
     for part in parts {
         let is_shown = shown.iter().any(|other| {
-            let has = |name: &String| other.rows.iter().any(|row| row.name == *name);
+            let has = |name: &Value| other.rows.iter().any(|row| row.name == *name);
             is_same_place(other.question, part.question)
                 && part.rows.iter().all(|row| has(&row.name))
         });
@@ -190,7 +190,7 @@ fn is_same_place(one: &QuestionTable<'_>, other: &QuestionTable<'_>) -> bool {
     (one.metric, one.axis, one.x) == (other.metric, other.axis, other.x) && one.panel == other.panel
 }
 
-fn has_value(situations: &[&Situation], value: &str) -> bool {
+fn has_value(situations: &[&Situation], value: &Value) -> bool {
     situations
         .iter()
         .any(|s| s.values.iter().any(|v| v == value))
@@ -198,34 +198,33 @@ fn has_value(situations: &[&Situation], value: &str) -> bool {
 
 /// Returns true if a table has comparisons of a situation.
 fn is_of(q: &QuestionTable<'_>, s: &Situation) -> bool {
-    let value = |axis: Axis| {
+    let has = |axis: Axis, value: &Value| {
         let named = s.place.iter().find(|(own, _)| *own == axis);
-        named.map_or(axis.row().default, |(_, value)| value.as_str())
+        named.map_or(*value == axis.row().default, |(_, own)| own == value)
     };
-    let is_at = |(axis, at): &(Axis, String)| {
+    let is_at = |(axis, at): &(Axis, Value)| {
         if Some(*axis) == s.along {
             s.measured.contains(at)
         } else {
-            value(*axis) == at
+            has(*axis, at)
         }
     };
     let is_across =
-        q.x.is_none_or(|x| Some(x) == s.along || q.columns.iter().any(|c| c == value(x)));
-    (q.metric, q.axis, q.baseline) == (s.metric, s.axis, s.baseline.as_str())
+        q.x.is_none_or(|x| Some(x) == s.along || q.columns.iter().any(|c| has(x, c)));
+    (q.metric, q.axis, &q.baseline) == (s.metric, s.axis, &s.baseline)
         && is_across
         && q.panel.iter().all(is_at)
 }
 
 /// The place of a way among those that the advice names: what to use before what costs more.
-fn rank<'s>(situations: &[&'s Situation]) -> impl Fn(&str) -> usize + use<'s> {
+fn rank<'s>(situations: &[&'s Situation]) -> impl Fn(&Value) -> usize + use<'s> {
     let used = situations.iter().flat_map(|s| s.uses.iter());
     let used = used.flat_map(|u| std::iter::once(&u.value).chain(&u.ties));
     let conditional = situations.iter().flat_map(|s| s.conditional.iter());
     let worse = situations.iter().flat_map(|s| s.avoid.iter());
-    let named: Vec<&'s str> = used
+    let named: Vec<&'s Value> = used
         .chain(conditional.map(|c| &c.gain.value))
         .chain(worse.map(|w| &w.cost.value))
-        .map(String::as_str)
         .collect();
     move |name| named.iter().position(|n| *n == name).unwrap_or(usize::MAX)
 }
@@ -248,7 +247,7 @@ fn shorten(parts: &mut Vec<Part<'_>>) -> bool {
 }
 
 /// Some of the columns: the ends, and what lies evenly between.
-fn spread(columns: &[String]) -> Vec<String> {
+fn spread(columns: &[Value]) -> Vec<Value> {
     let shown = columns.len().min(COLUMNS);
     let steps = shown.saturating_sub(1).max(1);
     let places = (0..shown).map(|i| i * (columns.len() - 1) / steps);
@@ -260,7 +259,7 @@ impl AnswerTables {
         &mut self,
         a: &Analysis,
         x: Option<Axis>,
-        columns: &[String],
+        columns: &[Value],
         parts: &[Part<'_>],
         room: TableRoom,
     ) {
@@ -360,7 +359,7 @@ impl Part<'_> {
     fn name(&self, row: &QuestionRow<'_>, is_one: bool) -> String {
         let q = self.question;
         let name = match q.axis {
-            Axis::Mover | Axis::Server | Axis::Receiver => row.name.clone(),
+            Axis::Mover | Axis::Server | Axis::Receiver => row.name.to_string(),
             axis => axis.subject(&row.name),
         };
         let unit = q.metric.measure.row().unit;
@@ -429,7 +428,7 @@ fn caption(a: &Analysis, parts: &[Part<'_>], rows: &[DocRow]) -> String {
     let what = if is_one {
         let metric = descriptions::metric_with_unit(q.metric, a.study.unit);
         let place = descriptions::panel(&q.panel);
-        let place = [q.baseline, &place]
+        let place = [q.baseline.to_string(), place]
             .into_iter()
             .filter(|p| !p.is_empty())
             .join(", ");
@@ -494,7 +493,7 @@ fn measured(a: &Analysis, most_rows: usize) -> AnswerTables {
         Axis::Mover
     };
     let values = |axis: Axis| {
-        let mut values: Vec<String> = cells().map(|c| c.cell.value(axis)).unique().collect();
+        let mut values: Vec<Value> = cells().map(|c| c.cell.value(axis)).unique().collect();
         sort_values(axis, &mut values);
         values
     };
@@ -503,7 +502,7 @@ fn measured(a: &Analysis, most_rows: usize) -> AnswerTables {
         .find(|axis| *axis != way && values(*axis).len() > 1);
     let columns = x.map_or_else(Vec::new, &values);
     let shown = if columns.is_empty() {
-        vec![String::new()]
+        vec![Value::default()]
     } else {
         spread(&columns)
     };
@@ -524,7 +523,7 @@ fn measured(a: &Analysis, most_rows: usize) -> AnswerTables {
     let mut rows = Vec::new();
     for ((name, place), cells) in by_row.into_iter().take(most_rows) {
         let title = descriptions::panel(&place);
-        let title = [name.clone(), title]
+        let title = [name.to_string(), title]
             .into_iter()
             .filter(|t| !t.is_empty())
             .join(", ");
@@ -562,7 +561,7 @@ fn measured(a: &Analysis, most_rows: usize) -> AnswerTables {
 }
 
 /// The heading of a table over the values of an axis.
-fn heading(of: &str, x: Option<Axis>, columns: &[String]) -> Vec<DocColumn> {
+fn heading(of: &str, x: Option<Axis>, columns: &[Value]) -> Vec<DocColumn> {
     let corner = x.map_or_else(String::new, |x| {
         format!("{of} by {x}").trim_start().to_owned()
     });

@@ -2,7 +2,7 @@
 //! and those that a text does not show yet.
 
 use bytecost_analysis::Analysis;
-use bytecost_spec::{Axis, Cell};
+use bytecost_spec::{Axis, Cell, Value};
 use itertools::Itertools as _;
 
 use crate::question::place_in_words;
@@ -38,26 +38,26 @@ fn absent_cells(a: &Analysis) -> Vec<(Cell, &'static str, String)> {
     failed.chain(refused).collect()
 }
 
-fn is_measured(a: &Analysis, values: &[(Axis, &str)]) -> bool {
+fn is_measured(a: &Analysis, values: &[(Axis, &Value)]) -> bool {
     let has = |cell: &Cell| {
         values
             .iter()
-            .all(|(axis, value)| cell.value(*axis) == *value)
+            .all(|(axis, value)| cell.value(*axis) == **value)
     };
     a.cells.iter().any(|c| c.trials > 0 && has(&c.cell))
 }
 
-fn values(a: &Analysis) -> impl Iterator<Item = (Axis, &str)> {
+fn values(a: &Analysis) -> impl Iterator<Item = (Axis, &Value)> {
     let asked = a.study.asked.iter();
-    asked.flat_map(|(axis, values)| values.iter().map(|value| (*axis, value.as_str())))
+    asked.flat_map(|(axis, values)| values.iter().map(|value| (*axis, value)))
 }
 
 /// Values without a result: first those that no cell was measured with, then ways that were measured
 /// elsewhere alone.
 pub(crate) fn missing(a: &Analysis) -> Vec<Missing> {
     let absent = absent_cells(a);
-    let lost: Vec<(Axis, &str)> = values(a).filter(|v| !is_measured(a, &[*v])).collect();
-    let has = |cell: &Cell, (axis, value): (Axis, &str)| cell.value(axis) == value;
+    let lost: Vec<(Axis, &Value)> = values(a).filter(|v| !is_measured(a, &[*v])).collect();
+    let has = |cell: &Cell, (axis, value): (Axis, &Value)| cell.value(axis) == *value;
     let of_value = lost.iter().map(|&lost| {
         let (axis, value) = lost;
         // What the budget did not reach may be available, whatever else is refused.
@@ -108,8 +108,8 @@ fn place_without_result(a: &Analysis, cell: &Cell) -> String {
         Axis::Mover
     };
     let name = cell.value(way);
-    let mut others = values(a).filter(|(axis, value)| *axis != way && cell.value(*axis) == *value);
-    let apart = others.find(|other| !is_measured(a, &[(way, name.as_str()), *other]));
+    let mut others = values(a).filter(|(axis, value)| *axis != way && cell.value(*axis) == **value);
+    let apart = others.find(|other| !is_measured(a, &[(way, &name), *other]));
     let subject = way.subject(&name);
     match apart {
         Some((axis, value)) => format!("{subject} {}", axis.circumstance(value)),
@@ -123,7 +123,7 @@ fn place_without_result(a: &Analysis, cell: &Cell) -> String {
     }
 }
 
-fn is_left_out(a: &Analysis, (axis, value): (Axis, &str)) -> bool {
+fn is_left_out(a: &Analysis, (axis, value): (Axis, &Value)) -> bool {
     let mut groups = a.left_out.iter().flat_map(|left| &left.values);
     groups.any(|(left, values)| *left == axis && values.iter().any(|v| v == value))
 }
@@ -139,10 +139,10 @@ fn left_out(a: &Analysis) -> String {
 /// The values that were measured and are neither among these nor named in these texts.
 pub(crate) fn unshown<'a>(
     a: &'a Analysis,
-    shown: &[(Axis, String)],
+    shown: &[(Axis, Value)],
     texts: &[&str],
-) -> Vec<(Axis, &'a str)> {
-    let is_shown = |(axis, value): (Axis, &str)| {
+) -> Vec<(Axis, &'a Value)> {
+    let is_shown = |(axis, value): (Axis, &Value)| {
         let subject = axis.subject(value);
         let in_table = shown.iter().any(|(a, v)| *a == axis && v == value);
         in_table || texts.iter().any(|text| names(text, &subject))

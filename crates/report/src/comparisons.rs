@@ -62,7 +62,7 @@ fn table(a: &Analysis, q: &QuestionTable<'_>, notes: &mut Vec<String>) -> DocTab
             });
             entry(a, q.metric, e, of.is_baseline, beside, notes)
         });
-        let name = std::iter::once(DocEntry::from(of.name.as_str()));
+        let name = std::iter::once(DocEntry::from(of.name.to_string()));
         DocRow {
             entries: name.chain(entries).collect(),
             is_baseline: of.is_baseline,

@@ -116,16 +116,16 @@ fn bounds(along: Axis, p: &CrossingPoint) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bytecost_spec::{Measure, Metric};
+    use bytecost_spec::{Measure, Metric, Value};
 
     fn crossover(outcome: Crossing) -> Crossover {
         Crossover {
             metric: Metric::both(Measure::ThroughputGbitPerS),
             axis: Axis::Mover,
-            baseline: "send".to_owned(),
-            value: "sendfile".to_owned(),
+            baseline: "send".into(),
+            value: "sendfile".into(),
             along: Axis::Size,
-            range: ("256".to_owned(), "1MiB".to_owned()),
+            range: ("256".into(), "1MiB".into()),
             place: Vec::new(),
             outcome,
             findings: Vec::new(),
@@ -137,8 +137,8 @@ mod tests {
         CrossingPoint {
             better_above,
             fades: false,
-            low: low.map(str::to_owned),
-            high: high.map(str::to_owned),
+            low: low.map(Value::from),
+            high: high.map(Value::from),
         }
     }
 

@@ -3,7 +3,7 @@
 use bytecost_analysis::{Analysis, Estimate, grouped};
 use bytecost_spec::axis::AXES;
 use bytecost_spec::study::Family;
-use bytecost_spec::{Axis, Better, Cell, Host, Metric, NetworkCard, PeerSide, Unit, units};
+use bytecost_spec::{Axis, Better, Cell, Host, Metric, NetworkCard, PeerSide, Unit, Value, units};
 use itertools::Itertools as _;
 
 use crate::numbers::{self, whole};
@@ -251,7 +251,7 @@ pub(crate) fn panel_heading(q: &QuestionTable<'_>) -> String {
 }
 
 /// `threads 1, transport loopback`, without what a cell's name leaves out.
-pub(crate) fn panel(panel: &[(Axis, String)]) -> String {
+pub(crate) fn panel(panel: &[(Axis, Value)]) -> String {
     let told = panel.iter().filter(|(axis, value)| axis.tells(value));
     let mut told = told.map(|(axis, value)| axis_in_words(*axis, value));
     told.join(", ")
@@ -276,7 +276,7 @@ fn differences(cells: &[&Cell], varied: &[Axis]) -> Vec<String> {
     let axes = AXES.iter().map(|row| row.axis);
     let axes = axes.filter(|axis| varied.contains(axis) && !cells.is_empty());
     let axes = axes.map(|axis| {
-        let mut values: Vec<String> = cells.iter().map(|c| c.value(axis)).unique().collect();
+        let mut values: Vec<Value> = cells.iter().map(|c| c.value(axis)).unique().collect();
         sort_values(axis, &mut values);
         let mut words = values.iter().map(|v| axis.in_words(v));
         format!("{} {}", axis.name(), words.join(", "))

@@ -3,7 +3,7 @@
 use askama::Template;
 use bytecost_analysis::{Analysis, FigureData, Finding, Point, Series};
 use bytecost_spec::units;
-use bytecost_spec::{Better, Cell, Unit};
+use bytecost_spec::{Better, Cell, Unit, Value};
 use itertools::Itertools as _;
 
 use crate::chart::{self, Chart, Dot};
@@ -108,7 +108,7 @@ pub(crate) struct Palette {
 
 impl Palette {
     pub(crate) fn of(a: &Analysis, figures: &[FigureData]) -> Palette {
-        let baselines = a.findings.iter().map(|f| f.baseline_value.clone());
+        let baselines = a.findings.iter().map(|f| f.baseline_value.to_string());
         let baselines: Vec<String> = baselines.unique().collect();
         let names = figures.iter().flat_map(|f| &f.series).map(|s| &s.name);
         let names = names.filter(|n| !baselines.contains(n)).unique().cloned();
@@ -191,7 +191,7 @@ fn upwards(f: &FigureData, unit: Unit, log: bool) -> String {
         Better::Lower => "less is better",
     };
     let times = f.relative_to.as_ref();
-    let times = times.map(|b| format!("times {}'s", clean(b)));
+    let times = times.map(|b| format!("times {}'s", clean(&b.to_string())));
     let scale = if log { "log scale" } else { "" };
     let mut title = f.y.title(unit);
     if f.title.contains(&title) {
@@ -227,7 +227,7 @@ fn line(
 }
 
 fn dot_text(a: &Analysis, f: &FigureData, name: &str, whose: &OverlaidLine, dot: &Dot) -> DotText {
-    let x = f.x_values.get(dot.column).map_or("", String::as_str);
+    let x = &f.x_values[dot.column];
     let finding = match whose.source {
         None => comparison(a, f, name, x),
         Some(_) => None,
@@ -258,8 +258,8 @@ fn dot_text(a: &Analysis, f: &FigureData, name: &str, whose: &OverlaidLine, dot:
 }
 
 /// The finding that a point is the other side of.
-fn comparison<'a>(a: &'a Analysis, f: &FigureData, name: &str, x: &str) -> Option<&'a Finding> {
-    let is_here = |cell: Cell| cell.value(f.x) == x && is_at(&cell, &f.panel);
+fn comparison<'a>(a: &'a Analysis, f: &FigureData, name: &str, x: &Value) -> Option<&'a Finding> {
+    let is_here = |cell: Cell| cell.value(f.x) == *x && is_at(&cell, &f.panel);
     a.findings.iter().find(|finding| {
         finding.metric == f.y
             && finding.value == name

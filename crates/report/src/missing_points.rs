@@ -41,7 +41,7 @@ pub(crate) fn at_column(f: &FigureData, column: usize) -> Option<String> {
     let told = reasons.iter().take(REASONS_MOST);
     let told = told.map(|(why, names)| format!("{}: {why}", names.join(", ")));
     let told = told.chain(more).join("; ");
-    let x = f.x_values.get(column).map_or("", String::as_str);
+    let x = f.x_values.get(column)?;
     Some(format!("No point at {}: {told}", clean(&f.x.in_words(x))))
 }
 

@@ -188,7 +188,7 @@ fn speed_ups(a: &Analysis) -> Option<Picture> {
 
 fn drawing(a: &Analysis, data: &FigureData, f: DrawnFigure) -> ChartSvg {
     let unit = a.study.unit;
-    let upwards = match data.relative_to.as_deref().map(clean) {
+    let upwards = match data.relative_to.as_ref().map(|b| clean(&b.to_string())) {
         Some(baseline) => format!("{}, times {baseline}'s", data.y.title(unit)),
         None => descriptions::metric_with_unit(data.y, unit),
     };

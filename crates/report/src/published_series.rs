@@ -1,7 +1,7 @@
 //! What others published, laid over the figures.
 
 use bytecost_analysis::{Analysis, Estimate, FigureData, Point, Published, Series};
-use bytecost_spec::{Axis, units};
+use bytecost_spec::{Axis, Value, units};
 
 use crate::question::is_at;
 
@@ -40,7 +40,7 @@ pub(crate) struct Overlaid {
 pub(crate) fn overlaid(a: &Analysis, f: &FigureData) -> Overlaid {
     let axis = series_axis(a, f);
     let own = f.series.iter().map(|series| {
-        let waits = |x: &String| axis.is_some_and(|axis| waits(a, f, axis, &series.name, x));
+        let waits = |x: &Value| axis.is_some_and(|axis| waits(a, f, axis, &series.name, x));
         let line = OverlaidLine {
             of: series.name.clone(),
             source: None,
@@ -89,11 +89,11 @@ fn series_axis(a: &Analysis, f: &FigureData) -> Option<Axis> {
     }
 }
 
-fn waits(a: &Analysis, f: &FigureData, axis: Axis, name: &str, x: &str) -> bool {
+fn waits(a: &Analysis, f: &FigureData, axis: Axis, name: &str, x: &Value) -> bool {
     let caveats = a.caveats.iter().filter(|d| d.kind == STALL);
     let cells = caveats.flat_map(|d| &d.cells);
     let mut cells = cells.filter_map(|id| Some(&a.result(id)?.cell));
-    cells.any(|c| c.value(f.x) == x && c.value(axis) == name && is_at(c, &f.panel))
+    cells.any(|c| c.value(f.x) == *x && c.value(axis) == name && is_at(c, &f.panel))
 }
 
 fn points(
@@ -105,7 +105,7 @@ fn points(
 ) -> Vec<Point> {
     let held = f.panel.iter().chain(&a.study.constants);
     let held = held.filter(|(held, _)| MATCHED.contains(held) && *held != axis && *held != f.x);
-    let held: Vec<(Axis, String)> = held.cloned().collect();
+    let held: Vec<(Axis, Value)> = held.cloned().collect();
     let cells = published.cells.iter();
     let cells = cells.filter(|c| c.cell.value(axis) == name && is_at(&c.cell, &held));
     let points = f.x_values.iter().map(|x| {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytecost_analysis::{Analysis, CellResult, Published, PublishedCell};
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Metric, Unit, units};
+use bytecost_spec::{Axis, Metric, Unit, Value, units};
 use itertools::Itertools as _;
 
 use crate::descriptions;
@@ -16,7 +16,7 @@ use crate::style::Ink;
 use crate::text::count;
 
 /// An axis, our value and theirs.
-type Difference = (Axis, String, String);
+type Difference = (Axis, Value, Value);
 
 /// A published cell with the nearest of the measured ones.
 struct Pair<'a> {

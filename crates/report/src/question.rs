@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytecost_analysis::{Analysis, CellResult, Estimate, Finding, Point};
 use bytecost_spec::axis::AXES;
-use bytecost_spec::{Axis, Cell, Metric};
+use bytecost_spec::{Axis, Cell, Metric, Value};
 use itertools::Itertools as _;
 
 /// The mover that moves nothing: its cells are the cost of the loop, and no way.
@@ -16,17 +16,17 @@ pub(crate) struct QuestionTable<'a> {
     /// The axis whose values are compared, down.
     pub axis: Axis,
     /// The value that the others are held against.
-    pub baseline: &'a str,
+    pub baseline: Value,
     /// The axis across, where anything else varies.
     pub x: Option<Axis>,
-    pub columns: Vec<String>,
+    pub columns: Vec<Value>,
     /// What the table holds constant, of the axes that vary in the study.
-    pub panel: Vec<(Axis, String)>,
+    pub panel: Vec<(Axis, Value)>,
     pub rows: Vec<QuestionRow<'a>>,
 }
 
 pub(crate) struct QuestionRow<'a> {
-    pub name: String,
+    pub name: Value,
     /// Whether the others are held against it.
     pub is_baseline: bool,
     pub entries: Vec<QuestionEntry<'a>>,
@@ -59,7 +59,7 @@ pub(crate) fn questions(a: &Analysis) -> Vec<QuestionTable<'_>> {
 struct Key {
     axis: Axis,
     metric: Metric,
-    baseline: String,
+    baseline: Value,
     x: Option<Axis>,
     rest: String,
 }
@@ -96,7 +96,7 @@ impl<'a> Grid<'a> {
         for row in AXES.iter().filter(|row| row.axis != finding.axis) {
             if place.value(row.axis) == row.default {
                 let value = baseline?.cell.value(row.axis);
-                place.set(row.axis, &value).ok()?;
+                place.set_value(row.axis, &value).ok()?;
             }
         }
         Some(place)
@@ -124,19 +124,19 @@ impl<'a> Grid<'a> {
         keys.max_by_key(|key| self.columns(key).len())
     }
 
-    fn columns(&self, key: &Key) -> Vec<String> {
+    fn columns(&self, key: &Key) -> Vec<Value> {
         let Some(x) = key.x else {
-            return vec![String::new()];
+            return vec![Value::default()];
         };
         let findings = self.findings.get(key).into_iter().flatten();
         let cells = findings.filter_map(|f| self.cells.get(f.cell.as_str()));
-        let mut values: Vec<String> = cells.map(|c| c.cell.value(x)).unique().collect();
+        let mut values: Vec<Value> = cells.map(|c| c.cell.value(x)).unique().collect();
         sort_values(x, &mut values);
         values
     }
 
     /// The same, with the values at which something was measured that is compared with nothing.
-    fn all_columns(&self, key: &Key) -> Vec<String> {
+    fn all_columns(&self, key: &Key) -> Vec<Value> {
         let mut values = self.columns(key);
         if let Some(x) = key.x {
             let measured = self.uncompared(key).filter(|c| c.trials > 0);
@@ -177,8 +177,8 @@ impl<'a> Grid<'a> {
         let columns = self.all_columns(key);
         let place = findings.first().and_then(|f| self.place(f));
         let place = place.unwrap_or_default();
-        let probe = |name: &str| {
-            let own = findings.iter().find(|f| f.value == name);
+        let probe = |name: &Value| {
+            let own = findings.iter().find(|f| f.value == *name);
             let own = own.and_then(|f| self.cells.get(f.cell.as_str()));
             own.map_or(&place, |c| &c.cell)
         };
@@ -187,7 +187,7 @@ impl<'a> Grid<'a> {
         let panel = varied.filter(|axis| !free.contains(axis));
         let panel = panel.map(|&axis| (axis, place.value(axis))).collect();
         let rows = self.names(key, findings, &free).into_iter().map(|name| {
-            let entry = |column: &String| self.entry(key, probe(&name), &name, column, findings);
+            let entry = |column: &Value| self.entry(key, probe(&name), &name, column, findings);
             QuestionRow {
                 is_baseline: name == key.baseline,
                 entries: columns.iter().map(entry).collect(),
@@ -198,7 +198,9 @@ impl<'a> Grid<'a> {
         QuestionTable {
             metric: key.metric,
             axis: key.axis,
-            baseline: findings.first().map_or("", |f| f.baseline_value.as_str()),
+            baseline: findings
+                .first()
+                .map_or_else(Value::default, |f| f.baseline_value.clone()),
             x: key.x,
             columns,
             panel,
@@ -207,7 +209,7 @@ impl<'a> Grid<'a> {
     }
 
     /// The rows: the baseline, what was compared with it in no other table, and what was refused.
-    fn names(&self, key: &Key, findings: &[&Finding], free: &[Axis]) -> Vec<String> {
+    fn names(&self, key: &Key, findings: &[&Finding], free: &[Axis]) -> Vec<Value> {
         let is_own = |f: &&&Finding| self.best_key(f).as_ref() == Some(key);
         let own = findings.iter().filter(is_own);
         let own = own.map(|f| &f.value).collect_vec();
@@ -216,7 +218,7 @@ impl<'a> Grid<'a> {
         let refused = self.refused.iter();
         let refused = refused.filter(|(cell, _)| cell.id_without(free) == key.rest);
         let refused = refused.map(|(cell, _)| cell.value(key.axis));
-        let in_other = |value: &String| {
+        let in_other = |value: &Value| {
             let mut others = self.a.findings.iter().filter(|f| f.axis == key.axis);
             !compared_here(findings, value) && others.any(|f| f.value == *value)
         };
@@ -231,13 +233,13 @@ impl<'a> Grid<'a> {
         &self,
         key: &Key,
         probe: &Cell,
-        name: &str,
-        column: &str,
+        name: &Value,
+        column: &Value,
         findings: &[&'a Finding],
     ) -> QuestionEntry<'a> {
         let mut cell = probe.clone();
-        let set =
-            cell.set(key.axis, name).is_ok() && key.x.is_none_or(|x| cell.set(x, column).is_ok());
+        let set = cell.set_value(key.axis, name).is_ok()
+            && key.x.is_none_or(|x| cell.set_value(x, column).is_ok());
         let id = cell.id();
         let result = self.cells.get(id.as_str()).filter(|_| set);
         if let Some(estimate) = result.and_then(|r| r.estimates.get(&key.metric)) {
@@ -276,7 +278,7 @@ impl<'a> Grid<'a> {
     }
 
     /// The reason that a figure gives for the same gap.
-    fn drawn_gap(&self, key: &Key, cell: &Cell, name: &str, column: &str) -> Option<String> {
+    fn drawn_gap(&self, key: &Key, cell: &Cell, name: &Value, column: &Value) -> Option<String> {
         let figure = self.a.figures.iter().find(|f| {
             f.y == key.metric
                 && f.relative_to.is_none()
@@ -284,7 +286,7 @@ impl<'a> Grid<'a> {
                 && is_at(cell, &f.panel)
         })?;
         let at = figure.x_values.iter().position(|value| value == column)?;
-        let series = figure.series.iter().find(|s| s.name == name)?;
+        let series = figure.series.iter().find(|s| *name == s.name.as_str())?;
         match series.points.get(at)? {
             Point::Gap(why) => Some(why.clone()),
             Point::Measured(_) => None,
@@ -292,7 +294,7 @@ impl<'a> Grid<'a> {
     }
 }
 
-fn compared_here(findings: &[&Finding], value: &String) -> bool {
+fn compared_here(findings: &[&Finding], value: &Value) -> bool {
     findings.iter().any(|f| f.value == *value)
 }
 
@@ -310,7 +312,7 @@ fn across(a: &Analysis, metric: Metric, axis: Axis) -> Vec<Option<Axis>> {
     found
 }
 
-pub(crate) fn is_at(cell: &Cell, place: &[(Axis, String)]) -> bool {
+pub(crate) fn is_at(cell: &Cell, place: &[(Axis, Value)]) -> bool {
     let mut values = place.iter();
     values.all(|(axis, value)| cell.value(*axis) == *value)
 }
@@ -321,20 +323,19 @@ pub(crate) fn way(cell: &Cell) -> &String {
 }
 
 /// Sorts values by their number, where all are numbers; else their order stays.
-pub(crate) fn sort_values(axis: Axis, values: &mut [String]) {
+pub(crate) fn sort_values(axis: Axis, values: &mut [Value]) {
     if values.iter().all(|v| axis.number(v).is_some()) {
-        let number = |value: &String| axis.number(value).unwrap_or(0.0);
-        values.sort_by(|a, b| number(a).total_cmp(&number(b)));
+        values.sort();
     }
 }
 
 /// `threads 2`.
-pub(crate) fn axis_in_words(axis: Axis, value: &str) -> String {
+pub(crate) fn axis_in_words(axis: Axis, value: &Value) -> String {
     format!("{axis} {}", axis.in_words(value))
 }
 
 /// `send, 64 KiB, threads 2`: movers and sizes speak for themselves.
-pub(crate) fn place_in_words(place: impl Iterator<Item = (Axis, String)>) -> String {
+pub(crate) fn place_in_words(place: impl Iterator<Item = (Axis, Value)>) -> String {
     let mut words = place.map(|(axis, value)| match axis {
         Axis::Mover | Axis::Size => axis.in_words(&value),
         _ => axis_in_words(axis, &value),

@@ -3,7 +3,7 @@
 use bytecost_spec::axis::{AXES, ValueKind};
 use bytecost_spec::reading::{COUNTERS, Of};
 use bytecost_spec::sample::FlowReading;
-use bytecost_spec::{Axis, Cell, Counter, Held, Reading, Ring, Sample, units};
+use bytecost_spec::{Axis, Cell, Counter, Held, Reading, Ring, Sample};
 use itertools::Itertools as _;
 
 use crate::text::csv_rows;
@@ -136,11 +136,11 @@ fn axis_value(cell: &Cell, axis: Axis) -> String {
         Axis::ReadSize => Some(cell.read_bytes()),
         Axis::Response => Some(cell.answer_bytes()),
         Axis::Ring if cell.ring == Ring::Message => Some(cell.size_bytes),
-        _ => units::parse_bytes(&value).ok(),
+        _ => value.number(),
     };
     match axis.row().kind {
         ValueKind::Bytes => or_empty(bytes),
         ValueKind::PlainBytes => or_empty(bytes.filter(|_| axis.tells(&value))),
-        _ => value,
+        _ => value.to_string(),
     }
 }

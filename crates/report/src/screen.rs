@@ -2,7 +2,7 @@
 //! sentence beyond findings: what it says is the advice's, what it shows is the findings'. All of a result begins with it.
 
 use bytecost_analysis::{Analysis, Disturbance, Finding, Verdict, grouped, phrases};
-use bytecost_spec::{Axis, Host, Metric, PeerSide};
+use bytecost_spec::{Axis, Host, Metric, PeerSide, Value};
 use itertools::Itertools as _;
 
 use crate::advice::{self, Sentence};
@@ -379,22 +379,22 @@ fn machine(host: &Host) -> String {
 }
 
 /// The values that the first line has in words of its own.
-fn in_header(a: &Analysis) -> Vec<(Axis, String)> {
+fn in_header(a: &Analysis) -> Vec<(Axis, Value)> {
     let situations = a.advice.situations.iter().flat_map(|s| s.place.clone());
     let paths = situations.filter(|(axis, _)| *axis == Axis::Transport);
     let shared = a.advice.shared_place().into_iter();
     let pages = shared.filter(|(axis, _)| *axis == Axis::Cache);
     let places = places(a).flat_map(|(axis, values)| values.into_iter().map(move |v| (axis, v)));
-    let congestion = congestion(a).map(|(value, _)| (Axis::Congestion, value));
+    let congestion = congestion(a).map(|(value, _)| (Axis::Congestion, Value::Word(value)));
     paths.chain(pages).chain(congestion).chain(places).collect()
 }
 
 /// `send-copies · loopback TCP · 2 CPUs, Linux 6.18, KVM · 59 s, 21 blocks`, with what the command
 /// line names, is the same in all cells and stands nowhere else.
-fn header(a: &Analysis, constants: &[(Axis, &str)]) -> String {
+fn header(a: &Analysis, constants: &[(Axis, &Value)]) -> String {
     let places = a.advice.situations.iter().flat_map(|s| &s.place);
     let paths = places.filter(|(axis, _)| *axis == Axis::Transport).unique();
-    let paths = paths.map(|(_, path)| match path.as_str() {
+    let paths = paths.map(|(_, path)| match path.word() {
         "loopback" => "loopback TCP",
         "peer" => "network TCP",
         "wire" => "wire, where nobody receives",
@@ -402,7 +402,7 @@ fn header(a: &Analysis, constants: &[(Axis, &str)]) -> String {
     });
     let shared = a.advice.shared_place();
     let pages = shared.iter().filter(|(axis, _)| *axis == Axis::Cache);
-    let pages = pages.map(|(_, value)| match value.as_str() {
+    let pages = pages.map(|(_, value)| match value.word() {
         "warm" => "page cache",
         "cold" => "not in the page cache",
         "direct" => "O_DIRECT",
@@ -441,7 +441,7 @@ fn header(a: &Analysis, constants: &[(Axis, &str)]) -> String {
 
 /// Where cells had their ends, in one way or in two, and what ran beside all of them, where that is
 /// not the usual.
-fn places(a: &Analysis) -> impl Iterator<Item = (Axis, Vec<String>)> {
+fn places(a: &Analysis) -> impl Iterator<Item = (Axis, Vec<Value>)> {
     let values = |(axis, most): (Axis, usize)| {
         let values = a.cells.iter().map(|c| c.cell.value(axis)).unique();
         let values = values.collect_vec();
@@ -477,7 +477,8 @@ fn congestion(a: &Analysis) -> Option<(String, String)> {
 }
 
 fn conditions(a: &Analysis) -> impl Iterator<Item = String> {
-    let places = places(a).map(|(axis, values)| axis.subject(&values.join(" and ")));
+    let places =
+        places(a).map(|(axis, values)| axis.subject(&Value::Word(values.iter().join(" and "))));
     let start = a.host.obstacles.iter().filter(|o| o.kind.is_start());
     let start = start.map(|o| o.found.clone());
     let congestion = congestion(a).map(|(_, name)| name);

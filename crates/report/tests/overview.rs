@@ -10,8 +10,8 @@ const REFUSAL: &str = "placement smt-sibling: the kernel shows no two hardware t
 
 fn row(value: &str, mover: &str, point: Point) -> SpeedUpRow {
     SpeedUpRow {
-        value: value.to_owned(),
-        place: vec![(Axis::Mover, mover.to_owned())],
+        value: value.into(),
+        place: vec![(Axis::Mover, mover.into())],
         cell: "a".to_owned(),
         baseline: "b".to_owned(),
         point,
@@ -32,7 +32,7 @@ fn pair(title: &str, published: Option<f64>, rows: Vec<SpeedUpRow>) -> SpeedUp {
         title: title.to_owned(),
         metric: Metric::both(Measure::MessagesPerS),
         axis: Axis::Placement,
-        against: "free".to_owned(),
+        against: "free".into(),
         published,
         note: published.map(|_| "Near 2 is the mark of <time-slicing>.".to_owned()),
         rows,

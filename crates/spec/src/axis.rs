@@ -14,11 +14,13 @@ use crate::units;
 mod row;
 mod facts;
 mod table;
+mod value;
 mod values;
 
 pub use facts::CellFacts;
 pub use row::{AppliesTo, AxisGroup, AxisRow, ValueKind};
 pub use table::{AXES, Axis, Cell, Serving};
+pub use value::Value;
 
 impl Axis {
     /// The axis's row.
@@ -60,46 +62,46 @@ impl Axis {
     }
 
     /// Whether a value of the axis is told: always, or where it is not the default.
-    pub fn tells(self, value: &str) -> bool {
-        self.is_always_told() || value != self.row().default
+    pub fn tells(self, value: &Value) -> bool {
+        self.is_always_told() || *value != self.row().default
     }
 
     /// A value as cells have it: `1024` is `1KiB`; else what is wrong and what to write instead.
-    pub fn read(self, text: &str) -> Result<String, Invalid> {
+    pub fn read(self, text: &str) -> Result<Value, Invalid> {
         let mut probe = Cell::default();
         probe.set(self, text)?;
         Ok(probe.value(self))
     }
 
     /// A value as a number, for axes whose values are numbers.
-    pub fn number(self, value: &str) -> Option<f64> {
-        let number = units::parse_bytes(value).ok().map(|n| n as f64);
+    pub fn number(self, value: &Value) -> Option<f64> {
+        let number = value.number().map(|n| n as f64);
         number.filter(|_| self.kind().is_of_numbers())
     }
 
     /// A value for readers: sizes with their unit and a space.
-    pub fn in_words(self, value: &str) -> String {
-        match units::parse_bytes(value) {
-            Ok(bytes) if self.kind() == ValueKind::Bytes => units::bytes_in_words(bytes),
-            _ => value.to_owned(),
+    pub fn in_words(self, value: &Value) -> String {
+        match value.number() {
+            Some(bytes) if self.kind() == ValueKind::Bytes => units::bytes_in_words(bytes),
+            _ => value.to_string(),
         }
     }
 
     /// A value as a circumstance: `at 64 KiB`, `with 2 threads`, `over unix`.
-    pub fn circumstance(self, value: &str) -> String {
+    pub fn circumstance(self, value: &Value) -> String {
         let AxisRow { name, phrase, .. } = self.row();
         let is_word = self.kind().is_of_numbers() && self.number(value).is_none();
         if phrase.is_empty() || is_word {
             return format!("with {name} {value}");
         }
-        let s = if value == "1" { "" } else { "s" };
+        let s = if *value == "1" { "" } else { "s" };
         phrase
             .replace("{s}", s)
             .replace("{}", &self.in_words(value))
     }
 
     /// A value as the subject of a sentence: `` `send` ``, `64 KiB`, `2 threads`.
-    pub fn subject(self, value: &str) -> String {
+    pub fn subject(self, value: &Value) -> String {
         let told = self.circumstance(value);
         told.split_once(' ')
             .map_or(told.clone(), |(_, subject)| subject.to_owned())

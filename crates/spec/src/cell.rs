@@ -2,7 +2,7 @@
 
 use itertools::Itertools as _;
 
-use crate::axis::{AXES, Axis};
+use crate::axis::{AXES, Axis, Value};
 
 mod bounds;
 mod choices;
@@ -23,7 +23,7 @@ const TWIN: &str = "/twin";
 
 impl Cell {
     /// The value of one axis, written so that [`Cell::set`] reads the same.
-    pub fn value(&self, axis: Axis) -> String {
+    pub fn value(&self, axis: Axis) -> Value {
         (axis.row().value)(self)
     }
 
@@ -32,6 +32,11 @@ impl Cell {
     /// tables.
     pub fn set(&mut self, axis: Axis, text: &str) -> Result<(), Invalid> {
         (axis.row().set)(self, text)
+    }
+
+    /// Sets one axis to a value, with the bounds and errors of [`Cell::set`].
+    pub fn set_value(&mut self, axis: Axis, value: &Value) -> Result<(), Invalid> {
+        self.set(axis, &value.to_string())
     }
 
     /// The cell's name: its values in the order of [`AXES`], joined by `/`, those that are not
@@ -46,7 +51,7 @@ impl Cell {
             let value = self.value(row.axis);
             match (row.axis.is_always_told(), axes.contains(&row.axis)) {
                 (true, true) => Some("*".to_owned()),
-                (true, false) => Some(value),
+                (true, false) => Some(value.to_string()),
                 (false, false) if value != row.default => Some(format!("{}={value}", row.name)),
                 _ => None,
             }

@@ -2,7 +2,7 @@
 //! `published/claims.toml` holds those built in, `published/README.md` tells how to write one's
 //! own.
 
-use crate::axis::Axis;
+use crate::axis::{Axis, Value};
 use crate::cell::Cell;
 use crate::metric::Metric;
 
@@ -68,7 +68,7 @@ pub struct Beside {
 }
 
 /// Conditions on cells: each axis has one of these values.
-pub type Place = Vec<(Axis, Vec<String>)>;
+pub type Place = Vec<(Axis, Vec<Value>)>;
 
 /// How many of the cells a test must be confirmed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,9 +87,9 @@ pub struct Contrast {
     /// The axis.
     pub axis: Axis,
     /// The value that the claim speaks of.
-    pub value: String,
+    pub value: Value,
     /// The value that it is compared with.
-    pub against: String,
+    pub against: Value,
 }
 
 /// Something that follows from a claim and that can be looked up in results.
@@ -128,7 +128,7 @@ pub enum TestKind {
         /// Along which axis.
         along: Axis,
         /// From which value on it is better.
-        from: String,
+        from: Value,
         /// How far beside it the place may lie, as a factor from 1 up.
         tolerance: f64,
     },
@@ -228,7 +228,7 @@ impl Claim {
 
 impl Test {
     /// The values of axes that it names, those that it compares first.
-    pub fn values(&self) -> impl Iterator<Item = (Axis, &str)> {
+    pub fn values(&self) -> impl Iterator<Item = (Axis, &Value)> {
         let contrast = match &self.kind {
             TestKind::Ratio { contrast, .. }
             | TestKind::Crossover { contrast, .. }
@@ -237,9 +237,9 @@ impl Test {
         };
         let compared = contrast
             .into_iter()
-            .flat_map(|c| [(c.axis, &*c.value), (c.axis, &*c.against)]);
+            .flat_map(|c| [(c.axis, &c.value), (c.axis, &c.against)]);
         let place = self.place.iter();
-        compared.chain(place.flat_map(|(axis, values)| values.iter().map(|v| (*axis, &**v))))
+        compared.chain(place.flat_map(|(axis, values)| values.iter().map(|v| (*axis, v))))
     }
 }
 
@@ -250,9 +250,9 @@ pub fn is_at(cell: &Cell, place: &Place) -> bool {
 }
 
 /// Whether a cell has that value on an axis, TCP_NODELAY as it is in effect.
-pub fn has(cell: &Cell, axis: Axis, value: &str) -> bool {
-    let in_effect = if cell.sends_at_once() { "on" } else { "off" };
-    cell.value(axis) == value || (axis == Axis::Nodelay && in_effect == value)
+pub fn has(cell: &Cell, axis: Axis, value: &Value) -> bool {
+    let in_effect = Value::Flag(cell.sends_at_once());
+    cell.value(axis) == *value || (axis == Axis::Nodelay && in_effect == *value)
 }
 
 #[cfg(test)]

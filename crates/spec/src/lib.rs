@@ -31,7 +31,7 @@ pub mod table;
 pub mod units;
 mod usual;
 
-pub use axis::Axis;
+pub use axis::{Axis, Value};
 pub use cell::{
     Access, Answer, Arrivals, Cache, Cell, Cgroup, Class, Connect, HugePages, Invalid, Nearness,
     Neighbour, Nodelay, Noise, Pattern, Payload, Placement, ReadSize, Reaping, Ring, Serving, Spot,

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use itertools::Itertools as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::axis::{AXES, Axis};
+use crate::axis::{AXES, Axis, Value};
 use crate::cell::Cell;
 use crate::study::MAX_CELLS;
 
@@ -37,7 +37,7 @@ struct CellProduct {
     like: String,
     /// The axes that vary, with their values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    values: Vec<(Axis, Vec<String>)>,
+    values: Vec<(Axis, Vec<Value>)>,
 }
 
 impl CellProduct {
@@ -90,9 +90,9 @@ impl CellProduct {
         let first = Cell::from_id(&self.like)?;
         let mut cells = vec![first];
         for (axis, values) in &self.values {
-            let with = |cell: &Cell, value: &String| {
+            let with = |cell: &Cell, value: &Value| {
                 let mut cell = cell.clone();
-                cell.set(*axis, value).ok()?;
+                cell.set_value(*axis, value).ok()?;
                 Some(cell)
             };
             let pairs = cells.iter().cartesian_product(values);

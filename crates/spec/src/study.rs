@@ -8,7 +8,7 @@ use std::time::Duration;
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
-use crate::axis::{Axis, CellFacts};
+use crate::axis::{Axis, CellFacts, Value};
 use crate::cell::{Arrivals, Cell, Invalid, PAIRS, Transport};
 use crate::metric::Metric;
 use crate::survey::Survey;
@@ -120,8 +120,8 @@ pub const AS_PUBLISHED: &str = "as-published";
 pub struct Tier {
     /// What the part is for.
     pub title: String,
-    /// Values by axis, as text.
-    pub axes: Vec<(Axis, Vec<String>)>,
+    /// Values by axis.
+    pub axes: Vec<(Axis, Vec<Value>)>,
 }
 
 /// A comparison: cells that differ in one axis only, each against the baseline.
@@ -131,10 +131,10 @@ pub struct Compare {
     /// The axis.
     pub axis: Axis,
     /// The value that the others are compared with.
-    pub baseline: String,
+    pub baseline: Value,
     /// The others, where not all values are compared with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub values: Vec<String>,
+    pub values: Vec<Value>,
     /// The axis over all of whose values the first metric is compared at once, as a comparison of
     /// its own: a main effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -239,7 +239,7 @@ impl Study {
             let default = usual(axis.row().default).or_else(|| usual("off"));
             let baseline = default.unwrap_or(&values[0]);
             self.compare
-                .push(Compare::of(axis, baseline, metrics.clone()));
+                .push(Compare::of(axis, baseline.clone(), metrics.clone()));
         }
         Ok(())
     }
@@ -251,7 +251,7 @@ impl Study {
             let rates = tier.values(Axis::Rate);
             let is_open = rates.iter().any(|rate| rate != Axis::Rate.row().default);
             if is_open && tier.values(Axis::Arrivals).is_empty() {
-                let poisson = Arrivals::Poisson.name().to_owned();
+                let poisson = Arrivals::Poisson.name().into();
                 tier.axes.push((Axis::Arrivals, vec![poisson]));
             }
         }
@@ -268,7 +268,7 @@ impl Study {
             other => vec![other],
         });
         let read = values.map(|value| axis.read(value));
-        let written: Vec<String> = read.process_results(|read| read.unique().collect())?;
+        let written: Vec<Value> = read.process_results(|read| read.unique().collect())?;
         self.tiers.truncate(1);
         if let Some(tier) = self.tiers.first_mut() {
             tier.title = "as asked".to_owned();
@@ -310,21 +310,21 @@ impl Study {
             self.prediction.insert_str(0, "Of one machine: ");
         }
         let [there, loopback, veth] =
-            [Transport::Peer, Transport::Loopback, Transport::Veth].map(Transport::name);
+            [Transport::Peer, Transport::Loopback, Transport::Veth].map(|t| Value::from(t.name()));
         self.change_values(|axis, value| {
-            if axis == Axis::Transport && [loopback, veth].contains(&value.as_str()) {
-                there.clone_into(value);
+            if axis == Axis::Transport && (*value == loopback || *value == veth) {
+                value.clone_from(&there);
             }
         });
         for tier in self.tiers.iter_mut().chain(&mut self.as_published) {
             match tier.axes.iter_mut().find(|(a, _)| *a == Axis::Transport) {
                 Some((_, values)) => *values = values.drain(..).unique().collect(),
-                None => tier.axes.push((Axis::Transport, vec![there.to_owned()])),
+                None => tier.axes.push((Axis::Transport, vec![there.clone()])),
             }
         }
     }
 
-    fn change_values(&mut self, change: impl Fn(Axis, &mut String)) {
+    fn change_values(&mut self, change: impl Fn(Axis, &mut Value)) {
         for (axis, values) in (self.tiers.iter_mut().chain(&mut self.as_published))
             .flat_map(|tier| &mut tier.axes)
             .chain(self.expects.iter_mut().flat_map(|expect| &mut expect.at))
@@ -359,19 +359,22 @@ impl Study {
     }
 
     /// Puts pairs of CPUs in the place of their word; a baseline of that word becomes `nearest`.
-    pub fn take_pairs(&mut self, pairs: &[String], nearest: &str) {
+    pub fn take_pairs(&mut self, pairs: &[Value], nearest: &Value) {
         let tiers = self.tiers.iter_mut().chain(&mut self.as_published);
         let axes = tiers.flat_map(|tier| &mut tier.axes);
         for (_, values) in axes.filter(|(axis, _)| *axis == Axis::Placement) {
-            let all = values.drain(..).flat_map(|value| match value.as_str() {
-                PAIRS => pairs.to_vec(),
-                _ => vec![value],
+            let all = values.drain(..).flat_map(|value| {
+                if value == PAIRS {
+                    pairs.to_vec()
+                } else {
+                    vec![value]
+                }
             });
             *values = all.unique().collect();
         }
         for compare in &mut self.compare {
             if compare.axis == Axis::Placement && compare.baseline == PAIRS {
-                nearest.clone_into(&mut compare.baseline);
+                compare.baseline.clone_from(nearest);
             }
         }
     }
@@ -438,10 +441,10 @@ impl Study {
 
 impl Compare {
     /// Every value of an axis against a baseline; its first metric is primary.
-    pub fn of(axis: Axis, baseline: &str, metrics: Vec<Metric>) -> Compare {
+    pub fn of(axis: Axis, baseline: impl Into<Value>, metrics: Vec<Metric>) -> Compare {
         Compare {
             axis,
-            baseline: baseline.to_owned(),
+            baseline: baseline.into(),
             values: Vec::new(),
             over: None,
             metrics,
@@ -471,14 +474,14 @@ impl Compare {
     }
 
     /// Whether a value is compared with the baseline.
-    pub fn compares(&self, value: &str) -> bool {
-        self.values.is_empty() || self.values.iter().any(|v| v == value)
+    pub fn compares(&self, value: &Value) -> bool {
+        self.values.is_empty() || self.values.contains(value)
     }
 }
 
 impl Tier {
     /// The values of an axis; none where the part does not name it.
-    pub fn values(&self, axis: Axis) -> &[String] {
+    pub fn values(&self, axis: Axis) -> &[Value] {
         let named = self.axes.iter().find(|(a, _)| *a == axis);
         named.map_or(&[], |(_, values)| values)
     }
@@ -499,7 +502,7 @@ impl Tier {
             for cell in &cells {
                 for value in values {
                     let mut cell = cell.clone();
-                    let _ = cell.set(*axis, value);
+                    let _ = cell.set_value(*axis, value);
                     next.push(cell);
                 }
             }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::axis::Axis;
+use crate::axis::{Axis, Value};
 use crate::cell::{Cache, Cell, Cgroup, Class, Device, Invalid, Transport};
 use crate::{Counter, units};
 
@@ -45,7 +45,7 @@ pub struct LeftOut {
     pub what: String,
     /// The values that they have and no measured cell has, by axis.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub values: Vec<(Axis, Vec<String>)>,
+    pub values: Vec<(Axis, Vec<Value>)>,
     /// How many.
     pub cells: usize,
     /// Why, and the option that brings them in.

@@ -232,7 +232,7 @@ impl<'d> ClaimContext<'d> {
             );
         }
         let wanted = place.iter();
-        let wanted = wanted.map(|(axis, of)| format!("{} {}", axis.name(), of.join(" or ")));
+        let wanted = wanted.map(|(axis, of)| format!("{} {}", axis.name(), of.iter().join(" or ")));
         let both = contrast.map(|c| format!("{} {} and {}", c.axis.name(), c.value, c.against));
         let wanted = phrases::list(wanted.chain(both));
         let mut runnable = self.claim.studies.iter();

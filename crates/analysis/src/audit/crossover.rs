@@ -1,7 +1,7 @@
 //! From which value along an axis one way is better than another.
 
 use bytecost_spec::claim::{Test, TestKind};
-use bytecost_spec::{Axis, units};
+use bytecost_spec::{Axis, Value, units};
 use itertools::Itertools as _;
 
 use super::claim_test::{CaseResult, ClaimTest, Item};
@@ -26,7 +26,7 @@ pub(super) fn draft(context: &ClaimContext<'_>, test: &Test) -> Result<ClaimTest
     };
     let pairs = context.pairs(contrast, &test.place)?;
     let expect = better(*metric);
-    let claimed = units::parse_bytes(from).map_or(f64::NAN, |n| n as f64);
+    let claimed = along.number(from).unwrap_or(f64::NAN);
     let mut items = Vec::new();
     // The pairs that differ along the axis alone, each with its place in words.
     let free = [contrast.axis, *along];
@@ -35,7 +35,7 @@ pub(super) fn draft(context: &ClaimContext<'_>, test: &Test) -> Result<ClaimTest
     let firsts = groups.values().map(|g| g[0].other.cell).collect_vec();
     let places = context.places(&firsts, &free).into_iter();
     for (place, group) in places.zip(groups.into_values()) {
-        let values: Vec<String> = group.iter().map(|p| p.other.cell.value(*along)).collect();
+        let values: Vec<Value> = group.iter().map(|p| p.other.cell.value(*along)).collect();
         let Some(numbers) = grid::numbers(*along, &values).filter(|n| n.len() > 1) else {
             continue;
         };

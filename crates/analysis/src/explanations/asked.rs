@@ -3,7 +3,7 @@
 
 use bytecost_spec::evidence::{EvidenceAsked, Means};
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route, ServerFacts, WorkKind};
-use bytecost_spec::{Axis, Cell, Measure, Metric, Side, units};
+use bytecost_spec::{Axis, Cell, Measure, Metric, Side, Value, units};
 use itertools::Itertools as _;
 
 use crate::comparison::JudgedPair;
@@ -414,7 +414,7 @@ fn places<'a>(cell: &Cell, axes: impl Iterator<Item = &'a Axis>) -> Vec<String> 
 }
 
 impl Versus<'_> {
-    pub(super) fn value(&self) -> String {
+    pub(super) fn value(&self) -> Value {
         let pairing = &self.pair.pairing;
         pairing.other.cell.value(pairing.axis)
     }

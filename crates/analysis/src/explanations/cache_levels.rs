@@ -166,7 +166,7 @@ fn counted(run: &Explained<'_>) -> Answered {
         });
     let levels: Vec<Level> = levels.collect();
     let who = Axis::Mover.subject(&first.value());
-    let base = Axis::Mover.subject(&first.baseline.cell().mover);
+    let base = Axis::Mover.subject(&first.baseline.cell().value(Axis::Mover));
     let words = |r: &str, name: &str| {
         format!("{who} has {r} of the load misses per KiB of {base} in the {name}")
     };

@@ -54,7 +54,7 @@ fn ways<'v>(run: &'v Explained<'v>) -> Vec<Way<'v>> {
         let varied = named.iter().filter(|axis| run.varied().contains(axis));
         let varied = varied.map(|axis| axis.circumstance(&cell.cell.value(*axis)));
         // What is said of it, but for the size.
-        let mover = Axis::Mover.subject(&cell.cell.mover);
+        let mover = Axis::Mover.subject(&cell.cell.value(Axis::Mover));
         let entry = ([mover].into_iter().chain(varied).join(" "), cell, copies);
         let alike = |w: &&mut Way<'_>| w.iter().all(|(.., c)| is_alike(c, copies));
         match ways.iter_mut().find(alike) {

@@ -1,6 +1,6 @@
 //! Which server for how many connections, what idle ones and threads cost, and who answers soonest.
 
-use bytecost_spec::{Axis, Connect, Counter, Measure, Metric, SideReadings, units};
+use bytecost_spec::{Axis, Connect, Counter, Measure, Metric, SideReadings, Value, units};
 use itertools::Itertools as _;
 
 use super::asked::{MeasuredWay, NONE, PairQuery};
@@ -114,7 +114,7 @@ fn clients_share(run: &Explained<'_>) -> Option<Answered> {
             (!known.is_empty()).then(|| phrases::span(&known, write))
         };
         let (cpu, busy) = (of(client_cpu_us, units::number)?, of(busy_share, percent)?);
-        let with = Axis::Connections.circumstance(&connections.to_string());
+        let with = Axis::Connections.circumstance(&Value::Count(connections.into()));
         let took = format!("{with} {cpu} µs of CPU time for each request");
         Some(format!("{took}, busy {busy} of the window"))
     });
@@ -164,7 +164,7 @@ fn memory(run: &Explained<'_>) -> Option<Answered> {
         let (first, last) = cells.into_iter().minmax_by_key(all).into_option()?;
         let more = all(&last).saturating_sub(all(&first));
         let each = (bytes(last)? - bytes(first)?) / more as f64 / 1024.0;
-        let name = last.cell.value(Axis::Server);
+        let name = last.cell.serving.server.clone()?;
         let has_tasks = survey.server(&name).is_some_and(|s| s.task_per_connection);
         (more >= FEWEST_MORE).then(|| (each.max(0.0), name, has_tasks))
     });

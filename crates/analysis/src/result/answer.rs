@@ -2,7 +2,7 @@
 
 use bytecost_spec::study::Family;
 use bytecost_spec::survey::Condition;
-use bytecost_spec::{Axis, Metric, Unit};
+use bytecost_spec::{Axis, Metric, Unit, Value};
 use serde::{Deserialize, Serialize};
 
 use super::{CauseOf, Verdict};
@@ -24,11 +24,11 @@ pub struct Advice {
 impl Advice {
     /// What is the same in all situations, of the path and of where a file's pages are: the first line
     /// says it once, and nothing below it again.
-    pub fn shared_place(&self) -> Vec<(Axis, String)> {
+    pub fn shared_place(&self) -> Vec<(Axis, Value)> {
         let Some((first, others)) = self.situations.split_first() else {
             return Vec::new();
         };
-        let is_shared = |at: &&(Axis, String)| {
+        let is_shared = |at: &&(Axis, Value)| {
             let is_of_all = others.iter().all(|s| s.place.contains(at));
             matches!(at.0, Axis::Transport | Axis::Cache) && is_of_all
         };
@@ -86,18 +86,18 @@ pub struct Situation {
     /// What the reader has.
     pub subject: Subject,
     /// What is constant here, of the axes that vary in the study, but for defaults; the path first.
-    pub place: Vec<(Axis, String)>,
+    pub place: Vec<(Axis, Value)>,
     /// The axis that is compared.
     pub axis: Axis,
     /// The value that the others are compared with.
-    pub baseline: String,
+    pub baseline: Value,
     /// The values that are compared with it here.
     #[serde(default)]
-    pub values: Vec<String>,
+    pub values: Vec<Value>,
     /// The block of the baseline, in bytes as an option has it, where the others have none: a file read
     /// and written in small pieces costs more than in large ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub baseline_block: Option<String>,
+    pub baseline_block: Option<Value>,
     /// Whether the baseline serves another subject: it has data in memory already, for instance.
     pub baseline_is_apart: bool,
     /// What is compared: what the study asks for first of that of which anything is decided.
@@ -111,7 +111,7 @@ pub struct Situation {
     /// The axis along which it was measured; none where there is one place only.
     pub along: Option<Axis>,
     /// The values along it.
-    pub measured: Vec<String>,
+    pub measured: Vec<Value>,
     /// What to use where anything is decided, in the order of the values along the axis; none for a
     /// circumstance.
     pub uses: Vec<Use>,
@@ -128,9 +128,9 @@ pub struct Situation {
     /// What circumstances change for the better.
     pub gains: Vec<DecidedRange>,
     /// The values along the axis at which nothing is decided.
-    pub undecided: Vec<String>,
+    pub undecided: Vec<Value>,
     /// The values along the axis at which all is withheld.
-    pub withheld: Vec<String>,
+    pub withheld: Vec<Value>,
 }
 
 /// Comparisons of a metric of which none is decided.
@@ -152,14 +152,14 @@ pub struct NothingDecided {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Use {
     /// The way: a value of the compared axis.
-    pub value: String,
+    pub value: Value,
     /// The values along the range, of those that were measured.
-    pub at: Vec<String>,
+    pub at: Vec<Value>,
     /// How much better it is than the baseline; none where it is the baseline, than which nothing
     /// was shown to be better.
     pub gain: Option<DecidedRange>,
     /// Others that are better than the baseline and of which none was shown to be worse than it.
-    pub ties: Vec<String>,
+    pub ties: Vec<Value>,
     /// What other measures say against it.
     pub but: Vec<DecidedRange>,
     /// What must hold to use it, which holds for the baseline too. It is no advice then.
@@ -172,7 +172,7 @@ pub struct Use {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecidedRange {
     /// The way.
-    pub value: String,
+    pub value: Value,
     /// The metric.
     pub metric: Metric,
     /// Better or worse.
@@ -186,7 +186,7 @@ pub struct DecidedRange {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DecidedPoint {
     /// The value along the range; none where there is no range.
-    pub at: Option<String>,
+    pub at: Option<Value>,
     /// The way's metric over the baseline's.
     pub ratio: f64,
     /// Lower end of its 95 % interval.
@@ -238,7 +238,7 @@ pub enum AvoidWith {
         /// How often for a message of its own.
         to: f64,
         /// The values along the range at which it does; empty where it does at all of them.
-        at: Vec<String>,
+        at: Vec<Value>,
     },
 }
 

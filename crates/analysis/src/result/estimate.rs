@@ -1,6 +1,6 @@
 //! What a number, a comparison and several of them together come to.
 
-use bytecost_spec::{Axis, Metric};
+use bytecost_spec::{Axis, Metric, Value};
 use serde::{Deserialize, Serialize};
 
 /// A number with its interval.
@@ -58,13 +58,13 @@ pub struct MainEffect {
     /// The axis that is compared.
     pub axis: Axis,
     /// The value that the other is compared with.
-    pub baseline_value: String,
+    pub baseline_value: Value,
     /// The other value.
-    pub value: String,
+    pub value: Value,
     /// The axis over which is averaged.
     pub over: Axis,
     /// What else the cells have in common, of the axes that vary in the study.
-    pub place: Vec<(Axis, String)>,
+    pub place: Vec<(Axis, Value)>,
     /// The mean ratio over the places: geometric, and trimmed over blocks.
     pub ratio: f64,
     /// Lower end of its 95 % interval.
@@ -98,7 +98,7 @@ pub struct MainEffect {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlaceEffect {
     /// The value on the axis over which is averaged.
-    pub value: String,
+    pub value: Value,
     /// The ratio over the same blocks.
     pub ratio: f64,
     /// Lower end of its 95 % interval.
@@ -112,7 +112,7 @@ pub struct PlaceEffect {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlaceDeviation {
     /// The value on the axis over which is averaged.
-    pub value: String,
+    pub value: Value,
     /// Its ratio over the mean of all places.
     pub ratio: f64,
     /// Lower end of an interval that holds for all places together in 95 % of runs.

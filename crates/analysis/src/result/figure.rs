@@ -1,6 +1,6 @@
 //! What is drawn: figures, matrices and speed-ups, with their points and gaps.
 
-use bytecost_spec::{Axis, Metric, Nearness};
+use bytecost_spec::{Axis, Metric, Nearness, Value};
 use serde::{Deserialize, Serialize};
 
 use super::{CeilingLine, Estimate};
@@ -12,18 +12,18 @@ pub struct FigureData {
     /// Its heading, with what the panel shows.
     pub title: String,
     /// What the panel holds constant, of the axes that vary in the study.
-    pub panel: Vec<(Axis, String)>,
+    pub panel: Vec<(Axis, Value)>,
     /// Across.
     pub x: Axis,
     /// The values across, in order, as text.
-    pub x_values: Vec<String>,
+    pub x_values: Vec<Value>,
     /// The same as numbers, where they are numbers (bytes, threads).
     pub x_numbers: Option<Vec<f64>>,
     /// Up.
     pub y: Metric,
     /// Where the points are ratios: the value of the series axis that they are ratios to.
     #[serde(default)]
-    pub relative_to: Option<String>,
+    pub relative_to: Option<Value>,
     /// One line each.
     pub series: Vec<Series>,
     /// What a reader must know of it: that it shows another metric than was asked for, and why.
@@ -72,7 +72,7 @@ pub struct MatrixData {
     /// The mover.
     pub mover: String,
     /// What all pairs hold constant, of the other axes that vary in the study.
-    pub panel: Vec<(Axis, String)>,
+    pub panel: Vec<(Axis, Value)>,
     /// What is told of each pair.
     pub metric: Metric,
     /// The CPUs, in their order.
@@ -119,7 +119,7 @@ pub struct SpeedUp {
     /// The axis in which the two differ.
     pub axis: Axis,
     /// The value that others are held against.
-    pub against: String,
+    pub against: Value,
     /// How many times as fast someone else published it to be.
     pub published: Option<f64>,
     /// What a reader must know of it.
@@ -133,9 +133,9 @@ pub struct SpeedUp {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SpeedUpRow {
     /// The value on the axis whose speed is told.
-    pub value: String,
+    pub value: Value,
     /// What tells the place from those of the other rows.
-    pub place: Vec<(Axis, String)>,
+    pub place: Vec<(Axis, Value)>,
     /// [`bytecost_spec::Cell::id`] of the one; empty where no cell was planned.
     pub cell: String,
     /// The same of the other, which it is held against.

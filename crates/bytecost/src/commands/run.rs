@@ -27,7 +27,7 @@ use bytecost_spec::study::{MIN_ROUND_BLOCKS, PlannedRounds};
 use bytecost_spec::survey::FileSurvey;
 use bytecost_spec::{
     Axis, Cache, Cell, CircumstanceKind, Host, HugePages, Manifest, PeerHost, Plan,
-    RoundConditions, Study, Survey, Transport, units,
+    RoundConditions, Study, Survey, Transport, Value, units,
 };
 use bytecost_store::{Root, Run};
 use itertools::Itertools as _;
@@ -449,7 +449,7 @@ fn go_through_whole(study: &mut Study, args: &RunArgs, bytes: u64) {
     } else {
         (Axis::Ring, MAX_RING_BYTES)
     };
-    let value = bytes.min(most).to_string();
+    let value = Value::Bytes(bytes.min(most));
     for tier in &mut study.tiers {
         tier.axes.retain(|(a, _)| *a != axis);
         tier.axes.push((axis, vec![value.clone()]));

@@ -73,7 +73,14 @@ fn what_is_asked_for_is_compared() {
         ("mover send; threads 2", &[]),
     ] {
         let study = asked(axes);
-        let found = study.compare.iter().map(|c| (c.axis, c.baseline.as_str()));
-        assert_eq!(found.collect::<Vec<_>>(), [&[movers], others].concat());
+        let found = study
+            .compare
+            .iter()
+            .map(|c| (c.axis, c.baseline.to_string()));
+        let expected = [&[movers], others].concat();
+        let expected = expected
+            .iter()
+            .map(|(axis, value)| (*axis, (*value).to_owned()));
+        assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
 }

@@ -1,5 +1,7 @@
 //! Which cells a study comes to: no two of them are the same measurement.
 
+use bytecost_spec::Value;
+
 use super::{axes, of_all_kinds, one, spread_out};
 
 /// Rows of `axes | values that axes have in the cells, in order`.
@@ -45,7 +47,7 @@ fn what_does_not_apply_makes_no_second_cell() {
     for row in ROWS.lines().filter_map(|row| row.split_once('|')) {
         let cells = spread_out(&one(row.0), &survey);
         for (axis, expected) in axes(row.1) {
-            let found: Vec<String> = cells.iter().map(|cell| cell.value(axis)).collect();
+            let found: Vec<Value> = cells.iter().map(|cell| cell.value(axis)).collect();
             assert_eq!(found, expected, "{axis} of{}", row.0);
         }
     }

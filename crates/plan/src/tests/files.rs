@@ -8,7 +8,7 @@ use super::{blocks_ms, chosen, host, of_all_kinds, one, plan_on, refused, refuse
 fn study() -> Study {
     let mut study =
         one("mover pread uring-read; size 4KiB 64KiB; depth 1 8; cache warm direct; ring 256MiB");
-    study.compare[0].baseline = "pread".to_owned();
+    study.compare[0].baseline = "pread".into();
     study.budget_ms = 60_000;
     study
 }

@@ -32,7 +32,7 @@ fn pairs_are_cells_of_two_cpus_each_and_the_choice_is_told() {
         let host = host(cpus);
         let mut study = one("mover ping-cache-line ping-futex; placement pairs");
         study.compare[0].axis = Axis::Placement;
-        study.compare[0].baseline = "pairs".to_owned();
+        study.compare[0].baseline = "pairs".into();
         assert!(study.asks_for_pairs());
         let chosen = pairs::chosen(&host).unwrap();
         study.take_pairs(&chosen.placements(), &chosen.nearest());

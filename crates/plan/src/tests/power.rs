@@ -31,8 +31,8 @@ fn in_parts(budget: &str) -> Study {
     let metrics = study.compare[0].metrics.clone();
     study.compare[0].primary = vec![bytecost_spec::study::PrimaryPart {
         at: vec![
-            (Axis::Threads, vec!["1".to_owned()]),
-            (Axis::Transport, vec!["loopback".to_owned()]),
+            (Axis::Threads, vec!["1".into()]),
+            (Axis::Transport, vec!["loopback".into()]),
         ],
         ..Default::default()
     }];

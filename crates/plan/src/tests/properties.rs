@@ -46,11 +46,11 @@ prop_compose! {
         ]);
         study.budget_ms = budget_ms;
         if both {
-            study.compare.push(bytecost_spec::study::Compare::of(Axis::Threads, &threads[0].clone(), study.compare[0].metrics.clone()));
+            study.compare.push(bytecost_spec::study::Compare::of(Axis::Threads, threads[0].as_str(), study.compare[0].metrics.clone()));
         }
         let grid = study.tiers.last_mut().unwrap();
         for (_, values) in grid.axes.iter_mut().filter(|(axis, _)| *axis == Axis::Mover) {
-            values.clone_from(&movers);
+            *values = movers.iter().map(|mover| mover.as_str().into()).collect();
         }
         study
     }
@@ -66,6 +66,7 @@ fn one_of(axis: Axis, pick: usize) -> &'static str {
             axis => WORDS
                 .split(' ')
                 .filter_map(|word| axis.read(word).ok())
+                .map(|value| value.to_string())
                 .collect(),
         };
         AXES.iter().map(values).collect()

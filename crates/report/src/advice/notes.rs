@@ -3,14 +3,14 @@
 use bytecost_analysis::phrases;
 use bytecost_analysis::{Analysis, AvoidWith, Conditional, Situation, Use, Verdict, grouped};
 use bytecost_spec::survey::Condition;
-use bytecost_spec::{Axis, Transport, Unit, units};
+use bytecost_spec::{Axis, Transport, Unit, Value, units};
 use itertools::Itertools as _;
 
 use super::range::{amount, places, span};
 
 /// What a reader must know of one way in some situations: use, condition, or the reason for its cost.
 /// Empty where there is nothing to add to its numbers.
-pub(crate) fn note(a: &Analysis, situations: &[&Situation], way: &str) -> String {
+pub(crate) fn note(a: &Analysis, situations: &[&Situation], way: &Value) -> String {
     let notes = situations.iter().flat_map(|s| notes(a, s, way));
     // One note with all of its places.
     let by_text = grouped(notes.map(|note| {
@@ -39,19 +39,19 @@ struct Note {
     is_condition: bool,
 }
 
-fn notes(a: &Analysis, s: &Situation, way: &str) -> Vec<Note> {
-    let note = |text: String, at: &[String]| Note {
+fn notes(a: &Analysis, s: &Situation, way: &Value) -> Vec<Note> {
+    let note = |text: String, at: &[Value]| Note {
         text,
         at: span(s, at),
         is_everywhere: at.len() == s.measured.len(),
         is_condition: false,
     };
-    let condition = |conditions: &[Condition], at: &[String]| Note {
+    let condition = |conditions: &[Condition], at: &[Value]| Note {
         is_condition: true,
         ..note(only(conditions), at)
     };
     let mut notes = Vec::new();
-    let own = || s.uses.iter().filter(|u| u.value == way);
+    let own = || s.uses.iter().filter(|u| u.value == *way);
     for used in own().filter(|u| !u.conditions.is_empty()) {
         notes.push(condition(&used.conditions, &used.at));
     }
@@ -61,7 +61,7 @@ fn notes(a: &Analysis, s: &Situation, way: &str) -> Vec<Note> {
         .partition(|u| u.gain.is_some());
     let groups = gains.into_iter().map(|used| vec![used]).chain([plain]);
     for uses in groups.filter(|uses| !uses.is_empty()) {
-        let at: Vec<String> = uses.iter().flat_map(|u| u.at.clone()).collect();
+        let at: Vec<Value> = uses.iter().flat_map(|u| u.at.clone()).collect();
         let is_better = uses[0].gain.is_some();
         let has_ties = uses.iter().any(|u| !u.ties.is_empty());
         let mut text = match (is_better, has_ties) {
@@ -86,7 +86,7 @@ fn notes(a: &Analysis, s: &Situation, way: &str) -> Vec<Note> {
                 format!("but {amount} {the}{}", phrases::metric(but.metric, s.unit))
             });
         let text = std::iter::once(text).chain(costs).join(", ");
-        let is_open = |at: &&String| s.undecided.contains(at) || s.withheld.contains(at);
+        let is_open = |at: &&Value| s.undecided.contains(at) || s.withheld.contains(at);
         let mut others = s.measured.iter().filter(|value| !at.contains(value));
         notes.push(Note {
             is_everywhere: others.all(|at| !is_better && is_open(&at)),
@@ -102,19 +102,19 @@ fn notes(a: &Analysis, s: &Situation, way: &str) -> Vec<Note> {
         note(text, &u.at)
     }));
     for used in s.uses.iter().filter(|u| u.gain.is_some()) {
-        let is_tie = used.value == way || used.ties.iter().any(|tie| tie == way);
+        let is_tie = used.value == *way || used.ties.iter().any(|tie| tie == way);
         let rivals = rivals(a, s, &used.value, &used.at);
         let at = rivals
             .into_iter()
             .filter(|(rival, _)| !is_tie && rival == way);
-        let at: Vec<String> = at.map(|(_, at)| at).collect();
+        let at: Vec<Value> = at.map(|(_, at)| at).collect();
         if !at.is_empty() {
             notes.push(note(format!("tied with `{}`", used.value), &at));
         }
     }
-    let conditional = s.conditional.iter().filter(|c| c.gain.value == way);
+    let conditional = s.conditional.iter().filter(|c| c.gain.value == *way);
     notes.extend(conditional.map(|c| condition(&c.conditions, &places(&c.gain))));
-    let worse = s.avoid.iter().filter(|avoid| avoid.cost.value == way);
+    let worse = s.avoid.iter().filter(|avoid| avoid.cost.value == *way);
     notes.extend(worse.filter_map(|avoid| {
         let with = avoid.with.as_ref()?;
         let (text, at) = reason(s.unit, with);
@@ -124,18 +124,18 @@ fn notes(a: &Analysis, s: &Situation, way: &str) -> Vec<Note> {
 }
 
 /// Returns true if every other way without a condition is shown to be worse wherever one is measured.
-pub(super) fn is_alone_the_best(a: &Analysis, s: &Situation, way: &str) -> bool {
+pub(super) fn is_alone_the_best(a: &Analysis, s: &Situation, way: &Value) -> bool {
     let mut best = s.may_be_best.iter().filter_map(|id| a.result(id));
-    !s.may_be_best.is_empty() && best.all(|cell| cell.cell.value(s.axis) == way)
+    !s.may_be_best.is_empty() && best.all(|cell| cell.cell.value(s.axis) == *way)
 }
 
 /// Other ways that may be the best at some of these places, each with its place.
 pub(super) fn rivals(
     a: &Analysis,
     s: &Situation,
-    way: &str,
-    at: &[String],
-) -> Vec<(String, String)> {
+    way: &Value,
+    at: &[Value],
+) -> Vec<(Value, Value)> {
     let cells = s.may_be_best.iter().filter_map(|id| a.result(id));
     let rivals = cells.filter_map(|cell| {
         let value = cell.cell.value(s.axis);
@@ -144,13 +144,13 @@ pub(super) fn rivals(
             .map(|along| cell.cell.value(along))
             .unwrap_or_default();
         let is_there = at.is_empty() || at.contains(&place);
-        (value != way && is_there).then_some((value, place))
+        (value != *way && is_there).then_some((value, place))
     });
     rivals.collect()
 }
 
 /// The reason for a higher cost, with the places where it is one; none where that is everywhere.
-fn reason(unit: Unit, with: &AvoidWith) -> (String, &[String]) {
+fn reason(unit: Unit, with: &AvoidWith) -> (String, &[Value]) {
     match with {
         AvoidWith::Copied(share) => {
             let share = units::percent(*share);

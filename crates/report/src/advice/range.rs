@@ -1,14 +1,15 @@
 //! Places along the range of a situation.
 
 use bytecost_analysis::{DecidedPoint, DecidedRange, Situation, phrases};
+use bytecost_spec::Value;
 use itertools::Itertools as _;
 
 /// Some values along the range of a situation: `at 4 KiB and 64 KiB`, `from 4 KiB to 1 MiB`.
-pub(super) fn span(s: &Situation, at: &[String]) -> String {
+pub(super) fn span(s: &Situation, at: &[Value]) -> String {
     let Some(axis) = s.along else {
         return String::new();
     };
-    let position = |value: &String| s.measured.iter().position(|v| v == value);
+    let position = |value: &Value| s.measured.iter().position(|v| v == value);
     let follows = |(a, b)| {
         position(a)
             .zip(position(b))
@@ -27,7 +28,7 @@ pub(super) fn span(s: &Situation, at: &[String]) -> String {
     }
 }
 
-pub(super) fn places(range: &DecidedRange) -> Vec<String> {
+pub(super) fn places(range: &DecidedRange) -> Vec<Value> {
     let at = range.points.iter().filter_map(|p| p.at.clone());
     at.unique().collect()
 }

@@ -1,6 +1,6 @@
 use super::*;
 use bytecost_analysis::{CeilingLine, Point};
-use bytecost_spec::{Axis, Measure, Metric};
+use bytecost_spec::{Axis, Measure, Metric, Value};
 
 fn figure(rows: &[&[Option<f64>]]) -> FigureData {
     let point = |v: &Option<f64>| match v {
@@ -16,7 +16,7 @@ fn figure(rows: &[&[Option<f64>]]) -> FigureData {
         title: "t".to_owned(),
         panel: Vec::new(),
         x: Axis::Size,
-        x_values: ["1KiB", "2KiB", "4KiB", "8KiB"].map(str::to_owned).to_vec(),
+        x_values: ["1KiB", "2KiB", "4KiB", "8KiB"].map(Value::from).to_vec(),
         x_numbers: Some(vec![1024.0, 2048.0, 4096.0, 8192.0]),
         y: Metric::both(Measure::ThroughputGbitPerS),
         relative_to: None,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytecost_analysis::typical;
 use bytecost_spec::claim::has;
 use bytecost_spec::sample::FlowReading;
-use bytecost_spec::{Axis, Cell, Counter, Sample, Side, SideReadings};
+use bytecost_spec::{Axis, Cell, Counter, Sample, Side, SideReadings, Value};
 use itertools::Itertools as _;
 
 use super::{Column, ColumnLayout, FIELDS, TableLayout, What};
@@ -76,13 +76,14 @@ fn is_of(layout: &ColumnLayout, cell: &Cell) -> bool {
     cell.fields == FIELDS
         && cell.size_bytes.is_multiple_of(u64::from(FIELDS))
         && layout.name_of(&cell.mover).is_some()
-        && told.all(|(axis, value)| has(cell, *axis, value))
+        && told.all(|(axis, value)| has(cell, *axis, &Value::from(*value)))
 }
 
 /// In how many things a cell does as the published programs did.
 fn likeness(layout: &ColumnLayout, cell: &Cell) -> usize {
     let axes = layout.axes.iter();
-    axes.filter(|(axis, value)| has(cell, *axis, value)).count()
+    axes.filter(|(axis, value)| has(cell, *axis, &Value::from(*value)))
+        .count()
 }
 
 fn nothing(layout: &ColumnLayout) -> String {

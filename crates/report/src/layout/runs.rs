@@ -90,9 +90,13 @@ pub fn layouts() -> impl Iterator<Item = &'static dyn TableLayout> {
 impl Mode {
     fn is_of(&self, cell: &Cell) -> bool {
         let mut places = self.placements.iter();
-        has(cell, Axis::Mover, self.mover)
-            && self.axes.iter().all(|(axis, v)| has(cell, *axis, v))
-            && (self.placements.is_empty() || places.any(|v| has(cell, Axis::Placement, v)))
+        has(cell, Axis::Mover, &self.mover.into())
+            && self
+                .axes
+                .iter()
+                .all(|(axis, v)| has(cell, *axis, &(*v).into()))
+            && (self.placements.is_empty()
+                || places.any(|v| has(cell, Axis::Placement, &(*v).into())))
     }
 
     /// What the work of a program takes at the speed of a trial, in s.

@@ -1,6 +1,6 @@
 //! What decides which axes apply to a cell.
 
-use super::{AXES, Axis};
+use super::{AXES, Axis, Value};
 use crate::cell::{Cell, Ring};
 use crate::metric::{Measure, Metric, Side, Unit};
 use crate::survey::{InFlight, MoverFacts, Release, Route, Survey, WorkKind};
@@ -54,8 +54,8 @@ impl<'a> CellFacts<'a> {
     }
 
     /// Whether the cell lies where axes have these values: what does not apply to it is no place.
-    pub(crate) fn lies_at(&self, at: &[(Axis, Vec<String>)]) -> bool {
-        let is_there = |(axis, values): &(Axis, Vec<String>)| {
+    pub(crate) fn lies_at(&self, at: &[(Axis, Vec<Value>)]) -> bool {
+        let is_there = |(axis, values): &(Axis, Vec<Value>)| {
             values.contains(&self.cell.value(*axis)) || !self.applies(*axis)
         };
         at.iter().all(is_there)

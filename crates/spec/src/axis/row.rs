@@ -1,7 +1,7 @@
 //! What a row of the table of axes says, and what is made of it.
 
 use super::table::Axis;
-use super::{Cell, CellFacts};
+use super::{Cell, CellFacts, Value};
 use crate::cell::Invalid;
 
 /// A row of the table of axes.
@@ -27,7 +27,7 @@ pub struct AxisRow {
     pub otherwise: fn(&CellFacts<'_>) -> &'static str,
     /// What its values are.
     pub kind: ValueKind,
-    pub(crate) value: fn(&Cell) -> String,
+    pub(crate) value: fn(&Cell) -> Value,
     pub(crate) set: fn(&mut Cell, &str) -> Result<(), Invalid>,
     pub(super) is_same: fn(&Cell, &Cell) -> bool,
 }
@@ -110,7 +110,7 @@ pub(super) const USUAL: AxisRow = AxisRow {
     applies_to: cells("everything", |_| true),
     otherwise: |_| "",
     kind: ValueKind::Word,
-    value: |_| String::new(),
+    value: |_| Value::Count(0),
     set: |_, _| Ok(()),
     is_same: |_, _| true,
 };
@@ -189,7 +189,7 @@ macro_rules! axes {
         AxisRow {
             axis: Axis::$variant,
             name: Axis::VARIANTS[Axis::$variant as usize],
-            value: |cell| Values::<$type>::write(&$values, &cell.$($field).+),
+            value: |cell| Values::<$type>::value(&$values, &cell.$($field).+),
             set: |cell, text| {
                 cell.$($field).+ = $values.read(Axis::$variant, text, "")?;
                 Ok(())

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use strum::VariantArray;
 
-use super::Axis;
+use super::{Axis, Value};
 use crate::cell::Invalid;
 use crate::units;
 
@@ -15,8 +15,8 @@ pub(super) trait Values<T> {
     /// Reads one. `or` stands before the bounds in the error: other words that are values.
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid>;
 
-    /// Writes one, so that it is read as the same.
-    fn write(&self, value: &T) -> String;
+    /// The value as cells have it, which is printed so that it is read as the same.
+    fn value(&self, value: &T) -> Value;
 }
 
 /// The default of an axis. A test sees to it that each can be read.
@@ -47,8 +47,8 @@ impl<T: TryFrom<u64> + Into<u64> + Copy> Values<T> for Bytes {
         wrong(axis, text, &why)
     }
 
-    fn write(&self, value: &T) -> String {
-        units::bytes((*value).into())
+    fn value(&self, value: &T) -> Value {
+        Value::Bytes((*value).into())
     }
 }
 
@@ -59,7 +59,7 @@ pub(super) const fn count(least: u64, most: u32) -> Number {
     Number(least..=most as u64, "a whole number")
 }
 
-impl<T: TryFrom<u64> + Display> Values<T> for Number {
+impl<T: TryFrom<u64> + Into<u64> + Copy> Values<T> for Number {
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
         let number = text.trim().parse().ok().filter(|n| self.0.contains(n));
         let number = number.and_then(|n| T::try_from(n).ok());
@@ -68,8 +68,8 @@ impl<T: TryFrom<u64> + Display> Values<T> for Number {
         number.map_or_else(|| wrong(axis, text, &why()), Ok)
     }
 
-    fn write(&self, value: &T) -> String {
-        value.to_string()
+    fn value(&self, value: &T) -> Value {
+        Value::Count((*value).into())
     }
 }
 
@@ -86,10 +86,11 @@ impl<T, V: Values<T>> Values<Option<T>> for Or<V> {
         self.1.read(axis, text, &or).map(Some)
     }
 
-    fn write(&self, value: &Option<T>) -> String {
-        let none = || self.0[0].to_owned();
-        let value = value.as_ref();
-        value.map_or_else(none, |value| self.1.write(value))
+    fn value(&self, value: &Option<T>) -> Value {
+        match value {
+            Some(value) => self.1.value(value),
+            None => Value::parse(self.0[0]),
+        }
     }
 }
 
@@ -103,8 +104,8 @@ impl<T: From<u64> + Display + Copy> Values<T> for OrBytes<T> {
         word.map_or_else(bytes, |word| Ok(*word))
     }
 
-    fn write(&self, value: &T) -> String {
-        value.to_string()
+    fn value(&self, value: &T) -> Value {
+        Value::parse(&value.to_string())
     }
 }
 
@@ -119,8 +120,8 @@ impl Values<String> for Name {
         }
     }
 
-    fn write(&self, value: &String) -> String {
-        value.clone()
+    fn value(&self, value: &String) -> Value {
+        Value::parse(value)
     }
 }
 
@@ -146,8 +147,8 @@ impl<T: VariantArray + Into<&'static str> + Copy> Values<T> for OneOf {
         one_of(axis, text, T::VARIANTS, Into::into)
     }
 
-    fn write(&self, value: &T) -> String {
-        Into::<&str>::into(*value).to_owned()
+    fn value(&self, value: &T) -> Value {
+        Value::parse((*value).into())
     }
 }
 
@@ -162,8 +163,8 @@ impl Values<bool> for OnOff {
         one_of(axis, text, &[true, false], on_off)
     }
 
-    fn write(&self, value: &bool) -> String {
-        on_off(*value).to_owned()
+    fn value(&self, value: &bool) -> Value {
+        Value::Flag(*value)
     }
 }
 
@@ -174,8 +175,8 @@ impl<T: FromStr<Err = Invalid> + Display> Values<T> for Text {
         text.parse()
     }
 
-    fn write(&self, value: &T) -> String {
-        value.to_string()
+    fn value(&self, value: &T) -> Value {
+        Value::parse(&value.to_string())
     }
 }
 
@@ -195,10 +196,10 @@ impl Values<u64> for Time {
         }
     }
 
-    fn write(&self, value: &u64) -> String {
+    fn value(&self, value: &u64) -> Value {
         match value {
-            0 => "0".to_owned(),
-            ns => units::duration(Duration::from_nanos(*ns)),
+            0 => Value::Count(0),
+            ns => Value::Duration(Duration::from_nanos(*ns)),
         }
     }
 }

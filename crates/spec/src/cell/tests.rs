@@ -86,7 +86,7 @@ fn values_are_read_as_they_are_written() {
 #[test]
 fn the_usual_mtu_has_one_name() {
     for text in ["auto", "1500"] {
-        assert_eq!(Axis::Mtu.read(text).as_deref(), Ok("1500"));
+        assert_eq!(Axis::Mtu.read(text), Ok("1500".into()));
         let mut cell = Cell::default();
         assert_eq!(cell.set(Axis::Mtu, text), Ok(()));
         assert_eq!(cell, Cell::default());

@@ -106,7 +106,7 @@ fn expectations_are_met_or_not() {
 fn nodelay_is_taken_as_it_is_in_effect() {
     let mut cell = Cell::default();
     cell.set(Axis::Pattern, "request-response").unwrap();
-    let nodelay = |value: &str| vec![(Axis::Nodelay, vec![value.to_owned()])];
+    let nodelay = |value: &str| vec![(Axis::Nodelay, vec![value.into()])];
     for (value, at) in [("on", true), ("auto", true), ("off", false)] {
         assert_eq!(is_at(&cell, &nodelay(value)), at, "{value}");
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::axis::{Axis, CellFacts};
+use crate::axis::{Axis, CellFacts, Value};
 use crate::metric::Metric;
 
 /// An expectation: how a value of an axis stands against another, and where.
@@ -14,13 +14,13 @@ pub struct Expect {
     /// The axis in which the two differ.
     pub axis: Axis,
     /// The value that the other is held against.
-    pub baseline: String,
+    pub baseline: Value,
     /// The other's value.
-    pub value: String,
+    pub value: Value,
     /// Where it is expected: the values that other axes have there. An axis that is not named
     /// may have any value.
     #[serde(default, rename = "where")]
-    pub at: Vec<(Axis, Vec<String>)>,
+    pub at: Vec<(Axis, Vec<Value>)>,
     /// What is expected.
     pub outcome: Outcome,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::axis::{Axis, CellFacts};
+use crate::axis::{Axis, CellFacts, Value};
 use crate::metric::Metric;
 
 /// The chance of even one false verdict among comparisons that are tested together.
@@ -32,10 +32,10 @@ pub struct PrimaryPart {
     pub metric: Option<Metric>,
     /// The values that are compared, where not all are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub values: Vec<String>,
+    pub values: Vec<Value>,
     /// Where: the values that other axes have there. An axis that is not named may have any.
     #[serde(default, rename = "where", skip_serializing_if = "Vec::is_empty")]
-    pub at: Vec<(Axis, Vec<String>)>,
+    pub at: Vec<(Axis, Vec<Value>)>,
 }
 
 impl Family {

@@ -3,7 +3,7 @@
 use itertools::Itertools as _;
 
 use super::{Figure, Study};
-use crate::axis::{Axis, CellFacts};
+use crate::axis::{Axis, CellFacts, Value};
 use crate::cell::Cell;
 use crate::metric::{Measure, Metric, Unit};
 use crate::survey::Survey;
@@ -76,7 +76,7 @@ impl Study {
         if cells.iter().any(is_small) {
             for tier in &mut self.tiers {
                 tier.axes.retain(|(axis, _)| *axis != Axis::Size);
-                tier.axes.push((Axis::Size, vec!["64".to_owned()]));
+                tier.axes.push((Axis::Size, vec![Value::Bytes(64)]));
             }
         }
     }
@@ -144,8 +144,8 @@ mod tests {
             let [compare] = &study.compare[..] else {
                 panic!("{:?}", study.compare);
             };
-            let found = (compare.axis, compare.baseline.as_str());
-            assert_eq!(found, (compared, baseline));
+            let found = (compare.axis, compare.baseline.clone());
+            assert_eq!(found, (compared, baseline.into()));
             assert_eq!(compare.metrics[0].measure, metric);
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::axis::Axis;
+use crate::axis::{Axis, Value};
 use crate::metric::Metric;
 
 /// A pair of ways: how many times as fast one is as the other, wherever both were measured.
@@ -16,12 +16,12 @@ pub struct Pair {
     /// The axis in which the two differ.
     pub axis: Axis,
     /// The values whose speed is told; several where machines differ in which there are.
-    pub values: Vec<String>,
+    pub values: Vec<Value>,
     /// The value that they are held against.
-    pub against: String,
+    pub against: Value,
     /// Which cells: the values that other axes have there.
     #[serde(default, rename = "where")]
-    pub at: Vec<(Axis, Vec<String>)>,
+    pub at: Vec<(Axis, Vec<Value>)>,
     /// How many times as fast someone else published it to be.
     pub published: Option<f64>,
     /// What a reader must know of it.

@@ -9,7 +9,7 @@ use super::{
     Compare, Expect, Family, Figure, MAX_BLOCKS, Outcome, Pair, PrimaryPart, Study, StudyError,
     Tier,
 };
-use crate::axis::Axis;
+use crate::axis::{Axis, Value};
 use crate::metric::Metric;
 use crate::units;
 
@@ -204,7 +204,7 @@ impl Reader<'_> {
         let mut tiers = Vec::new();
         for tier in &raw.tiers {
             let first = all.iter().map(|(axis, v)| (*axis, v[..1].to_vec()));
-            let mut axes: BTreeMap<Axis, Vec<String>> = first.collect();
+            let mut axes: BTreeMap<Axis, Vec<Value>> = first.collect();
             axes.extend(self.axes(&tier.axes)?);
             tiers.push(Tier {
                 title: tier.title.clone(),

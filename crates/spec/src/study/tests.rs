@@ -139,7 +139,7 @@ fn pairs_stand_for_several_placements() {
     let compare = Compare::of(Axis::Placement, "pairs", Vec::new());
     study.compare.push(compare);
     assert!(study.asks_for_pairs());
-    study.take_pairs(&["0:0", "1:1", "0:1"].map(str::to_owned), "0:1");
+    study.take_pairs(&["0:0", "1:1", "0:1"].map(Value::from), &"0:1".into());
     assert!(!study.asks_for_pairs());
     let (_, values) = study.tiers[0].axes.last().unwrap();
     assert_eq!(values, &["free", "0:0", "1:1", "0:1"], "each once");
@@ -168,7 +168,7 @@ fn both_stands_for_on_and_off_where_there_is_a_switch() {
     for axis in [Axis::Nodelay, Axis::Cork, Axis::Quickack] {
         study.set_axis(axis, &["both", "off"]).unwrap();
         let values = study.tiers[0].axes.last().unwrap();
-        assert_eq!(values, &(axis, vec!["on".to_owned(), "off".to_owned()]));
+        assert_eq!(values, &(axis, vec![Value::Flag(true), Value::Flag(false)]));
     }
     assert_eq!(study.cells().len(), 2 * 2 * 2 * 2);
     assert!(study.set_axis(Axis::Pattern, &["both"]).is_err());
@@ -234,8 +234,8 @@ fn an_expectation_says_where_it_holds() {
         panic!("{:?}", study.expects)
     };
     assert_eq!(
-        (expect.axis, expect.value.as_str(), expect.outcome),
-        (Axis::Mover, "sendfile", Outcome::NoDifference)
+        (expect.axis, expect.value.clone(), expect.outcome),
+        (Axis::Mover, "sendfile".into(), Outcome::NoDifference)
     );
     let at = |size_bytes: u64, threads: u32, fields: u32| {
         let cell = Cell {
@@ -314,8 +314,11 @@ published = 2
 fn pairs_are_read_and_bounded() {
     let study = Study::parse(&format!("{SMALL}{PAIR}")).unwrap();
     let pair = &study.pairs[0];
-    assert_eq!((pair.axis, pair.against.as_str()), (Axis::Mover, "send"));
-    assert_eq!(pair.at, [(Axis::Size, vec!["64KiB".to_owned()])]);
+    assert_eq!(
+        (pair.axis, pair.against.clone()),
+        (Axis::Mover, "send".into())
+    );
+    assert_eq!(pair.at, [(Axis::Size, vec![Value::Bytes(65_536)])]);
     assert_eq!((pair.published, &pair.note), (Some(2.0), &None));
     check_all(
         PAIR,
@@ -438,7 +441,7 @@ fn ends_are_free_in_each_study_whose_question_names_no_cpus() {
             assert_eq!(cell.value(Axis::Placement), placement, "{}", study.name);
         }
         // Pinned cells are a comparison of their own, and are in no primary one.
-        let free = (Axis::Placement, vec!["free".to_owned()]);
+        let free = (Axis::Placement, vec!["free".into()]);
         let mut parts = study.compare.iter().flat_map(|compare| &compare.primary);
         assert!(!has_pinned || parts.all(|part| part.at.contains(&free)));
     }
@@ -453,7 +456,7 @@ fn requests_at_a_rate_come_as_those_of_many_clients_unless_a_manifest_is_old() {
     };
     let text = SMALL.replacen("size = [\"64KiB\"]", "rate = [100]", 1);
     let study = Study::parse(&text).unwrap();
-    let (poisson, none) = (vec!["poisson".to_owned()], Vec::new());
+    let (poisson, none) = (vec!["poisson".into()], Vec::<Value>::new());
     assert_eq!(at(&study), [poisson.clone(), none.clone()]);
     let mut asked = small();
     asked.ask(&[(Axis::Rate, vec!["100".to_owned()])]).unwrap();
@@ -461,7 +464,7 @@ fn requests_at_a_rate_come_as_those_of_many_clients_unless_a_manifest_is_old() {
     let fixed = [(Axis::Arrivals, vec!["fixed".to_owned()])];
     let rate = [(Axis::Rate, vec!["100".to_owned()])];
     asked.ask(&[&fixed[..], &rate].concat()).unwrap();
-    assert_eq!(at(&asked), [vec!["fixed".to_owned()]]);
+    assert_eq!(at(&asked), [vec![Value::from("fixed")]]);
     // One that is read from a manifest is as it was written.
     let mut old = study.clone();
     old.tiers[0]
@@ -479,7 +482,7 @@ fn what_a_study_says_of_tcp_within_a_machine_it_says_of_the_way_to_another() {
     let mut study = Study::parse(include_str!("../../../../studies/file-to-socket.toml")).unwrap();
     study.go_to_peer();
     let over = study.tiers.iter().map(|t| t.values(Axis::Transport));
-    let over: Vec<&[String]> = over.collect();
+    let over: Vec<&[Value]> = over.collect();
     assert_eq!(over[0], ["peer"]);
     assert!(study.prediction.starts_with("Of one machine: "));
     assert!(over.iter().any(|values| **values == ["unix"]));

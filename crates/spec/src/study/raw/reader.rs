@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::{self, DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
 
-use crate::axis::Axis;
+use crate::axis::{Axis, Value};
 use crate::study::StudyError;
 use crate::units;
 
@@ -106,7 +106,7 @@ impl Reader<'_> {
     }
 
     /// The values of each axis that is named, in the order of the table.
-    pub(crate) fn axes(&self, raw: &RawAxes) -> Result<Vec<(Axis, Vec<String>)>, StudyError> {
+    pub(crate) fn axes(&self, raw: &RawAxes) -> Result<Vec<(Axis, Vec<Value>)>, StudyError> {
         let read = |(axis, values): (&Axis, _)| Ok((*axis, self.values(*axis, values)?));
         raw.iter().map(read).collect()
     }
@@ -115,7 +115,7 @@ impl Reader<'_> {
         &self,
         axis: Axis,
         values: &Spanned<RawValues>,
-    ) -> Result<Vec<String>, StudyError> {
+    ) -> Result<Vec<Value>, StudyError> {
         let list = &values.get_ref().0;
         if list.is_empty() {
             let why = "has no values: name at least one, or leave the axis out";
@@ -125,7 +125,7 @@ impl Reader<'_> {
         read.process_results(|values| values.unique().collect())
     }
 
-    pub(crate) fn value(&self, axis: Axis, value: &Spanned<RawText>) -> Result<String, StudyError> {
+    pub(crate) fn value(&self, axis: Axis, value: &Spanned<RawText>) -> Result<Value, StudyError> {
         self.take(value, |text| axis.read(&text.0))
     }
 }
