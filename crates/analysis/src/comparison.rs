@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 use crate::contrast::{PairContrast, Ratio};
 use crate::logs::as_share;
 use crate::pairing::{AskedPair, Pairing};
-use crate::result::{Finding, Verdict};
+use crate::result::{Finding, PairSeen, Verdict};
 use crate::trials::Trials;
 
 /// A comparison of the study before anything is decided of it.
@@ -79,6 +79,14 @@ impl<'v> JudgedPair<'v> {
     /// The same with the other cell as the baseline.
     pub(crate) fn turned(self) -> JudgedPair<'v> {
         JudgedPair::new(self.finding, self.pairing.turned())
+    }
+
+    /// Which finding it is, and from which of its cells it is seen.
+    pub(crate) fn seen(&self) -> PairSeen {
+        PairSeen {
+            finding: self.finding.id.clone(),
+            is_turned: self.is_turned,
+        }
     }
 
     /// The other cell's metric over the baseline's.

@@ -10,9 +10,6 @@ use crate::result::{
 };
 use crate::trials::Trials;
 
-/// Copies from which on a byte is said to have been copied at a place.
-pub(crate) const SOME: f64 = 0.01;
-
 /// The mean over trials of what is known of a reading for each of so many, else why it is not.
 fn mean_for_each<'r>(
     trials: impl Iterator<Item = (&'r Reading, u64)>,

@@ -1,85 +1,353 @@
-//! Questions about why, each answered from the run or said what is missing.
+//! Questions about why, each answered by comparisons of the run and further facts, or with what is
+//! missing.
 
+use bytecost_spec::evidence::{EvidenceAsked, Means};
+use bytecost_spec::survey::{InFlight, Route, WorkKind};
+use bytecost_spec::{Axis, Cell, Class, HugePages, Measure, Metric, Side};
 use itertools::Itertools as _;
 
-use crate::phrases;
-use crate::result::Explanation;
+use crate::causes::{greatest, is_worth_a_reason};
+use crate::result::{CauseMeans, Explanation, Fact, Finding, Missing, PairSeen, Question};
 use crate::stages::Explained;
 
-mod asked;
 mod cache_levels;
 mod cache_steps;
-mod causes;
-mod ceiling;
-mod copies;
-mod files;
+mod cores;
+mod pairs;
 mod servers;
 mod sockets;
 mod unexpected;
-mod work;
 
-use asked::{Answered, Evidence, MOST_ROWS, PairQuery};
+use cores::ONE_CPU;
+use pairs::{Answer, MeasuredWay, PairQuery};
+use servers::{is_busy, is_kept_busy, serves};
+use sockets::ZERO_COPY;
 
-/// What is missing where evidence was asked for, and no cell has it.
-const CUT_SHORT: &str = "no cell was looked at to the end: continue with --resume";
-
-/// A question, which runs are asked it, and how it is answered.
-struct Question {
-    key: &'static str,
-    text: &'static str,
+/// A question, which runs are asked it, and what answers it.
+struct Row {
+    question: Question,
     asks: fn(&Explained<'_>) -> bool,
-    answers: Answers,
-    would_change: &'static str,
+    by: By,
 }
 
-enum Answers {
-    /// By what is decided of pairs. What else bears on it is evidence.
-    Pairs(PairQuery, Evidence),
+enum By {
+    Pairs(PairQuery),
+    /// By pairs of which the other is such a cell; where none was measured, by why it was refused.
+    PairsOr(PairQuery, fn(&Cell) -> bool),
     /// In its own way; none where there is nothing to be explained.
-    Own(fn(&Explained<'_>) -> Option<Answered>),
+    Own(fn(&Explained<'_>) -> Option<Answer>),
 }
 
-/// All questions, in the order in which they are answered.
-const QUESTIONS: [&[Question]; 8] = [
-    &[causes::QUESTION, copies::QUESTION],
-    sockets::QUESTIONS,
-    cache_levels::QUESTIONS,
-    files::QUESTIONS,
-    servers::QUESTIONS,
-    &[unexpected::QUESTION],
-    work::QUESTIONS,
-    &[ceiling::QUESTION],
+const RATE: Metric = Metric::both(Measure::MessagesPerS);
+const SPEED: Metric = Metric::both(Measure::ThroughputGbitPerS);
+
+/// Several threads that are held on one CPU take turns: that is no gain or loss of pinning.
+const PINNED: PairQuery = PairQuery {
+    axes: &[Axis::Placement],
+    pairs: |free, held| {
+        let is_alone = held.cell().threads == 1 || held.cell().placement != ONE_CPU;
+        held.route().is_work() && free.is_free() && is_alone
+    },
+    metrics: |_| vec![vec![RATE]],
+};
+
+/// Every question, in the order of answers.
+const QUESTIONS: &[Row] = &[
+    Row {
+        question: Question::WhyOneWayWins,
+        asks: |_| true,
+        by: By::Own(causes),
+    },
+    Row {
+        question: Question::CopiesPerByte,
+        asks: |_| true,
+        by: By::Own(copies),
+    },
+    Row {
+        question: Question::ZeroCopyNotFastest,
+        asks: sends_without_a_copy,
+        by: By::Own(sockets::not_fastest),
+    },
+    Row {
+        question: Question::ZeroCopyAgainstCopying,
+        asks: sends_without_a_copy,
+        by: By::Own(sockets::from_what_size),
+    },
+    Row {
+        question: Question::OneCallAgainstSeveral,
+        asks: |run| run.plans(copies_fields),
+        by: By::Pairs(PairQuery {
+            pairs: |several, one| {
+                let both_copy = several.copies() && one.copies();
+                let is_one = several.calls_often() && !one.calls_often();
+                several.uses_fields() && both_copy && is_one
+            },
+            ..ZERO_COPY
+        }),
+    },
+    Row {
+        question: Question::ThreadsAndCaches,
+        asks: |run| run.plans(|w| w.is_zero_copy() || copies_fields(w)),
+        by: By::Own(cache_levels::with_threads),
+    },
+    Row {
+        question: Question::CacheLevel,
+        asks: sends_without_a_copy,
+        by: By::Own(cache_levels::gains_most),
+    },
+    Row {
+        question: Question::AsynchronousSlower,
+        asks: |run| run.plans(|w| w.is_asynchronous_read()),
+        by: By::Pairs(PairQuery {
+            axes: &[Axis::Mover],
+            pairs: |one, other| {
+                let is_synchronous = one.route() == Route::FileToMemory;
+                is_synchronous && !one.is_asynchronous_read() && other.is_asynchronous_read()
+            },
+            metrics: |_| vec![vec![SPEED]],
+        }),
+    },
+    Row {
+        question: Question::SendfileSaves,
+        asks: |run| {
+            let to_socket = |w: MeasuredWay<'_>| w.route() == Route::FileToSocket;
+            let sends = |lends| run.plans(|w| to_socket(w) && w.lends_pages() == lends);
+            sends(true) && sends(false) || run.plans(|w| w.route() == Route::FileToNull)
+        },
+        by: By::Pairs(PairQuery {
+            axes: &[Axis::Mover],
+            pairs: |reads, other| {
+                let is_helped = |w: MeasuredWay<'_>| w.in_flight() == InFlight::OneByProcess;
+                let both = |route| reads.route() == route && other.route() == route;
+                let lends = !reads.lends_pages() && other.lends_pages();
+                let spares = both(Route::FileToSocket) && lends || both(Route::FileToNull);
+                spares && is_helped(reads) == is_helped(other)
+            },
+            metrics: |_| {
+                let cost = |side| Metric::of(Measure::CpuSPerGb, side);
+                let time = vec![Metric::both(Measure::MsPerMessage), SPEED];
+                vec![vec![cost(Side::Sender), cost(Side::Both)], time]
+            },
+        }),
+    },
+    Row {
+        question: Question::WhichServer,
+        asks: serves,
+        by: By::Pairs(PairQuery {
+            axes: &[Axis::Server],
+            pairs: |one, other| is_busy(one) && is_busy(other),
+            metrics: |_| vec![vec![RATE]],
+        }),
+    },
+    Row {
+        question: Question::IdleConnections,
+        asks: serves,
+        by: By::Pairs(PairQuery {
+            axes: &[Axis::Idle],
+            pairs: |alone, other| alone.cell().serving.idle == 0 && is_kept_busy(other),
+            metrics: |_| vec![vec![RATE]],
+        }),
+    },
+    Row {
+        question: Question::ClientsShare,
+        asks: serves,
+        by: By::Own(servers::clients_share),
+    },
+    Row {
+        question: Question::MemoryPerConnection,
+        asks: serves,
+        by: By::Own(servers::memory),
+    },
+    Row {
+        question: Question::SingleSoonest,
+        asks: serves,
+        by: By::Pairs(PairQuery {
+            axes: &[Axis::Server],
+            pairs: |single, _| single.server.is_some_and(|s| s.in_turn),
+            metrics: |_| {
+                let both = [Measure::LatencyUsP50, Measure::LatencyUsP99];
+                both.map(|m| vec![Metric::both(m)]).to_vec()
+            },
+        }),
+    },
+    Row {
+        question: Question::Unexpected,
+        asks: |run| !run.input.manifest.study.expects.is_empty(),
+        by: By::Own(unexpected::ask),
+    },
+    Row {
+        question: Question::SharedCore,
+        asks: |run| run.plans(|w| w.route().is_work() && w.cell().threads == 2),
+        by: By::Own(cores::shared),
+    },
+    Row {
+        question: Question::Pinning,
+        asks: |run| {
+            let plans = |free| run.plans(|w| w.route().is_work() && w.is_free() == free);
+            plans(true) && plans(false)
+        },
+        by: By::Pairs(PINNED),
+    },
+    Row {
+        question: Question::TakingTurns,
+        asks: |run| run.plans(|w| w.route().is_work() && cores::is_pair_on_one_cpu(w)),
+        by: By::Own(cores::turns),
+    },
+    Row {
+        question: Question::CacheSteps,
+        asks: |run| !cache_steps::kinds(run).is_empty(),
+        by: By::Own(cache_steps::ask),
+    },
+    Row {
+        question: Question::HugePages,
+        asks: |run| run.plans(|w| in_huge_pages(w.cell())) || run.refused(in_huge_pages).is_some(),
+        by: By::PairsOr(
+            PairQuery {
+                axes: &[Axis::HugePages],
+                pairs: |off, on| {
+                    let is_other = off.cell().huge_pages == HugePages::Off;
+                    let is_quiet = on.is_alone() && on.cell().threads == 1;
+                    is_other && in_huge_pages(on.cell()) && is_quiet
+                },
+                metrics: |_| vec![vec![Metric::both(Measure::CpuNsPerMessage)]],
+            },
+            in_huge_pages,
+        ),
+    },
+    Row {
+        question: Question::IsolationProtects,
+        asks: |run| {
+            let is_beside = |w: MeasuredWay<'_>| !w.is_alone() && !w.works(WorkKind::Beats);
+            run.plans(|w| is_set_apart(w) && is_beside(w))
+        },
+        by: By::Pairs(PairQuery {
+            axes: &[Axis::Background],
+            pairs: |alone, beside| {
+                let is_work = beside.route().is_work() && !beside.works(WorkKind::Beats);
+                is_work && alone.is_alone()
+            },
+            ..PINNED
+        }),
+    },
+    Row {
+        question: Question::IsolationWakes,
+        asks: |run| run.plans(|w| is_set_apart(w) && w.works(WorkKind::Beats)),
+        by: By::Pairs(PairQuery {
+            axes: &[Axis::Class, Axis::Cgroup],
+            pairs: |usual, other| other.works(WorkKind::Beats) && !is_set_apart(usual),
+            // The latest of a hundred wake-ups.
+            metrics: |_| vec![vec![Metric::both(Measure::LatencyUsP99)]],
+        }),
+    },
+    Row {
+        question: Question::CeilingShare,
+        asks: |run| {
+            run.cells
+                .iter()
+                .any(|c| c.ceiling.as_ref().is_some_and(|s| s.share.is_some()))
+        },
+        by: By::Own(|_| Some(Answer::default())),
+    },
 ];
 
 /// The questions that the run is about. What no run on this machine can answer comes last.
 pub(crate) fn all(run: &Explained<'_>) -> Vec<Explanation> {
-    let asked = QUESTIONS.into_iter().flatten().filter(|q| (q.asks)(run));
-    let found = asked.filter_map(|question| {
-        let found = match &question.answers {
-            Answers::Pairs(query, evidence) => run.ask(query).by_verdicts(*evidence),
-            Answers::Own(ask) => ask(run)?,
-        };
-        Some((found.is_never, question.with(found)))
+    let asked = QUESTIONS.iter().filter(|row| (row.asks)(run));
+    let found = asked.filter_map(|row| {
+        let Answer {
+            missing,
+            pairs,
+            facts,
+        } = row.by.answer(run)?;
+        Some(Explanation {
+            question: row.question,
+            missing,
+            pairs,
+            facts,
+        })
     });
-    let in_order = found.sorted_by_key(|(is_never, _)| *is_never);
-    in_order.map(|(_, explanation)| explanation).collect()
+    let is_never = |e: &Explanation| matches!(e.missing, Some(Missing::Misses { .. }));
+    found.sorted_by_key(is_never).collect()
 }
 
-impl Question {
-    fn with(&self, found: Answered) -> Explanation {
-        let (answer, missing) = match found.answer {
-            Ok(answer) => (Some(phrases::capital(&answer)), None),
-            Err(missing) => (None, Some(missing)),
-        };
-        Explanation {
-            key: self.key.to_owned(),
-            question: self.text.to_owned(),
-            would_change: answer.is_some().then(|| self.would_change.to_owned()),
-            answer,
-            numbers: found.numbers,
-            evidence: found.evidence,
-            missing,
-            findings: found.findings,
+impl By {
+    fn answer(&self, run: &Explained<'_>) -> Option<Answer> {
+        match self {
+            By::Pairs(query) => Some(run.ask(query).answer()),
+            By::PairsOr(query, is_asked) => {
+                let found = run.ask(query).answer();
+                let refused = run.refused(is_asked).filter(|_| found.pairs.is_empty());
+                Some(Answer {
+                    missing: refused.map(Missing::Refused).or(found.missing),
+                    ..found
+                })
+            }
+            By::Own(ask) => ask(run),
         }
     }
+}
+
+fn sends_without_a_copy(run: &Explained<'_>) -> bool {
+    run.plans(|w| w.is_zero_copy())
+}
+
+fn copies_fields(way: MeasuredWay<'_>) -> bool {
+    way.uses_fields() && way.copies()
+}
+
+fn in_huge_pages(cell: &Cell) -> bool {
+    cell.huge_pages == HugePages::On
+}
+
+fn is_set_apart(way: MeasuredWay<'_>) -> bool {
+    let cell = way.cell();
+    way.route().is_work() && (cell.class != Class::default() || !cell.cgroup.is_none())
+}
+
+/// What became of a means of evidence; none where it was not looked for.
+fn asked<'v>(run: &Explained<'v>, means: Means) -> Option<&'v EvidenceAsked> {
+    let mut all = run.input.manifest.evidence.iter();
+    all.find(|a| a.means == means)
+}
+
+/// The decided findings whose causes are known, those with the greatest ratio first.
+fn causes(run: &Explained<'_>) -> Option<Answer> {
+    let causes = |f: &Finding| run.causes.iter().find(|c| c.finding == f.id);
+    let has_causes = |f: &&Finding| is_worth_a_reason(f, &run.stalls) && causes(f).is_some();
+    let is_counted = |f: &Finding| causes(f).is_some_and(|c| c.by != CauseMeans::TimedTrials);
+    let findings = greatest(run.findings.iter().filter(has_causes), is_counted);
+    let missing = if findings.is_empty() {
+        let is_asked = |m: &Means| asked(run, *m).is_some_and(|a| !a.unasked);
+        let mut means = [Means::Copies, Means::Counts, Means::Time].into_iter();
+        let refused = asked(run, means.find(is_asked)?)?.refused.clone();
+        Some(refused.map_or(Missing::Difference, Missing::Refused))
+    } else {
+        None
+    };
+    let pairs = findings.into_iter().map(|f| PairSeen {
+        finding: f.id.clone(),
+        is_turned: false,
+    });
+    let no_samples = asked(run, Means::Time).and_then(|a| a.refused.clone());
+    Some(Answer {
+        missing,
+        pairs: pairs.collect(),
+        facts: no_samples.map(Fact::NoCpuSamples).into_iter().collect(),
+    })
+}
+
+/// None where nothing was counted, and nobody asked for it.
+fn copies(run: &Explained<'_>) -> Option<Answer> {
+    let mut counted = run.evidence.copies.iter();
+    let missing = if counted.any(|c| !c.is_flagged_only() && run.result(&c.cell).is_some()) {
+        None
+    } else {
+        let asked = asked(run, Means::Copies).filter(|a| !a.unasked)?;
+        let refused = asked.refused.clone();
+        Some(refused.map_or(Missing::Evidence, Missing::Refused))
+    };
+    Some(Answer {
+        missing,
+        ..Answer::default()
+    })
 }

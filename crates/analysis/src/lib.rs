@@ -54,6 +54,7 @@ pub use phrases::{by_rounds, command_line, command_of_run, peer_again};
 pub use progress::{Interim, LiveEstimate, LiveEstimates, Progress, log_ratios};
 pub use result::*;
 pub use rounds::{noise_between_rounds, round_summaries};
+pub use value::served::KERNEL_STACK_BYTES;
 
 use stages::{Explained, Judged, Measured};
 use stalls::Stalls;

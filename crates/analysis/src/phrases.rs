@@ -2,12 +2,12 @@
 
 use std::fmt::Display;
 
-pub(crate) use bytecost_spec::units::{count, percent};
-use bytecost_spec::{Axis, Cell, Manifest, Measure, Metric, Side, Study, Unit, Value, units};
+pub use bytecost_spec::units::{count, percent};
+use bytecost_spec::{Axis, Manifest, Measure, Metric, Side, Transport, Unit, Value, units};
 use itertools::Itertools as _;
 
 use crate::logs::exp;
-use crate::result::{CauseOf, Finding, Verdict};
+use crate::result::{CauseOf, CopiedMover, Finding};
 use crate::value::QUANTILES;
 
 /// Standard deviations that hold 95 % of normal values.
@@ -133,22 +133,6 @@ pub fn between(low: f64, high: f64) -> String {
     format!("{number}–{to}")
 }
 
-/// A finding as a predicate: ``uses 41 % less CPU time per byte than `send` ``.
-fn predicate(of: Metric, unit: Unit, ratio: f64, base: &str) -> String {
-    let (kind, noun) = (kind(of.measure), metric(of, unit));
-    let verb = match kind {
-        Kind::Cost => "uses",
-        Kind::Rate => "reaches",
-        Kind::Time | Kind::Number => "has",
-    };
-    let change = change(ratio);
-    match (ratio < 1.0, kind) {
-        (true, Kind::Number) => format!("{verb} {change} fewer {noun} than {base}"),
-        (true, _) => format!("{verb} {change} less {noun} than {base}"),
-        (false, _) => format!("{verb} {change} the {noun} of {base}"),
-    }
-}
-
 /// Several circumstances: `at 64 KiB, over unix, with 2 threads`; empty for none. What a cell's
 /// name tells only where it matters is told only there.
 pub fn circumstances(values: &[(Axis, Value)]) -> String {
@@ -181,80 +165,6 @@ pub(crate) fn sentence(text: &str) -> String {
     }
 }
 
-/// `0.59×, 95 % interval 0.55 to 0.63`.
-pub(crate) fn with_interval(finding: &Finding) -> String {
-    in_full(finding.ratio, finding.low, finding.high)
-}
-
-fn in_full(value: f64, low: f64, high: f64) -> String {
-    let told = ratio(value, low, high);
-    told.replace(" (", ", 95 % interval ").replace(')', "")
-}
-
-/// A ratio with its interval beside a predicate, which has the ratio itself where it is more.
-fn beside_predicate(value: f64, interval: &str) -> &str {
-    match interval.split_once(", ") {
-        Some((_, alone)) if value >= 1.0 => alone,
-        _ => interval,
-    }
-}
-
-pub(crate) fn finding(
-    finding: &Finding,
-    (cell, unit): (&Cell, Unit),
-    study: &Study,
-    varied: &[Axis],
-) -> String {
-    let rest = varied.iter().filter(|a| **a != finding.axis);
-    let place = match circumstances(&crate::grid::coordinates(cell, rest)) {
-        none if none.is_empty() => none,
-        some => format!(" {some}"),
-    };
-    let other = capital(&finding.axis.subject(&finding.value));
-    let base = finding.axis.subject(&finding.baseline_value);
-    let noun = metric(finding.metric, unit);
-    let interval = with_interval(finding);
-    match finding.verdict {
-        Verdict::Better | Verdict::Worse if let Some(why) = &finding.amount_withheld => {
-            let direction = if finding.ratio < 1.0 { "less" } else { "more" };
-            format!(
-                "{other} has {direction} {noun} than {base}{place}; by how much is not said: {why}."
-            )
-        }
-        Verdict::Better | Verdict::Worse => {
-            let interval = beside_predicate(finding.ratio, &interval);
-            let predicate = predicate(finding.metric, unit, finding.ratio, &base);
-            format!("{other} {predicate}{place} ({interval}).")
-        }
-        Verdict::NoDifferenceThatMatters => {
-            let bound = percent(study.smallest_effect);
-            format!("{other} and {base} differ by less than {bound} in {noun}{place} ({interval}).")
-        }
-        Verdict::NotDecided | Verdict::NotJudged if let Some(why) = &finding.withheld => {
-            format!("{other} against {base} in {noun}{place}: no verdict ({interval}): {why}.")
-        }
-        Verdict::NotJudged => {
-            let told = "exploratory, not judged";
-            format!("{other} against {base} in {noun}{place}: {told} ({interval}).")
-        }
-        Verdict::NotDecided => {
-            let remedy = match (finding.blocks_needed, by_rounds(finding)) {
-                (Some(n), _) => format!("it would take about {n} blocks"),
-                (None, Some(apart)) => format!("{apart} here"),
-                (None, None) => "more blocks alone would hardly decide it".to_owned(),
-            };
-            // An interval stands for itself; the verdict answers for all comparisons together.
-            let apart = match finding.low > 1.0 || finding.high < 1.0 {
-                true => " once its family is corrected",
-                false => "",
-            };
-            format!(
-                "{other} against {base} in {noun}{place}: undecided{apart} ({interval}); {remedy}."
-            )
-        }
-    }
-}
-
 /// `ratios differ from run to run by ±8 %`, by their standard deviation on a log scale.
 pub fn from_run_to_run(deviation: f64) -> String {
     let apart = exp(NORMAL_REACH * deviation) - 1.0;
@@ -282,6 +192,38 @@ pub fn cause(of: CauseOf, [from, to]: [f64; 2], whose: &str) -> String {
     }
 }
 
+/// Share of copied buffers from which a zero-copy mover is said to copy.
+pub(crate) const COPIED: f64 = 0.01;
+
+/// What the kernel copied of what a mover was to leave where it was, in a sentence.
+pub fn copied(of: &CopiedMover) -> String {
+    let place = match of.transport {
+        Transport::Loopback => "on loopback".to_owned(),
+        Transport::Peer => "to the other host".to_owned(),
+        over => format!("over {}", over.name()),
+    };
+    let (mover, shares) = (&of.mover, span(&of.shares, percent));
+    // The flag is all that says so, and there it can be wrong.
+    if of.transport.is_wire() && !of.is_counted {
+        return format!(
+            "`{mover}` is flagged as copied {place} in {shares} of its buffers, by cell."
+        );
+    }
+    let of_what = if of.is_counted {
+        "bytes, as was counted"
+    } else {
+        "buffers"
+    };
+    let (always, by_cell) = if of.shares.iter().all(|share| *share > COPIED) {
+        ("", "")
+    } else {
+        ("always ", "by cell, ")
+    };
+    format!(
+        "`{mover}` is not {always}zero-copy {place}: {by_cell}the kernel copied {shares} of the {of_what}."
+    )
+}
+
 /// `a`, `a and b`, `a, b and c`.
 pub fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
     let items: Vec<T> = items.into_iter().collect();
@@ -293,7 +235,7 @@ pub fn list<T: Display>(items: impl IntoIterator<Item = T>) -> String {
 }
 
 /// The least and the most in words, or one where they read alike.
-pub(crate) fn from_to([least, most]: [String; 2]) -> String {
+pub fn from_to([least, most]: [String; 2]) -> String {
     match least == most {
         true => least,
         false => format!("{least} to {most}"),
@@ -301,7 +243,7 @@ pub(crate) fn from_to([least, most]: [String; 2]) -> String {
 }
 
 /// From the least to the most of some numbers: `97 % to 100 %`, or one where they read alike.
-pub(crate) fn span(values: &[f64], write: impl Fn(f64) -> String) -> String {
+pub fn span(values: &[f64], write: impl Fn(f64) -> String) -> String {
     let ends = values.iter().copied().minmax().into_option();
     let (least, most) = ends.unwrap_or_default();
     from_to([least, most].map(write))

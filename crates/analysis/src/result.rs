@@ -22,6 +22,7 @@ mod audited;
 mod ceiling;
 mod estimate;
 mod evidence;
+mod explanation;
 mod figure;
 mod reasons;
 mod two_groups;
@@ -30,6 +31,7 @@ pub use answer::*;
 pub use audited::{AuditFigure, Audited, Grounds, Ruling};
 pub use estimate::*;
 pub use evidence::*;
+pub use explanation::*;
 pub use figure::*;
 pub use two_groups::{PartedBy, TrialGroup, TwoGroups};
 
@@ -564,28 +566,6 @@ pub struct CrossingPoint {
     pub low: Option<Value>,
     /// The first decided value above the place; absent where none is decided above.
     pub high: Option<Value>,
-}
-
-/// A question about why, and what these results say to it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Explanation {
-    /// Short name: `zero-copy-not-fastest`, `one-call-against-several`, …
-    pub key: String,
-    /// The question.
-    pub question: String,
-    /// The answer in one sentence; none where the data do not support one.
-    pub answer: Option<String>,
-    /// The numbers behind it, each with its interval, a sentence or a row each.
-    pub numbers: Vec<String>,
-    /// What the kernel said.
-    pub evidence: Vec<String>,
-    /// What would change the answer.
-    pub would_change: Option<String>,
-    /// What is missing for an answer, where there is none.
-    pub missing: Option<String>,
-    /// [`Finding::id`]s behind it.
-    pub findings: Vec<String>,
 }
 
 /// What a caveat does to the verdicts of the findings that it affects.

@@ -142,16 +142,6 @@ impl<'v> Judged<'v> {
     }
 }
 
-impl<'v> Explained<'v> {
-    /// A finding in a sentence.
-    pub(crate) fn sentence(&self, finding: &Finding) -> String {
-        let cell = self.result(&finding.cell);
-        let cell = cell.map(|c| c.cell.clone()).unwrap_or_default();
-        let study = &self.input.manifest.study;
-        phrases::finding(finding, (&cell, self.trials.unit), study, self.varied())
-    }
-}
-
 impl<'v> Deref for Judged<'v> {
     type Target = Measured<'v>;
 

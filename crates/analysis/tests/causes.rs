@@ -413,7 +413,7 @@ fn without_unit_costs_causes_are_named_without_shares() {
     let mut causes = found.causes.iter();
     assert!(causes.all(|c| c.share.is_none() && c.cost_ns.is_none()));
     let told = analysis.answer(WHY);
-    says(told, ["system calls"]);
+    says(&told, ["system calls"]);
     assert!(!told.contains('%'), "{told}");
 }
 

@@ -86,7 +86,7 @@ fn on_a_busy_machine_nothing_is_equal_and_no_amount_is_said() {
         "{disturbance:?}"
     );
     // No explanation has one either.
-    let explanations = |a: &Analysis| format!("{:?}", a.explanations);
+    let explanations = |a: &Analysis| format!("{:?}", bytecost_report::explanations(a));
     assert!(explanations(&quiet).contains('×'));
     assert!(
         !explanations(&busy).contains('×'),

@@ -107,7 +107,7 @@ fn whether_pinning_matters_needs_pinned_work() {
 fn a_shared_core_is_told_from_one_cpu() {
     let told = |world: World| {
         let analysis = world.analyse();
-        world::question(&analysis, "taking-turns").unwrap().clone()
+        world::question(&analysis, "taking-turns").unwrap()
     };
     let mark = "has the mark of taking turns";
     let more = "which is more: a core is shared";

@@ -71,8 +71,8 @@ fn a_shared_core_is_told_from_taking_turns_by_the_cpu_time_of_a_step() {
         let analysis = world(STUDY, two(apart)).analyse();
         let told = question(&analysis, "shared-core").unwrap();
         let answer = analysis.answer("shared-core");
-        says(answer, [expected]);
-        begins(answer, "With placement same-cache");
+        says(&answer, [expected]);
+        begins(&answer, "With placement same-cache");
         let own = answer.contains("core of its own");
         assert_eq!(answer.contains("less than 12 % more CPU time"), own);
         assert!(!answer.contains("same-cpu"), "{answer}");

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 
 use crate::common::{Place, RECORDED, goldens};
 use bytecost_analysis::{
-    Analysis, Crossing, DecidedRange, Disturbance, Situation, StoodStill, Verdict,
+    Analysis, Crossing, DecidedRange, Disturbance, PairSeen, Situation, StoodStill, Verdict,
 };
 use bytecost_spec::{Failure, Measure, Metric, TrialKey};
 use itertools::Itertools as _;
@@ -306,9 +306,9 @@ fn no_report_contradicts_itself() {
                 assert_eq!(better, None, "{study}");
             }
         }
-        let explained = a.explanations.iter().flat_map(|e| &e.findings);
-        for id in explained {
-            assert!(known(id).is_some(), "{study}: no finding {id}");
+        let explained = a.explanations.iter().flat_map(|e| &e.pairs);
+        for PairSeen { finding, .. } in explained {
+            assert!(known(finding).is_some(), "{study}: no finding {finding}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use bytecost_analysis::Analysis;
 
 use crate::document::{DocBlock, Document};
+use crate::explanations::explanations;
 use crate::style::{Ink, Style};
 use crate::{ceiling, sections, stalls, terminal};
 
@@ -26,8 +27,8 @@ pub fn explain(a: &Analysis, style: Style) -> String {
             std::iter::once(title).chain(lines).collect(),
         ));
     }
-    let questions = a.explanations.iter();
-    let cards = questions.map(|e| DocBlock::Card(sections::explanation(a, e)));
+    let questions = explanations(a).into_iter();
+    let cards = questions.map(|e| DocBlock::Card(sections::explanation(a, &e)));
     d.blocks.extend(cards);
     let (level, run, study) = ((100.0 * a.study.level).round(), &a.run.id, &a.study.name);
     let about = format!(

@@ -2,6 +2,7 @@
 
 use bytecost_analysis::Analysis;
 
+use crate::explanations::explanations;
 use crate::json_lines::by_lines;
 use crate::text::pretty;
 
@@ -16,7 +17,7 @@ pub fn explain_json(a: &Analysis) -> String {
     pretty(&serde_json::json!({
         "run": a.run.id,
         "study": a.study.name,
-        "explanations": a.explanations,
+        "explanations": explanations(a),
         "crossovers": a.crossovers,
     }))
 }

@@ -19,6 +19,7 @@ mod crossing;
 mod descriptions;
 mod document;
 mod explain;
+mod explanations;
 mod figure;
 mod footprint;
 mod grid;
@@ -54,6 +55,7 @@ mod topology;
 
 pub use ceiling::ceiling;
 pub use explain::explain;
+pub use explanations::{ExplanationText, explanations};
 #[cfg(feature = "schema")]
 pub use json::schemas;
 pub use json::{explain_json, findings_json};

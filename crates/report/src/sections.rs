@@ -1,8 +1,7 @@
 //! All that is said of a result, section by section; printers give it the look of a medium.
 
 use bytecost_analysis::{
-    Analysis, AuditFigure, Audited, Caveat, CaveatEffect, Explanation, FigureData, PeerFacts,
-    command_of_run,
+    Analysis, AuditFigure, Audited, Caveat, CaveatEffect, FigureData, PeerFacts, command_of_run,
 };
 use bytecost_spec::Host;
 use bytecost_spec::Unit;
@@ -19,6 +18,7 @@ use crate::descriptions;
 use crate::document::{
     DocBlock, DocColumn, DocLine, DocMark, DocTable, DocTerm, Document, DrawingRef, MarkKind,
 };
+use crate::explanations::{ExplanationText, explanations};
 use crate::footprint;
 use crate::heat::heats;
 use crate::main_effects;
@@ -43,7 +43,7 @@ pub(crate) fn body(a: &Analysis) -> Document {
     main_effects::section(a, &mut d);
     crossing::section(a, &mut d);
     let title = ["Why", "why", "Why"];
-    cards(&mut d, title, None, &a.explanations, |e| explanation(a, e));
+    cards(&mut d, title, None, &explanations(a), |e| explanation(a, e));
     charts(a, &mut d);
     distances(a, &mut d);
     bars(a, &mut d);
@@ -136,27 +136,27 @@ fn as_fold(blocks: Vec<DocBlock>) -> DocBlock {
 }
 
 /// A question with its answer or what is missing for one, and what is behind it.
-pub(crate) fn explanation(a: &Analysis, e: &Explanation) -> Vec<DocBlock> {
+pub(crate) fn explanation(a: &Analysis, e: &ExplanationText) -> Vec<DocBlock> {
     let answer = match &e.answer {
         Some(answer) => DocLine::from(answer.as_str()),
         None => {
-            let missing = e.missing.as_deref();
-            let missing = missing.unwrap_or("the data do not support one.");
+            let missing = e.missing.as_deref().unwrap_or_default();
             DocLine::of(Ink::Faint, format!("No answer in this run: {missing}"))
         }
     };
+    let would_change = e.would_change.into_iter().map(str::to_owned);
     let mut terms = Vec::new();
     for (label, lines) in [
-        ("Numbers", &e.numbers[..]),
-        ("Evidence", &e.evidence),
-        ("What would change it", e.would_change.as_slice()),
+        ("Numbers", e.numbers.clone()),
+        ("Evidence", e.evidence.clone()),
+        ("What would change it", would_change.collect()),
     ] {
         if !lines.is_empty() {
-            terms.push(DocTerm::new(label, lines.to_vec()));
+            terms.push(DocTerm::new(label, lines));
         }
     }
     let mut blocks = vec![
-        DocBlock::heading(&e.question),
+        DocBlock::heading(e.question),
         DocBlock::Paragraph(answer.resting_on(findings(a, &e.findings))),
     ];
     if !terms.is_empty() {
@@ -207,6 +207,12 @@ fn distances(a: &Analysis, d: &mut Document) {
     );
     for (place, map) in maps.iter().enumerate() {
         d.push(DocBlock::Figure(DrawingRef::Heat(place), map.told()));
+    }
+    if let Some(by) = &a.host.virtualization {
+        let note = format!(
+            "Under {by} a hypervisor may move virtual CPUs, and waking one up goes through it."
+        );
+        d.paragraph(Ink::Faint, note);
     }
 }
 

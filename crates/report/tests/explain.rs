@@ -2,36 +2,35 @@
 
 use crate::fixture;
 
-use bytecost_analysis::{Analysis, Explanation};
-use bytecost_report::{Style, explain, explain_json};
+use bytecost_analysis::{Analysis, CacheLevel, Explanation, Finding, Missing, PairSeen, Question};
+use bytecost_report::{Style, explain, explain_json, explanations};
+use bytecost_spec::Measure;
 
 const PLAIN: Style = Style::plain(60);
 
 fn asked() -> Analysis {
     let mut analysis = fixture::analysis();
+    let of = |question, missing| Explanation {
+        question,
+        missing,
+        pairs: Vec::new(),
+        facts: Vec::new(),
+    };
+    let rate = |f: &&Finding| f.value == "send-fields" && f.metric.measure == Measure::CpuSPerGb;
+    let findings = analysis.findings.iter().filter(rate);
+    let pairs = findings.map(|f| PairSeen {
+        finding: f.id.clone(),
+        is_turned: true,
+    });
     let explanation = Explanation {
-        key: "one-call-against-several".to_owned(),
-        question: "From what message size does one call beat one call for each field?".to_owned(),
-        answer: Some("At every size from 256 B to 1 MiB.".to_owned()),
-        numbers: vec![
-            "`sendmsg` against `send-fields`, CPU time per byte: 0.19× (0.18 to 0.20) at 256 B"
-                .to_owned(),
-        ],
-        evidence: vec!["`send-fields`: 8 system calls per message of the sender".to_owned()],
-        would_change: Some("other --fields".to_owned()),
-        missing: None,
-        findings: Vec::new(),
+        pairs: pairs.collect(),
+        ..of(Question::OneCallAgainstSeveral, None)
     };
-    let open = Explanation {
-        key: "cache-level".to_owned(),
-        question: "Which cache level gains most?".to_owned(),
-        answer: None,
-        numbers: Vec::new(),
-        evidence: Vec::new(),
-        would_change: None,
-        missing: Some("misses cannot be counted here:\x1b[31m no counters".to_owned()),
-        findings: Vec::new(),
+    let missing = Missing::Misses {
+        level: CacheLevel::L1Data,
+        why: "they cannot be counted here:\x1b[31m no counters".to_owned(),
     };
+    let open = of(Question::CacheLevel, Some(missing));
     analysis.explanations = vec![explanation, open];
     analysis
 }
@@ -60,8 +59,8 @@ fn machines_get_the_same_as_json() {
     let analysis = asked();
     let value: serde_json::Value = serde_json::from_str(&explain_json(&analysis)).expect("JSON");
     assert_eq!(value["run"], analysis.run.id.as_str());
-    let back: Vec<Explanation> =
-        serde_json::from_value(value["explanations"].clone()).expect("explanations");
-    assert_eq!(back, analysis.explanations);
+    let texts = serde_json::to_value(explanations(&analysis)).expect("JSON");
+    assert_eq!(value["explanations"], texts);
+    assert_eq!(texts[0]["key"], "one-call-against-several");
     assert!(value["crossovers"].is_array());
 }

@@ -5,7 +5,9 @@ use crate::fixture::distances::paired;
 use crate::fixture::{self, empty, hostile, planted};
 
 use bytecost_analysis::{Analysis, CountersCost, Estimate, Point, Verdict};
-use bytecost_report::{Style, findings_json, html, markdown, pictures, screen, terminal};
+use bytecost_report::{
+    Style, explanations, findings_json, html, markdown, pictures, screen, terminal,
+};
 
 const PLAIN: Style = Style::plain(100);
 const WIDE: Style = Style::plain(20_000);
@@ -55,21 +57,23 @@ fn every_medium_says_all_that_there_is_to_say() {
             words(&markdown(&a)),
             words(&html(&a)),
         ];
+        let asked = explanations(&a);
+        let fixed = asked
+            .iter()
+            .flat_map(|e| e.would_change.into_iter().chain([e.question]));
+        let fixed: Vec<String> = fixed.map(str::to_owned).collect();
         let caveats = a.caveats.iter();
         let caveats = caveats.flat_map(|c| [&c.text, &c.evidence, &c.remedy]);
-        let explanations = a.explanations.iter().flat_map(|e| {
-            let some = [&e.answer, &e.missing, &e.would_change];
-            let some = some.into_iter().flatten();
-            some.chain(&e.numbers)
-                .chain(&e.evidence)
-                .chain([&e.question])
+        let explanations = asked.iter().flat_map(|e| {
+            let some = e.answer.iter().chain(&e.missing);
+            some.chain(&e.numbers).chain(&e.evidence)
         });
         let refusals = a.refused_cells.iter().map(|r| &r.why);
         let refusals = refusals.chain(a.refused_counters.iter().map(|r| &r.why));
         let audit = a.audit.iter().flat_map(|c| [&c.claim, &c.because]);
         let distances = a.matrices.iter().flat_map(|m| &m.words);
         let study_text = [&a.study.question, &a.study.prediction];
-        let found = caveats.chain(explanations);
+        let found = caveats.chain(explanations).chain(&fixed);
         let others = refusals.chain(audit).chain(distances).chain(study_text);
         for text in found.chain(others) {
             for (medium, said) in ["terminal", "markdown", "page"].iter().zip(&media) {

@@ -9,51 +9,9 @@ use super::wire::whole;
 use super::{Caveat, caveat, clause, ids, in_cells, of_circumstance, span, spans};
 use crate::grouping::grouped;
 use crate::phrases::{self, percent};
-use crate::result::CellResult;
+use crate::result::{CellResult, CopiedMover};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
-
-/// Share of copied buffers from which a zero-copy mover is said to copy.
-const COPIED: f64 = 0.01;
-
-pub(crate) struct CopiedMover {
-    pub(crate) mover: String,
-    pub(crate) transport: Transport,
-    /// One copied share for each cell.
-    pub(crate) shares: Vec<f64>,
-    /// Whether all of them were counted, rather than flagged.
-    pub(crate) is_counted: bool,
-    pub(crate) cells: Vec<String>,
-}
-
-impl CopiedMover {
-    pub(crate) fn sentence(&self) -> String {
-        let place = match self.transport {
-            Transport::Loopback => "on loopback".to_owned(),
-            Transport::Peer => "to the other host".to_owned(),
-            over => format!("over {}", over.name()),
-        };
-        let shares = span(&self.shares, percent);
-        let of = match self.is_counted {
-            true => "bytes, as was counted",
-            false => "buffers",
-        };
-        let mover = &self.mover;
-        // The flag is all that says so, and there it can be wrong.
-        if self.transport.is_wire() && !self.is_counted {
-            return format!(
-                "`{mover}` is flagged as copied {place} in {shares} of its buffers, by cell."
-            );
-        }
-        let (always, by_cell) = match self.shares.iter().all(|share| *share > COPIED) {
-            true => ("", ""),
-            false => ("always ", "by cell, "),
-        };
-        format!(
-            "`{mover}` is not {always}zero-copy {place}: {by_cell}the kernel copied {shares} of the {of}."
-        )
-    }
-}
 
 pub(crate) fn copied(run: &Measured<'_>) -> Vec<CopiedMover> {
     let told = run.cells.iter().filter_map(|cell| {
@@ -68,7 +26,7 @@ pub(crate) fn copied(run: &Measured<'_>) -> Vec<CopiedMover> {
         is_counted: of.iter().all(|(found, _)| found.is_counted),
         cells: of.iter().map(|(_, id)| (*id).clone()).collect(),
     });
-    all.filter(|c| c.shares.iter().any(|s| *s > COPIED))
+    all.filter(|c| c.shares.iter().any(|s| *s > phrases::COPIED))
         .collect()
 }
 
@@ -107,7 +65,7 @@ pub(super) fn zero_copy_copied(run: &Measured<'_>) -> Vec<Caveat> {
         let cells = phrases::count(c.cells.len(), "cell");
         let takers = clause("; /proc/net/packet: {}", &phrases::list(takers));
         caveat(
-            format!("{}{why}", c.sentence()),
+            format!("{}{why}", phrases::copied(&c)),
             format!("{by}: {shares} over {cells}{takers}"),
             remedy,
             c.cells,

@@ -9,7 +9,7 @@ use super::{Found, machine, over, read};
 const BUSY: u64 = 1;
 /// A kernel stack on x86-64 and arm64 (THREAD_SIZE), in bytes. An assumption: other
 /// architectures and kernels built for debugging have other sizes.
-pub(crate) const KERNEL_STACK_BYTES: f64 = 16384.0;
+pub const KERNEL_STACK_BYTES: f64 = 16384.0;
 
 pub(super) fn only(measure: Measure) -> bool {
     matches!(

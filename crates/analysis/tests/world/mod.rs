@@ -1,9 +1,8 @@
 //! A small machine in memory: cells whose true costs are known, and samples of them with noise.
 
 use base64::Engine as _;
-use bytecost_analysis::{
-    Analysis, Caveat, CellResult, Explanation, Finding, Input, LeftOut, analyse,
-};
+use bytecost_analysis::{Analysis, Caveat, CellResult, Finding, Input, LeftOut, analyse};
+use bytecost_report::{ExplanationText, explanations};
 use bytecost_spec::evidence::{EvidenceAsked, Means, TrialEvidence};
 use bytecost_spec::host::CpuCache;
 use bytecost_spec::manifest::{RoundNoise, RoundVariance};
@@ -151,7 +150,7 @@ pub trait Found {
     fn of_mover(&self, mover: &str) -> &CellResult;
     fn of_id(&self, id: &str) -> &CellResult;
     fn of_cell(&self, metric: Metric, id: &str) -> &Finding;
-    fn answer(&self, key: &str) -> &str;
+    fn answer(&self, key: &str) -> String;
 }
 
 impl Found for Analysis {
@@ -173,10 +172,10 @@ impl Found for Analysis {
     }
 
     #[track_caller]
-    fn answer(&self, key: &str) -> &str {
+    fn answer(&self, key: &str) -> String {
         let found = question(self, key).unwrap_or_else(|| panic!("{key} is not asked"));
-        let answer = found.answer.as_deref();
-        answer.unwrap_or_else(|| panic!("{found:#?}"))
+        let missing = found.missing;
+        found.answer.unwrap_or_else(|| panic!("{missing:?}"))
     }
 }
 
@@ -321,16 +320,18 @@ pub fn row(name: &str, route: Route) -> MoverFacts {
     }
 }
 
-pub fn question<'a>(analysis: &'a Analysis, key: &str) -> Option<&'a Explanation> {
-    analysis.explanations.iter().find(|e| e.key == key)
+/// A question in the words of a report; none where the run is not asked it.
+pub fn question(analysis: &Analysis, key: &str) -> Option<ExplanationText> {
+    let mut all = explanations(analysis).into_iter();
+    all.find(|e| serde_json::to_value(e.key).expect("JSON") == *key)
 }
 
 /// A question that is answered with these words, and with no others than whole sentences.
 #[track_caller]
-pub fn answered<'a>(analysis: &'a Analysis, key: &str, words: &[&str]) -> &'a Explanation {
+pub fn answered(analysis: &Analysis, key: &str, words: &[&str]) -> ExplanationText {
     let found = question(analysis, key).unwrap_or_else(|| panic!("{key} is not asked"));
     let answer = analysis.answer(key);
-    says(answer, words);
+    says(&answer, words);
     assert!(
         found.missing.is_none() && found.would_change.is_some(),
         "{found:#?}"
@@ -341,7 +342,7 @@ pub fn answered<'a>(analysis: &'a Analysis, key: &str, words: &[&str]) -> &'a Ex
 
 /// A question without an answer, and a short clause with these words about what is missing.
 #[track_caller]
-pub fn missing<'a>(analysis: &'a Analysis, key: &str, words: &[&str]) -> &'a Explanation {
+pub fn missing(analysis: &Analysis, key: &str, words: &[&str]) -> ExplanationText {
     let found = question(analysis, key).unwrap_or_else(|| panic!("{key} is not asked"));
     let said = found.missing.as_deref();
     let said = said.unwrap_or_else(|| panic!("{found:#?}"));

@@ -1,57 +1,43 @@
-//! How often each byte is copied, and where.
+//! How often each byte is copied, and where, in words.
 
-use bytecost_spec::evidence::{CopyMeans, CopyPlace, Means};
+use bytecost_analysis::{CellCopies, CellResult, grouped, phrases};
+use bytecost_spec::evidence::{CopyMeans, CopyPlace};
 use bytecost_spec::{Axis, Side};
 use itertools::Itertools as _;
 
-use super::{Answered, Answers, CUT_SHORT, Explained, MOST_ROWS, Question};
-use crate::copies::SOME;
-use crate::grouping::grouped;
-use crate::phrases;
-use crate::result::{CellCopies, CellResult};
+use super::why::{MOST_ROWS, Said, Why};
 
-/// How far copies may lie apart to be told as the same.
+/// How far copies may lie apart to be shown as the same.
 const ALIKE: f64 = 0.05;
-/// Ways that the sentence tells; the rows have the others.
+/// Copies from which on a byte is said to have been copied at a place.
+const SOME: f64 = 0.01;
+/// Ways that the sentence has; the rows have the others.
 const MOST_WAYS: usize = 6;
 
 /// Cells whose bytes are copied alike, each with its name.
-type Way<'v> = Vec<(String, &'v CellResult, &'v CellCopies)>;
+type Way<'a> = Vec<(String, &'a CellResult, &'a CellCopies)>;
 
-pub(super) const QUESTION: Question = Question {
-    key: "copies-per-byte",
-    text: "How often is each byte copied, and where?",
-    asks: |_| true,
-    answers: Answers::Own(ask),
-    would_change: "another transport: over loopback and veth the kernel copies on delivery what a sender did not, over wire nobody receives; a packet socket, which has the kernel copy for it",
-};
-
-/// None where nothing was counted, and nobody asked for it.
-fn ask(run: &Explained<'_>) -> Option<Answered> {
-    let ways = ways(run);
-    let mut rows = ways.iter().map(|w| told(w, &ways));
-    let answer = match rows.by_ref().take(MOST_WAYS).join("; of ") {
-        none if none.is_empty() => {
-            let asked = run.asked(Means::Copies).filter(|a| !a.unasked)?;
-            Err(asked.refused.as_deref().unwrap_or(CUT_SHORT).to_owned())
-        }
-        shown => Ok(format!("the kernel copies each byte of {shown}.")),
-    };
-    Some(Answered {
+pub(super) fn says(why: &Why<'_>) -> Said {
+    let ways = ways(why);
+    let mut rows = ways.iter().map(|w| sentence(w, &ways));
+    let shown = rows.by_ref().take(MOST_WAYS).join("; of ");
+    Said {
+        answer: format!("the kernel copies each byte of {shown}."),
         numbers: rows.take(2 * MOST_ROWS).collect(),
-        evidence: evidence(run),
-        ..Answered::of(answer)
-    })
+        evidence: evidence(why),
+    }
 }
 
-fn ways<'v>(run: &'v Explained<'v>) -> Vec<Way<'v>> {
+fn ways<'a>(why: &Why<'a>) -> Vec<Way<'a>> {
     let named = [Axis::Receiver, Axis::Transport, Axis::Cache];
-    let mut ways: Vec<Way<'v>> = Vec::new();
-    for copies in run.evidence.copies.iter().filter(|c| !c.is_flagged_only()) {
-        let Some(cell) = run.result(&copies.cell) else {
+    let mut ways: Vec<Way<'a>> = Vec::new();
+    for copies in why.a.copies.iter().filter(|c| !c.is_flagged_only()) {
+        let Some(cell) = why.a.result(&copies.cell) else {
             continue;
         };
-        let varied = named.iter().filter(|axis| run.varied().contains(axis));
+        let varied = named
+            .iter()
+            .filter(|axis| why.a.study.varied.contains(axis));
         let varied = varied.map(|axis| axis.circumstance(&cell.cell.value(*axis)));
         // What is said of it, but for the size.
         let mover = Axis::Mover.subject(&cell.cell.value(Axis::Mover));
@@ -80,7 +66,7 @@ fn is_alike(a: &CellCopies, b: &CellCopies) -> bool {
 
 /// Who is copied so: with the sizes where not every size of it is.
 fn names(way: &Way<'_>, all: &[Way<'_>]) -> String {
-    let told = grouped(way.iter().map(|(name, cell, _)| {
+    let sizes = grouped(way.iter().map(|(name, cell, _)| {
         let size = Axis::Size.circumstance(&cell.cell.value(Axis::Size));
         (name.as_str(), size)
     }));
@@ -88,21 +74,23 @@ fn names(way: &Way<'_>, all: &[Way<'_>]) -> String {
         let has = |w: &&Way<'_>| w.iter().any(|(n, ..)| n == name);
         all.iter().filter(has).count() > 1
     };
-    let told = told.into_iter().map(|(name, mut sizes)| {
+    let names = sizes.into_iter().map(|(name, mut sizes)| {
         sizes.dedup();
         match is_split(name) {
             true => format!("{name} {}", phrases::list(&sizes)),
             false => name.to_owned(),
         }
     });
-    phrases::list(told)
+    phrases::list(names)
 }
 
 /// `` `send` and `sendmsg` 2.00 times (1.00 into the kernel and 1.00 to the reader)``.
-fn told(way: &Way<'_>, all: &[Way<'_>]) -> String {
+fn sentence(way: &Way<'_>, all: &[Way<'_>]) -> String {
     let mean = |leg: &CopyPlace| {
         let known = way.iter().filter_map(|(.., c)| c.at(*leg));
-        Some((leg.title(), bytecost_stats::mean(&known.collect_vec())?))
+        let known = known.collect_vec();
+        let sum: f64 = known.iter().sum();
+        (!known.is_empty()).then(|| (leg.title(), sum / known.len() as f64))
     };
     let means = CopyPlace::ALL.iter().filter_map(mean).collect_vec();
     let legs = means.iter().filter(|(_, value)| *value >= SOME);
@@ -118,9 +106,9 @@ fn told(way: &Way<'_>, all: &[Way<'_>]) -> String {
     }
 }
 
-fn evidence(run: &Explained<'_>) -> Vec<String> {
-    let mut told = Vec::new();
-    let counted = || run.evidence.copies.iter().filter(|c| !c.is_flagged_only());
+fn evidence(why: &Why<'_>) -> Vec<String> {
+    let mut lines = Vec::new();
+    let counted = || why.a.copies.iter().filter(|c| !c.is_flagged_only());
     for means in [CopyMeans::Functions, CopyMeans::Tracepoints] {
         let legs = CopyPlace::ALL.iter().filter(|leg| {
             let mut all = counted().flat_map(|c| &c.legs);
@@ -128,14 +116,14 @@ fn evidence(run: &Explained<'_>) -> Vec<String> {
         });
         let legs = phrases::list(legs.map(|l| l.title()));
         if !legs.is_empty() {
-            told.push(format!("counted by {}: {legs}", means.title()));
+            lines.push(format!("counted by {}: {legs}", means.title()));
         }
     }
     let gaps = counted().flat_map(|c| c.gaps.iter().map(String::as_str));
     let absent = counted().flat_map(|c| c.legs.iter().filter_map(|l| l.absent.as_deref()));
     let lost = gaps.chain(absent).unique();
-    told.extend(lost.map(|why| format!("unavailable: {why}")));
-    if let Some(cost) = &run.evidence.counting_cost {
+    lines.extend(lost.map(|why| format!("unavailable: {why}")));
+    if let Some(cost) = &why.a.counting_cost {
         let of = match cost.cells < cost.of_cells {
             true => format!(" of {}, within a tenth of the budget", cost.of_cells),
             false => String::new(),
@@ -144,10 +132,10 @@ fn evidence(run: &Explained<'_>) -> Vec<String> {
         let (s, rate) = (cost.took_s, rate.unwrap_or_default());
         let trials = phrases::count(cost.cells, "trial");
         let took = format!("counting took {s:.1} s after the last block, in {trials}{of}{rate}");
-        told.push(took);
+        lines.push(took);
     }
     if counted().any(|c| matches!(c.per_byte(Side::Both), Some(Ok(_)))) {
-        told.push("a byte's way is counted from the first that moved to the last, warm-up included; what is sent again is copied again".to_owned());
+        lines.push("a byte's way is counted from the first that moved to the last, warm-up included; what is sent again is copied again".to_owned());
     }
-    told
+    lines
 }

@@ -1,0 +1,344 @@
+//! Questions about why in words: each with its answer or what is missing for one, what is behind it,
+//! and what would change it.
+
+use bytecost_analysis::{Analysis, CacheLevel, Explanation, Missing, NotTimed, Question, phrases};
+use bytecost_spec::Axis;
+use serde::Serialize;
+
+mod caches;
+mod causes;
+mod ceiling;
+mod copies;
+mod sockets;
+mod unexpected;
+mod why;
+mod work;
+
+use why::{MOST_ROWS, Why, Words};
+
+/// A question with what a run says to it, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ExplanationText {
+    /// The question.
+    pub key: Question,
+    /// The same in words.
+    pub question: &'static str,
+    /// The answer; none where the data do not support one.
+    pub answer: Option<String>,
+    /// The numbers behind it, a row each.
+    pub numbers: Vec<String>,
+    /// What else bears on it.
+    pub evidence: Vec<String>,
+    /// What would change the answer.
+    pub would_change: Option<&'static str>,
+    /// What is missing for an answer, where there is none.
+    pub missing: Option<String>,
+    /// The ids of the findings behind it.
+    pub findings: Vec<String>,
+}
+
+/// The usual words: of comparisons along sizes, one place after the other.
+const USUAL: Words = Words {
+    key: Question::WhyOneWayWins,
+    question: "",
+    needs: "",
+    would_change: "",
+    along: &[Axis::Size],
+    is_together: false,
+    says: |why| why.by_pairs(Vec::new()),
+};
+
+/// Every question, in the order of its enum.
+const QUESTIONS: &[Words] = &[
+    Words {
+        key: Question::WhyOneWayWins,
+        question: "Why is one way better than another?",
+        would_change: "another size or transport; a path on which the kernel copies less, or more (--transport wire)",
+        says: causes::says,
+        ..USUAL
+    },
+    Words {
+        key: Question::CopiesPerByte,
+        question: "How often is each byte copied, and where?",
+        would_change: "another transport: over loopback and veth the kernel copies on delivery what a sender did not, over wire nobody receives; a packet socket, which has the kernel copy for it",
+        says: copies::says,
+        ..USUAL
+    },
+    Words {
+        key: Question::ZeroCopyNotFastest,
+        question: "Why is zero-copy not always fastest?",
+        needs: "no way without a copy was measured next to one that copies by as many calls",
+        would_change: "a path on which the kernel does not copy after all (one that leaves this machine, or --transport wire), larger messages, or several buffers in flight for each completion",
+        says: sockets::not_fastest,
+        ..USUAL
+    },
+    Words {
+        key: Question::ZeroCopyAgainstCopying,
+        question: "From what message size does zero-copy beat copying?",
+        needs: "no way without a copy was measured next to one that copies by as many calls",
+        would_change: "a path on which the kernel does not copy after all (one that leaves this machine, or --transport wire), sizes beyond the range, or payload from memory that is in no cache (--ring)",
+        says: |why| why.by_pairs(why.copied()),
+        ..USUAL
+    },
+    Words {
+        key: Question::OneCallAgainstSeveral,
+        question: "From what message size does one call beat one call for each field, and up to which?",
+        needs: "no way with one call per message was measured next to one with a call for each field",
+        would_change: "other --fields, sizes beyond the range, or the other --pattern (streaming, or waiting for answers)",
+        ..USUAL
+    },
+    Words {
+        key: Question::ThreadsAndCaches,
+        question: "How do threads interact with the caches, apart from there being more threads than CPUs?",
+        needs: "needs cells with several numbers of flows (--threads 1,2,4)",
+        would_change: "a machine with more CPUs, threads that are kept on CPUs of their own (--placement), or payload that does not fit into the caches (--ring)",
+        says: caches::with_threads,
+        ..USUAL
+    },
+    Words {
+        key: Question::CacheLevel,
+        question: "Which cache level gains most from sending without a copy?",
+        needs: "no way without a copy was measured next to one that copies",
+        would_change: "payload from memory that is in no cache (--ring), other sizes, or a path on which the kernel does not copy after all",
+        says: caches::gains_most,
+        ..USUAL
+    },
+    Words {
+        key: Question::AsynchronousSlower,
+        question: "When is asynchronous slower than synchronous?",
+        needs: "no asynchronous read was measured next to a synchronous one (--mover pread,posix-aio,uring-read)",
+        would_change: "more requests in flight (--depth), a file that is not in the page cache (--cache), other request sizes (--size), or a disk with more parallelism",
+        along: &[Axis::Cache, Axis::Depth, Axis::Size],
+        is_together: true,
+        ..USUAL
+    },
+    Words {
+        key: Question::SendfileSaves,
+        question: "What does sendfile save, and when does it not?",
+        needs: "no way that leaves the bytes in the kernel was measured next to one that reads them into memory",
+        would_change: "a larger block for the way that reads and writes (--block), larger files (--size), a path on which the receiver is not what both wait for, or the other state of the page cache (--cache warm,cold)",
+        along: &[Axis::Cache, Axis::Size],
+        is_together: true,
+        says: |why| why.by_pairs(work::no_cold_cache(why)),
+    },
+    Words {
+        key: Question::WhichServer,
+        question: "Which model for how many connections?",
+        needs: "needs several servers at the same number of kept connections",
+        would_change: "more CPUs for the server (--placement 0,2:1), larger or slower responses (--service, --size), or new connections (--connect new)",
+        along: &[Axis::Server],
+        ..USUAL
+    },
+    Words {
+        key: Question::IdleConnections,
+        question: "Where do servers fall off with connections that are only there?",
+        needs: "needs cells with and without idle connections (--idle 0,900)",
+        would_change: "more connections that are busy at the same time, so that a wait brings several of them; select and poll hand all descriptors to the kernel at each wait, epoll and io_uring keep them there",
+        along: &[Axis::Idle],
+        ..USUAL
+    },
+    Words {
+        key: Question::ClientsShare,
+        question: "How much of a request was the clients' own work?",
+        needs: "needs a server in a closed loop, whose clients report their work",
+        would_change: "more threads for the clients (--threads), or a rate that they keep to (--rate)",
+        says: work::clients_share,
+        ..USUAL
+    },
+    Words {
+        key: Question::MemoryPerConnection,
+        question: "What does a thread or process for each connection cost in memory?",
+        needs: "needs a server with a thread or process for each connection, at two numbers of connections that lie 100 apart",
+        would_change: "services that touch more of a stack, or another size of kernel stacks",
+        says: work::memory,
+        ..USUAL
+    },
+    Words {
+        key: Question::SingleSoonest,
+        question: "Does single-threaded really have the least latency?",
+        needs: "needs a server of one connection after the other and another at the same load",
+        would_change: "several connections that are kept, which it cannot serve, or responses that take long",
+        along: &[],
+        ..USUAL
+    },
+    Words {
+        key: Question::Unexpected,
+        question: "What was unexpected?",
+        needs: "no finding that the prediction speaks of: its cells were not measured",
+        would_change: "another machine, a path that leaves it, or conditions that the prediction did not speak of",
+        says: unexpected::says,
+        ..USUAL
+    },
+    Words {
+        key: Question::SharedCore,
+        question: "Do the two CPUs seem to share a core, whatever the kernel reports?",
+        needs: "needs work in registers with one and with two threads, on two CPUs",
+        would_change: "a quiet machine, where the CPU time of a step is not raised by what others do on the host's cores",
+        says: work::shared_core,
+        ..USUAL
+    },
+    Words {
+        key: Question::Pinning,
+        question: "What does it change to hold threads on CPUs, alone and beside background load?",
+        needs: "no pinned work was measured next to free work",
+        would_change: "load that comes and ceases on some CPUs and not on others (--background spin@0), more threads than CPUs, or CPUs that share no cache",
+        along: &[Axis::Background],
+        is_together: true,
+        says: |why| why.by_pairs(work::moves(why)),
+    },
+    Words {
+        key: Question::TakingTurns,
+        question: "Do two threads that slow each other share a core, or take turns on one CPU?",
+        needs: "needs work in registers of two threads on one logical CPU and on two",
+        would_change: "a machine whose hardware threads are visible (placement smt-sibling), or other work: what waits for memory leaves a core to its sibling",
+        says: work::turns,
+        ..USUAL
+    },
+    Words {
+        key: Question::CacheSteps,
+        question: "Where does an access become more expensive, and is that where the kernel reports the caches?",
+        needs: "needs such work at three sizes or more",
+        would_change: "huge pages (--huge-pages on), which take most misses of the translation buffers away, other sizes between those that were measured, and a quiet machine",
+        says: caches::steps,
+        ..USUAL
+    },
+    Words {
+        key: Question::HugePages,
+        question: "From which working set on do huge pages make an access cheaper, and why?",
+        needs: "needs the same work with --huge-pages off and on",
+        would_change: "another order of access: in order the next page is known before it is needed, so that its translation is too; and under a hypervisor, whether the host backs the guest's memory with huge pages",
+        is_together: true,
+        says: |why| why.by_pairs(work::huge_pages()),
+        ..USUAL
+    },
+    Words {
+        key: Question::IsolationProtects,
+        question: "Which scheduler class or control group keeps work from background load?",
+        needs: "needs work of one class or group with background load and without it",
+        would_change: "background load of another class or in a group of its own, more threads than CPUs, and caches and memory, which no class or group divides",
+        along: &[Axis::Class, Axis::Cgroup],
+        is_together: true,
+        says: |why| why.by_pairs(work::limits(why)),
+    },
+    Words {
+        key: Question::IsolationWakes,
+        question: "What do a class, a weight and a quota do to wake-ups?",
+        needs: "needs wake-ups with and without a class or group",
+        would_change: "other intervals between beats, other amounts of work at each, and other periods of the quota: a thread that has used it up waits for the end of its period",
+        along: &[Axis::Background],
+        is_together: true,
+        says: |why| why.by_pairs(work::throttled(why)),
+    },
+    Words {
+        key: Question::CeilingShare,
+        question: "What share of what this machine can copy, and of what its disk gives, is reached?",
+        would_change: "fewer copies and fewer calls bring it up; `bytecost ceiling` measures the ceiling anew",
+        says: ceiling::says,
+        ..USUAL
+    },
+];
+
+/// Every question that a run is about, in its words.
+pub fn explanations(a: &Analysis) -> Vec<ExplanationText> {
+    a.explanations.iter().map(|e| text(a, e)).collect()
+}
+
+/// The words of a question and of what a run says to it.
+pub(crate) fn text(a: &Analysis, explanation: &Explanation) -> ExplanationText {
+    let words = &QUESTIONS[explanation.question as usize];
+    let why = Why {
+        pairs: why::seen(a, &explanation.pairs),
+        a,
+        explanation,
+        words,
+    };
+    let said = (words.says)(&why);
+    let missing = explanation
+        .missing
+        .as_ref()
+        .map(|missing| why.missing(missing));
+    let shown = match explanation.question {
+        Question::WhyOneWayWins => 1 + MOST_ROWS,
+        _ => usize::MAX,
+    };
+    let of_pairs = explanation.pairs.iter().take(shown).map(|p| &p.finding);
+    ExplanationText {
+        key: words.key,
+        question: words.question,
+        answer: missing.is_none().then(|| phrases::capital(&said.answer)),
+        numbers: said.numbers,
+        evidence: said.evidence,
+        would_change: missing.is_none().then_some(words.would_change),
+        missing,
+        findings: of_pairs
+            .chain(unexpected::findings(explanation))
+            .cloned()
+            .collect(),
+    }
+}
+
+impl Why<'_> {
+    /// What is missing for an answer, in a short clause.
+    fn missing(&self, missing: &Missing) -> String {
+        match missing {
+            Missing::Cells => self.words.needs.to_owned(),
+            Missing::Comparison => "the study does not compare them".to_owned(),
+            Missing::Judgement => "the study does not judge them".to_owned(),
+            Missing::Decision(n) if self.words.key == Question::Unexpected => {
+                let open = phrases::count(*n, "finding");
+                format!("not decided in {open} that the prediction speaks of")
+            }
+            Missing::Decision(n) => {
+                format!("not decided in {}", phrases::count(*n, "comparison"))
+            }
+            Missing::Verdicts(why) => format!("withheld: {why}"),
+            Missing::Amounts => "amounts are withheld, and levels differ in these alone".to_owned(),
+            Missing::Refused(why) => why.clone(),
+            Missing::Evidence => {
+                "no cell was looked at to the end: continue with --resume".to_owned()
+            }
+            Missing::Difference => "no two counted cells are decided to differ".to_owned(),
+            Missing::SavedCopy => {
+                let copied = self.copied().into_iter().next().unwrap_or_default();
+                let copied = copied.trim_end_matches('.');
+                format!("withheld: {copied} (on another path: `bytecost run send-wire`, as root)")
+            }
+            Missing::Completions => "no completion was flagged or counted, so that nobody knows whether the kernel copied".to_owned(),
+            Missing::Misses { level, why } => not_counted(*level, why),
+            Missing::MissesAndTiming { level, why, timing } => {
+                let timing = match timing {
+                    NotTimed::Unasked => "--evidence footprint finds it by timing".to_owned(),
+                    NotTimed::NoPair => {
+                        "and no pair of zero-copy and copying was timed".to_owned()
+                    }
+                    NotTimed::Refused(why) => format!("nor timed: {why}"),
+                };
+                format!("{}; {timing}", not_counted(*level, why))
+            }
+            Missing::Level => {
+                "hits cannot be told from misses here, or others use the cache as much".to_owned()
+            }
+            Missing::LevelsApart => "the intervals of the levels overlap".to_owned(),
+        }
+    }
+}
+
+fn not_counted(level: CacheLevel, why: &str) -> String {
+    format!(
+        "misses of the {} are not counted: {why}",
+        caches::name(level)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_of_a_question_stand_at_its_place() {
+        for (place, words) in QUESTIONS.iter().enumerate() {
+            assert_eq!(words.key as usize, place);
+        }
+        assert_eq!(QUESTIONS.len(), Question::CeilingShare as usize + 1);
+    }
+}

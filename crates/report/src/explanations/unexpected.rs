@@ -1,0 +1,92 @@
+//! What was unexpected, in words.
+
+use bytecost_analysis::{Explanation, Fact, Finding, phrases};
+use bytecost_spec::study::Outcome;
+use itertools::Itertools as _;
+
+use super::causes;
+use super::why::{MOST_ROWS, Said, Why};
+
+/// An expectation of the study and the findings that speak to it.
+struct Expected<'e> {
+    outcome: Outcome,
+    met: usize,
+    otherwise: &'e [String],
+    open: usize,
+}
+
+fn expected(explanation: &Explanation) -> impl Iterator<Item = Expected<'_>> {
+    explanation.facts.iter().filter_map(|fact| match fact {
+        Fact::Expected {
+            outcome,
+            met,
+            otherwise,
+            open,
+        } => Some(Expected {
+            outcome: *outcome,
+            met: *met,
+            otherwise,
+            open: *open,
+        }),
+        _ => None,
+    })
+}
+
+/// The ids of the findings that came out otherwise.
+pub(super) fn findings(explanation: &Explanation) -> impl Iterator<Item = &String> {
+    expected(explanation).flat_map(|e| e.otherwise)
+}
+
+pub(super) fn says(why: &Why<'_>) -> Said {
+    let all = expected(why.explanation).collect_vec();
+    let sum = |of: fn(&Expected<'_>) -> usize| all.iter().map(of).sum::<usize>();
+    let (met, open, otherwise) = (sum(|e| e.met), sum(|e| e.open), sum(|e| e.otherwise.len()));
+    let unmeasured = sum(|e| usize::from(e.met + e.otherwise.len() + e.open == 0));
+    let decided = phrases::count(met + otherwise, "finding");
+    let undecided = match open {
+        0 => String::new(),
+        1 => "; 1 more is not decided".to_owned(),
+        n => format!("; {n} more are not decided"),
+    };
+    let answer = if otherwise == 0 {
+        format!(
+            "nothing so far: {decided} that the prediction speaks of came out as expected{undecided}."
+        )
+    } else {
+        let clauses = all.iter().filter_map(|e| clause(why, e)).join("; ");
+        format!(
+            "the prediction fell in {otherwise} of {decided} that it speaks of: {clauses}{undecided}."
+        )
+    };
+    let fallen = all.iter().flat_map(|e| {
+        let findings = e.otherwise.iter().filter_map(|id| finding(why, id));
+        findings.map(|f| format!("expected {}: {}", e.outcome, causes::amount(why, f)))
+    });
+    Said {
+        answer,
+        numbers: fallen.take(MOST_ROWS).collect(),
+        evidence: vec![format!(
+            "{met} as expected, {otherwise} otherwise, {open} not decided; {} without a finding",
+            phrases::count(unmeasured, "expectation")
+        )],
+    }
+}
+
+fn finding<'a>(why: &Why<'a>, id: &str) -> Option<&'a Finding> {
+    why.a.findings.iter().find(|f| f.id == id)
+}
+
+fn clause(why: &Why<'_>, expected: &Expected<'_>) -> Option<String> {
+    let first = finding(why, expected.otherwise.first()?)?;
+    let outcome = match expected.outcome {
+        Outcome::NoDifference => "no different from",
+        Outcome::Better => "better than",
+        Outcome::Worse => "worse than",
+    };
+    let [way, base] = [&first.value, &first.baseline_value].map(|v| first.axis.subject(v));
+    let (noun, n) = (why.metric(first.metric), expected.otherwise.len());
+    let all = phrases::count(n + expected.met, "place");
+    Some(format!(
+        "{way} was expected to be {outcome} {base} in {noun} and was not in {n} of {all}"
+    ))
+}

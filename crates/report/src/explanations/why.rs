@@ -1,0 +1,309 @@
+//! What a question has to be answered from, and comparisons in words: where one way is better, by how much, and where it is not.
+
+use bytecost_analysis::{
+    Analysis, Explanation, Finding, PairSeen, Question, Verdict, grouped, phrases,
+};
+use bytecost_spec::{Axis, Cell, Metric, Value, units};
+use itertools::Itertools as _;
+
+/// Rows of numbers of one kind; the tables have the others.
+pub(super) const MOST_ROWS: usize = 8;
+/// Sentences of an answer; the rows have the others.
+const MOST_SENTENCES: usize = 4;
+/// Places that a sentence lists; where there are more, cells are counted.
+const MOST_ITEMS: usize = 4;
+
+/// What a run says to a question.
+pub(super) struct Why<'a> {
+    pub(super) a: &'a Analysis,
+    pub(super) explanation: &'a Explanation,
+    pub(super) words: &'static Words,
+    pub(super) pairs: Vec<Seen<'a>>,
+}
+
+/// An answer, with the numbers and the evidence behind it.
+#[derive(Default)]
+pub(super) struct Said {
+    pub(super) answer: String,
+    pub(super) numbers: Vec<String>,
+    pub(super) evidence: Vec<String>,
+}
+
+/// The words of a question.
+pub(super) struct Words {
+    pub(super) key: Question,
+    pub(super) question: &'static str,
+    /// What is needed, where no cell is about it.
+    pub(super) needs: &'static str,
+    pub(super) would_change: &'static str,
+    /// The axes whose values an answer by comparisons lists.
+    pub(super) along: &'static [Axis],
+    /// Returns true if all other places are put together, and cells counted.
+    pub(super) is_together: bool,
+    pub(super) says: fn(&Why<'_>) -> Said,
+}
+
+/// A comparison, seen from one of its two cells.
+pub(super) struct Seen<'a> {
+    pub(super) finding: &'a Finding,
+    pub(super) value: &'a Value,
+    pub(super) baseline_value: &'a Value,
+    pub(super) cell: &'a Cell,
+    pub(super) baseline: &'a Cell,
+    /// The cell's metric over the baseline's, with its interval.
+    pub(super) ratio: [f64; 3],
+    verdict: Verdict,
+}
+
+/// Those that a result has.
+pub(super) fn seen<'a>(a: &'a Analysis, pairs: &[PairSeen]) -> Vec<Seen<'a>> {
+    let seen = pairs.iter().filter_map(|pair| {
+        let finding = a.findings.iter().find(|f| f.id == pair.finding)?;
+        let cells = [&finding.baseline, &finding.cell].map(|id| Some(&a.result(id)?.cell));
+        let [baseline, cell] = [cells[0]?, cells[1]?];
+        let straight = Seen {
+            finding,
+            value: &finding.value,
+            baseline_value: &finding.baseline_value,
+            cell,
+            baseline,
+            ratio: [finding.ratio, finding.low, finding.high],
+            verdict: match &finding.withheld {
+                Some(_) => Verdict::NotDecided,
+                None => finding.verdict,
+            },
+        };
+        Some(if pair.is_turned {
+            straight.turned()
+        } else {
+            straight
+        })
+    });
+    seen.collect()
+}
+
+impl<'a> Seen<'a> {
+    fn turned(self) -> Seen<'a> {
+        let [value, low, high] = self.ratio;
+        Seen {
+            value: self.baseline_value,
+            baseline_value: self.value,
+            cell: self.baseline,
+            baseline: self.cell,
+            ratio: [1.0 / value, 1.0 / high, 1.0 / low],
+            verdict: match self.verdict {
+                Verdict::Better => Verdict::Worse,
+                Verdict::Worse => Verdict::Better,
+                verdict => verdict,
+            },
+            ..self
+        }
+    }
+
+    pub(super) fn has_amount(&self) -> bool {
+        self.finding.amount_withheld.is_none()
+    }
+
+    pub(super) fn is(&self, verdict: Verdict) -> bool {
+        match self.verdict {
+            Verdict::NotJudged => verdict == Verdict::NotDecided,
+            own => own == verdict,
+        }
+    }
+
+    /// The ratio with its interval, or its direction alone where its amount is withheld.
+    pub(super) fn amount(&self) -> String {
+        let [value, low, high] = self.ratio;
+        if !self.has_amount() {
+            return if value < 1.0 { "less" } else { "more" }.to_owned();
+        }
+        phrases::ratio(value, low, high)
+    }
+}
+
+impl Why<'_> {
+    /// What the comparisons say, with evidence and what is withheld of them.
+    pub(super) fn by_pairs(&self, evidence: Vec<String>) -> Said {
+        Said {
+            answer: self.comparisons(),
+            numbers: Vec::new(),
+            evidence: [evidence, self.withheld()].concat(),
+        }
+    }
+
+    /// What is decided of the comparisons, sentence by sentence.
+    pub(super) fn comparisons(&self) -> String {
+        let bare = self.pairs.iter().filter(|v| v.finding.withheld.is_none());
+        let groups = grouped(bare.map(|v| (self.head(v), v))).into_iter();
+        let sentences = groups.filter_map(|(head, of)| self.sentence(&head, &of));
+        let sentences = sentences.collect_vec();
+        let more = sentences.len().saturating_sub(MOST_SENTENCES);
+        let places = phrases::count(more, "more place");
+        let more = (more > 0).then(|| format!("{places} in the rows"));
+        let shown = sentences.into_iter().take(MOST_SENTENCES).chain(more);
+        format!("{}.", shown.map(|s| phrases::capital(&s)).format(". "))
+    }
+
+    fn withheld(&self) -> Vec<String> {
+        let reasons = self
+            .pairs
+            .iter()
+            .filter_map(|v| v.finding.withheld.as_ref());
+        let reasons = grouped(reasons.map(|why| (why, ()))).into_iter();
+        let all = phrases::count(self.pairs.len(), "comparison");
+        let lines = reasons.map(|(why, n)| format!("{} of {all} withheld: {why}", n.len()));
+        lines.collect()
+    }
+
+    pub(super) fn metric(&self, metric: Metric) -> String {
+        phrases::metric(metric, self.a.study.unit)
+    }
+
+    /// Where a finding's cells are: `` at 64 KiB over loopback``, with a space in front.
+    pub(super) fn place(&self, finding: &Finding) -> String {
+        let place = self.a.result(&finding.cell).map(|c| {
+            let others = self.a.study.varied.iter().filter(|a| **a != finding.axis);
+            let values: Vec<_> = others.map(|a| (*a, c.cell.value(*a))).collect();
+            phrases::circumstances(&values)
+        });
+        let place = place.filter(|place| !place.is_empty());
+        place.map_or_else(String::new, |place| format!(" {place}"))
+    }
+
+    /// The estimates of a metric over some cells, with all that their intervals span:
+    /// `2.0 to 2.2 (1.9 to 2.3)`; none where no cell has it.
+    pub(super) fn estimates<'i>(
+        &self,
+        cells: impl IntoIterator<Item = &'i Cell>,
+        metric: Metric,
+    ) -> Option<String> {
+        let cells = cells.into_iter();
+        let known = cells.filter_map(|cell| self.a.result(&cell.id())?.estimates.get(&metric));
+        let known = known.collect_vec();
+        if known.is_empty() {
+            return None;
+        }
+        let values = known.iter().map(|e| e.value).collect_vec();
+        let values = phrases::span(&values, units::number);
+        let values = format!("{values} {}", metric.measure.row().unit);
+        let values = values.trim_end();
+        let bounds: Option<Vec<f64>> = known.iter().flat_map(|e| [e.low, e.high]).collect();
+        let bounds = bounds.and_then(|all| all.into_iter().minmax().into_option());
+        Some(
+            match bounds.map(|(low, high)| [low, high].map(units::number)) {
+                None => values.to_owned(),
+                Some([low, high]) => format!("{values} ({low} to {high})"),
+            },
+        )
+    }
+
+    fn is_along(&self, axis: Axis) -> bool {
+        self.words.along.contains(&axis)
+    }
+
+    /// `` `sendmsg` compared with `send-fields` in CPU time per byte, over unix``.
+    fn head(&self, v: &Seen<'_>) -> String {
+        let axis = v.finding.axis;
+        let against = axis.subject(v.baseline_value);
+        let metric = self.metric(v.finding.metric);
+        let who = match self.is_along(axis) {
+            true => String::new(),
+            false => format!("{} ", axis.subject(v.value)),
+        };
+        let is_said = |a: &&Axis| **a != axis && !self.is_along(**a) && self.is_in_head(**a);
+        let places = places(v.cell, self.a.study.varied.iter().filter(is_said));
+        let first = format!("{who}compared with {against} in {metric}");
+        [first].into_iter().chain(places).join(", ")
+    }
+
+    /// Returns true if places along an axis are kept apart: what work or which server it is always is.
+    fn is_in_head(&self, axis: Axis) -> bool {
+        !self.words.is_together || matches!(axis, Axis::Mover | Axis::Server)
+    }
+
+    /// Where a pair is along, in words: what the last axis says, and what those before it do.
+    fn item(&self, v: &Seen<'_>) -> (String, String) {
+        let axis = v.finding.axis;
+        if self.is_along(axis) {
+            return (String::new(), axis.subject(v.value));
+        }
+        let varied = self.words.along.iter();
+        let mut varied = varied.filter(|a| self.a.study.varied.contains(a));
+        let mut words = places(v.cell, varied.clone());
+        let first = |a: &Axis| a.circumstance(&v.cell.value(*a));
+        let last = words.pop().or_else(|| varied.next().map(first));
+        (words.join(", "), last.unwrap_or_default())
+    }
+
+    /// Where some pairs of a group are: those that share all but the last word together. Where
+    /// there are many places, or some cells of a place alone, cells are counted.
+    fn items(&self, own: &[&Seen<'_>], of: &[&Seen<'_>]) -> String {
+        let counted = |of: &[&Seen<'_>]| of.iter().map(|v| self.item(v)).counts();
+        let (here, all) = (counted(own), counted(of));
+        if here.len() > MOST_ITEMS || here.iter().any(|(item, n)| all[item] != *n) {
+            return format!("in {} of {}", own.len(), phrases::count(of.len(), "cell"));
+        }
+        let places = grouped(own.iter().map(|v| self.item(v)).unique()).into_iter();
+        let places = places.map(|(start, ends)| match start.is_empty() {
+            true => phrases::list(&ends),
+            false => format!("{start}, {}", phrases::list(&ends)),
+        });
+        places.collect_vec().join(" and ")
+    }
+
+    /// What is decided of a group: `better at 256 B and at 4 KiB, 0.20× to 0.31× (0.19 to 0.33)`.
+    fn sentence(&self, head: &str, of: &[&Seen<'_>]) -> Option<String> {
+        let clause = |(verdict, word): (Verdict, &str)| {
+            let own = of.iter().filter(|v| v.is(verdict)).copied().collect_vec();
+            let clause = format!("{word} {}", self.items(&own, of));
+            let clause = clause.trim_end();
+            let has_amounts = own.iter().all(|v| v.has_amount());
+            (!own.is_empty()).then(|| match verdict {
+                Verdict::Better | Verdict::Worse if has_amounts => {
+                    format!("{clause}, {}", hull(&own))
+                }
+                _ => clause.to_owned(),
+            })
+        };
+        let clauses = VERDICTS.into_iter().filter_map(clause).join("; ");
+        let decided = of.iter().any(|v| !v.is(Verdict::NotDecided));
+        decided.then(|| format!("{head}: {clauses}"))
+    }
+}
+
+const VERDICTS: [(Verdict, &str); 4] = [
+    (Verdict::Better, "better"),
+    (Verdict::Worse, "worse"),
+    (
+        Verdict::NoDifferenceThatMatters,
+        "no difference that matters",
+    ),
+    (Verdict::NotDecided, "not decided"),
+];
+
+/// Circumstances of a cell in words: numbers always, others where they are not the usual.
+fn places<'a>(cell: &Cell, axes: impl Iterator<Item = &'a Axis>) -> Vec<String> {
+    let values = axes.map(|a| (a, cell.value(*a)));
+    let shown = values.filter(|(a, v)| a.tells(v) || a.number(v).is_some());
+    shown.map(|(a, v)| a.circumstance(&v)).collect()
+}
+
+/// From the least to the greatest of some ratios, with all that their intervals span:
+/// `0.12× to 0.30× (0.11 to 0.33)`.
+pub(super) fn hull(pairs: &[&Seen<'_>]) -> String {
+    let ratios = || pairs.iter().map(|v| v.ratio);
+    let ends = ratios().minmax_by(|a, b| a[0].total_cmp(&b[0]));
+    let Some(([least, ..], [most, ..])) = ends.into_option() else {
+        return String::new();
+    };
+    let low = ratios()
+        .map(|[_, low, _]| low)
+        .fold(f64::INFINITY, f64::min);
+    let high = ratios().map(|[.., high]| high).fold(0.0, f64::max);
+    // Alike in all digits that are written.
+    if least > 0.995 * most {
+        return phrases::ratio(most, low, high);
+    }
+    let [value, top, low, high] = [least, most, low, high].map(units::number);
+    format!("{value}× to {top}× ({low} to {high})")
+}

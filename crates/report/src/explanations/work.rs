@@ -1,0 +1,187 @@
+//! Work, files and servers, in words: what bears on an answer beside comparisons.
+
+use std::ops::RangeInclusive;
+
+use bytecost_analysis::{CellResult, Fact, KERNEL_STACK_BYTES, Verdict, phrases};
+use bytecost_spec::{Axis, Cache, Cell, Class, Measure, Metric, Nearness, Placement, Value, units};
+use itertools::Itertools as _;
+
+use super::why::{Said, Seen, Why, hull};
+
+/// That a cold page cache was not measured of the ways of a file, and why.
+pub(super) fn no_cold_cache(why: &Why<'_>) -> Vec<String> {
+    let cells = || why.pairs.iter().flat_map(|v| [v.baseline, v.cell]);
+    if why.pairs.is_empty() || why.pairs.iter().any(|v| v.cell.cache == Cache::Cold) {
+        return Vec::new();
+    }
+    let is_cold = |c: &Cell| c.cache == Cache::Cold && cells().any(|own| own.mover == c.mover);
+    let reason = refused(why, is_cold);
+    let reason = reason.map_or_else(|| " (--cache cold)".to_owned(), |why| format!(": {why}"));
+    vec![format!("a cold page cache was not measured{reason}")]
+}
+
+fn refused(why: &Why<'_>, fits: impl Fn(&Cell) -> bool) -> Option<String> {
+    let mut refused = why.a.refused_cells.iter();
+    let own = refused.find(|r| fits(&r.cell))?;
+    Some(own.why.trim_end_matches('.').to_owned())
+}
+
+pub(super) fn clients_share(why: &Why<'_>) -> Said {
+    let rows = why.explanation.facts.iter().filter_map(|fact| {
+        let Fact::ClientWork {
+            connections,
+            cpu_us,
+            busy,
+        } = fact
+        else {
+            return None;
+        };
+        let with = Axis::Connections.circumstance(&Value::Count(u64::from(*connections)));
+        let cpu = phrases::from_to(cpu_us.map(units::number));
+        let busy = phrases::from_to(busy.map(phrases::percent));
+        let took = format!("{with} {cpu} µs of CPU time for each request");
+        Some(format!("{took}, busy {busy} of the window"))
+    });
+    let rows = rows.collect_vec();
+    let ends = [rows.first(), rows.last()].into_iter().flatten().unique();
+    Said {
+        answer: format!("{}.", ends.format("; ")),
+        // What the answer has is no row.
+        numbers: if rows.len() > 2 { rows } else { Vec::new() },
+        evidence: vec!["the CPU time of the clients' process, and the time in which its busiest thread was busy".to_owned()],
+    }
+}
+
+pub(super) fn memory(why: &Why<'_>) -> Said {
+    let of = |tasks: bool| {
+        let facts = why.explanation.facts.iter();
+        let servers = facts.filter_map(move |fact| match fact {
+            Fact::ConnectionMemory {
+                server,
+                kib,
+                has_tasks,
+            } if *has_tasks == tasks => {
+                Some(format!("{} KiB with `{server}`", units::number(*kib)))
+            }
+            _ => None,
+        });
+        phrases::list(servers)
+    };
+    let (with, without) = (of(true), of(false));
+    let stack = KERNEL_STACK_BYTES / 1024.0;
+    let compared = if without.is_empty() {
+        String::new()
+    } else {
+        format!(", compared with {without}")
+    };
+    Said {
+        answer: format!("each further connection takes {with}{compared}."),
+        numbers: Vec::new(),
+        evidence: vec![format!(
+            "anonymous memory and page tables of all processes, and a kernel stack of {stack:.0} KiB for each thread; not the sockets' own memory, which is alike for all"
+        )],
+    }
+}
+
+pub(super) fn shared_core(why: &Why<'_>) -> Said {
+    let cores = why.explanation.facts.iter().filter_map(|fact| {
+        let Fact::Core {
+            placement,
+            is_shared,
+        } = fact
+        else {
+            return None;
+        };
+        let says = match is_shared {
+            Some(true) => "two CPUs seem to share a core: a step costs more CPU time when both work",
+            Some(false) => {
+                "each CPU seems to have a core of its own: when both work, a step costs less than 12 % more CPU time"
+            }
+            None => "it is not decided whether the CPUs share a core",
+        };
+        Some(format!("with placement {placement} {says}"))
+    });
+    let cores = cores.collect_vec().join("; ");
+    let by = why.a.host.virtualization.iter();
+    let by = by.map(|by| {
+        format!("under {by}: which of the host's threads a CPU is may change from run to run")
+    });
+    Said {
+        answer: format!("{cores}."),
+        numbers: Vec::new(),
+        evidence: by.collect(),
+    }
+}
+
+/// How often free threads moved between CPUs.
+pub(super) fn moves(why: &Why<'_>) -> Vec<String> {
+    let free = why.pairs.iter().map(|v| v.baseline);
+    let moves = why.estimates(free, Metric::both(Measure::MigrationsPerS));
+    let line = |moves| format!("moves of free threads between CPUs: {moves}");
+    moves.map(line).into_iter().collect()
+}
+
+/// Two threads on one CPU take twice as long as on two; so far from that a ratio still has its mark.
+const TURNS: RangeInclusive<f64> = 1.9..=2.1;
+
+pub(super) fn turns(why: &Why<'_>) -> Said {
+    let are_siblings = |c: &Cell| c.placement == Placement::Near(Nearness::SmtSibling);
+    let pairs = why.pairs.iter();
+    let (shared, apart): (Vec<_>, Vec<_>) = pairs.partition(|v| are_siblings(v.cell));
+    let ratio = |of: &[&Seen<'_>]| {
+        let known = of.iter().filter(|v| v.has_amount()).copied().collect_vec();
+        (!known.is_empty()).then(|| hull(&known))
+    };
+    let mark = if apart.iter().all(|v| TURNS.contains(&v.ratio[0])) {
+        ", so that a ratio of run times near 2 has the mark of taking turns"
+    } else {
+        ""
+    };
+    let verdict = if shared.iter().all(|v| v.is(Verdict::Better)) {
+        "which is more: a core is shared there, and no CPU"
+    } else {
+        "which is not decided to be more: they may as well take turns"
+    };
+    let clauses = [
+        ratio(&apart).map(|r| {
+            format!("on two CPUs two threads get done {r} what they do by turns on one logical CPU{mark}")
+        }),
+        ratio(&shared).map(|r| format!("on the siblings of one core {r}, {verdict}")),
+    ];
+    let hidden = refused(why, are_siblings);
+    let hidden = hidden.map(|why| format!("two threads of one core are not available: {why}"));
+    Said {
+        answer: format!("{}.", clauses.into_iter().flatten().format("; ")),
+        numbers: Vec::new(),
+        evidence: hidden.into_iter().collect(),
+    }
+}
+
+pub(super) fn huge_pages() -> Vec<String> {
+    let lines = [
+        "which pages the memory lay in was read in /proc/self/smaps before each trial, and a trial whose memory lay in others failed",
+        "an entry of the translation buffers (TLB) covers one page: beyond what all of them cover, an access must also find out where its page is, and a huge page is worth as many small ones as fit into it",
+    ];
+    lines.map(str::to_owned).to_vec()
+}
+
+pub(super) fn limits(why: &Why<'_>) -> Vec<String> {
+    let is_limit = |c: &Cell| c.class == Class::Deadline || c.cgroup.quota_percent.is_some();
+    let any = why.pairs.iter().any(|v| is_limit(v.cell));
+    let line = "a deadline thread and a quota are limits as well: alone work gets done no more with them than they allow";
+    any.then(|| line.to_owned()).into_iter().collect()
+}
+
+pub(super) fn throttled(why: &Why<'_>) -> Vec<String> {
+    let is_of_pairs = |c: &&CellResult| why.pairs.iter().any(|v| v.cell.mover == c.cell.mover);
+    let lines = why.a.cells.iter().filter(is_of_pairs).filter_map(|c| {
+        let share = c.estimates.get(&Metric::both(Measure::ThrottledShare))?;
+        let held = [Axis::Mover, Axis::Cgroup, Axis::Background].map(|a| (a, c.cell.value(a)));
+        let place = phrases::circumstances(&held);
+        let share = phrases::percent(share.value);
+        Some(format!(
+            "{place}: the quota held it back for {share} of the time"
+        ))
+    });
+    lines.unique().collect()
+}
