@@ -163,26 +163,22 @@ fn parts<'q>(a: &'q Analysis, questions: &'q [QuestionTable<'q>]) -> Vec<Part<'q
         let rank = rank(situations);
         let rows = question.rows.iter().filter(is_row);
         let rows = rows.sorted_by_key(|row| (!row.is_baseline, rank(&row.name)));
-        parts.push(Part {
-            question,
-            situations: situations.clone(),
-            rows: rows.collect(),
-        });
-    }
-    parts.retain(|part| part.rows.iter().any(|row| !row.is_baseline));
-    // The same ways compared with another one of them say nothing new.
-    let mut shown: Vec<Part<'_>> = Vec::new();
-    for part in parts {
-        let is_shown = shown.iter().any(|other| {
-            let has = |name: &Value| other.rows.iter().any(|row| row.name == *name);
-            is_same_place(other.question, part.question)
-                && part.rows.iter().all(|row| has(&row.name))
-        });
-        if !is_shown {
-            shown.push(part);
+        let rows = rows.collect_vec();
+        // The same ways compared with another one of them say nothing new.
+        let has_all = |part: &Part<'_>| {
+            let has = |name: &Value| part.rows.iter().any(|row| row.name == *name);
+            is_same_place(part.question, question) && rows.iter().all(|row| has(&row.name))
+        };
+        let is_compared = rows.iter().any(|row| !row.is_baseline);
+        if is_compared && !parts.iter().any(has_all) {
+            parts.push(Part {
+                question,
+                situations: situations.clone(),
+                rows,
+            });
         }
     }
-    shown
+    parts
 }
 
 /// Returns true if two tables differ in nothing but what the others are compared with.

@@ -8,7 +8,6 @@ use itertools::Itertools as _;
 use super::claim_test::ClaimFamily;
 use crate::caveats;
 use crate::confidence::FEWEST;
-use crate::contrast::PairContrast;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
@@ -158,14 +157,6 @@ impl<'d> ClaimContext<'d> {
         let mover = &copied.cell.mover;
         let note = format!("The kernel copied the buffers of `{mover}` after all.");
         Some(note)
-    }
-
-    pub(super) fn contrast<'p>(
-        &'p self,
-        pair: &Pairing<'p, 'p>,
-        metric: Metric,
-    ) -> Option<PairContrast<'p>> {
-        self.run.trials.contrast(*pair, metric)
     }
 
     /// Where cells are, in words: by the axes in which they differ, and by mover, size and threads

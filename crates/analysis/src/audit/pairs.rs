@@ -76,7 +76,7 @@ pub(super) fn compared(context: &ClaimContext<'_>, pair: &Pairing<'_, '_>, of: W
     let (metric, expect) = of;
     let cells = [pair.other, pair.baseline];
     let published = context.published_pair(cells.map(|c| c.cell), metric);
-    let Some(contrast) = context.contrast(pair, metric) else {
+    let Some(contrast) = context.run.trials.contrast(*pair, metric) else {
         return Item {
             published,
             ..Item::of(CaseResult::Absent(context.absent(&cells, metric)))
@@ -297,7 +297,7 @@ fn fall(
     let mut told = Vec::new();
     let mut apart = Vec::new();
     for metric in std::iter::once(first).chain(others.iter().copied()) {
-        let Some(contrast) = context.contrast(pair, metric) else {
+        let Some(contrast) = context.run.trials.contrast(*pair, metric) else {
             return Item::of(CaseResult::Absent(context.absent(&cells, metric)));
         };
         if let Some(why) = context.withheld(metric, pair) {
@@ -335,7 +335,9 @@ fn by_timing(
         Metric::both(Measure::L1dLoadMissesPerKib),
         Metric::both(Measure::LlcLoadMissesPerKib),
     ];
-    let counted = CACHES.iter().all(|m| context.contrast(pair, *m).is_some());
+    let counted = CACHES
+        .iter()
+        .all(|m| context.run.trials.contrast(*pair, *m).is_some());
     let of = |id: &str| context.run.footprints.iter().find(|f| f.cell == id);
     let (one, baseline) = (of(&pair.other.id)?, of(&pair.baseline.id)?);
     let levels = [one.levels.first()?.level, one.levels.last()?.level];
