@@ -15,5 +15,6 @@ mod remote_end;
 
 pub use channel::reread;
 pub use command::{PeerCommand, PeerError, PeerOptions};
+pub(crate) use copy::remove_leftovers;
 pub use link::PeerLink;
 pub(crate) use remote_end::RemoteEnd;

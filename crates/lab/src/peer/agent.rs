@@ -8,9 +8,9 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -20,10 +20,13 @@ use bytecost_sys::clock;
 use rustix::io::Errno;
 use rustix::process::{Gid, Resource, Rlimit, Uid, geteuid, setrlimit};
 
-use super::channel::{FromAgent, IncomingWords, SILENCE, Shift, ToAgent, VERSION, write_out};
+use super::channel::{
+    FromAgent, IncomingWords, MAX_QUEUED, SILENCE, Shift, ToAgent, VERSION, write_out,
+};
 use super::copy::remove_own;
-use super::fits::fits;
-use super::probe::{self, ListeningDoors};
+use super::fits::{Addresses, fits};
+use super::probe::{self, ListeningCandidates, Permitted};
+use super::remote_end::held;
 use crate::endpoint_process::{Endpoint, TrialError};
 use crate::groups::ControlGroups;
 use crate::networks;
@@ -50,7 +53,7 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
     let program = Program::own()?;
     let build = program::own_build()?;
     remove_own();
-    let (say, words) = mpsc::channel();
+    let (say, words) = mpsc::sync_channel(MAX_QUEUED);
     thread::Builder::new().spawn(move || write_out(to, &words, || FromAgent::Beat, |_| false))?;
     let _ = say.send(FromAgent::Hello {
         version: VERSION,
@@ -73,7 +76,9 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
         say,
         playing: BTreeMap::new(),
         cards: Vec::new(),
-        doors: Arc::default(),
+        is_way_known: Arc::default(),
+        partners: Arc::default(),
+        is_unread: false,
         own: probe::addresses().unwrap_or_default(),
         memory_bytes: host.memory_bytes,
         told: Some(Box::new((host, survey))),
@@ -129,12 +134,16 @@ fn heard(from: &mut IncomingWords) -> io::Result<Option<ToAgent>> {
 /// Those of its lab; a trial brings its own.
 struct Agent {
     lab: Lab,
-    say: mpsc::Sender<FromAgent>,
+    say: mpsc::SyncSender<FromAgent>,
     playing: BTreeMap<u64, PlayedSide>,
     /// The cards that the way goes by.
     cards: Vec<NetworkCard>,
-    /// Whether those who try the way need no answer any more.
-    doors: Arc<AtomicBool>,
+    /// Set when connectivity checks need no response any more.
+    is_way_known: Arc<AtomicBool>,
+    /// The addresses of the coordinator's host that a check has found: endpoints connect there alone.
+    partners: Arc<Mutex<Vec<IpAddr>>>,
+    /// Whether messages were lost, since the coordinator reads none.
+    is_unread: bool,
     own: Vec<IpAddr>,
     memory_bytes: u64,
     /// What this host is, until that is told.
@@ -179,18 +188,17 @@ impl Agent {
             for (id, _) in ids.iter().zip(&is_ready[1..]).filter(|(_, ready)| **ready) {
                 self.answered(*id);
             }
-            if from.is_silent() {
+            if from.is_silent() || self.is_unread {
                 return Ok(());
             }
         }
     }
 
-    fn say(&self, word: FromAgent) {
-        // Where nobody hears it any more, the channel says so next.
-        let _ = self.say.send(word);
+    fn say(&mut self, word: FromAgent) {
+        self.is_unread |= self.say.try_send(word).is_err();
     }
 
-    fn answer(&self, id: u64, answer: FromEndpoint, machine: Readings) {
+    fn answer(&mut self, id: u64, answer: FromEndpoint, machine: Readings) {
         let cards = self.cards.iter();
         let obstacles = match answer {
             FromEndpoint::Done(_) => cards.flat_map(|c| obstacles::of_card(&c.name)).collect(),
@@ -219,18 +227,22 @@ impl Agent {
                     self.say(FromAgent::Refused(e.to_string()));
                 }
             }
-            ToAgent::Reach { doors } => {
-                let say = self.say.clone();
+            ToAgent::Reach { candidates } => {
+                let (say, partners) = (self.say.clone(), Arc::clone(&self.partners));
                 let reach = move || {
-                    say.send(match probe::reach(&doors) {
-                        Some((_, way)) => FromAgent::Found(way),
+                    // Which machine the coordinator's is, nobody knows here.
+                    say.send(match probe::reach(&candidates, Permitted::OnThisMachine) {
+                        Some((_, way)) => {
+                            held(&partners).push(way.to);
+                            FromAgent::Found(way)
+                        }
                         None => FromAgent::Refused("none of the addresses of the host that runs the study can be reached from there: name one with --address".to_owned()),
                     })
                 };
                 let _ = thread::Builder::new().spawn(reach);
             }
             ToAgent::Cards { at } => {
-                self.doors.store(true, Ordering::Relaxed);
+                self.is_way_known.store(true, Ordering::Relaxed);
                 self.cards = probe::cards(at);
                 self.say(FromAgent::Cards(self.cards.clone()));
             }
@@ -263,18 +275,20 @@ impl Agent {
 
     fn listen(&mut self, at: Option<IpAddr>) -> io::Result<()> {
         let addresses = at.map_or_else(|| self.own.clone(), |at| vec![at]);
-        let open = ListeningDoors::open(&addresses)?;
-        if open.doors.is_empty() {
+        let open = ListeningCandidates::open(&addresses)?;
+        if open.candidates.is_empty() {
             let why =
                 "there is no address there to listen at: name one of that host's with --address";
             return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, why));
         }
-        self.say(FromAgent::Listening(open.doors.clone()));
-        let (say, over) = (self.say.clone(), Arc::clone(&self.doors));
+        self.say(FromAgent::Listening(open.candidates.clone()));
+        let (say, over) = (self.say.clone(), Arc::clone(&self.is_way_known));
+        let partners = Arc::clone(&self.partners);
         thread::Builder::new().spawn(move || {
-            open.all_who_come(&over, |door, from| {
-                let door = door as u32;
-                let _ = say.send(FromAgent::Reached { door, from });
+            open.respond(&over, |index, from| {
+                held(&partners).push(from);
+                let candidate = index as u32;
+                let _ = say.send(FromAgent::Reached { candidate, from });
             });
         })?;
         Ok(())
@@ -286,7 +300,11 @@ impl Agent {
             let why = "too many sides play here at one time".to_owned();
             return Err(TrialError::Failed(why));
         }
-        fits(&told, window, &self.own, self.memory_bytes).map_err(TrialError::Failed)?;
+        let addresses = Addresses {
+            own: &self.own,
+            partners: &held(&self.partners),
+        };
+        fits(&told, window, addresses, self.memory_bytes).map_err(TrialError::Failed)?;
         let (task, group) = self.lab.task_here(told, window)?;
         let mut side = PlayedSide {
             end: self.lab.endpoint(task.role)?,
