@@ -19,22 +19,22 @@ const MOVERS: [&str; 2] = ["null", "send"];
 impl Lab {
     /// Reads the task clock where hardware counters would be read, so that it is tested everywhere.
     pub fn stand_in_for_counters(&mut self) {
-        self.means.stand_in = true;
-        self.means.no_hardware = None;
+        self.local.counters.stand_in = true;
+        self.local.counters.no_hardware = None;
     }
 
     /// Trials of `null` and `send`, by turns with counters and without; failed ones are left out.
     pub fn counters_cost(&mut self, stop: &AtomicBool) -> Vec<CounterTrial> {
-        if self.means.no_hardware.is_some() {
+        if self.local.counters.no_hardware.is_some() {
             return Vec::new();
         }
-        let before = self.means.clone();
+        let before = self.local.counters.clone();
         let mut found = Vec::new();
         for with in turns(TRIALS) {
-            self.means = before.clone();
+            self.local.counters = before.clone();
             if !with {
-                self.means.stand_in = false;
-                self.means.no_hardware = Some(LEFT_OUT.to_owned());
+                self.local.counters.stand_in = false;
+                self.local.counters.no_hardware = Some(LEFT_OUT.to_owned());
             }
             for mover in MOVERS {
                 let cell = Cell {
@@ -49,7 +49,7 @@ impl Lab {
                 found.extend(tried);
             }
         }
-        self.means = before;
+        self.local.counters = before;
         found
     }
 }

@@ -80,7 +80,7 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
         Role::Neighbour => return Err(out_of_turn()),
         Role::Sender | Role::Receiver => {}
     }
-    groups::enter(&task.here.doors, 0)?;
+    groups::enter(&task.here.cgroup_procs, 0)?;
     classes::watch(task.cell.class)?;
     let gate = SharedGate::default();
     let known = KnownThreads::new(task.cell.threads as usize + 1);

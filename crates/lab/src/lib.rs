@@ -30,6 +30,7 @@ mod lack;
 pub mod leftovers;
 pub mod limits;
 pub mod load;
+mod local_host;
 pub mod loopback_exchange;
 pub mod marks;
 pub mod meters;

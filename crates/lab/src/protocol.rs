@@ -115,13 +115,13 @@ pub struct Task {
     /// How long a call may go without progress, in ms.
     pub patience_ms: u64,
     /// What is of its host alone.
-    pub here: HostPart,
+    pub here: LocalSettings,
 }
 
-/// What of a task is of the host that plays it alone: CPUs, paths, means of reading.
+/// Settings that are never sent to the other host: CPUs, paths, means of reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HostPart {
+pub struct LocalSettings {
     /// CPUs of its flows, each a set: flow `i` takes the `i`-th, going round; empty leaves them free.
     pub pins: Vec<Vec<u32>>,
     /// The file, for a mover that works on one.
@@ -131,18 +131,18 @@ pub struct HostPart {
     /// Caches in which the first flow's footprint is looked at, nearest first; none is a timed
     /// trial.
     pub probed: Vec<CpuCache>,
-    /// What takes it into its control groups, before it starts any thread.
-    pub doors: Vec<PathBuf>,
+    /// The `cgroup.procs` of its control groups, which it enters before it starts any thread.
+    pub cgroup_procs: Vec<PathBuf>,
     /// What is read, and by which means.
     pub meters: Meters,
 }
 
-impl HostPart {
+impl LocalSettings {
     /// What the other host learns of it: that there is a file, and whether it is one of ours.
-    pub(crate) fn elsewhere(&self) -> HostPart {
-        HostPart {
+    pub(crate) fn elsewhere(&self) -> LocalSettings {
+        LocalSettings {
             file: self.file.as_ref().map(|f| FileTask::elsewhere(f.own)),
-            ..HostPart::default()
+            ..LocalSettings::default()
         }
     }
 }

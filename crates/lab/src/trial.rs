@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_engine::Mover;
-use bytecost_engine::java::{self, Compiled, START_PATIENCE};
+use bytecost_engine::java::START_PATIENCE;
 use bytecost_host::Roots;
-use bytecost_meter::{CoreToCoreMeter, FrequencyMeter, MachineMeter, ProcessClocks, huge_memory};
+use bytecost_meter::{CoreToCoreMeter, MachineMeter, huge_memory};
 use bytecost_plan::Pins;
 use bytecost_spec::{
     Cell, Counter, Failure, Host, Reading, Record, Sample, Survey, Transport, TrialKey,
@@ -17,9 +16,9 @@ use bytecost_spec::{
 use bytecost_sys::{clock, proc_view};
 
 use crate::endpoint_process::{Endpoint, PATIENCE, StartedAhead, TrialError, all_ended};
-use crate::files::{DISK_PATIENCE, FileTask, Files};
+use crate::files::{DISK_PATIENCE, Files};
 use crate::greeters::FlowKey;
-use crate::groups::ControlGroups;
+use crate::local_host::LocalHost;
 use crate::meters::AvailableCounters;
 use crate::neighbour_process::NeighbourProcess;
 use crate::networks::{self, Eavesdroppers, NetworkPath, Networks};
@@ -27,12 +26,12 @@ use crate::obstacles;
 use crate::passes::Passes;
 use crate::peer::PeerLink;
 use crate::program::Program;
-use crate::protocol::{ContentCheck, HostPart, Meets, Role, Task};
+use crate::protocol::{ContentCheck, Meets, Role, Task};
 use crate::quotas::Quotas;
 use crate::stall::StalledWindow;
 pub(crate) use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
-use crate::whole_machine::{CoreToCore, WholeMachine, owners};
+use crate::whole_machine::{CoreToCore, Instruments, WholeMachine, owners};
 use crate::window::{self, Talk, WindowTimes};
 
 mod block;
@@ -89,9 +88,7 @@ impl Settings {
 /// Where trials are made.
 pub struct Lab {
     settings: Settings,
-    machine: MachineMeter,
-    clocks: ProcessClocks,
-    frequency: FrequencyMeter,
+    instruments: Instruments,
     /// Of the two CPUs of the cell before, where its ends had two.
     core_to_core: Option<CoreToCoreMeter>,
     /// What keeps CPUs awake beside the cell before, where it had that.
@@ -101,16 +98,12 @@ pub struct Lab {
     started_ns: u64,
     /// Time that went into blocks that were measured again.
     repeated: Duration,
-    pub(crate) files: Files,
-    host: Host,
+    pub(crate) local: LocalHost,
     /// How many times as long as usual the windows of a cell are, by its id.
     longer: BTreeMap<String, u32>,
     /// Whether they stay as they are.
     windows_stay: bool,
     ahead: StartedAhead,
-    /// The program of movers that have Java do their work: made for the first cell that needs it.
-    compiled: Option<Compiled>,
-    pub(crate) means: AvailableCounters,
     /// The other host, where there is one, and why it is lost for good, if it is.
     peer: Option<PeerLink>,
     peer_lost: Option<String>,
@@ -130,22 +123,17 @@ impl Lab {
     pub fn new(settings: Settings, machine: MachineMeter) -> Lab {
         Lab {
             settings,
-            machine,
-            clocks: ProcessClocks::new(Path::new("/")),
-            frequency: FrequencyMeter::default(),
+            instruments: Instruments::new(machine),
             core_to_core: None,
             background: None,
             networks: Networks::default(),
             quotas: Quotas::open(&Roots::real()),
             started_ns: clock::monotonic_ns(),
             repeated: Duration::ZERO,
-            files: Files::default(),
-            host: Host::default(),
+            local: LocalHost::default(),
             longer: BTreeMap::new(),
             windows_stay: false,
             ahead: StartedAhead::default(),
-            compiled: None,
-            means: AvailableCounters::default(),
             peer: None,
             peer_lost: None,
         }
@@ -153,22 +141,21 @@ impl Lab {
 
     /// With the clocks and counters that were found here. Without a survey no perf event is read.
     pub fn surveyed(mut self, survey: &Survey) -> Lab {
-        self.means = AvailableCounters::of(survey);
+        self.local.counters = AvailableCounters::of(survey);
         self
     }
 
     /// With the machine that placements are made exact on. Without one only those that name CPUs
     /// can be had, and no frequency is read.
     pub fn on(mut self, host: Host) -> Lab {
-        let cpus: Vec<u32> = host.cpus.iter().map(|c| c.cpu).collect();
-        self.frequency = FrequencyMeter::open(Path::new("/"), &cpus);
-        self.host = host;
+        self.instruments.read_frequency(&host);
+        self.local.host = host;
         self
     }
 
     /// With files at another place than the system's directory of temporary files.
     pub fn with_files(mut self, files: Files) -> Lab {
-        self.files = files;
+        self.local.files = files;
         self
     }
 
@@ -255,21 +242,16 @@ impl Lab {
             + self.settings.earlier.as_millis() as u64
     }
 
-    /// What the sender is to do, but for its address: the file and the Java program that it needs
-    /// are made.
+    /// The sender's task, but for its address.
     fn task(&mut self, cell: &Cell, mover: Option<&Mover>, pins: &Pins) -> io::Result<Task> {
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
-        let is_here = self.link(cell).is_none_or(|link| !link.plays(Role::Sender));
-        let is_helped = is_here && mover.is_some_and(|m| m.is_helped());
-        if is_helped && self.compiled.is_none() {
-            self.compiled = Some(Compiled::new(&java::find()?, START_PATIENCE)?);
-        }
-        let java = self.compiled.as_ref().map(Compiled::path);
-        let file = match is_here {
-            true => self.files.prepare(cell)?,
-            false => (mover.filter(|m| m.route.reads_a_file())).map(|_| FileTask::elsewhere(true)),
+        let window = self.settings.window;
+        let here = if self.link(cell).is_none_or(|link| !link.plays(Role::Sender)) {
+            self.local.sender(cell, mover, pins, window)?
+        } else {
+            self.local.without_sender(cell, mover, pins, window)
         };
-        let patience = file.as_ref().map_or(PATIENCE, |_| DISK_PATIENCE);
+        let patience = here.file.as_ref().map_or(PATIENCE, |_| DISK_PATIENCE);
         Ok(Task {
             role: Role::Sender,
             cell: cell.clone(),
@@ -283,13 +265,7 @@ impl Lab {
                 ContentCheck::Full => 3 * cell.ring_slots(),
             },
             patience_ms: patience.as_millis() as u64,
-            here: HostPart {
-                pins: pins.sender.clone(),
-                file,
-                java: java.filter(|_| is_helped),
-                meters: self.means.meters(cell, pins, self.settings.window),
-                ..HostPart::default()
-            },
+            here,
         })
     }
 
@@ -306,20 +282,15 @@ impl Lab {
             return Err(TrialError::Interrupted);
         }
         self.reach_peer(cell, stop)?;
-        let pins = Pins::of(cell, has_peer, &self.host).map_err(TrialError::Failed)?;
+        let pins = Pins::of(cell, has_peer, &self.local.host).map_err(TrialError::Failed)?;
         let meet_here = has_peer && cell.transport != Transport::Peer;
-        let ends = meet_here.then(|| pins.of_both_ends(&self.host));
+        let ends = meet_here.then(|| pins.of_both_ends(&self.local.host));
         let pair = ends.and_then(|cpus| cpus.try_into().ok());
         if pair != self.core_to_core.as_ref().map(|meter| meter.cpus) {
             self.core_to_core = pair.and_then(CoreToCoreMeter::between);
         }
         let task = self.task(cell, mover, &pins)?;
         Ok((pins, task))
-    }
-
-    fn group(&self, cell: &Cell) -> Result<Option<ControlGroups>, TrialError> {
-        ControlGroups::make(&Roots::real(), &cell.cgroup, &self.host.cpus_allowed)
-            .map_err(TrialError::Failed)
     }
 
     /// One trial's two processes and window, watched where there is somebody who watches.
@@ -337,11 +308,13 @@ impl Lab {
         let has_peer = mover.is_some_and(|m| m.has_peer());
         let (pins, mut task) = self.begun(cell, mover, has_peer, stop)?;
         if let Some(watch) = &watch {
-            task.here.probed = watch.caches(&self.host, &task.here.pins);
+            task.here.probed = watch.caches(&self.local.host, &task.here.pins);
         }
         // Removed after the processes in it, which are dropped before it.
-        let group = self.group(cell)?;
-        task.here.doors = group.as_ref().map(ControlGroups::doors).unwrap_or_default();
+        let group = self.local.control_groups(cell)?;
+        if let Some(group) = &group {
+            task.here.cgroup_procs = group.procs_files();
+        }
         let window = self.window(cell, watch.as_deref());
         let between = match has_peer {
             true => self.networks.between(cell)?,
@@ -375,7 +348,7 @@ impl Lab {
         let (program, most_ns) = (&self.settings.program, span.most_ns());
         let cpus = pins.neighbour;
         let background =
-            NeighbourProcess::beside(former, program, cell, cpus, &self.host, most_ns, stop)?;
+            NeighbourProcess::beside(former, program, cell, cpus, &self.local.host, most_ns, stop)?;
         if let Some(watch) = &mut watch {
             watch.trial_begins(cell, &ends, listens, background.as_ref())?;
         }
@@ -383,13 +356,12 @@ impl Lab {
             Some(_) => window::by_passes,
             None => window::by_clock,
         };
-        self.clocks.list(&owners(&ends, background.as_ref(), cell));
+        self.instruments
+            .clocks
+            .list(&owners(&ends, background.as_ref(), cell));
         let mut machine = WholeMachine {
-            meter: &mut self.machine,
-            clocks: &mut self.clocks,
-            frequency: &self.frequency,
             has_load: background.is_some(),
-            group: group.as_ref(),
+            ..self.instruments.around(group.as_ref())
         };
         let mut talk = Talk::new(&mut ends, watch.as_deref_mut(), stop, span.patience_ns);
         let core_to_core = CoreToCore::before(self.core_to_core.as_ref());
@@ -460,66 +432,6 @@ impl Lab {
             }
         }
     }
-
-    /// Starts an endpoint here.
-    pub(crate) fn endpoint(&mut self, role: Role) -> Result<Endpoint, TrialError> {
-        Ok(self.ahead.take(&self.settings.program, role, None)?)
-    }
-
-    /// Starts the endpoint of the next trial ahead.
-    pub(crate) fn start_one_ahead(&mut self) {
-        self.ahead.wanted = 1;
-        self.ahead.start(&self.settings.program);
-    }
-
-    /// What a side is to do here that a coordinator on another host has told: what depends on this
-    /// host is filled in here. And its control groups, which are to outlive it.
-    pub(crate) fn task_here(
-        &mut self,
-        told: Task,
-        window: Duration,
-    ) -> Result<(Task, Option<ControlGroups>), TrialError> {
-        self.settings.window = window;
-        self.settings.check = told.check;
-        // The background load is the coordinator's.
-        let cell = Cell {
-            neighbour: Cell::default().neighbour,
-            ..told.cell.clone()
-        };
-        let mover = Mover::named(&cell.mover);
-        let pins = Pins::of(&cell, true, &self.host).map_err(TrialError::Failed)?;
-        let group = self.group(&cell)?;
-        let own = match told.role {
-            Role::Sender => self.task(&cell, mover, &pins)?.here,
-            _ => HostPart::default(),
-        };
-        let here = HostPart {
-            // A receiver opens no file, but knows by it what comes.
-            file: own.file.or_else(|| told.here.file.clone()),
-            meters: self.means.meters(&cell, &pins, window),
-            pins: match told.role {
-                Role::Sender | Role::Server => pins.sender,
-                _ => pins.receiver,
-            },
-            doors: match cell.is_served() {
-                true => Vec::new(),
-                false => group.as_ref().map(ControlGroups::doors).unwrap_or_default(),
-            },
-            ..own
-        };
-        Ok((Task { here, ..told }, group))
-    }
-
-    /// What is read of this whole machine at the edges of a window.
-    pub(crate) fn around<'m>(&'m mut self, group: Option<&'m ControlGroups>) -> WholeMachine<'m> {
-        WholeMachine {
-            meter: &mut self.machine,
-            clocks: &mut self.clocks,
-            frequency: &self.frequency,
-            has_load: false,
-            group,
-        }
-    }
 }
 
 /// Said of a trial in which a flow moved nothing, however long its window.
@@ -550,6 +462,7 @@ fn huge_bytes(end: &Endpoint) -> Option<(Counter, Reading)> {
 mod tests {
     use super::*;
 
+    use std::path::Path;
     use std::thread;
 
     #[test]

@@ -1,10 +1,12 @@
 //! What is read of the whole machine at both edges of a window: CPU time by owner, frequency, quota.
 
+use std::path::Path;
+
 use bytecost_meter::{
     ClocksRead, CoreToCoreMeter, FrequencyMeter, FrequencySnapshot, MachineMeter, MachineSnapshot,
     Meter, ProcessClocks, ProcessOwner,
 };
-use bytecost_spec::{Cell, Counter, Reading, Readings};
+use bytecost_spec::{Cell, Counter, Host, Reading, Readings};
 
 use crate::endpoint_process::Endpoint;
 use crate::groups::{ControlGroups, Throttled};
@@ -13,6 +15,41 @@ use crate::protocol::Role;
 
 const NO_KERNEL: &str =
     "kernel threads cannot be seen from here: run outside of a PID namespace (a container)";
+
+/// Meters of this machine, which are kept from trial to trial.
+pub(crate) struct Instruments {
+    pub(crate) machine: MachineMeter,
+    pub(crate) clocks: ProcessClocks,
+    /// No frequency is read without a machine that is known.
+    pub(crate) frequency: FrequencyMeter,
+}
+
+impl Instruments {
+    pub(crate) fn new(machine: MachineMeter) -> Instruments {
+        Instruments {
+            machine,
+            clocks: ProcessClocks::new(Path::new("/")),
+            frequency: FrequencyMeter::default(),
+        }
+    }
+
+    /// Reads the frequency of this host's CPUs from now on.
+    pub(crate) fn read_frequency(&mut self, host: &Host) {
+        let cpus: Vec<u32> = host.cpus.iter().map(|c| c.cpu).collect();
+        self.frequency = FrequencyMeter::open(Path::new("/"), &cpus);
+    }
+
+    /// The readings at the edges of a window without a background load of this host.
+    pub(crate) fn around<'m>(&'m mut self, group: Option<&'m ControlGroups>) -> WholeMachine<'m> {
+        WholeMachine {
+            meter: &mut self.machine,
+            clocks: &mut self.clocks,
+            frequency: &self.frequency,
+            has_load: false,
+            group,
+        }
+    }
+}
 
 /// The machine's meter, the clocks of all processes, the CPUs' frequency, and what a quota did.
 pub(crate) struct WholeMachine<'m> {
@@ -151,7 +188,6 @@ pub(crate) fn owners(
 mod tests {
     use super::*;
     use std::io::{BufRead, BufReader, Write};
-    use std::path::Path;
     use std::process::{Command, Stdio};
 
     use bytecost_sys::clock::process_cpu_ns_of;

@@ -154,7 +154,7 @@ impl Lab {
             let Some(mover) = mover.filter(|_| legs.iter().any(|leg| way.contains(leg))) else {
                 continue;
             };
-            let known = known(cell, mover, &self.files);
+            let known = known(cell, mover, &self.local.files);
             let found = match watch.known.get(&known.id()) {
                 Some(found) => found.clone(),
                 None => {
@@ -175,7 +175,7 @@ impl Lab {
         legs: &[CopyPlace],
         stop: &AtomicBool,
     ) -> Result<AffectedPlaces, TrialError> {
-        let file_system = file_system(known, &self.files);
+        let file_system = file_system(known, &self.local.files);
         let counted = match self.attempt(known, Some(watch), stop) {
             Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
             Err(TrialError::Failed(why)) => Err(why),
@@ -208,7 +208,7 @@ impl Lab {
         cell: &Cell,
         affected: &AffectedPlaces,
     ) -> Option<CopiedBytes> {
-        let file_system = file_system(cell, &self.files);
+        let file_system = file_system(cell, &self.local.files);
         counted.map(|counted| believed(counted, cell, affected, &file_system))
     }
 }

@@ -27,16 +27,16 @@ use super::copy::remove_own;
 use super::fits::{Addresses, fits};
 use super::probe::{self, ListeningCandidates, Permitted};
 use super::remote_end::held;
-use crate::endpoint_process::{Endpoint, TrialError};
+use crate::endpoint_process::{Endpoint, StartedAhead, TrialError};
 use crate::groups::ControlGroups;
+use crate::local_host::LocalHost;
 use crate::networks;
 use crate::obstacles;
 use crate::passes::Passes;
 use crate::program::{self, Program};
-use crate::protocol::{ContentCheck, FromEndpoint, Role, Schedule, Task, ToEndpoint};
+use crate::protocol::{FromEndpoint, Role, Schedule, Task, ToEndpoint};
 use crate::socket::ready;
-use crate::trial::{Lab, Settings};
-use crate::whole_machine::{MachineEdge, owners};
+use crate::whole_machine::{Instruments, MachineEdge, owners};
 use crate::window::machine_edges_ns;
 
 /// How often it is looked whether the channel is silent, in ns.
@@ -69,10 +69,13 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
         _ => return Ok(()),
     }
     let (host, survey) = machine();
-    let settings = Settings::of_single_trials(program, ContentCheck::Quick);
-    let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
+    let mut instruments = Instruments::new(MachineMeter::open(Path::new("/")));
+    instruments.read_frequency(&host);
     let mut agent = Agent {
-        lab: lab.on(host.clone()).surveyed(&survey),
+        program,
+        local: LocalHost::new(host.clone(), &survey),
+        instruments,
+        ahead: StartedAhead::default(),
         say,
         playing: BTreeMap::new(),
         cards: Vec::new(),
@@ -131,9 +134,12 @@ fn heard(from: &mut IncomingWords) -> io::Result<Option<ToAgent>> {
     }
 }
 
-/// Those of its lab; a trial brings its own.
+/// The endpoints that play here, and what is measured of this machine around their windows.
 struct Agent {
-    lab: Lab,
+    program: Program,
+    local: LocalHost,
+    instruments: Instruments,
+    ahead: StartedAhead,
     say: mpsc::SyncSender<FromAgent>,
     playing: BTreeMap<u64, PlayedSide>,
     /// The cards that the way goes by.
@@ -260,13 +266,15 @@ impl Agent {
             }
             ToAgent::Opens { id } => {
                 if let Some(side) = self.playing.get_mut(&id) {
-                    side.gets_ready(&mut self.lab);
-                    side.passes_edge(&mut self.lab);
+                    side.gets_ready(&mut self.instruments);
+                    side.passes_edge(&mut self.instruments);
                 }
             }
             ToAgent::End { id } => {
                 self.playing.remove(&id);
-                self.lab.start_one_ahead();
+                // That of the next trial, while no window is open.
+                self.ahead.wanted = 1;
+                self.ahead.start(&self.program);
             }
             ToAgent::Bye => return false,
         }
@@ -305,9 +313,9 @@ impl Agent {
             partners: &held(&self.partners),
         };
         fits(&told, window, addresses, self.memory_bytes).map_err(TrialError::Failed)?;
-        let (task, group) = self.lab.task_here(told, window)?;
+        let (task, group) = self.local.task(told, window)?;
         let mut side = PlayedSide {
-            end: self.lab.endpoint(task.role)?,
+            end: self.ahead.take(&self.program, task.role, None)?,
             cell: task.cell.clone(),
             group,
             edges: Vec::new(),
@@ -336,7 +344,7 @@ impl Agent {
             )),
             ToEndpoint::Go(_) | ToEndpoint::Open | ToEndpoint::Stop => {
                 if let ToEndpoint::Go(schedule) = order {
-                    side.goes(&mut self.lab, schedule);
+                    side.goes(&mut self.instruments, schedule);
                 }
                 side.end.order(order)
             }
@@ -352,7 +360,7 @@ impl Agent {
         };
         match side.end.answer() {
             Ok(answer) => {
-                let machine = side.hears(&mut self.lab, &answer);
+                let machine = side.hears(&mut self.instruments, &answer);
                 side.over = matches!(answer, FromEndpoint::Done(_));
                 self.answer(id, answer, machine);
             }
@@ -365,7 +373,7 @@ impl Agent {
         for side in self.playing.values_mut() {
             while side.edges.first().is_some_and(|at_ns| *at_ns <= now_ns) {
                 side.edges.remove(0);
-                side.passes_edge(&mut self.lab);
+                side.passes_edge(&mut self.instruments);
             }
         }
     }
@@ -373,28 +381,31 @@ impl Agent {
 
 impl PlayedSide {
     /// It is known when the window is, unless another schedule is to follow, or passes make it.
-    fn goes(&mut self, lab: &mut Lab, schedule: &Schedule) {
+    fn goes(&mut self, instruments: &mut Instruments, schedule: &Schedule) {
         let by_clock = schedule.steady_by_ns.is_none() && Passes::of(&self.cell).is_none();
         let role = self.end.role();
         if by_clock && role != Role::Client {
-            self.watches(lab, machine_edges_ns(schedule, role == Role::Server));
+            self.watches(
+                instruments,
+                machine_edges_ns(schedule, role == Role::Server),
+            );
         }
     }
 
-    fn watches(&mut self, lab: &mut Lab, window_ns: Range<u64>) {
+    fn watches(&mut self, instruments: &mut Instruments, window_ns: Range<u64>) {
         self.edges = vec![window_ns.start, window_ns.end];
-        self.gets_ready(lab);
+        self.gets_ready(instruments);
     }
 
-    fn gets_ready(&mut self, lab: &mut Lab) {
+    fn gets_ready(&mut self, instruments: &mut Instruments) {
         let ends = std::slice::from_ref(&self.end);
         self.network = Some(networks::meter(&self.cell, ends));
         let owners = owners(ends, None, &self.cell);
-        lab.around(None).clocks.list(&owners);
+        instruments.around(None).clocks.list(&owners);
     }
 
-    fn passes_edge(&mut self, lab: &mut Lab) {
-        let mut around = lab.around(self.group.as_ref());
+    fn passes_edge(&mut self, instruments: &mut Instruments) {
+        let mut around = instruments.around(self.group.as_ref());
         match (&self.opened, &self.network) {
             (None, Some(network)) => self.opened = Some((around.read_start(), network.read())),
             _ => self.closed = Some(around.read_end()),
@@ -402,25 +413,25 @@ impl PlayedSide {
     }
 
     /// Takes note of what the endpoint says; with its last word goes what the machine did.
-    fn hears(&mut self, lab: &mut Lab, answer: &FromEndpoint) -> Readings {
+    fn hears(&mut self, instruments: &mut Instruments, answer: &FromEndpoint) -> Readings {
         match answer {
-            FromEndpoint::Connected(window_ns) => self.watches(lab, window_ns.clone()),
+            FromEndpoint::Connected(window_ns) => self.watches(instruments, window_ns.clone()),
             FromEndpoint::Closed if self.edges.is_empty() && self.closed.is_none() => {
-                self.passes_edge(lab);
+                self.passes_edge(instruments);
             }
-            FromEndpoint::Done(_) => return self.read(lab),
+            FromEndpoint::Done(_) => return self.read(instruments),
             _ => {}
         }
         Readings::new()
     }
 
-    fn read(&mut self, lab: &mut Lab) -> Readings {
+    fn read(&mut self, instruments: &mut Instruments) -> Readings {
         let (Some((from, packets)), Some(to), Some(network)) =
             (&self.opened, &self.closed, &self.network)
         else {
             return Readings::new();
         };
-        let mut readings = lab.around(self.group.as_ref()).difference(from, to);
+        let mut readings = instruments.around(self.group.as_ref()).difference(from, to);
         readings.extend(network.difference(packets, &network.read()));
         readings
     }

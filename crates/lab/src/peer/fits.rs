@@ -86,7 +86,7 @@ mod tests {
 
     use crate::files::FileTask;
     use crate::greeters::FlowKey;
-    use crate::protocol::{ContentCheck, HostPart};
+    use crate::protocol::{ContentCheck, LocalSettings};
 
     const OWN: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))];
     const PARTNERS: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))];
@@ -110,9 +110,9 @@ mod tests {
             check: ContentCheck::Quick,
             messages_least: 0,
             patience_ms: 5000,
-            here: HostPart {
+            here: LocalSettings {
                 file: Some(FileTask::elsewhere(true)),
-                ..HostPart::default()
+                ..LocalSettings::default()
             },
         }
     }
@@ -139,7 +139,7 @@ mod tests {
         let place = "a path, a CPU";
         check(place, &|t| t.here.pins = vec![vec![0]]);
         check(place, &|t| t.here.java = Some("/bin/sh".into()));
-        check(place, &|t| t.here.doors = vec!["/etc/passwd".into()]);
+        check(place, &|t| t.here.cgroup_procs = vec!["/etc/passwd".into()]);
         let file = |t: &mut Task, change: fn(&mut FileTask)| change(t.here.file.as_mut().unwrap());
         check(place, &|t| file(t, |f| f.path = "/etc/shadow".into()));
         check(place, &|t| {

@@ -92,8 +92,11 @@ impl Lab {
     }
 
     fn all_accounts(&mut self) -> Accounts {
-        self.clocks.list(&[]);
-        (self.clocks.read_with_children(), self.machine.read_start())
+        self.instruments.clocks.list(&[]);
+        (
+            self.instruments.clocks.read_with_children(),
+            self.instruments.machine.read_start(),
+        )
     }
 
     /// Foreign CPU time is neither ours nor the kernel's: no mover can have a block repeated.
@@ -102,13 +105,16 @@ impl Lab {
         measured: Block,
         ((before, machine_before), (after, machine_after)): (&Accounts, &Accounts),
     ) -> Block {
-        let used = self.clocks.between(before, after);
+        let used = self.instruments.clocks.between(before, after);
         let of = |whose| used.get(&whose).copied().unwrap_or(0);
         // No process ran while all CPUs were idle, whatever came to its account meanwhile.
-        let machine = self.machine.difference(machine_before, machine_after);
+        let machine = self
+            .instruments
+            .machine
+            .difference(machine_before, machine_after);
         let busy = machine.get(&Counter::MachineBusyNs);
         let busy_ns = busy.and_then(Reading::measured).unwrap_or(u64::MAX);
-        let mut others = self.clocks.largest(before, after);
+        let mut others = self.instruments.clocks.largest(before, after);
         for other in &mut others {
             other.cpu_ns = other.cpu_ns.min(busy_ns);
         }

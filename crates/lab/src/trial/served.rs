@@ -17,7 +17,9 @@ use crate::endpoint::looked_at;
 use crate::endpoint_process::{Endpoint, PATIENCE, TrialError, all_ended, wait_until};
 use crate::networks::{self, NetworkPath};
 use crate::obstacles;
-use crate::protocol::{Done, FromEndpoint, HostPart, Role, Schedule, Task, ToEndpoint, Traffic};
+use crate::protocol::{
+    Done, FromEndpoint, LocalSettings, Role, Schedule, Task, ToEndpoint, Traffic,
+};
 use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
 use crate::whole_machine::{CoreToCore, WholeMachine, owners};
@@ -70,7 +72,7 @@ impl Lab {
         ends[CLIENT].order(&ToEndpoint::Prepare(Box::new(Task {
             role: Role::Client,
             meets: sides.connects(Role::Client, &address)?,
-            here: HostPart {
+            here: LocalSettings {
                 pins: pins.receiver,
                 ..task.here
             },
@@ -130,13 +132,10 @@ impl Lab {
         // By then a server has started a process for each connection, if it does.
         let look_ns = LIST_NS + look(cell).as_nanos() as u64;
         talk.until(schedule.window_from_ns.saturating_sub(look_ns))?;
-        self.clocks.list(&owners(talk.ends, None, cell));
+        self.instruments.clocks.list(&owners(talk.ends, None, cell));
         let mut around = WholeMachine {
-            meter: &mut self.machine,
-            clocks: &mut self.clocks,
             frequency: &FrequencyMeter::default(),
-            has_load: false,
-            group: None,
+            ..self.instruments.around(None)
         };
         let mut machine = carried(&mut around, network, &mut talk, Edges::By(schedule), true)?;
         machine.extend(core_to_core.after());
