@@ -24,6 +24,7 @@ pub mod greeters;
 mod groups;
 pub mod hand;
 pub mod isolation_survey;
+mod lab;
 #[cfg(test)]
 #[path = "../../../tests/lack.rs"]
 mod lack;
@@ -45,22 +46,27 @@ pub mod phase;
 pub mod program;
 pub mod protocol;
 mod quotas;
+mod repeats;
 pub mod requests;
+mod run_clock;
 pub mod server_survey;
+pub mod settings;
 mod side_by_side;
 mod socket;
 mod stall;
 pub mod survey;
+mod testbed;
 mod thread_binding;
 pub mod transports;
-pub mod trial;
+mod trial;
 mod trial_output;
 pub mod unit_costs;
 pub mod wakes;
 mod watch;
 mod whole_machine;
 mod window;
+mod window_lengths;
 
 pub use event::Event;
-pub use trial::{Lab, TrialOutcome};
+pub use lab::{Lab, TrialOutcome};
 pub use watch::Watch;

@@ -6,6 +6,7 @@ use bytecost_meter::{
     ClocksRead, CoreToCoreMeter, FrequencyMeter, FrequencySnapshot, MachineMeter, MachineSnapshot,
     Meter, ProcessClocks, ProcessOwner,
 };
+use bytecost_spec::sample::Block;
 use bytecost_spec::{Cell, Counter, Host, Reading, Readings};
 
 use crate::endpoint_process::Endpoint;
@@ -39,6 +40,36 @@ impl Instruments {
         self.frequency = FrequencyMeter::open(Path::new("/"), &cpus);
     }
 
+    /// CPU time so far of all processes and of the machine, for an edge of a block.
+    pub(crate) fn cpu_times(&mut self) -> CpuTimes {
+        self.clocks.list(&[]);
+        CpuTimes {
+            processes: self.clocks.read_with_children(),
+            machine: self.machine.read_start(),
+        }
+    }
+
+    /// Fills in what others and the kernel used between two edges of a block. CPU time of others is
+    /// neither ours nor the kernel's: no mover can have a block repeated.
+    pub(crate) fn used_between(&self, before: &CpuTimes, after: &CpuTimes, block: Block) -> Block {
+        let used = self.clocks.between(&before.processes, &after.processes);
+        let of = |whose| used.get(&whose).copied().unwrap_or(0);
+        // No process ran while all CPUs were idle, whatever came to its account meanwhile.
+        let machine = self.machine.difference(&before.machine, &after.machine);
+        let busy = machine.get(&Counter::MachineBusyNs);
+        let busy_ns = busy.and_then(Reading::measured).unwrap_or(u64::MAX);
+        let mut others = self.clocks.largest(&before.processes, &after.processes);
+        for other in &mut others {
+            other.cpu_ns = other.cpu_ns.min(busy_ns);
+        }
+        Block {
+            others_ns: of(ProcessOwner::Other).min(busy_ns),
+            others,
+            kernel_threads_ns: of(ProcessOwner::Kernel) + of(ProcessOwner::Softirq),
+            ..block
+        }
+    }
+
     /// The readings at the edges of a window without a background load of this host.
     pub(crate) fn around<'m>(&'m mut self, group: Option<&'m ControlGroups>) -> WholeMachine<'m> {
         WholeMachine {
@@ -49,6 +80,12 @@ impl Instruments {
             group,
         }
     }
+}
+
+/// CPU time of all processes, those that have ended included, and of the machine.
+pub(crate) struct CpuTimes {
+    processes: ClocksRead,
+    machine: MachineSnapshot,
 }
 
 /// The machine's meter, the clocks of all processes, the CPUs' frequency, and what a quota did.

@@ -17,7 +17,7 @@ use bytecost_lab::Lab;
 use bytecost_lab::files::Files;
 use bytecost_lab::peer::{PeerCommand, PeerLink, PeerOptions, agent};
 use bytecost_lab::protocol::{self, ContentCheck};
-use bytecost_lab::trial::Settings;
+use bytecost_lab::settings::Settings;
 use bytecost_spec::host::Identity;
 use bytecost_spec::{Cell, Counter, Host, PeerSide, Reading, Readings, Sample, Survey};
 use serde_json::Value;

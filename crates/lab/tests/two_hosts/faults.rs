@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_lab::peer::{PeerCommand, PeerLink, PeerOptions};
-use bytecost_lab::trial::Settings;
+use bytecost_lab::settings::Settings;
 use bytecost_spec::sample::Block;
 use bytecost_spec::{Counter, TrialKey};
 use bytecost_sys::tcp;
