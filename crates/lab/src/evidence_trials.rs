@@ -7,11 +7,11 @@ use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::{Cell, Failure, Record, TrialKey};
 use bytecost_sys::clock;
 
-use crate::endpoint_process::TrialError;
 use crate::event::Event;
 use crate::run_clock::RunClock;
 use crate::testbed::Testbed;
 use crate::trial;
+use crate::trial_error::TrialError;
 use crate::watch::Watch;
 
 mod known;

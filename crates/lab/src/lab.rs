@@ -13,7 +13,6 @@ use bytecost_sys::clock;
 
 use crate::coordinator_stop::StoppedTime;
 use crate::counters_cost;
-use crate::endpoint_process::TrialError;
 use crate::event::Event;
 use crate::evidence_trials;
 use crate::files::Files;
@@ -27,6 +26,7 @@ use crate::settings::Settings;
 use crate::stall::StalledWindow;
 use crate::testbed::{Peer, Testbed};
 use crate::trial;
+use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
 use crate::window_lengths::WindowLengths;

@@ -9,11 +9,12 @@ use bytecost_host::Roots;
 use bytecost_plan::Pins;
 use bytecost_spec::{Cell, Host, Survey};
 
-use crate::endpoint_process::TrialError;
-use crate::files::{FileTask, Files};
+use crate::file_task::FileTask;
+use crate::files::Files;
 use crate::groups::ControlGroups;
 use crate::meters::AvailableCounters;
 use crate::protocol::{LocalSettings, Role, Task};
+use crate::trial_error::TrialError;
 
 /// This host, with what trials on it need and keep.
 #[derive(Default)]

@@ -24,9 +24,10 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::files::FileTask;
+use crate::file_task::FileTask;
 use crate::flow_key::FlowKey;
 use crate::meters::Meters;
+pub use crate::role::Role;
 use crate::socket::poll;
 
 /// The longest frame that is read or written.
@@ -37,34 +38,6 @@ pub(crate) const LENGTH_BYTES: usize = 4;
 pub(crate) const HANDED_OVER: usize = 2;
 /// How often a wait that may be stopped looks up, in ns.
 const LOOK_NS: u64 = 50_000_000;
-
-/// Which side an endpoint plays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// It sends.
-    Sender,
-    /// It receives.
-    Receiver,
-    /// It keeps CPUs busy beside the trial.
-    Neighbour,
-    /// It serves.
-    Server,
-    /// It asks the server.
-    Client,
-}
-
-impl Role {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Role::Sender => "sender",
-            Role::Receiver => "receiver",
-            Role::Neighbour => "background load",
-            Role::Server => "server",
-            Role::Client => "load generator",
-        }
-    }
-}
 
 /// How much of the payload is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use bytecost_meter::{CoreToCoreMeter, MachineMeter};
 use bytecost_plan::Pins;
 use bytecost_spec::{Cell, Transport};
 
-use crate::endpoint_process::{PATIENCE, StartedAhead, TrialError};
+use crate::endpoint_process::{PATIENCE, StartedAhead};
 use crate::files::DISK_PATIENCE;
 use crate::greeters::FlowKey;
 use crate::local_host::LocalHost;
@@ -17,6 +17,7 @@ use crate::networks::Networks;
 use crate::peer::PeerLink;
 use crate::protocol::{ContentCheck, Meets, Role, Task};
 use crate::settings::Settings;
+use crate::trial_error::TrialError;
 use crate::whole_machine::Instruments;
 
 /// What trials share, one after the other.

@@ -9,14 +9,16 @@ use bytecost_meter::huge_memory;
 use bytecost_spec::{Cell, Counter, Reading};
 use bytecost_sys::proc_view;
 
-use crate::endpoint_process::{Endpoint, TrialError, all_ended};
+use crate::endpoint_process::{Endpoint, all_ended};
 use crate::neighbour_process::NeighbourProcess;
 use crate::networks::{self, Eavesdroppers, NetworkPath};
 use crate::obstacles;
 use crate::passes::Passes;
 use crate::protocol::Task;
 use crate::testbed::{Peer, Testbed};
+use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
+use crate::warmup::may_grow;
 use crate::watch::Watch;
 use crate::whole_machine::{CoreToCore, WholeMachine, owners};
 use crate::window::{self, Talk, WindowTimes};
@@ -59,7 +61,7 @@ pub(crate) fn attempt(
     let passes = Passes::of(cell);
     let span = WindowTimes {
         warmup: bed.settings.warmup,
-        until_steady: window::may_grow(cell),
+        until_steady: may_grow(cell),
         window,
         slowest_ns: passes.map_or(0, |p| p.most_ns(cell.threads)),
         warmup_passes: passes.map_or(0, |p| p.warmup),

@@ -4,14 +4,13 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bytecost_engine::Mover;
 use bytecost_meter::NetworkMeter;
-use bytecost_spec::{Cell, Counter, Pattern, Reading, Readings};
+use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::clock;
 
-use crate::endpoint_process::{Endpoint, TrialError, wait, wait_until};
-use crate::passes::Passes;
+use crate::endpoint_process::{Endpoint, wait, wait_until};
 use crate::protocol::{Done, FromEndpoint, Schedule, ToEndpoint};
+use crate::trial_error::TrialError;
 use crate::watch::Watch;
 use crate::whole_machine::WholeMachine;
 
@@ -27,13 +26,6 @@ const BEHIND_EDGE_NS: u64 = 250_000;
 pub(crate) const GRACE_NS: u64 = 10_000_000_000;
 /// In the study's warm-ups. Here, on loopback and 2 CPUs, 1 of 280 connections still grew then.
 const WARMUPS_MOST: u64 = 5;
-
-/// Whether a cell's connections grow before a window by the clock: streams of TCP, by its buffers.
-pub(crate) fn may_grow(cell: &Cell) -> bool {
-    let has_peer = Mover::named(&cell.mover).is_some_and(|m| m.has_peer());
-    let streams = cell.transport.is_tcp() && cell.pattern == Pattern::Stream;
-    has_peer && streams && Passes::of(cell).is_none()
-}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowTimes {

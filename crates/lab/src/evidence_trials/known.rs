@@ -7,10 +7,10 @@ use bytecost_spec::cell::Ring;
 use bytecost_spec::evidence::{CopiedBytes, CopyPlace};
 use bytecost_spec::{Cache, Cell, Reading};
 
-use crate::endpoint_process::TrialError;
 use crate::files::Files;
 use crate::testbed::Testbed;
 use crate::trial;
+use crate::trial_error::TrialError;
 use crate::watch::{AffectedPlaces, Watch, way};
 
 /// Movers, with the places at which the kernel copies each of their bytes.

@@ -27,7 +27,7 @@ use super::copy::remove_own;
 use super::fits::{Addresses, fits};
 use super::probe::{self, ListeningCandidates, Permitted};
 use super::remote_end::held;
-use crate::endpoint_process::{Endpoint, StartedAhead, TrialError};
+use crate::endpoint_process::{Endpoint, StartedAhead};
 use crate::groups::ControlGroups;
 use crate::local_host::LocalHost;
 use crate::networks;
@@ -36,6 +36,7 @@ use crate::passes::Passes;
 use crate::program::{self, Program};
 use crate::protocol::{FromEndpoint, Role, Schedule, Task, ToEndpoint};
 use crate::socket::ready;
+use crate::trial_error::TrialError;
 use crate::whole_machine::{Instruments, MachineEdge, owners};
 use crate::window::machine_edges_ns;
 

@@ -84,7 +84,7 @@ mod tests {
 
     use bytecost_spec::{Axis, Cell};
 
-    use crate::files::FileTask;
+    use crate::file_task::FileTask;
     use crate::greeters::FlowKey;
     use crate::protocol::{ContentCheck, LocalSettings};
 

@@ -23,10 +23,11 @@ use super::command::{ENDED_WITHIN, PeerError, PeerOptions};
 use super::copy::{self, COPIED_WITHIN};
 use super::probe::{self, ListeningCandidates, MOST_ADDRESSES, Permitted, TRIED_WITHIN};
 use super::remote_end::{LinkState, RemoteEnd, Unexpected, held};
-use crate::endpoint_process::{Endpoint, TrialError};
+use crate::endpoint_process::Endpoint;
 use crate::limits;
 use crate::program;
 use crate::protocol::{Meets, Role};
+use crate::trial_error::TrialError;
 
 /// How long the command may take until bytecost answers there.
 const JOINED_WITHIN: Duration = Duration::from_secs(10);

@@ -12,14 +12,15 @@ use bytecost_sys::clock;
 use bytecost_sys::sched::Promptness;
 
 use super::sides::{Sides, one_ready};
-use crate::endpoint::looked_at;
-use crate::endpoint_process::{Endpoint, PATIENCE, TrialError, all_ended, wait_until};
+use crate::endpoint_process::{Endpoint, PATIENCE, all_ended, wait_until};
 use crate::networks::{self, NetworkPath};
 use crate::obstacles;
 use crate::protocol::{
     Done, FromEndpoint, LocalSettings, Role, Schedule, Task, ToEndpoint, Traffic,
 };
+use crate::server_tasks::max_looked_at;
 use crate::testbed::{Peer, Testbed};
+use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
 use crate::whole_machine::{CoreToCore, WholeMachine, owners};
@@ -230,7 +231,7 @@ fn connected(
 /// How long the server's process tree is looked at before its window opens.
 fn look(cell: &Cell) -> Duration {
     let server = cell.serving.server.as_deref().and_then(Server::named);
-    let looked_at = server.map_or(0, |server| looked_at(server, cell));
+    let looked_at = server.map_or(0, |server| max_looked_at(server, cell));
     Duration::from_nanos(look_takes_ns(looked_at))
 }
 
