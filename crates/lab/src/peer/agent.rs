@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
-use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -14,8 +13,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use bytecost_meter::{MachineMeter, NetworkMeter, NetworkSnapshot};
-use bytecost_spec::{Cell, Host, NetworkCard, Readings, Survey};
+use bytecost_meter::MachineMeter;
+use bytecost_spec::{Host, NetworkCard, Readings, Survey};
 use bytecost_sys::clock;
 use rustix::io::Errno;
 use rustix::process::{Gid, Resource, Rlimit, Uid, geteuid, setrlimit};
@@ -27,18 +26,15 @@ use super::copy::remove_own;
 use super::fits::{Addresses, fits};
 use super::probe::{self, ListeningCandidates, Permitted};
 use super::remote_end::held;
+use super::side_window::SideWindow;
 use crate::endpoint_process::{Endpoint, StartedAhead};
-use crate::groups::ControlGroups;
 use crate::local_host::LocalHost;
-use crate::networks;
 use crate::obstacles;
-use crate::passes::Passes;
 use crate::program::{self, Program};
-use crate::protocol::{FromEndpoint, Role, Schedule, Task, ToEndpoint};
+use crate::protocol::{FromEndpoint, Task, ToEndpoint};
 use crate::socket::ready;
 use crate::trial_error::TrialError;
-use crate::whole_machine::{Instruments, MachineEdge, owners};
-use crate::window::machine_edges_ns;
+use crate::whole_machine::Instruments;
 
 /// How often it is looked whether the channel is silent, in ns.
 const LOOK_NS: u64 = 500_000_000;
@@ -135,7 +131,7 @@ fn heard(from: &mut IncomingWords) -> io::Result<Option<ToAgent>> {
     }
 }
 
-/// The endpoints that play here, and what is measured of this machine around their windows.
+/// The endpoints that play here, with what starts them and the way to their coordinator.
 struct Agent {
     program: Program,
     local: LocalHost,
@@ -157,17 +153,10 @@ struct Agent {
     told: Option<Box<(Host, Survey)>>,
 }
 
-/// An endpoint of a trial, and what is measured around it.
+/// An endpoint of a trial, with the readings of this machine around its window.
 struct PlayedSide {
     end: Endpoint,
-    cell: Cell,
-    /// Taken away after its processes.
-    group: Option<ControlGroups>,
-    /// When the window opens and closes, where the clock says that; those that are over are taken out.
-    edges: Vec<u64>,
-    opened: Option<(MachineEdge, NetworkSnapshot)>,
-    closed: Option<MachineEdge>,
-    network: Option<NetworkMeter>,
+    window: SideWindow,
     /// Nothing more is said of it.
     over: bool,
 }
@@ -180,8 +169,8 @@ impl Agent {
             let mut polled = vec![from.poll_fd()];
             polled.extend(ids.iter().map(|id| self.playing[id].end.poll_fd()));
             let now_ns = clock::monotonic_ns();
-            let edges = self.playing.values().filter_map(|side| side.edges.first());
-            let edge_ns = edges.min().copied();
+            let edges = self.playing.values();
+            let edge_ns = edges.filter_map(|side| side.window.next_edge_ns()).min();
             let wait_ns = edge_ns.map_or(LOOK_NS, |at| at.saturating_sub(now_ns).min(LOOK_NS));
             let is_ready = ready(&mut polled, wait_ns)?;
             drop(polled);
@@ -267,8 +256,7 @@ impl Agent {
             }
             ToAgent::Opens { id } => {
                 if let Some(side) = self.playing.get_mut(&id) {
-                    side.gets_ready(&mut self.instruments);
-                    side.passes_edge(&mut self.instruments);
+                    side.window.open(&side.end, &mut self.instruments);
                 }
             }
             ToAgent::End { id } => {
@@ -317,12 +305,7 @@ impl Agent {
         let (task, group) = self.local.task(told, window)?;
         let mut side = PlayedSide {
             end: self.ahead.take(&self.program, task.role, None)?,
-            cell: task.cell.clone(),
-            group,
-            edges: Vec::new(),
-            opened: None,
-            closed: None,
-            network: None,
+            window: SideWindow::new(&task.cell, group),
             over: false,
         };
         side.end.order(&ToEndpoint::Prepare(Box::new(task)))?;
@@ -345,7 +328,7 @@ impl Agent {
             )),
             ToEndpoint::Go(_) | ToEndpoint::Open | ToEndpoint::Stop => {
                 if let ToEndpoint::Go(schedule) = order {
-                    side.goes(&mut self.instruments, schedule);
+                    (side.window).set_schedule(&side.end, &mut self.instruments, schedule);
                 }
                 side.end.order(order)
             }
@@ -361,7 +344,7 @@ impl Agent {
         };
         match side.end.answer() {
             Ok(answer) => {
-                let machine = side.hears(&mut self.instruments, &answer);
+                let machine = (side.window).on_answer(&side.end, &mut self.instruments, &answer);
                 side.over = matches!(answer, FromEndpoint::Done(_));
                 self.answer(id, answer, machine);
             }
@@ -372,68 +355,7 @@ impl Agent {
     fn pass_edges(&mut self) {
         let now_ns = clock::monotonic_ns();
         for side in self.playing.values_mut() {
-            while side.edges.first().is_some_and(|at_ns| *at_ns <= now_ns) {
-                side.edges.remove(0);
-                side.passes_edge(&mut self.instruments);
-            }
+            side.window.pass_edges(&mut self.instruments, now_ns);
         }
-    }
-}
-
-impl PlayedSide {
-    /// It is known when the window is, unless another schedule is to follow, or passes make it.
-    fn goes(&mut self, instruments: &mut Instruments, schedule: &Schedule) {
-        let by_clock = schedule.steady_by_ns.is_none() && Passes::of(&self.cell).is_none();
-        let role = self.end.role();
-        if by_clock && role != Role::Client {
-            self.watches(
-                instruments,
-                machine_edges_ns(schedule, role == Role::Server),
-            );
-        }
-    }
-
-    fn watches(&mut self, instruments: &mut Instruments, window_ns: Range<u64>) {
-        self.edges = vec![window_ns.start, window_ns.end];
-        self.gets_ready(instruments);
-    }
-
-    fn gets_ready(&mut self, instruments: &mut Instruments) {
-        let ends = std::slice::from_ref(&self.end);
-        self.network = Some(networks::meter(&self.cell, ends));
-        let owners = owners(ends, None, &self.cell);
-        instruments.around(None).clocks.list(&owners);
-    }
-
-    fn passes_edge(&mut self, instruments: &mut Instruments) {
-        let mut around = instruments.around(self.group.as_ref());
-        match (&self.opened, &self.network) {
-            (None, Some(network)) => self.opened = Some((around.read_start(), network.read())),
-            _ => self.closed = Some(around.read_end()),
-        }
-    }
-
-    /// Takes note of what the endpoint says; with its last word goes what the machine did.
-    fn hears(&mut self, instruments: &mut Instruments, answer: &FromEndpoint) -> Readings {
-        match answer {
-            FromEndpoint::Connected(window_ns) => self.watches(instruments, window_ns.clone()),
-            FromEndpoint::Closed if self.edges.is_empty() && self.closed.is_none() => {
-                self.passes_edge(instruments);
-            }
-            FromEndpoint::Done(_) => return self.read(instruments),
-            _ => {}
-        }
-        Readings::new()
-    }
-
-    fn read(&mut self, instruments: &mut Instruments) -> Readings {
-        let (Some((from, packets)), Some(to), Some(network)) =
-            (&self.opened, &self.closed, &self.network)
-        else {
-            return Readings::new();
-        };
-        let mut readings = instruments.around(self.group.as_ref()).difference(from, to);
-        readings.extend(network.difference(packets, &network.read()));
-        readings
     }
 }

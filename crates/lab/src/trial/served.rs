@@ -24,7 +24,7 @@ use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
 use crate::whole_machine::{CoreToCore, WholeMachine, owners};
-use crate::window::{Edges, GRACE_NS, LEAD_NS, Talk, carried, out_of_turn};
+use crate::window::{Edges, GRACE_NS, LEAD_NS, Talk, UpcomingWindow, out_of_turn};
 
 /// How long everyone may take to be answered once, in ns, and how much longer for each connection.
 const CONNECT_NS: u64 = 60_000_000_000;
@@ -144,7 +144,13 @@ fn carry(
         frequency: &FrequencyMeter::default(),
         ..bed.instruments.around(None)
     };
-    let mut machine = carried(&mut around, network, &mut talk, Edges::By(schedule), true)?;
+    let upcoming = UpcomingWindow {
+        around: &mut around,
+        network,
+        edges: Edges::By(schedule),
+        ends_there: true,
+    };
+    let mut machine = upcoming.readings(&mut talk)?;
     machine.extend(core_to_core.after());
     // In an open loop the last answers may take as long as the clients wait for them.
     talk.done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;
