@@ -30,7 +30,7 @@ fn machine(mounts: &str) -> (tempfile::TempDir, Roots) {
     (dir, roots)
 }
 
-/// The files of a group on a machine, each as `file=text`, and the groups of processes below the first root.
+/// The files of a group on a machine, each as `file=text`, and the first root.
 fn written(mounts: &str, asked: &str) -> Vec<String> {
     let (dir, roots) = machine(mounts);
     let group = ControlGroups::make(&roots, &asked.parse().unwrap(), &[3, 4])
