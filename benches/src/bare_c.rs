@@ -19,7 +19,7 @@ use bytecost_lab::greeters::FlowKey;
 use bytecost_lab::passes::Passes;
 use bytecost_lab::program::Program;
 use bytecost_lab::protocol::{
-    self, ContentCheck, Done, FromEndpoint, HostPart, Meets, Role, Schedule, Task, ToEndpoint,
+    self, ContentCheck, Done, FromEndpoint, LocalSettings, Meets, Role, Schedule, Task, ToEndpoint,
 };
 use bytecost_spec::{Axis, Cell, Counter, SideReadings, units};
 use bytecost_sys::clock;
@@ -273,7 +273,7 @@ impl Receiver {
             check: ContentCheck::Quick,
             messages_least: 0,
             patience_ms: 5000,
-            here: HostPart::default(),
+            here: LocalSettings::default(),
         })))?;
         match receiver.answer()? {
             FromEndpoint::Listening { address, .. } => receiver.address = address,

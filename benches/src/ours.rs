@@ -9,7 +9,7 @@ use bytecost_lab::files::Files;
 use bytecost_lab::peer::PeerLink;
 use bytecost_lab::program::Program;
 use bytecost_lab::protocol::ContentCheck;
-use bytecost_lab::trial::Settings;
+use bytecost_lab::settings::Settings;
 use bytecost_lab::{Lab, TrialOutcome};
 use bytecost_meter::MachineMeter;
 use bytecost_spec::{

@@ -203,7 +203,7 @@ fn channel() -> [Vec<Vec<u8>>; 2] {
         r#"{"hello":{"version":1,"build":"0123abcd"}}"#,
         r#""tell""#,
         r#"{"listen":{"at":"192.0.2.1"}}"#,
-        r#"{"reach":{"doors":[]}}"#,
+        r#"{"reach":{"candidates":[]}}"#,
         r#"{"cards":{"at":"2001:db8::7"}}"#,
         r#"{"opens":{"id":7}}"#,
         r#"{"end":{"id":7}}"#,
@@ -223,7 +223,7 @@ fn channel() -> [Vec<Vec<u8>>; 2] {
     let mut said: Vec<String> = [
         r#"{"hello":{"version":1,"build":"0123abcd"}}"#,
         r#"{"listening":[]}"#,
-        r#"{"reached":{"door":0,"from":"192.0.2.1"}}"#,
+        r#"{"reached":{"candidate":0,"from":"192.0.2.1"}}"#,
         r#"{"found":{"to":"192.0.2.1","from":"192.0.2.2","round_trip_us":200,"path_mtu":1500}}"#,
         r#"{"cards":[]}"#,
         r#"{"refused":"no\nline"}"#,

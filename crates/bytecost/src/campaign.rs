@@ -15,7 +15,7 @@ use bytecost_lab::meters::reads_hardware;
 use bytecost_lab::peer::PeerLink;
 use bytecost_lab::program::Program;
 use bytecost_lab::protocol::ContentCheck;
-use bytecost_lab::trial::Settings;
+use bytecost_lab::settings::Settings;
 use bytecost_lab::{Event, Lab, Watch};
 use bytecost_meter::MachineMeter;
 use bytecost_plan::policy::{self, Next};

@@ -105,12 +105,18 @@ pub(crate) fn read(roots: &Roots) -> Identity {
     let said = |read: Result<String, String>| read.ok().filter(|text| !text.is_empty());
     Identity {
         machine_id_hash: said(roots.etc("machine-id")).and_then(|id| hashed(&id)),
-        boot_id: said(roots.proc("sys/kernel/random/boot_id")),
+        boot_id: boot_id(roots),
         kernel_version: said(roots.proc("sys/kernel/version")),
         kernel_command_line: said(roots.proc("cmdline")).map(|line| of_kernel(&line)),
         microcode: machine::of_each_cpu(roots, |block| value(block, "microcode")),
         settings: settings(roots),
     }
+}
+
+/// The id of the boot, which no two machines share; none where it cannot be read.
+pub fn boot_id(roots: &Roots) -> Option<String> {
+    let id = roots.proc("sys/kernel/random/boot_id").ok();
+    id.filter(|id| !id.is_empty())
 }
 
 /// None of what is no id: `uninitialized` before an image's first boot, machine-id(5).

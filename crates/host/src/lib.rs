@@ -27,6 +27,7 @@ use bytecost_spec::Host;
 use bytecost_spec::round::MachineKernel;
 
 pub use checks::Probes;
+pub use identity::boot_id;
 pub use machine::congestion_available;
 pub use processes::{ProcessStat, ProcessTable};
 pub use roots::Roots;

@@ -6,7 +6,8 @@ use bytecost_meter::LEFT_OUT;
 use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Cell, Counter, Reading, Readings};
 
-use crate::trial::Lab;
+use crate::testbed::Testbed;
+use crate::trial;
 use crate::trial_output::TrialOutput;
 
 /// Trials of each mover with the counters, and as many without.
@@ -16,42 +17,39 @@ const TRIES: usize = 3;
 /// The least that a trial costs, and a way that most cells are compared with.
 const MOVERS: [&str; 2] = ["null", "send"];
 
-impl Lab {
-    /// Reads the task clock where hardware counters would be read, so that it is tested everywhere.
-    pub fn stand_in_for_counters(&mut self) {
-        self.means.stand_in = true;
-        self.means.no_hardware = None;
+/// Trials of `null` and `send`, by turns with counters and without; failed ones are left out.
+pub(crate) fn measure(bed: &mut Testbed, stop: &AtomicBool) -> Vec<CounterTrial> {
+    if bed.local.counters.no_hardware.is_some() {
+        return Vec::new();
     }
+    let before = bed.local.counters.clone();
+    let mut found = Vec::new();
+    for with in turns(TRIALS) {
+        bed.local.counters = before.clone();
+        if !with {
+            bed.local.counters.stand_in = false;
+            bed.local.counters.no_hardware = Some(LEFT_OUT.to_owned());
+        }
+        for mover in MOVERS {
+            found.extend((0..TRIES).find_map(|_| counted(bed, mover, with, stop)));
+        }
+    }
+    bed.local.counters = before;
+    found
+}
 
-    /// Trials of `null` and `send`, by turns with counters and without; failed ones are left out.
-    pub fn counters_cost(&mut self, stop: &AtomicBool) -> Vec<CounterTrial> {
-        if self.means.no_hardware.is_some() {
-            return Vec::new();
-        }
-        let before = self.means.clone();
-        let mut found = Vec::new();
-        for with in turns(TRIALS) {
-            self.means = before.clone();
-            if !with {
-                self.means.stand_in = false;
-                self.means.no_hardware = Some(LEFT_OUT.to_owned());
-            }
-            for mover in MOVERS {
-                let cell = Cell {
-                    mover: mover.to_owned(),
-                    ..Cell::default()
-                };
-                let tried = (0..TRIES).find_map(|_| {
-                    let going_on = !stop.load(Ordering::Relaxed);
-                    let parts = going_on.then(|| self.attempt(&cell, None, stop).ok())??;
-                    told(mover, with, &parts)
-                });
-                found.extend(tried);
-            }
-        }
-        self.means = before;
-        found
+/// A trial of a mover; none if it failed or moved nothing.
+fn counted(bed: &mut Testbed, mover: &str, with: bool, stop: &AtomicBool) -> Option<CounterTrial> {
+    if stop.load(Ordering::Relaxed) {
+        return None;
     }
+    let cell = Cell {
+        mover: mover.to_owned(),
+        ..Cell::default()
+    };
+    let window = bed.settings.window;
+    let output = trial::attempt(bed, &cell, window, None, stop).ok()?;
+    counter_trial(mover, with, &output)
 }
 
 /// Of two kinds of trial, so many each, whether it is the first one's turn: yes, no, no, yes.
@@ -70,7 +68,7 @@ fn of_sides(parts: &TrialOutput, counter: Counter) -> Option<[u64; 2]> {
     Some([read(&parts.sender.side.readings)?, of_receiver])
 }
 
-fn told(mover: &str, with: bool, parts: &TrialOutput) -> Option<CounterTrial> {
+fn counter_trial(mover: &str, with: bool, parts: &TrialOutput) -> Option<CounterTrial> {
     let [messages, _] = of_sides(parts, Counter::Messages)?;
     let cpu_ns = of_sides(parts, Counter::CpuNs)?.iter().sum();
     (messages > 0).then(|| CounterTrial {

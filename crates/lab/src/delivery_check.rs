@@ -4,8 +4,8 @@ use bytecost_engine::{Mover, Receiver};
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Transport};
 
-use crate::endpoint_process::TrialError;
 use crate::protocol::Done;
+use crate::trial_error::TrialError;
 
 /// What was checked; none of a mover that moves nothing. Without another end count and comparison
 /// are the mover's own. Units of work and a ping-pong's numbers fail where one is wrong.

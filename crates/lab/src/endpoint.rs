@@ -22,7 +22,7 @@ use crate::phase::{Phase, SharedGate};
 use crate::protocol::{self, Done, FromEndpoint, Meets, Role, Task, ToEndpoint, out_of_turn};
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
-use crate::window::may_grow;
+use crate::warmup::may_grow;
 
 mod course;
 mod file_side;
@@ -36,7 +36,6 @@ mod wire_side;
 
 use course::{Signal, Turn, follow};
 use growth::Growth;
-pub(crate) use serving::served::looked_at;
 use side::{FlowDone, gather};
 
 /// The life of an endpoint: prepare, go, tell, until its coordinator `parent` dies or cannot be
@@ -80,7 +79,7 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
         Role::Neighbour => return Err(out_of_turn()),
         Role::Sender | Role::Receiver => {}
     }
-    groups::enter(&task.here.doors, 0)?;
+    groups::enter(&task.here.cgroup_procs, 0)?;
     classes::watch(task.cell.class)?;
     let gate = SharedGate::default();
     let known = KnownThreads::new(task.cell.threads as usize + 1);

@@ -16,7 +16,6 @@ use bytecost_sys::child_end::{self, GRACE};
 use bytecost_sys::network::Network;
 use bytecost_sys::{clock, proc_view};
 use rustix::event::{PollFd, PollFlags};
-use thiserror::Error;
 
 use crate::coordinator_stop;
 use crate::limits;
@@ -24,6 +23,7 @@ use crate::peer::RemoteEnd;
 use crate::program::Program;
 use crate::protocol::{self, DeadlineReader, FromEndpoint, Role, ToEndpoint};
 use crate::socket::{poll, ready};
+use crate::trial_error::TrialError;
 
 /// How long a call may go without progress.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -35,20 +35,6 @@ const SILENCE_NS: u64 = 3_000_000_000;
 const LAST_WORDS_NS: u64 = 1_000_000_000;
 /// How long one that has closed its socket may take to end with a status that says more.
 const ENDING: Duration = Duration::from_millis(200);
-
-#[derive(Debug, Error)]
-pub(crate) enum TrialError {
-    #[error("interrupted")]
-    Interrupted,
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl From<io::Error> for TrialError {
-    fn from(error: io::Error) -> TrialError {
-        TrialError::Failed(error.to_string())
-    }
-}
 
 enum EndpointProcess {
     Here(Child),

@@ -10,7 +10,8 @@ use bytecost_spec::survey::{FileSupport, FileSurvey};
 use bytecost_spec::{Cache, Cell, Ring};
 use rustix::io::Errno;
 
-use crate::files::{self, DISK_PATIENCE, FileTask, Files};
+use crate::file_task::FileTask;
+use crate::files::{self, DISK_PATIENCE, Files};
 use crate::limits::retried_without_memory;
 use crate::side_by_side;
 use crate::survey::{self, Helpers};

@@ -9,32 +9,12 @@ use std::time::Duration;
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{FileWork, Mover, Route, Walk};
 use bytecost_spec::{Cache, Cell};
-use serde::{Deserialize, Serialize};
 
+use crate::file_task::FileTask;
 use crate::page_cache;
 
 /// How long a call of what works on a file may go without progress: a busy disk is slow to sync.
 pub(crate) const DISK_PATIENCE: Duration = Duration::from_secs(60);
-
-/// The file of a trial.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct FileTask {
-    /// Where it is opened.
-    pub path: PathBuf,
-    /// Whether it is bytecost's own, so that its content is known.
-    pub own: bool,
-    /// The file that is written, bytecost's own, where there are two.
-    pub target: Option<PathBuf>,
-}
-
-impl FileTask {
-    /// A file of the other host, whose path is nobody's business here.
-    pub(crate) fn elsewhere(own: bool) -> FileTask {
-        let (path, target) = (PathBuf::new(), None);
-        FileTask { path, own, target }
-    }
-}
 
 /// One that is to stay in the page cache is never dropped, and none that is read is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,6 +7,7 @@ use std::os::fd::OwnedFd;
 use bytecost_spec::units;
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use crate::socket::Socket;
@@ -45,6 +46,13 @@ impl FlowKey {
     /// The key that was said.
     pub fn said(bytes: [u8; KEY_BYTES]) -> FlowKey {
         FlowKey(bytes)
+    }
+
+    /// The key that a digest of this one is (SHA-256, cut off): bytes that nobody chooses.
+    pub fn digest(&self) -> FlowKey {
+        let mut key = FlowKey::default();
+        key.0.copy_from_slice(&Sha256::digest(self.0)[..KEY_BYTES]);
+        key
     }
 
     /// A number that is drawn from it, for what is to differ from trial to trial.

@@ -79,8 +79,8 @@ impl ControlGroups {
         Ok(Some(group))
     }
 
-    /// The files that take in the process which writes to them.
-    pub(crate) fn doors(&self) -> Vec<PathBuf> {
+    /// The `cgroup.procs` files, which take in the process that writes to them.
+    pub(crate) fn procs_files(&self) -> Vec<PathBuf> {
         self.dirs.iter().map(|d| d.join("cgroup.procs")).collect()
     }
 
@@ -135,17 +135,17 @@ impl Drop for ControlGroups {
     }
 }
 
-/// Takes a process, with all that it will start, into the groups of these doors; 0 is the caller.
-pub(crate) fn enter(doors: &[PathBuf], pid: u32) -> io::Result<()> {
-    for door in doors {
-        fs::write(door, pid.to_string()).map_err(|e| {
+/// Moves a process, with all that it will start, into the groups of these files; 0 is the caller.
+pub(crate) fn enter(procs_files: &[PathBuf], pid: u32) -> io::Result<()> {
+    for path in procs_files {
+        fs::write(path, pid.to_string()).map_err(|e| {
             let why = match e.kind() {
                 io::ErrorKind::PermissionDenied => {
                     format!("{e}: run as root, or have the groups delegated to you")
                 }
                 _ => e.to_string(),
             };
-            io::Error::new(e.kind(), format!("control group {}: {why}", door.display()))
+            io::Error::new(e.kind(), format!("control group {}: {why}", path.display()))
         })?;
     }
     Ok(())

@@ -67,7 +67,7 @@ fn group_tried(
         ));
     }
     let end = Endpoint::start(program, Role::Sender, None).map_err(|e| told(e.to_string()))?;
-    let entered = groups::enter(&group.doors(), end.local_pid().unwrap_or(0));
+    let entered = groups::enter(&group.procs_files(), end.local_pid().unwrap_or(0));
     drop(end);
     entered.map_err(|e| told(e.to_string()))
 }

@@ -16,6 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use crate::groups;
 use crate::netlink::Netlink;
+use crate::peer;
 use crate::transports::veth::NAMES;
 
 const MOST_PROCESSES: usize = 1 << 20;
@@ -34,7 +35,8 @@ pub struct Leftover {
 
 /// Removes what is left, and says of each what it was, or why it is still there: endpoints without
 /// their coordinator, Java machines without their endpoint, veth links in this process's network,
-/// control groups of runs that are gone. Those of other users or PID namespaces are left alone.
+/// control groups of runs that are gone, and copies of this program for runs of another host. Those
+/// of other users or PID namespaces are left alone.
 pub fn remove() -> Vec<Leftover> {
     let ended = orphans().into_iter().filter_map(|(pid, what)| {
         let gone = format!("ended process {pid}, {what}");
@@ -54,6 +56,10 @@ pub fn remove() -> Vec<Leftover> {
         groups.filter_map(|(dir, done)| {
             removed(done, format!("the control group {}", dir.display()))
         }),
+    );
+    let copies = peer::remove_leftovers(&std::env::temp_dir()).into_iter();
+    left.extend(
+        copies.filter_map(|(dir, done)| removed(done, format!("the copy {}", dir.display()))),
     );
     left
 }

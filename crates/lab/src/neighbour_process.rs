@@ -6,9 +6,10 @@ use std::sync::atomic::AtomicBool;
 use bytecost_spec::{Cell, Held, Host, Noise};
 use bytecost_sys::clock;
 
-use crate::endpoint_process::{Endpoint, TrialError, all_ended, wait};
+use crate::endpoint_process::{Endpoint, all_ended, wait};
 use crate::program::Program;
 use crate::protocol::{Disturb, FromEndpoint, Role, ToEndpoint};
+use crate::trial_error::TrialError;
 
 /// How long it may take to have its memory ready, and to end.
 const PATIENCE_NS: u64 = 30_000_000_000;

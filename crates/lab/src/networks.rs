@@ -10,7 +10,7 @@ use bytecost_sys::network::Network;
 use bytecost_sys::proc_view;
 
 use crate::endpoint_process::Endpoint;
-use crate::protocol::Role;
+use crate::role::Role;
 use crate::transports::link::LinkChoice;
 use crate::transports::veth::VethPair;
 use crate::transports::wire::{FAR_NAME, Wire};

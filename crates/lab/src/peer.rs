@@ -12,8 +12,10 @@ mod fits;
 pub mod link;
 mod probe;
 mod remote_end;
+mod side_window;
 
 pub use channel::reread;
 pub use command::{PeerCommand, PeerError, PeerOptions};
+pub(crate) use copy::remove_leftovers;
 pub use link::PeerLink;
 pub(crate) use remote_end::RemoteEnd;

@@ -24,9 +24,10 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::files::FileTask;
+use crate::file_task::FileTask;
 use crate::flow_key::FlowKey;
 use crate::meters::Meters;
+pub use crate::role::Role;
 use crate::socket::poll;
 
 /// The longest frame that is read or written.
@@ -37,34 +38,6 @@ pub(crate) const LENGTH_BYTES: usize = 4;
 pub(crate) const HANDED_OVER: usize = 2;
 /// How often a wait that may be stopped looks up, in ns.
 const LOOK_NS: u64 = 50_000_000;
-
-/// Which side an endpoint plays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// It sends.
-    Sender,
-    /// It receives.
-    Receiver,
-    /// It keeps CPUs busy beside the trial.
-    Neighbour,
-    /// It serves.
-    Server,
-    /// It asks the server.
-    Client,
-}
-
-impl Role {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Role::Sender => "sender",
-            Role::Receiver => "receiver",
-            Role::Neighbour => "background load",
-            Role::Server => "server",
-            Role::Client => "load generator",
-        }
-    }
-}
 
 /// How much of the payload is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,13 +88,13 @@ pub struct Task {
     /// How long a call may go without progress, in ms.
     pub patience_ms: u64,
     /// What is of its host alone.
-    pub here: HostPart,
+    pub here: LocalSettings,
 }
 
-/// What of a task is of the host that plays it alone: CPUs, paths, means of reading.
+/// Settings that are never sent to the other host: CPUs, paths, means of reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct HostPart {
+pub struct LocalSettings {
     /// CPUs of its flows, each a set: flow `i` takes the `i`-th, going round; empty leaves them free.
     pub pins: Vec<Vec<u32>>,
     /// The file, for a mover that works on one.
@@ -131,18 +104,18 @@ pub struct HostPart {
     /// Caches in which the first flow's footprint is looked at, nearest first; none is a timed
     /// trial.
     pub probed: Vec<CpuCache>,
-    /// What takes it into its control groups, before it starts any thread.
-    pub doors: Vec<PathBuf>,
+    /// The `cgroup.procs` of its control groups, which it enters before it starts any thread.
+    pub cgroup_procs: Vec<PathBuf>,
     /// What is read, and by which means.
     pub meters: Meters,
 }
 
-impl HostPart {
+impl LocalSettings {
     /// What the other host learns of it: that there is a file, and whether it is one of ours.
-    pub(crate) fn elsewhere(&self) -> HostPart {
-        HostPart {
+    pub(crate) fn elsewhere(&self) -> LocalSettings {
+        LocalSettings {
             file: self.file.as_ref().map(|f| FileTask::elsewhere(f.own)),
-            ..HostPart::default()
+            ..LocalSettings::default()
         }
     }
 }

@@ -9,8 +9,8 @@ use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Held, PacketSocket, Reading, Readings};
 
 use crate::delivery_check;
-use crate::endpoint_process::TrialError;
 use crate::protocol::Done;
+use crate::trial_error::TrialError;
 
 #[derive(Default)]
 pub(crate) struct TrialOutput {

@@ -19,9 +19,10 @@ use bytecost_spec::host::CpuCache;
 use bytecost_spec::{Cell, Counter, Host, Reading, Transport};
 use bytecost_sys::{clock, proc_view};
 
-use crate::endpoint_process::{Endpoint, TrialError, wait_until};
+use crate::endpoint_process::{Endpoint, wait_until};
 use crate::neighbour_process::NeighbourProcess;
 use crate::protocol::{FromEndpoint, Role, Schedule};
+use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
 
 /// From one look at the samplers to the next.

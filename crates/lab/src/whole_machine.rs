@@ -1,10 +1,13 @@
 //! What is read of the whole machine at both edges of a window: CPU time by owner, frequency, quota.
 
+use std::path::Path;
+
 use bytecost_meter::{
     ClocksRead, CoreToCoreMeter, FrequencyMeter, FrequencySnapshot, MachineMeter, MachineSnapshot,
     Meter, ProcessClocks, ProcessOwner,
 };
-use bytecost_spec::{Cell, Counter, Reading, Readings};
+use bytecost_spec::sample::Block;
+use bytecost_spec::{Cell, Counter, Host, Reading, Readings};
 
 use crate::endpoint_process::Endpoint;
 use crate::groups::{ControlGroups, Throttled};
@@ -13,6 +16,77 @@ use crate::protocol::Role;
 
 const NO_KERNEL: &str =
     "kernel threads cannot be seen from here: run outside of a PID namespace (a container)";
+
+/// Meters of this machine, which are kept from trial to trial.
+pub(crate) struct Instruments {
+    pub(crate) machine: MachineMeter,
+    pub(crate) clocks: ProcessClocks,
+    /// No frequency is read without a machine that is known.
+    pub(crate) frequency: FrequencyMeter,
+}
+
+impl Instruments {
+    pub(crate) fn new(machine: MachineMeter) -> Instruments {
+        Instruments {
+            machine,
+            clocks: ProcessClocks::new(Path::new("/")),
+            frequency: FrequencyMeter::default(),
+        }
+    }
+
+    /// Reads the frequency of this host's CPUs from now on.
+    pub(crate) fn read_frequency(&mut self, host: &Host) {
+        let cpus: Vec<u32> = host.cpus.iter().map(|c| c.cpu).collect();
+        self.frequency = FrequencyMeter::open(Path::new("/"), &cpus);
+    }
+
+    /// CPU time so far of all processes and of the machine, for an edge of a block.
+    pub(crate) fn cpu_times(&mut self) -> CpuTimes {
+        self.clocks.list(&[]);
+        CpuTimes {
+            processes: self.clocks.read_with_children(),
+            machine: self.machine.read_start(),
+        }
+    }
+
+    /// Fills in what others and the kernel used between two edges of a block. CPU time of others is
+    /// neither ours nor the kernel's: no mover can have a block repeated.
+    pub(crate) fn used_between(&self, before: &CpuTimes, after: &CpuTimes, block: Block) -> Block {
+        let used = self.clocks.between(&before.processes, &after.processes);
+        let of = |whose| used.get(&whose).copied().unwrap_or(0);
+        // No process ran while all CPUs were idle, whatever came to its account meanwhile.
+        let machine = self.machine.difference(&before.machine, &after.machine);
+        let busy = machine.get(&Counter::MachineBusyNs);
+        let busy_ns = busy.and_then(Reading::measured).unwrap_or(u64::MAX);
+        let mut others = self.clocks.largest(&before.processes, &after.processes);
+        for other in &mut others {
+            other.cpu_ns = other.cpu_ns.min(busy_ns);
+        }
+        Block {
+            others_ns: of(ProcessOwner::Other).min(busy_ns),
+            others,
+            kernel_threads_ns: of(ProcessOwner::Kernel) + of(ProcessOwner::Softirq),
+            ..block
+        }
+    }
+
+    /// The readings at the edges of a window without a background load of this host.
+    pub(crate) fn around<'m>(&'m mut self, group: Option<&'m ControlGroups>) -> WholeMachine<'m> {
+        WholeMachine {
+            meter: &mut self.machine,
+            clocks: &mut self.clocks,
+            frequency: &self.frequency,
+            has_load: false,
+            group,
+        }
+    }
+}
+
+/// CPU time of all processes, those that have ended included, and of the machine.
+pub(crate) struct CpuTimes {
+    processes: ClocksRead,
+    machine: MachineSnapshot,
+}
 
 /// The machine's meter, the clocks of all processes, the CPUs' frequency, and what a quota did.
 pub(crate) struct WholeMachine<'m> {
@@ -151,7 +225,6 @@ pub(crate) fn owners(
 mod tests {
     use super::*;
     use std::io::{BufRead, BufReader, Write};
-    use std::path::Path;
     use std::process::{Command, Stdio};
 
     use bytecost_sys::clock::process_cpu_ns_of;

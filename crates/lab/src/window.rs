@@ -4,16 +4,15 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bytecost_engine::Mover;
-use bytecost_meter::NetworkMeter;
-use bytecost_spec::{Cell, Counter, Pattern, Reading, Readings};
+use bytecost_meter::{NetworkMeter, NetworkSnapshot};
+use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::clock;
 
-use crate::endpoint_process::{Endpoint, TrialError, wait, wait_until};
-use crate::passes::Passes;
+use crate::endpoint_process::{Endpoint, wait, wait_until};
 use crate::protocol::{Done, FromEndpoint, Schedule, ToEndpoint};
+use crate::trial_error::TrialError;
 use crate::watch::Watch;
-use crate::whole_machine::WholeMachine;
+use crate::whole_machine::{MachineEdge, WholeMachine};
 
 /// From the order to go to the first byte: both sides must have read it by then.
 pub(crate) const LEAD_NS: u64 = 500_000;
@@ -27,13 +26,6 @@ const BEHIND_EDGE_NS: u64 = 250_000;
 pub(crate) const GRACE_NS: u64 = 10_000_000_000;
 /// In the study's warm-ups. Here, on loopback and 2 CPUs, 1 of 280 connections still grew then.
 const WARMUPS_MOST: u64 = 5;
-
-/// Whether a cell's connections grow before a window by the clock: streams of TCP, by its buffers.
-pub(crate) fn may_grow(cell: &Cell) -> bool {
-    let has_peer = Mover::named(&cell.mover).is_some_and(|m| m.has_peer());
-    let streams = cell.transport.is_tcp() && cell.pattern == Pattern::Stream;
-    has_peer && streams && Passes::of(cell).is_none()
-}
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowTimes {
@@ -160,6 +152,10 @@ impl<'t> Talk<'t> {
         Ok(())
     }
 
+    fn until_all_closed(&mut self, deadline_ns: impl Fn() -> u64) -> Result<(), TrialError> {
+        self.until_so(|talk| talk.closed.iter().all(|closed| *closed), deadline_ns)
+    }
+
     pub(crate) fn done(&mut self, end: usize, deadline_ns: u64) -> Result<(), TrialError> {
         self.until_so(|talk| talk.done[end].is_some(), || deadline_ns)
     }
@@ -214,47 +210,98 @@ pub(crate) fn machine_edges_ns(schedule: &Schedule, ends_there: bool) -> Range<u
     schedule.window_from_ns + behind_ns..schedule.window_to_ns + behind_ns
 }
 
-/// Reads network and machine at the window's edges, and waits until all have closed it: an exchange
-/// is finished first, its packets in flows' windows, unless connections close then (`ends_there`).
-pub(crate) fn carried(
-    around: &mut WholeMachine<'_>,
-    network: &NetworkMeter,
-    talk: &mut Talk<'_>,
-    edges: Edges,
-    ends_there: bool,
-) -> Result<Readings, TrialError> {
-    if let Edges::By(schedule) = edges {
-        talk.until(schedule.window_from_ns)?;
+/// A window that is to open. Its states follow each other: open, closed, over.
+pub(crate) struct UpcomingWindow<'w, 'm> {
+    pub(crate) around: &'w mut WholeMachine<'m>,
+    pub(crate) network: &'w NetworkMeter,
+    pub(crate) edges: Edges,
+    /// Whether connections, and processes with them, end with the window.
+    pub(crate) ends_there: bool,
+}
+
+/// A window whose first edge was read.
+struct OpenWindow<'w, 'm> {
+    window: UpcomingWindow<'w, 'm>,
+    packets: NetworkSnapshot,
+    machine: MachineEdge,
+}
+
+/// A window whose two edges were read, while sides may not have closed it yet.
+struct ClosedWindow<'w, 'm> {
+    open: OpenWindow<'w, 'm>,
+    machine: MachineEdge,
+    /// The network, where connections have ended with the window.
+    packets: Option<NetworkSnapshot>,
+}
+
+impl<'w, 'm> UpcomingWindow<'w, 'm> {
+    /// Carries it out: what machine and network did between its edges.
+    pub(crate) fn readings(self, talk: &mut Talk<'_>) -> Result<Readings, TrialError> {
+        self.wait_for_open(talk)?
+            .wait_for_close(talk)?
+            .readings(talk)
     }
-    let packets = network.read();
-    if let Edges::By(schedule) = edges {
-        talk.until(machine_edges_ns(&schedule, ends_there).start)?;
-    }
-    let opened = around.read_start();
-    if let Some(watch) = &mut talk.watch {
-        watch.begin()?;
-        talk.is_watched = true;
-    }
-    let all_closed = |talk: &Talk<'_>| talk.closed.iter().all(|closed| *closed);
-    match edges {
-        Edges::By(schedule) => talk.until(machine_edges_ns(&schedule, ends_there).end)?,
-        Edges::Passes { each_ns } => {
-            talk.order_sender(&ToEndpoint::Open)?;
-            talk.until_so(all_closed, || clock::monotonic_ns() + each_ns)?;
+
+    fn wait_for_open(self, talk: &mut Talk<'_>) -> Result<OpenWindow<'w, 'm>, TrialError> {
+        if let Edges::By(schedule) = self.edges {
+            talk.until(schedule.window_from_ns)?;
         }
+        let packets = self.network.read();
+        if let Edges::By(schedule) = self.edges {
+            talk.until(machine_edges_ns(&schedule, self.ends_there).start)?;
+        }
+        let machine = self.around.read_start();
+        if let Some(watch) = &mut talk.watch {
+            watch.begin()?;
+            talk.is_watched = true;
+        }
+        Ok(OpenWindow {
+            window: self,
+            packets,
+            machine,
+        })
     }
-    let closed = around.read_end();
-    let there = ends_there.then(|| network.read());
-    if let Some(watch) = &mut talk.watch {
-        watch.end()?;
-        talk.is_watched = false;
+}
+
+impl<'w, 'm> OpenWindow<'w, 'm> {
+    fn wait_for_close(self, talk: &mut Talk<'_>) -> Result<ClosedWindow<'w, 'm>, TrialError> {
+        match self.window.edges {
+            Edges::By(schedule) => {
+                talk.until(machine_edges_ns(&schedule, self.window.ends_there).end)?;
+            }
+            Edges::Passes { each_ns } => {
+                talk.order_sender(&ToEndpoint::Open)?;
+                talk.until_all_closed(|| clock::monotonic_ns() + each_ns)?;
+            }
+        }
+        let machine = self.window.around.read_end();
+        let packets = (self.window.ends_there).then(|| self.window.network.read());
+        if let Some(watch) = &mut talk.watch {
+            watch.end()?;
+            talk.is_watched = false;
+        }
+        Ok(ClosedWindow {
+            open: self,
+            machine,
+            packets,
+        })
     }
-    let mut machine = around.difference(&opened, &closed);
-    let deadline_ns = clock::monotonic_ns() + talk.patience_ns + GRACE_NS;
-    talk.until_so(all_closed, || deadline_ns)?;
-    let after = there.unwrap_or_else(|| network.read());
-    machine.extend(network.difference(&packets, &after));
-    Ok(machine)
+}
+
+impl ClosedWindow<'_, '_> {
+    /// Waits until all sides have closed it: an exchange is finished first, whose packets are in
+    /// the windows of flows, unless connections have ended.
+    fn readings(self, talk: &mut Talk<'_>) -> Result<Readings, TrialError> {
+        let UpcomingWindow {
+            around, network, ..
+        } = self.open.window;
+        let mut readings = around.difference(&self.open.machine, &self.machine);
+        let deadline_ns = clock::monotonic_ns() + talk.patience_ns + GRACE_NS;
+        talk.until_all_closed(|| deadline_ns)?;
+        let after = self.packets.unwrap_or_else(|| network.read());
+        readings.extend(network.difference(&self.open.packets, &after));
+        Ok(readings)
+    }
 }
 
 /// Gives both sides the schedule, carries out the window, and has them end.
@@ -270,7 +317,13 @@ pub(crate) fn by_clock(
     if let Some(watch) = &mut talk.watch {
         watch.schedule(&schedule)?;
     }
-    let mut machine = carried(around, network, talk, Edges::By(schedule), false)?;
+    let window = UpcomingWindow {
+        around,
+        network,
+        edges: Edges::By(schedule),
+        ends_there: false,
+    };
+    let mut machine = window.readings(talk)?;
     let warmup_ns = schedule.window_from_ns - schedule.begin_ns;
     let bounded = steady.map(|s| (Counter::WarmupBounded, Reading::Measured(u64::from(!s))));
     machine.insert(Counter::WarmupNs, Reading::Measured(warmup_ns));
@@ -301,7 +354,13 @@ pub(crate) fn by_passes(
     talk.ends.iter().for_each(Endpoint::window_opens);
     // Each pass has its time: the last one begins within the window.
     let each_ns = span.window.as_nanos() as u64 + patience_ns;
-    let machine = carried(around, network, talk, Edges::Passes { each_ns }, false)?;
+    let window = UpcomingWindow {
+        around,
+        network,
+        edges: Edges::Passes { each_ns },
+        ends_there: false,
+    };
+    let machine = window.readings(talk)?;
     // The connections are over, so receivers wait for it as well.
     talk.order(&ToEndpoint::Stop)?;
     Ok(machine)

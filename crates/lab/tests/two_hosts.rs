@@ -12,11 +12,13 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use bytecost_host::{Roots, boot_id};
 use bytecost_lab::Lab;
 use bytecost_lab::files::Files;
 use bytecost_lab::peer::{PeerCommand, PeerLink, PeerOptions, agent};
 use bytecost_lab::protocol::{self, ContentCheck};
-use bytecost_lab::trial::Settings;
+use bytecost_lab::settings::Settings;
+use bytecost_spec::host::Identity;
 use bytecost_spec::{Cell, Counter, Host, PeerSide, Reading, Readings, Sample, Survey};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -74,6 +76,10 @@ fn agent() -> ExitCode {
     let to = io::stdout().as_fd().try_clone_to_owned().unwrap();
     let host = Host {
         cpus_allowed: vec![0],
+        identity: Identity {
+            boot_id: boot_id(&Roots::real()),
+            ..Identity::default()
+        },
         ..Host::default()
     };
     let ended = agent::run(from, to, &|| (host.clone(), Survey::default()));

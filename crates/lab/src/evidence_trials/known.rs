@@ -7,9 +7,10 @@ use bytecost_spec::cell::Ring;
 use bytecost_spec::evidence::{CopiedBytes, CopyPlace};
 use bytecost_spec::{Cache, Cell, Reading};
 
-use crate::endpoint_process::TrialError;
 use crate::files::Files;
-use crate::trial::Lab;
+use crate::testbed::Testbed;
+use crate::trial;
+use crate::trial_error::TrialError;
 use crate::watch::{AffectedPlaces, Watch, way};
 
 /// Movers, with the places at which the kernel copies each of their bytes.
@@ -115,7 +116,17 @@ fn contradiction(cell: &Cell, leg: CopyPlace, per_byte: f64, file_system: &str) 
     })
 }
 
-fn believed(
+/// The counts of a cell's copies, without those that are not to be believed.
+pub(super) fn believed(
+    counted: CopiedBytes,
+    cell: &Cell,
+    affected: &AffectedPlaces,
+    files: &Files,
+) -> CopiedBytes {
+    believed_on(counted, cell, affected, &file_system(cell, files))
+}
+
+fn believed_on(
     mut counted: CopiedBytes,
     cell: &Cell,
     affected: &AffectedPlaces,
@@ -136,81 +147,70 @@ fn believed(
     counted
 }
 
-impl Lab {
-    pub(super) fn affected(
-        &mut self,
-        watch: &mut Watch,
-        cell: &Cell,
-        stop: &AtomicBool,
-    ) -> Result<AffectedPlaces, TrialError> {
-        let mut all = AffectedPlaces::new();
-        if watch.copies.is_none() || cell.is_served() {
-            return Ok(all);
-        }
-        let way = way(cell);
-        for (name, legs) in KNOWN {
-            let is_there = *name != PINNING || cell.transport.is_tcp();
-            let mover = Mover::named(name).filter(|_| is_there);
-            let Some(mover) = mover.filter(|_| legs.iter().any(|leg| way.contains(leg))) else {
-                continue;
-            };
-            let known = known(cell, mover, &self.files);
-            let found = match watch.known.get(&known.id()) {
-                Some(found) => found.clone(),
-                None => {
-                    let found = self.held_against(watch, &known, legs, stop)?;
-                    watch.known.insert(known.id(), found.clone());
-                    found
-                }
-            };
-            all.extend(found);
-        }
-        Ok(all)
+/// The places of a cell whose counts are not to be believed, by known transfers over its path.
+pub(super) fn affected(
+    bed: &mut Testbed,
+    watch: &mut Watch,
+    cell: &Cell,
+    stop: &AtomicBool,
+) -> Result<AffectedPlaces, TrialError> {
+    let mut all = AffectedPlaces::new();
+    if watch.copies.is_none() || cell.is_served() {
+        return Ok(all);
     }
-
-    fn held_against(
-        &mut self,
-        watch: &mut Watch,
-        known: &Cell,
-        legs: &[CopyPlace],
-        stop: &AtomicBool,
-    ) -> Result<AffectedPlaces, TrialError> {
-        let file_system = file_system(known, &self.files);
-        let counted = match self.attempt(known, Some(watch), stop) {
-            Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
-            Err(TrialError::Failed(why)) => Err(why),
-            Ok(parts) => watch
-                .copied(known, &parts)
-                .filter(|counted| counted.payload_bytes > 0)
-                .ok_or_else(|| "nothing was moved".to_owned()),
+    let way = way(cell);
+    for (name, legs) in KNOWN {
+        let is_there = *name != PINNING || cell.transport.is_tcp();
+        let mover = Mover::named(name).filter(|_| is_there);
+        let Some(mover) = mover.filter(|_| legs.iter().any(|leg| way.contains(leg))) else {
+            continue;
         };
-        let why = |leg: CopyPlace| match &counted {
-            Err(why) => Some(format!(
-                "the known transfer by `{}` that it is compared with failed: {why}",
-                known.mover
-            )),
-            Ok(counted) => {
-                let own = counted.legs.iter().find(|c| c.leg == leg)?;
-                let bytes = own.bytes.measured()?;
-                let per_byte = bytes as f64 / counted.payload_bytes as f64;
-                missed(leg, &known.mover, per_byte, &file_system)
+        let known = known(cell, mover, &bed.local.files);
+        let found = match watch.known.get(&known.id()) {
+            Some(found) => found.clone(),
+            None => {
+                let found = compared(bed, watch, &known, legs, stop)?;
+                watch.known.insert(known.id(), found.clone());
+                found
             }
         };
-        Ok(legs
-            .iter()
-            .filter_map(|leg| Some((*leg, why(*leg)?)))
-            .collect())
+        all.extend(found);
     }
+    Ok(all)
+}
 
-    pub(super) fn believed(
-        &self,
-        counted: Option<CopiedBytes>,
-        cell: &Cell,
-        affected: &AffectedPlaces,
-    ) -> Option<CopiedBytes> {
-        let file_system = file_system(cell, &self.files);
-        counted.map(|counted| believed(counted, cell, affected, &file_system))
-    }
+fn compared(
+    bed: &mut Testbed,
+    watch: &mut Watch,
+    known: &Cell,
+    legs: &[CopyPlace],
+    stop: &AtomicBool,
+) -> Result<AffectedPlaces, TrialError> {
+    let file_system = file_system(known, &bed.local.files);
+    let counted = match trial::attempt(bed, known, watch.window(), Some(watch), stop) {
+        Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
+        Err(TrialError::Failed(why)) => Err(why),
+        Ok(parts) => watch
+            .copied(known, &parts)
+            .filter(|counted| counted.payload_bytes > 0)
+            .ok_or_else(|| "nothing was moved".to_owned()),
+    };
+    let why = |leg: CopyPlace| match &counted {
+        Err(why) => Some(format!(
+            "the known transfer by `{}` that it is compared with failed: {why}",
+            known.mover
+        )),
+        Ok(counted) => {
+            let own = counted.legs.iter().find(|c| c.leg == leg)?;
+            let bytes = own.bytes.measured()?;
+            let per_byte = bytes as f64 / counted.payload_bytes as f64;
+            missed(leg, &known.mover, per_byte, &file_system)
+        }
+    };
+    Ok(legs
+        .iter()
+        .filter_map(|leg| Some((*leg, why(*leg)?)))
+        .collect())
 }
 
 #[cfg(test)]
@@ -239,7 +239,7 @@ mod tests {
             gaps: Vec::new(),
         };
         let affected = why.map(|why| (leg, why.to_owned())).into_iter().collect();
-        let found = believed(counted, &cell(mover, Cache::Warm), &affected, kind);
+        let found = believed_on(counted, &cell(mover, Cache::Warm), &affected, kind);
         let is_measured = found.legs[0].bytes.measured().is_some();
         assert_eq!(found.legs[0].means.is_some(), is_measured);
         found.legs[0].bytes.clone()

@@ -30,7 +30,7 @@ fn machine(mounts: &str) -> (tempfile::TempDir, Roots) {
     (dir, roots)
 }
 
-/// The files of a group on a machine, each as `file=text`, and the doors below the first root.
+/// The files of a group on a machine, each as `file=text`, and the first root.
 fn written(mounts: &str, asked: &str) -> Vec<String> {
     let (dir, roots) = machine(mounts);
     let group = ControlGroups::make(&roots, &asked.parse().unwrap(), &[3, 4])
@@ -46,7 +46,7 @@ fn written(mounts: &str, asked: &str) -> Vec<String> {
         }
         assert!(Owner::of(made.file_name().unwrap().to_str().unwrap()).is_some());
     }
-    assert_eq!(group.doors().len(), group.dirs.len());
+    assert_eq!(group.procs_files().len(), group.dirs.len());
     all.sort();
     all
 }

@@ -4,37 +4,37 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
-use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use bytecost_meter::{MachineMeter, NetworkMeter, NetworkSnapshot};
-use bytecost_spec::{Cell, Host, NetworkCard, Readings, Survey};
+use bytecost_meter::MachineMeter;
+use bytecost_spec::{Host, NetworkCard, Readings, Survey};
 use bytecost_sys::clock;
 use rustix::io::Errno;
 use rustix::process::{Gid, Resource, Rlimit, Uid, geteuid, setrlimit};
 
-use super::channel::{FromAgent, IncomingWords, SILENCE, Shift, ToAgent, VERSION, write_out};
+use super::channel::{
+    FromAgent, IncomingWords, MAX_QUEUED, SILENCE, Shift, ToAgent, VERSION, write_out,
+};
 use super::copy::remove_own;
-use super::fits::fits;
-use super::probe::{self, ListeningDoors};
-use crate::endpoint_process::{Endpoint, TrialError};
-use crate::groups::ControlGroups;
-use crate::networks;
+use super::fits::{Addresses, fits};
+use super::probe::{self, ListeningCandidates, Permitted};
+use super::remote_end::held;
+use super::side_window::SideWindow;
+use crate::endpoint_process::{Endpoint, StartedAhead};
+use crate::local_host::LocalHost;
 use crate::obstacles;
-use crate::passes::Passes;
 use crate::program::{self, Program};
-use crate::protocol::{ContentCheck, FromEndpoint, Role, Schedule, Task, ToEndpoint};
+use crate::protocol::{FromEndpoint, Task, ToEndpoint};
 use crate::socket::ready;
-use crate::trial::{Lab, Settings};
-use crate::whole_machine::{MachineEdge, owners};
-use crate::window::machine_edges_ns;
+use crate::trial_error::TrialError;
+use crate::whole_machine::Instruments;
 
 /// How often it is looked whether the channel is silent, in ns.
 const LOOK_NS: u64 = 500_000_000;
@@ -50,7 +50,7 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
     let program = Program::own()?;
     let build = program::own_build()?;
     remove_own();
-    let (say, words) = mpsc::channel();
+    let (say, words) = mpsc::sync_channel(MAX_QUEUED);
     thread::Builder::new().spawn(move || write_out(to, &words, || FromAgent::Beat, |_| false))?;
     let _ = say.send(FromAgent::Hello {
         version: VERSION,
@@ -66,14 +66,19 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
         _ => return Ok(()),
     }
     let (host, survey) = machine();
-    let settings = Settings::of_single_trials(program, ContentCheck::Quick);
-    let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
+    let mut instruments = Instruments::new(MachineMeter::open(Path::new("/")));
+    instruments.read_frequency(&host);
     let mut agent = Agent {
-        lab: lab.on(host.clone()).surveyed(&survey),
+        program,
+        local: LocalHost::new(host.clone(), &survey),
+        instruments,
+        ahead: StartedAhead::default(),
         say,
         playing: BTreeMap::new(),
         cards: Vec::new(),
-        doors: Arc::default(),
+        is_way_known: Arc::default(),
+        partners: Arc::default(),
+        is_unread: false,
         own: probe::addresses().unwrap_or_default(),
         memory_bytes: host.memory_bytes,
         told: Some(Box::new((host, survey))),
@@ -126,32 +131,32 @@ fn heard(from: &mut IncomingWords) -> io::Result<Option<ToAgent>> {
     }
 }
 
-/// Those of its lab; a trial brings its own.
+/// The endpoints that play here, with what starts them and the way to their coordinator.
 struct Agent {
-    lab: Lab,
-    say: mpsc::Sender<FromAgent>,
+    program: Program,
+    local: LocalHost,
+    instruments: Instruments,
+    ahead: StartedAhead,
+    say: mpsc::SyncSender<FromAgent>,
     playing: BTreeMap<u64, PlayedSide>,
     /// The cards that the way goes by.
     cards: Vec<NetworkCard>,
-    /// Whether those who try the way need no answer any more.
-    doors: Arc<AtomicBool>,
+    /// Set when connectivity checks need no response any more.
+    is_way_known: Arc<AtomicBool>,
+    /// The addresses of the coordinator's host that a check has found: endpoints connect there alone.
+    partners: Arc<Mutex<Vec<IpAddr>>>,
+    /// Whether messages were lost, since the coordinator reads none.
+    is_unread: bool,
     own: Vec<IpAddr>,
     memory_bytes: u64,
     /// What this host is, until that is told.
     told: Option<Box<(Host, Survey)>>,
 }
 
-/// An endpoint of a trial, and what is measured around it.
+/// An endpoint of a trial, with the readings of this machine around its window.
 struct PlayedSide {
     end: Endpoint,
-    cell: Cell,
-    /// Taken away after its processes.
-    group: Option<ControlGroups>,
-    /// When the window opens and closes, where the clock says that; those that are over are taken out.
-    edges: Vec<u64>,
-    opened: Option<(MachineEdge, NetworkSnapshot)>,
-    closed: Option<MachineEdge>,
-    network: Option<NetworkMeter>,
+    window: SideWindow,
     /// Nothing more is said of it.
     over: bool,
 }
@@ -164,8 +169,8 @@ impl Agent {
             let mut polled = vec![from.poll_fd()];
             polled.extend(ids.iter().map(|id| self.playing[id].end.poll_fd()));
             let now_ns = clock::monotonic_ns();
-            let edges = self.playing.values().filter_map(|side| side.edges.first());
-            let edge_ns = edges.min().copied();
+            let edges = self.playing.values();
+            let edge_ns = edges.filter_map(|side| side.window.next_edge_ns()).min();
             let wait_ns = edge_ns.map_or(LOOK_NS, |at| at.saturating_sub(now_ns).min(LOOK_NS));
             let is_ready = ready(&mut polled, wait_ns)?;
             drop(polled);
@@ -179,18 +184,17 @@ impl Agent {
             for (id, _) in ids.iter().zip(&is_ready[1..]).filter(|(_, ready)| **ready) {
                 self.answered(*id);
             }
-            if from.is_silent() {
+            if from.is_silent() || self.is_unread {
                 return Ok(());
             }
         }
     }
 
-    fn say(&self, word: FromAgent) {
-        // Where nobody hears it any more, the channel says so next.
-        let _ = self.say.send(word);
+    fn say(&mut self, word: FromAgent) {
+        self.is_unread |= self.say.try_send(word).is_err();
     }
 
-    fn answer(&self, id: u64, answer: FromEndpoint, machine: Readings) {
+    fn answer(&mut self, id: u64, answer: FromEndpoint, machine: Readings) {
         let cards = self.cards.iter();
         let obstacles = match answer {
             FromEndpoint::Done(_) => cards.flat_map(|c| obstacles::of_card(&c.name)).collect(),
@@ -219,18 +223,22 @@ impl Agent {
                     self.say(FromAgent::Refused(e.to_string()));
                 }
             }
-            ToAgent::Reach { doors } => {
-                let say = self.say.clone();
+            ToAgent::Reach { candidates } => {
+                let (say, partners) = (self.say.clone(), Arc::clone(&self.partners));
                 let reach = move || {
-                    say.send(match probe::reach(&doors) {
-                        Some((_, way)) => FromAgent::Found(way),
+                    // Which machine the coordinator's is, nobody knows here.
+                    say.send(match probe::reach(&candidates, Permitted::OnThisMachine) {
+                        Some((_, way)) => {
+                            held(&partners).push(way.to);
+                            FromAgent::Found(way)
+                        }
                         None => FromAgent::Refused("none of the addresses of the host that runs the study can be reached from there: name one with --address".to_owned()),
                     })
                 };
                 let _ = thread::Builder::new().spawn(reach);
             }
             ToAgent::Cards { at } => {
-                self.doors.store(true, Ordering::Relaxed);
+                self.is_way_known.store(true, Ordering::Relaxed);
                 self.cards = probe::cards(at);
                 self.say(FromAgent::Cards(self.cards.clone()));
             }
@@ -248,13 +256,14 @@ impl Agent {
             }
             ToAgent::Opens { id } => {
                 if let Some(side) = self.playing.get_mut(&id) {
-                    side.gets_ready(&mut self.lab);
-                    side.passes_edge(&mut self.lab);
+                    side.window.open(&side.end, &mut self.instruments);
                 }
             }
             ToAgent::End { id } => {
                 self.playing.remove(&id);
-                self.lab.start_one_ahead();
+                // That of the next trial, while no window is open.
+                self.ahead.wanted = 1;
+                self.ahead.start(&self.program);
             }
             ToAgent::Bye => return false,
         }
@@ -263,18 +272,20 @@ impl Agent {
 
     fn listen(&mut self, at: Option<IpAddr>) -> io::Result<()> {
         let addresses = at.map_or_else(|| self.own.clone(), |at| vec![at]);
-        let open = ListeningDoors::open(&addresses)?;
-        if open.doors.is_empty() {
+        let open = ListeningCandidates::open(&addresses)?;
+        if open.candidates.is_empty() {
             let why =
                 "there is no address there to listen at: name one of that host's with --address";
             return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, why));
         }
-        self.say(FromAgent::Listening(open.doors.clone()));
-        let (say, over) = (self.say.clone(), Arc::clone(&self.doors));
+        self.say(FromAgent::Listening(open.candidates.clone()));
+        let (say, over) = (self.say.clone(), Arc::clone(&self.is_way_known));
+        let partners = Arc::clone(&self.partners);
         thread::Builder::new().spawn(move || {
-            open.all_who_come(&over, |door, from| {
-                let door = door as u32;
-                let _ = say.send(FromAgent::Reached { door, from });
+            open.respond(&over, |index, from| {
+                held(&partners).push(from);
+                let candidate = index as u32;
+                let _ = say.send(FromAgent::Reached { candidate, from });
             });
         })?;
         Ok(())
@@ -286,16 +297,15 @@ impl Agent {
             let why = "too many sides play here at one time".to_owned();
             return Err(TrialError::Failed(why));
         }
-        fits(&told, window, &self.own, self.memory_bytes).map_err(TrialError::Failed)?;
-        let (task, group) = self.lab.task_here(told, window)?;
+        let addresses = Addresses {
+            own: &self.own,
+            partners: &held(&self.partners),
+        };
+        fits(&told, window, addresses, self.memory_bytes).map_err(TrialError::Failed)?;
+        let (task, group) = self.local.task(told, window)?;
         let mut side = PlayedSide {
-            end: self.lab.endpoint(task.role)?,
-            cell: task.cell.clone(),
-            group,
-            edges: Vec::new(),
-            opened: None,
-            closed: None,
-            network: None,
+            end: self.ahead.take(&self.program, task.role, None)?,
+            window: SideWindow::new(&task.cell, group),
             over: false,
         };
         side.end.order(&ToEndpoint::Prepare(Box::new(task)))?;
@@ -318,7 +328,7 @@ impl Agent {
             )),
             ToEndpoint::Go(_) | ToEndpoint::Open | ToEndpoint::Stop => {
                 if let ToEndpoint::Go(schedule) = order {
-                    side.goes(&mut self.lab, schedule);
+                    (side.window).set_schedule(&side.end, &mut self.instruments, schedule);
                 }
                 side.end.order(order)
             }
@@ -334,7 +344,7 @@ impl Agent {
         };
         match side.end.answer() {
             Ok(answer) => {
-                let machine = side.hears(&mut self.lab, &answer);
+                let machine = (side.window).on_answer(&side.end, &mut self.instruments, &answer);
                 side.over = matches!(answer, FromEndpoint::Done(_));
                 self.answer(id, answer, machine);
             }
@@ -345,65 +355,7 @@ impl Agent {
     fn pass_edges(&mut self) {
         let now_ns = clock::monotonic_ns();
         for side in self.playing.values_mut() {
-            while side.edges.first().is_some_and(|at_ns| *at_ns <= now_ns) {
-                side.edges.remove(0);
-                side.passes_edge(&mut self.lab);
-            }
+            side.window.pass_edges(&mut self.instruments, now_ns);
         }
-    }
-}
-
-impl PlayedSide {
-    /// It is known when the window is, unless another schedule is to follow, or passes make it.
-    fn goes(&mut self, lab: &mut Lab, schedule: &Schedule) {
-        let by_clock = schedule.steady_by_ns.is_none() && Passes::of(&self.cell).is_none();
-        let role = self.end.role();
-        if by_clock && role != Role::Client {
-            self.watches(lab, machine_edges_ns(schedule, role == Role::Server));
-        }
-    }
-
-    fn watches(&mut self, lab: &mut Lab, window_ns: Range<u64>) {
-        self.edges = vec![window_ns.start, window_ns.end];
-        self.gets_ready(lab);
-    }
-
-    fn gets_ready(&mut self, lab: &mut Lab) {
-        let ends = std::slice::from_ref(&self.end);
-        self.network = Some(networks::meter(&self.cell, ends));
-        let owners = owners(ends, None, &self.cell);
-        lab.around(None).clocks.list(&owners);
-    }
-
-    fn passes_edge(&mut self, lab: &mut Lab) {
-        let mut around = lab.around(self.group.as_ref());
-        match (&self.opened, &self.network) {
-            (None, Some(network)) => self.opened = Some((around.read_start(), network.read())),
-            _ => self.closed = Some(around.read_end()),
-        }
-    }
-
-    /// Takes note of what the endpoint says; with its last word goes what the machine did.
-    fn hears(&mut self, lab: &mut Lab, answer: &FromEndpoint) -> Readings {
-        match answer {
-            FromEndpoint::Connected(window_ns) => self.watches(lab, window_ns.clone()),
-            FromEndpoint::Closed if self.edges.is_empty() && self.closed.is_none() => {
-                self.passes_edge(lab);
-            }
-            FromEndpoint::Done(_) => return self.read(lab),
-            _ => {}
-        }
-        Readings::new()
-    }
-
-    fn read(&mut self, lab: &mut Lab) -> Readings {
-        let (Some((from, packets)), Some(to), Some(network)) =
-            (&self.opened, &self.closed, &self.network)
-        else {
-            return Readings::new();
-        };
-        let mut readings = lab.around(self.group.as_ref()).difference(from, to);
-        readings.extend(network.difference(packets, &network.read()));
-        readings
     }
 }

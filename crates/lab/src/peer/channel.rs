@@ -14,7 +14,7 @@ use bytecost_sys::clock;
 use rustix::event::{PollFd, PollFlags};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use strum::EnumTryAs;
+use strum::{EnumDiscriminants, EnumTryAs};
 
 use crate::greeters::FlowKey;
 use crate::protocol::{self, DeadlineReader, FromEndpoint, Schedule, Task, ToEndpoint};
@@ -30,14 +30,17 @@ const MOST_SHOWN_CHARS: usize = 200;
 const HELLO: &[u8] = b"{\"hello\":";
 const MOST_BANNER_BYTES: usize = 64 << 10;
 
-/// What a connection that tries an address says, and what it hears.
+/// Messages that wait to be written; one more means that the other side reads none.
+pub(super) const MAX_QUEUED: usize = 256;
+
+/// An address at which a host listens for a connectivity check, with the keys of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Door {
+pub(super) struct Candidate {
     pub(super) at: SocketAddr,
-    /// What who connects says.
+    /// Who connects sends a digest of it, so that nobody chooses bytes that another host sends.
     pub(super) key: FlowKey,
-    /// What is answered.
+    /// The response.
     pub(super) answer: FlowKey,
 }
 
@@ -67,7 +70,7 @@ pub(super) enum ToAgent {
         at: Option<IpAddr>,
     },
     Reach {
-        doors: Vec<Door>,
+        candidates: Vec<Candidate>,
     },
     /// The way goes by this address of yours: which cards are that?
     Cards {
@@ -97,8 +100,9 @@ pub(super) enum ToAgent {
 }
 
 /// Agent to coordinator.
-#[derive(Debug, EnumTryAs, Serialize, Deserialize)]
+#[derive(Debug, EnumDiscriminants, EnumTryAs, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[strum_discriminants(name(Reply), derive(PartialOrd, Ord), vis(pub(super)))]
 pub(super) enum FromAgent {
     /// The first word, which another build reads too.
     Hello {
@@ -106,10 +110,10 @@ pub(super) enum FromAgent {
         build: String,
     },
     Told(Box<(Host, Survey)>),
-    Listening(Vec<Door>),
-    /// What connected: the place of its door, and the address that it came from.
+    Listening(Vec<Candidate>),
+    /// A connection by the candidate of this index, and the address that it came from.
     Reached {
-        door: u32,
+        candidate: u32,
         from: IpAddr,
     },
     Found(FoundWay),
@@ -232,7 +236,8 @@ pub fn reread(frame: &[u8], by_agent: bool) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Writes what is to be said until the last word, or until nobody hears it.
+/// Writes what is to be said until the last word, or until nobody hears it. It beats from the first
+/// word on.
 pub(super) fn write_out<T: Serialize>(
     to: OwnedFd,
     words: &mpsc::Receiver<T>,
@@ -240,15 +245,16 @@ pub(super) fn write_out<T: Serialize>(
     is_last: fn(&T) -> bool,
 ) {
     let mut to = File::from(to);
-    loop {
-        let word = match words.recv_timeout(BEAT) {
-            Ok(word) => word,
-            Err(mpsc::RecvTimeoutError::Timeout) => beat(),
-            Err(mpsc::RecvTimeoutError::Disconnected) => return,
-        };
-        if protocol::write(&mut to, &word).is_err() || is_last(&word) {
+    let mut word = words.recv().ok();
+    while let Some(next) = word {
+        if protocol::write(&mut to, &next).is_err() || is_last(&next) {
             return;
         }
+        word = match words.recv_timeout(BEAT) {
+            Ok(word) => Some(word),
+            Err(mpsc::RecvTimeoutError::Timeout) => Some(beat()),
+            Err(mpsc::RecvTimeoutError::Disconnected) => None,
+        };
     }
 }
 

@@ -2,10 +2,8 @@
 
 use std::fmt;
 use std::net::IpAddr;
-use std::process::{Child, Command, ExitStatus};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
+use std::time::Duration;
 
 use bytecost_spec::{PeerSide, units};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -115,37 +113,12 @@ impl PeerCommand {
     pub(super) fn run(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.prefix[0]);
         command.args(&self.prefix[1..]);
-        let is_ssh = self.given.starts_with(SSH);
+        let is_ssh = self.program_name() == "ssh";
         command.args(words.iter().map(|word| match shlex::try_quote(word) {
             Ok(quoted) if is_ssh => quoted.into_owned(),
             _ => (*word).to_owned(),
         }));
         command
-    }
-
-    pub(super) fn with_program(&self, program: String) -> PeerCommand {
-        PeerCommand {
-            program,
-            ..self.clone()
-        }
-    }
-}
-
-/// How a command ended, if it does within so long and before it is to stop.
-pub(super) fn ended_within(
-    child: &mut Child,
-    patience: Duration,
-    stop: Option<&AtomicBool>,
-) -> Option<ExitStatus> {
-    let until = Instant::now() + patience;
-    loop {
-        if let Ok(Some(status)) = child.try_wait() {
-            return Some(status);
-        }
-        if Instant::now() >= until || stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-            return None;
-        }
-        thread::sleep(Duration::from_millis(5));
     }
 }
 
@@ -313,9 +286,14 @@ mod tests {
 
     #[test]
     fn over_ssh_words_are_written_for_a_shell() {
-        let command = PeerCommand::parse("ssh:a", "/opt/my tools/bytecost").unwrap();
-        let command = command.agent();
-        let words: Vec<_> = command.get_args().collect();
-        assert_eq!(words[5..], ["'/opt/my tools/bytecost'", "agent"]);
+        let check = |given: &str, program: &str| {
+            let command = PeerCommand::parse(given, "/opt/my tools/bytecost").unwrap();
+            let command = command.agent();
+            let words: Vec<_> = command.get_args().collect();
+            assert_eq!(words[words.len() - 2..], [program, "agent"], "{given}");
+        };
+        check("ssh:a", "'/opt/my tools/bytecost'");
+        check("/usr/bin/ssh -p 22 a", "'/opt/my tools/bytecost'");
+        check("ip netns exec a", "/opt/my tools/bytecost");
     }
 }

@@ -14,11 +14,20 @@ const MEMORY_SHARE: u64 = 2;
 const MOST_PATIENCE_MS: u64 = 60_000;
 const MOST_WINDOW: Duration = Duration::from_secs(3600);
 
+/// Where an endpoint may listen, and where it may connect to.
+#[derive(Clone, Copy)]
+pub(super) struct Addresses<'a> {
+    /// Those of this host.
+    pub(super) own: &'a [IpAddr],
+    /// Those of the coordinator's host, as connectivity checks have found them.
+    pub(super) partners: &'a [IpAddr],
+}
+
 /// On a host with these addresses and so much memory; else why not, and what to do about it.
 pub(super) fn fits(
     task: &Task,
     window: Duration,
-    own: &[IpAddr],
+    addresses: Addresses<'_>,
     memory_bytes: u64,
 ) -> Result<(), String> {
     let cell = &task.cell;
@@ -30,13 +39,18 @@ pub(super) fn fits(
     }
     match &task.meets {
         Meets::Nobody => return Err("a side without another was asked for".to_owned()),
-        Meets::Listens { at, .. } if !at.is_some_and(|at| own.contains(&at)) => {
+        Meets::Listens { at, .. } if !at.is_some_and(|at| addresses.own.contains(&at)) => {
             return Err("an address to listen at was named that is none of this host's".to_owned());
         }
-        Meets::Connects(to) if to.parse::<SocketAddr>().is_err() => {
-            return Err("an address to connect to was named that is none".to_owned());
+        Meets::Connects(to) => {
+            let to: SocketAddr = to
+                .parse()
+                .map_err(|_| "an address to connect to was named that is none")?;
+            if !addresses.partners.contains(&to.ip()) {
+                return Err("an address to connect to was named that is none of the host that runs the study".to_owned());
+            }
         }
-        Meets::Listens { .. } | Meets::Connects(_) => {}
+        Meets::Listens { .. } => {}
     }
     let in_bounds = (1..=MAX_THREADS).contains(&cell.threads)
         && (1..=MAX_SIZE_BYTES).contains(&cell.size_bytes)
@@ -70,11 +84,12 @@ mod tests {
 
     use bytecost_spec::{Axis, Cell};
 
-    use crate::files::FileTask;
+    use crate::file_task::FileTask;
     use crate::greeters::FlowKey;
-    use crate::protocol::{ContentCheck, HostPart};
+    use crate::protocol::{ContentCheck, LocalSettings};
 
     const OWN: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))];
+    const PARTNERS: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))];
 
     fn listens(at: Option<IpAddr>) -> Meets {
         Meets::Listens {
@@ -95,9 +110,9 @@ mod tests {
             check: ContentCheck::Quick,
             messages_least: 0,
             patience_ms: 5000,
-            here: HostPart {
+            here: LocalSettings {
                 file: Some(FileTask::elsewhere(true)),
-                ..HostPart::default()
+                ..LocalSettings::default()
             },
         }
     }
@@ -107,7 +122,11 @@ mod tests {
         let check_in = |memory_bytes, part: &str, change: &dyn Fn(&mut Task)| {
             let mut task = task();
             change(&mut task);
-            let refused = fits(&task, Duration::ZERO, &OWN, memory_bytes).err();
+            let addresses = Addresses {
+                own: &OWN,
+                partners: &PARTNERS,
+            };
+            let refused = fits(&task, Duration::ZERO, addresses, memory_bytes).err();
             let why = refused.unwrap_or_default();
             assert!(
                 why.is_empty() == part.is_empty() && why.contains(part),
@@ -120,7 +139,7 @@ mod tests {
         let place = "a path, a CPU";
         check(place, &|t| t.here.pins = vec![vec![0]]);
         check(place, &|t| t.here.java = Some("/bin/sh".into()));
-        check(place, &|t| t.here.doors = vec!["/etc/passwd".into()]);
+        check(place, &|t| t.here.cgroup_procs = vec!["/etc/passwd".into()]);
         let file = |t: &mut Task, change: fn(&mut FileTask)| change(t.here.file.as_mut().unwrap());
         check(place, &|t| file(t, |f| f.path = "/etc/shadow".into()));
         check(place, &|t| {
@@ -134,6 +153,9 @@ mod tests {
         let everywhere = Some(Ipv4Addr::UNSPECIFIED.into());
         check("none of this host's", &|t| t.meets = listens(everywhere));
         check("", &|t| t.meets = Meets::Connects("192.0.2.7:80".into()));
+        check("none of the host that runs the study", &|t| {
+            t.meets = Meets::Connects("192.0.2.8:80".into());
+        });
         check("that is none", &|t| {
             t.meets = Meets::Connects("bytecost-1-0".into())
         });

@@ -1,29 +1,33 @@
 //! This end of the channel to the other host.
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bytecost_spec::{PeerHost, PeerSide, Readings, units};
+use bytecost_host::{Roots, boot_id};
+use bytecost_spec::{Host, PeerHost, PeerSide, units};
+use bytecost_sys::child_end;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::channel::{FoundWay, FromAgent, IncomingWords, ToAgent, VERSION, write_out};
-use super::command::{ENDED_WITHIN, PeerCommand, PeerError, PeerOptions, ended_within};
-use super::copy::ProgramCopy;
-use super::probe::{self, ListeningDoors, TRIED_WITHIN};
-use super::remote_end::{AnswersOf, LinkState, RemoteEnd, held};
-use crate::endpoint_process::{Endpoint, TrialError};
+use super::channel::{FoundWay, FromAgent, IncomingWords, Reply, ToAgent, VERSION, write_out};
+use super::command::{ENDED_WITHIN, PeerError, PeerOptions};
+use super::copy::{self, COPIED_WITHIN};
+use super::probe::{self, ListeningCandidates, MOST_ADDRESSES, Permitted, TRIED_WITHIN};
+use super::remote_end::{LinkState, RemoteEnd, Unexpected, held};
+use crate::endpoint_process::Endpoint;
 use crate::limits;
 use crate::program;
 use crate::protocol::{Meets, Role};
+use crate::trial_error::TrialError;
 
 /// How long the command may take until bytecost answers there.
 const JOINED_WITHIN: Duration = Duration::from_secs(10);
@@ -38,6 +42,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const MOST_SAID_BYTES: u64 = 4096;
 /// How a shell ends that finds no program, or may not run it.
 const NO_PROGRAM: [i32; 2] = [126, 127];
+/// What another command says of a program that is not there, as ip-netns(8) with status 1.
+const NO_SUCH_FILE: &str = "No such file or directory";
 /// How a bytecost ends that does not know a word of its command line.
 const NO_SUCH_WORD: i32 = 2;
 
@@ -49,10 +55,19 @@ struct JoinedCommand {
     replies: mpsc::Receiver<FromAgent>,
     /// The first line that it says beside, or an empty one once it says no more.
     said: mpsc::Receiver<String>,
+    /// How long its first word may take.
+    greets_within: Duration,
+    /// Whether the program is put there first.
+    is_copied: bool,
 }
 
 impl JoinedCommand {
-    fn start(mut command: Command, name: &str) -> Result<JoinedCommand, PeerError> {
+    /// Starts it; a copy of the program is written to its stdin before anything else.
+    fn start(
+        mut command: Command,
+        copy: Option<File>,
+        name: &str,
+    ) -> Result<JoinedCommand, PeerError> {
         let failed = |e: io::Error| PeerError::new(format!("peer {name}: {e}"));
         let (pipe, program) = (Stdio::piped, command.get_program().to_os_string());
         command.stdin(pipe()).stdout(pipe()).stderr(pipe());
@@ -63,32 +78,36 @@ impl JoinedCommand {
             let why = format!("`{program}` cannot be started: {e}: is it installed?");
             PeerError::new(format!("peer {name}: {why}"))
         })?;
-        let (Some(to), Some(from), Some(beside)) =
+        let (Some(mut to), Some(from), Some(beside)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
             return Err(failed(io::ErrorKind::BrokenPipe.into()));
         };
-        let (say, words) = mpsc::channel();
+        let (state, words) = LinkState::new(name);
+        state.expect(&[(Reply::Hello, 1)]);
+        // As many as were asked for.
         let (tell, replies) = mpsc::channel();
-        let state = Arc::new(LinkState {
-            name: name.to_owned(),
-            say,
-            ends: Mutex::default(),
-            down: Mutex::default(),
-            printed: Mutex::default(),
-        });
         let (note, said) = mpsc::channel();
+        let copied_within = copy.as_ref().map_or(Duration::ZERO, |_| COPIED_WITHIN);
         let joined = JoinedCommand {
             child,
             state: Arc::clone(&state),
             replies,
             said,
+            greets_within: copied_within + JOINED_WITHIN,
+            is_copied: copy.is_some(),
         };
-        let incoming = IncomingWords::new(OwnedFd::from(from), JOINED_WITHIN);
-        let to = OwnedFd::from(to);
-        let is_last = |word: &ToAgent| matches!(word, ToAgent::Bye);
+        let incoming = IncomingWords::new(OwnedFd::from(from), joined.greets_within);
+        let write_all = move || {
+            // Where it does not get there, no agent answers.
+            if let Some(mut program) = copy {
+                let _ = io::copy(&mut program, &mut to);
+            }
+            let is_last = |word: &ToAgent| matches!(word, ToAgent::Bye);
+            write_out(OwnedFd::from(to), &words, || ToAgent::Beat, is_last);
+        };
         let threads = [
-            thread::Builder::new().spawn(move || write_out(to, &words, || ToAgent::Beat, is_last)),
+            thread::Builder::new().spawn(write_all),
             thread::Builder::new().spawn(move || read_in(incoming, &state, &tell)),
             thread::Builder::new().spawn(move || listen_beside(beside, &note)),
         ];
@@ -100,11 +119,7 @@ impl JoinedCommand {
 
     /// Says what this is, and hears what that is: its build, which must be the same.
     fn greet(&mut self, own: &str, stop: &AtomicBool) -> Result<(), PeerError> {
-        self.state.say(ToAgent::Hello {
-            version: VERSION,
-            build: own.to_owned(),
-        });
-        let hello = self.heard(JOINED_WITHIN, stop, |word| match word {
+        let hello = self.heard(self.greets_within, stop, |word| match word {
             FromAgent::Hello { version, build } => Some((version, build)),
             _ => None,
         });
@@ -112,6 +127,11 @@ impl JoinedCommand {
             true => e,
             false => self.explained(e),
         })?;
+        // It waits for this, or to be hung up.
+        self.state.say(ToAgent::Hello {
+            version: VERSION,
+            build: own.to_owned(),
+        });
         if version == VERSION && build == own {
             return Ok(());
         }
@@ -125,7 +145,9 @@ impl JoinedCommand {
     }
 
     fn explained(&mut self, error: PeerError) -> PeerError {
-        let status = ended_within(&mut self.child, ENDED_WITHIN, None);
+        let status = child_end::within(&mut self.child, ENDED_WITHIN)
+            .ok()
+            .flatten();
         // What one that has ended said last may still be on its way.
         let patience = status.map_or(Duration::ZERO, |_| ENDED_WITHIN);
         let said = self.said.recv_timeout(patience).unwrap_or_default();
@@ -142,12 +164,16 @@ impl JoinedCommand {
                 ..error
             };
         };
-        let has_no_program = NO_PROGRAM.contains(&code);
+        let has_no_program =
+            !self.is_copied && (NO_PROGRAM.contains(&code) || said.contains(NO_SUCH_FILE));
         let why = match code {
             _ if has_no_program => format!(
                 "the program is not there, or cannot be run{beside}: name it with --peer-program, or use --copy-program"
             ),
             NO_SUCH_WORD if said.contains("agent") => "bytecost there is too old to know `agent`: put this version there and name it with --peer-program, or use --copy-program".to_owned(),
+            code if self.is_copied => format!(
+                "the program cannot be put there: `sh` there ended with status {code}{beside}: is there room in its directory of temporary files, and may programs run from it?"
+            ),
             code => format!(
                 "the command ended with status {code}{beside}: try it with `true` in place of bytecost"
             ),
@@ -191,11 +217,15 @@ impl JoinedCommand {
 
 impl Drop for JoinedCommand {
     fn drop(&mut self) {
-        let _ = self.state.say.send(ToAgent::Bye);
-        if ended_within(&mut self.child, ENDED_WITHIN, None).is_none() {
-            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
-            let _ = self.child.wait();
+        self.state.say_last(ToAgent::Bye);
+        let group = Pid::from_child(&self.child);
+        for signal in [Signal::TERM, Signal::KILL] {
+            if !matches!(child_end::within(&mut self.child, ENDED_WITHIN), Ok(None)) {
+                return;
+            }
+            let _ = kill_process_group(group, signal);
         }
+        let _ = child_end::by_force(&mut self.child, Duration::ZERO);
     }
 }
 
@@ -204,11 +234,18 @@ fn read_in(mut incoming: IncomingWords, state: &LinkState, tell: &mpsc::Sender<F
     let is_unheard = word.is_err();
     let lost = loop {
         match word {
-            Ok(word) => {
-                if let Some(word) = state.pass(word) {
-                    let _ = tell.send(word);
+            Ok(word) => match state.pass(word) {
+                Ok(reply) => {
+                    let _ = reply.map(|reply| tell.send(reply));
                 }
-            }
+                Err(Unexpected) => {
+                    let name = &state.name;
+                    state.goes_down(format!(
+                        "peer {name}: protocol error: the agent sent a message that nobody asked for"
+                    ));
+                    return;
+                }
+            },
             Err(e) => break e,
         }
         word = incoming.next();
@@ -269,13 +306,16 @@ impl PeerLink {
     pub fn open(options: &PeerOptions, stop: &AtomicBool) -> Result<PeerLink, PeerError> {
         let build = program::own_build().map_err(|e| PeerError::new(e.to_string()))?;
         let joined = join(options, &build, stop)?;
-        joined.state.say(ToAgent::Tell);
+        joined.state.ask(ToAgent::Tell, &[(Reply::Told, 1)]);
         let (host, survey) = *joined.heard(TOLD_WITHIN, stop, FromAgent::try_as_told)?;
-        let (way, found) = match options.data_from_here {
-            false => way_there(&joined, options, stop)?,
-            true => way_here(&joined, options, stop)?,
+        let (way, found) = if options.data_from_here {
+            way_here(&joined, options, stop)?
+        } else {
+            way_there(&joined, options, &host, stop)?
         };
-        joined.state.say(ToAgent::Cards { at: way.there });
+        joined
+            .state
+            .ask(ToAgent::Cards { at: way.there }, &[(Reply::Cards, 1)]);
         let cards = joined.heard(ANSWERED_WITHIN, stop, FromAgent::try_as_cards)?;
         let host = PeerHost {
             name: match options.command.host() {
@@ -387,12 +427,7 @@ impl PeerLink {
             window_ns: window.as_nanos() as u64,
             link: Arc::clone(&self.joined.state),
         };
-        let answers = AnswersOf {
-            to: theirs,
-            machine: Readings::new(),
-            obstacles: Vec::new(),
-        };
-        held(&end.link.ends).insert(end.id, answers);
+        end.link.begin(end.id, theirs);
         Endpoint::remote(role, end, ours)
     }
 }
@@ -400,20 +435,18 @@ impl PeerLink {
 /// Has bytecost run there: the program that is there, or, where the user wants that, this one.
 fn join(options: &PeerOptions, own: &str, stop: &AtomicBool) -> Result<JoinedCommand, PeerError> {
     let command = &options.command;
-    let start = |command: &PeerCommand| -> Result<JoinedCommand, PeerError> {
-        let mut joined = JoinedCommand::start(command.agent(), &command.to_string())?;
+    let name = command.to_string();
+    let start = |agent: Command, copy: Option<File>| -> Result<JoinedCommand, PeerError> {
+        let mut joined = JoinedCommand::start(agent, copy, &name)?;
         joined.greet(own, stop)?;
         Ok(joined)
     };
-    match start(command) {
+    match start(command.agent(), None) {
         Err(e) if e.wants_program && options.copy_program => {
-            let copy = ProgramCopy::put(command, stop)?;
-            let started = start(&copy.command());
-            // An agent that has begun takes it away itself.
-            if started.is_err() {
-                copy.remove();
-            }
-            started
+            let failed =
+                |e| PeerError::new(format!("peer {name}: the program cannot be read: {e}"));
+            let (agent, program) = copy::agent(command).map_err(failed)?;
+            start(agent, Some(program))
         }
         other => other,
     }
@@ -423,21 +456,29 @@ fn join(options: &PeerOptions, own: &str, stop: &AtomicBool) -> Result<JoinedCom
 fn way_there(
     joined: &JoinedCommand,
     options: &PeerOptions,
+    host: &Host,
     stop: &AtomicBool,
 ) -> Result<(DataWay, FoundWay), PeerError> {
     let name = &joined.state.name;
     let at = options.address;
-    joined.state.say(ToAgent::Listen { at });
-    let doors = joined.heard(ANSWERED_WITHIN, stop, FromAgent::try_as_listening)?;
-    let Some((door, found)) = probe::reach(&doors) else {
-        let tried: Vec<String> = doors.iter().map(|door| door.at.ip().to_string()).collect();
+    let replies = [(Reply::Listening, 1), (Reply::Reached, MOST_ADDRESSES)];
+    joined.state.ask(ToAgent::Listen { at }, &replies);
+    let candidates = joined.heard(ANSWERED_WITHIN, stop, FromAgent::try_as_listening)?;
+    let permitted = match at {
+        Some(at) => Permitted::One(at),
+        None if is_this_machine(host) => Permitted::OnThisMachine,
+        None => Permitted::Others,
+    };
+    let Some((index, found)) = probe::reach(&candidates, permitted) else {
+        let tried = candidates.iter().take(MOST_ADDRESSES);
+        let tried: Vec<String> = tried.map(|c| c.at.ip().to_string()).collect();
         return Err(PeerError::new(format!(
             "peer {name}: none of its addresses can be reached from here ({}): name one with --address, let it connect to this host with --data-from here, or open its ports in the firewall",
             tried.join(", ")
         )));
     };
     let here_seen = joined.heard(TRIED_WITHIN, stop, |word| match word {
-        FromAgent::Reached { door: at, from } if at as usize == door => Some(from),
+        FromAgent::Reached { candidate, from } if candidate as usize == index => Some(from),
         _ => None,
     })?;
     let way = DataWay {
@@ -460,14 +501,15 @@ fn way_here(
         Some(at) => vec![at],
         None => probe::addresses().map_err(failed)?,
     };
-    let open = ListeningDoors::open(&addresses).map_err(failed)?;
-    let doors = open.doors.clone();
-    joined.state.say(ToAgent::Reach { doors });
+    let open = ListeningCandidates::open(&addresses).map_err(failed)?;
+    let candidates = open.candidates.clone();
+    let request = ToAgent::Reach { candidates };
+    joined.state.ask(request, &[(Reply::Found, 1)]);
     let over = AtomicBool::new(false);
     let (found, came) = thread::scope(|scope| -> io::Result<_> {
         let listening = limits::start(scope, || {
             let mut came = Vec::new();
-            open.all_who_come(&over, |door, from| came.push((door, from)));
+            open.respond(&over, |index, from| came.push((index, from)));
             came
         })?;
         let found = joined.heard(ANSWERED_WITHIN, stop, FromAgent::try_as_found);
@@ -476,9 +518,9 @@ fn way_here(
     })
     .map_err(failed)?;
     let found = found?;
-    let mut doors = open.doors.iter();
-    let door = doors.position(|door| door.at.ip() == found.to);
-    let from = came.iter().find(|(at, _)| Some(*at) == door);
+    let mut candidates = open.candidates.iter();
+    let index = candidates.position(|candidate| candidate.at.ip() == found.to);
+    let from = came.iter().find(|(at, _)| Some(*at) == index);
     let Some((_, there_seen)) = from else {
         let why = format!("it says that it reached {}, and nobody came", found.to);
         return Err(PeerError::new(format!("peer {name}: {why}")));
@@ -490,4 +532,10 @@ fn way_here(
         there_seen: *there_seen,
     };
     Ok((way, found))
+}
+
+/// Returns true if a host is this machine, as in another network namespace: the boot is the same.
+fn is_this_machine(host: &Host) -> bool {
+    let own = boot_id(&Roots::real());
+    own.is_some() && own == host.identity.boot_id
 }

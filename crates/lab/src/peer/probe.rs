@@ -2,7 +2,7 @@
 //! them all at once, and the first in their order that answers with its key is the way.
 
 use std::io::{self, Read};
-use std::net::{IpAddr, Ipv4Addr, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use bytecost_spec::{Cell, NetworkCard};
 use bytecost_sys::tcp;
 use rustix::net::netdevice;
 
-use super::channel::{Door, FoundWay};
+use super::channel::{Candidate, FoundWay};
 use crate::greeters::{FlowKey, Greeters, KEY_BYTES, address};
 use crate::netlink::dump::{attribute, list, number};
 use crate::side_by_side;
@@ -24,7 +24,9 @@ pub(super) const TRIED_WITHIN: Duration = Duration::from_secs(5);
 /// How often it is looked whether that is over.
 const LOOK: Duration = Duration::from_millis(20);
 /// The most addresses that are tried.
-const MOST_ADDRESSES: usize = 64;
+pub(super) const MOST_ADDRESSES: usize = 64;
+/// The first port that needs no privilege, ip(7): nobody listens for a check below it.
+const FIRST_UNPRIVILEGED_PORT: u16 = 1024;
 
 /// RTM_GETADDR and what it asks for and gives, rtnetlink(7).
 const GET_ADDRESSES: u16 = 22;
@@ -73,76 +75,190 @@ pub(super) fn cards(at: IpAddr) -> Vec<NetworkCard> {
     cards.take(1).flatten().collect()
 }
 
-/// Somebody is listened for at each of these addresses.
-pub(super) struct ListeningDoors {
+/// Listening sockets for a connectivity check, one for each address of this host.
+pub(super) struct ListeningCandidates {
     listeners: Vec<Listener>,
-    pub(super) doors: Vec<Door>,
+    pub(super) candidates: Vec<Candidate>,
 }
 
-impl ListeningDoors {
+impl ListeningCandidates {
     /// Opens them: where that cannot be done, an address is left out.
-    pub(super) fn open(addresses: &[IpAddr]) -> io::Result<ListeningDoors> {
+    pub(super) fn open(addresses: &[IpAddr]) -> io::Result<ListeningCandidates> {
         let plain = Cell {
             congestion: "default".to_owned(),
             ..Cell::default()
         };
-        let (mut listeners, mut doors) = (Vec::new(), Vec::new());
+        let (mut listeners, mut candidates) = (Vec::new(), Vec::new());
         for at in addresses {
             if let Ok(listener) = transports::listen_for_peer(&plain, *at, None)
                 && let Ok(at) = listener.address().parse()
             {
                 listeners.push(listener);
-                doors.push(Door {
+                candidates.push(Candidate {
                     at,
                     key: FlowKey::new()?,
                     answer: FlowKey::new()?,
                 });
             }
         }
-        Ok(ListeningDoors { listeners, doors })
+        Ok(ListeningCandidates {
+            listeners,
+            candidates,
+        })
     }
 
-    /// Answers all who know a key, until it is over, and tells the place of the door of each and
-    /// the address that it came from. The other side tries all doors at once.
-    pub(super) fn all_who_come(&self, over: &AtomicBool, mut tell: impl FnMut(usize, IpAddr)) {
-        let keys: Vec<FlowKey> = self.doors.iter().map(|door| door.key).collect();
+    /// Responds to all who know a key, until `over`. `on_check` is called with the index of a
+    /// candidate and the address that the connection came from; all are tried at once.
+    pub(super) fn respond(&self, over: &AtomicBool, mut on_check: impl FnMut(usize, IpAddr)) {
+        let keys: Vec<FlowKey> = self.candidates.iter().map(|c| c.key.digest()).collect();
         let mut greeters = Greeters::new(&keys);
         let until = Instant::now() + TRIED_WITHIN;
         while !over.load(Ordering::Relaxed) && Instant::now() < until {
-            if let Ok((door, socket)) = greeters.next(&self.listeners, LOOK)
-                && self.doors[door].answer.say(&socket).is_ok()
+            if let Ok((index, socket)) = greeters.next(&self.listeners, LOOK)
                 && let Some(from) = address(&socket)
             {
-                tell(door, from.ip());
+                // Known here before the other side may name it.
+                on_check(index, from.ip());
+                let _ = self.candidates[index].answer.say(&socket);
             }
         }
     }
 }
 
-/// The first of these doors, in their order, that is opened.
-pub(super) fn reach(doors: &[Door]) -> Option<(usize, FoundWay)> {
-    let doors = &doors[..doors.len().min(MOST_ADDRESSES)];
-    let tried = side_by_side::each(doors, |door| knock(door).ok());
-    let mut ways = tried.into_iter().enumerate();
-    ways.find_map(|(place, way)| Some((place, way?)))
+/// Which addresses another host may have this one connect to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Permitted {
+    /// Only this one, which the user named.
+    One(IpAddr),
+    /// Those of other hosts.
+    Others,
+    /// Those of other hosts and of loopback: the other "host" is on this machine.
+    OnThisMachine,
 }
 
-fn knock(door: &Door) -> io::Result<FoundWay> {
-    let mut stream = TcpStream::connect_timeout(&door.at, REACHED_WITHIN)?;
+impl Permitted {
+    /// Returns true if a host may be asked to connect there: never to a port that needs a privilege.
+    pub(super) fn allows(self, at: SocketAddr) -> bool {
+        let ip = at.ip().to_canonical();
+        let is_of_a_host = match ip {
+            IpAddr::V4(v4) => !v4.is_link_local() && !v4.is_broadcast(),
+            IpAddr::V6(v6) => !v6.is_unicast_link_local(),
+        };
+        let is_permitted = match self {
+            Permitted::One(one) => ip == one.to_canonical(),
+            Permitted::Others => is_of_a_host && !ip.is_loopback(),
+            Permitted::OnThisMachine => is_of_a_host,
+        };
+        is_permitted
+            && !ip.is_unspecified()
+            && !ip.is_multicast()
+            && at.port() >= FIRST_UNPRIVILEGED_PORT
+    }
+}
+
+/// Tries these candidates at once: the first in their order that can be reached, with its index.
+pub(super) fn reach(candidates: &[Candidate], permitted: Permitted) -> Option<(usize, FoundWay)> {
+    let tried = &candidates[..candidates.len().min(MOST_ADDRESSES)];
+    let ways = side_by_side::each(tried, |candidate| {
+        (permitted
+            .allows(candidate.at)
+            .then(|| check(candidate).ok()))
+        .flatten()
+    });
+    let mut ways = ways.into_iter().enumerate();
+    ways.find_map(|(index, way)| Some((index, way?)))
+}
+
+fn check(candidate: &Candidate) -> io::Result<FoundWay> {
+    let mut stream = TcpStream::connect_timeout(&candidate.at, REACHED_WITHIN)?;
     stream.set_read_timeout(Some(REACHED_WITHIN))?;
     let from = stream.local_addr()?.ip();
     let socket = OwnedFd::from(stream.try_clone()?);
-    door.key.say(&socket)?;
-    let mut said = [0; KEY_BYTES];
-    stream.read_exact(&mut said)?;
-    if !door.answer.is(&said) {
+    candidate.key.digest().say(&socket)?;
+    let mut response = [0; KEY_BYTES];
+    stream.read_exact(&mut response)?;
+    if !candidate.answer.is(&response) {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
     let info = tcp::info(&socket)?;
     Ok(FoundWay {
-        to: door.at.ip(),
+        to: candidate.at.ip(),
         from,
         round_trip_us: u64::from(info.min_rtt_us.min(info.rtt_us)),
         path_mtu: Some(info.path_mtu_bytes.into()).filter(|mtu| *mtu > 0),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write as _;
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_host_is_sent_to_addresses_of_other_hosts_alone() {
+        let check = |permitted: Permitted, allowed: &[&str], refused: &[&str]| {
+            for at in allowed {
+                assert!(permitted.allows(at.parse().unwrap()), "{permitted:?} {at}");
+            }
+            for at in refused {
+                assert!(!permitted.allows(at.parse().unwrap()), "{permitted:?} {at}");
+            }
+        };
+        let host = ["192.0.2.7:40000", "[2001:db8::7]:40000"];
+        let local = ["127.0.0.1:40000", "[::1]:40000", "[::ffff:127.0.0.1]:40000"];
+        let nowhere = [
+            "0.0.0.0:40000",
+            "224.0.0.1:40000",
+            "255.255.255.255:40000",
+            "169.254.1.1:40000",
+            "[fe80::1]:40000",
+            "[ff02::1]:40000",
+            "192.0.2.7:25",
+        ];
+        check(Permitted::Others, &host, &[&local[..], &nowhere].concat());
+        check(Permitted::OnThisMachine, &host, &nowhere);
+        check(Permitted::OnThisMachine, &local, &[]);
+        let one = Permitted::One("127.0.0.1".parse().unwrap());
+        check(one, &local[..1], &["127.0.0.1:22", host[0]]);
+    }
+
+    #[test]
+    fn who_listens_receives_no_bytes_that_the_other_host_chose() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let chosen = *b"GET / HTTP/1.1\r\n";
+        let candidate = Candidate {
+            at: listener.local_addr().unwrap(),
+            key: FlowKey::said(chosen),
+            answer: FlowKey::new().unwrap(),
+        };
+        let stranger = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut received = [0; KEY_BYTES];
+            stream.read_exact(&mut received).unwrap();
+            let _ = stream.write_all(&received);
+            received
+        });
+        let candidates = [candidate];
+        assert_eq!(reach(&candidates, Permitted::OnThisMachine), None);
+        assert_ne!(stranger.join().unwrap(), chosen);
+        assert_eq!(reach(&candidates, Permitted::Others), None);
+    }
+
+    #[test]
+    fn a_check_finds_the_way_and_is_known_before_its_response() {
+        let own = [IpAddr::from(Ipv4Addr::LOCALHOST)];
+        let open = ListeningCandidates::open(&own).unwrap();
+        let over = AtomicBool::new(false);
+        let mut checks = Vec::new();
+        let found = std::thread::scope(|scope| {
+            scope.spawn(|| open.respond(&over, |index, from| checks.push((index, from))));
+            let found = reach(&open.candidates, Permitted::OnThisMachine);
+            over.store(true, Ordering::Relaxed);
+            found
+        });
+        let (index, way) = found.unwrap();
+        assert_eq!((index, way.to), (0, own[0]));
+        assert_eq!(checks, [(0, way.from)]);
+    }
 }

@@ -8,39 +8,109 @@ use bytecost_spec::host::Obstacle;
 use bytecost_spec::{Readings, units};
 use bytecost_sys::clock;
 
-use super::channel::{FromAgent, Shift, ToAgent};
+use super::channel::{FromAgent, MAX_QUEUED, Reply, Shift, ToAgent};
 use crate::protocol::{self, FromEndpoint, Task, ToEndpoint};
 
 /// The most obstacles that are kept of one answer.
 const MOST_OBSTACLES: usize = 16;
+/// The most answers of one endpoint: it gives each kind once.
+const MAX_ANSWERS: u32 = 16;
 
 #[derive(Debug)]
 pub(crate) struct LinkState {
     /// What the other host is called in words: the command's own.
     pub(super) name: String,
-    pub(super) say: mpsc::Sender<ToAgent>,
-    pub(super) ends: Mutex<BTreeMap<u64, AnswersOf>>,
+    say: mpsc::SyncSender<ToAgent>,
+    ends: Mutex<BTreeMap<u64, AnswersOf>>,
+    expected: Mutex<Expected>,
     pub(super) down: Mutex<Option<String>>,
     /// The first line of what came in place of the agent's first word.
     pub(super) printed: Mutex<Option<String>>,
 }
 
-/// Where what an endpoint says is written to, and what its machine did.
-#[derive(Debug)]
-pub(super) struct AnswersOf {
-    pub(super) to: UnixStream,
-    pub(super) machine: Readings,
-    pub(super) obstacles: Vec<Obstacle>,
+/// Messages that the agent may still send; any other one ends the link.
+#[derive(Debug, Default)]
+struct Expected {
+    /// Replies to requests, with their number.
+    replies: BTreeMap<Reply, usize>,
+    /// The number of answers of endpoints that are ended already, which may be on their way.
+    late_answers: u64,
 }
+
+/// The socket to which the answers of an endpoint are written, and readings of its machine.
+#[derive(Debug)]
+struct AnswersOf {
+    to: UnixStream,
+    /// Answers that may still come.
+    left: u32,
+    machine: Readings,
+    obstacles: Vec<Obstacle>,
+}
+
+/// A message of the agent that nobody asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unexpected;
 
 pub(super) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LinkState {
-    /// False when nobody hears it any more.
+    /// The state of a link, and the messages that are to be sent over it.
+    pub(super) fn new(name: &str) -> (Arc<LinkState>, mpsc::Receiver<ToAgent>) {
+        let (say, words) = mpsc::sync_channel(MAX_QUEUED);
+        let state = LinkState {
+            name: name.to_owned(),
+            say,
+            ends: Mutex::default(),
+            expected: Mutex::default(),
+            down: Mutex::default(),
+            printed: Mutex::default(),
+        };
+        (Arc::new(state), words)
+    }
+
+    /// Queues a message. False when nobody reads it any more.
     pub(super) fn say(&self, word: ToAgent) -> bool {
-        held(&self.down).is_none() && self.say.send(word).is_ok()
+        held(&self.down).is_none() && self.say.try_send(word).is_ok()
+    }
+
+    /// Queues the last message, also where the link is down.
+    pub(super) fn say_last(&self, word: ToAgent) {
+        let _ = self.say.try_send(word);
+    }
+
+    /// Queues a request that gets at most so many replies of each of these kinds, or a refusal.
+    pub(super) fn ask(&self, request: ToAgent, replies: &[(Reply, usize)]) -> bool {
+        self.expect(replies);
+        self.expect(&[(Reply::Refused, 1)]);
+        self.say(request)
+    }
+
+    /// Expects so many more replies of each of these kinds.
+    pub(super) fn expect(&self, replies: &[(Reply, usize)]) {
+        let mut expected = held(&self.expected);
+        for (kind, number) in replies {
+            *expected.replies.entry(*kind).or_default() += number;
+        }
+    }
+
+    /// Has the answers of an endpoint with this number written to a socket.
+    pub(super) fn begin(&self, id: u64, to: UnixStream) {
+        let answers = AnswersOf {
+            to,
+            left: MAX_ANSWERS,
+            machine: Readings::new(),
+            obstacles: Vec::new(),
+        };
+        held(&self.ends).insert(id, answers);
+    }
+
+    fn end(&self, id: u64) {
+        if let Some(answers) = held(&self.ends).remove(&id) {
+            held(&self.expected).late_answers += u64::from(answers.left);
+        }
+        self.say(ToAgent::End { id });
     }
 
     pub(super) fn why_down(&self) -> Option<String> {
@@ -53,10 +123,10 @@ impl LinkState {
         held(&self.ends).clear();
     }
 
-    /// Passes on what an endpoint says, and gives back what is nobody's.
-    pub(super) fn pass(&self, word: FromAgent) -> Option<FromAgent> {
+    /// Passes on the answer of an endpoint, and gives back a reply that was asked for.
+    pub(super) fn pass(&self, word: FromAgent) -> Result<Option<FromAgent>, Unexpected> {
         match word {
-            FromAgent::Beat => None,
+            FromAgent::Beat => Ok(None),
             FromAgent::From {
                 id,
                 now_ns,
@@ -65,21 +135,32 @@ impl LinkState {
                 obstacles,
             } => {
                 let answer = Shift::heard_now(now_ns).answer(plain(*answer));
-                if let Some(end) = held(&self.ends).get_mut(&id) {
-                    end.machine.extend(machine);
-                    let named = obstacles.into_iter().take(MOST_OBSTACLES);
-                    let there = named.map(|obstacle| Obstacle {
+                let mut ends = held(&self.ends);
+                let Some(end) = ends.get_mut(&id) else {
+                    let late = &mut held(&self.expected).late_answers;
+                    *late = late.checked_sub(1).ok_or(Unexpected)?;
+                    return Ok(None);
+                };
+                end.left = end.left.checked_sub(1).ok_or(Unexpected)?;
+                end.machine.extend(machine);
+                end.obstacles
+                    .extend(obstacles.into_iter().map(|obstacle| Obstacle {
                         place: units::one_line(&obstacle.place),
                         found: units::one_line(&obstacle.found),
                         ..obstacle
-                    });
-                    end.obstacles.extend(there);
-                    // Who is gone is not waited for.
-                    let _ = protocol::write(&mut end.to, &answer);
-                }
-                None
+                    }));
+                end.obstacles.truncate(MOST_OBSTACLES);
+                // Who is gone is not waited for.
+                let _ = protocol::write(&mut end.to, &answer);
+                Ok(None)
             }
-            other => Some(other),
+            reply => {
+                let mut expected = held(&self.expected);
+                let left = expected.replies.get_mut(&Reply::from(&reply));
+                let left = left.ok_or(Unexpected)?;
+                *left = left.checked_sub(1).ok_or(Unexpected)?;
+                Ok(Some(reply))
+            }
         }
     }
 }
@@ -156,7 +237,70 @@ impl RemoteEnd {
 
 impl Drop for RemoteEnd {
     fn drop(&mut self) {
-        held(&self.link.ends).remove(&self.id);
-        self.link.say(ToAgent::End { id: self.id });
+        self.link.end(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{IpAddr, Ipv4Addr};
+
+    fn answer(id: u64) -> FromAgent {
+        FromAgent::From {
+            id,
+            now_ns: clock::monotonic_ns(),
+            answer: Box::new(FromEndpoint::Ready),
+            machine: Readings::new(),
+            obstacles: Vec::new(),
+        }
+    }
+
+    // Invariant 8.
+    #[test]
+    fn an_agent_sends_what_was_asked_for_and_no_more() {
+        let (link, requests) = LinkState::new("b");
+        let cards = || FromAgent::Cards(Vec::new());
+        assert_eq!(link.pass(cards()).unwrap_err(), Unexpected);
+        let at = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        assert!(link.ask(ToAgent::Cards { at }, &[(Reply::Cards, 1)]));
+        assert!(matches!(requests.recv().unwrap(), ToAgent::Cards { .. }));
+        assert!(matches!(link.pass(FromAgent::Beat), Ok(None)));
+        assert!(matches!(link.pass(cards()), Ok(Some(FromAgent::Cards(_)))));
+        assert_eq!(link.pass(cards()).unwrap_err(), Unexpected);
+        let refused = || FromAgent::Refused("no".to_owned());
+        assert!(link.pass(refused()).is_ok());
+        assert_eq!(link.pass(refused()).unwrap_err(), Unexpected);
+    }
+
+    // Invariant 8.
+    #[test]
+    fn answers_of_an_endpoint_are_bounded_in_number_while_it_lives_and_after() {
+        let (link, requests) = LinkState::new("b");
+        assert_eq!(
+            link.pass(answer(7)).unwrap_err(),
+            Unexpected,
+            "none was started"
+        );
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        link.begin(7, theirs);
+        let end = RemoteEnd {
+            id: 7,
+            window_ns: 0,
+            link: Arc::clone(&link),
+        };
+        assert!(link.pass(answer(7)).is_ok());
+        assert_eq!(
+            protocol::read::<FromEndpoint>(&mut &ours).unwrap(),
+            FromEndpoint::Ready
+        );
+        drop(end);
+        assert!(matches!(requests.recv().unwrap(), ToAgent::End { id: 7 }));
+        let late = (0..).take_while(|_| link.pass(answer(7)).is_ok()).count();
+        assert_eq!(late as u32, MAX_ANSWERS - 1);
+        let (_ours, theirs) = UnixStream::pair().unwrap();
+        link.begin(8, theirs);
+        let all = (0..).take_while(|_| link.pass(answer(8)).is_ok()).count();
+        assert_eq!(all as u32, MAX_ANSWERS);
     }
 }

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 
 use super::link::LinkChoice;
 use crate::netlink::Netlink;
-use crate::protocol::Role;
+use crate::role::Role;
 
 /// The sender's address. 198.18.0.0/15 is set aside for benchmarks of networks (RFC 2544), so no
 /// host should have it; and since the namespaces have no way out, it could not collide anyway.

@@ -7,21 +7,24 @@ use std::time::Duration;
 use bytecost_engine::Server;
 use bytecost_meter::{FrequencyMeter, NetworkMeter, NetworkSnapshot, look_takes_ns};
 use bytecost_spec::sample::Truth;
-use bytecost_spec::{Cell, CircumstanceKind, Counter, Readings, Transport};
+use bytecost_spec::{Cell, CircumstanceKind, Counter, Readings};
 use bytecost_sys::clock;
 use bytecost_sys::sched::Promptness;
 
-use super::sides::one_ready;
-use super::{Lab, Sides};
-use crate::endpoint::looked_at;
-use crate::endpoint_process::{Endpoint, PATIENCE, TrialError, all_ended, wait_until};
+use super::sides::{Sides, one_ready};
+use crate::endpoint_process::{Endpoint, PATIENCE, all_ended, wait_until};
 use crate::networks::{self, NetworkPath};
 use crate::obstacles;
-use crate::protocol::{Done, FromEndpoint, HostPart, Role, Schedule, Task, ToEndpoint, Traffic};
+use crate::protocol::{
+    Done, FromEndpoint, LocalSettings, Role, Schedule, Task, ToEndpoint, Traffic,
+};
+use crate::server_tasks::max_looked_at;
+use crate::testbed::{Peer, Testbed};
+use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
 use crate::whole_machine::{CoreToCore, WholeMachine, owners};
-use crate::window::{Edges, GRACE_NS, LEAD_NS, Talk, carried, out_of_turn};
+use crate::window::{Edges, GRACE_NS, LEAD_NS, Talk, UpcomingWindow, out_of_turn};
 
 /// How long everyone may take to be answered once, in ns, and how much longer for each connection.
 const CONNECT_NS: u64 = 60_000_000_000;
@@ -39,116 +42,124 @@ const LIST_NS: u64 = 3_000_000;
 const SERVER: usize = 0;
 const CLIENT: usize = 1;
 
-impl Lab {
-    /// Makes one trial of such a cell.
-    pub(super) fn served(
-        &mut self,
-        cell: &Cell,
-        mut watch: Option<&mut Watch>,
-        stop: &AtomicBool,
-    ) -> Result<TrialOutput, TrialError> {
-        let (pins, task) = self.begun(cell, None, true, stop)?;
-        let window = self.window(cell, watch.as_deref());
-        let link = (self.peer.as_ref()).filter(|_| cell.transport == Transport::Peer);
-        let mut sides = Sides {
-            settings: &self.settings,
-            ahead: &mut self.ahead,
-            between: NetworkPath::Nothing,
-            link,
-            window,
-        };
-        let way_us = link.map_or(0, |link| link.host().round_trip_us);
-        let notice = NOTICE + 2 * Duration::from_micros(way_us);
-        let mut ends = Vec::with_capacity(2);
-        let server = Task {
-            role: Role::Server,
-            ..task.clone()
-        };
-        let (address, process) = sides.listening(&mut ends, server, stop)?;
-        one_ready(&mut ends, 0, stop)?;
-        ends.push(sides.start(Role::Client)?);
-        ends[CLIENT].order(&ToEndpoint::Prepare(Box::new(Task {
-            role: Role::Client,
-            meets: sides.connects(Role::Client, &address)?,
-            here: HostPart {
-                pins: pins.receiver,
-                ..task.here
-            },
-            ..task
-        })))?;
-        one_ready(&mut ends, 0, stop)?;
-        if let Some(watch) = &mut watch {
-            watch.serving_begins(ends[CLIENT].local_pid().unwrap_or(0), process)?;
-        }
-        let network = networks::meter(cell, &ends);
-        let (machine, [server, client]) =
-            self.served_window(cell, &mut ends, &network, notice, watch, stop)?;
-        check_traffic(server.traffic, client.traffic)?;
-        let (between, link) = (Some(NetworkPath::Nothing), self.link(cell));
-        let output = TrialOutput {
-            peer_machine: Endpoint::peer_machine(&ends),
-            obstacles: obstacles::of_trial(cell, between, &ends, link),
-            ..parts(cell, server, client, machine)
-        };
-        all_ended(ends, stop)?;
-        Ok(output)
+/// Makes one trial of such a cell.
+pub(super) fn attempt(
+    bed: &mut Testbed,
+    cell: &Cell,
+    window: Duration,
+    mut watch: Option<&mut Watch>,
+    stop: &AtomicBool,
+) -> Result<TrialOutput, TrialError> {
+    let (pins, task) = bed.prepare(cell, None, true, stop)?;
+    let link = Peer::link(bed.peer.as_ref(), cell);
+    let mut sides = Sides {
+        settings: &bed.settings,
+        ahead: &mut bed.ahead,
+        between: NetworkPath::Nothing,
+        link,
+        window,
+    };
+    let way_us = link.map_or(0, |link| link.host().round_trip_us);
+    let notice = NOTICE + 2 * Duration::from_micros(way_us);
+    let mut ends = Vec::with_capacity(2);
+    let server = Task {
+        role: Role::Server,
+        ..task.clone()
+    };
+    let (address, process) = sides.listening(&mut ends, server, stop)?;
+    one_ready(&mut ends, 0, stop)?;
+    ends.push(sides.start(Role::Client)?);
+    ends[CLIENT].order(&ToEndpoint::Prepare(Box::new(Task {
+        role: Role::Client,
+        meets: sides.connects(Role::Client, &address)?,
+        here: LocalSettings {
+            pins: pins.receiver,
+            ..task.here
+        },
+        ..task
+    })))?;
+    one_ready(&mut ends, 0, stop)?;
+    if let Some(watch) = &mut watch {
+        watch.serving_begins(ends[CLIENT].local_pid().unwrap_or(0), process)?;
     }
+    let network = networks::meter(cell, &ends);
+    let (machine, [server, client]) = carry(
+        bed,
+        cell,
+        &mut ends,
+        &network,
+        (window, notice),
+        watch,
+        stop,
+    )?;
+    check_traffic(server.traffic, client.traffic)?;
+    let between = Some(NetworkPath::Nothing);
+    let link = Peer::link(bed.peer.as_ref(), cell);
+    let output = TrialOutput {
+        peer_machine: Endpoint::peer_machine(&ends),
+        obstacles: obstacles::of_trial(cell, between, &ends, link),
+        ..parts(cell, server, client, machine)
+    };
+    all_ended(ends, stop)?;
+    Ok(output)
+}
 
-    /// Has the clients begin, and gives the server their window: what comes back of both.
-    fn served_window(
-        &mut self,
-        cell: &Cell,
-        ends: &mut [Endpoint],
-        network: &NetworkMeter,
-        notice: Duration,
-        watch: Option<&mut Watch>,
-        stop: &AtomicBool,
-    ) -> Result<(Readings, [Done; 2]), TrialError> {
-        let core_to_core = CoreToCore::before(self.core_to_core.as_ref());
-        let queue = ListenQueue {
-            network,
-            before: network.read(),
-        };
-        let begin_ns = clock::monotonic_ns() + LEAD_NS;
-        let warmup = self.settings.warmup.max(notice) + look(cell);
-        let window_from_ns = begin_ns + warmup.as_nanos() as u64;
-        let window = self.window(cell, watch.as_deref());
-        ends[CLIENT].order(&ToEndpoint::Go(Schedule {
-            begin_ns,
-            window_from_ns,
-            window_to_ns: window_from_ns + window.as_nanos() as u64,
-            steady_by_ns: None,
-        }))?;
-        let schedule = connected(cell, ends, begin_ns, &queue, stop)?;
-        ends[SERVER].order(&ToEndpoint::Go(schedule))?;
-        let patience_ns = PATIENCE.as_nanos() as u64;
-        let mut talk = Talk::new(ends, watch, stop, patience_ns);
-        let _prompt = Promptness::take(true);
-        if let Some(watch) = &mut talk.watch {
-            watch.schedule(&schedule)?;
-        }
-        // By then a server has started a process for each connection, if it does.
-        let look_ns = LIST_NS + look(cell).as_nanos() as u64;
-        talk.until(schedule.window_from_ns.saturating_sub(look_ns))?;
-        self.clocks.list(&owners(talk.ends, None, cell));
-        let mut around = WholeMachine {
-            meter: &mut self.machine,
-            clocks: &mut self.clocks,
-            frequency: &FrequencyMeter::default(),
-            has_load: false,
-            group: None,
-        };
-        let mut machine = carried(&mut around, network, &mut talk, Edges::By(schedule), true)?;
-        machine.extend(core_to_core.after());
-        // In an open loop the last answers may take as long as the clients wait for them.
-        talk.done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;
-        talk.ends[SERVER].order(&ToEndpoint::Stop)?;
-        self.ahead.start(&self.settings.program);
-        machine.extend(queue.readings());
-        let nothing = |_| TrialError::Failed("protocol error: a side brought back nothing".into());
-        let both: [Done; 2] = talk.brought_back()?.try_into().map_err(nothing)?;
-        Ok((machine, both))
+/// Has the clients begin, and gives the server their window: what comes back of both.
+fn carry(
+    bed: &mut Testbed,
+    cell: &Cell,
+    ends: &mut [Endpoint],
+    network: &NetworkMeter,
+    (window, notice): (Duration, Duration),
+    watch: Option<&mut Watch>,
+    stop: &AtomicBool,
+) -> Result<(Readings, [Done; 2]), TrialError> {
+    let core_to_core = CoreToCore::before(bed.core_to_core.as_ref());
+    let queue = ListenQueue {
+        network,
+        before: network.read(),
+    };
+    let begin_ns = clock::monotonic_ns() + LEAD_NS;
+    let warmup = bed.settings.warmup.max(notice) + look(cell);
+    let window_from_ns = begin_ns + warmup.as_nanos() as u64;
+    ends[CLIENT].order(&ToEndpoint::Go(Schedule {
+        begin_ns,
+        window_from_ns,
+        window_to_ns: window_from_ns + window.as_nanos() as u64,
+        steady_by_ns: None,
+    }))?;
+    let schedule = connected(cell, ends, begin_ns, &queue, stop)?;
+    ends[SERVER].order(&ToEndpoint::Go(schedule))?;
+    let patience_ns = PATIENCE.as_nanos() as u64;
+    let mut talk = Talk::new(ends, watch, stop, patience_ns);
+    let _prompt = Promptness::take(true);
+    if let Some(watch) = &mut talk.watch {
+        watch.schedule(&schedule)?;
     }
+    // By then a server has started a process for each connection, if it does.
+    let look_ns = LIST_NS + look(cell).as_nanos() as u64;
+    talk.until(schedule.window_from_ns.saturating_sub(look_ns))?;
+    bed.instruments.clocks.list(&owners(talk.ends, None, cell));
+    let mut around = WholeMachine {
+        frequency: &FrequencyMeter::default(),
+        ..bed.instruments.around(None)
+    };
+    let upcoming = UpcomingWindow {
+        around: &mut around,
+        network,
+        edges: Edges::By(schedule),
+        ends_there: true,
+    };
+    let mut machine = upcoming.readings(&mut talk)?;
+    machine.extend(core_to_core.after());
+    // In an open loop the last answers may take as long as the clients wait for them.
+    talk.done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;
+    talk.ends[SERVER].order(&ToEndpoint::Stop)?;
+    bed.ahead.start(&bed.settings.program);
+    machine.extend(queue.readings());
+    let nothing = |_| TrialError::Failed("protocol error: a side brought back nothing".into());
+    let both: [Done; 2] = talk.brought_back()?.try_into().map_err(nothing)?;
+    Ok((machine, both))
 }
 
 /// The queue of new connections of a trial's network, since its clients began to connect.
@@ -226,7 +237,7 @@ fn connected(
 /// How long the server's process tree is looked at before its window opens.
 fn look(cell: &Cell) -> Duration {
     let server = cell.serving.server.as_deref().and_then(Server::named);
-    let looked_at = server.map_or(0, |server| looked_at(server, cell));
+    let looked_at = server.map_or(0, |server| max_looked_at(server, cell));
     Duration::from_nanos(look_takes_ns(looked_at))
 }
 

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use bytecost_sys::clock;
 
-use super::Settings;
-use crate::endpoint_process::{Endpoint, StartedAhead, TrialError, wait};
+use crate::endpoint_process::{Endpoint, StartedAhead, wait};
 use crate::networks::NetworkPath;
 use crate::peer::PeerLink;
 use crate::protocol::{FromEndpoint, Meets, Role, Task, ToEndpoint};
+use crate::settings::Settings;
+use crate::trial_error::TrialError;
 use crate::watch::Listens;
 use crate::window::{GRACE_NS, out_of_turn};
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use bytecost_lab::Event;
 use bytecost_lab::files::Files;
 use bytecost_lab::program::Program;
-use bytecost_lab::trial::Settings;
+use bytecost_lab::settings::Settings;
 use bytecost_spec::{Cell, Failure, Record, Sample};
 use libtest_mimic::Trial;
 use rustix::process::Pid;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytecost_lab::Lab;
 use bytecost_lab::files::Files;
-use bytecost_lab::trial::Settings;
+use bytecost_lab::settings::Settings;
 use bytecost_meter::{LEFT_OUT, ThreadMeter};
 use bytecost_spec::survey::CpuClock;
 use bytecost_spec::{Counter, Reading, Readings, Refusal, Sample, Survey};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytecost_engine::{SERVERS, Server};
 use bytecost_lab::files::Files;
-use bytecost_lab::trial::Settings;
+use bytecost_lab::settings::Settings;
 use bytecost_spec::{Cell, Counter, Reading, Readings, Sample};
 use libtest_mimic::Trial;
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytecost_lab::files::Files;
 use bytecost_lab::program::Program;
 use bytecost_lab::protocol::ContentCheck;
-use bytecost_lab::trial::Settings;
+use bytecost_lab::settings::Settings;
 use bytecost_lab::{Lab, TrialOutcome};
 use bytecost_meter::MachineMeter;
 use bytecost_spec::{Axis, Cell, Failure, Sample, TrialKey};

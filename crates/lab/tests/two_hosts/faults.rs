@@ -5,11 +5,11 @@ use std::fs;
 use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::process::{Command, Stdio};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_lab::peer::{PeerCommand, PeerLink, PeerOptions};
-use bytecost_lab::trial::Settings;
+use bytecost_lab::settings::Settings;
 use bytecost_spec::sample::Block;
 use bytecost_spec::{Counter, TrialKey};
 use bytecost_sys::tcp;
@@ -38,6 +38,10 @@ pub fn trials() -> Vec<Trial> {
         case("an agent without a coordinator ends", lost_coordinator),
         case("strangers at the data ports lose no trial", strangers),
         case("a program is put there and gone again", copied),
+        case(
+            "a copy that is interrupted leaves nothing",
+            copy_interrupted,
+        ),
         case("a peer that is gone for good is told", gone_for_good),
         case("a trial has few words that wait for an answer", round_trips),
     ]
@@ -184,6 +188,22 @@ fn copied() {
     let left = fs::read_dir(temp.path()).unwrap().count();
     assert_eq!(left, 0, "the copy is still there");
     arrives(&mut lab, &cell(""));
+}
+
+fn copy_interrupted() {
+    let temp = tempfile::tempdir().unwrap();
+    let prefix = format!("env TMPDIR={}", temp.path().display());
+    let stop = AtomicBool::new(false);
+    let count = || fs::read_dir(temp.path()).unwrap().count();
+    let (refused, ()) = meanwhile(
+        |_| PeerLink::open(&without_program(&prefix, true), &stop).err(),
+        || {
+            in_time("it was never put there", || count() == 1);
+            stop.store(true, Ordering::Relaxed);
+        },
+    );
+    assert!(refused.unwrap().is_interruption());
+    in_time("the copy is still there", || count() == 0);
 }
 
 fn gone_for_good() {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use bytecost_lab::peer::PeerLink;
 use bytecost_lab::protocol::Role;
+use bytecost_lab::settings::Settings;
 use bytecost_lab::transports::link::LinkChoice;
 use bytecost_lab::transports::veth::{RECEIVER, VethPair};
-use bytecost_lab::trial::Settings;
 use bytecost_lab::{Event, Watch, loopback_exchange};
 use bytecost_spec::evidence::CountedEvent::{Acknowledgements, Packets, Segments};
 use bytecost_spec::{Counter, PeerSide, Reading, Record};

@@ -15,11 +15,6 @@ use crate::tree::{self, File};
 /// Arrows that may close a circle, and why: a file, and what it needs though that needs it.
 const ALLOWED: &[(&str, &str, &str)] = &[
     (
-        "crates/lab/src/trial.rs",
-        "crates/lab/src/trial/sides.rs",
-        "sides takes the settings of a trial, which stand beside their use",
-    ),
-    (
         "crates/spec/src/axis/table.rs",
         "crates/spec/src/axis/row.rs",
         "a row names an axis and a cell, which the macro makes of the rows",

@@ -87,12 +87,8 @@ const BOUNDED: &[(&str, &str)] = &[
         "each turn of a thread of the load looks at the stop flag",
     ),
     (
-        "crates/lab/src/peer/copy.rs",
-        "the link to the other host is to be rebuilt without them",
-    ),
-    (
         "crates/lab/src/peer/link.rs",
-        "the link to the other host is to be rebuilt without them",
+        "a thread ends with its patience; pipes have threads that end with the child",
     ),
     (
         "crates/lab/src/server_survey.rs",

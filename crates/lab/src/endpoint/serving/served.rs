@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytecost_engine::Server;
 use bytecost_engine::servers::{self, Limits, ServerSetup, ServerTally};
-use bytecost_meter::{MOST_THREADS, ProcessTreeMeter, look_takes_ns, memory_of, within};
+use bytecost_meter::{ProcessTreeMeter, look_takes_ns, memory_of, within};
 use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
 use bytecost_sys::child_end::{self, ChildProcess};
 use bytecost_sys::sched::Promptness;
@@ -26,6 +26,7 @@ use crate::descriptors;
 use crate::protocol::{
     self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoint, Traffic, out_of_turn,
 };
+use crate::server_tasks::max_looked_at;
 
 /// Room for connections beside the load's: new ones may come before the old ones' ends are seen.
 const ROOM: usize = 256;
@@ -144,7 +145,7 @@ impl Child {
     ) -> io::Result<Readings> {
         // A look takes CPU time of the machine, that of the end within the window.
         let window_ns = schedule.window_to_ns - schedule.window_from_ns;
-        let look_ns = look_takes_ns(looked_at(server, cell));
+        let look_ns = look_takes_ns(max_looked_at(server, cell));
         let looks = look_ns <= window_ns / LOOK_SHARE;
         let ahead_ns = FEW_NS + if looks { look_ns } else { 0 };
         // As many threads as there are connections may be ready at the edges.
@@ -237,16 +238,6 @@ impl Drop for Child {
     fn drop(&mut self) {
         // Where it was waited for before, nothing is there to kill.
         let _ = child_end::by_force(&mut self.pid, Duration::ZERO);
-    }
-}
-
-/// Threads or processes of a server that are looked at one by one.
-pub(crate) fn looked_at(server: &Server, cell: &Cell) -> u64 {
-    let all = cell.serving.all_connections();
-    match (server.task_per_connection, server.needs_lone_thread) {
-        (true, true) => all,
-        (true, false) => all.min(MOST_THREADS as u64),
-        (false, _) => 0,
     }
 }
 

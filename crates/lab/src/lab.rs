@@ -1,0 +1,278 @@
+//! A lab: carries out blocks of trials and trials for evidence, and says what becomes of each.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bytecost_host::Roots;
+use bytecost_meter::MachineMeter;
+use bytecost_spec::sample::Block;
+use bytecost_spec::survey::CounterTrial;
+use bytecost_spec::{Cell, Failure, Host, Record, Sample, Survey, TrialKey};
+use bytecost_sys::clock;
+
+use crate::coordinator_stop::StoppedTime;
+use crate::counters_cost;
+use crate::event::Event;
+use crate::evidence_trials;
+use crate::files::Files;
+use crate::meters::AvailableCounters;
+use crate::peer::PeerLink;
+use crate::protocol::ContentCheck;
+use crate::quotas::Quotas;
+use crate::repeats::Repeats;
+use crate::run_clock::RunClock;
+use crate::settings::Settings;
+use crate::stall::StalledWindow;
+use crate::testbed::{Peer, Testbed};
+use crate::trial;
+use crate::trial_error::TrialError;
+use crate::trial_output::TrialOutput;
+use crate::watch::Watch;
+use crate::window_lengths::WindowLengths;
+
+/// Where trials are made.
+pub struct Lab {
+    bed: Testbed,
+    clock: RunClock,
+    windows: WindowLengths,
+    repeats: Repeats,
+    quotas: Quotas,
+}
+
+/// What became of a trial.
+#[derive(Debug)]
+pub enum TrialOutcome {
+    /// Its record; and true if a flow moved nothing in its window.
+    Ended(Box<Record>, bool),
+    /// It was told to stop before it was over, and left nothing behind.
+    Interrupted,
+}
+
+/// A trial that has begun.
+struct Begun<'c> {
+    trial: TrialKey,
+    cell: &'c Cell,
+    started_ms: u64,
+    began_ns: u64,
+}
+
+impl Lab {
+    /// A lab on this machine. Its clock starts now.
+    pub fn new(settings: Settings, machine: MachineMeter) -> Lab {
+        Lab {
+            clock: RunClock::start(settings.earlier),
+            bed: Testbed::new(settings, machine),
+            windows: WindowLengths::default(),
+            repeats: Repeats::default(),
+            quotas: Quotas::open(&Roots::real()),
+        }
+    }
+
+    /// With the clocks and counters that were found here. Without a survey no perf event is read.
+    pub fn surveyed(mut self, survey: &Survey) -> Lab {
+        self.bed.local.counters = AvailableCounters::of(survey);
+        self
+    }
+
+    /// With the machine that placements are made exact on. Without one only those that name CPUs
+    /// can be had, and no frequency is read.
+    pub fn on(mut self, host: Host) -> Lab {
+        self.bed.instruments.read_frequency(&host);
+        self.bed.local.host = host;
+        self
+    }
+
+    /// With files at another place than the system's directory of temporary files.
+    pub fn with_files(mut self, files: Files) -> Lab {
+        self.bed.local.files = files;
+        self
+    }
+
+    /// With another host, where one side of each cell plays whose transport leads there.
+    pub fn with_peer(mut self, peer: PeerLink) -> Lab {
+        self.bed.peer = Some(Peer::new(peer));
+        self
+    }
+
+    /// Why the other host is lost for good, if it is. A block is then interrupted.
+    pub fn lost_peer(&self) -> Option<&str> {
+        self.bed.peer.as_ref().and_then(Peer::lost)
+    }
+
+    /// As a run that was cut short left it, by the end of its last block.
+    pub fn resume(&mut self, block: &Block) {
+        self.windows.resume(&block.longer);
+        self.repeats.resume(block);
+    }
+
+    /// Whether windows keep their lengths, so that a trial in which a flow moved nothing fails.
+    pub fn keep_windows(&mut self, keep: bool) {
+        self.windows.fix(keep);
+    }
+
+    /// Ends what runs between trials, and then waits by this function: its time is none of the run's.
+    pub fn paused<T>(&mut self, wait: impl FnOnce() -> T) -> T {
+        self.bed.end_processes();
+        self.clock.pause(wait)
+    }
+
+    /// Makes one trial of a cell.
+    pub fn trial(&mut self, trial: TrialKey, cell: &Cell, stop: &AtomicBool) -> TrialOutcome {
+        let begun = Begun {
+            trial,
+            cell,
+            started_ms: self.clock.elapsed_ms(),
+            began_ns: clock::monotonic_ns(),
+        };
+        let window = self.windows.window(cell, self.bed.settings.window);
+        let output = match trial::attempt(&mut self.bed, cell, window, None, stop) {
+            Ok(output) => output,
+            Err(TrialError::Failed(reason)) if self.lost_peer().is_none() => {
+                return TrialOutcome::Ended(Box::new(begun.failed(reason, None)), false);
+            }
+            Err(_) => return TrialOutcome::Interrupted,
+        };
+        let is_checked_quickly = self.bed.settings.check == ContentCheck::Quick;
+        let is_idle = is_checked_quickly && output.has_idle_flow();
+        let record = if is_idle && self.windows.is_longest(cell) {
+            begun.idle(&output, window)
+        } else {
+            begun.sample(output, &mut self.quotas)
+        };
+        TrialOutcome::Ended(Box::new(record), is_idle)
+    }
+
+    /// One attempt at a block, as `(number, cell)` in this order; None when interrupted. Also
+    /// whether it is to be measured again: others used CPUs, or the run was stopped. A cell whose flow
+    /// moved nothing has longer windows from the next block on.
+    pub fn block(
+        &mut self,
+        (block, attempt): (u32, u32),
+        order: impl IntoIterator<Item = (u32, Cell)>,
+        stop: &AtomicBool,
+        events: &mut dyn FnMut(Event),
+    ) -> Option<Block> {
+        let (began_ns, before) = (clock::monotonic_ns(), self.bed.instruments.cpu_times());
+        let stopped = StoppedTime::begin();
+        let mut too_short = BTreeMap::new();
+        let mut order = order.into_iter().peekable();
+        while let Some((number, cell)) = order.next() {
+            self.bed.next_is(order.peek().map(|(_, next)| next));
+            let trial = TrialKey {
+                block,
+                cell: number,
+                attempt,
+            };
+            events(Event::TrialStarted { trial });
+            let TrialOutcome::Ended(record, is_idle) = self.trial(trial, &cell, stop) else {
+                return None;
+            };
+            events(Event::TrialEnded(record));
+            if is_idle {
+                // A cell and its twin are the same measurement.
+                let cell = Cell {
+                    twin: false,
+                    ..cell
+                };
+                too_short.insert(cell.id(), cell);
+            }
+        }
+        // All trials of a cell in a block have one length, those of its twin included.
+        for cell in too_short.values() {
+            self.windows.lengthen(cell);
+        }
+        let after = self.bed.instruments.cpu_times();
+        let mut ended = Block {
+            block,
+            attempt,
+            elapsed_ns: clock::monotonic_ns() - began_ns,
+            stopped_ns: stopped.ns(),
+            ended_ms: self.clock.elapsed_ms(),
+            longer: self.windows.multiples().clone(),
+            ..Block::default()
+        };
+        ended = (self.bed.instruments).used_between(&before, &after, ended);
+        ended.repeated_because = self.repeats.reason(&ended, &self.bed.settings);
+        events(Event::BlockEnded(Box::new(Record::Block(ended.clone()))));
+        Some(ended)
+    }
+
+    /// Watches trials (round, cell's number, cell) begun within so long; false when interrupted.
+    pub fn watched(
+        &mut self,
+        watch: &mut Watch,
+        trials: impl IntoIterator<Item = (u32, u32, Cell)>,
+        most: Option<Duration>,
+        stop: &AtomicBool,
+        events: &mut dyn FnMut(Event),
+    ) -> bool {
+        let (bed, clock) = (&mut self.bed, &self.clock);
+        evidence_trials::watched(bed, clock, watch, trials, most, stop, events)
+    }
+
+    /// Reads the task clock where hardware counters would be read, so that it is tested everywhere.
+    pub fn stand_in_for_counters(&mut self) {
+        self.bed.local.counters.stand_in = true;
+        self.bed.local.counters.no_hardware = None;
+    }
+
+    /// Trials of `null` and `send`, by turns with counters and without; failed ones are left out.
+    pub fn counters_cost(&mut self, stop: &AtomicBool) -> Vec<CounterTrial> {
+        counters_cost::measure(&mut self.bed, stop)
+    }
+}
+
+impl Begun<'_> {
+    fn failed(&self, reason: String, stood_still: Option<Duration>) -> Record {
+        Record::Failure(Failure {
+            trial: self.trial,
+            cell: self.cell.id(),
+            started_ms: self.started_ms,
+            reason,
+            stood_still_ns: stood_still.map(|length| length.as_nanos() as u64),
+        })
+    }
+
+    /// The failure of a trial in which a flow moved nothing, whose windows are as long as they may be.
+    fn idle(&self, output: &TrialOutput, window: Duration) -> Record {
+        let stalls = output.used_no_cpu() && !self.cell.is_served();
+        let stall = (stalls.then(|| StalledWindow::find(output, window))).flatten();
+        match stall {
+            Some(stall) => self.failed(stall.to_string(), Some(stall.length)),
+            None => self.failed(nothing_moved(self.cell, window), None),
+        }
+    }
+
+    fn sample(&self, output: TrialOutput, quotas: &mut Quotas) -> Record {
+        let mut machine = output.machine;
+        machine.extend(quotas.since_last());
+        Record::Sample(Sample {
+            trial: self.trial,
+            cell: self.cell.id(),
+            started_ms: self.started_ms,
+            trial_ms: (clock::monotonic_ns() - self.began_ns) / 1_000_000,
+            sender: output.sender.side,
+            // A responder receives nothing, and what it counts is with the machine's.
+            receiver: (output.receiver)
+                .filter(|_| self.cell.transport.has_receiver())
+                .map(|r| r.side),
+            machine,
+            peer_machine: output.peer_machine,
+            truth: output.truth,
+            latency_ns_histogram: output.sender.latency_ns_histogram,
+            neighbour: output.neighbour,
+            packet_sockets: output.packet_sockets,
+            obstacles: output.obstacles,
+        })
+    }
+}
+
+/// Said of a trial in which a flow moved nothing, however long its window.
+fn nothing_moved(cell: &Cell, window: Duration) -> String {
+    let (ms, served) = (window.as_millis(), cell.is_served());
+    let fewer = if served { "connections" } else { "threads" };
+    format!(
+        "a flow moved nothing within {ms} ms: use a longer --window or fewer --{fewer}, or stop other programs"
+    )
+}

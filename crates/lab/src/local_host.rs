@@ -1,0 +1,117 @@
+//! What of a task depends on the host that plays it: CPUs, files, a Java program, counters.
+
+use std::io;
+use std::time::Duration;
+
+use bytecost_engine::Mover;
+use bytecost_engine::java::{self, Compiled, START_PATIENCE};
+use bytecost_host::Roots;
+use bytecost_plan::Pins;
+use bytecost_spec::{Cell, Host, Survey};
+
+use crate::file_task::FileTask;
+use crate::files::Files;
+use crate::groups::ControlGroups;
+use crate::meters::AvailableCounters;
+use crate::protocol::{LocalSettings, Role, Task};
+use crate::trial_error::TrialError;
+
+/// This host, with what trials on it need and keep.
+#[derive(Default)]
+pub(crate) struct LocalHost {
+    /// The machine that placements are made exact on; without one only those that name CPUs can be.
+    pub(crate) host: Host,
+    pub(crate) files: Files,
+    pub(crate) counters: AvailableCounters,
+    /// The program of movers that have Java do their work: made for the first cell that needs it.
+    compiled: Option<Compiled>,
+}
+
+impl LocalHost {
+    pub(crate) fn new(host: Host, survey: &Survey) -> LocalHost {
+        LocalHost {
+            host,
+            counters: AvailableCounters::of(survey),
+            ..LocalHost::default()
+        }
+    }
+
+    /// The settings of a sender that plays here: the file and the Java program that it needs are
+    /// made.
+    pub(crate) fn sender(
+        &mut self,
+        cell: &Cell,
+        mover: Option<&Mover>,
+        pins: &Pins,
+        window: Duration,
+    ) -> io::Result<LocalSettings> {
+        let is_helped = mover.is_some_and(|m| m.is_helped());
+        if is_helped && self.compiled.is_none() {
+            self.compiled = Some(Compiled::new(&java::find()?, START_PATIENCE)?);
+        }
+        let java = self.compiled.as_ref().map(Compiled::path);
+        Ok(LocalSettings {
+            file: self.files.prepare(cell)?,
+            java: java.filter(|_| is_helped),
+            ..self.settings(cell, pins, window)
+        })
+    }
+
+    /// The settings of the side with a sender's pins where the sender plays on the other host.
+    pub(crate) fn without_sender(
+        &self,
+        cell: &Cell,
+        mover: Option<&Mover>,
+        pins: &Pins,
+        window: Duration,
+    ) -> LocalSettings {
+        let reads_a_file = mover.is_some_and(|m| m.route.reads_a_file());
+        LocalSettings {
+            file: reads_a_file.then(|| FileTask::elsewhere(true)),
+            ..self.settings(cell, pins, window)
+        }
+    }
+
+    fn settings(&self, cell: &Cell, pins: &Pins, window: Duration) -> LocalSettings {
+        LocalSettings {
+            pins: pins.sender.clone(),
+            meters: self.counters.meters(cell, pins, window),
+            ..LocalSettings::default()
+        }
+    }
+
+    /// The control groups that a cell asks for; none where it asks for none.
+    pub(crate) fn control_groups(&self, cell: &Cell) -> Result<Option<ControlGroups>, TrialError> {
+        ControlGroups::make(&Roots::real(), &cell.cgroup, &self.host.cpus_allowed)
+            .map_err(TrialError::Failed)
+    }
+
+    /// A side's task from a coordinator on another host with the settings of this one, and its
+    /// control groups, which are to outlive its process.
+    pub(crate) fn task(
+        &mut self,
+        task: Task,
+        window: Duration,
+    ) -> Result<(Task, Option<ControlGroups>), TrialError> {
+        // The background load is the coordinator's.
+        let cell = Cell {
+            neighbour: Cell::default().neighbour,
+            ..task.cell.clone()
+        };
+        let pins = Pins::of(&cell, true, &self.host).map_err(TrialError::Failed)?;
+        let group = self.control_groups(&cell)?;
+        let mut here = match task.role {
+            Role::Sender => self.sender(&cell, Mover::named(&cell.mover), &pins, window)?,
+            _ => self.settings(&cell, &pins, window),
+        };
+        // A receiver opens no file, but knows by it what comes.
+        here.file = here.file.or_else(|| task.here.file.clone());
+        if !matches!(task.role, Role::Sender | Role::Server) {
+            here.pins = pins.receiver;
+        }
+        if let Some(group) = group.as_ref().filter(|_| !cell.is_served()) {
+            here.cgroup_procs = group.procs_files();
+        }
+        Ok((Task { here, ..task }, group))
+    }
+}

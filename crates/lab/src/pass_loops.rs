@@ -1,0 +1,195 @@
+//! The loops of long messages, and of files that are sent cold: a window is a number of passes.
+//!
+//! A message of a gigabyte takes longer than a window, and a cold file must be dropped from the
+//! page cache before it is sent again. So both sides go by what is sent: a warm-up of
+//! [`crate::passes::WARMUP_PASSES`], then at least one pass until the window's time is over. Each pass is a
+//! stretch: the sender's from its first call to its last answer, the receiver's from its first byte
+//! to its last.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use bytecost_engine::{Move, Offer};
+use bytecost_meter::Meter;
+use bytecost_sys::clock;
+use hdrhistogram::Histogram;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::retry_on_intr;
+
+use crate::edges::{Edge, Finish, Stretches};
+use crate::flow::{Intake, drain, histogram, read_exactly};
+use crate::passes::Passes;
+use crate::phase::{Gate, Phase};
+use crate::requests::{Cool, STRETCHES_MOST};
+
+/// The sending side.
+pub struct Outgo<'a> {
+    /// Sends.
+    pub mover: &'a mut dyn Move,
+    /// In the `ask` pattern: where answers come in, and room for one.
+    pub answers: Option<(&'a OwnedFd, Vec<u8>)>,
+    /// Makes the file cold before each pass but the first.
+    pub cool: Option<Cool<'a>>,
+    /// How messages are taken together.
+    pub passes: Passes,
+    /// From the beginning of a message to its answer, within the window, in ns.
+    pub latency_ns: Histogram<u64>,
+}
+
+impl<'a> Outgo<'a> {
+    /// Ready to send.
+    pub fn new(mover: &'a mut dyn Move, passes: Passes) -> Outgo<'a> {
+        Outgo {
+            mover,
+            answers: None,
+            cool: None,
+            passes,
+            latency_ns: histogram(),
+        }
+    }
+
+    /// Warms up, waits in `opening` until the window opens, and sends until it is over.
+    pub fn run<M: Meter>(
+        &mut self,
+        gate: &impl Gate,
+        meter: &mut M,
+        opening: impl FnOnce(),
+        finish: Finish<impl FnOnce()>,
+    ) -> io::Result<Stretches<M::Snapshot>> {
+        let mut stretches = Stretches::room(STRETCHES_MOST);
+        for _ in 0..self.passes.warmup {
+            self.pass(false)?;
+            self.renew()?;
+        }
+        // To read what a process does that works for the mover takes too long to be forgotten.
+        let is_helped = self.mover.helper().is_some();
+        let mut since_ns = None;
+        opening();
+        loop {
+            let from = Edge::opens(meter, || self.mover.tally());
+            if let Some(since_ns) = since_ns {
+                stretches.aside_ns += clock::thread_cpu_ns() - since_ns;
+            }
+            self.pass(true)?;
+            since_ns = is_helped.then(clock::thread_cpu_ns);
+            let to = Edge::closes(meter, || self.mover.tally());
+            stretches.of.push((from, to));
+            let enough = self.mover.tally().messages >= finish.messages_least;
+            if gate.phase() >= Phase::Cooldown && enough || stretches.of.len() == STRETCHES_MOST {
+                break;
+            }
+            if self.cool.is_some() {
+                let cpu_ns = clock::thread_cpu_ns();
+                self.renew()?;
+                if !is_helped {
+                    stretches.aside_ns += clock::thread_cpu_ns() - cpu_ns;
+                }
+            }
+        }
+        drain(self.mover)?;
+        stretches.total = self.mover.tally();
+        (finish.closed)();
+        Ok(stretches)
+    }
+
+    fn pass(&mut self, timed: bool) -> io::Result<()> {
+        let mut began_ns = clock::monotonic_ns();
+        for _ in 0..self.passes.messages {
+            while self.mover.offer()? == Offer::Full {
+                self.mover.reap(1)?;
+            }
+            let Some((socket, answer)) = &mut self.answers else {
+                continue;
+            };
+            self.mover.flush()?;
+            read_exactly(socket, answer)?;
+            if timed {
+                let ended_ns = clock::monotonic_ns();
+                self.latency_ns.saturating_record(ended_ns - began_ns);
+                began_ns = ended_ns;
+            }
+        }
+        self.mover.flush()
+    }
+
+    fn renew(&mut self) -> io::Result<()> {
+        let Some(cool) = &mut self.cool else {
+            return Ok(());
+        };
+        self.mover.let_go()?;
+        cool()
+    }
+}
+
+impl Intake<'_> {
+    /// Takes passes until the sender has closed the connection; `closed` is told then, `warm` when
+    /// the warm-up has come. `socket` is watched for a pass's first byte, for `patience` at most.
+    ///
+    /// # Errors
+    /// `InvalidData` where something else arrives, `UnexpectedEof` where the sender leaves early.
+    pub fn run_passes<M: Meter>(
+        &mut self,
+        passes: Passes,
+        socket: &OwnedFd,
+        patience: Duration,
+        meter: &mut M,
+        warm: impl FnOnce(),
+        closed: impl FnOnce(),
+    ) -> io::Result<Stretches<M::Snapshot>> {
+        let mut stretches = Stretches::room(STRETCHES_MOST);
+        let warm_bytes = passes.warmup.saturating_mul(passes.bytes);
+        while self.checker.offset() < warm_bytes {
+            if !self.pull()? {
+                return Err(gone(self.checker.offset()));
+            }
+        }
+        // Else it might be behind, and take the first passes of the window for the last of these.
+        warm();
+        loop {
+            wait_for_bytes(socket, patience)?;
+            let from = Edge::opens(meter, || self.tally());
+            if !self.pull()? {
+                break;
+            }
+            // A stream may have gone on into the next pass with what was taken last.
+            let end = (from.tally.bytes / passes.bytes + 1).saturating_mul(passes.bytes);
+            while self.checker.offset() < end {
+                if !self.pull()? {
+                    return Err(gone(self.checker.offset()));
+                }
+            }
+            let to = Edge::closes(meter, || self.tally());
+            if stretches.of.len() == STRETCHES_MOST {
+                let why = "the sender sends more passes than it may";
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            }
+            stretches.of.push((from, to));
+        }
+        let is_whole = self.checker.offset().is_multiple_of(self.size_bytes);
+        if !is_whole || stretches.of.is_empty() {
+            return Err(gone(self.checker.offset()));
+        }
+        stretches.total = self.tally();
+        closed();
+        Ok(stretches)
+    }
+}
+
+#[cold]
+fn gone(bytes: u64) -> io::Error {
+    io::Error::new(
+        io::ErrorKind::UnexpectedEof,
+        format!("the sender went away before it had sent all: {bytes} bytes came"),
+    )
+}
+
+fn wait_for_bytes(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
+    let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut polled = [PollFd::new(socket, PollFlags::IN)];
+    if retry_on_intr(|| poll(&mut polled, Some(&timeout)))? == 0 {
+        let why = "no byte came for as long as patience lasts: does the sender still send?";
+        return Err(io::Error::new(io::ErrorKind::TimedOut, why));
+    }
+    Ok(())
+}

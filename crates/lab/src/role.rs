@@ -1,0 +1,31 @@
+//! The sides of a trial.
+
+use serde::{Deserialize, Serialize};
+
+/// Which side an endpoint plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// It sends.
+    Sender,
+    /// It receives.
+    Receiver,
+    /// It keeps CPUs busy beside the trial.
+    Neighbour,
+    /// It serves.
+    Server,
+    /// It asks the server.
+    Client,
+}
+
+impl Role {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Role::Sender => "sender",
+            Role::Receiver => "receiver",
+            Role::Neighbour => "background load",
+            Role::Server => "server",
+            Role::Client => "load generator",
+        }
+    }
+}
