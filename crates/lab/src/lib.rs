@@ -22,13 +22,13 @@ mod flow_key;
 mod flow_setup;
 pub mod greeters;
 mod groups;
-pub mod hand;
 pub mod isolation_survey;
 #[cfg(test)]
 #[path = "../../../tests/lack.rs"]
 mod lack;
 pub mod leftovers;
 pub mod limits;
+pub mod live;
 pub mod load;
 pub mod loopback_exchange;
 pub mod marks;
