@@ -99,7 +99,9 @@ fn receive(
     // It says so and receives what is still on the way, but responds no more.
     let says_its_end = |intake: &mut Intake<'_>| {
         intake.answers = None;
-        transports::close(socket).map(|()| true)
+        // It may have been said, and the sender may have ended too.
+        let _ = transports::close(socket);
+        Ok(true)
     };
     Ok(reporter.through(&mut intake, says_its_end, false))
 }
