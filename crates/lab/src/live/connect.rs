@@ -52,7 +52,7 @@ pub fn connect(
         let found = greet(&socket, own, address, stop)?;
         let is_next = found.flow == own.flow && found.kind == other.kind;
         if !is_next {
-            let why = format!("{address} answered flow {flow} as another one");
+            let why = format!("{address} took flow {flow} for another one");
             return Err(io::Error::new(io::ErrorKind::InvalidData, why).into());
         }
         flows.push(socket);
