@@ -16,7 +16,7 @@ mod peer;
 mod service;
 
 pub use axes::{AxisArgs, NOT_LIVE, applies_live};
-pub use live::{AdmissionArgs, OutputArgs, ReceiveArgs, SendArgs};
+pub use live::{JoinArgs, OutputArgs, ReceiveArgs, SendArgs};
 pub use peer::{DataFrom, PeerArgs};
 pub use service::{LoadArgs, ServedService, ServiceArgs};
 
@@ -116,14 +116,6 @@ pub enum Sub {
     /// It speaks over its standard input and output with the bytecost that started it, starts the
     /// processes of each trial, and ends with them when that bytecost ends or is silent for 3 s.
     Agent,
-    /// Make a key for live sessions between machines: a file that only you can read
-    ///
-    /// Copy it to the other machine over a way that you trust, and give it to `bytecost live send`
-    /// and `bytecost live receive` with --key-file.
-    Key {
-        /// The file; one that is there already is not changed
-        file: PathBuf,
-    },
     /// Print a shell completion script
     Completions {
         /// The shell
@@ -156,9 +148,9 @@ pub enum SchemaFile {
 /// What runs until Ctrl-C, and stores nothing.
 #[derive(Debug, Subcommand)]
 pub enum LiveCommand {
-    /// Send messages to `bytecost live receive`, and show the cost each second
+    /// Send messages to `bytecost live receive`, and show this side's cost each second
     Send(Box<SendArgs>),
-    /// Receive messages from `bytecost live send`, and show the cost each second
+    /// Receive messages from `bytecost live send`, and show this side's cost each second
     Receive(Box<ReceiveArgs>),
     /// Serve many connections with the concurrency model of your choice
     #[command(subcommand)]

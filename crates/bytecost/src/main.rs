@@ -53,7 +53,6 @@ fn main() -> ExitCode {
         Some(Sub::List(args)) => commands::list::run(&args),
         Some(Sub::Doctor(args)) => commands::doctor::run(&args),
         Some(Sub::Ceiling(args)) => commands::run::ceiling(args),
-        Some(Sub::Key { file }) => commands::live::make_key(&file),
         Some(Sub::Live(LiveCommand::Send(args))) => commands::live::send::run(*args),
         Some(Sub::Live(LiveCommand::Receive(args))) => commands::live::receive::run(*args),
         Some(Sub::Live(LiveCommand::Server(args))) => commands::live::server::run(args),

@@ -194,16 +194,16 @@ fn memory_is_what_the_control_group_leaves() {
 #[test]
 fn who_may_not_set_the_usual_congestion_control_sends_live_with_another() {
     let place = Place::new();
-    let words = "live send --port 0 --size 4KiB";
+    let words = "live send --listen 127.0.0.1:0 --size 4KiB";
     let Some(mut send) = as_user(&place, USERS[0], "--core=0", words) else {
         return;
     };
     let server = Server::of(place.start(&mut send));
-    let receive = format!("live receive 127.0.0.1:{} --duration 300ms", server.port);
+    let receive = server.join("receive", "--duration 300ms");
     ended(&mut as_user(&Place::new(), USERS[1], "--core=0", &receive).unwrap()).succeeded();
     // Root's cubic is the sender's alone.
     drop(server);
-    let server = Server::start("--size 4KiB");
-    let receive = format!("live receive 127.0.0.1:{} --duration 300ms", server.port);
+    let server = Server::sender("--size 4KiB");
+    let receive = server.join("receive", "--duration 300ms");
     ended(&mut as_user(&Place::new(), USERS[1], "--core=0", &receive).unwrap()).succeeded();
 }

@@ -230,7 +230,9 @@ const PHASES: &[(&str, Phase)] = &[
     ("audit smt", at_once),
     ("export smt --layout pa02-a", at_once),
     ("live server top --port 0", catches_signals),
-    ("live send --port 0", catches_signals),
+    ("live send --listen 127.0.0.1:0", catches_signals),
+    ("live receive --listen 127.0.0.1:0", catches_signals),
+    ("live send --connect 127.0.0.1:1", catches_signals),
 ];
 
 // Invariant 9.

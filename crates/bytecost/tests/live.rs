@@ -1,131 +1,124 @@
-//! Live sessions: `bytecost live send` and `bytecost live receive` as a newcomer starts them.
+//! `bytecost live send` and `bytecost live receive` as a newcomer starts them.
 
 use std::net::TcpListener;
 
-use crate::common::{Ended, PATIENCE, Place, says, unread, until};
-use crate::live_common::{Server, bytes_of, last, objects, summaries};
+use crate::common::{Ended, PATIENCE, Place, Started, says, unread, until};
+use crate::live_common::{Server, bytes_of, last, objects, totals};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// What both ends must say of any session that went well.
-fn agree(client: &Value, server: &Value, flows: usize) {
-    for (end, side) in [(client, "receiver"), (server, "sender")] {
-        assert_eq!(end["kind"], "summary");
+/// What both sides say of a session that went well and that neither of them cut off.
+fn agree(sender: &Value, receiver: &Value, flows: usize) {
+    for (end, side) in [(receiver, "receiver"), (sender, "sender")] {
+        assert_eq!(end["kind"], "totals");
         assert_eq!(end["side"], side);
-        assert_eq!(end["failed"], Value::Null);
-        assert_eq!(end["own"]["flow_bytes"].as_array().unwrap().len(), flows);
+        assert_eq!(end["reason"], Value::Null);
+        assert_eq!(end["flow_bytes"].as_array().unwrap().len(), flows);
+        assert!(end["cpu_s_per_gb"].as_f64().unwrap() > 0.0, "{end}");
     }
-    for key in ["bytes", "messages", "flow_bytes"] {
-        assert_eq!(client["own"][key], server["own"][key], "{key}");
-        assert_eq!(client["peer"][key], server["own"][key], "{key}");
-        assert_eq!(server["peer"][key], client["own"][key], "{key}");
-    }
-    assert!(bytes_of(&client["own"]) > 0);
-    assert!(client["own"]["compared_bytes"].as_u64().unwrap() > 0);
-    for part in [&client["own"], &client["peer"]] {
-        assert!(part["cpu_s_per_gb"].as_f64().unwrap() > 0.0, "{part}");
-    }
+    assert!(bytes_of(sender) > 0);
+    assert_eq!(sender["flow_bytes"], receiver["flow_bytes"]);
 }
 
-/// A session as both ends told it. Where the machine stands still for a moment, an end does not
-/// wait for the other's last bytes or words: then it is held again.
-fn whole(session: impl Fn() -> (Ended, Ended)) -> (Ended, Ended) {
-    let is_whole = |(client, server): &(Ended, Ended)| {
-        let ends = [last(&client.stdout), summaries(&server.stdout).remove(0)];
-        let is_cut = |part: &Value| part["cut"] == true;
-        ends.iter()
-            .all(|end| !end["peer"].is_null() && !is_cut(&end["own"]) && !is_cut(&end["peer"]))
-    };
-    let mut told = session();
+/// A session of both ends. Where the machine stands still for a moment, an end does not wait for the
+/// other's last bytes: then it is held again.
+fn whole(session: impl Fn() -> (Value, Value)) -> (Value, Value) {
+    let mut ends = session();
     for _ in 0..4 {
-        if !is_whole(&told) {
-            told = session();
+        if ends.0["cut"] == true || ends.1["cut"] == true {
+            ends = session();
         }
     }
-    told
+    ends
 }
 
-/// A session until the client has told so many seconds; the summary of each end, and the
-/// client's lines.
-fn session(serve: &str, drive: &str, seconds: usize, flows: usize) -> (Value, Value, Vec<Value>) {
-    let (end, told) = whole(|| {
-        let mut server = Server::start(&format!("--json {serve}"));
-        let mut client = server.driven(drive);
-        client.until_told("seconds", |out, _| objects(out).len() >= seconds);
-        let end = client.ended_by(Signal::INT);
-        server.until_sessions_over(1);
-        (end, server.end())
+/// Totals of the side that listens and of the one that connects, in a session that the connecting
+/// one ends with Ctrl-C after so many seconds; and the lines of that one.
+fn session(listening: impl Fn() -> Server, side: &str, words: &str, seconds: usize) -> [String; 2] {
+    let server = std::cell::RefCell::new(None);
+    let (here, there) = whole(|| {
+        let mut listener = listening();
+        let mut other = listener.joined(side, words);
+        other.until_told("seconds", |out, _| objects(out).len() >= seconds);
+        let end = other.ended_by(Signal::INT).succeeded();
+        listener.until_sessions_over(1);
+        let listened = listener.end().stdout;
+        let ends = (totals(&listened).remove(0), last(&end));
+        *server.borrow_mut() = Some([listened, end]);
+        ends
     });
-    assert_eq!(end.status, Some(0), "{}{}", end.stdout, end.stderr);
-    let told = summaries(&told.stdout).remove(0);
-    let mut lines = objects(&end.stdout);
-    let client = lines.pop().unwrap();
-    agree(&client, &told, flows);
-    (client, told, lines)
-}
-
-#[test]
-fn a_stream_of_several_flows_is_told_each_second_and_in_the_end_by_both() {
-    let (client, server, lines) = session("--mover sendmsg --size 4096 --threads 4", "", 2, 4);
-    assert!(lines.len() >= 2);
-    for (i, line) in lines.iter().enumerate() {
-        assert_eq!(line["kind"], "second");
-        assert!(line["second"].as_u64().unwrap() > i as u64);
-    }
-    let sum: u64 = lines.iter().map(bytes_of).sum();
-    assert!(sum <= bytes_of(&client["own"]), "seconds never overlap");
-    let fairness = client["own"]["fairness"].as_f64().unwrap();
-    assert!((0.25..=1.0).contains(&fairness), "{fairness}");
     assert_eq!(
-        server["own"]["messages"].as_u64().unwrap() * 4096,
-        bytes_of(&server["own"])
+        (&here["ended"], &there["ended"]),
+        (&"there".into(), &"here".into())
     );
-    assert_eq!(server["ended"], "there");
-    assert_eq!(client["ended"], "here");
+    server.into_inner().unwrap()
 }
 
 #[test]
-fn questions_and_answers_are_counted_and_their_times_told() {
-    let (client, server, lines) =
-        session("--size 64 --threads 2", "--pattern request-response", 2, 2);
-    let sender = &server["own"];
-    assert_eq!(client["peer"]["latency_us_p50"], sender["latency_us_p50"]);
+fn a_stream_of_several_flows_goes_either_way_round_and_both_count_the_same() {
+    let sends = "--mover sendmsg --size 4096 --threads 4";
+    let check = |sender: &str, receiver: &str| {
+        let lines = objects(receiver);
+        let (seconds, received) = (&lines[..lines.len() - 1], last(receiver));
+        let sent = totals(sender).remove(0);
+        agree(&sent, totals(receiver).last().unwrap_or(&received), 4);
+        assert_eq!(sent["messages"].as_u64().unwrap() * 4096, bytes_of(&sent));
+        let fairness = sent["fairness"].as_f64().unwrap();
+        assert!((0.25..=1.0).contains(&fairness), "{fairness}");
+        for (i, line) in seconds.iter().filter(|l| l["kind"] == "second").enumerate() {
+            assert!(line["second"].as_u64().unwrap() > i as u64);
+            assert_eq!(line["messages"], Value::Null, "it does not know their size");
+        }
+    };
+    let [sender, receiver] = session(
+        || Server::sender(&format!("--json {sends}")),
+        "receive",
+        "",
+        2,
+    );
+    check(&sender, &receiver);
+    let [receiver, sender] = session(|| Server::receiver("--json"), "send", sends, 2);
+    check(&sender, &receiver);
+}
+
+#[test]
+fn responses_are_counted_and_their_times_are_the_senders() {
+    let asking = "--json --size 64 --threads 2 --pattern request-response";
+    let [sender, receiver] = session(|| Server::sender(asking), "receive", "--size 64", 2);
+    let (sender, receiver) = (totals(&sender).remove(0), last(&receiver));
+    agree(&sender, &receiver, 2);
+    assert_eq!(sender["messages"], receiver["messages"]);
     let at = |key: &str| sender[key].as_f64().unwrap();
     assert!(at("latency_us_p50") > 0.0);
     assert!(at("latency_us_p50") <= at("latency_us_p99"));
     assert!(at("latency_us_p99") <= at("latency_us_max"));
-    let told = lines.iter().find(|l| !l["peer"].is_null());
-    if let Some(line) = told {
-        assert!(line["peer"]["latency_us_p99"].as_f64().unwrap() > 0.0);
-    }
+    assert_eq!(receiver["latency_us_p50"], Value::Null);
 }
 
 #[test]
-fn zero_copy_tells_what_was_copied_after_all() {
-    let (client, server, _) = session("--mover send-zerocopy --size 64KiB", "", 1, 1);
-    let share = server["own"]["copied_share"].as_f64().unwrap();
+fn zero_copy_shows_what_was_copied_after_all() {
+    let sends = "--json --mover send-zerocopy --size 64KiB";
+    let [sender, _] = session(|| Server::sender(sends), "receive", "", 1);
+    let sender = totals(&sender).remove(0);
+    let share = sender["copied_share"].as_f64().unwrap();
     assert!((0.0..=1.0).contains(&share), "{share}");
-    assert_eq!(
-        client["peer"]["copied_share"],
-        server["own"]["copied_share"]
-    );
-    let completions = &server["own"]["readings"]["completions"];
-    assert_eq!(*completions, server["own"]["messages"], "all came back");
+    let completions = &sender["readings"]["completions"];
+    assert_eq!(*completions, sender["messages"], "all came back");
 }
 
 #[test]
-fn both_ends_speak_in_words() {
-    let server = Server::start("--mover send-zerocopy --size 16KiB --threads 2");
-    let end = server.drive("--pattern request-response --duration 1300ms");
+fn both_sides_speak_in_words() {
+    let server =
+        Server::sender("--mover send-zerocopy --size 16KiB --threads 2 --pattern request-response");
+    let end = server.received("--duration 1300ms --size 16KiB");
     assert_eq!(end.status, Some(0), "{}", end.stderr);
     says(
         &end.flat(),
         &[
             "session 1 from 127.0.0.1:",
-            "p99 µs",
+            "messages of 16 KiB, 2 flows, each with a response",
             "session 1 ended here",
-            "that were sent arrived",
-            "bytecost run --pattern request-response --mover send-zerocopy --size 16KiB --threads 2",
+            "bytecost run --pattern request-response --receiver recv --size 16KiB --threads 2",
         ],
     );
     assert_eq!(end.stderr, "");
@@ -133,29 +126,31 @@ fn both_ends_speak_in_words() {
         &server.end().flat(),
         &[
             "session 1 to 127.0.0.1:",
+            "p99 µs",
             "session 1 ended by the other side",
-            "served 1 session, ",
+            "bytecost run --pattern request-response --mover send-zerocopy --size 16KiB --threads 2",
+            "1 session, ",
         ],
     );
 }
 
 #[test]
-fn quiet_is_the_summary_alone() {
-    let server = Server::start("--quiet --size 4KiB");
-    let end = server.drive("--quiet --json --duration 1200ms");
+fn quiet_is_the_totals_alone() {
+    let server = Server::sender("--quiet --size 4KiB");
+    let end = server.received("--quiet --json --duration 1200ms");
     assert_eq!(objects(&end.stdout).len(), 1, "{}", end.stdout);
-    let end = server.drive("--quiet --duration 1200ms");
-    assert!(end.stdout.starts_with("session 2 ended"), "{}", end.stdout);
-    let said = server.end().stdout;
-    assert!(said.starts_with("session 1 ended"), "{said}");
+    let end = server.received("--quiet --duration 1200ms");
+    assert!(end.stdout.starts_with("session 1 ended"), "{}", end.stdout);
+    let listened = server.end().stdout;
+    assert!(listened.starts_with("session 1 ended"), "{listened}");
+    says(&listened, &["session 2 ended", "2 sessions, "]);
 }
 
 #[test]
-fn ctrl_c_at_the_client_ends_its_session_and_not_the_server() {
+fn ctrl_c_at_the_side_that_connects_ends_its_session_and_not_the_other_program() {
     for signal in [Signal::INT, Signal::TERM] {
-        let mut server = Server::start("--json --threads 2 --size 4KiB");
-        let client = server.driven("");
-        let end = client.ended_by(signal);
+        let mut server = Server::sender("--json --threads 2 --size 4KiB");
+        let end = server.receiving("").ended_by(signal);
         assert_eq!(end.status, Some(0), "{}", end.stderr);
         assert_eq!(last(&end.stdout)["ended"], "here");
         server.until_sessions_over(1);
@@ -166,38 +161,87 @@ fn ctrl_c_at_the_client_ends_its_session_and_not_the_server() {
 }
 
 #[test]
-fn ctrl_c_at_the_server_ends_both() {
-    for pattern in ["stream", "request-response"] {
-        let (end, told) = whole(|| {
-            let server = Server::start("--json --threads 2 --size 4KiB");
+fn ctrl_c_at_the_side_that_listens_ends_both() {
+    let check = |listening: fn() -> Server, side: &str, words: &str| {
+        let (listened, other) = whole(|| {
+            let server = listening();
             let port = server.port;
-            let client = server.driven(&format!("--pattern {pattern}"));
-            let told = server.end();
+            let other = server.joined(side, words);
+            let listened = server.end().stdout;
             until("the port is free again", PATIENCE, || {
                 TcpListener::bind(("127.0.0.1", port)).is_ok()
             });
-            (client.end(), told)
+            let end: Ended = other.end();
+            assert_eq!(last(&listened)["kind"], "served");
+            (totals(&listened).remove(0), last(&end.succeeded()))
         });
-        assert_eq!(end.status, Some(0), "{}{}", end.stdout, end.stderr);
-        let (client, server) = (last(&end.stdout), summaries(&told.stdout).remove(0));
-        assert_eq!(client["ended"], "there");
-        assert_eq!(server["ended"], "here");
-        agree(&client, &server, 2);
-        assert_eq!(last(&told.stdout)["kind"], "served");
+        assert_eq!(
+            (&listened["ended"], &other["ended"]),
+            (&"here".into(), &"there".into())
+        );
+        let (sender, receiver) = match side {
+            "send" => (other, listened),
+            _ => (listened, other),
+        };
+        agree(&sender, &receiver, 2);
+    };
+    check(
+        || Server::sender("--json --threads 2 --size 4KiB"),
+        "receive",
+        "",
+    );
+    check(
+        || Server::receiver("--json"),
+        "send",
+        "--threads 2 --size 4KiB",
+    );
+    check(
+        || Server::sender("--json --threads 2 --size 4KiB --pattern request-response"),
+        "receive",
+        "--size 4KiB",
+    );
+}
+
+#[test]
+fn the_other_side_may_be_started_later() {
+    let held = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = held.local_addr().unwrap();
+    drop(held);
+    let mut early = Started::alone(&format!("live send --json --size 4KiB --connect {at}"));
+    early.until_told("a note", |_, err| err.contains("nothing listens"));
+    let mut late = Started::alone(&format!("live receive --json --listen {at}"));
+    late.until_told("a second", |out, _| !objects(out).is_empty());
+    let end = early.ended_by(Signal::INT).succeeded();
+    assert!(bytes_of(&last(&end)) > 0);
+    late.ended_by(Signal::INT).succeeded();
+}
+
+#[test]
+fn names_and_ipv6_work_on_both_sides() {
+    for listen in ["[::1]:0", "localhost:0"] {
+        let words = format!("live receive --json --listen {listen}");
+        let server = Server::of(Started::alone(&words));
+        let host = listen.trim_end_matches(":0");
+        let words = format!(
+            "live send --size 4KiB --json --duration 1200ms --connect {host}:{}",
+            server.port
+        );
+        let end = Place::new().call(&words).succeeded();
+        assert!(bytes_of(&last(&end)) > 0, "{words}");
+        server.end();
     }
 }
 
 #[test]
-fn an_idle_server_ends_as_well() {
-    let end = Server::start("").end();
-    assert_eq!(end.stdout, "served 0 sessions, 0 bytes\n");
+fn a_program_without_a_session_ends_as_well() {
+    let end = Server::sender("").end();
+    assert_eq!(end.stdout, "0 sessions, 0 bytes\n");
 }
 
 #[test]
 fn a_reader_that_has_seen_enough_ends_the_session() {
-    let server = Server::start("--size 4KiB");
-    let words = format!("live receive 127.0.0.1:{}", server.port);
-    unread(&mut Place::new().bytecost(words));
+    let server = Server::sender("--size 4KiB");
+    unread(&mut Place::new().bytecost(server.join("receive", "")));
     server.serves();
 }
 
@@ -220,33 +264,35 @@ fn what_cannot_be_is_refused_in_one_line() {
         --transport veth => --transport veth | bytecost run
         --depth 4 => --depth 4
         --placement 9999:0 => 9999
-        --port 65536 => 65536
-        --listen here => here
-        --listen 192.0.2.1 --insecure => 192.0.2.1 | --listen
-        --listen 0.0.0.0 => 0.0.0.0 | --key-file | --insecure
-        --key-file none => none does not exist | bytecost key
+        --listen 127.0.0.1:65536 => `127.0.0.1:65536` | no address
+        --listen 192.0.2.1 --allow 192.0.2.0/24 => 192.0.2.1 | --listen
+        --listen 0.0.0.0 => 0.0.0.0 | --allow
+        --listen [::]:0 => :: | --allow
+        --listen 127.0.0.1 --connect 127.0.0.1 => --listen | --connect
+        --connect 127.0.0.1:0 => --connect | not 0
+        --connect 127.0.0.1 --allow 127.0.0.1 => --connect | --allow
         --max-duration 0s => --max-duration `0s`
-        --max-rate 1 => --max-rate `1` | 1024
+        --duration 0s => --duration `0s`
+        --duration -1s => -1s
+        --max-rate 1 => --max-rate `1` | 65536
         --allow nobody => `nobody` is no IP address
-        --insecure --key-file k => --insecure | --key-file
         --ring 4GiB --threads 256 => --ring",
     );
     place.refuses(
         "live receive",
-        "nowhere => `nowhere` | IP address
-        127.0.0.1:1 --port 2 => --port
-        --port 0 => 0
-        --size 64 => --size | bytecost live send
+        "nowhere => 'nowhere'
+        --listen 0.0.0.0 => 0.0.0.0 | --allow
+        --pattern stream => --pattern | bytecost live send
         --mover send => --mover | bytecost live send
+        --threads 2 => --threads | bytecost live send
         --receiver warp => `warp` | choose from
-        --threads 0 => threads `0`
-        --threads 1,2 => --threads | one value
-        --duration 0 => duration | out of bounds
-        --duration -1s => -1s
+        --size 0 => size `0`
+        --size 1,2 => --size | one value
         --duration soon => soon",
     );
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = held.local_addr().unwrap().port();
-    let row = format!("--port {port} => port {port} is in use | --port");
+    let row = format!("--listen 127.0.0.1:{port} => port {port} is in use | --listen");
     place.refuses("live send", &row);
+    place.refuses("live receive", &row);
 }

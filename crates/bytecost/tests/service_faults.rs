@@ -28,8 +28,9 @@ fn what_is_bad_is_refused_in_one_line() {
             top --model select --connections 1001 => FD_SETSIZE | poll or epoll
             top --patience 0 => patience `0s` | 1ms
             top --idle-timeout 9h => idle-timeout | 3600s
-            top --listen 192.0.2.7 => 192.0.2.7 lets anyone | --insecure
-            top --listen 192.0.2.7 --insecure => 192.0.2.7 is no address"
+            top --listen 192.0.2.7 => 192.0.2.7 can be reached | --allow
+            top --listen 192.0.2.7 --allow nobody => `nobody` is no IP address
+            top --listen 192.0.2.7 --allow 192.0.2.0/24 => 192.0.2.7 is no address"
         ),
     );
     for command in ["live server top --port 0", "live load 127.0.0.1:1"] {

@@ -26,6 +26,7 @@ use crate::table::table;
 
 mod accepted;
 mod address_limit;
+mod addresses;
 mod connection;
 mod conversation;
 mod epoll;
@@ -41,6 +42,7 @@ mod thread;
 mod ticker;
 mod uring;
 
+pub use addresses::Addresses;
 pub use listener::{listen, no_port_left, not_listening};
 
 /// All servers, in the order of the documentation.
@@ -101,7 +103,7 @@ pub struct ServerSetup {
 }
 
 /// What bounds a client, so that none can hold up the others or use up memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most connections at one time; further ones wait in the listener's queue.
     pub connections: usize,
@@ -115,6 +117,8 @@ pub struct Limits {
     /// The most connections of one address, or of one network of 64 bits (IPv6); further ones are
     /// closed. None is as many as there may be.
     pub each_address: Option<usize>,
+    /// Addresses that may connect, others are closed; none at all lets all connect.
+    pub allow: Vec<Addresses>,
     /// Bytes of responses that the kernel may keep for a connection (SO_SNDBUF, socket(7)); none
     /// leaves that to the kernel, which takes more the more is sent.
     pub send_buffer: Option<usize>,
@@ -130,6 +134,7 @@ impl Default for Limits {
             idle: None,
             response: None,
             each_address: None,
+            allow: Vec::new(),
             send_buffer: None,
             grace: Duration::from_millis(500),
         }

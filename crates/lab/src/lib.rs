@@ -23,7 +23,6 @@ mod flow_key;
 mod flow_setup;
 pub mod greeters;
 mod groups;
-pub mod hand;
 pub mod isolation_survey;
 mod lab;
 #[cfg(test)]
@@ -31,6 +30,7 @@ mod lab;
 mod lack;
 pub mod leftovers;
 pub mod limits;
+pub mod live;
 pub mod load;
 mod local_host;
 pub mod loopback_exchange;

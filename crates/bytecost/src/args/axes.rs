@@ -1,7 +1,7 @@
 //! The options of axes: one a row of the table.
 
 use bytecost_engine::{MOVERS, Mover};
-use bytecost_lab::hand::CLIENT_AXES;
+use bytecost_lab::live::RECEIVER_AXES;
 use bytecost_spec::axis::{AXES, AxisRow, CellFacts, ValueKind};
 use bytecost_spec::{Axis, Cell, Pattern};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
@@ -18,7 +18,7 @@ pub struct AxisArgs<const BY: u8>(pub Vec<(Axis, Vec<String>)>);
 
 impl<const BY: u8> Args for AxisArgs<BY> {
     fn augment_args(command: Command) -> Command {
-        let mut rows: Vec<&AxisRow> = AXES.iter().collect();
+        let mut rows: Vec<&AxisRow> = rows(BY).collect();
         rows.sort_by_key(|row| row.group);
         command.args(rows.into_iter().map(|row| axis_arg(row, BY)))
     }
@@ -41,8 +41,7 @@ pub const NOT_LIVE: &[Axis] = &[
     Axis::Server,
 ];
 
-/// Whether an axis applies to messages of a live session: they go over TCP, and the other side may
-/// want responses.
+/// Whether an axis applies to messages of a live session: they go over TCP, and may want responses.
 pub fn applies_live(axis: Axis, mover: &Mover) -> bool {
     let cell = Cell {
         pattern: Pattern::Ask,
@@ -58,8 +57,14 @@ fn chooses(by: u8, axis: Axis) -> bool {
     match by {
         RUN => true,
         SENDER => movers.any(|mover| applies_live(axis, mover)),
-        _ => CLIENT_AXES.contains(&axis),
+        _ => RECEIVER_AXES.contains(&axis),
     }
+}
+
+/// Axes that are options: on a side of a live session, --connect is where the other side listens.
+fn rows(by: u8) -> impl Iterator<Item = &'static AxisRow> {
+    AXES.iter()
+        .filter(move |row| by == RUN || row.axis != Axis::Connect)
 }
 
 /// The option of an axis.
@@ -68,7 +73,8 @@ fn axis_arg(row: &AxisRow, by: u8) -> Arg {
         RUN if row.axis.is_switch() => format!("{}; `both` compares on and off", row.help),
         RUN => row.help.to_owned(),
         SENDER => format!("{} [default: {}]", row.help, row.default),
-        _ => format!("{} [default: the sender's]", row.help),
+        _ if row.axis == Axis::Size => "bytes of a message, the same as of the sender: for --pattern request-response, and to count messages [default: not known]".to_owned(),
+        _ => format!("{} [default: {}]", row.help, row.default),
     };
     let arg = Arg::new(row.name)
         .long(row.name)
@@ -121,7 +127,7 @@ pub(super) fn split(text: &str) -> Vec<String> {
 
 impl<const BY: u8> FromArgMatches for AxisArgs<BY> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let chosen = AXES.iter().filter_map(|row| {
+        let chosen = rows(BY).filter_map(|row| {
             let given = matches.get_many::<String>(row.name)?;
             let values: Vec<String> = match row.kind {
                 ValueKind::Lists => given.flat_map(|text| split(text)).collect(),

@@ -3,8 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
+use bytecost_engine::servers::Addresses;
 use bytecost_engine::{SERVERS, SERVICES, Service};
-use bytecost_lab::hand::PORT;
+use bytecost_lab::live::PORT;
 use bytecost_spec::{Arrivals, Axis, Cell, units};
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
@@ -31,12 +32,12 @@ pub struct ServiceArgs {
     /// Bytes of a message; clients need the same --size [default: 64]
     #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes, allow_hyphen_values = true)]
     pub size: Option<u64>,
-    /// Address to listen at; one that is not loopback needs --insecure
+    /// Address to listen at; one beyond loopback needs --allow
     #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
     pub listen: IpAddr,
-    /// Let anyone connect who can reach an address that is not loopback
-    #[arg(long)]
-    pub insecure: bool,
+    /// Addresses that may connect, for example 192.0.2.7 or 192.0.2.0/24 [default: on loopback all]
+    #[arg(long, value_name = "ADDRESS[/BITS]", value_delimiter = ',')]
+    pub allow: Vec<Addresses>,
     /// TCP port to listen at; 0 takes a free one
     #[arg(long, value_name = "PORT", default_value_t = PORT)]
     pub port: u16,

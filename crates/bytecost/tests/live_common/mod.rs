@@ -38,8 +38,21 @@ impl Server {
         Server { running, port }
     }
 
-    pub fn start(words: &str) -> Server {
-        Server::of(Started::alone(&format!("live send --port 0 {words}")))
+    /// A sender that listens.
+    pub fn sender(words: &str) -> Server {
+        let words = format!("live send --listen 127.0.0.1:0 {words}");
+        Server::of(Started::alone(&words))
+    }
+
+    /// A receiver that listens.
+    pub fn receiver(words: &str) -> Server {
+        let words = format!("live receive --listen 127.0.0.1:0 {words}");
+        Server::of(Started::alone(&words))
+    }
+
+    /// The command line of the other side: `send` or `receive`.
+    pub fn join(&self, side: &str, words: &str) -> String {
+        format!("live {side} --connect 127.0.0.1:{} {words}", self.port)
     }
 
     /// `words` begin with the service.
@@ -48,17 +61,23 @@ impl Server {
         Server::of(Started::alone(&words))
     }
 
-    pub fn drive(&self, words: &str) -> Ended {
-        Place::new().call(format!("live receive 127.0.0.1:{} {words}", self.port))
+    /// A receiver of this sender, to its end.
+    pub fn received(&self, words: &str) -> Ended {
+        Place::new().call(self.join("receive", words))
     }
 
-    /// A client that goes on until something ends it, once it has reported bytes.
-    pub fn driven(&self, words: &str) -> Started {
-        let words = format!("live receive 127.0.0.1 --port {} --json {words}", self.port);
-        let mut client = Started::alone(&words);
+    /// The other side, with JSON, until something ends it, once it has reported bytes.
+    pub fn joined(&self, side: &str, words: &str) -> Started {
+        let words = self.join(side, &format!("--json {words}"));
+        let mut other = Started::alone(&words);
         let is_some = |second: &Value| second["bytes"].as_u64() > Some(0);
-        client.until_told("bytes", |out, _| objects(out).iter().any(is_some));
-        client
+        other.until_told("bytes", |out, _| objects(out).iter().any(is_some));
+        other
+    }
+
+    /// A receiver of this sender.
+    pub fn receiving(&self, words: &str) -> Started {
+        self.joined("receive", words)
     }
 
     pub fn connected(&self) -> TcpStream {
@@ -70,8 +89,8 @@ impl Server {
 
     /// Served as ever: a short session, the bytes of which are all there.
     pub fn serves(&self) {
-        let told = self.driven("").ended_by(Signal::INT).succeeded();
-        assert!(bytes_of(&last(&told)["own"]) > 0);
+        let end = self.receiving("").ended_by(Signal::INT).succeeded();
+        assert!(bytes_of(&last(&end)) > 0);
     }
 
     /// Ctrl-C, which is its proper end.
@@ -82,7 +101,7 @@ impl Server {
     }
 
     pub fn until_sessions_over(&mut self, number: usize) {
-        let are_over = |out: &str, _: &str| summaries(out).len() >= number;
+        let are_over = |out: &str, _: &str| totals(out).len() >= number;
         self.running.until_told("the end of a session", are_over);
     }
 
@@ -163,9 +182,10 @@ pub fn last(text: &str) -> Value {
     objects(text).pop().expect("an object")
 }
 
-pub fn summaries(text: &str) -> Vec<Value> {
+/// The totals of sessions.
+pub fn totals(text: &str) -> Vec<Value> {
     let mut all = objects(text);
-    all.retain(|o| o["kind"] == "summary");
+    all.retain(|o| o["kind"] == "totals");
     all
 }
 

@@ -1,5 +1,5 @@
 //! What a new connection is given: a place among those of its address, so that none takes the places
-//! of all the others, and a send buffer.
+//! of all the others, and a send buffer. One whose address may not connect is given none.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::net::{getpeername, sockopt};
 
-use crate::servers::Limits;
+use crate::servers::{Addresses, Limits};
 
 /// The bits of an IPv6 address that name its network.
 const NETWORK: u128 = !(u64::MAX as u128);
@@ -18,6 +18,7 @@ type Counts = Mutex<BTreeMap<IpAddr, usize>>;
 /// Counts the connections of each address where they have a bound.
 pub(super) struct AddressLimit {
     most: Option<usize>,
+    allow: Vec<Addresses>,
     counts: Arc<Counts>,
     send_buffer: Option<usize>,
 }
@@ -30,27 +31,35 @@ impl AddressLimit {
     pub(super) fn new(limits: &Limits) -> AddressLimit {
         AddressLimit {
             most: limits.each_address,
+            allow: limits.allow.clone(),
             counts: Arc::default(),
             send_buffer: limits.send_buffer,
         }
     }
 
-    /// A place for a new connection; none where its address has as many as it may have.
+    /// A place for a new connection; none where its address may not connect, or has as many as it
+    /// may have.
     pub(super) fn admit(&self, socket: &OwnedFd) -> Option<AddressSlot> {
         if let Some(bytes) = self.send_buffer {
             // It may be gone already. The listener's would not be that of who came before it was set.
             let _ = sockopt::set_socket_send_buffer_size(socket, bytes);
         }
-        let Some(most) = self.most else {
+        if self.most.is_none() && self.allow.is_empty() {
             return Some(AddressSlot::default());
-        };
+        }
         // One that is gone already has no address, and needs no place.
         let address = getpeername(socket).ok();
         let address = address.and_then(|address| SocketAddr::try_from(address?).ok());
-        self.admit_address(address?.ip(), most)
+        self.admit_address(address?.ip())
     }
 
-    fn admit_address(&self, address: IpAddr, most: usize) -> Option<AddressSlot> {
+    fn admit_address(&self, address: IpAddr) -> Option<AddressSlot> {
+        if !self.allow.is_empty() && !self.allow.iter().any(|a| a.contains(address)) {
+            return None;
+        }
+        let Some(most) = self.most else {
+            return Some(AddressSlot::default());
+        };
         let address = match address.to_canonical() {
             IpAddr::V6(ip) => IpAddr::from((ip.to_bits() & NETWORK).to_be_bytes()),
             ip => ip,
@@ -93,10 +102,14 @@ mod tests {
     fn an_address_has_so_many_places_and_others_have_theirs() {
         let limit = AddressLimit {
             most: Some(2),
+            allow: vec![
+                "192.0.2.0/24".parse().unwrap(),
+                "2001:db8::/32".parse().unwrap(),
+            ],
             counts: Arc::default(),
             send_buffer: None,
         };
-        let admit = |address: &str| limit.admit_address(address.parse().unwrap(), 2);
+        let admit = |address: &str| limit.admit_address(address.parse().unwrap());
         let held = [admit("192.0.2.1"), admit("::ffff:192.0.2.1")];
         assert!(
             held.iter().all(Option::is_some),
@@ -107,6 +120,7 @@ mod tests {
         let _same_network = admit("2001:db8::ffff").unwrap();
         assert!(admit("2001:db8::2").is_none());
         assert!(admit("2001:db8:0:1::2").is_some());
+        assert!(admit("198.51.100.1").is_none(), "it may not connect");
         drop(held);
         assert!(admit("192.0.2.1").is_some());
         assert_eq!(locked(&limit.counts).len(), 2, "who has gone is forgotten");

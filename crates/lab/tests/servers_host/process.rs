@@ -239,6 +239,7 @@ fn try_serve(words: &[String]) -> std::io::Result<()> {
             each_address: start.each_address,
             send_buffer: start.send_buffer,
             grace: Duration::from_millis(start.grace_ms),
+            ..Limits::default()
         },
     };
     let tally = (Server::named(&start.server).unwrap().serve)(setup)?;

@@ -67,11 +67,11 @@ const BOUNDED: &[(&str, &str)] = &[
         "errors are read without blocking, when the endpoint has ended",
     ),
     (
-        "crates/lab/src/hand/flow_threads.rs",
+        "crates/lab/src/live/flow_threads.rs",
         "the connections of the flows are shut down first",
     ),
     (
-        "crates/lab/src/hand/flows.rs",
+        "crates/lab/src/live/flows.rs",
         "a wait of its own, which the end of the session ends",
     ),
     (

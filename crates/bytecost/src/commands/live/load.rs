@@ -9,12 +9,12 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use bytecost_engine::services::{Service, top};
 use bytecost_lab::descriptors;
+use bytecost_lab::live::PORT;
 use bytecost_lab::load::{self, Load, LoadOutcome, LoadSpan};
 use bytecost_report::service;
-use bytecost_spec::Arrivals;
 use bytecost_spec::service::{Asked, Asking, GeneratorCost, Latencies, Pace, Process, Response};
+use bytecost_spec::{Arrivals, units};
 
-use super::receive::address;
 use super::server::{PATIENCE, named, serving};
 use crate::args::LoadArgs;
 use crate::commands::print;
@@ -127,6 +127,29 @@ fn server_address(args: &LoadArgs) -> Result<SocketAddr> {
     } else {
         v4
     })
+}
+
+/// Where the server is: nothing is looked up.
+fn address(text: &str, port: Option<u16>) -> Result<SocketAddr> {
+    if let Ok(whole) = text.parse::<SocketAddr>() {
+        return match port.is_none_or(|port| port == whole.port()) {
+            true => Ok(whole),
+            false => Err(bad_input(format!(
+                "address `{text}` has a port, and --port names another: give one of them"
+            ))),
+        };
+    }
+    let ip = match text {
+        "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        _ => text.parse(),
+    };
+    let ip = ip.map_err(|_| {
+        bad_input(format!(
+            "`{}` is no IP address: write one such as 127.0.0.1 or 192.0.2.7:{PORT}; names are not looked up",
+            units::one_line(text)
+        ))
+    })?;
+    Ok(SocketAddr::new(ip, port.unwrap_or(PORT)))
 }
 
 /// What a first request that failed means to the user.

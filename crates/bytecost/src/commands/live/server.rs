@@ -16,7 +16,7 @@ use bytecost_report::service;
 use bytecost_spec::units;
 use itertools::Itertools as _;
 
-use super::{check_listen, note_reach};
+use super::check_listen;
 use crate::args::{ServedService, ServiceArgs};
 use crate::commands::{note, printed};
 use crate::failure::{Exit, bad_input, check_time, unknown};
@@ -42,11 +42,7 @@ pub(super) const PATIENCE: RangeInclusive<Duration> =
 /// Serves until Ctrl-C, which is its proper end: status 0.
 pub fn run(served: ServedService) -> Result<Exit> {
     let (service, args) = (served.service, &served.args);
-    check_listen(
-        args.listen,
-        args.insecure,
-        "its clients prove nothing, so give --insecure where you trust the network",
-    )?;
+    check_listen(args.listen, &args.allow)?;
     let model = chosen(args)?;
     let serving = serving(service, args.size)?;
     check_time("patience", args.patience, PATIENCE)?;
@@ -92,6 +88,7 @@ fn bounds(args: &ServiceArgs, connections: usize) -> Limits {
         patience: args.patience,
         idle: args.idle_timeout.or(has_strangers.then_some(IDLE)),
         response: Some(RESPONSE),
+        allow: args.allow.clone(),
         each_address: each_address.or(has_strangers.then_some(EACH_ADDRESS)),
         send_buffer: Some(SEND_BUFFER),
         ..Limits::default()
@@ -165,7 +162,6 @@ fn room(
 
 /// Says where it listens, and what a newcomer should know.
 fn tell(model: &Server, service: &Service, serving: &services::ServiceSetup, address: SocketAddr) {
-    note_reach(address, "work");
     if let Some(caution) = model.caution {
         note(format!("`{}`: {caution}", model.name));
     }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
 
-use bytecost_spec::hand::{SessionPart, Stretch};
-use bytecost_spec::{Cell, Pattern, Side};
+use bytecost_spec::Pattern;
+use bytecost_spec::live::Activity;
 use bytecost_sys::clock;
 use rustix::net::{Shutdown, sockopt};
 
+use super::LiveSetup;
 use super::flow_counters::{CountersReader, FlowCounters, STOP, latency};
 use super::flows::{self, FlowEnd};
 
@@ -18,18 +19,33 @@ use super::flows::{self, FlowEnd};
 pub(super) struct FlowThreads {
     counters: Arc<FlowCounters>,
     reader: CountersReader,
-    /// The flows' sockets, to cut them off with.
+    /// The flows' sockets.
     sockets: Vec<OwnedFd>,
     threads: Vec<JoinHandle<io::Result<FlowEnd>>>,
     congestion: String,
-    cut: bool,
+    /// True for a receiver of a stream: its end is said here, since its threads may wait for bytes.
+    ends_by_socket: bool,
+    has_peer_ended: bool,
+    is_cut: bool,
+}
+
+/// What flows have done when all of them have ended.
+pub(super) struct FlowsEnd {
+    pub(super) activity: Activity,
+    pub(super) congestion: String,
+    /// True if a flow was cut off here.
+    pub(super) is_cut: bool,
+    /// True if the other side has ended a flow as it should.
+    pub(super) has_peer_ended: bool,
+    /// What went wrong, unless it was that they were cut off here.
+    pub(super) failed: Option<io::Error>,
 }
 
 impl FlowThreads {
     /// Starts one thread a socket. They wait until [`FlowThreads::go`].
-    pub(super) fn start(side: Side, cell: &Cell, sockets: Vec<OwnedFd>) -> io::Result<FlowThreads> {
-        let asks = cell.pattern == Pattern::Ask && side == Side::Sender;
-        let completes = side == Side::Sender && super::completes(cell);
+    pub(super) fn start(setup: &LiveSetup, sockets: Vec<OwnedFd>) -> io::Result<FlowThreads> {
+        let asks = setup.sends() && setup.cell.pattern == Pattern::Ask;
+        let completes = setup.sends() && super::completes(&setup.cell);
         let counters = Arc::new(FlowCounters::new(sockets.len(), asks));
         let mut flow_threads = FlowThreads {
             reader: CountersReader::new(&counters, completes),
@@ -42,28 +58,35 @@ impl FlowThreads {
                 .collect::<io::Result<_>>()?,
             counters,
             threads: Vec::with_capacity(sockets.len()),
-            cut: false,
+            ends_by_socket: !setup.sends() && setup.cell.pattern == Pattern::Stream,
+            has_peer_ended: false,
+            is_cut: false,
         };
         for (number, socket) in sockets.into_iter().enumerate() {
-            let (cell, counters) = (cell.clone(), Arc::clone(&flow_threads.counters));
-            let thread = thread::Builder::new().spawn(move || {
-                let number = number as u32;
-                flows::run(side, &cell, number, &counters, socket)
-            })?;
+            let (setup, counters) = (setup.clone(), Arc::clone(&flow_threads.counters));
+            let thread = thread::Builder::new()
+                .spawn(move || flows::run(&setup, number as u32, &counters, socket))?;
             flow_threads.threads.push(thread);
         }
         Ok(flow_threads)
     }
 
-    pub(super) fn is_ready(&self) -> bool {
+    pub(super) fn are_ready(&self) -> bool {
         self.counters.ready.load(Ordering::Acquire) as usize == self.threads.len()
     }
 
+    /// Returns true if a flow has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }
 
-    pub(super) fn have_all_ended(&self) -> bool {
+    /// Returns true if the receiver has ended a flow of this sender.
+    pub(super) fn have_peers_ended(&mut self) -> bool {
+        self.has_peer_ended |= self.sockets.iter().any(super::has_ended);
+        self.has_peer_ended
+    }
+
+    fn have_all_ended(&self) -> bool {
         self.threads.iter().all(JoinHandle::is_finished)
     }
 
@@ -72,36 +95,36 @@ impl FlowThreads {
         self.threads.iter().for_each(|t| t.thread().unpark());
     }
 
-    pub(super) fn second(&mut self) -> Stretch {
+    pub(super) fn second(&mut self) -> Activity {
         self.reader.read(&self.counters)
     }
 
+    /// Has the flows finish what is under way. A receiver's sends its end, and waits for the sender's.
     pub(super) fn stop(&self) {
         self.counters.request(STOP);
         self.threads.iter().for_each(|t| t.thread().unpark());
+        for socket in self.sockets.iter().filter(|_| self.ends_by_socket) {
+            let _ = rustix::net::shutdown(socket, Shutdown::Write);
+        }
     }
 
     /// Ends the flows' connections, and with them whatever call they are in.
     fn cut(&mut self) {
-        self.cut |= !self.have_all_ended();
+        self.is_cut |= !self.have_all_ended();
         self.stop();
         for socket in &self.sockets {
             let _ = rustix::net::shutdown(socket, Shutdown::Both);
         }
     }
 
-    /// Waits until all flows have ended by themselves, cuts them off at `until_ns`, and joins what
-    /// they bring back. Beside it what went wrong, unless it was that they were cut off.
-    pub(super) fn end_by(&mut self, until_ns: u64) -> (SessionPart, Option<io::Error>) {
-        while !self.have_all_ended() && clock::monotonic_ns() < until_ns {
+    /// Waits until all flows have ended by themselves, cuts them off at `until_ns` or when
+    /// `is_impatient`, and joins what they bring back.
+    pub(super) fn end_by(&mut self, until_ns: u64, is_impatient: impl Fn() -> bool) -> FlowsEnd {
+        while !self.have_all_ended() && clock::monotonic_ns() < until_ns && !is_impatient() {
             clock::sleep_until_ns(clock::monotonic_ns() + 2_000_000);
         }
         self.cut();
-        let mut part = SessionPart {
-            congestion: std::mem::take(&mut self.congestion),
-            cut: self.cut,
-            ..SessionPart::default()
-        };
+        let mut activity = Activity::default();
         let mut readings = Vec::with_capacity(self.threads.len());
         let mut times = Vec::with_capacity(self.threads.len());
         let mut failed = Vec::new();
@@ -110,9 +133,9 @@ impl FlowThreads {
             match thread.join().unwrap_or_else(panicked) {
                 Ok(end) => {
                     readings.push(end.readings);
-                    part.whole.side.flows.push(end.flow);
-                    part.compared_bytes += end.compared_bytes;
-                    failed.extend(end.failed.filter(|e| !(self.cut && is_cut(e))));
+                    activity.side.flows.push(end.flow);
+                    self.has_peer_ended |= end.has_peer_ended;
+                    failed.extend(end.failed.filter(|e| !(self.is_cut && is_reset(e))));
                     times.extend(end.latency_ns);
                 }
                 Err(e) => failed.push(e),
@@ -123,11 +146,16 @@ impl FlowThreads {
             let added = all.as_mut().map_or(Ok(()), |all| all.add(&one));
             failed.extend(added.err().map(io::Error::other));
         }
-        part.whole.side.readings = bytecost_meter::sum(&readings);
-        part.whole.latency = all.as_ref().and_then(latency);
-        // What the other side's end brings about explains least.
-        let failed = failed.into_iter();
-        (part, failed.min_by_key(|e| is_cut(e) || is_late(e)))
+        activity.side.readings = bytecost_meter::sum(&readings);
+        activity.latency = all.as_ref().and_then(latency);
+        FlowsEnd {
+            activity,
+            congestion: std::mem::take(&mut self.congestion),
+            is_cut: self.is_cut,
+            has_peer_ended: self.has_peer_ended,
+            // What the other side's end brings about explains least.
+            failed: failed.into_iter().min_by_key(|e| is_reset(e) || is_late(e)),
+        }
     }
 }
 
@@ -147,7 +175,7 @@ pub(super) fn is_late(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::TimedOut
 }
 
-pub(super) fn is_cut(error: &io::Error) -> bool {
+pub(super) fn is_reset(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected, UnexpectedEof};
     matches!(
         error.kind(),

@@ -1,4 +1,4 @@
-//! What flows tell once a second, for the thread that reports it.
+//! Counters that flows write once a second, for the thread that reports them.
 //!
 //! That thread asks for a reading by its number. A flow that sees a new number writes what it has
 //! done, then the number. Its row is read only once it has the number that was asked for, and the
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bytecost_engine::Tally;
 use bytecost_meter::Snapshot;
-use bytecost_spec::hand::{Latency, Stretch};
+use bytecost_spec::live::{Activity, Latency};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::clock;
@@ -29,7 +29,7 @@ pub(super) const STOP: u32 = u32::MAX;
 /// How long a reading waits for flows that are in a call, or wait for a CPU.
 const LATE: Duration = Duration::from_millis(150);
 
-/// What a flow tells: totals since it began.
+/// Counters of a flow since it began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowTotals {
     pub(super) tally: Tally,
@@ -45,13 +45,13 @@ impl FlowTotals {
         let elapsed_ns = now.clock_ns.saturating_sub(then.clock_ns);
         let cpu_ns = now.cpu_ns.saturating_sub(then.cpu_ns);
         let mut readings = tallied(&tally, completes.then_some(&tally));
-        let said = [
+        let known = [
             (Counter::ElapsedNs, Some(elapsed_ns)),
             (Counter::CpuNs, Some(cpu_ns)),
             (Counter::TcpRttUs, tcp.map(|tcp| tcp.rtt_us.into())),
             (Counter::TcpMinRttUs, tcp.map(|tcp| tcp.min_rtt_us.into())),
         ];
-        let known = said
+        let known = known
             .into_iter()
             .filter_map(|(c, n)| Some((c, Reading::Measured(n?))));
         readings.extend(known);
@@ -64,12 +64,12 @@ impl FlowTotals {
 #[repr(align(128))]
 struct Row {
     number: AtomicU32,
-    told: Mutex<(FlowTotals, Option<Histogram<u64>>)>,
+    totals: Mutex<(FlowTotals, Option<Histogram<u64>>)>,
 }
 
 impl Row {
-    fn told(&self) -> MutexGuard<'_, (FlowTotals, Option<Histogram<u64>>)> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn totals(&self) -> MutexGuard<'_, (FlowTotals, Option<Histogram<u64>>)> {
+        self.totals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -91,7 +91,7 @@ impl FlowCounters {
     /// Counters for so many flows; `asks` where they note round-trip times.
     pub(super) fn new(flows: usize, asks: bool) -> FlowCounters {
         let row = |_| Row {
-            told: Mutex::new((FlowTotals::default(), asks.then(histogram))),
+            totals: Mutex::new((FlowTotals::default(), asks.then(histogram))),
             ..Row::default()
         };
         FlowCounters {
@@ -129,12 +129,12 @@ impl FlowCounters {
         latency_ns: Option<&mut Histogram<u64>>,
     ) {
         let row = &self.rows[flow as usize];
-        let mut told = row.told();
-        told.0 = totals;
-        if let (Some(own), Some(there)) = (latency_ns, &mut told.1) {
+        let mut row_totals = row.totals();
+        row_totals.0 = totals;
+        if let (Some(own), Some(there)) = (latency_ns, &mut row_totals.1) {
             mem::swap(own, there);
         }
-        drop(told);
+        drop(row_totals);
         row.number.store(number, Ordering::Release);
     }
 
@@ -149,25 +149,25 @@ impl FlowCounters {
         if row.number.load(Ordering::Acquire) != number {
             return None;
         }
-        let mut told = row.told();
-        if let (Some(sum), Some(times)) = (sum, &mut told.1) {
+        let mut row_totals = row.totals();
+        if let (Some(sum), Some(times)) = (sum, &mut row_totals.1) {
             // They have the same bounds.
             let _ = sum.add(&*times);
             times.reset();
         }
-        Some(told.0)
+        Some(row_totals.0)
     }
 
     /// The round-trip times that nobody has read.
     pub(super) fn unread(&self) -> impl Iterator<Item = Histogram<u64>> {
-        self.rows.iter().filter_map(|row| row.told().1.take())
+        self.rows.iter().filter_map(|row| row.totals().1.take())
     }
 }
 
 #[derive(Debug)]
 pub(super) struct CountersReader {
     number: u32,
-    /// Whether buffers come back later, so that completions are told.
+    /// True if buffers come back later, so that completions are counted.
     completes: bool,
     last: Vec<Option<FlowTotals>>,
     /// All round-trip times that were read.
@@ -176,7 +176,7 @@ pub(super) struct CountersReader {
 
 impl CountersReader {
     pub(super) fn new(counters: &FlowCounters, completes: bool) -> CountersReader {
-        let asks = counters.rows.iter().any(|row| row.told().1.is_some());
+        let asks = counters.rows.iter().any(|row| row.totals().1.is_some());
         CountersReader {
             number: WAIT,
             completes,
@@ -187,7 +187,7 @@ impl CountersReader {
 
     /// Asks for a reading, waits a moment for the flows, and gives what they did since the last
     /// one. The first one starts them.
-    pub(super) fn read(&mut self, counters: &FlowCounters) -> Stretch {
+    pub(super) fn read(&mut self, counters: &FlowCounters) -> Activity {
         // Seconds of a session never come near the number that says stop.
         self.number = (self.number + 1).min(STOP - 1);
         counters.request(self.number);
@@ -197,25 +197,25 @@ impl CountersReader {
             clock::sleep_until_ns(clock::monotonic_ns() + 500_000);
         }
         let mut readings = Vec::with_capacity(counters.rows.len());
-        let mut stretch = Stretch::default();
+        let mut activity = Activity::default();
         let mut latency_ns = self.latency_ns.as_ref().map(|_| histogram());
         for (flow, last) in self.last.iter_mut().enumerate() {
             let now = counters.read(flow, self.number, &mut latency_ns);
             let grown = now.zip(*last);
             let grown = grown.map(|(now, then)| now.since(&then, self.completes));
-            stretch.flows_silent += u32::from(grown.is_none() && self.number > 1);
+            activity.flows_silent += u32::from(grown.is_none() && self.number > 1);
             *last = now.or(*last);
             let nothing = || moved(&Tally::default(), 0);
             let (flow, read) = grown.unzip();
-            stretch.side.flows.push(flow.unwrap_or_else(nothing));
+            activity.side.flows.push(flow.unwrap_or_else(nothing));
             readings.extend(read);
         }
-        stretch.side.readings = bytecost_meter::sum(&readings);
-        stretch.latency = latency_ns.as_ref().and_then(latency);
+        activity.side.readings = bytecost_meter::sum(&readings);
+        activity.latency = latency_ns.as_ref().and_then(latency);
         if let (Some(all), Some(second)) = (&mut self.latency_ns, &latency_ns) {
             let _ = all.add(second);
         }
-        stretch
+        activity
     }
 }
 
@@ -242,24 +242,24 @@ mod tests {
     }
 
     #[test]
-    fn a_second_is_what_grew_and_a_flow_in_a_long_call_is_told_as_silent() {
+    fn a_second_is_what_grew_and_a_flow_in_a_long_call_is_silent() {
         let counters = FlowCounters::new(2, false);
         let mut reader = CountersReader::new(&counters, false);
         // What each flow has written by each reading: its bytes, and when.
-        let mut read = |number, told: &[(u32, u64, u64)]| {
-            for (flow, bytes, clock_ns) in told {
+        let mut read = |number, written: &[(u32, u64, u64)]| {
+            for (flow, bytes, clock_ns) in written {
                 counters.write(*flow, number, entry(*bytes, *clock_ns), None);
             }
-            let stretch = reader.read(&counters);
-            let bytes = stretch.side.readings.get(&Counter::Bytes).cloned();
-            let flows = stretch.side.flows.iter().map(|f| (f.bytes, f.elapsed_ns));
-            (stretch.flows_silent, bytes, flows.collect::<Vec<_>>())
+            let activity = reader.read(&counters);
+            let bytes = activity.side.readings.get(&Counter::Bytes).cloned();
+            let flows = activity.side.flows.iter().map(|f| (f.bytes, f.elapsed_ns));
+            (activity.flows_silent, bytes, flows.collect::<Vec<_>>())
         };
         read(1, &[(0, 0, 1000), (1, 0, 1000)]);
         let bytes = |n| Some(Reading::Measured(n));
         let second = read(2, &[(0, 70, 2000)]);
         assert_eq!(second, (1, bytes(70), vec![(70, 1000), (0, 0)]));
-        // Since it last told.
+        // Since it last wrote.
         let third = read(3, &[(0, 80, 3000), (1, 50, 3000)]);
         assert_eq!(third, (0, bytes(60), vec![(10, 1000), (50, 2000)]));
     }
@@ -274,11 +274,11 @@ mod tests {
             counters.write(0, number, entry(0, 1), Some(&mut own));
         };
         tell(1, 1..=100);
-        let told = reader.read(&counters).latency.unwrap();
-        assert_eq!(told.count, 100);
-        assert!((told.us_p50 - 50.0).abs() < 0.5, "{told:?}");
-        assert!((told.us_p99 - 99.0).abs() < 1.0, "{told:?}");
-        // A flow that told too late for its second, and told again.
+        let latency = reader.read(&counters).latency.unwrap();
+        assert_eq!(latency.count, 100);
+        assert!((latency.us_p50 - 50.0).abs() < 0.5, "{latency:?}");
+        assert!((latency.us_p99 - 99.0).abs() < 1.0, "{latency:?}");
+        // A flow that wrote too late for its second, and wrote again.
         tell(7, 5..=5);
         tell(2, 6..=7);
         let late = reader.read(&counters).latency.unwrap();

@@ -1,4 +1,4 @@
-//! The loops of a session by hand: one flow of one side, from its first message to its end.
+//! The loop of one flow of one side of a live session, from its first message to its end.
 //!
 //! As in a trial, nothing allocates, locks or formats while bytes move.
 
@@ -9,90 +9,120 @@ use bytecost_engine::{Checker, Take, Tally};
 use bytecost_meter::{Meter, ThreadMeter};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Cell, Pattern as Exchange, Placement, Readings, Side};
+use bytecost_sys::{clock, tcp};
 use hdrhistogram::Histogram;
 
 use super::flow_counters::{FlowCounters, FlowTotals, STOP, WAIT, histogram};
-use super::{PATIENCE, completes};
+use super::{FLOW_PATIENCE, LiveSetup, completes};
 use crate::connection::ConnectionMeter;
 use crate::edges::Steps;
 use crate::flow::{Ask, Intake, Stream, moved, tallied};
-use crate::flow_setup::{answer, content, receiving_end, sending_end};
+use crate::flow_setup::{answer, receiving_end, sending_end};
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
+
+/// How long a receiver with a limit on its rate sleeps at a time, in ns.
+const NAP_NS: u64 = 10_000_000;
 
 pub(super) struct FlowEnd {
     pub(super) readings: Readings,
     pub(super) flow: FlowReading,
-    pub(super) compared_bytes: u64,
-    /// Round-trip times that it has not told yet.
+    /// Round-trip times that it has not reported yet.
     pub(super) latency_ns: Option<Histogram<u64>>,
+    /// True if the other side ended the flow as it should.
+    pub(super) has_peer_ended: bool,
     pub(super) failed: Option<io::Error>,
 }
 
 pub(super) fn run(
-    side: Side,
-    cell: &Cell,
+    setup: &LiveSetup,
     number: u32,
     counters: &FlowCounters,
     socket: OwnedFd,
 ) -> io::Result<FlowEnd> {
-    ThreadBinding::take(&pins(cell, side), number, None)?;
+    let cell = &setup.cell;
+    ThreadBinding::take(&pins(cell, setup.side), number, None)?;
     let kept = socket.try_clone()?;
+    // TCP bounds what a sender sends, and a receiver pauses.
+    let most = setup.most_bytes_per_s_of_a_flow();
+    if let Some(most) = most.filter(|_| setup.sends()) {
+        tcp::set_most_rate(&kept, most)?;
+    }
     let reporter = FlowReporter {
         counters,
         flow: number,
         socket: &kept,
         seen: WAIT,
+        most_bytes_per_s: most.filter(|_| !setup.sends()),
         meter: ConnectionMeter::new(ThreadMeter::open_without_perf(), Some(&kept), true),
     };
-    match side {
-        Side::Receiver => receive(cell, socket, reporter),
-        _ => send(cell, socket, reporter),
+    if setup.sends() {
+        send(cell, socket, reporter)
+    } else {
+        receive(setup, socket, reporter)
     }
 }
 
 fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Result<FlowEnd> {
     let (flow, completes) = (reporter.flow, completes(cell));
-    let mut engine = sending_end(cell, Some(socket), None, flow, false, PATIENCE, None)?;
+    let mut engine = sending_end(cell, Some(socket), None, flow, false, FLOW_PATIENCE, None)?;
     let mut end = match cell.pattern {
         Exchange::Ask => {
             let mut ask = Ask::new(&mut *engine, reporter.socket, answer(cell)?);
             ask.latency_ns = histogram();
-            let end = reporter.through(&mut ask, true, completes);
+            let end = reporter.through(&mut ask, finish, completes);
             FlowEnd {
                 latency_ns: Some(ask.latency_ns),
                 ..end
             }
         }
-        Exchange::Stream => reporter.through(&mut Stream(&mut *engine), true, completes),
+        Exchange::Stream => reporter.through(&mut Stream(&mut *engine), finish, completes),
     };
     let shut = transports::close(reporter.socket);
     end.failed = end.failed.or(shut.err());
     Ok(end)
 }
 
-fn receive(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Result<FlowEnd> {
-    let mut receiver = receiving_end(cell, socket)?;
-    let mut intake = intake(cell, &mut *receiver, reporter.flow, reporter.socket)?;
-    // Also after it was told to stop, so that nothing is left behind.
-    let end = reporter.through(&mut intake, false, false);
-    Ok(FlowEnd {
-        compared_bytes: intake.checker.compared(),
-        ..end
-    })
+/// A sender that is to stop sends what is under way, and no more.
+fn finish(steps: &mut impl Steps) -> io::Result<bool> {
+    steps.end().map(|()| false)
+}
+
+fn receive(
+    setup: &LiveSetup,
+    socket: OwnedFd,
+    mut reporter: FlowReporter<'_>,
+) -> io::Result<FlowEnd> {
+    let mut receiver = receiving_end(&setup.cell, socket)?;
+    let mut intake = intake(setup, &mut *receiver, reporter.socket)?;
+    let socket = reporter.socket;
+    // It says so and receives what is still on the way, but responds no more.
+    let says_its_end = |intake: &mut Intake<'_>| {
+        intake.answers = None;
+        // It may have been said, and the sender may have ended too.
+        let _ = transports::close(socket);
+        Ok(true)
+    };
+    Ok(reporter.through(&mut intake, says_its_end, false))
 }
 
 fn intake<'a>(
-    cell: &Cell,
+    setup: &LiveSetup,
     receiver: &'a mut dyn Take,
-    flow: u32,
     socket: &'a OwnedFd,
 ) -> io::Result<Intake<'a>> {
+    let cell = &setup.cell;
+    let asks = cell.pattern == Exchange::Ask;
     Ok(Intake {
         receiver,
-        checker: Checker::new(content(cell, flow, false), false),
-        size_bytes: cell.size_bytes,
-        answers: (cell.pattern == Exchange::Ask).then_some((socket, answer(cell)?)),
+        // The content is the sender's, which does not say how it repeats.
+        checker: Checker::of_count(),
+        size_bytes: if setup.knows_size {
+            cell.size_bytes
+        } else {
+            u64::MAX
+        },
+        answers: asks.then(|| answer(cell)).transpose()?.map(|a| (socket, a)),
     })
 }
 
@@ -102,36 +132,61 @@ struct FlowReporter<'a> {
     flow: u32,
     socket: &'a OwnedFd,
     seen: u32,
+    most_bytes_per_s: Option<u64>,
     meter: ConnectionMeter<'a, ThreadMeter>,
 }
 
 impl FlowReporter<'_> {
-    fn through(&mut self, steps: &mut impl Steps, heeds_stop: bool, completes: bool) -> FlowEnd {
+    fn through<S: Steps>(
+        &mut self,
+        steps: &mut S,
+        on_stop: impl FnMut(&mut S) -> io::Result<bool>,
+        completes: bool,
+    ) -> FlowEnd {
         self.counters.wait();
         let from = self.meter.read_start();
-        let ended = self.going_on(steps, heeds_stop);
+        let mut ended = self.repeat(steps, on_stop);
+        let is_eof = |e: &io::Error| e.kind() == io::ErrorKind::UnexpectedEof;
+        // A receiver that ends a session leaves its sender's last message without a response.
+        let has_peer_ended = ended.as_ref().is_err_and(is_eof);
+        if has_peer_ended {
+            ended = steps.end();
+        }
         let (to, tally) = (self.meter.read_end(), steps.tally());
         let mut readings = self.meter.difference(&from, &to);
         readings.extend(tallied(&tally, completes.then_some(&tally)));
         FlowEnd {
             readings,
             flow: moved(&tally, to.0.clock_ns.saturating_sub(from.0.clock_ns)),
-            compared_bytes: 0,
             latency_ns: None,
+            has_peer_ended,
             failed: ended.err(),
         }
     }
 
-    /// Until told to stop, if it heeds that, or the other side has ended; tells when asked.
-    fn going_on(&mut self, steps: &mut impl Steps, heeds_stop: bool) -> io::Result<()> {
+    /// Steps until the other side has ended, or `on_stop` gives false when it is to stop. Reports
+    /// when asked.
+    fn repeat<S: Steps>(
+        &mut self,
+        steps: &mut S,
+        mut on_stop: impl FnMut(&mut S) -> io::Result<bool>,
+    ) -> io::Result<()> {
         steps.time(true);
+        let began_ns = clock::monotonic_ns();
         loop {
             if self.counters.number() != self.seen {
-                let goes_on = self.look(steps.tally(), steps.latency_ns());
-                if !goes_on && heeds_stop {
-                    return steps.end();
+                let continues = self.report(steps.tally(), steps.latency_ns());
+                if !continues && !on_stop(steps)? {
+                    return Ok(());
                 }
                 steps.time(true);
+            }
+            if let Some(most) = self.most_bytes_per_s
+                && self.seen != STOP
+                && is_early(steps.tally().bytes, most, began_ns)
+            {
+                clock::sleep_until_ns(clock::monotonic_ns() + NAP_NS);
+                continue;
             }
             if !steps.step()? {
                 return Ok(());
@@ -139,9 +194,9 @@ impl FlowReporter<'_> {
         }
     }
 
-    /// Tells; false when it is to stop.
+    /// Reports; false when it is to stop.
     #[cold]
-    fn look(&mut self, tally: Tally, latency_ns: Option<&mut Histogram<u64>>) -> bool {
+    fn report(&mut self, tally: Tally, latency_ns: Option<&mut Histogram<u64>>) -> bool {
         self.seen = self.counters.number();
         if self.seen == STOP {
             return false;
@@ -152,6 +207,13 @@ impl FlowReporter<'_> {
             .write(self.flow, self.seen, totals, latency_ns);
         true
     }
+}
+
+/// Returns true if so many bytes are more than a limit allows by now.
+#[cold]
+fn is_early(bytes: u64, most_bytes_per_s: u64, began_ns: u64) -> bool {
+    let due_ns = u128::from(bytes) * 1_000_000_000 / u128::from(most_bytes_per_s);
+    u128::from(clock::monotonic_ns() - began_ns) < due_ns
 }
 
 /// CPUs of a side's flows, each a set: names were made exact before, as only a host tells them.
@@ -169,26 +231,28 @@ fn pins(cell: &Cell, side: Side) -> Vec<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use std::thread;
-
-    use bytecost_sys::clock;
+    use std::time::Duration;
 
     use super::*;
 
+    const PATIENCE: Duration = Duration::from_secs(60);
+
     /// How often a loop allocates until it ends, and the bytes that it moved.
-    fn counted(
-        steps: &mut impl Steps,
+    fn counted<S: Steps>(
+        steps: &mut S,
         socket: &OwnedFd,
         counters: &FlowCounters,
-        heeds_stop: bool,
+        on_stop: impl FnMut(&mut S) -> io::Result<bool>,
     ) -> (u64, u64) {
         let mut reporter = FlowReporter {
             counters,
             flow: 0,
             socket,
             seen: WAIT,
+            most_bytes_per_s: None,
             meter: ConnectionMeter::new(ThreadMeter::open_without_perf(), Some(socket), true),
         };
-        let used = allocation_counter::measure(|| reporter.going_on(steps, heeds_stop).unwrap());
+        let used = allocation_counter::measure(|| reporter.repeat(steps, on_stop).unwrap());
         (used.count_total, steps.tally().bytes)
     }
 
@@ -199,24 +263,24 @@ mod tests {
             Exchange::Ask => {
                 let mut ask = Ask::new(&mut *mover, &kept, answer(cell).unwrap());
                 ask.latency_ns = histogram();
-                counted(&mut ask, &kept, counters, true)
+                counted(&mut ask, &kept, counters, finish)
             }
-            Exchange::Stream => counted(&mut Stream(&mut *mover), &kept, counters, true),
+            Exchange::Stream => counted(&mut Stream(&mut *mover), &kept, counters, finish),
         };
         transports::close(&kept).unwrap();
         counted
     }
 
-    fn received(cell: &Cell, socket: OwnedFd, counters: &FlowCounters) -> (u64, u64) {
+    fn received(setup: &LiveSetup, socket: OwnedFd, counters: &FlowCounters) -> (u64, u64) {
         let kept = socket.try_clone().unwrap();
-        let mut receiver = receiving_end(cell, socket).unwrap();
-        let mut intake = intake(cell, &mut *receiver, 0, &kept).unwrap();
-        counted(&mut intake, &kept, counters, false)
+        let mut receiver = receiving_end(&setup.cell, socket).unwrap();
+        let mut intake = intake(setup, &mut *receiver, &kept).unwrap();
+        counted(&mut intake, &kept, counters, |_| Ok(true))
     }
 
     // Invariant 4.
     #[test]
-    fn a_flow_that_tells_what_it_does_allocates_nothing() {
+    fn a_flow_that_reports_each_second_allocates_nothing() {
         for pattern in [Exchange::Stream, Exchange::Ask] {
             let asks = pattern == Exchange::Ask;
             let cell = Cell {
@@ -227,15 +291,23 @@ mod tests {
             let listener = transports::listen(&cell, None).unwrap();
             let sending = transports::connect(&cell, &listener.address(), PATIENCE).unwrap();
             let taking = listener.accept(PATIENCE).unwrap();
+            let receiver = LiveSetup {
+                side: Side::Receiver,
+                cell: cell.clone(),
+                knows_size: true,
+                longest: None,
+                max_bytes_per_s: None,
+                start_patience: PATIENCE,
+            };
             let (here, there) = (FlowCounters::new(1, asks), FlowCounters::new(1, false));
             thread::scope(|scope| {
                 let sender = scope.spawn(|| sent(&cell, sending, &here));
-                let receiver = scope.spawn(|| received(&cell, taking, &there));
+                let taker = scope.spawn(|| received(&receiver, taking, &there));
                 let until_ns = clock::monotonic_ns() + 60_000_000_000;
                 // They tell again and again, until both have moved something.
                 let has_moved = |counters: &FlowCounters, number| {
-                    let told = counters.read(0, number, &mut None);
-                    told.map(|told| told.tally.bytes > 0)
+                    let read = counters.read(0, number, &mut None);
+                    read.map(|read| read.tally.bytes > 0)
                 };
                 let mut number = 0;
                 let mut have_moved = false;
@@ -243,14 +315,14 @@ mod tests {
                     number += 1;
                     here.request(number);
                     there.request(number);
-                    let told = || Some([has_moved(&here, number)?, has_moved(&there, number)?]);
-                    while told().is_none() && clock::monotonic_ns() < until_ns {
+                    let read = || Some([has_moved(&here, number)?, has_moved(&there, number)?]);
+                    while read().is_none() && clock::monotonic_ns() < until_ns {
                         clock::sleep_until_ns(clock::monotonic_ns() + 200_000);
                     }
-                    have_moved = told() == Some([true, true]);
+                    have_moved = read() == Some([true, true]);
                 }
                 here.request(STOP);
-                let (sent, got) = (sender.join().unwrap(), receiver.join().unwrap());
+                let (sent, got) = (sender.join().unwrap(), taker.join().unwrap());
                 assert_eq!((sent.0, got.0), (0, 0), "allocations, asks: {asks}");
                 assert!(have_moved && sent.1 == got.1);
             });

@@ -1,0 +1,191 @@
+//! Connections to a side that listens: first flows of a session, the next flows of the one that is
+//! about to begin, and strangers.
+
+use std::collections::VecDeque;
+use std::io::{self, Write as _};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+
+use bytecost_engine::servers::Addresses;
+use bytecost_spec::units;
+use bytecost_sys::clock;
+
+use super::greeting::{BadGreeting, GREETING_BYTES, Greeting, Kind};
+use super::{LiveEvent, PATIENCE, TURN, after};
+use crate::greeters::{Hearing, Incoming, Newcomer, Newcomers, Rejection, address};
+use crate::transports::{Listener, Socket};
+
+/// Connections from one address that have not said their eight bytes; the other side connects one
+/// flow after the other.
+const MOST_SILENT_AN_ADDRESS: usize = 4;
+/// First flows that may wait for the end of a session.
+const MOST_WAITING: usize = 8;
+/// Connections turned away of which each has a line; more are only counted.
+const MOST_LINES: u64 = 20;
+/// Connections seen to at a time, so that a crowd does not keep the program from its session.
+const MOST_AT_ONCE: usize = 256;
+
+/// A connection that has begun with a greeting.
+pub(super) struct Arrival {
+    pub(super) socket: OwnedFd,
+    pub(super) from: SocketAddr,
+    pub(super) greeting: Greeting,
+    until_ns: u64,
+}
+
+impl Arrival {
+    pub(super) fn answer(&self, own: Greeting) -> io::Result<()> {
+        Socket(&self.socket).write_all(&own.to_bytes())
+    }
+}
+
+pub(super) struct AcceptQueue {
+    listener: [Listener; 1],
+    newcomers: Newcomers,
+    turned_away: u64,
+    /// First flows.
+    waiting: VecDeque<Arrival>,
+    /// Where the next flows of the session come from, where there is one to gather.
+    expected_from: Option<IpAddr>,
+    next: VecDeque<Arrival>,
+}
+
+impl AcceptQueue {
+    pub(super) fn new(listener: Listener, allow: &[Addresses]) -> AcceptQueue {
+        AcceptQueue {
+            listener: [listener],
+            newcomers: Newcomers::new(Hearing {
+                length: GREETING_BYTES,
+                patience: PATIENCE,
+                most_an_address: MOST_SILENT_AN_ADDRESS,
+                allow: allow.to_vec(),
+            }),
+            turned_away: 0,
+            waiting: VecDeque::new(),
+            expected_from: None,
+            next: VecDeque::new(),
+        }
+    }
+
+    /// Sees to all who come within `patience`, without patience to those who are there.
+    pub(super) fn look(&mut self, patience: Duration, events: &mut dyn FnMut(LiveEvent)) {
+        let mut until_ns = after(patience);
+        for _ in 0..MOST_AT_ONCE {
+            let Ok(Some(incoming)) = self.newcomers.next(&self.listener, until_ns) else {
+                break;
+            };
+            until_ns = 0;
+            let sorted = match incoming {
+                Incoming::Said(newcomer) => self.sort(newcomer),
+                Incoming::Rejected(newcomer, why) => Err(rejected(&newcomer, &why)),
+            };
+            if let Err(why) = sorted {
+                self.turned_away(why, events);
+            }
+        }
+        let now_ns = clock::monotonic_ns();
+        while self.waiting.front().is_some_and(|a| a.until_ns <= now_ns) {
+            if let Some(why) = self.waiting.pop_front().map(|a| busy(&a)) {
+                self.turned_away(why, events);
+            }
+        }
+    }
+
+    /// Puts a connection where it belongs; else why it belongs nowhere.
+    fn sort(&mut self, newcomer: Newcomer) -> Result<(), String> {
+        let Some(from) = address(&newcomer.socket) else {
+            return Err("an unknown address: it went away".to_owned());
+        };
+        let greeting = newcomer.said.first_chunk().ok_or(BadGreeting::Magic);
+        let greeting = match greeting.and_then(|bytes| Greeting::from_bytes(*bytes)) {
+            Ok(greeting) => greeting,
+            Err(e) => {
+                if let BadGreeting::Version(_) = e {
+                    let _ = Socket(&newcomer.socket).write_all(&BUSY.to_bytes());
+                }
+                return Err(format!("{from}: {e}"));
+            }
+        };
+        let arrival = Arrival {
+            socket: newcomer.socket,
+            from,
+            greeting,
+            until_ns: after(TURN),
+        };
+        if greeting.flow == 0 {
+            if self.waiting.len() == MOST_WAITING {
+                return Err(busy(&arrival));
+            }
+            self.waiting.push_back(arrival);
+        } else if self.expected_from == Some(from.ip()) && self.next.len() <= greeting.flow.into() {
+            self.next.push_back(arrival);
+        } else {
+            return Err(format!(
+                "{from}: its flow {} belongs to no session",
+                greeting.flow
+            ));
+        }
+        Ok(())
+    }
+
+    /// The first flow that has waited longest.
+    pub(super) fn first(&mut self) -> Option<Arrival> {
+        self.waiting.pop_front()
+    }
+
+    /// Takes flows that are not the first from this address, or from none.
+    pub(super) fn expect(&mut self, from: Option<IpAddr>) {
+        self.expected_from = from;
+        self.next.clear();
+    }
+
+    pub(super) fn next(&mut self) -> Option<Arrival> {
+        self.next.pop_front()
+    }
+
+    pub(super) fn number_turned_away(&self) -> u64 {
+        self.turned_away
+    }
+
+    pub(super) fn turned_away(&mut self, why: String, events: &mut dyn FnMut(LiveEvent)) {
+        self.turned_away += 1;
+        if self.turned_away <= MOST_LINES {
+            events(LiveEvent::TurnedAway(why));
+        }
+    }
+}
+
+/// What a side says that does not begin a session.
+const BUSY: Greeting = Greeting {
+    kind: Kind::Busy,
+    flow: 0,
+    last_flow: 0,
+    sizes: 0,
+};
+
+fn busy(arrival: &Arrival) -> String {
+    let _ = arrival.answer(BUSY);
+    format!("{}: this side is busy with another session", arrival.from)
+}
+
+fn rejected(newcomer: &Newcomer, why: &Rejection) -> String {
+    let from = address(&newcomer.socket).map_or("an unknown address".to_owned(), |a| a.to_string());
+    let why = match why {
+        Rejection::NotAllowed => "--allow does not name its address".to_owned(),
+        Rejection::TooMany => "too many connections that say nothing".to_owned(),
+        Rejection::Failed(e) => match e.kind() {
+            io::ErrorKind::TimedOut => {
+                format!(
+                    "it did not say what it is within {}",
+                    units::duration(PATIENCE)
+                )
+            }
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {
+                "it went away before it said what it is".to_owned()
+            }
+            _ => units::one_line(&e.to_string()),
+        },
+    };
+    format!("{from}: {why}")
+}

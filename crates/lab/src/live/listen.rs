@@ -1,0 +1,143 @@
+//! The side that listens: one session after the other until it is stopped.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytecost_engine::servers::Addresses;
+use bytecost_spec::live::{Served, SessionEnd};
+use bytecost_spec::units;
+use bytecost_sys::clock;
+
+use super::accept_queue::{AcceptQueue, Arrival};
+use super::greeting::Greeting;
+use super::session::Running;
+use super::{LOOK, LiveEvent, LiveSetup, after};
+use crate::endpoint::explain;
+use crate::transports;
+
+/// Listens at the first of these addresses that is one of this machine, for connections from `allow`
+/// or, where that is empty, from everywhere. What goes wrong with a session ends that session alone.
+///
+/// # Errors
+/// `AddrInUse` for a port in use, and what bind(2) and listen(2) answer.
+pub fn listen(
+    setup: &LiveSetup,
+    addresses: &[SocketAddr],
+    allow: &[Addresses],
+    stop: &AtomicBool,
+    events: &mut dyn FnMut(LiveEvent),
+) -> io::Result<Served> {
+    let mut listening = Err(io::ErrorKind::AddrNotAvailable.into());
+    for address in addresses {
+        listening = listening.or_else(|_: io::Error| transports::listen_at(&setup.cell, *address));
+    }
+    let listener = listening?;
+    events(LiveEvent::Listening(
+        listener.address().parse().map_err(io::Error::other)?,
+    ));
+    let mut program = Program {
+        setup,
+        stop,
+        queue: AcceptQueue::new(listener, allow),
+        events,
+        served: Served::default(),
+    };
+    while !stop.load(Ordering::Relaxed) {
+        program.queue.look(LOOK, program.events);
+        if let Some(first) = program.queue.first() {
+            let from = first.from;
+            if let Err(why) = program.session(first) {
+                let why = format!("{from}: {why}");
+                program.queue.turned_away(why, program.events);
+            }
+            program.queue.expect(None);
+        }
+    }
+    Ok(Served {
+        turned_away: program.queue.number_turned_away(),
+        ..program.served
+    })
+}
+
+struct Program<'a> {
+    setup: &'a LiveSetup,
+    stop: &'a AtomicBool,
+    queue: AcceptQueue,
+    events: &'a mut dyn FnMut(LiveEvent),
+    served: Served,
+}
+
+impl Program<'_> {
+    /// A session from its first flow to its totals.
+    fn session(&mut self, first: Arrival) -> Result<(), String> {
+        let own = self.setup.greeting();
+        let from = first.from;
+        let agreed = self.setup.agreed(own, first.greeting);
+        // Also where they do not fit, so that the other side can say why.
+        let setup = answered(&first, own).and(agreed)?;
+        let flows = self.gathered(&setup, first)?;
+        let number = self.served.sessions + 1;
+        let queue = &mut self.queue;
+        let events = &mut *self.events;
+        let running = Running::start(setup, number, from.to_string(), flows, self.stop, || {
+            queue.look(Duration::ZERO, events);
+        })
+        .map_err(|e| e.to_string())?;
+        self.served.sessions = number;
+        let totals = running.run(self.events, |events| {
+            self.queue.look(Duration::ZERO, events)
+        });
+        self.served.failed += u64::from(matches!(totals.end, SessionEnd::Failed(_)));
+        let flows = totals.activity.side.flows.iter();
+        self.served.bytes += flows.map(|flow| flow.bytes).sum::<u64>();
+        (self.events)(LiveEvent::Ended(Box::new(totals)));
+        Ok(())
+    }
+
+    /// All flows of a session whose first one is there. The other side connects one after the other.
+    fn gathered(&mut self, setup: &LiveSetup, first: Arrival) -> Result<Vec<OwnedFd>, String> {
+        let own = setup.greeting();
+        let all = setup.cell.threads as usize;
+        let kind = first.greeting.kind;
+        self.queue.expect(Some(first.from.ip()));
+        let mut flows = vec![first.socket];
+        let mut until_ns = after(setup.start_patience);
+        while flows.len() < all {
+            self.queue.look(Duration::from_millis(2), self.events);
+            if let Some(next) = self.queue.next() {
+                let greeting = next.greeting;
+                if greeting.kind != kind || usize::from(greeting.flow) != flows.len() {
+                    return Err(format!("flow {} came out of order", greeting.flow));
+                }
+                answered(
+                    &next,
+                    Greeting {
+                        flow: greeting.flow,
+                        ..own
+                    },
+                )?;
+                flows.push(next.socket);
+                until_ns = after(setup.start_patience);
+            } else if self.stop.load(Ordering::Relaxed) {
+                return Err("this side was stopped".to_owned());
+            } else if flows.iter().any(super::has_ended) {
+                return Err(format!("it went away after flow {} of {all}", flows.len()));
+            } else if clock::monotonic_ns() >= until_ns {
+                let patience = units::duration(setup.start_patience);
+                let missing = flows.len() + 1;
+                return Err(format!(
+                    "flow {missing} of {all} is missing: it did not connect within {patience}"
+                ));
+            }
+        }
+        Ok(flows)
+    }
+}
+
+/// Writes this end's eight bytes: few enough that they are never waited for.
+fn answered(arrival: &Arrival, own: Greeting) -> Result<(), String> {
+    arrival.answer(own).map_err(|e| explain(&e))
+}
