@@ -258,6 +258,11 @@ impl Analysis {
     pub fn result(&self, id: &str) -> Option<&CellResult> {
         self.cells.iter().find(|c| c.id == id)
     }
+
+    /// The cell with that id, which may be its twin's; none where the plan has none.
+    pub fn cell(&self, id: &str) -> Option<&Cell> {
+        Some(&self.result(Cell::without_twin(id))?.cell)
+    }
 }
 
 /// The run, in a few facts.

@@ -95,23 +95,13 @@ impl<'r> RecordedRun<'r> {
 
     /// The cells that have failures, a twin with its cell.
     fn cells_with_failures(&self) -> impl Iterator<Item = FailedTrials> {
-        let number = |id: &str| {
-            let id = id.to_owned();
-            Cell::from_id(&id).map_or(id, |cell| {
-                Cell {
-                    twin: false,
-                    ..cell
-                }
-                .id()
-            })
-        };
-        let mut cells: BTreeMap<String, FailedTrials> = BTreeMap::new();
+        let mut cells: BTreeMap<&str, FailedTrials> = BTreeMap::new();
         for failure in &self.failures {
-            let cell = cells.entry(number(&failure.cell)).or_default();
+            let cell = cells.entry(Cell::without_twin(&failure.cell)).or_default();
             cell.failed += usize::from(!failure.stood_still());
         }
         for sample in &self.samples {
-            if let Some(cell) = cells.get_mut(&number(&sample.cell)) {
+            if let Some(cell) = cells.get_mut(Cell::without_twin(&sample.cell)) {
                 cell.sampled += 1;
             }
         }

@@ -28,7 +28,7 @@ pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
     d.paragraph(Ink::Strong, heading);
     let tables = [copies(c), disk(c)].into_iter().flatten();
     d.blocks.extend(tables.map(DocBlock::Table));
-    let cell = |id: &str| descriptions::cells(&[id], &a.study.varied);
+    let cell = |id: &str| descriptions::cells(a, &[id]);
     let refused = a.refused_cells.iter();
     let refused = refused.map(|r| DocLine::from(format!("{}: {}", cell(&r.cell.id()), r.why)));
     let failures = a.failures.iter().map(|f| {

@@ -1,7 +1,7 @@
 //! The comparisons of a result: a table a question, and all findings in one list.
 
 use bytecost_analysis::{Analysis, Estimate, Finding, Verdict, by_rounds};
-use bytecost_spec::{Axis, Cell, Metric};
+use bytecost_spec::{Axis, Metric};
 use itertools::Itertools as _;
 
 use crate::descriptions;
@@ -147,7 +147,7 @@ fn said(f: &Finding) -> String {
 
 /// What both cells of a finding hold constant, of the axes that vary, in words.
 pub(crate) fn place(a: &Analysis, f: &Finding) -> String {
-    let Some(cell) = Cell::from_id(&f.cell) else {
+    let Some(cell) = a.cell(&f.cell) else {
         return f.cell.clone();
     };
     let others = a.study.varied.iter().filter(|axis| **axis != f.axis);

@@ -259,11 +259,11 @@ pub(crate) fn panel(panel: &[(Axis, Value)]) -> String {
 
 /// A group of cells by what they differ in: `mover splice, vmsplice; size 256 B, 4 KiB`. What is
 /// no cell's id stays as it is. Where nothing varies they are named by what tells most.
-pub(crate) fn cells(ids: &[&str], varied: &[Axis]) -> String {
-    let cells = ids.iter().map(|id| Cell::from_id(id).ok_or(*id));
-    let (cells, others): (Vec<Cell>, Vec<&str>) = cells.partition_result();
+pub(crate) fn cells(a: &Analysis, ids: &[&str]) -> String {
+    let cells = ids.iter().map(|id| a.cell(id).ok_or(*id));
+    let (cells, others): (Vec<&Cell>, Vec<&str>) = cells.partition_result();
     let others = others.into_iter().unique().map(str::to_owned);
-    let words = differences(&cells.iter().collect_vec(), varied);
+    let words = differences(&cells, &a.study.varied);
     words.into_iter().chain(others).join("; ")
 }
 

@@ -259,11 +259,9 @@ fn dot_text(a: &Analysis, f: &FigureData, name: &str, whose: &OverlaidLine, dot:
 
 /// The finding that a point is the other side of.
 fn comparison<'a>(a: &'a Analysis, f: &FigureData, name: &str, x: &Value) -> Option<&'a Finding> {
-    let is_here = |cell: Cell| cell.value(f.x) == *x && is_at(&cell, &f.panel);
+    let is_here = |cell: &Cell| cell.value(f.x) == *x && is_at(cell, &f.panel);
     a.findings.iter().find(|finding| {
-        finding.metric == f.y
-            && finding.value == name
-            && Cell::from_id(&finding.cell).is_some_and(is_here)
+        finding.metric == f.y && finding.value == name && a.cell(&finding.cell).is_some_and(is_here)
     })
 }
 

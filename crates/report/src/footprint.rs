@@ -16,7 +16,7 @@ pub(crate) fn table(a: &Analysis) -> Option<CountTable> {
         format!("L{}, {primed} of {size}", l.level)
     });
     let rows = a.footprints.iter().take(MOST_ROWS).map(|footprint| {
-        let name = descriptions::cells(&[footprint.cell.as_str()], &a.study.varied);
+        let name = descriptions::cells(a, &[footprint.cell.as_str()]);
         (name, footprint.levels.iter().map(entry).collect())
     });
     let levels = a.footprints.iter().take(MOST_ROWS).flat_map(|f| &f.levels);

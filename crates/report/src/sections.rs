@@ -275,7 +275,7 @@ fn caveat(a: &Analysis, c: &Caveat) -> Vec<DocBlock> {
     let ids: Vec<&str> = c.cells.iter().map(String::as_str).collect();
     let affects = match ids.is_empty() {
         true => "the whole run".to_owned(),
-        false => descriptions::cells(&ids, &a.study.varied),
+        false => descriptions::cells(a, &ids),
     };
     let terms = [
         effect.map(|effect| ("Effect", effect.to_owned())),
@@ -290,7 +290,7 @@ fn caveat(a: &Analysis, c: &Caveat) -> Vec<DocBlock> {
 }
 
 fn missing(a: &Analysis, d: &mut Document) {
-    let cell = |id: &str| descriptions::cells(&[id], &a.study.varied);
+    let cell = |id: &str| descriptions::cells(a, &[id]);
     let failures = a.failures.iter();
     let failures = failures.map(|f| {
         let trial = format!("block {}, {}", f.trial.block, cell(&f.cell));

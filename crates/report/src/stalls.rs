@@ -2,7 +2,7 @@
 //! not, and the remedy.
 
 use bytecost_analysis::{Analysis, Caveat, CellResult, Finding, grouped};
-use bytecost_spec::{Axis, Cell, Measure, Metric, units};
+use bytecost_spec::{Axis, Measure, Metric, units};
 use itertools::Itertools as _;
 
 use crate::text::count;
@@ -113,9 +113,9 @@ fn quoted(movers: &[&str]) -> String {
 /// Windows in which a flow stood still, by mover and reason.
 fn of_windows(a: &Analysis) -> impl Iterator<Item = String> {
     let stalled = a.failures.iter().filter(|f| f.stood_still());
-    let stalled = stalled.filter_map(|f| Some((Cell::from_id(&f.cell)?.mover, f)));
+    let stalled = stalled.filter_map(|f| Some((&a.cell(&f.cell)?.mover, f)));
     grouped(stalled).into_iter().map(move |(mover, stalls)| {
-        let of_mover = a.cells.iter().filter(|c| c.cell.mover == mover);
+        let of_mover = a.cells.iter().filter(|c| c.cell.mover == *mover);
         let begun: usize = of_mover.map(|c| c.trials + c.failed).sum();
         let trials = count(begun.max(stalls.len()), "trial", "trials");
         let reason = &stalls[0].reason;

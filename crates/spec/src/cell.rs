@@ -71,6 +71,11 @@ impl Cell {
         }
     }
 
+    /// The name of the baseline, where a name is that of its twin; else the name itself.
+    pub fn without_twin(id: &str) -> &str {
+        id.strip_suffix(TWIN).unwrap_or(id)
+    }
+
     /// The cell of that name, as [`Cell::id`] writes it; none where it is no name of a cell.
     pub fn from_id(id: &str) -> Option<Cell> {
         let (id, twin) = id.strip_suffix(TWIN).map_or((id, false), |id| (id, true));

@@ -43,8 +43,7 @@ impl Value {
                 let time = || units::parse_duration(text).map(Value::Duration).ok();
                 // A name may have a number's digits, as a list of CPUs has: `0303`, `0:1`.
                 let number = count.or_else(bytes).or_else(time);
-                let is_printed_so = |value: &Value| value.to_string() == text;
-                number.filter(is_printed_so).unwrap_or_else(word)
+                number.filter(|value| *value == text).unwrap_or_else(word)
             }
             _ => word(),
         }
@@ -114,7 +113,7 @@ impl PartialEq<str> for Value {
     fn eq(&self, text: &str) -> bool {
         match self {
             Value::Word(word) => word == text,
-            value => value.to_string() == text,
+            value => format!("{value}") == text,
         }
     }
 }
