@@ -11,7 +11,7 @@ use itertools::Itertools as _;
 use crate::grid;
 use crate::grouping::grouped;
 use crate::phrases;
-use crate::result::{CeilingLine, CellResult, Estimate, FigureData, Finding, Point, Series};
+use crate::result::{CeilingLine, CellResult, Estimate, FigureData, Finding, Gap, Point, Series};
 use crate::stages::Judged;
 use crate::trials::idle;
 
@@ -244,7 +244,7 @@ impl<'v> Drawing<'v> {
             Ok(self.point(figure, if is_here { &normal } else { &cell }))
         };
         let points = x_values.iter().map(point);
-        let points = points.map(|p| p.unwrap_or_else(|why| Point::Gap(why.to_string())));
+        let points = points.map(|p| p.unwrap_or(Point::Gap(Gap::NotInStudy)));
         Series {
             points: points.collect(),
             name: name.to_string(),
@@ -284,28 +284,26 @@ impl<'v> Drawing<'v> {
             return Point::Gap(self.why_not_planned(&id, cell));
         };
         match self.run.point(result, figure.y) {
-            Point::Measured(_) if figure.relative => {
-                Point::Gap("nothing to compare it with".to_owned())
-            }
+            Point::Measured(_) if figure.relative => Point::Gap(Gap::NoBaseline),
             point => point,
         }
     }
 
-    fn why_not_planned(&self, id: &str, cell: &Cell) -> String {
+    fn why_not_planned(&self, id: &str, cell: &Cell) -> Gap {
         if let Some(why) = self.refused.get(id) {
-            return (*why).to_owned();
+            return Gap::Refused((*why).to_owned());
         }
         if !self.spanned.contains(id) {
-            return "not part of the study".to_owned();
+            return Gap::NotInStudy;
         }
         let survey = &self.run.input.manifest.survey;
         let waits = |m: &MoverFacts| m.route.is_of_files() && m.in_flight == InFlight::One;
         if cell.depth > 1 && survey.mover(&cell.mover).is_some_and(waits) {
-            return "it has one request in flight: see depth 1".to_owned();
+            return Gap::OneInFlight;
         }
         refusal(&survey.movers, &cell.mover, cell)
             .or_else(|| refusal(&survey.receivers, &cell.receiver, cell))
-            .unwrap_or_else(|| self.run.left_out())
+            .map_or_else(|| self.run.left_out(), Gap::Refused)
     }
 }
 

@@ -7,7 +7,7 @@ use itertools::Itertools as _;
 use crate::grid;
 use crate::grouping::grouped;
 use crate::phrases;
-use crate::result::{Estimate, MatrixData, PairPoint, Point};
+use crate::result::{Estimate, Gap, MatrixData, PairPoint, Point};
 use crate::stages::Judged;
 
 const METRIC: Metric = Metric::both(Measure::RoundTripNs);
@@ -60,7 +60,12 @@ fn asked(run: &Judged<'_>) -> Vec<(Cell, Point)> {
     let survey = &run.input.manifest.survey;
     let refused = run.input.refused.iter().filter_map(|refused| {
         let is_ping = survey.mover(&refused.cell.mover)?.route.is_ping();
-        is_ping.then(|| (refused.cell.clone(), Point::Gap(refused.why.clone())))
+        is_ping.then(|| {
+            (
+                refused.cell.clone(),
+                Point::Gap(Gap::Refused(refused.why.clone())),
+            )
+        })
     });
     planned.chain(refused).collect()
 }

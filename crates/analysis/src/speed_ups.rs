@@ -8,7 +8,7 @@ use bytecost_spec::{Axis, Better, Cell, Value};
 use crate::caveats;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
-use crate::result::{Estimate, Point, SpeedUp, SpeedUpRow};
+use crate::result::{Estimate, Gap, Point, SpeedUp, SpeedUpRow};
 use crate::stages::Judged;
 use crate::trials::Trials;
 
@@ -86,7 +86,7 @@ fn both_ways<'t, 'a>(pair: &Pair, value: &Value, trials: &'t Trials<'a>) -> Vec<
 /// The ratio, turned over where less is faster.
 fn point(pair: &Pair, p: &Pairing<'_, '_>, run: &Judged<'_>) -> Point {
     if let Some(why) = caveats::because(&run.caveats, pair.metric, p) {
-        return Point::Gap(format!("withheld: {why}"));
+        return Point::Gap(Gap::Withheld(why.to_owned()));
     }
     let faster = match pair.metric.better() {
         Better::Higher => *p,
@@ -106,23 +106,23 @@ fn point(pair: &Pair, p: &Pairing<'_, '_>, run: &Judged<'_>) -> Point {
     }
 }
 
-fn why_no_ratio(pair: &Pair, p: &Pairing<'_, '_>, run: &Judged<'_>) -> String {
+fn why_no_ratio(pair: &Pair, p: &Pairing<'_, '_>, run: &Judged<'_>) -> Gap {
     let both = [p.other, p.baseline];
     let absent = |id: &str| run.result(id)?.absent.get(&pair.metric).cloned();
     let failed = || both.iter().find_map(|c| c.failures.first());
     if let Some(why) = both.iter().find_map(|c| absent(&c.id)) {
-        why
+        Gap::Absent(why)
     } else if let Some(failure) = failed() {
-        format!("trials failed: {}", failure.reason)
+        Gap::Failed(failure.reason.clone())
     } else if let Some(why) = run.input.ended_early {
-        format!("the run ended before three blocks had both: {why}")
+        Gap::EndedEarly(why.to_owned())
     } else {
-        "fewer than three blocks have both".to_owned()
+        Gap::FewBlocks
     }
 }
 
 /// Why no two cells of a pair were planned: they were refused, or the budget did not reach them.
-fn why_none(pair: &Pair, run: &Judged<'_>) -> String {
+fn why_none(pair: &Pair, run: &Judged<'_>) -> Gap {
     let asked = |value: &Value| {
         let mut refused = run.input.refused.iter();
         let is_asked = |cell: &Cell| is_at(cell, &pair.at) && has(cell, pair.axis, value);
@@ -130,10 +130,8 @@ fn why_none(pair: &Pair, run: &Judged<'_>) -> String {
     };
     let values = std::iter::once(&pair.against).chain(&pair.values);
     match values.into_iter().find_map(asked) {
-        Some(why) => why,
-        None if run.input.left_out.is_empty() => {
-            "no two cells were planned that differ in nothing else".to_owned()
-        }
+        Some(why) => Gap::Refused(why),
+        None if run.input.left_out.is_empty() => Gap::NoPair,
         None => run.left_out(),
     }
 }

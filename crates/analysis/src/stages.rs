@@ -11,7 +11,7 @@ use crate::copies::Evidence;
 use crate::pairing::Pairing;
 use crate::phrases;
 use crate::result::{
-    Caveat, CellBooks, CellFootprint, CellResult, CellTime, Finding, FindingCauses, Input,
+    Caveat, CellBooks, CellFootprint, CellResult, CellTime, Finding, FindingCauses, Gap, Input,
     NoiseFloor, Point, StudyFacts, Twin,
 };
 use crate::stalls::Stalls;
@@ -75,24 +75,24 @@ impl<'v> Measured<'v> {
         }
         let failed = || self.trials.by_id(&cell.id)?.failures.last();
         Point::Gap(if let Some(why) = cell.absent.get(&metric) {
-            why.clone()
+            Gap::Absent(why.clone())
         } else if cell.trials > 0 {
-            format!("{} has no meaning here", self.words(metric))
+            Gap::WithoutMeaning(metric)
         } else if let Some(failure) = failed() {
-            format!("failed: {}", failure.reason)
+            Gap::Failed(failure.reason.clone())
         } else if let Some(why) = self.input.ended_early {
-            format!("the run ended before its turn: {why}")
+            Gap::EndedEarly(why.to_owned())
         } else {
-            "no trial reached it".to_owned()
+            Gap::NotReached
         })
     }
 
     /// Why a cell that the study spans is not in the plan, where nothing refuses it.
-    pub(crate) fn left_out(&self) -> String {
-        match self.input.left_out {
-            [one] => format!("left out: {}", one.why),
-            _ => "left out: the budget did not reach it".to_owned(),
-        }
+    pub(crate) fn left_out(&self) -> Gap {
+        Gap::LeftOut(match self.input.left_out {
+            [one] => Some(one.why.clone()),
+            _ => None,
+        })
     }
 
     /// Cells with another end and at least one trial that counts.

@@ -1,6 +1,6 @@
 //! Figures: panels, order, and gaps with their reasons.
 
-use bytecost_analysis::{FigureData, Input, Interim, LeftOut, Point};
+use bytecost_analysis::{FigureData, Gap, Input, Interim, LeftOut, Point};
 use bytecost_spec::{Counter, RefusedCell};
 
 use crate::world::{STUDY, True, World, at, of, one, put, scale_cpu_time};
@@ -9,7 +9,7 @@ fn quiet(study: &str) -> World {
     World::new(study).run(1, 8, 0.01, |_| True::costs(0.2))
 }
 
-fn gap(figure: &FigureData, series: &str, at: usize) -> String {
+fn gap(figure: &FigureData, series: &str, at: usize) -> Gap {
     let mut lines = figure.series.iter();
     let line = lines.find(|s| s.name == series).expect("a line");
     match &line.points[at] {
@@ -48,14 +48,22 @@ fn what_was_not_measured_is_a_gap_with_its_reason() {
     world.ended_early = Some("Ctrl-C".to_owned());
 
     let figure = &world.analyse().figures[0];
-    assert_eq!(gap(figure, "writev", 0), "failed: the receiver was killed");
-    let why = "the run ended before its turn: Ctrl-C";
-    assert_eq!(gap(figure, "writev", 1), why);
+    assert_eq!(
+        gap(figure, "writev", 0),
+        Gap::Failed("the receiver was killed".to_owned())
+    );
+    assert_eq!(
+        gap(figure, "writev", 1),
+        Gap::EndedEarly("Ctrl-C".to_owned())
+    );
     for at in 0..4 {
-        assert_eq!(gap(figure, "send-zerocopy", at), "no SO_ZEROCOPY here");
+        assert_eq!(
+            gap(figure, "send-zerocopy", at),
+            Gap::Refused("no SO_ZEROCOPY here".to_owned())
+        );
     }
-    let why = "left out: the budget ended: --budget 120s brings it in";
-    assert_eq!(gap(figure, "sendfile", 3), why);
+    let why = "the budget ended: --budget 120s brings it in".to_owned();
+    assert_eq!(gap(figure, "sendfile", 3), Gap::LeftOut(Some(why)));
 }
 
 /// A run in which `writev` at 4 KiB costs a third more in every other trial.
@@ -115,7 +123,10 @@ fn one_cell_that_has_a_metric_is_enough_to_draw_it() {
     let figure = &world.analyse().figures[0];
     assert_eq!(figure.y.to_string(), "cycles_per_byte");
     assert_eq!(figure.note, None);
-    assert_eq!(gap(figure, "sendfile", 0), "no hardware counters");
+    assert_eq!(
+        gap(figure, "sendfile", 0),
+        Gap::Absent("no hardware counters".to_owned())
+    );
 }
 
 #[test]
@@ -125,7 +136,10 @@ fn a_figure_that_can_be_had_nowhere_is_drawn_as_gaps() {
     assert_eq!(figure.y.to_string(), "cycles_per_byte");
     for line in &figure.series {
         for at in 0..4 {
-            assert_eq!(gap(figure, &line.name, at), "no hardware counters");
+            assert_eq!(
+                gap(figure, &line.name, at),
+                Gap::Absent("no hardware counters".to_owned())
+            );
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What the distance between two CPUs costs: the matrix of pairs, its words, and what is missing.
 
-use bytecost_analysis::{Analysis, MatrixData, Point};
+use bytecost_analysis::{Analysis, Gap, MatrixData, Point};
 use bytecost_spec::host::Cpu;
 use bytecost_spec::survey::Route;
 use bytecost_spec::{Cell, Nearness, Placement, RefusedCell};
@@ -113,7 +113,7 @@ fn each_way_has_its_pairs_from_near_to_far_with_their_times() {
     assert_eq!(both.0, both.1, "one way stands for both");
     assert_eq!(futex.pair(0, 3), None);
     let line = matrix(&analysis, "ping-cache-line");
-    let gap = Point::Gap("they spin".to_owned());
+    let gap = Point::Gap(Gap::Refused("they spin".to_owned()));
     assert_eq!(line.pair(1, 1).unwrap().point, gap);
 }
 

@@ -1,6 +1,6 @@
 //! The overview: each pair's speed-up, or why there is none; and what is said of pinning and turns.
 
-use bytecost_analysis::{Analysis, Point, SpeedUp};
+use bytecost_analysis::{Analysis, Gap, Point, SpeedUp};
 use bytecost_spec::sample::Sample;
 use bytecost_spec::{Axis, Cell, Nearness};
 
@@ -92,7 +92,7 @@ fn a_pair_that_cannot_be_had_is_a_gap_with_its_reason() {
     short.samples.retain(|s| !is_late(s));
     let analysis = short.analyse();
     let rows = pair(&analysis, "Two cores").rows.iter();
-    let gap = Point::Gap("fewer than three blocks have both".to_owned());
+    let gap = Point::Gap(Gap::FewBlocks);
     assert_eq!(rows.map(|row| &row.point).collect::<Vec<_>>(), [&gap; 2]);
 }
 

@@ -9,7 +9,7 @@ use itertools::Itertools as _;
 use crate::chart::{self, Chart, Dot};
 use crate::descriptions;
 use crate::document::DocMark;
-use crate::missing_points;
+use crate::missing_points::{self, gap_in_words};
 use crate::numbers::{self, ratio, ratio_interval};
 use crate::published_series::{self, Overlaid, OverlaidLine};
 use crate::question::is_at;
@@ -145,10 +145,14 @@ pub(crate) fn figure(
     let lines: Vec<SeriesLine> = lines
         .map(|((series, whose), drawn)| line(a, &data, series, whose, drawn, palette))
         .collect();
-    let gaps = missing_points::told(&data, chart.empty);
+    let gaps = missing_points::told(&data, chart.empty, a.study.unit);
     let gap_marks = chart.gaps.iter();
-    let gap_marks = gap_marks
-        .filter_map(|(column, at)| Some((*at, missing_points::at_column(&data, *column)?)));
+    let gap_marks = gap_marks.filter_map(|(column, at)| {
+        Some((
+            *at,
+            missing_points::at_column(&data, *column, a.study.unit)?,
+        ))
+    });
     let ceiling = f.ceiling.as_ref().filter(|_| !chart.ceiling.is_empty());
     DrawnFigure {
         id: format!("figure-{}", number + 1),
@@ -160,7 +164,9 @@ pub(crate) fn figure(
         columns: f.x_values.iter().map(|v| f.x.in_words(v)).collect(),
         gaps: gaps.iter().map(|gap| spans(gap)).collect(),
         gap_marks: gap_marks.collect(),
-        empty: chart.empty.then(|| missing_points::why_empty(&data)),
+        empty: chart
+            .empty
+            .then(|| missing_points::why_empty(&data, a.study.unit)),
         note: f.note.as_deref().map(spans),
         ceiling: ceiling.map(|c| clean(&c.words)),
         source,
@@ -213,7 +219,7 @@ fn line(
     let dots = drawn.dots.iter();
     let dots = dots.map(|dot| dot_text(a, f, &series.name, whose, dot));
     let points = series.points.iter().enumerate();
-    let entries = points.map(|(i, p)| entry(f, p, whose.stalls(i)));
+    let entries = points.map(|(i, p)| entry(a, f, p, whose.stalls(i)));
     SeriesLine {
         name: clean(&series.name),
         color: slot.checked_sub(1).map_or(0, |place| place % COLORS + 1),
@@ -265,7 +271,7 @@ fn comparison<'a>(a: &'a Analysis, f: &FigureData, name: &str, x: &Value) -> Opt
     })
 }
 
-fn entry(f: &FigureData, point: &Point, stalled: bool) -> EntryText {
+fn entry(a: &Analysis, f: &FigureData, point: &Point, stalled: bool) -> EntryText {
     match point {
         Point::Measured(e) => {
             let value = match f.relative_to {
@@ -274,6 +280,6 @@ fn entry(f: &FigureData, point: &Point, stalled: bool) -> EntryText {
             };
             EntryText::Measured(value, numbers::interval(e).unwrap_or_default(), stalled)
         }
-        Point::Gap(why) => EntryText::Gap(clean(why)),
+        Point::Gap(why) => EntryText::Gap(gap_in_words(why, a.study.unit)),
     }
 }

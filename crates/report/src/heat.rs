@@ -3,11 +3,12 @@
 
 use askama::Template;
 use bytecost_analysis::{Analysis, MatrixData, PairPoint, Point, grouped};
-use bytecost_spec::units;
+use bytecost_spec::{Unit, units};
 use itertools::Itertools as _;
 
 use crate::descriptions;
 use crate::document::{DocBlock, DocColumn, DocEntry, DocTable};
+use crate::missing_points::gap_in_words;
 use crate::style::Ink;
 use crate::text::{TextSpan, clean, spans};
 
@@ -203,7 +204,7 @@ fn field(x: f64, y: f64, pair: &PairPoint, scale: &Scale, step: f64) -> Field {
             let said = format!("{}, {interval}", scale.with_unit(e.value));
             (scale.number(e.value), said)
         }
-        Point::Gap(why) => ("–".to_owned(), clean(why)),
+        Point::Gap(gap) => ("–".to_owned(), gap_in_words(gap, Unit::default())),
     };
     if step < COLUMN_OF_NUMBERS {
         label.clear();
@@ -220,7 +221,7 @@ fn field(x: f64, y: f64, pair: &PairPoint, scale: &Scale, step: f64) -> Field {
 fn row(m: &MatrixData, from: u32, scale: &Scale) -> (u32, Vec<HeatEntry>) {
     let entry = |to: &u32| match m.pair(from, *to).map(|p| &p.point) {
         None => HeatEntry::NotAsked,
-        Some(Point::Gap(why)) => HeatEntry::Gap(clean(why)),
+        Some(Point::Gap(gap)) => HeatEntry::Gap(gap_in_words(gap, Unit::default())),
         Some(Point::Measured(e)) => {
             HeatEntry::Measured(scale.number(e.value), scale.interval(e.low, e.high))
         }
@@ -230,7 +231,10 @@ fn row(m: &MatrixData, from: u32, scale: &Scale) -> (u32, Vec<HeatEntry>) {
 
 fn gaps_of(m: &MatrixData) -> Vec<Vec<TextSpan>> {
     let missing = m.pairs.iter().filter_map(|p| match &p.point {
-        Point::Gap(why) => Some((clean(why), format!("{}:{}", p.from, p.to))),
+        Point::Gap(gap) => {
+            let pair = format!("{}:{}", p.from, p.to);
+            Some((gap_in_words(gap, Unit::default()), pair))
+        }
         Point::Measured(_) => None,
     });
     let gaps = grouped(missing).into_iter();

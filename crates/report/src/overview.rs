@@ -2,8 +2,10 @@
 
 use askama::Template;
 use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow, Verdict};
+use bytecost_spec::Unit;
 
 use crate::document::{DocColumn, DocTable};
+use crate::missing_points::gap_in_words;
 use crate::numbers::{ratio, ratios};
 use crate::question::place_in_words;
 use crate::scale::{Scale, down, tick};
@@ -176,12 +178,12 @@ fn group(
                 *y += ROW;
                 times(e, across)
             }
-            Point::Gap(why) => {
-                let told = clean(why);
-                let told = told.trim_end_matches('.');
-                let reason = lines(&format!("not here: {told}"), REASON_COLUMNS, y);
+            Point::Gap(gap) => {
+                let why = gap_in_words(gap, Unit::default());
+                let why = why.trim_end_matches('.');
+                let reason = lines(&format!("not here: {why}"), REASON_COLUMNS, y);
                 *y = y.max(at + ROW);
-                OverviewEntry::Gap(told.to_owned(), reason)
+                OverviewEntry::Gap(why.to_owned(), reason)
             }
         };
         OverviewRow {
@@ -237,7 +239,7 @@ pub(crate) fn table(a: &Analysis) -> DocTable {
                     let blocks = count(e.trials, "block", "blocks");
                     (ratio(e.value), format!("{}, {blocks}", interval(e)))
                 }
-                Point::Gap(why) => ("–".to_owned(), clean(why)),
+                Point::Gap(gap) => ("–".to_owned(), gap_in_words(gap, a.study.unit)),
             };
             let published = s.published.map_or_else(String::new, ratio);
             vec![clean(&s.title), name(s, row), times, interval, published]
@@ -286,7 +288,10 @@ fn together(a: &Analysis, s: &SpeedUp) -> [String; 2] {
     match (decided.as_slice(), ends) {
         ([], _) if open.is_empty() => {
             let why = s.rows.iter().find_map(|row| match &row.point {
-                Point::Gap(why) => Some(clean(why.trim_end_matches('.'))),
+                Point::Gap(gap) => {
+                    let why = gap_in_words(gap, a.study.unit);
+                    Some(why.trim_end_matches('.').to_owned())
+                }
                 Point::Measured(_) => None,
             });
             let why = why.unwrap_or_else(|| "no such cells".to_owned());

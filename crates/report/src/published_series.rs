@@ -1,7 +1,7 @@
 //! What others published, laid over the figures.
 
-use bytecost_analysis::{Analysis, Estimate, FigureData, Point, Published, Series};
-use bytecost_spec::{Axis, Value, units};
+use bytecost_analysis::{Analysis, Estimate, FigureData, Gap, Point, Published, Series};
+use bytecost_spec::{Axis, Value};
 
 use crate::question::is_at;
 
@@ -9,9 +9,6 @@ use crate::question::is_at;
 pub(crate) const MATCHED: [Axis; 4] = [Axis::Pattern, Axis::Mover, Axis::Size, Axis::Threads];
 /// The caveat that names the cells which wait for a delayed acknowledgement.
 const STALL: &str = "nagle-stall";
-
-/// Why there is no point where a publication has no cell.
-pub(crate) const NOT_PUBLISHED: &str = "not published";
 
 /// A line of a figure and whose it is.
 pub(crate) struct OverlaidLine {
@@ -111,18 +108,14 @@ fn points(
     let points = f.x_values.iter().map(|x| {
         let mut at = cells.clone().filter(|c| c.cell.value(f.x) == *x);
         let value = at.find_map(|c| c.values.get(&f.y));
-        value.map_or_else(|| Point::Gap(NOT_PUBLISHED.to_owned()), |v| point(*v))
+        value.map_or_else(|| Point::Gap(Gap::NotPublished), |v| point(*v))
     });
     points.collect()
 }
 
 fn point(value: f64) -> Point {
-    if value == 0.0 {
-        let why = "published as 0: its digits do not tell it from a small number";
-        return Point::Gap(why.to_owned());
-    }
     if !(value.is_finite() && value > 0.0) {
-        return Point::Gap(format!("published as {}", units::number(value)));
+        return Point::Gap(Gap::PublishedAs(value));
     }
     Point::Measured(Estimate {
         value,

@@ -7,6 +7,8 @@ use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Cell, Metric, Value};
 use itertools::Itertools as _;
 
+use crate::missing_points::{ONE_IN_FLIGHT, gap_in_words};
+
 /// The mover that moves nothing: its cells are the cost of the loop, and no way.
 pub(crate) const NULL: &str = "null";
 
@@ -274,7 +276,7 @@ impl<'a> Grid<'a> {
         let same = |c: &&&CellResult| c.cell.mover == cell.mover;
         let deep = self.cells.values().filter(same).any(|c| c.cell.depth > 1);
         let there = cell.depth > 1 && !deep && self.cells.contains_key(alone.id().as_str());
-        there.then(|| "it has one request in flight: see depth 1".to_owned())
+        there.then(|| ONE_IN_FLIGHT.to_owned())
     }
 
     /// The reason that a figure gives for the same gap.
@@ -288,7 +290,7 @@ impl<'a> Grid<'a> {
         let at = figure.x_values.iter().position(|value| value == column)?;
         let series = figure.series.iter().find(|s| *name == s.name.as_str())?;
         match series.points.get(at)? {
-            Point::Gap(why) => Some(why.clone()),
+            Point::Gap(why) => Some(gap_in_words(why, self.a.study.unit)),
             Point::Measured(_) => None,
         }
     }

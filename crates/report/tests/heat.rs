@@ -3,7 +3,7 @@
 use crate::fixture::{self, section};
 
 use crate::pictures::is_name_of_file;
-use bytecost_analysis::Point;
+use bytecost_analysis::{Gap, Point};
 use bytecost_report::{html, pictures};
 use fixture::distances::paired;
 
@@ -48,7 +48,7 @@ fn names_and_reasons_cannot_break_out() {
     let map = &mut a.matrices[0];
     map.mover = "../<script>alert(1)</script>:é".repeat(9);
     map.pairs[1].shared = "\"><img src=x>".to_owned();
-    map.pairs[2].point = Point::Gap("<img src=x>\x1b".to_owned());
+    map.pairs[2].point = Point::Gap(Gap::Refused("<img src=x>\x1b".to_owned()));
     map.words.push("<script>".to_owned());
     let all = pictures(&a);
     let svgs = all.iter().map(|p| p.svg.clone());

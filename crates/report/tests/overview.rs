@@ -2,7 +2,7 @@
 
 use crate::fixture::{self, estimate, section};
 
-use bytecost_analysis::{Analysis, Point, SpeedUp, SpeedUpRow};
+use bytecost_analysis::{Analysis, Gap, Point, SpeedUp, SpeedUpRow};
 use bytecost_report::{findings_json, html, markdown, pictures};
 use bytecost_spec::{Axis, Measure, Metric};
 
@@ -54,7 +54,7 @@ pub fn analysis() -> Analysis {
         pair(
             "Two cores against one",
             Some(1.961),
-            vec![work(Point::Gap(REFUSAL.to_owned()))],
+            vec![work(Point::Gap(Gap::Refused(REFUSAL.to_owned())))],
         ),
         pair("Two CPUs against one", None, vec![work(measured(2.0))]),
     ];

@@ -52,7 +52,44 @@ pub enum Point {
     /// Measured.
     Measured(Estimate),
     /// Not measured, and why.
-    Gap(String),
+    Gap(Gap),
+}
+
+/// Why there is no point.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Gap {
+    /// The machine refuses the cell, with the reason.
+    Refused(String),
+    /// The metric is not available in the cell, with the reason.
+    Absent(String),
+    /// The metric has no meaning for the cell.
+    WithoutMeaning(Metric),
+    /// Trials failed, one of them with this reason.
+    Failed(String),
+    /// The run ended before it, with the reason.
+    EndedEarly(String),
+    /// No trial reached it.
+    NotReached,
+    /// Fewer blocks have both cells than an interval needs.
+    FewBlocks,
+    /// A caveat withholds it, with the reason.
+    Withheld(String),
+    /// The budget did not reach the cell; with the option that brings it in, where there is one.
+    LeftOut(Option<String>),
+    /// It is no cell of the study.
+    NotInStudy,
+    /// The study has no two cells that differ in nothing else.
+    NoPair,
+    /// The mover has one request in flight, so that depth 1 stands for all.
+    OneInFlight,
+    /// Nothing is there to compare the cell with.
+    NoBaseline,
+    /// The publication has no number.
+    NotPublished,
+    /// The publication has this number, which cannot be drawn.
+    PublishedAs(f64),
 }
 
 impl Point {

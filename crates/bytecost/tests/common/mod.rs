@@ -4,6 +4,7 @@
 use std::env;
 use std::fs::{self, DirEntry, File};
 use std::io;
+use std::iter;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -338,6 +339,21 @@ pub fn count(dir: &Path) -> usize {
     fs::read_dir(dir).unwrap().count()
 }
 
+/// Returns true if a thread of a process or of its endpoints is in a wait that no signal ends: in
+/// state D of proc_pid_stat(5).
+fn waits_for_disk(pid: u32) -> bool {
+    let is_uninterruptible = |stat: &Path| {
+        let stat = fs::read_to_string(stat).unwrap_or_default();
+        stat.rsplit_once(") ")
+            .is_some_and(|(_, state)| state.starts_with('D'))
+    };
+    let pids = iter::once(pid).chain(endpoints_of(pid));
+    pids.filter_map(|pid| fs::read_dir(format!("/proc/{pid}/task")).ok())
+        .flatten()
+        .flatten()
+        .any(|task| is_uninterruptible(&task.path().join("stat")))
+}
+
 /// A command that goes on, and its output so far; dropping it ends it.
 pub struct Started {
     child: Child,
@@ -392,15 +408,24 @@ impl Started {
         kill(self.pid(), signal).unwrap();
     }
 
-    /// Sends a signal and waits for the end: not for long where it asks for that.
+    /// Sends a signal and waits for the end: not for long where it asks for that. What is left out
+    /// is time in which the kernel waits for the disk, since no signal ends that.
     #[track_caller]
-    pub fn ended_by(self, signal: Signal) -> Ended {
-        let began = Instant::now();
+    pub fn ended_by(mut self, signal: Signal) -> Ended {
+        let pid = self.pid();
         self.send(signal);
-        let end = self.end();
-        let took = began.elapsed();
+        let mut looked = Instant::now();
+        let mut took = Duration::ZERO;
+        until("the end of the command", PATIENCE, || {
+            let since = looked.elapsed();
+            looked += since;
+            if !waits_for_disk(pid) {
+                took += since;
+            }
+            self.child.try_wait().unwrap().is_some()
+        });
         assert!(signal == Signal::CONT || took < END, "{signal:?}: {took:?}");
-        end
+        self.end()
     }
 
     #[track_caller]

@@ -1,5 +1,5 @@
 use super::*;
-use bytecost_analysis::{CeilingLine, Point};
+use bytecost_analysis::{CeilingLine, Gap, Point};
 use bytecost_spec::{Axis, Measure, Metric, Value};
 
 fn figure(rows: &[&[Option<f64>]]) -> FigureData {
@@ -10,7 +10,7 @@ fn figure(rows: &[&[Option<f64>]]) -> FigureData {
             high: Some(value * 1.1),
             trials: 9,
         }),
-        None => Point::Gap("not here".to_owned()),
+        None => Point::Gap(Gap::NotReached),
     };
     FigureData {
         title: "t".to_owned(),
