@@ -117,8 +117,19 @@ impl JoinedCommand {
         Ok(joined)
     }
 
+    fn say_hello(&self, own: &str) {
+        self.state.say(ToAgent::Hello {
+            version: VERSION,
+            build: own.to_owned(),
+        });
+    }
+
     /// Says what this is, and hears what that is: its build, which must be the same.
     fn greet(&mut self, own: &str, stop: &AtomicBool) -> Result<(), PeerError> {
+        // A shell that receives a copy of the program may take what follows that for a part of it.
+        if !self.is_copied {
+            self.say_hello(own);
+        }
         let hello = self.heard(self.greets_within, stop, |word| match word {
             FromAgent::Hello { version, build } => Some((version, build)),
             _ => None,
@@ -127,11 +138,9 @@ impl JoinedCommand {
             true => e,
             false => self.explained(e),
         })?;
-        // It waits for this, or to be hung up.
-        self.state.say(ToAgent::Hello {
-            version: VERSION,
-            build: own.to_owned(),
-        });
+        if self.is_copied {
+            self.say_hello(own);
+        }
         if version == VERSION && build == own {
             return Ok(());
         }
