@@ -76,7 +76,7 @@ impl Lab {
     }
 
     /// With the machine that placements are made exact on. Without one only those that name CPUs
-    /// can be had, and no frequency is read.
+    /// are available, and no frequency is read.
     pub fn on(mut self, host: Host) -> Lab {
         self.bed.instruments.read_frequency(&host);
         self.bed.local.host = host;

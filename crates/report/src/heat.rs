@@ -75,11 +75,11 @@ pub(crate) enum HeatEntry {
 pub(crate) fn heats(a: &Analysis) -> Vec<Heat> {
     let maps = || a.matrices.iter();
     let several = |m: &MatrixData| maps().filter(|o| o.mover == m.mover).count() > 1;
-    let drawn = |(i, m)| heat(m, several(m).then_some(i));
+    let drawn = |(i, m)| heat(m, several(m).then_some(i), a.study.unit);
     (1..).zip(maps()).map(drawn).collect()
 }
 
-fn heat(m: &MatrixData, number: Option<usize>) -> Heat {
+fn heat(m: &MatrixData, number: Option<usize>, unit_of_study: Unit) -> Heat {
     let values = || m.pairs.iter().filter_map(value);
     let least = values().fold(f64::INFINITY, f64::min);
     let most = values().fold(0.0, f64::max);
@@ -95,7 +95,8 @@ fn heat(m: &MatrixData, number: Option<usize>) -> Heat {
     let fields = fields.cartesian_product(drawn.iter().enumerate());
     let fields = fields.filter_map(|((row, from), (column, to))| {
         let pair = m.pair(*from, *to)?;
-        Some(field(at(column, LEFT), at(row, TOP), pair, &scale, step))
+        let point = [at(column, LEFT), at(row, TOP)];
+        Some(field(point, pair, &scale, step, unit_of_study))
     });
     let swatches = (0..=4).map(f64::from);
     let swatches = swatches.map(|i| (i * 26.0, scale.opacity_of(i / 4.0)));
@@ -119,8 +120,12 @@ fn heat(m: &MatrixData, number: Option<usize>) -> Heat {
         told: words.join(" "),
         words: words.iter().map(|w| spans(w)).collect(),
         columns: m.cpus.clone(),
-        rows: m.cpus.iter().map(|from| row(m, *from, &scale)).collect(),
-        gaps: gaps_of(m),
+        rows: m
+            .cpus
+            .iter()
+            .map(|from| row(m, *from, &scale, unit_of_study))
+            .collect(),
+        gaps: gaps_of(m, unit_of_study),
         title: mover,
     }
 }
@@ -187,7 +192,7 @@ fn value(pair: &PairPoint) -> Option<f64> {
     value.filter(|value| value.is_finite() && *value > 0.0)
 }
 
-fn field(x: f64, y: f64, pair: &PairPoint, scale: &Scale, step: f64) -> Field {
+fn field([x, y]: [f64; 2], pair: &PairPoint, scale: &Scale, step: f64, unit: Unit) -> Field {
     let place = match pair.from == pair.to {
         true => format!("CPU {} with itself", pair.from),
         false => {
@@ -204,7 +209,7 @@ fn field(x: f64, y: f64, pair: &PairPoint, scale: &Scale, step: f64) -> Field {
             let said = format!("{}, {interval}", scale.with_unit(e.value));
             (scale.number(e.value), said)
         }
-        Point::Gap(gap) => ("–".to_owned(), gap_in_words(gap, Unit::default())),
+        Point::Gap(gap) => ("–".to_owned(), gap_in_words(gap, unit)),
     };
     if step < COLUMN_OF_NUMBERS {
         label.clear();
@@ -218,10 +223,10 @@ fn field(x: f64, y: f64, pair: &PairPoint, scale: &Scale, step: f64) -> Field {
     }
 }
 
-fn row(m: &MatrixData, from: u32, scale: &Scale) -> (u32, Vec<HeatEntry>) {
+fn row(m: &MatrixData, from: u32, scale: &Scale, unit: Unit) -> (u32, Vec<HeatEntry>) {
     let entry = |to: &u32| match m.pair(from, *to).map(|p| &p.point) {
         None => HeatEntry::NotAsked,
-        Some(Point::Gap(gap)) => HeatEntry::Gap(gap_in_words(gap, Unit::default())),
+        Some(Point::Gap(gap)) => HeatEntry::Gap(gap_in_words(gap, unit)),
         Some(Point::Measured(e)) => {
             HeatEntry::Measured(scale.number(e.value), scale.interval(e.low, e.high))
         }
@@ -229,11 +234,11 @@ fn row(m: &MatrixData, from: u32, scale: &Scale) -> (u32, Vec<HeatEntry>) {
     (from, m.cpus.iter().map(entry).collect())
 }
 
-fn gaps_of(m: &MatrixData) -> Vec<Vec<TextSpan>> {
+fn gaps_of(m: &MatrixData, unit: Unit) -> Vec<Vec<TextSpan>> {
     let missing = m.pairs.iter().filter_map(|p| match &p.point {
         Point::Gap(gap) => {
             let pair = format!("{}:{}", p.from, p.to);
-            Some((gap_in_words(gap, Unit::default()), pair))
+            Some((gap_in_words(gap, unit), pair))
         }
         Point::Measured(_) => None,
     });

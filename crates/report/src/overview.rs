@@ -101,7 +101,7 @@ pub(crate) fn overview(a: &Analysis) -> Option<Overview> {
     let mut y = TOP;
     let mut room = MOST_ROWS;
     let groups: Vec<OverviewPair> = (a.speed_ups.iter().enumerate())
-        .map(|(number, s)| group(number, s, &across, &mut y, &mut room))
+        .map(|(number, s)| group(number, s, a.study.unit, &across, &mut y, &mut room))
         .collect();
     let rows: usize = a.speed_ups.iter().map(|s| s.rows.len()).sum();
     let drawn: usize = groups.iter().map(|g| g.rows.len()).sum();
@@ -152,6 +152,7 @@ fn ticks(scale: &Scale, across: impl Fn(f64) -> f64) -> Vec<ScaleTick> {
 fn group(
     number: usize,
     s: &SpeedUp,
+    unit: Unit,
     across: &impl Fn(f64) -> f64,
     y: &mut f64,
     room: &mut usize,
@@ -179,7 +180,7 @@ fn group(
                 times(e, across)
             }
             Point::Gap(gap) => {
-                let why = gap_in_words(gap, Unit::default());
+                let why = gap_in_words(gap, unit);
                 let why = why.trim_end_matches('.');
                 let reason = lines(&format!("not here: {why}"), REASON_COLUMNS, y);
                 *y = y.max(at + ROW);

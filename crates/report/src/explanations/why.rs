@@ -1,4 +1,5 @@
-//! What a question has to be answered from, and comparisons in words: where one way is better, by how much, and where it is not.
+//! What a question has to be answered from, and comparisons in words: where one way is better, by how
+//! much, and where it is not.
 
 use bytecost_analysis::{
     Analysis, Explanation, Finding, PairSeen, Question, Verdict, grouped, phrases,
