@@ -5,22 +5,14 @@ use bytecost_spec::study::{Expect, Outcome};
 use itertools::Itertools as _;
 
 use super::pairs::Answer;
-use crate::result::{Fact, Finding, Missing, Verdict};
+use crate::result::{Expected, Fact, Finding, Missing, Verdict};
 use crate::stages::Explained;
 
 pub(super) fn ask(run: &Explained<'_>) -> Option<Answer> {
     let expects = &run.input.manifest.study.expects;
-    let facts = expects.iter().map(|e| compare(run, e)).collect_vec();
-    let counts = facts.iter().filter_map(|fact| match fact {
-        Fact::Expected {
-            met,
-            otherwise,
-            open,
-            ..
-        } => Some((met + otherwise.len(), *open)),
-        _ => None,
-    });
-    let (decided, open) = counts.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+    let expected = expects.iter().map(|e| compare(run, e)).collect_vec();
+    let decided: usize = expected.iter().map(|e| e.met + e.otherwise.len()).sum();
+    let open: usize = expected.iter().map(|e| e.open).sum();
     let missing = match (decided, open) {
         (0, 0) => Some(Missing::Cells),
         (0, open) => Some(Missing::Decision(open)),
@@ -29,11 +21,11 @@ pub(super) fn ask(run: &Explained<'_>) -> Option<Answer> {
     Some(Answer {
         missing,
         pairs: Vec::new(),
-        facts,
+        facts: expected.into_iter().map(Fact::Expected).collect(),
     })
 }
 
-fn compare(run: &Explained<'_>, expect: &Expect) -> Fact {
+fn compare(run: &Explained<'_>, expect: &Expect) -> Expected {
     let survey = &run.input.manifest.survey;
     let is_there = |id: &String| {
         let cell = run.result(id).map(|c| &c.cell);
@@ -57,7 +49,7 @@ fn compare(run: &Explained<'_>, expect: &Expect) -> Fact {
         spoken_of.partition(|f| f.verdict == Verdict::NotDecided);
     let (met, otherwise): (Vec<_>, Vec<&Finding>) =
         decided.into_iter().partition(|f| f.verdict == expected);
-    Fact::Expected {
+    Expected {
         outcome: expect.outcome,
         met: met.len(),
         otherwise: otherwise.into_iter().map(|f| f.id.clone()).collect(),

@@ -255,16 +255,7 @@ pub enum Fact {
         has_tasks: bool,
     },
     /// What became of an expectation of the study, of which some finding speaks.
-    Expected {
-        /// What was expected.
-        outcome: Outcome,
-        /// Findings that came out so.
-        met: usize,
-        /// [`super::Finding::id`]s of those that did not.
-        otherwise: Vec<String>,
-        /// Findings that are not decided.
-        open: usize,
-    },
+    Expected(Expected),
     /// Where two CPUs were held, and whether they share a core; none where that is not decided.
     Core {
         /// The placement.
@@ -281,4 +272,18 @@ pub enum Fact {
         /// The first and the last of the costs of each step.
         steps: Vec<[usize; 2]>,
     },
+}
+
+/// An expectation of the study and the findings that speak to it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Expected {
+    /// What was expected.
+    pub outcome: Outcome,
+    /// Findings that came out so.
+    pub met: usize,
+    /// [`super::Finding::id`]s of those that did not.
+    pub otherwise: Vec<String>,
+    /// Findings that are not decided.
+    pub open: usize,
 }

@@ -1,45 +1,27 @@
 //! What was unexpected, in words.
 
-use bytecost_analysis::{Explanation, Fact, Finding, phrases};
+use bytecost_analysis::{Expected, Explanation, Fact, Finding, phrases};
 use bytecost_spec::study::Outcome;
 use itertools::Itertools as _;
 
 use super::causes;
 use super::why::{MOST_ROWS, Said, Why};
 
-/// An expectation of the study and the findings that speak to it.
-struct Expected<'e> {
-    outcome: Outcome,
-    met: usize,
-    otherwise: &'e [String],
-    open: usize,
-}
-
-fn expected(explanation: &Explanation) -> impl Iterator<Item = Expected<'_>> {
+fn expected(explanation: &Explanation) -> impl Iterator<Item = &Expected> {
     explanation.facts.iter().filter_map(|fact| match fact {
-        Fact::Expected {
-            outcome,
-            met,
-            otherwise,
-            open,
-        } => Some(Expected {
-            outcome: *outcome,
-            met: *met,
-            otherwise,
-            open: *open,
-        }),
+        Fact::Expected(expected) => Some(expected),
         _ => None,
     })
 }
 
 /// The ids of the findings that came out otherwise.
 pub(super) fn findings(explanation: &Explanation) -> impl Iterator<Item = &String> {
-    expected(explanation).flat_map(|e| e.otherwise)
+    expected(explanation).flat_map(|e| &e.otherwise)
 }
 
 pub(super) fn says(why: &Why<'_>) -> Said {
     let all = expected(why.explanation).collect_vec();
-    let sum = |of: fn(&Expected<'_>) -> usize| all.iter().map(of).sum::<usize>();
+    let sum = |of: fn(&Expected) -> usize| all.iter().copied().map(of).sum::<usize>();
     let (met, open, otherwise) = (sum(|e| e.met), sum(|e| e.open), sum(|e| e.otherwise.len()));
     let unmeasured = sum(|e| usize::from(e.met + e.otherwise.len() + e.open == 0));
     let decided = phrases::count(met + otherwise, "finding");
@@ -76,7 +58,7 @@ fn finding<'a>(why: &Why<'a>, id: &str) -> Option<&'a Finding> {
     why.a.findings.iter().find(|f| f.id == id)
 }
 
-fn clause(why: &Why<'_>, expected: &Expected<'_>) -> Option<String> {
+fn clause(why: &Why<'_>, expected: &Expected) -> Option<String> {
     let first = finding(why, expected.otherwise.first()?)?;
     let outcome = match expected.outcome {
         Outcome::NoDifference => "no different from",
