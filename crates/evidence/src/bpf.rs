@@ -91,6 +91,18 @@ pub fn loaded(
     loader.load(bytes).map_err(|e| told(&e))
 }
 
+/// Attaches a program of an object to a tracepoint or function, as its section says.
+pub fn attach(object: &mut Ebpf, program: &str, target: &str, types: &Btf) -> io::Result<()> {
+    let attached: Result<(), ProgramError> = match object.program_mut(program) {
+        Some(Program::BtfTracePoint(p)) => {
+            p.load(target, types).and_then(|()| p.attach().map(|_| ()))
+        }
+        Some(Program::FExit(p)) => p.load(target, types).and_then(|()| p.attach().map(|_| ())),
+        _ => return Err(io::Error::other(format!("there is no program `{program}`"))),
+    };
+    attached.map_err(|e| told(&e))
+}
+
 /// An object whose one map, `sums`, has `N` words: the first are ours, the others its programs'.
 #[derive(Debug)]
 pub struct Object<const N: usize> {
@@ -114,16 +126,9 @@ impl<const N: usize> Object<N> {
         Ok(Object { object, sums })
     }
 
-    /// Attaches a program to a tracepoint or function, as its section says.
+    /// Attaches one of its programs, see [`attach`].
     pub fn attach(&mut self, program: &str, target: &str, types: &Btf) -> io::Result<()> {
-        let attached: Result<(), ProgramError> = match self.object.program_mut(program) {
-            Some(Program::BtfTracePoint(p)) => {
-                p.load(target, types).and_then(|()| p.attach().map(|_| ()))
-            }
-            Some(Program::FExit(p)) => p.load(target, types).and_then(|()| p.attach().map(|_| ())),
-            _ => return Err(io::Error::other(format!("there is no program `{program}`"))),
-        };
-        attached.map_err(|e| told(&e))
+        attach(&mut self.object, program, target, types)
     }
 
     /// How often a program was not run, as it already ran on that CPU; none before Linux 5.12.

@@ -11,6 +11,7 @@ pub mod cpu_accounts;
 pub mod events;
 pub mod footprint;
 mod parties;
+pub mod profile;
 pub mod symbols;
 pub mod time;
 
@@ -19,4 +20,5 @@ pub use cpu_accounts::CpuAccountant;
 pub use events::Events;
 pub use footprint::WorkingSet;
 pub use parties::Parties;
+pub use profile::Profiler;
 pub use time::TimeSampler;

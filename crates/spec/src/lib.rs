@@ -17,6 +17,7 @@ pub mod live;
 pub mod manifest;
 pub mod metric;
 pub mod peer;
+pub mod profile;
 pub mod published;
 pub mod reading;
 mod record;

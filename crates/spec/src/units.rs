@@ -51,6 +51,19 @@ pub fn bytes_in_words(n: u64) -> String {
     }
 }
 
+/// Writes any number of bytes for a reader, with three significant digits: `64 KiB`, `1.46 GiB`.
+pub fn short_bytes(n: u64) -> String {
+    let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.iter().find(|(shift, _)| n >= 1 << shift);
+    match unit {
+        Some((shift, unit)) => format!(
+            "{} {unit}",
+            short_number(n as f64 / (1_u64 << shift) as f64)
+        ),
+        None => format!("{n} B"),
+    }
+}
+
 /// Parses a duration: `250ms`, `60s`, `2m`, `1h`, `500us`, or seconds; else says what was expected.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let expected = || {

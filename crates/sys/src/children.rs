@@ -64,8 +64,13 @@ pub fn fork_off() -> io::Result<Option<u32>> {
 /// Processes that a process's first thread has started and that are still there, by `/proc` below
 /// `root`; none without CONFIG_PROC_CHILDREN, proc(5), or where that is of another PID namespace.
 pub fn of(root: &Path, process: u32) -> Option<Vec<u32>> {
+    of_thread(root, process, process)
+}
+
+/// The same of any thread of a process.
+pub fn of_thread(root: &Path, process: u32, thread: u32) -> Option<Vec<u32>> {
     let proc = root.join("proc");
-    let path = proc.join(format!("{process}/task/{process}/children"));
+    let path = proc.join(format!("{process}/task/{thread}/children"));
     if !proc_view::is_ours(&proc) {
         return None;
     }

@@ -16,6 +16,7 @@ pub mod clock;
 pub mod errqueue;
 pub mod ethtool;
 pub mod file_map;
+pub mod held_command;
 pub mod helper_process;
 pub mod io_buffers;
 pub mod iovecs;

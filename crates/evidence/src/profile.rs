@@ -1,0 +1,468 @@
+//! Calls of a running program, counted at tracepoints (tp_btf) by what they move between which
+//! descriptors, with the time on a CPU within each. It looks and does not stop, slow or change what
+//! it looks at, beyond the time that a tracepoint takes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::hint::black_box;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use aya::maps::{Array, HashMap, Map, PerCpuArray};
+use aya::{Ebpf, include_bytes_aligned};
+use bytecost_spec::Reading;
+use bytecost_spec::profile::{CopyLoop, Way};
+use bytecost_sys::{children, clock};
+
+use crate::bpf::{self, OTHER_NUMBERS};
+
+mod calls;
+mod counts;
+
+use calls::{CALLS, OTHER_CALLS, REQUESTS};
+pub use counts::Totals;
+use counts::{COUNTS, Key, TOTALS, sum, way};
+
+/// Built from the file beside it.
+static OBJECT: &[u8] = include_bytes_aligned!("../bpf/profile.bpf.o");
+
+/// A program with its tracepoint; without one that is needed nothing is counted.
+struct Hook {
+    program: &'static str,
+    tracepoint: &'static str,
+    is_needed: bool,
+}
+
+const fn needed(program: &'static str, tracepoint: &'static str) -> Hook {
+    Hook {
+        program,
+        tracepoint,
+        is_needed: true,
+    }
+}
+
+const fn wanted(program: &'static str, tracepoint: &'static str) -> Hook {
+    Hook {
+        program,
+        tracepoint,
+        is_needed: false,
+    }
+}
+
+/// In the order in which they are attached: what follows forks comes before what counts.
+const HOOKS: &[Hook] = &[
+    needed("forked", "sched_process_fork"),
+    needed("executed", "sched_process_exec"),
+    needed("exited", "sched_process_exit"),
+    needed("switched", "sched_switch"),
+    needed("returned", "sys_exit"),
+    needed("entered", "sys_enter"),
+    wanted("faulted", "page_fault_user"),
+    wanted("mapped", "mm_filemap_map_pages"),
+    wanted("copied", "skb_copy_datagram_iovec"),
+    wanted("queued", "net_dev_queue"),
+    wanted("submitted", "io_uring_submit_req"),
+    wanted("completed", "io_uring_complete"),
+];
+
+/// Ways that are told apart at most, and memory that their counts may take on all CPUs together.
+const MOST_WAYS: usize = 1024;
+const MOST_COUNTS_BYTES: usize = 32 << 20;
+/// Rounds of listing threads, until a round finds no new one.
+const MOST_ROUNDS: usize = 100;
+/// Calls of getppid, which does nothing else.
+const KNOWN_CALLS: u64 = 100;
+const KNOWN_ROUNDS: usize = 10;
+
+/// States of `struct control`.
+const OPEN: u64 = 1;
+const OPEN_AT_EXEC: u64 = 2;
+
+/// Calls a second that are all looked at; of more, slices of time are.
+const MOST_CALLS_PER_S: u64 = 150_000;
+/// Words of `struct thread`.
+const THREAD_WORDS: usize = 9;
+
+/// What was counted up to a moment.
+#[derive(Clone, Debug)]
+pub struct Counted {
+    /// Ways in the order in which they were first used.
+    pub ways: Vec<Way>,
+    /// Pairs of a read and a write.
+    pub copy_loops: Vec<CopyLoop>,
+    /// Sums over all calls.
+    pub totals: Totals,
+    /// CPU time that counting added, about: what it adds to a known call, for all calls that were
+    /// looked at.
+    pub own_cost_ns: u64,
+    /// Page faults in user code.
+    pub faults: Reading,
+    /// Pages of files that faults mapped.
+    pub mapped_pages: Reading,
+}
+
+/// Counts while it lives; gone with it, or with its process.
+#[derive(Debug)]
+pub struct Profiler {
+    object: Ebpf,
+    root: PathBuf,
+    refused: BTreeMap<&'static str, String>,
+    /// CPU time that it adds to a call, measured by known calls.
+    call_cost_ns: f64,
+    every: u64,
+    advanced_ns: u64,
+    totals: Totals,
+    /// What it had counted in its self-test.
+    before: Totals,
+    ways: BTreeMap<u32, (Key, Summed<COUNTS>)>,
+    /// Numbers of ways in the order in which calls of theirs were first seen.
+    order: Vec<u32>,
+    pairs: BTreeMap<u32, Summed<2>>,
+}
+
+/// Words of a map, as they were read last, and the sum of what each reading brought, scaled for the
+/// slices of time that were left out before it.
+#[derive(Clone, Copy, Debug)]
+struct Summed<const N: usize> {
+    last: [u64; N],
+    sums: [f64; N],
+}
+
+impl<const N: usize> Summed<N> {
+    const NONE: Summed<N> = Summed {
+        last: [0; N],
+        sums: [0.0; N],
+    };
+
+    fn add(&mut self, words: [u64; N], scale: f64) {
+        for ((sum, word), last) in self.sums.iter_mut().zip(words).zip(self.last) {
+            *sum += word.saturating_sub(last) as f64 * scale;
+        }
+        self.last = words;
+    }
+}
+
+impl Profiler {
+    /// Attaches all programs, and has them count known calls of this process first.
+    ///
+    /// # Errors
+    /// In a sentence: another processor than x86-64, no rights for BPF, a kernel without types, a
+    /// PID namespace, a self-test that failed.
+    pub fn open(root: &Path) -> io::Result<Profiler> {
+        if !cfg!(target_arch = "x86_64") {
+            return Err(io::Error::new(
+                io::ErrorKind::Unsupported,
+                "system calls are told apart on x86-64 alone",
+            ));
+        }
+        let types = bpf::types(root)?;
+        let cpus = aya::util::nr_cpus().map_err(|(_, e)| e)?;
+        let ways = MOST_WAYS.min(MOST_COUNTS_BYTES / (COUNTS * 8) / cpus.max(1)) as u32;
+        let entries = [("counted", ways), ("ways", ways)];
+        let mut object = bpf::loaded(OBJECT, Some(types), &entries)?;
+        let mut refused = BTreeMap::new();
+        for hook in HOOKS {
+            match bpf::attach(&mut object, hook.program, hook.tracepoint, types) {
+                Ok(()) => {}
+                Err(e) if hook.is_needed => {
+                    return Err(bpf::of(&format!("the tracepoint `{}`", hook.tracepoint), e));
+                }
+                Err(e) => {
+                    let why = format!("the tracepoint `{}` cannot be hooked: {e}", hook.tracepoint);
+                    refused.insert(hook.program, why);
+                }
+            }
+        }
+        let mut profiler = Profiler {
+            object,
+            root: root.to_owned(),
+            refused,
+            call_cost_ns: 0.0,
+            every: 1,
+            advanced_ns: 0,
+            totals: Totals::default(),
+            before: Totals::default(),
+            ways: BTreeMap::new(),
+            order: Vec::new(),
+            pairs: BTreeMap::new(),
+        };
+        profiler.fill_tables()?;
+        profiler.check_known_calls()?;
+        Ok(profiler)
+    }
+
+    fn fill_tables(&mut self) -> io::Result<()> {
+        let mut rows: Array<_, u64> = Array::try_from(self.map("calls")?).map_err(error)?;
+        for call in CALLS {
+            rows.set(u32::from(call.number), call.row(), 0)
+                .map_err(error)?;
+        }
+        let mut rows: Array<_, u64> = Array::try_from(self.map("requests")?).map_err(error)?;
+        for call in REQUESTS {
+            rows.set(u32::from(call.number), call.row(), 0)
+                .map_err(error)?;
+        }
+        Ok(())
+    }
+
+    /// Counts known calls of this thread, finds out what it adds to each, and begins anew.
+    fn check_known_calls(&mut self) -> io::Result<()> {
+        let own = bytecost_sys::process::gettid();
+        let without = known_calls_ns();
+        self.insert_thread(own)?;
+        self.set_control(OPEN)?;
+        let with = known_calls_ns();
+        self.set_control(0)?;
+        self.call_cost_ns = with.saturating_sub(without) as f64 / KNOWN_CALLS as f64;
+        let mut threads: HashMap<_, u32, [u64; THREAD_WORDS]> =
+            HashMap::try_from(self.map("threads")?).map_err(error)?;
+        threads.remove(&own).map_err(error)?;
+        self.advance()?;
+        let other = calls::name(OTHER_CALLS, false);
+        let ways = self.counted().ways;
+        let found = ways.iter().find(|way| way.call == other);
+        if found.map_or(0, |way| way.calls) < KNOWN_CALLS {
+            return Err(io::Error::other(OTHER_NUMBERS));
+        }
+        // What was counted so far stays in the maps, and is taken off from now on.
+        for (_, summed) in self.ways.values_mut() {
+            summed.sums = [0.0; COUNTS];
+        }
+        self.order.clear();
+        self.pairs.clear();
+        self.before = self.totals;
+        Ok(())
+    }
+
+    /// What cannot be counted here, by program, with the reason.
+    pub fn refused(&self) -> &BTreeMap<&'static str, String> {
+        &self.refused
+    }
+
+    /// Follows a process with its threads, and all its descendants; gives how many processes these
+    /// are.
+    ///
+    /// # Errors
+    /// `NotFound` if there is no such process.
+    pub fn follow(&mut self, process: u32) -> io::Result<u64> {
+        let mut processes = BTreeSet::new();
+        let mut threads = BTreeSet::new();
+        for _ in 0..MOST_ROUNDS {
+            let before = threads.len();
+            for pid in self.descendants(process) {
+                let Ok(tids) = self.threads(pid) else {
+                    continue;
+                };
+                if processes.insert(pid) {
+                    let mut map: HashMap<_, u32, u64> =
+                        HashMap::try_from(self.map("processes")?).map_err(error)?;
+                    map.insert(pid, 1, 0).map_err(error)?;
+                }
+                for tid in tids {
+                    if threads.insert(tid) {
+                        self.insert_thread(tid)?;
+                    }
+                }
+            }
+            if threads.len() == before {
+                break;
+            }
+        }
+        if threads.is_empty() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(processes.len() as u64)
+    }
+
+    fn descendants(&self, process: u32) -> Vec<u32> {
+        let mut found = vec![process];
+        let mut at = 0;
+        while at < found.len() {
+            let tids = self.threads(found[at]).unwrap_or_default();
+            for tid in tids {
+                let children = children::of_thread(&self.root, found[at], tid).unwrap_or_default();
+                found.extend(
+                    children
+                        .into_iter()
+                        .filter(|c| !found.contains(c))
+                        .collect::<Vec<_>>(),
+                );
+            }
+            at += 1;
+        }
+        found
+    }
+
+    fn threads(&self, process: u32) -> io::Result<Vec<u32>> {
+        let entries = fs::read_dir(self.root.join(format!("proc/{process}/task")))?;
+        let names = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
+        Ok(names.collect())
+    }
+
+    /// Inserts a thread, unless the programs have done so since it was forked.
+    fn insert_thread(&mut self, tid: u32) -> io::Result<()> {
+        const NOEXIST: u64 = 1;
+        let mut threads: HashMap<_, u32, [u64; THREAD_WORDS]> =
+            HashMap::try_from(self.map("threads")?).map_err(error)?;
+        match threads.insert(tid, [0; THREAD_WORDS], NOEXIST) {
+            Err(aya::maps::MapError::SyscallError(e))
+                if e.io_error.kind() == io::ErrorKind::AlreadyExists =>
+            {
+                Ok(())
+            }
+            inserted => inserted.map_err(error),
+        }
+    }
+
+    /// Counts from now on.
+    pub fn start(&mut self) -> io::Result<()> {
+        self.set_control(OPEN)
+    }
+
+    /// Counts from the moment on at which a followed process executes a program.
+    pub fn start_at_exec(&mut self) -> io::Result<()> {
+        self.set_control(OPEN_AT_EXEC)
+    }
+
+    /// Counts no longer; what was counted stays.
+    pub fn stop(&mut self) -> io::Result<()> {
+        self.set_control(0)
+    }
+
+    fn set_control(&mut self, is_open: u64) -> io::Result<()> {
+        let every = self.every;
+        let mut control: Array<_, [u64; 2]> =
+            Array::try_from(self.map("control")?).map_err(error)?;
+        control.set(0, [every, is_open], 0).map_err(error)
+    }
+
+    fn set_every(&mut self) -> io::Result<()> {
+        let control: Array<_, [u64; 2]> =
+            Array::try_from(self.map_ref("control")?).map_err(error)?;
+        let [_, is_open] = control.get(&0, 0).map_err(error)?;
+        self.set_control(is_open)
+    }
+
+    /// Returns true until all followed threads have ended.
+    pub fn is_any_running(&self) -> io::Result<bool> {
+        let threads: HashMap<_, u32, [u64; THREAD_WORDS]> =
+            HashMap::try_from(self.map_ref("threads")?).map_err(error)?;
+        Ok(threads.keys().next().is_some())
+    }
+
+    /// Takes in what was counted since the last time: to be called a few times a second. Where the
+    /// processes make more calls than can be looked at for little, it looks at slices of time from
+    /// then on.
+    pub fn advance(&mut self) -> io::Result<()> {
+        let totals: PerCpuArray<_, [u64; TOTALS]> =
+            PerCpuArray::try_from(self.map_ref("totals")?).map_err(error)?;
+        let totals = Totals::from_words(sum(&totals.get(&0, 0).map_err(error)?));
+        let calls = totals.calls - self.totals.calls;
+        let seen = calls.saturating_sub(totals.skipped - self.totals.skipped);
+        let scale = if seen > 0 {
+            calls as f64 / seen as f64
+        } else {
+            1.0
+        };
+        let names: HashMap<_, Key, u32> =
+            HashMap::try_from(self.map_ref("ways")?).map_err(error)?;
+        let names: Vec<(Key, u32)> = names.iter().filter_map(Result::ok).collect();
+        for (key, number) in names {
+            let counted: PerCpuArray<_, [u64; COUNTS]> =
+                PerCpuArray::try_from(self.map_ref("counted")?).map_err(error)?;
+            let words = sum(&counted.get(&number, 0).map_err(error)?);
+            let (_, summed) = self.ways.entry(number).or_insert((key, Summed::NONE));
+            summed.add(words, scale);
+            if summed.sums[0] > 0.0 && !self.order.contains(&number) {
+                self.order.push(number);
+            }
+        }
+        let pairs: HashMap<_, u32, [u64; 2]> =
+            HashMap::try_from(self.map_ref("pairs")?).map_err(error)?;
+        let pairs: Vec<(u32, [u64; 2])> = pairs.iter().filter_map(Result::ok).collect();
+        for (both, words) in pairs {
+            self.pairs
+                .entry(both)
+                .or_insert(Summed::NONE)
+                .add(words, scale);
+        }
+        let now = clock::monotonic_ns();
+        let elapsed = now.saturating_sub(self.advanced_ns).max(1);
+        let rate = calls.saturating_mul(1_000_000_000) / elapsed;
+        self.totals = totals;
+        self.advanced_ns = now;
+        let every = if rate > MOST_CALLS_PER_S {
+            rate.div_ceil(MOST_CALLS_PER_S)
+        } else {
+            1
+        };
+        if every != self.every {
+            self.every = every;
+            self.set_every()?;
+        }
+        Ok(())
+    }
+
+    /// All that [`Profiler::advance`] has taken in.
+    pub fn counted(&self) -> Counted {
+        let mut positions = BTreeMap::new();
+        let mut ways = Vec::new();
+        for number in &self.order {
+            if let Some((key, summed)) = self.ways.get(number) {
+                positions.insert(*number, ways.len());
+                ways.push(way(*key, &summed.sums));
+            }
+        }
+        let copy_loops = self.pairs.iter().filter_map(|(both, summed)| {
+            Some(CopyLoop {
+                read: *positions.get(&(both >> 16))?,
+                write: *positions.get(&(both & 0xffff))?,
+                calls: summed.sums[0].round() as u64,
+                bytes: summed.sums[1].round() as u64,
+            })
+        });
+        let reading = |program: &str, n: u64| match self.refused.get(program) {
+            Some(why) => Reading::absent(why.clone()),
+            None => Reading::Measured(n),
+        };
+        let copy_loops = copy_loops.collect();
+        let totals = self.totals.since(&self.before);
+        Counted {
+            ways,
+            copy_loops,
+            totals,
+            own_cost_ns: ((totals.calls - totals.skipped) as f64 * self.call_cost_ns) as u64,
+            faults: reading("faulted", totals.faults),
+            mapped_pages: reading("mapped", totals.mapped_pages),
+        }
+    }
+
+    fn map(&mut self, name: &str) -> io::Result<&mut Map> {
+        let map = self.object.map_mut(name);
+        map.ok_or_else(|| no_map(name))
+    }
+
+    fn map_ref(&self, name: &str) -> io::Result<&Map> {
+        self.object.map(name).ok_or_else(|| no_map(name))
+    }
+}
+
+/// CPU time of known calls: the least of some rounds, since anything may come between.
+fn known_calls_ns() -> u64 {
+    let rounds = (0..KNOWN_ROUNDS).map(|_| {
+        let began = clock::thread_cpu_ns();
+        for _ in 0..KNOWN_CALLS {
+            black_box(std::os::unix::process::parent_id());
+        }
+        clock::thread_cpu_ns().saturating_sub(began)
+    });
+    rounds.min().unwrap_or(0)
+}
+
+fn no_map(name: &str) -> io::Error {
+    io::Error::other(format!("the object has no map `{name}`"))
+}
+
+fn error(e: aya::maps::MapError) -> io::Error {
+    bpf::told(&e)
+}
