@@ -30,6 +30,7 @@ mod matrix;
 mod pairing;
 pub mod phrases;
 mod places;
+pub mod profile;
 pub mod progress;
 mod regimes;
 pub mod result;

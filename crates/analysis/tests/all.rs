@@ -28,6 +28,7 @@ mod judge;
 mod main_effects;
 mod peers;
 mod pings;
+mod profile;
 mod roles;
 mod rounds;
 mod server_worlds;

@@ -1,0 +1,529 @@
+//! What a profile comes to: the share of each way in the program's CPU time, and patterns that another
+//! way would do for less. Facts; their words are the report's.
+
+use bytecost_spec::profile::{CallFlag, Descriptor, DescriptorKind, OtherEnd, Profile, Way};
+use bytecost_spec::{Side, Transport};
+use serde::{Deserialize, Serialize};
+
+mod price;
+
+pub use price::{CallLength, Price, Priced, price};
+
+/// The least share of the program's CPU time (of its elapsed time, where a pattern costs waiting) that
+/// makes a pattern worth a word.
+pub const LEAST_SHARE: f64 = 0.03;
+/// Reads of so many bytes are what small ones are held against.
+const LARGE_READ: u64 = 65_536;
+const SPLICE_REFUSED: &str = "splice-refused";
+/// Calls below which a pattern may be chance.
+const LEAST_CALLS: u64 = 50;
+
+/// What a pattern costs its program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Costs {
+    /// CPU time.
+    CpuTime,
+    /// Time in which a thread waits.
+    Waiting,
+}
+
+/// A pattern: a row of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct PatternRow {
+    /// Its name in files.
+    pub name: &'static str,
+    /// What it costs.
+    pub costs: Costs,
+    /// What prices it; none where no study measures both ways.
+    pub price: Option<Price>,
+    /// Looks for it.
+    find: fn(&Profile) -> Vec<Match>,
+}
+
+/// Where a profile has a pattern.
+#[derive(Clone, Debug, PartialEq)]
+struct Match {
+    ways: Vec<usize>,
+    calls: u64,
+    bytes: u64,
+    /// Calls of the pattern for each that would do.
+    calls_for_one: f64,
+    /// CPU time, or time of waiting.
+    ns: u64,
+}
+
+/// A pattern that a profile has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct PatternFound {
+    /// Its name in [`PATTERNS`].
+    pub pattern: String,
+    /// Positions of its ways in the profile.
+    pub ways: Vec<usize>,
+    /// Its calls.
+    pub calls: u64,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Calls of the pattern for each that would do.
+    pub calls_for_one: f64,
+    /// What it costs.
+    pub costs: Costs,
+    /// Its share of the program's CPU time; of elapsed time where it costs waiting, which many
+    /// threads may do at once.
+    pub share: f64,
+}
+
+/// The CPU time that another way would save: predicted from a run of a study, not measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Prediction {
+    /// A share of the program's CPU time.
+    Saves {
+        /// What the other way costs, over what the program's costs.
+        price: Priced,
+        /// The share.
+        share: f64,
+        /// The interval in which it lies.
+        low: f64,
+        /// Its other end.
+        high: f64,
+        /// The run that measured both.
+        run: String,
+        /// The other end of the sockets is another machine, whose network card may change it.
+        is_network: bool,
+    },
+    /// None, for a reason, and the command that would give one.
+    NotMeasured {
+        /// The reason.
+        why: String,
+        /// The command.
+        command: String,
+    },
+    /// No study measures both ways.
+    NoStudy,
+}
+
+/// A pattern, and what is predicted of another way.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Advice {
+    /// The pattern.
+    #[serde(flatten)]
+    pub found: PatternFound,
+    /// What another way would save.
+    pub prediction: Prediction,
+}
+
+/// A run that may price a pattern: gives what it has measured, or why that says nothing.
+pub type PriceOfRun<'r> =
+    dyn FnMut(&Price, f64, Transport) -> Option<(String, Result<Priced, &'static str>)> + 'r;
+
+/// What a profile's patterns would save, by the newest run that has measured it. What would save
+/// less than [`LEAST_SHARE`] of the program's CPU time is left out.
+pub fn advice(profile: &Profile, price_of_run: &mut PriceOfRun<'_>) -> Vec<Advice> {
+    let found = patterns(profile).into_iter();
+    let advice = found.map(|found| Advice {
+        prediction: predict(profile, &found, price_of_run),
+        found,
+    });
+    advice
+        .filter(|advice| match advice.prediction {
+            Prediction::Saves { share, .. } => share >= LEAST_SHARE,
+            Prediction::NotMeasured { .. } | Prediction::NoStudy => true,
+        })
+        .collect()
+}
+
+fn predict(
+    profile: &Profile,
+    found: &PatternFound,
+    price_of_run: &mut PriceOfRun<'_>,
+) -> Prediction {
+    let row = PATTERNS.iter().find(|row| row.name == found.pattern);
+    let ways = found.ways.iter().filter_map(|at| profile.ways.get(*at));
+    let ways: Vec<&Way> = ways.collect();
+    let mean = ways.last().and_then(|way| mean_bytes(way));
+    let (Some(price), Some(mean)) = (row.and_then(|row| row.price), mean) else {
+        return Prediction::NoStudy;
+    };
+    let ends = || ways.iter().flat_map(|way| way.from.iter().chain(&way.to));
+    let transport = if ends().any(|end| end.kind == DescriptorKind::Unix) {
+        Transport::Unix
+    } else {
+        Transport::Loopback
+    };
+    let command = || price.command(mean.round() as u64, transport);
+    match price_of_run(&price, mean, transport) {
+        None => Prediction::NotMeasured {
+            why: "no run on this machine and kernel has measured both ways".to_owned(),
+            command: command(),
+        },
+        Some((run, Err(why))) => Prediction::NotMeasured {
+            why: format!("run {run} says nothing of it: {why}"),
+            command: command(),
+        },
+        Some((run, Ok(price))) => Prediction::Saves {
+            price,
+            share: found.share * (1.0 - price.ratio),
+            low: found.share * (1.0 - price.high),
+            high: found.share * (1.0 - price.low),
+            run,
+            is_network: ends().any(|end| end.other_end == Some(OtherEnd::Network)),
+        },
+    }
+}
+
+/// All patterns, in the order in which they are looked for.
+pub const PATTERNS: &[PatternRow] = &[
+    PatternRow {
+        name: "file-to-socket-by-copies",
+        costs: Costs::CpuTime,
+        price: Some(Price {
+            study: "send-copies",
+            now: "read-write",
+            instead: "sendfile",
+            length: CallLength::Size,
+            instead_bytes: None,
+            side: Side::Sender,
+        }),
+        find: |p| copy_loops(p, is_stored, is_stream_socket),
+    },
+    PatternRow {
+        name: "file-to-file-by-copies",
+        costs: Costs::CpuTime,
+        price: Some(Price {
+            study: "file-copy",
+            now: "read-write-file",
+            instead: "copy_file_range",
+            length: CallLength::Block,
+            instead_bytes: None,
+            side: Side::Both,
+        }),
+        find: |p| copy_loops(p, is_stored, |to| to.kind == DescriptorKind::File),
+    },
+    PatternRow {
+        name: "socket-to-socket-by-copies",
+        costs: Costs::CpuTime,
+        price: None,
+        find: |p| copy_loops(p, is_stream_socket, is_stream_socket),
+    },
+    PatternRow {
+        name: "small-writes-in-a-row",
+        costs: Costs::CpuTime,
+        price: Some(Price {
+            study: "send-copies",
+            now: "send-fields",
+            instead: "sendmsg",
+            length: CallLength::Field,
+            instead_bytes: None,
+            side: Side::Sender,
+        }),
+        find: small_writes,
+    },
+    PatternRow {
+        name: "write-write-read-stall",
+        costs: Costs::Waiting,
+        price: None,
+        find: stalls,
+    },
+    PatternRow {
+        name: "zero-copy-copied",
+        costs: Costs::CpuTime,
+        price: Some(Price {
+            study: "send-copies",
+            now: "send-zerocopy",
+            instead: "send",
+            length: CallLength::Size,
+            instead_bytes: None,
+            side: Side::Sender,
+        }),
+        find: zero_copy_copied,
+    },
+    PatternRow {
+        name: "zero-copy-one-at-a-time",
+        costs: Costs::CpuTime,
+        price: None,
+        find: zero_copy_one_at_a_time,
+    },
+    PatternRow {
+        name: "zero-copy-of-little",
+        costs: Costs::CpuTime,
+        price: Some(Price {
+            study: "send-copies",
+            now: "send-zerocopy",
+            instead: "send",
+            length: CallLength::Size,
+            instead_bytes: None,
+            side: Side::Sender,
+        }),
+        find: zero_copy_of_little,
+    },
+    PatternRow {
+        name: SPLICE_REFUSED,
+        costs: Costs::CpuTime,
+        price: None,
+        find: splice_refused,
+    },
+    PatternRow {
+        name: "one-event-a-wake-up",
+        costs: Costs::CpuTime,
+        price: None,
+        find: one_event,
+    },
+    PatternRow {
+        name: "small-sequential-reads",
+        costs: Costs::CpuTime,
+        price: Some(Price {
+            study: "file-read",
+            now: "read",
+            instead: "read",
+            length: CallLength::Size,
+            instead_bytes: Some(LARGE_READ),
+            side: Side::Both,
+        }),
+        find: small_sequential_reads,
+    },
+    PatternRow {
+        name: "direct-one-at-a-time",
+        costs: Costs::Waiting,
+        price: None,
+        find: direct_one_at_a_time,
+    },
+];
+
+/// The patterns that a profile has, those that cost most first.
+pub fn patterns(profile: &Profile) -> Vec<PatternFound> {
+    let mut found: Vec<PatternFound> = PATTERNS
+        .iter()
+        .flat_map(|row| {
+            let matches = (row.find)(profile).into_iter();
+            matches.map(|found| pattern(row, found, profile))
+        })
+        .filter(|found| found.share >= LEAST_SHARE)
+        .collect();
+    // Copies that take the place of a refused splice have that one remedy.
+    let refused = found.iter().find(|f| f.pattern == SPLICE_REFUSED).cloned();
+    found.retain(|f| {
+        let is_within = |whole: &PatternFound| f.ways.iter().all(|way| whole.ways.contains(way));
+        f.pattern == SPLICE_REFUSED || !refused.as_ref().is_some_and(is_within)
+    });
+    found.sort_by(|a, b| b.share.total_cmp(&a.share));
+    found
+}
+
+fn pattern(row: &PatternRow, found: Match, profile: &Profile) -> PatternFound {
+    let of = match row.costs {
+        Costs::CpuTime => profile.cpu_ns,
+        Costs::Waiting => profile.elapsed_ns,
+    };
+    PatternFound {
+        pattern: row.name.to_owned(),
+        ways: found.ways,
+        calls: found.calls,
+        bytes: found.bytes,
+        calls_for_one: found.calls_for_one,
+        costs: row.costs,
+        share: if of > 0 {
+            found.ns as f64 / of as f64
+        } else {
+            0.0
+        },
+    }
+}
+
+/// The mean bytes of the calls of a way that moved some; none where none did.
+pub fn mean_bytes(way: &Way) -> Option<f64> {
+    let moved: u64 = way.lengths.iter().sum();
+    (moved > 0 && way.bytes > 0).then(|| way.bytes as f64 / moved as f64)
+}
+
+/// CPU time of a way as a share of the program's.
+pub fn cpu_share(way: &Way, profile: &Profile) -> Option<f64> {
+    let cpu_ns = way.cpu_ns?;
+    (profile.cpu_ns > 0).then(|| cpu_ns as f64 / profile.cpu_ns as f64)
+}
+
+fn is_stored(end: &Descriptor) -> bool {
+    matches!(end.kind, DescriptorKind::File | DescriptorKind::Block)
+}
+
+fn is_stream_socket(end: &Descriptor) -> bool {
+    matches!(end.kind, DescriptorKind::Tcp | DescriptorKind::Unix)
+}
+
+fn has(way: &Way, flag: CallFlag) -> bool {
+    way.flags.contains(&flag)
+}
+
+/// A part of a way's CPU time.
+fn part_of_cpu(way: &Way, part: u64, of: u64) -> u64 {
+    let cpu_ns = way.cpu_ns.unwrap_or(0) as f64;
+    (cpu_ns * part as f64 / of.max(1) as f64) as u64
+}
+
+/// Each pair of a reading and a writing way between such descriptors, with its part of both ways'
+/// CPU time. A way that writes mostly something else than was just read has none.
+fn copy_loops(
+    profile: &Profile,
+    is_from: fn(&Descriptor) -> bool,
+    is_to: fn(&Descriptor) -> bool,
+) -> Vec<Match> {
+    let found = profile.copy_loops.iter().filter_map(|pair| {
+        let (read, write) = (profile.ways.get(pair.read)?, profile.ways.get(pair.write)?);
+        let is_meant =
+            read.from.as_ref().is_some_and(is_from) && write.to.as_ref().is_some_and(is_to);
+        let is_much = 3 * pair.bytes > write.bytes;
+        (is_meant && is_much && pair.calls >= LEAST_CALLS).then(|| Match {
+            ways: vec![pair.read, pair.write],
+            calls: pair.calls,
+            bytes: pair.bytes,
+            calls_for_one: 2.0,
+            ns: part_of_cpu(read, pair.bytes, read.bytes)
+                + part_of_cpu(write, pair.bytes, write.bytes),
+        })
+    });
+    found.collect()
+}
+
+fn each(profile: &Profile, find: impl Fn(&Way) -> Option<Match>) -> Vec<Match> {
+    let ways = profile.ways.iter().enumerate();
+    let found = ways.filter_map(|(position, way)| {
+        let ways = vec![position];
+        find(way).map(|found| Match { ways, ..found })
+    });
+    found.collect()
+}
+
+fn of_way(way: &Way) -> Match {
+    Match {
+        ways: Vec::new(),
+        calls: way.calls,
+        bytes: way.bytes,
+        calls_for_one: 1.0,
+        ns: way.cpu_ns.unwrap_or(0),
+    }
+}
+
+/// Writes of less than a page, most of which follow another.
+fn small_writes(profile: &Profile) -> Vec<Match> {
+    const SMALL: f64 = 4096.0;
+    each(profile, |way| {
+        let to = way.to.as_ref()?;
+        let goes_on = is_stream_socket(to) || to.kind == DescriptorKind::Pipe;
+        let is_small = mean_bytes(way)? < SMALL && !has(way, CallFlag::ZeroCopy);
+        let is_found =
+            goes_on && is_small && way.follows >= LEAST_CALLS && 2 * way.follows > way.calls;
+        let alone = way.calls.saturating_sub(way.follows).max(1);
+        is_found.then(|| Match {
+            calls_for_one: way.calls as f64 / alone as f64,
+            ..of_way(way)
+        })
+    })
+}
+
+fn stalls(profile: &Profile) -> Vec<Match> {
+    const LEAST_STALLS: u64 = 3;
+    each(profile, |way| {
+        let from = way.from.as_ref()?;
+        let is_found = from.kind == DescriptorKind::Tcp && way.delayed_reads >= LEAST_STALLS;
+        is_found.then(|| Match {
+            calls: way.delayed_reads,
+            ns: way.delayed_ns,
+            ..of_way(way)
+        })
+    })
+}
+
+fn zero_copy_copied(profile: &Profile) -> Vec<Match> {
+    each(profile, |way| {
+        let sent = way.notifications;
+        let is_found = has(way, CallFlag::ZeroCopy)
+            && !is_zero_copy_of_little(way)
+            && sent.read >= LEAST_CALLS
+            && 2 * sent.copied > sent.read;
+        is_found.then(|| of_way(way))
+    })
+}
+
+fn zero_copy_one_at_a_time(profile: &Profile) -> Vec<Match> {
+    each(profile, |way| {
+        let one = way.notifications.one_at_a_time;
+        let is_found = has(way, CallFlag::ZeroCopy) && one >= LEAST_CALLS && 2 * one > way.calls;
+        is_found.then(|| of_way(way))
+    })
+}
+
+fn zero_copy_of_little(profile: &Profile) -> Vec<Match> {
+    each(profile, |way| {
+        (is_zero_copy_of_little(way) && way.calls >= LEAST_CALLS).then(|| of_way(way))
+    })
+}
+
+fn is_zero_copy_of_little(way: &Way) -> bool {
+    // Where it begins to pay, by Documentation/networking/msg_zerocopy.rst of the kernel.
+    const LITTLE: f64 = 10_000.0;
+    has(way, CallFlag::ZeroCopy) && mean_bytes(way).is_some_and(|mean| mean < LITTLE)
+}
+
+/// Calls between descriptors that the kernel refuses, with the copies that took their place.
+fn splice_refused(profile: &Profile) -> Vec<Match> {
+    let refused = profile.ways.iter().enumerate().filter(|(_, way)| {
+        let moves = ["splice", "sendfile", "copy_file_range", "tee"];
+        moves.contains(&way.call.as_str()) && way.failed.invalid > 0
+    });
+    let refused: Vec<usize> = refused.map(|(position, _)| position).collect();
+    if refused.is_empty() {
+        return Vec::new();
+    }
+    let mut loops = copy_loops(profile, |_| true, |_| true);
+    for found in &mut loops {
+        found.ways.splice(0..0, refused.iter().copied());
+    }
+    loops
+}
+
+fn one_event(profile: &Profile) -> Vec<Match> {
+    const WAKE_UPS: u64 = 1000;
+    each(profile, |way| {
+        let is_wait = way.call.starts_with("epoll_");
+        let woken: u64 = way.lengths.iter().sum();
+        let one = way.lengths.first().copied().unwrap_or(0);
+        (is_wait && woken >= WAKE_UPS && 10 * one > 9 * woken).then(|| Match {
+            calls: woken,
+            ..of_way(way)
+        })
+    })
+}
+
+fn small_sequential_reads(profile: &Profile) -> Vec<Match> {
+    const SMALL: f64 = 8192.0;
+    each(profile, |way| {
+        let from = way.from.as_ref()?;
+        let is_small = mean_bytes(way)? <= SMALL;
+        let is_found = is_stored(from)
+            && from.is_large
+            && !from.is_direct
+            && is_small
+            && way.sequential >= LEAST_CALLS
+            && 5 * way.sequential > 4 * way.calls;
+        is_found.then(|| of_way(way))
+    })
+}
+
+fn direct_one_at_a_time(profile: &Profile) -> Vec<Match> {
+    const SMALL: f64 = 131_072.0;
+    each(profile, |way| {
+        let end = way.from.as_ref().or(way.to.as_ref())?;
+        let is_small = mean_bytes(way)? < SMALL;
+        let waits = way.elapsed_ns.saturating_sub(way.cpu_ns?);
+        let is_found = end.is_direct && is_stored(end) && is_small && way.calls >= LEAST_CALLS;
+        is_found.then(|| Match {
+            ns: waits,
+            ..of_way(way)
+        })
+    })
+}
