@@ -13,11 +13,13 @@ use itertools::Itertools as _;
 mod axes;
 mod live;
 mod peer;
+mod profile;
 mod service;
 
 pub use axes::{AxisArgs, NOT_LIVE, applies_live};
 pub use live::{JoinArgs, OutputArgs, ReceiveArgs, SendArgs};
 pub use peer::{DataFrom, PeerArgs};
+pub use profile::ProfileArgs;
 pub use service::{LoadArgs, ServedService, ServiceArgs};
 
 #[cfg(feature = "full")]
@@ -94,6 +96,8 @@ pub enum Sub {
     /// Send, receive, serve or load-test until Ctrl-C, without statistics
     #[command(subcommand)]
     Live(LiveCommand),
+    /// Profile a running program, or a command: how it moves its bytes, and what another way would save
+    Profile(ProfileArgs),
     /// Check published claims with your runs: confirmed, refuted or undecided
     ///
     /// A claim is confirmed, refuted, confirmed for another reason, or undecided. The claims are
@@ -127,7 +131,7 @@ pub enum Sub {
         #[arg(long, value_name = "DIR")]
         out: Option<PathBuf>,
     },
-    /// Print the JSON Schema of findings.json, or of the hosts.json of a table over hosts
+    /// Print the JSON Schema of findings.json, hosts.json or profile.json
     Schema {
         /// The file that it describes
         #[arg(value_enum, default_value_t)]
@@ -143,6 +147,8 @@ pub enum SchemaFile {
     Findings,
     /// A table over hosts
     Hosts,
+    /// A profile of a program
+    Profile,
 }
 
 /// What runs until Ctrl-C, and stores nothing.

@@ -9,6 +9,7 @@ pub mod list;
 pub mod live;
 pub mod manual;
 mod peer;
+pub mod profile;
 pub mod report;
 mod resume;
 pub mod run;
@@ -43,6 +44,11 @@ fn printed(text: &str) -> Result<Exit> {
 fn print_to_stderr(text: impl Display) {
     let text = units::one_line(&text.to_string());
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// Prints a text of several lines to standard error.
+fn print_lines_to_stderr(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
 }
 
 /// Prints a note to standard error.

@@ -57,6 +57,7 @@ fn main() -> ExitCode {
         Some(Sub::Live(LiveCommand::Receive(args))) => commands::live::receive::run(*args),
         Some(Sub::Live(LiveCommand::Server(args))) => commands::live::server::run(args),
         Some(Sub::Live(LiveCommand::Load(args))) => commands::live::load::run(&args),
+        Some(Sub::Profile(args)) => commands::profile::run(args),
         Some(Sub::Audit(args)) => commands::audit::run(&args),
         Some(Sub::Export(args)) => commands::export::run(&args),
         Some(Sub::Agent) => commands::agent::run(),

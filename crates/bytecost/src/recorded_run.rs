@@ -125,15 +125,17 @@ fn newest_ceiling(run: &Run) -> Option<Ceiling> {
         return None;
     }
     let root = Root::at(run.dir().parent()?);
-    let runs = root.names().ok()?.into_iter().rev();
-    let mut ceilings = runs
-        .filter_map(|name| root.open(&name).ok())
-        .filter(|other| {
-            other.manifest().study.name == STUDY
-                && other.has_owner_of(run)
-                && is_same_machine(&other.manifest().host, &run.manifest().host)
-        });
+    let mut ceilings = newest_runs(&root, STUDY).filter(|other| {
+        other.has_owner_of(run) && is_same_machine(&other.manifest().host, &run.manifest().host)
+    });
     ceilings.find_map(|ceiling| measured_ceiling(&ceiling))
+}
+
+/// The runs of a study under a root, newest first; what cannot be read is passed over.
+pub fn newest_runs<'r>(root: &'r Root, study: &'r str) -> impl Iterator<Item = Run> + 'r {
+    let names = root.names().unwrap_or_default().into_iter().rev();
+    let runs = names.filter_map(|name| root.open(&name).ok());
+    runs.filter(move |run| run.manifest().study.name == study)
 }
 
 /// What a run of the study measured; none where it cannot be read, or measured nothing.

@@ -29,6 +29,7 @@ mod outputs;
 mod packet_sockets;
 mod pings;
 mod places;
+mod profile;
 mod rounds;
 mod servers;
 mod service;

@@ -84,7 +84,11 @@ fn completions_and_manual_have_every_axis() {
 #[test]
 fn schemas_are_printed() {
     let place = Place::new();
-    for (words, field) in [("schema", "caveats"), ("schema hosts", "differences")] {
+    for (words, field) in [
+        ("schema", "caveats"),
+        ("schema hosts", "differences"),
+        ("schema profile", "advice"),
+    ] {
         let schema = place.call(words).json();
         assert!(schema["properties"][field].is_object(), "{words}");
     }

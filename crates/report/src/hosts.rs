@@ -292,7 +292,13 @@ pub fn markdown(t: &HostTable) -> String {
 /// Renders all of the table as a page that needs nothing else.
 pub fn html(t: &HostTable) -> String {
     let foot = format!("{} · {}", t.study, hosts(t));
-    page::plain(&t.title, &answer(t).blocks, &body(t, true).blocks, &foot)
+    page::plain(
+        &t.title,
+        &answer(t).blocks,
+        String::new(),
+        &body(t, true).blocks,
+        &foot,
+    )
 }
 
 /// Renders the table as JSON.

@@ -25,10 +25,11 @@ pub fn explain_json(a: &Analysis) -> String {
 /// The files for programs, by their names without ending, each with the schema (JSON Schema, draft
 /// 2020-12) that its types give.
 #[cfg(feature = "schema")]
-pub fn schemas() -> [(&'static str, String); 2] {
+pub fn schemas() -> [(&'static str, String); 3] {
     let schemas = [
         ("findings", schemars::schema_for!(Analysis)),
         ("hosts", schemars::schema_for!(crate::hosts::HostTable)),
+        ("profile", schemars::schema_for!(crate::ProfileReport)),
     ];
     schemas.map(|(file, mut schema)| {
         schema.insert("title".to_owned(), format!("bytecost {file}.json").into());

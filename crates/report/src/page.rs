@@ -46,14 +46,21 @@ pub fn html(a: &Analysis) -> String {
     page(&a.study.title, &foot, sections_of(&body), parts)
 }
 
-/// Renders blocks as a page without drawings: what a reader sees first, and everything below it.
-pub(crate) fn plain(title: &str, answer: &[DocBlock], body: &[DocBlock], foot: &str) -> String {
+/// Renders blocks as a page: what a reader sees first, a drawing beside it (HTML, or empty), and
+/// everything below it.
+pub(crate) fn plain(
+    title: &str,
+    answer: &[DocBlock],
+    figure: String,
+    body: &[DocBlock],
+    foot: &str,
+) -> String {
     let drawings = Drawings::default();
     let [mut first, mut rest] = [0; 2].map(|_| Printer::of(&drawings, None));
     first.blocks(answer);
     rest.blocks(body);
     rest.end_section();
-    let parts = [first.out, String::new(), rest.out];
+    let parts = [first.out, figure, rest.out];
     page(title, foot, sections_of(body), parts)
 }
 

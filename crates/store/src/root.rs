@@ -10,6 +10,8 @@ use crate::error::StoreError;
 use crate::folder::{Folder, check_id};
 use crate::run::Run;
 
+/// The file that makes a directory that of a profile.
+const PROFILE: &str = "profile.json";
 /// How many runs may start in the same second.
 const MOST_TWINS: u32 = 1000;
 
@@ -44,10 +46,7 @@ impl Root {
     /// `20261121-141503-send-copies`, so that names sort by time, with `-2`, `-3` … behind it where
     /// that is taken.
     pub fn create_fresh(&self, mut manifest: Manifest) -> Result<Run, StoreError> {
-        let started = manifest.started.chars().filter(char::is_ascii_digit);
-        let started: String = started.take(14).collect();
-        let (date, time) = started.split_at_checked(8).unwrap_or_default();
-        let base = format!("{date}-{time}-{}", manifest.study.name);
+        let base = fresh_name(&manifest.started, &manifest.study.name);
         manifest.id.clone_from(&base);
         for twin in 2..=MOST_TWINS {
             match self.create(&manifest) {
@@ -56,6 +55,56 @@ impl Root {
             }
         }
         self.create(&manifest)
+    }
+
+    /// Makes a directory for a profile, named as [`Root::create_fresh`] names runs, and writes its
+    /// files.
+    pub fn keep_profile(
+        &self,
+        started: &str,
+        files: &[(&str, &[u8])],
+    ) -> Result<PathBuf, StoreError> {
+        let root = Folder::make(&self.path)?;
+        let base = fresh_name(started, "profile");
+        for twin in 1..=MOST_TWINS {
+            let name = if twin == 1 {
+                base.clone()
+            } else {
+                format!("{base}-{twin}")
+            };
+            match root.make_folder(&name) {
+                Err(StoreError::Exists(_)) => {}
+                folder => {
+                    let folder = folder?;
+                    for (name, bytes) in files {
+                        folder.write(name, bytes)?;
+                    }
+                    return Ok(folder.path().to_owned());
+                }
+            }
+        }
+        Err(StoreError::Exists(self.path.join(base)))
+    }
+
+    /// The text of a profile by its name under the root, or by the path of its directory or file; none
+    /// where there is no profile of that name.
+    pub fn profile(&self, id_or_path: &str) -> Result<Option<String>, StoreError> {
+        let path = Path::new(id_or_path);
+        let mut candidates = [
+            self.path.join(id_or_path).join(PROFILE),
+            path.join(PROFILE),
+            path.to_owned(),
+        ]
+        .into_iter()
+        .filter(|file| file.file_name().is_some_and(|name| name == PROFILE));
+        match candidates.find(|file| file.is_file()) {
+            Some(file) => {
+                let text = fs::read_to_string(&file);
+                text.map(Some)
+                    .map_err(|why| StoreError::io("read", &file, why))
+            }
+            None => Ok(None),
+        }
     }
 
     /// Opens a run by its name under the root, or by the path of its directory.
@@ -101,8 +150,8 @@ impl Root {
         Ok(self.names()?.into_iter().map(progress).collect())
     }
 
-    /// The names of all runs under the root, in their order, which is that of their starts. None
-    /// is opened. A root that is missing has none.
+    /// The names of all runs under the root, in their order, which is that of their starts; profiles
+    /// are none. None is opened. A root that is missing has none.
     pub fn names(&self) -> Result<Vec<String>, StoreError> {
         let fail = |why| StoreError::io("list", &self.path, why);
         let entries = match fs::read_dir(&self.path) {
@@ -114,7 +163,8 @@ impl Root {
         for entry in entries {
             let entry = entry.map_err(fail)?;
             let id = entry.file_name().to_string_lossy().into_owned();
-            if entry.path().is_dir() && !id.starts_with('.') {
+            let path = entry.path();
+            if path.is_dir() && !id.starts_with('.') && !path.join(PROFILE).is_file() {
                 names.push(id);
             }
         }
@@ -132,6 +182,14 @@ impl Root {
         let folders = names.iter().filter_map(|name| root.folder(name).ok());
         folders.flat_map(|folder| folder.sweep()).collect()
     }
+}
+
+/// `20261121-141503-send-copies` of a start in RFC 3339 and what was measured.
+fn fresh_name(started: &str, measured: &str) -> String {
+    let digits = started.chars().filter(char::is_ascii_digit);
+    let digits: String = digits.take(14).collect();
+    let (date, time) = digits.split_at_checked(8).unwrap_or_default();
+    format!("{date}-{time}-{measured}")
 }
 
 /// Sorts `x`, `x-2`, `x-10` as they were made.

@@ -46,6 +46,7 @@ pub fn page(_: Option<&Path>) -> Result<Exit> {
 pub fn schema(file: SchemaFile) -> Result<Exit> {
     super::printed(match file {
         SchemaFile::Findings => include_str!("../../../../schemas/findings.schema.json"),
+        SchemaFile::Profile => include_str!("../../../../schemas/profile.schema.json"),
         SchemaFile::Hosts => include_str!("../../../../schemas/hosts.schema.json"),
     })
 }

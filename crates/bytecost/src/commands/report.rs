@@ -28,6 +28,12 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
             "--json writes no files: leave --out out, or add --figures svg",
         ));
     }
+    let root = Root::at(&args.root.runs_dir);
+    if let [name] = args.runs.as_slice()
+        && let Some(text) = root.profile(name)?
+    {
+        return super::profile::show_again(&text, name, args.json);
+    }
     let run = open(&args.root, args.runs.into_iter().next())?;
     let published = args.beside.as_deref().map(published_table).transpose()?;
     let evidence = RecordedRun::of(&run)?;

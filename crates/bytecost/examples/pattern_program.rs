@@ -1,0 +1,411 @@
+//! Programs with one pattern each that `bytecost profile` knows, the same by the other way, and one
+//! that is near to it: `pattern_program NAME [COUNT]`. Tests and benches profile them.
+
+use std::env;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use bytecost_sys::errqueue;
+use rustix::event::epoll;
+use rustix::fs::{OFlags, copy_file_range, sendfile};
+use rustix::net::{SendFlags, send};
+use rustix::pipe::{SpliceFlags, pipe, splice};
+
+/// A program, repeated so many times.
+type Program = fn(u64) -> io::Result<()>;
+
+const MSG_ZEROCOPY: SendFlags = SendFlags::from_bits_retain(0x0400_0000);
+const FILE_BYTES: usize = 4 << 20;
+const CALL_BYTES: usize = 64 << 10;
+
+/// Each with the repetitions that it has unless another number is given.
+const PROGRAMS: &[(&str, u64, Program)] = &[
+    ("file-to-socket-by-copies", 8, file_to_socket_by_copies),
+    ("file-to-socket-by-sendfile", 8, file_to_socket_by_sendfile),
+    ("file-to-socket-changed", 8, file_to_socket_changed),
+    ("file-to-file-by-copies", 8, file_to_file_by_copies),
+    ("file-to-file-in-kernel", 8, file_to_file_in_kernel),
+    ("socket-to-socket-by-copies", 8, socket_to_socket_by_copies),
+    ("socket-to-socket-by-splice", 8, socket_to_socket_by_splice),
+    ("small-writes-in-a-row", 4000, small_writes),
+    ("small-writes-gathered", 4000, gathered_writes),
+    ("small-writes-answered", 4000, answered_writes),
+    ("write-write-read-stall", 20, stalls),
+    ("write-write-read-nodelay", 20, no_stalls),
+    ("zero-copy-copied", 400, zero_copy_under_way),
+    ("zero-copy-one-at-a-time", 400, zero_copy_one_at_a_time),
+    ("zero-copy-of-little", 2000, zero_copy_of_little),
+    ("zero-copy-not", 400, copied_sends),
+    ("splice-refused", 8, splice_refused),
+    ("one-event-a-wake-up", 4000, one_event),
+    ("many-events-a-wake-up", 4000, many_events),
+    ("small-sequential-reads", 4, small_sequential_reads),
+    ("small-random-reads", 4, small_random_reads),
+    ("large-sequential-reads", 4, large_sequential_reads),
+    ("direct-one-at-a-time", 1, direct_reads),
+];
+
+fn main() -> io::Result<()> {
+    let mut words = env::args().skip(1);
+    let name = words.next().unwrap_or_default();
+    let row = PROGRAMS.iter().find(|(known, ..)| *known == name);
+    let Some((_, usual, program)) = row else {
+        let names = PROGRAMS.iter().map(|(name, ..)| *name);
+        eprintln!("choose from {}", names.collect::<Vec<_>>().join(", "));
+        std::process::exit(2);
+    };
+    let count = words.next().map(|count| count.parse()).transpose();
+    program(count.map_err(io::Error::other)?.unwrap_or(*usual))
+}
+
+/// A file of [`FILE_BYTES`] in the page cache, without a name.
+fn file() -> io::Result<File> {
+    let path = unnamed();
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(true);
+    let mut file = options.open(&path)?;
+    fs::remove_file(&path)?;
+    file.write_all(&vec![7; FILE_BYTES])?;
+    file.rewind()?;
+    Ok(file)
+}
+
+fn unnamed() -> std::path::PathBuf {
+    let directory = env::var_os("PATTERN_DIR").map_or_else(env::temp_dir, Into::into);
+    directory.join(format!("bytecost-pattern-{}", std::process::id()))
+}
+
+/// Two ends of a TCP connection.
+fn connection() -> io::Result<(TcpStream, TcpStream)> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    let one = TcpStream::connect(listener.local_addr()?)?;
+    let (other, _) = listener.accept()?;
+    one.set_nodelay(true)?;
+    other.set_nodelay(true)?;
+    Ok((one, other))
+}
+
+/// A thread that reads until the end.
+fn sink(mut from: TcpStream) -> JoinHandle<io::Result<()>> {
+    thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 20];
+        while from.read(&mut buffer)? > 0 {}
+        Ok(())
+    })
+}
+
+fn joined(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
+    let ended = thread.join();
+    ended.map_err(|_| io::Error::other("a thread panicked"))?
+}
+
+/// Sends to a sink.
+fn sending(work: impl FnOnce(&TcpStream) -> io::Result<()>) -> io::Result<()> {
+    let (to, from) = connection()?;
+    let sink = sink(from);
+    work(&to)?;
+    drop(to);
+    joined(sink)
+}
+
+/// Reads and writes until the end: all bytes, or a part of each read.
+fn copy(mut from: impl Read, mut to: impl Write, is_whole: bool) -> io::Result<()> {
+    let mut buffer = vec![0; CALL_BYTES];
+    loop {
+        let n = from.read(&mut buffer)?;
+        if n == 0 {
+            return Ok(());
+        }
+        let written = if is_whole { n } else { n - n / 3 };
+        to.write_all(&buffer[..written])?;
+    }
+}
+
+fn file_to_socket(count: u64, is_whole: bool) -> io::Result<()> {
+    let mut file = file()?;
+    sending(|to| {
+        for _ in 0..count {
+            file.rewind()?;
+            copy(&file, to, is_whole)?;
+        }
+        Ok(())
+    })
+}
+
+fn file_to_socket_by_copies(count: u64) -> io::Result<()> {
+    file_to_socket(count, true)
+}
+
+/// As a program that compresses: another length goes out than came in.
+fn file_to_socket_changed(count: u64) -> io::Result<()> {
+    file_to_socket(count, false)
+}
+
+fn file_to_socket_by_sendfile(count: u64) -> io::Result<()> {
+    let file = file()?;
+    sending(|to| {
+        for _ in 0..count {
+            let mut at = 0;
+            while at < FILE_BYTES as u64 {
+                sendfile(to, &file, Some(&mut at), FILE_BYTES)?;
+            }
+        }
+        Ok(())
+    })
+}
+
+fn file_to_file_by_copies(count: u64) -> io::Result<()> {
+    let mut from = file()?;
+    let mut to = file()?;
+    for _ in 0..count {
+        from.rewind()?;
+        to.rewind()?;
+        copy(&from, &to, true)?;
+    }
+    Ok(())
+}
+
+fn file_to_file_in_kernel(count: u64) -> io::Result<()> {
+    let from = file()?;
+    let to = file()?;
+    for _ in 0..count {
+        let mut at = 0;
+        let mut there = 0;
+        while at < FILE_BYTES as u64 {
+            copy_file_range(&from, Some(&mut at), &to, Some(&mut there), FILE_BYTES)?;
+        }
+    }
+    Ok(())
+}
+
+/// A proxy between a source and a sink.
+fn proxy(count: u64, pass: fn(&TcpStream, &TcpStream) -> io::Result<()>) -> io::Result<()> {
+    let (mut source, from) = connection()?;
+    let (to, end) = connection()?;
+    let sink = sink(end);
+    let source = thread::spawn(move || {
+        let bytes = vec![7; FILE_BYTES];
+        (0..count).try_for_each(|_| source.write_all(&bytes))
+    });
+    pass(&from, &to)?;
+    drop(to);
+    joined(source)?;
+    joined(sink)
+}
+
+fn socket_to_socket_by_copies(count: u64) -> io::Result<()> {
+    proxy(count, |from, to| copy(from, to, true))
+}
+
+fn socket_to_socket_by_splice(count: u64) -> io::Result<()> {
+    proxy(count, |from, to| {
+        let (out, into) = pipe()?;
+        loop {
+            let mut left = splice(from, None, &into, None, CALL_BYTES, SpliceFlags::empty())?;
+            if left == 0 {
+                return Ok(());
+            }
+            while left > 0 {
+                left -= splice(&out, None, to, None, left, SpliceFlags::empty())?;
+            }
+        }
+    })
+}
+
+fn small_writes(count: u64) -> io::Result<()> {
+    sending(|mut to| (0..8 * count).try_for_each(|_| to.write_all(&[7; 100])))
+}
+
+fn gathered_writes(count: u64) -> io::Result<()> {
+    sending(|mut to| (0..count / 8).try_for_each(|_| to.write_all(&[7; 6400])))
+}
+
+/// So many writes of 100 B, and the other end's answer to them.
+fn answered(count: u64, writes: usize, nodelay: bool) -> io::Result<()> {
+    let (mut to, mut from) = connection()?;
+    to.set_nodelay(nodelay)?;
+    let answers = thread::spawn(move || {
+        let mut message = vec![0; 100 * writes];
+        (0..count).try_for_each(|_| {
+            from.read_exact(&mut message)?;
+            from.write_all(&[1])
+        })
+    });
+    for _ in 0..count {
+        for _ in 0..writes {
+            to.write_all(&[7; 100])?;
+        }
+        to.read_exact(&mut [0])?;
+    }
+    joined(answers)
+}
+
+fn answered_writes(count: u64) -> io::Result<()> {
+    answered(count, 1, true)
+}
+
+fn stalls(count: u64) -> io::Result<()> {
+    answered(count, 2, false)
+}
+
+fn no_stalls(count: u64) -> io::Result<()> {
+    answered(count, 2, true)
+}
+
+/// Zero-copy messages, of which so many may be under way.
+fn zero_copy(count: u64, bytes: usize, most: u64) -> io::Result<()> {
+    sending(|to| {
+        errqueue::set_zerocopy(to)?;
+        let message = vec![7; bytes];
+        let mut sent = 0;
+        let mut done = 0;
+        while done < count {
+            while sent < count && sent - done < most {
+                send(to, &message, MSG_ZEROCOPY)?;
+                sent += 1;
+            }
+            errqueue::wait(to, Duration::from_secs(1))?;
+            while let Some(completion) = errqueue::completion(to)? {
+                done += u64::from(completion.sends());
+            }
+        }
+        Ok(())
+    })
+}
+
+fn zero_copy_under_way(count: u64) -> io::Result<()> {
+    zero_copy(count, CALL_BYTES, 8)
+}
+
+fn zero_copy_one_at_a_time(count: u64) -> io::Result<()> {
+    zero_copy(count, CALL_BYTES, 1)
+}
+
+fn zero_copy_of_little(count: u64) -> io::Result<()> {
+    zero_copy(count, 1000, 8)
+}
+
+fn copied_sends(count: u64) -> io::Result<()> {
+    let message = vec![7; CALL_BYTES];
+    sending(|mut to| (0..count).try_for_each(|_| to.write_all(&message)))
+}
+
+/// A file that is open to append to takes no splice: the program falls back to reads and writes.
+fn splice_refused(count: u64) -> io::Result<()> {
+    let mut from = file()?;
+    let path = unnamed();
+    let to = OpenOptions::new().append(true).create(true).open(&path)?;
+    fs::remove_file(&path)?;
+    let (out, mut into) = pipe().map(|(out, into)| (out, File::from(into)))?;
+    into.write_all(&[7; 100])?;
+    for _ in 0..count {
+        from.rewind()?;
+        if splice(&out, None, &to, None, 1, SpliceFlags::NONBLOCK).is_ok() {
+            return Err(io::Error::other("the kernel took it"));
+        }
+        copy(&from, &to, true)?;
+    }
+    Ok(())
+}
+
+/// An echo by epoll: a client has so many requests under way at once, and all of them have arrived
+/// before the server looks.
+fn echo(count: u64, connections: usize, pause: Duration) -> io::Result<()> {
+    let mut clients = Vec::new();
+    let mut servers = Vec::new();
+    let set = epoll::create(epoll::CreateFlags::empty())?;
+    for at in 0..connections {
+        let (client, server) = connection()?;
+        let data = epoll::EventData::new_u64(at as u64);
+        epoll::add(&set, &server, data, epoll::EventFlags::IN)?;
+        clients.push(client);
+        servers.push(server);
+    }
+    let client = thread::spawn(move || {
+        for _ in 0..count {
+            for client in &mut clients {
+                client.write_all(&[7; 64])?;
+            }
+            for client in &mut clients {
+                client.read_exact(&mut [0; 64])?;
+            }
+        }
+        Ok(())
+    });
+    let mut events = Vec::with_capacity(connections);
+    let mut answered = 0;
+    while answered < count * connections as u64 {
+        thread::sleep(pause);
+        events.clear();
+        epoll::wait(&set, rustix::buffer::spare_capacity(&mut events), None)?;
+        for event in &events {
+            let server = &mut servers[event.data.u64() as usize];
+            let mut message = [0; 64];
+            server.read_exact(&mut message)?;
+            server.write_all(&message)?;
+            answered += 1;
+        }
+    }
+    joined(client)
+}
+
+fn one_event(count: u64) -> io::Result<()> {
+    echo(count, 1, Duration::ZERO)
+}
+
+fn many_events(count: u64) -> io::Result<()> {
+    echo(count / 2, 16, Duration::from_micros(500))
+}
+
+fn sequential_reads(count: u64, bytes: usize) -> io::Result<()> {
+    let mut file = file()?;
+    let mut buffer = vec![0; bytes];
+    for _ in 0..count {
+        file.rewind()?;
+        (0..FILE_BYTES / bytes).try_for_each(|_| file.read_exact(&mut buffer))?;
+    }
+    Ok(())
+}
+
+fn small_sequential_reads(count: u64) -> io::Result<()> {
+    sequential_reads(count, 4096)
+}
+
+fn large_sequential_reads(count: u64) -> io::Result<()> {
+    sequential_reads(count, CALL_BYTES)
+}
+
+fn small_random_reads(count: u64) -> io::Result<()> {
+    const PAGES: u64 = (FILE_BYTES / 4096) as u64;
+    // A step without a common divisor visits each page once, none after its neighbour.
+    const STEP: u64 = 389;
+    let file = file()?;
+    let mut buffer = vec![0; 4096];
+    (0..count * PAGES).try_for_each(|at| file.read_exact_at(&mut buffer, at * STEP % PAGES * 4096))
+}
+
+/// Requests past the page cache.
+fn direct_reads(count: u64) -> io::Result<()> {
+    let path = unnamed();
+    let mut written = File::create(&path)?;
+    written.write_all(&vec![7; FILE_BYTES])?;
+    written.sync_all()?;
+    let mut options = OpenOptions::new();
+    options.read(true);
+    options.custom_flags(OFlags::DIRECT.bits() as i32);
+    let file = options.open(&path);
+    fs::remove_file(&path)?;
+    let mut file = file?;
+    let mut room = vec![0; 2 * 4096];
+    let aligned = room.as_ptr().align_offset(4096);
+    let buffer = &mut room[aligned..aligned + 4096];
+    for _ in 0..count {
+        file.seek(SeekFrom::Start(0))?;
+        (0..FILE_BYTES / 4096).try_for_each(|_| file.read_exact(buffer))?;
+    }
+    Ok(())
+}

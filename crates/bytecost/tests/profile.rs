@@ -1,0 +1,374 @@
+//! `bytecost profile` on programs of which it is known what they do. As root.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::common::{BYTECOST, END, Ended, Lack, PATIENCE, Place, has, says, skipped};
+
+/// The example of this crate.
+fn pattern_program() -> PathBuf {
+    Path::new(BYTECOST).with_file_name("examples/pattern_program")
+}
+
+fn is_root() -> bool {
+    let is_root = rustix::process::geteuid().is_root();
+    if !is_root {
+        skipped(Lack::Right, "calls are counted by root alone");
+    }
+    is_root
+}
+
+impl Place {
+    /// The profile of a command, as JSON.
+    #[track_caller]
+    fn profile(&self, command: &[&str]) -> Value {
+        let ended = self.profiled(&["--json"], command);
+        assert_eq!(ended.status, Some(0), "{}", ended.stderr);
+        let json = ended.stderr.find("{\n").expect("JSON on standard error");
+        serde_json::from_str(&ended.stderr[json..]).unwrap()
+    }
+
+    fn profiled(&self, options: &[&str], command: &[&str]) -> Ended {
+        let mut profile = self.bytecost("profile");
+        profile.args(options).arg("--").args(command);
+        profile.env("PATTERN_DIR", self.path());
+        profile.output().unwrap().into()
+    }
+}
+
+fn patterns(profile: &Value) -> BTreeSet<&str> {
+    let advice = profile["advice"].as_array().unwrap();
+    advice
+        .iter()
+        .map(|a| a["pattern"].as_str().unwrap())
+        .collect()
+}
+
+/// Calls and bytes of all ways of these names.
+fn sums(profile: &Value, calls: &[&str]) -> (u64, u64) {
+    let ways = profile["profile"]["ways"].as_array().unwrap().iter();
+    let ways = ways.filter(|way| calls.contains(&way["call"].as_str().unwrap()));
+    ways.fold((0, 0), |(calls, bytes), way| {
+        (
+            calls + way["calls"].as_u64().unwrap(),
+            bytes + way["bytes"].as_u64().unwrap(),
+        )
+    })
+}
+
+#[test]
+fn each_pattern_is_found_in_its_program_and_not_in_one_near_to_it() {
+    if !is_root() {
+        return;
+    }
+    let expected: &[(&str, &[&str])] = &[
+        ("file-to-socket-by-copies", &["file-to-socket-by-copies"]),
+        ("file-to-socket-by-sendfile", &[]),
+        ("file-to-socket-changed", &[]),
+        ("file-to-file-by-copies", &["file-to-file-by-copies"]),
+        ("file-to-file-in-kernel", &[]),
+        (
+            "socket-to-socket-by-copies",
+            &["socket-to-socket-by-copies"],
+        ),
+        ("socket-to-socket-by-splice", &[]),
+        ("small-writes-in-a-row", &["small-writes-in-a-row"]),
+        ("small-writes-gathered", &[]),
+        ("small-writes-answered", &[]),
+        ("write-write-read-stall", &["write-write-read-stall"]),
+        ("write-write-read-nodelay", &[]),
+        ("zero-copy-copied", &["zero-copy-copied"]),
+        (
+            "zero-copy-one-at-a-time",
+            &["zero-copy-copied", "zero-copy-one-at-a-time"],
+        ),
+        ("zero-copy-of-little", &["zero-copy-of-little"]),
+        ("zero-copy-not", &[]),
+        ("splice-refused", &["splice-refused"]),
+        ("one-event-a-wake-up", &["one-event-a-wake-up"]),
+        ("many-events-a-wake-up", &[]),
+        ("small-sequential-reads", &["small-sequential-reads"]),
+        ("small-random-reads", &[]),
+        ("large-sequential-reads", &[]),
+    ];
+    let place = Place::new();
+    let program = pattern_program();
+    for (name, patterns_of) in expected {
+        let profile = place.profile(&[program.to_str().unwrap(), name]);
+        let patterns_of: BTreeSet<&str> = patterns_of.iter().copied().collect();
+        assert_eq!(patterns(&profile), patterns_of, "{name}: {profile:#}");
+    }
+}
+
+#[test]
+fn calls_and_bytes_are_those_that_strace_sees() {
+    if !is_root() || !has("strace") {
+        return;
+    }
+    let place = Place::new();
+    let big = place.path().join("big");
+    fs::write(&big, vec![7; 3 << 20]).unwrap();
+    let big = big.to_str().unwrap();
+    for command in [
+        vec!["cat", big],
+        vec![
+            "dd",
+            &format!("if={big}"),
+            "of=/dev/null",
+            "bs=4k",
+            "status=none",
+        ],
+        vec!["sh", "-c", &format!("cat {big} | wc -c")],
+    ] {
+        let trace = place.path().join("trace");
+        let traced = Command::new("strace")
+            .args(["-f", "-qq", "-e", "trace=read,write", "-o"])
+            .arg(&trace)
+            .args(&command)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        assert!(traced.unwrap().success());
+        let text = fs::read_to_string(&trace).unwrap();
+        // A call that others come between is in two lines, of which the second has its result.
+        let results = text
+            .lines()
+            .filter(|line| !line.ends_with("<unfinished ...>"));
+        let results = results.filter_map(|line| {
+            line.rsplit_once(" = ")?
+                .1
+                .split(' ')
+                .next()?
+                .parse::<i64>()
+                .ok()
+        });
+        let (mut calls, mut bytes) = (0, 0);
+        for result in results {
+            calls += 1;
+            bytes += result.max(0) as u64;
+        }
+        let profile = place.profile(&command);
+        let (counted, moved) = sums(&profile, &["read", "write"]);
+        assert_eq!(moved, bytes, "{command:?}");
+        // How a pipe is cut into reads depends on when its other end writes.
+        if command[0] != "sh" {
+            assert_eq!(counted, calls, "{command:?}");
+        }
+    }
+}
+
+#[test]
+fn a_descriptor_that_is_closed_and_used_again_is_looked_up_again() {
+    if !is_root() {
+        return;
+    }
+    let script = "for i in 1 2 3; do exec 3</dev/zero; head -c 1000 <&3 >/dev/null; exec 3<&-; exec 3</proc/self/stat; read -r line <&3; exec 3<&-; done";
+    let profile = Place::new().profile(&["sh", "-c", script]);
+    let ways = profile["profile"]["ways"].as_array().unwrap().iter();
+    let of = |on: &str| {
+        let mut ways = ways.clone();
+        ways.any(|way| {
+            way["call"] == "read" && way["from"]["on"] == on && way["bytes"].as_u64() > Some(0)
+        })
+    };
+    assert!(of("1:5") && of("proc"), "{profile:#}");
+}
+
+#[test]
+fn children_that_come_and_go_and_programs_that_execute_others_are_followed() {
+    if !is_root() {
+        return;
+    }
+    let script = "i=0; while [ $i -lt 300 ]; do (echo x) >/dev/null; i=$((i+1)); done; exec head -c 5000 /dev/zero";
+    let profile = Place::new().profile(&["sh", "-c", script]);
+    assert_eq!(profile["profile"]["processes"], 301, "{profile:#}");
+    let (calls, bytes) = sums(&profile, &["write"]);
+    assert!(calls >= 301 && bytes == 300 * 2 + 5000, "{profile:#}");
+    assert_eq!(profile["profile"]["lost_calls"], 0);
+}
+
+#[test]
+fn a_process_that_runs_is_profiled_until_its_time_is_over_and_goes_on() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let mut program = Command::new("sh")
+        .args([
+            "-c",
+            "while :; do head -c 100000 /dev/zero >/dev/null; done",
+        ])
+        .spawn()
+        .unwrap();
+    let profile = place.bytecost(format!("profile --pid {} --for 500ms --json", program.id()));
+    let ended: Ended = { profile }.output().unwrap().into();
+    assert!(program.try_wait().unwrap().is_none(), "it goes on");
+    program.kill().unwrap();
+    program.wait().unwrap();
+    let profile = ended.json();
+    assert!(sums(&profile, &["write"]).1 > 100_000, "{profile:#}");
+    assert!(profile["profile"]["processes"].as_u64() > Some(1));
+}
+
+#[test]
+fn a_killed_profiler_leaves_no_program_and_its_target_goes_on() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let mut target = Command::new("sleep").arg("600").spawn().unwrap();
+    let mut profile = place
+        .bytecost(format!("profile --pid {}", target.id()))
+        .spawn()
+        .unwrap();
+    let descriptors = format!("/proc/{}/fd", profile.id());
+    let has_programs = || {
+        let links = fs::read_dir(&descriptors).into_iter().flatten().flatten();
+        links
+            .filter_map(|e| fs::read_link(e.path()).ok())
+            .any(|l| l.to_string_lossy().contains("bpf"))
+    };
+    let end = Instant::now() + PATIENCE;
+    while !has_programs() && Instant::now() < end {
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert!(has_programs());
+    profile.kill().unwrap();
+    profile.wait().unwrap();
+    // Programs and maps are held by descriptors alone, and there is nothing pinned.
+    assert!(!Path::new("/sys/fs/bpf/bytecost").exists());
+    assert!(target.try_wait().unwrap().is_none());
+    target.kill().unwrap();
+    target.wait().unwrap();
+}
+
+#[test]
+fn ctrl_c_ends_it_with_a_profile() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let mut profile = place
+        .bytecost("profile -- sh -c")
+        .arg("echo up; exec cat")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut out = BufReader::new(profile.stdout.take().unwrap());
+    let mut line = String::new();
+    out.read_line(&mut line).unwrap();
+    let mut input = profile.stdin.take().unwrap();
+    input.write_all(b"hello\n").unwrap();
+    line.clear();
+    out.read_line(&mut line).unwrap();
+    assert_eq!(line, "hello\n");
+    let pid = rustix::process::Pid::from_child(&profile);
+    let asked = Instant::now();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let mut text = String::new();
+    profile
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut text)
+        .unwrap();
+    assert_eq!(profile.wait().unwrap().code(), Some(0), "{text}");
+    assert!(asked.elapsed() < END);
+    says(&text, &["read ← pipe", "write → pipe", "1.00"]);
+}
+
+#[test]
+fn a_kept_profile_is_shown_again() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let ended = place.profiled(&[], &["head", "-c", "5000000", "/dev/zero"]);
+    says(
+        &ended.stderr,
+        &[
+            "head -c 5000000 /dev/zero (1 process)",
+            "read ← /dev/zero",
+            "Full report",
+        ],
+    );
+    let kept: Vec<_> = fs::read_dir(place.runs()).unwrap().flatten().collect();
+    assert_eq!(kept.len(), 1);
+    let name = kept[0].file_name().into_string().unwrap();
+    let again: Ended = place
+        .bytecost(format!("report {name}"))
+        .output()
+        .unwrap()
+        .into();
+    let shown = again.succeeded();
+    assert!(
+        ended.stderr.starts_with(&shown),
+        "{shown}\n{}",
+        ended.stderr
+    );
+    let page = fs::read_to_string(kept[0].path().join("report.html")).unwrap();
+    says(&page, &["read ← /dev/zero", "Bytes a call"]);
+    // It is no run.
+    let runs: Ended = place.bytecost("runs").output().unwrap().into();
+    says(&runs.succeeded(), &["no runs in"]);
+}
+
+#[test]
+fn without_root_there_is_what_proc_reports_and_the_reason() {
+    if !is_root() || !has("setpriv") {
+        return;
+    }
+    let place = Place::new();
+    let nobody = |command: &[&str]| -> Ended {
+        let mut setpriv = Command::new("setpriv");
+        setpriv.args([
+            "--reuid=65534",
+            "--regid=65534",
+            "--clear-groups",
+            BYTECOST,
+            "profile",
+        ]);
+        setpriv
+            .args(["--runs-dir", "/nonexistent/runs"])
+            .args(command);
+        setpriv.current_dir("/").output().unwrap().into()
+    };
+    let ended = nobody(&["--", "head", "-c", "3000000", "/dev/zero"]);
+    assert_eq!(ended.status, Some(0), "{}", ended.stderr);
+    says(
+        &ended.stderr,
+        &["run it with sudo", "all reads", "2.86 MiB", "is not kept"],
+    );
+    let mut target = Command::new("sleep").arg("600").spawn().unwrap();
+    nobody(&["--pid", &target.id().to_string()]).refused(&["belongs to another user", "sudo"]);
+    target.kill().unwrap();
+    target.wait().unwrap();
+    drop(place);
+}
+
+#[test]
+fn bad_input_is_refused_in_one_line() {
+    let place = Place::new();
+    let refused = |words: &str, says: &[&str]| {
+        let ended: Ended = place.bytecost(words).output().unwrap().into();
+        ended.refused(says);
+    };
+    refused("profile", &["--pid", "COMMAND"]);
+    refused("profile --pid 4194304", &["there is no process 4194304"]);
+    refused("profile --pid 1 --for 1ms", &["--for", "at least 100ms"]);
+    if rustix::process::geteuid().is_root() {
+        refused(
+            "profile -- /no/such/program",
+            &["/no/such/program", "No such file"],
+        );
+    }
+}
