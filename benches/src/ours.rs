@@ -1,6 +1,5 @@
 //! bytecost's own trials, made by the lab as the command makes them.
 
-use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -11,7 +10,6 @@ use bytecost_lab::program::Program;
 use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::settings::Settings;
 use bytecost_lab::{Lab, TrialOutcome};
-use bytecost_meter::MachineMeter;
 use bytecost_spec::{
     Axis, Cell, Counter, Reading, Readings, Record, Sample, SideReadings, TrialKey,
 };
@@ -37,7 +35,7 @@ impl Ours {
             ..Settings::of_single_trials(Program::own()?, ContentCheck::Quick)
         };
         Ok(Ours {
-            lab: Lab::new(settings, MachineMeter::open(Path::new("/"))),
+            lab: Lab::new(settings),
             trials: 0,
             others: Vec::new(),
         })

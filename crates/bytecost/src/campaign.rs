@@ -17,7 +17,6 @@ use bytecost_lab::program::Program;
 use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::settings::Settings;
 use bytecost_lab::{Event, Lab, Watch};
-use bytecost_meter::MachineMeter;
 use bytecost_plan::policy::{self, Next};
 use bytecost_spec::evidence::{COUNTED_TRIALS, Means, UNASKED_SHARE};
 use bytecost_spec::sample::{Block, last_short_windows};
@@ -84,7 +83,7 @@ pub fn counters_cost(
         return Ok(Vec::new());
     }
     let settings = settings(study, None, Duration::ZERO, Program::own()?);
-    let lab = Lab::new(settings, MachineMeter::open(Path::new("/")));
+    let lab = Lab::new(settings);
     let mut lab = lab.on(host.clone()).surveyed(survey);
     Ok(lab.counters_cost(stop))
 }
@@ -271,13 +270,10 @@ impl Campaign<'_> {
         let budget = Duration::from_millis(self.study.budget_ms);
         let earlier = so_far.spent;
         let began = Instant::now();
-        let mut lab = Lab::new(
-            settings(self.study, self.port, earlier, program),
-            MachineMeter::open(Path::new("/")),
-        )
-        .with_files(files)
-        .on(run.manifest().measurer().host.clone())
-        .surveyed(&run.manifest().survey);
+        let mut lab = Lab::new(settings(self.study, self.port, earlier, program))
+            .with_files(files)
+            .on(run.manifest().measurer().host.clone())
+            .surveyed(&run.manifest().survey);
         if let Some(link) = self.peer.take() {
             lab = lab.with_peer(link);
         }

@@ -10,8 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_engine::java::PASSED_ON;
-use bytecost_spec::Readings;
-use bytecost_spec::host::Obstacle;
 use bytecost_sys::child_end::{self, GRACE};
 use bytecost_sys::network::Network;
 use bytecost_sys::{clock, proc_view};
@@ -21,7 +19,7 @@ use crate::coordinator_stop;
 use crate::limits;
 use crate::peer::RemoteEnd;
 use crate::program::Program;
-use crate::protocol::{self, DeadlineReader, FromEndpoint, Role, ToEndpoint};
+use crate::protocol::{self, DeadlineReader, FromEndpoint, HostReadings, Role, ToEndpoint};
 use crate::socket::{poll, ready};
 use crate::trial_error::TrialError;
 
@@ -143,20 +141,11 @@ impl Endpoint {
         }
     }
 
-    /// What the other host's machine did in the window; nothing where none of these plays there.
-    pub(crate) fn peer_machine(ends: &[Endpoint]) -> Readings {
-        let machine = ends.iter().find_map(|end| match &end.process {
-            EndpointProcess::Here(_) => None,
-            EndpointProcess::There(end) => Some(end.machine()),
-        });
-        machine.unwrap_or_default()
-    }
-
-    /// What was in the way on the other host's card; nothing where none of these plays there.
-    pub(crate) fn peer_obstacles(ends: &[Endpoint]) -> Vec<Obstacle> {
+    /// Readings of the other host; nothing where none of these plays there.
+    pub(crate) fn take_peer_readings(ends: &[Endpoint]) -> HostReadings {
         let there = ends.iter().find_map(|end| match &end.process {
             EndpointProcess::Here(_) => None,
-            EndpointProcess::There(end) => Some(end.obstacles()),
+            EndpointProcess::There(end) => Some(end.take_readings()),
         });
         there.unwrap_or_default()
     }

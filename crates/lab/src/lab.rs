@@ -5,7 +5,6 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_host::Roots;
-use bytecost_meter::MachineMeter;
 use bytecost_spec::sample::Block;
 use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Cell, Failure, Host, Record, Sample, Survey, TrialKey};
@@ -59,10 +58,10 @@ struct Begun<'c> {
 
 impl Lab {
     /// A lab on this machine. Its clock starts now.
-    pub fn new(settings: Settings, machine: MachineMeter) -> Lab {
+    pub fn new(settings: Settings) -> Lab {
         Lab {
             clock: RunClock::start(settings.earlier),
-            bed: Testbed::new(settings, machine),
+            bed: Testbed::new(settings),
             windows: WindowLengths::default(),
             repeats: Repeats::default(),
             quotas: Quotas::open(&Roots::real()),

@@ -23,6 +23,8 @@ mod flow_key;
 mod flow_setup;
 pub mod greeters;
 mod groups;
+mod host_window;
+mod instruments;
 pub mod isolation_survey;
 mod lab;
 #[cfg(test)]
@@ -69,7 +71,6 @@ pub mod unit_costs;
 pub mod wakes;
 mod warmup;
 mod watch;
-mod whole_machine;
 mod window;
 mod window_lengths;
 

@@ -71,14 +71,14 @@ pub(crate) fn of_trial(
     between: Option<NetworkPath<'_>>,
     ends: &[Endpoint],
     link: Option<&PeerLink>,
+    on_peer: Vec<Obstacle>,
 ) -> Vec<Obstacle> {
     let roots = Roots::real();
     let mut found = of(cell, between);
     if let Some(link) = link {
         let cards = link.own_cards();
         found.extend(cards.iter().flat_map(|card| of_card(&card.name)));
-        let there = Endpoint::peer_obstacles(ends).into_iter();
-        found.extend(there.map(|obstacle| Obstacle {
+        found.extend(on_peer.into_iter().map(|obstacle| Obstacle {
             place: format!("{} on {}", obstacle.place, link.host().name),
             ..obstacle
         }));

@@ -12,7 +12,6 @@ mod fits;
 pub mod link;
 mod probe;
 mod remote_end;
-mod side_window;
 
 pub use channel::reread;
 pub use command::{PeerCommand, PeerError, PeerOptions};

@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytecost_spec::evidence::Footprint;
-use bytecost_spec::host::CpuCache;
-use bytecost_spec::{Cell, Held, Noise, SideReadings};
+use bytecost_spec::host::{CpuCache, Obstacle};
+use bytecost_spec::{Cell, Held, Noise, Readings, SideReadings};
 use bytecost_sys::clock;
 use rustix::event::{PollFd, PollFlags};
 use rustix::net::{
@@ -215,6 +215,16 @@ pub struct Done {
     pub strangers: u64,
     /// Server: what it served from its start to its end. Client: what it made.
     pub traffic: Traffic,
+}
+
+/// Readings of the other host around the window of the side that plays there.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct HostReadings {
+    /// Of its machine and its network.
+    pub(crate) machine: Readings,
+    /// Circumstances of the packets of its cards.
+    pub(crate) obstacles: Vec<Obstacle>,
 }
 
 /// Connections and requests of a server's whole trial, warm-up included.

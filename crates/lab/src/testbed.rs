@@ -4,13 +4,14 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytecost_engine::Mover;
-use bytecost_meter::{CoreToCoreMeter, MachineMeter};
+use bytecost_meter::CoreToCoreMeter;
 use bytecost_plan::Pins;
 use bytecost_spec::{Cell, Transport};
 
 use crate::endpoint_process::{PATIENCE, StartedAhead};
 use crate::files::DISK_PATIENCE;
 use crate::greeters::FlowKey;
+use crate::instruments::Instruments;
 use crate::local_host::LocalHost;
 use crate::neighbour_process::NeighbourProcess;
 use crate::networks::Networks;
@@ -18,7 +19,6 @@ use crate::peer::PeerLink;
 use crate::protocol::{ContentCheck, Meets, Role, Task};
 use crate::settings::Settings;
 use crate::trial_error::TrialError;
-use crate::whole_machine::Instruments;
 
 /// What trials share, one after the other.
 pub(crate) struct Testbed {
@@ -76,10 +76,10 @@ impl Peer {
 }
 
 impl Testbed {
-    pub(crate) fn new(settings: Settings, machine: MachineMeter) -> Testbed {
+    pub(crate) fn new(settings: Settings) -> Testbed {
         Testbed {
             settings,
-            instruments: Instruments::new(machine),
+            instruments: Instruments::default(),
             core_to_core: None,
             background: None,
             networks: Networks::default(),

@@ -10,8 +10,10 @@ use bytecost_spec::{Cell, Counter, Reading};
 use bytecost_sys::proc_view;
 
 use crate::endpoint_process::{Endpoint, all_ended};
+use crate::host_window::HostWindow;
+use crate::instruments::CoreToCore;
 use crate::neighbour_process::NeighbourProcess;
-use crate::networks::{self, Eavesdroppers, NetworkPath};
+use crate::networks::{Eavesdroppers, NetworkPath};
 use crate::obstacles;
 use crate::passes::Passes;
 use crate::protocol::Task;
@@ -20,7 +22,6 @@ use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
 use crate::warmup::may_grow;
 use crate::watch::Watch;
-use crate::whole_machine::{CoreToCore, WholeMachine, owners};
 use crate::window::{self, Talk, WindowTimes};
 
 mod served;
@@ -49,11 +50,9 @@ pub(crate) fn attempt(
     if let Some(watch) = &watch {
         task.here.probed = watch.caches(&bed.local.host, &task.here.pins);
     }
-    // Removed after the processes in it, which are dropped before it.
-    let group = bed.local.control_groups(cell)?;
-    if let Some(group) = &group {
-        task.here.cgroup_procs = group.procs_files();
-    }
+    // It has control groups, and is dropped after the processes in them.
+    let mut host = HostWindow::new(cell, bed.local.control_groups(cell)?);
+    task.here.cgroup_procs = host.procs_files();
     let between = match has_peer {
         true => bed.networks.between(cell)?,
         false => NetworkPath::Nothing,
@@ -79,7 +78,6 @@ pub(crate) fn attempt(
     };
     let (mut ends, listens) =
         sides.ready(task, has_peer.then_some(pins.receiver), ready_ns, stop)?;
-    let network = networks::meter(cell, &ends);
     let eavesdroppers = Eavesdroppers::of(cell, &ends);
     let registers = mover.is_some_and(|m| m.locks_rings > 0);
     let huge = ends.last().filter(|_| registers).and_then(huge_bytes);
@@ -94,16 +92,10 @@ pub(crate) fn attempt(
         Some(_) => window::by_passes,
         None => window::by_clock,
     };
-    bed.instruments
-        .clocks
-        .list(&owners(&ends, background.as_ref(), cell));
-    let mut machine = WholeMachine {
-        has_load: background.is_some(),
-        ..bed.instruments.around(group.as_ref())
-    };
+    host.prepare(&mut bed.instruments, &ends, background.as_ref());
     let mut talk = Talk::new(&mut ends, watch.as_deref_mut(), stop, span.patience_ns);
     let core_to_core = CoreToCore::before(bed.core_to_core.as_ref());
-    let mut machine = carry(&mut machine, &mut talk, &network, span)?;
+    let mut machine = carry(&mut host, &mut bed.instruments, &mut talk, span)?;
     machine.extend(core_to_core.after());
     // While both sides put together what they bring back.
     bed.ahead.start(program);
@@ -115,10 +107,12 @@ pub(crate) fn attempt(
     bed.background = background.map_or(Ok(None), |background| background.trial_ended(stop))?;
     let mut output = TrialOutput::of(cell, mover, own, done, machine)?;
     output.sender.side.readings.extend(huge);
-    output.peer_machine = Endpoint::peer_machine(&ends);
+    let peer = Endpoint::take_peer_readings(&ends);
+    output.peer_machine = peer.machine;
     output.neighbour = neighbour.unwrap_or_default();
     output.packet_sockets = eavesdroppers.all();
-    output.obstacles = obstacles::of_trial(cell, has_peer.then_some(between), &ends, link);
+    let between = has_peer.then_some(between);
+    output.obstacles = obstacles::of_trial(cell, between, &ends, link, peer.obstacles);
     all_ended(ends, stop)?;
     Ok(output)
 }

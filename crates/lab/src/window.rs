@@ -1,27 +1,23 @@
-//! A trial's window as the coordinator keeps it, with machine and network read at its edges.
+//! A trial's window as the coordinator keeps it: the orders to its sides, and what their host does.
 
-use std::ops::Range;
+use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bytecost_meter::{NetworkMeter, NetworkSnapshot};
 use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::clock;
 
 use crate::endpoint_process::{Endpoint, wait, wait_until};
+use crate::host_window::HostWindow;
+use crate::instruments::Instruments;
 use crate::protocol::{Done, FromEndpoint, Schedule, ToEndpoint};
 use crate::trial_error::TrialError;
 use crate::watch::Watch;
-use crate::whole_machine::{MachineEdge, WholeMachine};
 
 /// From the order to go to the first byte: both sides must have read it by then.
 pub(crate) const LEAD_NS: u64 = 500_000;
 /// The same where counters are set meanwhile, by a coordinator that may wait for a CPU.
 const WATCHED_LEAD_NS: u64 = 10_000_000;
-/// How long behind an edge of a window the machine is read: as a rule the sides have read their own
-/// clocks by then, which brings the kernel's account of a thread that runs on up to date. Where they
-/// come after the machine at one edge and before it at the other, up to a tick is too much.
-const BEHIND_EDGE_NS: u64 = 250_000;
 /// How long a side may take for anything outside of its schedule.
 pub(crate) const GRACE_NS: u64 = 10_000_000_000;
 /// In the study's warm-ups. Here, on loopback and 2 CPUs, 1 of 280 connections still grew then.
@@ -156,6 +152,37 @@ impl<'t> Talk<'t> {
         self.until_so(|talk| talk.closed.iter().all(|closed| *closed), deadline_ns)
     }
 
+    /// Carries out a window by the clock, and gives the readings of its host.
+    pub(crate) fn carry(
+        &mut self,
+        host: &mut HostWindow,
+        instruments: &mut Instruments,
+    ) -> Result<Readings, TrialError> {
+        while let Some(at_ns) = host.next_edge_ns() {
+            self.until(at_ns)?;
+            host.pass_edge(instruments);
+            if host.is_open() {
+                self.begin_watch()?;
+            }
+        }
+        self.end_watch()?;
+        let mut readings = host.machine_readings(instruments);
+        let deadline_ns = clock::monotonic_ns() + self.patience_ns + GRACE_NS;
+        self.until_all_closed(|| deadline_ns)?;
+        readings.extend(host.network_readings());
+        Ok(readings)
+    }
+
+    fn begin_watch(&mut self) -> io::Result<()> {
+        self.is_watched = self.watch.is_some();
+        self.watch.as_mut().map_or(Ok(()), |watch| watch.begin())
+    }
+
+    fn end_watch(&mut self) -> io::Result<()> {
+        self.is_watched = false;
+        self.watch.as_mut().map_or(Ok(()), |watch| watch.end())
+    }
+
     pub(crate) fn done(&mut self, end: usize, deadline_ns: u64) -> Result<(), TrialError> {
         self.until_so(|talk| talk.done[end].is_some(), || deadline_ns)
     }
@@ -194,121 +221,11 @@ impl<'t> Talk<'t> {
     }
 }
 
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Edges {
-    By(Schedule),
-    /// As soon as the sender is told, until all have closed it: each word may take so long.
-    Passes {
-        each_ns: u64,
-    },
-}
-
-/// When the machine is read in a window by the clock. Processes that end with their connections as
-/// soon as it is over (`ends_there`) have no clocks after that.
-pub(crate) fn machine_edges_ns(schedule: &Schedule, ends_there: bool) -> Range<u64> {
-    let behind_ns = if ends_there { 0 } else { BEHIND_EDGE_NS };
-    schedule.window_from_ns + behind_ns..schedule.window_to_ns + behind_ns
-}
-
-/// A window that is to open. Its states follow each other: open, closed, over.
-pub(crate) struct UpcomingWindow<'w, 'm> {
-    pub(crate) around: &'w mut WholeMachine<'m>,
-    pub(crate) network: &'w NetworkMeter,
-    pub(crate) edges: Edges,
-    /// Whether connections, and processes with them, end with the window.
-    pub(crate) ends_there: bool,
-}
-
-/// A window whose first edge was read.
-struct OpenWindow<'w, 'm> {
-    window: UpcomingWindow<'w, 'm>,
-    packets: NetworkSnapshot,
-    machine: MachineEdge,
-}
-
-/// A window whose two edges were read, while sides may not have closed it yet.
-struct ClosedWindow<'w, 'm> {
-    open: OpenWindow<'w, 'm>,
-    machine: MachineEdge,
-    /// The network, where connections have ended with the window.
-    packets: Option<NetworkSnapshot>,
-}
-
-impl<'w, 'm> UpcomingWindow<'w, 'm> {
-    /// Carries it out: what machine and network did between its edges.
-    pub(crate) fn readings(self, talk: &mut Talk<'_>) -> Result<Readings, TrialError> {
-        self.wait_for_open(talk)?
-            .wait_for_close(talk)?
-            .readings(talk)
-    }
-
-    fn wait_for_open(self, talk: &mut Talk<'_>) -> Result<OpenWindow<'w, 'm>, TrialError> {
-        if let Edges::By(schedule) = self.edges {
-            talk.until(schedule.window_from_ns)?;
-        }
-        let packets = self.network.read();
-        if let Edges::By(schedule) = self.edges {
-            talk.until(machine_edges_ns(&schedule, self.ends_there).start)?;
-        }
-        let machine = self.around.read_start();
-        if let Some(watch) = &mut talk.watch {
-            watch.begin()?;
-            talk.is_watched = true;
-        }
-        Ok(OpenWindow {
-            window: self,
-            packets,
-            machine,
-        })
-    }
-}
-
-impl<'w, 'm> OpenWindow<'w, 'm> {
-    fn wait_for_close(self, talk: &mut Talk<'_>) -> Result<ClosedWindow<'w, 'm>, TrialError> {
-        match self.window.edges {
-            Edges::By(schedule) => {
-                talk.until(machine_edges_ns(&schedule, self.window.ends_there).end)?;
-            }
-            Edges::Passes { each_ns } => {
-                talk.order_sender(&ToEndpoint::Open)?;
-                talk.until_all_closed(|| clock::monotonic_ns() + each_ns)?;
-            }
-        }
-        let machine = self.window.around.read_end();
-        let packets = (self.window.ends_there).then(|| self.window.network.read());
-        if let Some(watch) = &mut talk.watch {
-            watch.end()?;
-            talk.is_watched = false;
-        }
-        Ok(ClosedWindow {
-            open: self,
-            machine,
-            packets,
-        })
-    }
-}
-
-impl ClosedWindow<'_, '_> {
-    /// Waits until all sides have closed it: an exchange is finished first, whose packets are in
-    /// the windows of flows, unless connections have ended.
-    fn readings(self, talk: &mut Talk<'_>) -> Result<Readings, TrialError> {
-        let UpcomingWindow {
-            around, network, ..
-        } = self.open.window;
-        let mut readings = around.difference(&self.open.machine, &self.machine);
-        let deadline_ns = clock::monotonic_ns() + talk.patience_ns + GRACE_NS;
-        talk.until_all_closed(|| deadline_ns)?;
-        let after = self.packets.unwrap_or_else(|| network.read());
-        readings.extend(network.difference(&self.open.packets, &after));
-        Ok(readings)
-    }
-}
-
 /// Gives both sides the schedule, carries out the window, and has them end.
 pub(crate) fn by_clock(
-    around: &mut WholeMachine<'_>,
+    host: &mut HostWindow,
+    instruments: &mut Instruments,
     talk: &mut Talk<'_>,
-    network: &NetworkMeter,
     span: WindowTimes,
 ) -> Result<Readings, TrialError> {
     let schedule = span.schedule();
@@ -317,13 +234,8 @@ pub(crate) fn by_clock(
     if let Some(watch) = &mut talk.watch {
         watch.schedule(&schedule)?;
     }
-    let window = UpcomingWindow {
-        around,
-        network,
-        edges: Edges::By(schedule),
-        ends_there: false,
-    };
-    let mut machine = window.readings(talk)?;
+    host.schedule(schedule.window_from_ns..schedule.window_to_ns);
+    let mut machine = talk.carry(host, instruments)?;
     let warmup_ns = schedule.window_from_ns - schedule.begin_ns;
     let bounded = steady.map(|s| (Counter::WarmupBounded, Reading::Measured(u64::from(!s))));
     machine.insert(Counter::WarmupNs, Reading::Measured(warmup_ns));
@@ -335,9 +247,9 @@ pub(crate) fn by_clock(
 
 /// As [`by_clock`], where a window is a number of passes: the sides say when, and close it.
 pub(crate) fn by_passes(
-    around: &mut WholeMachine<'_>,
+    host: &mut HostWindow,
+    instruments: &mut Instruments,
     talk: &mut Talk<'_>,
-    network: &NetworkMeter,
     span: WindowTimes,
 ) -> Result<Readings, TrialError> {
     let schedule = span.schedule();
@@ -352,15 +264,16 @@ pub(crate) fn by_passes(
         }
     }
     talk.ends.iter().for_each(Endpoint::window_opens);
+    host.open(instruments);
+    talk.begin_watch()?;
+    talk.order_sender(&ToEndpoint::Open)?;
     // Each pass has its time: the last one begins within the window.
     let each_ns = span.window.as_nanos() as u64 + patience_ns;
-    let window = UpcomingWindow {
-        around,
-        network,
-        edges: Edges::Passes { each_ns },
-        ends_there: false,
-    };
-    let machine = window.readings(talk)?;
+    talk.until_all_closed(|| clock::monotonic_ns() + each_ns)?;
+    host.pass_edge(instruments);
+    talk.end_watch()?;
+    let mut machine = host.machine_readings(instruments);
+    machine.extend(host.network_readings());
     // The connections are over, so receivers wait for it as well.
     talk.order(&ToEndpoint::Stop)?;
     Ok(machine)
@@ -370,24 +283,4 @@ pub(crate) fn out_of_turn(answer: &FromEndpoint) -> TrialError {
     TrialError::Failed(format!(
         "protocol error: unexpected message from the endpoint: {answer:?}"
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_machine_is_read_behind_both_edges_alike_unless_processes_end_there() {
-        let schedule = Schedule {
-            begin_ns: 0,
-            window_from_ns: 10_000_000,
-            window_to_ns: 30_000_000,
-            steady_by_ns: None,
-        };
-        let machine_ns = machine_edges_ns(&schedule, false);
-        assert!(machine_ns.start > schedule.window_from_ns);
-        assert_eq!(machine_ns.end - machine_ns.start, 20_000_000);
-        let at_once = machine_edges_ns(&schedule, true);
-        assert_eq!(at_once, schedule.window_from_ns..schedule.window_to_ns);
-    }
 }

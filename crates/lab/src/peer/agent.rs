@@ -6,15 +6,14 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::slice;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use bytecost_meter::MachineMeter;
-use bytecost_spec::{Host, NetworkCard, Readings, Survey};
+use bytecost_spec::{Host, NetworkCard, Survey};
 use bytecost_sys::clock;
 use rustix::io::Errno;
 use rustix::process::{Gid, Resource, Rlimit, Uid, geteuid, setrlimit};
@@ -26,15 +25,16 @@ use super::copy::remove_own;
 use super::fits::{Addresses, fits};
 use super::probe::{self, ListeningCandidates, Permitted};
 use super::remote_end::held;
-use super::side_window::SideWindow;
 use crate::endpoint_process::{Endpoint, StartedAhead};
+use crate::host_window::HostWindow;
+use crate::instruments::Instruments;
 use crate::local_host::LocalHost;
 use crate::obstacles;
+use crate::passes::Passes;
 use crate::program::{self, Program};
-use crate::protocol::{FromEndpoint, Task, ToEndpoint};
+use crate::protocol::{FromEndpoint, HostReadings, Role, Schedule, Task, ToEndpoint};
 use crate::socket::ready;
 use crate::trial_error::TrialError;
-use crate::whole_machine::Instruments;
 
 /// How often it is looked whether the channel is silent, in ns.
 const LOOK_NS: u64 = 500_000_000;
@@ -66,7 +66,7 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
         _ => return Ok(()),
     }
     let (host, survey) = machine();
-    let mut instruments = Instruments::new(MachineMeter::open(Path::new("/")));
+    let mut instruments = Instruments::default();
     instruments.read_frequency(&host);
     let mut agent = Agent {
         program,
@@ -156,9 +156,28 @@ struct Agent {
 /// An endpoint of a trial, with the readings of this machine around its window.
 struct PlayedSide {
     end: Endpoint,
-    window: SideWindow,
+    window: HostWindow,
+    /// Whether its window is a number of passes.
+    has_passes: bool,
     /// Nothing more is said of it.
     over: bool,
+}
+
+impl PlayedSide {
+    fn prepare(&mut self, instruments: &mut Instruments) {
+        let ends = slice::from_ref(&self.end);
+        self.window.prepare(instruments, ends, None);
+    }
+
+    /// Takes the window of a schedule, unless another one is to follow, or passes or the clients of a
+    /// server say when it is.
+    fn go(&mut self, instruments: &mut Instruments, schedule: &Schedule) {
+        let is_by_clock = schedule.steady_by_ns.is_none() && !self.has_passes;
+        if is_by_clock && self.end.role() != Role::Client {
+            self.prepare(instruments);
+            (self.window).schedule(schedule.window_from_ns..schedule.window_to_ns);
+        }
+    }
 }
 
 impl Agent {
@@ -194,18 +213,12 @@ impl Agent {
         self.is_unread |= self.say.try_send(word).is_err();
     }
 
-    fn answer(&mut self, id: u64, answer: FromEndpoint, machine: Readings) {
-        let cards = self.cards.iter();
-        let obstacles = match answer {
-            FromEndpoint::Done(_) => cards.flat_map(|c| obstacles::of_card(&c.name)).collect(),
-            _ => Vec::new(),
-        };
+    fn answer(&mut self, id: u64, answer: FromEndpoint, host: HostReadings) {
         self.say(FromAgent::From {
             id,
             now_ns: clock::monotonic_ns(),
             answer: Box::new(answer),
-            machine,
-            obstacles,
+            host,
         });
     }
 
@@ -256,7 +269,8 @@ impl Agent {
             }
             ToAgent::Opens { id } => {
                 if let Some(side) = self.playing.get_mut(&id) {
-                    side.window.open(&side.end, &mut self.instruments);
+                    side.prepare(&mut self.instruments);
+                    side.window.open(&mut self.instruments);
                 }
             }
             ToAgent::End { id } => {
@@ -305,7 +319,8 @@ impl Agent {
         let (task, group) = self.local.task(told, window)?;
         let mut side = PlayedSide {
             end: self.ahead.take(&self.program, task.role, None)?,
-            window: SideWindow::new(&task.cell, group),
+            has_passes: Passes::of(&task.cell).is_some(),
+            window: HostWindow::new(&task.cell, group),
             over: false,
         };
         side.end.order(&ToEndpoint::Prepare(Box::new(task)))?;
@@ -314,7 +329,8 @@ impl Agent {
 
     fn fail(&mut self, id: u64, error: TrialError) {
         self.playing.remove(&id);
-        self.answer(id, FromEndpoint::Failed(error.to_string()), Readings::new());
+        let reason = FromEndpoint::Failed(error.to_string());
+        self.answer(id, reason, HostReadings::default());
     }
 
     fn order(&mut self, id: u64, order: &ToEndpoint) {
@@ -328,7 +344,7 @@ impl Agent {
             )),
             ToEndpoint::Go(_) | ToEndpoint::Open | ToEndpoint::Stop => {
                 if let ToEndpoint::Go(schedule) = order {
-                    (side.window).set_schedule(&side.end, &mut self.instruments, schedule);
+                    side.go(&mut self.instruments, schedule);
                 }
                 side.end.order(order)
             }
@@ -344,9 +360,25 @@ impl Agent {
         };
         match side.end.answer() {
             Ok(answer) => {
-                let machine = (side.window).on_answer(&side.end, &mut self.instruments, &answer);
-                side.over = matches!(answer, FromEndpoint::Done(_));
-                self.answer(id, answer, machine);
+                let mut host = HostReadings::default();
+                match &answer {
+                    FromEndpoint::Connected(window_ns) => {
+                        side.prepare(&mut self.instruments);
+                        side.window.schedule(window_ns.clone());
+                    }
+                    FromEndpoint::Closed if side.has_passes => {
+                        side.window.pass_edge(&mut self.instruments);
+                    }
+                    FromEndpoint::Done(_) => {
+                        side.over = true;
+                        host.machine = side.window.machine_readings(&mut self.instruments);
+                        host.machine.extend(side.window.network_readings());
+                        let cards = self.cards.iter();
+                        host.obstacles = cards.flat_map(|c| obstacles::of_card(&c.name)).collect();
+                    }
+                    _ => {}
+                }
+                self.answer(id, answer, host);
             }
             Err(e) => self.fail(id, e),
         }
@@ -355,7 +387,9 @@ impl Agent {
     fn pass_edges(&mut self) {
         let now_ns = clock::monotonic_ns();
         for side in self.playing.values_mut() {
-            side.window.pass_edges(&mut self.instruments, now_ns);
+            while (side.window.next_edge_ns()).is_some_and(|at_ns| at_ns <= now_ns) {
+                side.window.pass_edge(&mut self.instruments);
+            }
         }
     }
 }

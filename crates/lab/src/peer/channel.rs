@@ -8,8 +8,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use bytecost_spec::host::Obstacle;
-use bytecost_spec::{Host, NetworkCard, Readings, Survey};
+use bytecost_spec::{Host, NetworkCard, Survey};
 use bytecost_sys::clock;
 use rustix::event::{PollFd, PollFlags};
 use serde::de::DeserializeOwned;
@@ -17,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use strum::{EnumDiscriminants, EnumTryAs};
 
 use crate::greeters::FlowKey;
-use crate::protocol::{self, DeadlineReader, FromEndpoint, Schedule, Task, ToEndpoint};
+use crate::protocol::{
+    self, DeadlineReader, FromEndpoint, HostReadings, Schedule, Task, ToEndpoint,
+};
 
 pub(super) const VERSION: u32 = 1;
 const BEAT: Duration = Duration::from_secs(1);
@@ -122,10 +123,8 @@ pub(super) enum FromAgent {
         id: u64,
         now_ns: u64,
         answer: Box<FromEndpoint>,
-        /// With the last word: what the machine did in the window.
-        machine: Readings,
-        /// With the last word: what was in the way on the card.
-        obstacles: Vec<Obstacle>,
+        /// With the last word: readings of the agent's host.
+        host: HostReadings,
     },
     Refused(String),
     /// Nothing to say.

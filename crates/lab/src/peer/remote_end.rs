@@ -5,11 +5,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use bytecost_spec::host::Obstacle;
-use bytecost_spec::{Readings, units};
+use bytecost_spec::units;
 use bytecost_sys::clock;
 
 use super::channel::{FromAgent, MAX_QUEUED, Reply, Shift, ToAgent};
-use crate::protocol::{self, FromEndpoint, Task, ToEndpoint};
+use crate::protocol::{self, FromEndpoint, HostReadings, Task, ToEndpoint};
 
 /// The most obstacles that are kept of one answer.
 const MOST_OBSTACLES: usize = 16;
@@ -37,14 +37,13 @@ struct Expected {
     late_answers: u64,
 }
 
-/// The socket to which the answers of an endpoint are written, and readings of its machine.
+/// The socket to which the answers of an endpoint are written, and readings of its host.
 #[derive(Debug)]
 struct AnswersOf {
     to: UnixStream,
     /// Answers that may still come.
     left: u32,
-    machine: Readings,
-    obstacles: Vec<Obstacle>,
+    host: HostReadings,
 }
 
 /// A message of the agent that nobody asked for.
@@ -100,8 +99,7 @@ impl LinkState {
         let answers = AnswersOf {
             to,
             left: MAX_ANSWERS,
-            machine: Readings::new(),
-            obstacles: Vec::new(),
+            host: HostReadings::default(),
         };
         held(&self.ends).insert(id, answers);
     }
@@ -131,8 +129,7 @@ impl LinkState {
                 id,
                 now_ns,
                 answer,
-                machine,
-                obstacles,
+                host,
             } => {
                 let answer = Shift::heard_now(now_ns).answer(plain(*answer));
                 let mut ends = held(&self.ends);
@@ -142,14 +139,14 @@ impl LinkState {
                     return Ok(None);
                 };
                 end.left = end.left.checked_sub(1).ok_or(Unexpected)?;
-                end.machine.extend(machine);
-                end.obstacles
-                    .extend(obstacles.into_iter().map(|obstacle| Obstacle {
-                        place: units::one_line(&obstacle.place),
-                        found: units::one_line(&obstacle.found),
-                        ..obstacle
-                    }));
-                end.obstacles.truncate(MOST_OBSTACLES);
+                end.host.machine.extend(host.machine);
+                let obstacles = host.obstacles.into_iter().map(|obstacle| Obstacle {
+                    place: units::one_line(&obstacle.place),
+                    found: units::one_line(&obstacle.found),
+                    ..obstacle
+                });
+                end.host.obstacles.extend(obstacles);
+                end.host.obstacles.truncate(MOST_OBSTACLES);
                 // Who is gone is not waited for.
                 let _ = protocol::write(&mut end.to, &answer);
                 Ok(None)
@@ -209,19 +206,11 @@ impl RemoteEnd {
         self.link.say(ToAgent::Opens { id: self.id });
     }
 
-    /// What the machine there did in the window, once the endpoint has said its last word.
-    pub(crate) fn machine(&self) -> Readings {
+    /// Readings of the host there, once the endpoint has said its last word.
+    pub(crate) fn take_readings(&self) -> HostReadings {
         let mut ends = held(&self.link.ends);
         let end = ends.get_mut(&self.id);
-        end.map(|end| std::mem::take(&mut end.machine))
-            .unwrap_or_default()
-    }
-
-    /// What was in the way on the card there, once the endpoint has said its last word.
-    pub(crate) fn obstacles(&self) -> Vec<Obstacle> {
-        let mut ends = held(&self.link.ends);
-        let end = ends.get_mut(&self.id);
-        end.map(|end| std::mem::take(&mut end.obstacles))
+        end.map(|end| std::mem::take(&mut end.host))
             .unwrap_or_default()
     }
 
@@ -251,8 +240,7 @@ mod tests {
             id,
             now_ns: clock::monotonic_ns(),
             answer: Box::new(FromEndpoint::Ready),
-            machine: Readings::new(),
-            obstacles: Vec::new(),
+            host: HostReadings::default(),
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Server;
-use bytecost_meter::{FrequencyMeter, NetworkMeter, NetworkSnapshot, look_takes_ns};
+use bytecost_meter::{NetworkMeter, NetworkSnapshot, look_takes_ns};
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, CircumstanceKind, Counter, Readings};
 use bytecost_sys::clock;
@@ -13,6 +13,8 @@ use bytecost_sys::sched::Promptness;
 
 use super::sides::{Sides, one_ready};
 use crate::endpoint_process::{Endpoint, PATIENCE, all_ended, wait_until};
+use crate::host_window::HostWindow;
+use crate::instruments::CoreToCore;
 use crate::networks::{self, NetworkPath};
 use crate::obstacles;
 use crate::protocol::{
@@ -23,8 +25,7 @@ use crate::testbed::{Peer, Testbed};
 use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
-use crate::whole_machine::{CoreToCore, WholeMachine, owners};
-use crate::window::{Edges, GRACE_NS, LEAD_NS, Talk, UpcomingWindow, out_of_turn};
+use crate::window::{GRACE_NS, LEAD_NS, Talk, out_of_turn};
 
 /// How long everyone may take to be answered once, in ns, and how much longer for each connection.
 const CONNECT_NS: u64 = 60_000_000_000;
@@ -95,9 +96,10 @@ pub(super) fn attempt(
     check_traffic(server.traffic, client.traffic)?;
     let between = Some(NetworkPath::Nothing);
     let link = Peer::link(bed.peer.as_ref(), cell);
+    let peer = Endpoint::take_peer_readings(&ends);
     let output = TrialOutput {
-        peer_machine: Endpoint::peer_machine(&ends),
-        obstacles: obstacles::of_trial(cell, between, &ends, link),
+        peer_machine: peer.machine,
+        obstacles: obstacles::of_trial(cell, between, &ends, link, peer.obstacles),
         ..parts(cell, server, client, machine)
     };
     all_ended(ends, stop)?;
@@ -139,18 +141,10 @@ fn carry(
     // By then a server has started a process for each connection, if it does.
     let look_ns = LIST_NS + look(cell).as_nanos() as u64;
     talk.until(schedule.window_from_ns.saturating_sub(look_ns))?;
-    bed.instruments.clocks.list(&owners(talk.ends, None, cell));
-    let mut around = WholeMachine {
-        frequency: &FrequencyMeter::default(),
-        ..bed.instruments.around(None)
-    };
-    let upcoming = UpcomingWindow {
-        around: &mut around,
-        network,
-        edges: Edges::By(schedule),
-        ends_there: true,
-    };
-    let mut machine = upcoming.readings(&mut talk)?;
+    let mut host = HostWindow::new(cell, None);
+    host.prepare(&mut bed.instruments, talk.ends, None);
+    host.schedule(schedule.window_from_ns..schedule.window_to_ns);
+    let mut machine = talk.carry(&mut host, &mut bed.instruments)?;
     machine.extend(core_to_core.after());
     // In an open loop the last answers may take as long as the clients wait for them.
     talk.done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;

@@ -4,7 +4,6 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -14,7 +13,6 @@ use bytecost_lab::program::Program;
 use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::settings::Settings;
 use bytecost_lab::{Lab, TrialOutcome};
-use bytecost_meter::MachineMeter;
 use bytecost_spec::{Axis, Cell, Failure, Sample, TrialKey};
 use libtest_mimic::{Arguments, Trial};
 use rustix::process::{Signal, getpid, kill_process};
@@ -78,7 +76,7 @@ pub fn cell(values: &str) -> Cell {
 }
 
 pub fn lab(settings: Settings, files: Files) -> Lab {
-    Lab::new(settings, MachineMeter::open(Path::new("/"))).with_files(files)
+    Lab::new(settings).with_files(files)
 }
 
 pub fn trial_in(lab: &mut Lab, cell: &Cell) -> Result<Sample, Failure> {

@@ -1,4 +1,5 @@
-//! What is read of the whole machine at both edges of a window: CPU time by owner, frequency, quota.
+//! The meters of this host that trials share: CPU time of all processes by owner, machine, frequency,
+//! quota, and the latency between two CPUs.
 
 use std::path::Path;
 
@@ -19,21 +20,38 @@ const NO_KERNEL: &str =
 
 /// Meters of this machine, which are kept from trial to trial.
 pub(crate) struct Instruments {
-    pub(crate) machine: MachineMeter,
-    pub(crate) clocks: ProcessClocks,
+    machine: MachineMeter,
+    clocks: ProcessClocks,
     /// No frequency is read without a machine that is known.
-    pub(crate) frequency: FrequencyMeter,
+    frequency: FrequencyMeter,
+    /// Whether it is read at the edges of the window that comes next.
+    reads_frequency: bool,
+    /// Whether a background load of this host belongs to that window.
+    has_load: bool,
+}
+
+/// All of them at an edge of a window.
+pub(crate) struct MachineEdge {
+    clocks: ClocksRead,
+    machine: MachineSnapshot,
+    frequency: FrequencySnapshot,
+    /// The account of the control group's quota, where there is one.
+    throttled: Option<Result<Throttled, String>>,
+}
+
+impl Default for Instruments {
+    fn default() -> Instruments {
+        Instruments {
+            machine: MachineMeter::open(Path::new("/")),
+            clocks: ProcessClocks::new(Path::new("/")),
+            frequency: FrequencyMeter::default(),
+            reads_frequency: true,
+            has_load: false,
+        }
+    }
 }
 
 impl Instruments {
-    pub(crate) fn new(machine: MachineMeter) -> Instruments {
-        Instruments {
-            machine,
-            clocks: ProcessClocks::new(Path::new("/")),
-            frequency: FrequencyMeter::default(),
-        }
-    }
-
     /// Reads the frequency of this host's CPUs from now on.
     pub(crate) fn read_frequency(&mut self, host: &Host) {
         let cpus: Vec<u32> = host.cpus.iter().map(|c| c.cpu).collect();
@@ -70,69 +88,48 @@ impl Instruments {
         }
     }
 
-    /// The readings at the edges of a window without a background load of this host.
-    pub(crate) fn around<'m>(&'m mut self, group: Option<&'m ControlGroups>) -> WholeMachine<'m> {
-        WholeMachine {
-            meter: &mut self.machine,
-            clocks: &mut self.clocks,
-            frequency: &self.frequency,
-            has_load: false,
-            group,
-        }
+    /// Lists all processes with their owners, for the window that comes next.
+    pub(crate) fn list(&mut self, cell: &Cell, ends: &[Endpoint], load: Option<&NeighbourProcess>) {
+        self.clocks.list(&owners(ends, load, cell));
+        // Where processes end with the window, there is no time for what takes some µs for each CPU.
+        self.reads_frequency = !cell.is_served();
+        self.has_load = load.is_some();
     }
-}
 
-/// CPU time of all processes, those that have ended included, and of the machine.
-pub(crate) struct CpuTimes {
-    processes: ClocksRead,
-    machine: MachineSnapshot,
-}
-
-/// The machine's meter, the clocks of all processes, the CPUs' frequency, and what a quota did.
-pub(crate) struct WholeMachine<'m> {
-    pub(crate) meter: &'m mut MachineMeter,
-    pub(crate) clocks: &'m mut ProcessClocks,
-    pub(crate) frequency: &'m FrequencyMeter,
-    /// Whether the cell asked for a background load.
-    pub(crate) has_load: bool,
-    /// The control group of the trial's processes.
-    pub(crate) group: Option<&'m ControlGroups>,
-}
-
-/// All of them at an edge of the window.
-pub(crate) struct MachineEdge {
-    clocks: ClocksRead,
-    machine: MachineSnapshot,
-    frequency: FrequencySnapshot,
-    /// What the group's quota has done so far, where there is one.
-    throttled: Option<Result<Throttled, String>>,
-}
-
-impl WholeMachine<'_> {
-    pub(crate) fn read_start(&mut self) -> MachineEdge {
-        let frequency = self.frequency.read();
+    /// The edge at which a window opens, with the account of the trial's control group.
+    pub(crate) fn read_start(&mut self, group: Option<&ControlGroups>) -> MachineEdge {
+        let frequency = self.frequency_now();
         MachineEdge {
             // These two belong together, in the same order at both edges.
             clocks: self.clocks.read(),
-            machine: self.meter.read_start(),
+            machine: self.machine.read_start(),
             frequency,
-            throttled: self.throttled(),
+            throttled: group.and_then(ControlGroups::throttled),
         }
     }
 
-    pub(crate) fn read_end(&mut self) -> MachineEdge {
+    /// The edge at which it closes.
+    pub(crate) fn read_end(&mut self, group: Option<&ControlGroups>) -> MachineEdge {
         MachineEdge {
             clocks: self.clocks.read(),
-            machine: self.meter.read_end(),
-            frequency: self.frequency.read(),
-            throttled: self.throttled(),
+            machine: self.machine.read_end(),
+            frequency: self.frequency_now(),
+            throttled: group.and_then(ControlGroups::throttled),
         }
     }
 
-    /// What happened between two edges. Who came meanwhile is looked up and read here: soon after
-    /// the second one, so that what they use until then counts too.
+    fn frequency_now(&self) -> FrequencySnapshot {
+        if self.reads_frequency {
+            self.frequency.read()
+        } else {
+            FrequencySnapshot::default()
+        }
+    }
+
+    /// Readings of what happened between two edges. Who came meanwhile is looked up and read here:
+    /// soon after the second one, so that what they use until then counts too.
     pub(crate) fn difference(&mut self, from: &MachineEdge, to: &MachineEdge) -> Readings {
-        let mut readings = self.meter.difference(&from.machine, &to.machine);
+        let mut readings = self.machine.difference(&from.machine, &to.machine);
         readings.extend(self.frequency.difference(&from.frequency, &to.frequency));
         if let (Some(from), Some(to)) = (&from.throttled, &to.throttled) {
             readings.extend(Throttled::between(from, to));
@@ -170,10 +167,12 @@ impl WholeMachine<'_> {
         }
         readings
     }
+}
 
-    fn throttled(&self) -> Option<Result<Throttled, String>> {
-        self.group.and_then(ControlGroups::throttled)
-    }
+/// CPU time of all processes, those that have ended included, and of the machine.
+pub(crate) struct CpuTimes {
+    processes: ClocksRead,
+    machine: MachineSnapshot,
 }
 
 /// The latency between the CPUs of a trial's ends, around its window, while they sleep.
@@ -204,7 +203,8 @@ impl<'m> CoreToCore<'m> {
     }
 }
 
-pub(crate) fn owners(
+/// The owners of the processes of a trial on this host.
+fn owners(
     ends: &[Endpoint],
     neighbour: Option<&NeighbourProcess>,
     cell: &Cell,
@@ -241,18 +241,15 @@ mod tests {
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut clocks = ProcessClocks::new(Path::new("/"));
-        clocks.list(&[(starter.id(), ProcessOwner::Background)]);
-        let mut machine = WholeMachine {
-            meter: &mut MachineMeter::open(Path::new("/")),
-            clocks: &mut clocks,
-            frequency: &FrequencyMeter::default(),
+        let mut machine = Instruments {
             has_load: true,
-            group: None,
+            ..Instruments::default()
         };
+        let load = (starter.id(), ProcessOwner::Background);
+        machine.clocks.list(&[load]);
         let mut pid = String::new();
         for goes in [false, true] {
-            let opened = machine.read_start();
+            let opened = machine.read_start(None);
             if let (Some(mut tell), Some(hear)) = (starter.stdin.take(), starter.stdout.take()) {
                 tell.write_all(b"\n").unwrap();
                 BufReader::new(hear).read_line(&mut pid).unwrap();
@@ -260,7 +257,7 @@ mod tests {
             let pid = pid.trim().parse().unwrap();
             let until_ns = process_cpu_ns_of(pid as u32).unwrap() + 20_000_000;
             while process_cpu_ns_of(pid as u32).unwrap() < until_ns {}
-            let closed = machine.read_end();
+            let closed = machine.read_end(None);
             if goes {
                 kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
                 starter.wait().unwrap();
