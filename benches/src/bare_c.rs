@@ -271,7 +271,7 @@ impl Receiver {
             },
             keys: vec![key],
             check: ContentCheck::Quick,
-            messages_least: 0,
+            min_messages: 0,
             patience_ms: 5000,
             here: LocalSettings::default(),
         })))?;

@@ -63,7 +63,7 @@ fn orders() -> Vec<Vec<u8>> {
         keys: vec![FlowKey::default()],
         check: ContentCheck::Quick,
         patience_ms: 5000,
-        messages_least: 3,
+        min_messages: 3,
         here: Default::default(),
     };
     let disturb = Disturb {
@@ -145,7 +145,7 @@ fn channel() -> [Vec<Vec<u8>>; 2] {
     let carried = |frame: &[u8]| String::from_utf8(frame[4..].to_vec()).unwrap();
     let mut heard: Vec<String> = [
         r#"{"hello":{"version":1,"build":"0123abcd"}}"#,
-        r#""tell""#,
+        r#""describe""#,
         r#"{"listen":{"at":"192.0.2.1"}}"#,
         r#"{"reach":{"candidates":[]}}"#,
         r#"{"cards":{"at":"2001:db8::7"}}"#,

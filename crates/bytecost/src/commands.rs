@@ -87,7 +87,7 @@ fn look_at_helped<'c>(
 fn clean(root: &Root) -> Vec<Leftover> {
     let files = root.remove_leftovers();
     let files = files.iter().map(|f| Leftover {
-        told: format!("removed {}", f.display()),
+        summary: format!("removed {}", f.display()),
         gone: true,
     });
     leftovers::remove().into_iter().chain(files).collect()

@@ -112,8 +112,8 @@ fn tcp_readings(start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
         (TcpPathMtuBytes, now(to.path_mtu_bytes.into())),
     ];
     let unread = || Reading::absent("TCP_INFO could not be read");
-    let told = |reading| if are_read { reading } else { unread() };
-    all.map(|(counter, reading)| (counter, told(reading)))
+    let if_read = |reading| if are_read { reading } else { unread() };
+    all.map(|(counter, reading)| (counter, if_read(reading)))
         .into()
 }
 

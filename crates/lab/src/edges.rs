@@ -1,7 +1,7 @@
 //! The window of a loop that moves bytes, whatever it moves: here its edges are taken.
 //!
-//! Nothing allocates, locks, formats or logs within a stretch (held by a test). A window is one
-//! stretch, but for a cold file: there each pass is one, and what lies between is not measured.
+//! Nothing allocates, locks, formats or logs within a segment (held by a test). A window is one
+//! segment, but for a cold file: there each pass is one, and what lies between is not measured.
 
 use std::io;
 
@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 use crate::marks::{Clocked, Marks};
 use crate::phase::{Gate, Phase};
 
-/// What one side's flow had done at an edge of a stretch.
+/// What one side's flow had done at an edge of a segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Edge<S, T = Tally> {
     /// The meter's snapshot.
@@ -23,7 +23,7 @@ pub struct Edge<S, T = Tally> {
 }
 
 impl<S, T> Edge<S, T> {
-    /// Where a stretch begins: the meter is read last.
+    /// Where a segment begins: the meter is read last.
     pub(crate) fn opens(
         meter: &mut impl Meter<Snapshot = S>,
         tally: impl FnOnce() -> T,
@@ -48,49 +48,52 @@ impl<S, T> Edge<S, T> {
     }
 }
 
-/// Told by a flow when its window is over, and how much it must move in any case.
-pub struct Finish<F> {
-    /// Told when the window is over; bytes then still move until the gate says stop, so that the
-    /// other side's window ends under load as well.
-    pub closed: F,
-    /// Messages that are moved at least, so that a check sees all of the ring on any machine.
-    pub messages_least: u64,
+/// The end of a flow's window.
+pub struct WindowEnd<F> {
+    /// Called once when the window of the flow has closed; bytes then still move until the gate says
+    /// stop, so that the other side's window ends under load as well.
+    pub on_close: F,
+    /// Messages that the flow moves at least, so that a check sees all of the ring on any machine.
+    pub min_messages: u64,
 }
 
-/// What was measured.
+/// The measured parts of a window, and the tally of the whole trial.
 #[derive(Clone, Debug)]
-pub struct Stretches<S> {
-    /// Both edges of each stretch, at least one.
-    pub of: Vec<(Edge<S>, Edge<S>)>,
+pub struct Segments<S> {
+    /// Where each segment opens and closes; there is one at least.
+    pub edges: Vec<(Edge<S>, Edge<S>)>,
     /// The tally at the very end, the last completion included.
     pub total: Tally,
-    /// CPU time between the stretches, in ns.
+    /// CPU time between the segments, in ns.
     pub aside_ns: u64,
     /// The edges of the window's eighths; none where nobody asked for them, or of passes.
     pub marks: Option<Marks>,
 }
 
-impl<S> Stretches<S> {
-    pub(crate) fn room(most: usize) -> Stretches<S> {
-        Stretches {
-            of: Vec::with_capacity(most),
+impl<S> Segments<S> {
+    pub(crate) fn with_capacity(max: usize) -> Segments<S> {
+        Segments {
+            edges: Vec::with_capacity(max),
             total: Tally::default(),
             aside_ns: 0,
             marks: None,
         }
     }
 
-    /// What was done within the stretches.
+    /// What was done within the segments.
     pub fn grown(&self) -> Tally {
-        let each = self.of.iter().map(|(from, to)| to.tally.since(&from.tally));
+        let each = self
+            .edges
+            .iter()
+            .map(|(from, to)| to.tally.since(&from.tally));
         each.fold(Tally::default(), |sum, one| sum.plus(&one))
     }
 }
 
-/// Who notes the edges of the window's eighths.
+/// How a window's throughput is sampled: who notes the edges of its eighths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Course {
-    /// The gate steps through them. An edge costs the loop nothing: it compares the phase anyway.
+pub enum Sampling {
+    /// The gate body through them. An edge costs the loop nothing: it compares the phase anyway.
     ByGate,
     /// The loop reads the clock for each message anyway.
     ByClock,
@@ -98,21 +101,21 @@ pub enum Course {
     None,
 }
 
-/// A loop that moves bytes, as who takes its edges sees it.
-pub trait Steps {
-    /// Who notes its course.
-    const COURSE: Course;
-    /// The most stretches of a window.
-    const STRETCHES: usize = 1;
+/// One turn of a loop that moves bytes, with what the edges of its window need.
+pub trait LoopBody {
+    /// How its window is sampled.
+    const SAMPLING: Sampling;
+    /// The most segments of a window.
+    const MAX_SEGMENTS: usize = 1;
 
-    /// Goes a step on. False when the other side has ended.
+    /// Moves a message, or what is there of one. False when the other side has ended.
     fn step(&mut self) -> io::Result<bool>;
 
     /// What was done so far.
     fn tally(&self) -> Tally;
 
-    /// Notes latencies from now on, or no longer.
-    fn time(&mut self, _timed: bool) {}
+    /// Records latencies from now on, or no longer.
+    fn set_timed(&mut self, _timed: bool) {}
 
     /// The latencies that it has noted, where it notes any.
     fn latency_ns(&mut self) -> Option<&mut Histogram<u64>> {
@@ -125,29 +128,29 @@ pub trait Steps {
         0
     }
 
-    /// Whether the window may open between these two steps.
+    /// Returns true if the window may open between two steps.
     fn may_open(&self) -> bool {
         true
     }
 
-    /// Whether it may close here, having opened there.
+    /// Returns true if it may close here, having opened there.
     fn may_close(&self, _opened: &Tally) -> bool {
         true
     }
 
-    /// Whether a stretch is over before the window is; what is under way is finished then.
+    /// Returns true if a segment is over before the window is; what is under way is completed then.
     #[inline]
-    fn is_through(&mut self) -> io::Result<bool> {
+    fn is_segment_over(&mut self) -> io::Result<bool> {
         Ok(false)
     }
 
-    /// Makes all ready for the next stretch.
-    fn renew(&mut self) -> io::Result<()> {
+    /// Prepares the next segment, outside of what is measured.
+    fn prepare_segment(&mut self) -> io::Result<()> {
         Ok(())
     }
 
     /// Waits for what is under way: the end of a trial is its last completion, not its last call.
-    fn end(&mut self) -> io::Result<()> {
+    fn complete(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
@@ -156,134 +159,137 @@ pub trait Steps {
 ///
 /// # Errors
 /// What a step answers; `UnexpectedEof` where the other side ends before the window does,
-/// `InvalidInput` where there are more stretches than it has room for.
-pub fn by_gate<M: Meter, S: Steps>(
-    steps: &mut S,
+/// `InvalidInput` where there are more segments than it has room for.
+pub fn by_gate<M: Meter, S: LoopBody>(
+    body: &mut S,
     gate: &impl Gate,
     meter: &mut M,
-    finish: Finish<impl FnOnce()>,
-) -> io::Result<Stretches<M::Snapshot>> {
-    let mut stretches = Stretches::room(S::STRETCHES);
-    while gate.phase() < Phase::Window || !steps.may_open() {
-        go(steps)?;
+    end: WindowEnd<impl FnOnce()>,
+) -> io::Result<Segments<M::Snapshot>> {
+    let mut segments = Segments::with_capacity(S::MAX_SEGMENTS);
+    while gate.phase() < Phase::Window || !body.may_open() {
+        must_step(body)?;
     }
-    let mut from = Edge::opens(meter, || steps.tally());
+    let mut from = Edge::opens(meter, || body.tally());
     let opened = from.tally;
-    steps.time(true);
-    let eighth_ns = match S::COURSE {
-        Course::ByClock => gate.eighth_ns(),
-        Course::ByGate | Course::None => 0,
+    body.set_timed(true);
+    let eighth_ns = match S::SAMPLING {
+        Sampling::ByClock => gate.eighth_ns(),
+        Sampling::ByGate | Sampling::None => 0,
     };
-    let mut course = Clocked::open(steps.now_ns(), eighth_ns, &opened);
-    let mut until = match S::COURSE {
-        Course::ByGate => course.marks.until(),
-        Course::ByClock | Course::None => Phase::Cooldown,
+    let mut eighths = Clocked::open(body.now_ns(), eighth_ns, &opened);
+    let mut until = match S::SAMPLING {
+        Sampling::ByGate => eighths.marks.until(),
+        Sampling::ByClock | Sampling::None => Phase::Cooldown,
     };
-    while through(steps, gate, (&mut course, &mut until), &opened)? == Pause::Stretch {
-        let closed = Edge::closes(meter, || steps.tally());
-        stretches.of.push((from, closed));
-        if stretches.of.len() == S::STRETCHES {
-            return Err(too_many(S::STRETCHES));
+    while run_until_pause(body, gate, (&mut eighths, &mut until), &opened)?
+        == PauseReason::SegmentOver
+    {
+        let closed = Edge::closes(meter, || body.tally());
+        segments.edges.push((from, closed));
+        if segments.edges.len() == S::MAX_SEGMENTS {
+            return Err(too_many_segments(S::MAX_SEGMENTS));
         }
         let cpu_ns = clock::thread_cpu_ns();
-        steps.renew()?;
-        stretches.aside_ns += clock::thread_cpu_ns() - cpu_ns;
-        from = Edge::opens(meter, || steps.tally());
-        steps.time(true);
+        body.prepare_segment()?;
+        segments.aside_ns += clock::thread_cpu_ns() - cpu_ns;
+        from = Edge::opens(meter, || body.tally());
+        body.set_timed(true);
     }
-    course.marks.close(&steps.tally());
-    stretches
-        .of
-        .push((from, Edge::closes(meter, || steps.tally())));
-    stretches.marks = (S::COURSE != Course::None).then_some(course.marks);
-    steps.time(false);
-    (finish.closed)();
-    while gate.phase() < Phase::Stop || steps.tally().messages < finish.messages_least {
-        if !steps.step()? {
+    eighths.marks.close(&body.tally());
+    segments
+        .edges
+        .push((from, Edge::closes(meter, || body.tally())));
+    segments.marks = (S::SAMPLING != Sampling::None).then_some(eighths.marks);
+    body.set_timed(false);
+    (end.on_close)();
+    while gate.phase() < Phase::Stop || body.tally().messages < end.min_messages {
+        if !body.step()? {
             break;
         }
     }
-    steps.end()?;
-    stretches.total = steps.tally();
-    Ok(stretches)
+    body.complete()?;
+    segments.total = body.tally();
+    Ok(segments)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pause {
-    Stretch,
-    Window,
+enum PauseReason {
+    SegmentOver,
+    WindowOver,
 }
 
-fn through<S: Steps>(
-    steps: &mut S,
+fn run_until_pause<S: LoopBody>(
+    body: &mut S,
     gate: &impl Gate,
-    (course, until): (&mut Clocked, &mut Phase),
+    (eighths, until): (&mut Clocked, &mut Phase),
     opened: &Tally,
-) -> io::Result<Pause> {
-    while let Some(phase) = while_before(*until, steps, gate, course)? {
+) -> io::Result<PauseReason> {
+    while let Some(phase) = step_until(*until, body, gate, eighths)? {
         if phase < Phase::Cooldown {
-            *until = course.marks.step(phase, &steps.tally());
-        } else if steps.may_close(opened) {
-            return Ok(Pause::Window);
+            *until = eighths.marks.step(phase, &body.tally());
+        } else if body.may_close(opened) {
+            return Ok(PauseReason::WindowOver);
         }
-        if is_over_with_one(steps, course)? {
+        if step_ends_segment(body, eighths)? {
             break;
         }
     }
-    Ok(Pause::Stretch)
+    Ok(PauseReason::SegmentOver)
 }
 
-/// Steps until the gate has come to that phase: which it has; none where the stretch is over before.
-/// By itself, so that the loop keeps nothing else in registers.
+/// Steps until the gate is in that phase or a later one, which it returns; none where the segment is
+/// over before. By itself, so that the loop keeps nothing else in registers.
 #[inline(never)]
-fn while_before<S: Steps>(
+fn step_until<S: LoopBody>(
     until: Phase,
-    steps: &mut S,
+    body: &mut S,
     gate: &impl Gate,
-    course: &mut Clocked,
+    eighths: &mut Clocked,
 ) -> io::Result<Option<Phase>> {
     loop {
         let phase = gate.phase();
         if phase >= until {
             return Ok(Some(phase));
         }
-        if is_over_with_one(steps, course)? {
+        if step_ends_segment(body, eighths)? {
             return Ok(None);
         }
     }
 }
 
 #[inline(always)]
-fn is_over_with_one<S: Steps>(steps: &mut S, course: &mut Clocked) -> io::Result<bool> {
-    if steps.is_through()? {
+fn step_ends_segment<S: LoopBody>(body: &mut S, eighths: &mut Clocked) -> io::Result<bool> {
+    if body.is_segment_over()? {
         return Ok(true);
     }
-    go(steps)?;
-    if S::COURSE == Course::ByClock {
-        course.pass(steps.now_ns(), || steps.tally());
+    must_step(body)?;
+    if S::SAMPLING == Sampling::ByClock {
+        eighths.pass(body.now_ns(), || body.tally());
     }
     Ok(false)
 }
 
 /// A step that must not be the last.
 #[inline]
-fn go(steps: &mut impl Steps) -> io::Result<()> {
-    match steps.step()? {
-        true => Ok(()),
-        false => Err(gone()),
+fn must_step(body: &mut impl LoopBody) -> io::Result<()> {
+    if body.step()? {
+        Ok(())
+    } else {
+        Err(sender_left())
     }
 }
 
 #[cold]
-fn gone() -> io::Error {
+fn sender_left() -> io::Error {
     let why = "the sender went away before the window was over";
     io::Error::new(io::ErrorKind::UnexpectedEof, why)
 }
 
 #[cold]
-fn too_many(most: usize) -> io::Error {
+fn too_many_segments(max: usize) -> io::Error {
     let why = format!(
-        "the file was through {most} times within the window: choose a larger --ring for cold files"
+        "the file was through {max} times within the window: choose a larger --ring for cold files"
     );
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }

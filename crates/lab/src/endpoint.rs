@@ -24,8 +24,8 @@ use crate::thread_binding::ThreadBinding;
 use crate::transports;
 use crate::warmup::may_grow;
 
-mod course;
 mod file_side;
+mod gate_control;
 mod growth;
 mod neighbour;
 mod probed;
@@ -34,7 +34,7 @@ mod serving;
 mod side;
 mod wire_side;
 
-use course::{Signal, Turn, follow};
+use gate_control::{FlowHandle, Signal, run_phases};
 use growth::Growth;
 use side::{FlowDone, gather};
 
@@ -90,19 +90,19 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
             true => Growth::of(task.role, &sockets)?,
             false => None,
         };
-        let (tell, told) = mpsc::channel();
+        let (signals, received) = mpsc::channel();
         let mut threads = Vec::with_capacity(sockets.len());
         for (flow, socket) in (0..).zip(sockets) {
-            let (task, gate, known, tell) = (&task, &gate, &known, tell.clone());
+            let (task, gate, known, signals) = (&task, &gate, &known, signals.clone());
             let started = limits::start(scope, move || {
                 known.add();
-                let turn = Turn {
+                let handle = FlowHandle {
                     gate,
-                    tell: &tell,
+                    signals: &signals,
                     threads: known,
                 };
-                let done = one_flow(task, socket, flow, turn);
-                let _ = tell.send(Signal::Ended);
+                let done = one_flow(task, socket, flow, handle);
+                let _ = signals.send(Signal::Ended);
                 done
             });
             match started {
@@ -114,7 +114,7 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
                 }
             }
         }
-        let (flows, edges_ns) = follow(control, &gate, threads, &told, &task, growth)?;
+        let (flows, edges_ns) = run_phases(control, &gate, threads, &received, &task, growth)?;
         let done = gather(&task, flows, edges_ns)?;
         Ok(Done { strangers, ..done })
     })
@@ -124,17 +124,17 @@ fn one_flow(
     task: &Task,
     socket: Option<OwnedFd>,
     flow: u32,
-    turn: Turn<'_>,
+    handle: FlowHandle<'_>,
 ) -> io::Result<FlowDone> {
     if task.role == Role::Sender && mover_of(&task.cell)?.route.is_ping() {
-        return sending::take_turns(task, flow, turn);
+        return sending::take_turns(task, flow, handle);
     }
     let hold = ThreadBinding::take(&task.here.pins, flow, task.cell.mem_node)?;
     // Deadline threads cannot be pinned, so this comes after.
     let hold = hold.with_class(task.cell.class)?;
     let mut done = match task.role {
-        Role::Sender => sending::run(task, socket, flow, turn)?,
-        _ => side::receive(task, socket, flow, turn)?,
+        Role::Sender => sending::run(task, socket, flow, handle)?,
+        _ => side::receive(task, socket, flow, handle)?,
     };
     done.held = hold.held()?.into_iter().collect();
     Ok(done)

@@ -151,11 +151,11 @@ impl Endpoint {
     }
 
     pub(crate) fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
-        let heard = match &self.process {
+        let is_sent = match &self.process {
             EndpointProcess::Here(_) => protocol::write(&mut self.control, order).is_ok(),
             EndpointProcess::There(end) => end.order(order),
         };
-        if heard { Ok(()) } else { Err(self.gone()) }
+        if is_sent { Ok(()) } else { Err(self.gone()) }
     }
 
     /// Gives it descriptors that belong to the last order.
@@ -336,7 +336,9 @@ pub(crate) fn wait_until(
             let i = waiting[at];
             return match ends[i].answer() {
                 Ok(answer) => Ok(Some((i, answer))),
-                Err(TrialError::Failed(why)) => Err(TrialError::Failed(told_by_all(ends, i, why))),
+                Err(TrialError::Failed(why)) => {
+                    Err(TrialError::Failed(reasons_of_all(ends, i, why)))
+                }
                 Err(interrupted) => Err(interrupted),
             };
         }
@@ -355,7 +357,7 @@ pub(crate) fn wait_until(
 }
 
 /// Who fails takes the other along, and either may be heard first: both belong to the reason.
-fn told_by_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
+fn reasons_of_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
     let others = ends.iter_mut().enumerate();
     let mut reasons = vec![reason];
     let until_ns = clock::monotonic_ns() + LAST_WORDS_NS;
@@ -423,9 +425,9 @@ mod tests {
         let pid = Pid::from_raw(ends[0].local_pid().unwrap() as i32).unwrap();
         kill_process(pid, Signal::XCPU).unwrap();
         let until_ns = clock::monotonic_ns() + 60_000_000_000;
-        let told = wait(&mut ends, until_ns, &AtomicBool::new(false)).unwrap_err();
-        let told = told.to_string();
-        assert!(told.contains("did not block for 10 s"), "{told}");
-        assert!(told.contains("shorten --window"), "{told}");
+        let why = wait(&mut ends, until_ns, &AtomicBool::new(false)).unwrap_err();
+        let why = why.to_string();
+        assert!(why.contains("did not block for 10 s"), "{why}");
+        assert!(why.contains("shorten --window"), "{why}");
     }
 }

@@ -243,8 +243,8 @@ mod tests {
         assert!(found.free_bytes > 0 && !found.file_system.is_empty());
         assert!(found.device.is_some());
         let mapped = refused(&found, "mmap-touch", Cache::Direct).unwrap();
-        let told = "a mapping shows the page cache";
-        assert!(mapped.starts_with(told), "{mapped}");
+        let expected = "a mapping shows the page cache";
+        assert!(mapped.starts_with(expected), "{mapped}");
         let direct = refused(&found, "pread", Cache::Direct);
         assert_eq!(direct.is_none(), found.direct_bytes.is_some(), "{direct:?}");
     }

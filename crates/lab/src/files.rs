@@ -122,10 +122,10 @@ impl Files {
         };
         if self.user.is_some() {
             if !route.reads_a_file() {
-                return Err(told("a file given with --file is never written to"));
+                return Err(refused("a file given with --file is never written to"));
             }
             if cell.cache == Cache::Memory {
-                return Err(told(
+                return Err(refused(
                     "a file given with --file is not a memory file: choose --cache warm, cold or direct",
                 ));
             }
@@ -160,7 +160,7 @@ impl Files {
     }
 }
 
-fn told(what: &str) -> io::Error {
+fn refused(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
 }
 
@@ -208,7 +208,7 @@ pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Resul
     let blocks = slots(cell, mover.route);
     let (has, needs) = (file::len(&file)?, len_bytes(cell, mover.route));
     if blocks == 0 || has < needs {
-        return Err(told(&format!(
+        return Err(refused(&format!(
             "the file has {has} bytes, which is too short: {} flows of {} bytes a request go through {}; choose a smaller --ring, --size or --threads",
             cell.threads, cell.size_bytes, cell.ring
         )));

@@ -10,7 +10,7 @@ use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
-use crate::edges::{Course, Finish, Steps, Stretches, by_gate};
+use crate::edges::{LoopBody, Sampling, Segments, WindowEnd, by_gate};
 use crate::phase::Gate;
 use crate::socket::Socket;
 
@@ -20,8 +20,8 @@ pub(crate) const MOST_LATENCY_NS: u64 = 60_000_000_000;
 /// Sends without pause.
 pub struct Stream<'m>(pub &'m mut dyn Move);
 
-impl Steps for Stream<'_> {
-    const COURSE: Course = Course::ByGate;
+impl LoopBody for Stream<'_> {
+    const SAMPLING: Sampling = Sampling::ByGate;
 
     #[inline]
     fn step(&mut self) -> io::Result<bool> {
@@ -33,7 +33,7 @@ impl Steps for Stream<'_> {
         self.0.tally()
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn complete(&mut self) -> io::Result<()> {
         drain(self.0)
     }
 }
@@ -96,8 +96,8 @@ impl<'a> Ask<'a> {
     }
 }
 
-impl Steps for Ask<'_> {
-    const COURSE: Course = Course::ByClock;
+impl LoopBody for Ask<'_> {
+    const SAMPLING: Sampling = Sampling::ByClock;
 
     fn step(&mut self) -> io::Result<bool> {
         self.exchange()?;
@@ -113,7 +113,7 @@ impl Steps for Ask<'_> {
         self.mover.tally()
     }
 
-    fn time(&mut self, timed: bool) {
+    fn set_timed(&mut self, timed: bool) {
         self.timed = timed;
         self.ended_ns = clock::monotonic_ns();
     }
@@ -131,7 +131,7 @@ impl Steps for Ask<'_> {
         self.mover.tally().messages > opened.messages
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn complete(&mut self) -> io::Result<()> {
         drain(self.mover)
     }
 }
@@ -210,13 +210,13 @@ impl Intake<'_> {
         gate: &impl Gate,
         meter: &mut M,
         closed: impl FnOnce(),
-    ) -> io::Result<Stretches<M::Snapshot>> {
+    ) -> io::Result<Segments<M::Snapshot>> {
         // What was sent comes to its end.
-        let finish = Finish {
-            closed,
-            messages_least: u64::MAX,
+        let end = WindowEnd {
+            on_close: closed,
+            min_messages: u64::MAX,
         };
-        by_gate(self, gate, meter, finish)
+        by_gate(self, gate, meter, end)
     }
 
     /// Here and up to byte `least`: half an exchange says nothing of how long one takes.
@@ -253,8 +253,8 @@ impl Intake<'_> {
     }
 }
 
-impl Steps for Intake<'_> {
-    const COURSE: Course = Course::ByGate;
+impl LoopBody for Intake<'_> {
+    const SAMPLING: Sampling = Sampling::ByGate;
 
     #[inline]
     fn step(&mut self) -> io::Result<bool> {

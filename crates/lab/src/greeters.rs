@@ -55,7 +55,7 @@ pub(crate) struct Newcomer {
 impl Newcomer {
     /// Takes what it has said so far, at most so many bytes in all; whether that is all of it.
     /// Waits for nothing.
-    fn hear(&mut self, length: usize) -> io::Result<bool> {
+    fn receive(&mut self, length: usize) -> io::Result<bool> {
         let mut piece = [0; KEY_BYTES];
         loop {
             let missing = length - self.said.len();
@@ -130,7 +130,7 @@ impl Newcomers {
             let now_ns = clock::monotonic_ns();
             // From behind, so that those before keep their places.
             for at in (0..spoken.len()).rev() {
-                match spoken[at].then(|| self.greeted[at].hear(self.hearing.length)) {
+                match spoken[at].then(|| self.greeted[at].receive(self.hearing.length)) {
                     Some(Ok(true)) => {
                         let newcomer = self.greeted.remove(at);
                         self.came.push_back(Incoming::Said(newcomer));

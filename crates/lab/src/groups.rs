@@ -64,11 +64,11 @@ impl ControlGroups {
         };
         for parent in cgroups::parents(roots, &wanted)? {
             let dir = parent.dir.join(&name);
-            fs::create_dir(&dir).map_err(|e| told("made", &dir, &e))?;
+            fs::create_dir(&dir).map_err(|e| failure("made", &dir, &e))?;
             group.dirs.push(dir.clone());
             for (file, text) in settings(&parent, asked, cpus)? {
                 let path = dir.join(file);
-                fs::write(&path, text).map_err(|e| told("written", &path, &e))?;
+                fs::write(&path, text).map_err(|e| failure("written", &path, &e))?;
             }
             let is_bound =
                 asked.quota_percent.is_some() && parent.controllers.contains(&Controller::Cpu);
@@ -99,7 +99,7 @@ impl ControlGroups {
 
 impl Throttled {
     pub(crate) fn read(path: &Path, version: Version) -> Result<Self, String> {
-        let text = fs::read_to_string(path).map_err(|e| told("read", path, &e))?;
+        let text = fs::read_to_string(path).map_err(|e| failure("read", path, &e))?;
         throttled(&text, version)
             .ok_or_else(|| format!("{} has no counts of throttling", path.display()))
     }
@@ -189,7 +189,7 @@ fn settings(
         if parent.version == Version::V1 {
             // A new group of version 1 has no memory nodes, and takes nobody in without.
             let path = parent.dir.join("cpuset.mems");
-            let nodes = fs::read_to_string(&path).map_err(|e| told("read", &path, &e))?;
+            let nodes = fs::read_to_string(&path).map_err(|e| failure("read", &path, &e))?;
             files.push(("cpuset.mems", nodes.trim().to_owned()));
         }
         files.push(("cpuset.cpus", bytecost_spec::cpulist::write(&list)));
@@ -212,7 +212,7 @@ fn throttled(text: &str, version: Version) -> Option<Throttled> {
     })
 }
 
-fn told(what: &str, path: &Path, error: &io::Error) -> String {
+fn failure(what: &str, path: &Path, error: &io::Error) -> String {
     let remedy = match error.kind() {
         io::ErrorKind::PermissionDenied => {
             ": run as root (sudo bytecost …), or have the groups delegated to you"

@@ -250,9 +250,9 @@ mod tests {
         let mut pid = String::new();
         for goes in [false, true] {
             let opened = machine.read_start(None);
-            if let (Some(mut tell), Some(hear)) = (starter.stdin.take(), starter.stdout.take()) {
-                tell.write_all(b"\n").unwrap();
-                BufReader::new(hear).read_line(&mut pid).unwrap();
+            if let (Some(mut input), Some(output)) = (starter.stdin.take(), starter.stdout.take()) {
+                input.write_all(b"\n").unwrap();
+                BufReader::new(output).read_line(&mut pid).unwrap();
             }
             let pid = pid.trim().parse().unwrap();
             let until_ns = process_cpu_ns_of(pid as u32).unwrap() + 20_000_000;

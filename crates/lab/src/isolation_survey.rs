@@ -57,8 +57,9 @@ fn group_tried(
     class: Class,
     cgroup: &Cgroup,
 ) -> Result<(), String> {
-    let told = |why: String| format!("cgroup {cgroup}: {why}");
-    let Some(group) = ControlGroups::make(roots, cgroup, &host.cpus_allowed).map_err(told)? else {
+    let refused = |why: String| format!("cgroup {cgroup}: {why}");
+    let Some(group) = ControlGroups::make(roots, cgroup, &host.cpus_allowed).map_err(refused)?
+    else {
         return Ok(());
     };
     if class.needs_watchdog() && group.bars_realtime() {
@@ -66,8 +67,8 @@ fn group_tried(
             "class {class} with cgroup {cgroup}: real-time group scheduling: a new group has no budget (cpu.rt_runtime_us is 0): choose one of the two, or boot with rt_group_sched=0"
         ));
     }
-    let end = Endpoint::start(program, Role::Sender, None).map_err(|e| told(e.to_string()))?;
+    let end = Endpoint::start(program, Role::Sender, None).map_err(|e| refused(e.to_string()))?;
     let entered = groups::enter(&group.procs_files(), end.local_pid().unwrap_or(0));
     drop(end);
-    entered.map_err(|e| told(e.to_string()))
+    entered.map_err(|e| refused(e.to_string()))
 }

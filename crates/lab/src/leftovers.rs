@@ -28,7 +28,7 @@ const MOST_GENERATIONS: usize = 3;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
     /// What it was, or why it is still there, as a sentence.
-    pub told: String,
+    pub summary: String,
     /// Whether it is gone now.
     pub gone: bool,
 }
@@ -41,11 +41,11 @@ pub fn remove() -> Vec<Leftover> {
     let ended = orphans().into_iter().filter_map(|(pid, what)| {
         let gone = format!("ended process {pid}, {what}");
         let left = format!("process {pid} is {what} and cannot be ended");
-        told(kill(pid), gone, left)
+        leftover(kill(pid), gone, left)
     });
     let removed = |removed, what: String| {
         let left = format!("{what} is left and cannot be removed");
-        told(removed, format!("removed {what}"), left)
+        leftover(removed, format!("removed {what}"), left)
     };
     let links = NAMES.into_iter();
     let unlinked = links.filter_map(|name| removed(unlink(name), format!("the link {name}")));
@@ -65,13 +65,13 @@ pub fn remove() -> Vec<Leftover> {
 }
 
 /// What became of a thing: none where it was not there after all.
-fn told(removed: io::Result<bool>, gone: String, left: String) -> Option<Leftover> {
-    let (told, gone) = match removed {
+fn leftover(removed: io::Result<bool>, gone: String, left: String) -> Option<Leftover> {
+    let (summary, gone) = match removed {
         Ok(true) => (gone, true),
         Ok(false) => return None,
         Err(e) => (format!("{left}: {e}"), false),
     };
-    Some(Leftover { told, gone })
+    Some(Leftover { summary, gone })
 }
 
 /// Processes of this user without the one of ours that started them, and what they are.
@@ -200,8 +200,11 @@ mod tests {
     fn what_cannot_be_removed_is_told_as_left() {
         let check = |removed, expected: Option<(&str, bool)>| {
             let [gone, left] = ["removed it", "it is left"].map(str::to_owned);
-            let found = told(removed, gone, left).map(|l| (l.told, l.gone));
-            assert_eq!(found, expected.map(|(told, gone)| (told.to_owned(), gone)));
+            let found = leftover(removed, gone, left).map(|l| (l.summary, l.gone));
+            assert_eq!(
+                found,
+                expected.map(|(summary, gone)| (summary.to_owned(), gone))
+            );
         };
         check(Ok(false), None);
         check(Ok(true), Some(("removed it", true)));

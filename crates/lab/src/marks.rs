@@ -174,21 +174,21 @@ mod tests {
         assert_eq!(marks.step(Phase::Eighth4, &tally(9, 90)), Phase::Eighth5);
         assert_eq!(marks.step(Phase::Eighth8, &tally(10, 100)), Phase::Cooldown);
         marks.close(&tally(12, 120));
-        let told = marks.sub_windows().unwrap();
-        assert_eq!(told.amount, [10, 50, 0, 10, 0, 0, 0, 20]);
-        assert_eq!(told.elapsed_ns[2], 0, "one stretch with the one before");
+        let windows = marks.sub_windows().unwrap();
+        assert_eq!(windows.amount, [10, 50, 0, 10, 0, 0, 0, 20]);
+        assert_eq!(windows.elapsed_ns[2], 0, "one stretch with the one before");
     }
 
     #[test]
-    fn without_a_step_there_is_no_course_and_without_bytes_messages_are_told() {
+    fn without_a_step_there_are_no_sub_windows_and_without_bytes_messages_count() {
         let mut marks = Marks::open(&tally(0, 0));
         marks.close(&tally(8, 80));
         assert_eq!(marks.sub_windows(), None);
         let mut marks = Marks::open(&tally(0, 0));
         marks.step(Phase::Eighth5, &tally(5, 0));
         marks.close(&tally(8, 0));
-        let told = marks.sub_windows().unwrap();
-        assert_eq!(told.amount, [5, 0, 0, 0, 3, 0, 0, 0]);
+        let windows = marks.sub_windows().unwrap();
+        assert_eq!(windows.amount, [5, 0, 0, 0, 3, 0, 0, 0]);
     }
 
     #[test]
@@ -198,8 +198,8 @@ mod tests {
             clocked.pass(now_ns, || tally(messages, 0));
         }
         clocked.marks.close(&tally(5, 0));
-        let told = clocked.marks.sub_windows().unwrap();
-        assert_eq!(told.amount, [2, 1, 0, 1, 0, 0, 0, 1]);
+        let windows = clocked.marks.sub_windows().unwrap();
+        assert_eq!(windows.amount, [2, 1, 0, 1, 0, 0, 0, 1]);
         let mut none = Clocked::open(1000, 0, &tally(0, 0));
         none.pass(u64::MAX - 1, || tally(1, 0));
         assert_eq!(none.marks.sub_windows(), None);

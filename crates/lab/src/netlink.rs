@@ -81,9 +81,9 @@ impl Netlink {
     pub(crate) fn link(&mut self, name: &str) -> io::Result<Option<Link>> {
         let mut asked = LinkMessage::default();
         asked.attributes = vec![LinkAttribute::IfName(name.to_owned())];
-        let told = converse(&self.0, RouteNetlinkMessage::GetLink(asked), NLM_F_ACK);
-        match told.map(|mut told| told.pop()) {
-            Ok(Some(RouteNetlinkMessage::NewLink(told))) => Ok(Some(link(&told))),
+        let answers = converse(&self.0, RouteNetlinkMessage::GetLink(asked), NLM_F_ACK);
+        match answers.map(|mut links| links.pop()) {
+            Ok(Some(RouteNetlinkMessage::NewLink(message))) => Ok(Some(link(&message))),
             Ok(_) => Err(io::ErrorKind::InvalidData.into()),
             Err(e) if e.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error()) => Ok(None),
             Err(e) => Err(e),
@@ -178,19 +178,19 @@ fn converse<M: NetlinkSerializable + NetlinkDeserializable>(
     message.serialize(&mut bytes);
     let kernel = SocketAddrNetlink::new(0, 0);
     sendto(socket, &bytes, SendFlags::empty(), &kernel)?;
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     let mut buffer = vec![0; MOST_BYTES];
     for _ in 0..MOST_DATAGRAMS {
         let length = rustix::io::read(socket, &mut buffer[..])?;
-        if take(&buffer[..length], &mut told)? {
-            return Ok(told);
+        if take(&buffer[..length], &mut messages)? {
+            return Ok(messages);
         }
     }
     Err(io::Error::other("the kernel's response has no end"))
 }
 
 /// Adds the messages of one datagram, each at a multiple of four bytes; whether it is the last.
-fn take<M: NetlinkDeserializable>(mut bytes: &[u8], told: &mut Vec<M>) -> io::Result<bool> {
+fn take<M: NetlinkDeserializable>(mut bytes: &[u8], messages: &mut Vec<M>) -> io::Result<bool> {
     while !bytes.is_empty() {
         let message = NetlinkMessage::<M>::deserialize(bytes)
             .map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e.to_string()))?;
@@ -200,7 +200,7 @@ fn take<M: NetlinkDeserializable>(mut bytes: &[u8], told: &mut Vec<M>) -> io::Re
                 None => return Ok(true),
                 Some(code) => return Err(io::Error::from_raw_os_error(code.get().abs())),
             },
-            NetlinkPayload::InnerMessage(inner) => told.push(inner),
+            NetlinkPayload::InnerMessage(inner) => messages.push(inner),
             _ => {}
         }
         let length = (message.header.length as usize).next_multiple_of(4);
@@ -209,14 +209,14 @@ fn take<M: NetlinkDeserializable>(mut bytes: &[u8], told: &mut Vec<M>) -> io::Re
     Ok(false)
 }
 
-fn link(told: &LinkMessage) -> Link {
+fn link(message: &LinkMessage) -> Link {
     let mut link = Link {
-        index: told.header.index,
-        is_set_up: told.header.flags.contains(LinkFlags::Up),
+        index: message.header.index,
+        is_set_up: message.header.flags.contains(LinkFlags::Up),
         ..Link::default()
     };
     let mut of_ipv4 = None;
-    for attribute in &told.attributes {
+    for attribute in &message.attributes {
         match attribute {
             LinkAttribute::Mtu(bytes) => link.mtu_bytes = Some(*bytes),
             LinkAttribute::GsoMaxSize(bytes) => link.segment_bytes = Some(*bytes),

@@ -159,11 +159,11 @@ fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
     add(&format!("filters of tc on {name}"), tc_filters);
     let qdiscs = qdiscs.map(|all| {
         let counts = |q: &qdiscs::Qdisc| q.limits || device != Device::Wire;
-        let told = all.into_iter().filter(counts).map(|q| Obstacle {
+        let obstacles = all.into_iter().filter(counts).map(|q| Obstacle {
             limits: q.limits,
             ..obstacle(CircumstanceKind::Qdisc, name, q.found)
         });
-        told.collect()
+        obstacles.collect()
     });
     add(&format!("queueing disciplines of {name}"), qdiscs);
     let links = link.map(|link| of_link(device, name, &link));
@@ -237,10 +237,10 @@ fn of_chains(chains: &[Vec<u8>]) -> Option<Obstacle> {
     let network_order = |bytes: &[u8]| Some(u32::from_be_bytes(bytes.get(..4)?.try_into().ok()?));
     let rules = chains.iter().filter_map(|chain| {
         let of_family = FAMILIES.contains(chain.first()?);
-        let told = chain.get(HEAD_BYTES..)?;
+        let body = chain.get(HEAD_BYTES..)?;
         // A chain that only others go on to has no hook.
-        let hook = network_order(attribute(attribute(told, CHAIN_HOOK)?, HOOK_NUMBER)?)?;
-        let uses = attribute(told, CHAIN_USE).and_then(network_order);
+        let hook = network_order(attribute(attribute(body, CHAIN_HOOK)?, HOOK_NUMBER)?)?;
+        let uses = attribute(body, CHAIN_USE).and_then(network_order);
         let rules = uses.unwrap_or(0) as usize;
         (of_family && hook != FORWARD).then_some(rules)
     });

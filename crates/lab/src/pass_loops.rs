@@ -3,7 +3,7 @@
 //! A message of a gigabyte takes longer than a window, and a cold file must be dropped from the
 //! page cache before it is sent again. So both sides go by what is sent: a warm-up of
 //! [`crate::passes::WARMUP_PASSES`], then at least one pass until the window's time is over. Each pass is a
-//! stretch: the sender's from its first call to its last answer, the receiver's from its first byte
+//! segment: the sender's from its first call to its last answer, the receiver's from its first byte
 //! to its last.
 
 use std::io;
@@ -17,11 +17,11 @@ use hdrhistogram::Histogram;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::retry_on_intr;
 
-use crate::edges::{Edge, Finish, Stretches};
+use crate::edges::{Edge, Segments, WindowEnd};
 use crate::flow::{Intake, drain, histogram, read_exactly};
 use crate::passes::Passes;
 use crate::phase::{Gate, Phase};
-use crate::requests::{Cool, STRETCHES_MOST};
+use crate::requests::{Cool, MAX_PASSES};
 
 /// The sending side.
 pub struct Outgo<'a> {
@@ -55,12 +55,12 @@ impl<'a> Outgo<'a> {
         gate: &impl Gate,
         meter: &mut M,
         opening: impl FnOnce(),
-        finish: Finish<impl FnOnce()>,
-    ) -> io::Result<Stretches<M::Snapshot>> {
-        let mut stretches = Stretches::room(STRETCHES_MOST);
+        end: WindowEnd<impl FnOnce()>,
+    ) -> io::Result<Segments<M::Snapshot>> {
+        let mut segments = Segments::with_capacity(MAX_PASSES);
         for _ in 0..self.passes.warmup {
             self.pass(false)?;
-            self.renew()?;
+            self.prepare_segment()?;
         }
         // To read what a process does that works for the mover takes too long to be forgotten.
         let is_helped = self.mover.helper().is_some();
@@ -69,28 +69,28 @@ impl<'a> Outgo<'a> {
         loop {
             let from = Edge::opens(meter, || self.mover.tally());
             if let Some(since_ns) = since_ns {
-                stretches.aside_ns += clock::thread_cpu_ns() - since_ns;
+                segments.aside_ns += clock::thread_cpu_ns() - since_ns;
             }
             self.pass(true)?;
             since_ns = is_helped.then(clock::thread_cpu_ns);
             let to = Edge::closes(meter, || self.mover.tally());
-            stretches.of.push((from, to));
-            let enough = self.mover.tally().messages >= finish.messages_least;
-            if gate.phase() >= Phase::Cooldown && enough || stretches.of.len() == STRETCHES_MOST {
+            segments.edges.push((from, to));
+            let enough = self.mover.tally().messages >= end.min_messages;
+            if gate.phase() >= Phase::Cooldown && enough || segments.edges.len() == MAX_PASSES {
                 break;
             }
             if self.cool.is_some() {
                 let cpu_ns = clock::thread_cpu_ns();
-                self.renew()?;
+                self.prepare_segment()?;
                 if !is_helped {
-                    stretches.aside_ns += clock::thread_cpu_ns() - cpu_ns;
+                    segments.aside_ns += clock::thread_cpu_ns() - cpu_ns;
                 }
             }
         }
         drain(self.mover)?;
-        stretches.total = self.mover.tally();
-        (finish.closed)();
-        Ok(stretches)
+        segments.total = self.mover.tally();
+        (end.on_close)();
+        Ok(segments)
     }
 
     fn pass(&mut self, timed: bool) -> io::Result<()> {
@@ -113,7 +113,7 @@ impl<'a> Outgo<'a> {
         self.mover.flush()
     }
 
-    fn renew(&mut self) -> io::Result<()> {
+    fn prepare_segment(&mut self) -> io::Result<()> {
         let Some(cool) = &mut self.cool else {
             return Ok(());
         };
@@ -136,8 +136,8 @@ impl Intake<'_> {
         meter: &mut M,
         warm: impl FnOnce(),
         closed: impl FnOnce(),
-    ) -> io::Result<Stretches<M::Snapshot>> {
-        let mut stretches = Stretches::room(STRETCHES_MOST);
+    ) -> io::Result<Segments<M::Snapshot>> {
+        let mut segments = Segments::with_capacity(MAX_PASSES);
         let warm_bytes = passes.warmup.saturating_mul(passes.bytes);
         while self.checker.offset() < warm_bytes {
             if !self.pull()? {
@@ -160,19 +160,19 @@ impl Intake<'_> {
                 }
             }
             let to = Edge::closes(meter, || self.tally());
-            if stretches.of.len() == STRETCHES_MOST {
+            if segments.edges.len() == MAX_PASSES {
                 let why = "the sender sends more passes than it may";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, why));
             }
-            stretches.of.push((from, to));
+            segments.edges.push((from, to));
         }
         let is_whole = self.checker.offset().is_multiple_of(self.size_bytes);
-        if !is_whole || stretches.of.is_empty() {
+        if !is_whole || segments.edges.is_empty() {
             return Err(gone(self.checker.offset()));
         }
-        stretches.total = self.tally();
+        segments.total = self.tally();
         closed();
-        Ok(stretches)
+        Ok(segments)
     }
 }
 

@@ -26,7 +26,7 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// The passes of a cell; none where its window is one stretch of time.
+    /// The passes of a cell; none where its window is one segment of time.
     pub fn of(cell: &Cell) -> Option<Passes> {
         // Both ends go by them.
         if !cell.transport.has_receiver() {

@@ -84,7 +84,7 @@ pub struct Task {
     /// How much is checked.
     pub check: ContentCheck,
     /// Sender: messages that each flow sends at least, whatever the schedule says.
-    pub messages_least: u64,
+    pub min_messages: u64,
     /// How long a call may go without progress, in ms.
     pub patience_ms: u64,
     /// What is of its host alone.

@@ -88,10 +88,10 @@ mod tests {
         assert_eq!(quotas.accounts.len(), 4);
         assert_eq!(quotas.since_last(), Readings::new());
         let mut check = |periods: u64, ns: u64| {
-            let told = quotas.since_last();
+            let readings = quotas.since_last();
             let [all, all_ns] = [Counter::QuotaThrottledPeriods, Counter::QuotaThrottledNs];
-            assert_eq!(told[&all], Reading::Measured(periods));
-            assert_eq!(told[&all_ns], Reading::Measured(ns));
+            assert_eq!(readings[&all], Reading::Measured(periods));
+            assert_eq!(readings[&all_ns], Reading::Measured(ns));
         };
         account("cpu,cpuacct/a", &v1(2, 5_000));
         account("unified/c", &v2(3));
@@ -100,7 +100,7 @@ mod tests {
         account("cpu,cpuacct/a/b", &v1(1, 500));
         check(1, 500);
         fs::remove_file(dir.path().join("sys/fs/cgroup/unified/c/cpu.stat")).unwrap();
-        let told = quotas.since_last();
-        assert_eq!(told[&Counter::QuotaThrottledNs].measured(), None);
+        let readings = quotas.since_last();
+        assert_eq!(readings[&Counter::QuotaThrottledNs].measured(), None);
     }
 }

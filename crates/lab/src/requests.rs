@@ -7,12 +7,12 @@ use bytecost_meter::Meter;
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
-use crate::edges::{Course, Finish, Steps, Stretches, by_gate};
+use crate::edges::{LoopBody, Sampling, Segments, WindowEnd, by_gate};
 use crate::flow::histogram;
 use crate::phase::Gate;
 
 /// The most passes of a cold file in one window.
-pub const STRETCHES_MOST: usize = 1000;
+pub const MAX_PASSES: usize = 1000;
 
 /// What bytes of the file must be.
 #[derive(Clone, Copy, Debug)]
@@ -71,12 +71,12 @@ impl<'a> Requests<'a> {
         &mut self,
         gate: &impl Gate,
         meter: &mut M,
-        finish: Finish<impl FnOnce()>,
-    ) -> io::Result<Stretches<M::Snapshot>> {
-        let mut stretches = by_gate(self, gate, meter, finish)?;
+        end: WindowEnd<impl FnOnce()>,
+    ) -> io::Result<Segments<M::Snapshot>> {
+        let mut segments = by_gate(self, gate, meter, end)?;
         // What lies between two passes of a cold file would be in them.
-        stretches.marks = stretches.marks.filter(|_| self.cold.is_none());
-        Ok(stretches)
+        segments.marks = segments.marks.filter(|_| self.cold.is_none());
+        Ok(segments)
     }
 
     #[inline]
@@ -140,14 +140,14 @@ impl<'a> Requests<'a> {
     }
 }
 
-impl Steps for Requests<'_> {
-    const COURSE: Course = Course::ByClock;
-    const STRETCHES: usize = STRETCHES_MOST;
+impl LoopBody for Requests<'_> {
+    const SAMPLING: Sampling = Sampling::ByClock;
+    const MAX_SEGMENTS: usize = MAX_PASSES;
 
     #[inline]
     fn step(&mut self) -> io::Result<bool> {
-        if self.is_through()? {
-            self.renew()?;
+        if self.is_segment_over()? {
+            self.prepare_segment()?;
         }
         self.request()?;
         Ok(true)
@@ -157,7 +157,7 @@ impl Steps for Requests<'_> {
         self.mover.tally()
     }
 
-    fn time(&mut self, timed: bool) {
+    fn set_timed(&mut self, timed: bool) {
         self.timed = timed;
         self.last_ns = clock::monotonic_ns();
     }
@@ -173,15 +173,15 @@ impl Steps for Requests<'_> {
 
     /// Whether a cold file was gone through and is not cold any more.
     #[inline]
-    fn is_through(&mut self) -> io::Result<bool> {
+    fn is_segment_over(&mut self) -> io::Result<bool> {
         match self.cold {
-            Some((pass, _)) if self.offered >= pass => self.end().map(|()| true),
+            Some((pass, _)) if self.offered >= pass => self.complete().map(|()| true),
             _ => Ok(false),
         }
     }
 
     /// Makes the file cold again. Nothing is in flight.
-    fn renew(&mut self) -> io::Result<()> {
+    fn prepare_segment(&mut self) -> io::Result<()> {
         self.mover.let_go()?;
         self.offered = 0;
         if let Some((_, cool)) = &mut self.cold {
@@ -191,7 +191,7 @@ impl Steps for Requests<'_> {
         Ok(())
     }
 
-    fn end(&mut self) -> io::Result<()> {
+    fn complete(&mut self) -> io::Result<()> {
         self.mover.flush()?;
         while self.in_flight > 0 {
             self.take(self.in_flight)?;

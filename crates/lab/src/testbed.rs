@@ -155,7 +155,7 @@ impl Testbed {
             keys: FlowKey::several(cell.threads)?,
             check: self.settings.check,
             // A full check goes round the ring, however slow the machine is.
-            messages_least: match self.settings.check {
+            min_messages: match self.settings.check {
                 ContentCheck::Quick => 0,
                 ContentCheck::Full if is_of_files => 3 * cell.file_slots(),
                 ContentCheck::Full => 3 * cell.ring_slots(),

@@ -59,11 +59,11 @@ impl ThreadBinding {
         if !self.chosen {
             return Ok(None);
         }
-        self.told().map(Some)
+        self.now().map(Some)
     }
 
     /// Where the calling thread is held, or may run where nothing was chosen.
-    pub(crate) fn told(self) -> io::Result<Held> {
+    pub(crate) fn now(self) -> io::Result<Held> {
         Ok(Held {
             cpus: process::affinity()?,
             last_cpu: process::current_cpu(),

@@ -22,7 +22,7 @@ use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
 use crate::warmup::may_grow;
 use crate::watch::Watch;
-use crate::window::{self, Talk, WindowTimes};
+use crate::window::{self, TrialControl, WindowTimes};
 
 mod served;
 mod sides;
@@ -93,13 +93,13 @@ pub(crate) fn attempt(
         None => window::by_clock,
     };
     host.prepare(&mut bed.instruments, &ends, background.as_ref());
-    let mut talk = Talk::new(&mut ends, watch.as_deref_mut(), stop, span.patience_ns);
+    let mut control = TrialControl::new(&mut ends, watch.as_deref_mut(), stop, span.patience_ns);
     let core_to_core = CoreToCore::before(bed.core_to_core.as_ref());
-    let mut machine = carry(&mut host, &mut bed.instruments, &mut talk, span)?;
+    let mut machine = carry(&mut host, &mut bed.instruments, &mut control, span)?;
     machine.extend(core_to_core.after());
     // While both sides put together what they bring back.
     bed.ahead.start(program);
-    let done = talk.brought_back()?;
+    let done = control.results()?;
     if let Some(watch) = watch {
         watch.trial_ended();
     }

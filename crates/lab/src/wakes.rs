@@ -11,7 +11,7 @@ use bytecost_meter::Meter;
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
 
-use crate::edges::{Course, Finish, Steps, Stretches, by_gate};
+use crate::edges::{LoopBody, Sampling, Segments, WindowEnd, by_gate};
 use crate::flow::histogram;
 use crate::phase::Gate;
 
@@ -76,22 +76,22 @@ impl<'a> Wakes<'a> {
         &mut self,
         gate: &impl Gate,
         meter: &mut M,
-        finish: Finish<impl FnOnce()>,
-    ) -> io::Result<Stretches<M::Snapshot>> {
+        end: WindowEnd<impl FnOnce()>,
+    ) -> io::Result<Segments<M::Snapshot>> {
         // What went by while the trial was made ready is nobody's lateness.
         self.beats.due_ns = clock::monotonic_ns() + self.beats.every_ns;
-        by_gate(self, gate, meter, finish)
+        by_gate(self, gate, meter, end)
     }
 
     /// How late it was, and how many beats it missed.
-    pub fn told(self) -> Beats {
+    pub fn into_beats(self) -> Beats {
         self.beats
     }
 }
 
-impl Steps for Wakes<'_> {
+impl LoopBody for Wakes<'_> {
     // Its rate is given, and a step would be a wake-up beside those that are measured.
-    const COURSE: Course = Course::None;
+    const SAMPLING: Sampling = Sampling::None;
 
     fn step(&mut self) -> io::Result<bool> {
         clock::sleep_until_ns(self.beats.due_ns);
@@ -103,7 +103,7 @@ impl Steps for Wakes<'_> {
         self.mover.tally()
     }
 
-    fn time(&mut self, timed: bool) {
+    fn set_timed(&mut self, timed: bool) {
         self.beats.timed = timed;
     }
 
@@ -120,7 +120,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// What a thread that is so late after its beats tells, in ns.
-    fn told(late_ns: impl Iterator<Item = u64>) -> Beats {
+    fn beats_after(late_ns: impl Iterator<Item = u64>) -> Beats {
         let mut beats = Beats::new(MS, 7);
         beats.woke(beats.due_ns + 500);
         beats.timed = true;
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn percentiles_are_those_of_the_lateness() {
-        let beats = told((1..=1000).map(|us| us * 999));
+        let beats = beats_after((1..=1000).map(|us| us * 999));
         assert_eq!((beats.latency_ns.len(), beats.missed), (1000, 0));
         for (quantile, us) in [(0.5, 500), (0.9, 900), (0.99, 990), (0.999, 999)] {
             let (got, expected) = (beats.latency_ns.value_at_quantile(quantile), us * 999);
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_beat_that_was_slept_through_counts_as_late_as_it_was() {
         let check = |late: &[u64], expected: &[u64], missed: u64| {
-            let beats = told(late.iter().copied());
+            let beats = beats_after(late.iter().copied());
             let got: Vec<u64> = (beats.latency_ns.iter_recorded())
                 .flat_map(|v| vec![v.value_iterated_to() / MS; v.count_at_value() as usize])
                 .collect();

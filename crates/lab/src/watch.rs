@@ -362,8 +362,8 @@ mod tests {
         let window = (1_000_000, 51_000_000);
         assert_eq!(missed(window, 100_000), None);
         assert_eq!(missed(window, 1_100_000), None);
-        let told = "the counters began 9.0 ms after a window of 50 ms";
-        assert_eq!(missed(window, 10_000_000).unwrap(), told);
+        let expected = "the counters began 9.0 ms after a window of 50 ms";
+        assert_eq!(missed(window, 10_000_000).unwrap(), expected);
     }
 
     #[test]

@@ -62,8 +62,8 @@ impl WindowTimes {
     }
 }
 
-/// What is said in a trial whose sides are ready: to them, and by them.
-pub(crate) struct Talk<'t> {
+/// The orders to the sides of a trial, which are ready, and their answers.
+pub(crate) struct TrialControl<'t> {
     pub(crate) ends: &'t mut [Endpoint],
     pub(crate) watch: Option<&'t mut Watch>,
     stop: &'t AtomicBool,
@@ -75,14 +75,14 @@ pub(crate) struct Talk<'t> {
     is_watched: bool,
 }
 
-impl<'t> Talk<'t> {
+impl<'t> TrialControl<'t> {
     pub(crate) fn new(
         ends: &'t mut [Endpoint],
         watch: Option<&'t mut Watch>,
         stop: &'t AtomicBool,
         patience_ns: u64,
-    ) -> Talk<'t> {
-        Talk {
+    ) -> TrialControl<'t> {
+        TrialControl {
             closed: vec![false; ends.len()],
             done: ends.iter().map(|_| None).collect(),
             ends,
@@ -107,39 +107,40 @@ impl<'t> Talk<'t> {
         wait(self.ends, deadline_ns, self.stop)
     }
 
-    pub(crate) fn until(&mut self, at_ns: u64) -> Result<(), TrialError> {
-        while self.hear(at_ns)? {}
+    pub(crate) fn wait_until_ns(&mut self, at_ns: u64) -> Result<(), TrialError> {
+        while self.handle_message(at_ns)? {}
         Ok(())
     }
 
-    fn until_so(
+    fn wait_until(
         &mut self,
-        is_so: impl Fn(&Talk<'_>) -> bool,
+        is_reached: impl Fn(&TrialControl<'_>) -> bool,
         deadline_ns: impl Fn() -> u64,
     ) -> Result<(), TrialError> {
-        while !is_so(self) {
+        while !is_reached(self) {
             let by_ns = deadline_ns();
-            if !self.hear(by_ns)? {
+            if !self.handle_message(by_ns)? {
                 let (end, answer) = self.next(by_ns)?;
-                self.take(end, answer)?;
+                self.on_answer(end, answer)?;
             }
         }
         Ok(())
     }
 
-    fn hear(&mut self, until_ns: u64) -> Result<bool, TrialError> {
-        let heard = match &mut self.watch {
+    /// Waits for an answer of any side, and takes it; false where none comes by then.
+    fn handle_message(&mut self, until_ns: u64) -> Result<bool, TrialError> {
+        let answer = match &mut self.watch {
             Some(watch) if self.is_watched => watch.wait_until(self.ends, until_ns, self.stop)?,
             _ => wait_until(self.ends, until_ns, self.stop)?,
         };
-        let Some((end, answer)) = heard else {
+        let Some((end, answer)) = answer else {
             return Ok(false);
         };
-        self.take(end, answer).map(|()| true)
+        self.on_answer(end, answer).map(|()| true)
     }
 
     /// A side closes its window once, and is done after that; nothing else may be said.
-    fn take(&mut self, end: usize, answer: FromEndpoint) -> Result<(), TrialError> {
+    fn on_answer(&mut self, end: usize, answer: FromEndpoint) -> Result<(), TrialError> {
         match answer {
             FromEndpoint::Closed if !self.closed[end] => self.closed[end] = true,
             FromEndpoint::Done(done) if self.closed[end] => self.done[end] = Some(*done),
@@ -148,8 +149,11 @@ impl<'t> Talk<'t> {
         Ok(())
     }
 
-    fn until_all_closed(&mut self, deadline_ns: impl Fn() -> u64) -> Result<(), TrialError> {
-        self.until_so(|talk| talk.closed.iter().all(|closed| *closed), deadline_ns)
+    fn wait_for_close(&mut self, deadline_ns: impl Fn() -> u64) -> Result<(), TrialError> {
+        self.wait_until(
+            |control| control.closed.iter().all(|closed| *closed),
+            deadline_ns,
+        )
     }
 
     /// Carries out a window by the clock, and gives the readings of its host.
@@ -159,7 +163,7 @@ impl<'t> Talk<'t> {
         instruments: &mut Instruments,
     ) -> Result<Readings, TrialError> {
         while let Some(at_ns) = host.next_edge_ns() {
-            self.until(at_ns)?;
+            self.wait_until_ns(at_ns)?;
             host.pass_edge(instruments);
             if host.is_open() {
                 self.begin_watch()?;
@@ -168,7 +172,7 @@ impl<'t> Talk<'t> {
         self.end_watch()?;
         let mut readings = host.machine_readings(instruments);
         let deadline_ns = clock::monotonic_ns() + self.patience_ns + GRACE_NS;
-        self.until_all_closed(|| deadline_ns)?;
+        self.wait_for_close(|| deadline_ns)?;
         readings.extend(host.network_readings());
         Ok(readings)
     }
@@ -183,14 +187,17 @@ impl<'t> Talk<'t> {
         self.watch.as_mut().map_or(Ok(()), |watch| watch.end())
     }
 
-    pub(crate) fn done(&mut self, end: usize, deadline_ns: u64) -> Result<(), TrialError> {
-        self.until_so(|talk| talk.done[end].is_some(), || deadline_ns)
+    pub(crate) fn wait_for_done(&mut self, end: usize, deadline_ns: u64) -> Result<(), TrialError> {
+        self.wait_until(|control| control.done[end].is_some(), || deadline_ns)
     }
 
     /// What the sides bring back, once they were told to stop: the receiver's first.
-    pub(crate) fn brought_back(mut self) -> Result<Vec<Done>, TrialError> {
+    pub(crate) fn results(mut self) -> Result<Vec<Done>, TrialError> {
         let deadline_ns = clock::monotonic_ns() + self.patience_ns + GRACE_NS;
-        self.until_so(|talk| talk.done.iter().all(Option::is_some), || deadline_ns)?;
+        self.wait_until(
+            |control| control.done.iter().all(Option::is_some),
+            || deadline_ns,
+        )?;
         Ok(self.done.into_iter().flatten().collect())
     }
 
@@ -225,23 +232,23 @@ impl<'t> Talk<'t> {
 pub(crate) fn by_clock(
     host: &mut HostWindow,
     instruments: &mut Instruments,
-    talk: &mut Talk<'_>,
+    control: &mut TrialControl<'_>,
     span: WindowTimes,
 ) -> Result<Readings, TrialError> {
     let schedule = span.schedule();
-    talk.order(&ToEndpoint::Go(schedule))?;
-    let (schedule, steady) = talk.warmed_up(schedule)?;
-    if let Some(watch) = &mut talk.watch {
+    control.order(&ToEndpoint::Go(schedule))?;
+    let (schedule, steady) = control.warmed_up(schedule)?;
+    if let Some(watch) = &mut control.watch {
         watch.schedule(&schedule)?;
     }
     host.schedule(schedule.window_from_ns..schedule.window_to_ns);
-    let mut machine = talk.carry(host, instruments)?;
+    let mut machine = control.carry(host, instruments)?;
     let warmup_ns = schedule.window_from_ns - schedule.begin_ns;
     let bounded = steady.map(|s| (Counter::WarmupBounded, Reading::Measured(u64::from(!s))));
     machine.insert(Counter::WarmupNs, Reading::Measured(warmup_ns));
     machine.extend(bounded);
     // Receivers end with their connections.
-    talk.order_sender(&ToEndpoint::Stop)?;
+    control.order_sender(&ToEndpoint::Stop)?;
     Ok(machine)
 }
 
@@ -249,33 +256,33 @@ pub(crate) fn by_clock(
 pub(crate) fn by_passes(
     host: &mut HostWindow,
     instruments: &mut Instruments,
-    talk: &mut Talk<'_>,
+    control: &mut TrialControl<'_>,
     span: WindowTimes,
 ) -> Result<Readings, TrialError> {
     let schedule = span.schedule();
-    talk.order(&ToEndpoint::Go(schedule))?;
+    control.order(&ToEndpoint::Go(schedule))?;
     let patience_ns = GRACE_NS + span.patience_ns + 2 * span.slowest_ns;
     // A mover whose program compiles itself has many of them, each of which may be slow.
     let warmup_ns = span.warmup_passes * span.slowest_ns;
-    for _ in 0..talk.ends.len() {
-        match talk.next(schedule.begin_ns + warmup_ns + patience_ns)? {
+    for _ in 0..control.ends.len() {
+        match control.next(schedule.begin_ns + warmup_ns + patience_ns)? {
             (_, FromEndpoint::Opening) => {}
             (_, other) => return Err(out_of_turn(&other)),
         }
     }
-    talk.ends.iter().for_each(Endpoint::window_opens);
+    control.ends.iter().for_each(Endpoint::window_opens);
     host.open(instruments);
-    talk.begin_watch()?;
-    talk.order_sender(&ToEndpoint::Open)?;
+    control.begin_watch()?;
+    control.order_sender(&ToEndpoint::Open)?;
     // Each pass has its time: the last one begins within the window.
     let each_ns = span.window.as_nanos() as u64 + patience_ns;
-    talk.until_all_closed(|| clock::monotonic_ns() + each_ns)?;
+    control.wait_for_close(|| clock::monotonic_ns() + each_ns)?;
     host.pass_edge(instruments);
-    talk.end_watch()?;
+    control.end_watch()?;
     let mut machine = host.machine_readings(instruments);
     machine.extend(host.network_readings());
     // The connections are over, so receivers wait for it as well.
-    talk.order(&ToEndpoint::Stop)?;
+    control.order(&ToEndpoint::Stop)?;
     Ok(machine)
 }
 

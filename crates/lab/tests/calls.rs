@@ -202,7 +202,7 @@ fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
     let (setup, reader) = ready(mover)?;
     let ours = own(&setup)?;
     let names = mover.states.calls;
-    let heard: Vec<SystemCall> = CALLS
+    let listened_for: Vec<SystemCall> = CALLS
         .iter()
         .filter(|c| c.moves || names.iter().any(|stated| stated.name == c.name))
         .copied()
@@ -213,7 +213,7 @@ fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
         let is_counting = Arc::clone(&is_counting);
         move || {
             // What a listener would have to wake up would never be told.
-            let _ = hand_over.send(CallListener::of_this_thread(&heard));
+            let _ = hand_over.send(CallListener::of_this_thread(&listened_for));
             work(mover, setup, &is_counting)
         }
     });
@@ -225,14 +225,14 @@ fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
     };
     let mut calls = Counted::new();
     let mut futexes: BTreeMap<u64, Counted> = BTreeMap::new();
-    let mut see = |told: PendingCall| {
+    let mut see = |call: PendingCall| {
         let counts = is_counting.load(Ordering::Acquire);
-        if counts && (!mover.is_helped() || is_about(&told, &ours)) {
-            let all = match told.name {
-                "futex" => futexes.entry(told.first[0]).or_default(),
+        if counts && (!mover.is_helped() || is_about(&call, &ours)) {
+            let all = match call.name {
+                "futex" => futexes.entry(call.first[0]).or_default(),
                 _ => &mut calls,
             };
-            *all.entry((told.name, told.flags)).or_default() += 1;
+            *all.entry((call.name, call.flags)).or_default() += 1;
         }
     };
     let refused = match listener {
@@ -398,9 +398,9 @@ fn own(setup: &Setup) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Whether a call is about one of these: a helping program makes others, and is asked by pipes.
-fn is_about(told: &PendingCall, ours: &[PathBuf]) -> bool {
-    told.first.iter().any(|fd| {
-        let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", told.thread));
+fn is_about(call: &PendingCall, ours: &[PathBuf]) -> bool {
+    call.first.iter().any(|fd| {
+        let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", call.thread));
         link.is_ok_and(|link| ours.contains(&link))
     })
 }

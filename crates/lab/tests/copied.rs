@@ -104,10 +104,10 @@ fn unknown_function() {
     for mover in ["pread", "mmap-touch", "read-write-file"] {
         let evidence = counted(&mut lab, &mut watch, &cell(mover, "")).unwrap();
         for copied in evidence.copies.expect("nobody counted").legs {
-            let told = format!("{mover}, {}: {:?}", copied.leg.title(), copied.bytes);
-            println!("{told}");
-            let is_missed = told.contains("what reads files of this file system (tmpfs)");
-            assert!(is_missed == (copied.leg == CopyPlace::FromFile), "{}", told);
+            let line = format!("{mover}, {}: {:?}", copied.leg.title(), copied.bytes);
+            println!("{line}");
+            let is_missed = line.contains("what reads files of this file system (tmpfs)");
+            assert!(is_missed == (copied.leg == CopyPlace::FromFile), "{}", line);
         }
     }
 }

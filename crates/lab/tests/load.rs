@@ -228,8 +228,8 @@ fn a_window_begins_and_ends_once() {
         let mut load = load(honest(), way, time(30, 60));
         (load.connections, load.threads, load.idle) = (6, 2, 3);
         load.ramp = Duration::from_millis(20);
-        let told = |stage| stages.lock().unwrap().push(stage);
-        let outcome = load.run(&AtomicBool::new(false), &told).unwrap();
+        let on_stage = |stage| stages.lock().unwrap().push(stage);
+        let outcome = load.run(&AtomicBool::new(false), &on_stage).unwrap();
         let stages = stages.into_inner().unwrap();
         let [
             Stage::Connected(window_ns),
@@ -257,18 +257,18 @@ fn a_stop_ends_it_early() {
         let stop = AtomicBool::new(false);
         let mut load = load(honest(), way, time(0, 3_600_000));
         load.connections = 4;
-        let told = |stage| {
+        let on_stage = |stage| {
             if stage == Stage::WindowOpens {
                 stop.store(true, Ordering::Relaxed);
             }
         };
-        let outcome = load.run(&stop, &told).unwrap();
+        let outcome = load.run(&stop, &on_stage).unwrap();
         assert!(outcome.window_ns < 3_000_000_000_000);
         assert_eq!(outcome.errors.all(), 0);
         // An open loop with requests for a thousand years.
         stop.store(false, Ordering::Relaxed);
         (load.pace, load.span) = (Pace::Open { per_s: 100.0 }, LoadSpan::Requests(1 << 42));
-        let outcome = load.run(&stop, &told).unwrap();
+        let outcome = load.run(&stop, &on_stage).unwrap();
         assert!(outcome.window_ns < 3_000_000_000_000);
         assert!(all_due(&outcome) < 1 << 20);
     }

@@ -7,7 +7,7 @@ use std::thread;
 
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{Checker, FileWork, MOVERS, RECEIVERS, Route, Setup, Walk};
-use bytecost_lab::edges::Stretches;
+use bytecost_lab::edges::Segments;
 use bytecost_lab::flow::Intake;
 use bytecost_lab::pass_loops::Outgo;
 use bytecost_lab::passes::{Passes, WARMUP_PASSES};
@@ -70,8 +70,8 @@ fn taker(socket: OwnedFd, answers: bool) -> thread::JoinHandle<(u64, Vec<u64>)> 
     })
 }
 
-fn bytes_of<S>(all: &Stretches<S>) -> Vec<u64> {
-    let of_one = all.of.iter();
+fn bytes_of<S>(all: &Segments<S>) -> Vec<u64> {
+    let of_one = all.edges.iter();
     of_one.map(|(a, b)| b.tally.bytes - a.tally.bytes).collect()
 }
 
@@ -121,7 +121,7 @@ fn no_pass_allocates_and_both_sides_measure_the_same_messages() {
                 assert_eq!(timed, 0);
             }
             assert_eq!(opened, 1, "the window opens once");
-            let pauses = WARMUP_PASSES as usize + all.of.len() - 1;
+            let pauses = WARMUP_PASSES as usize + all.edges.len() - 1;
             assert_eq!(*cooled.borrow(), pauses, "between any two passes");
             let whole = (WARMUP_PASSES + 7) * passes().bytes;
             assert_eq!(all.total.bytes, whole);

@@ -71,7 +71,7 @@ fn no_mover_of_files_allocates_or_loses_a_request() {
                 }
                 ended => ended.unwrap_or_else(|e| panic!("{}, {depth}: {e}", mover.name)),
             };
-            // The one place for the edges of stretches, before the first of them.
+            // The one place for the edges of segments, before the first of them.
             assert!(count <= 1, "{} allocated {count}", mover.name);
             let compared = requests.compared_bytes;
             assert!(ended.total.messages > 0, "{}", mover.name);
@@ -79,7 +79,7 @@ fn no_mover_of_files_allocates_or_loses_a_request() {
             if content.is_some() {
                 assert_eq!(compared, ended.total.messages * 8, "{}", mover.name);
             }
-            assert_eq!(ended.of.len(), 1);
+            assert_eq!(ended.edges.len(), 1);
         }
         if mover.route == Route::MemoryToFile {
             file = in_memory(16 * SIZE as u64);
@@ -101,14 +101,18 @@ fn a_cold_file_is_made_cold_between_stretches_that_are_not_measured() {
         let mut requests = Requests::new(&mut *engine, 4, None, Some((16, &mut cool)));
         let gate = CountingGate::new(0, 400);
         let ended = requests.run(&gate, &mut NoMeter, finish()).unwrap();
-        assert!(ended.of.len() > 5, "{name}: {} stretches", ended.of.len());
-        for (from, to) in &ended.of[..ended.of.len() - 1] {
+        assert!(
+            ended.edges.len() > 5,
+            "{name}: {} segments",
+            ended.edges.len()
+        );
+        for (from, to) in &ended.edges[..ended.edges.len() - 1] {
             let pass = to.tally.messages - from.tally.messages;
             assert_eq!(pass, 16, "{name}");
         }
         let timed = ended.grown().messages;
         assert_eq!(requests.latency_ns.len(), timed, "{name}");
-        assert_eq!(cooled, ended.of.len() - 1, "{name}");
+        assert_eq!(cooled, ended.edges.len() - 1, "{name}");
     }
 }
 
@@ -125,7 +129,7 @@ fn a_window_that_is_too_short_for_a_request_has_one_all_the_same() {
             let mut requests = Requests::new(&mut *engine, 4, None, cold);
             let gate = CountingGate::new(3, 0);
             let ended = requests.run(&gate, &mut NoMeter, finish()).unwrap();
-            assert!(is_cold || ended.of.len() == 1, "{name}");
+            assert!(is_cold || ended.edges.len() == 1, "{name}");
             assert!(ended.grown().messages >= 1, "{name}, {is_cold}");
         }
     }

@@ -9,7 +9,7 @@ use bytecost_engine::payload::{Layout, Source};
 use bytecost_engine::{
     Checker, Corked, MOVERS, Move, Mover, QuickAck, RECEIVERS, Receiver, Setup, Tally,
 };
-use bytecost_lab::edges::{Stretches, by_gate};
+use bytecost_lab::edges::{Segments, by_gate};
 use bytecost_lab::flow::{Ask, Intake, Stream};
 use bytecost_lab::phase::CountingGate;
 use bytecost_lab::wakes::Wakes;
@@ -165,12 +165,12 @@ fn neither_asking_nor_taking_allocates() {
 }
 
 /// One side goes by its clock, the other by its gate.
-fn eighths_add_up<S>(window: &Stretches<S>) {
-    let course = window.marks.unwrap().sub_windows().unwrap();
-    assert_eq!(course.amount.len(), 8);
-    assert_eq!(course.amount.iter().sum::<u64>(), window.grown().bytes);
-    assert!(course.elapsed_ns.iter().sum::<u64>() > 0);
-    assert!(course.cpu_ns.iter().sum::<u64>() > 0);
+fn eighths_add_up<S>(window: &Segments<S>) {
+    let sub_windows = window.marks.unwrap().sub_windows().unwrap();
+    assert_eq!(sub_windows.amount.len(), 8);
+    assert_eq!(sub_windows.amount.iter().sum::<u64>(), window.grown().bytes);
+    assert!(sub_windows.elapsed_ns.iter().sum::<u64>() > 0);
+    assert!(sub_windows.cpu_ns.iter().sum::<u64>() > 0);
 }
 
 #[test]
@@ -179,12 +179,12 @@ fn the_null_mover_comes_out_the_same_every_time() {
     let gate = CountingGate::new(100, 500);
     let window = by_gate(&mut Stream(&mut *engine), &gate, &mut NoMeter, finish()).unwrap();
     // Each phase looks once more than it offers; the look that ends one begins the next.
-    assert_eq!(window.of[0].0.tally.messages, 100);
-    assert_eq!(window.of[0].1.tally.messages, 599);
+    assert_eq!(window.edges[0].0.tally.messages, 100);
+    assert_eq!(window.edges[0].1.tally.messages, 599);
     // An eighth has 62 or 63 looks, and the look that steps offers as any other.
-    let course = window.marks.unwrap().sub_windows().unwrap();
+    let sub_windows = window.marks.unwrap().sub_windows().unwrap();
     let of_one = SIZE as u64;
-    let messages: Vec<u64> = course.amount.iter().map(|n| n / of_one).collect();
+    let messages: Vec<u64> = sub_windows.amount.iter().map(|n| n / of_one).collect();
     assert_eq!(messages, [62, 62, 63, 62, 63, 62, 63, 62]);
 }
 
@@ -286,7 +286,7 @@ fn waking_does_not_allocate_and_counts_every_beat() {
         let (count, window) = counted(|| wakes.run(&gate, &mut meter, finish()).unwrap());
         assert_eq!(count, ROOM, "{name}");
         let woken = window.grown().messages;
-        let beats = wakes.told();
+        let beats = wakes.into_beats();
         // One for each look at the gate since it opened.
         assert_eq!(woken, 10, "{name}");
         assert_eq!(beats.latency_ns.len(), woken + beats.missed, "{name}");

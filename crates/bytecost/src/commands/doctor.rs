@@ -11,7 +11,7 @@ use crate::{machine, terminal};
 pub fn run(args: &DoctorArgs) -> Result<Exit> {
     if args.clean {
         let left = super::clean(&Root::at(&args.root.runs_dir));
-        let mut told: Vec<&str> = left.iter().map(|l| l.told.as_str()).collect();
+        let mut told: Vec<&str> = left.iter().map(|l| l.summary.as_str()).collect();
         if told.is_empty() {
             told.push("nothing was left behind");
         }

@@ -101,7 +101,7 @@ pub fn run(args: RunArgs) -> Result<Exit> {
             ));
         }
         for what in &left {
-            note(format!("an earlier run was killed: {}", what.told));
+            note(format!("an earlier run was killed: {}", what.summary));
         }
         plan.notes.iter().for_each(note);
         for asked in &run.manifest().evidence {

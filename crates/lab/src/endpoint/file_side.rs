@@ -7,10 +7,10 @@ use bytecost_engine::{InFlight, Mover, Route, Setup, Walk, file};
 use bytecost_meter::ProcessMeter;
 use bytecost_spec::Cache;
 
-use super::course::Turn;
+use super::gate_control::FlowHandle;
 use super::probed::Probed;
 use super::side::FlowDone;
-use crate::edges::Finish;
+use crate::edges::WindowEnd;
 use crate::file_task::FileTask;
 use crate::files;
 use crate::page_cache;
@@ -23,7 +23,12 @@ const QUICK_BYTES: usize = 8;
 /// Blocks that are looked at after a timed trial has written them.
 const QUICK_BLOCKS: u64 = 1000;
 
-pub(super) fn run(task: &Task, mover: &Mover, flow: u32, turn: Turn<'_>) -> io::Result<FlowDone> {
+pub(super) fn run(
+    task: &Task,
+    mover: &Mover,
+    flow: u32,
+    handle: FlowHandle<'_>,
+) -> io::Result<FlowDone> {
     let cell = &task.cell;
     let none = || io::Error::new(io::ErrorKind::InvalidInput, "no file was named");
     let at = task.here.file.as_ref().ok_or_else(none)?;
@@ -61,21 +66,21 @@ pub(super) fn run(task: &Task, mover: &Mover, flow: u32, turn: Turn<'_>) -> io::
         _ => gone.depth,
     };
     let mut requests = Requests::new(&mut *engine, places, content, cold);
-    let finish = Finish {
-        closed: || turn.closed(),
-        messages_least: task.messages_least,
+    let end = WindowEnd {
+        on_close: || handle.closed(),
+        min_messages: task.min_messages,
     };
-    turn.ready();
+    handle.ready();
     let of_process = mover.in_flight == InFlight::SeveralByThreads;
     let thread = task.here.meters.thread();
     let mut done = if of_process {
-        let mut meter = turn.metered(flow, ProcessMeter(thread));
-        let stretches = requests.run(turn.gate, &mut meter, finish)?;
-        FlowDone::stretches(&stretches, &meter)
+        let mut meter = handle.metered(flow, ProcessMeter(thread));
+        let segments = requests.run(handle.gate, &mut meter, end)?;
+        FlowDone::from_segments(&segments, &meter)
     } else {
-        let mut meter = turn.metered(flow, thread);
-        let stretches = requests.run(turn.gate, &mut meter, finish)?;
-        FlowDone::stretches(&stretches, &meter)
+        let mut meter = handle.metered(flow, thread);
+        let segments = requests.run(handle.gate, &mut meter, end)?;
+        FlowDone::from_segments(&segments, &meter)
     };
     done.of_process = of_process;
     done.compared_bytes = requests.compared_bytes;

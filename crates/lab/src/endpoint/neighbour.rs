@@ -19,16 +19,16 @@ pub(super) fn run(what: &Disturb, control: &mut UnixStream) -> io::Result<Done> 
     let stop = AtomicBool::new(false);
     let pins: Vec<Vec<u32>> = what.cpus.iter().map(|cpu| vec![*cpu]).collect();
     thread::scope(|scope| {
-        let (tell, told) = mpsc::channel();
+        let (ready, held_threads) = mpsc::channel();
         let mut threads = Vec::new();
         for number in 0..pins.len().max(1) {
-            let (pins, stop, tell) = (&pins, &stop, tell.clone());
-            let work = move || busy(what, pins, number as u32, stop, &tell);
+            let (pins, stop, ready) = (&pins, &stop, ready.clone());
+            let work = move || busy(what, pins, number as u32, stop, &ready);
             let started = limits::start(scope, work);
             threads.push(started.inspect_err(|_| stop.store(true, Ordering::Relaxed))?);
         }
-        drop(tell);
-        let mut held: Vec<Held> = told.iter().take(threads.len()).collect();
+        drop(ready);
+        let mut held: Vec<Held> = held_threads.iter().take(threads.len()).collect();
         held.sort_by(|a, b| a.cpus.cmp(&b.cpus));
         let stopped = match held.len() == threads.len() {
             true => protocol::write(control, &FromEndpoint::Busy(held))
@@ -50,7 +50,7 @@ fn busy(
     pins: &[Vec<u32>],
     number: u32,
     stop: &AtomicBool,
-    tell: &mpsc::Sender<Held>,
+    ready: &mpsc::Sender<Held>,
 ) -> io::Result<()> {
     let class = match what.noise {
         Noise::Awake => Class::Idle,
@@ -60,7 +60,7 @@ fn busy(
     let bytes = usize::try_from(what.memory_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut work = work::of_noise(what.noise, bytes)?.ok_or(io::ErrorKind::InvalidInput)?;
     work.unit()?;
-    let _ = tell.send(hold.told()?);
+    let _ = ready.send(hold.now()?);
     while !stop.load(Ordering::Relaxed) {
         work.unit()?;
     }

@@ -264,8 +264,9 @@ mod tests {
 
     /// The share of the lines that were displaced, in one of the quietest rounds.
     fn displaced(level: &LevelProbe, of: fn(&ProbeRound) -> u64) -> f64 {
-        let told = &level.calibration;
-        let [hit, miss] = [&told.hit_ticks, &told.miss_ticks].map(|t| quantile(t.clone(), 5));
+        let calibration = &level.calibration;
+        let [hit, miss] =
+            [&calibration.hit_ticks, &calibration.miss_ticks].map(|t| quantile(t.clone(), 5));
         (quantile(level.rounds.iter().map(of).collect(), 1) - hit) / (miss - hit)
     }
 
@@ -279,14 +280,14 @@ mod tests {
             let seen = rounds_of(bytes, 60);
             let usable = seen.levels.iter().filter(|l| !l.rounds.is_empty());
             let displaced = |l| (displaced(l, |r| r.ticks), displaced(l, |r| r.idle_ticks));
-            let told: Vec<(f64, f64)> = usable.map(displaced).collect();
-            if told.is_empty() {
+            let shares: Vec<(f64, f64)> = usable.map(displaced).collect();
+            if shares.is_empty() {
                 return skipped(Lack::Machine, format_args!("{:?}", seen.levels));
             }
-            if told.iter().all(|(moved, idle)| moved - idle > 0.2) {
+            if shares.iter().all(|(moved, idle)| moved - idle > 0.2) {
                 return;
             }
-            last = format!("{told:?}");
+            last = format!("{shares:?}");
         }
         panic!("displaced by moving, and by nothing: {last}");
     }

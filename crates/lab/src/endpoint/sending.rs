@@ -8,12 +8,12 @@ use bytecost_engine::{FileWork, Helper, InFlight, Move, Mover, Route};
 use bytecost_meter::{HelpedMeter, Meter, ProcessMeter};
 use bytecost_spec::{Cache, Counter, Held, Pattern as Exchange, Reading};
 
-use super::course::Turn;
 use super::file_side;
+use super::gate_control::FlowHandle;
 use super::probed::{Probed, SharedFootprint};
 use super::side::{Completions, FlowDone, is_fresh};
 use crate::connection::ConnectionMeter;
-use crate::edges::{Finish, by_gate};
+use crate::edges::{WindowEnd, by_gate};
 use crate::files;
 use crate::flow::{Ask, Stream};
 use crate::flow_setup::{answer, mover_of, sending_end};
@@ -29,26 +29,26 @@ pub(super) fn run(
     task: &Task,
     socket: Option<OwnedFd>,
     flow: u32,
-    turn: Turn<'_>,
+    handle: FlowHandle<'_>,
 ) -> io::Result<FlowDone> {
     let cell = &task.cell;
     let mover = mover_of(cell)?;
     if mover.route.is_of_files() {
-        return file_side::run(task, mover, flow, turn);
+        return file_side::run(task, mover, flow, handle);
     }
     let number = flow;
     let (mut flow, seen) = Flow::ready(task, mover, socket, flow)?.looked_at(number);
     let thread = task.here.meters.thread();
     // What workers do is the mover's, and what a process does that it has started.
     let mut done = if let Some(Helper::Process(pid)) = flow.engine.helper() {
-        flow.carry(turn, HelpedMeter::new(thread, pid))?
+        flow.carry(handle, HelpedMeter::new(thread, pid))?
     } else if let Some(every_ns) = mover.beat_ns() {
-        flow.wake(turn, thread, every_ns)?
+        flow.wake(handle, thread, every_ns)?
     } else if mover.in_flight == InFlight::SeveralByThreads {
         let meter = ProcessMeter(thread);
-        flow.carry(turn, turn.metered(number, meter))?
+        flow.carry(handle, handle.metered(number, meter))?
     } else {
-        flow.carry(turn, turn.metered(number, thread))?
+        flow.carry(handle, handle.metered(number, thread))?
     };
     done.completions = Completions::of(mover, cell);
     done.of_process = mover.in_flight == InFlight::SeveralByThreads;
@@ -57,7 +57,7 @@ pub(super) fn run(
 }
 
 /// One ping-pong through a trial: of two sets of CPUs the first is for the thread that asks.
-pub(super) fn take_turns(task: &Task, flow: u32, turn: Turn<'_>) -> io::Result<FlowDone> {
+pub(super) fn take_turns(task: &Task, flow: u32, handle: FlowHandle<'_>) -> io::Result<FlowDone> {
     let cell = &task.cell;
     let mover = mover_of(cell)?;
     // A thread begins where the one is that starts it.
@@ -66,7 +66,7 @@ pub(super) fn take_turns(task: &Task, flow: u32, turn: Turn<'_>) -> io::Result<F
     let mut ready = Flow::ready(task, mover, None, flow)?;
     let hold = ThreadBinding::take(pins, 2 * flow, cell.mem_node)?;
     let meter = ProcessMeter(task.here.meters.thread());
-    let mut done = ready.carry(turn, turn.metered(flow, meter))?;
+    let mut done = ready.carry(handle, handle.metered(flow, meter))?;
     done.of_process = true;
     let helper = ready.engine.helper();
     if let (Some(own), Some(Helper::Thread(Some(partner)))) = (hold.held()?, helper) {
@@ -128,33 +128,33 @@ impl<'a> Flow<'a> {
 
     fn wake<M: Meter>(
         &mut self,
-        turn: Turn<'_>,
+        handle: FlowHandle<'_>,
         mut meter: M,
         every_ns: u64,
     ) -> io::Result<FlowDone> {
-        let finish = Finish {
-            closed: || turn.closed(),
-            messages_least: self.task.messages_least,
+        let end = WindowEnd {
+            on_close: || handle.closed(),
+            min_messages: self.task.min_messages,
         };
         let mut wakes = Wakes::new(&mut *self.engine, every_ns);
-        turn.ready();
-        let window = wakes.run(turn.gate, &mut meter, finish)?;
-        let beats = wakes.told();
-        let mut done = FlowDone::stretches(&window, &meter);
+        handle.ready();
+        let window = wakes.run(handle.gate, &mut meter, end)?;
+        let beats = wakes.into_beats();
+        let mut done = FlowDone::from_segments(&window, &meter);
         let missed = Reading::Measured(beats.missed);
         done.readings.insert(Counter::BeatsMissed, missed);
         done.latency_ns = Some(beats.latency_ns);
         Ok(done)
     }
 
-    fn carry<M: Meter>(&mut self, turn: Turn<'_>, thread: M) -> io::Result<FlowDone> {
+    fn carry<M: Meter>(&mut self, handle: FlowHandle<'_>, thread: M) -> io::Result<FlowDone> {
         let cell = &self.task.cell;
         let socket = self.socket.as_ref();
         let is_tcp = cell.transport.is_tcp() && socket.is_some();
         let mut meter = ConnectionMeter::new(thread, socket, is_tcp);
-        let finish = Finish {
-            closed: || turn.closed(),
-            messages_least: self.task.messages_least,
+        let end = WindowEnd {
+            on_close: || handle.closed(),
+            min_messages: self.task.min_messages,
         };
         let asked = match (cell.pattern, socket) {
             (Exchange::Ask, Some(socket)) => Some((socket, answer(cell)?)),
@@ -172,32 +172,32 @@ impl<'a> Flow<'a> {
             let is_asked = asked.is_some();
             outgo.answers = asked;
             outgo.cool = cool.as_mut().map(|cool| cool as _);
-            turn.ready();
-            let all = outgo.run(turn.gate, &mut meter, || turn.opening(), finish)?;
+            handle.ready();
+            let all = outgo.run(handle.gate, &mut meter, || handle.opening(), end)?;
             let latency_ns = is_asked.then(|| outgo.latency_ns.clone());
             // The receiver's window ends with the connection.
             shut()?;
-            turn.stop();
-            let mut done = FlowDone::passes(&all, &meter);
+            handle.stop();
+            let mut done = FlowDone::from_passes(&all, &meter);
             done.latency_ns = latency_ns;
             return Ok(done);
         }
         let (window, latency_ns) = match asked {
             Some((socket, answer)) => {
                 let mut ask = Ask::new(engine, socket, answer);
-                turn.ready();
-                let window = by_gate(&mut ask, turn.gate, &mut meter, finish)?;
+                handle.ready();
+                let window = by_gate(&mut ask, handle.gate, &mut meter, end)?;
                 (window, Some(ask.latency_ns))
             }
             None => {
-                turn.gate.ask_for_steps();
-                turn.ready();
-                let window = by_gate(&mut Stream(engine), turn.gate, &mut meter, finish)?;
+                handle.gate.ask_for_steps();
+                handle.ready();
+                let window = by_gate(&mut Stream(engine), handle.gate, &mut meter, end)?;
                 (window, None)
             }
         };
         shut()?;
-        let mut done = FlowDone::stretches(&window, &meter);
+        let mut done = FlowDone::from_segments(&window, &meter);
         done.latency_ns = latency_ns;
         Ok(done)
     }

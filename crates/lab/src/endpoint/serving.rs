@@ -131,7 +131,7 @@ pub(super) fn ask(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let load = load(task, address, schedule)?;
     let edges: Mutex<Vec<ProcessTreeSnapshot>> = Mutex::new(Vec::with_capacity(2));
     let failed = Mutex::new(None);
-    let told = |stage| {
+    let on_stage = |stage| {
         let is_edge = !matches!(stage, Stage::Connected(_));
         if let (true, Ok(mut edges)) = (is_edge, edges.lock()) {
             edges.push(tree.read_own());
@@ -145,7 +145,7 @@ pub(super) fn ask(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
             *failed = Some(e);
         }
     };
-    let outcome = load.run(&AtomicBool::new(false), &told)?;
+    let outcome = load.run(&AtomicBool::new(false), &on_stage)?;
     if let Ok(Some(e)) = failed.into_inner() {
         return Err(e);
     }

@@ -15,9 +15,9 @@ use bytecost_sys::tcp::TcpInfo;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2Serializer};
 
-use super::course::Turn;
+use super::gate_control::FlowHandle;
 use crate::connection::ConnectionMeter;
-use crate::edges::Stretches;
+use crate::edges::Segments;
 use crate::files;
 use crate::flow::{Intake, moved, tallied};
 use crate::flow_setup::{answer, content, mover_of, receiving_end};
@@ -56,13 +56,13 @@ pub(super) fn receive(
     task: &Task,
     socket: Option<OwnedFd>,
     flow: u32,
-    turn: Turn<'_>,
+    handle: FlowHandle<'_>,
 ) -> io::Result<FlowDone> {
     let cell = &task.cell;
     let socket = socket.ok_or(io::ErrorKind::NotConnected)?;
     let kept = socket.try_clone()?;
     let mut receiver = receiving_end(cell, socket)?;
-    let thread = turn.metered(flow, task.here.meters.thread());
+    let thread = handle.metered(flow, task.here.meters.thread());
     let mut meter = ConnectionMeter::new(thread, Some(&kept), cell.transport.is_tcp());
     let mut intake = Intake {
         receiver: &mut *receiver,
@@ -71,20 +71,20 @@ pub(super) fn receive(
         answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer(cell)?)),
     };
     if intake.answers.is_none() {
-        turn.gate.ask_for_steps();
+        handle.gate.ask_for_steps();
     }
-    turn.ready();
+    handle.ready();
     let mut done = match Passes::of(cell) {
         Some(passes) => {
             let patience = Duration::from_millis(task.patience_ms);
-            let (warm, closed) = (|| turn.warm(), || turn.closed());
-            let all = intake.run_passes(passes, &kept, patience, &mut meter, warm, closed)?;
-            turn.stop();
-            FlowDone::passes(&all, &meter)
+            let (warm, closed) = (|| handle.warm(), || handle.closed());
+            let segments = intake.run_passes(passes, &kept, patience, &mut meter, warm, closed)?;
+            handle.stop();
+            FlowDone::from_passes(&segments, &meter)
         }
         None => {
-            let all = intake.run(turn.gate, &mut meter, || turn.closed())?;
-            FlowDone::stretches(&all, &meter)
+            let segments = intake.run(handle.gate, &mut meter, || handle.closed())?;
+            FlowDone::from_segments(&segments, &meter)
         }
     };
     done.compared_bytes = intake.checker.compared();
@@ -127,40 +127,42 @@ impl Completions {
 }
 
 impl FlowDone {
-    /// Stretches taken together: all that a meter of threads or processes reads adds up.
-    pub(super) fn stretches<M: Meter>(all: &Stretches<M::Snapshot>, meter: &M) -> FlowDone {
-        FlowDone::together(all, |from, to| meter.difference(from, to))
+    /// Segments taken together: all that a meter of threads or processes reads adds up.
+    pub(super) fn from_segments<M: Meter>(segments: &Segments<M::Snapshot>, meter: &M) -> FlowDone {
+        FlowDone::summed(segments, |from, to| meter.difference(from, to))
     }
 
     /// Passes taken together: what the connection says is of the whole window.
-    pub(super) fn passes<M: Meter>(
-        all: &Stretches<(M::Snapshot, Option<TcpInfo>)>,
+    pub(super) fn from_passes<M: Meter>(
+        segments: &Segments<(M::Snapshot, Option<TcpInfo>)>,
         meter: &ConnectionMeter<'_, M>,
     ) -> FlowDone {
-        let mut done = FlowDone::together(all, |from, to| meter.thread.difference(&from.0, &to.0));
-        if let (Some((first, _)), Some((_, last))) = (all.of.first(), all.of.last()) {
+        let mut done =
+            FlowDone::summed(segments, |from, to| meter.thread.difference(&from.0, &to.0));
+        if let (Some((first, _)), Some((_, last))) = (segments.edges.first(), segments.edges.last())
+        {
             let said = meter.of_connection(first.snapshot.1, last.snapshot.1);
             done.readings.extend(said);
         }
         done
     }
 
-    fn together<S>(all: &Stretches<S>, difference: impl Fn(&S, &S) -> Readings) -> FlowDone {
+    fn summed<S>(segments: &Segments<S>, difference: impl Fn(&S, &S) -> Readings) -> FlowDone {
         let mut readings = Readings::new();
-        for (from, to) in &all.of {
+        for (from, to) in &segments.edges {
             for (counter, reading) in difference(&from.snapshot, &to.snapshot) {
                 let sum = readings.get(&counter).map(|before| before.plus(&reading));
                 readings.insert(counter, sum.unwrap_or(reading));
             }
         }
-        if all.aside_ns > 0 {
-            readings.insert(Counter::AsideNs, Reading::Measured(all.aside_ns));
+        if segments.aside_ns > 0 {
+            readings.insert(Counter::AsideNs, Reading::Measured(segments.aside_ns));
         }
         FlowDone {
             readings,
-            grown: all.grown(),
-            total: all.total,
-            sub_windows: all.marks.and_then(|marks| marks.sub_windows()),
+            grown: segments.grown(),
+            total: segments.total,
+            sub_windows: segments.marks.and_then(|marks| marks.sub_windows()),
             ..FlowDone::default()
         }
     }
@@ -191,7 +193,7 @@ pub(super) fn gather(task: &Task, flows: Vec<FlowDone>, edges_ns: u64) -> io::Re
     let mut merged: Option<Histogram<u64>> = None;
     let mut of_process = false;
     let mut workers: Option<Reading> = None;
-    let mut courses = Vec::with_capacity(readings.capacity());
+    let mut samples = Vec::with_capacity(readings.capacity());
     for mut flow in flows {
         done.side.flows.push(flow.moved());
         of_process |= flow.of_process;
@@ -199,7 +201,7 @@ pub(super) fn gather(task: &Task, flows: Vec<FlowDone>, edges_ns: u64) -> io::Re
         let both = [workers, own].into_iter().flatten();
         workers = both.reduce(|a, b| a.plus(&b));
         readings.push(flow.readings);
-        courses.extend(flow.sub_windows);
+        samples.extend(flow.sub_windows);
         done.side.held.extend(flow.held);
         done.total_bytes.push(flow.total.bytes);
         done.compared_bytes += flow.compared_bytes;
@@ -228,7 +230,7 @@ pub(super) fn gather(task: &Task, flows: Vec<FlowDone>, edges_ns: u64) -> io::Re
         sum.insert(Counter::WorkersNs, workers);
     }
     done.side.readings = sum;
-    done.side.sub_windows = marks::together(&courses);
+    done.side.sub_windows = marks::together(&samples);
     done.latency_ns_histogram = merged.as_ref().map(encode).transpose()?;
     Ok(done)
 }

@@ -11,7 +11,7 @@ use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Cell, Counter, Reading, Readings};
 use bytecost_sys::clock;
 
-use super::course::{Signal, follow};
+use super::gate_control::{Signal, run_phases};
 use crate::edges::Edge;
 use crate::greeters::KEY_BYTES;
 use crate::limits;
@@ -39,14 +39,14 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     protocol::write(control, &listening)?;
     let gate = SharedGate::default();
     thread::scope(|scope| {
-        let (tell, told) = mpsc::channel();
+        let (signals, received) = mpsc::channel();
         let gate = &gate;
         let responding = limits::start(scope, move || {
-            let done = respond(task, far, gate, &tell);
-            let _ = tell.send(Signal::Ended);
+            let done = respond(task, far, gate, &signals);
+            let _ = signals.send(Signal::Ended);
             done
         })?;
-        let (mut done, _) = follow(control, gate, vec![responding], &told, task, None)?;
+        let (mut done, _) = run_phases(control, gate, vec![responding], &received, task, None)?;
         done.pop().ok_or_else(out_of_turn)
     })
 }
@@ -71,7 +71,7 @@ fn respond(
     task: &Task,
     mut far: WireResponder,
     gate: &SharedGate,
-    tell: &mpsc::Sender<Signal>,
+    signals: &mpsc::Sender<Signal>,
 ) -> io::Result<Done> {
     let hold = ThreadBinding::take(&task.here.pins, 0, None)?;
     let flows = task.cell.threads as usize;
@@ -79,13 +79,13 @@ fn respond(
     look_until(&mut far, patience_ns, "connected", |far| {
         far.seen().filter(|s| s.bytes >= KEY_BYTES as u64).count() == flows
     })?;
-    let _ = tell.send(Signal::Ready);
+    let _ = signals.send(Signal::Ready);
     let mut meter = ThreadMeter::open_without_perf();
     look_through(&mut far, gate, Phase::Window)?;
     let from = Edge::opens(&mut meter, || Seen::of(&far));
     look_through(&mut far, gate, Phase::Cooldown)?;
     let to = Edge::closes(&mut meter, || Seen::of(&far));
-    let _ = tell.send(Signal::Closed);
+    let _ = signals.send(Signal::Closed);
     look_until(&mut far, patience_ns, "closed", |far| far.ended() == flows)?;
     if far.seen().any(|s| s.reset) {
         let why = "a flow's sender gave up";

@@ -280,8 +280,8 @@ mod tests {
             assert_eq!(found, Reading::absent("not counted"));
         }
         let why = missed(CopyPlace::IntoFile, "pwrite", 0.0, "btrfs").unwrap();
-        let told = "writes files of this file system (btrfs)";
-        assert!(why.contains(told), "{why}");
+        let expected = "writes files of this file system (btrfs)";
+        assert!(why.contains(expected), "{why}");
         assert_eq!(missed(CopyPlace::IntoFile, "pwrite", 0.99, "btrfs"), None);
     }
 

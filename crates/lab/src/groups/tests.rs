@@ -148,6 +148,6 @@ fn what_is_refused_is_told_and_leaves_nothing() {
     let lost = Roots::under(Path::new("/nowhere"));
     assert!(ControlGroups::make(&lost, &asked, &[0]).is_err());
     let read_only = io::ErrorKind::ReadOnlyFilesystem.into();
-    let denied = told("made", Path::new("x"), &read_only);
+    let denied = failure("made", Path::new("x"), &read_only);
     assert!(denied.contains("outside of the container"), "{denied}");
 }

@@ -269,21 +269,21 @@ mod tests {
         let counters = FlowCounters::new(1, true);
         let mut reader = CountersReader::new(&counters, false);
         let mut own = histogram();
-        let mut tell = |number, times_us: std::ops::RangeInclusive<u64>| {
+        let mut report = |number, times_us: std::ops::RangeInclusive<u64>| {
             times_us.for_each(|us| own.record(us * 1000).unwrap());
             counters.write(0, number, entry(0, 1), Some(&mut own));
         };
-        tell(1, 1..=100);
+        report(1, 1..=100);
         let latency = reader.read(&counters).latency.unwrap();
         assert_eq!(latency.count, 100);
         assert!((latency.us_p50 - 50.0).abs() < 0.5, "{latency:?}");
         assert!((latency.us_p99 - 99.0).abs() < 1.0, "{latency:?}");
         // A flow that wrote too late for its second, and wrote again.
-        tell(7, 5..=5);
-        tell(2, 6..=7);
+        report(7, 5..=5);
+        report(2, 6..=7);
         let late = reader.read(&counters).latency.unwrap();
         assert_eq!(late.count, 2);
-        tell(3, 8..=8);
+        report(3, 8..=8);
         assert_eq!(reader.read(&counters).latency.unwrap().count, 2);
         assert_eq!(reader.read(&counters).latency, None);
         assert_eq!(reader.latency_ns.unwrap().len(), 104);

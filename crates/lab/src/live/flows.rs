@@ -15,7 +15,7 @@ use hdrhistogram::Histogram;
 use super::flow_counters::{FlowCounters, FlowTotals, STOP, WAIT, histogram};
 use super::{FLOW_PATIENCE, LiveSetup, completes};
 use crate::connection::ConnectionMeter;
-use crate::edges::Steps;
+use crate::edges::LoopBody;
 use crate::flow::{Ask, Intake, Stream, moved, tallied};
 use crate::flow_setup::{answer, receiving_end, sending_end};
 use crate::thread_binding::ThreadBinding;
@@ -84,8 +84,8 @@ fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Res
 }
 
 /// A sender that is to stop sends what is under way, and no more.
-fn finish(steps: &mut impl Steps) -> io::Result<bool> {
-    steps.end().map(|()| false)
+fn finish(body: &mut impl LoopBody) -> io::Result<bool> {
+    body.complete().map(|()| false)
 }
 
 fn receive(
@@ -137,22 +137,22 @@ struct FlowReporter<'a> {
 }
 
 impl FlowReporter<'_> {
-    fn through<S: Steps>(
+    fn through<S: LoopBody>(
         &mut self,
-        steps: &mut S,
+        body: &mut S,
         on_stop: impl FnMut(&mut S) -> io::Result<bool>,
         completes: bool,
     ) -> FlowEnd {
         self.counters.wait();
         let from = self.meter.read_start();
-        let mut ended = self.repeat(steps, on_stop);
+        let mut ended = self.repeat(body, on_stop);
         let is_eof = |e: &io::Error| e.kind() == io::ErrorKind::UnexpectedEof;
         // A receiver that ends a session leaves its sender's last message without a response.
         let has_peer_ended = ended.as_ref().is_err_and(is_eof);
         if has_peer_ended {
-            ended = steps.end();
+            ended = body.complete();
         }
-        let (to, tally) = (self.meter.read_end(), steps.tally());
+        let (to, tally) = (self.meter.read_end(), body.tally());
         let mut readings = self.meter.difference(&from, &to);
         readings.extend(tallied(&tally, completes.then_some(&tally)));
         FlowEnd {
@@ -166,29 +166,29 @@ impl FlowReporter<'_> {
 
     /// Steps until the other side has ended, or `on_stop` gives false when it is to stop. Reports
     /// when asked.
-    fn repeat<S: Steps>(
+    fn repeat<S: LoopBody>(
         &mut self,
-        steps: &mut S,
+        body: &mut S,
         mut on_stop: impl FnMut(&mut S) -> io::Result<bool>,
     ) -> io::Result<()> {
-        steps.time(true);
+        body.set_timed(true);
         let began_ns = clock::monotonic_ns();
         loop {
             if self.counters.number() != self.seen {
-                let continues = self.report(steps.tally(), steps.latency_ns());
-                if !continues && !on_stop(steps)? {
+                let continues = self.report(body.tally(), body.latency_ns());
+                if !continues && !on_stop(body)? {
                     return Ok(());
                 }
-                steps.time(true);
+                body.set_timed(true);
             }
             if let Some(most) = self.most_bytes_per_s
                 && self.seen != STOP
-                && is_early(steps.tally().bytes, most, began_ns)
+                && is_early(body.tally().bytes, most, began_ns)
             {
                 clock::sleep_until_ns(clock::monotonic_ns() + NAP_NS);
                 continue;
             }
-            if !steps.step()? {
+            if !body.step()? {
                 return Ok(());
             }
         }
@@ -238,8 +238,8 @@ mod tests {
     const PATIENCE: Duration = Duration::from_secs(60);
 
     /// How often a loop allocates until it ends, and the bytes that it moved.
-    fn counted<S: Steps>(
-        steps: &mut S,
+    fn counted<S: LoopBody>(
+        body: &mut S,
         socket: &OwnedFd,
         counters: &FlowCounters,
         on_stop: impl FnMut(&mut S) -> io::Result<bool>,
@@ -252,8 +252,8 @@ mod tests {
             most_bytes_per_s: None,
             meter: ConnectionMeter::new(ThreadMeter::open_without_perf(), Some(socket), true),
         };
-        let used = allocation_counter::measure(|| reporter.repeat(steps, on_stop).unwrap());
-        (used.count_total, steps.tally().bytes)
+        let used = allocation_counter::measure(|| reporter.repeat(body, on_stop).unwrap());
+        (used.count_total, body.tally().bytes)
     }
 
     fn sent(cell: &Cell, socket: OwnedFd, counters: &FlowCounters) -> (u64, u64) {

@@ -60,7 +60,7 @@ pub fn ask(
             Err(e) => return Err(late(e, &answer)),
         };
         answer.extend_from_slice(&buffer[..length]);
-        match client.hear(&tongue, &buffer[..length]) {
+        match client.receive(&tongue, &buffer[..length]) {
             Ok(0) => {}
             Ok(_) => return Ok(answer),
             Err(_) => return Err(refused(&answer)),

@@ -54,7 +54,7 @@ pub(super) struct Client {
     /// A request that is made as soon as the one before is sent whole.
     pub(super) held: Option<Due>,
     /// Bytes of the next answer that have come and are right.
-    heard: usize,
+    received: usize,
     /// An answer that is a line and has come in part.
     line: Vec<u8>,
 }
@@ -69,7 +69,7 @@ impl Client {
             wanted: Due::at(0),
             sends: 0,
             held: None,
-            heard: 0,
+            received: 0,
             line: Vec::new(),
         }
     }
@@ -81,7 +81,7 @@ impl Client {
         self.under_way.clear();
         self.sends = 0;
         self.held = None;
-        self.heard = 0;
+        self.received = 0;
         self.line.clear();
         lost
     }
@@ -100,7 +100,11 @@ impl Client {
     }
 
     /// Takes in what has come: how many answers are complete, to the oldest of `under_way`.
-    pub(super) fn hear(&mut self, tongue: &Tongue, mut bytes: &[u8]) -> Result<usize, LoadError> {
+    pub(super) fn receive(
+        &mut self,
+        tongue: &Tongue,
+        mut bytes: &[u8],
+    ) -> Result<usize, LoadError> {
         let mut complete = 0;
         while !bytes.is_empty() {
             if complete == self.under_way.len() {
@@ -108,8 +112,10 @@ impl Client {
             }
             let number = self.asked - (self.under_way.len() - complete) as u64;
             let (used, is_complete) = match tongue.framing {
-                Framing::Size(size) => self.hear_piece(&*tongue.question, number, size, bytes)?,
-                Framing::Line => self.hear_line(&*tongue.question, number, bytes)?,
+                Framing::Size(size) => {
+                    self.receive_piece(&*tongue.question, number, size, bytes)?
+                }
+                Framing::Line => self.receive_line(&*tongue.question, number, bytes)?,
             };
             complete += usize::from(is_complete);
             bytes = &bytes[used..];
@@ -117,26 +123,26 @@ impl Client {
         Ok(complete)
     }
 
-    fn hear_piece(
+    fn receive_piece(
         &mut self,
         question: &dyn Requester,
         number: u64,
         size: usize,
         bytes: &[u8],
     ) -> Result<(usize, bool), LoadError> {
-        let piece = &bytes[..bytes.len().min(size - self.heard)];
-        if !question.is_right(self.name, number, self.heard, piece) {
+        let piece = &bytes[..bytes.len().min(size - self.received)];
+        if !question.is_right(self.name, number, self.received, piece) {
             return Err(LoadError::Wrong);
         }
-        self.heard += piece.len();
-        let is_complete = self.heard == size;
+        self.received += piece.len();
+        let is_complete = self.received == size;
         if is_complete {
-            self.heard = 0;
+            self.received = 0;
         }
         Ok((piece.len(), is_complete))
     }
 
-    fn hear_line(
+    fn receive_line(
         &mut self,
         question: &dyn Requester,
         number: u64,

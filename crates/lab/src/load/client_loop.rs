@@ -37,7 +37,7 @@ pub(super) enum LoopEvent<P> {
     /// It is connected, or cannot be.
     Connected(u32, Result<(), LoadError>),
     /// Something has come for it.
-    Heard(u32, Result<P, LoadError>),
+    Received(u32, Result<P, LoadError>),
     /// There is room for more of what it has to send: the same is to be composed again.
     Room(u32),
     /// What it had to send is sent, or cannot be.

@@ -127,7 +127,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
     pub(super) fn run(
         mut self,
         stop: &AtomicBool,
-        told: &dyn Fn(Stage),
+        on_stage: &dyn Fn(Stage),
     ) -> io::Result<LoadOutcome> {
         let start_ns = monotonic_ns();
         let (asking, all) = (self.load.connections, self.clients.len() as u32);
@@ -142,12 +142,12 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             }
             if stop.load(Ordering::Relaxed) || self.start.is_given_up() {
                 self.closes_ns = self.closes_ns.min(now_ns);
-                self.close_window(now_ns, told);
+                self.close_window(now_ns, on_stage);
                 self.phase = Phase::Over;
             }
-            self.advance(now_ns, told);
+            self.advance(now_ns, on_stage);
             if self.load.ends_with_server && self.is_ready {
-                self.look_for_server(now_ns, told);
+                self.look_for_server(now_ns, on_stage);
             }
             if self.phase == Phase::Over {
                 break;
@@ -202,17 +202,17 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         }
     }
 
-    fn advance(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
+    fn advance(&mut self, now_ns: u64, on_stage: &dyn Fn(Stage)) {
         if matches!(self.phase, Phase::Connecting | Phase::FirstRound) {
-            self.connected(now_ns, told);
+            self.connected(now_ns, on_stage);
         }
         if self.phase == Phase::WarmUp && now_ns >= self.opens_ns {
             self.phase = Phase::Window;
             self.cpu_from_ns = thread_cpu_ns();
-            told(Stage::WindowOpens);
+            on_stage(Stage::WindowOpens);
         }
         if self.phase == Phase::Window && (now_ns >= self.closes_ns || self.has_asked_all()) {
-            self.close_window(now_ns, told);
+            self.close_window(now_ns, on_stage);
         }
         if self.phase == Phase::Rest {
             let patience_ns = self.load.patience.as_nanos() as u64;
@@ -229,7 +229,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
     }
 
     /// Starts once everyone has tried to connect, on all threads, and the first round is over.
-    fn connected(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
+    fn connected(&mut self, now_ns: u64, on_stage: &dyn Fn(Stage)) {
         if self.trying == 0 && !self.is_ready {
             if self.phase == Phase::Connecting && self.load.takes_round() {
                 return self.begin_round(now_ns);
@@ -259,7 +259,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             }
         }
         self.phase = Phase::WarmUp;
-        told(Stage::Connected(self.opens_ns..self.closes_ns));
+        on_stage(Stage::Connected(self.opens_ns..self.closes_ns));
         if self.greeting.is_some() && self.is_closed() {
             for i in 0..self.load.connections {
                 self.begin(i);
@@ -267,7 +267,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         }
     }
 
-    fn close_window(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
+    fn close_window(&mut self, now_ns: u64, on_stage: &dyn Fn(Stage)) {
         if self.phase != Phase::Window {
             return;
         }
@@ -284,7 +284,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         if self.leaves_in_order() {
             self.count_unanswered();
         }
-        told(Stage::WindowCloses);
+        on_stage(Stage::WindowCloses);
     }
 
     /// Returns true if what is under way when the window of a closed loop closes is still answered:
@@ -299,7 +299,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
     }
 
     /// Ends what counts at the moment at which the server went, if it has.
-    fn look_for_server(&mut self, now_ns: u64, told: &dyn Fn(Stage)) {
+    fn look_for_server(&mut self, now_ns: u64, on_stage: &dyn Fn(Stage)) {
         let asks = &self.clients[..self.load.connections as usize];
         if self.refused.0 < asks.len() {
             return;
@@ -311,7 +311,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         let gone_ns = self.refused.1.max(self.opens_ns);
         self.outcome.server_gone_ns = Some(gone_ns - self.opens_ns);
         self.closes_ns = self.closes_ns.min(gone_ns);
-        self.close_window(now_ns, told);
+        self.close_window(now_ns, on_stage);
         self.phase = Phase::Over;
     }
 

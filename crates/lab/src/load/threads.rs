@@ -15,7 +15,11 @@ impl Load {
     /// # Errors
     /// [`Load::check`]'s, and what the kernel refuses to the generator; the server's are in the
     /// outcome.
-    pub fn run(&self, stop: &AtomicBool, told: &(dyn Fn(Stage) + Sync)) -> io::Result<LoadOutcome> {
+    pub fn run(
+        &self,
+        stop: &AtomicBool,
+        on_stage: &(dyn Fn(Stage) + Sync),
+    ) -> io::Result<LoadOutcome> {
         self.check()
             .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
         let (silent, start) = (|_| (), StartGate::of(self.threads));
@@ -29,7 +33,7 @@ impl Load {
                 };
                 others.push(std::thread::Builder::new().spawn_scoped(scope, work)?);
             }
-            let mut outcome = self.share(0).drive(0, &start, stop, told);
+            let mut outcome = self.share(0).drive(0, &start, stop, on_stage);
             outcome = outcome.inspect_err(|_| start.give_up());
             for other in others {
                 let other = other.join().map_err(|_| io::ErrorKind::Other)?;
@@ -47,13 +51,13 @@ impl Load {
         nth: u32,
         start: &StartGate,
         stop: &AtomicBool,
-        told: &dyn Fn(Stage),
+        on_stage: &dyn Fn(Stage),
     ) -> io::Result<LoadOutcome> {
         let refused = match self.way {
             LoadInterface::Epoll => None,
             way => match (UringLoop::new(self), way) {
                 (Ok(ring), _) => {
-                    return Driver::new(self, ring, nth, start).run(stop, told);
+                    return Driver::new(self, ring, nth, start).run(stop, on_stage);
                 }
                 (Err(e), LoadInterface::Best) => Some(e.to_string()),
                 (Err(e), _) => {
@@ -65,7 +69,8 @@ impl Load {
                 }
             },
         };
-        let mut outcome = Driver::new(self, EpollLoop::new(self)?, nth, start).run(stop, told)?;
+        let mut outcome =
+            Driver::new(self, EpollLoop::new(self)?, nth, start).run(stop, on_stage)?;
         outcome.generator.way = LoadInterface::Epoll;
         outcome.generator.no_ring = refused;
         Ok(outcome)

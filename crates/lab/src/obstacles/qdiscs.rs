@@ -56,18 +56,18 @@ pub(super) fn of(device: u32) -> io::Result<Vec<Qdisc>> {
     asked[DEVICE_AT..DEVICE_AT + 4].copy_from_slice(&device.to_ne_bytes());
     let mut all = Vec::new();
     let mut has_classes = false;
-    for told in list(None, GET_QDISCS, &asked)? {
+    for message in list(None, GET_QDISCS, &asked)? {
         // Kernels list those of all devices.
-        if number(&told, DEVICE_AT) == Some(device) {
-            has_classes |= kind_of(&told) == "htb";
-            all.extend(qdisc(&told));
+        if number(&message, DEVICE_AT) == Some(device) {
+            has_classes |= kind_of(&message) == "htb";
+            all.extend(qdisc(&message));
         }
     }
     if has_classes {
         // The bound of the outermost class holds for all within.
         let classes = list(None, GET_CLASSES, &asked)?;
-        let ceil = classes.iter().filter_map(|told| {
-            let options = told
+        let ceil = classes.iter().filter_map(|message| {
+            let options = message
                 .get(HEAD_BYTES..)
                 .and_then(|a| attribute(a, TCA_OPTIONS))?;
             ratespec(options, 1, RATESPEC_BYTES, Some(7))
@@ -86,8 +86,8 @@ pub(super) fn of(device: u32) -> io::Result<Vec<Qdisc>> {
 }
 
 /// The kind of a discipline or of a filter.
-pub(super) fn kind_of(told: &[u8]) -> String {
-    let attributes = told.get(HEAD_BYTES..).unwrap_or_default();
+pub(super) fn kind_of(message: &[u8]) -> String {
+    let attributes = message.get(HEAD_BYTES..).unwrap_or_default();
     let name = attribute(attributes, TCA_KIND).unwrap_or_default();
     String::from_utf8_lossy(name)
         .trim_end_matches('\0')
@@ -96,12 +96,12 @@ pub(super) fn kind_of(told: &[u8]) -> String {
         .collect()
 }
 
-fn qdisc(told: &[u8]) -> Option<Qdisc> {
-    let name = kind_of(told);
+fn qdisc(message: &[u8]) -> Option<Qdisc> {
+    let name = kind_of(message);
     if name.is_empty() || name == "noqueue" {
         return None;
     }
-    let options = attribute(told.get(HEAD_BYTES..)?, TCA_OPTIONS).unwrap_or_default();
+    let options = attribute(message.get(HEAD_BYTES..)?, TCA_OPTIONS).unwrap_or_default();
     let row = ROWS.iter().find(|(of, _)| *of == name);
     let holds = row.and_then(|(_, holds)| holds(options));
     Some(Qdisc {
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use crate::netlink::dump::written;
 
-    fn told(name: &str, options: &[u8]) -> Vec<u8> {
+    fn message(name: &str, options: &[u8]) -> Vec<u8> {
         let name = written(TCA_KIND, format!("{name}\0").as_bytes());
         [vec![0; HEAD_BYTES], name, written(TCA_OPTIONS, options)].concat()
     }
@@ -166,7 +166,7 @@ mod tests {
             found: found.to_owned(),
             limits,
         };
-        assert_eq!(qdisc(&told(name, options)), Some(found));
+        assert_eq!(qdisc(&message(name, options)), Some(found));
     }
 
     fn ratespec(bytes_per_s: u32) -> Vec<u8> {
@@ -204,10 +204,10 @@ mod tests {
     fn others_cost_and_none_is_none() {
         check("fq_codel", &[], "fq_codel", false);
         check("pfifo_fast", &[0; 20], "pfifo_fast", false);
-        assert_eq!(qdisc(&told("noqueue", &[])), None);
+        assert_eq!(qdisc(&message("noqueue", &[])), None);
         assert_eq!(qdisc(&[]), None);
         // Options that are cut off say nothing of a bound.
-        let whole = told("tbf", &written(1, &ratespec(7)));
+        let whole = message("tbf", &written(1, &ratespec(7)));
         for length in 0..whole.len() {
             assert!(qdisc(&whole[..length]).is_none_or(|q| !q.limits));
         }

@@ -42,8 +42,8 @@ fn check(change: impl FnOnce() -> bool + Send, kind: CircumstanceKind, found: &s
         _ => "lo",
     };
     if let Some(all) = after(change) {
-        let told = obstacle(kind, place, found.to_owned());
-        assert_eq!(all, [Obstacle { limits, ..told }]);
+        let wanted = obstacle(kind, place, found.to_owned());
+        assert_eq!(all, [Obstacle { limits, ..wanted }]);
     }
 }
 
@@ -128,7 +128,7 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
     let mut cell = Cell::default();
     let bucket = || tc("qdisc add dev bytecost0 root tbf rate 300mbit burst 1mb latency 50ms");
     let found = "tbf, 300 Mbit/s".to_owned();
-    let told = Obstacle {
+    let wanted = Obstacle {
         limits: true,
         ..obstacle(CircumstanceKind::Qdisc, "bytecost0", found)
     };
@@ -136,7 +136,7 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
         cell.transport = transport;
         assert_eq!(of(&cell, Some(path)), []);
         if path.within(Role::Sender, bucket).unwrap() {
-            assert_eq!(of(&cell, Some(path)), std::slice::from_ref(&told));
+            assert_eq!(of(&cell, Some(path)), std::slice::from_ref(&wanted));
         }
     };
     if let Ok(pair) = VethPair::new(link) {
@@ -160,7 +160,7 @@ fn chain(family: u8, hook: Option<u32>, rules: u32) -> Vec<u8> {
 
 #[test]
 fn chains_on_the_way_are_counted_and_others_are_not() {
-    let told = of_chains(&[
+    let chains = of_chains(&[
         chain(1, Some(1), 2),
         chain(2, Some(3), 3),
         chain(2, Some(FORWARD), 10),
@@ -170,7 +170,7 @@ fn chains_on_the_way_are_counted_and_others_are_not() {
     ]);
     let found = "nftables with 2 chains at the hooks of IPv4 (5 rules in them)".to_owned();
     let expected = obstacle(CircumstanceKind::Filter, "netfilter", found);
-    assert_eq!(told, Some(expected));
+    assert_eq!(chains, Some(expected));
     assert_eq!(of_chains(&[chain(2, Some(FORWARD), 1)]), None);
 }
 

@@ -57,7 +57,7 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
         build: build.clone(),
     });
     let mut from = IncomingWords::new(from, SILENCE);
-    match heard(&mut from)? {
+    match next_word(&mut from)? {
         Some(ToAgent::Hello {
             version,
             build: other,
@@ -81,7 +81,7 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
         is_unread: false,
         own: probe::addresses().unwrap_or_default(),
         memory_bytes: host.memory_bytes,
-        told: Some(Box::new((host, survey))),
+        description: Some(Box::new((host, survey))),
     };
     agent.live(from)
 }
@@ -121,7 +121,7 @@ pub fn give_up_root(caller: Option<(Uid, Gid)>) -> io::Result<()> {
 }
 
 /// The coordinator's next word; none where it is gone or silent.
-fn heard(from: &mut IncomingWords) -> io::Result<Option<ToAgent>> {
+fn next_word(from: &mut IncomingWords) -> io::Result<Option<ToAgent>> {
     match from.next() {
         Ok(word) => Ok(Some(word)),
         Err(e) => match e.kind() {
@@ -150,7 +150,7 @@ struct Agent {
     own: Vec<IpAddr>,
     memory_bytes: u64,
     /// What this host is, until that is told.
-    told: Option<Box<(Host, Survey)>>,
+    description: Option<Box<(Host, Survey)>>,
 }
 
 /// An endpoint of a trial, with the readings of this machine around its window.
@@ -196,7 +196,7 @@ impl Agent {
             self.pass_edges();
             // What an answer follows from was said here before it.
             while ready(&mut [from.poll_fd()], 0)?[0] {
-                if !heard(&mut from)?.is_some_and(|word| self.hear(word)) {
+                if !next_word(&mut from)?.is_some_and(|word| self.on_word(word)) {
                     return Ok(());
                 }
             }
@@ -223,12 +223,12 @@ impl Agent {
     }
 
     /// Does what it is told. False when that is the end.
-    fn hear(&mut self, word: ToAgent) -> bool {
+    fn on_word(&mut self, word: ToAgent) -> bool {
         match word {
             ToAgent::Hello { .. } | ToAgent::Beat => {}
-            ToAgent::Tell => {
-                if let Some(told) = self.told.take() {
-                    self.say(FromAgent::Told(told));
+            ToAgent::Describe => {
+                if let Some(description) = self.description.take() {
+                    self.say(FromAgent::Description(description));
                 }
             }
             ToAgent::Listen { at } => {
@@ -306,7 +306,7 @@ impl Agent {
     }
 
     /// Has an endpoint get ready, what depends on this host filled in.
-    fn started(&mut self, told: Task, window: Duration) -> Result<PlayedSide, TrialError> {
+    fn started(&mut self, task: Task, window: Duration) -> Result<PlayedSide, TrialError> {
         if self.playing.len() >= MOST_ENDS {
             let why = "too many sides play here at one time".to_owned();
             return Err(TrialError::Failed(why));
@@ -315,8 +315,8 @@ impl Agent {
             own: &self.own,
             partners: &held(&self.partners),
         };
-        fits(&told, window, addresses, self.memory_bytes).map_err(TrialError::Failed)?;
-        let (task, group) = self.local.task(told, window)?;
+        fits(&task, window, addresses, self.memory_bytes).map_err(TrialError::Failed)?;
+        let (task, group) = self.local.task(task, window)?;
         let mut side = PlayedSide {
             end: self.ahead.take(&self.program, task.role, None)?,
             has_passes: Passes::of(&task.cell).is_some(),

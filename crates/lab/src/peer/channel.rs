@@ -65,7 +65,7 @@ pub(super) enum ToAgent {
         build: String,
     },
     /// What machine is that?
-    Tell,
+    Describe,
     /// Listen for a connection that tries the way: at this address, else at every one.
     Listen {
         at: Option<IpAddr>,
@@ -110,7 +110,7 @@ pub(super) enum FromAgent {
         version: u32,
         build: String,
     },
-    Told(Box<(Host, Survey)>),
+    Description(Box<(Host, Survey)>),
     Listening(Vec<Candidate>),
     /// A connection by the candidate of this index, and the address that it came from.
     Reached {

@@ -57,7 +57,7 @@ pub(super) fn fits(
         && cell.read_bytes() <= MAX_CALL_BYTES
         && cell.serving.all_connections() <= u64::from(MAX_CONNECTIONS)
         && task.keys.len() == cell.threads as usize
-        && task.messages_least <= 3 * cell.ring_slots().max(cell.file_slots())
+        && task.min_messages <= 3 * cell.ring_slots().max(cell.file_slots())
         && task.patience_ms <= MOST_PATIENCE_MS
         && window <= MOST_WINDOW;
     if !in_bounds {
@@ -108,7 +108,7 @@ mod tests {
             meets: listens(Some(OWN[0])),
             keys: vec![FlowKey::default()],
             check: ContentCheck::Quick,
-            messages_least: 0,
+            min_messages: 0,
             patience_ms: 5000,
             here: LocalSettings {
                 file: Some(FileTask::elsewhere(true)),
@@ -163,7 +163,7 @@ mod tests {
         check(bounds, &|t| t.keys = Vec::new());
         check(bounds, &|t| t.cell.threads = u32::MAX);
         check(bounds, &|t| t.cell.size_bytes = 0);
-        check(bounds, &|t| t.messages_least = u64::MAX);
+        check(bounds, &|t| t.min_messages = u64::MAX);
         check(bounds, &|t| t.patience_ms = u64::MAX);
     }
 }

@@ -32,7 +32,7 @@ use crate::trial_error::TrialError;
 /// How long the command may take until bytecost answers there.
 const JOINED_WITHIN: Duration = Duration::from_secs(10);
 /// How long the other host may take to say what it is, all that works there tried.
-const TOLD_WITHIN: Duration = Duration::from_secs(180);
+const DESCRIBED_WITHIN: Duration = Duration::from_secs(180);
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 /// How long a link that was lost is sought.
 const REOPENED_WITHIN: Duration = Duration::from_secs(10);
@@ -86,7 +86,7 @@ impl JoinedCommand {
         let (state, words) = LinkState::new(name);
         state.expect(&[(Reply::Hello, 1)]);
         // As many as were asked for.
-        let (tell, replies) = mpsc::channel();
+        let (replies_to, replies) = mpsc::channel();
         let (note, said) = mpsc::channel();
         let copied_within = copy.as_ref().map_or(Duration::ZERO, |_| COPIED_WITHIN);
         let joined = JoinedCommand {
@@ -108,7 +108,7 @@ impl JoinedCommand {
         };
         let threads = [
             thread::Builder::new().spawn(write_all),
-            thread::Builder::new().spawn(move || read_in(incoming, &state, &tell)),
+            thread::Builder::new().spawn(move || read_in(incoming, &state, &replies_to)),
             thread::Builder::new().spawn(move || listen_beside(beside, &note)),
         ];
         for thread in threads {
@@ -130,7 +130,7 @@ impl JoinedCommand {
         if !self.is_copied {
             self.say_hello(own);
         }
-        let hello = self.heard(self.greets_within, stop, |word| match word {
+        let hello = self.wait_for(self.greets_within, stop, |word| match word {
             FromAgent::Hello { version, build } => Some((version, build)),
             _ => None,
         });
@@ -193,7 +193,7 @@ impl JoinedCommand {
         }
     }
 
-    fn heard<T>(
+    fn wait_for<T>(
         &self,
         patience: Duration,
         stop: &AtomicBool,
@@ -238,14 +238,14 @@ impl Drop for JoinedCommand {
     }
 }
 
-fn read_in(mut incoming: IncomingWords, state: &LinkState, tell: &mpsc::Sender<FromAgent>) {
+fn read_in(mut incoming: IncomingWords, state: &LinkState, replies_to: &mpsc::Sender<FromAgent>) {
     let mut word = incoming.first();
     let is_unheard = word.is_err();
     let lost = loop {
         match word {
             Ok(word) => match state.pass(word) {
                 Ok(reply) => {
-                    let _ = reply.map(|reply| tell.send(reply));
+                    let _ = reply.map(|reply| replies_to.send(reply));
                 }
                 Err(Unexpected) => {
                     let name = &state.name;
@@ -315,8 +315,11 @@ impl PeerLink {
     pub fn open(options: &PeerOptions, stop: &AtomicBool) -> Result<PeerLink, PeerError> {
         let build = program::own_build().map_err(|e| PeerError::new(e.to_string()))?;
         let joined = join(options, &build, stop)?;
-        joined.state.ask(ToAgent::Tell, &[(Reply::Told, 1)]);
-        let (host, survey) = *joined.heard(TOLD_WITHIN, stop, FromAgent::try_as_told)?;
+        joined
+            .state
+            .ask(ToAgent::Describe, &[(Reply::Description, 1)]);
+        let (host, survey) =
+            *joined.wait_for(DESCRIBED_WITHIN, stop, FromAgent::try_as_description)?;
         let (way, found) = if options.data_from_here {
             way_here(&joined, options, stop)?
         } else {
@@ -325,7 +328,7 @@ impl PeerLink {
         joined
             .state
             .ask(ToAgent::Cards { at: way.there }, &[(Reply::Cards, 1)]);
-        let cards = joined.heard(ANSWERED_WITHIN, stop, FromAgent::try_as_cards)?;
+        let cards = joined.wait_for(ANSWERED_WITHIN, stop, FromAgent::try_as_cards)?;
         let host = PeerHost {
             name: match options.command.host() {
                 Some(host) => host.to_owned(),
@@ -472,7 +475,7 @@ fn way_there(
     let at = options.address;
     let replies = [(Reply::Listening, 1), (Reply::Reached, MOST_ADDRESSES)];
     joined.state.ask(ToAgent::Listen { at }, &replies);
-    let candidates = joined.heard(ANSWERED_WITHIN, stop, FromAgent::try_as_listening)?;
+    let candidates = joined.wait_for(ANSWERED_WITHIN, stop, FromAgent::try_as_listening)?;
     let permitted = match at {
         Some(at) => Permitted::One(at),
         None if is_this_machine(host) => Permitted::OnThisMachine,
@@ -486,7 +489,7 @@ fn way_there(
             tried.join(", ")
         )));
     };
-    let here_seen = joined.heard(TRIED_WITHIN, stop, |word| match word {
+    let here_seen = joined.wait_for(TRIED_WITHIN, stop, |word| match word {
         FromAgent::Reached { candidate, from } if candidate as usize == index => Some(from),
         _ => None,
     })?;
@@ -521,7 +524,7 @@ fn way_here(
             open.respond(&over, |index, from| came.push((index, from)));
             came
         })?;
-        let found = joined.heard(ANSWERED_WITHIN, stop, FromAgent::try_as_found);
+        let found = joined.wait_for(ANSWERED_WITHIN, stop, FromAgent::try_as_found);
         over.store(true, Ordering::Relaxed);
         Ok((found, listening.join().unwrap_or_default()))
     })

@@ -29,9 +29,9 @@ pub(crate) fn listen(cell: &Cell, address: IpAddr, port: Option<u16>) -> io::Res
 pub fn listen_at(cell: &Cell, address: SocketAddr) -> io::Result<Listener> {
     let socket = socket(cell, address)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;
-    let told = |e| not_listening(e, address);
-    rustix::net::bind(&socket, &address).map_err(told)?;
-    rustix::net::listen(&socket, 1024).map_err(told)?;
+    let explained = |e| not_listening(e, address);
+    rustix::net::bind(&socket, &address).map_err(explained)?;
+    rustix::net::listen(&socket, 1024).map_err(explained)?;
     let address = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
     Ok(Listener {
         socket,

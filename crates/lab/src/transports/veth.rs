@@ -37,13 +37,13 @@ impl VethPair {
     /// kernel refuses.
     pub fn new(link: LinkChoice) -> io::Result<VethPair> {
         let pair = VethPair {
-            sender: Network::new().map_err(|e| told("network namespaces", &e))?,
-            receiver: Network::new().map_err(|e| told("network namespaces", &e))?,
+            sender: Network::new().map_err(|e| refused("network namespaces", &e))?,
+            receiver: Network::new().map_err(|e| refused("network namespaces", &e))?,
         };
         let [sender, receiver] = NAMES;
         pair.sender
             .within(|| Netlink::open()?.add_veth(sender, receiver, &pair.receiver, link.mtu_bytes))?
-            .map_err(|e| told("a veth pair", &e))?;
+            .map_err(|e| refused("a veth pair", &e))?;
         let ends = [
             (&pair.sender, sender, SENDER),
             (&pair.receiver, receiver, RECEIVER),
@@ -68,7 +68,7 @@ impl VethPair {
 }
 
 /// What to do about an error of making `what`.
-pub(super) fn told(what: &str, error: &io::Error) -> io::Error {
+pub(super) fn refused(what: &str, error: &io::Error) -> io::Error {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let text = match errno {
         Some(Errno::PERM | Errno::ACCESS) => format!(
@@ -262,7 +262,7 @@ pub(super) mod tests {
     #[test]
     fn an_error_says_what_to_do() {
         let check = |what: &str, errno: Errno, says: &str| {
-            let error = told(what, &errno.into()).to_string();
+            let error = refused(what, &errno.into()).to_string();
             assert!(error.contains(says), "{error}");
         };
         check("network namespaces", Errno::PERM, "sudo bytecost");

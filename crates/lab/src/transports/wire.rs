@@ -22,7 +22,7 @@ mod program;
 pub(crate) mod responder;
 pub(crate) mod shared_counters;
 
-use device::told;
+use device::refused;
 pub(crate) use device::{FAR_END, FAR_NAME};
 use responder::{Rules, WireResponder};
 
@@ -40,7 +40,7 @@ pub(crate) struct Wire {
 
 impl Wire {
     pub(crate) fn new(link: LinkChoice) -> io::Result<Wire> {
-        let network = Network::new().map_err(|e| told("network namespaces", &e))?;
+        let network = Network::new().map_err(|e| refused("network namespaces", &e))?;
         let (far, map) = device::made(&network, link)?;
         Ok(Wire {
             network,

@@ -25,7 +25,7 @@ use crate::testbed::{Peer, Testbed};
 use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
-use crate::window::{GRACE_NS, LEAD_NS, Talk, out_of_turn};
+use crate::window::{GRACE_NS, LEAD_NS, TrialControl, out_of_turn};
 
 /// How long everyone may take to be answered once, in ns, and how much longer for each connection.
 const CONNECT_NS: u64 = 60_000_000_000;
@@ -133,26 +133,26 @@ fn carry(
     let schedule = connected(cell, ends, begin_ns, &queue, stop)?;
     ends[SERVER].order(&ToEndpoint::Go(schedule))?;
     let patience_ns = PATIENCE.as_nanos() as u64;
-    let mut talk = Talk::new(ends, watch, stop, patience_ns);
+    let mut control = TrialControl::new(ends, watch, stop, patience_ns);
     let _prompt = Promptness::take(true);
-    if let Some(watch) = &mut talk.watch {
+    if let Some(watch) = &mut control.watch {
         watch.schedule(&schedule)?;
     }
     // By then a server has started a process for each connection, if it does.
     let look_ns = LIST_NS + look(cell).as_nanos() as u64;
-    talk.until(schedule.window_from_ns.saturating_sub(look_ns))?;
+    control.wait_until_ns(schedule.window_from_ns.saturating_sub(look_ns))?;
     let mut host = HostWindow::new(cell, None);
-    host.prepare(&mut bed.instruments, talk.ends, None);
+    host.prepare(&mut bed.instruments, control.ends, None);
     host.schedule(schedule.window_from_ns..schedule.window_to_ns);
-    let mut machine = talk.carry(&mut host, &mut bed.instruments)?;
+    let mut machine = control.carry(&mut host, &mut bed.instruments)?;
     machine.extend(core_to_core.after());
     // In an open loop the last answers may take as long as the clients wait for them.
-    talk.done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;
-    talk.ends[SERVER].order(&ToEndpoint::Stop)?;
+    control.wait_for_done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;
+    control.ends[SERVER].order(&ToEndpoint::Stop)?;
     bed.ahead.start(&bed.settings.program);
     machine.extend(queue.readings());
     let nothing = |_| TrialError::Failed("protocol error: a side brought back nothing".into());
-    let both: [Done; 2] = talk.brought_back()?.try_into().map_err(nothing)?;
+    let both: [Done; 2] = control.results()?.try_into().map_err(nothing)?;
     Ok((machine, both))
 }
 
@@ -238,9 +238,9 @@ fn look(cell: &Cell) -> Duration {
 /// The clients are the sending side, the server the receiving one. What was answered the clients
 /// know, who have checked each answer.
 fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> TrialOutput {
-    let told = &client.side.readings;
+    let of_clients = &client.side.readings;
     for counter in [Counter::Messages, Counter::Bytes] {
-        if let Some(reading) = told.get(&counter) {
+        if let Some(reading) = of_clients.get(&counter) {
             server.side.readings.insert(counter, reading.clone());
         }
     }

@@ -108,8 +108,8 @@ fn by_nothing() {
         let sample = made(&mut lab, values);
         for side in sides(&sample) {
             let cpu = &side[&Counter::CpuNs];
-            let told = matches!(cpu, Reading::Absent { absent } if absent.contains("leaves interrupts out"));
-            assert!(told, "{cpu:?}");
+            let is_refused = matches!(cpu, Reading::Absent { absent } if absent.contains("leaves interrupts out"));
+            assert!(is_refused, "{cpu:?}");
             // On a busy machine a server may be read too late, which is told.
             let own = &side[&Counter::ThreadCpuNs];
             let late =

@@ -89,13 +89,13 @@ pub fn walk(means: CopyMeans, cells: impl Iterator<Item = Cell>) {
                     break;
                 }
             };
-            let (lost, told) = compared(means, &cell, &found);
+            let (lost, differing) = compared(means, &cell, &found);
             // What is absent is tried again, what is wrong is not.
             if !lost || trials.is_empty() {
                 let is_counted =
                     |c: &&Copied| found.payload_bytes > 0 && c.bytes.measured().is_some();
                 places += found.legs.iter().filter(is_counted).count();
-                wrong.extend(told);
+                wrong.extend(differing);
                 break;
             }
         }
@@ -115,10 +115,10 @@ fn compared(means: CopyMeans, cell: &Cell, found: &CopiedBytes) -> (bool, Vec<St
     for copied in found.legs.iter().filter(|_| found.payload_bytes > 0) {
         let bytes = copied.bytes.measured();
         let per_byte = bytes.map(|b| b as f64 / found.payload_bytes as f64);
-        let told = per_byte.map_or_else(|| format!("{:?}", copied.bytes), |v| format!("{v:.3}"));
+        let amount = per_byte.map_or_else(|| format!("{:?}", copied.bytes), |v| format!("{v:.3}"));
         let (title, cell_id) = (copied.leg.title(), cell.id());
-        let told = format!("{}: {cell_id}, {kind}: {title}: {told}", means.title());
-        println!("{told}");
+        let line = format!("{}: {cell_id}, {kind}: {title}: {amount}", means.title());
+        println!("{line}");
         let case = Case {
             means,
             mover: Mover::named(&cell.mover).unwrap(),
@@ -128,7 +128,7 @@ fn compared(means: CopyMeans, cell: &Cell, found: &CopiedBytes) -> (bool, Vec<St
         };
         if !case.is_right(per_byte) {
             lost |= per_byte.is_none();
-            wrong.push(told);
+            wrong.push(line);
         }
     }
     (lost, wrong)

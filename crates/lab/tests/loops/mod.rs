@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bytecost_engine::file::TestFile;
-use bytecost_lab::edges::Finish;
+use bytecost_lab::edges::WindowEnd;
 use bytecost_lab::transports;
 use bytecost_spec::{Cell, Transport};
 
@@ -26,10 +26,10 @@ pub fn pair(transport: Transport) -> (OwnedFd, OwnedFd) {
     (a, b)
 }
 
-pub fn finish() -> Finish<fn()> {
-    Finish {
-        closed: || (),
-        messages_least: 0,
+pub fn finish() -> WindowEnd<fn()> {
+    WindowEnd {
+        on_close: || (),
+        min_messages: 0,
     }
 }
 

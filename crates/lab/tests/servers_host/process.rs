@@ -137,8 +137,8 @@ impl Running {
 
     pub fn has_descriptors(&self, expected: usize) {
         let has_so_many = || self.descriptors() == expected;
-        let told = || format!("{} descriptors, not {expected}", self.descriptors());
-        eventually(has_so_many, told);
+        let why = || format!("{} descriptors, not {expected}", self.descriptors());
+        eventually(has_so_many, why);
     }
 
     /// Waits until all threads of the server sleep: it does nothing more for those who are there.
@@ -158,8 +158,8 @@ impl Running {
 
     /// Waits until the server has no children, living or not waited for.
     pub fn has_no_children(&self) {
-        let told = || format!("children are left: {:?}", self.children());
-        eventually(|| self.children().is_empty(), told);
+        let why = || format!("children are left: {:?}", self.children());
+        eventually(|| self.children().is_empty(), why);
     }
 
     /// The children of the server; none where the kernel does not tell (CONFIG_PROC_CHILDREN).

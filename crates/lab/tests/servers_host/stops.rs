@@ -50,13 +50,13 @@ fn stopped_under_load(server: &'static Server) {
         window: Duration::from_millis(LONG_MS),
     };
     let (stop, opened) = (AtomicBool::new(false), AtomicBool::new(false));
-    let told = |stage| {
+    let on_stage = |stage| {
         if stage == Stage::WindowOpens {
             opened.store(true, Ordering::Relaxed);
         }
     };
     let (outcome, tally) = std::thread::scope(|scope| {
-        let asking = scope.spawn(|| load.run(&stop, &told).unwrap());
+        let asking = scope.spawn(|| load.run(&stop, &on_stage).unwrap());
         let begins = || opened.load(Ordering::Relaxed);
         eventually(begins, || "the load does not begin");
         let tally = running.stop();

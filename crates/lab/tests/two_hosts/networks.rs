@@ -158,8 +158,8 @@ fn changed_mtu(two: &Two) {
             two.ip(Role::Sender, &format!("link set bytecost0 mtu {mtu}"));
             two.ip(Role::Receiver, &format!("link set bytecost1 mtu {mtu}"));
             let sample = arrives(&mut lab, &cell(""));
-            let told = read(&sample.sender.readings, Counter::TcpPathMtuBytes);
-            assert_eq!(told, Some(mtu));
+            let mtu_read = read(&sample.sender.readings, Counter::TcpPathMtuBytes);
+            assert_eq!(mtu_read, Some(mtu));
         }
     });
 }

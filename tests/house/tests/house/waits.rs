@@ -55,7 +55,7 @@ const BOUNDED: &[(&str, &str)] = &[
         "the thread's socket has a timeout, and its tries are counted",
     ),
     (
-        "crates/lab/src/endpoint/course.rs",
+        "crates/lab/src/endpoint/gate_control.rs",
         "in an endpoint, which its coordinator kills in time",
     ),
     (

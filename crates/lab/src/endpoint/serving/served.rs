@@ -44,7 +44,7 @@ const FEW_NS: u64 = 4_000_000;
 struct Child {
     pid: Pid,
     /// Its usage comes from here.
-    told: OwnedFd,
+    usage_from: OwnedFd,
     /// Dropping it is the stop signal.
     stop: Option<OwnedFd>,
     /// What it has served comes from here, or why it failed.
@@ -101,15 +101,15 @@ fn listen(task: &Task) -> io::Result<(OwnedFd, SocketAddr)> {
 impl Child {
     fn start(task: &Task, listener: OwnedFd) -> io::Result<Child> {
         let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
-        let ((told, tell), (stopped, stop)) = (pipe()?, pipe()?);
+        let ((usage_from, usage_to), (stopped, stop)) = (pipe()?, pipe()?);
         let (report, report_to) = pipe()?;
         if let Some(child) = children::fork_off()? {
             let pid = i32::try_from(child).ok().and_then(Pid::from_raw);
             let pid = pid.ok_or(io::ErrorKind::InvalidData)?;
-            drop((tell, stopped, report_to));
+            drop((usage_to, stopped, report_to));
             let child = Child {
                 pid,
-                told,
+                usage_from,
                 stop: Some(stop),
                 report,
             };
@@ -122,8 +122,8 @@ impl Child {
         }
         // Whatever happens, the child must not go on as if it were its parent.
         let _exits = children::Exits;
-        drop((told, stop, report));
-        let served = usage::tell_when_asked(tell).and_then(|()| {
+        drop((usage_from, stop, report));
+        let served = usage::tell_when_asked(usage_to).and_then(|()| {
             rustix::io::write(&report_to, &[BEGUN])?;
             serve(task, listener, stopped)
         });
@@ -168,7 +168,7 @@ impl Child {
             };
             let look = tree.look(number, children, if looks { at_ns } else { 0 });
             clock::sleep_until_ns(at_ns);
-            let read = tree.read_other(look, number, self.told.as_fd());
+            let read = tree.read_other(look, number, self.usage_from.as_fd());
             let mut pid = self.pid;
             read.map_err(|e| match pid.try_wait() {
                 Ok(Some(status)) => self.ended_with(status).err().unwrap_or(e),

@@ -37,9 +37,9 @@ pub(in crate::load) struct EpollLoop {
     buffer: Box<[u8]>,
     events: Vec<Event>,
     /// Events that were told.
-    told: usize,
+    handled: usize,
     /// Who is to be read from next, beside the events.
-    to_hear: Option<(u32, u32)>,
+    to_receive: Option<(u32, u32)>,
 }
 
 impl EpollLoop {
@@ -53,8 +53,8 @@ impl EpollLoop {
             request: Vec::with_capacity(2 * MOST_REQUEST_BYTES),
             buffer: vec![0; READ_BYTES].into(),
             events: Vec::with_capacity(EVENTS),
-            told: 0,
-            to_hear: None,
+            handled: 0,
+            to_receive: None,
             load: load.clone(),
         })
     }
@@ -81,15 +81,15 @@ impl EpollLoop {
     }
 
     /// Reads once; nothing where nothing was there.
-    fn hear(&mut self, i: u32) -> Option<LoopEvent<usize>> {
+    fn receive(&mut self, i: u32) -> Option<LoopEvent<usize>> {
         let socket = self.lines[i as usize].socket.as_ref()?;
-        let heard = match rustix::net::recv(socket, &mut self.buffer[..], RecvFlags::empty()) {
+        let received = match rustix::net::recv(socket, &mut self.buffer[..], RecvFlags::empty()) {
             Ok((0, _)) => Err(LoadError::Closed),
             Ok((length, _)) => Ok(length),
             Err(Errno::AGAIN | Errno::INTR) => return None,
             Err(e) => Err(LoadError::from(e)),
         };
-        Some(LoopEvent::Heard(i, heard))
+        Some(LoopEvent::Received(i, received))
     }
 
     /// What an event tells first.
@@ -102,12 +102,12 @@ impl EpollLoop {
         if line.connects {
             return Some(LoopEvent::Connected(i, self.connected(i)));
         }
-        let hears = flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP);
+        let is_readable = flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP);
         if flags.contains(EventFlags::OUT) {
-            self.to_hear = hears.then_some((i, generation));
+            self.to_receive = is_readable.then_some((i, generation));
             return Some(LoopEvent::Room(i));
         }
-        hears.then(|| self.hear(i)).flatten()
+        is_readable.then(|| self.receive(i)).flatten()
     }
 }
 
@@ -176,7 +176,7 @@ impl ClientLoop for EpollLoop {
 
     fn pause(&mut self, most_ns: u64) -> io::Result<Pause> {
         self.events.clear();
-        self.told = 0;
+        self.handled = 0;
         let timeout = Timespec {
             tv_sec: (most_ns / 1_000_000_000) as _,
             tv_nsec: (most_ns % 1_000_000_000) as _,
@@ -192,16 +192,16 @@ impl ClientLoop for EpollLoop {
     }
 
     fn next_happened(&mut self) -> Option<LoopEvent<usize>> {
-        if let Some((i, generation)) = self.to_hear.take()
+        if let Some((i, generation)) = self.to_receive.take()
             && self.lines[i as usize].generation == generation
-            && let Some(heard) = self.hear(i)
+            && let Some(received) = self.receive(i)
         {
-            return Some(heard);
+            return Some(received);
         }
         loop {
-            let event = self.events.get(self.told)?;
+            let event = self.events.get(self.handled)?;
             let (name, flags) = (event.data.u64(), event.flags);
-            self.told += 1;
+            self.handled += 1;
             if let Some(happened) = self.happened(name, flags) {
                 return Some(happened);
             }

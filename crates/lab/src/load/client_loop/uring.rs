@@ -99,7 +99,10 @@ impl ClientLoop for UringLoop {
                 }
                 ClientEvent::Received(line, piece) => {
                     let piece = piece.map_err(trouble);
-                    LoopEvent::Heard(line, piece.and_then(|piece| piece.ok_or(LoadError::Closed)))
+                    LoopEvent::Received(
+                        line,
+                        piece.and_then(|piece| piece.ok_or(LoadError::Closed)),
+                    )
                 }
                 ClientEvent::Sent(line, result) => LoopEvent::Sent(line, result.map_err(trouble)),
             });

@@ -146,7 +146,7 @@ impl<W: ClientLoop> Driver<'_, W> {
     pub(super) fn happen(&mut self, happened: LoopEvent<W::Piece>) {
         match happened {
             LoopEvent::Connected(i, Ok(())) => self.settle(i),
-            LoopEvent::Heard(i, Ok(piece)) => self.hear(i, piece),
+            LoopEvent::Received(i, Ok(piece)) => self.receive(i, piece),
             LoopEvent::Room(i) => {
                 self.send(i);
                 self.fill(i);
@@ -156,7 +156,7 @@ impl<W: ClientLoop> Driver<'_, W> {
                 self.fill(i);
             }
             LoopEvent::Connected(i, Err(trouble))
-            | LoopEvent::Heard(i, Err(trouble))
+            | LoopEvent::Received(i, Err(trouble))
             | LoopEvent::Sent(i, Err(trouble)) => self.fail(i, trouble),
         }
     }
@@ -177,11 +177,11 @@ impl<W: ClientLoop> Driver<'_, W> {
         }
     }
 
-    fn hear(&mut self, i: u32, piece: W::Piece) {
+    fn receive(&mut self, i: u32, piece: W::Piece) {
         let client = &mut self.clients[i as usize];
-        let heard = client.hear(&self.tongue, self.wire.bytes(&piece));
+        let received = client.receive(&self.tongue, self.wire.bytes(&piece));
         self.wire.give_back(piece);
-        let complete = match heard {
+        let complete = match received {
             Ok(complete) => complete,
             Err(trouble) => return self.fail(i, trouble),
         };

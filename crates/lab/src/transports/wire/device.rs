@@ -52,11 +52,11 @@ pub(super) fn made(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, 
 }
 
 fn on_tun(link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)> {
-    let tun = tun::open(NAME).map_err(|e| told("a tun device", &e))?;
+    let tun = tun::open(NAME).map_err(|e| refused("a tun device", &e))?;
     // Before it is up, so that no packet is seen that is not ours.
-    let map = program::attach(NAME, link.device).map_err(|e| told("a BPF program", &e))?;
+    let map = program::attach(NAME, link.device).map_err(|e| refused("a BPF program", &e))?;
     link.bring_up(&mut Netlink::open()?, NAME, SENDER)
-        .map_err(|e| told("the tun device's network", &e))?;
+        .map_err(|e| refused("the tun device's network", &e))?;
     Ok((tun, map))
 }
 
@@ -64,8 +64,8 @@ fn on_veth(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)
     let mut netlink = Netlink::open()?;
     netlink
         .add_veth(NAME, FAR_NAME, network, link.mtu_bytes)
-        .map_err(|e| veth::told("a veth pair", &e))?;
-    let map = program::attach(NAME, link.device).map_err(|e| told("a BPF program", &e))?;
+        .map_err(|e| veth::refused("a veth pair", &e))?;
+    let map = program::attach(NAME, link.device).map_err(|e| refused("a BPF program", &e))?;
     let mut up = || {
         for (name, address) in [(NAME, SENDER_HARDWARE), (FAR_NAME, FAR_HARDWARE)] {
             let index = netlink.known(name)?.index;
@@ -79,15 +79,15 @@ fn on_veth(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)
         veth::await_up(FAR_NAME)?;
         Ok(far)
     };
-    let far = up().map_err(|e: io::Error| told("the veth pair's network", &e))?;
-    let socket = packet::open(far).map_err(|e| told("a packet socket", &e))?;
+    let far = up().map_err(|e: io::Error| refused("the veth pair's network", &e))?;
+    let socket = packet::open(far).map_err(|e| refused("a packet socket", &e))?;
     // Past the limit of the host where that is allowed, else up to it.
     sockopt::set_socket_recv_buffer_size_force(&socket, OPENINGS_BYTES)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, OPENINGS_BYTES))?;
     Ok((socket, map))
 }
 
-pub(super) fn told(what: &str, error: &io::Error) -> io::Error {
+pub(super) fn refused(what: &str, error: &io::Error) -> io::Error {
     let is_refused = error.kind() == io::ErrorKind::PermissionDenied;
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let text = match errno {

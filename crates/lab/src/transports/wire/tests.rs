@@ -101,15 +101,15 @@ fn packets_are_no_larger_than_they_may_be() {
             };
             let whole = u64::from((segment - 40) / (mtu - 40) * (mtu - 40));
             let least = (BYTES as u64).div_ceil(whole);
-            let told = format!("{device:?} {segment}: {packets} for {least}");
+            let message = format!("{device:?} {segment}: {packets} for {least}");
             // Those of the beginning, while TCP tries how much it may send, are smaller.
-            assert!((least..2 * least).contains(&packets), "{told}");
+            assert!((least..2 * least).contains(&packets), "{message}");
         }
         let least = (BYTES / 65_536) as u64;
         for segment in [None, Some(65_536)] {
             let packets = packets(device, segment, 1500).unwrap();
-            let told = format!("{device:?} {segment:?}: {packets}");
-            assert!((least..4 * least).contains(&packets), "{told}");
+            let message = format!("{device:?} {segment:?}: {packets}");
+            assert!((least..4 * least).contains(&packets), "{message}");
         }
     }
     // More than a packet of IPv4 can say that it has.
@@ -125,8 +125,8 @@ fn a_bound_beyond_the_devices_own_is_refused() {
     };
     let why = Wire::new(link).unwrap_err().to_string();
     if rustix::process::geteuid().is_root() {
-        let told = "does not bound the packets of bytecost0 to 131072 bytes";
-        assert!(why.contains(told), "{why}");
+        let message = "does not bound the packets of bytecost0 to 131072 bytes";
+        assert!(why.contains(message), "{why}");
     }
 }
 
@@ -256,7 +256,7 @@ fn nothing_else_is_let_through_and_nobody_else_is_there() {
 #[test]
 fn an_error_says_what_to_do() {
     let check = |what: &str, error: io::Error, says: &str| {
-        let error = told(what, &error).to_string();
+        let error = refused(what, &error).to_string();
         assert!(error.contains(says), "{error}");
     };
     let refused = || io::Error::new(io::ErrorKind::PermissionDenied, "bpf");

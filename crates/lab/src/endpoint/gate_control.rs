@@ -1,4 +1,4 @@
-//! The course of a trial: the gate moves on as the coordinator and the clock say.
+//! The control of a trial's gate: it enters phase after phase, as the coordinator and the clock say.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -32,13 +32,13 @@ pub(super) enum Signal {
 }
 
 #[derive(Clone, Copy)]
-pub(super) struct Turn<'a> {
+pub(super) struct FlowHandle<'a> {
     pub(super) gate: &'a SharedGate,
-    pub(super) tell: &'a mpsc::Sender<Signal>,
+    pub(super) signals: &'a mpsc::Sender<Signal>,
     pub(super) threads: &'a KnownThreads,
 }
 
-impl<'a> Turn<'a> {
+impl<'a> FlowHandle<'a> {
     /// The meter of a flow. The first one's reads the workers of the process as well.
     pub(super) fn metered<M>(self, flow: u32, meter: M) -> WithWorkers<'a, M> {
         match flow {
@@ -48,7 +48,7 @@ impl<'a> Turn<'a> {
     }
 
     pub(super) fn ready(self) {
-        self.say(Signal::Ready);
+        self.send(Signal::Ready);
         self.wait(Phase::Warmup);
     }
 
@@ -58,19 +58,19 @@ impl<'a> Turn<'a> {
     }
 
     pub(super) fn warm(self) {
-        self.say(Signal::Opening);
+        self.send(Signal::Opening);
     }
 
     pub(super) fn closed(self) {
-        self.say(Signal::Closed);
+        self.send(Signal::Closed);
     }
 
     pub(super) fn stop(self) {
         self.wait(Phase::Stop);
     }
 
-    fn say(self, signal: Signal) {
-        let _ = self.tell.send(signal);
+    fn send(self, signal: Signal) {
+        let _ = self.signals.send(signal);
     }
 
     fn wait(self, phase: Phase) {
@@ -81,15 +81,15 @@ impl<'a> Turn<'a> {
 }
 
 /// Moves the gate to its end: what the threads bring back, and the CPU time that watching took.
-pub(super) fn follow<T>(
+pub(super) fn run_phases<T>(
     control: &mut UnixStream,
     gate: &SharedGate,
     threads: Vec<ScopedJoinHandle<'_, io::Result<T>>>,
-    told: &mpsc::Receiver<Signal>,
+    signals: &mpsc::Receiver<Signal>,
     task: &Task,
     growth: Option<Growth>,
 ) -> io::Result<(Vec<T>, u64)> {
-    let watched = watch(control, gate, &threads, told, task, growth);
+    let watched = advance(control, gate, &threads, signals, task, growth);
     gate.set(Phase::Stop);
     threads.iter().for_each(|t| t.thread().unpark());
     let ended: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
@@ -100,41 +100,41 @@ pub(super) fn follow<T>(
 }
 
 /// Returns early when a thread ended before its time; why it did is told when it is joined.
-fn watch<T>(
+fn advance<T>(
     control: &mut UnixStream,
     gate: &SharedGate,
     threads: &[ScopedJoinHandle<'_, T>],
-    told: &mpsc::Receiver<Signal>,
+    signals: &mpsc::Receiver<Signal>,
     task: &Task,
     growth: Option<Growth>,
 ) -> io::Result<u64> {
-    let some = |count, signal| (0..count).all(|_| told.recv() == Ok(signal));
-    let all = |signal| some(threads.len(), signal);
-    let go_on = |phase| {
+    let received = |count, signal| (0..count).all(|_| signals.recv() == Ok(signal));
+    let all_send = |signal| received(threads.len(), signal);
+    let enter_phase = |phase| {
         gate.set(phase);
         threads.iter().for_each(|t| t.thread().unpark());
     };
-    if !all(Signal::Ready) {
+    if !all_send(Signal::Ready) {
         return Ok(0);
     }
     protocol::write(control, &FromEndpoint::Ready)?;
     let schedule = protocol::scheduled(control)?;
     clock::sleep_until_ns(schedule.begin_ns);
-    go_on(Phase::Warmup);
+    enter_phase(Phase::Warmup);
     let passes = Passes::of(&task.cell);
     let (mut closed, mut edges_ns) = (Some(0), 0);
     match (passes, task.role) {
         (None, _) => {
-            let Some(schedule) = warmed_up(control, told, schedule, growth)? else {
+            let Some(schedule) = warmed_up(control, signals, schedule, growth)? else {
                 return Ok(0);
             };
             clock::sleep_until_ns(schedule.window_from_ns);
             let from_ns = clock::thread_cpu_ns();
-            closed = window(gate, told, schedule);
+            closed = window(gate, signals, schedule);
             edges_ns = clock::thread_cpu_ns().saturating_sub(from_ns);
         }
         (Some(_), role) => {
-            if !all(Signal::Opening) {
+            if !all_send(Signal::Opening) {
                 return Ok(0);
             }
             protocol::write(control, &FromEndpoint::Opening)?;
@@ -143,14 +143,14 @@ fn watch<T>(
                 protocol::ordered(control, &ToEndpoint::Open)?;
                 let window_ns = schedule.window_to_ns - schedule.window_from_ns;
                 let until_ns = clock::monotonic_ns() + window_ns;
-                go_on(Phase::Window);
-                closed = slept(told, until_ns);
+                enter_phase(Phase::Window);
+                closed = slept(signals, until_ns);
                 gate.set(Phase::Cooldown);
             }
         }
     }
     match closed {
-        Some(early) if some(threads.len() - early, Signal::Closed) => {}
+        Some(early) if received(threads.len() - early, Signal::Closed) => {}
         _ => return Ok(0),
     }
     if task.role == Role::Sender && task.meets == Meets::Nobody && task.cell.class.needs_watchdog()
@@ -169,7 +169,7 @@ fn watch<T>(
 /// The window's schedule, or one for when connections no longer grow; None if a thread ended early.
 fn warmed_up(
     control: &mut UnixStream,
-    told: &mpsc::Receiver<Signal>,
+    signals: &mpsc::Receiver<Signal>,
     schedule: Schedule,
     mut growth: Option<Growth>,
 ) -> io::Result<Option<Schedule>> {
@@ -189,7 +189,7 @@ fn warmed_up(
             break;
         }
         clock::sleep_until_ns((now_ns + slice_ns).min(by_ns));
-        if told.try_recv().is_ok() {
+        if signals.try_recv().is_ok() {
             return Ok(None);
         }
     }
@@ -199,7 +199,11 @@ fn warmed_up(
 }
 
 /// In eighths where a flow asks: how many threads closed theirs, or none where one ended early.
-fn window(gate: &SharedGate, told: &mpsc::Receiver<Signal>, schedule: Schedule) -> Option<usize> {
+fn window(
+    gate: &SharedGate,
+    signals: &mpsc::Receiver<Signal>,
+    schedule: Schedule,
+) -> Option<usize> {
     let (from_ns, to_ns) = (schedule.window_from_ns, schedule.window_to_ns);
     let eighth_ns = (to_ns - from_ns) / EIGHTHS.len() as u64;
     gate.set_eighth_ns(eighth_ns);
@@ -207,17 +211,17 @@ fn window(gate: &SharedGate, told: &mpsc::Receiver<Signal>, schedule: Schedule) 
     let mut closed = 0;
     let steps = EIGHTHS.iter().zip(0..).skip(1);
     for (eighth, n) in steps.filter(|_| gate.is_stepped()) {
-        closed += slept(told, from_ns + n * eighth_ns)?;
+        closed += slept(signals, from_ns + n * eighth_ns)?;
         gate.set(*eighth);
     }
-    closed += slept(told, to_ns)?;
+    closed += slept(signals, to_ns)?;
     gate.set(Phase::Cooldown);
     Some(closed)
 }
 
 /// Sleeps until then: how many threads closed their windows meanwhile, or none where one ended
 /// before its time. A short sleep is not interrupted, since that would disturb the window.
-fn slept(told: &mpsc::Receiver<Signal>, until_ns: u64) -> Option<usize> {
+fn slept(signals: &mpsc::Receiver<Signal>, until_ns: u64) -> Option<usize> {
     let mut closed = 0;
     loop {
         let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
@@ -225,7 +229,7 @@ fn slept(told: &mpsc::Receiver<Signal>, until_ns: u64) -> Option<usize> {
             clock::sleep_until_ns(until_ns);
             return Some(closed);
         }
-        match told.recv_timeout(Duration::from_nanos(left_ns - UNDISTURBED_NS)) {
+        match signals.recv_timeout(Duration::from_nanos(left_ns - UNDISTURBED_NS)) {
             Ok(Signal::Closed) => closed += 1,
             Err(mpsc::RecvTimeoutError::Timeout) => {}
             Ok(_) | Err(mpsc::RecvTimeoutError::Disconnected) => return None,
