@@ -543,7 +543,7 @@ impl Campaign<'_> {
         }
         display.evidence(left.len(), watch.window());
         let mut log = self.log(run);
-        let whole = lab.watched(&mut watch, left, most, self.stop, &mut |event| {
+        let whole = lab.watch(&mut watch, left, most, self.stop, &mut |event| {
             if let Event::TrialEnded(record) = event {
                 log.keep(&record);
                 display.ended(&record);

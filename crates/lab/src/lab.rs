@@ -1,10 +1,11 @@
 //! A lab: carries out blocks of trials and trials for evidence, and says what becomes of each.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_host::Roots;
+use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
 use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Cell, Failure, Host, Record, Sample, Survey, TrialKey};
@@ -118,12 +119,7 @@ impl Lab {
 
     /// Makes one trial of a cell.
     pub fn trial(&mut self, trial: TrialKey, cell: &Cell, stop: &AtomicBool) -> TrialOutcome {
-        let begun = Begun {
-            trial,
-            cell,
-            started_ms: self.clock.elapsed_ms(),
-            began_ns: clock::monotonic_ns(),
-        };
+        let begun = self.begun(trial, cell);
         let window = self.windows.window(cell, self.bed.settings.window);
         let output = match trial::attempt(&mut self.bed, cell, window, None, stop) {
             Ok(output) => output,
@@ -140,6 +136,15 @@ impl Lab {
             begun.sample(output, &mut self.quotas)
         };
         TrialOutcome::Ended(Box::new(record), is_idle)
+    }
+
+    fn begun<'c>(&self, trial: TrialKey, cell: &'c Cell) -> Begun<'c> {
+        Begun {
+            trial,
+            cell,
+            started_ms: self.clock.elapsed_ms(),
+            began_ns: clock::monotonic_ns(),
+        }
     }
 
     /// One attempt at a block, as `(number, cell)` in this order; None when interrupted. Also
@@ -197,17 +202,44 @@ impl Lab {
         Some(ended)
     }
 
-    /// Watches trials (round, cell's number, cell) begun within so long; false when interrupted.
-    pub fn watched(
+    /// Makes trials for evidence, as `(round, number, cell)`, that begin within `limit`; false when
+    /// interrupted.
+    pub fn watch(
         &mut self,
         watch: &mut Watch,
         trials: impl IntoIterator<Item = (u32, u32, Cell)>,
-        most: Option<Duration>,
+        limit: Option<Duration>,
         stop: &AtomicBool,
         events: &mut dyn FnMut(Event),
     ) -> bool {
-        let (bed, clock) = (&mut self.bed, &self.clock);
-        evidence_trials::watched(bed, clock, watch, trials, most, stop, events)
+        let began_ns = clock::monotonic_ns();
+        let mut trials = trials.into_iter().peekable();
+        while let Some((round, number, cell)) = trials.next() {
+            self.bed.next_is(trials.peek().map(|(_, _, next)| next));
+            let spent = Duration::from_nanos(clock::monotonic_ns() - began_ns);
+            if limit.is_some_and(|limit| spent >= limit) {
+                return true;
+            }
+            if stop.load(Ordering::Relaxed) {
+                return false;
+            }
+            let trial = TrialKey {
+                block: watch.round(),
+                cell: number,
+                attempt: round,
+            };
+            events(Event::TrialStarted { trial });
+            let begun = self.begun(trial, &cell);
+            let record = match evidence_trials::collect(&mut self.bed, watch, &cell, stop) {
+                Ok(evidence) => begun.evidence(evidence),
+                Err(TrialError::Interrupted) => return false,
+                Err(TrialError::Failed(reason)) => {
+                    begun.failed(format!("while it was watched: {reason}"), None)
+                }
+            };
+            events(Event::TrialEnded(Box::new(record)));
+        }
+        true
     }
 
     /// Reads the task clock where hardware counters would be read, so that it is tested everywhere.
@@ -223,6 +255,10 @@ impl Lab {
 }
 
 impl Begun<'_> {
+    fn elapsed_ms(&self) -> u64 {
+        (clock::monotonic_ns() - self.began_ns) / 1_000_000
+    }
+
     fn failed(&self, reason: String, stood_still: Option<Duration>) -> Record {
         Record::Failure(Failure {
             trial: self.trial,
@@ -243,6 +279,16 @@ impl Begun<'_> {
         }
     }
 
+    fn evidence(&self, collected: TrialEvidence) -> Record {
+        Record::Evidence(TrialEvidence {
+            trial: self.trial,
+            cell: self.cell.id(),
+            started_ms: self.started_ms,
+            trial_ms: self.elapsed_ms(),
+            ..collected
+        })
+    }
+
     fn sample(&self, output: TrialOutput, quotas: &mut Quotas) -> Record {
         let mut machine = output.machine;
         machine.extend(quotas.since_last());
@@ -250,7 +296,7 @@ impl Begun<'_> {
             trial: self.trial,
             cell: self.cell.id(),
             started_ms: self.started_ms,
-            trial_ms: (clock::monotonic_ns() - self.began_ns) / 1_000_000,
+            trial_ms: self.elapsed_ms(),
             sender: output.sender.side,
             // A responder receives nothing, and what it counts is with the machine's.
             receiver: (output.receiver)

@@ -7,7 +7,7 @@ pub mod receive;
 pub mod send;
 pub mod server;
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
@@ -119,6 +119,15 @@ impl<'a> Screen<'a> {
     fn end(self) -> Result<()> {
         self.failed.map_or(Ok(()), |e| Err(e.into()))
     }
+}
+
+/// An IP address, and its port if one is written behind it; none where the text is a name.
+fn numeric_address(text: &str) -> Option<(IpAddr, Option<u16>)> {
+    if let Ok(whole) = text.parse::<SocketAddr>() {
+        return Some((whole.ip(), Some(whole.port())));
+    }
+    let ip = text.trim_start_matches('[').trim_end_matches(']');
+    Some((ip.parse().ok()?, None))
 }
 
 /// Refuses to listen where other machines can connect, unless the user says which may.

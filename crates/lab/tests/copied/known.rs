@@ -69,7 +69,7 @@ pub fn counted(lab: &mut Lab, watch: &mut Watch, cell: &Cell) -> Result<TrialEvi
         }
     };
     let stop = AtomicBool::new(false);
-    lab.watched(watch, [(0, 0, cell.clone())], None, &stop, &mut see);
+    lab.watch(watch, [(0, 0, cell.clone())], None, &stop, &mut see);
     found
 }
 

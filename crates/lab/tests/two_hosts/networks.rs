@@ -119,7 +119,7 @@ fn counted(two: &Two) {
         let (way, mut seen) = (two.way(PeerSide::Receiver, data_from_here), None);
         two.here(|| {
             let mut lab = way.lab(settings());
-            lab.watched(
+            lab.watch(
                 &mut watch,
                 [(0, 0, cell(""))],
                 None,

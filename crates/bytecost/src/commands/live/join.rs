@@ -1,7 +1,7 @@
 //! How `live send` and `live receive` find each other: both the same.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use bytecost_lab::live::{self, LiveError, LiveSetup, PORT, START_PATIENCE};
 use bytecost_spec::live::SessionEnd;
 use bytecost_spec::{Cell, Side, units};
 
-use super::{Screen, check_listen};
+use super::{Screen, check_listen, numeric_address};
 use crate::args::{JoinArgs, OutputArgs};
 use crate::failure::{Exit, bad_input, check_time};
 use crate::signals;
@@ -71,9 +71,8 @@ impl Join {
 
 /// Addresses of an IP address or a name, with or without a port.
 fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
-    let ip = text.trim_start_matches('[').trim_end_matches(']');
-    if let Ok(ip) = ip.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(ip, PORT)]);
+    if let Some((ip, port)) = numeric_address(text) {
+        return Ok(vec![SocketAddr::new(ip, port.unwrap_or(PORT))]);
     }
     let named = match text.contains(':') {
         true => text.to_socket_addrs(),

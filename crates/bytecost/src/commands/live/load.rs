@@ -3,7 +3,7 @@
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
@@ -15,6 +15,7 @@ use bytecost_report::service;
 use bytecost_spec::service::{Asked, Asking, GeneratorCost, Latencies, Pace, Process, Response};
 use bytecost_spec::{Arrivals, units};
 
+use super::numeric_address;
 use super::server::{PATIENCE, named, serving};
 use crate::args::LoadArgs;
 use crate::commands::print;
@@ -106,21 +107,12 @@ fn wished(args: &LoadArgs) -> Result<Load> {
 /// Where the server listens: at an address, or at the first address of `localhost` at which
 /// somebody does.
 fn server_address(args: &LoadArgs) -> Result<SocketAddr> {
-    let (host, port) = match args.address.rsplit_once(':') {
-        Some(("localhost", port)) => ("localhost", Some(port)),
-        _ => (args.address.as_str(), None),
-    };
-    if host != "localhost" {
-        return address(host, args.port);
+    let text = args.address.as_str();
+    if text != "localhost" && !text.starts_with("localhost:") {
+        return address(text, args.port);
     }
-    let loopback = [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()].map(|ip: IpAddr| {
-        let with_port = SocketAddr::new(ip, 0).to_string();
-        let with_port = with_port.trim_end_matches('0').to_owned();
-        let text = port.map_or(ip.to_string(), |port| with_port + port);
-        address(&text, args.port)
-    });
-    let [v4, v6] = loopback;
-    let (v4, v6) = (v4?, v6?);
+    let at = |ip| address(&text.replacen("localhost", ip, 1), args.port);
+    let (v4, v6) = (at("127.0.0.1")?, at("[::1]")?);
     let listens = |at: &SocketAddr| TcpStream::connect_timeout(at, FOUND_WITHIN).is_ok();
     Ok(if !listens(&v4) && listens(&v6) {
         v6
@@ -131,25 +123,18 @@ fn server_address(args: &LoadArgs) -> Result<SocketAddr> {
 
 /// Where the server is: nothing is looked up.
 fn address(text: &str, port: Option<u16>) -> Result<SocketAddr> {
-    if let Ok(whole) = text.parse::<SocketAddr>() {
-        return match port.is_none_or(|port| port == whole.port()) {
-            true => Ok(whole),
-            false => Err(bad_input(format!(
-                "address `{text}` has a port, and --port names another: give one of them"
-            ))),
-        };
-    }
-    let ip = match text {
-        "localhost" => Ok(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-        _ => text.parse(),
-    };
-    let ip = ip.map_err(|_| {
+    let (ip, own_port) = numeric_address(text).ok_or_else(|| {
         bad_input(format!(
             "`{}` is no IP address: write one such as 127.0.0.1 or 192.0.2.7:{PORT}; names are not looked up",
             units::one_line(text)
         ))
     })?;
-    Ok(SocketAddr::new(ip, port.unwrap_or(PORT)))
+    match (own_port, port) {
+        (Some(own), Some(port)) if own != port => Err(bad_input(format!(
+            "address `{text}` has a port, and --port names another: give one of them"
+        ))),
+        _ => Ok(SocketAddr::new(ip, own_port.or(port).unwrap_or(PORT))),
+    }
 }
 
 /// What a first request that failed means to the user.
