@@ -5,14 +5,18 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::Duration;
 
-use bytecost_engine::{MOVERS, Mover, Offer, Route, Setup, file};
+use bytecost_engine::{MOVERS, Mover, Route, Setup, file};
 use bytecost_spec::survey::{FileSupport, FileSurvey};
 use bytecost_spec::{Cache, Cell, Ring};
 use rustix::io::Errno;
 
+use crate::edges::LoopBody;
+use crate::file_part::FilePart;
 use crate::file_task::FileTask;
 use crate::files::{self, DISK_PATIENCE, Files};
 use crate::limits::retried_without_memory;
+use crate::protocol::ContentCheck;
+use crate::requests::Requests;
 use crate::side_by_side;
 use crate::survey::{self, Helpers};
 
@@ -151,6 +155,7 @@ pub fn user_bytes(path: &std::path::Path) -> io::Result<u64> {
 fn cell(cache: Cache, mover: &str) -> Cell {
     Cell {
         cache,
+        congestion: "default".to_owned(),
         mover: mover.to_owned(),
         size_bytes: SIZE_BYTES,
         ring: Ring::Bytes(4 * SIZE_BYTES),
@@ -185,38 +190,25 @@ fn attempt(
     files::settle(&cell, &work, HELD_AT_MOST)?;
     if mover.route == Route::FileToSocket {
         let content = task.own.then(file::content);
-        return survey::one_of_file(mover, work, cell.size_bytes as usize, content, java);
+        return survey::one_message_apart(&cell, Some((work, content)), java);
     }
-    let walk = work.walk;
+    let part = FilePart {
+        cell: &cell,
+        mover,
+        task: &task,
+        walk: work.walk,
+        check: ContentCheck::Full,
+    };
     let mut engine = mover.open_file(Setup {
         file: Some(work),
         java,
-        ..Setup::new(cell.size_bytes as usize, DISK_PATIENCE)
+        ..Setup::new(part.size(), DISK_PATIENCE)
     })?;
-    let place = match engine.offer()? {
-        Offer::Moved => Some(0),
-        _ => {
-            engine.reap(1)?;
-            engine.finished()?
-        }
-    };
-    let place = place.ok_or_else(|| io::Error::other("the first request did not end"))?;
-    let mut wrong = false;
-    if task.own && mover.route.reads_a_file() {
-        let pattern = file::content();
-        engine.look(place, usize::MAX, &mut |offset, bytes| {
-            wrong |= pattern.mismatch(offset, bytes).is_some();
-        });
-    }
-    if wrong {
-        return Err(io::Error::other("what was read is not what the file holds"));
-    }
-    if let Some(copy) = &task.target {
-        let size = cell.size_bytes as usize;
-        let [from, to] = [&task.path, copy].map(|p| file::open(p, file::Opening::default()));
-        file::check_copied(from?, to?, walk, 1, (size, size), usize::MAX)?;
-    }
-    Ok(())
+    let mut requests = Requests::new(&mut *engine, part.places(), part.content(), None);
+    requests.step()?;
+    requests.complete()?;
+    drop(engine);
+    part.check_written(1).map(drop)
 }
 
 #[cfg(test)]

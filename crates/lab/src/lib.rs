@@ -15,6 +15,7 @@ pub mod endpoint;
 mod endpoint_process;
 pub mod event;
 mod evidence_trials;
+mod file_part;
 pub mod file_survey;
 pub mod file_task;
 pub mod files;

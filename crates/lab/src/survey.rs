@@ -5,16 +5,16 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
-use bytecost_engine::{
-    Checker, FileWork, MOVERS, Mover, PayloadPattern, RECEIVERS, Receiver, Setup,
-};
+use bytecost_engine::{Checker, FileWork, MOVERS, Mover, PayloadPattern, RECEIVERS, Receiver};
 use bytecost_host::{Roots, limits};
 use bytecost_meter::ThreadMeter;
 use bytecost_spec::cell::Device;
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
-use rustix::net::sockopt;
 
+use crate::edges::LoopBody;
 use crate::files::DISK_PATIENCE;
+use crate::flow::{Intake, Stream, drain};
+use crate::flow_setup::{content, mover_of, receiving_end, sending_end};
 use crate::limits::retried_without_memory;
 use crate::networks::{NetworkPath, Networks};
 use crate::protocol::Role;
@@ -24,8 +24,7 @@ use crate::transports;
 mod away;
 mod links;
 
-pub(crate) use away::SIZE;
-use away::{PATIENCE, SLOTS, cell};
+use away::{PATIENCE, cell};
 pub use links::links;
 
 /// Tries every mover and receiver over these transports with one small message, checked byte by
@@ -130,10 +129,11 @@ pub fn helped(helpers: &Helpers, transports: &[Transport]) -> Vec<Support> {
 /// Whether helped movers work, or why not: one is started, over the transport that asks most of it.
 pub fn one_helped() -> Result<(), String> {
     java::find().map_err(|e| e.to_string())?;
-    let mover = Mover::named("java-transfer-to").ok_or("there is no such mover")?;
-    let mut networks = Networks::default();
-    let place = Place::of(Transport::Unix, &mut networks);
-    one_message(mover, &RECEIVERS[0], &place, None, None).map_err(|e| reason(&e))
+    let cell = Cell {
+        mover: "java-transfer-to".to_owned(),
+        ..cell(Transport::Unix)
+    };
+    one_message_apart(&cell, None, None).map_err(|e| reason(&e))
 }
 
 /// The rows of [`helped`] where one of them stands for all that work, as [`one_helped`] found it,
@@ -201,28 +201,30 @@ fn attempt(
     if !mover.has_peer() {
         return None;
     }
+    let cell = Cell {
+        mover: mover.name.to_owned(),
+        receiver: receiver.name.to_owned(),
+        ..cell(place.transport)
+    };
     let once = |java: Option<PathBuf>| match place.path()? {
         NetworkPath::Wire(_) if java.is_some() => Err(io::Error::other(away::NO_HELPERS)),
-        NetworkPath::Wire(wire) => away::one_message(mover, wire),
-        _ => one_message(mover, receiver, place, None, java),
+        NetworkPath::Wire(wire) => away::one_message(&cell, wire),
+        _ => one_message(&cell, place, None, java),
     };
     let tried = || helpers.map(Helpers::java).transpose().and_then(&once);
     let refused = retried_without_memory(tried).err();
     refused.map(|e| reason(&e))
 }
 
-/// Sends one message of a file over the loopback device. What it must hold, where that is known.
-pub(crate) fn one_of_file(
-    mover: &Mover,
-    file: FileWork,
-    size: usize,
-    content: Option<PayloadPattern>,
+/// Moves one message of a cell through what is made for it alone; of a file, with what this must
+/// hold, where that is known.
+pub(crate) fn one_message_apart(
+    cell: &Cell,
+    file: Option<(FileWork, Option<PayloadPattern>)>,
     java: Option<PathBuf>,
 ) -> io::Result<()> {
     let mut networks = Networks::default();
-    let place = Place::of(Transport::Loopback, &mut networks);
-    let file = Some((file, size, content));
-    one_message(mover, &RECEIVERS[0], &place, file, java)
+    one_message(cell, &Place::of(cell.transport, &mut networks), file, java)
 }
 
 pub(crate) fn reason(error: &io::Error) -> String {
@@ -244,50 +246,49 @@ pub(crate) fn reason(error: &io::Error) -> String {
     }
 }
 
+/// Moves one message by the ends of a trial of this cell, every byte of it checked.
 fn one_message(
-    mover: &Mover,
-    receiver: &Receiver,
+    cell: &Cell,
     place: &Place<'_>,
-    file: Option<(FileWork, usize, Option<PayloadPattern>)>,
+    file: Option<(FileWork, Option<PayloadPattern>)>,
     java: Option<PathBuf>,
 ) -> io::Result<()> {
-    let (sender, taker) = place.connect()?;
-    let patience = match (&file, mover.is_helped()) {
+    let (sender, receiver) = place.connect()?;
+    let patience = match (&file, mover_of(cell)?.is_helped()) {
         (Some(_), _) => DISK_PATIENCE,
         (None, true) => START_PATIENCE,
         (None, false) => PATIENCE,
     };
     transports::set_patience(&sender, patience)?;
-    transports::set_patience(&taker, patience)?;
-    sockopt::set_socket_recv_buffer_size(&taker, 16 * SIZE)?;
-    let (file, size, known) = match file {
-        Some((file, size, known)) => (Some(file), size, Some(known)),
-        None => (None, SIZE, None),
+    transports::set_patience(&receiver, patience)?;
+    let (file, known) = file.map_or_else(
+        || (None, Some(content(cell, 0, false))),
+        |(file, known)| (Some(file), known),
+    );
+    let mut receiver = receiving_end(cell, receiver)?;
+    let mut intake = Intake {
+        receiver: &mut *receiver,
+        checker: known.map_or_else(Checker::of_count, |known| Checker::new(known, true)),
+        size_bytes: cell.size_bytes,
+        answers: None,
     };
-    let setup = Setup {
-        socket: Some(sender),
+    let mut mover = sending_end(
+        cell,
+        Some(sender),
         file,
-        java,
-        fields: 8,
-        slots: SLOTS,
-        ..Setup::new(size, patience)
-    };
-    let mut checker = match known.unwrap_or_else(|| Some(setup.pattern(false))) {
-        Some(pattern) => Checker::new(pattern, true),
-        None => Checker::of_count(),
-    };
-    let mut taker = (receiver.open)(taker, 2 * SIZE)?;
-    taker.expect(size);
-    let mut mover = mover.open(setup)?;
-    away::offer(&mut *mover)?;
-    while checker.offset() < size as u64 {
-        let got = taker.take()?;
-        if got == 0 {
+        0,
+        false,
+        patience,
+        java.as_deref(),
+    )?;
+    Stream(&mut *mover).step()?;
+    mover.flush()?;
+    while intake.tally().bytes < cell.size_bytes {
+        if !intake.pull()? {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        checker.check(&*taker, got)?;
     }
-    away::take_back(&mut *mover)
+    drain(&mut *mover)
 }
 
 #[cfg(test)]
