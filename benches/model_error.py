@@ -36,7 +36,6 @@ def without_samples(command, run):
 def shares(command, run):
     sampled = json.load(open(os.path.join(run, "findings.json")))
     counted = {c["finding"]: c for c in without_samples(command, run)["causes"]}
-    findings = {f["id"]: f for f in sampled["findings"]}
     times = {t["cell"]: t["kinds"] for t in sampled["cpu_time"]}
     total = lambda cell, kinds: sum(
         k["ns_per_unit"] for k in times[cell] if k["party"] != "rest" and (not kinds or k["kind"] in kinds)
@@ -45,7 +44,7 @@ def shares(command, run):
         other = counted.get(causes["finding"])
         if causes["by"] != "samples" or not other:
             continue
-        finding = findings[causes["finding"]]
+        finding = sampled["findings"][causes["finding"]]
         more = lambda kinds=None: total(finding["cell"], kinds) - total(finding["baseline"], kinds)
         for cause in other["causes"]:
             event = cause["of"] if isinstance(cause["of"], str) else cause["of"]["event"]

@@ -32,12 +32,13 @@ const FEWEST: usize = 3;
 /// Of so many runs at least so many must decide.
 const DECIDED: (u64, u64) = (10, 12);
 
-/// A finding, as far as the bench looks at it. Findings of runs with the same id are compared.
+/// A finding, as far as the bench looks at it. Those of the same comparison in several runs are compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct Finding {
-    id: String,
-    cell: String,
+    metric: String,
     axis: String,
+    baseline_value: String,
+    cell: String,
     family: String,
     ratio: f64,
     low: f64,
@@ -88,6 +89,11 @@ impl Finding {
         self.withheld.is_none() && matches!(&*self.verdict, "better" | "worse")
     }
 
+    fn is_same_comparison(&self, other: &Finding) -> bool {
+        let key = |f: &Finding| [&f.metric, &f.axis, &f.baseline_value, &f.cell].map(String::clone);
+        key(self) == key(other)
+    }
+
     fn contradicts(&self, other: &Finding) -> bool {
         self.is_decided() && other.is_decided() && self.verdict != other.verdict
     }
@@ -99,10 +105,9 @@ impl Finding {
             baseline,
             sizes_bytes: (least, most),
         } = effect;
-        let against = format!(" against {baseline}");
         let is_compared = self.axis == "mover"
-            && self.id.starts_with("cpu_s_per_gb: ")
-            && self.id.ends_with(&against);
+            && self.metric == "cpu_s_per_gb"
+            && self.baseline_value == baseline;
         let cell = Cell::from_id(&self.cell).filter(|_| is_compared);
         cell.is_some_and(|c| c.mover == mover && (least..=most).contains(&c.size_bytes))
     }
@@ -113,8 +118,8 @@ impl Run {
         self.foreign_cpus <= QUIET_CPUS
     }
 
-    fn finding(&self, id: &str) -> Option<&Finding> {
-        self.findings.iter().find(|f| f.id == id)
+    fn finding(&self, other: &Finding) -> Option<&Finding> {
+        self.findings.iter().find(|f| f.is_same_comparison(other))
     }
 }
 
@@ -209,7 +214,7 @@ fn rows(runs: &[&Run]) -> Vec<Row> {
     let decided = || runs.iter().flat_map(|run| run.findings.iter());
     let decided = || decided().filter(|f| f.is_decided());
     let is_contradicted = |finding: &&Finding| {
-        let mut others = runs.iter().filter_map(|run| run.finding(&finding.id));
+        let mut others = runs.iter().filter_map(|run| run.finding(finding));
         others.any(|other| other.contradicts(finding))
     };
     let contradicted = decided().filter(is_contradicted).count() as f64;
@@ -277,7 +282,7 @@ fn with_mean_of_others<'r>(runs: &[&'r Run]) -> Vec<(&'r Finding, f64)> {
                     .iter()
                     .enumerate()
                     .filter(|(other, _)| *other != number);
-                let others = others.filter_map(|(_, run)| run.finding(&finding.id));
+                let others = others.filter_map(|(_, run)| run.finding(finding));
                 let logs: Vec<f64> = others.filter(shown).map(|f| f.ratio.ln()).collect();
                 let enough = logs.len() + 1 >= FEWEST;
                 Some((finding, mean(&logs).filter(|_| enough)?.exp()))
@@ -302,9 +307,10 @@ mod tests {
             started_s: 0,
             foreign_cpus: 0.01,
             findings: vec![Finding {
-                id: "cpu_s_per_gb: one against read-write".to_owned(),
-                cell: cell.id(),
+                metric: "cpu_s_per_gb".to_owned(),
                 axis: "mover".to_owned(),
+                baseline_value: "read-write".to_owned(),
+                cell: cell.id(),
                 family: "primary".to_owned(),
                 ratio,
                 low: ratio / 1.1,

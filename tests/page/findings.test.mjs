@@ -14,7 +14,7 @@ const FILES = {
     (f) => { delete f.host; },
     (f) => { f.findings[0].verdict = 'splendid'; },
     (f) => { f.findings[0].ratio = '1.8'; },
-    (f) => { f.figures[0].series[0].points[0] = { measured: 62.5 }; },
+    (f) => { f.cells[0].estimates = { cpu_s_per_gb: 62.5 }; },
     (f) => { f.run.seed = -1; },
   ],
   hosts: [

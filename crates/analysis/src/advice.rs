@@ -491,12 +491,10 @@ impl<'v> Group<'v> {
             (safest.is_none() || of(c)).then(|| conditions(self.run, self.compare.axis, cell))
         };
         let conditions = part.iter().flat_map(|(_, all)| all).find_map(own);
-        let ties = names.iter().filter(|n| **n != value);
         Use {
             value: value.clone(),
             at: part.iter().filter_map(|(x, _)| x.clone()).collect(),
             gain: safest.and_then(|_| gain()),
-            ties: ties.map(|n| (*n).clone()).collect(),
             but: but.collect(),
             conditions: conditions.unwrap_or_default(),
         }
@@ -543,7 +541,7 @@ impl<'v> Group<'v> {
                 low: f.low,
                 high: f.high,
                 has_no_amount: f.amount_withheld.is_some(),
-                finding: f.id.clone(),
+                finding: f.number,
             };
             decided.map(|f| (f.value.clone(), point(f))).collect_vec()
         });
@@ -557,7 +555,7 @@ impl<'v> Group<'v> {
     }
 
     fn avoid(&self, cost: DecidedRange) -> Avoid {
-        let is_of = |c: &&Compared<'_>| cost.points.iter().any(|p| p.finding == c.finding.id);
+        let is_of = |c: &&Compared<'_>| cost.points.iter().any(|p| p.finding == c.finding.number);
         let cells = self.at.iter().flat_map(|(_, all)| all).filter(is_of);
         let value = |cell: &CellTrials<'_>, metric| self.run.result(&cell.id)?.value(metric);
         let copied = |c: &Compared<'_>| value(c.cell, Metric::both(Measure::CopiedShare));
@@ -574,7 +572,7 @@ impl<'v> Group<'v> {
     /// the places at which it does so.
     fn reason(&self, cost: &DecidedRange) -> Option<AvoidWith> {
         let reasons = cost.points.iter().filter_map(|point| {
-            let cause = causes::reason(self.run, &point.finding)?;
+            let cause = causes::reason(self.run, point.finding)?;
             Some((cause.of, (point, cause)))
         });
         let (of, at) = grouped(reasons)

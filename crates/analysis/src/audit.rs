@@ -130,7 +130,9 @@ impl ClaimContext<'_> {
             measured: None,
         });
         let figures = all().flat_map(|told| told.figures.clone());
-        let findings = all().flat_map(|told| &told.findings).unique();
+        let findings = all()
+            .flat_map(|told| told.findings.iter().copied())
+            .unique();
         Audited {
             id: claim.id.clone(),
             source: claim.source.clone(),
@@ -140,7 +142,7 @@ impl ClaimContext<'_> {
             because: because.iter().unique().join(" "),
             of_study: claim.is_of_study(&self.run.study.name),
             figures: given.chain(figures).collect(),
-            findings: findings.cloned().collect(),
+            findings: findings.collect(),
         }
     }
 }

@@ -11,8 +11,8 @@ use bytecost_spec::{cell::Placement, cell::Ring};
 use bytecost_stats::{Location, mean, student_mean, trimmed_mean};
 use itertools::Itertools as _;
 
-use crate::comparison::JudgedPair;
 use crate::confidence::{FEWEST, LEVEL};
+use crate::judged_pair::JudgedPair;
 use crate::pairing::Pairing;
 use crate::result::{
     Cause, CauseMeans, CauseOf, CellTime, Finding, FindingCauses, TimePer, Uncertain,
@@ -121,7 +121,7 @@ fn of(run: &Judged<'_>, pair: &JudgedPair<'_>) -> Option<FindingCauses> {
     let sampled = compared.sampled(finding.metric.measure, sign, difference_ns);
     let found = sampled.or_else(|| compared.priced(sign, difference_ns))?;
     Some(FindingCauses {
-        finding: finding.id.clone(),
+        finding: finding.number,
         by: found.by,
         difference_ns,
         causes: found.causes,
@@ -130,7 +130,7 @@ fn of(run: &Judged<'_>, pair: &JudgedPair<'_>) -> Option<FindingCauses> {
 }
 
 /// The causes that carry at least half of the difference of a finding; none where none does.
-pub(crate) fn reason<'v>(run: &'v Explained<'_>, finding: &str) -> Option<&'v Cause> {
+pub(crate) fn reason<'v>(run: &'v Explained<'_>, finding: usize) -> Option<&'v Cause> {
     let found = run.causes.iter().find(|c| c.finding == finding)?;
     let first = found.causes.first()?;
     first

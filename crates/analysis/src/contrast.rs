@@ -16,17 +16,11 @@ use itertools::Itertools as _;
 use crate::beside_sides::{holds_interrupts, log_of_one_more, with_error};
 use crate::confidence::{FEWEST, LEVEL};
 use crate::grouping::by_key;
-use crate::logs::exp;
-use crate::pairing::Pairing;
+use crate::logs::{as_share, exp};
+use crate::pairing::{AskedPair, Pairing};
+use crate::result::Uncertain;
 use crate::trials::{CellTrials, Moderations, Trials, of_block};
 use crate::value::{is_extreme, tail_share};
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ratio {
-    pub(crate) value: f64,
-    pub(crate) low: f64,
-    pub(crate) high: f64,
-}
 
 /// Two cells that differ in one axis, compared in a metric within blocks.
 #[derive(Clone, Copy, Debug)]
@@ -45,17 +39,66 @@ pub(crate) struct PairContrast<'v> {
     pub(crate) between: BetweenRounds,
 }
 
-impl Ratio {
-    pub(crate) fn at(location: &Location, level: f64) -> Option<Ratio> {
-        Some(Ratio::between(*location, location.interval(level)?))
+impl Uncertain {
+    /// The ratio of which this is the logarithm.
+    pub(crate) fn ratio_at(log: &Location, level: f64) -> Option<Uncertain> {
+        Some(Uncertain::ratio(*log, log.interval(level)?))
     }
 
-    fn between(location: Location, interval: Interval) -> Ratio {
-        Ratio {
-            value: exp(location.value),
+    fn ratio(log: Location, interval: Interval) -> Uncertain {
+        Uncertain {
+            value: exp(log.value),
             low: exp(interval.low),
             high: exp(interval.high),
         }
+    }
+}
+
+/// A comparison of the study before anything is decided of it.
+pub(crate) struct Comparison<'t> {
+    pub(crate) asked: AskedPair<'t, 't>,
+    pub(crate) contrast: PairContrast<'t>,
+}
+
+/// Every comparison of the study that at least three blocks can speak to, in its order.
+pub(crate) fn comparisons<'t>(trials: &'t Trials<'t>) -> Vec<Comparison<'t>> {
+    let comparisons = trials.asked().filter_map(|asked| {
+        let (pairing, metric) = (asked.pairing, asked.metric);
+        let contrast = trials.contrast(pairing, metric)?;
+        Some(Comparison { asked, contrast })
+    });
+    let key = |c: &Comparison<'t>| {
+        let Pairing { axis, other, .. } = *c.pairing();
+        (c.metric(), &other.id, c.pairing().baseline.cell.value(axis))
+    };
+    comparisons.unique_by(key).collect()
+}
+
+impl<'t> Comparison<'t> {
+    pub(crate) fn metric(&self) -> Metric {
+        self.asked.metric
+    }
+
+    pub(crate) fn pairing(&self) -> &Pairing<'t, 't> {
+        &self.asked.pairing
+    }
+
+    /// Returns true if it is judged, in what the study asks for first.
+    pub(crate) fn is_first(&self) -> bool {
+        self.asked.is_first() && self.is_judged()
+    }
+
+    pub(crate) fn is_judged(&self) -> bool {
+        self.asked.family().rate().is_some()
+    }
+
+    pub(crate) fn blocks(&self) -> usize {
+        self.contrast.within.count
+    }
+
+    /// Half the width of its interval within the run's rounds, as a share.
+    pub(crate) fn half_width(&self) -> f64 {
+        as_share(self.contrast.within_interval.half_width())
     }
 }
 
@@ -178,8 +221,8 @@ impl<'v> PairContrast<'v> {
         }
     }
 
-    pub(crate) fn ratio(&self) -> Ratio {
-        Ratio::between(self.location, self.interval)
+    pub(crate) fn ratio(&self) -> Uncertain {
+        Uncertain::ratio(self.location, self.interval)
     }
 
     /// The p value of the other not being worse than the baseline: small where it is worse.

@@ -4,9 +4,9 @@ use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Metric, Value};
 use itertools::Itertools as _;
 
-use crate::comparison::JudgedPair;
 use crate::grid;
 use crate::grouping::grouped;
+use crate::judged_pair::JudgedPair;
 use crate::result::{Crossing, CrossingPoint, Crossover, Verdict};
 use crate::stages::Judged;
 
@@ -88,7 +88,7 @@ fn crossover(run: &Judged<'_>, along: Axis, curve: &Curve<'_>) -> Crossover {
         range: (curve[0].0.clone(), curve[curve.len() - 1].0.clone()),
         place: grid::coordinates(other.cell, run.varied().iter().filter(is_held)),
         outcome: crossing(&steps),
-        findings: curve.iter().map(|(_, p)| p.finding.id.clone()).collect(),
+        findings: curve.iter().map(|(_, p)| p.finding.number).collect(),
         open: open.map(|(x, _)| (*x).clone()).collect(),
     }
 }

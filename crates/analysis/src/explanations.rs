@@ -312,7 +312,7 @@ fn asked<'v>(run: &Explained<'v>, means: Means) -> Option<&'v EvidenceAsked> {
 
 /// The decided findings whose causes are known, those with the greatest ratio first.
 fn causes(run: &Explained<'_>) -> Option<Answer> {
-    let causes = |f: &Finding| run.causes.iter().find(|c| c.finding == f.id);
+    let causes = |f: &Finding| run.causes.iter().find(|c| c.finding == f.number);
     let has_causes = |f: &&Finding| is_worth_a_reason(f, &run.stalls) && causes(f).is_some();
     let is_counted = |f: &Finding| causes(f).is_some_and(|c| c.by != CauseMeans::TimedTrials);
     let findings = greatest(run.findings.iter().filter(has_causes), is_counted);
@@ -325,7 +325,7 @@ fn causes(run: &Explained<'_>) -> Option<Answer> {
         None
     };
     let pairs = findings.into_iter().map(|f| PairSeen {
-        finding: f.id.clone(),
+        finding: f.number,
         is_turned: false,
     });
     let no_samples = asked(run, Means::Time).and_then(|a| a.refused.clone());

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::{Better, Manifest, Metric};
-use bytecost_stats::{BetweenRounds, Interval, RatioVariation};
+use bytecost_spec::Manifest;
+use bytecost_stats::{BetweenRounds, RatioVariation};
 
 use crate::caveats::{self, Permitted};
-use crate::comparison::Comparison;
 use crate::confidence::LEVEL;
-use crate::contrast::PairContrast;
+use crate::contrast::{Comparison, PairContrast};
 use crate::families::{Correction, corrected};
+use crate::judged_pair::verdict;
 use crate::logs::{as_share, exp};
 use crate::result::{Caveat, CaveatEffect, Finding, Verdict};
 use crate::stages::Measured;
@@ -37,13 +37,14 @@ pub(crate) fn judged(run: &Measured<'_>, caveats: &[Caveat]) -> Vec<Finding> {
     let tested: Vec<_> = tested.collect();
     let mut corrected = corrected(&tested, manifest.rate_share()).into_iter();
     let mut detectable = Detectable::default();
-    let findings = each().map(|(comparison, permitted)| {
+    let findings = each().enumerate().map(|(number, (comparison, permitted))| {
         let correction = match permitted {
             Permitted::Nothing(_) => None,
             _ => corrected.next(),
         };
         let mut finding = comparison.judged(manifest, *permitted, correction);
         let level = finding.level.unwrap_or(1.0 - LEVEL);
+        finding.number = number;
         finding.detectable = as_share(detectable.at(&comparison.contrast, level));
         finding
     });
@@ -109,7 +110,7 @@ impl Comparison<'_> {
         let (axis, ratio) = (pairing.axis, self.contrast.ratio());
         let family = self.asked.family();
         Finding {
-            id: self.id.clone(),
+            number: 0,
             metric,
             axis,
             baseline: pairing.baseline.id.clone(),
@@ -213,28 +214,5 @@ impl Comparison<'_> {
         let alike = needed(bound - distance, 1.0 - LEVEL);
         let needed = apart.into_iter().chain(alike).min()?;
         u32::try_from(needed.max(self.contrast.within.count + 1)).ok()
-    }
-}
-
-/// What is decided of a log ratio with its interval, by its corrected p value at a rate and the least
-/// difference that matters: an interval within that is told as such even where it leaves out 1.
-pub(crate) fn verdict(
-    metric: Metric,
-    (value, interval): (f64, Interval),
-    corrected: Option<(f64, f64)>,
-    bound: f64,
-) -> Verdict {
-    let Some((p, rate)) = corrected else {
-        return Verdict::NotJudged;
-    };
-    if interval.low >= -bound && interval.high <= bound {
-        return Verdict::NoDifferenceThatMatters;
-    }
-    if p >= rate {
-        return Verdict::NotDecided;
-    }
-    match (metric.better(), value > 0.0) {
-        (Better::Higher, true) | (Better::Lower, false) => Verdict::Better,
-        (Better::Higher, false) | (Better::Lower, true) => Verdict::Worse,
     }
 }

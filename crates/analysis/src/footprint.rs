@@ -4,8 +4,7 @@ use bytecost_spec::evidence::{LevelProbe, ProbeRound};
 use bytecost_stats::{median, trimmed_mean, trimmed_mean_value};
 
 use crate::confidence::{FEWEST, LEVEL};
-use crate::contrast::Ratio;
-use crate::result::{CellFootprint, Estimate, Input, LevelFootprint};
+use crate::result::{CellFootprint, Estimate, Input, LevelFootprint, Uncertain};
 
 const KIB: f64 = 1024.0;
 /// A set of which less is displaced, as a share, is as good as untouched.
@@ -94,7 +93,7 @@ impl CellFootprint {
 ///
 /// It has no variance between rounds: lines are counted in one trial, next to a stretch in which
 /// nothing is moved, which shows what the minute adds.
-pub(crate) fn against(pairs: &[(&LevelFootprint, &LevelFootprint)]) -> Option<Ratio> {
+pub(crate) fn against(pairs: &[(&LevelFootprint, &LevelFootprint)]) -> Option<Uncertain> {
     let one = displaced(pairs.iter().map(|(one, _)| *one))?;
     let others = || pairs.iter().map(|(_, other)| *other);
     let other = displaced(others())?;
@@ -105,7 +104,7 @@ pub(crate) fn against(pairs: &[(&LevelFootprint, &LevelFootprint)]) -> Option<Ra
     });
     let idle: f64 = idle.sum::<Option<f64>>()?;
     let told = other[1] > UNTOUCHED * primed.sum::<f64>() && idle < OWN * other[0];
-    told.then(|| Ratio {
+    told.then(|| Uncertain {
         value: one[0] / other[0],
         low: one[1] / other[2],
         high: one[2] / other[1],

@@ -11,7 +11,6 @@ mod causes;
 mod caveats;
 pub mod ceiling;
 mod cells;
-mod comparison;
 mod confidence;
 mod contrast;
 mod copies;
@@ -24,6 +23,7 @@ mod findings;
 mod footprint;
 mod grid;
 mod grouping;
+mod judged_pair;
 mod logs;
 mod main_effects;
 mod matrix;
@@ -89,7 +89,7 @@ fn measure<'v>(input: &'v Input<'v>, trials: &'v Trials<'v>) -> Measured<'v> {
         footprints: footprint::all(input),
         noise_floor: twins::floor(&twins, trials),
         twins,
-        comparisons: comparison::all(trials),
+        comparisons: contrast::comparisons(trials),
     }
 }
 

@@ -10,14 +10,13 @@ use bytecost_stats::{Location, holm};
 use itertools::Itertools as _;
 
 use crate::caveats;
-use crate::comparison::JudgedPair;
 use crate::confidence::{ERROR_RATE, LEVEL};
-use crate::contrast::{PairsContrast, Ratio, is_trimmed, moderations};
-use crate::findings::verdict;
+use crate::contrast::{PairsContrast, is_trimmed, moderations};
 use crate::grid::{self, RANGES};
 use crate::grouping::grouped;
+use crate::judged_pair::{JudgedPair, verdict};
 use crate::pairing::{Pairing, compared};
-use crate::result::{Finding, MainEffect, PlaceDeviation, PlaceEffect};
+use crate::result::{Finding, MainEffect, PlaceDeviation, PlaceEffect, Uncertain};
 use crate::stages::Judged;
 
 struct RawEffect<'v> {
@@ -129,7 +128,7 @@ impl RawEffect<'_> {
         let (place, location, p) = all.min_by(|a, b| a.2.total_cmp(&b.2))?;
         // Together for all places, by Bonferroni.
         let level = 1.0 - ERROR_RATE / count as f64;
-        let ratio = Ratio::at(&location, level)?;
+        let ratio = Uncertain::ratio_at(&location, level)?;
         Some(PlaceDeviation {
             value: self.value_at(place),
             ratio: ratio.value,
@@ -148,7 +147,7 @@ impl RawEffect<'_> {
         let compare = self.compare;
         let first = self.places[0].pairing;
         let withheld = self.withheld(run);
-        let (ratio, interval) = (Ratio::at(&mean, LEVEL)?, mean.interval(LEVEL)?);
+        let (ratio, interval) = (Uncertain::ratio_at(&mean, LEVEL)?, mean.interval(LEVEL)?);
         let places = self.places.iter().enumerate().map(|(place, pair)| {
             let ratio = pair.ratio();
             PlaceEffect {

@@ -13,18 +13,18 @@ use bytecost_spec::{
 };
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::grouping::by_key;
 
 mod answer;
 mod audited;
 mod ceiling;
+mod cell_table;
 mod estimate;
 mod evidence;
 mod explanation;
 mod figure;
-mod reasons;
 mod two_groups;
 
 pub use answer::*;
@@ -115,6 +115,14 @@ impl<'a> Input<'a> {
     }
 }
 
+fn without_checks<S: Serializer>(host: &Host, to: S) -> Result<S::Ok, S::Error> {
+    let host = Host {
+        checks: Vec::new(),
+        ..host.clone()
+    };
+    host.serialize(to)
+}
+
 /// The other host of a run on two, and the way to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -125,7 +133,8 @@ pub struct PeerFacts {
     pub way: String,
     /// Which side played there.
     pub side: PeerSide,
-    /// What machine it is.
+    /// What machine it is, without its checks.
+    #[serde(serialize_with = "without_checks")]
     pub host: Host,
     /// Its network cards on the way.
     pub cards: Vec<NetworkCard>,
@@ -159,7 +168,8 @@ pub struct Analysis {
     pub run: RunFacts,
     /// The question.
     pub study: StudyFacts,
-    /// The machine.
+    /// The machine, without its checks, which manifest.json has.
+    #[serde(serialize_with = "without_checks")]
     pub host: Host,
     /// The other host; none where both sides played on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,6 +189,8 @@ pub struct Analysis {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_floor: Option<NoiseFloor>,
     /// Every cell of the plan with its estimates.
+    #[serde(flatten, with = "cell_table")]
+    #[cfg_attr(feature = "schema", schemars(with = "cell_table::CellTable"))]
     pub cells: Vec<CellResult>,
     /// What is promised of the comparisons, by family.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -243,7 +255,8 @@ pub struct Analysis {
     pub left_out: Vec<LeftOut>,
     /// Trials that failed.
     pub failures: Vec<Failure>,
-    /// The figures, ready to be drawn.
+    /// The figures, ready to be drawn. Their numbers are those of cells and findings.
+    #[serde(skip)]
     pub figures: Vec<FigureData>,
     /// What the distance between two CPUs costs, by each way, where that was measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -354,8 +367,7 @@ pub struct StudyFacts {
 }
 
 /// A cell and what was found in it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CellResult {
     /// [`Cell::id`].
     pub id: String,
@@ -368,20 +380,15 @@ pub struct CellResult {
     /// Estimates by metric; a metric that does not apply to the cell has no entry.
     pub estimates: BTreeMap<Metric, Estimate>,
     /// Metrics that apply and are not available, with the reason.
-    #[serde(with = "reasons::absent")]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<reasons::AbsentMetrics>"))]
     pub absent: BTreeMap<Metric, String>,
     /// Metrics by which its trials fall into two groups; those whose groups lie far apart have no
     /// estimate.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub two_groups: Vec<TwoGroups>,
     /// What of the payload was compared: `content`, `count` or nothing.
     pub checked: Option<String>,
     /// Its throughput as a share of what this machine reaches at most, where that was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<CeilingShare>,
     /// Windows in which its flow stood still, where there were any.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stood_still: Option<StoodStill>,
 }
 
@@ -423,8 +430,8 @@ pub struct FamilyFacts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// `metric: cell against baseline value`; names it within the run.
-    pub id: String,
+    /// Its place among the findings, from 0, by which all else names it.
+    pub number: usize,
     /// What is compared.
     pub metric: Metric,
     /// The axis in which the two cells differ.
@@ -469,9 +476,11 @@ pub struct Finding {
     /// The same, corrected within its family: Holm's over all primary comparisons, Benjamini and
     /// Bogomolov's over the tables of secondary ones. None of what is not judged, and of what a
     /// caveat withholds, which is no part of its family.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_corrected: Option<f64>,
     /// The level that the correction asks of it: of a primary one that of the first of them, of a
     /// secondary one that of the next of its table to be decided. None of what is not judged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub level: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
@@ -486,6 +495,7 @@ pub struct Finding {
     pub detectable: f64,
     /// Blocks that it would take to decide, at `level` and 80 % of the time if the ratio stays,
     /// where it is not decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_needed: Option<u32>,
     /// Whether blocks would decide it, did its ratio not differ from round to round.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -493,6 +503,14 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// What names it in every run of its study: `metric: cell against baseline value`.
+    pub fn name(&self) -> String {
+        format!(
+            "{}: {} against {}",
+            self.metric, self.cell, self.baseline_value
+        )
+    }
+
     /// Whether it compares these two cells in this metric, either of them as the baseline.
     pub fn compares(&self, metric: Metric, one: &str, other: &str) -> bool {
         let own = [self.baseline.as_str(), self.cell.as_str()];
@@ -536,8 +554,8 @@ pub struct Crossover {
     pub place: Vec<(Axis, Value)>,
     /// What it comes to.
     pub outcome: Crossing,
-    /// [`Finding::id`]s behind it.
-    pub findings: Vec<String>,
+    /// [`Finding::number`]s behind it.
+    pub findings: Vec<usize>,
     /// The values along it at which the two are not decided, or have no verdict.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub open: Vec<Value>,

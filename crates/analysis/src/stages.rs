@@ -5,9 +5,10 @@ use std::ops::Deref;
 
 use bytecost_spec::{Axis, Measure, Metric};
 
-use crate::comparison::{Comparison, JudgedPair};
 use crate::confidence::ERROR_RATE;
+use crate::contrast::Comparison;
 use crate::copies::Evidence;
+use crate::judged_pair::JudgedPair;
 use crate::pairing::Pairing;
 use crate::phrases;
 use crate::result::{

@@ -5,8 +5,6 @@
 use bytecost_spec::evidence::CpuUser;
 use bytecost_spec::{Counter, PeerSide, Readings, Sample, SideReadings};
 
-use crate::value::read;
-
 /// By how much the window of a side and that of the machine may differ for the side's times to be
 /// scaled: where a window is a number of passes, the time between them is no part of it.
 const SAME_WINDOW: f64 = 0.25;
@@ -131,11 +129,12 @@ fn of_machine(
 }
 
 fn side(side: &SideReadings, machine_ns: f64) -> Option<SideTime> {
-    let or_none = |counter| read(side, counter).unwrap_or(0.0);
-    let cpu = read(side, Counter::CpuNs).ok()?;
+    let number = |counter| side.measured(counter).map(|n| n as f64);
+    let or_none = |counter| number(counter).unwrap_or(0.0);
+    let cpu = number(Counter::CpuNs)?;
     let workers = or_none(Counter::WorkersNs);
-    let clocks = read(side, Counter::ThreadCpuNs).unwrap_or(cpu);
-    let times = machine_ns / read(side, Counter::ElapsedNs).ok()?;
+    let clocks = number(Counter::ThreadCpuNs).unwrap_or(cpu);
+    let times = machine_ns / number(Counter::ElapsedNs)?;
     let times = if (times - 1.0).abs() < SAME_WINDOW {
         times
     } else {

@@ -126,7 +126,7 @@ fn priced(mut world: World, times: f64) -> World {
 fn of<'a>(analysis: &'a Analysis, mover: &str) -> Option<&'a FindingCauses> {
     let metric = Metric::both(Measure::CpuSPerGb);
     let own = |c: &&FindingCauses| {
-        let finding = analysis.findings.iter().find(|f| f.id == c.finding);
+        let finding = analysis.findings.get(c.finding);
         finding.is_some_and(|f| f.metric == metric && f.value == mover)
     };
     analysis.causes.iter().find(own)

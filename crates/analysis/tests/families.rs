@@ -49,7 +49,10 @@ fn secondary_comparisons_do_not_keep_a_primary_one_from_being_decided() {
         world.manifest.study.compare.extend(more);
         let one = world.analyse();
         let primary = all.findings.iter().find(|f| f.family == Family::Primary);
-        let same = one.findings.iter().find(|f| f.id == primary.unwrap().id);
+        let same = one
+            .findings
+            .iter()
+            .find(|f| f.name() == primary.unwrap().name());
         assert_eq!(of(&one, Family::Primary).count(), 144);
         decided[1] += same.iter().copied().filter(|f| f.is_apart()).count();
     }
@@ -126,10 +129,10 @@ family = "exploratory"
     let differs = explored.iter().any(|f| f.low > 2.0);
     assert!(differs, "it differs all the same");
     let metrics: Vec<_> = explored.iter().map(|f| f.metric).collect();
-    let ids: Vec<&String> = explored.iter().map(|f| &f.id).collect();
+    let numbers: Vec<usize> = explored.iter().map(|f| f.number).collect();
     let crossovers = &found.crossovers;
     assert!(crossovers.iter().all(|c| !metrics.contains(&c.metric)));
-    assert!(found.causes.iter().all(|c| !ids.contains(&&c.finding)));
+    assert!(found.causes.iter().all(|c| !numbers.contains(&c.finding)));
     let situations = found.advice.situations.iter();
     assert!(situations.clone().all(|s| !metrics.contains(&s.metric)));
     let mut families = found.families.iter();

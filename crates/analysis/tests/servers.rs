@@ -3,6 +3,8 @@
 use bytecost_analysis::{Finding, Verdict};
 use bytecost_spec::{Axis, Cell, Counter, Measure, Metric, Side};
 
+use itertools::Itertools as _;
+
 use crate::server_worlds::{run, server};
 use crate::world::{Found, World, fires, found, put, question, says, scale, silent};
 
@@ -38,8 +40,15 @@ fn who_serves_one_at_a_time_is_compared_with_the_others() {
     let single = question(&analysis, "single-soonest").unwrap();
     let told = "compared with `single` in median latency";
     says(single.answer.as_ref().unwrap(), [told]);
-    let is_latency = |id: &String| id.starts_with("latency_us_p50");
-    assert!(single.findings.iter().all(is_latency), "{single:#?}");
+    let measures = single
+        .findings
+        .iter()
+        .map(|number| analysis.findings[*number].metric.measure);
+    assert_eq!(
+        measures.unique().collect_vec(),
+        [Measure::LatencyUsP50],
+        "{single:#?}"
+    );
 }
 
 /// A run in which `thread` costs twice as much CPU time, and how the clients of some cells may have

@@ -76,7 +76,15 @@ fn a_shared_core_is_told_from_taking_turns_by_the_cpu_time_of_a_step() {
         let own = answer.contains("core of its own");
         assert_eq!(answer.contains("less than 12 % more CPU time"), own);
         assert!(!answer.contains("same-cpu"), "{answer}");
-        assert!(told.findings.iter().any(|id| id.contains("/work-integer/")));
+        let cells = told
+            .findings
+            .iter()
+            .map(|number| &analysis.findings[*number].cell);
+        assert!(
+            cells
+                .into_iter()
+                .any(|cell| cell.contains("/work-integer/"))
+        );
     }
     let mut failing = world(STUDY, two(done(2.0, 1.0)));
     for cell in failing.cells.clone() {

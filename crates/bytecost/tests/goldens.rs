@@ -149,8 +149,7 @@ fn the_table_of_a_first_screen_has_what_was_decided_first() {
         let Some(range) = ranges.next() else {
             continue;
         };
-        let finding = |id: &String| a.findings.iter().find(|f| f.id == *id).unwrap();
-        let first = finding(&range.points[0].finding);
+        let first = &a.findings[range.points[0].finding];
         assert!(first.is_apart() && first.withheld.is_none(), "{first:?}");
         let mark = if first.verdict == Verdict::Better {
             '▲'
@@ -257,7 +256,7 @@ fn what_disturbed_a_run_has_two_lines_of_its_first_screen() {
 }
 
 /// Which of two ways a report holds for the better one at a finding, and where it says so.
-fn claims(a: &Analysis) -> Vec<(String, &'static str, Verdict)> {
+fn claims(a: &Analysis) -> Vec<(usize, &'static str, Verdict)> {
     let mut claims = Vec::new();
     for s in &a.advice.situations {
         let gains = s.uses.iter().flat_map(|u| u.gain.iter().chain(&u.but));
@@ -265,7 +264,7 @@ fn claims(a: &Analysis) -> Vec<(String, &'static str, Verdict)> {
         let costs = s.avoid.iter().map(|avoid| &avoid.cost);
         for range in gains.chain(conditional).chain(costs).chain(&s.gains) {
             let points = range.points.iter();
-            claims.extend(points.map(|p| (p.finding.clone(), "advice", range.verdict)));
+            claims.extend(points.map(|p| (p.finding, "advice", range.verdict)));
         }
     }
     for c in &a.crossovers {
@@ -275,7 +274,7 @@ fn claims(a: &Analysis) -> Vec<(String, &'static str, Verdict)> {
             _ => continue,
         };
         let found = c.findings.iter();
-        claims.extend(found.map(|id| (id.clone(), "crossover", verdict)));
+        claims.extend(found.map(|number| (*number, "crossover", verdict)));
     }
     claims
 }
@@ -284,9 +283,9 @@ fn claims(a: &Analysis) -> Vec<(String, &'static str, Verdict)> {
 fn no_report_contradicts_itself() {
     for study in SAID.keys() {
         let (_, a) = analysed(study);
-        let known = |id: &String| a.findings.iter().find(|f| f.id == *id);
-        for (id, by, verdict) in claims(&a) {
-            let finding = known(&id).unwrap_or_else(|| panic!("{study}: {by} on no finding {id}"));
+        for (number, by, verdict) in claims(&a) {
+            let finding = &a.findings[number];
+            let id = finding.name();
             let against = match verdict {
                 Verdict::Better => Verdict::Worse,
                 _ => Verdict::Better,
@@ -308,7 +307,7 @@ fn no_report_contradicts_itself() {
         }
         let explained = a.explanations.iter().flat_map(|e| &e.pairs);
         for PairSeen { finding, .. } in explained {
-            assert!(known(finding).is_some(), "{study}: no finding {finding}");
+            assert!(*finding < a.findings.len(), "{study}: no finding {finding}");
         }
     }
 }

@@ -11,8 +11,8 @@ mod notes;
 mod range;
 mod undecided;
 
-use notes::{is_alone_the_best, only, rivals};
-pub(crate) use notes::{network_card, note};
+use notes::{is_alone_the_best, only};
+pub(crate) use notes::{network_card, note, rivals};
 use range::{amount, are_less, places, span};
 use undecided::nothing_decided;
 pub(crate) use undecided::{open, undecided};
@@ -24,7 +24,7 @@ const MOST_CLAUSES: usize = 3;
 /// The most places that a sentence names one by one.
 const MOST_PLACES: usize = 2;
 
-/// A sentence of the advice with the ids of the findings that it rests on.
+/// A sentence of the advice with the numbers of the findings that it rests on.
 pub(crate) struct Sentence {
     /// What a reader has.
     pub label: String,
@@ -32,7 +32,7 @@ pub(crate) struct Sentence {
     pub text: String,
     /// The same without amounts, for where there is no room.
     pub brief: String,
-    pub findings: Vec<String>,
+    pub findings: Vec<usize>,
 }
 
 /// The advice, most wanted first. A way that has a condition is never in it.
@@ -92,12 +92,7 @@ fn sentence(
     let mut clauses = Vec::new();
     for (_, claims) in groups.iter().take(MOST_CLAUSES) {
         clauses.push(clause(a, claims, situations, shared, is_choice));
-        findings.extend(
-            claims
-                .iter()
-                .flat_map(|c| c.points())
-                .map(|p| p.finding.clone()),
-        );
+        findings.extend(claims.iter().flat_map(|c| c.points()).map(|p| p.finding));
     }
     if clauses.is_empty() {
         let conditional = situations.iter().flat_map(|s| {
@@ -140,8 +135,6 @@ struct Claim<'s> {
     /// How much it differs from the baseline; none where it is the baseline, than which nothing was
     /// shown to be better.
     range: Option<&'s DecidedRange>,
-    /// Others that are better than the baseline, and were not shown to differ from it.
-    ties: &'s [Value],
 }
 
 impl<'s> Claim<'s> {
@@ -160,7 +153,6 @@ impl<'s> Claim<'s> {
                     way: &used.value,
                     at: used.at.clone(),
                     range: used.gain.as_ref(),
-                    ties: &used.ties,
                 }),
             }
         }
@@ -178,7 +170,6 @@ impl<'s> Claim<'s> {
             way: &range.value,
             at: places(range),
             range: Some(range),
-            ties: &[],
         };
         worse.chain(&situation.gains).map(claim).collect()
     }
@@ -297,23 +288,15 @@ fn clause(
         Kind::Rate => "reaches",
         Kind::Time | Kind::Number => "has",
     };
-    let everywhere = claims
+    let rivals = claims
         .iter()
-        .flat_map(|c| c.ties)
-        .map(|tie| (tie.clone(), None));
-    let somewhere = claims.iter().flat_map(|c| {
-        let rivals = rivals(a, c.situation, c.way, &c.at).into_iter();
-        rivals.map(|(rival, at)| (rival, Some(at)))
+        .flat_map(|c| rivals(a, c.situation, c.way, &c.at));
+    let ties = grouped(rivals).into_iter().map(|(tie, at)| {
+        let all = first.at.len();
+        let at = Some(at.len()).filter(|at| *at < all);
+        let at = at.map_or_else(String::new, |at| format!(" at {at} of {all}"));
+        format!("{}{at}", s.axis.subject(&tie))
     });
-    let ties = grouped(everywhere.chain(somewhere))
-        .into_iter()
-        .map(|(tie, at)| {
-            let at: Option<Vec<Value>> = at.into_iter().collect();
-            let at = at.filter(|at| at.len() < first.at.len());
-            let all = first.at.len();
-            let at = at.map_or_else(String::new, |at| format!(" at {} of {all}", at.len()));
-            format!("{}{at}", s.axis.subject(&tie))
-        });
     let ties = phrases::list(ties);
     let ties = if ties.is_empty() {
         ties

@@ -160,7 +160,7 @@ fn parts<'q>(a: &'q Analysis, questions: &'q [QuestionTable<'q>]) -> Vec<Part<'q
             let is_compared = row.entries.iter().any(|e| e.finding().is_some());
             has_value(situations, &row.name) || is_first && !is_compared && !named(&row.name)
         };
-        let rank = rank(situations);
+        let rank = rank(a, situations);
         let rows = question.rows.iter().filter(is_row);
         let rows = rows.sorted_by_key(|row| (!row.is_baseline, rank(&row.name)));
         let rows = rows.collect_vec();
@@ -213,16 +213,23 @@ fn is_of(q: &QuestionTable<'_>, s: &Situation) -> bool {
 }
 
 /// The place of a way among those that the advice names: what to use before what costs more.
-fn rank<'s>(situations: &[&'s Situation]) -> impl Fn(&Value) -> usize + use<'s> {
-    let used = situations.iter().flat_map(|s| s.uses.iter());
-    let used = used.flat_map(|u| std::iter::once(&u.value).chain(&u.ties));
-    let conditional = situations.iter().flat_map(|s| s.conditional.iter());
-    let worse = situations.iter().flat_map(|s| s.avoid.iter());
-    let named: Vec<&'s Value> = used
-        .chain(conditional.map(|c| &c.gain.value))
-        .chain(worse.map(|w| &w.cost.value))
+fn rank(a: &Analysis, situations: &[&Situation]) -> impl Fn(&Value) -> usize + use<> {
+    let used = situations.iter().flat_map(|s| {
+        s.uses.iter().flat_map(|u| {
+            let ties = u
+                .gain
+                .iter()
+                .flat_map(|_| advice::rivals(a, s, &u.value, &u.at));
+            std::iter::once(u.value.clone()).chain(ties.map(|(tie, _)| tie))
+        })
+    });
+    let conditional = situations.iter().flat_map(|s| &s.conditional);
+    let worse = situations.iter().flat_map(|s| &s.avoid);
+    let named: Vec<Value> = used
+        .chain(conditional.map(|c| c.gain.value.clone()))
+        .chain(worse.map(|w| w.cost.value.clone()))
         .collect();
-    move |name| named.iter().position(|n| *n == name).unwrap_or(usize::MAX)
+    move |name| named.iter().position(|n| n == name).unwrap_or(usize::MAX)
 }
 
 /// Takes a row from the longest part; a part of a baseline and one row goes as a whole, the last of

@@ -28,7 +28,7 @@ pub fn explain(a: &Analysis, style: Style) -> String {
         ));
     }
     let questions = explanations(a).into_iter();
-    let cards = questions.map(|e| DocBlock::Card(sections::explanation(a, &e)));
+    let cards = questions.map(|e| DocBlock::Card(sections::explanation(&e)));
     d.blocks.extend(cards);
     let (level, run, study) = ((100.0 * a.study.level).round(), &a.run.id, &a.study.name);
     let about = format!(

@@ -33,8 +33,8 @@ pub struct ExplanationText {
     pub would_change: Option<&'static str>,
     /// What is missing for an answer, where there is none.
     pub missing: Option<String>,
-    /// The ids of the findings behind it.
-    pub findings: Vec<String>,
+    /// [`Finding::number`](bytecost_analysis::Finding::number)s of those behind it.
+    pub findings: Vec<usize>,
 }
 
 /// The usual words: of comparisons along sizes, one place after the other.
@@ -261,7 +261,7 @@ pub(crate) fn text(a: &Analysis, explanation: &Explanation) -> ExplanationText {
         Question::WhyOneWayWins => 1 + MOST_ROWS,
         _ => usize::MAX,
     };
-    let of_pairs = explanation.pairs.iter().take(shown).map(|p| &p.finding);
+    let of_pairs = explanation.pairs.iter().take(shown).map(|p| p.finding);
     ExplanationText {
         key: words.key,
         question: words.question,
@@ -270,10 +270,7 @@ pub(crate) fn text(a: &Analysis, explanation: &Explanation) -> ExplanationText {
         evidence: said.evidence,
         would_change: missing.is_none().then_some(words.would_change),
         missing,
-        findings: of_pairs
-            .chain(unexpected::findings(explanation))
-            .cloned()
-            .collect(),
+        findings: of_pairs.chain(unexpected::findings(explanation)).collect(),
     }
 }
 

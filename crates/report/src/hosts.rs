@@ -77,7 +77,7 @@ pub struct HostLine {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFinding {
-    /// [`Finding::id`], which names it within each of the runs.
+    /// [`Finding::name`], which names it within each of the runs.
     pub id: String,
     /// What is compared.
     pub metric: Metric,
@@ -150,7 +150,7 @@ pub fn table(runs: &[HostRun<'_>]) -> HostTable {
     let study = runs.first().map(|run| &run.analysis.study);
     let all = runs.iter().map(|run| run.analysis);
     let findings = all.flat_map(|a| a.findings.iter().map(move |f| (a, f)));
-    let findings = findings.unique_by(|(_, f)| &f.id);
+    let findings = findings.unique_by(|(_, f)| f.name());
     HostTable {
         format: FORMAT,
         study: study.map_or_else(String::new, |s| s.name.clone()),
@@ -176,9 +176,10 @@ fn line(run: &HostRun<'_>) -> HostLine {
 }
 
 fn finding(a: &Analysis, f: &Finding, runs: &[HostRun<'_>]) -> HostFinding {
+    let name = f.name();
     let (mut hosts, gaps): (Vec<_>, Vec<_>) = runs.iter().partition_map(|run| {
         let host = run.host.to_owned();
-        let own = run.analysis.findings.iter().find(|own| own.id == f.id);
+        let own = run.analysis.findings.iter().find(|own| own.name() == name);
         match own.cloned() {
             Some(finding) => Either::Left(HostEstimate { host, finding }),
             None => Either::Right(HostGap {
@@ -190,7 +191,7 @@ fn finding(a: &Analysis, f: &Finding, runs: &[HostRun<'_>]) -> HostFinding {
     hosts.sort_by(|a, b| a.finding.ratio.total_cmp(&b.finding.ratio));
     let any = |verdict| hosts.iter().any(|h| h.finding.verdict == verdict);
     HostFinding {
-        id: f.id.clone(),
+        id: name,
         metric: f.metric,
         what: format!("`{}` against `{}`", f.value, f.baseline_value),
         place: comparisons::place(a, f),

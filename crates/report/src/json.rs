@@ -7,7 +7,7 @@ use crate::json_lines::by_lines;
 use crate::text::pretty;
 
 /// Renders a result as `findings.json`: fields in the order of [`Analysis`], one cell, comparison or
-/// other element of a list a line; numbers have six digits, and one that is not finite is `null`.
+/// other element of a list a line; numbers have five digits, and one that is not finite is `null`.
 pub fn findings_json(a: &Analysis) -> String {
     by_lines(a)
 }

@@ -7,7 +7,7 @@ use serde_json::ser::Formatter;
 
 use crate::text::for_terminal;
 
-/// JSON with one element of the outermost lists a line, and numbers of six digits.
+/// JSON with one element of the outermost lists a line, and numbers of five digits.
 pub(crate) fn by_lines(value: &impl Serialize) -> String {
     let mut text = Vec::new();
     let mut serializer = serde_json::Serializer::with_formatter(&mut text, Lines::default());
@@ -18,7 +18,7 @@ pub(crate) fn by_lines(value: &impl Serialize) -> String {
 /// The depth from which on all stands in one line.
 const LINE_DEPTH: usize = 2;
 /// The digits of a number that is not whole.
-const DIGITS: usize = 6;
+const DIGITS: usize = 5;
 
 /// Writes the elements of the outermost lists and objects a line each, and numbers rounded.
 #[derive(Default)]
@@ -59,7 +59,8 @@ impl Lines {
 impl Formatter for Lines {
     fn write_f64<W: Write + ?Sized>(&mut self, to: &mut W, value: f64) -> io::Result<()> {
         let rounded: f64 = format!("{value:.*e}", DIGITS - 1).parse().unwrap_or(value);
-        write!(to, "{}", serde_json::Value::from(rounded))
+        let text = serde_json::Value::from(rounded).to_string();
+        write!(to, "{}", text.strip_suffix(".0").unwrap_or(&text))
     }
 
     fn begin_array<W: Write + ?Sized>(&mut self, to: &mut W) -> io::Result<()> {

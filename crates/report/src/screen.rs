@@ -11,7 +11,7 @@ use crate::asked;
 use crate::document::{DocBlock, DocLine, DocTerm, Document};
 use crate::numbers::{bare_ratio, whole};
 use crate::question::{QuestionTable, place_in_words, questions};
-use crate::sections::{self, findings};
+use crate::sections;
 use crate::stalls;
 use crate::style::{Ink, Style};
 use crate::terminal::print;
@@ -253,10 +253,7 @@ fn within(
     }
     let line = |s: &Sentence| {
         let line = DocLine::from(s.text.as_str());
-        DocTerm::new(
-            s.label.as_str(),
-            [line.resting_on(findings(a, &s.findings))],
-        )
+        DocTerm::new(s.label.as_str(), [line.resting_on(s.findings.clone())])
     };
     if content.sentences == 0 && table.tables.is_empty() {
         document.paragraph(Ink::Strong, "This run gives no answer.");
@@ -346,12 +343,12 @@ fn two_groups(a: &Analysis) -> Vec<DocLine> {
         let is_of_cell = |f: &&Finding| [&f.cell, &f.baseline].contains(&&cell.id);
         let of_cell = a.findings.iter().filter(is_of_cell);
         let withheld = of_cell.filter(|f| f.metric == groups.metric && f.withheld.is_some());
-        let ids: Vec<String> = withheld.map(|f| f.id.clone()).collect();
+        let withheld: Vec<usize> = withheld.map(|f| f.number).collect();
         let varied = a.study.varied.iter();
         let place = place_in_words(varied.map(|axis| (*axis, cell.cell.value(*axis))));
         let noun = phrases::metric(groups.metric, a.study.unit);
         let line = DocLine::from(format!("{place}, {noun}: {}", groups.in_words()));
-        (!ids.is_empty()).then(|| line.resting_on(findings(a, &ids)))
+        (!withheld.is_empty()).then(|| line.resting_on(withheld))
     });
     let mut lines: Vec<DocLine> = parted.collect();
     let more = lines.split_off(lines.len().min(TWO_GROUPS));

@@ -29,11 +29,6 @@ use crate::stack::stacks;
 use crate::style::Ink;
 use crate::text::count;
 
-pub(crate) fn findings(a: &Analysis, ids: &[String]) -> Vec<usize> {
-    let place = |id: &String| a.findings.iter().position(|f| f.id == *id);
-    ids.iter().filter_map(place).collect()
-}
-
 /// Everything below the answer.
 pub(crate) fn body(a: &Analysis) -> Document {
     let mut d = Document::default();
@@ -43,7 +38,7 @@ pub(crate) fn body(a: &Analysis) -> Document {
     main_effects::section(a, &mut d);
     crossing::section(a, &mut d);
     let title = ["Why", "why", "Why"];
-    cards(&mut d, title, None, &explanations(a), |e| explanation(a, e));
+    cards(&mut d, title, None, &explanations(a), explanation);
     charts(a, &mut d);
     distances(a, &mut d);
     bars(a, &mut d);
@@ -59,7 +54,7 @@ pub(crate) fn body(a: &Analysis) -> Document {
     }
     let title = ["Published claims", "claims", "Claims"];
     let summary = crate::audit::summary(a.audit.iter());
-    cards(&mut d, title, Some(summary), &a.audit, |c| audited(a, c));
+    cards(&mut d, title, Some(summary), &a.audit, audited);
     published_tables::section(a, &mut d);
     let title = ["Caveats", "caveats", "Caveats"];
     cards(&mut d, title, None, &a.caveats, |c| caveat(a, c));
@@ -136,7 +131,7 @@ fn as_fold(blocks: Vec<DocBlock>) -> DocBlock {
 }
 
 /// A question with its answer or what is missing for one, and what is behind it.
-pub(crate) fn explanation(a: &Analysis, e: &ExplanationText) -> Vec<DocBlock> {
+pub(crate) fn explanation(e: &ExplanationText) -> Vec<DocBlock> {
     let answer = match &e.answer {
         Some(answer) => DocLine::from(answer.as_str()),
         None => {
@@ -157,7 +152,7 @@ pub(crate) fn explanation(a: &Analysis, e: &ExplanationText) -> Vec<DocBlock> {
     }
     let mut blocks = vec![
         DocBlock::heading(e.question),
-        DocBlock::Paragraph(answer.resting_on(findings(a, &e.findings))),
+        DocBlock::Paragraph(answer.resting_on(e.findings.clone())),
     ];
     if !terms.is_empty() {
         let terms = vec![DocBlock::Terms(terms)];
@@ -239,7 +234,7 @@ fn count_table(of: CountTable, unit: Unit, d: &mut Document) {
     d.push(DocBlock::Card(card));
 }
 
-fn audited(a: &Analysis, c: &Audited) -> Vec<DocBlock> {
+fn audited(c: &Audited) -> Vec<DocBlock> {
     let because = DocLine::from(c.because.as_str());
     let mut blocks = vec![
         DocBlock::Paragraph(DocLine {
@@ -247,7 +242,7 @@ fn audited(a: &Analysis, c: &Audited) -> Vec<DocBlock> {
             ..DocLine::from(c.words.as_str())
         }),
         DocBlock::paragraph(Ink::Strong, format!("{} ({})", c.claim, c.source)),
-        DocBlock::Paragraph(because.resting_on(findings(a, &c.findings))),
+        DocBlock::Paragraph(because.resting_on(c.findings.clone())),
     ];
     if !c.figures.is_empty() {
         let columns = ["Of what", "Published", "Measured here"].map(DocColumn::left);

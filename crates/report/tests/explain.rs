@@ -19,7 +19,7 @@ fn asked() -> Analysis {
     let rate = |f: &&Finding| f.value == "send-fields" && f.metric.measure == Measure::CpuSPerGb;
     let findings = analysis.findings.iter().filter(rate);
     let pairs = findings.map(|f| PairSeen {
-        finding: f.id.clone(),
+        finding: f.number,
         is_turned: true,
     });
     let explanation = Explanation {

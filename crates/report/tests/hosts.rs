@@ -2,7 +2,7 @@
 
 use crate::fixture;
 
-use bytecost_analysis::{Analysis, PeerFacts, Verdict};
+use bytecost_analysis::{Analysis, Finding, PeerFacts, Verdict};
 use bytecost_report::Style;
 use bytecost_report::hosts::{self, HostRun, HostTable};
 use bytecost_spec::study::Family;
@@ -62,8 +62,8 @@ fn each_host_has_its_own_verdict_and_hosts_are_in_the_order_of_their_ratios() {
         ("near", 2.0, Verdict::Worse),
     ];
     assert_eq!(ratios.collect::<Vec<_>>(), expected);
-    let own = near.findings.iter().map(|f| &f.id);
-    assert!(t.findings.iter().map(|f| &f.id).eq(own));
+    let own = near.findings.iter().map(Finding::name);
+    assert!(t.findings.iter().map(|f| f.id.clone()).eq(own));
 }
 
 #[test]

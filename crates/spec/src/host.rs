@@ -202,6 +202,7 @@ pub struct Host {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub obstacles: Vec<Obstacle>,
     /// All that was looked at, in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
     /// Which machine, which boot, and how its kernel is set.
     #[serde(default, skip_serializing_if = "crate::usual::is_usual")]

@@ -82,7 +82,7 @@ pub(super) struct Item {
     pub(super) state: CaseResult,
     pub(super) published: Option<String>,
     pub(super) measured: Option<String>,
-    pub(super) finding: Option<String>,
+    pub(super) finding: Option<usize>,
     /// Whether one side of the comparison waits for a timer and the other does not.
     pub(super) stalled: bool,
     /// The same for items that differ in nothing but timers.
@@ -149,7 +149,7 @@ pub(super) struct JudgedTest {
     /// What the ruling says where the test is open, in place of that.
     pub(super) near: Option<String>,
     pub(super) figures: Vec<AuditFigure>,
-    pub(super) findings: Vec<String>,
+    pub(super) findings: Vec<usize>,
 }
 
 impl JudgedTest {
@@ -278,7 +278,7 @@ impl ClaimTest {
             sentence,
             near: self.near.clone().filter(|_| is_near),
             figures: items().filter_map(|i| i.figure(&self.subject)).collect(),
-            findings: items().filter_map(|i| i.finding.clone()).collect(),
+            findings: items().filter_map(|i| i.finding).collect(),
         }
     }
 

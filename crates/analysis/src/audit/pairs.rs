@@ -7,11 +7,11 @@ use itertools::Itertools as _;
 
 use super::claim_test::{CaseResult, ClaimTest, Item, MORE_BLOCKS, Wanted, tested, with_interval};
 use super::context::{ClaimContext, TIMERS, counts_calls};
-use crate::comparison::JudgedPair;
 use crate::confidence::ERROR_RATE;
 use crate::contrast::PairContrast;
 use crate::footprint::against;
 use crate::grouping::by_key;
+use crate::judged_pair::JudgedPair;
 use crate::logs::exp;
 use crate::pairing::Pairing;
 use crate::phrases;
@@ -89,7 +89,7 @@ pub(super) fn compared(context: &ClaimContext<'_>, pair: &Pairing<'_, '_>, of: W
         value: contrast.location.value,
         published,
         measured: Some(with_interval(value, &low, &high)),
-        finding: judged.map(|j| j.finding.id.clone()),
+        finding: judged.map(|j| j.finding.number),
         is_same: judged.is_some_and(is_same),
         ..Item::of(state(context, &contrast, judged, expect))
     }

@@ -6,8 +6,8 @@ use bytecost_stats::{holm, mann_kendall, quantile};
 use itertools::Itertools as _;
 
 use super::{Caveat, caveat, ids, in_cells, of_run, span, spans};
-use crate::comparison::Comparison;
 use crate::confidence::ERROR_RATE;
+use crate::contrast::Comparison;
 use crate::grouping::by_key;
 use crate::logs::exp;
 use crate::phrases::{self, percent};

@@ -9,7 +9,7 @@ use bytecost_spec::{
 use itertools::Itertools as _;
 
 use super::{Caveat, caveat, clause, ids, known, of_circumstance, spans};
-use crate::comparison::Comparison;
+use crate::contrast::Comparison;
 use crate::grouping::by_key;
 use crate::pairing::Pairing;
 use crate::phrases::{self, percent};

@@ -8,7 +8,7 @@ use super::pairs::{Answer, MeasuredWay, PairQuery, Versus};
 use super::sockets::{ZERO_COPY, copied_facts};
 use crate::caveats::zero_copy::is_no_zero_copy;
 use crate::confidence::LEVEL;
-use crate::contrast::{PairsContrast, Ratio};
+use crate::contrast::PairsContrast;
 use crate::footprint::against;
 use crate::grouping::grouped;
 use crate::result::{
@@ -116,7 +116,7 @@ fn counted(run: &Explained<'_>) -> Answer {
         let ratio = over_sizes(run, &of.iter().filter(of_first).collect_vec())?;
         Some(LevelRatio {
             level: *level,
-            ratio: uncertain(ratio),
+            ratio,
         })
     });
     let found = Levels {
@@ -129,11 +129,11 @@ fn counted(run: &Explained<'_>) -> Answer {
 }
 
 /// The mean ratio over several sizes, of the blocks that have them all.
-fn over_sizes(run: &Explained<'_>, of: &[&Versus<'_>]) -> Option<Ratio> {
+fn over_sizes(run: &Explained<'_>, of: &[&Versus<'_>]) -> Option<Uncertain> {
     let metric = of.first()?.pair.finding.metric;
     let pairings = of.iter().map(|v| v.pair.pairing).collect();
     let mean = PairsContrast::new(pairings, metric)?.mean(run.trials, None)?;
-    Ratio::at(&mean, LEVEL)
+    Uncertain::ratio_at(&mean, LEVEL)
 }
 
 /// What two ways have at each level.
@@ -230,7 +230,7 @@ fn row(
     };
     levels.extend(ratio.map(|ratio| LevelRatio {
         level: CacheLevel::Number(level),
-        ratio: uncertain(ratio),
+        ratio,
     }));
     Fact::Displaced {
         level,
@@ -238,11 +238,7 @@ fn row(
             .iter()
             .map(|(zero, copying)| [&zero.cell, &copying.cell].map(Clone::clone))
             .collect(),
-        ratio: ratio.map(uncertain),
+        ratio,
         missing,
     }
-}
-
-fn uncertain(Ratio { value, low, high }: Ratio) -> Uncertain {
-    Uncertain { value, low, high }
 }

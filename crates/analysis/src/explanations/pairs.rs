@@ -4,7 +4,7 @@ use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route, ServerFacts, W
 use bytecost_spec::{Axis, Cell, Measure, Metric, Placement, Side};
 use itertools::Itertools as _;
 
-use crate::comparison::JudgedPair;
+use crate::judged_pair::JudgedPair;
 use crate::result::{CellResult, Fact, Missing, PairSeen, Verdict};
 use crate::stages::Explained;
 use crate::trials::CellTrials;

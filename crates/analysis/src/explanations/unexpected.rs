@@ -52,7 +52,7 @@ fn compare(run: &Explained<'_>, expect: &Expect) -> Expected {
     Expected {
         outcome: expect.outcome,
         met: met.len(),
-        otherwise: otherwise.into_iter().map(|f| f.id.clone()).collect(),
+        otherwise: otherwise.into_iter().map(|f| f.number).collect(),
         open: open.len(),
     }
 }

@@ -158,8 +158,6 @@ pub struct Use {
     /// How much better it is than the baseline; none where it is the baseline, than which nothing
     /// was shown to be better.
     pub gain: Option<DecidedRange>,
-    /// Others that are better than the baseline and of which none was shown to be worse than it.
-    pub ties: Vec<Value>,
     /// What other measures say against it.
     pub but: Vec<DecidedRange>,
     /// What must hold to use it, which holds for the baseline too. It is no advice then.
@@ -198,8 +196,8 @@ pub struct DecidedPoint {
     /// Returns true if its direction alone stands, and no amount is said of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_no_amount: bool,
-    /// [`super::Finding::id`].
-    pub finding: String,
+    /// [`super::Finding::number`].
+    pub finding: usize,
 }
 
 /// A way that is better under conditions that the baseline has not.

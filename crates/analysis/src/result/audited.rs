@@ -56,8 +56,8 @@ pub struct Audited {
     pub of_study: bool,
     /// Published next to measured, a row each.
     pub figures: Vec<AuditFigure>,
-    /// [`crate::Finding::id`]s behind it.
-    pub findings: Vec<String>,
+    /// [`crate::Finding::number`]s behind it.
+    pub findings: Vec<usize>,
 }
 
 /// A published figure beside the measured one.

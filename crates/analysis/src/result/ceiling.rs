@@ -76,8 +76,7 @@ pub struct CeilingShare {
 }
 
 /// What is drawn of a ceiling.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct CeilingLine {
     /// Whose most it is, in words.
     pub words: String,

@@ -130,8 +130,8 @@ pub struct Cause {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FindingCauses {
-    /// [`super::Finding::id`].
-    pub finding: String,
+    /// [`super::Finding::number`].
+    pub finding: usize,
     /// By what means that is known.
     pub by: CauseMeans,
     /// How much more time the dearer one takes for a message, in ns.

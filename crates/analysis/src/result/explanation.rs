@@ -81,8 +81,8 @@ pub struct Explanation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairSeen {
-    /// [`super::Finding::id`].
-    pub finding: String,
+    /// [`super::Finding::number`].
+    pub finding: usize,
     /// Returns true if the finding's baseline is compared with its other cell here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_turned: bool,
@@ -282,8 +282,8 @@ pub struct Expected {
     pub outcome: Outcome,
     /// Findings that came out so.
     pub met: usize,
-    /// [`super::Finding::id`]s of those that did not.
-    pub otherwise: Vec<String>,
+    /// [`super::Finding::number`]s of those that did not.
+    pub otherwise: Vec<usize>,
     /// Findings that are not decided.
     pub open: usize,
 }

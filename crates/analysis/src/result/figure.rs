@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{CeilingLine, Estimate};
 
 /// A figure: panels, one for each choice of the axes that are neither across nor a line.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct FigureData {
     /// Its heading, with what the panel shows.
     pub title: String,
@@ -22,21 +21,17 @@ pub struct FigureData {
     /// Up.
     pub y: Metric,
     /// Where the points are ratios: the value of the series axis that they are ratios to.
-    #[serde(default)]
     pub relative_to: Option<Value>,
     /// One line each.
     pub series: Vec<Series>,
     /// What a reader must know of it: that it shows another metric than was asked for, and why.
-    #[serde(default)]
     pub note: Option<String>,
     /// What this machine reaches at most, for throughput, where that was measured.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<CeilingLine>,
 }
 
 /// A line of a figure.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Series {
     /// Its value on the series axis.
     pub name: String,

@@ -63,12 +63,15 @@ fn notes(a: &Analysis, s: &Situation, way: &Value) -> Vec<Note> {
     for uses in groups.filter(|uses| !uses.is_empty()) {
         let at: Vec<Value> = uses.iter().flat_map(|u| u.at.clone()).collect();
         let is_better = uses[0].gain.is_some();
-        let has_ties = uses.iter().any(|u| !u.ties.is_empty());
-        let mut text = match (is_better, has_ties) {
-            (true, false) if rivals(a, s, way, &at).is_empty() => "best".to_owned(),
-            (true, _) => "among the best".to_owned(),
-            (false, _) if is_alone_the_best(a, s, way) => "best".to_owned(),
-            (false, _) => "none shown better".to_owned(),
+        let is_best = if is_better {
+            rivals(a, s, way, &at).is_empty()
+        } else {
+            is_alone_the_best(a, s, way)
+        };
+        let mut text = match (is_best, is_better) {
+            (true, _) => "best".to_owned(),
+            (false, true) => "among the best".to_owned(),
+            (false, false) => "none shown better".to_owned(),
         };
         let is_beaten = |c: &Conditional| {
             let better = places(&c.gain);
@@ -93,23 +96,13 @@ fn notes(a: &Analysis, s: &Situation, way: &Value) -> Vec<Note> {
             ..note(text, &at)
         });
     }
-    let ties = s
-        .uses
-        .iter()
-        .filter(|u| u.ties.iter().any(|tie| tie == way));
-    notes.extend(ties.map(|u| {
-        let text = format!("tied with `{}`", u.value);
-        note(text, &u.at)
-    }));
     for used in s.uses.iter().filter(|u| u.gain.is_some()) {
-        let is_tie = used.value == *way || used.ties.iter().any(|tie| tie == way);
-        let rivals = rivals(a, s, &used.value, &used.at);
-        let at = rivals
-            .into_iter()
-            .filter(|(rival, _)| !is_tie && rival == way);
+        let rivals = rivals(a, s, &used.value, &used.at).into_iter();
+        let at = rivals.filter(|(rival, _)| rival == way);
         let at: Vec<Value> = at.map(|(_, at)| at).collect();
         if !at.is_empty() {
-            notes.push(note(format!("tied with `{}`", used.value), &at));
+            let at = if used.at.is_empty() { &used.at } else { &at };
+            notes.push(note(format!("tied with `{}`", used.value), at));
         }
     }
     let conditional = s.conditional.iter().filter(|c| c.gain.value == *way);
@@ -130,7 +123,7 @@ pub(super) fn is_alone_the_best(a: &Analysis, s: &Situation, way: &Value) -> boo
 }
 
 /// Other ways that may be the best at some of these places, each with its place.
-pub(super) fn rivals(
+pub(crate) fn rivals(
     a: &Analysis,
     s: &Situation,
     way: &Value,

@@ -12,7 +12,7 @@ pub(super) fn says(why: &Why<'_>) -> Said {
     let shown = why.pairs.iter().take(1 + MOST_ROWS);
     let mut sentences = shown.filter_map(|v| {
         let mut all = why.a.causes.iter();
-        let causes = all.find(|c| c.finding == v.finding.id)?;
+        let causes = all.find(|c| c.finding == v.finding.number)?;
         Some(sentence(why, v.finding, causes) + ".")
     });
     Said {

@@ -1,6 +1,6 @@
 //! What was unexpected, in words.
 
-use bytecost_analysis::{Expected, Explanation, Fact, Finding, phrases};
+use bytecost_analysis::{Expected, Explanation, Fact, phrases};
 use bytecost_spec::study::Outcome;
 use itertools::Itertools as _;
 
@@ -14,9 +14,9 @@ fn expected(explanation: &Explanation) -> impl Iterator<Item = &Expected> {
     })
 }
 
-/// The ids of the findings that came out otherwise.
-pub(super) fn findings(explanation: &Explanation) -> impl Iterator<Item = &String> {
-    expected(explanation).flat_map(|e| &e.otherwise)
+/// The numbers of the findings that came out otherwise.
+pub(super) fn findings(explanation: &Explanation) -> impl Iterator<Item = usize> {
+    expected(explanation).flat_map(|e| e.otherwise.iter().copied())
 }
 
 pub(super) fn says(why: &Why<'_>) -> Said {
@@ -41,7 +41,10 @@ pub(super) fn says(why: &Why<'_>) -> Said {
         )
     };
     let fallen = all.iter().flat_map(|e| {
-        let findings = e.otherwise.iter().filter_map(|id| finding(why, id));
+        let findings = e
+            .otherwise
+            .iter()
+            .filter_map(|number| why.a.findings.get(*number));
         findings.map(|f| format!("expected {}: {}", e.outcome, causes::amount(why, f)))
     });
     Said {
@@ -54,12 +57,8 @@ pub(super) fn says(why: &Why<'_>) -> Said {
     }
 }
 
-fn finding<'a>(why: &Why<'a>, id: &str) -> Option<&'a Finding> {
-    why.a.findings.iter().find(|f| f.id == id)
-}
-
 fn clause(why: &Why<'_>, expected: &Expected) -> Option<String> {
-    let first = finding(why, expected.otherwise.first()?)?;
+    let first = why.a.findings.get(*expected.otherwise.first()?)?;
     let outcome = match expected.outcome {
         Outcome::NoDifference => "no different from",
         Outcome::Better => "better than",

@@ -59,7 +59,7 @@ pub(super) struct Seen<'a> {
 /// Those that a result has.
 pub(super) fn seen<'a>(a: &'a Analysis, pairs: &[PairSeen]) -> Vec<Seen<'a>> {
     let seen = pairs.iter().filter_map(|pair| {
-        let finding = a.findings.iter().find(|f| f.id == pair.finding)?;
+        let finding = a.findings.get(pair.finding)?;
         let cells = [&finding.baseline, &finding.cell].map(|id| Some(&a.result(id)?.cell));
         let [baseline, cell] = [cells[0]?, cells[1]?];
         let straight = Seen {

@@ -1,63 +1,10 @@
-//! Every comparison of a study, once: two cells in a metric, before anything is decided of them.
+//! Two cells in a metric, with what is decided of their ratio.
 
-use bytecost_spec::Metric;
-use itertools::Itertools as _;
+use bytecost_spec::{Better, Metric};
+use bytecost_stats::Interval;
 
-use crate::contrast::{PairContrast, Ratio};
-use crate::logs::as_share;
-use crate::pairing::{AskedPair, Pairing};
-use crate::result::{Finding, PairSeen, Verdict};
-use crate::trials::Trials;
-
-/// A comparison of the study before anything is decided of it.
-pub(crate) struct Comparison<'t> {
-    pub(crate) asked: AskedPair<'t, 't>,
-    pub(crate) contrast: PairContrast<'t>,
-    pub(crate) id: String,
-}
-
-/// Every comparison of the study that at least three blocks can speak to, in its order.
-pub(crate) fn all<'t>(trials: &'t Trials<'t>) -> Vec<Comparison<'t>> {
-    let comparisons = trials.asked().filter_map(|asked| {
-        let (pairing, metric) = (asked.pairing, asked.metric);
-        let contrast = trials.contrast(pairing, metric)?;
-        let against = pairing.baseline.cell.value(pairing.axis);
-        Some(Comparison {
-            id: format!("{metric}: {} against {against}", pairing.other.id),
-            asked,
-            contrast,
-        })
-    });
-    comparisons.unique_by(|c| c.id.clone()).collect()
-}
-
-impl<'t> Comparison<'t> {
-    pub(crate) fn metric(&self) -> Metric {
-        self.asked.metric
-    }
-
-    pub(crate) fn pairing(&self) -> &Pairing<'t, 't> {
-        &self.asked.pairing
-    }
-
-    /// Returns true if it is judged, in what the study asks for first.
-    pub(crate) fn is_first(&self) -> bool {
-        self.asked.is_first() && self.is_judged()
-    }
-
-    pub(crate) fn is_judged(&self) -> bool {
-        self.asked.family().rate().is_some()
-    }
-
-    pub(crate) fn blocks(&self) -> usize {
-        self.contrast.within.count
-    }
-
-    /// Half the width of its interval within the run's rounds, as a share.
-    pub(crate) fn half_width(&self) -> f64 {
-        as_share(self.contrast.within_interval.half_width())
-    }
-}
+use crate::pairing::Pairing;
+use crate::result::{Finding, PairSeen, Uncertain, Verdict};
 
 /// A comparison and what was decided of it, seen from either of its cells.
 #[derive(Clone, Copy)]
@@ -84,24 +31,24 @@ impl<'v> JudgedPair<'v> {
     /// Which finding it is, and from which of its cells it is seen.
     pub(crate) fn seen(&self) -> PairSeen {
         PairSeen {
-            finding: self.finding.id.clone(),
+            finding: self.finding.number,
             is_turned: self.is_turned,
         }
     }
 
     /// The other cell's metric over the baseline's.
-    pub(crate) fn ratio(&self) -> Ratio {
+    pub(crate) fn ratio(&self) -> Uncertain {
         let Finding {
             ratio, low, high, ..
         } = *self.finding;
         if self.is_turned {
-            Ratio {
+            Uncertain {
                 value: 1.0 / ratio,
                 low: 1.0 / high,
                 high: 1.0 / low,
             }
         } else {
-            Ratio {
+            Uncertain {
                 value: ratio,
                 low,
                 high,
@@ -129,5 +76,28 @@ impl<'v> JudgedPair<'v> {
     /// Returns true if no rule withholds how large its ratio is.
     pub(crate) fn has_amount(&self) -> bool {
         self.finding.amount_withheld.is_none()
+    }
+}
+
+/// What is decided of a log ratio with its interval, by its corrected p value at a rate and the least
+/// difference that matters: an interval within that is told as such even where it leaves out 1.
+pub(crate) fn verdict(
+    metric: Metric,
+    (value, interval): (f64, Interval),
+    corrected: Option<(f64, f64)>,
+    bound: f64,
+) -> Verdict {
+    let Some((p, rate)) = corrected else {
+        return Verdict::NotJudged;
+    };
+    if interval.low >= -bound && interval.high <= bound {
+        return Verdict::NoDifferenceThatMatters;
+    }
+    if p >= rate {
+        return Verdict::NotDecided;
+    }
+    match (metric.better(), value > 0.0) {
+        (Better::Higher, true) | (Better::Lower, false) => Verdict::Better,
+        (Better::Higher, false) | (Better::Lower, true) => Verdict::Worse,
     }
 }

@@ -1,0 +1,194 @@
+//! The cells of a run as findings.json has them: what is the same in many of them stands once.
+
+use std::collections::BTreeMap;
+
+use bytecost_spec::{Axis, Cell, Metric, Value};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{CeilingShare, CellResult, Estimate, StoodStill, TwoGroups};
+use crate::grid;
+use crate::grouping::grouped;
+
+/// The cells, and the metrics that they have not.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct CellTable {
+    /// Every cell of the plan with its estimates.
+    cells: Vec<CellRow>,
+    /// Metrics that apply to cells and are not available, by reason.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    absent: Vec<AbsentMetrics>,
+}
+
+/// A cell and what was found in it.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct CellRow {
+    /// [`Cell::id`].
+    id: String,
+    /// Its values on the axes in which the cells of this run differ. On all others it has those of
+    /// `study.constants`.
+    cell: BTreeMap<Axis, CellValue>,
+    /// Trials that count.
+    trials: usize,
+    /// Trials that failed.
+    failed: usize,
+    /// Estimates by metric; a metric that does not apply to the cell has no entry.
+    estimates: BTreeMap<Metric, CellEstimate>,
+    /// Metrics by which its trials fall into two groups; those whose groups lie far apart have no
+    /// estimate.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    two_groups: Vec<TwoGroups>,
+    /// What of the payload was compared: `content`, `count` or nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    checked: Option<String>,
+    /// Its throughput as a share of what this machine reaches at most, where that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ceiling: Option<CeilingShare>,
+    /// Windows in which its flow stood still, where there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stood_still: Option<StoodStill>,
+}
+
+/// A value of an axis, with bytes and counts as numbers.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+enum CellValue {
+    /// Bytes, or a count.
+    Number(u64),
+    /// All else: `250ms`, `on`, `sendmsg`.
+    Text(String),
+}
+
+impl From<Value> for CellValue {
+    fn from(value: Value) -> CellValue {
+        value
+            .number()
+            .map_or_else(|| CellValue::Text(value.to_string()), CellValue::Number)
+    }
+}
+
+/// An estimate of a cell.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct CellEstimate {
+    /// The estimate, as that of an [`Estimate`].
+    value: f64,
+    /// Lower end of the 95 % interval; absent with fewer trials than an interval needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    low: Option<f64>,
+    /// Upper end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    high: Option<f64>,
+    /// Trials that it rests on, where these are not the cell's `trials`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    trials: Option<usize>,
+}
+
+/// Metrics that cells have not, for one reason.
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct AbsentMetrics {
+    /// Why, and what to do about it where something can be done.
+    why: String,
+    /// The metrics.
+    metrics: Vec<Metric>,
+    /// [`Cell::id`]s.
+    cells: Vec<String>,
+}
+
+pub(super) fn serialize<S: Serializer>(cells: &[CellResult], to: S) -> Result<S::Ok, S::Error> {
+    let varied = grid::varied(cells.iter().map(|c| &c.cell));
+    let table = CellTable {
+        cells: cells.iter().map(|c| CellRow::new(c, &varied)).collect(),
+        absent: absent(cells),
+    };
+    table.serialize(to)
+}
+
+pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<CellResult>, D::Error> {
+    let table = CellTable::deserialize(from)?;
+    let cell = |row| CellRow::result(row, &table.absent).map_err(D::Error::custom);
+    table.cells.into_iter().map(cell).collect()
+}
+
+fn absent(cells: &[CellResult]) -> Vec<AbsentMetrics> {
+    let of_cells = cells.iter().flat_map(|cell| {
+        let by_reason = grouped(cell.absent.iter().map(|(metric, why)| (why, *metric)));
+        by_reason.into_iter().map(|reason| (reason, &cell.id))
+    });
+    let groups = grouped(of_cells).into_iter();
+    let groups = groups.map(|((why, metrics), cells)| AbsentMetrics {
+        why: why.clone(),
+        metrics,
+        cells: cells.into_iter().cloned().collect(),
+    });
+    groups.collect()
+}
+
+impl CellRow {
+    fn new(cell: &CellResult, varied: &[Axis]) -> CellRow {
+        let estimate = |(metric, e): (&Metric, &Estimate)| {
+            let trials = Some(e.trials).filter(|trials| *trials != cell.trials);
+            let Estimate {
+                value, low, high, ..
+            } = *e;
+            (
+                *metric,
+                CellEstimate {
+                    value,
+                    low,
+                    high,
+                    trials,
+                },
+            )
+        };
+        let values = grid::coordinates(&cell.cell, varied).into_iter();
+        CellRow {
+            id: cell.id.clone(),
+            cell: values.map(|(axis, value)| (axis, value.into())).collect(),
+            trials: cell.trials,
+            failed: cell.failed,
+            estimates: cell.estimates.iter().map(estimate).collect(),
+            two_groups: cell.two_groups.clone(),
+            checked: cell.checked.clone(),
+            ceiling: cell.ceiling.clone(),
+            stood_still: cell.stood_still,
+        }
+    }
+
+    fn result(self, absent: &[AbsentMetrics]) -> Result<CellResult, String> {
+        let cell = Cell::from_id(&self.id).ok_or_else(|| format!("`{}` is no cell", self.id))?;
+        let absent = absent.iter().filter(|a| a.cells.contains(&self.id));
+        let absent = absent.flat_map(|a| a.metrics.iter().map(|metric| (*metric, a.why.clone())));
+        let estimate = |(metric, e): (Metric, CellEstimate)| {
+            let trials = e.trials.unwrap_or(self.trials);
+            let CellEstimate {
+                value, low, high, ..
+            } = e;
+            (
+                metric,
+                Estimate {
+                    value,
+                    low,
+                    high,
+                    trials,
+                },
+            )
+        };
+        Ok(CellResult {
+            cell,
+            trials: self.trials,
+            failed: self.failed,
+            estimates: self.estimates.into_iter().map(estimate).collect(),
+            absent: absent.collect(),
+            two_groups: self.two_groups,
+            checked: self.checked,
+            ceiling: self.ceiling,
+            stood_still: self.stood_still,
+            id: self.id,
+        })
+    }
+}
