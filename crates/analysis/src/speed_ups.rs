@@ -102,22 +102,7 @@ fn point(pair: &Pair, p: &Pairing<'_, '_>, run: &Judged<'_>) -> Point {
                 trials: contrast.location.count,
             })
         }
-        None => Point::Gap(why_no_ratio(pair, p, run)),
-    }
-}
-
-fn why_no_ratio(pair: &Pair, p: &Pairing<'_, '_>, run: &Judged<'_>) -> Gap {
-    let both = [p.other, p.baseline];
-    let absent = |id: &str| run.result(id)?.absent.get(&pair.metric).cloned();
-    let failed = || both.iter().find_map(|c| c.failures.first());
-    if let Some(why) = both.iter().find_map(|c| absent(&c.id)) {
-        Gap::Absent(why)
-    } else if let Some(failure) = failed() {
-        Gap::Failed(failure.reason.clone())
-    } else if let Some(why) = run.input.ended_early {
-        Gap::EndedEarly(why.to_owned())
-    } else {
-        Gap::FewBlocks
+        None => Point::Gap(run.gap(&[p.other, p.baseline], pair.metric)),
     }
 }
 

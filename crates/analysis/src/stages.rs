@@ -71,21 +71,30 @@ impl<'v> Measured<'v> {
 
     /// A metric in a cell of the plan: what was measured, or why nothing was.
     pub(crate) fn point(&self, cell: &CellResult, metric: Metric) -> Point {
-        if let Some(estimate) = cell.estimates.get(&metric) {
-            return Point::Measured(*estimate);
+        match cell.estimates.get(&metric) {
+            Some(estimate) => Point::Measured(*estimate),
+            None => Point::Gap(self.gap(self.trials.by_id(&cell.id).as_slice(), metric)),
         }
-        let failed = || self.trials.by_id(&cell.id)?.failures.last();
-        Point::Gap(if let Some(why) = cell.absent.get(&metric) {
+    }
+
+    /// Why a cell has no number in a metric, or two cells no ratio.
+    pub(crate) fn gap(&self, cells: &[&CellTrials<'_>], metric: Metric) -> Gap {
+        let results = || cells.iter().filter_map(|c| self.result(&c.id));
+        let is_without = |r: &CellResult| r.trials > 0 && !r.estimates.contains_key(&metric);
+        let mut failures = cells.iter().filter_map(|c| c.failures.last());
+        if let Some(why) = results().find_map(|r| r.absent.get(&metric)) {
             Gap::Absent(why.clone())
-        } else if cell.trials > 0 {
+        } else if results().any(is_without) {
             Gap::WithoutMeaning(metric)
-        } else if let Some(failure) = failed() {
+        } else if let Some(failure) = failures.next() {
             Gap::Failed(failure.reason.clone())
         } else if let Some(why) = self.input.ended_early {
             Gap::EndedEarly(why.to_owned())
-        } else {
+        } else if results().any(|r| r.trials == 0) {
             Gap::NotReached
-        })
+        } else {
+            Gap::FewBlocks
+        }
     }
 
     /// Why a cell that the study spans is not in the plan, where nothing refuses it.

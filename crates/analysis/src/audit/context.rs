@@ -11,7 +11,7 @@ use crate::confidence::FEWEST;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
 use crate::phrases;
-use crate::result::{Caveat, Grounds};
+use crate::result::{Caveat, Gap, Grounds};
 use crate::stages::Judged;
 use crate::trials::CellTrials;
 
@@ -116,22 +116,18 @@ impl<'d> ClaimContext<'d> {
         Some(format!("there is no verdict: {why}"))
     }
 
-    /// Why cells have no number: what this machine lacks, before what a trial says of itself.
+    /// Why cells have no number.
     pub(super) fn absent(&self, cells: &[&CellTrials<'_>], metric: Metric) -> String {
         let noun = self.words(metric);
-        let name = metric.measure.row().name;
         let mut refused = self.run.input.manifest.survey.counters_refused.iter();
-        if let Some(refusal) = refused.find(|r| name.starts_with(&r.what)) {
-            return format!("{noun} is not available on this machine: {}", refusal.why);
+        match self.run.gap(cells, metric) {
+            Gap::Absent(why) if refused.any(|refusal| refusal.why == why) => {
+                format!("{noun} is not available on this machine: {why}")
+            }
+            Gap::Absent(why) => format!("{noun} is not available: {why}"),
+            Gap::Failed(why) => format!("trials failed: {why}"),
+            _ => format!("too few blocks have {noun}: an interval takes {FEWEST}"),
         }
-        let of_cell = |c: &&CellTrials<'_>| self.run.result(&c.id)?.absent.get(&metric);
-        if let Some(why) = cells.iter().find_map(of_cell) {
-            return format!("{noun} is not available: {why}");
-        }
-        if let Some(failure) = cells.iter().find_map(|c| c.failures.first()) {
-            return format!("trials failed: {}", failure.reason);
-        }
-        format!("too few blocks have {noun}: an interval takes {FEWEST}")
     }
 
     pub(super) fn words(&self, metric: Metric) -> String {
