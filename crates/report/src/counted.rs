@@ -1,7 +1,7 @@
 //! What was counted of each cell as a table: copies of each byte, and what else a message took.
 
-use bytecost_analysis::{Analysis, CellCounts, grouped};
-use bytecost_spec::evidence::{CountedEvent, EVENTS};
+use bytecost_analysis::{Analysis, CellCopies, CellCounts, grouped};
+use bytecost_spec::evidence::{CopyPlace, CountedEvent, EVENTS};
 use bytecost_spec::{Side, units};
 use itertools::Itertools as _;
 
@@ -39,27 +39,28 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
     if ids.is_empty() {
         return None;
     }
-    let mut sides: &[(Side, &str)] = &[
-        (Side::Both, "copies a byte"),
-        (Side::Sender, "sender"),
-        (Side::Receiver, "receiver"),
-    ];
-    if !ids.iter().any(|id| copies(id).is_some()) {
-        sides = &[];
-    }
+    let all_copies: Vec<&CellCopies> = ids.iter().filter_map(|id| copies(id)).collect();
+    let total = (!all_copies.is_empty()).then_some("copies a byte");
+    let mut places = CopyPlace::ALL.to_vec();
+    places.retain(|place| {
+        let mut legs = all_copies.iter().flat_map(|c| &c.legs);
+        legs.any(|leg| leg.leg == *place)
+    });
     let has = |e: &CountedEvent| a.counts.iter().any(|c| c.per_message(*e).is_some());
     let events: Vec<CountedEvent> = EVENTS.iter().map(|r| r.event).filter(has).collect();
-    let of_sides = sides.iter().map(|(_, heading)| *heading);
-    let columns = of_sides.chain(events.iter().map(|e| e.row().title));
+    let columns = total.into_iter().chain(places.iter().map(|p| p.title()));
+    let columns = columns.chain(events.iter().map(|e| e.row().title));
     let of_cells = ids.iter().map(|id| {
-        let of_side = |(side, _): &(Side, &str)| {
-            let known = copies(id).and_then(|c| c.per_byte(*side)?.ok());
-            known.map_or_else(|| NOTHING.to_owned(), |v| format!("{v:.2}"))
-        };
+        let written = |n: Option<f64>| n.map_or_else(|| NOTHING.to_owned(), |n| format!("{n:.2}"));
+        let sum = copies(id).and_then(|c| c.per_byte(Side::Both)?.ok());
+        let at = |place: &CopyPlace| written(copies(id).and_then(|c| c.at(*place)));
         let of_event =
             |event: &CountedEvent| number(counts(id).and_then(|c| c.per_message(*event)));
-        let texts = sides.iter().map(of_side).chain(events.iter().map(of_event));
-        (*id, texts.collect())
+        let texts = total
+            .map(|_| written(sum))
+            .into_iter()
+            .chain(places.iter().map(at));
+        (*id, texts.chain(events.iter().map(of_event)).collect())
     });
     let mut notes = absent(&a.counts);
     if a.counts.iter().any(CellCounts::is_of_server) {
@@ -70,7 +71,7 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
         section: "counted",
         short: "Counts",
         title: "What a byte and a message take",
-        lead: "Copies of each byte by the kernel, and how often else something happened for each message, both sides together. Counted in one trial of each cell, which is not timed, so that there are no intervals.",
+        lead: "Copies of each byte by the kernel, in all and at each place on its way, and how often else something happened for each message, both sides together. Counted in one trial of each cell, which is not timed, so that there are no intervals.",
         columns: columns.map(str::to_owned).collect(),
         rows: rows(a, of_cells),
         notes,

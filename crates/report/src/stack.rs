@@ -1,8 +1,8 @@
-//! Figures of one stacked bar a cell: where the CPU time went, and how often each byte was copied.
+//! Figures of one stacked bar a cell: where the CPU time went.
 
 use askama::Template;
-use bytecost_analysis::{Analysis, CellCopies, CellTime, TimePer, grouped};
-use bytecost_spec::evidence::{CopyPlace, KINDS, Kind, KindRow, Party};
+use bytecost_analysis::{Analysis, CellTime, TimePer, grouped};
+use bytecost_spec::evidence::{KINDS, Kind, KindRow, Party};
 use bytecost_spec::{Axis, Cell, units};
 use itertools::Itertools as _;
 
@@ -60,7 +60,7 @@ pub(crate) struct Bar {
     pub total: String,
 }
 
-/// A part of a cell's bar: a kind of work, or a place.
+/// A part of a cell's bar: a kind of work.
 #[derive(Clone)]
 pub(crate) struct BarPart {
     pub x: f64,
@@ -125,8 +125,7 @@ impl Row<'_> {
 
 pub(crate) fn stacks(a: &Analysis) -> Vec<Stack> {
     let times = [TimePer::Kib, TimePer::Request].into_iter();
-    let times = times.filter_map(|per| cpu_time(a, per));
-    copies(a).into_iter().chain(times).collect()
+    times.filter_map(|per| cpu_time(a, per)).collect()
 }
 
 /// Where the CPU time goes, of both sides or of servers; none where no such cell was watched.
@@ -151,7 +150,7 @@ fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
         }
     });
     let rows: Vec<Row<'_>> = rows.collect();
-    let (groups, height) = groups(a, &rows, None);
+    let (groups, height) = groups(a, &rows);
     let [section, id, short, title, lead, sub] = match per {
         TimePer::Kib => [
             "cpu-time",
@@ -184,80 +183,13 @@ fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
     })
 }
 
-/// How often each byte is copied; none where no cell was counted.
-fn copies(a: &Analysis) -> Option<Stack> {
-    let known = a.copies.iter().filter(|c| !c.is_flagged_only());
-    let known = known.filter_map(|c| Some((c, &a.result(&c.cell)?.cell)));
-    let rows: Vec<Row<'_>> = known.map(|(c, cell)| copied(c, cell)).collect();
-    if rows.is_empty() {
-        return None;
-    }
-    let most = rows.iter().map(Row::size).fold(0.0, f64::max);
-    let (groups, height) = groups(a, &rows, Some(most));
-    let mut notes = vec![
-        "Counted in trials of their own, which are not timed. A bar that ends at 0 is never copied by the kernel; + is what was not counted.".to_owned(),
-    ];
-    let legs = a.copies.iter().flat_map(|c| &c.legs);
-    let mut means = legs.filter_map(|leg| leg.means).map(|m| m.title()).unique();
-    notes.push(format!("Known by: {}.", means.join(", ")));
-    notes.extend(further(rows.len(), MOST_BARS, "further cells"));
-    Some(Stack {
-        section: "copies",
-        id: "copies-per-byte",
-        short: "Copies",
-        title: "How often each byte is copied",
-        lead: "Copies of each payload byte by the kernel, by the place on its way. All groups have one scale.",
-        sub: "Copies of each payload byte by the kernel, by the place on its way",
-        groups,
-        height,
-        kinds: legend(CopyPlace::ALL.iter().map(|l| leg_key(*l)), &rows),
-        notes,
-    })
-}
-
-fn leg_key(leg: CopyPlace) -> Key {
-    let class = match leg {
-        CopyPlace::FromFile => "s10",
-        CopyPlace::IntoKernel => "s8",
-        CopyPlace::IntoFile => "s5",
-        CopyPlace::Delivery => "s2",
-        CopyPlace::ToReader => "s1",
-    };
-    Key {
-        class,
-        title: leg.title(),
-    }
-}
-
-fn copied<'a>(copies: &CellCopies, cell: &'a Cell) -> Row<'a> {
-    let parts = copies.legs.iter().filter_map(|l| {
-        let width = l.per_byte?;
-        let by = l.means.map_or("", |m| m.title());
-        Some(BarPart {
-            x: 0.0,
-            width,
-            key: leg_key(l.leg),
-            tells: format!("{}: {width:.3} copies of each byte, by {by}", l.leg.title()),
-        })
-    });
-    // What is less than that cannot be seen, and is what TCP sent again.
-    const SEEN: f64 = 0.005;
-    let all = copies.legs.iter().all(|l| l.per_byte.is_some());
-    let sum: f64 = copies.legs.iter().filter_map(|l| l.per_byte).sum();
-    Row {
-        cell,
-        parts: parts.filter(|p| p.width > SEEN).collect(),
-        total: format!("{sum:.2}{}", if all { "" } else { "+" }),
-    }
-}
-
 fn legend(keys: impl Iterator<Item = Key>, rows: &[Row<'_>]) -> Vec<Key> {
     let appears = |key: &Key| rows.iter().any(|r| r.parts.iter().any(|p| p.key == *key));
     keys.filter(appears).collect()
 }
 
-/// The bars by what they have in common, on one scale where `most` gives it, and their height.
-fn groups(a: &Analysis, rows: &[Row<'_>], most: Option<f64>) -> (Vec<BarGroup>, f64) {
+/// The bars by what they have in common, each group on a scale of its own, and their height.
+fn groups(a: &Analysis, rows: &[Row<'_>]) -> (Vec<BarGroup>, f64) {
     let names = names(&a.study.varied);
     let places = grouped(rows.iter().take(MOST_BARS).map(|row| {
         let others = a.study.varied.iter().filter(|axis| Some(**axis) != names);
@@ -266,7 +198,7 @@ fn groups(a: &Analysis, rows: &[Row<'_>], most: Option<f64>) -> (Vec<BarGroup>, 
     }));
     let mut y = 0.0;
     let groups = places.into_iter();
-    let groups = groups.map(|(title, rows)| group(title, &rows, most, names, &mut y));
+    let groups = groups.map(|(title, rows)| group(title, &rows, names, &mut y));
     (groups.collect(), y)
 }
 
@@ -277,14 +209,8 @@ fn names(varied: &[Axis]) -> Option<Axis> {
     preferred.or(varied.first()).copied()
 }
 
-fn group(
-    title: String,
-    rows: &[&Row<'_>],
-    most: Option<f64>,
-    names: Option<Axis>,
-    y: &mut f64,
-) -> BarGroup {
-    let most = most.unwrap_or_else(|| rows.iter().map(|r| r.size()).fold(0.0, f64::max));
+fn group(title: String, rows: &[&Row<'_>], names: Option<Axis>, y: &mut f64) -> BarGroup {
+    let most = rows.iter().map(|r| r.size()).fold(0.0, f64::max);
     let top = down(y, HEADING);
     let bars = rows.iter().map(|row| {
         let name = names.map(|axis| axis.in_words(&row.cell.value(axis)));
