@@ -130,28 +130,15 @@ fn absent(cells: &[CellResult]) -> Vec<AbsentMetrics> {
 
 impl CellRow {
     fn new(cell: &CellResult, varied: &[Axis]) -> CellRow {
-        let estimate = |(metric, e): (&Metric, &Estimate)| {
-            let trials = Some(e.trials).filter(|trials| *trials != cell.trials);
-            let Estimate {
-                value, low, high, ..
-            } = *e;
-            (
-                *metric,
-                CellEstimate {
-                    value,
-                    low,
-                    high,
-                    trials,
-                },
-            )
-        };
+        let estimates = cell.estimates.iter();
+        let estimates = estimates.map(|(metric, e)| (*metric, CellEstimate::new(e, cell.trials)));
         let values = grid::coordinates(&cell.cell, varied).into_iter();
         CellRow {
             id: cell.id.clone(),
             cell: values.map(|(axis, value)| (axis, value.into())).collect(),
             trials: cell.trials,
             failed: cell.failed,
-            estimates: cell.estimates.iter().map(estimate).collect(),
+            estimates: estimates.collect(),
             two_groups: cell.two_groups.clone(),
             checked: cell.checked.clone(),
             ceiling: cell.ceiling.clone(),
@@ -163,26 +150,13 @@ impl CellRow {
         let cell = Cell::from_id(&self.id).ok_or_else(|| format!("`{}` is no cell", self.id))?;
         let absent = absent.iter().filter(|a| a.cells.contains(&self.id));
         let absent = absent.flat_map(|a| a.metrics.iter().map(|metric| (*metric, a.why.clone())));
-        let estimate = |(metric, e): (Metric, CellEstimate)| {
-            let trials = e.trials.unwrap_or(self.trials);
-            let CellEstimate {
-                value, low, high, ..
-            } = e;
-            (
-                metric,
-                Estimate {
-                    value,
-                    low,
-                    high,
-                    trials,
-                },
-            )
-        };
+        let estimates = self.estimates.into_iter();
+        let estimates = estimates.map(|(metric, e)| (metric, e.estimate(self.trials)));
         Ok(CellResult {
             cell,
             trials: self.trials,
             failed: self.failed,
-            estimates: self.estimates.into_iter().map(estimate).collect(),
+            estimates: estimates.collect(),
             absent: absent.collect(),
             two_groups: self.two_groups,
             checked: self.checked,
@@ -190,5 +164,25 @@ impl CellRow {
             stood_still: self.stood_still,
             id: self.id,
         })
+    }
+}
+
+impl CellEstimate {
+    fn new(estimate: &Estimate, of_cell: usize) -> CellEstimate {
+        CellEstimate {
+            value: estimate.value,
+            low: estimate.low,
+            high: estimate.high,
+            trials: Some(estimate.trials).filter(|trials| *trials != of_cell),
+        }
+    }
+
+    fn estimate(self, of_cell: usize) -> Estimate {
+        Estimate {
+            value: self.value,
+            low: self.low,
+            high: self.high,
+            trials: self.trials.unwrap_or(of_cell),
+        }
     }
 }
