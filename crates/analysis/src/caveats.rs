@@ -1,17 +1,17 @@
-//! What weakens the findings: one row each, with its evidence and its remedy.
+//! What weakens the findings: one row each, with the facts that it rests on.
 //!
-//! A new caveat is a function in `caveats/` that looks at the run and gives what it found (text,
-//! evidence, remedy, the ids of the cells that it affects), and its row: its name, and whether it
-//! annotates verdicts or withholds those of some measures. `tests/caveat_rules.rs` has it fire on a run
-//! in which its condition is planted, and be silent on the same run without.
+//! A new caveat is a function in `caveats/` that looks at the run and gives what it found (facts and
+//! the ids of the cells that it affects), its row here (its name, and whether it annotates verdicts or
+//! withholds those of some measures), and its words in the report. `tests/caveat_rules.rs` has it fire
+//! on a run in which its condition is planted, and be silent on the same run without.
 
 use bytecost_spec::circumstance::{self, CircumstanceEffect, CircumstanceKind};
 use bytecost_spec::{Axis, Measure, Metric};
+use itertools::Itertools as _;
 
 use crate::pairing::Pairing;
-use crate::phrases::{self, span};
 use crate::regimes;
-use crate::result::{Caveat, CaveatEffect, Disturbance, Finding, Verdict};
+use crate::result::{Caveat, CaveatEffect, CaveatFact, Disturbance, Finding, Verdict};
 use crate::stages::{Judged, Measured};
 use crate::trials::CellTrials;
 use crate::value::{QUANTILES, is_cpu_time};
@@ -77,13 +77,15 @@ impl Row {
             Each(detect) => detect(run),
             OfVerdicts(_) => Vec::new(),
         };
-        let named = found.into_iter().map(|caveat| self.named(caveat, run));
-        named.collect()
+        found
+            .into_iter()
+            .map(|caveat| self.named(caveat, run))
+            .collect()
     }
 
     fn named(&self, caveat: Caveat, run: &Measured<'_>) -> Caveat {
         Caveat {
-            kind: self.kind.to_owned(),
+            kind: self.kind,
             effect: match self.effect.spares_all(run, &caveat) {
                 true => CaveatEffect::Annotates,
                 false => self.effect.of_result(),
@@ -465,38 +467,28 @@ fn nearer_causes(run: &Measured<'_>, name: &str) -> impl Fn(&CellTrials<'_>) -> 
     }
 }
 
-/// The circumstances among the caveats that can bend a ranking, those first that withheld most.
+/// The caveats of something from outside that can bend a ranking, those first that withheld most.
 pub(crate) fn disturbances(run: &Judged<'_>) -> Vec<Disturbance> {
-    let on_screen = |c: &&Caveat| {
-        let row = circumstance::named(&c.kind);
-        !c.brief.is_empty() && row.is_none_or(|row| row.on_screen)
-    };
-    let disturbance = |c: &Caveat| {
-        let row = CAVEATS.iter().find(|row| row.kind == c.kind);
+    let judged = |f: &&Finding| f.verdict != Verdict::NotJudged;
+    let disturbance = |(place, caveat): (usize, &Caveat)| {
+        let row = CAVEATS.iter().find(|row| row.kind == caveat.kind);
         let reason = row.and_then(|row| row.effect.reason());
         let count = |of: fn(&Finding) -> Option<&String>| {
-            let judged = run
-                .findings
-                .iter()
-                .filter(|f| f.verdict != Verdict::NotJudged);
-            let withheld = judged.filter_map(of).filter(|why| reason == Some(why));
-            withheld.count()
+            let withheld = run.findings.iter().filter(judged).filter_map(of);
+            withheld.filter(|why| reason == Some(why)).count()
         };
         Disturbance {
-            caveat: c.kind.clone(),
-            text: c.brief.clone(),
+            caveat: place,
             verdicts_withheld: count(|f| f.withheld.as_ref()),
             amounts_withheld: count(|f| f.amount_withheld.as_ref()),
         }
     };
-    let mut found: Vec<Disturbance> = run
-        .caveats
-        .iter()
-        .filter(on_screen)
-        .map(disturbance)
-        .collect();
-    found.sort_by_key(|d| std::cmp::Reverse(d.verdicts_withheld + d.amounts_withheld));
-    found
+    let caveats = run.caveats.iter().enumerate();
+    let disturbing = caveats.filter(|(_, c)| c.disturbs).map(disturbance);
+    let withheld = |d: &Disturbance| d.verdicts_withheld + d.amounts_withheld;
+    disturbing
+        .sorted_by_key(|d| std::cmp::Reverse(withheld(d)))
+        .collect()
 }
 
 /// Why the verdict of a metric on two cells is withheld: what the first caveat says that does so.
@@ -527,84 +519,71 @@ fn affecting<'c>(
         })
 }
 
-/// The caveat of a circumstance, with its words for the first screen and the remedy of its row.
-fn of_circumstance(
-    kind: CircumstanceKind,
-    brief: impl Into<String>,
-    text: impl Into<String>,
-    evidence: impl Into<String>,
-    cells: Vec<String>,
-) -> Option<Caveat> {
-    let whole = of_run(text, evidence, kind.row().remedy)?;
-    Some(Caveat {
-        brief: brief.into(),
-        cells,
-        ..whole
-    })
+/// A caveat of the whole run.
+fn of_run(facts: impl IntoIterator<Item = CaveatFact>) -> Caveat {
+    Caveat {
+        facts: facts.into_iter().collect(),
+        ..Caveat::default()
+    }
 }
 
 /// A caveat of some cells; none where there are none.
-fn caveat(
-    text: impl Into<String>,
-    evidence: impl Into<String>,
-    remedy: impl Into<String>,
-    cells: Vec<String>,
-) -> Option<Caveat> {
-    let whole = of_run(text, evidence, remedy).filter(|_| !cells.is_empty());
-    whole.map(|caveat| Caveat { cells, ..caveat })
-}
-
-fn of_run(
-    text: impl Into<String>,
-    evidence: impl Into<String>,
-    remedy: impl Into<String>,
-) -> Option<Caveat> {
-    Some(Caveat {
-        kind: String::new(),
-        effect: CaveatEffect::Annotates,
-        text: text.into(),
-        brief: String::new(),
-        evidence: evidence.into(),
-        remedy: remedy.into(),
-        cells: Vec::new(),
+fn of_cells(cells: Vec<String>, facts: impl IntoIterator<Item = CaveatFact>) -> Option<Caveat> {
+    (!cells.is_empty()).then(|| Caveat {
+        cells,
+        ..of_run(facts)
     })
 }
 
-/// The cells in which something shows, and what its known numbers span; none without a cell.
+impl Caveat {
+    fn and(self, fact: CaveatFact) -> Caveat {
+        let facts = self.facts.into_iter().chain([fact]).collect();
+        Caveat { facts, ..self }
+    }
+
+    fn about(self, subject: &str) -> Caveat {
+        Caveat {
+            subject: Some(subject.to_owned()),
+            ..self
+        }
+    }
+
+    /// The same of something from outside that the first screen names.
+    fn disturbing(self) -> Caveat {
+        Caveat {
+            disturbs: true,
+            ..self
+        }
+    }
+}
+
+/// A fact made of the least and the most of some numbers.
+type OfSpan = fn([f64; 2]) -> CaveatFact;
+
+/// The caveat of the cells in which something shows, with what its known numbers span.
 fn spans<'v, const N: usize>(
     cells: impl Iterator<Item = &'v CellTrials<'v>>,
+    facts: [OfSpan; N],
     shows: impl Fn(&'v CellTrials<'v>) -> Option<[Option<f64>; N]>,
-    write: [fn(f64) -> String; N],
-) -> Option<(Vec<String>, [String; N])> {
+) -> Option<Caveat> {
     let shown = cells.filter_map(|cell| Some((cell.id.clone(), shows(cell)?)));
     let (ids, numbers): (Vec<_>, Vec<_>) = shown.unzip();
-    let of = |at: usize| {
-        let of_cells = numbers.iter().filter_map(|all| all[at]);
-        known(&of_cells.collect::<Vec<f64>>(), write[at])
-    };
-    (!ids.is_empty()).then(|| (ids, std::array::from_fn(of)))
+    let facts = facts.into_iter().enumerate();
+    let known = facts.filter_map(|(at, fact)| span(numbers.iter().filter_map(|n| n[at])).map(fact));
+    of_cells(ids, known.collect_vec())
 }
 
-/// What numbers span; empty where none is known.
-fn known(values: &[f64], write: impl Fn(f64) -> String) -> String {
-    match values {
-        [] => String::new(),
-        _ => span(values, write),
-    }
+/// The least and the most of some numbers; none of none.
+fn span(numbers: impl IntoIterator<Item = f64>) -> Option<[f64; 2]> {
+    let ends = numbers.into_iter().minmax().into_option();
+    ends.map(|(least, most)| [least, most])
 }
 
-/// The same text around what is known, or nothing where that is nothing.
-fn clause(text: &str, known: &str) -> String {
-    match known {
-        "" => String::new(),
-        _ => text.replace("{}", known),
-    }
+/// One number as a span.
+const fn both(number: f64) -> [f64; 2] {
+    [number; 2]
 }
 
 fn ids<'c>(cells: impl IntoIterator<Item = &'c CellTrials<'c>>) -> Vec<String> {
     cells.into_iter().map(|c| c.id.clone()).collect()
-}
-
-fn in_cells(n: usize) -> String {
-    format!("in {}", phrases::count(n, "cell"))
 }

@@ -1,12 +1,15 @@
 //! The ceiling: what this machine's copy and disk reach at most, and each cell's share of it.
 
 use bytecost_spec::survey::Route;
-use bytecost_spec::{Access, Cache, Cell, Host, Manifest, Measure, Metric, Pattern};
+use bytecost_spec::{
+    Access, Cache, Cell, CircumstanceKind, Host, Manifest, Measure, Metric, Pattern,
+};
 use itertools::Itertools as _;
 
 use crate::grouping::grouped;
 use crate::result::{
-    Analysis, Ceiling, CeilingKind, CeilingRate, CeilingShare, CellResult, Estimate, Input,
+    Analysis, CaveatFact, Ceiling, CeilingKind, CeilingRate, CeilingShare, CellResult, Estimate,
+    Input,
 };
 use crate::round_noise::round_error;
 use crate::trials::Trials;
@@ -49,14 +52,18 @@ pub fn ceiling(manifest: &Manifest, analysis: &Analysis) -> Option<Ceiling> {
     let bests = bests.sorted_by_key(|(key, _)| *key);
     let rates = bests.map(|(_, rate)| rate).collect_vec();
     let files = manifest.survey.files.as_ref();
-    let mut caveats = analysis.caveats.iter();
-    let disturbed = caveats.find(|c| c.kind == "other-processes");
+    let others = CircumstanceKind::OtherProcesses.row().name;
+    let caveats = analysis.caveats.iter().filter(|c| c.kind == others);
+    let mut facts = caveats.flat_map(|c| &c.facts);
     (!rates.is_empty()).then(|| Ceiling {
         run: manifest.id.clone(),
         started: manifest.started.clone(),
         dir: files.map(|f| f.dir.clone()),
         device: files.and_then(|f| f.device),
-        disturbed: disturbed.map(|d| d.evidence.clone()),
+        disturbed: facts.find_map(|fact| match fact {
+            CaveatFact::Others(load) => Some(load.clone()),
+            _ => None,
+        }),
         rates,
     })
 }

@@ -3,11 +3,11 @@
 use std::fmt::Display;
 
 pub use bytecost_spec::units::{count, percent};
-use bytecost_spec::{Axis, Manifest, Measure, Metric, Side, Transport, Unit, Value, units};
+use bytecost_spec::{Axis, Measure, Metric, Side, Unit, Value, units};
 use itertools::Itertools as _;
 
 use crate::logs::exp;
-use crate::result::{CauseOf, CopiedMover, Finding};
+use crate::result::{CauseOf, Finding};
 use crate::value::QUANTILES;
 
 /// Standard deviations that hold 95 % of normal values.
@@ -157,7 +157,8 @@ pub fn capital(text: &str) -> String {
     })
 }
 
-pub(crate) fn sentence(text: &str) -> String {
+/// A text that ends as a sentence does.
+pub fn sentence(text: &str) -> String {
     let text = text.trim();
     match text.ends_with(['.', '!', '?']) {
         true => text.to_owned(),
@@ -190,38 +191,6 @@ pub fn cause(of: CauseOf, [from, to]: [f64; 2], whose: &str) -> String {
             format!("{after} ns of {title} {whose} instead of {before}")
         }
     }
-}
-
-/// Share of copied buffers from which a zero-copy mover is said to copy.
-pub(crate) const COPIED: f64 = 0.01;
-
-/// What the kernel copied of what a mover was to leave where it was, in a sentence.
-pub fn copied(of: &CopiedMover) -> String {
-    let place = match of.transport {
-        Transport::Loopback => "on loopback".to_owned(),
-        Transport::Peer => "to the other host".to_owned(),
-        over => format!("over {}", over.name()),
-    };
-    let (mover, shares) = (&of.mover, span(&of.shares, percent));
-    // The flag is all that says so, and there it can be wrong.
-    if of.transport.is_wire() && !of.is_counted {
-        return format!(
-            "`{mover}` is flagged as copied {place} in {shares} of its buffers, by cell."
-        );
-    }
-    let of_what = if of.is_counted {
-        "bytes, as was counted"
-    } else {
-        "buffers"
-    };
-    let (always, by_cell) = if of.shares.iter().all(|share| *share > COPIED) {
-        ("", "")
-    } else {
-        ("always ", "by cell, ")
-    };
-    format!(
-        "`{mover}` is not {always}zero-copy {place}: {by_cell}the kernel copied {shares} of the {of_what}."
-    )
 }
 
 /// `a`, `a and b`, `a, b and c`.
@@ -267,12 +236,8 @@ pub fn runs_dir_option(command: &[String]) -> Option<[String; 2]> {
 
 /// The option by which the command that resumes a run is given its peer again, whose words no record has;
 /// empty for a run on one host.
-pub fn peer_again(manifest: &Manifest) -> &'static str {
-    if manifest.peer.is_some() {
-        " --peer COMMAND"
-    } else {
-        ""
-    }
+pub fn peer_again(has_peer: bool) -> &'static str {
+    if has_peer { " --peer COMMAND" } else { "" }
 }
 
 /// The words of a command about a run, with the option that leads to it.

@@ -19,6 +19,7 @@ use crate::grouping::by_key;
 
 mod answer;
 mod audited;
+mod caveat;
 mod ceiling;
 mod cell_table;
 mod estimate;
@@ -29,6 +30,7 @@ mod two_groups;
 
 pub use answer::*;
 pub use audited::{AuditFigure, Audited, Grounds, Ruling};
+pub use caveat::*;
 pub use estimate::*;
 pub use evidence::*;
 pub use explanation::*;
@@ -235,7 +237,7 @@ pub struct Analysis {
     #[serde(default)]
     pub audit: Vec<Audited>,
     /// Circumstances that can bend a ranking, with what they did to verdicts.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip)]
     pub disturbances: Vec<Disturbance>,
     /// What this machine reaches at most, where another run measured that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -243,7 +245,8 @@ pub struct Analysis {
     /// What others measured, to be shown beside these results.
     #[serde(default)]
     pub published: Option<Published>,
-    /// What weakens them.
+    /// What weakens them. findings.json has the words of these.
+    #[serde(skip)]
     pub caveats: Vec<Caveat>,
     /// Cells of the study that are not available on this machine, by reason.
     #[serde(with = "by_reason")]
@@ -589,56 +592,4 @@ pub struct CrossingPoint {
     pub low: Option<Value>,
     /// The first decided value above the place; absent where none is decided above.
     pub high: Option<Value>,
-}
-
-/// What a caveat does to the verdicts of the findings that it affects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum CaveatEffect {
-    /// It is said beside them.
-    #[default]
-    Annotates,
-    /// Findings of some metrics have no verdict.
-    WithholdsMetric,
-    /// Findings have no amount, and none but those that first attempts confirm has a verdict.
-    WithholdsUnconfirmed,
-    /// No finding has a verdict.
-    WithholdsAll,
-}
-
-/// A circumstance that can bend a ranking, as it was found in the run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Disturbance {
-    /// [`Caveat::kind`] of its caveat.
-    pub caveat: String,
-    /// What it is, in a few words.
-    pub text: String,
-    /// Judged findings that have no verdict for it.
-    pub verdicts_withheld: usize,
-    /// Findings of which the direction alone stands.
-    pub amounts_withheld: usize,
-}
-
-/// What weakens a finding.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Caveat {
-    /// Short name: `zero-copy-copied`, `neighbour`, `pacing`, …
-    pub kind: String,
-    /// What it does to verdicts.
-    #[serde(default)]
-    pub effect: CaveatEffect,
-    /// What it says, in a sentence or two.
-    pub text: String,
-    /// What disturbed the run, in a few words; empty where nothing from outside did.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub brief: String,
-    /// The readings behind it.
-    pub evidence: String,
-    /// What would remove it.
-    pub remedy: String,
-    /// [`Cell::id`]s that it touches; none is the whole run.
-    pub cells: Vec<String>,
 }

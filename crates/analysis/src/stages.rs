@@ -10,7 +10,6 @@ use crate::contrast::Comparison;
 use crate::copies::Evidence;
 use crate::judged_pair::JudgedPair;
 use crate::pairing::Pairing;
-use crate::phrases;
 use crate::result::{
     Caveat, CellBooks, CellFootprint, CellResult, CellTime, Finding, FindingCauses, Gap, Input,
     NoiseFloor, Point, StudyFacts, Twin,
@@ -63,10 +62,6 @@ impl<'v> Measured<'v> {
     /// Axes that take several values in the run, in their order.
     pub(crate) fn varied(&self) -> &[Axis] {
         &self.study.varied
-    }
-
-    pub(crate) fn words(&self, metric: Metric) -> String {
-        phrases::metric(metric, self.trials.unit)
     }
 
     /// A metric in a cell of the plan: what was measured, or why nothing was.
@@ -124,11 +119,7 @@ impl<'v> Measured<'v> {
 
     /// The CPUs that the run could use.
     pub(crate) fn cpus(&self) -> usize {
-        let host = &self.input.manifest.host;
-        match host.cpus_allowed.len() {
-            0 => host.cpus.len(),
-            allowed => allowed,
-        }
+        self.input.manifest.host.usable_cpus()
     }
 }
 

@@ -53,8 +53,9 @@ pub enum Withholds {
 pub fn both(kind: &str, without: &World, with: &World, withholds: Withholds, evidence: &str) {
     silent(without, kind);
     let analysis = with.analyse();
-    let caveat = analysis.caveats.iter().find(|c| c.kind == kind);
-    let caveat = caveat.unwrap_or_else(|| panic!("{kind}: {:#?}", analysis.caveats));
+    let caveats = bytecost_report::caveats(&analysis);
+    let caveat = caveats.iter().find(|c| c.kind == kind);
+    let caveat = caveat.unwrap_or_else(|| panic!("{kind}: {caveats:#?}"));
     says(&caveat.evidence, [evidence]);
     let effect = match withholds {
         Withholds::Nothing => CaveatEffect::Annotates,

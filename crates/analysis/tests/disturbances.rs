@@ -7,8 +7,8 @@ use bytecost_spec::{CircumstanceKind, Counter, Metric, Reading};
 
 use crate::caveat_table::{Withholds, both};
 use crate::world::{
-    At, Found as _, MOVERS, True, World, all, at, fires, found, of, one, planted, put, quiet, run,
-    says, scale_cpu_time, silent,
+    At, Found as _, MOVERS, True, World, all, at, disturbances, fires, found, of, one, planted,
+    put, quiet, run, says, scale_cpu_time, silent,
 };
 
 /// `sendfile` costs so much more than `send`; `send-zerocopy` as much.
@@ -72,7 +72,8 @@ fn on_a_busy_machine_nothing_is_equal_and_no_amount_is_said() {
     let dear = cost_of(&busy, &world, "sendfile");
     assert_eq!((dear.verdict, &dear.withheld), (Verdict::Worse, &None));
     assert_eq!(dear.amount_withheld, why);
-    let disturbance = one(&busy.disturbances);
+    let found = bytecost_report::disturbances(&busy);
+    let disturbance = one(&found);
     let words = "other processes, most of all hog, used 1.00 of 2 CPUs in 2 of 12 blocks";
     assert_eq!(disturbance.text, words);
     let withheld = busy
@@ -185,8 +186,8 @@ fn the_receive_window_is_no_reason_where_a_nearer_cause_was_found() {
     one_cpu.manifest.host.cpus_allowed = vec![0];
     silent(&one_cpu, "receive-window");
     fires(&one_cpu, "one-cpu", 6, "one CPU may be used");
-    let disturbances = one_cpu.analyse().disturbances;
-    assert_eq!(one(&disturbances).text, "one CPU may be used");
+    let found = disturbances(&one_cpu);
+    assert_eq!(one(&found).text, "one CPU may be used");
 
     let mut busy = held_by_window();
     crowd(&mut busy, 12);
@@ -233,7 +234,7 @@ fn small_buffers_are_named_with_what_sockets_got_and_nothing_is_said_that_was_no
     let caveat = fires(&world, "path-cost", 6, "SO_SNDBUF 16,384 B");
     says(&caveat.text, [wmem, "was not measured"]);
     assert!(!caveat.text.contains("closer to 1"), "{}", caveat.text);
-    assert_eq!(one(&world.analyse().disturbances).text, wmem);
+    assert_eq!(one(&disturbances(&world)).text, wmem);
 }
 
 #[test]
@@ -258,13 +259,8 @@ fn a_tracer_withholds_all_of_the_cells_that_it_stopped() {
     );
     // It is nothing of the path.
     silent(&traced, "path-cost");
-    let analysis = traced.analyse();
-    assert!(
-        analysis
-            .disturbances
-            .iter()
-            .any(|d| d.text == "the processes were traced by strace")
-    );
+    let mut disturbances = disturbances(&traced).into_iter();
+    assert!(disturbances.any(|d| d.text == "the processes were traced by strace"));
 }
 
 #[test]
@@ -278,7 +274,8 @@ fn a_policer_among_the_filters_of_tc_limits() {
     let caveat = fires(&world, "path-limit", 6, "read from the kernel");
     says(&caveat.text, ["A filter of tc limits lo"]);
     let analysis = world.analyse();
-    let disturbance = one(&analysis.disturbances);
+    let found = disturbances(&world);
+    let disturbance = one(&found);
     says(&disturbance.text, [police]);
     let rates = analysis.findings.iter().filter(|f| f.withheld.is_some());
     assert_eq!(disturbance.verdicts_withheld, rates.count());
@@ -314,9 +311,8 @@ fn a_run_that_was_stopped_says_so_and_what_became_of_its_blocks() {
     assert_eq!(caveat.effect, CaveatEffect::Annotates);
     says(&caveat.text, ["1 block, measured again", "no part of"]);
     silent(&world, "repeats-matter");
-    let analysis = world.analyse();
     let words = "the run was stopped for 2.0 s in 1 block, measured again";
-    assert_eq!(one(&analysis.disturbances).text, words);
+    assert_eq!(one(&disturbances(&world)).text, words);
 
     // Another stands, since repeats have a bound.
     world.blocks[1].stopped_ns = 500_000_000;

@@ -31,7 +31,7 @@ fn that_one_side_is_measured_is_always_said() {
     says(&caveat.text, ["the sender's cost alone"]);
     let told = "96,000 packets taken off, 19,200 acknowledgements written";
     assert_eq!(caveat.evidence, told);
-    assert_eq!(world.analyse().caveats, [caveat]);
+    assert_eq!(bytecost_report::caveats(&world.analyse()), [caveat]);
     silent(&over("\"loopback\""), "one-side");
 }
 
@@ -39,7 +39,7 @@ fn that_one_side_is_measured_is_always_said() {
 fn the_device_is_told_where_it_is_not_the_usual_one() {
     let check = |devices: &str, expected: &str| {
         let analysis = over(&format!("\"wire\"]\ndevice = [{devices}")).analyse();
-        let text = &analysis.caveats[0].text;
+        let text = &bytecost_report::caveats(&analysis)[0].text;
         assert!(text.ends_with(expected), "{devices}: {text}");
     };
     let veth = "one end of a veth pair, not a tun device: each packet has the head of a frame too.";

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::{env, fs};
 
-use bytecost_analysis::Analysis;
+use bytecost_report::Findings;
 use bytecost_spec::{Axis, Cell};
 use itertools::Itertools as _;
 use serde_json::{Value, json};
@@ -298,7 +298,7 @@ fn a_report_is_printed_where_it_cannot_be_written() {
         assert!(place.path().join("out").join(file).is_file(), "{file}");
     }
     let findings = fs::read_to_string(place.path().join("out/findings.json")).unwrap();
-    let _: Analysis = serde_json::from_str(&findings).unwrap();
+    let _: Findings<'_> = serde_json::from_str(&findings).unwrap();
     // Whoever may not write there at all reads it too.
     let words = [
         "--reuid",

@@ -148,7 +148,7 @@ fn a_nice_value_and_a_scheduler_class_are_named() {
     let mut run = place.other("nice", words.into_iter().chain(SHORT.split(' ')));
     let end = ended(&mut run).measured();
     says(&end.flat(), &["nice 7, SCHED_BATCH"]);
-    let host: Host = place.findings().host;
+    let host: Host = place.findings().host.clone();
     let kinds = [CircumstanceKind::Nice, CircumstanceKind::SchedulerClass];
     assert!(
         kinds

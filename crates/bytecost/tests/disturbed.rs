@@ -6,7 +6,8 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use crate::common::{BYTECOST, Lack, Place, ended, is_root, says, skipped};
-use bytecost_analysis::{Analysis, Verdict};
+use bytecost_analysis::Verdict;
+use bytecost_report::Findings;
 use bytecost_spec::Record;
 use bytecost_spec::sample::{Block, Repeat};
 use bytecost_sys::network::Network;
@@ -32,7 +33,7 @@ impl Drop for Hog {
     }
 }
 
-fn is_there(found: &Analysis, kind: &str) -> bool {
+fn is_there(found: &Findings<'_>, kind: &str) -> bool {
     found.caveats.iter().any(|c| c.kind == kind)
 }
 

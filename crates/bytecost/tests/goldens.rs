@@ -10,9 +10,12 @@ use std::sync::LazyLock;
 
 use crate::common::{Place, RECORDED, goldens};
 use bytecost_analysis::{
-    Analysis, Crossing, DecidedRange, Disturbance, PairSeen, Situation, StoodStill, Verdict,
+    Analysis, Caveat, CaveatFact, Crossing, DecidedRange, Disturbance, PairSeen, Situation,
+    StoodStill, Verdict,
 };
-use bytecost_spec::{Failure, Measure, Metric, TrialKey};
+use bytecost_report::Findings;
+use bytecost_spec::host::Obstacle;
+use bytecost_spec::{CircumstanceKind, Failure, Measure, Metric, TrialKey};
 use itertools::Itertools as _;
 
 /// What a report writes beside them.
@@ -104,7 +107,7 @@ fn recorded_runs_give_the_same_reports_byte_for_byte() {
 }
 
 /// The first screen of a recorded run, and all of its results.
-fn analysed(study: &str) -> (String, Analysis) {
+fn analysed(study: &str) -> (String, Findings<'static>) {
     let said = &SAID[study];
     let findings = serde_json::from_str(&said["findings.json"]);
     (said["screen.txt"].clone(), findings.unwrap())
@@ -177,7 +180,16 @@ fn a_wait_for_a_timer_stands_before_the_table_with_what_removes_it() {
         color: false,
         width: 100,
     };
-    let (_, mut a) = analysed("pa02-a");
+    let (_, found) = analysed("pa02-a");
+    let stalls = found.caveats.iter().filter(|c| c.kind == "nagle-stall");
+    let stalls = stalls.map(|c| Caveat {
+        kind: "nagle-stall",
+        cells: c.cells.clone(),
+        ..Caveat::default()
+    });
+    let stalls = stalls.collect();
+    let mut a = found.analysis.into_owned();
+    a.caveats = stalls;
     let sendmsg = a.cells.iter_mut().find(|c| c.cell.mover == "sendmsg");
     let sendmsg = sendmsg.unwrap();
     let throughput = Metric::both(Measure::ThroughputGbitPerS);
@@ -211,13 +223,24 @@ fn a_wait_for_a_timer_stands_before_the_table_with_what_removes_it() {
 
 #[test]
 fn what_disturbed_a_run_has_two_lines_of_its_first_screen() {
-    let (_, mut a) = analysed("send-copies");
+    let mut a = analysed("send-copies").1.analysis.into_owned();
+    let caveat = |place: usize| Caveat {
+        kind: "path-cost",
+        disturbs: true,
+        facts: vec![CaveatFact::Obstacle(Obstacle {
+            kind: CircumstanceKind::Filter,
+            place: "lo".to_owned(),
+            found: format!("something in the way of packets, of kind {place}"),
+            limits: false,
+        })],
+        ..Caveat::default()
+    };
     let disturbance = |place: usize| Disturbance {
-        text: format!("something in the way of packets, of kind {place}"),
+        caveat: place,
         verdicts_withheld: 3 * usize::from(place == 0),
         amounts_withheld: usize::from(place == 0),
-        ..Disturbance::default()
     };
+    a.caveats = (0..5).map(caveat).collect();
     a.disturbances = (0..5).map(disturbance).collect();
     a.host.cpus_allowed = vec![0];
     let style = bytecost_report::Style {

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use crate::common::{BYTECOST, Lack, Place, ended, is_root, says, skipped};
 use crate::live_common::Server;
-use bytecost_analysis::{Analysis, Situation};
+use bytecost_analysis::Situation;
+use bytecost_report::Findings;
 use bytecost_spec::CircumstanceKind;
 use bytecost_spec::evidence::CountedEvent;
 use bytecost_spec::host::Obstacle;
@@ -25,7 +26,7 @@ fn tool(words: &str) -> bool {
 
 /// Asserts that a run withholds throughput, and gives the evidence of its caveat of this kind.
 #[track_caller]
-fn named(found: &Analysis, kind: &str) -> String {
+fn named(found: &Findings<'_>, kind: &str) -> String {
     let about = |s: &&Situation| s.metric.measure == Measure::ThroughputGbitPerS;
     let of_it = found.advice.situations.iter().filter(about);
     let mut decided = of_it.filter(|s| !s.uses.is_empty() || !s.avoid.is_empty());

@@ -2,12 +2,12 @@
 
 use bytecost_analysis::ceiling::STUDY;
 use bytecost_analysis::{Analysis, Ceiling, CeilingKind, CeilingRate};
-use bytecost_spec::{Measure, Metric, units};
+use bytecost_spec::{CircumstanceKind, Measure, Metric, units};
 use itertools::Itertools as _;
 
 use crate::document::{DocBlock, DocColumn, DocLine, DocTable, Document};
 use crate::style::{Ink, Style};
-use crate::{descriptions, numbers, terminal};
+use crate::{caveats, descriptions, numbers, terminal};
 
 const HINT: &str = "`bytecost ceiling` measures once, in under a minute, what this machine can copy at all; reports then say what share of it is reached.";
 
@@ -35,7 +35,9 @@ pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
         let text = format!("{}: {}", cell(&f.cell), f.reason);
         DocLine::of(Ink::Warning, text)
     });
-    let busy = a.caveats.iter().filter(|c| c.kind == "other-processes");
+    let others = CircumstanceKind::OtherProcesses.row().name;
+    let busy = a.caveats.iter().filter(|c| c.kind == others);
+    let busy = busy.map(|c| caveats::caveat(a, c));
     let busy = busy.map(|c| DocLine::of(Ink::Warning, format!("{} {}", c.text, c.evidence)));
     let lines = refused.chain(failures).chain(busy);
     d.push(DocBlock::List(lines.collect()));

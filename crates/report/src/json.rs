@@ -1,15 +1,47 @@
 //! `findings.json` and its schema.
 
-use bytecost_analysis::Analysis;
+use std::borrow::Cow;
+use std::ops::Deref;
 
+use bytecost_analysis::Analysis;
+use serde::{Deserialize, Serialize};
+
+use crate::caveats::{CaveatText, DisturbanceText, caveats, disturbances};
 use crate::explanations::explanations;
 use crate::json_lines::by_lines;
 use crate::text::pretty;
 
-/// Renders a result as `findings.json`: fields in the order of [`Analysis`], one cell, comparison or
-/// other element of a list a line; numbers have five digits, and one that is not finite is `null`.
+/// The shape of `findings.json`: a result with its caveats in words.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Findings<'a> {
+    /// All but the caveats.
+    #[serde(flatten)]
+    pub analysis: Cow<'a, Analysis>,
+    /// Circumstances that can bend a ranking, with what they did to verdicts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disturbances: Vec<DisturbanceText>,
+    /// What weakens the findings.
+    pub caveats: Vec<CaveatText>,
+}
+
+impl Deref for Findings<'_> {
+    type Target = Analysis;
+
+    fn deref(&self) -> &Analysis {
+        &self.analysis
+    }
+}
+
+/// Renders a result as `findings.json`: fields in the order of [`Analysis`], then its caveats; one cell,
+/// comparison or other element of a list a line. Numbers have five digits, and one that is not finite is
+/// `null`.
 pub fn findings_json(a: &Analysis) -> String {
-    by_lines(a)
+    by_lines(&Findings {
+        analysis: Cow::Borrowed(a),
+        disturbances: disturbances(a),
+        caveats: caveats(a),
+    })
 }
 
 /// The explanations of a result and its crossovers, with the run and the study that they are of.
@@ -27,7 +59,7 @@ pub fn explain_json(a: &Analysis) -> String {
 #[cfg(feature = "schema")]
 pub fn schemas() -> [(&'static str, String); 3] {
     let schemas = [
-        ("findings", schemars::schema_for!(Analysis)),
+        ("findings", schemars::schema_for!(Findings<'static>)),
         ("hosts", schemars::schema_for!(crate::hosts::HostTable)),
         ("profile", schemars::schema_for!(crate::ProfileReport)),
     ];

@@ -11,6 +11,7 @@ mod answer_table;
 mod asked;
 pub mod audit;
 mod books;
+mod caveats;
 mod ceiling;
 mod chart;
 mod comparisons;
@@ -54,12 +55,13 @@ mod text;
 pub mod times;
 mod topology;
 
+pub use caveats::{CaveatText, DisturbanceText, caveats, disturbances};
 pub use ceiling::ceiling;
 pub use explain::explain;
 pub use explanations::{ExplanationText, explanations};
 #[cfg(feature = "schema")]
 pub use json::schemas;
-pub use json::{explain_json, findings_json};
+pub use json::{Findings, explain_json, findings_json};
 pub use markdown::markdown;
 pub use page::html;
 pub use picture::{Picture, pictures};

@@ -1,13 +1,14 @@
 //! The first screen: what a reader sees who has a minute. At most 30 lines of 100 columns, and no
 //! sentence beyond findings: what it says is the advice's, what it shows is the findings'. All of a result begins with it.
 
-use bytecost_analysis::{Analysis, Disturbance, Finding, Verdict, grouped, phrases};
+use bytecost_analysis::{Analysis, Finding, Verdict, grouped, phrases};
 use bytecost_spec::{Axis, Host, Metric, PeerSide, Value};
 use itertools::Itertools as _;
 
 use crate::advice::{self, Sentence};
 use crate::answer_table::{TableRoom, answer_tables};
 use crate::asked;
+use crate::caveats::{self, DisturbanceText};
 use crate::document::{DocBlock, DocLine, DocTerm, Document};
 use crate::numbers::{bare_ratio, whole};
 use crate::question::{QuestionTable, place_in_words, questions};
@@ -249,7 +250,8 @@ fn within(
         document.paragraph(Ink::Warning, format!("This run ended early: {early}"));
     }
     for lost in a.caveats.iter().filter(|c| c.kind == MISSING_TRIALS) {
-        document.paragraph(Ink::Warning, format!("{} {}", lost.text, lost.evidence));
+        let words = caveats::caveat(a, lost);
+        document.paragraph(Ink::Warning, format!("{} {}", words.text, words.evidence));
     }
     let line = |s: &Sentence| {
         let line = DocLine::from(s.text.as_str());
@@ -518,7 +520,7 @@ fn counted(names: &[String], command: Option<&str>) -> Option<DocLine> {
 
 /// What disturbed the run, with what it did to verdicts, in at most so many characters.
 fn disturbed(a: &Analysis, most_chars: usize) -> Vec<DocLine> {
-    let words = |d: &Disturbance| {
+    let words = |d: &DisturbanceText| {
         let counted = [
             (d.verdicts_withheld, ["verdict", "verdicts"]),
             (d.amounts_withheld, ["amount", "amounts"]),
@@ -532,7 +534,7 @@ fn disturbed(a: &Analysis, most_chars: usize) -> Vec<DocLine> {
             _ => format!("{}: {counted} withheld", d.text),
         }
     };
-    let words = a.disturbances.iter().map(words).collect_vec();
+    let words = caveats::disturbances(a).iter().map(words).collect_vec();
     if most_chars == usize::MAX {
         return words.into_iter().map(DocLine::from).collect();
     }

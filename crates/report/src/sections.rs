@@ -1,7 +1,7 @@
 //! All that is said of a result, section by section; printers give it the look of a medium.
 
 use bytecost_analysis::{
-    Analysis, AuditFigure, Audited, Caveat, CaveatEffect, FigureData, PeerFacts, command_of_run,
+    Analysis, AuditFigure, Audited, CaveatEffect, FigureData, PeerFacts, command_of_run,
 };
 use bytecost_spec::Host;
 use bytecost_spec::Unit;
@@ -10,6 +10,7 @@ use itertools::Itertools as _;
 
 use crate::audit::ruling;
 use crate::books::{self, books};
+use crate::caveats::{CaveatText, caveats};
 use crate::ceiling;
 use crate::comparisons;
 use crate::counted::{CountTable, counted, roles};
@@ -57,7 +58,7 @@ pub(crate) fn body(a: &Analysis) -> Document {
     cards(&mut d, title, Some(summary), &a.audit, audited);
     published_tables::section(a, &mut d);
     let title = ["Caveats", "caveats", "Caveats"];
-    cards(&mut d, title, None, &a.caveats, |c| caveat(a, c));
+    cards(&mut d, title, None, &caveats(a), |c| caveat(a, c));
     missing(a, &mut d);
     machine(a, &mut d);
     method(a, &mut d);
@@ -258,7 +259,7 @@ fn audited(c: &Audited) -> Vec<DocBlock> {
     blocks
 }
 
-fn caveat(a: &Analysis, c: &Caveat) -> Vec<DocBlock> {
+fn caveat(a: &Analysis, c: &CaveatText) -> Vec<DocBlock> {
     let effect = match c.effect {
         CaveatEffect::Annotates => None,
         CaveatEffect::WithholdsMetric => Some("some verdicts of these cells are withheld"),

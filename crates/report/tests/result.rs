@@ -8,7 +8,8 @@ use crate::fixture::{self, empty, hostile, planted};
 
 use bytecost_analysis::{Analysis, CountersCost, Estimate, Finding, Point, Verdict};
 use bytecost_report::{
-    Style, explanations, findings_json, html, markdown, pictures, screen, terminal,
+    Findings, Style, caveats, disturbances, explanations, findings_json, html, markdown, pictures,
+    screen, terminal,
 };
 use bytecost_spec::Cell;
 
@@ -65,8 +66,10 @@ fn every_medium_says_all_that_there_is_to_say() {
             .iter()
             .flat_map(|e| e.would_change.into_iter().chain([e.question]));
         let fixed: Vec<String> = fixed.map(str::to_owned).collect();
-        let caveats = a.caveats.iter();
-        let caveats = caveats.flat_map(|c| [&c.text, &c.evidence, &c.remedy]);
+        let caveats = caveats(&a);
+        let caveats = caveats
+            .iter()
+            .flat_map(|c| [&c.text, &c.evidence, &c.remedy]);
         let explanations = asked.iter().flat_map(|e| {
             let some = e.answer.iter().chain(&e.missing);
             some.chain(&e.numbers).chain(&e.evidence)
@@ -307,7 +310,10 @@ fn findings_can_be_read_back() {
     for a in all() {
         // All but the digits beyond the fifth.
         let text = findings_json(&a);
-        let back: Analysis = serde_json::from_str(&text).unwrap();
+        let back: Findings<'_> = serde_json::from_str(&text).unwrap();
+        assert_eq!(back.caveats, caveats(&a));
+        assert_eq!(back.disturbances, disturbances(&a));
+        let back = fixture::with_caveats_of(back.analysis.into_owned(), &a);
         assert!(findings_json(&back) == text, "something was lost");
         let refused = |a: &Analysis| {
             let refused = a

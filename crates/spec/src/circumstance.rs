@@ -126,8 +126,6 @@ pub struct Circumstance {
     pub means: &'static str,
     /// What to do about it.
     pub remedy: &'static str,
-    /// Whether it has a place on the first screen: it can bend a ranking.
-    pub on_screen: bool,
     /// Names of caveats that are not given of a cell where this one is: causes that lie farther away.
     pub excludes: &'static [&'static str],
 }
@@ -169,7 +167,6 @@ const fn of_process(
         effect,
         means,
         remedy,
-        on_screen: true,
         excludes: &[],
     }
 }
@@ -237,7 +234,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: THIS_PATH,
         means: "each packet socket takes a copy of what passes its device: the kernel copies what a zero-copy send left where it was, for everyone",
         remedy: "end what holds it (tcpdump, a monitor, a DHCP client; `ss -0 -p` names it) and run again",
-        on_screen: true,
         excludes: &[],
     },
     Circumstance {
@@ -247,7 +243,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: WithholdsTimes("a CPU quota around the run stopped its threads"),
         means: "when it is used up all threads stop until the next period: windows fall into the pauses",
         remedy: "run in a group without a quota (`cpu.max`; `docker run` without --cpus, a pod without a CPU limit)",
-        on_screen: true,
         excludes: &[RECEIVE_WINDOW],
     },
     Circumstance {
@@ -257,7 +252,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: Conditions("rates are those of both ends in turn"),
         means: "both ends take turns on one CPU: rates are bounded by the sum of both, and no wake-up crosses CPUs",
         remedy: "two CPUs for the process (`taskset`, or the cpuset of its container), and a --placement with different CPUs for the two ends",
-        on_screen: true,
         excludes: &[RECEIVE_WINDOW],
     },
     Circumstance {
@@ -267,7 +261,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: Annotates,
         means: "blocks that other programs disturb are repeated, and reported if that does not help",
         remedy: "stop these programs (`top` shows them) and run again",
-        on_screen: true,
         excludes: &[],
     },
     Circumstance {
@@ -277,7 +270,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: WithholdsUnconfirmed("other processes used the CPUs"),
         means: "what others do on the CPUs, and where, is in costs and rates alike",
         remedy: "stop these programs (`top` shows them) and run again",
-        on_screen: true,
         excludes: &[RECEIVE_WINDOW, "books-open"],
     },
     Circumstance {
@@ -287,7 +279,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: Annotates,
         means: "what others do on the CPUs of the other host is in its costs and rates",
         remedy: "stop other programs there and run again",
-        on_screen: true,
         excludes: &[RECEIVE_WINDOW],
     },
     Circumstance {
@@ -297,7 +288,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: Annotates,
         means: "threads that are ready wait for a CPU, and rates and latencies include the wait",
         remedy: "stop what else runs; --placement with a CPU for each end",
-        on_screen: true,
         excludes: &[RECEIVE_WINDOW],
     },
     Circumstance {
@@ -307,7 +297,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: Annotates,
         means: "time that the hypervisor gave to others; it does not show all of their work",
         remedy: "run on a machine of one's own, or at a quieter hour; compare CPU time rather than rates",
-        on_screen: true,
         excludes: &[],
     },
     Circumstance {
@@ -317,7 +306,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: Annotates,
         means: "numbers of single cells depend on when they were taken, and so do their ratios where trials of a block differ",
         remedy: "a fixed frequency: `cpupower frequency-set -g performance`, turbo off; cycles per byte where there are counters",
-        on_screen: true,
         excludes: &[],
     },
     Circumstance {
@@ -327,7 +315,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: Annotates,
         means: "heat makes the CPUs slower",
         remedy: "cool the machine, or hold its frequency below what it can keep up",
-        on_screen: true,
         excludes: &[],
     },
     Circumstance {
@@ -337,7 +324,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: Annotates,
         means: "something works for the cells, or beside them, that no clock of ours has",
         remedy: "stop other programs that start many short processes; as root, --evidence counts shows exactly who used the CPUs",
-        on_screen: true,
         excludes: &[],
     },
     Circumstance {
@@ -347,7 +333,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: WithholdsCosts("TCP paces the sender"),
         means: "the sender waits for timers of its congestion control: what it costs depends on what else runs, and rates are what pacing allows",
         remedy: "--congestion reno, which does not pace and needs no root",
-        on_screen: true,
         excludes: &[],
     },
     Circumstance {
@@ -357,7 +342,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: WithholdsAll("a tracer stopped the processes at their system calls"),
         means: "a tracer stops threads at system calls and signals, which costs more than most of these calls",
         remedy: "run without it (strace, ltrace, gdb); `perf trace` and BPF programs disturb less",
-        on_screen: true,
         excludes: &["books-open", RECEIVE_WINDOW],
     },
     of_process(
@@ -423,7 +407,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: Annotates,
         means: "no CPU time of other programs is read: cells have no books, and blocks that others disturb are not repeated",
         remedy: "run as root, or with a /proc of its own PID namespace that is mounted without hidepid (`unshare --pid --fork --mount-proc`)",
-        on_screen: true,
         excludes: &[],
     },
     Circumstance {
@@ -433,7 +416,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: WithholdsTimes("the kernel's queue of new connections overflowed"),
         means: "connections that find the queue full are tried again after 1 s or more, whatever the server does",
         remedy: "as root: `sysctl -w net.core.somaxconn=4096 net.ipv4.tcp_syncookies=1`, or fewer --connections",
-        on_screen: true,
         excludes: &[RECEIVE_WINDOW],
     },
     Circumstance {
@@ -443,7 +425,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: Annotates,
         means: "nothing can be sent over it, so no trial can be made",
         remedy: "as root: `ip link set lo up`",
-        on_screen: true,
         excludes: &[],
     },
     Circumstance {
@@ -453,7 +434,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         effect: Annotates,
         means: "time goes by in which nothing moves or nobody looks: such a block is measured again",
         remedy: "let it run to its end, without Ctrl-Z, SIGSTOP or `docker pause`; `systemd-inhibit bytecost run …` keeps the machine awake",
-        on_screen: true,
         excludes: &[],
     },
     of_process(

@@ -209,6 +209,22 @@ pub struct Host {
     pub identity: Identity,
 }
 
+impl Host {
+    /// How many CPUs the run may use.
+    pub fn usable_cpus(&self) -> usize {
+        match self.cpus_allowed.len() {
+            0 => self.cpus.len(),
+            allowed => allowed,
+        }
+    }
+
+    /// The last cache that holds data.
+    pub fn last_data_cache(&self) -> Option<&CpuCache> {
+        let of_data = self.caches.iter().filter(|c| c.kind != "Instruction");
+        of_data.max_by_key(|c| (c.level, c.size_bytes))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

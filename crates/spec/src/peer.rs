@@ -74,6 +74,27 @@ impl NetworkCard {
             _ => format!("{} Gbit/s", mbit as f64 / 1e3),
         })
     }
+
+    /// The offloads that are on here and off in another card, or the other way round, and so here.
+    pub fn offloads_unlike<'c>(
+        &'c self,
+        other: &'c NetworkCard,
+    ) -> impl Iterator<Item = (&'c str, bool)> {
+        let own = self.offloads.iter();
+        let unlike = own.filter(|(name, on)| other.offloads.get(*name).is_some_and(|o| o != *on));
+        unlike.map(|(name, on)| (name.as_str(), *on))
+    }
+
+    /// Returns true if an interrupt lands on a CPU of another node of its host than the card's.
+    pub fn interrupts_afar(&self, host: &Host) -> bool {
+        let node_of = |cpu: &u32| host.cpus.iter().find(|c| c.cpu == *cpu)?.node;
+        self.interrupts.iter().any(|interrupt| {
+            let mut nodes = interrupt.cpus.iter().filter_map(node_of);
+            interrupt
+                .node
+                .is_some_and(|own| nodes.any(|node| node != own))
+        })
+    }
 }
 
 /// A network device, as sysfs and ethtool(8) tell it.

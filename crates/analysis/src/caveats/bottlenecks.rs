@@ -1,14 +1,11 @@
 //! What sets the rates in place of the movers: buffers, windows, pacing, the receiver.
 
-use bytecost_spec::{
-    Axis, Cache, CircumstanceKind, Counter, Measure, Metric, Pattern, PeerHost, PeerSide, Side,
-    units,
-};
+use bytecost_spec::{Axis, Cache, Counter, Measure, Metric, Pattern, PeerHost, PeerSide, Side};
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, clause, ids, nearer_causes, of_circumstance, span, spans};
+use super::{Caveat, OfSpan, ids, nearer_causes, of_cells, span, spans};
 use crate::grouping::by_key;
-use crate::phrases::{self, percent};
+use crate::result::CaveatFact::{Count, Metric as OfMetric, Reading, Share};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::Trial;
@@ -33,20 +30,7 @@ pub(super) fn pacing(run: &Measured<'_>) -> Option<Caveat> {
         let is_tcp = cell.cell.transport.is_tcp() && cell.cell.pattern == Pattern::Stream;
         (is_tcp && control.starts_with("bbr")).then(|| [ratio()])
     };
-    let (cells, [times]) = spans(run.measured(), paces, [|r| format!("{r:.1}")])?;
-    let evidence = match times.is_empty() {
-        true => {
-            "the congestion control is bbr, which paces; the kernel gave no pacing rate".to_owned()
-        }
-        false => format!("TCP_INFO: the pacing rate is {times} times the delivery rate"),
-    };
-    of_circumstance(
-        CircumstanceKind::Pacing,
-        "the congestion control bbr paces the sender",
-        "TCP paces these cells: their rates may be what pacing allows and not what the movers can do, and what a mover costs depends on what else runs.",
-        evidence,
-        cells,
-    )
+    Some(spans(run.measured(), [Share], paces)?.disturbing())
 }
 
 /// Share of the busy time that the window may hold a flow back.
@@ -63,13 +47,10 @@ pub(super) fn receive_window(run: &Measured<'_>) -> Option<Caveat> {
         Some([Some(share), cell.typical(buffer)])
     };
     let cells = run.moved().filter(has_time).filter(|c| !is_excluded(c));
-    let (cells, [share, buffer]) = spans(cells, shows, [percent, bytes])?;
-    caveat(
-        "The receive window held the sender back for most of the time, though the receiver had time left: these rates are bounded by its buffer or by when it was woken.",
-        format!("TCP_INFO: limited by the receive window for {share} of the busy time")
-            + &clause(", SO_RCVBUF {}", &buffer),
-        "a larger --socket-buffer, or auto; --placement with a CPU for the receiver alone",
+    spans(
         cells,
+        [Share, |buffer| Reading(Counter::ReceiveBufferBytes, buffer)],
+        shows,
     )
 }
 
@@ -85,18 +66,11 @@ pub(super) fn send_buffer(run: &Measured<'_>) -> Option<Caveat> {
         let buffer = cell.trials().last()?.sent(Counter::SendBufferBytes);
         Some([Some(buffer_holds(cell)?), buffer])
     };
-    let (cells, [share, buffer]) = spans(cells, shows, [percent, bytes])?;
-    caveat(
-        "The send buffer held the sender back for most of the time: these rates are bounded by the buffer as well as by the mover.",
-        format!("TCP_INFO: limited by the send buffer for {share} of the busy time")
-            + &clause(", SO_SNDBUF {}", &buffer),
-        "a larger --socket-buffer, or auto",
+    spans(
         cells,
+        [Share, |buffer| Reading(Counter::SendBufferBytes, buffer)],
+        shows,
     )
-}
-
-fn bytes(b: f64) -> String {
-    format!("{} B", units::number(b))
 }
 
 fn buffer_holds(cell: &CellTrials<'_>) -> Option<f64> {
@@ -119,16 +93,11 @@ fn fills_account(run: &Measured<'_>, cell: &CellTrials<'_>) -> bool {
 pub(super) fn huge_pages(run: &Measured<'_>) -> Option<Caveat> {
     let huge = |t: &Trial<'_>| t.sent(Counter::HugeMemoryBytes);
     let shows = |cell: &CellTrials<'_>| Some([buffer_holds(cell), cell.typical(huge)]);
-    let in_words = |bytes: f64| units::bytes_in_words(bytes as u64);
     let cells = run.moved().filter(|c| fills_account(run, c));
-    let (cells, [share, size]) = spans(cells, shows, [percent, in_words])?;
-    caveat(
-        "Registered buffers on huge pages fill the socket's memory account: the kernel charges each piece up to the end of what lies before it in its page, so that a few small sends seem to fill the send buffer. This is not the cost of sending.",
-        format!(
-            "{size} of the sender's memory in huge pages; limited by the send buffer for {share} of the busy time (TCP_INFO)"
-        ),
-        "no huge pages for registered buffers (/sys/kernel/mm/transparent_hugepage/enabled to madvise), or send-zerocopy, which gains from them",
+    spans(
         cells,
+        [Share, |size| Reading(Counter::HugeMemoryBytes, size)],
+        shows,
     )
 }
 
@@ -139,12 +108,18 @@ const IDLE: f64 = 0.75;
 
 /// How busy the CPUs of the sender and of the receiver are, as shares of one thread's time.
 fn busy(cell: &CellTrials<'_>) -> Option<(f64, f64)> {
-    let of = |side| {
-        let busy = cell.usual(Metric::of(Measure::CpuUtilization, side))?;
+    let [receiver, sender] = UTILIZATION.map(|metric| {
+        let busy = cell.usual(metric)?;
         Some(busy / f64::from(cell.cell.threads.max(1)))
-    };
-    Some((of(Side::Sender)?, of(Side::Receiver)?))
+    });
+    Some((sender?, receiver?))
 }
+
+/// Of the receiver and of the sender.
+const UTILIZATION: [Metric; 2] = [
+    Metric::of(Measure::CpuUtilization, Side::Receiver),
+    Metric::of(Measure::CpuUtilization, Side::Sender),
+];
 
 pub(super) fn receiver_bound(run: &Measured<'_>) -> Option<Caveat> {
     let streams = |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Stream;
@@ -152,14 +127,11 @@ pub(super) fn receiver_bound(run: &Measured<'_>) -> Option<Caveat> {
         let (sender, receiver) = busy(cell)?;
         (receiver >= BUSY && sender <= IDLE).then_some([Some(receiver), Some(sender)])
     };
-    let (cells, [receiver, sender]) =
-        spans(run.moved().filter(streams), shows, [percent, percent])?;
-    caveat(
-        "The receiver was busy throughout while the sender waited: these rates are the receiver's, and say little of the movers.",
-        format!("CPU time over elapsed time: receiver {receiver}, sender {sender}"),
-        "compare the sender's CPU time per byte; a cheaper receiver, or --transport wire, which has none, shows what the sender can do",
-        cells,
-    )
+    let facts: [OfSpan; 2] = [
+        |busy| OfMetric(UTILIZATION[0], busy),
+        |busy| OfMetric(UTILIZATION[1], busy),
+    ];
+    spans(run.moved().filter(streams), facts, shows)
 }
 
 /// Movers from which on their being alike says something.
@@ -185,8 +157,8 @@ struct Seen<'v> {
 fn places<'v>(run: &Measured<'v>) -> Vec<Vec<Seen<'v>>> {
     let streams = |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Stream && !c.route.is_work();
     let seen = run.moved().filter(streams).filter_map(|cell| {
-        let of = |measure| cell.usual(Metric::both(measure)).filter(|v| *v > 0.0);
-        let (rate, cost) = (of(Measure::ThroughputGbitPerS)?, of(Measure::CpuSPerGb)?);
+        let of = |metric| cell.usual(metric).filter(|v| *v > 0.0);
+        let (rate, cost) = (of(THROUGHPUT)?, of(COST)?);
         // Behind what is sent nowhere there is a disk or none, which is the source's.
         let of_files = cell.route.is_of_files();
         let free = if of_files { &FREE[..2] } else { &FREE };
@@ -234,26 +206,17 @@ fn is_alike(place: &[Seen<'_>]) -> bool {
     movers >= FEWEST && rates <= ALIKE && costs >= UNLIKE && costs.ln() >= TIMES * rates.ln()
 }
 
+const THROUGHPUT: Metric = Metric::both(Measure::ThroughputGbitPerS);
+const COST: Metric = Metric::both(Measure::CpuSPerGb);
+
+/// With the rates and the costs of the first place of such cells.
 pub(super) fn same_rate(run: &Measured<'_>) -> Option<Caveat> {
     let found = alike(run);
     let first = found.first()?;
-    let of = |of: fn(&Seen<'_>) -> f64| first.iter().map(of).collect_vec();
-    let rate = span(&of(|s| s.rate), |rate| {
-        format!("{} Gbit/s", units::number(rate))
-    });
-    let cost = span(&of(|s| s.cost), |cost| {
-        format!("{} s/GB", units::number(cost))
-    });
-    let n = first.len();
+    let rates = span(first.iter().map(|s| s.rate)).map(|rates| OfMetric(THROUGHPUT, rates));
+    let costs = span(first.iter().map(|s| s.cost)).map(|costs| OfMetric(COST, costs));
+    let facts = [Some(Count(first.len())), rates, costs];
     let cells = found.iter().flatten().map(|s| s.cell);
     let cells = ids(cells.unique_by(|c| &c.id));
-    let all = phrases::count(cells.len(), "cell");
-    caveat(
-        format!(
-            "In {all} the throughput of all movers is alike though their costs are not: something else is the bottleneck, and throughput says nothing of the movers there."
-        ),
-        format!("{n} cells: {rate} at {cost} of CPU time"),
-        "compare the CPU time per byte; look for what holds the rate: a queueing discipline, the receiver, pacing, a window, the disk",
-        cells,
-    )
+    of_cells(cells, facts.into_iter().flatten())
 }

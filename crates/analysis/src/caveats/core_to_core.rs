@@ -5,10 +5,11 @@ use bytecost_spec::{Counter, Metric};
 use bytecost_stats::{Location, mean, quantile, student_mean};
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, ids};
+use super::{Caveat, both, ids, of_cells};
 use crate::grouping::by_key;
 use crate::logs::exp;
-use crate::phrases::{self, percent};
+use crate::result::CaveatFact::{Ratio, Reading, Share};
+use crate::result::Uncertain;
 use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::Trial;
@@ -19,6 +20,8 @@ const STEADY: f64 = 2.0;
 const FEWEST: usize = 6;
 const LEVEL: f64 = 0.95;
 
+/// The latency with the shares of the trials in which it was low both times, high both times, and
+/// changed.
 pub(super) fn changes(run: &Measured<'_>) -> Option<Caveat> {
     let is_read = |c: &&CellTrials<'_>| c.trials().any(|t| latencies(t).is_some());
     let cells = run.measured().filter(is_read).collect_vec();
@@ -37,35 +40,22 @@ pub(super) fn changes(run: &Measured<'_>) -> Option<Caveat> {
     };
     let share = |wanted: Option<bool>| {
         let own = all.iter().filter(|both| is_high(both) == wanted);
-        percent(own.count() as f64 / all.len() as f64)
+        Share(both(own.count() as f64 / all.len() as f64))
     };
-    let [of_low, of_high, of_both] = [Some(false), Some(true), None].map(share);
-    let evidence = format!(
-        "core-to-core latency, read before the warm-up and after the window of each trial: {low:.0} ns (10 % quantile) to {high:.0} ns (90 %); it was low both times in {of_low} of the trials, high both times in {of_high}, and changed in {of_both}"
-    );
+    let [low_both, high_both, changed] = [Some(false), Some(true), None].map(share);
     let metric = run.main_metric();
     let cost = high_over_low(&cells, metric, is_high).and_then(|found| {
         let interval = found.interval(LEVEL).filter(|i| !i.holds(0.0))?;
-        let [times, low, high] = [found.value, interval.low, interval.high].map(exp);
-        let (noun, blocks) = (run.words(metric), phrases::count(found.count, "block"));
-        Some(format!(
-            "; {noun} was {times:.2}× as much where it was high as where it was low ({low:.2} to {high:.2}, 95 %, from {blocks} with both)"
-        ))
+        let [value, low, high] = [found.value, interval.low, interval.high].map(exp);
+        Some(Ratio {
+            metric,
+            ratio: Uncertain { value, low, high },
+            blocks: found.count,
+        })
     });
-    let why = match run.input.manifest.host.virtualization {
-        Some(_) => {
-            "a host moves its virtual CPUs from core to core, and two that share no cache take longer to hand over data"
-        }
-        None => "their frequency changed, or a CPU slept",
-    };
-    caveat(
-        format!(
-            "The latency between the CPUs of the two ends changed during the run: {why}. This adds to the noise of every comparison."
-        ),
-        evidence + &cost.unwrap_or_default(),
-        "CPUs that stay on their cores (a dedicated machine, `virsh vcpupin`) at one frequency, or a longer --budget: the order of the trials is random, so that all cells meet both latencies. Or `--background awake` with a --placement that pins both ends: CPUs that never sleep are moved less, and costs then are those of a busy machine",
-        ids(cells),
-    )
+    let latency = Reading(Counter::CoreToCoreBeforeNs, [low, high]);
+    let facts = [latency, low_both, high_both, changed];
+    of_cells(ids(cells.iter().copied()), facts.into_iter().chain(cost))
 }
 
 fn latencies(trial: &Trial<'_>) -> Option<[f64; 2]> {

@@ -1,16 +1,17 @@
 //! Caveats about the course of the run and its numbers: failures, precision, drift.
 
-use bytecost_spec::manifest::Leg;
-use bytecost_spec::{Failure, Measure, Metric, Side, units};
+use bytecost_spec::{Counter, Failure, Measure, Metric, Side};
 use bytecost_stats::{holm, mann_kendall, quantile};
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, ids, in_cells, of_run, span, spans};
+use super::{Caveat, both, ids, of_cells, of_run, span, spans};
 use crate::confidence::ERROR_RATE;
 use crate::contrast::Comparison;
 use crate::grouping::by_key;
 use crate::logs::exp;
-use crate::phrases::{self, percent};
+use crate::result::CaveatFact::{
+    self, Blocks, Bound, Change, Count, Leg, LongerRun, Part, Reading, Reason, Share,
+};
 use crate::stages::Measured;
 use crate::trials::{CellTrials, Trials};
 use crate::value::{Trial, served};
@@ -22,24 +23,13 @@ const SHIFT: f64 = 0.1;
 
 /// Share of a cell's trials up to which failures are left out and its verdicts stand.
 const MANY_FAILED: f64 = 0.05;
-const FAILED_REMEDY: &str = "remove the cause that the reason names and run again";
 
 /// How many times longer a run is worth asking for.
 const MOST_TIMES_LONGER: f64 = 30.0;
 
 pub(super) fn changed_plan(run: &Measured<'_>) -> Vec<Caveat> {
     let notes = run.input.notes.iter();
-    let caveats = notes.filter_map(|note| {
-        of_run(
-            format!(
-                "Not all is as it was asked: {}.",
-                note.trim_end_matches('.')
-            ),
-            "the plan of this run",
-            "`bytecost doctor` for what this machine lacks, --budget for what took too long",
-        )
-    });
-    caveats.collect()
+    notes.map(|note| of_run([Reason(note.clone())])).collect()
 }
 
 /// Blocks are measured again for what others did, which no mover can bring about. That this does
@@ -56,46 +46,16 @@ pub(super) fn repeats_matter(run: &Measured<'_>) -> Option<Caveat> {
         matters.then(|| (kept.pairing().other.id.clone(), exp(shift) - 1.0))
     });
     let (cells, shifts): (Vec<_>, Vec<_>) = shifts.unzip();
-    let (all, shift) = (
-        phrases::count(cells.len(), "comparison"),
-        span(&shifts, percent),
-    );
-    caveat(
-        format!(
-            "In {all} the result depends on whether blocks that other processes disturbed are left out."
-        ),
-        format!(
-            "first attempts and those that stand differ by {shift}, more than the smallest effect"
-        ),
-        "stop other programs and run again",
-        cells,
-    )
-}
-
-/// The command that resumes the run.
-fn resume(run: &Measured<'_>) -> String {
-    let manifest = run.input.manifest;
-    let words = ["bytecost", "run", "--resume", &manifest.id];
-    phrases::command_of_run(&words, &manifest.command) + phrases::peer_again(manifest)
+    of_cells(cells, span(shifts).map(Share))
 }
 
 pub(super) fn ended_early(run: &Measured<'_>) -> Option<Caveat> {
-    let why = run.input.ended_early?.trim_end_matches('.');
-    let samples = phrases::count(run.input.samples.len(), "sample");
-    of_run(
-        format!("The run ended before its time: {why}."),
-        format!("{samples} of the log"),
-        resume(run),
-    )
+    run.input.ended_early?;
+    Some(of_run([Count(run.input.samples.len())]))
 }
 
 pub(super) fn missing_trials(run: &Measured<'_>) -> Option<Caveat> {
-    let resume = resume(run);
-    of_run(
-        "The log is not whole: trials of this run are lost.",
-        run.input.damage?,
-        format!("restore samples.jsonl from a copy, or measure them again: {resume}"),
-    )
+    Some(of_run([Reason(run.input.damage?.to_owned())]))
 }
 
 /// A mover whose bytes were wrong once is not known to do what it is measured for.
@@ -107,30 +67,24 @@ pub(super) fn wrong_bytes(run: &Measured<'_>) -> Vec<Caveat> {
     let way = |c: &CellTrials<'_>| (c.cell.mover.clone(), c.cell.serving.server.clone());
     let all = || run.trials.moving();
     let ways = all().filter(|c| is_wrong(c)).map(way).unique();
-    let told = ways.filter_map(|wrong| {
+    let caveats = ways.filter_map(|wrong| {
         let own = all().filter(|c| way(c) == wrong).collect_vec();
         let failures = own.iter().flat_map(|c| c.failures.iter().copied());
         let of_bytes = failures.filter(|f| f.has_wrong_bytes()).collect_vec();
         let answers = own.iter().flat_map(|c| c.trials());
         let answers = answers.map(|t| served::wrong_answers(t.sample));
-        let evidence = match first_of(&of_bytes) {
-            Some(first) => format!("{}, {first}", phrases::count(of_bytes.len(), "trial")),
-            None => format!("{} wrong answers", units::number(answers.sum())),
+        let facts = match first_of(&of_bytes) {
+            Some(first) => vec![Count(of_bytes.len()), first],
+            None => vec![Reading(Counter::ErrorsWrong, both(answers.sum()))],
         };
         let name = wrong.1.as_ref().unwrap_or(&wrong.0);
-        caveat(
-            format!("`{name}` delivered wrong bytes. Nothing is said of it."),
-            evidence,
-            "a kernel, or a version of bytecost, without this fault: please report it",
-            ids(own),
-        )
+        Some(of_cells(ids(own), facts)?.about(name))
     });
-    told.collect()
+    caveats.collect()
 }
 
-fn first_of(failures: &[&Failure]) -> Option<String> {
-    let reason = failures.first()?.reason.trim_end_matches('.');
-    Some(format!("the first: {reason}"))
+fn first_of(failures: &[&Failure]) -> Option<CaveatFact> {
+    Some(Reason(failures.first()?.reason.clone()))
 }
 
 /// The share of the trials of a cell and of its twin that failed, with those that stood still or not;
@@ -149,29 +103,23 @@ fn many_failed(cell: &CellTrials<'_>, still: bool) -> bool {
     cell.failures.iter().any(is_own) && failed_share(cell, still) > MANY_FAILED
 }
 
-fn many(run: &Measured<'_>, still: bool, text: &str, remedy: &str) -> Option<Caveat> {
+/// Cells of which many trials failed, those that stood still or the others, with the first reason.
+fn many(run: &Measured<'_>, still: bool) -> Option<Caveat> {
     let are_many = |c: &&CellTrials<'_>| many_failed(c, still);
     let cells = run.measured().filter(are_many).collect_vec();
-    let shares = cells.iter().map(|c| failed_share(c, still)).collect_vec();
-    let shares = span(&shares, percent);
+    let shares = span(cells.iter().map(|c| failed_share(c, still)))?;
     let mut failures = cells.iter().flat_map(|c| c.failures.iter().copied());
     let first = first_of(&[failures.find(|f| f.stood_still() == still)?])?;
-    let (many, place) = (percent(MANY_FAILED), in_cells(cells.len()));
-    let of = if still { "trials or time" } else { "trials" };
-    let text = format!("More than {many} of the {of} {place} {text}");
-    let evidence = format!("{shares} of their {of}, {first}");
-    caveat(text, evidence, remedy, ids(cells))
+    of_cells(ids(cells), [Bound(MANY_FAILED), Share(shares), first])
 }
 
 pub(super) fn many_failed_trials(run: &Measured<'_>) -> Option<Caveat> {
-    let text = "failed: those that did not may be the lucky ones.";
-    many(run, false, text, FAILED_REMEDY)
+    many(run, false)
 }
 
 /// CPU time per byte is that of all windows, since these have neither bytes nor CPU time.
 pub(super) fn stood_still(run: &Measured<'_>) -> Option<Caveat> {
-    let text = "stood still for a whole window, or failed, and were left out: rates and latencies are those of a flow that moves.";
-    many(run, true, text, "a longer --window, with what waits cost")
+    many(run, true)
 }
 
 /// The failures that stood still, or the others, of which no caveat of many speaks, with their cells.
@@ -190,42 +138,14 @@ fn few<'v>(run: &'v Measured<'v>, still: bool) -> (Vec<&'v CellTrials<'v>>, Vec<
 /// A stall is what the flow does on this path, and no fault of the trial.
 pub(super) fn stalled_trials(run: &Measured<'_>) -> Option<Caveat> {
     let (cells, failures) = few(run, true);
-    let (trials, place) = (
-        phrases::count(failures.len(), "trial"),
-        in_cells(cells.len()),
-    );
-    let shares = cells.iter().filter_map(|c| Some(c.stood_still()?.share));
-    let shares = shares.collect_vec();
-    let lower = match shares.as_slice() {
-        [] => String::new(),
-        shares => format!(
-            "; with their time mean rates are {} lower",
-            span(shares, percent)
-        ),
-    };
-    caveat(
-        format!(
-            "{trials} {place} stood still for a whole window, and rates leave them out{lower}. CPU time per byte is that of all windows."
-        ),
-        first_of(&failures)?,
-        "the remedy of the stall, which the evidence names",
-        ids(cells),
-    )
+    let lower = span(cells.iter().filter_map(|c| Some(c.stood_still()?.share)));
+    let facts = [Count(failures.len()), first_of(&failures)?];
+    of_cells(ids(cells), facts.into_iter().chain(lower.map(Share)))
 }
 
 pub(super) fn failed_trials(run: &Measured<'_>) -> Option<Caveat> {
     let (failed, failures) = few(run, false);
-    let number = failures.len();
-    let (trials, place) = (phrases::count(number, "trial"), in_cells(failed.len()));
-    let verb = if number == 1 { "was" } else { "were" };
-    caveat(
-        format!(
-            "{trials} {place} failed and {verb} left out. What made them fail may have affected others."
-        ),
-        first_of(&failures)?,
-        FAILED_REMEDY,
-        ids(failed),
-    )
+    of_cells(ids(failed), [Count(failures.len()), first_of(&failures)?])
 }
 
 pub(super) fn few_blocks(run: &Measured<'_>) -> Option<Caveat> {
@@ -234,51 +154,31 @@ pub(super) fn few_blocks(run: &Measured<'_>) -> Option<Caveat> {
     let few = run.comparisons.iter();
     let few = few.filter(|c| c.is_judged() && c.blocks() < least);
     let few = few.collect_vec();
-    let blocks = few.iter().map(|c| c.blocks() as f64).collect_vec();
-    let blocks = span(&blocks, |b| b.to_string());
-    let all = phrases::count(few.len(), "comparison");
-    let verb = if few.len() == 1 { "rests" } else { "rest" };
-    caveat(
-        format!(
-            "{all} {verb} on fewer blocks than the study asks for at least; their intervals lean on the noise being normal."
-        ),
-        format!("{blocks} blocks, at least {least} asked for"),
-        longer(study.budget_ms.div_ceil(1000).saturating_mul(3)),
-        cells_of(&few),
-    )
+    let (fewest, most) = few.iter().map(|c| c.blocks()).minmax().into_option()?;
+    let blocks = Blocks {
+        measured: [fewest, most],
+        asked: least,
+    };
+    let longer_s = study.budget_ms.div_ceil(1000).saturating_mul(3);
+    let facts = [Count(few.len()), blocks, LongerRun(Some(longer_s))];
+    of_cells(cells_of(&few), facts)
 }
 
 pub(super) fn imprecise(run: &Measured<'_>) -> Option<Caveat> {
     let asked = run.input.manifest.study.precision;
     let first = || run.comparisons.iter().filter(|c| c.is_first());
     let wide = first().filter(|c| c.half_width() > asked).collect_vec();
-    let widths = wide.iter().map(|c| c.half_width()).collect_vec();
-    let (n, verb) = (wide.len(), if wide.len() == 1 { "is" } else { "are" });
-    let (all, wanted) = (
-        phrases::count(first().count(), "comparison"),
-        percent(asked),
-    );
+    let widths = span(wide.iter().map(|c| c.half_width()))?;
     // Time goes with the square of the width.
-    let square = (widths.iter().copied().fold(0.0, f64::max) / asked).powi(2);
+    let square = (widths[1] / asked).powi(2);
     let seconds = run.input.manifest.study.budget_ms as f64 / 1e3 * square;
-    caveat(
-        format!(
-            "{n} of {all} in the first metric {verb} less precise than the ± {wanted} that the study asks for."
-        ),
-        format!("95 % intervals of ± {}", span(&widths, percent)),
-        match square > MOST_TIMES_LONGER {
-            true => {
-                "a quieter machine or fewer cells; more time alone would hardly make all as precise"
-                    .to_owned()
-            }
-            false => longer((seconds / 10.0).ceil() as u64 * 10),
-        },
-        cells_of(&wide),
-    )
-}
-
-fn longer(seconds: u64) -> String {
-    format!("a longer run, such as --budget {seconds}s, or fewer cells")
+    let longer_s = (seconds / 10.0).ceil() as u64 * 10;
+    let comparisons = Part {
+        some: wide.len(),
+        all: first().count(),
+    };
+    let longer = LongerRun((square <= MOST_TIMES_LONGER).then_some(longer_s));
+    of_cells(cells_of(&wide), [comparisons, Share(widths), longer])
 }
 
 fn cells_of(comparisons: &[&Comparison<'_>]) -> Vec<String> {
@@ -308,18 +208,7 @@ pub(super) fn drift(run: &Measured<'_>) -> Option<Caveat> {
     let shown = shown.filter(|((.., change), p)| *p < ERROR_RATE && *change > matters);
     let (cells, changes): (Vec<_>, Vec<_>) = shown.map(|((c, _, change), _)| (c, change)).unzip();
     let cells = ids(cells.into_iter().dedup_by(|a, b| a.id == b.id));
-    let (noun, all) = (run.words(metric), phrases::count(cells.len(), "cell"));
-    caveat(
-        format!(
-            "The {noun} of {all} rose or fell steadily during the run. Comparisons are paired within blocks and stand; numbers of single cells depend on when they were taken."
-        ),
-        format!(
-            "change from the first block to the last {}",
-            span(&changes, percent)
-        ),
-        "let the machine settle (temperature, frequency, other guests) and run again",
-        cells,
-    )
+    of_cells(cells, span(changes).map(|changes| Change(metric, changes)))
 }
 
 pub(super) fn who_pays(run: &Measured<'_>) -> Option<Caveat> {
@@ -334,34 +223,18 @@ pub(super) fn who_pays(run: &Measured<'_>) -> Option<Caveat> {
         let spread = quantile(&shares, 0.9)? - quantile(&shares, 0.1)?;
         (shares.len() >= FEWEST_FOR_TREND && spread > SHIFT).then_some([Some(spread)])
     };
-    let points = |s: f64| units::number((100.0 * s).round());
-    let (cells, [spread]) = spans(run.measured(), shows, [points])?;
-    caveat(
-        "The split of CPU time between sender and receiver varies from trial to trial. Use the sum of both.",
-        format!(
-            "the sender's share of the CPU time spreads over {spread} points of 100 from its 10 % to its 90 % quantile"
-        ),
-        "`--placement pinned`, where it was free, so that each end stays on its CPU",
-        cells,
-    )
+    spans(run.measured(), [Share], shows)
 }
 
 pub(super) fn several_legs(run: &Measured<'_>) -> Option<Caveat> {
     let manifest = run.input.manifest;
     let later = |c: &&CellTrials<'_>| c.by_block.keys().any(|block| manifest.leg_of(*block) > 0);
     let cells = run.trials.cells.iter().filter(later);
-    let of_leg = |(leg, at): (&Leg, usize)| {
-        let differences = leg.differences.iter();
-        let differences = differences.map(|d| format!("{} was {}, is {}", d.what, d.was, d.is));
-        let (first, told) = (leg.first_block, differences.format("; "));
-        format!("leg {at} from block {first}: {told}")
-    };
-    caveat(
-        "The run was resumed under other conditions, and has more than one leg. Comparisons are paired within blocks, and each block is of one leg; an interval includes what the legs differ by. Values of single cells mix the legs.",
-        manifest.legs.iter().zip(2..).map(of_leg).join(". "),
-        "run the study again without --resume",
-        ids(cells),
-    )
+    let legs = manifest.legs.iter().map(|leg| Leg {
+        first_block: leg.first_block,
+        differences: leg.differences.clone(),
+    });
+    of_cells(ids(cells), legs)
 }
 
 /// A run in twenty has one different twin of one; fewer than one in a hundred has as many as
@@ -370,17 +243,7 @@ const CHANCE_LEAST: f64 = 0.01;
 
 pub(super) fn twins_differ(run: &Measured<'_>) -> Option<Caveat> {
     let floor = run.noise_floor.as_ref();
-    let floor = floor.filter(|f| f.chance < CHANCE_LEAST)?;
-    let different = || run.twins.iter().filter(|t| t.different);
-    let ratios = phrases::list(different().map(|t| phrases::ratio(t.ratio, t.low, t.high)));
-    let (n, all) = (floor.different, phrases::count(floor.twins, "twin"));
-    let [rate, chance] = [ERROR_RATE, floor.chance].map(percent);
-    caveat(
-        "More baselines differ from their own twins than chance explains. The intervals of this run are too narrow.",
-        format!(
-            "{n} of {all} came out different, {rate} would by chance; as many or more do so in {chance} of runs; their ratios: {ratios}"
-        ),
-        "stop other programs and run again; pin the threads with --placement",
-        different().map(|t| t.cell.clone()).collect(),
-    )
+    floor.filter(|f| f.chance < CHANCE_LEAST)?;
+    let different = run.twins.iter().filter(|t| t.different);
+    of_cells(different.map(|t| t.cell.clone()).collect(), [])
 }

@@ -2,15 +2,17 @@
 
 use bytecost_spec::sample::Block;
 use bytecost_spec::{
-    Cache, CircumstanceKind, Counter, Measure, Metric, Nearness, Pattern, Placement, SideReadings,
-    Transport, units,
+    Cache, Counter, Measure, Metric, Nearness, Pattern, Placement, SideReadings, Transport,
 };
 use bytecost_stats::quantile;
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, ids, of_circumstance, span, spans};
+use super::{Caveat, OfSpan, both, ids, of_cells, of_run, span, spans};
 use crate::grouping::by_key;
-use crate::phrases::{self, from_to, percent};
+use crate::result::CaveatFact::{
+    Count, Metric as OfMetric, Others, Part, Payload, Reading, Seconds, Share,
+};
+use crate::result::OthersLoad;
 use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
@@ -51,86 +53,46 @@ impl<'v> ForeignLoad<'v> {
         self.crowded.len() as f64 > MOST_CROWDED * self.stand as f64
     }
 
-    fn caveat(&self, run: &Measured<'_>, kind: CircumstanceKind, means: &str) -> Option<Caveat> {
-        let cpus = self.crowded.iter().map(|b| b.other_cpus()).collect_vec();
+    fn caveat(&self) -> Option<Caveat> {
         let others = self.crowded.iter().flat_map(|b| &b.others);
         let by_name = by_key(others.map(|other| (other.name.as_str(), other.cpu_ns))).into_iter();
         let times = by_name.map(|(name, ns)| (name, ns.iter().sum::<u64>()));
         let most = times.sorted_by_key(|(name, ns)| (std::cmp::Reverse(*ns), *name));
-        let names = most.take(MOST_NAMED).map(|(name, _)| name).collect_vec();
-        let (n, all) = (self.crowded.len(), phrases::count(self.stand, "block"));
-        let (cpus, bound) = (
-            span(&cpus, |c| format!("{c:.2}")),
-            units::number(self.bound),
-        );
-        let who = match names.first() {
-            Some(name) => format!("other processes, most of all {name},"),
-            None => "other processes".to_owned(),
+        let names = most.take(MOST_NAMED).map(|(name, _)| name.to_owned());
+        let load = OthersLoad {
+            cpus: span(self.crowded.iter().map(|b| b.other_cpus()))?,
+            bound: self.bound,
+            names: names.collect(),
         };
-        let machine = phrases::count(run.input.manifest.host.cpus.len(), "CPU");
-        of_circumstance(
-            kind,
-            format!("{who} used {cpus} of {machine} in {n} of {all}"),
-            format!(
-                "Other processes used the CPUs in {n} of {all}, also where these were measured again. {means}"
-            ),
-            format!(
-                "{cpus} CPUs in use by processes that are not ours, more than {bound}; most by {}",
-                phrases::list(names)
-            ),
-            Vec::new(),
-        )
+        let blocks = Part {
+            some: self.crowded.len(),
+            all: self.stand,
+        };
+        Some(of_run([Others(load), blocks]).disturbing())
     }
 }
 
 pub(super) fn other_processes(run: &Measured<'_>) -> Option<Caveat> {
     let load = ForeignLoad::new(run);
-    let is_there = !load.crowded.is_empty() && !load.is_most_of_the_run();
-    let means = "Rankings may be wrong.";
-    is_there.then(|| load.caveat(run, CircumstanceKind::OtherProcesses, means))?
+    load.caveat().filter(|_| !load.is_most_of_the_run())
 }
 
 pub(super) fn busy_machine(run: &Measured<'_>) -> Option<Caveat> {
     let load = ForeignLoad::new(run);
-    let means = "No amount is said, and no two ways are called equal; which of two is better stands only where the first attempts at the blocks say the same.";
-    let is_busy = load.is_most_of_the_run();
-    is_busy.then(|| load.caveat(run, CircumstanceKind::BusyMachine, means))?
+    load.caveat().filter(|_| load.is_most_of_the_run())
 }
 
 /// Also of blocks that were measured again: a reader who knows of the stop looks for it.
 pub(super) fn suspended(run: &Measured<'_>) -> Option<Caveat> {
     let blocks = run.input.blocks.iter();
     let stopped = blocks.filter(|b| b.stopped_ns > 0).collect_vec();
-    let stand = stopped
-        .iter()
-        .filter(|b| b.repeated_because.is_none())
-        .count();
-    let s = stopped
-        .iter()
-        .map(|b| b.stopped_ns as f64 / 1e9)
-        .sum::<f64>();
-    let blocks = stopped.iter().map(|b| b.block).unique().count();
-    let became = match (stand, blocks) {
-        (_, 0) => return None,
-        (0, 1) => "measured again".to_owned(),
-        (0, _) => "all measured again".to_owned(),
-        (1, 1) => "which is part of the result".to_owned(),
-        _ => format!("{stand} of them part of the result"),
+    let stand = stopped.iter().filter(|b| b.repeated_because.is_none());
+    let s = stopped.iter().map(|b| b.stopped_ns as f64 / 1e9).sum();
+    let blocks = Part {
+        some: stand.count(),
+        all: stopped.iter().map(|b| b.block).unique().count(),
     };
-    let n = phrases::count(blocks, "block");
-    let means = match stand {
-        0 => "These blocks are no part of the result.",
-        _ => "Rates, latencies and CPU time of these blocks may be wrong.",
-    };
-    of_circumstance(
-        CircumstanceKind::Suspended,
-        format!("the run was stopped for {s:.1} s in {n}, {became}"),
-        format!(
-            "bytecost was stopped, or the machine suspended, for {s:.1} s in {n}, {became}. {means}"
-        ),
-        format!("{s:.1} s in which bytecost neither ran nor waited for a CPU"),
-        Vec::new(),
-    )
+    (!stopped.is_empty()).then(|| of_run([Seconds(s), blocks]).disturbing())
 }
 
 /// In steps of 10 ms, which is a large part of a window, so that it is told of the run as a whole.
@@ -141,31 +103,17 @@ pub(super) fn steal(run: &Measured<'_>) -> Option<Caveat> {
         Some((t.of_all(Counter::MachineStealNs)?, capacity))
     });
     let (steal, capacity) = read.fold((0.0, 0.0), |sum, t| (sum.0 + t.0, sum.1 + t.1));
-    if steal <= STEAL * capacity {
-        return None;
-    }
-    let share = percent(steal / capacity);
-    of_circumstance(
-        CircumstanceKind::Steal,
-        format!("the hypervisor took {share} of the CPUs' time"),
-        "The hypervisor took CPU time away during this run: times are too long and rates too low by what it took.",
-        format!("{share} of the CPUs' time in all windows"),
-        Vec::new(),
-    )
+    let share = Share(both(steal / capacity));
+    (steal > STEAL * capacity).then(|| of_run([share]).disturbing())
 }
 
 /// One for each amount of payload memory that fits into the last level cache.
 pub(super) fn hot_payload(run: &Measured<'_>) -> Option<Caveat> {
-    let caches = &run.input.manifest.host.caches;
-    let data = caches.iter().filter(|c| c.kind != "Instruction");
-    let last = data.max_by_key(|c| (c.level, c.size_bytes))?;
+    let last = run.input.manifest.host.last_data_cache()?;
     let of_disk = |c: &CellTrials<'_>| matches!(c.cell.cache, Cache::Cold | Cache::Direct);
     let in_memory = |c: &&CellTrials<'_>| !c.route.is_of_cpus() && !of_disk(c);
     let hot = run.moved().filter(in_memory).collect_vec();
-    let what = match hot.iter().all(|c| c.route.is_of_files()) {
-        true => "file",
-        false => "payload",
-    };
+    let of_files = hot.iter().all(|c| c.route.is_of_files());
     let bytes = |c: &CellTrials<'_>| {
         let slots = match c.route.is_of_files() {
             true => c.cell.file_slots(),
@@ -176,19 +124,14 @@ pub(super) fn hot_payload(run: &Measured<'_>) -> Option<Caveat> {
     };
     let by_bytes = by_key(hot.into_iter().map(|c| (bytes(c), c)));
     let hot = by_bytes.range(..=last.size_bytes);
-    let (least, most) = (hot.clone().next()?, hot.clone().next_back()?);
-    let rings = from_to([least, most].map(|(bytes, _)| units::bytes_in_words(*bytes)));
-    let (level, size) = (last.level, units::bytes_in_words(last.size_bytes));
-    let enough = last.size_bytes.saturating_mul(4);
-    let enough = enough.checked_next_power_of_two();
-    let enough = units::bytes(enough.unwrap_or(last.size_bytes));
-    caveat(
-        format!(
-            "The {what} fits into the last level cache and stays hot there: ways that copy look better than they would from memory that is in no cache."
-        ),
-        format!("payload memory of all flows {rings}, level {level} cache {size}"),
-        format!("--ring {enough} shows the movers from memory that is not in the cache"),
+    let (least, most) = (hot.clone().next()?.0, hot.clone().next_back()?.0);
+    let payload = Payload {
+        of_files,
+        bytes: [*least, *most],
+    };
+    of_cells(
         ids(hot.flat_map(|(_, cells)| cells.iter().copied())),
+        [payload],
     )
 }
 
@@ -200,25 +143,7 @@ pub(super) fn threads(run: &Measured<'_>) -> Option<Caveat> {
     };
     let cells = run.moved().filter(crowded).collect_vec();
     let most = cells.iter().map(|c| c.threads_of_both_sides()).max()?;
-    let each = if cells.iter().all(|c| is_apart(c)) {
-        "one side of each flow"
-    } else if cells.iter().all(|c| c.cell.transport.has_receiver()) {
-        "two for each flow"
-    } else {
-        "both ends together"
-    };
-    caveat(
-        "More threads than CPUs: they wait for each other, and rates show the scheduler as well as the mover.",
-        format!(
-            "up to {most} threads, {each}, on {}",
-            phrases::count(cpus, "CPU")
-        ),
-        format!(
-            "--threads {} or fewer, or a larger machine",
-            (cpus / 2).max(1)
-        ),
-        ids(cells),
-    )
+    of_cells(ids(cells), [Count(most)])
 }
 
 fn is_apart(cell: &CellTrials<'_>) -> bool {
@@ -236,16 +161,9 @@ pub(super) fn one_cpu(run: &Measured<'_>) -> Option<Caveat> {
     let takes_turns = |c: &&CellTrials<'_>| {
         !c.route.is_of_cpus() && !is_apart(c) && (single || shared(&c.cell.placement))
     };
-    let cells = run.measured().filter(takes_turns).collect_vec();
-    let placement = &cells.first()?.cell.placement;
+    let caveat = of_cells(ids(run.measured().filter(takes_turns)), [])?;
     // A placement that the study asks for is what it asks about.
-    let (brief, evidence) = match single {
-        true => ("one CPU may be used", "one CPU may be used".to_owned()),
-        false => ("", format!("placement {placement}")),
-    };
-    let kind = CircumstanceKind::OneCpu;
-    let text = phrases::sentence(&phrases::capital(kind.row().means));
-    of_circumstance(kind, brief, text, evidence, ids(cells))
+    Some(if single { caveat.disturbing() } else { caveat })
 }
 
 pub(super) fn wake_ups(run: &Measured<'_>) -> Option<Caveat> {
@@ -261,14 +179,11 @@ pub(super) fn wake_ups(run: &Measured<'_>) -> Option<Caveat> {
         let most = slept > 0.7 && time > WAKE_UP_US && time < slept * WAKE_UP_MOST_US;
         most.then(|| [slept, time].map(Some))
     };
-    let write: [fn(f64) -> String; 2] = [|w| format!("{w:.1}"), units::number];
-    let (cells, [waits, latency]) = spans(run.moved().filter(asks), shows, write)?;
-    caveat(
-        "Each message waits for a thread to be woken on another CPU; that takes most of the latency and drowns the differences between movers.",
-        format!("{waits} voluntary context switches a message, median latency {latency} µs"),
-        "--placement with both ends on one CPU shows the calls themselves",
-        cells,
-    )
+    let facts: [OfSpan; 2] = [
+        |waits| Reading(Counter::ContextSwitchesVoluntary, waits),
+        |latency| OfMetric(Metric::both(Measure::LatencyUsP50), latency),
+    ];
+    spans(run.moved().filter(asks), facts, shows)
 }
 
 /// How far the frequencies may be apart, the 90 % quantile over the 10 % quantile.
@@ -285,37 +200,19 @@ pub(super) fn frequency(run: &Measured<'_>) -> Option<Caveat> {
     if high <= STEADY * low {
         return None;
     }
-    let told = cells.into_iter().filter(|c| !known(c).is_empty());
-    let [low, high] = [low, high].map(|khz| khz / 1e6);
-    of_circumstance(
-        CircumstanceKind::Frequency,
-        format!("the CPUs' frequency changed ({low:.2} to {high:.2} GHz)"),
-        "The CPUs' frequency changed during the run: numbers of single cells depend on when they were taken, and so do their ratios where trials of a block differ.",
-        format!(
-            "scaling_cur_freq of the fastest CPU at the end of each window: {low:.2} GHz (10 % quantile) to {high:.2} GHz (90 %)"
-        ),
-        ids(told),
-    )
+    let read = cells.into_iter().filter(|c| !known(c).is_empty());
+    let frequency = Reading(Counter::FrequencyKhz, [low, high]);
+    Some(of_cells(ids(read), [frequency])?.disturbing())
 }
 
 pub(super) fn throttled(run: &Measured<'_>) -> Option<Caveat> {
     let throttles = |t: &Trial<'_>| t.of_all(Counter::ThermalThrottles).filter(|n| *n > 0.0);
     let is_slowed = |c: &&CellTrials<'_>| c.trials().any(|t| throttles(t).is_some());
     let cells = run.measured().filter(is_slowed).collect_vec();
-    cells.first()?;
     let counts = cells.iter().flat_map(|c| c.trials()).filter_map(throttles);
     let counts = counts.collect_vec();
-    of_circumstance(
-        CircumstanceKind::Throttled,
-        "heat made CPUs slower",
-        "Heat made CPUs slower during these trials.",
-        format!(
-            "thermal_throttle: slowed down {:.0} times in {}",
-            counts.iter().sum::<f64>(),
-            phrases::count(counts.len(), "trial")
-        ),
-        ids(cells),
-    )
+    let times = Reading(Counter::ThermalThrottles, both(counts.iter().sum()));
+    Some(of_cells(ids(cells), [times, Count(counts.len())])?.disturbing())
 }
 
 /// Share of the window that threads may wait for a CPU unremarked.
@@ -366,14 +263,5 @@ pub(super) fn off_cpu(run: &Measured<'_>) -> Option<Caveat> {
         Some([Some(share.filter(|s| *s > WAITED)?)])
     };
     let cells = run.moved().filter(|c| should_run(run, c));
-    let (cells, [share]) = spans(cells, shows, [percent])?;
-    of_circumstance(
-        CircumstanceKind::OffCpu,
-        format!("threads waited for a CPU for {share} of the window"),
-        "Threads were ready and got no CPU: something else ran in their place, or nothing kept the two ends on CPUs of their own. Rates and latencies include this wait. CPU time is that of threads that share CPUs, and may rank them otherwise than CPUs of their own.",
-        format!(
-            "waited for a CPU for {share} of the window, median over trials (/proc/thread-self/schedstat; of work, CPU time against elapsed time)"
-        ),
-        cells,
-    )
+    Some(spans(cells, [Share], shows)?.disturbing())
 }

@@ -3,17 +3,19 @@
 use std::collections::BTreeSet;
 
 use bytecost_spec::{
-    Cell, CircumstanceKind, Counter, Measure, Metric, NetworkCard, Pattern, PeerHost, PeerSide,
-    SideReadings, Transport, units,
+    Cell, Counter, Measure, Metric, NetworkCard, Pattern, PeerHost, PeerSide, SideReadings,
+    Transport,
 };
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, clause, ids, known, of_circumstance, spans};
+use super::{Caveat, both, ids, of_cells, span, spans};
 use crate::contrast::Comparison;
 use crate::grouping::by_key;
 use crate::pairing::Pairing;
-use crate::phrases::{self, percent};
-use crate::result::Finding;
+use crate::result::CaveatFact::{
+    Count, Metric as OfMetric, Others, PathMtu, Reading, Segments, Share,
+};
+use crate::result::{Finding, OthersLoad};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
 
@@ -42,30 +44,20 @@ impl<'v> Way<'v> {
         })
     }
 
-    fn cards(&self) -> impl Iterator<Item = (&'v NetworkCard, &'v str)> + use<'v> {
-        let there = self.peer.name.as_str();
-        let own = self.own.iter().map(|card| (card, "this machine"));
-        own.chain(self.peer.cards.iter().map(move |card| (card, there)))
+    fn cards(&self) -> impl Iterator<Item = &'v NetworkCard> + use<'v> {
+        self.own.iter().chain(&self.peer.cards)
     }
 
     /// What the slowest physical card of the way carries of payload, in Gbit/s.
     fn most_gbit_per_s(&self) -> Option<f64> {
-        let physical = self.cards().filter(|(card, _)| !card.is_virtual);
-        let carried = physical.filter_map(|(card, _)| {
+        let physical = self.cards().filter(|card| !card.is_virtual);
+        let carried = physical.filter_map(|card| {
             let mtu = self.peer.path_mtu.unwrap_or(card.mtu) as f64;
             let share = (mtu - HEAD_BYTES) / (mtu + FRAME_BYTES);
             Some(card.speed_mbit_per_s? as f64 / 1e3 * share)
         });
         carried.min_by(f64::total_cmp)
     }
-}
-
-fn named(card: &NetworkCard, at: &str) -> String {
-    format!("{} of {at}", card.name)
-}
-
-fn listed(all: impl Iterator<Item = String>) -> Option<String> {
-    Some(phrases::list(all)).filter(|told| !told.is_empty())
 }
 
 fn cells<'v>(run: &Measured<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> + use<'v> {
@@ -75,67 +67,38 @@ fn cells<'v>(run: &Measured<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> + u
 }
 
 pub(super) fn link_limited(run: &Measured<'_>) -> Option<Caveat> {
+    const THROUGHPUT: Metric = Metric::both(Measure::ThroughputGbitPerS);
     let most = Way::of(run).and_then(|way| way.most_gbit_per_s())?;
-    let shows = |cell: &CellTrials<'_>| {
-        let share = cell.usual(Metric::both(Measure::ThroughputGbitPerS))? / most;
+    let caveat = spans(cells(run), [Share], |cell| {
+        let share = cell.usual(THROUGHPUT)? / most;
         (share >= FULL).then_some([Some(share)])
-    };
-    let (cells, [share]) = spans(cells(run), shows, [percent])?;
-    caveat(
-        "The network carries no more: its link sets the rates of these cells, not the movers. What they cost in CPU time stands.",
-        format!(
-            "{share} of the {most:.2} Gbit/s of payload that the slowest card of the way carries"
-        ),
-        "compare CPU time per byte, or measure over a faster link",
-        cells,
-    )
+    });
+    Some(caveat?.and(OfMetric(THROUGHPUT, both(most))))
 }
 
 pub(super) fn losses(run: &Measured<'_>) -> Option<Caveat> {
-    let (cells, [shares]) = many(run, Counter::TcpRetransmits)?;
-    caveat(
-        "The network lost packets: congestion control set the rates of these cells, not the movers.",
-        format!("TCP_INFO: {shares} of a cell's segments sent again"),
-        "a path without losses: look at `ethtool -S` and `nstat` on both hosts, raise the rings with `ethtool -G`, or choose fewer --threads",
-        cells,
-    )
+    many(run, Counter::TcpRetransmits)
 }
 
 pub(super) fn marks(run: &Measured<'_>) -> Option<Caveat> {
-    let (cells, [shares]) = many(run, Counter::TcpMarkedSegments)?;
-    caveat(
-        "The network marked packets for congestion (ECN): congestion control set the rates of these cells, not the movers.",
-        format!("TCP_INFO: {shares} of a cell's segments marked"),
-        "a path without a queue that marks: look at `tc -s qdisc` on both hosts and at the switches between them, or choose fewer --threads",
-        cells,
-    )
+    many(run, Counter::TcpMarkedSegments)
 }
 
 /// Cells with so many of these among the sender's segments, and their shares.
-fn many(run: &Measured<'_>, counter: Counter) -> Option<(Vec<String>, [String; 1])> {
-    let shows = |cell: &CellTrials<'_>| {
+fn many(run: &Measured<'_>, counter: Counter) -> Option<Caveat> {
+    spans(cells(run), [Share], |cell| {
         let sum = |counter| cell.sum(|t| t.sent(counter));
         let share = sum(counter) / sum(Counter::TcpDataSegments).max(1.0);
         (share > MANY).then_some([Some(share)])
-    };
-    spans(cells(run), shows, [percent])
+    })
 }
 
 pub(super) fn path_mtu(run: &Measured<'_>) -> Option<Caveat> {
     let way = Way::of(run)?;
     let path = way.peer.path_mtu?;
-    let other = |(card, _): &(&NetworkCard, &str)| card.mtu > 0 && card.mtu != path;
-    let others = way.cards().filter(other);
-    let others = others.map(|(card, at)| format!("MTU {} at {}", card.mtu, named(card, at)));
-    let others = listed(others)?;
-    caveat(
-        format!(
-            "Packets of the way have at most {path} bytes, which is not what its cards are set to: rates and costs are those of the smaller packets."
-        ),
-        format!("IP_MTU {path}; {others}"),
-        "set one MTU along the whole way, or say which part of it is a tunnel",
-        ids(cells(run)),
-    )
+    let is_other = |card: &NetworkCard| card.mtu > 0 && card.mtu != path;
+    let read = Reading(Counter::TcpPathMtuBytes, both(path as f64));
+    of_cells(ids(cells(run)), [read]).filter(|_| way.cards().any(is_other))
 }
 
 pub(super) fn path_mtu_changed(run: &Measured<'_>) -> Option<Caveat> {
@@ -143,72 +106,37 @@ pub(super) fn path_mtu_changed(run: &Measured<'_>) -> Option<Caveat> {
     let trials = cells(run).flat_map(CellTrials::trials);
     let read = trials.filter_map(|t| t.sample.sender.readings.get(&Counter::TcpPathMtuBytes));
     let found = by_key(read.filter_map(|read| Some((read.measured()?, ()))));
-    if found.len() < 2 {
-        return None;
-    }
-    let found = found.iter().map(|(bytes, trials)| {
-        format!("{bytes} bytes in {}", phrases::count(trials.len(), "trial"))
+    let has_changed = found.len() > 1;
+    let found = found.into_iter().map(|(bytes, trials)| PathMtu {
+        bytes,
+        trials: trials.len(),
     });
-    caveat(
-        "The largest packet that the way takes changed within the run: trials before and after went over different ways, or through a tunnel that came or went.",
-        format!("TCP_INFO: {}", phrases::list(found)),
-        "look at the routes of both hosts (`ip route get ADDRESS`), then run again",
-        ids(cells(run)),
-    )
+    of_cells(ids(cells(run)), found).filter(|_| has_changed)
 }
 
 pub(super) fn offloads_differ(run: &Measured<'_>) -> Option<Caveat> {
     let way = Way::of(run)?;
-    let (own, theirs) = (way.own.first()?, way.peer.cards.first()?);
-    let differing = own.offloads.iter().filter_map(|(name, on)| {
-        let is_on = theirs.offloads.get(name)?;
-        let at = |on: bool| if on { "here" } else { "there" };
-        (is_on != on).then(|| format!("{name} {} alone", at(*on)))
-    });
-    let differing = listed(differing)?;
-    let [own, theirs] = [named(own, "this machine"), named(theirs, &way.peer.name)];
-    caveat(
-        "The cards of the two hosts work differently: what one host sends, or receives, costs it something else than it would cost the other.",
-        format!("{own} and {theirs}: {differing}"),
-        "as root: `ethtool -K` sets both alike",
-        ids(cells(run)),
-    )
+    let differ = way.own.first()?.offloads_unlike(way.peer.cards.first()?);
+    of_cells(ids(cells(run)), []).filter(|_| differ.count() > 0)
 }
 
 pub(super) fn interrupts(run: &Measured<'_>) -> Option<Caveat> {
     let way = Way::of(run)?;
     let hosts = [
-        (way.own, &run.input.manifest.host, "this machine"),
-        (&way.peer.cards[..], &way.peer.host, &way.peer.name),
+        (way.own, &run.input.manifest.host),
+        (&way.peer.cards, &way.peer.host),
     ];
-    let far = hosts.into_iter().flat_map(|(cards, host, at)| {
-        let node_of = |cpu: &u32| host.cpus.iter().find(|c| c.cpu == *cpu)?.node;
-        let is_far = move |card: &&NetworkCard| {
-            card.interrupts.iter().any(|i| {
-                let mut nodes = i.cpus.iter().filter_map(node_of);
-                i.node.is_some_and(|own| nodes.any(|n| n != own))
-            })
-        };
-        let far = cards.iter().filter(is_far).map(move |card| named(card, at));
-        far.map(|card| format!("interrupts of {card} on another node than the card"))
-    });
-    let mut evidence = far.collect_vec();
+    let mut far = hosts
+        .into_iter()
+        .flat_map(|(cards, host)| cards.iter().filter(|card| card.interrupts_afar(host)));
     let shared = cells(run).filter(|c| shares_a_cpu(c, &way)).collect_vec();
-    let affected = match evidence.is_empty() {
-        true => shared.clone(),
-        false => cells(run).collect(),
+    let count = (!shared.is_empty()).then_some(Count(shared.len()));
+    let affected = if far.next().is_some() {
+        cells(run).collect()
+    } else {
+        shared
     };
-    if !shared.is_empty() {
-        let cells = phrases::count(shared.len(), "cell");
-        let told = format!("/proc/irq: interrupts on the CPUs of endpoints in {cells}");
-        evidence.push(told);
-    }
-    caveat(
-        "Interrupts of a network card land where they cost more: on the CPU of an endpoint, which they stop, or on a node that is not the card's.",
-        phrases::list(evidence),
-        "as root: write other CPUs into /proc/irq/N/smp_affinity_list, of the card's node and of no endpoint, and stop irqbalance",
-        ids(affected),
-    )
+    of_cells(ids(affected), count)
 }
 
 /// Whether a thread of the cell is held on a CPU that a card of its host interrupts.
@@ -233,88 +161,50 @@ fn shares_a_cpu(cell: &CellTrials<'_>, way: &Way<'_>) -> bool {
 }
 
 pub(super) fn coalescing(run: &Measured<'_>) -> Option<Caveat> {
-    let way = Way::of(run)?;
-    let cards = way.cards();
-    let waits = cards.filter_map(|(card, at)| Some((card.coalesce_rx_us?, card, at)));
-    let (longest_us, card, at) = waits.max_by_key(|(us, ..)| *us)?;
-    let shows = |cell: &CellTrials<'_>| {
-        let round_trip_us = cell.usual(Metric::both(Measure::LatencyUsP50))?;
-        let waits = longest_us > 0 && longest_us as f64 >= QUARTER * round_trip_us;
-        waits.then_some([Some(round_trip_us)])
-    };
+    const ROUND_TRIP: Metric = Metric::both(Measure::LatencyUsP50);
+    let waits = Way::of(run)?.cards().filter_map(|c| c.coalesce_rx_us);
+    let longest_us = waits.max().filter(|us| *us > 0)?;
     let asks = cells(run).filter(|c| c.cell.pattern == Pattern::Ask);
-    let (cells, [time]) = spans(asks, shows, [units::number])?;
-    let card = named(card, at);
-    caveat(
-        "A network card waits before it reports what has arrived, and that is a large part of these round trips: they show the card's setting as well as the movers.",
-        format!("{card}: rx-usecs {longest_us}; median round trip {time} µs"),
-        "as root: `ethtool -C DEVICE adaptive-rx off rx-usecs 0` on both hosts",
-        cells,
-    )
+    spans(asks, [|us| OfMetric(ROUND_TRIP, us)], |cell| {
+        let round_trip_us = cell.usual(ROUND_TRIP)?;
+        (longest_us as f64 >= QUARTER * round_trip_us).then_some([Some(round_trip_us)])
+    })
 }
 
 pub(super) fn shared_queues(run: &Measured<'_>) -> Option<Caveat> {
     let way = Way::of(run)?;
-    let (card, at) = match way.peer.side {
-        PeerSide::Receiver => (way.peer.cards.first()?, way.peer.name.as_str()),
-        PeerSide::Sender => (way.own.first()?, "this machine"),
+    let card = match way.peer.side {
+        PeerSide::Receiver => way.peer.cards.first()?,
+        PeerSide::Sender => way.own.first()?,
     };
-    let shows = |cell: &CellTrials<'_>| {
-        let flows = cell.cell.threads;
-        (card.rx_queues > 0 && flows > card.rx_queues).then(|| [Some(f64::from(flows))])
-    };
-    let (cells, [flows]) = spans(cells(run), shows, [units::number])?;
-    let (queues, card) = (
-        phrases::count(card.rx_queues as usize, "queue"),
-        named(card, at),
-    );
-    caveat(
-        "Several flows share a queue of the card that receives, and so one CPU for their interrupts: more of them need not be faster.",
-        format!("{flows} flows, {queues} on {card}"),
-        "--threads up to the number of queues, or more queues: `ethtool -L DEVICE combined N` as root",
-        cells,
-    )
+    let share = |c: &&CellTrials<'_>| card.rx_queues > 0 && c.cell.threads > card.rx_queues;
+    of_cells(ids(cells(run).filter(share)), [])
 }
 
 pub(super) fn virtual_way(run: &Measured<'_>) -> Option<Caveat> {
-    let way = Way::of(run)?;
-    let made = way.cards().filter(|(card, _)| card.is_virtual);
-    let made = made.map(|(card, at)| match &card.driver {
-        Some(driver) => format!("{} ({driver})", named(card, at)),
-        None => named(card, at),
-    });
-    let made = listed(made)?;
-    caveat(
-        "The way to the other host goes through a virtual device: its software works on the CPUs of a host, costs what no network card does, and may copy what a card would take as it is.",
-        made,
-        "measure between two machines with network cards of their own",
-        ids(cells(run)),
-    )
+    let mut cards = Way::of(run)?.cards();
+    of_cells(ids(cells(run)), []).filter(|_| cards.any(|card| card.is_virtual))
 }
 
 pub(super) fn peer_busy(run: &Measured<'_>) -> Option<Caveat> {
-    let way = Way::of(run)?;
+    Way::of(run)?;
     let bound = run.input.manifest.study.foreign_cpus;
-    let shows = |cell: &CellTrials<'_>| {
+    let used = cells(run).filter_map(|cell| {
         let cpus = cell.typical(|t| {
             let of = |counter| t.sample.peer_machine.get(&counter)?.measured();
             let others = of(Counter::OtherProcessesNs)? as f64;
             let elapsed = of(Counter::MachineElapsedNs)?.max(1) as f64;
             Some(others / elapsed)
-        })?;
-        (cpus > bound).then_some([Some(cpus)])
+        });
+        Some((cell, cpus.filter(|cpus| *cpus > bound)?))
+    });
+    let (cells, cpus): (Vec<_>, Vec<_>) = used.unzip();
+    let load = OthersLoad {
+        cpus: span(cpus)?,
+        bound,
+        names: Vec::new(),
     };
-    let (cells, [cpus]) = spans(cells(run), shows, [|c| format!("{c:.2}")])?;
-    let (there, bound) = (&way.peer.name, units::number(bound));
-    of_circumstance(
-        CircumstanceKind::PeerBusy,
-        format!("other processes used {cpus} CPUs of {there}"),
-        format!(
-            "Other processes used the CPUs of {there} during these trials. Rankings may be wrong."
-        ),
-        format!("{cpus} CPUs in use by processes that are not ours, more than {bound}"),
-        cells,
-    )
+    Some(of_cells(ids(cells), [Others(load)])?.disturbing())
 }
 
 /// How far apart the sizes may be, larger over smaller.
@@ -341,30 +231,24 @@ pub(super) fn sizes_differ<'v>(run: &'v Measured<'v>, findings: &[Finding]) -> O
             other,
             ..
         } = *comparison.pairing();
-        if !is_asked {
+        if !is_asked || link(one.cell) != link(other.cell) {
             return None;
         }
-        let (a, b) = (packet_bytes(one)?, packet_bytes(other)?);
-        let times = a.max(b) / a.min(b);
-        let told = || {
-            let [from, to] =
-                [&finding.baseline_value, &finding.value].map(|v| finding.axis.subject(v));
-            let [a, b] = [a, b].map(|bytes| units::number(bytes.round()));
-            format!("{from} {a} B, {to} {b} B")
+        let bytes = [packet_bytes(one)?, packet_bytes(other)?];
+        let times = bytes[0].max(bytes[1]) / bytes[0].min(bytes[1]);
+        let segments = Segments {
+            finding: finding.number,
+            bytes,
         };
-        let is_told = link(one.cell) == link(other.cell) && times >= ALIKE;
-        is_told.then(|| (times, told(), [one, other]))
+        (times >= ALIKE).then_some((times, segments, [one, other]))
     };
     let each = run.comparisons.iter().zip(findings);
     let all = each.filter_map(apart).collect_vec();
+    let cells = all.iter().flat_map(|(.., both)| *both);
+    let cells = ids(cells.unique_by(|c| &c.id));
     // Of equals the first.
-    let (_, told, _) = all.iter().rev().max_by(|a, b| a.0.total_cmp(&b.0))?;
-    caveat(
-        "The sides compared did not send segments of the same size: a part of the difference is the cost of more or fewer packets, not of the way to send.",
-        format!("bytes of a segment with data, where they are furthest apart: {told}"),
-        "the same TCP_NODELAY and TCP_CORK on both sides (--nodelay, --cork), or messages that fill segments",
-        ids(all.iter().flat_map(|(.., both)| *both).unique_by(|c| &c.id)),
-    )
+    let furthest = all.into_iter().rev().max_by(|a, b| a.0.total_cmp(&b.0));
+    of_cells(cells, furthest.map(|(_, segments, _)| segments))
 }
 
 /// Share sent again that goes unremarked: the kernel probes at the end of a burst.
@@ -379,13 +263,8 @@ pub(super) fn retransmits(run: &Measured<'_>) -> Option<Caveat> {
     };
     let many = |c: &&CellTrials<'_>| again(c) > 0.0 && share(c).is_none_or(|s| s > FEW);
     let cells = run.measured().filter(many).collect_vec();
-    let shares = known(&cells.iter().filter_map(share).collect_vec(), percent);
-    let again: f64 = cells.iter().map(|c| again(c)).sum();
-    caveat(
-        "Segments were sent again: these cells pay for them twice, and their rates show the path as well as the mover.",
-        format!("TCP_INFO: {again:.0} retransmitted")
-            + &clause(", {} of a cell's segments", &shares),
-        "a larger --socket-buffer, fewer --threads, or a quieter path; over loopback nothing is lost unless memory is short or an acknowledgement late",
-        ids(cells),
-    )
+    let shares = span(cells.iter().filter_map(share)).map(Share);
+    let again = cells.iter().map(|c| again(c)).sum();
+    let read = Reading(Counter::TcpRetransmits, both(again));
+    of_cells(ids(cells), std::iter::once(read).chain(shares))
 }

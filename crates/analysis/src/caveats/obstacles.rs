@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 
 use bytecost_spec::CircumstanceKind;
+use bytecost_spec::Counter;
 use bytecost_spec::host::Obstacle;
-use bytecost_spec::{Counter, units};
 use itertools::Itertools as _;
 
-use super::{Caveat, clause, ids, known, of_circumstance};
+use super::{Caveat, both, ids, of_cells, span};
 use crate::grouping::by_key;
-use crate::phrases;
+use crate::result::CaveatFact::{self, Count, Obstacle as InTheWay, Reading, Seconds};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
-use crate::value::{Trial, machine};
+use crate::value::machine;
 
 /// Share of the time up to which pauses by a quota go unremarked.
 const HELD: f64 = 0.001;
@@ -31,60 +31,37 @@ fn by_obstacle<'v>(
 }
 
 pub(super) fn limits(run: &Measured<'_>) -> Vec<Caveat> {
-    let all = by_obstacle(run, true).into_iter();
-    let told = all.filter_map(|(obstacle, cells)| {
-        let Obstacle { place, found, .. } = obstacle;
-        let what = match obstacle.kind {
-            CircumstanceKind::TcFilter => "A filter of tc",
-            _ => "A queueing discipline",
-        };
-        let caveat = of_circumstance(
-            obstacle.kind,
-            format!("{found} limits {place}"),
-            format!(
-                "{what} limits {place}: {found}. It sets the rates and latencies of these cells, not the movers."
-            ),
-            evidence(&[obstacle], &cells),
-            ids(cells),
-        )?;
-        Some(Caveat {
-            remedy: obstacle.remedy(),
-            ..caveat
-        })
-    });
-    told.collect()
+    let each = by_obstacle(run, true).into_iter();
+    let caveats = each.filter_map(|(obstacle, cells)| in_the_way(&[obstacle], &cells, []));
+    caveats.collect()
 }
 
 pub(super) fn costs(run: &Measured<'_>) -> Option<Caveat> {
     let all = by_obstacle(run, false);
-    let first = all.keys().next()?;
     let obstacles = all.keys().copied().collect_vec();
-    let names = phrases::list(obstacles.iter().map(|o| named(o)).dedup());
-    let kinds = obstacles.iter().map(|o| o.kind).dedup();
-    let means = kinds.map(|kind| kind.row().means).join("; ");
-    let means = phrases::sentence(&phrases::capital(&means));
     let cells = all.values().flatten().copied();
     let cells = cells.unique_by(|c| &c.id).collect_vec();
-    let sockets = match obstacles
-        .iter()
-        .any(|o| o.kind == CircumstanceKind::SocketMemory)
-    {
-        true => buffers(&cells),
-        false => String::new(),
+    let is_of_sockets = |o: &&Obstacle| o.kind == CircumstanceKind::SocketMemory;
+    let buffers = if obstacles.iter().any(is_of_sockets) {
+        buffers(&cells)
+    } else {
+        Vec::new()
     };
-    let caveat = of_circumstance(
-        first.kind,
-        names.clone(),
-        format!(
-            "The path is not as a kernel makes it: {names}. {means} Costs, rates and their ratios hold for this path; what they are without that was not measured."
-        ),
-        evidence(&obstacles, &cells) + &sockets,
-        ids(cells),
-    )?;
-    Some(Caveat {
-        remedy: first.remedy(),
-        ..caveat
-    })
+    in_the_way(&obstacles, &cells, buffers)
+}
+
+/// Obstacles with the number of trials of some cells that met one of them.
+fn in_the_way(
+    obstacles: &[&Obstacle],
+    cells: &[&CellTrials<'_>],
+    further: impl IntoIterator<Item = CaveatFact>,
+) -> Option<Caveat> {
+    let is_one = |o: &Obstacle| obstacles.contains(&o);
+    let trials = cells.iter().flat_map(|c| c.trials());
+    let trials = trials.filter(|t| t.sample.obstacles.iter().any(is_one));
+    let obstacles = obstacles.iter().map(|o| InTheWay((*o).clone()));
+    let facts = obstacles.chain([Count(trials.count())]).chain(further);
+    Some(of_cells(ids(cells.iter().copied()), facts)?.disturbing())
 }
 
 pub(super) fn tracer(run: &Measured<'_>) -> Option<Caveat> {
@@ -98,70 +75,35 @@ pub(super) fn tracer(run: &Measured<'_>) -> Option<Caveat> {
         .iter()
         .flat_map(|c| c.trials())
         .flat_map(|t| &t.sample.obstacles);
-    let found = found.filter(is_tracer).map(|o| &o.found).min()?;
-    of_circumstance(
-        CircumstanceKind::Tracer,
-        format!("the processes were {found}"),
-        "A tracer stopped the threads of these cells at their system calls: costs, rates and latencies are the tracer's, and movers with more calls look worse than they are.",
-        format!("TracerPid in /proc/PID/status: {found}"),
-        ids(cells),
-    )
+    let found = found.filter(is_tracer).min_by_key(|o| &o.found)?;
+    Some(of_cells(ids(cells.iter().copied()), [InTheWay(found.clone())])?.disturbing())
 }
 
-/// The buffers that sockets got: `; SO_SNDBUF 4,096 B, SO_RCVBUF 8,192 B`.
-fn buffers(cells: &[&CellTrials<'_>]) -> String {
-    let span_of = |read: fn(&Trial<'_>) -> Option<f64>| {
-        let read = cells.iter().flat_map(|c| c.trials()).filter_map(read);
-        known(&read.collect_vec(), |bytes| {
-            format!("{} B", units::number(bytes))
-        })
-    };
-    let sent = span_of(|t| t.sent(Counter::SendBufferBytes));
-    let received = span_of(|t| t.received(Counter::ReceiveBufferBytes));
-    clause("; SO_SNDBUF {}", &sent) + &clause(", SO_RCVBUF {}", &received)
-}
-
-fn named(obstacle: &Obstacle) -> String {
-    let Obstacle { found, place, .. } = obstacle;
-    match obstacle.kind {
-        CircumstanceKind::Qdisc => format!("the queueing discipline {found} on {place}"),
-        CircumstanceKind::Filter | CircumstanceKind::Tracking | CircumstanceKind::SocketMemory => {
-            found.clone()
-        }
-        _ => format!("{found} on {place}"),
-    }
-}
-
-fn evidence(obstacles: &[&Obstacle], cells: &[&CellTrials<'_>]) -> String {
-    let has = |o: &Obstacle| obstacles.contains(&o);
-    let all = cells.iter().flat_map(|c| c.trials());
-    let trials = all.filter(|t| t.sample.obstacles.iter().any(has)).count();
-    "read from the kernel after ".to_owned() + &phrases::count(trials, "trial")
+/// The buffers that sockets got.
+fn buffers(cells: &[&CellTrials<'_>]) -> Vec<CaveatFact> {
+    let trials = || cells.iter().flat_map(|c| c.trials());
+    let sent = span(trials().filter_map(|t| t.sent(Counter::SendBufferBytes)));
+    let received = span(trials().filter_map(|t| t.received(Counter::ReceiveBufferBytes)));
+    let sent = sent.map(|bytes| Reading(Counter::SendBufferBytes, bytes));
+    let received = received.map(|bytes| Reading(Counter::ReceiveBufferBytes, bytes));
+    sent.into_iter().chain(received).collect()
 }
 
 pub(super) fn quota(run: &Measured<'_>) -> Option<Caveat> {
     // Those that do not count were stopped as well, and their time is in no other.
     let samples = || run.input.samples.iter();
     let sum = |counter| -> f64 { samples().filter_map(|s| machine(s, counter).ok()).sum() };
-    let periods = sum(Counter::QuotaThrottledPeriods);
-    let held_s = sum(Counter::QuotaThrottledNs) / 1e9;
+    let held_ns = sum(Counter::QuotaThrottledNs);
     let of_s = samples().map(|s| s.trial_ms as f64).sum::<f64>() / 1e3;
-    if held_s <= HELD * of_s {
-        return None;
-    }
-    let all = run.input.manifest.host.obstacles.iter();
-    let quotas = all.filter(|o| o.kind == CircumstanceKind::Quota);
-    let known = |o: &Obstacle| format!("; {} at {}", o.found, o.place);
-    let known: String = quotas.map(known).collect();
-    let [held, of] = [held_s, of_s].map(units::number);
-    let periods = phrases::count(periods as usize, "period");
-    of_circumstance(
-        CircumstanceKind::Quota,
-        format!("a CPU quota held threads back for {held} s in {of} s"),
-        "A CPU quota around the whole run stopped its threads: rates and latencies include these pauses. CPU time does not.",
-        format!(
-            "cpu.stat: used up in {periods} (nr_throttled), threads held back for {held} s in {of} s of trials{known}"
-        ),
-        ids(run.measured()),
-    )
+    let periods = sum(Counter::QuotaThrottledPeriods);
+    let quotas = run.input.manifest.host.obstacles.iter();
+    let quotas = quotas.filter(|o| o.kind == CircumstanceKind::Quota);
+    let facts = [
+        Reading(Counter::QuotaThrottledPeriods, both(periods)),
+        Reading(Counter::QuotaThrottledNs, both(held_ns)),
+        Seconds(of_s),
+    ];
+    let facts = facts.into_iter().chain(quotas.cloned().map(InTheWay));
+    let caveat = of_cells(ids(run.measured()), facts).map(Caveat::disturbing);
+    caveat.filter(|_| held_ns / 1e9 > HELD * of_s)
 }

@@ -1,12 +1,12 @@
 //! Caveats about servers: clients that were too slow themselves, and requests that failed.
 
-use bytecost_spec::{CircumstanceKind, Counter, units};
+use bytecost_spec::Counter;
 use bytecost_stats::median;
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, ids, of_circumstance};
+use super::{Caveat, both, ids, of_cells, span};
 use crate::pairing::Pairing;
-use crate::phrases::{self, percent};
+use crate::result::CaveatFact::{self, Bound, Reading, Share};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::Trial;
@@ -52,16 +52,10 @@ pub(super) fn clients_busy_on_both_sides(run: &Measured<'_>) -> Option<Caveat> {
         .iter()
         .flat_map(|c| c.trials())
         .filter_map(clients_busy);
-    let busy = busy.minmax().into_option()?;
-    let [least, most] = [busy.0, busy.1].map(|share| percent(share.min(1.0)));
-    caveat(
-        format!(
-            "The clients were busy for {} of the window or more: a rate or a latency may be theirs. Between two such cells these have no verdict, and what a request costs the server in CPU time has one.",
-            percent(CLIENTS_BUSY)
-        ),
-        format!("the busiest thread of the clients was busy for {least} to {most} of the window"),
-        "--placement with more CPUs for the clients, or --threads for more of them",
-        ids(cells),
+    let facts = span(busy.map(|share| share.min(1.0))).map(Share);
+    of_cells(
+        ids(cells.iter().copied()),
+        [Bound(CLIENTS_BUSY)].into_iter().chain(facts),
     )
 }
 
@@ -76,83 +70,60 @@ pub(super) fn generator(run: &Measured<'_>) -> Option<Caveat> {
         let late_ns = t.sent(Counter::GeneratorLateNsP99).unwrap_or(0.0);
         Some((clients_busy(t)?, late_ns))
     });
-    let (busy, late): (Vec<f64>, Vec<f64>) = read.unzip();
-    let [busy, late_ns] = [busy, late].map(|all| all.into_iter().fold(0.0, f64::max));
-    let (busy, late_ms) = (percent(busy.min(1.0)), late_ns / 1e6);
-    caveat(
-        "The clients were themselves what limited these rates, or sent their requests late: rates and latencies say nothing of the servers there, the CPU time of the server for a request does. A server that they did not limit and that was slower beside one that they did is slower by at least as much.",
-        format!(
-            "a thread of the clients was busy for up to {busy} of the window, and sent 1 of 100 requests up to {late_ms:.1} ms late"
-        ),
-        "--placement with a CPU for the clients alone, --threads for more of them, or a lower --rate",
-        ids(cells),
-    )
+    let (busy, late_ns): (Vec<f64>, Vec<f64>) = read.unzip();
+    let late_ns = span(late_ns).map(|late_ns| Reading(Counter::GeneratorLateNsP99, late_ns));
+    let facts = span(busy).map(Share).into_iter().chain(late_ns);
+    of_cells(ids(cells.iter().copied()), facts)
+}
+
+/// The sum of a counter of both sides and the machine over the trials of some cells.
+fn sum(cells: &[&CellTrials<'_>], counter: Counter) -> CaveatFact {
+    let sums = cells.iter().map(|c| c.sum(|t| t.of_all(counter)));
+    Reading(counter, both(sums.sum()))
 }
 
 /// A connection that found the queue full was tried again after a second, which is not the model's.
 pub(super) fn listen_queue(run: &Measured<'_>) -> Option<Caveat> {
-    let drops = |cell: &CellTrials<'_>| cell.sum(|t| t.of_all(Counter::TcpListenDrops));
-    let cells = served(run).filter(|c| drops(c) > 0.0).collect_vec();
-    cells.first()?;
-    let count = units::number(cells.iter().map(|c| drops(c)).sum());
-    of_circumstance(
-        CircumstanceKind::ListenQueue,
-        format!("the kernel's queue of new connections overflowed and dropped {count} of them"),
-        "The queue of new connections of a listening socket was full. A connection that is dropped is tried again after 1 s, then 2 s later: that wait is the kernel's, and not the concurrency model's.",
-        format!("{count} connections dropped (TcpExt ListenDrops), sum over trials"),
-        ids(cells),
-    )
+    let drops = |c: &&CellTrials<'_>| c.sum(|t| t.of_all(Counter::TcpListenDrops)) > 0.0;
+    let cells = served(run).filter(drops).collect_vec();
+    let count = sum(&cells, Counter::TcpListenDrops);
+    Some(of_cells(ids(cells), [count])?.disturbing())
 }
 
 /// The same wait where the queue had room: the network or a packet filter dropped what connects.
 pub(super) fn connected_again(run: &Measured<'_>) -> Option<Caveat> {
-    let sum = |cell: &CellTrials<'_>, counter| cell.sum(|t| t.of_all(counter));
-    let again = |cell: &CellTrials<'_>| sum(cell, Counter::TcpSynRetransmits);
-    let has_room = |cell: &CellTrials<'_>| sum(cell, Counter::TcpListenDrops) == 0.0;
-    let cells = served(run).filter(|c| again(c) > 0.0 && has_room(c));
-    let cells = cells.collect_vec();
-    let count = units::number(cells.iter().map(|c| again(c)).sum());
-    caveat(
-        "Connections were tried again after 1 s, then 2 s later, since their SYN had no response: that wait is the kernel's, and not the concurrency model's.",
-        format!("{count} SYN segments sent again (TcpExt TCPSynRetrans), sum over trials"),
-        "find what drops them: `nft list ruleset`, `tc -s qdisc`, `nstat`; or stop other programs",
-        ids(cells),
-    )
+    let sum_of = |cell: &CellTrials<'_>, counter| cell.sum(|t| t.of_all(counter));
+    let again = |c: &&CellTrials<'_>| {
+        let has_room = sum_of(c, Counter::TcpListenDrops) == 0.0;
+        has_room && sum_of(c, Counter::TcpSynRetransmits) > 0.0
+    };
+    let cells = served(run).filter(again).collect_vec();
+    let count = sum(&cells, Counter::TcpSynRetransmits);
+    of_cells(ids(cells), [count])
 }
 
 pub(super) fn failed_requests(run: &Measured<'_>) -> Option<Caveat> {
-    let text =
-        "Requests failed, warm-up included: rates and latencies are of those that had a response.";
-    failed_between(run, FAILED, MANY_FAILED, text)
+    failed_between(run, FAILED, MANY_FAILED)
 }
 
 /// What is missing is not missing by chance.
 pub(super) fn many_failed_requests(run: &Measured<'_>) -> Option<Caveat> {
-    let many = percent(MANY_FAILED);
-    let text = format!(
-        "More than {many} of the requests failed: rates and latencies of those that had a response say little of the server."
-    );
-    failed_between(run, MANY_FAILED, f64::INFINITY, &text)
+    Some(failed_between(run, MANY_FAILED, f64::INFINITY)?.and(Bound(MANY_FAILED)))
 }
 
 /// The cells of which more than one share of the requests failed and no more than another.
-fn failed_between<'v>(run: &Measured<'v>, few: f64, many: f64, text: &str) -> Option<Caveat> {
-    let is_told = |cell: &&'v CellTrials<'v>| {
+fn failed_between(run: &Measured<'_>, few: f64, many: f64) -> Option<Caveat> {
+    let is_between = |cell: &&CellTrials<'_>| {
         let sum = |counter| cell.sum(|t| t.sent(counter));
-        let failed: f64 = ERRORS.iter().map(|(counter, _)| sum(*counter)).sum();
+        let failed: f64 = ERRORS.into_iter().map(sum).sum();
         let share = failed / (failed + sum(Counter::Messages));
         failed > 0.0 && share > few && share <= many
     };
-    let cells = served(run).filter(is_told).collect_vec();
-    let sum = |counter| -> f64 { cells.iter().map(|c| c.sum(|t| t.sent(counter))).sum() };
-    let kinds = ERRORS.iter().map(|(counter, what)| (sum(*counter), what));
-    let kinds = kinds.filter(|(sum, _)| *sum > 0.0);
-    let kinds = phrases::list(kinds.map(|(sum, what)| format!("{} {what}", units::number(sum))));
-    let answers = units::number(sum(Counter::Messages));
-    caveat(
-        text,
-        format!("{kinds}, beside {answers} answers"),
-        "fewer --connections, a lower --rate, or --connect kept",
-        ids(cells),
-    )
+    let cells = served(run).filter(is_between).collect_vec();
+    let counters = ERRORS.into_iter().chain([Counter::Messages]);
+    let sums = counters.map(|counter| {
+        let sums = cells.iter().map(|c| c.sum(|t| t.sent(counter)));
+        Reading(counter, both(sums.sum()))
+    });
+    of_cells(ids(cells.iter().copied()), sums.collect_vec())
 }

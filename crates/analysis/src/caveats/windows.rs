@@ -1,14 +1,14 @@
 //! Windows that are too short, or in which the rate, the cost or the receive buffer still changed.
 
 use bytecost_spec::sample::SubWindows;
-use bytecost_spec::{Cache, Counter, Pattern};
+use bytecost_spec::{Cache, Counter, Measure, Metric, Pattern};
 use bytecost_stats::{holm, mean, trimmed_mean};
 use itertools::Itertools as _;
 
-use super::{Caveat, caveat, clause, ids, span, spans};
+use super::{Caveat, OfSpan, ids, of_cells, span, spans};
 use crate::confidence::ERROR_RATE;
 use crate::grouping::by_key;
-use crate::phrases::{self, percent};
+use crate::result::CaveatFact::{Change, Count, Reading, Share};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::Trial;
@@ -21,10 +21,6 @@ const LONG_BYTES: u64 = 4 << 20;
 /// How far the windows of both sides and of the machine may differ in length. Each thread counts by
 /// its own clock, so that numbers are right; but the sides say little of the same time.
 const WINDOWS_APART: f64 = 0.25;
-
-fn whole(number: f64) -> String {
-    format!("{number:.0}")
-}
 
 fn apart(trial: &Trial<'_>) -> Option<f64> {
     let own = trial.sent(Counter::ElapsedNs)?;
@@ -59,19 +55,14 @@ pub(super) fn short(run: &Measured<'_>) -> Option<Caveat> {
         let kept = cell.typical(kept).filter(|_| streams).unwrap_or(0.0).abs();
         let apart = cell.typical(apart).unwrap_or(0.0);
         let short = n < FEW || kept > matters || apart > WINDOWS_APART;
-        short.then(|| [n, ns / 1e6, kept.max(apart)].map(Some))
+        short.then(|| [n, ns, kept.max(apart)].map(Some))
     };
-    let write: [fn(f64) -> String; 3] = [whole, whole, percent];
-    let (cells, [n, ms, apart]) = spans(run.moved().filter(by_clock), shows, write)?;
-    let of = phrases::count(cells.len(), "cell");
-    caveat(
-        "These windows are too short: so little happened in them that where they begin and end is a part of the result.",
-        format!(
-            "{n} messages of a flow within {ms} ms, and {apart} between the windows of the two sides or of the machine; medians of {of}"
-        ),
-        "a longer --window, such as --window 500ms",
-        cells,
-    )
+    let facts: [OfSpan; 3] = [
+        |n| Reading(Counter::Messages, n),
+        |ns| Reading(Counter::ElapsedNs, ns),
+        Share,
+    ];
+    spans(run.moved().filter(by_clock), facts, shows)
 }
 
 /// Fewest trials over which a trend is looked for.
@@ -88,8 +79,11 @@ pub(super) fn not_steady(run: &Measured<'_>) -> Vec<Caveat> {
 }
 
 /// What may change within a window, and how it is read off a trial.
-type Course = (&'static str, fn(&Trial<'_>) -> Option<f64>);
-const COURSES: [Course; 2] = [("rate", of_rate), ("CPU time", of_cost)];
+type Course = (Metric, fn(&Trial<'_>) -> Option<f64>);
+const COURSES: [Course; 2] = [
+    (Metric::both(Measure::ThroughputGbitPerS), of_rate),
+    (Metric::both(Measure::CpuSPerGb), of_cost),
+];
 
 fn received<'t>(trial: &'t Trial<'_>) -> Option<&'t SubWindows> {
     trial.sample.receiver.as_ref()?.sub_windows.as_ref()
@@ -149,7 +143,8 @@ impl<'v> Trend<'v> {
     }
 }
 
-/// All cells together show what is too small in each. All are corrected together.
+/// All cells together show what is too small in each; where they do not, the cells that show it are
+/// counted. All are corrected together.
 fn trends<'v>(run: &Measured<'v>) -> Vec<Caveat> {
     let cells = run.measured().collect_vec();
     let mut found: Vec<Trend<'_>> = Vec::new();
@@ -173,36 +168,18 @@ fn trends<'v>(run: &Measured<'v>) -> Vec<Caveat> {
     let shown = found.iter().zip(corrected);
     let shown = shown.filter(|(t, p)| *p < ERROR_RATE && t.change.abs() > matters);
     let shown = shown.map(|(t, _)| t).collect_vec();
-    let of_course = |(course, (what, _)): (usize, &Course)| {
+    let of_course = |(course, (metric, _)): (usize, &Course)| {
         let own = || shown.iter().filter(|t| t.course == course);
-        let (them, named) = match own().any(|t| t.cell.is_none()) {
-            true => ("all cells together", ids(cells.iter().copied())),
-            false => ("these cells", ids(own().filter_map(|t| t.cell))),
-        };
-        own().next()?;
-        let signed = |change: f64| {
-            let sign = if change < 0.0 { "-" } else { "+" };
-            format!("{sign}{}", percent(change.abs()))
-        };
-        let changes = span(&own().map(|t| t.change).collect_vec(), signed);
-        caveat(
-            format!(
-                "The {what} of {them} was not steady: it changed from the first quarter of the window to the last by more than the smallest effect. These numbers are those of this part of a connection's life."
-            ),
-            format!(
-                "changed by {changes}; trimmed mean over trials, all cells corrected together at 5 %"
-            ),
-            longer(run),
-            named,
-        )
+        let changes = span(own().map(|t| t.change))?;
+        let change = Change(*metric, changes);
+        if own().any(|t| t.cell.is_none()) {
+            return of_cells(ids(cells.iter().copied()), [change]);
+        }
+        let named = ids(own().filter_map(|t| t.cell));
+        let count = Count(named.len());
+        of_cells(named, [change, count])
     };
     COURSES.iter().enumerate().filter_map(of_course).collect()
-}
-
-fn longer(run: &Measured<'_>) -> String {
-    let study = &run.input.manifest.study;
-    let [warmup, window] = [study.warmup_ms, study.window_ms].map(|ms| ms.saturating_mul(10));
-    format!("--warmup {warmup}ms and --window {window}ms: a later and longer part")
 }
 
 /// Cells in most of whose trials buffers or connections still grew.
@@ -213,16 +190,10 @@ fn growth(run: &Measured<'_>) -> Option<Caveat> {
         let warmup = || cell.typical(|t| t.of_all(Counter::WarmupNs));
         (known.len() >= FEWEST && share > 0.5).then(|| [Some(share), warmup()])
     };
-    let write: [fn(f64) -> String; 2] = [percent, |ns| whole(ns / 1e6)];
-    let (cells, [share, warmup]) = spans(run.moved(), shows, write)?;
-    let warmed = clause(", after a warm-up of {} ms", &warmup);
-    caveat(
-        "The connections of these cells were not steady: in most trials they still grew when the window opened, or within it.",
-        format!(
-            "grown in {share} of the trials (SO_RCVBUF at the edges of the window, or the bound of the warm-up){warmed}"
-        ),
-        longer(run),
-        cells,
+    spans(
+        run.moved(),
+        [Share, |ns| Reading(Counter::WarmupNs, ns)],
+        shows,
     )
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Estimate;
+use super::{Estimate, OthersLoad};
 
 /// What a ceiling is the ceiling of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub struct Ceiling {
     pub device: Option<u64>,
     /// What something else took of the machine meanwhile, where it was too much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub disturbed: Option<String>,
+    pub disturbed: Option<OthersLoad>,
     /// The rates, by kind and working set.
     pub rates: Vec<CeilingRate>,
 }

@@ -163,6 +163,9 @@ pub enum CacheLevel {
     Number(u32),
 }
 
+/// Share of copied buffers from which a zero-copy mover is said to copy.
+const COPIED: f64 = 0.01;
+
 /// A zero-copy mover that the kernel made a copying one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -177,6 +180,18 @@ pub struct CopiedMover {
     pub is_counted: bool,
     /// [`bytecost_spec::Cell::id`]s.
     pub cells: Vec<String>,
+}
+
+impl CopiedMover {
+    /// Returns true if the kernel copied in some cell.
+    pub(crate) fn is_copied(&self) -> bool {
+        self.shares.iter().any(|share| *share > COPIED)
+    }
+
+    /// Returns true if the kernel copied in each cell.
+    pub fn is_always_copied(&self) -> bool {
+        self.shares.iter().all(|share| *share > COPIED)
+    }
 }
 
 /// What one way has at a cache level, over what another has.

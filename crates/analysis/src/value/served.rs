@@ -42,21 +42,18 @@ pub(crate) fn wrong_answers(sample: &Sample) -> f64 {
 pub(super) fn errors(sample: &Sample) -> Found {
     let side = &sample.sender;
     let answers = read(side, Counter::Messages)?;
-    let errors = ERRORS.iter().map(|(counter, _)| read(side, *counter));
+    let errors = ERRORS.into_iter().map(|counter| read(side, counter));
     over(errors.sum::<Found>()?, answers, "no request had a response")
 }
 
-/// Errors of each kind that there was, in the order of the counters.
-pub(crate) const ERRORS: [(Counter, &str); 6] = [
-    (Counter::ErrorsRefused, "refused"),
-    (Counter::ErrorsReset, "reset"),
-    (Counter::ErrorsClosed, "closed by the server"),
-    (Counter::ErrorsTimeout, "no response in time"),
-    (Counter::ErrorsWrong, "wrong responses"),
-    (
-        Counter::ErrorsLocal,
-        "not opened for want of a descriptor, port or memory",
-    ),
+/// Errors of each kind, in the order of the counters.
+pub(crate) const ERRORS: [Counter; 6] = [
+    Counter::ErrorsRefused,
+    Counter::ErrorsReset,
+    Counter::ErrorsClosed,
+    Counter::ErrorsTimeout,
+    Counter::ErrorsWrong,
+    Counter::ErrorsLocal,
 ];
 
 /// Answers to the connection that got fewest, over those to the median one.

@@ -1,8 +1,8 @@
 //! A small machine in memory: cells whose true costs are known, and samples of them with noise.
 
 use base64::Engine as _;
-use bytecost_analysis::{Analysis, Caveat, CellResult, Finding, Input, LeftOut, analyse};
-use bytecost_report::{ExplanationText, explanations};
+use bytecost_analysis::{Analysis, CellResult, Finding, Input, LeftOut, analyse};
+use bytecost_report::{CaveatText, DisturbanceText, ExplanationText, explanations};
 use bytecost_spec::evidence::{EvidenceAsked, Means, TrialEvidence};
 use bytecost_spec::host::CpuCache;
 use bytecost_spec::manifest::{RoundNoise, RoundVariance};
@@ -271,19 +271,25 @@ pub fn planted(plant: impl Fn(&mut World)) -> World {
     world
 }
 
-pub fn found(world: &World, kind: &str) -> Vec<Caveat> {
-    let caveats = world.analyse().caveats;
+/// The caveats of that name, in words.
+pub fn found(world: &World, kind: &str) -> Vec<CaveatText> {
+    let caveats = bytecost_report::caveats(&world.analyse());
     caveats.into_iter().filter(|d| d.kind == kind).collect()
 }
 
 /// The caveat arises once, touches so many cells, and its evidence says this.
 #[track_caller]
-pub fn fires(world: &World, kind: &str, cells: usize, evidence: &str) -> Caveat {
+pub fn fires(world: &World, kind: &str, cells: usize, evidence: &str) -> CaveatText {
     let found = found(world, kind);
     let caveat = one(&found);
     assert_eq!(caveat.cells.len(), cells, "{caveat:#?}");
     says(&caveat.evidence, [evidence]);
     caveat.clone()
+}
+
+/// What disturbed the run, in words.
+pub fn disturbances(world: &World) -> Vec<DisturbanceText> {
+    bytecost_report::disturbances(&world.analyse())
 }
 
 #[track_caller]

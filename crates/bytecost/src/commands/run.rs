@@ -129,7 +129,7 @@ pub fn run(args: RunArgs) -> Result<Exit> {
         print_to_stderr(format!(
             "{why}: this is what was measured until then; `bytecost run --resume {}{}` continues",
             super::report::in_commands(&run),
-            peer_again(run.manifest())
+            peer_again(run.manifest().peer.is_some())
         ));
     }
     let recorded = RecordedRun::of(&run)?;

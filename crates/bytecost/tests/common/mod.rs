@@ -12,7 +12,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use bytecost_analysis::Analysis;
+use bytecost_report::Findings;
 use bytecost_spec::sample::last_short_windows;
 use bytecost_spec::{Cell, Record, Sample};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
@@ -252,7 +252,7 @@ impl Place {
         log.unwrap_or_default().matches('\n').count()
     }
 
-    pub fn findings(&self) -> Analysis {
+    pub fn findings(&self) -> Findings<'static> {
         serde_json::from_value(self.json("findings.json")).unwrap()
     }
 

@@ -22,10 +22,7 @@ pub(super) fn name(level: CacheLevel) -> String {
 /// With a CPU for each thread, and with most flows of all.
 pub(super) fn with_threads(why: &Why<'_>) -> Said {
     let host = &why.a.host;
-    let cpus = match host.cpus_allowed.len() {
-        0 => host.cpus.len(),
-        allowed => allowed,
-    };
+    let cpus = host.usable_cpus();
     let misses = |v: &Seen<'_>| {
         let level = match v.finding.metric.measure {
             Measure::L1dLoadMissesPerKib => CacheLevel::L1Data,

@@ -5,6 +5,7 @@ use bytecost_spec::{Axis, units};
 use itertools::Itertools as _;
 
 use super::why::{MOST_ROWS, Said, Why};
+use crate::caveats::others;
 
 /// What is said of a ceiling that was measured beside something else.
 const TOO_LOW: &str = "something else ran while the ceiling was measured, so that it may be too low and shares of it too high";
@@ -91,9 +92,10 @@ pub(super) fn says(why: &Why<'_>) -> Said {
             ceiling.run
         ));
         evidence.extend(withheld(why));
-        evidence.extend(ceiling.disturbed.iter().map(|evidence| {
+        evidence.extend(ceiling.disturbed.iter().map(|load| {
+            let others = others(load);
             format!(
-                "{TOO_LOW} ({evidence}): measure it again on the quiet machine, `bytecost ceiling`"
+                "{TOO_LOW} ({others}): measure it again on the quiet machine, `bytecost ceiling`"
             )
         }));
     }

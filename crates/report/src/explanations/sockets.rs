@@ -1,15 +1,16 @@
 //! Ways to send without a copy, in words.
 
-use bytecost_analysis::{Fact, Verdict, phrases};
+use bytecost_analysis::{Fact, Verdict};
 
 use super::why::{Said, Why};
+use crate::caveats::copied;
 
 impl Why<'_> {
     /// What the kernel copied after all, a sentence a way.
     pub(super) fn copied(&self) -> Vec<String> {
         let facts = self.explanation.facts.iter();
         let sentences = facts.filter_map(|fact| match fact {
-            Fact::Copied(of) => Some(phrases::copied(of)),
+            Fact::Copied(of) => Some(copied(of)),
             _ => None,
         });
         sentences.collect()

@@ -1,0 +1,179 @@
+//! The course of a run and its numbers, in words.
+
+use bytecost_analysis::{CaveatFact, phrases};
+use bytecost_spec::manifest::Difference;
+use bytecost_spec::study::ERROR_RATE;
+use bytecost_spec::{Counter, Measure, units};
+use itertools::Itertools as _;
+
+use super::known::{Known, fact};
+
+/// The command that resumes the run.
+pub(super) fn resume(c: &Known<'_>) -> String {
+    let words = ["bytecost", "run", "--resume", &c.a.run.id];
+    phrases::command_of_run(&words, &c.a.run.command) + phrases::peer_again(c.a.peer.is_some())
+}
+
+/// `leg 2 from block 4: the kernel was 6.1, is 6.12`, for each leg but the first.
+pub(super) fn legs(c: &Known<'_>) -> String {
+    let legs = c.caveat.facts.iter().filter_map(|fact| match fact {
+        CaveatFact::Leg {
+            first_block,
+            differences,
+        } => Some((first_block, differences)),
+        _ => None,
+    });
+    let words = |((first, differences), number): ((&u32, &Vec<Difference>), usize)| {
+        let differences = differences.iter();
+        let differences = differences.map(|d| format!("{} was {}, is {}", d.what, d.was, d.is));
+        format!(
+            "leg {number} from block {first}: {}",
+            differences.format("; ")
+        )
+    };
+    legs.zip(2..).map(words).join(". ")
+}
+
+const MOST_SHOWN: usize = 3;
+
+/// The groups of the first cells, and how many more there are.
+pub(super) fn groups(c: &Known<'_>, far: bool) -> String {
+    let metrics = c.caveat.facts.iter().filter_map(|fact| match fact {
+        CaveatFact::Groups(metric) => Some(*metric),
+        _ => None,
+    });
+    let groups = metrics.flat_map(|metric| {
+        let groups = c
+            .cells()
+            .flat_map(|cell| cell.two_groups.iter().map(move |g| (cell, g)));
+        groups.filter(move |(_, g)| g.metric == metric && g.are_far_apart() == far)
+    });
+    let groups = groups.collect_vec();
+    let shown = groups.iter().take(MOST_SHOWN).map(|(cell, groups)| {
+        let varied = c.a.study.varied.iter();
+        let place = varied.map(|axis| (*axis, cell.cell.value(*axis)));
+        let place = phrases::circumstances(&place.collect_vec());
+        format!("{place}, {}: {}", c.noun(groups.metric), groups.in_words())
+    });
+    let more = groups.len().saturating_sub(MOST_SHOWN);
+    let more = (more > 0).then(|| format!("{more} more"));
+    shown.chain(more).join("; ")
+}
+
+pub(super) fn longer(c: &Known<'_>) -> Option<String> {
+    Some(
+        match fact!(c, CaveatFact::LongerRun(seconds) => *seconds)? {
+            Some(seconds) => format!("a longer run, such as --budget {seconds}s, or fewer cells"),
+            None => {
+                "a quieter machine or fewer cells; more time alone would hardly make all as precise"
+                    .to_owned()
+            }
+        },
+    )
+}
+
+pub(super) fn twins(c: &Known<'_>) -> Option<String> {
+    let floor = c.a.noise_floor.as_ref()?;
+    let different = c.a.twins.iter().filter(|t| t.different);
+    let ratios = phrases::list(different.map(|t| phrases::ratio(t.ratio, t.low, t.high)));
+    let (some, all) = (floor.different, phrases::count(floor.twins, "twin"));
+    let [by_chance, chance] = [ERROR_RATE, floor.chance].map(units::percent);
+    Some(format!(
+        "{some} of {all} came out different, {by_chance} would by chance; as many or more do so in {chance} of runs; their ratios: {ratios}"
+    ))
+}
+
+/// What became of blocks in which the run was stopped.
+pub(super) fn stopped(c: &Known<'_>) -> Option<String> {
+    Some(match c.part()? {
+        (0, 1) => "measured again".to_owned(),
+        (0, _) => "all measured again".to_owned(),
+        (1, 1) => "which is part of the result".to_owned(),
+        (stand, _) => format!("{stand} of them part of the result"),
+    })
+}
+
+/// `other processes, most of all rustc,`.
+pub(super) fn busiest(c: &Known<'_>) -> Option<String> {
+    Some(match c.others()?.names.first() {
+        Some(name) => format!("other processes, most of all {name},"),
+        None => "other processes".to_owned(),
+    })
+}
+
+/// A metric where core-to-core latency was high over the same where it was low.
+pub(super) fn cost_of_high(c: &Known<'_>) -> Option<String> {
+    let (metric, ratio, blocks) = fact!(
+        c,
+        CaveatFact::Ratio { metric, ratio, blocks } => (*metric, *ratio, *blocks)
+    )?;
+    let (noun, blocks) = (c.noun(metric), phrases::count(blocks, "block"));
+    Some(format!(
+        "{noun} was {:.2}× as much where it was high as where it was low ({:.2} to {:.2}, 95 %, from {blocks} with both)",
+        ratio.value, ratio.low, ratio.high
+    ))
+}
+
+/// The bytes of a segment of the two cells that are furthest apart.
+pub(super) fn segments(c: &Known<'_>) -> Option<String> {
+    let (number, bytes) = fact!(c, CaveatFact::Segments { finding, bytes } => (*finding, *bytes))?;
+    let finding = c.a.findings.get(number)?;
+    let values = [&finding.baseline_value, &finding.value];
+    let [from, to] = values.map(|value| finding.axis.subject(value));
+    let [a, b] = bytes.map(|bytes| units::number(bytes.round()));
+    Some(format!("{from} {a} B, {to} {b} B"))
+}
+
+/// What changed within windows; none where connections or their buffers grew.
+pub(super) fn course(c: &Known<'_>) -> Option<&'static str> {
+    Some(match c.change()?.0.measure {
+        Measure::CpuSPerGb => "CPU time",
+        _ => "rate",
+    })
+}
+
+/// Errors of each kind in words.
+const ERRORS: [(Counter, &str); 6] = [
+    (Counter::ErrorsRefused, "refused"),
+    (Counter::ErrorsReset, "reset"),
+    (Counter::ErrorsClosed, "closed by the server"),
+    (Counter::ErrorsTimeout, "no response in time"),
+    (Counter::ErrorsWrong, "wrong responses"),
+    (
+        Counter::ErrorsLocal,
+        "not opened for want of a descriptor, port or memory",
+    ),
+];
+
+pub(super) fn failed_requests(c: &Known<'_>) -> String {
+    let kinds = ERRORS.iter().filter_map(|(counter, words)| {
+        let failed = c.sum(*counter).filter(|n| *n > 0.0)?;
+        Some(format!("{} {words}", units::number(failed)))
+    });
+    phrases::list(kinds)
+}
+
+/// By which means CPU time was read where the kernel leaves interrupts out, with the numbers of cells.
+pub(super) fn clock_means(c: &Known<'_>) -> Option<String> {
+    let numbers = clocks(c)?;
+    let words = [
+        "the interrupts of its CPUs are added to it",
+        "CPU time is the perf task clock, which adds some µs to each context switch",
+        "there is no CPU time",
+    ];
+    let means = numbers
+        .into_iter()
+        .zip(words)
+        .filter(|(cells, _)| *cells > 0);
+    let means = means.map(|(cells, words)| format!("in {} {words}", phrases::count(cells, "cell")));
+    Some(means.format("; ").to_string())
+}
+
+/// The cells by how their CPU time was read: with interrupts, by the task clock, not at all.
+pub(super) fn clocks(c: &Known<'_>) -> Option<[usize; 3]> {
+    fact!(
+        c,
+        CaveatFact::CpuClock { with_interrupts, by_task_clock, without } =>
+            [*with_interrupts, *by_task_clock, *without]
+    )
+}

@@ -1,0 +1,145 @@
+//! Waits for the timer of delayed acknowledgements, and what remedies them, in words.
+
+use bytecost_analysis::{CaveatFact, CellResult, StallSign, grouped, phrases};
+use bytecost_spec::{Axis, Measure, Metric, Pattern, units};
+use itertools::Itertools as _;
+
+use super::known::{Known, fact, span};
+use crate::stalls;
+
+/// What Nagle's algorithm holds back.
+pub(super) fn held_back(c: &Known<'_>) -> String {
+    let held = match sign(c, StallSign::Calls) {
+        Some([_, most]) if most > 1.0 => {
+            "a message goes out in several calls, and Nagle's algorithm holds back all but the first"
+        }
+        _ => "Nagle's algorithm holds back the end of a message",
+    };
+    held.to_owned()
+}
+
+/// The remedies of a message that waits, by its latency.
+pub(super) fn of_messages(c: &Known<'_>) -> String {
+    remedies(c, Metric::both(Measure::LatencyUsP50), "µs").unwrap_or_else(|| {
+        "TCP_NODELAY, one call for the whole message, or MSG_MORE; `--nodelay on,off` measures the remedy beside it".to_owned()
+    })
+}
+
+/// Those of a completion that waits, by the rate.
+pub(super) fn of_completions(c: &Known<'_>) -> String {
+    remedies(c, Metric::both(Measure::MessagesPerS), "messages/s").unwrap_or_else(|| {
+        "several buffers in flight; `--ring 4MiB` or more measures it beside this".to_owned()
+    })
+}
+
+/// Words before and after a sign, and how it is written.
+type SignWords = (StallSign, [&'static str; 2], fn(f64) -> String);
+
+const SIGNS: [SignWords; 8] = [
+    (
+        StallSign::DelayedAcks,
+        ["", " delayed acknowledgements per message"],
+        count,
+    ),
+    (
+        StallSign::Clustered,
+        ["", " of the round trips took 35 to 60 ms"],
+        units::percent,
+    ),
+    (
+        StallSign::Waited,
+        ["", " of the time went into these"],
+        units::percent,
+    ),
+    (StallSign::Latency, ["median round trip ", ""], us),
+    (
+        StallSign::Rtt,
+        ["smoothed round-trip time of the socket ", ""],
+        us,
+    ),
+    (StallSign::MinRtt, ["its least ", ""], us),
+    (
+        StallSign::Busy,
+        ["data in flight for ", " of the time"],
+        units::percent,
+    ),
+    (StallSign::Calls, ["system calls a message: ", ""], count),
+];
+
+fn count(number: f64) -> String {
+    format!("{number:.2}").trim_end_matches(".00").to_owned()
+}
+
+fn us(us: f64) -> String {
+    format!("{} µs", units::number(us).trim_end_matches(".00"))
+}
+
+fn sign(c: &Known<'_>, sign: StallSign) -> Option<[f64; 2]> {
+    fact!(c, CaveatFact::Sign(of, numbers) if *of == sign => *numbers)
+}
+
+/// In how many trials it stalls, and what is seen of it there.
+pub(super) fn signs(c: &Known<'_>) -> String {
+    let in_some = match c.part() {
+        Some((some, all)) if some < all => format!("in {some} of {all} trials: "),
+        _ => String::new(),
+    };
+    let signs = SIGNS.iter().filter_map(|(of, [before, after], write)| {
+        let numbers = span(sign(c, *of)?, write);
+        Some(format!("{before}{numbers}{after}"))
+    });
+    let is_asked = c.cells().all(|cell| cell.cell.pattern == Pattern::Ask);
+    let nodelay = is_asked.then(|| "TCP_NODELAY is off".to_owned());
+    let is_one = c.cells().all(|cell| cell.cell.ring_slots() == 1);
+    let ring = is_one.then(|| "the ring holds one message".to_owned());
+    in_some + &signs.chain(nodelay).chain(ring).join("; ")
+}
+
+/// Values of axes that remedy a stall, and what these are called.
+const REMEDIES: [(Axis, &str, &str); 8] = [
+    (Axis::Nodelay, "on", "TCP_NODELAY on"),
+    (Axis::Nodelay, "auto", "TCP_NODELAY on"),
+    (Axis::Cork, "on", "TCP_CORK around each message"),
+    (Axis::Quickack, "on", "TCP_QUICKACK"),
+    (Axis::Mover, "send-more", "MSG_MORE (`send-more`)"),
+    (Axis::Mover, "sendmsg", "one call (`sendmsg`)"),
+    (Axis::Mover, "send", "one call (`send`)"),
+    (Axis::Ring, "4MiB", "more buffers in flight (--ring 4MiB)"),
+];
+
+/// The cells beside a stalled one that do not stall, by what remedies them.
+fn remedied<'a>(
+    c: &Known<'a>,
+    stalled: &CellResult,
+) -> impl Iterator<Item = (&'static str, &'a CellResult)> {
+    let a = c.a;
+    REMEDIES.iter().filter_map(move |(axis, value, words)| {
+        let mut other = stalled.cell.clone();
+        other.set(*axis, value).ok()?;
+        let result = a.result(&other.id()).filter(|result| result.trials > 0)?;
+        let takes_effect = *axis != Axis::Nodelay || other.sends_at_once();
+        let remedies = other != stalled.cell && takes_effect && !stalls::waits(a, &result.id);
+        remedies.then_some((*words, result))
+    })
+}
+
+/// The remedies that the run measured beside the stalled cells, with their numbers; none where it
+/// measured none.
+fn remedies(c: &Known<'_>, metric: Metric, unit: &str) -> Option<String> {
+    let value = |cell: &CellResult| Some(cell.estimates.get(&metric)?.value);
+    let measured = c.cells().flat_map(|cell| remedied(c, cell));
+    let measured = measured.filter_map(|(words, cell)| Some((words, value(cell)?)));
+    let measured = grouped(measured);
+    let numbers = |values: &[f64]| format!("{} {unit}", phrases::span(values, units::number));
+    let parts = measured.iter();
+    let parts = parts.map(|(remedy, values)| format!("{remedy}: {}", numbers(values)));
+    let parts = parts.format("; ").to_string();
+    let stalled = c.cells().filter_map(value).collect_vec();
+    let instead = if stalled.is_empty() {
+        String::new()
+    } else {
+        format!(", instead of {}", numbers(&stalled))
+    };
+    let noun = c.noun(metric);
+    (!measured.is_empty()).then(|| format!("measured beside it, {noun}: {parts}{instead}"))
+}
