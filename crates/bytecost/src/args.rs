@@ -7,19 +7,19 @@ use std::time::Duration;
 use bytecost_spec::evidence::Means;
 use bytecost_spec::study::{MAX_PAUSE_MS, MAX_ROUNDS};
 use bytecost_spec::units;
-use clap::{Arg, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{
+    Arg, ArgGroup, Args, Command, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+};
 use itertools::Itertools as _;
 
 mod axes;
 mod live;
 mod peer;
-mod profile;
 mod service;
 
 pub use axes::{AxisArgs, NOT_LIVE, applies_live};
 pub use live::{JoinArgs, OutputArgs, ReceiveArgs, SendArgs};
 pub use peer::{DataFrom, PeerArgs};
-pub use profile::ProfileArgs;
 pub use service::{LoadArgs, ServedService, ServiceArgs};
 
 #[cfg(feature = "full")]
@@ -195,6 +195,32 @@ pub struct DoctorArgs {
     pub clean: bool,
     #[command(flatten)]
     pub root: RootArgs,
+}
+
+/// What is shown under the help.
+const PROFILED: &str = "\
+Calls are counted at tracepoints of the kernel, for the process, its threads and all that it starts.
+That needs root, or CAP_BPF and CAP_PERFMON; without it only what /proc reports is shown. It ends with
+the program, with --for, or with Ctrl-C. A command that still runs then gets SIGTERM. The profile of a
+command is printed to standard error, as its standard output is its own.";
+
+#[derive(Debug, Args)]
+#[command(after_help = PROFILED, group = ArgGroup::new("program").required(true).args(["pid", "command"]))]
+pub struct ProfileArgs {
+    /// A process that runs
+    #[arg(long)]
+    pub pid: Option<u32>,
+    /// How long to look, for example 10s [default: until it ends, or Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
+    pub time: Option<Duration>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub root: RootArgs,
+    /// A command to start, after `--`
+    #[arg(value_name = "COMMAND", last = true)]
+    pub command: Vec<OsString>,
 }
 
 #[derive(Debug, Args)]

@@ -152,7 +152,7 @@ impl Profiler {
         if !cfg!(target_arch = "x86_64") {
             return Err(io::Error::new(
                 io::ErrorKind::Unsupported,
-                "system calls are told apart on x86-64 alone",
+                "system calls are recognised on x86-64 alone",
             ));
         }
         let types = bpf::types(root)?;

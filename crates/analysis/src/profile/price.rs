@@ -111,12 +111,15 @@ pub fn price(
 ) -> Option<Result<Priced, &'static str>> {
     let trials = Trials::of_run(&input);
     let run = judge(measure(&input, &trials));
-    let distance = |cell: &CellTrials<'_>| (price.bytes(cell.cell) as f64 / bytes).ln().abs();
+    let distance = |cell: &CellTrials<'_>| {
+        let measured = price.bytes(cell.cell) as f64;
+        measured.max(bytes) / measured.min(bytes)
+    };
     let mut now: Vec<&CellTrials<'_>> = run
         .trials
         .measured()
         .filter(|c| c.cell.mover == price.now && c.cell.transport == transport)
-        .filter(|c| distance(c) <= NEAR.ln())
+        .filter(|c| distance(c) <= NEAR)
         .collect();
     // The most usual of the nearest: its name says least.
     now.sort_by(|a, b| {

@@ -210,7 +210,7 @@ fn end(mut child: Child) {
     }
     match child.try_wait() {
         Ok(None) => super::note(format!(
-            "the command goes on as process {}: it did not end on SIGTERM",
+            "the command still runs as process {}: it did not end on SIGTERM",
             child.id()
         )),
         Ok(Some(status)) if !status.success() && status.signal() != Some(15) => {

@@ -4,7 +4,7 @@ use askama::Template;
 use bytecost_spec::profile::Profile;
 use bytecost_spec::units;
 
-use super::Row;
+use super::rows::Row;
 use crate::scale::Scale;
 
 /// Ways that have a line: those that moved most.
