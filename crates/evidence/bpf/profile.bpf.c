@@ -29,8 +29,6 @@ static u64 (*bpf_ktime_get_coarse_ns)(void) = (void *)160;
 #define DELAYED_LEAST_NS 35000000
 #define DELAYED_MOST_NS 80000000
 #define LARGE_FILE (1 << 20)
-// Sampling chooses slices of time, so that neighbouring calls stay together: 8.4 ms.
-#define SLICE_SHIFT 23
 
 // Classes of calls, as `crates/evidence/src/profile/calls.rs` numbers them.
 #define OTHER 0
@@ -122,6 +120,7 @@ struct thread {
 	u64 left;    // of what it has read last, not yet written
 	u64 read_way; // and by which way
 	u64 read_from; // and from which descriptor
+	u64 read_at;   // and when
 };
 
 struct place {
@@ -132,6 +131,7 @@ struct place {
 // What is known of an open descriptor.
 struct state {
 	u64 file;
+	u64 used; // when it was used last
 	u64 kind;
 	u64 socket;
 	u32 number; // the call of `way`
@@ -152,7 +152,6 @@ struct totals {
 	u64 processes; // that came
 	u64 lost;      // calls for which a map had no room
 	u64 compat;    // calls of 32-bit programs
-	u64 skipped;   // calls in slices that are not looked at
 	u64 mapped_pages; // of files, mapped by faults
 	u64 faults;
 };
@@ -161,7 +160,7 @@ struct totals {
 #define OPEN_AT_EXEC 2 // as soon as one of the processes executes a program
 
 struct control {
-	u64 every;   // one slice of so many is looked at
+	u64 since;   // what was seen before then may have changed unseen
 	u64 is_open; // 0, or one of the states above
 };
 
@@ -466,7 +465,7 @@ INLINE struct file *opened(struct task_struct *task, u64 descriptor)
 }
 
 // What is known of a descriptor, looked up once as long as it stays open.
-FUNCTION struct state *state_of(struct task_struct *task, u64 descriptor)
+FUNCTION struct state *state_of(struct task_struct *task, u64 descriptor, u64 now, u64 since)
 {
 	struct place place = { .process = task->tgid, .descriptor = (u32)descriptor };
 	struct file *file = opened(task, (u32)descriptor);
@@ -474,7 +473,8 @@ FUNCTION struct state *state_of(struct task_struct *task, u64 descriptor)
 
 	if (!file)
 		return 0;
-	if (state && state->file == (u64)file) {
+	if (state && state->file == (u64)file && state->used >= since) {
+		state->used = now;
 		// A socket that was not connected may be by now.
 		u8 type = (u8)state->kind;
 		if ((type != IS_TCP && type != IS_UDP) || (state->kind & (LOOPBACK | REMOTE)))
@@ -486,7 +486,7 @@ FUNCTION struct state *state_of(struct task_struct *task, u64 descriptor)
 		}
 		return state;
 	}
-	struct state fresh = { .file = (u64)file };
+	struct state fresh = { .file = (u64)file, .used = now };
 	fresh.kind = kind_of(file, &fresh.socket);
 	if (bpf_map_update_elem(&states, &place, &fresh, 0))
 		return 0;
@@ -620,12 +620,6 @@ int entered(u64 *arguments)
 	if (set->is_open != OPEN)
 		return 0;
 	all->calls++;
-	// A multiplicative hash, so that no rhythm of the program's is met.
-	if (set->every > 1 && ((now >> SLICE_SHIFT) * 0x9e3779b97f4a7c15ULL >> 32) % set->every) {
-		all->skipped++;
-		thread->left = 0;
-		return 0;
-	}
 	thread->number = number;
 	thread->waited = 0;
 	thread->off = 0;
@@ -659,7 +653,7 @@ INLINE void note_write(struct thread *thread, struct state *state, struct counts
 	} else {
 		thread->left = 0;
 	}
-	if (state->socket && (u8)state->kind == IS_TCP)
+	if (state->socket && state->way != way + 1 && (u8)state->kind == IS_TCP)
 		bpf_map_update_elem(&sockets, &state->socket, &way, 0);
 }
 
@@ -683,6 +677,7 @@ INLINE void note_read(struct thread *thread, struct state *state, struct counts 
 	thread->left = result;
 	thread->read_way = way;
 	thread->read_from = descriptor;
+	thread->read_at = now;
 }
 
 SEC("tp_btf/sys_exit")
@@ -695,8 +690,15 @@ int returned(u64 *arguments)
 
 	if (!thread || !thread->entered)
 		return 0;
-	u64 now = bpf_ktime_get_ns();
+	struct control *set = controls();
 	u64 began = thread->entered;
+	if (!set || began < set->since) {
+		thread->entered = 0;
+		return 0;
+	}
+	u64 now = bpf_ktime_get_ns();
+	if (thread->read_at < set->since)
+		thread->left = 0;
 	u64 elapsed = now - began;
 	u64 cpu = elapsed > thread->waited ? elapsed - thread->waited : 0;
 	u32 number = (u32)thread->number;
@@ -710,12 +712,12 @@ int returned(u64 *arguments)
 	thread->entered = 0;
 	if (call && class != OTHER && class != CLOSES && class != WAITS && class != NAMED) {
 		if (call->from) {
-			from = state_of(task, argument(regs, call->from));
+			from = state_of(task, argument(regs, call->from), now, set->since);
 			if (from)
 				key.from = from->kind;
 		}
 		if (call->to) {
-			to = state_of(task, argument(regs, call->to));
+			to = state_of(task, argument(regs, call->to), now, set->since);
 			if (to)
 				key.to = to->kind;
 		}
@@ -758,8 +760,10 @@ int returned(u64 *arguments)
 	} else if (class == MOVES && to && result > 0) {
 		to->writes++;
 		to->wrote = now;
-		if (to->socket && (u8)to->kind == IS_TCP)
+		if (to->socket && to->way != way + 1 && (u8)to->kind == IS_TCP)
 			bpf_map_update_elem(&sockets, &to->socket, &way, 0);
+		to->way = way + 1;
+		to->number = CALLS;
 	}
 	if (only) {
 		only->number = number;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use aya::maps::{Array, Map};
-use aya::programs::{Program, ProgramError};
+use aya::programs::{BtfTracePoint, Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use bytecost_sys::file_map::FileMap;
 
@@ -101,6 +101,14 @@ pub fn attach(object: &mut Ebpf, program: &str, target: &str, types: &Btf) -> io
         _ => return Err(io::Error::other(format!("there is no program `{program}`"))),
     };
     attached.map_err(|e| told(&e))
+}
+
+/// A program at a tracepoint, to be attached and taken off by its caller.
+pub fn tracepoint<'o>(object: &'o mut Ebpf, program: &str) -> io::Result<&'o mut BtfTracePoint> {
+    match object.program_mut(program) {
+        Some(Program::BtfTracePoint(found)) => Ok(found),
+        _ => Err(io::Error::other(format!("there is no program `{program}`"))),
+    }
 }
 
 /// An object whose one map, `sums`, has `N` words: the first are ours, the others its programs'.

@@ -4,11 +4,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::hint::black_box;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use aya::maps::{Array, HashMap, Map, PerCpuArray};
+use aya::programs::ProgramError;
+use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Ebpf, include_bytes_aligned};
 use bytecost_spec::Reading;
 use bytecost_spec::profile::{CopyLoop, Way};
@@ -19,7 +20,7 @@ use crate::bpf::{self, OTHER_NUMBERS};
 mod calls;
 mod counts;
 
-use calls::{CALLS, OTHER_CALLS, REQUESTS};
+use calls::{CALLS, REQUESTS};
 pub use counts::Totals;
 use counts::{COUNTS, Key, TOTALS, sum, way};
 
@@ -70,7 +71,7 @@ const MOST_WAYS: usize = 1024;
 const MOST_COUNTS_BYTES: usize = 32 << 20;
 /// Rounds of listing threads, until a round finds no new one.
 const MOST_ROUNDS: usize = 100;
-/// Calls of getppid, which does nothing else.
+/// Calls of known effect, and how often as many are made.
 const KNOWN_CALLS: u64 = 100;
 const KNOWN_ROUNDS: usize = 10;
 
@@ -78,10 +79,20 @@ const KNOWN_ROUNDS: usize = 10;
 const OPEN: u64 = 1;
 const OPEN_AT_EXEC: u64 = 2;
 
-/// Calls a second that are all looked at; of more, slices of time are.
-const MOST_CALLS_PER_S: u64 = 150_000;
+/// Calls a second that are all counted. Of more, those in slices of time are, and between these no call
+/// passes a tracepoint.
+const MOST_CALLS_PER_S: f64 = 100_000.0;
+/// The length of such a slice, and the longest time from one to the next.
+const SLICE_NS: u64 = 10_000_000;
+const MOST_PAUSE_NS: f64 = 1e9;
+/// A program is taken to be slowed down so many times at most within a slice.
+const MOST_SLOWED: f64 = 5.0;
+/// From one reading of the maps to the next where all calls are counted.
+const READING_NS: u64 = 250_000_000;
+/// The programs that are detached between slices.
+const COUNTING: [&str; 2] = ["returned", "entered"];
 /// Words of `struct thread`.
-const THREAD_WORDS: usize = 9;
+const THREAD_WORDS: usize = 10;
 
 /// What was counted up to a moment.
 #[derive(Clone, Debug)]
@@ -92,6 +103,10 @@ pub struct Counted {
     pub copy_loops: Vec<CopyLoop>,
     /// Sums over all calls.
     pub totals: Totals,
+    /// Calls, those in pauses between slices of time included.
+    pub calls: u64,
+    /// Calls in such pauses, about: those in the slice after a pause stand for them.
+    pub skipped_calls: u64,
     /// CPU time that counting added, about: what it adds to a known call, for all calls that were
     /// looked at.
     pub own_cost_ns: u64,
@@ -109,8 +124,11 @@ pub struct Profiler {
     refused: BTreeMap<&'static str, String>,
     /// CPU time that it adds to a call, measured by known calls.
     call_cost_ns: f64,
-    every: u64,
-    advanced_ns: u64,
+    /// Of the programs that count calls, while they are attached.
+    counting: Vec<(&'static str, BtfTracePointLinkId)>,
+    slice: Slice,
+    /// Calls, scaled as the counts of ways are.
+    calls: f64,
     totals: Totals,
     /// What it had counted in its self-test.
     before: Totals,
@@ -118,6 +136,16 @@ pub struct Profiler {
     /// Numbers of ways in the order in which calls of theirs were first seen.
     order: Vec<u32>,
     pairs: BTreeMap<u32, Summed<2>>,
+}
+
+/// The slice of time that is looked at, or the pause before the next one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slice {
+    began_ns: u64,
+    /// The pause before it, for which its calls stand too.
+    after_ns: u64,
+    /// The pause that is to follow it, of which there is none where all calls are counted.
+    pause_ns: u64,
 }
 
 /// Words of a map, as they were read last, and the sum of what each reading brought, scaled for the
@@ -162,7 +190,15 @@ impl Profiler {
         let mut object = bpf::loaded(OBJECT, Some(types), &entries)?;
         let mut refused = BTreeMap::new();
         for hook in HOOKS {
-            match bpf::attach(&mut object, hook.program, hook.tracepoint, types) {
+            let attached = if COUNTING.contains(&hook.program) {
+                let program = bpf::tracepoint(&mut object, hook.program)?;
+                program
+                    .load(hook.tracepoint, types)
+                    .map_err(|e| bpf::told(&e))
+            } else {
+                bpf::attach(&mut object, hook.program, hook.tracepoint, types)
+            };
+            match attached {
                 Ok(()) => {}
                 Err(e) if hook.is_needed => {
                     return Err(bpf::of(&format!("the tracepoint `{}`", hook.tracepoint), e));
@@ -178,8 +214,9 @@ impl Profiler {
             root: root.to_owned(),
             refused,
             call_cost_ns: 0.0,
-            every: 1,
-            advanced_ns: 0,
+            counting: Vec::new(),
+            slice: Slice::default(),
+            calls: 0.0,
             totals: Totals::default(),
             before: Totals::default(),
             ways: BTreeMap::new(),
@@ -187,6 +224,7 @@ impl Profiler {
             pairs: BTreeMap::new(),
         };
         profiler.fill_tables()?;
+        profiler.attach_counting()?;
         profiler.check_known_calls()?;
         Ok(profiler)
     }
@@ -208,20 +246,19 @@ impl Profiler {
     /// Counts known calls of this thread, finds out what it adds to each, and begins anew.
     fn check_known_calls(&mut self) -> io::Result<()> {
         let own = bytecost_sys::process::gettid();
-        let without = known_calls_ns();
+        let without = known_calls_ns()?;
         self.insert_thread(own)?;
         self.set_control(OPEN)?;
-        let with = known_calls_ns();
+        let with = known_calls_ns()?;
+        self.take(1)?;
         self.set_control(0)?;
         self.call_cost_ns = with.saturating_sub(without) as f64 / KNOWN_CALLS as f64;
         let mut threads: HashMap<_, u32, [u64; THREAD_WORDS]> =
             HashMap::try_from(self.map("threads")?).map_err(error)?;
         threads.remove(&own).map_err(error)?;
-        self.advance()?;
-        let other = calls::name(OTHER_CALLS, false);
         let ways = self.counted().ways;
-        let found = ways.iter().find(|way| way.call == other);
-        if found.map_or(0, |way| way.calls) < KNOWN_CALLS {
+        let reads = ways.iter().filter(|way| way.call == "read");
+        if reads.map(|way| way.calls).sum::<u64>() < KNOWN_CALLS * KNOWN_ROUNDS as u64 {
             return Err(io::Error::other(OTHER_NUMBERS));
         }
         // What was counted so far stays in the maps, and is taken off from now on.
@@ -230,6 +267,7 @@ impl Profiler {
         }
         self.order.clear();
         self.pairs.clear();
+        self.calls = 0.0;
         self.before = self.totals;
         Ok(())
     }
@@ -324,23 +362,47 @@ impl Profiler {
         self.set_control(OPEN_AT_EXEC)
     }
 
-    /// Counts no longer; what was counted stays.
+    /// Takes in the rest, and counts no longer.
     pub fn stop(&mut self) -> io::Result<()> {
+        if !self.counting.is_empty() {
+            self.take(clock::monotonic_ns().saturating_sub(self.slice.began_ns))?;
+        }
         self.set_control(0)
     }
 
     fn set_control(&mut self, is_open: u64) -> io::Result<()> {
-        let every = self.every;
+        let now = clock::monotonic_ns();
+        self.slice = Slice {
+            began_ns: now,
+            ..Slice::default()
+        };
         let mut control: Array<_, [u64; 2]> =
             Array::try_from(self.map("control")?).map_err(error)?;
-        control.set(0, [every, is_open], 0).map_err(error)
+        control.set(0, [now, is_open], 0).map_err(error)
     }
 
-    fn set_every(&mut self) -> io::Result<()> {
-        let control: Array<_, [u64; 2]> =
-            Array::try_from(self.map_ref("control")?).map_err(error)?;
+    /// What was seen of calls and descriptors may have changed unseen until now.
+    fn set_since(&mut self, now: u64) -> io::Result<()> {
+        let mut control: Array<_, [u64; 2]> =
+            Array::try_from(self.map("control")?).map_err(error)?;
         let [_, is_open] = control.get(&0, 0).map_err(error)?;
-        self.set_control(is_open)
+        control.set(0, [now, is_open], 0).map_err(error)
+    }
+
+    fn attach_counting(&mut self) -> io::Result<()> {
+        for name in COUNTING {
+            let link = bpf::tracepoint(&mut self.object, name)?.attach();
+            self.counting.push((name, link.map_err(detached)?));
+        }
+        Ok(())
+    }
+
+    fn detach_counting(&mut self) -> io::Result<()> {
+        for (name, link) in self.counting.drain(..) {
+            let program = bpf::tracepoint(&mut self.object, name)?;
+            program.detach(link).map_err(detached)?;
+        }
+        Ok(())
     }
 
     /// Returns true until all followed threads have ended.
@@ -350,20 +412,70 @@ impl Profiler {
         Ok(threads.keys().next().is_some())
     }
 
-    /// Takes in what was counted since the last time: to be called a few times a second. Where the
-    /// processes make more calls than can be looked at for little, it looks at slices of time from
-    /// then on.
+    /// To be called every 10 ms or so. Takes in what was counted, a few times a second. Where the
+    /// processes make more calls than can be counted for little, it counts in slices of time from then
+    /// on, each of which stands for the pause before it too.
     pub fn advance(&mut self) -> io::Result<()> {
+        let now = clock::monotonic_ns();
+        let elapsed = now.saturating_sub(self.slice.began_ns);
+        if self.counting.is_empty() {
+            if elapsed >= self.slice.pause_ns {
+                self.begin_slice(elapsed)?;
+            }
+            return Ok(());
+        }
+        let is_after_pause = self.slice.after_ns > 0;
+        let least = if is_after_pause { SLICE_NS } else { READING_NS };
+        if elapsed < least {
+            return Ok(());
+        }
+        if is_after_pause {
+            self.detach_counting()?;
+        }
+        let before = self.totals.calls;
+        self.take(elapsed)?;
+        let rate = (self.totals.calls - before) as f64 * 1e9 / elapsed as f64;
+        let pause = SLICE_NS as f64 * (rate / MOST_CALLS_PER_S - 1.0);
+        let pause_ns = pause.clamp(0.0, MOST_PAUSE_NS) as u64;
+        self.slice = Slice {
+            began_ns: now,
+            after_ns: 0,
+            // No rhythm of the program's is kept in step with.
+            pause_ns: pause_ns + self.totals.calls % (pause_ns / 2).max(1),
+        };
+        match (pause_ns, is_after_pause) {
+            (0, true) => self.begin_slice(0),
+            (0, false) | (_, true) => Ok(()),
+            (_, false) => {
+                self.detach_counting()?;
+                self.take(elapsed)
+            }
+        }
+    }
+
+    /// Counts again, after so long a pause.
+    fn begin_slice(&mut self, after_ns: u64) -> io::Result<()> {
+        self.set_since(clock::monotonic_ns())?;
+        self.attach_counting()?;
+        self.slice = Slice {
+            began_ns: clock::monotonic_ns(),
+            after_ns,
+            pause_ns: 0,
+        };
+        Ok(())
+    }
+
+    /// Takes in what was counted since the last time, in a slice that was so long.
+    fn take(&mut self, elapsed: u64) -> io::Result<()> {
         let totals: PerCpuArray<_, [u64; TOTALS]> =
             PerCpuArray::try_from(self.map_ref("totals")?).map_err(error)?;
         let totals = Totals::from_words(sum(&totals.get(&0, 0).map_err(error)?));
         let calls = totals.calls - self.totals.calls;
-        let seen = calls.saturating_sub(totals.skipped - self.totals.skipped);
-        let scale = if seen > 0 {
-            calls as f64 / seen as f64
-        } else {
-            1.0
-        };
+        // Counting itself slows a program down, which it does not in the pause.
+        let slowed = calls as f64 * self.call_cost_ns;
+        let elapsed = elapsed.max(1) as f64;
+        let own = (elapsed - slowed).max(elapsed / MOST_SLOWED);
+        let scale = 1.0 + self.slice.after_ns as f64 / own;
         let names: HashMap<_, Key, u32> =
             HashMap::try_from(self.map_ref("ways")?).map_err(error)?;
         let names: Vec<(Key, u32)> = names.iter().filter_map(Result::ok).collect();
@@ -381,25 +493,11 @@ impl Profiler {
             HashMap::try_from(self.map_ref("pairs")?).map_err(error)?;
         let pairs: Vec<(u32, [u64; 2])> = pairs.iter().filter_map(Result::ok).collect();
         for (both, words) in pairs {
-            self.pairs
-                .entry(both)
-                .or_insert(Summed::NONE)
-                .add(words, scale);
+            let summed = self.pairs.entry(both).or_insert(Summed::NONE);
+            summed.add(words, scale);
         }
-        let now = clock::monotonic_ns();
-        let elapsed = now.saturating_sub(self.advanced_ns).max(1);
-        let rate = calls.saturating_mul(1_000_000_000) / elapsed;
+        self.calls += calls as f64 * scale;
         self.totals = totals;
-        self.advanced_ns = now;
-        let every = if rate > MOST_CALLS_PER_S {
-            rate.div_ceil(MOST_CALLS_PER_S)
-        } else {
-            1
-        };
-        if every != self.every {
-            self.every = every;
-            self.set_every()?;
-        }
         Ok(())
     }
 
@@ -427,11 +525,14 @@ impl Profiler {
         };
         let copy_loops = copy_loops.collect();
         let totals = self.totals.since(&self.before);
+        let calls = self.calls.round() as u64;
         Counted {
             ways,
             copy_loops,
             totals,
-            own_cost_ns: ((totals.calls - totals.skipped) as f64 * self.call_cost_ns) as u64,
+            calls,
+            skipped_calls: calls.saturating_sub(totals.calls),
+            own_cost_ns: (totals.calls as f64 * self.call_cost_ns) as u64,
             faults: reading("faulted", totals.faults),
             mapped_pages: reading("mapped", totals.mapped_pages),
         }
@@ -447,20 +548,27 @@ impl Profiler {
     }
 }
 
-/// CPU time of known calls: the least of some rounds, since anything may come between.
-fn known_calls_ns() -> u64 {
-    let rounds = (0..KNOWN_ROUNDS).map(|_| {
+/// CPU time of known calls, which read one byte each: the least of some rounds, since anything may
+/// come between.
+fn known_calls_ns() -> io::Result<u64> {
+    let mut zero = fs::File::open("/dev/zero")?;
+    let mut least = u64::MAX;
+    for _ in 0..KNOWN_ROUNDS {
         let began = clock::thread_cpu_ns();
         for _ in 0..KNOWN_CALLS {
-            black_box(std::os::unix::process::parent_id());
+            zero.read_exact(&mut [0])?;
         }
-        clock::thread_cpu_ns().saturating_sub(began)
-    });
-    rounds.min().unwrap_or(0)
+        least = least.min(clock::thread_cpu_ns().saturating_sub(began));
+    }
+    Ok(least)
 }
 
 fn no_map(name: &str) -> io::Error {
     io::Error::other(format!("the object has no map `{name}`"))
+}
+
+fn detached(e: ProgramError) -> io::Error {
+    bpf::told(&e)
 }
 
 fn error(e: aya::maps::MapError) -> io::Error {

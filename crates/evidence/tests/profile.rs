@@ -46,7 +46,7 @@ fn profile(script: &str) -> Option<Counted> {
         thread::sleep(Duration::from_millis(5));
     }
     assert!(!profiler.is_any_running().unwrap(), "all have ended");
-    profiler.advance().unwrap();
+    profiler.stop().unwrap();
     Some(profiler.counted())
 }
 

@@ -139,7 +139,7 @@ fn prediction(advice: &Advice) -> String {
                 ""
             };
             format!(
-                "It costs {} of that here at {} a call ({} to {}): it would save {} of the program's CPU time ({} to {}), by run {run}{card}.",
+                "The other way costs {} as much here at {} a call ({} to {}): it would save {} of the program's CPU time ({} to {}), by run {run}{card}.",
                 ratio(price.ratio),
                 units::short_bytes(price.call_bytes),
                 ratio(price.low),
@@ -412,9 +412,16 @@ fn notes(profile: &Profile) -> Vec<String> {
     if profile.skipped_calls > 0 {
         let seen = profile.calls.saturating_sub(profile.skipped_calls);
         notes.push(format!(
-            "Calls were sampled, since the program made many: {} of {} were looked at, in slices of 8 ms; numbers are scaled.",
+            "The program makes so many calls that they were counted in slices of time, {} of about {}: numbers are estimates, rather too low than too high.",
             units::whole(seen),
             units::whole(profile.calls),
+        ));
+    }
+    if profile.own_cost_ns > 0 && profile.cpu_ns > 0 {
+        let share = profile.own_cost_ns as f64 / profile.cpu_ns as f64;
+        notes.push(format!(
+            "Counting took about {} of its CPU time.",
+            percent(share)
         ));
     }
     if profile.lost_calls > 0 {
@@ -429,10 +436,11 @@ fn notes(profile: &Profile) -> Vec<String> {
             count(profile.compat_calls as usize, "call", "calls")
         ));
     }
+    let all_bytes: u64 = profile.ways.iter().map(|way| way.bytes).sum();
     let why = profile
         .ways
         .iter()
-        .filter(|way| way.bytes > 0)
+        .filter(|way| way.bytes as f64 > LEAST_SHARE * all_bytes as f64)
         .filter_map(|way| match &way.copied_bytes {
             Reading::Absent { absent } => Some(absent),
             Reading::Measured(_) => None,

@@ -248,15 +248,19 @@ fn look(
         if has_ended || is_over || stop.load(Ordering::Relaxed) {
             break;
         }
-        if Instant::now() >= next_reading {
-            next_reading += TICK;
-            match &mut means {
-                Means::Calls(profiler) => {
-                    profiler.advance()?;
+        let is_due = Instant::now() >= next_reading;
+        match &mut means {
+            Means::Calls(profiler) => {
+                profiler.advance()?;
+                if is_due {
                     moments.add(&profiler.counted(), began.elapsed());
                 }
-                Means::Proc { tree, .. } => tree.advance(),
             }
+            Means::Proc { tree, .. } if is_due => tree.advance(),
+            Means::Proc { .. } => {}
+        }
+        if is_due {
+            next_reading += TICK;
         }
         thread::sleep(left.map_or(LOOK, |left| left.min(LOOK)));
     }
@@ -272,7 +276,6 @@ fn look(
     let profile = match means {
         Means::Calls(mut profiler) => {
             profiler.stop()?;
-            profiler.advance()?;
             let counted = profiler.counted();
             moments.add(&counted, elapsed);
             look.of_calls(counted, moments.all)
@@ -308,8 +311,8 @@ impl Look {
             processes: self.processes + totals.processes,
             faults: counted.faults,
             mapped_bytes,
-            calls: totals.calls,
-            skipped_calls: totals.skipped,
+            calls: counted.calls,
+            skipped_calls: counted.skipped_calls,
             lost_calls: totals.lost,
             compat_calls: totals.compat,
             own_cost_ns: counted.own_cost_ns,

@@ -13,7 +13,7 @@ pub const COUNTS: usize = 19 + LENGTHS;
 const LENGTHS: usize = 32;
 
 /// Words of `struct totals`.
-pub const TOTALS: usize = 8;
+pub const TOTALS: usize = 7;
 
 /// `struct key` as three words: what bytes come from, where they go, and which call.
 pub type Key = [u64; 3];
@@ -31,8 +31,6 @@ pub struct Totals {
     pub lost: u64,
     /// Calls of 32-bit programs.
     pub compat: u64,
-    /// Calls between the slices of time that were looked at.
-    pub skipped: u64,
     /// Pages of files that faults mapped.
     pub mapped_pages: u64,
     /// Page faults in user code.
@@ -41,23 +39,13 @@ pub struct Totals {
 
 impl Totals {
     pub(super) fn from_words(words: [u64; TOTALS]) -> Totals {
-        let [
-            cpu_ns,
-            calls,
-            processes,
-            lost,
-            compat,
-            skipped,
-            mapped_pages,
-            faults,
-        ] = words;
+        let [cpu_ns, calls, processes, lost, compat, mapped_pages, faults] = words;
         Totals {
             cpu_ns,
             calls,
             processes,
             lost,
             compat,
-            skipped,
             mapped_pages,
             faults,
         }
@@ -73,7 +61,6 @@ impl Totals {
             processes: self.processes - earlier.processes,
             lost: self.lost - earlier.lost,
             compat: self.compat - earlier.compat,
-            skipped: self.skipped - earlier.skipped,
             mapped_pages: self.mapped_pages - earlier.mapped_pages,
             faults: self.faults - earlier.faults,
         }
