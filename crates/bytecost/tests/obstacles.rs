@@ -102,7 +102,8 @@ fn behind_a_token_bucket_interrupts_on_idle_cpus_are_a_part_of_the_cost() {
     for books in &found.books {
         assert!(books.interrupts_charged, "{books:?}");
         let sum: f64 = books.lines.iter().map(|line| line.share).sum();
-        assert!((sum - 1.0).abs() < 1e-6, "{sum}");
+        // Each share has five digits in the file.
+        assert!((sum - 1.0).abs() < 1e-4, "{sum}");
         let mut cells = found.cells.iter();
         let cell = cells.find(|c| c.id == books.cell).unwrap();
         let metric = |side| Metric::of(Measure::CpuSPerGb, side);
