@@ -1,7 +1,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
-.PHONY: help test torture test-kernels check lint docs bench bench-truth bench-rounds bench-noise page goldens size fuzz deny dist bpf same-bpf chromium clang qemu tools test-fleet fleet-tools
+.PHONY: help test torture test-kernels check lint docs bench bench-truth bench-rounds bench-noise bench-profile page goldens size fuzz deny dist bpf same-bpf chromium clang qemu tools test-fleet fleet-tools
 
 TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 PAGES := $(TARGET)/page
@@ -102,6 +102,10 @@ bench-noise: # How much ratios differ from round to round: 12 rounds over an hou
 	@cargo build --release --locked -p bytecost
 	cargo run --release --locked -p bytecost-benches -- noise
 
+bench-profile: # What profiling costs a program, and whether another way saves what a profile predicts; as root
+	@cargo build --release --locked -p bytecost --bins --examples
+	cargo run --release --locked -p bytecost-benches -- profile
+
 page: chromium # The report page in a browser: of made-up results and of a real short run
 	@export CHROMIUM=$${CHROMIUM:-$$(command -v $(BROWSERS) | head -n 1)}
 	if ! { [ -x "$$CHROMIUM" ] && (cd tests/page && npm ci --prefer-offline --no-audit --no-fund --silent); }; then
@@ -176,8 +180,8 @@ qemu:
 
 # Programs that tests start, each with the package of Debian that has it. A test without its program
 # is reported as skipped, and fails where CI is true.
-TOOLS := bindfs=bindfs javac=default-jdk-headless mkfs.btrfs=btrfs-progs mkfs.xfs=xfsprogs \
-	perl=perl script=bsdutils setpriv=util-linux sshd=openssh-server strace=strace tc=iproute2
+TOOLS := bindfs=bindfs gcc=gcc javac=default-jdk-headless mkfs.btrfs=btrfs-progs mkfs.xfs=xfsprogs \
+	perl=perl script=bsdutils setpriv=util-linux sshd=openssh-server strace=strace tc=iproute2 unshare=util-linux
 tools:
 	@export PATH="$$PATH:/usr/sbin:/sbin"
 	packages=$$(for tool in $(TOOLS); do

@@ -6,8 +6,8 @@ use anyhow::{Result, bail};
 
 use crate::result::Row;
 use crate::{
-    bare_c, bare_file, clean_build, fio, iperf3, loop_floor, noise, reports, rounds, servers,
-    sockperf, truth, two_hosts,
+    bare_c, bare_file, clean_build, fio, iperf3, loop_floor, noise, profiles, reports, rounds,
+    servers, sockperf, truth, two_hosts,
 };
 
 /// All benches, in the order in which they run.
@@ -25,6 +25,7 @@ pub const BENCHES: &[Bench] = &[
     truth::BENCH,
     noise::BENCH,
     rounds::BENCH,
+    profiles::BENCH,
 ];
 
 /// The share of the machine that others may use, as in the studies.

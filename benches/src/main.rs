@@ -26,6 +26,7 @@ mod machine;
 mod noise;
 mod ours;
 mod peer;
+mod profiles;
 mod reports;
 mod result;
 mod rounds;

@@ -3,12 +3,19 @@
 use std::fs;
 use std::io::{self, Read};
 use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytecost_sys::process;
+
+/// A program in the directory that this one was built into.
+pub fn beside_this_one(name: &str) -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?.with_file_name(name);
+    program.is_file().then_some(program)
+}
 
 /// How often a waiting loop looks: seldom enough not to disturb what it waits for.
 const LOOK: Duration = Duration::from_millis(20);

@@ -1,7 +1,7 @@
 //! `reports`: how long the analysis and all reports of a large run take, and in how much memory.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,6 +12,7 @@ use bytecost_stats::median;
 
 use crate::bench::{Bench, Context, Found, Told};
 use crate::blocks::{Subject, alternate};
+use crate::peer::beside_this_one;
 use crate::result::{Row, Target};
 use crate::synthetic;
 
@@ -85,12 +86,6 @@ fn run(context: &Context) -> Result<Told> {
         failures: blocks.failures,
         ..Found::default()
     }))
-}
-
-/// A program in the directory that this one was built into.
-fn beside_this_one(name: &str) -> Option<PathBuf> {
-    let program = std::env::current_exe().ok()?.with_file_name(name);
-    program.is_file().then_some(program)
 }
 
 /// That every report is there, and how large they are.

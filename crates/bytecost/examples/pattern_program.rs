@@ -33,6 +33,7 @@ const PROGRAMS: &[(&str, u64, Program)] = &[
     ("socket-to-socket-by-splice", 8, socket_to_socket_by_splice),
     ("small-writes-in-a-row", 4000, small_writes),
     ("small-writes-gathered", 4000, gathered_writes),
+    ("small-writes-by-eight", 4000, writes_by_eight),
     ("small-writes-answered", 4000, answered_writes),
     ("write-write-read-stall", 20, stalls),
     ("write-write-read-nodelay", 20, no_stalls),
@@ -47,6 +48,7 @@ const PROGRAMS: &[(&str, u64, Program)] = &[
     ("small-random-reads", 4, small_random_reads),
     ("large-sequential-reads", 4, large_sequential_reads),
     ("direct-one-at-a-time", 1, direct_reads),
+    ("steady-calls", 200_000, steady_calls),
 ];
 
 fn main() -> io::Result<()> {
@@ -222,6 +224,11 @@ fn small_writes(count: u64) -> io::Result<()> {
 
 fn gathered_writes(count: u64) -> io::Result<()> {
     sending(|mut to| (0..count / 8).try_for_each(|_| to.write_all(&[7; 6400])))
+}
+
+/// What eight small writes have in one call.
+fn writes_by_eight(count: u64) -> io::Result<()> {
+    sending(|mut to| (0..count).try_for_each(|_| to.write_all(&[7; 800])))
 }
 
 /// So many writes of 100 B, and the other end's answer to them.
@@ -407,5 +414,27 @@ fn direct_reads(count: u64) -> io::Result<()> {
         file.seek(SeekFrom::Start(0))?;
         (0..FILE_BYTES / 4096).try_for_each(|_| file.read_exact(buffer))?;
     }
+    Ok(())
+}
+
+/// Small reads and writes with work between them that takes about as long as a machine of today needs
+/// for 100,000 such calls a second; prints the seconds that it took.
+fn steady_calls(count: u64) -> io::Result<()> {
+    const WORK: u64 = 20_000;
+    let mut from = File::open("/dev/zero")?;
+    let mut to = OpenOptions::new().write(true).open("/dev/null")?;
+    let mut buffer = [0; 512];
+    let began = std::time::Instant::now();
+    for _ in 0..count / 2 {
+        from.read_exact(&mut buffer)?;
+        (0..WORK).for_each(|step| {
+            std::hint::black_box(step);
+        });
+        to.write_all(&buffer)?;
+        (0..WORK).for_each(|step| {
+            std::hint::black_box(step);
+        });
+    }
+    println!("{}", began.elapsed().as_secs_f64());
     Ok(())
 }

@@ -186,12 +186,112 @@ fn children_that_come_and_go_and_programs_that_execute_others_are_followed() {
     if !is_root() {
         return;
     }
-    let script = "i=0; while [ $i -lt 300 ]; do (echo x) >/dev/null; i=$((i+1)); done; exec head -c 5000 /dev/zero";
+    let script = "i=0; while [ $i -lt 10000 ]; do (echo x) >/dev/null; i=$((i+1)); done; exec head -c 5000 /dev/zero";
     let profile = Place::new().profile(&["sh", "-c", script]);
-    assert_eq!(profile["profile"]["processes"], 301, "{profile:#}");
+    assert_eq!(profile["profile"]["processes"], 10_001, "{profile:#}");
     let (calls, bytes) = sums(&profile, &["write"]);
-    assert!(calls >= 301 && bytes == 300 * 2 + 5000, "{profile:#}");
+    assert!(calls >= 10_001 && bytes == 10_000 * 2 + 5000, "{profile:#}");
     assert_eq!(profile["profile"]["lost_calls"], 0);
+}
+
+#[test]
+fn a_program_in_other_namespaces_is_counted_as_any() {
+    if !is_root() || !has("unshare") {
+        return;
+    }
+    let profile = Place::new().profile(&[
+        "unshare",
+        "--pid",
+        "--mount",
+        "--net",
+        "--uts",
+        "--ipc",
+        "--fork",
+        "--mount-proc",
+        "sh",
+        "-c",
+        "head -c 70000 /dev/zero | cat >/dev/null",
+    ]);
+    let (_, bytes) = sums(&profile, &["write"]);
+    // head writes them to the pipe, and cat to the device.
+    assert_eq!(bytes, 140_000, "{profile:#}");
+}
+
+#[test]
+fn a_traced_program_is_counted_with_its_tracer() {
+    if !is_root() || !has("strace") {
+        return;
+    }
+    let command = [
+        "strace",
+        "-f",
+        "-o",
+        "/dev/null",
+        "head",
+        "-c",
+        "70000",
+        "/dev/zero",
+    ];
+    let profile = Place::new().profile(&command);
+    let ways = profile["profile"]["ways"].as_array().unwrap().iter();
+    let zero = ways.filter(|way| way["call"] == "read" && way["from"]["on"] == "1:5");
+    let bytes: u64 = zero.map(|way| way["bytes"].as_u64().unwrap()).sum();
+    assert!(bytes >= 70_000, "{profile:#}");
+    // A call of a traced program returns once, however often its tracer stops it.
+    assert_eq!(profile["profile"]["lost_calls"], 0);
+}
+
+/// A program that makes a thousand calls by the interrupt of 32-bit Linux, and then waits.
+const OF_32_BITS: &str = r#"
+static int call(int number) {
+	int result;
+	__asm__ volatile("int $0x80" : "=a"(result) : "a"(number) : "memory");
+	return result;
+}
+void _start(void) {
+	for (int at = 0; at < 1000; at++)
+		call(20); /* getpid */
+	for (;;)
+		call(29); /* pause */
+}
+"#;
+
+#[test]
+fn a_32_bit_program_is_named_and_its_calls_are_not_taken_for_others() {
+    if !is_root() || !has("gcc") {
+        return;
+    }
+    let place = Place::new();
+    let (source, program) = (place.path().join("short.c"), place.path().join("short"));
+    fs::write(&source, OF_32_BITS).unwrap();
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-m32", "-nostdlib", "-static", "-fno-pie", "-no-pie", "-o"]);
+    let compiled = gcc.arg(&program).arg(&source).output().unwrap();
+    let runs = || Command::new(&program).spawn();
+    let Some(mut target) = compiled.status.success().then(runs).and_then(Result::ok) else {
+        skipped(Lack::Machine, "no 32-bit programs here");
+        return;
+    };
+    let refused: Ended = place
+        .bytecost(format!("profile --pid {}", target.id()))
+        .output()
+        .unwrap()
+        .into();
+    refused.refused(&["is a 32-bit program"]);
+    target.kill().unwrap();
+    target.wait().unwrap();
+    let profile = place
+        .bytecost("profile --for 500ms --json --")
+        .arg(&program)
+        .output()
+        .unwrap();
+    let text = String::from_utf8(profile.stderr).unwrap();
+    let profile: Value = serde_json::from_str(&text[text.find("{\n").unwrap()..]).unwrap();
+    assert!(
+        profile["profile"]["compat_calls"].as_u64() >= Some(1000),
+        "{profile:#}"
+    );
+    assert_eq!(sums(&profile, &["writev"]).0, 0, "{profile:#}");
 }
 
 #[test]

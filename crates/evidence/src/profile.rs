@@ -319,12 +319,11 @@ impl Profiler {
             let tids = self.threads(found[at]).unwrap_or_default();
             for tid in tids {
                 let children = children::of_thread(&self.root, found[at], tid).unwrap_or_default();
-                found.extend(
-                    children
-                        .into_iter()
-                        .filter(|c| !found.contains(c))
-                        .collect::<Vec<_>>(),
-                );
+                for child in children {
+                    if !found.contains(&child) {
+                        found.push(child);
+                    }
+                }
             }
             at += 1;
         }
@@ -367,7 +366,19 @@ impl Profiler {
         if !self.counting.is_empty() {
             self.take(clock::monotonic_ns().saturating_sub(self.slice.began_ns))?;
         }
+        self.totals.cpu_ns += self.running_ns()?;
         self.set_control(0)
+    }
+
+    /// For how long threads that are on a CPU have been so: the programs add it when they leave it.
+    fn running_ns(&self) -> io::Result<u64> {
+        const ON: usize = 4;
+        let threads: HashMap<_, u32, [u64; THREAD_WORDS]> =
+            HashMap::try_from(self.map_ref("threads")?).map_err(error)?;
+        let now = clock::monotonic_ns();
+        let began = threads.iter().filter_map(|thread| Some(thread.ok()?.1[ON]));
+        let running = began.filter(|on| *on > 0);
+        Ok(running.map(|on| now.saturating_sub(on)).sum())
     }
 
     fn set_control(&mut self, is_open: u64) -> io::Result<()> {

@@ -135,25 +135,25 @@ enum Means {
     Proc { tree: ProcessTree, why: String },
 }
 
-impl Means {
-    /// Counts calls if that is permitted, else what `/proc` reports.
-    fn open() -> Result<Profiler, String> {
-        Profiler::open(Path::new("/")).map_err(|e| match e.kind() {
-            io::ErrorKind::PermissionDenied => {
-                "it needs root, or CAP_BPF and CAP_PERFMON: run it with sudo".to_owned()
-            }
-            _ => e.to_string(),
-        })
-    }
+/// What counts calls, or the reason why nothing does.
+fn profiler() -> Result<Profiler, String> {
+    Profiler::open(Path::new("/")).map_err(|e| match e.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "it needs root, or CAP_BPF and CAP_PERFMON: run it with sudo".to_owned()
+        }
+        _ => e.to_string(),
+    })
 }
 
 fn attached(pid: u32, time: Option<Duration>, stop: &AtomicBool) -> Result<Profile> {
     let name = process_name(pid)?;
     let mut processes = 1;
-    let means = match Means::open() {
+    let means = match profiler() {
         Ok(mut profiler) => {
-            let followed = profiler.follow(pid);
-            processes = followed.map_err(|_| no_process(pid))?;
+            processes = profiler.follow(pid).map_err(|e| match e.kind() {
+                io::ErrorKind::NotFound => no_process(pid),
+                _ => e.into(),
+            })?;
             profiler.start()?;
             Means::Calls(Box::new(profiler))
         }
@@ -176,7 +176,7 @@ fn started(command: &[OsString], time: Option<Duration>, stop: &AtomicBool) -> R
     let mut process = Command::new(&command[0]);
     process.args(&command[1..]);
     let held = HeldCommand::fork(process).context("a process for the command")?;
-    let means = match Means::open() {
+    let means = match profiler() {
         Ok(mut profiler) => {
             profiler.follow(held.process())?;
             profiler.start_at_exec()?;
