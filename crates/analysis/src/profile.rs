@@ -12,7 +12,7 @@ pub use price::{CallLength, Price, Priced, price};
 /// The least share of the program's CPU time (of its elapsed time, where a pattern costs waiting) that
 /// makes a pattern worth a word.
 pub const LEAST_SHARE: f64 = 0.03;
-/// Reads of so many bytes are what small ones are held against.
+/// The length of the reads that small ones are compared with, in bytes.
 const LARGE_READ: u64 = 65_536;
 const SPLICE_REFUSED: &str = "splice-refused";
 /// Calls below which a pattern may be chance.
@@ -177,6 +177,16 @@ fn predict(
     }
 }
 
+/// A copy in place of MSG_ZEROCOPY.
+const WITHOUT_ZERO_COPY: Price = Price {
+    study: "send-copies",
+    now: "send-zerocopy",
+    instead: "send",
+    length: CallLength::Size,
+    instead_bytes: None,
+    side: Side::Sender,
+};
+
 /// All patterns, in the order in which they are looked for.
 pub const PATTERNS: &[PatternRow] = &[
     PatternRow {
@@ -233,14 +243,7 @@ pub const PATTERNS: &[PatternRow] = &[
     PatternRow {
         name: "zero-copy-copied",
         costs: Costs::CpuTime,
-        price: Some(Price {
-            study: "send-copies",
-            now: "send-zerocopy",
-            instead: "send",
-            length: CallLength::Size,
-            instead_bytes: None,
-            side: Side::Sender,
-        }),
+        price: Some(WITHOUT_ZERO_COPY),
         find: zero_copy_copied,
     },
     PatternRow {
@@ -252,14 +255,7 @@ pub const PATTERNS: &[PatternRow] = &[
     PatternRow {
         name: "zero-copy-of-little",
         costs: Costs::CpuTime,
-        price: Some(Price {
-            study: "send-copies",
-            now: "send-zerocopy",
-            instead: "send",
-            length: CallLength::Size,
-            instead_bytes: None,
-            side: Side::Sender,
-        }),
+        price: Some(WITHOUT_ZERO_COPY),
         find: zero_copy_of_little,
     },
     PatternRow {
@@ -339,12 +335,6 @@ fn pattern(row: &PatternRow, found: Match, profile: &Profile) -> PatternFound {
 pub fn mean_bytes(way: &Way) -> Option<f64> {
     let moved: u64 = way.lengths.iter().sum();
     (moved > 0 && way.bytes > 0).then(|| way.bytes as f64 / moved as f64)
-}
-
-/// CPU time of a way as a share of the program's.
-pub fn cpu_share(way: &Way, profile: &Profile) -> Option<f64> {
-    let cpu_ns = way.cpu_ns?;
-    (profile.cpu_ns > 0).then(|| cpu_ns as f64 / profile.cpu_ns as f64)
 }
 
 fn is_stored(end: &Descriptor) -> bool {

@@ -7,7 +7,7 @@ use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use aya::maps::{Array, HashMap, Map, PerCpuArray};
+use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray};
 use aya::programs::ProgramError;
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Ebpf, include_bytes_aligned};
@@ -230,15 +230,12 @@ impl Profiler {
     }
 
     fn fill_tables(&mut self) -> io::Result<()> {
-        let mut rows: Array<_, u64> = Array::try_from(self.map("calls")?).map_err(error)?;
-        for call in CALLS {
-            rows.set(u32::from(call.number), call.row(), 0)
-                .map_err(error)?;
-        }
-        let mut rows: Array<_, u64> = Array::try_from(self.map("requests")?).map_err(error)?;
-        for call in REQUESTS {
-            rows.set(u32::from(call.number), call.row(), 0)
-                .map_err(error)?;
+        for (map, table) in [("calls", CALLS), ("requests", REQUESTS)] {
+            let mut rows: Array<_, u64> = Array::try_from(self.map(map)?).map_err(error)?;
+            for call in table {
+                rows.set(u32::from(call.number), call.row(), 0)
+                    .map_err(error)?;
+            }
         }
         Ok(())
     }
@@ -253,8 +250,7 @@ impl Profiler {
         self.take(1)?;
         self.set_control(0)?;
         self.call_cost_ns = with.saturating_sub(without) as f64 / KNOWN_CALLS as f64;
-        let mut threads: HashMap<_, u32, [u64; THREAD_WORDS]> =
-            HashMap::try_from(self.map("threads")?).map_err(error)?;
+        let mut threads = self.threads_mut()?;
         threads.remove(&own).map_err(error)?;
         let ways = self.counted().ways;
         let reads = ways.iter().filter(|way| way.call == "read");
@@ -272,11 +268,6 @@ impl Profiler {
         Ok(())
     }
 
-    /// What cannot be counted here, by program, with the reason.
-    pub fn refused(&self) -> &BTreeMap<&'static str, String> {
-        &self.refused
-    }
-
     /// Follows a process with its threads, and all its descendants; gives how many processes these
     /// are.
     ///
@@ -288,7 +279,7 @@ impl Profiler {
         for _ in 0..MOST_ROUNDS {
             let before = threads.len();
             for pid in self.descendants(process) {
-                let Ok(tids) = self.threads(pid) else {
+                let Ok(tids) = self.threads_of(pid) else {
                     continue;
                 };
                 if processes.insert(pid) {
@@ -316,7 +307,7 @@ impl Profiler {
         let mut found = vec![process];
         let mut at = 0;
         while at < found.len() {
-            let tids = self.threads(found[at]).unwrap_or_default();
+            let tids = self.threads_of(found[at]).unwrap_or_default();
             for tid in tids {
                 let children = children::of_thread(&self.root, found[at], tid).unwrap_or_default();
                 for child in children {
@@ -330,7 +321,7 @@ impl Profiler {
         found
     }
 
-    fn threads(&self, process: u32) -> io::Result<Vec<u32>> {
+    fn threads_of(&self, process: u32) -> io::Result<Vec<u32>> {
         let entries = fs::read_dir(self.root.join(format!("proc/{process}/task")))?;
         let names = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok());
         Ok(names.collect())
@@ -339,8 +330,7 @@ impl Profiler {
     /// Inserts a thread, unless the programs have done so since it was forked.
     fn insert_thread(&mut self, tid: u32) -> io::Result<()> {
         const NOEXIST: u64 = 1;
-        let mut threads: HashMap<_, u32, [u64; THREAD_WORDS]> =
-            HashMap::try_from(self.map("threads")?).map_err(error)?;
+        let mut threads = self.threads_mut()?;
         match threads.insert(tid, [0; THREAD_WORDS], NOEXIST) {
             Err(aya::maps::MapError::SyscallError(e))
                 if e.io_error.kind() == io::ErrorKind::AlreadyExists =>
@@ -373,8 +363,7 @@ impl Profiler {
     /// For how long threads that are on a CPU have been so: the programs add it when they leave it.
     fn running_ns(&self) -> io::Result<u64> {
         const ON: usize = 4;
-        let threads: HashMap<_, u32, [u64; THREAD_WORDS]> =
-            HashMap::try_from(self.map_ref("threads")?).map_err(error)?;
+        let threads = self.threads()?;
         let now = clock::monotonic_ns();
         let began = threads.iter().filter_map(|thread| Some(thread.ok()?.1[ON]));
         let running = began.filter(|on| *on > 0);
@@ -387,17 +376,26 @@ impl Profiler {
             began_ns: now,
             ..Slice::default()
         };
-        let mut control: Array<_, [u64; 2]> =
-            Array::try_from(self.map("control")?).map_err(error)?;
-        control.set(0, [now, is_open], 0).map_err(error)
+        self.control()?.set(0, [now, is_open], 0).map_err(error)
     }
 
     /// What was seen of calls and descriptors may have changed unseen until now.
     fn set_since(&mut self, now: u64) -> io::Result<()> {
-        let mut control: Array<_, [u64; 2]> =
-            Array::try_from(self.map("control")?).map_err(error)?;
+        let mut control = self.control()?;
         let [_, is_open] = control.get(&0, 0).map_err(error)?;
         control.set(0, [now, is_open], 0).map_err(error)
+    }
+
+    fn control(&mut self) -> io::Result<Array<&mut MapData, [u64; 2]>> {
+        Array::try_from(self.map("control")?).map_err(error)
+    }
+
+    fn threads(&self) -> io::Result<HashMap<&MapData, u32, [u64; THREAD_WORDS]>> {
+        HashMap::try_from(self.map_ref("threads")?).map_err(error)
+    }
+
+    fn threads_mut(&mut self) -> io::Result<HashMap<&mut MapData, u32, [u64; THREAD_WORDS]>> {
+        HashMap::try_from(self.map("threads")?).map_err(error)
     }
 
     fn attach_counting(&mut self) -> io::Result<()> {
@@ -418,8 +416,7 @@ impl Profiler {
 
     /// Returns true until all followed threads have ended.
     pub fn is_any_running(&self) -> io::Result<bool> {
-        let threads: HashMap<_, u32, [u64; THREAD_WORDS]> =
-            HashMap::try_from(self.map_ref("threads")?).map_err(error)?;
+        let threads = self.threads()?;
         Ok(threads.keys().next().is_some())
     }
 
@@ -512,7 +509,7 @@ impl Profiler {
         Ok(())
     }
 
-    /// All that [`Profiler::advance`] has taken in.
+    /// All counts up to the last reading of the maps.
     pub fn counted(&self) -> Counted {
         let mut positions = BTreeMap::new();
         let mut ways = Vec::new();

@@ -20,8 +20,9 @@ use bytecost_host::Roots;
 use bytecost_report::ProfileReport;
 use bytecost_spec::profile::{Moment, Profile};
 use bytecost_spec::round::MachineKernel;
-use bytecost_spec::{Reading, Transport, units};
+use bytecost_spec::{Host, Reading, Transport, units};
 use bytecost_store::Root;
+use bytecost_sys::child_end;
 use bytecost_sys::held_command::HeldCommand;
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -53,8 +54,12 @@ pub fn run(args: ProfileArgs) -> Result<Exit> {
         None => started(&args.command, args.time, &stop)?,
     };
     let root = Root::at(&args.root.runs_dir);
+    let machine = bytecost_host::machine_kernel(&Roots::real());
+    let boot = bytecost_host::boot_id(&Roots::real());
+    let is_of_now =
+        |host: &Host| MachineKernel::from_host(host) == machine && host.identity.boot_id == boot;
     let advice = advice(&profile, &mut |price, bytes, transport| {
-        price_of_newest_run(&root, price, bytes, transport)
+        price_of_newest_run(&root, &is_of_now, price, bytes, transport)
     });
     let report = ProfileReport::new(profile, advice);
     let mut text = if args.json {
@@ -100,20 +105,18 @@ fn keep(root: &Root, report: &ProfileReport) -> Result<PathBuf> {
         .join("report.html"))
 }
 
-/// The price of a pattern by the newest run of this machine and kernel that has measured both ways,
-/// with its name: one whose caveats withhold it only where no other has it.
+/// The price of a pattern by the newest run of this machine, boot and kernel that has measured both
+/// ways, with its name: one whose caveats withhold it only where no other has it.
 fn price_of_newest_run(
     root: &Root,
+    is_of_now: &dyn Fn(&Host) -> bool,
     price: &Price,
     bytes: f64,
     transport: Transport,
 ) -> Option<(String, Result<Priced, &'static str>)> {
-    let machine = bytecost_host::machine_kernel(&Roots::real());
-    let boot = bytecost_host::boot_id(&Roots::real());
     let mut withheld = None;
     for run in newest_runs(root, price.study) {
-        let host = &run.manifest().host;
-        if MachineKernel::from_host(host) != machine || host.identity.boot_id != boot {
+        if !is_of_now(&run.manifest().host) {
             continue;
         }
         let Ok(recorded) = RecordedRun::of(&run) else {
@@ -192,32 +195,30 @@ fn started(command: &[OsString], time: Option<Duration>, stop: &AtomicBool) -> R
         .map_err(|e| bad_input(format!("{}: {e}", command[0].to_string_lossy())))?;
     let (profile, child) = look(name, 1, means, time, stop, Some(child))?;
     if let Some(child) = child {
-        end(child);
+        end(child)?;
     }
     Ok(profile)
 }
 
 /// Asks a command that still runs to end.
-fn end(mut child: Child) {
-    if child.try_wait().is_ok_and(|status| status.is_none()) {
-        if let Some(pid) = Pid::from_raw(child.id() as i32) {
-            let _ = kill_process(pid, Signal::TERM);
-        }
-        let until = Instant::now() + GRACE;
-        while Instant::now() < until && child.try_wait().is_ok_and(|status| status.is_none()) {
-            thread::sleep(Duration::from_millis(5));
-        }
+fn end(mut child: Child) -> Result<()> {
+    if child.try_wait()?.is_none()
+        && let Some(pid) = Pid::from_raw(child.id() as i32)
+    {
+        // One that has ended meanwhile needs no signal.
+        let _ = kill_process(pid, Signal::TERM);
     }
-    match child.try_wait() {
-        Ok(None) => super::note(format!(
+    match child_end::within(&mut child, GRACE)? {
+        None => super::note(format!(
             "the command still runs as process {}: it did not end on SIGTERM",
             child.id()
         )),
-        Ok(Some(status)) if !status.success() && status.signal() != Some(15) => {
+        Some(status) if !status.success() && status.signal() != Some(15) => {
             super::note(format!("the command ended with {status}"));
         }
-        _ => {}
+        Some(_) => {}
     }
+    Ok(())
 }
 
 fn look(
