@@ -93,18 +93,20 @@ pub fn plan(
         expectation: choice.expectation,
         trial_ms,
     };
-    order_blocks(&mut plan, study, seed);
+    order_blocks(&mut plan, study, seed, 0);
     Ok(plan)
 }
 
-/// Adds the orders of as many blocks as the limits of a study allow and those in which windows may
-/// become longer, behind those that a plan has: each is shuffled by the seed and the number of the block alone.
-pub fn order_blocks(plan: &mut Plan, study: &Study, seed: u64) {
+/// Adds the orders of as many blocks as the limits of a study allow and of those that may not count,
+/// behind those that a plan has: each is shuffled by the seed and the number of the block alone.
+/// Windows may become longer in the first blocks of the last leg, and then no block before them counts.
+pub fn order_blocks(plan: &mut Plan, study: &Study, seed: u64, leg_first_block: u32) {
     // A trial is never shorter than its warm-up and its window.
     let block_ms = windows_ms(study).max(1) * plan.cells.len().max(1) as u64;
     let paid = u32::try_from(study.budget_ms / block_ms).unwrap_or(u32::MAX);
     let blocks = paid.saturating_add(study.blocks_least).saturating_add(1);
-    let blocks = blocks.min(study.blocks_most).saturating_add(GROWING_BLOCKS);
+    let may_not_count = leg_first_block.saturating_add(GROWING_BLOCKS);
+    let blocks = blocks.min(study.blocks_most).saturating_add(may_not_count);
     for block in plan.orders.len() as u32..blocks {
         plan.orders.push(order::grouped(&plan.groups, seed, block));
     }

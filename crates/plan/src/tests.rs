@@ -373,14 +373,18 @@ fn a_longer_budget_orders_more_blocks_behind_those_that_are_there() {
         before.len() as u64,
         paid + u64::from(study.blocks_least + 1 + GROWING_BLOCKS)
     );
-    crate::order_blocks(&mut plan, &study, 7);
+    crate::order_blocks(&mut plan, &study, 7, 0);
     assert_eq!(plan.orders, before);
     let longer = Study {
         budget_ms: 100 * study.budget_ms,
         ..study.clone()
     };
-    crate::order_blocks(&mut plan, &longer, 7);
+    crate::order_blocks(&mut plan, &longer, 7, 0);
     assert_eq!(plan.orders.len() as u32, 400 + GROWING_BLOCKS);
+    assert_eq!(plan.orders[..before.len()], before);
+    // Windows of a second leg grow in its own first blocks, up to which no block counts then.
+    crate::order_blocks(&mut plan, &longer, 7, 30);
+    assert_eq!(plan.orders.len() as u32, 400 + 30 + GROWING_BLOCKS);
     assert_eq!(plan.orders[..before.len()], before);
     assert!(plan.is_consistent());
 }

@@ -70,7 +70,6 @@ pub(super) fn resumed(
     set_limits(&mut study, args);
     study.check(&known::tables()).map_err(bad_input)?;
     let mut plan = run.manifest().plan.clone();
-    bytecost_plan::order_blocks(&mut plan, &study, run.manifest().seed);
     let (host, build) = (machine::host().0, own_build()?);
     let here = Measurer {
         version: env!("CARGO_PKG_VERSION"),
@@ -90,14 +89,18 @@ pub(super) fn resumed(
     if !differences.is_empty() && !args.measuring.anyway {
         return Err(bad_input(refusal(name, &differences)));
     }
-    let leg = match differences.is_empty() {
-        true => None,
-        false => Some(leg(&run, &study, build, host, differences)?),
+    let new_leg = if differences.is_empty() {
+        None
+    } else {
+        Some(leg(&run, &study, build, host, differences)?)
     };
+    let leg = new_leg.as_ref().or(run.manifest().legs.last());
+    let leg_first_block = leg.map_or(0, |leg| leg.first_block);
+    bytecost_plan::order_blocks(&mut plan, &study, run.manifest().seed, leg_first_block);
     let files = files_ready(&plan, run.manifest().survey.files.as_ref())?;
     run.resume()?;
     run.plan_more(plan.clone())?;
-    leg.map_or(Ok(()), |leg| run.begin_leg(leg))?;
+    new_leg.map_or(Ok(()), |leg| run.begin_leg(leg))?;
     Ok((run, plan, study, files))
 }
 
