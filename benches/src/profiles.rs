@@ -1,8 +1,9 @@
 //! `profile`: what profiling costs a program of 100,000 calls a second, and whether what it predicts
 //! for another way is what that way saves.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context as _, Result, ensure};
 use bytecost_spec::units;
@@ -27,6 +28,8 @@ struct Pair {
     now: &'static str,
     instead: &'static str,
     count: &'static str,
+    /// The length of the file, as long as the study's.
+    mib: &'static str,
     study: &'static [&'static str],
 }
 
@@ -35,6 +38,7 @@ const PAIRS: &[Pair] = &[
         now: "file-to-socket-by-copies",
         instead: "file-to-socket-by-sendfile",
         count: "200",
+        mib: "4",
         study: &[
             "send-copies",
             "--mover",
@@ -46,7 +50,8 @@ const PAIRS: &[Pair] = &[
     Pair {
         now: "file-to-file-by-copies",
         instead: "file-to-file-in-kernel",
-        count: "200",
+        count: "100",
+        mib: "16",
         study: &[
             "file-copy",
             "--mover",
@@ -59,6 +64,7 @@ const PAIRS: &[Pair] = &[
         now: "small-writes-in-a-row",
         instead: "small-writes-by-eight",
         count: "60000",
+        mib: "4",
         study: &[
             "send-copies",
             "--mover",
@@ -68,18 +74,25 @@ const PAIRS: &[Pair] = &[
         ],
     },
     Pair {
-        now: "zero-copy-copied",
-        instead: "zero-copy-not",
-        count: "10000",
+        now: "small-sequential-reads",
+        instead: "large-sequential-reads",
+        count: "10",
+        mib: "64",
         study: &[
-            "send-copies",
+            "file-read",
             "--mover",
-            "send-zerocopy,send",
+            "read",
             "--size",
-            "64KiB",
+            "4KiB,64KiB",
+            "--cache",
+            "warm",
         ],
     },
 ];
+/// The environment variable by which a program has the address of the sink.
+const SINK: &str = "PATTERN_SINK";
+/// The environment variable by which a program has the length of its file.
+const MIB: &str = "PATTERN_MIB";
 const STUDY_BUDGET: &str = "20s";
 /// The widest interval that says something.
 const WIDEST: f64 = 0.2;
@@ -99,18 +112,18 @@ fn run(context: &Context) -> Result<Told> {
         return Ok(Told::Missing("calls are counted by root alone".to_owned()));
     }
     let runs = tempfile::tempdir()?;
+    let sink = Sink::start(&program)?;
     let mut found = Found::default();
     cost(context, &bytecost, &program, runs.path(), &mut found)?;
     let mut held = 0;
     for pair in PAIRS {
-        held += u32::from(predicted(
-            context,
-            pair,
-            &bytecost,
-            &program,
-            runs.path(),
-            &mut found,
-        )?);
+        let programs = Programs {
+            bytecost: &bytecost,
+            patterns: &program,
+            sink: &sink.address,
+            runs: runs.path(),
+        };
+        held += u32::from(predicted(context, pair, &programs, &mut found)?);
     }
     let target = Target::AtLeast(HELD);
     found.rows.push(Row::once(
@@ -119,6 +132,44 @@ fn run(context: &Context) -> Result<Told> {
         target,
     ));
     Ok(Told::Found(found))
+}
+
+/// The paths and the address that a prediction needs.
+struct Programs<'p> {
+    bytecost: &'p Path,
+    patterns: &'p Path,
+    sink: &'p str,
+    runs: &'p Path,
+}
+
+/// A process that reads what the programs send, so that its CPU time is not theirs.
+struct Sink {
+    process: Child,
+    address: String,
+}
+
+impl Sink {
+    fn start(program: &Path) -> Result<Sink> {
+        let mut command = Command::new(program);
+        command.arg("sink").stdout(Stdio::piped());
+        let mut process = command.spawn()?;
+        let mut address = String::new();
+        if let Some(out) = process.stdout.take() {
+            BufReader::new(out).read_line(&mut address)?;
+        }
+        Ok(Sink {
+            process,
+            address: address.trim().to_owned(),
+        })
+    }
+}
+
+impl Drop for Sink {
+    fn drop(&mut self) {
+        // One that has ended already is no fault.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 /// The time of a program of many calls, profiled and not.
@@ -157,16 +208,14 @@ fn cost(
 fn predicted(
     context: &Context,
     pair: &Pair,
-    bytecost: &Path,
-    program: &Path,
-    runs: &Path,
+    programs: &Programs<'_>,
     found: &mut Found,
 ) -> Result<bool> {
-    let measured = Command::new(bytecost)
+    let measured = Command::new(programs.bytecost)
         .arg("run")
         .args(pair.study)
         .args(["--budget", STUDY_BUDGET, "--quiet", "--runs-dir"])
-        .arg(runs)
+        .arg(programs.runs)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()?;
@@ -175,8 +224,13 @@ fn predicted(
         "{:?}: {measured}",
         pair.study
     );
-    let mut profile = profile(bytecost, runs, &["--json"]);
-    let profiled = profile.arg(program).args([pair.now, pair.count]).output()?;
+    let mut profile = profile(programs.bytecost, programs.runs, &["--json"]);
+    let profiled = profile
+        .env(SINK, programs.sink)
+        .env(MIB, pair.mib)
+        .arg(programs.patterns)
+        .args([pair.now, pair.count])
+        .output()?;
     let text = String::from_utf8_lossy(&profiled.stderr);
     let json: Value = serde_json::from_str(&text).with_context(|| text.clone().into_owned())?;
     let advice = json["advice"].as_array().into_iter().flatten();
@@ -189,8 +243,13 @@ fn predicted(
         return Ok(false);
     };
     let [low, high] = ["low", "high"].map(|end| saves[end].as_f64().unwrap_or(f64::NAN));
-    let cpu =
-        |name: &'static str| move || cpu_seconds(Command::new(program).args([name, pair.count]));
+    let cpu = |name: &'static str| {
+        move || {
+            let mut program = Command::new(programs.patterns);
+            program.env(SINK, programs.sink).env(MIB, pair.mib);
+            cpu_seconds(program.args([name, pair.count]))
+        }
+    };
     let subjects = vec![
         Subject::new(pair.instead, cpu(pair.instead)),
         Subject::new(pair.now, cpu(pair.now)),

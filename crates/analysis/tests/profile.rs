@@ -66,6 +66,8 @@ fn copying() -> Profile {
             bytes: 100 << 16,
         }],
         mapped_bytes: Reading::Measured(0),
+        work: Vec::new(),
+        work_absent: None,
         faults: Reading::Measured(0),
         process_io: None,
         not_counted: None,

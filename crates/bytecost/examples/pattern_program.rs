@@ -3,8 +3,8 @@
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::{self, IoSlice, Read, Seek, SeekFrom, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -19,7 +19,6 @@ use rustix::pipe::{SpliceFlags, pipe, splice};
 type Program = fn(u64) -> io::Result<()>;
 
 const MSG_ZEROCOPY: SendFlags = SendFlags::from_bits_retain(0x0400_0000);
-const FILE_BYTES: usize = 4 << 20;
 const CALL_BYTES: usize = 64 << 10;
 
 /// Each with the repetitions that it has unless another number is given.
@@ -49,6 +48,7 @@ const PROGRAMS: &[(&str, u64, Program)] = &[
     ("large-sequential-reads", 4, large_sequential_reads),
     ("direct-one-at-a-time", 1, direct_reads),
     ("steady-calls", 200_000, steady_calls),
+    ("sink", 1000, sinks),
 ];
 
 fn main() -> io::Result<()> {
@@ -64,14 +64,22 @@ fn main() -> io::Result<()> {
     program(count.map_err(io::Error::other)?.unwrap_or(*usual))
 }
 
-/// A file of [`FILE_BYTES`] in the page cache, without a name.
+/// The length of a file: 4 MiB, unless `PATTERN_MIB` has another number.
+fn file_bytes() -> usize {
+    let mib = env::var("PATTERN_MIB")
+        .ok()
+        .and_then(|mib| mib.parse().ok());
+    mib.unwrap_or(4_usize) << 20
+}
+
+/// A file in the page cache, without a name.
 fn file() -> io::Result<File> {
     let path = unnamed();
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(true);
     let mut file = options.open(&path)?;
     fs::remove_file(&path)?;
-    file.write_all(&vec![7; FILE_BYTES])?;
+    file.write_all(&vec![7; file_bytes()])?;
     file.rewind()?;
     Ok(file)
 }
@@ -100,13 +108,34 @@ fn sink(mut from: TcpStream) -> JoinHandle<io::Result<()>> {
     })
 }
 
+/// Prints an address, and reads from so many connections to it, one after the other.
+fn sinks(count: u64) -> io::Result<()> {
+    let listener = TcpListener::bind("127.0.0.1:0")?;
+    println!("{}", listener.local_addr()?);
+    let mut buffer = vec![0; 1 << 20];
+    for _ in 0..count {
+        let (mut from, _) = listener.accept()?;
+        while from.read(&mut buffer)? > 0 {}
+    }
+    Ok(())
+}
+
 fn joined(thread: JoinHandle<io::Result<()>>) -> io::Result<()> {
     let ended = thread.join();
     ended.map_err(|_| io::Error::other("a thread panicked"))?
 }
 
-/// Sends to a sink.
+/// Sends to a sink: a thread, or another process at the address in `PATTERN_SINK`, whose CPU time is
+/// not the sender's.
 fn sending(work: impl FnOnce(&TcpStream) -> io::Result<()>) -> io::Result<()> {
+    if let Ok(address) = env::var("PATTERN_SINK") {
+        let mut to = TcpStream::connect(address)?;
+        to.set_nodelay(true)?;
+        work(&to)?;
+        to.shutdown(Shutdown::Write)?;
+        // The sink closes when it has everything.
+        return to.read(&mut [0]).map(drop);
+    }
     let (to, from) = connection()?;
     let sink = sink(from);
     work(&to)?;
@@ -152,8 +181,8 @@ fn file_to_socket_by_sendfile(count: u64) -> io::Result<()> {
     sending(|to| {
         for _ in 0..count {
             let mut at = 0;
-            while at < FILE_BYTES as u64 {
-                sendfile(to, &file, Some(&mut at), FILE_BYTES)?;
+            while at < file_bytes() as u64 {
+                sendfile(to, &file, Some(&mut at), file_bytes())?;
             }
         }
         Ok(())
@@ -177,8 +206,8 @@ fn file_to_file_in_kernel(count: u64) -> io::Result<()> {
     for _ in 0..count {
         let mut at = 0;
         let mut there = 0;
-        while at < FILE_BYTES as u64 {
-            copy_file_range(&from, Some(&mut at), &to, Some(&mut there), FILE_BYTES)?;
+        while at < file_bytes() as u64 {
+            copy_file_range(&from, Some(&mut at), &to, Some(&mut there), file_bytes())?;
         }
     }
     Ok(())
@@ -190,7 +219,7 @@ fn proxy(count: u64, pass: fn(&TcpStream, &TcpStream) -> io::Result<()>) -> io::
     let (to, end) = connection()?;
     let sink = sink(end);
     let source = thread::spawn(move || {
-        let bytes = vec![7; FILE_BYTES];
+        let bytes = vec![7; file_bytes()];
         (0..count).try_for_each(|_| source.write_all(&bytes))
     });
     pass(&from, &to)?;
@@ -226,9 +255,18 @@ fn gathered_writes(count: u64) -> io::Result<()> {
     sending(|mut to| (0..count / 8).try_for_each(|_| to.write_all(&[7; 6400])))
 }
 
-/// What eight small writes have in one call.
+/// Eight pieces of memory in one call, where [`small_writes`] has a call for each.
 fn writes_by_eight(count: u64) -> io::Result<()> {
-    sending(|mut to| (0..count).try_for_each(|_| to.write_all(&[7; 800])))
+    let piece = [7; 100];
+    let pieces = [IoSlice::new(&piece); 8];
+    sending(|mut to| {
+        (0..count).try_for_each(|_| {
+            let written = to.write_vectored(&pieces)?;
+            // A full socket may take a part.
+            let rest = vec![7; 800 - written];
+            to.write_all(&rest)
+        })
+    })
 }
 
 /// So many writes of 100 B, and the other end's answer to them.
@@ -373,7 +411,7 @@ fn sequential_reads(count: u64, bytes: usize) -> io::Result<()> {
     let mut buffer = vec![0; bytes];
     for _ in 0..count {
         file.rewind()?;
-        (0..FILE_BYTES / bytes).try_for_each(|_| file.read_exact(&mut buffer))?;
+        (0..file_bytes() / bytes).try_for_each(|_| file.read_exact(&mut buffer))?;
     }
     Ok(())
 }
@@ -387,19 +425,19 @@ fn large_sequential_reads(count: u64) -> io::Result<()> {
 }
 
 fn small_random_reads(count: u64) -> io::Result<()> {
-    const PAGES: u64 = (FILE_BYTES / 4096) as u64;
     // A step without a common divisor visits each page once, none after its neighbour.
     const STEP: u64 = 389;
     let file = file()?;
+    let pages = file_bytes() as u64 / 4096;
     let mut buffer = vec![0; 4096];
-    (0..count * PAGES).try_for_each(|at| file.read_exact_at(&mut buffer, at * STEP % PAGES * 4096))
+    (0..count * pages).try_for_each(|at| file.read_exact_at(&mut buffer, at * STEP % pages * 4096))
 }
 
 /// Requests past the page cache.
 fn direct_reads(count: u64) -> io::Result<()> {
     let path = unnamed();
     let mut written = File::create(&path)?;
-    written.write_all(&vec![7; FILE_BYTES])?;
+    written.write_all(&vec![7; file_bytes()])?;
     written.sync_all()?;
     let mut options = OpenOptions::new();
     options.read(true);
@@ -412,7 +450,7 @@ fn direct_reads(count: u64) -> io::Result<()> {
     let buffer = &mut room[aligned..aligned + 4096];
     for _ in 0..count {
         file.seek(SeekFrom::Start(0))?;
-        (0..FILE_BYTES / 4096).try_for_each(|_| file.read_exact(buffer))?;
+        (0..file_bytes() / 4096).try_for_each(|_| file.read_exact(buffer))?;
     }
     Ok(())
 }

@@ -108,6 +108,29 @@ fn each_pattern_is_found_in_its_program_and_not_in_one_near_to_it() {
 }
 
 #[test]
+fn kinds_of_work_are_sampled_in_children_as_well() {
+    if !is_root() {
+        return;
+    }
+    let place = Place::new();
+    let counts = "(i=0; while [ $i -lt 1000000 ]; do i=$((i+1)); done); true";
+    let profile = place.profile(&["sh", "-c", counts]);
+    let profile = &profile["profile"];
+    if let Some(why) = profile["work_absent"].as_str() {
+        return skipped(Lack::Right, why);
+    }
+    let work = profile["work"].as_array().unwrap();
+    assert_eq!(work[0]["kind"], "user", "{profile:#}");
+    let samples: u64 = work.iter().map(|of| of["samples"].as_u64().unwrap()).sum();
+    // One a millisecond; the host may take a CPU away.
+    let cpu_ms = profile["cpu_ns"].as_u64().unwrap() / 1_000_000;
+    assert!(
+        samples > cpu_ms / 4 && samples < 2 * cpu_ms + 20,
+        "{profile:#}"
+    );
+}
+
+#[test]
 fn calls_and_bytes_are_those_that_strace_sees() {
     if !is_root() || !has("strace") {
         return;
@@ -328,21 +351,38 @@ fn a_killed_profiler_leaves_no_program_and_its_target_goes_on() {
         .bytecost(format!("profile --pid {}", target.id()))
         .spawn()
         .unwrap();
-    let descriptors = format!("/proc/{}/fd", profile.id());
-    let has_programs = || {
-        let links = fs::read_dir(&descriptors).into_iter().flatten().flatten();
-        links
-            .filter_map(|e| fs::read_link(e.path()).ok())
-            .any(|l| l.to_string_lossy().contains("bpf"))
+    let descriptors = format!("/proc/{}/fdinfo", profile.id());
+    let held = || -> BTreeSet<u32> {
+        let entries = fs::read_dir(&descriptors).into_iter().flatten().flatten();
+        entries
+            .filter_map(|entry| fs::read_to_string(entry.path()).ok())
+            .filter_map(|info| {
+                let id = info
+                    .lines()
+                    .find_map(|line| line.strip_prefix("prog_id:"))?;
+                id.trim().parse().ok()
+            })
+            .collect()
     };
-    let end = Instant::now() + PATIENCE;
-    while !has_programs() && Instant::now() < end {
-        thread::sleep(Duration::from_millis(10));
-    }
-    assert!(has_programs());
+    let loaded = || -> BTreeSet<u32> {
+        let programs = aya::programs::loaded_programs();
+        programs.map(|program| program.unwrap().id()).collect()
+    };
+    let waited_for = |is_so: &dyn Fn() -> bool| {
+        let end = Instant::now() + PATIENCE;
+        while !is_so() && Instant::now() < end {
+            thread::sleep(Duration::from_millis(10));
+        }
+        is_so()
+    };
+    assert!(waited_for(&|| held().len() > 2));
+    let programs = held();
+    assert!(programs.is_subset(&loaded()));
     profile.kill().unwrap();
     profile.wait().unwrap();
-    // Programs and maps are held by descriptors alone, and there is nothing pinned.
+    // The kernel frees programs after the end of their holder.
+    assert!(waited_for(&|| programs.is_disjoint(&loaded())));
+    // Nothing is pinned.
     assert!(!Path::new("/sys/fs/bpf/bytecost").exists());
     assert!(target.try_wait().unwrap().is_none());
     target.kill().unwrap();

@@ -4,7 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, Read as _};
+use std::io::{self, Write as _};
+use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
 use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray};
@@ -12,17 +13,20 @@ use aya::programs::ProgramError;
 use aya::programs::tp_btf::BtfTracePointLinkId;
 use aya::{Ebpf, include_bytes_aligned};
 use bytecost_spec::Reading;
-use bytecost_spec::profile::{CopyLoop, Way};
+use bytecost_spec::profile::{CopyLoop, Way, WorkSamples};
 use bytecost_sys::{children, clock};
+use rustix::fs::MemfdFlags;
 
 use crate::bpf::{self, OTHER_NUMBERS};
 
 mod calls;
 mod counts;
+mod work;
 
 use calls::{CALLS, REQUESTS};
 pub use counts::Totals;
 use counts::{COUNTS, Key, TOTALS, sum, way};
+use work::WorkSampler;
 
 /// Built from the file beside it.
 static OBJECT: &[u8] = include_bytes_aligned!("../bpf/profile.bpf.o");
@@ -71,9 +75,11 @@ const MOST_WAYS: usize = 1024;
 const MOST_COUNTS_BYTES: usize = 32 << 20;
 /// Rounds of listing threads, until a round finds no new one.
 const MOST_ROUNDS: usize = 100;
-/// Calls of known effect, and how often as many are made.
+/// Calls of known effect, and how often as many are made: reads of a file in memory, since a call that
+/// moves bytes displaces from the caches what counting needs.
 const KNOWN_CALLS: u64 = 100;
-const KNOWN_ROUNDS: usize = 10;
+const KNOWN_ROUNDS: u64 = 10;
+const KNOWN_BYTES: usize = 4096;
 
 /// States of `struct control`.
 const OPEN: u64 = 1;
@@ -114,6 +120,8 @@ pub struct Counted {
     pub faults: Reading,
     /// Pages of files that faults mapped.
     pub mapped_pages: Reading,
+    /// Samples of the CPUs that found these processes, by kind of work, or why there are none.
+    pub work: Result<Vec<WorkSamples>, String>,
 }
 
 /// Counts while it lives; gone with it, or with its process.
@@ -122,8 +130,7 @@ pub struct Profiler {
     object: Ebpf,
     root: PathBuf,
     refused: BTreeMap<&'static str, String>,
-    /// CPU time that it adds to a call, measured by known calls.
-    call_cost_ns: f64,
+    call_cost: CallCost,
     /// Of the programs that count calls, while they are attached.
     counting: Vec<(&'static str, BtfTracePointLinkId)>,
     slice: Slice,
@@ -136,6 +143,8 @@ pub struct Profiler {
     /// Numbers of ways in the order in which calls of theirs were first seen.
     order: Vec<u32>,
     pairs: BTreeMap<u32, Summed<2>>,
+    /// The sampler of the CPUs, or why there is none.
+    work: Result<WorkSampler, String>,
 }
 
 /// The slice of time that is looked at, or the pause before the next one.
@@ -213,7 +222,7 @@ impl Profiler {
             object,
             root: root.to_owned(),
             refused,
-            call_cost_ns: 0.0,
+            call_cost: CallCost::default(),
             counting: Vec::new(),
             slice: Slice::default(),
             calls: 0.0,
@@ -222,6 +231,7 @@ impl Profiler {
             ways: BTreeMap::new(),
             order: Vec::new(),
             pairs: BTreeMap::new(),
+            work: WorkSampler::open(root).map_err(|why| why.to_string()),
         };
         profiler.fill_tables()?;
         profiler.attach_counting()?;
@@ -243,20 +253,26 @@ impl Profiler {
     /// Counts known calls of this thread, finds out what it adds to each, and begins anew.
     fn check_known_calls(&mut self) -> io::Result<()> {
         let own = bytecost_sys::process::gettid();
-        let without = known_calls_ns()?;
+        let without = KnownCalls::made()?;
         self.insert_thread(own)?;
         self.set_control(OPEN)?;
-        let with = known_calls_ns()?;
+        let with = KnownCalls::made()?;
         self.take(1)?;
         self.set_control(0)?;
-        self.call_cost_ns = with.saturating_sub(without) as f64 / KNOWN_CALLS as f64;
         let mut threads = self.threads_mut()?;
         threads.remove(&own).map_err(error)?;
         let ways = self.counted().ways;
-        let reads = ways.iter().filter(|way| way.call == "read");
-        if reads.map(|way| way.calls).sum::<u64>() < KNOWN_CALLS * KNOWN_ROUNDS as u64 {
+        let reads = || ways.iter().filter(|way| way.call == "pread64");
+        let calls: u64 = reads().map(|way| way.calls).sum();
+        if calls < KNOWN_CALLS * KNOWN_ROUNDS {
             return Err(io::Error::other(OTHER_NUMBERS));
         }
+        let seen_ns: u64 = reads().filter_map(|way| way.cpu_ns).sum();
+        let added_ns = (with.least_ns - without.least_ns).max(0.0);
+        self.call_cost = CallCost {
+            added_ns,
+            unseen_ns: with.mean_ns - seen_ns as f64 / calls as f64 - added_ns,
+        };
         // What was counted so far stays in the maps, and is taken off from now on.
         for (_, summed) in self.ways.values_mut() {
             summed.sums = [0.0; COUNTS];
@@ -286,6 +302,9 @@ impl Profiler {
                     let mut map: HashMap<_, u32, u64> =
                         HashMap::try_from(self.map("processes")?).map_err(error)?;
                     map.insert(pid, 1, 0).map_err(error)?;
+                    if let Ok(work) = &mut self.work {
+                        work.follow(pid);
+                    }
                 }
                 for tid in tids {
                     if threads.insert(tid) {
@@ -343,12 +362,21 @@ impl Profiler {
 
     /// Counts from now on.
     pub fn start(&mut self) -> io::Result<()> {
+        self.start_sampling()?;
         self.set_control(OPEN)
     }
 
     /// Counts from the moment on at which a followed process executes a program.
     pub fn start_at_exec(&mut self) -> io::Result<()> {
+        self.start_sampling()?;
         self.set_control(OPEN_AT_EXEC)
+    }
+
+    fn start_sampling(&mut self) -> io::Result<()> {
+        match &mut self.work {
+            Ok(work) => work.start(),
+            Err(_) => Ok(()),
+        }
     }
 
     /// Takes in the rest, and counts no longer.
@@ -357,6 +385,10 @@ impl Profiler {
             self.take(clock::monotonic_ns().saturating_sub(self.slice.began_ns))?;
         }
         self.totals.cpu_ns += self.running_ns()?;
+        if let Ok(work) = &mut self.work {
+            work.stop()?;
+            work.take();
+        }
         self.set_control(0)
     }
 
@@ -428,7 +460,7 @@ impl Profiler {
         let elapsed = now.saturating_sub(self.slice.began_ns);
         if self.counting.is_empty() {
             if elapsed >= self.slice.pause_ns {
-                self.begin_slice(elapsed)?;
+                self.begin_slice()?;
             }
             return Ok(());
         }
@@ -452,7 +484,7 @@ impl Profiler {
             pause_ns: pause_ns + self.totals.calls % (pause_ns / 2).max(1),
         };
         match (pause_ns, is_after_pause) {
-            (0, true) => self.begin_slice(0),
+            (0, true) => self.begin_slice(),
             (0, false) | (_, true) => Ok(()),
             (_, false) => {
                 self.detach_counting()?;
@@ -461,13 +493,16 @@ impl Profiler {
         }
     }
 
-    /// Counts again, after so long a pause.
-    fn begin_slice(&mut self, after_ns: u64) -> io::Result<()> {
+    /// Counts again after a pause, which lasts until the programs are attached: that takes the kernel
+    /// some milliseconds.
+    fn begin_slice(&mut self) -> io::Result<()> {
+        let pause_began_ns = self.slice.began_ns;
         self.set_since(clock::monotonic_ns())?;
         self.attach_counting()?;
+        let began_ns = clock::monotonic_ns();
         self.slice = Slice {
-            began_ns: clock::monotonic_ns(),
-            after_ns,
+            began_ns,
+            after_ns: began_ns.saturating_sub(pause_began_ns),
             pause_ns: 0,
         };
         Ok(())
@@ -480,7 +515,7 @@ impl Profiler {
         let totals = Totals::from_words(sum(&totals.get(&0, 0).map_err(error)?));
         let calls = totals.calls - self.totals.calls;
         // Counting itself slows a program down, which it does not in the pause.
-        let slowed = calls as f64 * self.call_cost_ns;
+        let slowed = calls as f64 * self.call_cost.added_ns;
         let elapsed = elapsed.max(1) as f64;
         let own = (elapsed - slowed).max(elapsed / MOST_SLOWED);
         let scale = 1.0 + self.slice.after_ns as f64 / own;
@@ -506,6 +541,9 @@ impl Profiler {
         }
         self.calls += calls as f64 * scale;
         self.totals = totals;
+        if let Ok(work) = &mut self.work {
+            work.take();
+        }
         Ok(())
     }
 
@@ -516,7 +554,7 @@ impl Profiler {
         for number in &self.order {
             if let Some((key, summed)) = self.ways.get(number) {
                 positions.insert(*number, ways.len());
-                ways.push(way(*key, &summed.sums));
+                ways.push(way(*key, &summed.sums, self.call_cost.unseen_ns));
             }
         }
         let copy_loops = self.pairs.iter().filter_map(|(both, summed)| {
@@ -540,9 +578,14 @@ impl Profiler {
             totals,
             calls,
             skipped_calls: calls.saturating_sub(totals.calls),
-            own_cost_ns: (totals.calls as f64 * self.call_cost_ns) as u64,
+            own_cost_ns: (totals.calls as f64 * self.call_cost.added_ns) as u64,
             faults: reading("faulted", totals.faults),
             mapped_pages: reading("mapped", totals.mapped_pages),
+            work: self
+                .work
+                .as_ref()
+                .map(WorkSampler::counted)
+                .map_err(String::clone),
         }
     }
 
@@ -556,19 +599,44 @@ impl Profiler {
     }
 }
 
-/// CPU time of known calls, which read one byte each: the least of some rounds, since anything may
-/// come between.
-fn known_calls_ns() -> io::Result<u64> {
-    let mut zero = fs::File::open("/dev/zero")?;
-    let mut least = u64::MAX;
-    for _ in 0..KNOWN_ROUNDS {
-        let began = clock::thread_cpu_ns();
-        for _ in 0..KNOWN_CALLS {
-            zero.read_exact(&mut [0])?;
+/// CPU time of one call besides what the programs see of it, measured by known calls.
+#[derive(Clone, Copy, Debug, Default)]
+struct CallCost {
+    /// What counting adds to it.
+    added_ns: f64,
+    /// Entry and return outside of the two tracepoints, less the part of `added_ns` that lies between
+    /// them.
+    unseen_ns: f64,
+}
+
+/// CPU time of one of the known calls.
+#[derive(Clone, Copy, Debug)]
+struct KnownCalls {
+    mean_ns: f64,
+    /// That of the quickest round: anything may come between two calls.
+    least_ns: f64,
+}
+
+impl KnownCalls {
+    fn made() -> io::Result<KnownCalls> {
+        let file = rustix::fs::memfd_create("known", MemfdFlags::CLOEXEC)?;
+        let mut file = fs::File::from(file);
+        let mut bytes = [0; KNOWN_BYTES];
+        file.write_all(&bytes)?;
+        let mut rounds = Vec::new();
+        for _ in 0..KNOWN_ROUNDS {
+            let began = clock::thread_cpu_ns();
+            for _ in 0..KNOWN_CALLS {
+                file.read_exact_at(&mut bytes, 0)?;
+            }
+            let ns = clock::thread_cpu_ns().saturating_sub(began);
+            rounds.push(ns as f64 / KNOWN_CALLS as f64);
         }
-        least = least.min(clock::thread_cpu_ns().saturating_sub(began));
+        Ok(KnownCalls {
+            mean_ns: rounds.iter().sum::<f64>() / rounds.len() as f64,
+            least_ns: rounds.iter().copied().fold(f64::MAX, f64::min),
+        })
     }
-    Ok(least)
 }
 
 fn no_map(name: &str) -> io::Error {

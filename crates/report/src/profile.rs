@@ -24,6 +24,8 @@ const FORMAT: u32 = 1;
 const SCREEN_ROWS: usize = 12;
 /// Shares of CPU time and of bytes below both of which a way is joined with others on the screen.
 const LEAST_SHARE: f64 = 0.005;
+/// Kinds of work below this share of the samples are not named.
+const LEAST_SHARE_OF_WORK: f64 = 0.02;
 
 /// A profile with what it comes to: `profile.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -115,6 +117,9 @@ fn document(report: &ProfileReport, has_all: bool) -> Document {
     if has_all && !profile.ways.is_empty() {
         document.section("Bytes a call", "lengths", "Lengths");
         document.push(DocBlock::Table(lengths(profile)));
+    }
+    if let Some(work) = kinds_of_work(profile) {
+        document.paragraph(Ink::Plain, work);
     }
     for note in notes(profile) {
         document.paragraph(Ink::Faint, note);
@@ -407,6 +412,25 @@ fn pattern(found: &PatternFound, profile: &Profile) -> String {
     format!("{text}: {whose}.")
 }
 
+/// The kinds of work that take most of its CPU time, in a sentence; none without samples.
+fn kinds_of_work(profile: &Profile) -> Option<String> {
+    let samples: u64 = profile.work.iter().map(|of| of.samples).sum();
+    if samples == 0 {
+        return None;
+    }
+    let shares = profile
+        .work
+        .iter()
+        .map(|of| (of.kind.row().title, of.samples as f64 / samples as f64))
+        .filter(|(_, share)| *share >= LEAST_SHARE_OF_WORK)
+        .map(|(title, share)| format!("{title} {}", percent(share)))
+        .join(", ");
+    let samples = units::whole(samples);
+    Some(format!(
+        "Its CPU time by kind of work ({samples} samples): {shares}."
+    ))
+}
+
 fn notes(profile: &Profile) -> Vec<String> {
     let mut notes = Vec::new();
     if profile.skipped_calls > 0 {
@@ -420,7 +444,7 @@ fn notes(profile: &Profile) -> Vec<String> {
     if profile.own_cost_ns > 0 && profile.cpu_ns > 0 {
         let share = profile.own_cost_ns as f64 / profile.cpu_ns as f64;
         notes.push(format!(
-            "Counting took about {} of its CPU time.",
+            "Counting took about {} as much CPU time besides.",
             percent(share)
         ));
     }
@@ -448,6 +472,11 @@ fn notes(profile: &Profile) -> Vec<String> {
     let why = why.unique().join("; ");
     if !why.is_empty() {
         notes.push(format!("– copies are not known: {why}."));
+    }
+    if let Some(why) = &profile.work_absent
+        && profile.not_counted.is_none()
+    {
+        notes.push(format!("The kinds of work are not known: {why}."));
     }
     if let Reading::Measured(bytes @ 1..) = profile.mapped_bytes {
         notes.push(format!(

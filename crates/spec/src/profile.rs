@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::Reading;
+use crate::evidence::Kind;
 
 words! {
     /// The type of an open descriptor.
@@ -133,8 +134,9 @@ pub struct Way {
     pub bytes: u64,
     /// Time from entry to return; of a request from submission to completion.
     pub elapsed_ns: u64,
-    /// Of that, time on a CPU, with interrupts that came in it; none of requests, whose time is in
-    /// `io_uring_enter` and in the kernel's workers.
+    /// CPU time of the calls, with their entry and return and with interrupts that came in them, without
+    /// what counting added; none of requests, whose time is in `io_uring_enter` and in the kernel's
+    /// workers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_ns: Option<u64>,
     /// Bytes copied between user memory and the kernel.
@@ -185,6 +187,17 @@ pub struct Moment {
     pub bytes: Vec<u64>,
 }
 
+/// Samples of the CPUs that found a process of the profile at one kind of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct WorkSamples {
+    /// The kind of work.
+    pub kind: Kind,
+    /// Samples, of about one a millisecond of a CPU's time.
+    pub samples: u64,
+}
+
 /// What `/proc` reports of processes without any right beyond their owner's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -219,7 +232,7 @@ pub struct Profile {
     pub began_s: u64,
     /// How long it was looked at.
     pub elapsed_ns: u64,
-    /// CPU time of its processes in that time.
+    /// CPU time of its processes in that time, without what counting added.
     pub cpu_ns: u64,
     /// Its processes: those there were at the beginning, and all that came.
     pub processes: u64,
@@ -227,6 +240,12 @@ pub struct Profile {
     pub ways: Vec<Way>,
     /// Pairs of reads and writes.
     pub copy_loops: Vec<CopyLoop>,
+    /// Its CPU time by kind of work, most first: samples of all CPUs that found one of its processes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work: Vec<WorkSamples>,
+    /// Why there are no samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_absent: Option<String>,
     /// Bytes of files mapped by page faults (one fault maps several pages).
     pub mapped_bytes: Reading,
     /// Page faults in user code.

@@ -9,6 +9,9 @@ use crate::result::Input;
 use crate::trials::{CellTrials, Trials};
 use crate::{judge, measure};
 
+/// The part by which the ratio may differ in another program, whose buffers lie otherwise in caches and
+/// whose threads otherwise on CPUs than those that were measured.
+const OTHER_PROGRAM: f64 = 0.1;
 /// A measured length stands for those up to twice as long or as short.
 const NEAR: f64 = 2.0;
 
@@ -93,7 +96,7 @@ impl Price {
 pub struct Priced {
     /// The ratio.
     pub ratio: f64,
-    /// The interval in which it lies, with the variance between runs.
+    /// The interval in which it lies, with the variance between runs and a tenth for another program.
     pub low: f64,
     /// Its other end.
     pub high: f64,
@@ -121,10 +124,17 @@ pub fn price(
         .filter(|c| c.cell.mover == price.now && c.cell.transport == transport)
         .filter(|c| distance(c) <= NEAR)
         .collect();
-    // The most usual of the nearest: its name says least.
+    // Of the nearest the longest file, as the program made many calls, and the most usual cell, whose name
+    // says least.
+    let file_bytes = |cell: &CellTrials<'_>| match price.length {
+        CallLength::Block => cell.cell.size_bytes,
+        CallLength::Size | CallLength::Field => 0,
+    };
     now.sort_by(|a, b| {
-        let usual = a.id.len().cmp(&b.id.len());
-        distance(a).total_cmp(&distance(b)).then(usual)
+        distance(a)
+            .total_cmp(&distance(b))
+            .then(file_bytes(b).cmp(&file_bytes(a)))
+            .then(a.id.len().cmp(&b.id.len()))
     });
     let pairing = now.iter().find_map(|cell| {
         let is_other = |other: &&CellTrials<'_>| is_instead(price, cell.cell, other.cell);
@@ -141,8 +151,8 @@ pub fn price(
     let ratio = run.trials.contrast(pairing, price.metric())?.ratio();
     Some(Ok(Priced {
         ratio: ratio.value,
-        low: ratio.low,
-        high: ratio.high,
+        low: ratio.low / (1.0 + OTHER_PROGRAM),
+        high: ratio.high * (1.0 + OTHER_PROGRAM),
         call_bytes: price.bytes(pairing.baseline.cell),
     }))
 }

@@ -32,17 +32,17 @@ use crate::recorded_run::{RecordedRun, newest_runs};
 use crate::{machine, signals, terminal};
 use without_root::ProcessTree;
 
-/// From one reading of the counts to the next.
+/// Time between two readings of the counts.
 const TICK: Duration = Duration::from_millis(250);
-/// From one look whether the program still runs to the next.
-const LOOK: Duration = Duration::from_millis(10);
-/// Moments that are kept.
+/// Time between two checks that the program still runs.
+const POLL: Duration = Duration::from_millis(10);
+/// The most moments that are kept.
 const MOST_MOMENTS: usize = 400;
-/// How long a command that was told to end may take.
+/// Time that a command has to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(1);
 const PAGE_BYTES: u64 = 4096;
 
-/// Looks at a program until it ends, its time is over, or Ctrl-C; prints the profile and keeps it.
+/// Profiles a program until it ends, its time is over, or Ctrl-C; prints the profile and keeps it.
 pub fn run(args: ProfileArgs) -> Result<Exit> {
     if let Some(time) = args.time {
         check_time("--for", time, Duration::from_millis(100)..)?;
@@ -132,13 +132,13 @@ fn price_of_newest_run(
     withheld
 }
 
-/// The processes that are looked at, and by what means.
+/// The source of numbers: counted calls, or what `/proc` has for any user.
 enum Means {
     Calls(Box<Profiler>),
     Proc { tree: ProcessTree, why: String },
 }
 
-/// What counts calls, or the reason why nothing does.
+/// The counter of calls, or the reason why there is none.
 fn profiler() -> Result<Profiler, String> {
     Profiler::open(Path::new("/")).map_err(|e| match e.kind() {
         io::ErrorKind::PermissionDenied => {
@@ -170,7 +170,7 @@ fn attached(pid: u32, time: Option<Duration>, stop: &AtomicBool) -> Result<Profi
             Means::Proc { tree, why }
         }
     };
-    Ok(look(name, processes, means, time, stop, None)?.0)
+    Ok(observe(name, processes, means, time, stop, None)?.0)
 }
 
 fn started(command: &[OsString], time: Option<Duration>, stop: &AtomicBool) -> Result<Profile> {
@@ -193,7 +193,7 @@ fn started(command: &[OsString], time: Option<Duration>, stop: &AtomicBool) -> R
     let child = held
         .begin()
         .map_err(|e| bad_input(format!("{}: {e}", command[0].to_string_lossy())))?;
-    let (profile, child) = look(name, 1, means, time, stop, Some(child))?;
+    let (profile, child) = observe(name, 1, means, time, stop, Some(child))?;
     if let Some(child) = child {
         end(child)?;
     }
@@ -221,7 +221,7 @@ fn end(mut child: Child) -> Result<()> {
     Ok(())
 }
 
-fn look(
+fn observe(
     program: String,
     processes: u64,
     mut means: Means,
@@ -263,11 +263,11 @@ fn look(
         if is_due {
             next_reading += TICK;
         }
-        thread::sleep(left.map_or(LOOK, |left| left.min(LOOK)));
+        thread::sleep(left.map_or(POLL, |left| left.min(POLL)));
     }
     let elapsed = began.elapsed();
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let look = Look {
+    let observation = Observation {
         program,
         processes,
         began_s,
@@ -279,18 +279,18 @@ fn look(
             profiler.stop()?;
             let counted = profiler.counted();
             moments.add(&counted, elapsed);
-            look.of_calls(counted, moments.all)
+            observation.with_counts(counted, moments.all)
         }
         Means::Proc { mut tree, why } => {
             tree.advance();
-            look.of_proc(&tree, why)
+            observation.with_proc(&tree, why)
         }
     };
     Ok((profile, child))
 }
 
-/// What is known of a look by any means.
-struct Look {
+/// The facts of a profile that do not depend on its source of numbers.
+struct Observation {
     program: String,
     processes: u64,
     began_s: u64,
@@ -298,17 +298,23 @@ struct Look {
     kernel: String,
 }
 
-impl Look {
-    fn of_calls(self, counted: Counted, moments: Vec<Moment>) -> Profile {
+impl Observation {
+    fn with_counts(self, counted: Counted, moments: Vec<Moment>) -> Profile {
         let totals = counted.totals;
         let mapped_bytes = match counted.mapped_pages {
             Reading::Measured(pages) => Reading::Measured(pages * PAGE_BYTES),
             absent @ Reading::Absent { .. } => absent,
         };
+        let (work, work_absent) = match counted.work {
+            Ok(work) => (work, None),
+            Err(why) => (Vec::new(), Some(why)),
+        };
         Profile {
+            work,
+            work_absent,
             ways: counted.ways,
             copy_loops: counted.copy_loops,
-            cpu_ns: totals.cpu_ns,
+            cpu_ns: totals.cpu_ns.saturating_sub(counted.own_cost_ns),
             processes: self.processes + totals.processes,
             faults: counted.faults,
             mapped_bytes,
@@ -323,7 +329,7 @@ impl Look {
         }
     }
 
-    fn of_proc(self, tree: &ProcessTree, why: String) -> Profile {
+    fn with_proc(self, tree: &ProcessTree, why: String) -> Profile {
         Profile {
             cpu_ns: tree.cpu_ns(),
             process_io: Some(tree.io()),
@@ -344,6 +350,8 @@ impl Look {
             ways: Vec::new(),
             copy_loops: Vec::new(),
             mapped_bytes: Reading::absent(&why),
+            work: Vec::new(),
+            work_absent: Some(why.clone()),
             faults: Reading::absent(&why),
             process_io: None,
             not_counted: Some(why),

@@ -143,8 +143,9 @@ fn flags(bits: u16) -> Vec<CallFlag> {
         .collect()
 }
 
-/// A way with its counts, scaled for the slices of time that were left out.
-pub fn way(key: Key, words: &[f64; COUNTS]) -> Way {
+/// A way with its counts, scaled for the slices of time that were left out, and with the CPU time of
+/// each call that the tracepoints do not see.
+pub fn way(key: Key, words: &[f64; COUNTS], unseen_ns: f64) -> Way {
     let [from, to, call] = key;
     let number = call as u16;
     let is_request = call >> 32 != 0;
@@ -167,7 +168,7 @@ pub fn way(key: Key, words: &[f64; COUNTS]) -> Way {
         calls,
         bytes,
         elapsed_ns: scaled(2),
-        cpu_ns: (!is_request).then(|| scaled(3)),
+        cpu_ns: (!is_request).then(|| (words[3] + words[0] * unseen_ns).max(0.0) as u64),
         copied_bytes,
         lengths: (19..COUNTS).map(scaled).collect(),
         failed: FailedCalls {
@@ -268,7 +269,7 @@ mod tests {
         words[0] = 25.0;
         words[1] = 102_400.0;
         words[19 + 12] = 25.2;
-        let read = way([1, 0, 0], &words);
+        let read = way([1, 0, 0], &words, 0.0);
         assert_eq!(
             (read.calls, read.bytes, read.lengths[12]),
             (25, 102_400, 25)
