@@ -17,7 +17,7 @@ enum Class {
     Idle,
 }
 
-/// What a look at a CPU found.
+/// The finding of one sample of a CPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Attribution<'a> {
     /// Work of a kind.
@@ -26,7 +26,7 @@ pub enum Attribution<'a> {
         kind: Kind,
         /// The function that decided it.
         function: &'a str,
-        /// Whether the look landed in another function, which works for its caller.
+        /// True if the sample landed in another function, which works for its caller.
         moved: bool,
     },
     /// An idle CPU.
@@ -49,7 +49,7 @@ pub static MAP: LazyLock<Map> =
     });
 
 impl Map {
-    /// Reads the form that `functions.txt` tells of itself.
+    /// Reads the form that `functions.txt` describes.
     fn parse(text: &'static str) -> Result<Map, String> {
         let mut map = Map {
             exact: BTreeMap::new(),
@@ -57,28 +57,29 @@ impl Map {
         };
         let mut class = None;
         for (at, line) in text.lines().enumerate() {
-            let line = line.split('#').next().unwrap_or_default().trim();
-            let told = |what: String| format!("line {}: {what}", at + 1);
+            let without_comment = line.split('#').next().unwrap_or_default();
+            let line = without_comment.trim();
+            let error = |what: String| format!("line {}: {what}", at + 1);
             if let Some(section) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {
                 class = Some(match section {
                     "idle" => Class::Idle,
                     "caller" | "enables" => Class::Caller,
                     name => Class::Work(
                         Kind::named(name)
-                            .ok_or_else(|| told(format!("section `{name}` is no kind")))?,
+                            .ok_or_else(|| error(format!("section `{name}` is no kind")))?,
                     ),
                 });
                 continue;
             }
             for pattern in line.split_ascii_whitespace() {
                 let class =
-                    class.ok_or_else(|| told(format!("`{pattern}` stands in no section")))?;
+                    class.ok_or_else(|| error(format!("`{pattern}` stands in no section")))?;
                 let before = match pattern.strip_suffix('*') {
                     Some(beginning) => map.beginnings.insert(beginning, class),
                     None => map.exact.insert(pattern, class),
                 };
                 if before.is_some_and(|before| before != class) {
-                    return Err(told(format!("`{pattern}` stands in two sections")));
+                    return Err(error(format!("`{pattern}` stands in two sections")));
                 }
             }
         }

@@ -13,17 +13,17 @@ use aya::programs::{BtfTracePoint, Program, ProgramError};
 use aya::{Btf, Ebpf, EbpfLoader};
 use bytecost_sys::file_map::FileMap;
 
-/// Why nothing is counted by the times of this process.
+/// The reason for no counts in a time namespace with an offset.
 pub(crate) const OTHER_CLOCK: &str = "the clock of this time namespace (time_namespaces(7)) is not the kernel's: run it outside of the namespace";
-/// Why nothing is counted by the numbers of this process.
+/// The reason for no counts in a PID namespace other than the kernel's first.
 pub(crate) const OTHER_NUMBERS: &str = "processes have other numbers here than in the kernel: run it outside of the container's PID namespace";
 
 const MOST_CHARS: usize = 400;
-/// Of that, what comes last: there a verifier says what it refuses.
+/// The last part of these characters is kept: there a verifier says what it refuses.
 const LAST_CHARS: usize = 250;
 
 /// An error with all of its causes in one line, of the kind of the system error among them.
-pub fn told(error: &(dyn Error + 'static)) -> io::Error {
+pub fn in_one_line(error: &(dyn Error + 'static)) -> io::Error {
     let (mut text, mut kind, mut cause) = (error.to_string(), None, Some(error));
     while let Some(one) = cause {
         let said = one.to_string();
@@ -33,15 +33,14 @@ pub fn told(error: &(dyn Error + 'static)) -> io::Error {
         kind = kind.or(one.downcast_ref::<io::Error>().map(io::Error::kind));
         cause = one.source();
     }
-    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     // Where the verifier was not asked, it says nothing.
-    let text = text.trim_end_matches("Verifier output:").trim_end();
-    let text = shortened(text);
-    io::Error::new(kind.unwrap_or(io::ErrorKind::Other), text)
+    let line = shortened(line.trim_end_matches("Verifier output:").trim_end());
+    io::Error::new(kind.unwrap_or(io::ErrorKind::Other), line)
 }
 
-/// The same of a system error, with what it is of before it.
-pub(crate) fn of(what: &str, e: io::Error) -> io::Error {
+/// A system error with its object before it, of the same kind.
+pub(crate) fn about(what: &str, e: io::Error) -> io::Error {
     io::Error::new(e.kind(), format!("{what}: {e}"))
 }
 
@@ -66,7 +65,8 @@ pub fn types(root: &Path) -> io::Result<&'static Btf> {
     }
     let what = "the kernel does not tell its types (CONFIG_DEBUG_INFO_BTF)";
     let parsed = Btf::parse_file(&file, aya::Endianness::default());
-    let types: &'static Btf = Box::leak(Box::new(parsed.map_err(|e| of(what, told(&e)))?));
+    let types: &'static Btf =
+        Box::leak(Box::new(parsed.map_err(|e| about(what, in_one_line(&e)))?));
     known.insert(file, types);
     Ok(types)
 }
@@ -88,7 +88,7 @@ pub fn loaded(
     if types.is_some() {
         loader.btf(types);
     }
-    loader.load(bytes).map_err(|e| told(&e))
+    loader.load(bytes).map_err(|e| in_one_line(&e))
 }
 
 /// Attaches a program of an object to a tracepoint or function, as its section says.
@@ -100,7 +100,7 @@ pub fn attach(object: &mut Ebpf, program: &str, target: &str, types: &Btf) -> io
         Some(Program::FExit(p)) => p.load(target, types).and_then(|()| p.attach().map(|_| ())),
         _ => return Err(io::Error::other(format!("there is no program `{program}`"))),
     };
-    attached.map_err(|e| told(&e))
+    attached.map_err(|e| in_one_line(&e))
 }
 
 /// A program at a tracepoint, to be attached and taken off by its caller.
@@ -139,7 +139,8 @@ impl<const N: usize> Object<N> {
         attach(&mut self.object, program, target, types)
     }
 
-    /// How often a program was not run, as it already ran on that CPU; none before Linux 5.12.
+    /// The number of events at which a program was not run, as it already ran on that CPU; none before
+    /// Linux 5.12.
     pub fn misses(&self, program: &str) -> Option<u64> {
         let fd = match self.object.program(program)? {
             Program::BtfTracePoint(p) => p.fd(),
@@ -166,8 +167,9 @@ impl<const N: usize> Object<N> {
         for (word, value) in all.iter_mut().zip(first) {
             *word = *value;
         }
-        let mut sums = Array::<_, [u64; N]>::try_from(self.map("sums")?).map_err(|e| told(&e))?;
-        sums.set(0, all, 0).map_err(|e| told(&e))
+        let mut sums =
+            Array::<_, [u64; N]>::try_from(self.map("sums")?).map_err(|e| in_one_line(&e))?;
+        sums.set(0, all, 0).map_err(|e| in_one_line(&e))
     }
 
     /// One of its maps, unless it has none of that name.
@@ -182,8 +184,8 @@ impl<const N: usize> Object<N> {
     }
 }
 
-fn misses(told: &str) -> Option<u64> {
-    let line = told
+fn misses(fdinfo: &str) -> Option<u64> {
+    let line = fdinfo
         .lines()
         .find_map(|l| l.strip_prefix("recursion_misses:"));
     line?.trim().parse().ok()
@@ -196,8 +198,8 @@ mod tests {
 
     #[test]
     fn what_a_program_missed_is_read_where_the_kernel_tells_it() {
-        let told = "pos:\t0\nprog_type:\t26\nrun_cnt:\t9\nrecursion_misses:\t3\n";
-        assert_eq!(misses(told), Some(3));
+        let fdinfo = "pos:\t0\nprog_type:\t26\nrun_cnt:\t9\nrecursion_misses:\t3\n";
+        assert_eq!(misses(fdinfo), Some(3));
         assert_eq!(misses("pos:\t0\nprog_type:\t26\n"), None);
     }
 
@@ -217,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn a_cause_is_told_behind_its_effect_and_gives_its_kind() {
-        let error = told(&Outer(io::ErrorKind::PermissionDenied.into()));
+    fn a_cause_follows_its_effect_and_gives_its_kind() {
+        let error = in_one_line(&Outer(io::ErrorKind::PermissionDenied.into()));
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
         let text = error.to_string();
         assert_eq!(text, "the program cannot be loaded: permission denied");
         let verifier = format!("{} R1 unbounded memory access", "x".repeat(10_000));
-        let long = told(&Outer(io::Error::other(verifier)));
+        let long = in_one_line(&Outer(io::Error::other(verifier)));
         assert_eq!(long.kind(), io::ErrorKind::Other);
         let text = long.to_string();
         assert_eq!(text.chars().count(), MOST_CHARS);

@@ -1,4 +1,4 @@
-//! How often each byte was copied, and where.
+//! Counts of the copies of each byte, by the place where it is copied.
 //!
 //! Each place is counted by the strongest means that the kernel allows ([`choice::choose`]): by
 //! what the functions that copy returned (fexit), which not every kernel lets us hook, else at
@@ -29,7 +29,7 @@ use choice::{HOOKS, Hook, HookChoice, Tried, choose};
 static PACKETS: &[u8] = include_bytes_aligned!("../bpf/copies.bpf.o");
 static FUNCTIONS: &[u8] = include_bytes_aligned!("../bpf/functions.bpf.o");
 
-/// Packets that must be seen for each that may be lost: less than is told of a number.
+/// Packets that must be seen for each that may be lost, so that the loss is below the digits of a number.
 const PACKETS_OF_EACH_LOST: u64 = 200;
 
 /// Counts while it lives.
@@ -38,7 +38,7 @@ pub struct Copies {
     choice: HookChoice,
     packets: Option<Object<{ packets::WORDS }>>,
     functions: Option<Object<{ functions::WORDS }>>,
-    /// What each program in use had missed when the count began.
+    /// Events that each program in use had missed when the count began.
     missed: BTreeMap<&'static str, u64>,
 }
 
@@ -89,7 +89,7 @@ impl Copies {
         self.packets.take_if(|_| !uses(CopyMeans::Tracepoints));
     }
 
-    /// What is told by what means, and what is not.
+    /// The means of each place, and the gaps.
     pub fn choice(&self) -> &HookChoice {
         &self.choice
     }
@@ -121,7 +121,7 @@ impl Copies {
         self.choice.hooks.iter().filter_map(of).collect()
     }
 
-    /// What was counted so far, at each place; the parts may be of different moments.
+    /// The counts so far, at each place; the parts may be of different moments.
     pub fn copied(&self) -> Vec<Copied> {
         let packets = self.packets.as_ref().map(Object::words);
         let functions = self.functions.as_ref().map(Object::words);
@@ -135,13 +135,18 @@ impl Copies {
                 (Ok(_), ..) => Reading::absent("nothing counts it"),
                 (Err(why), ..) => Reading::absent(why.clone()),
             };
-            let mut hooks = means.iter().flat_map(|means| self.choice.of(*leg, *means));
+            let mut hooks = means
+                .iter()
+                .flat_map(|means| self.choice.hooks_of(*leg, *means));
             let lost = hooks.find_map(|hook| lost(hook, seen, &self.missed, &misses));
             let bytes = lost.map_or(bytes, Reading::absent);
-            let means = means.as_ref().ok().filter(|_| bytes.measured().is_some());
             Copied {
                 leg: *leg,
-                means: means.copied(),
+                means: means
+                    .as_ref()
+                    .ok()
+                    .filter(|_| bytes.measured().is_some())
+                    .copied(),
                 bytes,
             }
         };
@@ -149,7 +154,8 @@ impl Copies {
     }
 }
 
-/// Why a hook's count since then is not all: among so many packets, few make no difference.
+/// The reason why a hook's count is not complete; none where so few events were missed among so many
+/// packets that it makes no difference.
 fn lost(
     hook: &Hook,
     seen: u64,
@@ -211,7 +217,7 @@ fn names(text: impl BufRead) -> io::Result<BTreeSet<String>> {
     Ok(names)
 }
 
-/// What is known of a function without trying it; nothing where it can be tried.
+/// The state of a function that needs no attempt, as it has no symbol; none where it can be hooked.
 fn state(names: &BTreeSet<String>, target: &str) -> Option<Tried> {
     if names.contains(target) {
         return None;
@@ -243,16 +249,16 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_missed_meanwhile_is_told_and_what_it_missed_before_is_not() {
+    fn what_a_program_missed_meanwhile_counts_and_what_it_missed_before_does_not() {
         let hook = &HOOKS[0];
         let check = |seen: u64, before: u64, now: u64, expected: Option<&str>| {
             let of = |n| BTreeMap::from([(hook.program, n)]);
             let why = lost(hook, seen, &of(before), &of(now));
-            let is_told = match (&why, expected) {
+            let is_expected = match (&why, expected) {
                 (Some(why), Some(part)) => why.contains(part),
                 (why, part) => why.is_none() && part.is_none(),
             };
-            assert!(is_told, "{why:?}, not {expected:?}");
+            assert!(is_expected, "{why:?}, not {expected:?}");
         };
         check(0, 0, 0, None);
         check(0, 7, 7, None);

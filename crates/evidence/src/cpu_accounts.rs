@@ -1,4 +1,4 @@
-//! Who used the CPUs within a window, in ns: every switch of a task and every interrupt, at the
+//! Accounts of the CPUs within a window by their users, in ns: every switch of a task and every interrupt, at the
 //! kernel's tracepoints (tp_btf). The programs cut each stretch of time at the edges of the window,
 //! which are set a moment before, so that nothing depends on when the sums are read.
 
@@ -14,7 +14,7 @@ use bytecost_spec::evidence::CpuAccounts;
 use bytecost_sys::file_map::FileMap;
 use bytecost_sys::{clock, process};
 
-use crate::bpf::{self, OTHER_CLOCK, OTHER_NUMBERS, Object, of, told};
+use crate::bpf::{self, OTHER_CLOCK, OTHER_NUMBERS, Object, about, in_one_line};
 
 mod window_accounts;
 
@@ -25,7 +25,7 @@ static OBJECT: &[u8] = include_bytes_aligned!("../bpf/cpu.bpf.o");
 
 /// From setting an edge of the window to the edge.
 const LEAD_NS: u64 = 100_000;
-/// How often that is tried at most where this process is held up meanwhile.
+/// The most attempts to set an edge, which fail where this process is held up meanwhile.
 const MOST_TRIES: u32 = 8;
 
 /// Each program is named for its tracepoint; without one of these there are no accounts.
@@ -92,7 +92,7 @@ impl CpuAccountant {
     /// Attaches its programs: needs rights for BPF.
     pub fn open(root: &Path) -> io::Result<CpuAccountant> {
         let types = bpf::types(root)?;
-        let asked = |(what, e): (&str, io::Error)| of(what, e);
+        let asked = |(what, e): (&str, io::Error)| about(what, e);
         let online = aya::util::online_cpus().map_err(asked)?;
         let highest = online.iter().max().map_or(0, |cpu| *cpu as usize);
         let possible = aya::util::nr_cpus().map_err(asked)?.max(highest + 1);
@@ -100,7 +100,7 @@ impl CpuAccountant {
         for tracepoint in NEEDED {
             let attached = object.attach(tracepoint, tracepoint, types);
             let what = format!("the tracepoint `{tracepoint}` cannot be hooked");
-            attached.map_err(|e| of(&what, e))?;
+            attached.map_err(|e| about(&what, e))?;
         }
         for tracepoint in OTHERS {
             // Interrupts that are not seen count for who was interrupted.
@@ -153,7 +153,7 @@ impl CpuAccountant {
         let running = cpus.iter().flat_map(|words| numbers(words));
         let others = tasks.values().flat_map(|words| numbers(words));
         let makers = self.makers(running.chain(others).collect())?;
-        Ok(WindowAccounts::of((from_ns, to_ns), &cpus, tasks, makers))
+        Ok(WindowAccounts::new((from_ns, to_ns), &cpus, tasks, makers))
     }
 
     /// The words of each CPU and of each task, when only tasks that run still add to the window.
@@ -186,15 +186,18 @@ impl CpuAccountant {
     }
 
     fn map<V: Pod>(&mut self, name: &str) -> io::Result<HashMap<&mut MapData, u32, V>> {
-        HashMap::try_from(self.object.map(name)?).map_err(|e| told(&e))
+        HashMap::try_from(self.object.map(name)?).map_err(|e| in_one_line(&e))
     }
 
     fn tasks(&mut self) -> io::Result<BTreeMap<u32, TaskWords>> {
         let tasks = self.map("tasks")?;
-        tasks.iter().map(|e| e.map_err(|e| told(&e))).collect()
+        tasks
+            .iter()
+            .map(|e| e.map_err(|e| in_one_line(&e)))
+            .collect()
     }
 
-    /// Who started these tasks, and those in turn, as far back as that is known.
+    /// The makers of these tasks, and those of the makers in turn, as far back as they are known.
     fn makers(&mut self, mut left: Vec<u32>) -> io::Result<BTreeMap<u32, Maker>> {
         let makers = self.map::<[u64; 2]>("makers")?;
         let mut found = BTreeMap::new();

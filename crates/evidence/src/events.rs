@@ -1,4 +1,4 @@
-//! What moving messages takes besides bytes: system calls, switches, wake-ups, faults, flushes,
+//! Counts of kernel events while messages are moved: system calls, switches, wake-ups, faults, flushes,
 //! packets. Counted at tracepoints (tp_btf), each of which is held against known work first.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ static OBJECT: &[u8] = include_bytes_aligned!("../bpf/events.bpf.o");
 
 /// Words of `struct sums` in `events.bpf.c`.
 const WORDS: usize = 23;
-/// Of these, what is set before anything is counted.
+/// The first of these words, which are set before anything is counted.
 const SET: usize = 6;
 /// Words of `struct side` in it.
 const SIDE_WORDS: usize = 5;
@@ -42,7 +42,7 @@ const SLEEPS: u64 = 3;
 const FRESH_BYTES: usize = 8 << 20;
 /// Messages that go out at once.
 const WRITES: u64 = 4;
-/// How often it is looked whether an acknowledgement has come, which may be delayed.
+/// The most checks for an acknowledgement, which may be delayed.
 const LOOKS: u32 = 100;
 
 /// Each program with its tracepoint and what it counts; an event needs all of its own.
@@ -111,7 +111,7 @@ impl Events {
     /// Begins anew, with the events of these from now on.
     ///
     /// # Errors
-    /// What bpf(2) answers.
+    /// Those of bpf(2).
     pub fn begin(&mut self, parties: Parties) -> io::Result<()> {
         self.parties = parties;
         self.schedule(0, u64::MAX)
@@ -121,7 +121,7 @@ impl Events {
     /// programs look at the clock, so nothing depends on when the counts are read.
     ///
     /// # Errors
-    /// What bpf(2) answers.
+    /// Those of bpf(2).
     pub fn schedule(&mut self, from_ns: u64, to_ns: u64) -> io::Result<()> {
         let of = self.parties;
         self.object.begin(&[
@@ -134,8 +134,8 @@ impl Events {
         ])
     }
 
-    /// Whether known calls count in a window that they lie in; none where this thread was held up
-    /// beyond the window, or where calls cannot be counted.
+    /// Some(true) if known calls are counted in a window that they lie in; none where this thread was held
+    /// up beyond the window, or where calls cannot be counted.
     fn counts_calls_within(&mut self, from_ns: u64, to_ns: u64) -> io::Result<Option<bool>> {
         self.schedule(from_ns, to_ns)?;
         for _ in 0..CALLS {
@@ -147,8 +147,8 @@ impl Events {
         Ok(is_known.then_some(counted >= CALLS))
     }
 
-    /// Whether the programs' clock shows the times of CLOCK_MONOTONIC here, as far as it can be
-    /// known: a time namespace may have an offset.
+    /// Returns true unless the programs' clock is found to differ from CLOCK_MONOTONIC here: a time
+    /// namespace may have an offset.
     fn is_clock_the_kernels(&mut self) -> io::Result<bool> {
         for _ in 0..MOST_TRIES {
             let from_ns = clock::monotonic_ns();
@@ -159,7 +159,7 @@ impl Events {
         Ok(true)
     }
 
-    /// What was counted so far: each event of each side that there is.
+    /// The counts so far: each event of each side that takes part.
     pub fn counts(&self) -> Vec<EventCount> {
         let counted = self.object.words();
         let mut counts = Vec::new();
@@ -222,7 +222,7 @@ fn count(words: &[u64; WORDS], event: CountedEvent, side: Side) -> u64 {
     handed_over(by, own)
 }
 
-/// What happened at least.
+/// An event of a side with the least number of times that it happened.
 type Known = (CountedEvent, Side, u64);
 
 /// Events whose counters miss some of the known work, each with what to say of it. Retransmits are
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_counter_that_misses_known_work_is_told_and_no_other() {
+    fn a_counter_that_misses_known_work_is_refused_and_no_other() {
         let known = [
             (SystemCalls, Side::Sender, 100),
             (WakeUps, Side::Sender, 3),
@@ -348,7 +348,7 @@ mod tests {
         let both = [SystemCalls, Packets];
         check(99, 3, 0, &both);
         let (_, why) = missed(&known[..1], &[0; WORDS]).remove(0);
-        let told = "counted 0 where there were at least 100";
-        assert!(why.contains(told), "{why}");
+        let reason = "counted 0 where there were at least 100";
+        assert!(why.contains(reason), "{why}");
     }
 }

@@ -1,4 +1,4 @@
-//! Which lines of a cache something displaces, found by timing alone: prime and probe.
+//! Prime and probe: finds by timing alone the lines of a cache that other work displaces.
 //!
 //! A working set of half a cache's size is read until it lies there. Then what is looked at
 //! happens, and each line is timed: those that were displaced take longer. Hits and misses are
@@ -78,7 +78,7 @@ impl WorkingSet {
             hits.push(look(&set, &|| ()));
             misses.push(look(&set, &|| displace(&other)));
         }
-        set.calibration = told_apart(&hits, &misses);
+        set.calibration = calibrated(&hits, &misses);
         set
     }
 
@@ -92,7 +92,7 @@ impl WorkingSet {
         (self.lines * APART_BYTES) as u64
     }
 
-    /// How hits and misses are told apart.
+    /// The bound in time between hits and misses.
     pub fn calibration(&self) -> &Calibration {
         &self.calibration
     }
@@ -173,27 +173,27 @@ fn cycle(memory: &mut [Line], places: &[usize]) {
 fn laid_out(lines: usize, near: bool) -> (Vec<Line>, Vec<usize>) {
     const OF_PAGE: usize = 4096 / APART_BYTES;
     const OF_HUGE: usize = (2 << 20) / APART_BYTES;
-    let (span, room) = match near {
-        true => (lines * OF_PAGE, OF_HUGE.max(lines * OF_PAGE) + OF_HUGE),
-        false => (lines, lines),
+    let (span, room) = if near {
+        (lines * OF_PAGE, OF_HUGE.max(lines * OF_PAGE) + OF_HUGE)
+    } else {
+        (lines, lines)
     };
     let mut memory: Vec<Line> = Vec::with_capacity(room);
     // Else far memory would be slow for its translations as well.
     ask_for_huge_pages(memory.spare_capacity_mut());
     memory.resize(room, Line { next: 0 });
-    let first = match near {
-        true => memory.as_ptr().align_offset(2 << 20).min(room - span),
-        false => 0,
+    let places = if near {
+        let first = memory.as_ptr().align_offset(2 << 20).min(room - span);
+        (0..lines)
+            .map(|i| first + i * OF_PAGE + i % OF_PAGE)
+            .collect()
+    } else {
+        (0..lines).collect()
     };
-    let place = |i: usize| match near {
-        true => first + i * OF_PAGE + i % OF_PAGE,
-        false => i,
-    };
-    let places = (0..lines).map(place).collect();
     (memory, places)
 }
 
-/// How many loads took how long, each a place.
+/// A histogram of loads by their time in ticks, a place each.
 #[derive(Clone, Debug)]
 struct Ticks(Vec<u64>);
 
@@ -226,10 +226,10 @@ impl Ticks {
     }
 }
 
-/// Where to bound a load: where the means of hits and misses are furthest apart in units of their
+/// The bound at which the means of hits and misses are furthest apart in units of their
 /// spread. Lower takes misses for hits, higher lets a few loads decide. Refused where most rounds
 /// of the one are not below most of the other.
-fn told_apart(hits: &[Ticks], misses: &[Ticks]) -> Calibration {
+fn calibrated(hits: &[Ticks], misses: &[Ticks]) -> Calibration {
     let (all_hits, all_misses) = (together(hits), together(misses));
     let mut best = (0.0, MOST_TICKS - 1);
     for most in 1..MOST_TICKS {
@@ -299,7 +299,7 @@ mod tests {
     fn what_lies_between_hits_and_misses_is_told_by_its_share() {
         let check =
             |hits: &[(u64, u64)], misses: &[(u64, u64)], seen: &[(u64, u64)], share: f64| {
-                let found = told_apart(&rounds(hits), &rounds(misses));
+                let found = calibrated(&rounds(hits), &rounds(misses));
                 assert_eq!(found.refused, None);
                 let told = displaced(&found, &ticks(seen));
                 assert!((told - share).abs() < 0.05, "{told} for {share}: {found:?}");
@@ -321,14 +321,14 @@ mod tests {
     #[test]
     fn what_is_alike_is_refused_with_what_was_seen() {
         let same = rounds(&[(30, 60), (40, 40)]);
-        let why = told_apart(&same, &same).refused.unwrap();
+        let why = calibrated(&same, &same).refused.unwrap();
         let told = "timing cannot separate its hits from its misses: in the middle of 7 rounds";
         assert!(why.starts_with(told), "{why}");
         // Two noisy rounds of seven do not make it so.
         let mut hits = rounds(&[(30, 100)]);
         hits[0] = ticks(&[(300, 100)]);
         hits[6] = ticks(&[(80, 100)]);
-        assert_eq!(told_apart(&hits, &rounds(&[(60, 100)])).refused, None);
+        assert_eq!(calibrated(&hits, &rounds(&[(60, 100)])).refused, None);
         let huge = WorkingSet::new(MOST_BYTES + 1);
         let why = huge.calibration().refused.as_deref();
         assert_eq!(why, Some("a cache of more than 128 MiB is not primed"));

@@ -3,7 +3,7 @@
 pub struct Parties {
     /// The port of TCP at which one side listens; none where there is none.
     pub port: Option<u16>,
-    /// Whether that side is the sender; else it is sent to.
+    /// True if that side is the sender; else it is the receiver.
     pub sender_listens: bool,
     /// The network namespace of the sockets that send there, by the inode of its file; none is any.
     pub network: Option<u64>,

@@ -70,7 +70,7 @@ const HOOKS: &[Hook] = &[
     wanted("completed", "io_uring_complete"),
 ];
 
-/// Ways that are told apart at most, and memory that their counts may take on all CPUs together.
+/// The most ways that are counted separately, and memory that their counts may take on all CPUs together.
 const MOST_WAYS: usize = 1024;
 const MOST_COUNTS_BYTES: usize = 32 << 20;
 /// Rounds of listing threads, until a round finds no new one.
@@ -100,7 +100,7 @@ const COUNTING: [&str; 2] = ["returned", "entered"];
 /// Words of `struct thread`.
 const THREAD_WORDS: usize = 10;
 
-/// What was counted up to a moment.
+/// The counts of a profile up to its last reading of the maps.
 #[derive(Clone, Debug)]
 pub struct Counted {
     /// Ways in the order in which they were first used.
@@ -131,13 +131,13 @@ pub struct Profiler {
     root: PathBuf,
     refused: BTreeMap<&'static str, String>,
     call_cost: CallCost,
-    /// Of the programs that count calls, while they are attached.
+    /// Links of the programs that count calls, while they are attached.
     counting: Vec<(&'static str, BtfTracePointLinkId)>,
     slice: Slice,
     /// Calls, scaled as the counts of ways are.
     calls: f64,
     totals: Totals,
-    /// What it had counted in its self-test.
+    /// The totals at the end of the self-test.
     before: Totals,
     ways: BTreeMap<u32, (Key, Summed<COUNTS>)>,
     /// Numbers of ways in the order in which calls of theirs were first seen.
@@ -203,14 +203,17 @@ impl Profiler {
                 let program = bpf::tracepoint(&mut object, hook.program)?;
                 program
                     .load(hook.tracepoint, types)
-                    .map_err(|e| bpf::told(&e))
+                    .map_err(|e| bpf::in_one_line(&e))
             } else {
                 bpf::attach(&mut object, hook.program, hook.tracepoint, types)
             };
             match attached {
                 Ok(()) => {}
                 Err(e) if hook.is_needed => {
-                    return Err(bpf::of(&format!("the tracepoint `{}`", hook.tracepoint), e));
+                    return Err(bpf::about(
+                        &format!("the tracepoint `{}`", hook.tracepoint),
+                        e,
+                    ));
                 }
                 Err(e) => {
                     let why = format!("the tracepoint `{}` cannot be hooked: {e}", hook.tracepoint);
@@ -411,7 +414,7 @@ impl Profiler {
         self.control()?.set(0, [now, is_open], 0).map_err(error)
     }
 
-    /// What was seen of calls and descriptors may have changed unseen until now.
+    /// Makes the programs forget calls and descriptors that they saw before: these may have changed unseen.
     fn set_since(&mut self, now: u64) -> io::Result<()> {
         let mut control = self.control()?;
         let [_, is_open] = control.get(&0, 0).map_err(error)?;
@@ -516,9 +519,9 @@ impl Profiler {
         let calls = totals.calls - self.totals.calls;
         // Counting itself slows a program down, which it does not in the pause.
         let slowed = calls as f64 * self.call_cost.added_ns;
-        let elapsed = elapsed.max(1) as f64;
-        let own = (elapsed - slowed).max(elapsed / MOST_SLOWED);
-        let scale = 1.0 + self.slice.after_ns as f64 / own;
+        let counted_ns = elapsed.max(1) as f64;
+        let own_ns = (counted_ns - slowed).max(counted_ns / MOST_SLOWED);
+        let scale = 1.0 + self.slice.after_ns as f64 / own_ns;
         let names: HashMap<_, Key, u32> =
             HashMap::try_from(self.map_ref("ways")?).map_err(error)?;
         let names: Vec<(Key, u32)> = names.iter().filter_map(Result::ok).collect();
@@ -602,7 +605,7 @@ impl Profiler {
 /// CPU time of one call besides what the programs see of it, measured by known calls.
 #[derive(Clone, Copy, Debug, Default)]
 struct CallCost {
-    /// What counting adds to it.
+    /// The part that counting adds.
     added_ns: f64,
     /// Entry and return outside of the two tracepoints, less the part of `added_ns` that lies between
     /// them.
@@ -613,7 +616,7 @@ struct CallCost {
 #[derive(Clone, Copy, Debug)]
 struct KnownCalls {
     mean_ns: f64,
-    /// That of the quickest round: anything may come between two calls.
+    /// The mean of the quickest round, as anything may come between two calls.
     least_ns: f64,
 }
 
@@ -644,9 +647,9 @@ fn no_map(name: &str) -> io::Error {
 }
 
 fn detached(e: ProgramError) -> io::Error {
-    bpf::told(&e)
+    bpf::in_one_line(&e)
 }
 
 fn error(e: aya::maps::MapError) -> io::Error {
-    bpf::told(&e)
+    bpf::in_one_line(&e)
 }

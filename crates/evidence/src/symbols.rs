@@ -20,7 +20,7 @@ impl Symbols {
         Symbols::first(text(root)?, MOST_SYMBOLS)
     }
 
-    /// Whether [`Symbols::read`] would find any: it ends at the first.
+    /// Succeeds if [`Symbols::read`] would find a symbol: it ends at the first.
     pub fn check(root: &Path) -> io::Result<()> {
         Symbols::first(text(root)?, 1).map(|_| ())
     }
@@ -43,10 +43,12 @@ impl Symbols {
         let hides =
             "the kernel hides the addresses of its functions (kernel.kptr_restrict): run as root";
         let none = "/proc/kallsyms names no function of the kernel";
-        match found.0.is_empty() {
-            true if hidden > 0 => Err(io::Error::new(io::ErrorKind::PermissionDenied, hides)),
-            true => Err(io::Error::new(io::ErrorKind::InvalidData, none)),
-            false => Ok(found),
+        if !found.0.is_empty() {
+            Ok(found)
+        } else if hidden > 0 {
+            Err(io::Error::new(io::ErrorKind::PermissionDenied, hides))
+        } else {
+            Err(io::Error::new(io::ErrorKind::InvalidData, none))
         }
     }
 
@@ -105,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_addresses_and_no_functions_are_told() {
+    fn hidden_addresses_and_no_functions_are_errors() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir(root.path().join("proc")).unwrap();
         let refused = |text: &str| {

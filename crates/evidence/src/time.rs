@@ -1,4 +1,4 @@
-//! Where the CPU time goes: looks at every CPU, sorted by whose time it was and by kind of work.
+//! CPU time by party and kind of work, from samples of every CPU.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,7 +11,7 @@ use bytecost_sys::sampler::{Fork, Sampler};
 
 use crate::Parties;
 use crate::attribution::{Attribution, MAP, Map};
-use crate::bpf::of;
+use crate::bpf::about;
 use crate::symbols::Symbols;
 
 /// From one look to the next: no divisor of the timer's tick, which it would keep in step with.
@@ -19,7 +19,7 @@ pub const EVERY_NS: u64 = 191_000;
 /// The most frames of a look that are kept: enough to find who called a function that serves all.
 const MOST_FRAMES: usize = 24;
 const MOST_LOOKS: usize = 4 << 20;
-/// Rows of a window that name their function; those of fewer looks are told by kind alone.
+/// Rows of a window that name their function; those of fewer looks have their kind alone.
 const MOST_ROWS: usize = 400;
 
 /// Samples the CPUs within windows.
@@ -37,14 +37,14 @@ pub struct TimeSampler {
 
 fn sampler(cpus: &[u32]) -> io::Result<Sampler> {
     let what = "the CPUs cannot be sampled (it needs root or CAP_PERFMON, or kernel.perf_event_paranoid at 0)";
-    Sampler::open(cpus, EVERY_NS).map_err(|e| of(what, e))
+    Sampler::open(cpus, EVERY_NS).map_err(|e| about(what, e))
 }
 
 impl TimeSampler {
     /// Makes it ready; nothing is sampled yet. Refused in words that say what to do about it.
     pub fn open(root: &Path, cpus: &[u32]) -> io::Result<TimeSampler> {
         let sampler = sampler(cpus)?;
-        let symbols = Symbols::read(root).map_err(|e| of("/proc/kallsyms", e))?;
+        let symbols = Symbols::read(root).map_err(|e| about("/proc/kallsyms", e))?;
         Ok(TimeSampler {
             sampler,
             symbols,
@@ -57,10 +57,10 @@ impl TimeSampler {
         })
     }
 
-    /// Whether [`TimeSampler::open`] would go well, without reading all symbols for it.
+    /// Succeeds if [`TimeSampler::open`] would, without reading all symbols for it.
     pub fn check(root: &Path, cpus: &[u32]) -> io::Result<()> {
         sampler(cpus)?;
-        Symbols::check(root).map_err(|e| of("/proc/kallsyms", e))
+        Symbols::check(root).map_err(|e| about("/proc/kallsyms", e))
     }
 
     /// Opens a window.
@@ -74,10 +74,10 @@ impl TimeSampler {
         self.parties = parties;
         self.parents.clear();
         for parent in std::iter::once(parties.sender).chain(parties.receiver) {
-            // Where the kernel does not tell them, their time is the rest's.
-            let own = children::of(&self.root, parent).unwrap_or_default();
-            let own = own.into_iter().map(|pid| (pid, parent));
-            self.parents.extend(own);
+            // Where the kernel does not list them, their time is the rest's.
+            let children = children::of(&self.root, parent).unwrap_or_default();
+            let pairs = children.into_iter().map(|pid| (pid, parent));
+            self.parents.extend(pairs);
         }
         self.began_ns = clock::monotonic_ns();
         self.sampler.enable()

@@ -1,4 +1,4 @@
-//! By what means copies are counted at each place: chosen from what this kernel lets be hooked.
+//! The choice of the means that count copies at each place, from the hooks that this kernel allows.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +10,26 @@ use Need::{IfThere, InPlaceOf, Must, OfSome};
 /// A program and what it is attached to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hook {
-    /// Of which means.
+    /// The means that it belongs to.
     pub means: CopyMeans,
     /// Its name in the object.
     pub program: &'static str,
     /// The function, or the tracepoint.
     pub target: &'static str,
-    /// The places that it tells of.
+    /// The places whose copies it counts.
     pub legs: &'static [CopyPlace],
-    /// Whether these can be told without it.
+    /// The need of it for these places.
     pub need: Need,
 }
 
-/// Whether places can be told without a hook.
+/// The need of a hook for the places that it counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// They cannot.
+    /// Without it they are not counted.
     Must,
-    /// They can where the kernel has no such function: then nothing goes through it.
+    /// Without it they are counted where the kernel has no such function: then nothing goes through it.
     IfThere,
-    /// They can but for some file systems, of which a known transfer tells ([`super::Copies`]).
+    /// Without it they are counted except for some file systems, which a known transfer finds ([`super::Copies`]).
     OfSome,
     /// It stands in where that other program's function cannot be hooked.
     InPlaceOf(&'static str),
@@ -107,7 +107,7 @@ pub const HOOKS: &[Hook] = &[
     tracepoint("ringed", "io_uring_complete", &[FromFile, IntoFile]),
 ];
 
-/// What became of a hook.
+/// The outcome of attaching a hook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Tried {
     /// It is attached.
@@ -118,31 +118,35 @@ pub enum Tried {
     Refused(String),
 }
 
-/// What is hooked, and what that tells.
+/// The hooks in use, and the means of each place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookChoice {
     /// Each place with the strongest means that there is, or why there is none.
     pub legs: Vec<(CopyPlace, Result<CopyMeans, String>)>,
-    /// What must stay attached for that.
+    /// The hooks that must stay attached.
     pub hooks: Vec<&'static Hook>,
-    /// What cannot be hooked in this kernel, a sentence each.
+    /// Functions and tracepoints that cannot be hooked in this kernel, a sentence each.
     pub gaps: Vec<String>,
 }
 
 impl HookChoice {
-    /// By what means a place is told; none where it is not.
+    /// The means that counts a place; none where nothing does.
     pub fn means(&self, leg: CopyPlace) -> Option<CopyMeans> {
         let found = self.legs.iter().find(|(l, _)| *l == leg);
         found.and_then(|(_, means)| means.as_ref().ok().copied())
     }
 
-    /// The hooks in use that tell of a place by these means.
-    pub fn of(&self, leg: CopyPlace, means: CopyMeans) -> impl Iterator<Item = &'static Hook> {
+    /// The hooks in use that count a place by these means.
+    pub fn hooks_of(
+        &self,
+        leg: CopyPlace,
+        means: CopyMeans,
+    ) -> impl Iterator<Item = &'static Hook> {
         let is_of = move |h: &&'static Hook| h.means == means && h.legs.contains(&leg);
         self.hooks.iter().copied().filter(is_of)
     }
 
-    /// Why nothing at all can be counted, where that is so.
+    /// The reason why no place can be counted; none where one can.
     pub fn refused(&self) -> Option<&str> {
         if self.legs.iter().any(|(_, means)| means.is_ok()) {
             return None;
@@ -160,11 +164,11 @@ pub fn choose(tried: &BTreeMap<&str, Tried>, wanted: &[CopyMeans]) -> HookChoice
         let mut found = Err("no means was asked for".to_owned());
         for &means in wanted {
             if found.is_err() {
-                found = told(tried, leg, means).map(|()| means);
+                found = check(tried, leg, means).map(|()| means);
             }
         }
         if let Ok(means) = found {
-            let used = of(leg, means).filter(|h| is_used(tried, h));
+            let used = hooks_of(leg, means).filter(|h| is_used(tried, h));
             hooks.extend(used.filter(|h| !hooks.contains(h)).collect::<Vec<_>>());
         }
         legs.push((leg, found));
@@ -176,7 +180,7 @@ pub fn choose(tried: &BTreeMap<&str, Tried>, wanted: &[CopyMeans]) -> HookChoice
     }
 }
 
-fn of(leg: CopyPlace, means: CopyMeans) -> impl Iterator<Item = &'static Hook> {
+fn hooks_of(leg: CopyPlace, means: CopyMeans) -> impl Iterator<Item = &'static Hook> {
     HOOKS
         .iter()
         .filter(move |h| h.means == means && h.legs.contains(&leg))
@@ -186,27 +190,29 @@ fn is_attached(tried: &BTreeMap<&str, Tried>, program: &str) -> bool {
     tried.get(program) == Some(&Tried::Attached)
 }
 
-/// Of two that count the same bytes only one does.
+/// Returns true if a hook is attached and counts: of two that count the same bytes only one does.
 fn is_used(tried: &BTreeMap<&str, Tried>, hook: &Hook) -> bool {
     let spare = matches!(hook.need, InPlaceOf(other) if is_attached(tried, other));
     is_attached(tried, hook.program) && !spare
 }
 
-/// Whether a means tells of a place, or why it does not.
-fn told(tried: &BTreeMap<&str, Tried>, leg: CopyPlace, means: CopyMeans) -> Result<(), String> {
+/// Succeeds if a means counts a place; else gives the reason why it does not.
+fn check(tried: &BTreeMap<&str, Tried>, leg: CopyPlace, means: CopyMeans) -> Result<(), String> {
     let is_missed = |hook: &&Hook| {
         let stands_in = |h: &Hook| h.need == InPlaceOf(hook.program);
         match tried.get(hook.program) {
             Some(Tried::Attached) => false,
-            _ if of(leg, means).any(|h| stands_in(h) && is_attached(tried, h.program)) => false,
+            _ if hooks_of(leg, means).any(|h| stands_in(h) && is_attached(tried, h.program)) => {
+                false
+            }
             Some(Tried::NotThere) => hook.need == Must,
             _ => !matches!(hook.need, InPlaceOf(_) | OfSome),
         }
     };
-    if of(leg, means).next().is_none() {
+    if hooks_of(leg, means).next().is_none() {
         return Err(format!("{} do not tell it", means.title()));
     }
-    match of(leg, means).find(is_missed) {
+    match hooks_of(leg, means).find(is_missed) {
         Some(hook) => Err(why(tried, hook)),
         None => Ok(()),
     }
@@ -227,7 +233,7 @@ fn why(tried: &BTreeMap<&str, Tried>, hook: &Hook) -> String {
     }
 }
 
-/// Of each means that was wanted, what it lacks: one sentence where it lacks all for one reason.
+/// The gaps of each means that was wanted: one sentence where it lacks all for one reason.
 fn gaps(tried: &BTreeMap<&str, Tried>, wanted: &[CopyMeans]) -> Vec<String> {
     let mut gaps: Vec<String> = Vec::new();
     for &means in wanted {
@@ -324,8 +330,8 @@ mod tests {
         let hidden = Tried::Refused("it is compiled to another form".to_owned());
         let choice = choose(&kernel(&[("skb_splice_from_iter", hidden)]), BOTH);
         assert_eq!(choice.means(IntoKernel), Some(Tracepoints));
-        let is_told = choice.gaps[0].contains("`skb_splice_from_iter`");
-        assert!(is_told, "{:?}", choice.gaps);
+        let is_named = choice.gaps[0].contains("`skb_splice_from_iter`");
+        assert!(is_named, "{:?}", choice.gaps);
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub(super) const WORDS: usize = 20;
 const NO_PACKETS: &str = "a Unix socket's messages pass no device, where a tracepoint would tell how they got there; functions of the kernel would tell, which cannot be hooked here";
 const UNSEEN: &str = "some requests do not tell tracepoints how many bytes the kernel copied for them (io_submit; copy_file_range where files may share blocks; splice and sendfile out of a file system that may not hand its pages over; requests past the page cache on one that may not pass it by); functions of the kernel would tell, which cannot be hooked here";
 
-/// Where each group begins: as handed to the device, as freed by it, as come to the receiver's TCP.
+/// The first word of each group: packets as handed to the device, as freed by it, as received by TCP.
 const QUEUED: usize = 3;
 const FREED: usize = 7;
 const DELIVERED: usize = 11;
@@ -23,17 +23,18 @@ fn sent(words: &[u64; WORDS], of: usize) -> u64 {
     handed_over(by, of)
 }
 
-/// What a sender handed over, of what was queued to a device and what one freed. A device without a
+/// The sender's part, from packets queued to a device and packets that a device freed. A device without a
 /// receiver frees packets before they are queued; a card frees those once more that were queued to
 /// it. `by` shows which one it was.
 pub(crate) fn handed_over(by: [u64; 2], [queued, freed]: [u64; 2]) -> u64 {
-    match by[0] >= by[1] {
-        true => queued,
-        false => queued + freed,
+    if by[0] >= by[1] {
+        queued
+    } else {
+        queued + freed
     }
 }
 
-/// Packets by which a place is told; none where something else tells it.
+/// Packets that show a place's copies; 0 where another tracepoint does.
 pub(super) fn packets(words: &[u64; WORDS], leg: CopyPlace) -> u64 {
     match leg {
         CopyPlace::IntoKernel | CopyPlace::Delivery => sent(words, PACKETS),
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_are_told_apart_by_what_became_of_the_packets() {
+    fn copies_are_distinguished_by_the_fate_of_the_packets() {
         // Bytes that were copied, pinned and in pages as they were sent and as they were delivered.
         let check = |sent: [u64; 3], delivered: [u64; 3], read: u64, expected: [u64; 3]| {
             let mut words = [0; WORDS];

@@ -1,4 +1,4 @@
-//! What the programs have summed up, folded into accounts: whose each task is.
+//! Sums of the BPF programs, folded into accounts by the user of each task.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ const TASK_WORDS: usize = 3 + WHO_WORDS;
 pub(super) type CpuWords = [u64; CPU_WORDS];
 pub(super) type TaskWords = [u64; TASK_WORDS];
 
-/// Of include/linux/sched.h.
+/// Flags of a task (include/linux/sched.h).
 const PF_IO_WORKER: u64 = 0x10;
 const PF_KTHREAD: u64 = 0x20_0000;
 
@@ -41,7 +41,7 @@ const MOST_NAMED: usize = 8;
 /// Kernel threads of one purpose that have several names.
 const KERNEL_THREADS: &[&str] = &["rcu"];
 
-/// The processes that CPU time is told apart for, each with those that it has started.
+/// The processes with an account of their own, each with those that it has started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountedProcesses {
     /// The process that keeps the accounts. What else it has started is the instrument.
@@ -52,7 +52,7 @@ pub struct AccountedProcesses {
     pub receiver: Option<u32>,
     /// The process that is the background load, where there is one.
     pub background: Option<u32>,
-    /// Whether the first thread of each side's process only controls the others.
+    /// True if the first thread of each side's process only controls the others.
     pub controlled: bool,
 }
 
@@ -98,7 +98,7 @@ fn text(words: &[u64]) -> String {
 }
 
 impl Task {
-    fn of(who: &[u64], ns: u64, interrupts_ns: u64) -> Task {
+    fn new(who: &[u64], ns: u64, interrupts_ns: u64) -> Task {
         Task {
             tid: who[0] as u32,
             process: who[1] as u32,
@@ -114,7 +114,7 @@ impl Task {
 
 impl WindowAccounts {
     /// Without what is of another window; what runs at its end is not yet in its task's sum.
-    pub(super) fn of(
+    pub(super) fn new(
         (from_ns, to_ns): (u64, u64),
         cpus: &[CpuWords],
         tasks: BTreeMap<u32, TaskWords>,
@@ -127,7 +127,7 @@ impl WindowAccounts {
             ..WindowAccounts::default()
         };
         let own = tasks.values().filter(|words| words[0] == from_ns);
-        let task = |words: &TaskWords| Task::of(&words[3..], words[1], words[2]);
+        let task = |words: &TaskWords| Task::new(&words[3..], words[1], words[2]);
         seen.tasks = own.map(task).collect();
         for words in cpus {
             let is_own = words[0] == from_ns;
@@ -141,7 +141,7 @@ impl WindowAccounts {
                 continue;
             }
             let ns = to_ns - since_ns.max(from_ns);
-            let running = Task::of(&words[CPU_WORDS - WHO_WORDS..], ns, sum(INTERRUPTS));
+            let running = Task::new(&words[CPU_WORDS - WHO_WORDS..], ns, sum(INTERRUPTS));
             if running.tid == 0 {
                 seen.idle_ns += ns;
                 seen.idle_interrupts_ns += running.interrupts_ns;
@@ -193,8 +193,10 @@ impl WindowAccounts {
         if task.flags & PF_KTHREAD != 0 {
             let known = KERNEL_THREADS.iter().find(|n| task.name.starts_with(**n));
             // `kworker/u8:2` and `ksoftirqd/1`: which of them it is does not matter.
-            let name = known.copied().or_else(|| task.name.split('/').next());
-            let name = name.unwrap_or_default();
+            let name = known
+                .copied()
+                .or_else(|| task.name.split('/').next())
+                .unwrap_or_default();
             return (CpuUser::KernelThreads, name.to_owned());
         }
         let nameless = |user| (user, String::new());
@@ -219,9 +221,10 @@ impl WindowAccounts {
                 let kind = task.name.trim_end_matches(|c: char| c.is_ascii_digit());
                 (workers, kind.trim_end_matches('-').to_owned())
             } else if task.tid == task.process {
-                nameless(match whose.controlled {
-                    true => CpuUser::Instrument,
-                    false => threads,
+                nameless(if whose.controlled {
+                    CpuUser::Instrument
+                } else {
+                    threads
                 })
             } else if maker.is_some_and(|m| m.process == at && m.thread != at) {
                 (workers, task.name.clone())

@@ -1,7 +1,7 @@
 //! The table of calls that move bytes or wait: x86-64's numbers (arch/x86/entry/syscalls/
 //! syscall_64.tbl) and io_uring's opcodes (linux/io_uring.h), each with its arguments.
 
-/// What a call does, as `profile.bpf.c` numbers it.
+/// The class of a call by its effect, as `profile.bpf.c` numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Class {
@@ -206,7 +206,7 @@ pub(super) fn name(number: u16, is_request: bool) -> String {
     }
 }
 
-/// What a system call or a request does, by its number; none of one without a row.
+/// The class of a system call or request, by its number; none without a row in the table.
 pub(super) fn class(number: u16, is_request: bool) -> Option<Class> {
     let table = if is_request { REQUESTS } else { CALLS };
     let row = table.iter().find(|call| call.number == number);

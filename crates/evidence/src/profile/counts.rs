@@ -1,4 +1,4 @@
-//! What `profile.bpf.c` has counted, decoded: its words stand here in the order of its structures.
+//! Counts of `profile.bpf.c`, decoded: words in the order of its structures.
 
 use bytecost_spec::Reading;
 use bytecost_spec::profile::{
@@ -53,7 +53,7 @@ impl Totals {
 }
 
 impl Totals {
-    /// What came after an earlier moment.
+    /// The differences from earlier totals.
     pub fn since(&self, earlier: &Totals) -> Totals {
         Totals {
             cpu_ns: self.cpu_ns - earlier.cpu_ns,

@@ -44,8 +44,8 @@ impl WorkSampler {
             )));
         }
         let sampler = Sampler::open(&cpus, EVERY_NS)
-            .map_err(|why| bpf::of("the CPUs cannot be sampled", why))?;
-        let symbols = Symbols::read(root).map_err(|why| bpf::of("/proc/kallsyms", why))?;
+            .map_err(|why| bpf::about("the CPUs cannot be sampled", why))?;
+        let symbols = Symbols::read(root).map_err(|why| bpf::about("/proc/kallsyms", why))?;
         Ok(WorkSampler {
             sampler,
             symbols,

@@ -55,7 +55,7 @@ impl World {
     }
 
     fn seen(self, cpus: &[[u64; CPU_WORDS]]) -> WindowAccounts {
-        WindowAccounts::of((FROM_NS, TO_NS), cpus, self.tasks, self.makers)
+        WindowAccounts::new((FROM_NS, TO_NS), cpus, self.tasks, self.makers)
     }
 
     fn lines(self, whose: &AccountedProcesses) -> Vec<(CpuUser, String, u64)> {
@@ -174,15 +174,15 @@ fn what_runs_at_the_edge_counts_up_to_it_and_all_adds_up() {
     seen.tasks.insert(302, stale);
     let seen = seen.seen(&cpus);
     let accounts = seen.accounts(&whose());
-    let of = |user| {
+    let sum_of = |user| {
         let line = accounts.lines.iter().find(|l| l.user == user).unwrap();
         (line.ns, line.interrupts_ns)
     };
     assert_eq!((accounts.cpus, accounts.elapsed_ns), (3, 1_000));
-    assert_eq!(of(CpuUser::SenderThreads), (1_000, 30));
-    assert_eq!(of(CpuUser::ReceiverThreads), (90, 1));
-    assert_eq!(of(CpuUser::Interrupts), (25, 25));
-    assert_eq!(of(CpuUser::Idle), (500 + 400 + 900 - 25, 0));
+    assert_eq!(sum_of(CpuUser::SenderThreads), (1_000, 30));
+    assert_eq!(sum_of(CpuUser::ReceiverThreads), (90, 1));
+    assert_eq!(sum_of(CpuUser::Interrupts), (25, 25));
+    assert_eq!(sum_of(CpuUser::Idle), (500 + 400 + 900 - 25, 0));
     let used: u64 = accounts.lines.iter().map(|l| l.ns).sum();
     assert_eq!(used as i64 + accounts.left_over_ns, 3_000);
     assert_eq!(accounts.left_over_ns, 3_000 - (1_000 + 90 + 10 + 1_800));
