@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use bytecost_engine::PayloadPattern;
-use bytecost_lab::greeters::FlowKey;
+use bytecost_lab::flow_key::FlowKey;
 use bytecost_lab::passes::Passes;
 use bytecost_lab::program::Program;
 use bytecost_lab::protocol::{
@@ -200,7 +200,7 @@ pub fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Resu
     )?;
     // Long messages are taken by passes: who takes them says when a window opens, and waits to be told
     // that it is over.
-    let passes = Passes::of(cell).is_some();
+    let passes = Passes::new(cell).is_some();
     if passes {
         receiver.expect("opening", |a| matches!(a, FromEndpoint::Opening))?;
     }

@@ -43,11 +43,12 @@ fn run(context: &Context) -> Result<Told> {
     };
     let mut keeper = Command::new("sleep");
     keeper.arg("infinity").stdin(Stdio::null());
-    pair.of(Role::Receiver).start_in(&mut keeper)?;
+    pair.network(Role::Receiver).start_in(&mut keeper)?;
     let keeper = keeper.spawn().context("sleep cannot be started")?;
     let there = keeper.id();
     let _keeper = Peer::of("sleep", keeper);
-    pair.of(Role::Sender).within(|| measured(context, there))?
+    pair.network(Role::Sender)
+        .within(|| measured(context, there))?
 }
 
 fn measured(context: &Context, there: u32) -> Result<Told> {

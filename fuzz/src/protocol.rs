@@ -1,6 +1,6 @@
 //! What coordinator and endpoint say to each other: any bytes.
 
-use bytecost_lab::greeters::FlowKey;
+use bytecost_lab::flow_key::FlowKey;
 use bytecost_lab::live::greeting::{GREETING_BYTES, Greeting};
 use bytecost_lab::peer::reread;
 use bytecost_lab::protocol::{

@@ -1,8 +1,8 @@
-//! A thread's scheduler class, and what sees to it that one of real time cannot hang the machine.
+//! A thread's scheduler class, and the bound by which one of real time cannot hang the machine.
 //!
 //! A trial's thread has the lowest priority of real time, and the one that watches the clock a
-//! higher one, so that windows end in time. Who does not block for [`REALTIME_MOST_US`] is ended by
-//! the kernel (RLIMIT_RTTIME, setrlimit(2)). Deadline threads have a budget of their own.
+//! higher one, so that windows end in time. The kernel ends a process whose thread does not block for
+//! [`REALTIME_MOST_US`] (RLIMIT_RTTIME, setrlimit(2)). Deadline threads have a budget of their own.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use bytecost_spec::cell::{DEADLINE_PERIOD_NS, DEADLINE_RUNTIME_NS};
 use bytecost_sys::sched::{self, Policy};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// How long a thread of real time may go on without blocking, in µs of CPU time.
+/// The longest CPU time of a thread of real time without blocking, in µs.
 pub(crate) const REALTIME_MOST_US: u64 = 10_000_000;
 /// Priority of a trial's threads, and of the one that watches the clock for them.
 const PRIORITY: u32 = 1;
@@ -60,6 +60,7 @@ fn set(class: Class, policy: Policy) -> io::Result<()> {
     })
 }
 
+/// The class of the calling thread.
 pub(crate) fn taken() -> io::Result<Class> {
     Ok(match sched::policy()? {
         Policy::Other(nice) => Class::Other(nice),

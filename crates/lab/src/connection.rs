@@ -1,4 +1,4 @@
-//! What the kernel knows of the connection, read with the meter at the edges of the window.
+//! The kernel's account of a connection, read with the meter at the edges of the window.
 
 use std::os::fd::OwnedFd;
 
@@ -51,14 +51,14 @@ impl<M: Meter> Meter for ConnectionMeter<'_, M> {
 
     fn difference(&self, start: &Self::Snapshot, end: &Self::Snapshot) -> Readings {
         let mut readings = self.thread.difference(&start.0, &end.0);
-        readings.extend(self.of_connection(start.1, end.1));
+        readings.extend(self.connection(start.1, end.1));
         readings
     }
 }
 
 impl<M> ConnectionMeter<'_, M> {
-    /// What the connection alone says, from what TCP_INFO was at two times.
-    pub(crate) fn of_connection(&self, start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
+    /// The connection's own readings, from TCP_INFO at two times.
+    pub(crate) fn connection(&self, start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
         let mut readings = Readings::new();
         let Some(socket) = self.socket else {
             return readings;

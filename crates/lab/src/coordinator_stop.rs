@@ -27,8 +27,8 @@ fn accounted_ns() -> Option<u64> {
     (ran_ns > 0).then(|| ran_ns + queued_ns)
 }
 
-/// How long a thread was stopped in a wait that was to take `wanted_ns` at most and took `took_ns`,
-/// while its account grew by so much; a time without an account may be any.
+/// The time for which a thread was stopped in a wait that was to take `wanted_ns` at most and took
+/// `took_ns`, while its account grew by so much. Without an account it is 0.
 fn stopped_ns(wanted_ns: u64, took_ns: u64, accounted_ns: Option<u64>) -> u64 {
     let late_ns = took_ns.saturating_sub(wanted_ns);
     let stopped_ns = late_ns.saturating_sub(accounted_ns.unwrap_or(late_ns));
@@ -39,7 +39,7 @@ fn stopped_ns(wanted_ns: u64, took_ns: u64, accounted_ns: Option<u64>) -> u64 {
     }
 }
 
-/// Waits by this function, for at most so many ns, and counts for how long the thread was stopped.
+/// Calls `wait`, which takes at most so many ns, and counts the time for which the thread was stopped.
 pub(crate) fn watched<T>(wanted_ns: u64, wait: impl FnOnce() -> T) -> T {
     let (began_ns, before) = (clock::monotonic_ns(), accounted_ns());
     let waited = wait();
@@ -51,7 +51,7 @@ pub(crate) fn watched<T>(wanted_ns: u64, wait: impl FnOnce() -> T) -> T {
     waited
 }
 
-/// What is counted of this thread and of the machine since it was made.
+/// The stopped time of this thread and of the machine since this was made.
 pub(crate) struct StoppedTime {
     thread_ns: u64,
     machine_ns: [i64; 2],

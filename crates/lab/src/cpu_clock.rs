@@ -1,6 +1,6 @@
-//! A test of the clock that all CPU time comes from: whether the time of interrupts is in it.
+//! A test of a thread's CPU clock: is the time of interrupts in it?
 //!
-//! What is sent over loopback is received in softirq, within the sender's own system call. With
+//! Packets over loopback are received in softirq, within the sender's own system call. With
 //! CONFIG_IRQ_TIME_ACCOUNTING (`update_rq_clock_task`, kernel/sched/core.c) that is not in the
 //! thread's CPU time, so a thread that does nothing else has less of it than time has passed.
 
@@ -15,13 +15,13 @@ use bytecost_sys::{clock, process};
 
 use crate::limits;
 
-/// Tries that count; the quickest of them is told, since whatever else happens makes one longer.
+/// Tries that count. The quickest of them is the result, since every disturbance makes one longer.
 const TRIES: u32 = 10;
 /// Tries in all, of which those with a context switch do not count.
 const MOST_TRIES: u32 = 60;
 /// Datagrams of one try: less than 1 ms, which is less than a thread is let run at one time.
 const DATAGRAMS: u32 = 200;
-/// How long a datagram may take.
+/// The longest time for a datagram.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 trait Clocks {
@@ -182,7 +182,7 @@ mod tests {
             let mut fake = Fake::new(loses);
             fake.disturbed = |n| [n % 3 != 0, n % 2 == 0, n % 5 == 0];
             check(fake, expected, TRIES);
-            // Where the thread is always taken off its CPU, nothing is told.
+            // A thread that is always taken off its CPU has no result.
             let mut fake = Fake::new(loses);
             fake.disturbed = |_| [true, false, false];
             let clock = check(fake, ClockVerdict::NotTold, 0);

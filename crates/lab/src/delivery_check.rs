@@ -1,4 +1,4 @@
-//! Whether a trial moved what it says: count and content.
+//! The check of a trial's bytes: their count and their content.
 
 use bytecost_engine::{Mover, Receiver};
 use bytecost_spec::sample::Truth;
@@ -7,9 +7,9 @@ use bytecost_spec::{Cell, Transport};
 use crate::protocol::Done;
 use crate::trial_error::TrialError;
 
-/// What was checked; none of a mover that moves nothing. Without another end count and comparison
-/// are the mover's own. Units of work and a ping-pong's numbers fail where one is wrong.
-pub(crate) fn of(
+/// Checks the bytes of a trial; none of a mover that moves nothing. Without another end, count and
+/// comparison are the mover's own. Units of work and a ping-pong's numbers fail where one is wrong.
+pub(crate) fn check(
     cell: &Cell,
     mover: Option<&Mover>,
     own: bool,
@@ -17,7 +17,7 @@ pub(crate) fn of(
     receiver: Option<&Done>,
 ) -> Result<Option<Truth>, TrialError> {
     if let Some(receiver) = receiver {
-        return of_both(cell, own, sender, receiver).map(Some);
+        return check_both(cell, own, sender, receiver).map(Some);
     }
     Ok(mover.filter(|m| !m.moves_nothing()).map(|mover| {
         let bytes = sender.total_bytes.iter().sum();
@@ -35,7 +35,7 @@ pub(crate) fn of(
     }))
 }
 
-/// Which flow's bytes have not all arrived, by what was sent and what came of each.
+/// The first flow whose bytes have not all arrived, given the bytes sent and received of each.
 pub(crate) fn lost(flows: impl Iterator<Item = (u64, u64)>) -> Option<String> {
     let (flow, (sent, got)) = flows.enumerate().find(|(_, (sent, got))| sent != got)?;
     Some(format!(
@@ -43,8 +43,9 @@ pub(crate) fn lost(flows: impl Iterator<Item = (u64, u64)>) -> Option<String> {
     ))
 }
 
-/// Content is checked where it arrives, the count here. A file that is not `own` is not known.
-fn of_both(cell: &Cell, own: bool, sender: &Done, receiver: &Done) -> Result<Truth, TrialError> {
+/// Checks the counts of two sides. Content is checked where it arrives; that of a file that is not
+/// `own` is unknown.
+fn check_both(cell: &Cell, own: bool, sender: &Done, receiver: &Done) -> Result<Truth, TrialError> {
     let flows = [sender, receiver].map(|side| side.total_bytes.len());
     if cell.transport == Transport::Peer && flows != [cell.threads as usize; 2] {
         return Err(TrialError::Failed(format!(

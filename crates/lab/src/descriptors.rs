@@ -1,4 +1,4 @@
-//! The limit of open descriptors: raised where that is allowed, else told with its remedy.
+//! The limit of open descriptors, raised where that is allowed; else an error with its remedy.
 
 use std::io;
 
@@ -19,8 +19,8 @@ pub fn make_room(wanted: u64) -> io::Result<()> {
     }
 }
 
-/// Makes room for as many descriptors as there may be, at most `most`: how many, or as
-/// [`make_room`].
+/// Makes room for as many descriptors as there may be, at most `most`. Returns their number; errors as
+/// those of [`make_room`].
 pub fn make_most_room(most: u64) -> io::Result<u64> {
     let hard = getrlimit(Resource::Nofile).maximum;
     let room = hard.map_or(most, |hard| most.min(hard.saturating_sub(OWN_DESCRIPTORS)));

@@ -13,7 +13,7 @@ use hdrhistogram::Histogram;
 use crate::marks::{Clocked, Marks};
 use crate::phase::{Gate, Phase};
 
-/// What one side's flow had done at an edge of a segment.
+/// The counters of one side's flow at an edge of a segment.
 #[derive(Clone, Copy, Debug)]
 pub struct Edge<S, T = Tally> {
     /// The meter's snapshot.
@@ -23,7 +23,7 @@ pub struct Edge<S, T = Tally> {
 }
 
 impl<S, T> Edge<S, T> {
-    /// Where a segment begins: the meter is read last.
+    /// The edge at which a segment opens: the meter is read last.
     pub(crate) fn opens(
         meter: &mut impl Meter<Snapshot = S>,
         tally: impl FnOnce() -> T,
@@ -35,7 +35,7 @@ impl<S, T> Edge<S, T> {
         }
     }
 
-    /// Where it ends: the meter is read first.
+    /// The edge at which it closes: the meter is read first.
     pub(crate) fn closes(
         meter: &mut impl Meter<Snapshot = S>,
         tally: impl FnOnce() -> T,
@@ -60,7 +60,7 @@ pub struct WindowEnd<F> {
 /// The measured parts of a window, and the tally of the whole trial.
 #[derive(Clone, Debug)]
 pub struct Segments<S> {
-    /// Where each segment opens and closes; there is one at least.
+    /// The opening and the closing edge of each segment; there is one at least.
     pub edges: Vec<(Edge<S>, Edge<S>)>,
     /// The tally at the very end, the last completion included.
     pub total: Tally,
@@ -80,7 +80,7 @@ impl<S> Segments<S> {
         }
     }
 
-    /// What was done within the segments.
+    /// The tally of all segments together.
     pub fn grown(&self) -> Tally {
         let each = self
             .edges
@@ -90,7 +90,7 @@ impl<S> Segments<S> {
     }
 }
 
-/// How a window's throughput is sampled: who notes the edges of its eighths.
+/// The sampling of a window's throughput, by edges of its eighths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
     /// The gate body through them. An edge costs the loop nothing: it compares the phase anyway.
@@ -103,7 +103,7 @@ pub enum Sampling {
 
 /// One turn of a loop that moves bytes, with what the edges of its window need.
 pub trait LoopBody {
-    /// How its window is sampled.
+    /// The sampling of its window.
     const SAMPLING: Sampling;
     /// The most segments of a window.
     const MAX_SEGMENTS: usize = 1;
@@ -111,7 +111,7 @@ pub trait LoopBody {
     /// Moves a message, or what is there of one. False when the other side has ended.
     fn step(&mut self) -> io::Result<bool>;
 
-    /// What was done so far.
+    /// The tally so far.
     fn tally(&self) -> Tally;
 
     /// Records latencies from now on, or no longer.
@@ -158,7 +158,7 @@ pub trait LoopBody {
 /// Steps from the first to the last, with a window by the gate's phases.
 ///
 /// # Errors
-/// What a step answers; `UnexpectedEof` where the other side ends before the window does,
+/// Those of a step; `UnexpectedEof` where the other side ends before the window does,
 /// `InvalidInput` where there are more segments than it has room for.
 pub fn by_gate<M: Meter, S: LoopBody>(
     body: &mut S,

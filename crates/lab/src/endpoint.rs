@@ -14,8 +14,8 @@ use bytecost_sys::process;
 use rustix::io::Errno;
 
 use crate::classes;
+use crate::flow_acceptor::FlowAcceptor;
 use crate::flow_setup::mover_of;
-use crate::greeters::Greeters;
 use crate::groups;
 use crate::limits;
 use crate::phase::{Phase, SharedGate};
@@ -38,8 +38,8 @@ use gate_control::{FlowHandle, Signal, run_phases};
 use growth::Growth;
 use side::{FlowDone, gather};
 
-/// The life of an endpoint: prepare, go, tell, until its coordinator `parent` dies or cannot be
-/// told.
+/// Plays one side of a trial by the coordinator's orders, and sends the result. Ends with its parent, the
+/// coordinator.
 pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     process::die_with_parent(parent)?;
     let mut control = UnixStream::from(control);
@@ -86,9 +86,10 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
     known.add();
     thread::scope(|scope| {
         let (sockets, strangers) = connections(&task, control)?;
-        let growth = match may_grow(&task.cell) {
-            true => Growth::of(task.role, &sockets)?,
-            false => None,
+        let growth = if may_grow(&task.cell) {
+            Growth::open(task.role, &sockets)?
+        } else {
+            None
         };
         let (signals, received) = mpsc::channel();
         let mut threads = Vec::with_capacity(sockets.len());
@@ -129,9 +130,9 @@ fn one_flow(
     if task.role == Role::Sender && mover_of(&task.cell)?.route.is_ping() {
         return sending::take_turns(task, flow, handle);
     }
-    let hold = ThreadBinding::take(&task.here.pins, flow, task.cell.mem_node)?;
-    // Deadline threads cannot be pinned, so this comes after.
-    let hold = hold.with_class(task.cell.class)?;
+    // Deadline threads cannot be pinned, so that the class comes last.
+    let hold = ThreadBinding::take(&task.here.pins, flow, task.cell.mem_node)?
+        .with_class(task.cell.class)?;
     let mut done = match task.role {
         Role::Sender => sending::run(task, socket, flow, handle)?,
         _ => side::receive(task, socket, flow, handle)?,
@@ -140,7 +141,8 @@ fn one_flow(
     Ok(done)
 }
 
-/// One for each flow, in order, none without a peer; and how many others were turned away.
+/// The connections of the flows, in order, none without a peer; and the number of strangers that were
+/// closed.
 fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<OwnedFd>>, u64)> {
     let patience = Duration::from_millis(task.patience_ms);
     let mut sockets: Vec<Option<OwnedFd>> = task.keys.iter().map(|_| None).collect();
@@ -156,7 +158,7 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<
         Meets::Connects(to) => {
             for (place, key) in sockets.iter_mut().zip(&task.keys) {
                 let socket = transports::connect(&cell, to, patience)?;
-                key.say(&socket)?;
+                key.send(&socket)?;
                 *place = Some(socket);
             }
             Ok((sockets, 0))
@@ -172,13 +174,13 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<
             };
             protocol::write(control, &listening)?;
             let listeners = [listener];
-            let mut greeters = Greeters::new(&task.keys);
+            let mut acceptor = FlowAcceptor::new(&task.keys);
             for _ in &task.keys {
-                let (flow, socket) = greeters.next(&listeners, patience)?;
+                let (flow, socket) = acceptor.next(&listeners, patience)?;
                 transports::set_patience(&socket, patience)?;
                 sockets[flow] = Some(socket);
             }
-            Ok((sockets, greeters.strangers()))
+            Ok((sockets, acceptor.strangers()))
         }
     }
 }

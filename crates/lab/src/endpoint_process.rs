@@ -1,4 +1,4 @@
-//! The two processes of a trial, as the coordinator sees them.
+//! The endpoints of a trial, as the coordinator sees them: started, ordered, awaited and ended.
 
 use std::fs;
 use std::io::{self, Read};
@@ -17,22 +17,25 @@ use rustix::event::{PollFd, PollFlags};
 
 use crate::coordinator_stop;
 use crate::limits;
-use crate::peer::RemoteEnd;
+use crate::peer_channel::RemoteEnd;
 use crate::program::Program;
 use crate::protocol::{self, DeadlineReader, FromEndpoint, HostReadings, Role, ToEndpoint};
 use crate::socket::{poll, ready};
 use crate::trial_error::TrialError;
+use crate::trial_processes::SideProcess;
 
-/// How long a call may go without progress.
+/// The longest time of a call without progress.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
-/// How often the coordinator looks up to see whether it was told to stop.
+/// The time between the coordinator's checks of its stop flag, in ns.
 const LOOK_NS: u64 = 50_000_000;
-/// How long nothing may be heard of the sides before it is looked whether one of them is stopped.
+/// The silence of all sides after which the coordinator checks if one of them is stopped, in ns.
 const SILENCE_NS: u64 = 3_000_000_000;
-/// How long the other side is listened to when one has failed.
+/// The time for the other side's last messages when one has failed, in ns.
 const LAST_WORDS_NS: u64 = 1_000_000_000;
-/// How long one that has closed its socket may take to end with a status that says more.
+/// The time for the end of a process that has closed its socket, whose status says more.
 const ENDING: Duration = Duration::from_millis(200);
+/// The longest time of a side for anything outside of its schedule, in ns.
+pub(crate) const GRACE_NS: u64 = 10_000_000_000;
 
 enum EndpointProcess {
     Here(Child),
@@ -59,13 +62,14 @@ impl Endpoint {
         if let Some(network) = network {
             network.start_in(&mut command)?;
         }
-        let passed_on = PASSED_ON.iter();
-        let passed_on = passed_on.filter_map(|name| Some((name, std::env::var_os(name)?)));
+        let variables = PASSED_ON
+            .iter()
+            .filter_map(|name| Some((name, std::env::var_os(name)?)));
         let child = command
             .arg("endpoint")
             .arg(std::process::id().to_string())
             .env_clear()
-            .envs(passed_on)
+            .envs(variables)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -78,15 +82,15 @@ impl Endpoint {
                 let why = format!("the {name} cannot be started from {path}: {e}");
                 io::Error::new(e.kind(), why)
             })?;
-        Endpoint::of(role, EndpointProcess::Here(child), ours)
+        Endpoint::new(role, EndpointProcess::Here(child), ours)
     }
 
-    /// One that plays on the other host, and whose answers come from there by this socket.
+    /// An endpoint on the other host, whose answers come by this socket.
     pub(crate) fn remote(role: Role, end: RemoteEnd, answers: UnixStream) -> io::Result<Endpoint> {
-        Endpoint::of(role, EndpointProcess::There(end), answers)
+        Endpoint::new(role, EndpointProcess::There(end), answers)
     }
 
-    fn of(role: Role, process: EndpointProcess, control: UnixStream) -> io::Result<Endpoint> {
+    fn new(role: Role, process: EndpointProcess, control: UnixStream) -> io::Result<Endpoint> {
         control.set_write_timeout(Some(PATIENCE))?;
         Ok(Endpoint {
             role,
@@ -103,16 +107,29 @@ impl Endpoint {
         }
     }
 
-    /// How its process ended, where it has.
+    /// An error with the end of its process, where that has ended.
     pub(crate) fn has_not_ended(&mut self) -> Result<(), TrialError> {
-        match self.is_there() {
-            true => Ok(()),
-            false => Err(self.gone()),
+        if self.is_there() {
+            Ok(())
+        } else {
+            Err(self.gone())
         }
     }
 
     pub(crate) fn role(&self) -> Role {
         self.role
+    }
+
+    /// The processes of those that play on this host, in their order.
+    pub(crate) fn processes(ends: &[Endpoint]) -> Vec<SideProcess> {
+        let process = |end: &Endpoint| {
+            let pid = end.local_pid()?;
+            Some(SideProcess {
+                role: end.role,
+                pid,
+            })
+        };
+        ends.iter().filter_map(process).collect()
     }
 
     /// Its process, where that is on this host.
@@ -134,7 +151,7 @@ impl Endpoint {
         PollFd::new(&self.control, PollFlags::IN)
     }
 
-    /// The window of passes opens: who measures the other host's machine is told.
+    /// Has the agent read the other host's machine, since the window of passes opens.
     pub(crate) fn window_opens(&self) {
         if let EndpointProcess::There(end) = &self.process {
             end.window_opens();
@@ -166,25 +183,31 @@ impl Endpoint {
         protocol::hand_over(&self.control, descriptors).map_err(|_| self.gone())
     }
 
-    /// Its next message, which has begun to come.
+    /// Its next answer, which has begun to come; an error where it has failed.
     pub(crate) fn answer(&mut self) -> Result<FromEndpoint, TrialError> {
-        self.answer_within(PATIENCE)
+        match self.message_within(PATIENCE)? {
+            FromEndpoint::Failed(reason) => Err(TrialError::Failed(match &self.process {
+                EndpointProcess::Here(_) => format!("{}: {reason}", self.role.name()),
+                EndpointProcess::There(end) => format!("on {}: {reason}", end.host()),
+            })),
+            answer => Ok(answer),
+        }
     }
 
-    fn answer_within(&mut self, patience: Duration) -> Result<FromEndpoint, TrialError> {
+    /// Its next message, also that it has failed; an error where it is gone or slower than `patience`.
+    pub(crate) fn message_within(
+        &mut self,
+        patience: Duration,
+    ) -> Result<FromEndpoint, TrialError> {
         let mut whole = DeadlineReader {
             from: self.control.as_fd(),
             until_ns: clock::monotonic_ns() + patience.as_nanos() as u64,
             stop: None,
         };
         match protocol::read(&mut whole) {
-            Ok(FromEndpoint::Failed(reason)) => Err(TrialError::Failed(match &self.process {
-                EndpointProcess::Here(_) => format!("{}: {reason}", self.role.name()),
-                EndpointProcess::There(end) => format!("on {}: {reason}", end.host()),
-            })),
-            Ok(answer) => {
-                self.over = matches!(answer, FromEndpoint::Done(_));
-                Ok(answer)
+            Ok(message) => {
+                self.over = matches!(message, FromEndpoint::Done(_));
+                Ok(message)
             }
             Err(e) if e.kind() == io::ErrorKind::InvalidData => {
                 let name = self.role.name();
@@ -206,12 +229,12 @@ impl Endpoint {
             let _ = rustix::io::ioctl_fionbio(&*stderr, true);
             let _ = stderr.take(2048).read_to_end(&mut said);
         }
-        let said = String::from_utf8_lossy(&said);
-        let mut lines = said.lines().map(str::trim);
-        let said = lines.find(|line| !line.is_empty()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&said);
+        let mut lines = text.lines().map(str::trim);
+        let first = lines.find(|line| !line.is_empty()).unwrap_or_default();
         let how = match ended {
             Ok(end) if end.was_killed => "did not respond and was killed".to_owned(),
-            Ok(end) => limits::how_ended(end.status, said),
+            Ok(end) => limits::how_ended(end.status, first),
             Err(e) => format!("is gone: {e}"),
         };
         TrialError::Failed(format!("the {} {how}, in mid-trial", self.role.name()))
@@ -250,8 +273,10 @@ impl Endpoint {
 /// to be killed fails the trial.
 pub(crate) fn all_ended(mut ends: Vec<Endpoint>, stop: &AtomicBool) -> Result<(), TrialError> {
     let until_ns = clock::monotonic_ns() + GRACE.as_nanos() as u64;
-    let ended = ends.iter_mut().map(|end| end.ended_by(until_ns, stop));
-    let ended: Vec<Result<(), TrialError>> = ended.collect();
+    let ended: Vec<Result<(), TrialError>> = ends
+        .iter_mut()
+        .map(|end| end.ended_by(until_ns, stop))
+        .collect();
     ended.into_iter().collect()
 }
 
@@ -303,6 +328,7 @@ impl StartedAhead {
     }
 }
 
+/// The next answer of any side; an error where none comes in time.
 pub(crate) fn wait(
     ends: &mut [Endpoint],
     deadline_ns: u64,
@@ -311,8 +337,10 @@ pub(crate) fn wait(
     wait_until(ends, deadline_ns, stop)?.ok_or_else(|| {
         let waiting = ends.iter().filter(|end| !end.over);
         let names: Vec<&str> = waiting.map(|end| end.role.name()).collect();
-        let names = names.join(" and the ");
-        TrialError::Failed(format!("no response from the {names} in time"))
+        TrialError::Failed(format!(
+            "no response from the {} in time",
+            names.join(" and the ")
+        ))
     })
 }
 
@@ -356,7 +384,15 @@ pub(crate) fn wait_until(
     }
 }
 
-/// Who fails takes the other along, and either may be heard first: both belong to the reason.
+/// The error of a side that says what does not come now.
+pub(crate) fn unexpected(from: &str, answer: &FromEndpoint) -> TrialError {
+    TrialError::Failed(format!(
+        "protocol error: unexpected message from the {from}: {answer:?}"
+    ))
+}
+
+/// Adds the other side's reason to that of a failed one: a failure of one ends both, and either may be
+/// heard first.
 fn reasons_of_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
     let others = ends.iter_mut().enumerate();
     let mut reasons = vec![reason];
@@ -389,7 +425,7 @@ mod tests {
         let child = std::process::Command::new("sleep").arg("600").spawn();
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let process = EndpointProcess::Here(child.unwrap());
-        let mut ends = [Endpoint::of(Role::Sender, process, ours).unwrap()];
+        let mut ends = [Endpoint::new(Role::Sender, process, ours).unwrap()];
         let pid = Pid::from_raw(ends[0].local_pid().unwrap() as i32).unwrap();
         kill_process(pid, Signal::STOP).unwrap();
         let until_ns = clock::monotonic_ns() + 600_000_000_000;
@@ -404,7 +440,7 @@ mod tests {
         let child = std::process::Command::new("sleep").arg("60").spawn();
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let process = EndpointProcess::Here(child.unwrap());
-        let mut end = Endpoint::of(Role::Sender, process, ours).unwrap();
+        let mut end = Endpoint::new(Role::Sender, process, ours).unwrap();
         std::thread::spawn(move || {
             // A frame of 64 KiB, by a byte every 10 ms.
             let _ = theirs.write_all(&65_536_u32.to_le_bytes());
@@ -412,13 +448,13 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(10));
             }
         });
-        let error = end.answer_within(Duration::from_millis(100)).unwrap_err();
+        let error = end.message_within(Duration::from_millis(100)).unwrap_err();
         let why = "the sender did not respond and was killed, in mid-trial";
         assert_eq!(error.to_string(), why);
     }
 
     #[test]
-    fn how_an_endpoint_ended_is_told_with_what_to_do() {
+    fn the_end_of_an_endpoint_is_reported_with_its_remedy() {
         // `yes` in its place.
         let program = Program::at("/usr/bin/yes".as_ref()).unwrap();
         let mut ends = [Endpoint::start(&program, Role::Sender, None).unwrap()];

@@ -1,13 +1,13 @@
-//! What happens while a plan is carried out. Events go out; nothing comes back.
+//! Events while a plan is carried out. Events go out; nothing comes back.
 
 use bytecost_spec::{Record, TrialKey};
 
-/// One thing that happened.
+/// An event of a run.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A trial begins.
     TrialStarted {
-        /// Which.
+        /// Its key.
         trial: TrialKey,
     },
     /// A trial is over, well or not. To be kept at once: a later failure must not lose it.

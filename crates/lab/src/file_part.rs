@@ -1,4 +1,4 @@
-//! A flow's part of a file, with what is compared of it.
+//! A flow's part of a file, with the check of its content.
 
 use std::io;
 
@@ -42,7 +42,7 @@ impl FilePart<'_> {
         }
     }
 
-    /// What is read, where that is known.
+    /// The content that is read, where that is known.
     pub(crate) fn content(&self) -> Option<Content> {
         let is_known = self.task.own && self.mover.route.reads_a_file();
         is_known.then(|| Content {
@@ -59,7 +59,8 @@ impl FilePart<'_> {
         }
     }
 
-    /// Compares what so many requests wrote, after all of it was written: how many bytes that were.
+    /// Compares the bytes that so many requests wrote, after all of them. Returns the number of compared
+    /// bytes.
     pub(crate) fn check_written(&self, requests: u64) -> io::Result<u64> {
         let open = |path| file::open(path, file::Opening::default());
         let (walk, size) = (self.walk, self.size());

@@ -1,4 +1,4 @@
-//! What works on files here, found by reading or writing a few blocks, not by reading a version.
+//! Movers of files that work here, found by reading or writing a few blocks, not by reading a version.
 
 use std::io;
 use std::path::PathBuf;
@@ -22,16 +22,16 @@ use crate::survey::{self, Helpers};
 
 /// A request that every file system takes past the page cache, where it takes any.
 const SIZE_BYTES: u64 = 4 << 10;
-/// How often a file is made cold anew, after a pause: the mover before may still hold its pages.
+/// Attempts at making a file cold, with a pause between: the mover before may still hold its pages.
 const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
-/// How long one such attempt goes on.
+/// The longest time of one such attempt.
 const HELD_AT_MOST: Duration = Duration::from_millis(50);
-/// How often that is tried before it is concluded that no file here becomes cold.
+/// Attempts before the conclusion that no file here becomes cold.
 const TRIES_AT_ALL: u32 = 3;
 
-/// Tries every mover of files in every state of the page cache with one checked request, or says
-/// what is wrong with the directory or the user's file.
+/// Tries every mover of files in every state of the page cache with one checked request; an error is one
+/// of the directory or the user's file.
 pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
     let dir = files.dir().to_owned();
     let user = files.user().map(|path| path.to_owned());
@@ -70,7 +70,7 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
     Ok(found)
 }
 
-/// How often each mover is tried: where files become cold, one that stays warm will be let go of.
+/// Attempts for each mover: where files become cold, one that stays warm now will become so later.
 fn tries(files: &mut Files) -> u32 {
     let control = Mover::named("pread")
         .map(|pread| again(TRIES_AT_ALL, || attempt(files, pread, Cache::Cold, None)));
@@ -87,16 +87,17 @@ fn again(tries: u32, mut attempt: impl FnMut() -> io::Result<()>) -> io::Result<
             done => return done,
         }
     }
-    attempt().map_err(|e| match tries > TRIES_AT_ALL && is_not_cold(&e) {
-        true => io::Error::new(
+    attempt().map_err(|e| if tries > TRIES_AT_ALL && is_not_cold(&e) {
+io::Error::new(
             e.kind(),
             format!("pages of the file stayed in the page cache in {tries} attempts, though it was cold for another mover: run again, or choose --cache warm"),
-        ),
-        false => e,
-    })
+        )
+} else {
+e
+})
 }
 
-/// Whether it is said by [`file::cool`], and not by a call that is not supported.
+/// Returns true for an error of [`file::cool`], not of a call that is not supported.
 fn is_not_cold(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported && error.raw_os_error().is_none()
 }
@@ -133,13 +134,14 @@ fn tried(
     }
 }
 
-/// One that sends is tried with the transports too, and cannot pass the page cache by.
+/// Returns true if a mover is tried in a state of the page cache. One that sends is tried with the
+/// transports too, and cannot bypass the page cache.
 fn is_tried(mover: &Mover, cache: Cache) -> bool {
     let sends = mover.route == Route::FileToSocket && matches!(cache, Cache::Warm | Cache::Cold);
     mover.route.is_of_files() || sends
 }
 
-/// The length of a user's file in bytes, or what is wrong with it, by its name.
+/// The length of a user's file in bytes; an error has its name.
 pub fn user_bytes(path: &std::path::Path) -> io::Result<u64> {
     let opened = file::open(path, file::Opening::default())?;
     let bytes = file::len(&opened)
@@ -268,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_becomes_cold_is_told_with_how_often_it_was_tried() {
+    fn a_file_that_never_becomes_cold_is_reported_with_the_number_of_attempts() {
         let not_cold = || io::Error::new(io::ErrorKind::Unsupported, "25 % stay: choose --dir");
         let mut attempts = 0;
         let mut never = |tries| {
@@ -281,8 +283,8 @@ mod tests {
         };
         let (times, why) = never(TRIES_AT_ALL + 1);
         assert_eq!(times, TRIES_AT_ALL + 1);
-        let is_told = why.contains("4 attempts") && !why.contains("--dir");
-        assert!(is_told, "{why}");
+        let is_named = why.contains("4 attempts") && !why.contains("--dir");
+        assert!(is_named, "{why}");
         assert_eq!(never(1), (1, not_cold().to_string()));
         let refused = again(TRIES, || Err(Errno::OPNOTSUPP.into())).unwrap_err();
         let errno = refused.raw_os_error();
@@ -290,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forbidden_is_told_with_what_forbids_it() {
+    fn a_forbidden_call_is_reported_with_its_limit() {
         for (errno, word) in [
             (Errno::PERM, "kernel.io_uring_disabled"),
             (Errno::NOSYS, "does not have it"),

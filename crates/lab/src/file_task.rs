@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FileTask {
-    /// Where it is opened.
+    /// The path at which it is opened.
     pub path: PathBuf,
-    /// Whether it is bytecost's own, so that its content is known.
+    /// True if it is bytecost's own, so that its content is known.
     pub own: bool,
     /// The file that is written, bytecost's own, where there are two.
     pub target: Option<PathBuf>,

@@ -13,10 +13,11 @@ use bytecost_spec::{Cache, Cell};
 use crate::file_task::FileTask;
 use crate::page_cache;
 
-/// How long a call of what works on a file may go without progress: a busy disk is slow to sync.
+/// The longest time of a call on a file without progress: a busy disk is slow to sync.
 pub(crate) const DISK_PATIENCE: Duration = Duration::from_secs(60);
 
-/// One that is to stay in the page cache is never dropped, and none that is read is written.
+/// The use of a file. One that is to stay in the page cache is never dropped, and none that is read is
+/// written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     is_on_disk: bool,
@@ -33,7 +34,7 @@ enum Purpose {
 }
 
 impl Kind {
-    fn of(cell: &Cell, route: Route) -> Kind {
+    fn source(cell: &Cell, route: Route) -> Kind {
         let purpose = match (cell.cache, route) {
             (_, Route::MemoryToFile) => Purpose::Written,
             (Cache::Memory | Cache::Warm, _) => Purpose::Cached,
@@ -45,7 +46,7 @@ impl Kind {
         }
     }
 
-    fn of_target(cell: &Cell, route: Route) -> Option<Kind> {
+    fn target(cell: &Cell, route: Route) -> Option<Kind> {
         (route == Route::FileToFile).then_some(Kind {
             is_on_disk: cell.cache != Cache::Memory,
             purpose: Purpose::Target,
@@ -99,8 +100,8 @@ impl Files {
         for cell in cells {
             let Some(route) = route(cell) else { continue };
             let source =
-                (self.user.is_none() || !route.reads_a_file()).then(|| Kind::of(cell, route));
-            let kinds = source.into_iter().chain(Kind::of_target(cell, route));
+                (self.user.is_none() || !route.reads_a_file()).then(|| Kind::source(cell, route));
+            let kinds = source.into_iter().chain(Kind::target(cell, route));
             for kind in kinds.filter(|kind| kind.is_on_disk) {
                 let len = most.entry(kind).or_default();
                 *len = (*len).max(len_bytes(cell, route));
@@ -131,15 +132,15 @@ impl Files {
             }
         }
         let mut target = None;
-        if let Some(kind) = Kind::of_target(cell, route) {
-            let file = self.own(kind)?;
+        if let Some(kind) = Kind::target(cell, route) {
+            let file = self.file(kind)?;
             file.reserve(len_bytes(cell, route))?;
             target = Some(file.path());
         }
         let (path, own) = match &self.user {
             Some(path) => (path.clone(), false),
             None => {
-                let file = self.own(Kind::of(cell, route))?;
+                let file = self.file(Kind::source(cell, route))?;
                 file.grow(len_bytes(cell, route))?;
                 (file.path(), true)
             }
@@ -148,7 +149,7 @@ impl Files {
     }
 
     /// One of bytecost's own files, empty where it was not there yet.
-    fn own(&mut self, kind: Kind) -> io::Result<&mut TestFile> {
+    fn file(&mut self, kind: Kind) -> io::Result<&mut TestFile> {
         Ok(match self.own.entry(kind) {
             Entry::Occupied(there) => there.into_mut(),
             Entry::Vacant(free) => free.insert(if kind.is_on_disk {
@@ -186,9 +187,10 @@ pub fn part(cell: &Cell, mover: &Mover, flow: u32) -> (u64, u64) {
 /// In bytes. Where one part is dropped from the cache, no folio and no read-ahead lies in two.
 fn stride_bytes(cell: &Cell, route: Route) -> u64 {
     let part = slots(cell, route) * cell.size_bytes;
-    match cell.cache == Cache::Cold && cell.threads > 1 {
-        true => part.next_multiple_of(file::FOLIO_MOST) + file::FOLIO_MOST,
-        false => part,
+    if cell.cache == Cache::Cold && cell.threads > 1 {
+        part.next_multiple_of(file::FOLIO_MOST) + file::FOLIO_MOST
+    } else {
+        part
     }
 }
 
@@ -213,8 +215,9 @@ pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Resul
             cell.threads, cell.size_bytes, cell.ring
         )));
     }
-    let target = (task.target.as_ref()).map(|at| file::open(at, Opening { write: true, ..how }));
-    let target = target.transpose()?;
+    let target = (task.target.as_ref())
+        .map(|at| file::open(at, Opening { write: true, ..how }))
+        .transpose()?;
     let (start, seed) = (part(cell, mover, flow).0, 0x5bd1_e995 + u64::from(flow));
     Ok(FileWork {
         file,

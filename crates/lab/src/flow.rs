@@ -14,7 +14,7 @@ use crate::edges::{LoopBody, Sampling, Segments, WindowEnd, by_gate};
 use crate::phase::Gate;
 use crate::socket::Socket;
 
-/// The longest round-trip time that is told apart, in ns: a minute.
+/// The longest round-trip time of a histogram, in ns: a minute.
 pub(crate) const MOST_LATENCY_NS: u64 = 60_000_000_000;
 
 /// Sends without pause.
@@ -63,7 +63,7 @@ pub(crate) fn drain(mover: &mut dyn Move) -> io::Result<()> {
 pub struct Ask<'a> {
     /// Sends.
     pub mover: &'a mut dyn Move,
-    /// Where answers come in.
+    /// The socket from which answers come.
     pub socket: &'a OwnedFd,
     /// Room for one answer.
     pub answer: Vec<u8>,
@@ -146,18 +146,17 @@ pub(crate) fn moved(tally: &Tally, elapsed_ns: u64) -> FlowReading {
 
 /// The counters of what was moved, and of the buffers that came back where that is later.
 pub(crate) fn tallied(moved: &Tally, completed: Option<&Tally>) -> Readings {
-    let all = [
+    [
         (Counter::Bytes, Some(moved.bytes)),
         (Counter::Messages, Some(moved.messages)),
         (Counter::Calls, Some(moved.calls)),
         (Counter::Completions, completed.map(|t| t.released)),
         (Counter::CompletionsCopied, completed.map(|t| t.copied)),
         (Counter::Enobufs, completed.map(|_| moved.enobufs)),
-    ];
-    let known = all
-        .into_iter()
-        .filter_map(|(c, n)| Some((c, Reading::Measured(n?))));
-    known.collect()
+    ]
+    .into_iter()
+    .filter_map(|(c, n)| Some((c, Reading::Measured(n?))))
+    .collect()
 }
 
 /// An empty histogram of round-trip times: three significant digits, up to a minute.
@@ -190,20 +189,20 @@ pub(crate) fn read_exactly(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<()
     Ok(())
 }
 
-/// Takes in all that comes, and checks it.
+/// Receives and checks all bytes of a flow.
 pub struct Intake<'a> {
-    /// Takes.
+    /// Receives.
     pub receiver: &'a mut dyn Take,
     /// Checks.
     pub checker: Checker,
     /// Bytes of a message.
     pub size_bytes: u64,
-    /// In the `ask` pattern: where answers go, and one answer.
+    /// In the `ask` pattern: the socket for answers, and one answer.
     pub answers: Option<(&'a OwnedFd, Vec<u8>)>,
 }
 
 impl Intake<'_> {
-    /// Takes until the sender has closed the connection; `closed` is told when the window is over.
+    /// Receives until the sender has closed the connection; calls `closed` when the window is over.
     /// `InvalidData` when something else arrives than was sent.
     pub fn run<M: Meter>(
         &mut self,
@@ -211,7 +210,7 @@ impl Intake<'_> {
         meter: &mut M,
         closed: impl FnOnce(),
     ) -> io::Result<Segments<M::Snapshot>> {
-        // What was sent comes to its end.
+        // It receives until the sender's end.
         let end = WindowEnd {
             on_close: closed,
             min_messages: u64::MAX,
@@ -226,7 +225,7 @@ impl Intake<'_> {
         self.answers.is_some() && is_amid
     }
 
-    /// Takes what is there; false when the sender has closed.
+    /// Receives the bytes that are there; false when the sender has closed.
     pub(crate) fn pull(&mut self) -> io::Result<bool> {
         let before = self.checker.offset() / self.size_bytes;
         let got = self.receiver.take()?;

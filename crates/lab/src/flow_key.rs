@@ -1,4 +1,4 @@
-//! What a connection says first, so that it is known whose it is.
+//! Keys of flows: the first bytes of a connection, which show whose it is.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -15,7 +15,7 @@ use crate::socket::Socket;
 /// Bytes of a key, which come before any payload.
 pub const KEY_BYTES: usize = 16;
 
-/// What a connection says first: 128 bits that nobody guesses, for one flow of one trial.
+/// The first bytes of a connection: 128 bits that nobody guesses, for one flow of one trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowKey([u8; KEY_BYTES]);
 
@@ -28,34 +28,34 @@ impl FlowKey {
         Ok(key)
     }
 
-    /// So many.
+    /// As many new keys as there are flows.
     pub fn several(flows: u32) -> io::Result<Vec<FlowKey>> {
         (0..flows).map(|_| FlowKey::new()).collect()
     }
 
-    /// Says it: the first thing on a connection.
-    pub fn say(&self, socket: &OwnedFd) -> io::Result<()> {
+    /// Sends it, which comes first on a connection.
+    pub fn send(&self, socket: &OwnedFd) -> io::Result<()> {
         Socket(socket).write_all(&self.0)
     }
 
-    /// Whether these bytes are it, compared in a time that does not depend on them.
-    pub fn is(&self, said: &[u8; KEY_BYTES]) -> bool {
-        self.0[..].ct_eq(&said[..]).into()
+    /// Returns true if these bytes are the key. Takes a time that does not depend on them.
+    pub fn matches(&self, bytes: &[u8; KEY_BYTES]) -> bool {
+        self.0[..].ct_eq(&bytes[..]).into()
     }
 
-    /// The key that was said.
-    pub fn said(bytes: [u8; KEY_BYTES]) -> FlowKey {
+    /// The key of these bytes.
+    pub fn from_bytes(bytes: [u8; KEY_BYTES]) -> FlowKey {
         FlowKey(bytes)
     }
 
-    /// The key that a digest of this one is (SHA-256, cut off): bytes that nobody chooses.
+    /// The first bytes of this key's digest (SHA-256), which nobody can choose.
     pub fn digest(&self) -> FlowKey {
         let mut key = FlowKey::default();
         key.0.copy_from_slice(&Sha256::digest(self.0)[..KEY_BYTES]);
         key
     }
 
-    /// A number that is drawn from it, for what is to differ from trial to trial.
+    /// A seed of 64 bits for random numbers that differ from trial to trial.
     pub fn seed(&self) -> u64 {
         let [a, b, c, d, e, f, g, h, ..] = self.0;
         u64::from_le_bytes([a, b, c, d, e, f, g, h])
@@ -69,26 +69,28 @@ impl fmt::Display for FlowKey {
     }
 }
 
+/// Keys that no connection has used yet.
 #[derive(Debug, Default)]
 pub(crate) struct UnusedKeys(Vec<Option<FlowKey>>);
 
 impl UnusedKeys {
-    /// All of these, each for one connection.
+    /// Keys of which each is for one connection.
     pub(crate) fn new(keys: &[FlowKey]) -> UnusedKeys {
         UnusedKeys(keys.iter().copied().map(Some).collect())
     }
 
-    /// Whose key it is, compared with all in a time that does not depend on it. It is then gone.
-    pub(crate) fn use_up(&mut self, said: &FlowKey) -> Option<usize> {
+    /// Uses up a key, and returns its number; none for any other key. Takes a time that does not depend
+    /// on it.
+    pub(crate) fn use_up(&mut self, sent: &FlowKey) -> Option<usize> {
         let (mut found, mut place) = (Choice::from(0), 0_u64);
         for (number, key) in self.0.iter().enumerate() {
             let unused = Choice::from(u8::from(key.is_some()));
-            let same = key.unwrap_or_default().0[..].ct_eq(&said.0[..]) & unused;
+            let same = key.unwrap_or_default().0[..].ct_eq(&sent.0[..]) & unused;
             place.conditional_assign(&(number as u64), same);
             found |= same;
         }
-        let whose = bool::from(found).then_some(place as usize)?;
-        self.0[whose] = None;
-        Some(whose)
+        let flow = bool::from(found).then_some(place as usize)?;
+        self.0[flow] = None;
+        Some(flow)
     }
 }

@@ -24,8 +24,7 @@ pub(crate) fn sending_end(
     patience: Duration,
     java: Option<&Path>,
 ) -> io::Result<Box<dyn Move>> {
-    let corked = socket.as_ref().filter(|_| cell.cork);
-    let corked = corked.map(OwnedFd::try_clone);
+    let corked = (socket.as_ref().filter(|_| cell.cork)).map(OwnedFd::try_clone);
     let mover = mover_of(cell)?.open(Setup {
         socket,
         file,
@@ -57,7 +56,7 @@ pub(crate) fn receiving_end(cell: &Cell, socket: OwnedFd) -> io::Result<Box<dyn 
     })
 }
 
-/// What the stream of a flow consists of; `fresh` as for [`sending_end`].
+/// The content of a flow's stream; `fresh` as for [`sending_end`].
 pub(crate) fn content(cell: &Cell, flow: u32, fresh: bool) -> PayloadPattern {
     match cell.payload {
         Payload::Refilled => PayloadPattern::constant(flow),

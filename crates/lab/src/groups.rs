@@ -1,5 +1,5 @@
 //! A control group for a trial: made before its processes, read at the window's edges, removed
-//! after. Its name says whose it is, so that a later run finds what a killed one left.
+//! after. Its name has its owner, so that a later run finds the groups of a killed one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,10 +15,10 @@ use bytecost_spec::{Cgroup, Counter, Reading, Readings};
 use bytecost_sys::proc_view;
 
 const PREFIX: &str = "bytecost-";
-/// How often a group is tried to be removed whose processes are just ending, and the time between.
+/// Attempts at removing a group whose processes are just ending, and the time between them.
 const TRIES: u32 = 100;
 const BETWEEN: Duration = Duration::from_millis(10);
-/// How deep, and how many groups, are looked at for what is left.
+/// The depth, and the number of groups, to which leftovers are searched.
 const MOST_DEPTH: usize = 12;
 const MOST_GROUPS: usize = 1 << 16;
 /// The weight of version 1 that is 100 in version 2.
@@ -30,7 +30,7 @@ const LEAST_SHARES: u64 = 2;
 #[derive(Debug)]
 pub(crate) struct ControlGroups {
     dirs: Vec<PathBuf>,
-    /// Where throttling is told, with the version's unit; none without a quota.
+    /// The file that counts throttling, with its version; none without a quota.
     stat: Option<(PathBuf, Version)>,
 }
 
@@ -49,11 +49,13 @@ impl ControlGroups {
         cpus: &[u32],
     ) -> Result<Option<ControlGroups>, String> {
         let of_cpu = asked.quota_percent.is_some() || asked.weight.is_some();
-        let wanted = [
+        let wanted: Vec<Controller> = [
             of_cpu.then_some(Controller::Cpu),
             asked.cpuset.is_some().then_some(Controller::Cpuset),
-        ];
-        let wanted: Vec<Controller> = wanted.into_iter().flatten().collect();
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
         if wanted.is_empty() {
             return Ok(None);
         }
@@ -91,7 +93,7 @@ impl ControlGroups {
         })
     }
 
-    /// What its quota has done so far; none without a quota.
+    /// Its throttling so far; none without a quota.
     pub(crate) fn throttled(&self) -> Option<Result<Throttled, String>> {
         (self.stat.as_ref()).map(|(path, version)| Throttled::read(path, *version))
     }
@@ -238,7 +240,7 @@ fn remove(dir: &Path) -> io::Result<bool> {
     fs::remove_dir(dir).map(|()| true)
 }
 
-/// Whose a group is: a process by its number and its start, in its PID namespace.
+/// The owner of a group: a process by its number and its start, in its PID namespace.
 struct Owner {
     namespace: String,
     pid: u32,
@@ -263,8 +265,8 @@ impl Owner {
         format!("{PREFIX}{}-{pid}-{start}-{number}", self.namespace)
     }
 
-    /// Whose a group of that name is; none where it is no name of ours.
-    fn of(name: &str) -> Option<Owner> {
+    /// The owner of a group of that name; none where it is no name of ours.
+    fn from_name(name: &str) -> Option<Owner> {
         let parts: Vec<&str> = name.strip_prefix(PREFIX)?.split('-').collect();
         let [namespace, pid, start, number] = parts[..] else {
             return None;
@@ -277,7 +279,7 @@ impl Owner {
         })
     }
 
-    /// Whether it is gone, as far as that can be known from here.
+    /// Returns true if it is known to be gone.
     fn is_gone(&self, roots: &Roots) -> bool {
         proc_view::is_ours(&roots.proc)
             && namespace(roots).as_ref() == Some(&self.namespace)
@@ -298,7 +300,7 @@ fn start(roots: &Roots, pid: u32) -> Option<u64> {
     rest.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Groups of ours whose owner is gone, each with what became of it when it was removed.
+/// Removes groups of ours whose owner is gone; each with the outcome.
 pub(crate) fn remove_leftovers(roots: &Roots) -> Vec<(PathBuf, io::Result<bool>)> {
     // Hierarchies may be mounted within each other.
     let mut left = BTreeSet::new();
@@ -310,7 +312,7 @@ pub(crate) fn remove_leftovers(roots: &Roots) -> Vec<(PathBuf, io::Result<bool>)
         let groups = entries.filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir()));
         for group in groups.take(MOST_GROUPS - looked) {
             looked += 1;
-            match group.file_name().to_str().and_then(Owner::of) {
+            match group.file_name().to_str().and_then(Owner::from_name) {
                 Some(owner) if owner.is_gone(roots) => drop(left.insert(group.path())),
                 None if depth < MOST_DEPTH => open.push((group.path(), depth + 1)),
                 _ => {}

@@ -1,5 +1,5 @@
-//! The window of a trial as its host sees it: what machine and network do between the edges. The
-//! coordinator has one for its host, the agent one for the side that plays on the other.
+//! The window of a trial on one host: the readings of its machine and its network between the edges.
+//! The coordinator has one for its host, the agent one for the side that plays on the other.
 
 use std::mem;
 use std::ops::Range;
@@ -8,15 +8,14 @@ use std::path::PathBuf;
 use bytecost_meter::{NetworkMeter, NetworkSnapshot};
 use bytecost_spec::{Cell, Readings};
 
-use crate::endpoint_process::Endpoint;
 use crate::groups::ControlGroups;
 use crate::instruments::{Instruments, MachineEdge};
-use crate::neighbour_process::NeighbourProcess;
 use crate::networks;
+use crate::trial_processes::TrialProcesses;
 
-/// How long behind an edge of a window the machine is read: as a rule the sides have read their own
-/// clocks by then, which brings the kernel's account of a thread that runs on up to date. Where they
-/// come after the machine at one edge and before it at the other, up to a tick is too much.
+/// The time behind an edge of a window at which the machine is read: as a rule the sides have read their
+/// own clocks by then, which brings the kernel's account of a running thread up to date. Where they come
+/// after the machine at one edge and before it at the other, up to a tick is too much.
 const BEHIND_EDGE_NS: u64 = 250_000;
 
 /// A window with the control groups of its sides, which are removed after the processes in them.
@@ -30,7 +29,7 @@ pub(crate) struct HostWindow {
 
 /// The states follow each other. Moments are in ns of CLOCK_MONOTONIC; a window of passes has none.
 enum State {
-    /// Nobody knows yet when it is.
+    /// Its time is not set yet.
     Unknown,
     Upcoming(Range<u64>),
     /// The network was read, the machine was not.
@@ -61,15 +60,10 @@ impl HostWindow {
         (self.group.as_ref()).map_or_else(Vec::new, ControlGroups::procs_files)
     }
 
-    /// Lists all processes, and opens the counters of the networks of these ends.
-    pub(crate) fn prepare(
-        &mut self,
-        instruments: &mut Instruments,
-        ends: &[Endpoint],
-        load: Option<&NeighbourProcess>,
-    ) {
-        instruments.list(&self.cell, ends, load);
-        self.network = networks::meter(&self.cell, ends);
+    /// Lists all processes, and opens the counters of the networks of a trial's.
+    pub(crate) fn prepare(&mut self, instruments: &mut Instruments, processes: &TrialProcesses) {
+        instruments.list(&self.cell, processes);
+        self.network = networks::meter(&self.cell, processes);
     }
 
     /// Sets when the flows open and close it.
@@ -87,8 +81,8 @@ impl HostWindow {
         }
     }
 
-    /// When the machine is read for that edge of the flows. Processes that end with their connections
-    /// as soon as the window is over have no clocks after that.
+    /// The time at which the machine is read for that edge of the flows. Processes that end with their
+    /// connections as soon as the window is over have no clocks after that.
     fn behind(&self, edge_ns: u64) -> u64 {
         if self.ends_there() {
             edge_ns
@@ -131,7 +125,7 @@ impl HostWindow {
         self.pass_edge(instruments);
     }
 
-    /// What the machine did, to be asked for soon after the window has closed.
+    /// The machine's readings, to be taken soon after the window has closed.
     pub(crate) fn machine_readings(&self, instruments: &mut Instruments) -> Readings {
         match &self.state {
             State::Closed(edge, machine, _) => instruments.difference(&edge.machine, machine),
@@ -139,7 +133,7 @@ impl HostWindow {
         }
     }
 
-    /// What the network did, once all flows have closed their windows: an exchange is finished first,
+    /// The network's readings, once all flows have closed their windows: an exchange is finished first,
     /// whose packets are in the windows of flows, unless connections have ended.
     pub(crate) fn network_readings(&self) -> Readings {
         match &self.state {
@@ -155,22 +149,27 @@ impl HostWindow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::Program;
-    use crate::protocol::Role;
+    use crate::role::Role;
+    use crate::trial_processes::SideProcess;
     use bytecost_spec::{Axis, Counter, Reading};
 
-    /// A window beside a side by a program that says nothing.
-    fn window(values: &[(Axis, &str)]) -> (Endpoint, HostWindow, Instruments) {
-        let program = Program::at("/usr/bin/yes".as_ref()).unwrap();
+    /// The window of a side that this process plays.
+    fn window(values: &[(Axis, &str)]) -> (HostWindow, Instruments) {
         let mut cell = Cell::default();
         cell.set(Axis::Transport, "peer").unwrap();
         for (axis, value) in values {
             cell.set(*axis, value).unwrap();
         }
-        let end = Endpoint::start(&program, Role::Receiver, None).unwrap();
+        let processes = TrialProcesses {
+            sides: vec![SideProcess {
+                role: Role::Receiver,
+                pid: std::process::id(),
+            }],
+            background: None,
+        };
         let (mut window, mut instruments) = (HostWindow::new(&cell, None), Instruments::default());
-        window.prepare(&mut instruments, std::slice::from_ref(&end), None);
-        (end, window, instruments)
+        window.prepare(&mut instruments, &processes);
+        (window, instruments)
     }
 
     fn is_read(window: &HostWindow, instruments: &mut Instruments) -> bool {
@@ -183,7 +182,7 @@ mod tests {
 
     #[test]
     fn a_window_by_the_clock_has_its_machine_read_behind_both_edges_alike() {
-        let (_end, mut window, mut instruments) = window(&[]);
+        let (mut window, mut instruments) = window(&[]);
         assert_eq!(window.next_edge_ns(), None);
         window.schedule(10_000_000..30_000_000);
         let mut edges_ns = Vec::new();
@@ -202,7 +201,7 @@ mod tests {
 
     #[test]
     fn one_whose_processes_end_with_it_has_its_machine_read_at_once() {
-        let (_end, mut window, mut instruments) = window(&[(Axis::Server, "thread")]);
+        let (mut window, mut instruments) = window(&[(Axis::Server, "thread")]);
         window.schedule(7..9);
         for expected in [Some(7), Some(7), Some(9), None] {
             assert_eq!(window.next_edge_ns(), expected);
@@ -214,7 +213,7 @@ mod tests {
     #[test]
     fn a_window_of_passes_opens_and_closes_at_once() {
         let long = [(Axis::Size, "64MiB"), (Axis::Ring, "message")];
-        let (_end, mut window, mut instruments) = window(&long);
+        let (mut window, mut instruments) = window(&long);
         window.open(&mut instruments);
         assert_eq!((window.is_open(), window.next_edge_ns()), (true, None));
         window.pass_edge(&mut instruments);

@@ -10,10 +10,9 @@ use bytecost_meter::{
 use bytecost_spec::sample::Block;
 use bytecost_spec::{Cell, Counter, Host, Reading, Readings};
 
-use crate::endpoint_process::Endpoint;
 use crate::groups::{ControlGroups, Throttled};
-use crate::neighbour_process::NeighbourProcess;
-use crate::protocol::Role;
+use crate::role::Role;
+use crate::trial_processes::TrialProcesses;
 
 const NO_KERNEL: &str =
     "kernel threads cannot be seen from here: run outside of a PID namespace (a container)";
@@ -24,9 +23,9 @@ pub(crate) struct Instruments {
     clocks: ProcessClocks,
     /// No frequency is read without a machine that is known.
     frequency: FrequencyMeter,
-    /// Whether it is read at the edges of the window that comes next.
+    /// True if it is read at the edges of the next window.
     reads_frequency: bool,
-    /// Whether a background load of this host belongs to that window.
+    /// True if a background load of this host belongs to that window.
     has_load: bool,
 }
 
@@ -71,8 +70,8 @@ impl Instruments {
     /// neither ours nor the kernel's: no mover can have a block repeated.
     pub(crate) fn used_between(&self, before: &CpuTimes, after: &CpuTimes, block: Block) -> Block {
         let used = self.clocks.between(&before.processes, &after.processes);
-        let of = |whose| used.get(&whose).copied().unwrap_or(0);
-        // No process ran while all CPUs were idle, whatever came to its account meanwhile.
+        let used_by = |owner| used.get(&owner).copied().unwrap_or(0);
+        // No process ran while all CPUs were idle, even if its account grew meanwhile.
         let machine = self.machine.difference(&before.machine, &after.machine);
         let busy = machine.get(&Counter::MachineBusyNs);
         let busy_ns = busy.and_then(Reading::measured).unwrap_or(u64::MAX);
@@ -81,19 +80,19 @@ impl Instruments {
             other.cpu_ns = other.cpu_ns.min(busy_ns);
         }
         Block {
-            others_ns: of(ProcessOwner::Other).min(busy_ns),
+            others_ns: used_by(ProcessOwner::Other).min(busy_ns),
             others,
-            kernel_threads_ns: of(ProcessOwner::Kernel) + of(ProcessOwner::Softirq),
+            kernel_threads_ns: used_by(ProcessOwner::Kernel) + used_by(ProcessOwner::Softirq),
             ..block
         }
     }
 
     /// Lists all processes with their owners, for the window that comes next.
-    pub(crate) fn list(&mut self, cell: &Cell, ends: &[Endpoint], load: Option<&NeighbourProcess>) {
-        self.clocks.list(&owners(ends, load, cell));
+    pub(crate) fn list(&mut self, cell: &Cell, processes: &TrialProcesses) {
+        self.clocks.list(&owners(cell, processes));
         // Where processes end with the window, there is no time for what takes some µs for each CPU.
         self.reads_frequency = !cell.is_served();
-        self.has_load = load.is_some();
+        self.has_load = processes.background.is_some();
     }
 
     /// The edge at which a window opens, with the account of the trial's control group.
@@ -126,8 +125,8 @@ impl Instruments {
         }
     }
 
-    /// Readings of what happened between two edges. Who came meanwhile is looked up and read here:
-    /// soon after the second one, so that what they use until then counts too.
+    /// Readings between two edges. Processes that came meanwhile are looked up and read here: soon after
+    /// the second edge, so that their CPU time until then counts too.
     pub(crate) fn difference(&mut self, from: &MachineEdge, to: &MachineEdge) -> Readings {
         let mut readings = self.machine.difference(&from.machine, &to.machine);
         readings.extend(self.frequency.difference(&from.frequency, &to.frequency));
@@ -137,9 +136,9 @@ impl Instruments {
         let all = self.clocks.with_newcomers(&to.clocks);
         let used = self.clocks.between(&from.clocks, &all);
         let hidden = self.clocks.hides_others();
-        let of = |whose| match hidden.filter(|_| self.clocks.is_empty()) {
+        let of = |owner| match hidden.filter(|_| self.clocks.is_empty()) {
             Some(why) => Reading::absent(why),
-            None => Reading::Measured(used.get(&whose).copied().unwrap_or(0)),
+            None => Reading::Measured(used.get(&owner).copied().unwrap_or(0)),
         };
         let of_others = |reading| hidden.map_or(reading, Reading::absent);
         let sees_kernel = self.clocks.sees_kernel();
@@ -204,21 +203,17 @@ impl<'m> CoreToCore<'m> {
 }
 
 /// The owners of the processes of a trial on this host.
-fn owners(
-    ends: &[Endpoint],
-    neighbour: Option<&NeighbourProcess>,
-    cell: &Cell,
-) -> Vec<(u32, ProcessOwner)> {
-    let whose = |role| match role {
+fn owners(cell: &Cell, processes: &TrialProcesses) -> Vec<(u32, ProcessOwner)> {
+    let owner = |role| match role {
         Role::Sender | Role::Client => ProcessOwner::Sender,
-        // Who acknowledges over wire is none of the sides.
+        // The responder over wire is none of the sides.
         Role::Receiver if !cell.transport.has_receiver() => ProcessOwner::Instrument,
         Role::Receiver | Role::Server => ProcessOwner::Receiver,
         Role::Neighbour => ProcessOwner::Background,
     };
-    let load = neighbour.map(|neighbour| (neighbour.pid(), ProcessOwner::Background));
-    let side = |end: &Endpoint| Some((end.local_pid()?, whose(end.role())));
-    ends.iter().filter_map(side).chain(load).collect()
+    let sides = processes.sides.iter().map(|s| (s.pid, owner(s.role)));
+    let background = (processes.background).map(|pid| (pid, ProcessOwner::Background));
+    sides.chain(background).collect()
 }
 
 #[cfg(test)]
@@ -230,7 +225,7 @@ mod tests {
     use bytecost_sys::clock::process_cpu_ns_of;
     use rustix::process::{Pid, Signal, kill_process};
 
-    /// Starts a process that works when it is told to, says its number, and ends with it.
+    /// Starts a process that works on a line of input, prints its number, and ends with it.
     const STARTER: &str = "ulimit -t 60; read _; while :; do :; done & echo $!; wait";
 
     #[test]

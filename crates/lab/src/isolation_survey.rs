@@ -1,19 +1,16 @@
-//! Which scheduler classes and control groups can be had on this host, found by trying.
+//! Scheduler classes and control groups that trials can have here, found by a side that gets ready.
 
-use std::thread;
-
-use bytecost_host::{Roots, classes as host_classes};
+use bytecost_host::{Roots, classes};
 use bytecost_spec::survey::IsolationSupport;
-use bytecost_spec::{Cell, Cgroup, Class, Host};
+use bytecost_spec::{Cell, Class, Host};
 
-use crate::classes;
-use crate::endpoint_process::Endpoint;
-use crate::groups::{self, ControlGroups};
-use crate::limits;
+use crate::endpoint_process::{Endpoint, PATIENCE, unexpected};
+use crate::flow_key::FlowKey;
+use crate::groups::ControlGroups;
 use crate::program::Program;
-use crate::protocol::Role;
+use crate::protocol::{ContentCheck, FromEndpoint, LocalSettings, Meets, Role, Task, ToEndpoint};
 
-/// Tries each class with each control group of these cells, by a thread and `program`'s endpoint.
+/// Tries each class with each control group of these cells, by an endpoint that `program` plays.
 pub fn survey<'c>(
     program: &Program,
     roots: &Roots,
@@ -22,53 +19,64 @@ pub fn survey<'c>(
 ) -> Vec<IsolationSupport> {
     let mut found: Vec<IsolationSupport> = Vec::new();
     for cell in cells {
-        let (class, cgroup) = (cell.class, &cell.cgroup);
-        let usual = class == Class::default() && cgroup.is_none();
-        if usual || (found.iter()).any(|f| f.class == class && f.cgroup == *cgroup) {
+        let is_usual = cell.class == Class::default() && cell.cgroup.is_none();
+        let is_same = |f: &IsolationSupport| f.class == cell.class && f.cgroup == cell.cgroup;
+        if is_usual || found.iter().any(is_same) {
             continue;
         }
-        let refused = class_tried(roots, class)
-            .and_then(|()| group_tried(program, roots, host, class, cgroup));
+        let ready = get_ready(program, roots, host, cell);
         found.push(IsolationSupport {
-            class,
-            cgroup: cgroup.clone(),
-            refused: refused.err(),
+            class: cell.class,
+            cgroup: cell.cgroup.clone(),
+            refused: ready.err(),
         });
     }
     found
 }
 
-fn class_tried(roots: &Roots, class: Class) -> Result<(), String> {
-    if let Some(why) = host_classes::barred(roots, class) {
+/// Has the only side of a trial get ready in the class and the control groups of a cell; else the
+/// reason why it cannot.
+fn get_ready(program: &Program, roots: &Roots, host: &Host, cell: &Cell) -> Result<(), String> {
+    let (class, cgroup) = (cell.class, &cell.cgroup);
+    if let Some(why) = classes::barred(roots, class) {
         return Err(format!("class {class}: {why}"));
     }
-    let taken = thread::scope(|scope| {
-        limits::start(scope, move || classes::take(class))?
-            .join()
-            .unwrap_or_else(|_| Err(std::io::Error::other("a thread panicked")))
-    });
-    taken.map_err(|e| e.to_string())
-}
-
-fn group_tried(
-    program: &Program,
-    roots: &Roots,
-    host: &Host,
-    class: Class,
-    cgroup: &Cgroup,
-) -> Result<(), String> {
-    let refused = |why: String| format!("cgroup {cgroup}: {why}");
-    let Some(group) = ControlGroups::make(roots, cgroup, &host.cpus_allowed).map_err(refused)?
-    else {
-        return Ok(());
-    };
-    if class.needs_watchdog() && group.bars_realtime() {
+    let of_group = |why: String| format!("cgroup {cgroup}: {why}");
+    // Dropped after the process in it.
+    let group = ControlGroups::make(roots, cgroup, &host.cpus_allowed).map_err(of_group)?;
+    let bars_realtime = group.as_ref().is_some_and(ControlGroups::bars_realtime);
+    if class.needs_watchdog() && bars_realtime {
         return Err(format!(
             "class {class} with cgroup {cgroup}: real-time group scheduling: a new group has no budget (cpu.rt_runtime_us is 0): choose one of the two, or boot with rt_group_sched=0"
         ));
     }
-    let end = Endpoint::start(program, Role::Sender, None).map_err(|e| refused(e.to_string()))?;
-    let entered = groups::enter(&group.procs_files(), end.local_pid().unwrap_or(0));
-    drop(end);
-    entered.map_err(|e| refused(e.to_string()))
+    let task = Task {
+        role: Role::Sender,
+        cell: Cell {
+            class,
+            cgroup: cgroup.clone(),
+            mover: "null".to_owned(),
+            ..Cell::default()
+        },
+        meets: Meets::Nobody,
+        keys: vec![FlowKey::default()],
+        check: ContentCheck::Quick,
+        min_messages: 0,
+        patience_ms: PATIENCE.as_millis() as u64,
+        here: LocalSettings {
+            cgroup_procs: group
+                .as_ref()
+                .map_or_else(Vec::new, ControlGroups::procs_files),
+            ..LocalSettings::default()
+        },
+    };
+    let mut end = Endpoint::start(program, Role::Sender, None).map_err(|e| e.to_string())?;
+    let answer = end
+        .order(&ToEndpoint::Prepare(Box::new(task)))
+        .and_then(|()| end.message_within(PATIENCE));
+    match answer.map_err(|e| e.to_string())? {
+        FromEndpoint::Ready => Ok(()),
+        FromEndpoint::Failed(why) => Err(why),
+        other => Err(unexpected("endpoint", &other).to_string()),
+    }
 }

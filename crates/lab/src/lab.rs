@@ -1,4 +1,4 @@
-//! A lab: carries out blocks of trials and trials for evidence, and says what becomes of each.
+//! A lab makes blocks of trials and trials for evidence, and records the outcome of each.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,9 +12,7 @@ use bytecost_spec::{Cell, Failure, Host, Record, Sample, Survey, TrialKey};
 use bytecost_sys::clock;
 
 use crate::coordinator_stop::StoppedTime;
-use crate::counters_cost;
 use crate::event::Event;
-use crate::evidence_trials;
 use crate::files::Files;
 use crate::meters::AvailableCounters;
 use crate::peer::PeerLink;
@@ -31,7 +29,10 @@ use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
 use crate::window_lengths::WindowLengths;
 
-/// Where trials are made.
+mod counters_cost;
+mod evidence_trials;
+
+/// The maker of a run's trials.
 pub struct Lab {
     bed: Testbed,
     clock: RunClock,
@@ -40,12 +41,12 @@ pub struct Lab {
     quotas: Quotas,
 }
 
-/// What became of a trial.
+/// The outcome of a trial.
 #[derive(Debug)]
 pub enum TrialOutcome {
     /// Its record; and true if a flow moved nothing in its window.
     Ended(Box<Record>, bool),
-    /// It was told to stop before it was over, and left nothing behind.
+    /// It was stopped before its end, and left nothing behind.
     Interrupted,
 }
 
@@ -71,7 +72,7 @@ impl Lab {
 
     /// With the clocks and counters that were found here. Without a survey no perf event is read.
     pub fn surveyed(mut self, survey: &Survey) -> Lab {
-        self.bed.local.counters = AvailableCounters::of(survey);
+        self.bed.local.counters = AvailableCounters::from_survey(survey);
         self
     }
 
@@ -95,7 +96,7 @@ impl Lab {
         self
     }
 
-    /// Why the other host is lost for good, if it is. A block is then interrupted.
+    /// The reason why the other host is lost for good, if it is. A block is then interrupted.
     pub fn lost_peer(&self) -> Option<&str> {
         self.bed.peer.as_ref().and_then(Peer::lost)
     }
@@ -106,12 +107,12 @@ impl Lab {
         self.repeats.resume(block);
     }
 
-    /// Whether windows keep their lengths, so that a trial in which a flow moved nothing fails.
+    /// Sets if windows keep their lengths, so that a trial in which a flow moved nothing fails.
     pub fn keep_windows(&mut self, keep: bool) {
         self.windows.fix(keep);
     }
 
-    /// Ends what runs between trials, and then waits by this function: its time is none of the run's.
+    /// Ends the processes that run between trials, and calls `wait`, whose time is none of the run's.
     pub fn paused<T>(&mut self, wait: impl FnOnce() -> T) -> T {
         self.bed.end_processes();
         self.clock.pause(wait)
@@ -147,9 +148,9 @@ impl Lab {
         }
     }
 
-    /// One attempt at a block, as `(number, cell)` in this order; None when interrupted. Also
-    /// whether it is to be measured again: others used CPUs, or the run was stopped. A cell whose flow
-    /// moved nothing has longer windows from the next block on.
+    /// One attempt at a block, as `(number, cell)` in this order; none when interrupted. The block says if
+    /// it is to be measured again: others used CPUs, or the run was stopped. A cell whose flow moved
+    /// nothing has longer windows from the next block on.
     pub fn block(
         &mut self,
         (block, attempt): (u32, u32),
@@ -313,7 +314,7 @@ impl Begun<'_> {
     }
 }
 
-/// Said of a trial in which a flow moved nothing, however long its window.
+/// The failure of a trial in which a flow moved nothing, however long its window.
 fn nothing_moved(cell: &Cell, window: Duration) -> String {
     let (ms, served) = (window.as_millis(), cell.is_served());
     let fewer = if served { "connections" } else { "threads" };

@@ -1,4 +1,4 @@
-//! What a run that was killed may have left on the machine all the same.
+//! Processes, links, groups and copies that a killed run may have left on the machine.
 //!
 //! Nothing should ever be found: endpoints, namespaces and links die with their coordinator
 //! (prctl(2), PR_SET_PDEATHSIG). Control groups are the exception.
@@ -27,16 +27,15 @@ const MOST_GENERATIONS: usize = 3;
 /// A thing that a killed run left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// What it was, or why it is still there, as a sentence.
+    /// Its description, or the reason why it is still there, as a sentence.
     pub summary: String,
-    /// Whether it is gone now.
+    /// True if it is gone now.
     pub gone: bool,
 }
 
-/// Removes what is left, and says of each what it was, or why it is still there: endpoints without
-/// their coordinator, Java machines without their endpoint, veth links in this process's network,
-/// control groups of runs that are gone, and copies of this program for runs of another host. Those
-/// of other users or PID namespaces are left alone.
+/// Removes endpoints without their coordinator, Java machines without their endpoint, veth links in
+/// this process's network, control groups of runs that are gone, and copies of this program for runs of
+/// another host. Those of other users or PID namespaces are left alone.
 pub fn remove() -> Vec<Leftover> {
     let ended = orphans().into_iter().filter_map(|(pid, what)| {
         let gone = format!("ended process {pid}, {what}");
@@ -51,20 +50,19 @@ pub fn remove() -> Vec<Leftover> {
     let unlinked = links.filter_map(|name| removed(unlink(name), format!("the link {name}")));
     let mut left: Vec<Leftover> = ended.chain(unlinked).collect();
     // After the processes, which may be in them.
-    let groups = groups::remove_leftovers(&Roots::real()).into_iter();
-    left.extend(
-        groups.filter_map(|(dir, done)| {
-            removed(done, format!("the control group {}", dir.display()))
-        }),
-    );
-    let copies = peer::remove_leftovers(&std::env::temp_dir()).into_iter();
-    left.extend(
-        copies.filter_map(|(dir, done)| removed(done, format!("the copy {}", dir.display()))),
-    );
+    for (dir, done) in groups::remove_leftovers(&Roots::real()) {
+        left.extend(removed(
+            done,
+            format!("the control group {}", dir.display()),
+        ));
+    }
+    for (dir, done) in peer::remove_leftovers(&std::env::temp_dir()) {
+        left.extend(removed(done, format!("the copy {}", dir.display())));
+    }
     left
 }
 
-/// What became of a thing: none where it was not there after all.
+/// The outcome of a removal: none where the thing was not there after all.
 fn leftover(removed: io::Result<bool>, gone: String, left: String) -> Option<Leftover> {
     let (summary, gone) = match removed {
         Ok(true) => (gone, true),
@@ -74,20 +72,20 @@ fn leftover(removed: io::Result<bool>, gone: String, left: String) -> Option<Lef
     Some(Leftover { summary, gone })
 }
 
-/// Processes of this user without the one of ours that started them, and what they are.
+/// Processes of this user whose starter, one of ours, is gone, with their descriptions.
 fn orphans() -> Vec<(u32, &'static str)> {
     // By a number of another PID namespace a stranger would be ended.
     let proc = Some(Path::new("/proc")).filter(|proc| proc_view::is_ours(proc));
     let entries = proc.and_then(|proc| fs::read_dir(proc).ok());
-    let entries = entries.into_iter().flatten();
-    let found = entries.take(MOST_PROCESSES).flatten().filter_map(|entry| {
+    let all = entries.into_iter().flatten();
+    let found = all.take(MOST_PROCESSES).flatten().filter_map(|entry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
         Some((pid, orphan(&entry.path())?))
     });
     found.collect()
 }
 
-/// What an orphan is; none for any other process.
+/// The description of an orphan; none for any other process.
 fn orphan(process: &Path) -> Option<&'static str> {
     let (owner, what) = owner(process)?;
     let is_ours =
@@ -99,7 +97,7 @@ fn orphan(process: &Path) -> Option<&'static str> {
     is_orphan.then_some(what)
 }
 
-/// Who started an endpoint: a server, and what it forks, are children of one.
+/// The process that started an endpoint. Servers and their forks are children of an endpoint.
 fn starter(process: &Path, owner: u32) -> Option<u32> {
     let mut by = parent(process)?;
     for _ in 0..MOST_GENERATIONS {
@@ -112,7 +110,8 @@ fn starter(process: &Path, owner: u32) -> Option<u32> {
     Some(by)
 }
 
-/// Whom an endpoint or a Java machine of ours was started by, and what it is without it.
+/// The process that an endpoint or a Java machine of ours names as its starter, and its description
+/// without that.
 fn owner(process: &Path) -> Option<(u32, &'static str)> {
     let line = fs::read(process.join("cmdline")).ok()?;
     let words: Vec<&[u8]> = line.strip_suffix(b"\0")?.split(|b| *b == 0).collect();
@@ -125,7 +124,7 @@ fn owner(process: &Path) -> Option<(u32, &'static str)> {
     };
     let exe = fs::read_link(process.join("exe")).ok()?;
     let name = exe.file_name()?.to_str()?;
-    // A program that was replaced since is told as such.
+    // A program that was replaced since has this ending.
     let is_that = name.trim_end_matches(" (deleted)") == program;
     let owner = std::str::from_utf8(owner).ok()?.parse().ok()?;
     is_that.then_some((owner, what))
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_removed_is_told_as_left() {
+    fn a_thing_that_cannot_be_removed_is_reported_as_left() {
         let check = |removed, expected: Option<(&str, bool)>| {
             let [gone, left] = ["removed it", "it is left"].map(str::to_owned);
             let found = leftover(removed, gone, left).map(|l| (l.summary, l.gone));

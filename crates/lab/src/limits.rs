@@ -1,5 +1,5 @@
-//! Limits that were met, by name: of a thread or process that was not started, and of a process that
-//! the kernel ended.
+//! The names of limits that were reached: by a thread or process that was not started, and by a process
+//! that the kernel ended.
 
 use std::io;
 use std::process::ExitStatus;
@@ -14,7 +14,7 @@ use rustix::process::Signal;
 
 use crate::classes::REALTIME_MOST_US;
 
-/// How long what lacks memory is tried again, and how soon.
+/// The time for which a call without memory is repeated, and the time between two.
 const RETRIED_FOR: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -48,8 +48,7 @@ pub(crate) fn retried_without_memory<T>(
     }
 }
 
-/// What a thread gives that was begun beside others, or the same work done by the caller where no
-/// thread can be started.
+/// The result of a thread, or of the same work by the caller where the thread could not be started.
 pub fn joined<T>(
     begun: io::Result<ScopedJoinHandle<'_, T>>,
     work: impl FnOnce() -> T,
@@ -71,8 +70,8 @@ pub(crate) fn named(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), why)
 }
 
-/// How a process ended, with the limit that ended it, as a clause without a subject. `said` is the
-/// first line of what it wrote to its standard error.
+/// The end of a process, with the limit that ended it, as a clause without a subject. `said` is the
+/// first line of its standard error.
 pub(crate) fn how_ended(status: ExitStatus, said: &str) -> String {
     let roots = Roots::real();
     let said_in_brackets = || match said {
@@ -126,8 +125,8 @@ fn killed(roots: &Roots) -> String {
 
 fn signal_name(signal: Signal) -> String {
     // `Signal::SEGV`.
-    let name = format!("{signal:?}");
-    let name = name.rsplit([':', '(']).next().unwrap_or(&name);
+    let debug = format!("{signal:?}");
+    let name = debug.rsplit([':', '(']).next().unwrap_or(&debug);
     format!("SIG{}", name.trim_end_matches(')'))
 }
 
@@ -142,9 +141,10 @@ mod tests {
             attempts = 0;
             let done = retried_without_memory(|| {
                 attempts += 1;
-                match attempts > times {
-                    true => Ok(()),
-                    false => Err(io::Error::from(errno)),
+                if attempts > times {
+                    Ok(())
+                } else {
+                    Err(io::Error::from(errno))
                 }
             });
             (done.is_ok(), attempts)

@@ -45,21 +45,21 @@ pub const RECEIVER_AXES: &[Axis] = &[
     Axis::Response,
 ];
 
-/// How long the two sides wait for each other, and for the next flow of a session.
+/// The longest wait of the two sides for each other, and for the next flow of a session.
 pub const START_PATIENCE: Duration = Duration::from_secs(10);
-/// How long the other side's greeting may take.
+/// The longest time for the other side's greeting.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long a flow may be without a byte: one of both sides may be slow on purpose.
+/// The longest time of a flow without a byte: one of both sides may be slow on purpose.
 const FLOW_PATIENCE: Duration = Duration::from_secs(60);
-/// How long memory and threads may take to be made ready.
+/// The longest preparation of memory and threads.
 const PREPARATION: Duration = Duration::from_secs(60);
-/// How long flows may take to their ends before they are cut off.
+/// The longest time for the ends of flows before they are cut off.
 const GRACE: Duration = Duration::from_secs(2);
 /// The same for a receiver whose sender ends the session: all that is on the way is to arrive.
 const ARRIVAL: Duration = Duration::from_secs(10);
-/// How long a connection waits for the end of the session before it.
+/// The longest wait of a connection for the end of the session before it.
 const TURN: Duration = Duration::from_secs(1);
-/// How often a wait looks at the stop flag.
+/// The time between checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(50);
 /// The most memory of all flows' buffers of a receiver, in bytes: a sender may have many flows.
 const MOST_BUFFER_BYTES: u64 = 1 << 30;
@@ -98,7 +98,7 @@ pub enum LiveEvent {
     Ended(Box<Totals>),
 }
 
-/// Why a session did not begin.
+/// The reason why a session did not begin.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// The stop flag was set.
@@ -129,7 +129,7 @@ impl LiveSetup {
     /// This side's setup of a session whose first flow has begun with these greetings.
     ///
     /// # Errors
-    /// Why there can be no such session, in one line.
+    /// The reason why there can be no such session, in one line.
     fn agreed(&self, own: Greeting, other: Greeting) -> Result<LiveSetup, String> {
         if let Some(why) = own.mismatch(other) {
             return Err(why.to_owned());

@@ -1,14 +1,14 @@
-//! The load generator: many clients of one server, and what their requests took.
+//! The load generator: many clients of one server, and the latencies of their requests.
 //!
-//! In the closed loop a client asks again when it has its answer. That gives the most that a
-//! server can do, but hides how long it makes others wait: while it stalls, nobody asks. In the
+//! In the closed loop a client sends its next request when it has the response. That gives the most
+//! that a server can do, but hides how long it makes others wait: while it stalls, no request is sent. In the
 //! open loop requests fall due at times that were drawn before (`arrivals.rs`), whatever the server
 //! does, and latency counts from then, so that waiting in line is part of it. (Gil Tene, "How NOT to
 //! Measure Latency", 2013, calls the mistake coordinated omission.)
 //!
 //! One thread serves thousands of connections, on io_uring where the kernel permits it, else with epoll,
-//! and allocates nothing once everyone is connected. Whether it was itself what limited the rate, it
-//! says in [`GeneratorLoad`].
+//! and allocates nothing once everyone is connected. [`GeneratorLoad`] shows whether the generator
+//! itself limited the rate.
 //!
 //! On io_uring an answer counts as there, and a request as sent, when the call has returned that
 //! took in or sent its whole round: late by at most the rest of the round (some microseconds for
@@ -47,31 +47,31 @@ pub const MOST_DEPTH: u32 = 64;
 
 /// From so many connections on no queue of a server may overflow, after which a connection would
 /// wait a second to try again.
-pub(crate) const GREETED_FROM: u32 = 1000;
-/// How many wait to be greeted at one time where nothing is known of a server's queue, which may be
+pub(crate) const CONFIRMED_FROM: u32 = 1000;
+/// Connections that wait to be confirmed at one time where a server's queue is unknown, which may be
 /// as short as ten.
-const GREETED_AT_ONCE: u32 = 8;
+const CONFIRMED_AT_ONCE: u32 = 8;
 
-/// What is asked of a server, by how many, and how often.
+/// The load of a server: its clients, their requests, and their pace.
 #[derive(Clone, Debug)]
 pub struct Load {
-    /// Where the server listens.
+    /// The address at which the server listens.
     pub address: SocketAddr,
-    /// What it answers.
+    /// The service that it provides.
     pub service: &'static Service,
-    /// What the service is made from: the size is to be the server's.
+    /// The service's settings: the size is to be the server's.
     pub asking: services::ServiceSetup,
-    /// Connections that ask.
+    /// Connections that send requests.
     pub connections: u32,
-    /// Connections beside them that are only there.
+    /// Further connections that send nothing.
     pub idle: u32,
-    /// When the next request is made.
+    /// Closed loop or open loop, with its pace.
     pub pace: Pace,
-    /// Open loop: how the times at which requests are due lie.
+    /// Open loop: the distribution of the times at which requests are due.
     pub arrivals: Arrivals,
-    /// What those times are drawn from, where they are drawn.
+    /// Seed of those times, where they are drawn.
     pub seed: u64,
-    /// Whether a connection is kept, or a new one opened for each request, whose latency then
+    /// True if connections are kept; else a new one is opened for each request, whose latency then
     /// counts from before it is opened. The client closes it; over loopback Linux gives its port out
     /// again after a second (net.ipv4.tcp_tw_reuse), which bounds the rate at some 28,000 a second
     /// and address.
@@ -80,46 +80,46 @@ pub struct Load {
     pub depth: u32,
     /// Time over which the connections are opened, evenly.
     pub ramp: Duration,
-    /// How long it lasts.
+    /// Its length, in time or in requests.
     pub span: LoadSpan,
-    /// How long an answer may take before it counts as an error, and its connection is given up.
+    /// The longest latency: a later response counts as an error, and its connection is given up.
     pub patience: Duration,
     /// Threads of the generator, which share the connections evenly.
     pub threads: u32,
-    /// Whether it ends when the server has gone: when each connection of a thread has been tried, so
-    /// many were refused with none opened in between, and none that asks is open.
+    /// True if it ends with the server: when each connection of a thread has been tried, as many were
+    /// refused with none opened in between, and none that sends requests is open.
     pub ends_with_server: bool,
     /// TCP congestion control of each connection. Without one, connections that are kept have the
     /// one that costs the clients least, and new ones the system's.
     pub congestion: Option<String>,
-    /// How its threads reach the kernel.
+    /// The interface to the kernel that its threads use.
     pub way: LoadInterface,
-    /// From so many connections on each is greeted: it asks once, before everyone is connected, and
-    /// the answer shows that the server has taken it.
-    pub greeted_from: u32,
-    /// Clients that wait to be greeted at one time at most: not more than a server's queue of new
-    /// connections has room for.
-    pub greeted_at_once: u32,
-    /// A window lasts at least so many rounds, in which all connections ask at the same time and
-    /// each is answered: a shorter one would say who came first. Only of many that are kept, in the
-    /// closed loop.
+    /// From so many connections on each is confirmed: it sends one request before everyone is
+    /// connected, and the response shows that the server has accepted it.
+    pub confirmed_from: u32,
+    /// The most connections that wait to be confirmed at one time: not more than a server's queue of
+    /// new connections has room for.
+    pub confirmed_at_once: u32,
+    /// The fewest rounds of a window, in each of which all connections send a request at the same time
+    /// and have their response: a shorter one would say who came first. Only of many that are kept, in
+    /// the closed loop.
     pub rounds_least: u32,
 }
 
-/// How a thread of the load reaches the kernel for all of its connections.
+/// The interface to the kernel by which a thread serves all of its connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LoadInterface {
     /// By io_uring, or by epoll where a ring is refused.
     #[default]
     Best,
-    /// By io_uring: one call for all that is to be sent and all that has come. Needs Linux 6.1.
+    /// By io_uring: one call for all requests and responses of a round. Needs Linux 6.1.
     Uring,
     /// By epoll, and a call for each request and each answer.
     Epoll,
 }
 
 impl LoadInterface {
-    /// What it is called.
+    /// Its name in messages and records.
     pub fn name(self) -> &'static str {
         match self {
             LoadInterface::Best => "io_uring or epoll",
@@ -129,35 +129,34 @@ impl LoadInterface {
     }
 }
 
-/// How long a load lasts.
+/// The length of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadSpan {
-    /// So long, once everyone is connected.
+    /// A time, once everyone is connected.
     Time {
-        /// Before anything counts.
+        /// Time before requests count.
         warmup: Duration,
-        /// What counts.
+        /// Time in which requests count.
         window: Duration,
     },
-    /// So many requests of each connection, all of which count. Those that fail are not made
-    /// again.
+    /// A number of requests of each connection, all of which count. Those that fail are not repeated.
     Requests(u64),
 }
 
-/// How far a load has come.
+/// A stage of a load.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
-    /// Everyone has tried to connect: when the window will be, in ns of CLOCK_MONOTONIC; up to
-    /// `u64::MAX` where no time bounds it.
+    /// Everyone has tried to connect, and the window will be in this range, in ns of CLOCK_MONOTONIC;
+    /// up to `u64::MAX` where no time bounds it.
     Connected(Range<u64>),
-    /// Everyone is connected and the warm-up is over: what happens from now on counts.
+    /// Everyone is connected and the warm-up is over: requests count from now on.
     WindowOpens,
-    /// What counts is over.
+    /// Requests count no longer.
     WindowCloses,
 }
 
 impl Load {
-    /// One connection that asks once: the least there is to change.
+    /// One connection with one request, to which a caller adds what it needs.
     pub fn once(
         address: SocketAddr,
         service: &'static Service,
@@ -183,23 +182,24 @@ impl Load {
             ends_with_server: false,
             congestion: None,
             way: LoadInterface::Best,
-            greeted_from: GREETED_FROM,
-            greeted_at_once: GREETED_AT_ONCE,
+            confirmed_from: CONFIRMED_FROM,
+            confirmed_at_once: CONFIRMED_AT_ONCE,
             rounds_least: 0,
         }
     }
 
+    /// Returns true if a round of all connections comes before the warm-up.
     pub(crate) fn takes_round(&self) -> bool {
-        self.rounds_least > 0 && self.greets() && matches!(self.pace, Pace::Closed { .. })
+        self.rounds_least > 0 && self.confirms() && matches!(self.pace, Pace::Closed { .. })
     }
 
-    /// Whether each connection asks once before all of them begin.
-    pub(crate) fn greets(&self) -> bool {
+    /// Returns true if each connection is confirmed by a request before all of them begin.
+    pub(crate) fn confirms(&self) -> bool {
         let all = self.connections + self.idle;
-        self.kept && all >= self.greeted_from && matches!(self.span, LoadSpan::Time { .. })
+        self.kept && all >= self.confirmed_from && matches!(self.span, LoadSpan::Time { .. })
     }
 
-    /// How many requests that are due together are sent together.
+    /// Requests due together that are sent in one piece.
     fn at_once(&self) -> usize {
         let depth = self.depth as usize;
         match (self.service.request)(self.asking.size) {
@@ -208,15 +208,15 @@ impl Load {
         }
     }
 
-    /// Descriptors that it needs, beside those that the process has.
+    /// Descriptors that it needs beside those that the process has.
     pub fn descriptors(&self) -> u64 {
         u64::from(self.connections) + u64::from(self.idle) + u64::from(self.threads)
     }
 
-    /// Whether this can be carried out.
+    /// Checks that all its fields are within their bounds.
     ///
     /// # Errors
-    /// What is out of bounds, as one line.
+    /// The field that is out of bounds, with the bounds, as one line.
     pub fn check(&self) -> Result<(), String> {
         let (asking, idle) = (self.connections, self.idle);
         let (threads, depth) = (self.threads, self.depth);
@@ -251,11 +251,12 @@ impl Load {
         Err(wrong)
     }
 
+    /// The part of a thread, of which there are as many as `threads` says.
     fn share(&self, nth: u32) -> Load {
-        let of = |all: u32| all / self.threads + u32::from(nth < all % self.threads);
+        let part = |all: u32| all / self.threads + u32::from(nth < all % self.threads);
         let mut share = self.clone();
-        share.connections = of(self.connections);
-        share.idle = of(self.idle);
+        share.connections = part(self.connections);
+        share.idle = part(self.idle);
         if let Pace::Open { per_s } = &mut share.pace {
             *per_s *= f64::from(share.connections) / f64::from(self.connections);
         }
@@ -263,19 +264,19 @@ impl Load {
     }
 }
 
-/// Why a load has no ring here; none where it has one.
+/// The reason why a load has no ring here; none where it has one.
 pub(crate) fn no_ring_here() -> Option<String> {
     let nobody = (Ipv4Addr::LOCALHOST, 0).into();
-    let ring = || UringClient::new(nobody, 1, 1, [1, 1], true);
-    let refused = retried_without_memory(ring).err();
-    refused.map(|e| e.to_string())
+    retried_without_memory(|| UringClient::new(nobody, 1, 1, [1, 1], true))
+        .err()
+        .map(|e| e.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// One connection that asks nobody.
+    /// One connection to a port at which nobody listens.
     pub(super) fn load() -> Load {
         let (nobody, echo) = ((Ipv4Addr::LOCALHOST, 1), Service::named("echo").unwrap());
         Load::once(nobody.into(), echo, services::ServiceSetup::of(64))
@@ -306,8 +307,10 @@ mod tests {
         let mut load = load();
         (load.connections, load.idle, load.threads) = (10, 5, 4);
         load.pace = Pace::Open { per_s: 1000.0 };
-        let shares = [0, 1, 2, 3].map(|nth| load.share(nth));
-        let shares = shares.map(|share| (share.connections, share.idle, share.pace));
+        let shares = [0, 1, 2, 3].map(|nth| {
+            let share = load.share(nth);
+            (share.connections, share.idle, share.pace)
+        });
         let rate = |per_s| Pace::Open { per_s };
         let (more, less) = (rate(300.0), rate(200.0));
         assert_eq!(

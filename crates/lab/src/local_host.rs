@@ -1,4 +1,4 @@
-//! What of a task depends on the host that plays it: CPUs, files, a Java program, counters.
+//! This host's part of a task: CPUs, files, a Java program, counters.
 
 use std::io;
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl LocalHost {
     pub(crate) fn new(host: Host, survey: &Survey) -> LocalHost {
         LocalHost {
             host,
-            counters: AvailableCounters::of(survey),
+            counters: AvailableCounters::from_survey(survey),
             ..LocalHost::default()
         }
     }

@@ -1,4 +1,4 @@
-//! What a flow had done at the edges of the eighths of its window.
+//! The counters of a flow at the edges of the eighths of its window.
 
 use bytecost_engine::Tally;
 use bytecost_spec::sample::SubWindows;
@@ -17,7 +17,7 @@ struct Mark {
 }
 
 impl Mark {
-    fn of(tally: &Tally) -> Mark {
+    fn now(tally: &Tally) -> Mark {
         Mark {
             bytes: tally.bytes,
             messages: tally.messages,
@@ -33,7 +33,7 @@ pub struct Marks {
     at: [Mark; EDGES],
     /// The edge that is noted next.
     next: usize,
-    /// Whether it saw an edge within the window.
+    /// True if it noted an edge within the window.
     stepped: bool,
 }
 
@@ -41,7 +41,7 @@ impl Marks {
     /// The window opens.
     pub fn open(tally: &Tally) -> Marks {
         Marks {
-            at: [Mark::of(tally); EDGES],
+            at: [Mark::now(tally); EDGES],
             next: 1,
             stepped: false,
         }
@@ -55,7 +55,7 @@ impl Marks {
     /// Notes the edge before that eighth, and those that were missed, as far as there are any left.
     #[cold]
     pub fn note(&mut self, eighth: usize, tally: &Tally) {
-        let mark = Mark::of(tally);
+        let mark = Mark::now(tally);
         while self.next <= eighth.min(EIGHTHS.len() - 1) {
             self.at[self.next] = mark;
             self.next += 1;
@@ -63,7 +63,7 @@ impl Marks {
         }
     }
 
-    /// Notes what a phase of the window has begun: the phase until which nothing is to be noted.
+    /// Notes the edge at which a phase of the window has begun. Returns the phase of the next edge.
     #[cold]
     pub fn step(&mut self, phase: Phase, tally: &Tally) -> Phase {
         let eighth = (phase as usize).saturating_sub(Phase::Window as usize);
@@ -73,12 +73,12 @@ impl Marks {
 
     /// The window closes.
     pub fn close(&mut self, tally: &Tally) {
-        let last = Mark::of(tally);
+        let last = Mark::now(tally);
         self.at[self.next..].fill(last);
         self.next = EDGES;
     }
 
-    /// What was done in each eighth; none where the flow saw no edge within its window.
+    /// The amount, time and CPU time of each eighth; none where the flow noted no edge within its window.
     pub fn sub_windows(&self) -> Option<SubWindows> {
         let grown = |of: fn(&Mark) -> u64| {
             let pairs = self.at.windows(2);
@@ -86,9 +86,10 @@ impl Marks {
         };
         let moves = self.at[EDGES - 1].bytes > self.at[0].bytes;
         self.stepped.then(|| SubWindows {
-            amount: match moves {
-                true => grown(|m| m.bytes),
-                false => grown(|m| m.messages),
+            amount: if moves {
+                grown(|m| m.bytes)
+            } else {
+                grown(|m| m.messages)
             },
             elapsed_ns: grown(|m| m.at_ns),
             cpu_ns: grown(|m| m.cpu_ns),
@@ -99,7 +100,7 @@ impl Marks {
 /// Edges by the clock, for a loop that reads it for each message.
 #[derive(Clone, Copy, Debug)]
 pub struct Clocked {
-    /// What was noted.
+    /// The noted edges.
     pub marks: Marks,
     eighth_ns: u64,
     due_ns: u64,
@@ -138,18 +139,18 @@ impl Clocked {
     }
 }
 
-/// Those of all flows of a side together, as far as they have any.
+/// The eighths of all flows of a side together, as far as they have any.
 pub fn together(flows: &[SubWindows]) -> Option<SubWindows> {
-    let of = |part: fn(&SubWindows) -> &Vec<u64>| -> Vec<u64> {
+    let sums = |part: fn(&SubWindows) -> &Vec<u64>| -> Vec<u64> {
         let sum = |i| flows.iter().filter_map(|f| part(f).get(i)).sum();
         (0..EIGHTHS.len()).map(sum).collect()
     };
     let count = flows.len() as u64;
-    let elapsed_ns = of(|f| &f.elapsed_ns).into_iter();
+    let elapsed_ns = sums(|f| &f.elapsed_ns).into_iter();
     (count > 0).then(|| SubWindows {
-        amount: of(|f| &f.amount),
+        amount: sums(|f| &f.amount),
         elapsed_ns: elapsed_ns.map(|n| n / count).collect(),
-        cpu_ns: of(|f| &f.cpu_ns),
+        cpu_ns: sums(|f| &f.cpu_ns),
     })
 }
 

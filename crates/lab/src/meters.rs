@@ -1,4 +1,4 @@
-//! By which means a trial is read: the choice, and what an endpoint does by it.
+//! The means by which an endpoint reads CPU time and counters, chosen for each trial.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ const NO_PARTS: &str = "this kernel leaves interrupts out of a thread's user and
 const WORKERS_SHARE: f64 = 0.03;
 const WORKERS_LOSE: &str = "this kernel leaves interrupts out of CPU time, and other threads of the process did a part of the work, for which nothing else is read";
 
-/// By which means the CPU time of a side is read.
+/// The means by which the CPU time of a side is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CpuBy {
@@ -32,19 +32,19 @@ pub enum CpuBy {
     Interrupts,
     /// The perf software event task-clock.
     TaskClock,
-    /// None, and why.
+    /// None, for this reason.
     Nothing(String),
 }
 
-/// What an endpoint reads, and by which means.
+/// The counters that an endpoint reads, and the means.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Meters {
-    /// By which means the CPU time is read.
+    /// The means by which the CPU time is read.
     pub cpu_by: CpuBy,
-    /// Why no hardware counters are read; none where they are.
+    /// The reason why no hardware counters are read; none where they are.
     pub no_hardware: Option<String>,
-    /// Whether the task clock is read beside: it stands in for hardware counters in a test.
+    /// True if the task clock is read too: it stands in for hardware counters in a test.
     pub stand_in: bool,
 }
 
@@ -106,18 +106,18 @@ impl Meters {
     }
 }
 
-/// What the survey found of this machine's clocks and counters.
+/// This machine's clocks and counters, as the survey found them.
 #[derive(Clone, Debug)]
 pub(crate) struct AvailableCounters {
     clock: Option<CpuClock>,
-    /// Why there are no hardware counters, and no task clock.
+    /// The reasons why there are no hardware counters, and no task clock.
     pub(crate) no_hardware: Option<String>,
     no_task_clock: Option<String>,
     pub(crate) stand_in: bool,
 }
 
 impl Default for AvailableCounters {
-    /// Of a machine that nobody has looked at: no perf events.
+    /// Those of a machine without a survey: no perf events.
     fn default() -> AvailableCounters {
         AvailableCounters {
             clock: None,
@@ -129,7 +129,7 @@ impl Default for AvailableCounters {
 }
 
 impl AvailableCounters {
-    pub(crate) fn of(survey: &Survey) -> AvailableCounters {
+    pub(crate) fn from_survey(survey: &Survey) -> AvailableCounters {
         AvailableCounters {
             clock: survey.cpu_clock.clone(),
             no_hardware: survey.no_hardware().map(str::to_owned),
@@ -142,9 +142,10 @@ impl AvailableCounters {
 
     pub(crate) fn meters(&self, cell: &Cell, pins: &Pins, window: Duration) -> Meters {
         let left_out = || (!reads_hardware(cell)).then(|| LEFT_OUT.to_owned());
-        let no_hardware = match cell.is_served() {
-            true => self.no_hardware.clone(),
-            false => self.no_hardware.clone().or_else(left_out),
+        let no_hardware = if cell.is_served() {
+            self.no_hardware.clone()
+        } else {
+            self.no_hardware.clone().or_else(left_out)
         };
         Meters {
             cpu_by: self.cpu_by(cell, pins, window),
@@ -166,7 +167,7 @@ impl AvailableCounters {
         }
         let step_ns = clock::proc_stat_unit_ns() as f64;
         let is_long = step_ns < STEP_SHARE * window.as_nanos() as f64;
-        let by_clock = Passes::of(cell).is_none() && !cell.is_served();
+        let by_clock = Passes::new(cell).is_none() && !cell.is_served();
         // By the configuration alone it is not known: the time might be counted twice.
         let measured = clock.ratio().is_some();
         if measured && by_clock && is_long && is_alone(cell, pins) {
@@ -186,8 +187,8 @@ impl AvailableCounters {
     }
 }
 
-/// Whether a cell's timed trials read hardware counters. A perf event costs some µs at every
-/// context switch, which requests and wake-ups are made of. Of several threads, one's tell nothing.
+/// Returns true if a cell's timed trials read hardware counters. A perf event costs some µs at every
+/// context switch, which requests and wake-ups are made of. Of several threads, one's say nothing.
 pub fn reads_hardware(cell: &Cell) -> bool {
     let Some(mover) = Mover::named(&cell.mover) else {
         return false;
@@ -204,7 +205,7 @@ fn goes_over_a_network(cell: &Cell) -> bool {
     cell.is_served() || has_peer && cell.transport != Transport::Unix
 }
 
-/// Whether each thread of both sides is held to one CPU, and no two to the same.
+/// Returns true if each thread of both sides is held to one CPU, and no two to the same.
 fn is_alone(cell: &Cell, pins: &Pins) -> bool {
     let mut taken = Vec::new();
     for side in [&pins.sender, &pins.receiver] {

@@ -1,4 +1,4 @@
-//! A neighbour beside a trial: a process of the lab's own that keeps CPUs busy.
+//! The background load of a trial: a process of the lab's own that keeps CPUs busy.
 
 use std::slice;
 use std::sync::atomic::AtomicBool;
@@ -6,19 +6,19 @@ use std::sync::atomic::AtomicBool;
 use bytecost_spec::{Cell, Held, Host, Noise};
 use bytecost_sys::clock;
 
-use crate::endpoint_process::{Endpoint, all_ended, wait};
+use crate::endpoint_process::{Endpoint, all_ended, unexpected, wait};
 use crate::program::Program;
 use crate::protocol::{Disturb, FromEndpoint, Role, ToEndpoint};
 use crate::trial_error::TrialError;
 
-/// How long it may take to have its memory ready, and to end.
+/// The longest time until its memory is ready, and until it ends, in ns.
 const PATIENCE_NS: u64 = 30_000_000_000;
-/// How long one that keeps CPUs awake stays for the trials after its own.
+/// The time for which a load that keeps CPUs awake stays for later trials, in ns.
 const KEPT_NS: u64 = 600_000_000_000;
 /// The least and the most memory that it works on, in bytes.
 const MEMORY_BYTES: std::ops::RangeInclusive<u64> = 32 << 20..=256 << 20;
 
-/// The neighbour's process; ended when this is dropped.
+/// The process of the background load, which ends when this is dropped.
 pub(crate) struct NeighbourProcess {
     end: Endpoint,
     what: Disturb,
@@ -26,7 +26,7 @@ pub(crate) struct NeighbourProcess {
 }
 
 impl NeighbourProcess {
-    /// A cell's neighbour, once its threads are busy; the former one where it does the same. It
+    /// A cell's background load, once its threads are busy; the former one where it does the same. It
     /// ends by itself after `most_ns`, or some minutes later where it is kept.
     pub(crate) fn beside(
         former: Option<NeighbourProcess>,
@@ -62,7 +62,7 @@ impl NeighbourProcess {
         end.order(&ToEndpoint::Disturb(what.clone()))?;
         match answer(&mut end, stop)? {
             FromEndpoint::Busy(held) => Ok(Some(NeighbourProcess { end, what, held })),
-            other => Err(out_of_turn(&other)),
+            other => Err(unexpected(Role::Neighbour.name(), &other)),
         }
     }
 
@@ -82,7 +82,7 @@ impl NeighbourProcess {
         self.end.order(&ToEndpoint::Stop)?;
         match answer(&mut self.end, stop)? {
             FromEndpoint::Done(_) => all_ended(vec![self.end], stop).map(|()| None),
-            other => Err(out_of_turn(&other)),
+            other => Err(unexpected(Role::Neighbour.name(), &other)),
         }
     }
 }
@@ -90,12 +90,6 @@ impl NeighbourProcess {
 fn answer(end: &mut Endpoint, stop: &AtomicBool) -> Result<FromEndpoint, TrialError> {
     let until_ns = clock::monotonic_ns() + PATIENCE_NS;
     Ok(wait(slice::from_mut(end), until_ns, stop)?.1)
-}
-
-fn out_of_turn(answer: &FromEndpoint) -> TrialError {
-    TrialError::Failed(format!(
-        "protocol error: unexpected message from the background load: {answer:?}"
-    ))
 }
 
 /// Twice the largest cache, within bounds, so that it reaches memory and is soon ready.

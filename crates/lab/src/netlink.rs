@@ -22,7 +22,7 @@ use rustix::net::{Protocol, SendFlags, SocketFlags, SocketType, sendto};
 
 use crate::socket::set_patience;
 
-/// How long the kernel may take for a part of its answer.
+/// The longest time for a part of the kernel's answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The kernel makes no datagram larger than this; a whole link takes some 2 KiB.
 const MOST_BYTES: usize = 32 << 10;
@@ -37,7 +37,7 @@ pub(crate) struct Link {
     pub(crate) segment_bytes: Option<u32>,
     pub(crate) segment_bytes_most: Option<u32>,
     pub(crate) is_up: bool,
-    /// Whether it was set up by whoever administers it: loopback knows no other state.
+    /// True if it is set up by its administrator: loopback has no other state.
     pub(crate) is_set_up: bool,
     pub(crate) is_veth: bool,
     pub(crate) has_xdp: bool,
@@ -189,7 +189,8 @@ fn converse<M: NetlinkSerializable + NetlinkDeserializable>(
     Err(io::Error::other("the kernel's response has no end"))
 }
 
-/// Adds the messages of one datagram, each at a multiple of four bytes; whether it is the last.
+/// Adds the messages of one datagram, each at a multiple of four bytes. Returns true if it is the last
+/// one.
 fn take<M: NetlinkDeserializable>(mut bytes: &[u8], messages: &mut Vec<M>) -> io::Result<bool> {
     while !bytes.is_empty() {
         let message = NetlinkMessage::<M>::deserialize(bytes)

@@ -2,18 +2,17 @@
 
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use bytecost_meter::{NetworkMeter, PacketSockets};
 use bytecost_spec::{Cell, PacketSocket, Transport};
 use bytecost_sys::network::Network;
-use bytecost_sys::proc_view;
 
-use crate::endpoint_process::Endpoint;
 use crate::role::Role;
 use crate::transports::link::LinkChoice;
 use crate::transports::veth::VethPair;
 use crate::transports::wire::{FAR_NAME, Wire};
+use crate::trial_processes::TrialProcesses;
 
 #[derive(Debug, Default)]
 pub(crate) struct Networks {
@@ -21,7 +20,7 @@ pub(crate) struct Networks {
     wires: BTreeMap<LinkChoice, Wire>,
 }
 
-/// What lies between the two ends of a cell.
+/// The network between the two ends of a cell.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NetworkPath<'n> {
     /// Both are where this process is.
@@ -34,7 +33,7 @@ pub(crate) enum NetworkPath<'n> {
 
 impl Networks {
     pub(crate) fn between(&mut self, cell: &Cell) -> io::Result<NetworkPath<'_>> {
-        let link = LinkChoice::of(cell);
+        let link = LinkChoice::new(cell);
         Ok(match cell.transport {
             Transport::Loopback | Transport::Unix | Transport::Peer => NetworkPath::Nothing,
             Transport::Veth => NetworkPath::Pair(made(&mut self.pairs, link, VethPair::new)?),
@@ -56,10 +55,10 @@ fn made<T>(
 
 impl<'n> NetworkPath<'n> {
     /// The network of one side; none for this process's own.
-    pub(crate) fn of(self, role: Role) -> Option<&'n Network> {
+    pub(crate) fn network(self, role: Role) -> Option<&'n Network> {
         match self {
             NetworkPath::Nothing => None,
-            NetworkPath::Pair(pair) => Some(pair.of(role)),
+            NetworkPath::Pair(pair) => Some(pair.network(role)),
             NetworkPath::Wire(wire) => Some(&wire.network),
         }
     }
@@ -69,13 +68,13 @@ impl<'n> NetworkPath<'n> {
         role: Role,
         work: impl FnOnce() -> T + Send,
     ) -> io::Result<T> {
-        match self.of(role) {
+        match self.network(role) {
             Some(network) => network.within(work),
             None => Ok(work()),
         }
     }
 
-    /// The device of [`Transport::Wire`], if that is what it is.
+    /// The device of [`Transport::Wire`]; none of any other transport.
     pub(crate) fn wire(self) -> Option<&'n Wire> {
         match self {
             NetworkPath::Wire(wire) => Some(wire),
@@ -84,24 +83,22 @@ impl<'n> NetworkPath<'n> {
     }
 }
 
-/// TCP counters of the ends' networks: loopback's is the host's, wire has one of its own, veth two.
-pub(crate) fn meter(cell: &Cell, ends: &[Endpoint]) -> NetworkMeter {
-    NetworkMeter::open(&processes(cell, ends))
+/// TCP counters of the networks of a trial: loopback's is the host's, wire has one of its own, veth
+/// two.
+pub(crate) fn meter(cell: &Cell, processes: &TrialProcesses) -> NetworkMeter {
+    NetworkMeter::open(&processes.directories(networks_of(cell, processes)))
 }
 
-/// The directories of a process in each of the networks that a cell's packets go through.
-fn processes(cell: &Cell, ends: &[Endpoint]) -> Vec<Option<PathBuf>> {
-    let networks = match cell.transport {
+/// The number of networks that the packets of a trial go through.
+fn networks_of(cell: &Cell, processes: &TrialProcesses) -> usize {
+    match cell.transport {
         Transport::Unix => 0,
-        // A single end has no connection, if it is not one that the other host has the other of.
         Transport::Peer => 1,
-        _ if ends.len() < 2 => 0,
+        // A side without another one has no connection.
+        _ if processes.sides.len() < 2 => 0,
         Transport::Loopback | Transport::Wire => 1,
         Transport::Veth => 2,
-    };
-    let processes = ends.iter().filter_map(Endpoint::local_pid);
-    let processes = processes.take(networks);
-    processes.map(proc_view::directory).collect()
+    }
 }
 
 /// The packet sockets of the networks that a cell's packets go through.
@@ -113,10 +110,10 @@ pub(crate) struct Eavesdroppers {
 }
 
 impl Eavesdroppers {
-    pub(crate) fn of(cell: &Cell, ends: &[Endpoint]) -> Eavesdroppers {
-        let processes = processes(cell, ends);
-        let processes = processes.iter().flatten();
-        let networks = processes.filter_map(|p| PacketSockets::open(p).ok());
+    /// Opens them, and lists the sockets that are there before the trial.
+    pub(crate) fn open(cell: &Cell, processes: &TrialProcesses) -> Eavesdroppers {
+        let directories = processes.directories(networks_of(cell, processes));
+        let networks = (directories.iter().flatten()).filter_map(|p| PacketSockets::open(p).ok());
         let mut found = Eavesdroppers {
             networks: networks.collect(),
             transport: cell.transport,
@@ -142,8 +139,8 @@ impl Eavesdroppers {
     }
 }
 
-/// Whether what is sent over a transport goes by this device of its networks. By the far end of a
-/// wire's pair nothing does but what opens and what answers.
+/// Returns true if a transport's payload goes by this device of its networks. The far end of a wire's
+/// pair has only the packets that open connections and the responder's.
 fn carries_payload(transport: Transport, device: &str) -> bool {
     let is_far_of_wire = device == FAR_NAME && transport.is_wire();
     (device == "lo") == (transport == Transport::Loopback) && !is_far_of_wire

@@ -1,5 +1,5 @@
-//! What is in the way of a trial's packets, on their devices and in their networks. It is read in
-//! each trial, since anybody may change it, and after the window, where it costs nothing.
+//! Obstacles to a trial's packets, on their devices and in their networks. They are read in each trial,
+//! since anybody may change them, and after the window, where that costs nothing.
 
 use std::io;
 
@@ -11,20 +11,19 @@ use bytecost_spec::{Cell, Transport};
 use bytecost_sys::network::Offload;
 use rustix::net::netlink::NETFILTER;
 
-use crate::endpoint_process::Endpoint;
 use crate::netlink::dump::{attribute, is_absent, list};
 use crate::netlink::{Link, Netlink};
 use crate::networks::NetworkPath;
-use crate::peer::PeerLink;
-use crate::protocol::Role;
+use crate::role::Role;
 use crate::transports::veth::NAMES;
+use crate::trial_processes::TrialProcesses;
 
 mod qdiscs;
 mod tc_filters;
 
 /// The MTU of a loopback device as the kernel makes it, `drivers/net/loopback.c`.
 const LOOPBACK_MTU_BYTES: u32 = 64 << 10;
-/// What a device is handed in one packet, unless it is bounded.
+/// The largest packet that a device is handed, unless it is bounded.
 const PACKET_BYTES: u32 = 64 << 10;
 const PACKET_SEGMENTS: u32 = 65_535;
 
@@ -40,12 +39,12 @@ const HOOK_NUMBER: u16 = 1;
 /// The hook of packets that are sent on, which a trial's are not.
 const FORWARD: u32 = 2;
 
-/// What stands in the way somewhere, and what could not be looked at, with the reason.
+/// Obstacles at one place, with the reasons for those that could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoundObstacles {
-    /// What stands there.
+    /// The obstacles.
     pub obstacles: Vec<Obstacle>,
-    /// What is not known, and why.
+    /// The reasons why others are not known.
     pub unseen: Vec<String>,
 }
 
@@ -59,35 +58,26 @@ enum Device {
     Card,
 }
 
-/// What is in the way over loopback, in the network of the calling thread.
+/// Obstacles on loopback, in the network of the calling thread.
 pub fn of_loopback(roots: &Roots) -> FoundObstacles {
     look(roots, Device::Loopback, "lo")
 }
 
 /// Circumstances of a trial: of its packets on their way, at both ends of a network, and of its
-/// processes.
+/// processes. `on_cards` are those of the way to another host.
 pub(crate) fn of_trial(
     cell: &Cell,
     between: Option<NetworkPath<'_>>,
-    ends: &[Endpoint],
-    link: Option<&PeerLink>,
-    on_peer: Vec<Obstacle>,
+    on_cards: Vec<Obstacle>,
+    processes: &TrialProcesses,
 ) -> Vec<Obstacle> {
     let roots = Roots::real();
-    let mut found = of(cell, between);
-    if let Some(link) = link {
-        let cards = link.own_cards();
-        found.extend(cards.iter().flat_map(|card| of_card(&card.name)));
-        found.extend(on_peer.into_iter().map(|obstacle| Obstacle {
-            place: format!("{} on {}", obstacle.place, link.host().name),
-            ..obstacle
-        }));
-    }
-    let pids = ends.iter().filter_map(Endpoint::local_pid);
-    let processes = pids.map(|pid| pid.to_string());
-    let processes = processes.chain(["self".to_owned()]);
-    let tracer = processes.filter_map(|process| start::tracer(&roots, &process));
-    found.extend(tracer.take(1));
+    let pids = processes.sides.iter().map(|side| side.pid.to_string());
+    let mut traced = pids.chain(["self".to_owned()]);
+    let tracer = traced.find_map(|process| start::tracer(&roots, &process));
+    let mut found = of_path(cell, between);
+    found.extend(on_cards);
+    found.extend(tracer);
     found
 }
 
@@ -105,8 +95,8 @@ pub fn is_loopback_down() -> bool {
     link.is_ok_and(|link| !link.is_set_up)
 }
 
-/// What is in the way of a cell's packets, each once; nothing where it has one end.
-fn of(cell: &Cell, between: Option<NetworkPath<'_>>) -> Vec<Obstacle> {
+/// Obstacles to a cell's packets, each once; none where it has one end.
+fn of_path(cell: &Cell, between: Option<NetworkPath<'_>>) -> Vec<Obstacle> {
     let Some(between) = between else {
         return Vec::new();
     };
@@ -130,7 +120,7 @@ fn of(cell: &Cell, between: Option<NetworkPath<'_>>) -> Vec<Obstacle> {
     all
 }
 
-/// Looks at a device of the calling thread's network, and at the network.
+/// Obstacles on a device of the calling thread's network, and in the network.
 fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
     let mut found = FoundObstacles::default();
     let mut add = |what: &str, seen: io::Result<Vec<Obstacle>>| match seen {
@@ -139,33 +129,38 @@ fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
     };
     let link = Netlink::open().and_then(|mut n| n.known(name));
     let index = link.as_ref().map(|l| l.index);
-    let qdiscs = index.map_or(Ok(Vec::new()), qdiscs::of);
+    let qdiscs = index.map_or(Ok(Vec::new()), qdiscs::read);
     // Filters hang on disciplines.
     let filtered = index
         .ok()
         .filter(|_| qdiscs.as_ref().is_ok_and(|all| !all.is_empty()));
     let tc_filters = filtered.map_or(Ok(Vec::new()), tc_filters::read);
-    let tc_filters = tc_filters.map(|at_places| {
-        let counts = |f: &tc_filters::TcFilters| f.limits || device != Device::Wire;
-        let found = at_places
-            .into_iter()
-            .filter(counts)
-            .map(|filters| Obstacle {
-                limits: filters.limits,
-                ..obstacle(CircumstanceKind::TcFilter, name, filters.found)
-            });
+    // On a wire bytecost itself has a discipline and a filter, which hold back nothing.
+    let queueing = |kind, found: String, limits: bool| {
+        let is_own = device == Device::Wire && !limits;
+        (!is_own).then(|| Obstacle {
+            limits,
+            ..obstacle(kind, name, found)
+        })
+    };
+    let of_filters = |all: Vec<tc_filters::TcFilters>| {
+        let found = (all.into_iter())
+            .filter_map(|f| queueing(CircumstanceKind::TcFilter, f.found, f.limits));
         found.collect()
-    });
-    add(&format!("filters of tc on {name}"), tc_filters);
-    let qdiscs = qdiscs.map(|all| {
-        let counts = |q: &qdiscs::Qdisc| q.limits || device != Device::Wire;
-        let obstacles = all.into_iter().filter(counts).map(|q| Obstacle {
-            limits: q.limits,
-            ..obstacle(CircumstanceKind::Qdisc, name, q.found)
-        });
-        obstacles.collect()
-    });
-    add(&format!("queueing disciplines of {name}"), qdiscs);
+    };
+    let of_qdiscs = |all: Vec<qdiscs::Qdisc>| {
+        let found =
+            (all.into_iter()).filter_map(|q| queueing(CircumstanceKind::Qdisc, q.found, q.limits));
+        found.collect()
+    };
+    add(
+        &format!("filters of tc on {name}"),
+        tc_filters.map(of_filters),
+    );
+    add(
+        &format!("queueing disciplines of {name}"),
+        qdiscs.map(of_qdiscs),
+    );
     let links = link.map(|link| of_link(device, name, &link));
     add(&format!("the device {name}"), links);
     if device != Device::Wire {
@@ -207,7 +202,7 @@ fn obstacle(kind: CircumstanceKind, place: &str, found: String) -> Obstacle {
 fn of_link(device: Device, name: &str, link: &Link) -> Vec<Obstacle> {
     let mut all = Vec::new();
     let mut add = |kind, found| all.push(obstacle(kind, name, found));
-    // What a cell asks of a link that is made for it is no obstacle.
+    // The settings of a link that is made for a cell are no obstacle.
     if device == Device::Loopback {
         if !link.is_set_up {
             add(CircumstanceKind::LoopbackDown, "down".to_owned());
@@ -238,7 +233,7 @@ fn of_chains(chains: &[Vec<u8>]) -> Option<Obstacle> {
     let rules = chains.iter().filter_map(|chain| {
         let of_family = FAMILIES.contains(chain.first()?);
         let body = chain.get(HEAD_BYTES..)?;
-        // A chain that only others go on to has no hook.
+        // A chain that only other chains jump to has no hook.
         let hook = network_order(attribute(attribute(body, CHAIN_HOOK)?, HOOK_NUMBER)?)?;
         let uses = attribute(body, CHAIN_USE).and_then(network_order);
         let rules = uses.unwrap_or(0) as usize;

@@ -16,7 +16,7 @@ use bytecost_sys::{clock, process};
 
 use crate::limits;
 
-/// How long is waited between two attempts: a receiver may still be reading.
+/// The time between two attempts: a receiver may still be reading.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Drops a piece of a file, and makes sure of it; tries for `patience` while sockets hold pages.
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_never_cold_is_told_after_so_long() {
+    fn a_file_that_is_never_cold_is_an_error_after_its_patience() {
         let mut file = TestFile::in_memory().unwrap();
         file.grow(1 << 16).unwrap();
         let began = Instant::now();

@@ -1,7 +1,7 @@
 //! The loops of long messages, and of files that are sent cold: a window is a number of passes.
 //!
 //! A message of a gigabyte takes longer than a window, and a cold file must be dropped from the
-//! page cache before it is sent again. So both sides go by what is sent: a warm-up of
+//! page cache before it is sent again. So both sides count what is sent: a warm-up of
 //! [`crate::passes::WARMUP_PASSES`], then at least one pass until the window's time is over. Each pass is a
 //! segment: the sender's from its first call to its last answer, the receiver's from its first byte
 //! to its last.
@@ -31,7 +31,7 @@ pub struct Outgo<'a> {
     pub answers: Option<(&'a OwnedFd, Vec<u8>)>,
     /// Makes the file cold before each pass but the first.
     pub cool: Option<Cool<'a>>,
-    /// How messages are taken together.
+    /// The messages and bytes of a pass.
     pub passes: Passes,
     /// From the beginning of a message to its answer, within the window, in ns.
     pub latency_ns: Histogram<u64>,
@@ -123,8 +123,8 @@ impl<'a> Outgo<'a> {
 }
 
 impl Intake<'_> {
-    /// Takes passes until the sender has closed the connection; `closed` is told then, `warm` when
-    /// the warm-up has come. `socket` is watched for a pass's first byte, for `patience` at most.
+    /// Receives passes until the sender has closed the connection; calls `warm` after the warm-up and
+    /// `closed` at the end. Waits on `socket` for a pass's first byte, for `patience` at most.
     ///
     /// # Errors
     /// `InvalidData` where something else arrives, `UnexpectedEof` where the sender leaves early.
@@ -144,7 +144,7 @@ impl Intake<'_> {
                 return Err(gone(self.checker.offset()));
             }
         }
-        // Else it might be behind, and take the first passes of the window for the last of these.
+        // A receiver that is behind would count the first passes of the window as warm-up.
         warm();
         loop {
             wait_for_bytes(socket, patience)?;
@@ -152,7 +152,7 @@ impl Intake<'_> {
             if !self.pull()? {
                 break;
             }
-            // A stream may have gone on into the next pass with what was taken last.
+            // The last call may have received bytes of the next pass.
             let end = (from.tally.bytes / passes.bytes + 1).saturating_mul(passes.bytes);
             while self.checker.offset() < end {
                 if !self.pull()? {

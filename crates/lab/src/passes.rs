@@ -14,7 +14,7 @@ const WARMUP_MOST: u64 = 100;
 /// The slowest rate at which a pass is waited for, in bytes per second.
 const SLOWEST_BYTES_PER_S: u64 = 20_000_000;
 
-/// How a cell's messages are taken together.
+/// The passes of a cell's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passes {
     /// Messages of a pass.
@@ -27,7 +27,7 @@ pub struct Passes {
 
 impl Passes {
     /// The passes of a cell; none where its window is one segment of time.
-    pub fn of(cell: &Cell) -> Option<Passes> {
+    pub fn new(cell: &Cell) -> Option<Passes> {
         // Both ends go by them.
         if !cell.transport.has_receiver() {
             return None;
@@ -40,9 +40,10 @@ impl Passes {
             _ => return None,
         };
         let bytes = messages.saturating_mul(cell.size_bytes);
-        let warmup = match mover.is_helped() {
-            true => WARMUP_BYTES.div_ceil(bytes.max(1)).min(WARMUP_MOST),
-            false => WARMUP_PASSES,
+        let warmup = if mover.is_helped() {
+            WARMUP_BYTES.div_ceil(bytes.max(1)).min(WARMUP_MOST)
+        } else {
+            WARMUP_PASSES
         };
         Some(Passes {
             messages,
@@ -51,7 +52,7 @@ impl Passes {
         })
     }
 
-    /// How long a pass of all flows may take, in ns.
+    /// The longest time for a pass of all flows, in ns.
     pub fn most_ns(&self, flows: u32) -> u64 {
         let bytes = self.bytes.saturating_mul(u64::from(flows));
         (bytes / SLOWEST_BYTES_PER_S + 1).saturating_mul(1_000_000_000)

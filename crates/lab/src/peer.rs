@@ -5,16 +5,13 @@
 //! No clock is compared across hosts: a moment comes with its sender's time, and counts from then.
 
 pub mod agent;
-mod channel;
 mod command;
 mod copy;
 mod fits;
 pub mod link;
 mod probe;
-mod remote_end;
 
-pub use channel::reread;
+pub use crate::peer_channel::reread;
 pub use command::{PeerCommand, PeerError, PeerOptions};
 pub(crate) use copy::remove_leftovers;
 pub use link::PeerLink;
-pub(crate) use remote_end::RemoteEnd;

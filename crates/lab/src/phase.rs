@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use strum::FromRepr;
 
-/// Where a trial stands. Phases only go forward.
+/// The phase of a trial. Phases only go forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, FromRepr)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -42,7 +42,7 @@ pub const EIGHTHS: [Phase; 8] = [
     Phase::Eighth8,
 ];
 
-/// Tells the phase. Asked once for every message, so it must cost next to nothing.
+/// Source of the phase. It is asked once for every message, so that it must cost next to nothing.
 pub trait Gate {
     /// The phase now.
     fn phase(&self) -> Phase;
@@ -53,7 +53,7 @@ pub trait Gate {
     }
 }
 
-/// The gate of real trials: one thread moves it on by the clock, all others look.
+/// The gate of real trials: one thread sets it by the clock, all others read it.
 #[derive(Debug, Default)]
 pub struct SharedGate {
     phase: AtomicU8,
@@ -62,7 +62,7 @@ pub struct SharedGate {
 }
 
 impl SharedGate {
-    /// Moves on.
+    /// Enters a phase.
     pub fn set(&self, phase: Phase) {
         self.phase.store(phase as u8, Ordering::Release);
     }
@@ -78,7 +78,7 @@ impl SharedGate {
         self.stepped.store(true, Ordering::Release);
     }
 
-    /// Whether anyone asked for steps.
+    /// Returns true if the window is to be stepped through.
     pub fn is_stepped(&self) -> bool {
         self.stepped.load(Ordering::Acquire)
     }

@@ -50,12 +50,12 @@ impl Program {
         let copy = File::from(memfd_create("bytecost", MemfdFlags::CLOEXEC)?);
         io::copy(&mut &self.held, &mut &copy)?;
         copy.set_permissions(Permissions::from_mode(0o500 | READ_AND_RUN))?;
-        // What somebody may write is not run.
+        // A file that is open for writing cannot be run.
         let held = File::open(format!("/proc/self/fd/{}", copy.as_raw_fd()))?;
         Ok(Program { held, ..self })
     }
 
-    /// Where it lay when it was opened.
+    /// Its path when it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -1,6 +1,6 @@
-//! What the coordinator and an endpoint say to each other: length, then JSON.
+//! The messages between the coordinator and an endpoint: length, then JSON.
 //!
-//! A frame is a little-endian `u32` and so many bytes. The length is held against
+//! A frame is a little-endian `u32` and so many bytes. The length is compared with
 //! [`MAX_FRAME_BYTES`] before anything is allocated.
 
 use std::error::Error;
@@ -36,10 +36,10 @@ pub const MAX_FRAME_BYTES: usize = 4 << 20;
 pub(crate) const LENGTH_BYTES: usize = 4;
 /// Descriptors that are handed over at once.
 pub(crate) const HANDED_OVER: usize = 2;
-/// How often a wait that may be stopped looks up, in ns.
+/// The time between a wait's checks of its stop flag, in ns.
 const LOOK_NS: u64 = 50_000_000;
 
-/// How much of the payload is checked.
+/// The part of the payload that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContentCheck {
@@ -49,7 +49,7 @@ pub enum ContentCheck {
     Full,
 }
 
-/// How an endpoint meets the other side.
+/// The endpoint's part in making the connections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Meets {
@@ -69,7 +69,7 @@ pub enum Meets {
     Connects(String),
 }
 
-/// What an endpoint is to do.
+/// The task of an endpoint: one side of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Task {
@@ -77,17 +77,17 @@ pub struct Task {
     pub role: Role,
     /// The cell.
     pub cell: Cell,
-    /// How it meets the other side.
+    /// Its part in making the connections.
     pub meets: Meets,
-    /// What the connection of each flow says first, so that no stranger is taken for the peer.
+    /// The key that the connection of each flow sends first, so that no stranger is taken for the peer.
     pub keys: Vec<FlowKey>,
-    /// How much is checked.
+    /// The part of the payload that is checked.
     pub check: ContentCheck,
     /// Sender: messages that each flow sends at least, whatever the schedule says.
     pub min_messages: u64,
-    /// How long a call may go without progress, in ms.
+    /// The longest time of a call without progress, in ms.
     pub patience_ms: u64,
-    /// What is of its host alone.
+    /// Settings of its host alone.
     pub here: LocalSettings,
 }
 
@@ -99,19 +99,19 @@ pub struct LocalSettings {
     pub pins: Vec<Vec<u32>>,
     /// The file, for a mover that works on one.
     pub file: Option<FileTask>,
-    /// Where the Java program lies compiled, for a mover that starts it.
+    /// The compiled Java program, for a mover that starts it.
     pub java: Option<PathBuf>,
     /// Caches in which the first flow's footprint is looked at, nearest first; none is a timed
     /// trial.
     pub probed: Vec<CpuCache>,
     /// The `cgroup.procs` of its control groups, which it enters before it starts any thread.
     pub cgroup_procs: Vec<PathBuf>,
-    /// What is read, and by which means.
+    /// The counters to read, and the means.
     pub meters: Meters,
 }
 
 impl LocalSettings {
-    /// What the other host learns of it: that there is a file, and whether it is one of ours.
+    /// The part that the other host gets: if there is a file, and if it is one of ours.
     pub(crate) fn elsewhere(&self) -> LocalSettings {
         LocalSettings {
             file: self.file.as_ref().map(|f| FileTask::elsewhere(f.own)),
@@ -120,11 +120,11 @@ impl LocalSettings {
     }
 }
 
-/// What a neighbour is to do.
+/// The task of a background load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Disturb {
-    /// What keeps it busy.
+    /// The work that keeps it busy.
     pub noise: Noise,
     /// A thread on each of these CPUs; empty is one thread where the scheduler puts it.
     pub cpus: Vec<u32>,
@@ -132,11 +132,11 @@ pub struct Disturb {
     pub memory_bytes: u64,
     /// The node to take that from.
     pub mem_node: Option<u32>,
-    /// When it ends by itself, in ns of CLOCK_MONOTONIC, whatever becomes of the order to stop.
+    /// The time at which it ends by itself, in ns of CLOCK_MONOTONIC, also without an order to stop.
     pub until_ns: u64,
 }
 
-/// When what happens, in ns of CLOCK_MONOTONIC.
+/// The times of a trial, in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schedule {
@@ -144,7 +144,7 @@ pub struct Schedule {
     pub begin_ns: u64,
     /// The window opens.
     pub window_from_ns: u64,
-    /// The window closes. Senders go on until they are told to stop.
+    /// The window closes. Senders continue until the order to stop.
     pub window_to_ns: u64,
     /// The warm-up lasts until connections have stopped growing, at most until then: each side
     /// answers [`FromEndpoint::Warm`], and a second schedule says when the window is.
@@ -185,19 +185,19 @@ pub enum FromEndpoint {
     Busy(Vec<Held>),
     /// Client: everyone is connected, and that is to be the window, in ns of CLOCK_MONOTONIC.
     Connected(Range<u64>),
-    /// Of passes: the warm-up is over for all threads. Those of a sender wait for [`ToEndpoint::Open`].
+    /// With passes: the warm-up is over for all threads. Those of a sender wait for [`ToEndpoint::Open`].
     Opening,
-    /// The warm-up is over: whether the side's connections have stopped growing, or its time was over.
+    /// The warm-up is over: true if the side's connections have stopped growing, false if its time was over.
     Warm(bool),
     /// All threads have closed their windows.
     Closed,
     /// The trial is over.
     Done(Box<Done>),
-    /// It went wrong: what, and what to do.
+    /// It failed, for this reason, with the remedy.
     Failed(String),
 }
 
-/// What an endpoint brings back.
+/// The result of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Done {
@@ -209,11 +209,11 @@ pub struct Done {
     pub compared_bytes: u64,
     /// Round-trip times: HdrHistogram V2, base64.
     pub latency_ns_histogram: Option<String>,
-    /// What the first flow displaced from the caches, where that was looked at.
+    /// The first flow's footprint in the caches, where that was measured.
     pub footprint: Option<Footprint>,
-    /// Connections that were turned away since they were not the other side's.
+    /// Connections that were closed since they were not the other side's.
     pub strangers: u64,
-    /// Server: what it served from its start to its end. Client: what it made.
+    /// Server: connections and requests from its start to its end. Client: those that it made.
     pub traffic: Traffic,
 }
 
@@ -221,7 +221,7 @@ pub struct Done {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct HostReadings {
-    /// Of its machine and its network.
+    /// Readings of its machine and its network.
     pub(crate) machine: Readings,
     /// Circumstances of the packets of its cards.
     pub(crate) obstacles: Vec<Obstacle>,
@@ -240,7 +240,7 @@ pub struct Traffic {
 /// Writes one frame.
 ///
 /// # Errors
-/// `InvalidInput` when it would be longer than [`MAX_FRAME_BYTES`], else what writing answers.
+/// `InvalidInput` when it would be longer than [`MAX_FRAME_BYTES`], else those of writing.
 pub fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
     write_bytes(to, &serde_json::to_vec(message)?, MAX_FRAME_BYTES)
 }
@@ -261,7 +261,7 @@ pub(crate) fn write_bytes(to: &mut impl Write, body: &[u8], most: usize) -> io::
 ///
 /// # Errors
 /// `UnexpectedEof` when the other end is gone, `InvalidData` for a length above
-/// [`MAX_FRAME_BYTES`] or a message that is none, else what reading answers.
+/// [`MAX_FRAME_BYTES`] or a message that is none, else those of reading.
 pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
     parsed(&read_bytes(from, MAX_FRAME_BYTES)?)
 }
@@ -286,13 +286,14 @@ pub(crate) fn read_bytes(from: &mut impl Read, most: usize) -> io::Result<Vec<u8
 }
 
 /// The length of a frame's body, which begins with these bytes; `InvalidData` above `most`.
-pub(crate) fn length(said: [u8; LENGTH_BYTES], most: usize) -> io::Result<usize> {
-    let length = u32::from_le_bytes(said) as usize;
-    match length > most {
-        true => Err(invalid(format!(
+pub(crate) fn length(head: [u8; LENGTH_BYTES], most: usize) -> io::Result<usize> {
+    let length = u32::from_le_bytes(head) as usize;
+    if length > most {
+        Err(invalid(format!(
             "a frame of {length} bytes is longer than allowed"
-        ))),
-        false => Ok(length),
+        )))
+    } else {
+        Ok(length)
     }
 }
 
@@ -301,7 +302,7 @@ pub(crate) struct DeadlineReader<'a> {
     pub(crate) from: BorrowedFd<'a>,
     /// In ns of CLOCK_MONOTONIC.
     pub(crate) until_ns: u64,
-    /// Set by who wants no more of it.
+    /// The stop flag of the caller.
     pub(crate) stop: Option<&'a AtomicBool>,
 }
 
@@ -360,7 +361,8 @@ pub(crate) fn hand_over(
     Ok(())
 }
 
-/// Takes what [`hand_over`] gives, where it is next on the socket; `InvalidData` for anything else.
+/// Receives the descriptors of [`hand_over`], where they are next on the socket; `InvalidData` for
+/// anything else.
 pub(crate) fn taken_over(from: impl AsFd) -> io::Result<[OwnedFd; HANDED_OVER]> {
     let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(HANDED_OVER))];
     let mut control = RecvAncillaryBuffer::new(&mut room);
@@ -377,7 +379,7 @@ pub(crate) fn taken_over(from: impl AsFd) -> io::Result<[OwnedFd; HANDED_OVER]> 
     taken.try_into().map_err(|_| invalid(why))
 }
 
-/// Reads the schedule, which is what comes now.
+/// Reads the schedule, which must be the next order.
 pub(crate) fn scheduled(from: &mut impl Read) -> io::Result<Schedule> {
     match read(from)? {
         ToEndpoint::Go(schedule) => Ok(schedule),
@@ -385,13 +387,13 @@ pub(crate) fn scheduled(from: &mut impl Read) -> io::Result<Schedule> {
     }
 }
 
-/// Reads that order, which is what comes now.
+/// Reads an order, which must be the next one.
 pub(crate) fn ordered(from: &mut impl Read, order: &ToEndpoint) -> io::Result<()> {
     let came: ToEndpoint = read(from)?;
     (came == *order).then_some(()).ok_or_else(out_of_turn)
 }
 
-/// That the coordinator said what does not come now.
+/// The error of an order that does not come now.
 pub(crate) fn out_of_turn() -> io::Error {
     invalid("protocol error: unexpected message from the coordinator")
 }

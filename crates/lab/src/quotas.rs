@@ -1,6 +1,6 @@
-//! What quotas around the whole run did: those of its own control group and the groups above.
+//! Throttling by quotas around the whole run: those of its own control group and the groups above.
 //!
-//! The kernel counts a pause when it is over, often after its window. So each trial tells what was
+//! The kernel counts a pause when it is over, often after its window. So each trial records what was
 //! counted since the one before it, and all trials together have all of it.
 
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ impl Quotas {
         quotas
     }
 
-    /// What was counted since the last time; nothing where no quota ever stopped anything.
+    /// Throttling since the last call; nothing where no quota ever stopped anything.
     pub(crate) fn since_last(&mut self) -> Readings {
         let now = self.read();
         let from = std::mem::replace(&mut self.last, now);

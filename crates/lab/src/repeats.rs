@@ -1,4 +1,4 @@
-//! Which blocks are measured again: those in which other processes used CPUs, or the run was stopped.
+//! Repeats of blocks in which other processes used CPUs, or the run was stopped.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ impl Repeats {
     }
 }
 
-/// How a block was disturbed, if it was.
+/// The disturbance of a block, if there was one.
 fn disturbance(block: &Block, foreign_cpus: f64) -> Option<Repeat> {
     if block.stopped_ns > 0 {
         let ms = block.stopped_ns.div_ceil(1_000_000);
@@ -44,7 +44,7 @@ fn disturbance(block: &Block, foreign_cpus: f64) -> Option<Repeat> {
     })
 }
 
-/// How long a block took without what it was stopped for.
+/// The length of a block without the time for which it was stopped.
 fn length(block: &Block) -> Duration {
     Duration::from_nanos(block.elapsed_ns.saturating_sub(block.stopped_ns))
 }

@@ -14,12 +14,12 @@ use crate::phase::Gate;
 /// The most passes of a cold file in one window.
 pub const MAX_PASSES: usize = 1000;
 
-/// What bytes of the file must be.
+/// The expected bytes of a file.
 #[derive(Clone, Copy, Debug)]
 pub struct Content {
     /// The file's content.
     pub pattern: PayloadPattern,
-    /// Of each request, so many of its first bytes are compared.
+    /// The most first bytes of a request that are compared.
     pub most: usize,
 }
 
@@ -171,7 +171,7 @@ impl LoopBody for Requests<'_> {
         self.mover.tally().messages > opened.messages
     }
 
-    /// Whether a cold file was gone through and is not cold any more.
+    /// Returns true if a cold file was read through and is not cold any more.
     #[inline]
     fn is_segment_over(&mut self) -> io::Result<bool> {
         match self.cold {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Which side an endpoint plays.
+/// The side that an endpoint plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {

@@ -1,25 +1,26 @@
-//! What works of servers on this host, found by asking each once, and what bounds them.
+//! Servers that work on this host, found by one request of a trial's load to each, and their bounds.
 
 use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use bytecost_engine::servers::{self, Limits, ServerSetup};
-use bytecost_engine::services::ServiceSetup;
-use bytecost_engine::{SERVERS, SERVICES, Server, Service};
+use bytecost_engine::{SERVERS, SERVICES, Server, servers};
 use bytecost_host::Roots;
+use bytecost_spec::Cell;
 use bytecost_spec::survey::{ServerFacts, ServerSurvey, ServingLimits};
 use bytecost_sys::tcp;
 use rustix::process::{Resource, getrlimit};
 
-use crate::limits::retried_without_memory;
-use crate::load::{self, ask};
+use crate::limits::{self, retried_without_memory};
+use crate::load;
+use crate::server_setup;
 use crate::side_by_side;
 use crate::survey::reason;
 
-const SIZE: usize = 64;
+const SIZE_BYTES: u64 = 64;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Tries every server once. One that forks needs its own process, and is taken to work.
@@ -27,7 +28,7 @@ pub fn survey() -> ServerSurvey {
     ServerSurvey {
         servers: side_by_side::each(SERVERS, tried),
         services: SERVICES.iter().map(|s| s.facts.owned()).collect(),
-        limits: limits(),
+        limits: serving_limits(),
         generator: Some(match load::no_ring_here() {
             None => load::LoadInterface::Uring.name().to_owned(),
             Some(why) => format!("{}: no ring ({why})", load::LoadInterface::Epoll.name()),
@@ -55,38 +56,38 @@ fn tried(server: &Server) -> ServerFacts {
     }
 }
 
+/// Serves one request of a trial's load.
 fn attempt(server: &Server) -> io::Result<()> {
-    let echo = Service::named("echo").ok_or(io::ErrorKind::NotFound)?;
-    let serving = ServiceSetup::of(SIZE);
+    let mut cell = Cell {
+        size_bytes: SIZE_BYTES,
+        congestion: "default".to_owned(),
+        ..Cell::default()
+    };
+    cell.serving.server = Some(server.name.to_owned());
+    cell.serving.connections = 1;
     let (listener, address) = servers::listen((Ipv4Addr::LOCALHOST, 0).into(), PATIENCE)?;
     let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    let setup = ServerSetup {
-        listener,
-        stop: stopped,
-        service: echo,
-        serving: serving.clone(),
-        workers: 1,
-        limits: Limits {
-            connections: 8,
-            patience: PATIENCE,
-            ..Limits::default()
-        },
-    };
-    let serve = server.serve;
+    let load = server_setup::load(&cell, address, PATIENCE)?;
     thread::scope(|scope| {
-        let served = thread::Builder::new().spawn_scoped(scope, move || serve(setup))?;
-        let asked = ask(address, echo, &serving, PATIENCE);
+        let serving = limits::start(scope, || server_setup::serve(&cell, listener, stopped))?;
+        let outcome = load.run(&AtomicBool::new(false), &|_| ());
         drop(stop);
-        // Why it does not serve says more than that it does not answer.
-        served.join().map_err(|_| io::ErrorKind::Other)??;
-        asked.map(drop)
+        // Why it does not serve says more than that it does not respond.
+        serving.join().map_err(|_| io::ErrorKind::Other)??;
+        match outcome? {
+            served if served.answers == 1 => Ok(()),
+            failed => Err(io::Error::other(format!(
+                "no response to a request: {:?}",
+                failed.errors.by_kind()
+            ))),
+        }
     })
 }
 
-/// None where `/proc` does not tell.
-fn limits() -> Option<ServingLimits> {
-    let ports = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
-    let mut ports = ports.split_whitespace().map(str::parse::<u64>);
+/// Bounds of connections and threads; none where `/proc` does not have them.
+fn serving_limits() -> Option<ServingLimits> {
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let mut ports = range.split_whitespace().map(str::parse::<u64>);
     let (first, last) = (ports.next()?.ok()?, ports.next()?.ok()?);
     let tasks = bytecost_host::limits::threads(&Roots::real())?;
     Some(ServingLimits {
@@ -116,7 +117,7 @@ mod tests {
         assert!(limits.descriptors > 64 && limits.tasks > 64 && limits.ports > 64);
         assert!(!limits.tasks_by.is_empty());
         let generator = survey.generator.unwrap();
-        let is_told = generator == "io_uring" || generator.starts_with("epoll: no ring (");
-        assert!(is_told, "{generator}");
+        let is_known = generator == "io_uring" || generator.starts_with("epoll: no ring (");
+        assert!(is_known, "{generator}");
     }
 }

@@ -1,4 +1,4 @@
-//! How trials are made.
+//! The settings of trials.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ pub struct Settings {
     pub warmup: Duration,
     /// Length of the window.
     pub window: Duration,
-    /// How much of the payload is checked.
+    /// The part of the payload that is checked.
     pub check: ContentCheck,
     /// The TCP port of receivers; none takes a free one each time.
     pub port: Option<u16>,
     /// CPUs that other processes may use in the mean over a block, above which the block is
     /// measured again.
     pub foreign_cpus: f64,
-    /// How often at most one block is measured again for that.
+    /// The most repeats of one block for that.
     pub repeats_most: u32,
     /// Time that may go into such repeats: where others do not go away, repeating only spends the
     /// budget.

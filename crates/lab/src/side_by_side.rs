@@ -1,4 +1,4 @@
-//! What waits more than it works, done at the same time.
+//! Work that mostly waits, done for several items at the same time.
 
 use std::panic::resume_unwind;
 use std::thread::{self, Builder};

@@ -15,16 +15,16 @@ pub fn set_patience(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// Waits until something happens to one of these, at most for so many ns: to which.
+/// Waits until one of these is ready, at most for so many ns. Returns true for each that is.
 pub(crate) fn ready(polled: &mut [PollFd<'_>], wait_ns: u64) -> io::Result<Vec<bool>> {
     poll(polled, wait_ns)?;
     Ok(polled.iter().map(|p| !p.revents().is_empty()).collect())
 }
 
-/// As [`ready`]: to how many of them.
+/// As [`ready`]. Returns the number of those that are ready.
 pub(crate) fn poll(polled: &mut [PollFd<'_>], wait_ns: u64) -> io::Result<usize> {
-    let wait = Timespec::try_from(Duration::from_nanos(wait_ns));
-    let wait = wait.map_err(|_| io::ErrorKind::InvalidInput)?;
+    let wait = Timespec::try_from(Duration::from_nanos(wait_ns))
+        .map_err(|_| io::ErrorKind::InvalidInput)?;
     match rustix::event::poll(polled, Some(&wait)) {
         Err(Errno::INTR) => Ok(0),
         ready => Ok(ready?),

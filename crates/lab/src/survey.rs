@@ -1,4 +1,4 @@
-//! What works on this host, found by moving one message, not by reading a version.
+//! Movers and receivers that work on this host, found by moving one message, not by reading a version.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -57,11 +57,12 @@ pub fn congestion_controls(available: &[String]) -> Vec<String> {
 
 fn over(transport: Transport) -> (Vec<Support>, Vec<Support>) {
     let mut networks = Networks::default();
-    let place = Place::of(transport, &mut networks);
+    let place = Place::new(transport, &mut networks);
     let row = |name, refused| support(name, transport, refused);
     let apart = |m: &&Mover| m.route.is_of_files() || m.route.is_of_cpus() || m.is_helped();
-    let movers = MOVERS.iter().filter(|m| !apart(m));
-    let movers = movers.map(|m| row(m.name, attempt(m, &RECEIVERS[0], &place, None)));
+    let movers = (MOVERS.iter())
+        .filter(|m| !apart(m))
+        .map(|m| row(m.name, attempt(m, &RECEIVERS[0], &place, None)));
     let plain = Mover::named("send");
     let receivers = RECEIVERS.iter().map(|receiver| {
         let refused = plain
@@ -117,7 +118,7 @@ impl Helpers {
 pub fn helped(helpers: &Helpers, transports: &[Transport]) -> Vec<Support> {
     let (mut found, mut networks) = (Vec::new(), Networks::default());
     for &transport in transports {
-        let place = Place::of(transport, &mut networks);
+        let place = Place::new(transport, &mut networks);
         found.extend(helped_movers().map(|mover| {
             let refused = attempt(mover, &RECEIVERS[0], &place, Some(helpers));
             support(mover.name, transport, refused)
@@ -126,7 +127,8 @@ pub fn helped(helpers: &Helpers, transports: &[Transport]) -> Vec<Support> {
     found
 }
 
-/// Whether helped movers work, or why not: one is started, over the transport that asks most of it.
+/// Starts one helped mover, over the transport that asks most of it; else the reason why they do not
+/// work.
 pub fn one_helped() -> Result<(), String> {
     java::find().map_err(|e| e.to_string())?;
     let cell = Cell {
@@ -145,16 +147,17 @@ pub fn helped_as_one(one: Result<(), String>, survey: &Survey) -> Vec<Support> {
         return helped(&Helpers::ready(), &transports.collect::<Vec<_>>());
     }
     let rows = transports.flat_map(|transport| {
-        let refused = match transport.is_wire() {
-            true => Some(away::NO_HELPERS.to_owned()),
-            false => (one.clone().err()).or_else(|| survey.mover_refused("send", transport)),
+        let refused = if transport.is_wire() {
+            Some(away::NO_HELPERS.to_owned())
+        } else {
+            (one.clone().err()).or_else(|| survey.mover_refused("send", transport))
         };
         helped_movers().map(move |mover| support(mover.name, transport, refused.clone()))
     });
     rows.collect()
 }
 
-/// Where one message is moved: over a transport, and by what is made for it, or why it cannot be.
+/// A transport with the network that is made for it, or the reason why it cannot be made.
 struct Place<'n> {
     transport: Transport,
     path: io::Result<NetworkPath<'n>>,
@@ -162,7 +165,7 @@ struct Place<'n> {
 
 impl Place<'_> {
     /// Makes what a transport needs. What no device of a wire matters to is tried on any of them.
-    fn of(transport: Transport, networks: &mut Networks) -> Place<'_> {
+    fn new(transport: Transport, networks: &mut Networks) -> Place<'_> {
         if transport == Transport::Peer {
             let path = Err(io::Error::other("name the other host with --peer"));
             return Place { transport, path };
@@ -224,7 +227,7 @@ pub(crate) fn one_message_apart(
     java: Option<PathBuf>,
 ) -> io::Result<()> {
     let mut networks = Networks::default();
-    one_message(cell, &Place::of(cell.transport, &mut networks), file, java)
+    one_message(cell, &Place::new(cell.transport, &mut networks), file, java)
 }
 
 pub(crate) fn reason(error: &io::Error) -> String {

@@ -1,4 +1,4 @@
-//! What trials are made with: this host, the networks on it, its meters, and the other host.
+//! The means of trials: this host, the networks on it, its meters, and the other host.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use bytecost_spec::{Cell, Transport};
 
 use crate::endpoint_process::{PATIENCE, StartedAhead};
 use crate::files::DISK_PATIENCE;
-use crate::greeters::FlowKey;
+use crate::flow_key::FlowKey;
 use crate::instruments::Instruments;
 use crate::local_host::LocalHost;
 use crate::neighbour_process::NeighbourProcess;
@@ -20,13 +20,13 @@ use crate::protocol::{ContentCheck, Meets, Role, Task};
 use crate::settings::Settings;
 use crate::trial_error::TrialError;
 
-/// What trials share, one after the other.
+/// State that trials share, one after the other.
 pub(crate) struct Testbed {
     pub(crate) settings: Settings,
     pub(crate) instruments: Instruments,
-    /// Of the two CPUs of the cell before, where its ends had two.
+    /// The meter between the two CPUs of the cell before, where its ends had two.
     pub(crate) core_to_core: Option<CoreToCoreMeter>,
-    /// What keeps CPUs awake beside the cell before, where it had that.
+    /// The process that keeps CPUs awake beside the cell before, where it had one.
     pub(crate) background: Option<NeighbourProcess>,
     pub(crate) networks: Networks,
     pub(crate) local: LocalHost,
@@ -37,7 +37,7 @@ pub(crate) struct Testbed {
 /// The other host, where one side of each cell plays whose transport leads there.
 pub(crate) struct Peer {
     link: PeerLink,
-    /// Why it is lost for good, if it is.
+    /// The reason why it is lost for good, if it is.
     lost: Option<String>,
 }
 
@@ -46,7 +46,7 @@ impl Peer {
         Peer { link, lost: None }
     }
 
-    /// Why it is lost for good, if it is.
+    /// The reason why it is lost for good, if it is.
     pub(crate) fn lost(&self) -> Option<&str> {
         self.lost.as_deref()
     }
@@ -102,7 +102,7 @@ impl Testbed {
         self.ahead.wanted = next.map_or(0, processes_ahead);
     }
 
-    /// Why nobody can watch a cell from here, where that is so: evidence is of the sender.
+    /// The reason why a cell cannot be watched from here, if it cannot: evidence is of the sender.
     pub(crate) fn unwatched(&self, cell: &Cell) -> Option<String> {
         let link = Peer::link(self.peer.as_ref(), cell)?;
         let is_there = cell.is_served() || link.plays(Role::Sender);
@@ -166,7 +166,7 @@ impl Testbed {
     }
 }
 
-/// How many processes a trial begins with that are in no network of their own.
+/// The number of processes that a trial begins with and that are in no network of their own.
 fn processes_ahead(cell: &Cell) -> usize {
     let has_peer = cell.is_served() || Mover::named(&cell.mover).is_some_and(|m| m.has_peer());
     match (has_peer, cell.transport) {

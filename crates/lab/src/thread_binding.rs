@@ -1,4 +1,4 @@
-//! A thread held to its CPUs and its memory, and what the kernel says of that.
+//! The binding of a thread to CPUs, memory and a scheduler class, and its state by the kernel.
 
 use std::io;
 
@@ -54,7 +54,7 @@ impl ThreadBinding {
         })
     }
 
-    /// Where the calling thread is held; none where nothing was chosen for it.
+    /// The CPUs and memory that the calling thread is held to; none where nothing was chosen for it.
     pub(crate) fn held(self) -> io::Result<Option<Held>> {
         if !self.chosen {
             return Ok(None);
@@ -62,7 +62,7 @@ impl ThreadBinding {
         self.now().map(Some)
     }
 
-    /// Where the calling thread is held, or may run where nothing was chosen.
+    /// The CPUs and memory that the calling thread is held to, or may use where nothing was chosen.
     pub(crate) fn now(self) -> io::Result<Held> {
         Ok(Held {
             cpus: process::affinity()?,
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_is_told_as_the_kernel_has_it() {
+    fn a_class_is_reported_as_the_kernel_has_it() {
         let class = Class::Batch(7);
         let held = on_a_thread(|| {
             let hold = ThreadBinding::take(&[], 0, None).unwrap();

@@ -1,4 +1,4 @@
-//! What lies between the two ends: connections, made and dressed as the cell asks.
+//! Connections between the two ends, made with the options of a cell.
 //!
 //! A new transport is a variant in `crates/spec/src/cell/choices.rs` with its properties, a file here
 //! that makes it and gives it back, and the arms that the compiler asks for here and in `networks.rs`.
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_congestion_control_that_is_not_there_is_told_by_name() {
+    fn an_unknown_congestion_control_is_named() {
         let cell = cell(&[(Axis::Congestion, "tachyon")]);
         let error = listen(&cell, None).err().unwrap().to_string();
         for word in ["tachyon", "tcp_available_congestion_control"] {

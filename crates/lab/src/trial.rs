@@ -20,6 +20,7 @@ use crate::protocol::Task;
 use crate::testbed::{Peer, Testbed};
 use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
+use crate::trial_processes::TrialProcesses;
 use crate::warmup::may_grow;
 use crate::watch::Watch;
 use crate::window::{self, TrialControl, WindowTimes};
@@ -29,10 +30,10 @@ mod sides;
 
 use sides::Sides;
 
-/// How long a sender may take to learn its caches' hits from their misses.
+/// The longest calibration of a sender's cache probes.
 const CALIBRATION_NS: u64 = 60_000_000_000;
 
-/// One trial's two processes and window, watched where there is somebody who watches.
+/// Makes one trial, which is watched for evidence where there is a watch.
 pub(crate) fn attempt(
     bed: &mut Testbed,
     cell: &Cell,
@@ -53,11 +54,12 @@ pub(crate) fn attempt(
     // It has control groups, and is dropped after the processes in them.
     let mut host = HostWindow::new(cell, bed.local.control_groups(cell)?);
     task.here.cgroup_procs = host.procs_files();
-    let between = match has_peer {
-        true => bed.networks.between(cell)?,
-        false => NetworkPath::Nothing,
+    let between = if has_peer {
+        bed.networks.between(cell)?
+    } else {
+        NetworkPath::Nothing
     };
-    let passes = Passes::of(cell);
+    let passes = Passes::new(cell);
     let span = WindowTimes {
         warmup: bed.settings.warmup,
         until_steady: may_grow(cell),
@@ -78,21 +80,26 @@ pub(crate) fn attempt(
     };
     let (mut ends, listens) =
         sides.ready(task, has_peer.then_some(pins.receiver), ready_ns, stop)?;
-    let eavesdroppers = Eavesdroppers::of(cell, &ends);
+    let mut processes = TrialProcesses {
+        sides: Endpoint::processes(&ends),
+        background: None,
+    };
+    let eavesdroppers = Eavesdroppers::open(cell, &processes);
     let registers = mover.is_some_and(|m| m.locks_rings > 0);
     let huge = ends.last().filter(|_| registers).and_then(huge_bytes);
     let (program, most_ns) = (&bed.settings.program, span.most_ns());
     let cpus = pins.neighbour;
     let background =
         NeighbourProcess::beside(former, program, cell, cpus, &bed.local.host, most_ns, stop)?;
+    processes.background = background.as_ref().map(NeighbourProcess::pid);
     if let Some(watch) = &mut watch {
-        watch.trial_begins(cell, &ends, listens, background.as_ref())?;
+        watch.trial_begins(cell, &processes, listens)?;
     }
     let carry = match passes {
         Some(_) => window::by_passes,
         None => window::by_clock,
     };
-    host.prepare(&mut bed.instruments, &ends, background.as_ref());
+    host.prepare(&mut bed.instruments, &processes);
     let mut control = TrialControl::new(&mut ends, watch.as_deref_mut(), stop, span.patience_ns);
     let core_to_core = CoreToCore::before(bed.core_to_core.as_ref());
     let mut machine = carry(&mut host, &mut bed.instruments, &mut control, span)?;
@@ -105,28 +112,31 @@ pub(crate) fn attempt(
     }
     let neighbour = background.as_ref().map(|b| b.held.clone());
     bed.background = background.map_or(Ok(None), |background| background.trial_ended(stop))?;
-    let mut output = TrialOutput::of(cell, mover, own, done, machine)?;
+    let mut output = TrialOutput::join(cell, mover, own, done, machine)?;
     output.sender.side.readings.extend(huge);
     let peer = Endpoint::take_peer_readings(&ends);
     output.peer_machine = peer.machine;
     output.neighbour = neighbour.unwrap_or_default();
     output.packet_sockets = eavesdroppers.all();
     let between = has_peer.then_some(between);
-    output.obstacles = obstacles::of_trial(cell, between, &ends, link, peer.obstacles);
+    let on_cards = link.map_or_else(Vec::new, |link| link.circumstances(peer.obstacles));
+    output.obstacles = obstacles::of_trial(cell, between, on_cards, &processes);
     all_ended(ends, stop)?;
     Ok(output)
 }
 
-/// How long a sender may take to start what it works with, beside its longest message.
+/// The longest start of a sender's helper or calibration, beside its longest message.
 fn start_ns(task: &Task, mover: Option<&Mover>) -> u64 {
-    match mover.is_some_and(|m| m.is_helped()) {
-        true => START_PATIENCE.as_nanos() as u64,
-        false if task.here.probed.is_empty() => 0,
-        false => CALIBRATION_NS,
+    if mover.is_some_and(|m| m.is_helped()) {
+        START_PATIENCE.as_nanos() as u64
+    } else if task.here.probed.is_empty() {
+        0
+    } else {
+        CALIBRATION_NS
     }
 }
 
-/// Pages that are given to the kernel for good: how large they are decides what they cost.
+/// Huge pages of memory that is registered with the kernel, whose size decides its cost.
 fn huge_bytes(end: &Endpoint) -> Option<(Counter, Reading)> {
     let bytes = huge_memory(&proc_view::directory(end.local_pid()?)?)?;
     Some((Counter::HugeMemoryBytes, Reading::Measured(bytes)))

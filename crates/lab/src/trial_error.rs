@@ -1,4 +1,4 @@
-//! Why a trial brought no sample.
+//! Reasons for a trial without a sample.
 
 use std::io;
 

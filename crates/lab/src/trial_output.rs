@@ -1,4 +1,4 @@
-//! What a trial brought together before it is told.
+//! The results of a trial: those of its sides, and the readings beside them.
 
 use std::time::Duration;
 
@@ -12,27 +12,28 @@ use crate::delivery_check;
 use crate::protocol::Done;
 use crate::trial_error::TrialError;
 
+/// The results of a trial.
 #[derive(Default)]
 pub(crate) struct TrialOutput {
     pub(crate) sender: Done,
-    /// The receiver, or who stands in its place.
+    /// The receiver, or the server or responder in its place.
     pub(crate) receiver: Option<Done>,
     pub(crate) machine: Readings,
     /// The other host's machine, where one side played there.
     pub(crate) peer_machine: Readings,
     pub(crate) truth: Option<Truth>,
-    /// Where the threads of the background load were held.
+    /// CPUs that the threads of the background load were held to.
     pub(crate) neighbour: Vec<Held>,
-    /// Who else took the packets.
+    /// Sockets of other programs that took the packets.
     pub(crate) packet_sockets: Vec<PacketSocket>,
-    /// What was in the way of its packets.
+    /// Circumstances of its packets and its processes.
     pub(crate) obstacles: Vec<Obstacle>,
 }
 
 impl TrialOutput {
-    /// What both sides brought back, the sender last, with what was read of the machine: it must
-    /// belong together. What was beside them is still to come.
-    pub(crate) fn of(
+    /// Joins the results of both sides, the sender's last, with the readings of the machine, and checks
+    /// the bytes. The other fields are filled in by the caller.
+    pub(crate) fn join(
         cell: &Cell,
         mover: Option<&Mover>,
         own: bool,
@@ -43,8 +44,8 @@ impl TrialOutput {
             .pop()
             .ok_or_else(|| TrialError::Failed("the sender said nothing".to_owned()))?;
         let receiver = done.pop();
-        let truth = delivery_check::of(cell, mover, own, &sender, receiver.as_ref())?;
-        // What the far end of wire has read of its machine, in a receiver's place.
+        let truth = delivery_check::check(cell, mover, own, &sender, receiver.as_ref())?;
+        // The far end of wire reads its machine, in a receiver's place.
         let responder = receiver.iter().filter(|_| !cell.transport.has_receiver());
         let read = responder.flat_map(|far| &far.side.readings);
         let of_machine = read.filter(|(counter, _)| counter.row().of == Of::Machine);
@@ -62,8 +63,8 @@ impl TrialOutput {
         })
     }
 
-    /// Whether a flow moved nothing within its window, which was too short then. What clients of
-    /// a server ask for is theirs together.
+    /// Returns true if a flow moved nothing within its window, which was too short then. The requests of
+    /// a server's clients count together.
     pub(crate) fn has_idle_flow(&self) -> bool {
         let idle = |done: &Done| {
             let mut flows = done.side.flows.iter();
@@ -79,12 +80,12 @@ impl TrialOutput {
         idle.map(|f| Duration::from_nanos(f.elapsed_ns)).max()
     }
 
-    /// Whether both sides together used a CPU for less than a twentieth of the window.
+    /// Returns true if both sides together used a CPU for less than a twentieth of the window.
     pub(crate) fn used_no_cpu(&self) -> bool {
-        let of = |counter| self.machine.get(&counter).and_then(Reading::measured);
-        let used = [Counter::SenderProcessesNs, Counter::ReceiverProcessesNs].map(of);
-        let elapsed = of(Counter::MachineElapsedNs);
-        let used = used.into_iter().sum::<Option<u64>>().zip(elapsed);
-        used.is_some_and(|(used, elapsed)| used * 20 < elapsed)
+        let measured = |counter| self.machine.get(&counter).and_then(Reading::measured);
+        let used = [Counter::SenderProcessesNs, Counter::ReceiverProcessesNs].map(measured);
+        let elapsed = measured(Counter::MachineElapsedNs);
+        let both = used.into_iter().sum::<Option<u64>>().zip(elapsed);
+        both.is_some_and(|(used, elapsed)| used * 20 < elapsed)
     }
 }

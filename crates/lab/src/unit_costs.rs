@@ -1,5 +1,5 @@
-//! What an event (call, switch, fault, packet, copied byte) costs here in CPU time: the difference
-//! of two pieces of work, by their threads' clocks. In a busy trial one may cost more. Repetitions
+//! The CPU time of an event (call, switch, fault, packet, copied byte) here: the difference of two
+//! pieces of work, by their threads' clocks. In a busy trial one may cost more. Repetitions
 //! in which other processes run are kept with what these used, and do not count.
 
 use std::fs::File;
@@ -22,12 +22,12 @@ use rustix::pipe::pipe;
 use crate::limits;
 use crate::loopback_exchange::connection;
 
-/// How often each event is measured, in turns with the others.
+/// Repetitions of each event, in turns with the others.
 const REPETITIONS: usize = 9;
-/// When no further repetition begins.
+/// The time after which no further repetition begins.
 const LONGEST: Duration = Duration::from_millis(1200);
 
-/// How long others are looked for; the clock of a process that runs is as of the last tick.
+/// The time for which others are observed; the clock of a process that runs is as of the last tick.
 const LOOK: Duration = Duration::from_millis(50);
 
 const CALLS: u64 = 2000;
@@ -118,7 +118,7 @@ fn repeat(clock: ClockVerdict, costs: &mut [UnitCost]) -> io::Result<()> {
     Ok(())
 }
 
-/// What processes that are not ours use during a repetition.
+/// The CPU time of processes that are not ours during a repetition.
 struct Others {
     clocks: ProcessClocks,
     before: ClocksRead,

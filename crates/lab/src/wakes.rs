@@ -1,4 +1,4 @@
-//! The loop of wake-ups: a thread sleeps until a beat, and says how late it was when it ran.
+//! The loop of wake-ups: a thread sleeps until a beat, and records how late it ran.
 //!
 //! It sleeps by clock_nanosleep(2) until an absolute time; its latency is the time then less the
 //! time meant, as in cyclictest of rt-tests. But a beat that was over before the thread woke counts
@@ -27,7 +27,7 @@ pub struct Beats {
     every_ns: u64,
     due_ns: u64,
     timed: bool,
-    /// How late the thread ran after each beat of the window, in ns.
+    /// The lateness of the thread at each beat of the window, in ns.
     pub latency_ns: Histogram<u64>,
     /// Beats of the window that were over before the thread woke from an earlier one.
     pub missed: u64,
@@ -78,12 +78,12 @@ impl<'a> Wakes<'a> {
         meter: &mut M,
         end: WindowEnd<impl FnOnce()>,
     ) -> io::Result<Segments<M::Snapshot>> {
-        // What went by while the trial was made ready is nobody's lateness.
+        // The time in which the trial was made ready is no lateness.
         self.beats.due_ns = clock::monotonic_ns() + self.beats.every_ns;
         by_gate(self, gate, meter, end)
     }
 
-    /// How late it was, and how many beats it missed.
+    /// Its lateness, and the number of missed beats.
     pub fn into_beats(self) -> Beats {
         self.beats
     }
@@ -119,7 +119,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// What a thread that is so late after its beats tells, in ns.
+    /// The recorded lateness of a thread that runs so late after its beats, in ns.
     fn beats_after(late_ns: impl Iterator<Item = u64>) -> Beats {
         let mut beats = Beats::new(MS, 7);
         beats.woke(beats.due_ns + 500);

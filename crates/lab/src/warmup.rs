@@ -10,5 +10,5 @@ use crate::passes::Passes;
 pub(crate) fn may_grow(cell: &Cell) -> bool {
     let has_peer = Mover::named(&cell.mover).is_some_and(|m| m.has_peer());
     let streams = cell.transport.is_tcp() && cell.pattern == Pattern::Stream;
-    has_peer && streams && Passes::of(cell).is_none()
+    has_peer && streams && Passes::new(cell).is_none()
 }

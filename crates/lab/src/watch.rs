@@ -1,4 +1,4 @@
-//! Trials for evidence, whose times are never compared: somebody looks at the CPUs, or counts.
+//! The watch of trials for evidence, whose times are never compared: it samples the CPUs, or counts.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,10 +20,10 @@ use bytecost_spec::{Cell, Counter, Host, Reading, Transport};
 use bytecost_sys::{clock, proc_view};
 
 use crate::endpoint_process::{Endpoint, wait_until};
-use crate::neighbour_process::NeighbourProcess;
 use crate::protocol::{FromEndpoint, Role, Schedule};
 use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
+use crate::trial_processes::TrialProcesses;
 
 /// From one look at the samplers to the next.
 const TAKE_NS: u64 = 20_000_000;
@@ -41,28 +41,28 @@ const OF_PEER: &str =
 /// Places whose counts are not to be believed, each with the reason.
 pub(crate) type AffectedPlaces = BTreeMap<CopyPlace, String>;
 
-/// Which side listens, and where.
+/// The side that listens, and its address.
 pub(crate) type Listens = (Role, String);
 
-/// Who watches, and what was seen in the last trial.
+/// The samplers and counters of a watch, with their results of the last trial.
 #[derive(Debug, Default)]
 pub struct Watch {
     time: Option<TimeSampler>,
     pub(crate) copies: Option<Copies>,
     events: Option<Events>,
-    /// What known transfers showed, by their cells.
+    /// The results of known transfers, by their cells.
     pub(crate) known: BTreeMap<String, AffectedPlaces>,
-    /// Why what is counted is not of the window, where that is so.
+    /// The reason why counts are not of the window, if they are not.
     missed: Option<String>,
-    /// Who keeps accounts of the CPUs, or why nobody does.
+    /// The accountant of the CPUs, or the reason why there is none.
     accountant: Option<Result<CpuAccountant, String>>,
-    /// Whether the sender looks at its footprint in the caches.
+    /// True if the sender measures its footprint in the caches.
     probes: bool,
     window: Duration,
-    /// Whose processes the trial's are.
+    /// The processes of the trial's sides.
     parties: Parties,
     cpus_of: AccountedProcesses,
-    /// Whether it is known before when the window opens and closes.
+    /// True if the window's times are known before it opens.
     is_scheduled: bool,
     pub(crate) seen: WatchedTrial,
 }
@@ -76,7 +76,7 @@ pub(crate) struct WatchedTrial {
 }
 
 impl Watch {
-    /// Looks at the CPUs in windows of this length; else why not, and what to do about it.
+    /// A watch that samples the CPUs in windows of this length; an error has the remedy.
     pub fn of_time(cpus: &[u32], window: Duration) -> io::Result<Watch> {
         Ok(Watch {
             time: Some(TimeSampler::open(Path::new("/"), cpus)?),
@@ -85,7 +85,7 @@ impl Watch {
         })
     }
 
-    /// Counts, and does not look at the time. With events, it keeps accounts of the CPUs.
+    /// A watch that counts, and does not sample. With events, it keeps accounts of the CPUs.
     pub fn counting(copies: Option<Copies>, events: Option<Events>, window: Duration) -> Watch {
         let keep = |_: &Events| CpuAccountant::open(Path::new("/")).map_err(|e| e.to_string());
         Watch {
@@ -97,7 +97,7 @@ impl Watch {
         }
     }
 
-    /// Has the sender look at what it displaces from its caches, in windows of this length.
+    /// A watch of the sender's footprint in its caches, in windows of this length.
     pub fn of_footprint(window: Duration) -> Watch {
         Watch {
             probes: true,
@@ -106,8 +106,8 @@ impl Watch {
         }
     }
 
-    /// Whether a cell has anything to see: of a server time and requests, but no copies. A mover's
-    /// own program displaces nothing here, and what moves nothing has nothing to count.
+    /// Returns true if a cell has anything to watch: of a server time and requests, but no copies. A
+    /// mover's own program displaces nothing here, and a mover that moves nothing has nothing to count.
     pub fn is_for(&self, cell: &Cell) -> bool {
         if cell.is_served() {
             return self.time.is_some() || self.events.is_some();
@@ -121,7 +121,7 @@ impl Watch {
         }
     }
 
-    /// Which of the trials for evidence that a cell has: one disturbs what another looks at.
+    /// The number of this watch's trial among those of a cell, which are apart since one disturbs another.
     pub fn round(&self) -> u32 {
         match &self.time {
             Some(_) => TIME_ROUND,
@@ -130,12 +130,12 @@ impl Watch {
         }
     }
 
-    /// How long its windows are.
+    /// The length of its windows.
     pub fn window(&self) -> Duration {
         self.window
     }
 
-    /// The caches that the sender is to look at: its own CPU's, else those of the first.
+    /// The caches in which the sender measures its footprint: its own CPU's, else those of the first.
     pub(crate) fn caches(&self, host: &Host, pins: &[Vec<u32>]) -> Vec<CpuCache> {
         if !self.probes {
             return Vec::new();
@@ -145,18 +145,16 @@ impl Watch {
         caches_of(host, cpu.unwrap_or(first))
     }
 
-    /// Both sides are ready, and no byte of the payload has moved.
+    /// Prepares for a trial whose sides are ready, before any byte of the payload moves.
     pub(crate) fn trial_begins(
         &mut self,
         cell: &Cell,
-        ends: &[Endpoint],
+        processes: &TrialProcesses,
         listens: Option<Listens>,
-        background: Option<&NeighbourProcess>,
     ) -> io::Result<()> {
-        let of = |role| ends.iter().find(|e| e.role() == role)?.local_pid();
-        let sender = of(Role::Sender).unwrap_or(0);
+        let sender = processes.pid(Role::Sender).unwrap_or(0);
         // Over wire a responder stands in the receiver's place.
-        let receiver = of(Role::Receiver).filter(|_| cell.transport.has_receiver());
+        let receiver = (processes.pid(Role::Receiver)).filter(|_| cell.transport.has_receiver());
         let address = |(_, at): &Listens| at.parse::<SocketAddr>().ok();
         // Over wire the port is always the same, and another run may be under way.
         let network = proc_view::directory(sender).map(|dir| fs::metadata(dir.join("ns/net")));
@@ -168,7 +166,7 @@ impl Watch {
             receiver,
         });
         self.cpus_of.controlled = true;
-        self.cpus_of.background = background.map(NeighbourProcess::pid);
+        self.cpus_of.background = processes.background;
         if let Some(copies) = &mut self.copies {
             copies.begin(self.parties)?;
         }
@@ -178,7 +176,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Events are those of the two and what the server has started, none of their connections.
+    /// As [`Watch::trial_begins`] with a server: events are those of both sides and of the server's own
+    /// processes, none of their connections.
     pub(crate) fn serving_begins(&mut self, clients: u32, server: Option<u32>) -> io::Result<()> {
         self.trial_of(Parties {
             sender: clients,
@@ -204,7 +203,7 @@ impl Watch {
         };
     }
 
-    /// The window will open and close then, which accounts and counts are of, however late it is.
+    /// Sets the window of accounts and counts, before it opens.
     pub(crate) fn schedule(&mut self, schedule: &Schedule) -> io::Result<()> {
         let (from_ns, to_ns) = (schedule.window_from_ns, schedule.window_to_ns);
         self.is_scheduled = true;
@@ -218,14 +217,14 @@ impl Watch {
         Ok(())
     }
 
-    /// All bytes have moved.
+    /// Takes the counted copies, after all bytes have moved.
     pub(crate) fn trial_ended(&mut self) {
         if let Some(copies) = &self.copies {
             self.seen.copied = copies.copied();
         }
     }
 
-    /// The window opens.
+    /// Begins at the opening of the window.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         if !self.is_scheduled {
             if let Some(Ok(accountant)) = &mut self.accountant {
@@ -260,7 +259,7 @@ impl Watch {
         }
     }
 
-    /// The window is over.
+    /// Ends at the closing of the window.
     pub(crate) fn end(&mut self) -> io::Result<()> {
         if let Some(events) = &self.events {
             self.seen.counts = events.counts();
@@ -280,8 +279,8 @@ impl Watch {
         Ok(())
     }
 
-    /// Acknowledgements that are not queued here pass no tracepoint: over wire a responder has
-    /// counted them.
+    /// The counted events. Acknowledgements that are not queued here pass no tracepoint: over wire a
+    /// responder has counted them.
     pub(crate) fn counts(&mut self, cell: &Cell, parts: &TrialOutput) -> Vec<EventCount> {
         let mut counts = std::mem::take(&mut self.seen.counts);
         let elsewhere = match cell.transport {
@@ -312,7 +311,7 @@ impl Watch {
     }
 }
 
-/// Why counts begun then are not of a window from here to there: it may have been held up.
+/// The reason why counts that began at `set_ns` are not those of a window; none where they are.
 fn missed((from_ns, to_ns): (u64, u64), set_ns: u64) -> Option<String> {
     let late_ns = set_ns.saturating_sub(from_ns);
     let ms = |ns: u64| ns as f64 / 1e6;
@@ -342,7 +341,7 @@ pub(crate) fn way(cell: &Cell) -> Vec<CopyPlace> {
     }
     if route.has_peer() {
         way.push(CopyPlace::IntoKernel);
-        // What happens on the other host nobody counts here.
+        // Copies on the other host are not counted here.
         if cell.transport.has_receiver() && cell.transport != Transport::Peer {
             way.extend([CopyPlace::Delivery, CopyPlace::ToReader]);
         }

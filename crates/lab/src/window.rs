@@ -1,4 +1,5 @@
-//! A trial's window as the coordinator keeps it: the orders to its sides, and what their host does.
+//! A trial's window as the coordinator conducts it: the orders to its sides, and the readings of their
+//! host.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::clock;
 
-use crate::endpoint_process::{Endpoint, wait, wait_until};
+use crate::endpoint_process::{Endpoint, GRACE_NS, unexpected, wait, wait_until};
 use crate::host_window::HostWindow;
 use crate::instruments::Instruments;
 use crate::protocol::{Done, FromEndpoint, Schedule, ToEndpoint};
@@ -18,28 +19,27 @@ use crate::watch::Watch;
 pub(crate) const LEAD_NS: u64 = 500_000;
 /// The same where counters are set meanwhile, by a coordinator that may wait for a CPU.
 const WATCHED_LEAD_NS: u64 = 10_000_000;
-/// How long a side may take for anything outside of its schedule.
-pub(crate) const GRACE_NS: u64 = 10_000_000_000;
 /// In the study's warm-ups. Here, on loopback and 2 CPUs, 1 of 280 connections still grew then.
 const WARMUPS_MOST: u64 = 5;
 
+/// The times of a trial with its window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowTimes {
     /// Time before the window, at least.
     pub(crate) warmup: Duration,
-    /// Whether the warm-up goes on until connections have stopped growing.
+    /// True if the warm-up lasts until connections have stopped growing.
     pub(crate) until_steady: bool,
     pub(crate) window: Duration,
-    /// How long a pass may take, in ns; 0 without passes.
+    /// The longest time for a pass, in ns; 0 without passes.
     pub(crate) slowest_ns: u64,
     /// Passes before the window.
     pub(crate) warmup_passes: u64,
-    /// How long a call of a side's may go without progress, in ns.
+    /// The longest time of a side's call without progress, in ns.
     pub(crate) patience_ns: u64,
 }
 
 impl WindowTimes {
-    /// How long a trial may take from its first order on, in ns; for who must end by itself.
+    /// The longest trial from its first order on, in ns; for a process that must end by itself.
     pub(crate) fn most_ns(self) -> u64 {
         let windows = WARMUPS_MOST * self.warmup_ns() + 2 * self.window.as_nanos() as u64;
         windows + 2 * (GRACE_NS + self.patience_ns) + (7 + self.warmup_passes) * self.slowest_ns
@@ -71,7 +71,7 @@ pub(crate) struct TrialControl<'t> {
     patience_ns: u64,
     closed: Vec<bool>,
     done: Vec<Option<Done>>,
-    /// Whether the samplers have to be looked after.
+    /// True while the samplers must be emptied.
     is_watched: bool,
 }
 
@@ -144,7 +144,7 @@ impl<'t> TrialControl<'t> {
         match answer {
             FromEndpoint::Closed if !self.closed[end] => self.closed[end] = true,
             FromEndpoint::Done(done) if self.closed[end] => self.done[end] = Some(*done),
-            other => return Err(out_of_turn(&other)),
+            other => return Err(unexpected("endpoint", &other)),
         }
         Ok(())
     }
@@ -191,7 +191,7 @@ impl<'t> TrialControl<'t> {
         self.wait_until(|control| control.done[end].is_some(), || deadline_ns)
     }
 
-    /// What the sides bring back, once they were told to stop: the receiver's first.
+    /// The results of the sides, which have the order to stop: the receiver's first.
     pub(crate) fn results(mut self) -> Result<Vec<Done>, TrialError> {
         let deadline_ns = clock::monotonic_ns() + self.patience_ns + GRACE_NS;
         self.wait_until(
@@ -211,20 +211,20 @@ impl<'t> TrialControl<'t> {
         for _ in 0..self.ends.len() {
             match self.next(by_ns + GRACE_NS)? {
                 (_, FromEndpoint::Warm(steady)) => all_steady &= steady,
-                (_, other) => return Err(out_of_turn(&other)),
+                (_, other) => return Err(unexpected("endpoint", &other)),
             }
         }
         let window_ns = schedule.window_to_ns - schedule.window_from_ns;
         let lead_ns = self.watch.as_ref().map_or(LEAD_NS, |_| WATCHED_LEAD_NS);
         let window_from_ns = clock::monotonic_ns() + lead_ns;
-        let schedule = Schedule {
+        let with_window = Schedule {
             window_from_ns,
             window_to_ns: window_from_ns + window_ns,
             steady_by_ns: None,
             ..schedule
         };
-        self.order(&ToEndpoint::Go(schedule))?;
-        Ok((schedule, Some(all_steady)))
+        self.order(&ToEndpoint::Go(with_window))?;
+        Ok((with_window, Some(all_steady)))
     }
 }
 
@@ -267,7 +267,7 @@ pub(crate) fn by_passes(
     for _ in 0..control.ends.len() {
         match control.next(schedule.begin_ns + warmup_ns + patience_ns)? {
             (_, FromEndpoint::Opening) => {}
-            (_, other) => return Err(out_of_turn(&other)),
+            (_, other) => return Err(unexpected("endpoint", &other)),
         }
     }
     control.ends.iter().for_each(Endpoint::window_opens);
@@ -284,10 +284,4 @@ pub(crate) fn by_passes(
     // The connections are over, so receivers wait for it as well.
     control.order(&ToEndpoint::Stop)?;
     Ok(machine)
-}
-
-pub(crate) fn out_of_turn(answer: &FromEndpoint) -> TrialError {
-    TrialError::Failed(format!(
-        "protocol error: unexpected message from the endpoint: {answer:?}"
-    ))
 }

@@ -1,11 +1,11 @@
-//! How long the windows of cells are: longer where a flow moved nothing in one.
+//! The lengths of the cells' windows: longer where a flow moved nothing in one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bytecost_spec::Cell;
 
-/// How much longer windows become when a flow moved nothing in one, and how much at most.
+/// The factor by which windows become longer when a flow moved nothing in one, and the largest multiple.
 const LONGER: u32 = 4;
 const LONGEST: u32 = 64;
 
@@ -23,7 +23,7 @@ impl WindowLengths {
         &self.multiples
     }
 
-    /// Takes over the multiples of an earlier block.
+    /// Uses the multiples of an earlier block.
     pub(crate) fn resume(&mut self, multiples: &BTreeMap<String, u32>) {
         self.multiples.clone_from(multiples);
     }

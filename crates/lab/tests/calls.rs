@@ -1,6 +1,6 @@
 //! Each mover is what its row states: it makes these calls, by name, flags and number.
 //!
-//! A mover works in a thread of its own. The kernel tells all calls before it carries them out
+//! A mover works in a thread of its own. The kernel reports all calls before it carries them out
 //! (seccomp) and counts requests to io_uring (BPF). One call takes all of a message: it is small,
 //! the socket has room, somebody reads, the file is cached. It has a main: a mover is a case.
 
@@ -51,7 +51,7 @@ const DEPTH: usize = 32;
 /// More than all messages together have.
 const ROOM_BYTES: usize = 4 << 20;
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often it is looked whether a mover is through, while it makes no call.
+/// The time between checks if a mover is through, while it makes no call.
 const SOON: Duration = Duration::from_millis(5);
 /// A flag that is put to those of a call, or taken from them: as it happens, MSG_MORE.
 const ANOTHER_FLAG: u32 = 0x8000;
@@ -119,19 +119,19 @@ fn is_what_it_states(mover: &'static Mover) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Whether it counts its calls itself: not of a game of two, nor where a library makes them.
+/// Returns true if it counts its calls itself: not a ping-pong, nor where a library makes them.
 fn counts_all(mover: &Mover) -> bool {
     let by_library = mover.in_flight == InFlight::SeveralByThreads
         && !mover.states.calls.iter().any(Call::is_request);
     !mover.route.is_ping() && !by_library
 }
 
-/// Whether a call counts although no row states it.
+/// Returns true if a call counts although no row states it.
 fn moves(name: &str) -> bool {
     CALLS.iter().all(|call| call.moves || call.name != name)
 }
 
-/// Whether what was counted is what a row states, all of it and no more.
+/// Checks that the counted calls are those that a row states, all of them and no more.
 fn holds(stated: &[Call], counted: &Counted, moved: &Moved) -> Result<(), String> {
     let mut rest = counted.clone();
     for call in stated {
@@ -146,9 +146,10 @@ fn holds(stated: &[Call], counted: &Counted, moved: &Moved) -> Result<(), String
         }
     }
     rest.retain(|(name, _), _| moves(name));
-    match rest.is_empty() {
-        true => Ok(()),
-        false => Err(format!("calls that are not stated: {}", in_words(&rest))),
+    if rest.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("calls that are not stated: {}", in_words(&rest)))
     }
 }
 
@@ -157,7 +158,7 @@ fn in_words(counted: &Counted) -> String {
     counted.iter().map(each).collect::<Vec<_>>().join(", ")
 }
 
-/// What a row could state and what does not hold: other flags or numbers, a call less or more.
+/// Wrong statements of a row: other flags or numbers, a call less or more.
 fn wrong(stated: &[Call], counted: &Counted) -> Vec<Vec<Call>> {
     let with = |at: usize, call| {
         let mut changed = stated.to_vec();
@@ -200,7 +201,7 @@ struct Seen {
 /// Has a mover move its messages, and hears it; within, why nobody can be heard here.
 fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
     let (setup, reader) = ready(mover)?;
-    let ours = own(&setup)?;
+    let ours = descriptors(&setup)?;
     let names = mover.states.calls;
     let listened_for: Vec<SystemCall> = CALLS
         .iter()
@@ -212,7 +213,7 @@ fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
     let working = thread::spawn({
         let is_counting = Arc::clone(&is_counting);
         move || {
-            // What a listener would have to wake up would never be told.
+            // A listener that must be woken would never report a call.
             let _ = hand_over.send(CallListener::of_this_thread(&listened_for));
             work(mover, setup, &is_counting)
         }
@@ -261,7 +262,8 @@ fn seen(mover: &'static Mover) -> Result<io::Result<Seen>, Failed> {
     })
 }
 
-/// Opens a mover and has it move all messages to the last completion: what is not told by calls.
+/// Opens a mover and has it move all messages to the last completion. Its result is what calls do not
+/// show.
 fn work(mover: &Mover, setup: Setup, is_counting: &AtomicBool) -> io::Result<Seen> {
     let is_asked = mover.states.calls.iter().any(Call::is_request);
     let mut requests = is_asked.then(|| UringRequests::open(Path::new("/")));
@@ -320,11 +322,12 @@ fn carry_out(
     }
 }
 
-/// What a mover is made from, and who reads what it sends.
+/// The setup of a mover, and the reader of its bytes.
 fn ready(mover: &Mover) -> io::Result<(Setup, Option<JoinHandle<io::Result<OwnedFd>>>)> {
-    let (socket, reader) = match mover.has_peer() {
-        true => connected().map(|(socket, reader)| (Some(socket), Some(reader)))?,
-        false => (None, None),
+    let (socket, reader) = if mover.has_peer() {
+        connected().map(|(socket, reader)| (Some(socket), Some(reader)))?
+    } else {
+        (None, None)
     };
     let works_on_files = mover.route.is_of_files() || mover.route == Route::FileToSocket;
     let setup = Setup {
@@ -389,15 +392,16 @@ fn given(setup: &Setup) -> usize {
     usize::from(setup.socket.is_some()) + setup.file.as_ref().map_or(0, of_file)
 }
 
-/// What a mover is given, by the names that the kernel has for it.
-fn own(setup: &Setup) -> io::Result<Vec<PathBuf>> {
+/// The descriptors of a mover, by the names that the kernel has for them.
+fn descriptors(setup: &Setup) -> io::Result<Vec<PathBuf>> {
     let file = setup.file.as_ref().map(|work| work.file.as_fd());
     let both = setup.socket.iter().map(AsFd::as_fd).chain(file);
     both.map(|fd| std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())))
         .collect()
 }
 
-/// Whether a call is about one of these: a helping program makes others, and is asked by pipes.
+/// Returns true if a call is about one of these: a helping program makes others, and has its orders by
+/// pipes.
 fn is_about(call: &PendingCall, ours: &[PathBuf]) -> bool {
     call.first.iter().any(|fd| {
         let link = std::fs::read_link(format!("/proc/{}/fd/{fd}", call.thread));

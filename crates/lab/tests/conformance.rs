@@ -94,9 +94,10 @@ fn cells() -> Vec<Cell> {
         for mover in MOVERS.iter().filter(|m| m.has_peer()) {
             // Starting a program takes a second, and to it the receiver makes no difference; it takes
             // long for the thousand messages that go round the ring three times.
-            let (receivers, asked) = match mover.is_helped() {
-                true => (1, "4000"),
-                false => (RECEIVERS.len(), "256"),
+            let (receivers, asked) = if mover.is_helped() {
+                (1, "4000")
+            } else {
+                (RECEIVERS.len(), "256")
             };
             for receiver in &RECEIVERS[..receivers] {
                 let (transport, mover, receiver) = (transport.name(), mover.name, receiver.name);

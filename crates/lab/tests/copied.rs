@@ -1,4 +1,4 @@
-//! What rows state of copies next to what is counted, by each means and on file systems that write
+//! The copies that rows state next to the counts, by each means and on file systems that write
 //! in their own ways: a count is right, or absent with a reason. There is no wrong zero.
 //!
 //! File systems are mounted in a mount namespace of the test's own, over memory, so that nothing is

@@ -25,7 +25,7 @@ fn setup() -> services::ServiceSetup {
     services::ServiceSetup::of(SIZE)
 }
 
-/// A server of echoes, each connection with a thread, which does as it is told with each message.
+/// A server of echoes, each connection with a thread, which treats each message by a function.
 fn server(
     does: impl Fn(u64, &mut TcpStream, &mut [u8]) -> bool + Send + Sync + 'static,
 ) -> SocketAddr {
@@ -98,7 +98,7 @@ fn run(load: &Load) -> LoadOutcome {
 
 /// Requests that fell due.
 fn all_due(outcome: &LoadOutcome) -> u64 {
-    outcome.answers + outcome.unanswered + outcome.errors.of(LoadError::Timeout)
+    outcome.answers + outcome.unanswered + outcome.errors.number(LoadError::Timeout)
 }
 
 fn time(warmup_ms: u64, window_ms: u64) -> LoadSpan {
@@ -314,7 +314,7 @@ fn a_response_that_drips_is_late() {
     );
 }
 
-/// Who thinks asks less: at most once a thought.
+/// A client that thinks sends fewer requests: at most one a thought.
 #[test]
 fn thinking_keeps_the_rate_down() {
     for way in ways() {
@@ -383,7 +383,7 @@ fn who_closes_is_asked_again() {
             let outcome = run(&load);
             let errors = outcome.errors;
             assert!(outcome.answers >= 12 && outcome.opened > 2, "{outcome:?}");
-            let closed = errors.of(LoadError::Closed) + errors.of(LoadError::Reset);
+            let closed = errors.number(LoadError::Closed) + errors.number(LoadError::Reset);
             assert_eq!(errors.all(), closed, "{errors:?}");
             if matches!(pace, Pace::Closed { .. }) {
                 assert_eq!(outcome.answers + errors.all(), 24);

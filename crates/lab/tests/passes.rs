@@ -130,7 +130,7 @@ fn no_pass_allocates_and_both_sides_measure_the_same_messages() {
 }
 
 #[test]
-fn a_sender_that_goes_away_within_a_pass_is_told() {
+fn a_sender_that_goes_away_within_a_pass_is_reported() {
     for bytes in [10, passes().bytes as usize, passes().bytes as usize + 10] {
         let (a, b) = pair(Transport::Loopback);
         let kept = b.try_clone().unwrap();
@@ -155,7 +155,7 @@ fn a_sender_that_goes_away_within_a_pass_is_told() {
 
 fn passes_of(mover: &str, size_bytes: u64, cache: Cache, ring: Ring) -> Option<Passes> {
     let mover = mover.to_owned();
-    Passes::of(&Cell {
+    Passes::new(&Cell {
         mover,
         size_bytes,
         cache,

@@ -125,7 +125,7 @@ fn passed_on(
     })
 }
 
-/// What a word is called; one that carries an order or an answer is called as that is.
+/// The name of a message; one that carries an order or an answer has its name.
 fn name(word: &Value) -> String {
     let Value::Object(fields) = word else {
         return word.as_str().unwrap_or_default().to_owned();
@@ -159,7 +159,7 @@ fn cell(values: &str) -> Cell {
 }
 
 struct Way {
-    /// What comes before the program.
+    /// The words before the program.
     prefix: String,
     side: PeerSide,
     data_from_here: bool,
@@ -337,7 +337,7 @@ fn signal(pid: u32, signal: rustix::process::Signal) {
     let _ = rustix::process::kill_process(pid, signal);
 }
 
-/// Does something while something else goes on, which is told when it is over.
+/// Calls a function while another one runs, which has a flag for its end.
 fn meanwhile<T: Send, R>(
     beside: impl FnOnce(&AtomicBool) -> T + Send,
     work: impl FnOnce() -> R,

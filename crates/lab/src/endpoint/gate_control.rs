@@ -1,4 +1,5 @@
-//! The control of a trial's gate: it enters phase after phase, as the coordinator and the clock say.
+//! The control of a trial's gate, which enters phase after phase by the coordinator's orders and the
+//! clock.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -14,23 +15,25 @@ use crate::passes::Passes;
 use crate::phase::{EIGHTHS, Gate, Phase, SharedGate};
 use crate::protocol::{self, FromEndpoint, Meets, Role, Schedule, Task, ToEndpoint};
 
-/// How long before its end nobody looks into a window.
+/// The time before the end of a window in which the control does not wake, in ns.
 const UNDISTURBED_NS: u64 = 300_000_000;
 
-/// How long a thread sleeps at most between looks at the gate, in case a wake-up comes too early.
+/// The longest sleep of a thread between two looks at the gate, in case a wake-up comes too early.
 const LOOK: Duration = Duration::from_millis(1);
 
+/// A message of a flow's thread to the control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     /// It waits for the gate.
     Ready,
-    /// Of passes: the warm-up is over. A sender waits for the window.
+    /// With passes: the warm-up is over. A sender waits for the window.
     Opening,
     Closed,
     /// It is over, well or not.
     Ended,
 }
 
+/// The gate and the control, as a flow's thread sees them.
 #[derive(Clone, Copy)]
 pub(super) struct FlowHandle<'a> {
     pub(super) gate: &'a SharedGate,
@@ -80,7 +83,8 @@ impl<'a> FlowHandle<'a> {
     }
 }
 
-/// Moves the gate to its end: what the threads bring back, and the CPU time that watching took.
+/// Moves the gate to its end. Returns the results of the threads, and the CPU time of the control within
+/// the window, in ns.
 pub(super) fn run_phases<T>(
     control: &mut UnixStream,
     gate: &SharedGate,
@@ -92,14 +96,17 @@ pub(super) fn run_phases<T>(
     let watched = advance(control, gate, &threads, signals, task, growth);
     gate.set(Phase::Stop);
     threads.iter().for_each(|t| t.thread().unpark());
-    let ended: Vec<_> = threads.into_iter().map(|t| t.join()).collect();
-    let edges_ns = watched?;
     let panicked = |_| Err(io::Error::other("a thread panicked"));
-    let done = ended.into_iter().map(|done| done.unwrap_or_else(panicked));
-    Ok((done.collect::<io::Result<_>>()?, edges_ns))
+    let ended: Vec<io::Result<T>> = threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap_or_else(panicked))
+        .collect();
+    let edges_ns = watched?;
+    Ok((ended.into_iter().collect::<io::Result<_>>()?, edges_ns))
 }
 
-/// Returns early when a thread ended before its time; why it did is told when it is joined.
+/// Moves the gate through its phases. Returns early when a thread ended before its time; joining it gives
+/// the reason.
 fn advance<T>(
     control: &mut UnixStream,
     gate: &SharedGate,
@@ -121,7 +128,7 @@ fn advance<T>(
     let schedule = protocol::scheduled(control)?;
     clock::sleep_until_ns(schedule.begin_ns);
     enter_phase(Phase::Warmup);
-    let passes = Passes::of(&task.cell);
+    let passes = Passes::new(&task.cell);
     let (mut closed, mut edges_ns) = (Some(0), 0);
     match (passes, task.role) {
         (None, _) => {
@@ -138,7 +145,7 @@ fn advance<T>(
                 return Ok(0);
             }
             protocol::write(control, &FromEndpoint::Opening)?;
-            // A receiver goes by what comes.
+            // A receiver follows the connection.
             if role == Role::Sender {
                 protocol::ordered(control, &ToEndpoint::Open)?;
                 let window_ns = schedule.window_to_ns - schedule.window_from_ns;
@@ -198,7 +205,8 @@ fn warmed_up(
     protocol::scheduled(control).map(Some)
 }
 
-/// In eighths where a flow asks: how many threads closed theirs, or none where one ended early.
+/// Opens and closes the window, in eighths where a flow asks for them. Returns the number of threads that
+/// closed theirs, or none where one ended early.
 fn window(
     gate: &SharedGate,
     signals: &mpsc::Receiver<Signal>,
@@ -219,8 +227,8 @@ fn window(
     Some(closed)
 }
 
-/// Sleeps until then: how many threads closed their windows meanwhile, or none where one ended
-/// before its time. A short sleep is not interrupted, since that would disturb the window.
+/// Sleeps until then. Returns the number of threads that closed their windows meanwhile, or none where one
+/// ended before its time. A short sleep is not interrupted, since that would disturb the window.
 fn slept(signals: &mpsc::Receiver<Signal>, until_ns: u64) -> Option<usize> {
     let mut closed = 0;
     loop {

@@ -1,4 +1,4 @@
-//! Whether a side's connections still grow, looked at from beside the flows while they warm up.
+//! The growth of a side's connections, observed from another thread while the flows warm up.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,10 +13,11 @@ const LOOKED_AT: usize = 8;
 /// Steps of the receive buffer are larger than this ratio, rates of slices of 5 ms seldom.
 const GROWN: f64 = 1.2;
 
+/// The observed connections of a side.
 pub(super) struct Growth {
     sockets: Vec<OwnedFd>,
     role: Role,
-    /// The last three looks, the latest last; none where nothing could be read.
+    /// The last three readings, the latest last; none where nothing could be read.
     looks: [Option<Look>; 3],
 }
 
@@ -31,10 +32,12 @@ struct Look {
 }
 
 impl Growth {
-    /// To be dropped before the window: as long as it is there, no connection ends.
-    pub(super) fn of(role: Role, sockets: &[Option<OwnedFd>]) -> io::Result<Option<Growth>> {
-        let first = sockets.iter().flatten().take(LOOKED_AT);
-        let sockets: Vec<OwnedFd> = first.map(OwnedFd::try_clone).collect::<io::Result<_>>()?;
+    /// Observes the first of these connections; none where there are none. To be dropped before the
+    /// window: as long as it is there, no connection ends.
+    pub(super) fn open(role: Role, sockets: &[Option<OwnedFd>]) -> io::Result<Option<Growth>> {
+        let sockets: Vec<OwnedFd> = (sockets.iter().flatten().take(LOOKED_AT))
+            .map(OwnedFd::try_clone)
+            .collect::<io::Result<_>>()?;
         Ok((!sockets.is_empty()).then_some(Growth {
             sockets,
             role,
@@ -42,7 +45,7 @@ impl Growth {
         }))
     }
 
-    /// Looks once more: whether nothing has grown over the last two slices of time.
+    /// Reads once more. Returns true if nothing has grown over the last two slices of time.
     pub(super) fn has_stopped(&mut self) -> bool {
         self.looks.rotate_left(1);
         self.looks[2] = self.look().ok();
@@ -114,7 +117,7 @@ mod tests {
         use std::io::{Read, Write};
         let (mut sending, mut receiving) = loopback_exchange::connection().unwrap();
         let kept = [Some(OwnedFd::from(receiving.try_clone().unwrap()))];
-        let mut growth = Growth::of(Role::Receiver, &kept).unwrap().unwrap();
+        let mut growth = Growth::open(Role::Receiver, &kept).unwrap().unwrap();
         assert!(!growth.has_stopped(), "there is nothing to compare with");
         assert!(!growth.has_stopped());
         assert!(!growth.has_stopped(), "nothing came");
@@ -127,6 +130,6 @@ mod tests {
             stopped |= growth.has_stopped();
         }
         assert!(stopped);
-        assert!(Growth::of(Role::Sender, &[None]).unwrap().is_none());
+        assert!(Growth::open(Role::Sender, &[None]).unwrap().is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! The process beside a trial: threads that are busy until they are told to end.
+//! The background load of a trial: threads that are busy until the order to stop.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -14,7 +14,8 @@ use crate::limits;
 use crate::protocol::{self, Disturb, Done, FromEndpoint, ToEndpoint, await_event};
 use crate::thread_binding::ThreadBinding;
 
-/// Keeps CPUs busy until told to stop, alone, or out of time; says first where they are held.
+/// Keeps CPUs busy until the order to stop, the end of the coordinator or of its time. Reports first the
+/// CPUs that its threads are held to.
 pub(super) fn run(what: &Disturb, control: &mut UnixStream) -> io::Result<Done> {
     let stop = AtomicBool::new(false);
     let pins: Vec<Vec<u32>> = what.cpus.iter().map(|cpu| vec![*cpu]).collect();
@@ -30,11 +31,11 @@ pub(super) fn run(what: &Disturb, control: &mut UnixStream) -> io::Result<Done> 
         drop(ready);
         let mut held: Vec<Held> = held_threads.iter().take(threads.len()).collect();
         held.sort_by(|a, b| a.cpus.cmp(&b.cpus));
-        let stopped = match held.len() == threads.len() {
-            true => protocol::write(control, &FromEndpoint::Busy(held))
-                .and_then(|()| wait(what, control)),
+        let stopped = if held.len() == threads.len() {
+            protocol::write(control, &FromEndpoint::Busy(held)).and_then(|()| wait(what, control))
+        } else {
             // One has failed.
-            false => Ok(()),
+            Ok(())
         };
         stop.store(true, Ordering::Relaxed);
         for thread in threads {

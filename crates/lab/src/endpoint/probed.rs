@@ -1,4 +1,4 @@
-//! A mover whose footprint in the caches is looked at while it sends.
+//! A mover whose footprint in the caches is measured while it sends.
 //!
 //! Every so many messages a working set is primed before and probed after them, then once more with
 //! as much time in which nothing is sent. For evidence alone: it is no timed trial.
@@ -21,7 +21,7 @@ const ROUNDS_FOR_NEXT: u64 = 4;
 
 pub(super) type SharedFootprint = Rc<RefCell<Footprint>>;
 
-/// The mover, looked at.
+/// The mover, with the working sets by which its footprint is measured.
 pub(super) struct Probed<M: ?Sized> {
     mover: Box<M>,
     sets: Vec<(usize, WorkingSet)>,
@@ -119,7 +119,7 @@ impl<M: Move + ?Sized> Probed<M> {
     }
 }
 
-/// Which of so many sets has a turn: the larger a cache, the more seldom.
+/// The number of the set that has a turn, of so many: the larger a cache, the more seldom.
 fn whose_turn(turn: u64, sets: usize) -> usize {
     let (mut set, mut turn) = (0, turn);
     while set + 1 < sets && turn % ROUNDS_FOR_NEXT == ROUNDS_FOR_NEXT - 1 {

@@ -50,7 +50,7 @@ pub(super) fn run(
     } else {
         flow.carry(handle, handle.metered(number, thread))?
     };
-    done.completions = Completions::of(mover, cell);
+    done.completions = Completions::new(mover, cell);
     done.of_process = mover.in_flight == InFlight::SeveralByThreads;
     done.footprint = seen.map(|seen| seen.take());
     Ok(done)
@@ -162,7 +162,7 @@ impl<'a> Flow<'a> {
         };
         let engine = &mut *self.engine;
         let shut = || socket.map_or(Ok(()), transports::close);
-        if let Some(passes) = Passes::of(cell) {
+        if let Some(passes) = Passes::new(cell) {
             let patience = self.patience;
             let mut cool = self
                 .cooled

@@ -1,4 +1,4 @@
-//! One flow of one side: made ready, run through its window, and told.
+//! One flow of one side: made ready, run through its window, and joined with the others.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -25,20 +25,22 @@ use crate::marks;
 use crate::passes::Passes;
 use crate::protocol::{ContentCheck, Done, Task};
 
+/// The result of a flow.
 #[derive(Default)]
 pub(super) struct FlowDone {
+    /// Readings of its window.
     pub(super) readings: Readings,
-    /// What the tally grew by between them.
+    /// The tally of its window.
     grown: Tally,
-    /// What was done in the whole trial.
+    /// The tally of the whole trial.
     pub(super) total: Tally,
     sub_windows: Option<SubWindows>,
     pub(super) completions: Completions,
-    /// Whether the process was measured, not this flow's thread alone.
+    /// True if the process was measured, not this flow's thread alone.
     pub(super) of_process: bool,
     pub(super) compared_bytes: u64,
     pub(super) latency_ns: Option<Histogram<u64>>,
-    /// Its threads, where anything was chosen for them.
+    /// The bindings of its threads, where CPUs, memory or a class were chosen for them.
     pub(super) held: Vec<Held>,
     pub(super) footprint: Option<Footprint>,
 }
@@ -74,7 +76,7 @@ pub(super) fn receive(
         handle.gate.ask_for_steps();
     }
     handle.ready();
-    let mut done = match Passes::of(cell) {
+    let mut done = match Passes::new(cell) {
         Some(passes) => {
             let patience = Duration::from_millis(task.patience_ms);
             let (warm, closed) = (|| handle.warm(), || handle.closed());
@@ -91,7 +93,7 @@ pub(super) fn receive(
     Ok(done)
 }
 
-/// What holds that against which comes: what was sent, as far as anybody knows it.
+/// The check of received bytes against those that were sent, as far as they are known.
 fn checker(task: &Task, flow: u32) -> io::Result<Checker> {
     let (cell, full) = (&task.cell, task.check == ContentCheck::Full);
     let mover = mover_of(cell)?;
@@ -117,7 +119,7 @@ pub(super) enum Completions {
 }
 
 impl Completions {
-    pub(super) fn of(mover: &Mover, cell: &Cell) -> Completions {
+    pub(super) fn new(mover: &Mover, cell: &Cell) -> Completions {
         match (mover.release, cell.reaping) {
             (Release::AtCompletion, Reaping::Full) => Completions::Taken,
             (Release::AtCompletion, Reaping::OneLook | Reaping::Never) => Completions::LeftLying,
@@ -132,7 +134,7 @@ impl FlowDone {
         FlowDone::summed(segments, |from, to| meter.difference(from, to))
     }
 
-    /// Passes taken together: what the connection says is of the whole window.
+    /// Passes taken together, with the connection's readings of the whole window.
     pub(super) fn from_passes<M: Meter>(
         segments: &Segments<(M::Snapshot, Option<TcpInfo>)>,
         meter: &ConnectionMeter<'_, M>,
@@ -141,8 +143,8 @@ impl FlowDone {
             FlowDone::summed(segments, |from, to| meter.thread.difference(&from.0, &to.0));
         if let (Some((first, _)), Some((_, last))) = (segments.edges.first(), segments.edges.last())
         {
-            let said = meter.of_connection(first.snapshot.1, last.snapshot.1);
-            done.readings.extend(said);
+            let connection = meter.connection(first.snapshot.1, last.snapshot.1);
+            done.readings.extend(connection);
         }
         done
     }
@@ -167,7 +169,7 @@ impl FlowDone {
         }
     }
 
-    /// What it moved in its window, which its readings have from then on too.
+    /// The bytes and messages of its window, which it adds to its readings too.
     fn moved(&mut self) -> FlowReading {
         let completed = match self.completions {
             Completions::None => None,
@@ -180,13 +182,14 @@ impl FlowDone {
             let misses = Reading::Measured(misses);
             self.readings.insert(Counter::NowaitMisses, misses);
         }
-        let elapsed_ns = self.readings.get(&Counter::ElapsedNs);
-        let elapsed_ns = elapsed_ns.and_then(Reading::measured).unwrap_or(0);
+        let elapsed_ns = (self.readings.get(&Counter::ElapsedNs))
+            .and_then(Reading::measured)
+            .unwrap_or(0);
         moved(&self.grown, elapsed_ns)
     }
 }
 
-/// Joins what the flows bring back, with the CPU time that watching their window took.
+/// Joins the results of the flows, with the CPU time of the control within their window.
 pub(super) fn gather(task: &Task, flows: Vec<FlowDone>, edges_ns: u64) -> io::Result<Done> {
     let mut done = Done::default();
     let mut readings = Vec::with_capacity(flows.len());
@@ -215,7 +218,7 @@ pub(super) fn gather(task: &Task, flows: Vec<FlowDone>, edges_ns: u64) -> io::Re
     }
     let mut sum = bytecost_meter::sum(&readings);
     if of_process && let Some(first) = readings.first() {
-        // Each flow has read the same process, so one of them tells it.
+        // Each flow has read the same process, so that one of them is enough.
         let whole = first.iter().filter(|(c, _)| is_of_process(**c));
         sum.extend(whole.map(|(c, r)| (*c, r.clone())));
     }
@@ -224,7 +227,7 @@ pub(super) fn gather(task: &Task, flows: Vec<FlowDone>, edges_ns: u64) -> io::Re
     }
     let meters = &task.here.meters;
     meters.take_cpu(&mut sum);
-    // What works for the threads is theirs, whoever of them has read it.
+    // Workers count with the threads, whichever of them has read it.
     if let (Some(workers), Some(own)) = (workers, sum.get(&Counter::CpuNs)) {
         sum.insert(Counter::CpuNs, meters.with_workers(own, &workers));
         sum.insert(Counter::WorkersNs, workers);

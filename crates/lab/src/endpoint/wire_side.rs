@@ -13,7 +13,7 @@ use bytecost_sys::clock;
 
 use super::gate_control::{Signal, run_phases};
 use crate::edges::Edge;
-use crate::greeters::KEY_BYTES;
+use crate::flow_key::KEY_BYTES;
 use crate::limits;
 use crate::phase::{Gate, Phase, SharedGate};
 use crate::protocol::{self, Done, FromEndpoint, Task, out_of_turn};
@@ -23,11 +23,12 @@ use crate::transports::wire::FAR_END;
 use crate::transports::wire::responder::{ResponderTally, Rules, WireResponder};
 use crate::transports::wire::shared_counters::FlowReceived;
 
-/// Its counts come as those of a side, though it receives nothing.
+/// Responds to a trial's sender through its window. Its counts are those of a side, though it receives
+/// nothing.
 pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let [far, map] = protocol::taken_over(&*control)?;
     let rules = Rules {
-        link: LinkChoice::of(&task.cell),
+        link: LinkChoice::new(&task.cell),
         acknowledge_bytes: task.cell.ack_bytes,
         flows_most: task.cell.threads as usize,
     };
@@ -51,6 +52,7 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     })
 }
 
+/// The counters of the far end at an edge of the window.
 struct Seen {
     tally: ResponderTally,
     flows: Vec<FlowReceived>,
@@ -58,7 +60,7 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(far: &WireResponder) -> Seen {
+    fn read(far: &WireResponder) -> Seen {
         Seen {
             tally: far.tally(),
             flows: far.seen().collect(),
@@ -82,9 +84,9 @@ fn respond(
     let _ = signals.send(Signal::Ready);
     let mut meter = ThreadMeter::open_without_perf();
     look_through(&mut far, gate, Phase::Window)?;
-    let from = Edge::opens(&mut meter, || Seen::of(&far));
+    let from = Edge::opens(&mut meter, || Seen::read(&far));
     look_through(&mut far, gate, Phase::Cooldown)?;
-    let to = Edge::closes(&mut meter, || Seen::of(&far));
+    let to = Edge::closes(&mut meter, || Seen::read(&far));
     let _ = signals.send(Signal::Closed);
     look_until(&mut far, patience_ns, "closed", |far| far.ended() == flows)?;
     if far.seen().any(|s| s.reset) {
@@ -112,7 +114,7 @@ fn look_through(far: &mut WireResponder, gate: &SharedGate, until: Phase) -> io:
     Ok(())
 }
 
-/// Looks until it is so; no longer than patience lasts after anything last came.
+/// Serves the far end until a condition holds, or nothing has come for as long as patience lasts.
 fn look_until(
     far: &mut WireResponder,
     patience_ns: u64,

@@ -44,7 +44,7 @@ fn written(mounts: &str, asked: &str) -> Vec<String> {
             let path = kind.join(entry.file_name());
             all.push(format!("{}={text}", path.display()));
         }
-        assert!(Owner::of(made.file_name().unwrap().to_str().unwrap()).is_some());
+        assert!(Owner::from_name(made.file_name().unwrap().to_str().unwrap()).is_some());
     }
     assert_eq!(group.procs_files().len(), group.dirs.len());
     all.sort();
@@ -137,7 +137,7 @@ fn groups_of_the_dead_go_and_those_of_the_living_and_of_others_stay() {
 }
 
 #[test]
-fn what_is_refused_is_told_and_leaves_nothing() {
+fn a_refused_group_is_reported_and_leaves_nothing() {
     let (dir, roots) = machine(V1);
     let asked: Cgroup = "weight=5+cpuset".parse().unwrap();
     fs::remove_file(dir.path().join("sys/fs/cgroup/cpuset/cpuset.mems")).unwrap();

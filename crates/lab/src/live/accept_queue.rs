@@ -13,10 +13,12 @@ use bytecost_sys::clock;
 
 use super::greeting::{BadGreeting, GREETING_BYTES, Greeting, Kind};
 use super::{LiveEvent, PATIENCE, TURN, after};
-use crate::greeters::{Hearing, Incoming, Newcomer, Newcomers, Rejection, address};
+use crate::flow_acceptor::{
+    Incoming, PendingConnection, PendingConnections, PendingLimits, Rejection, address,
+};
 use crate::transports::{Listener, Socket};
 
-/// Connections from one address that have not said their eight bytes; the other side connects one
+/// The most connections from one address whose eight bytes are awaited; the other side connects one
 /// flow after the other.
 const MOST_SILENT_AN_ADDRESS: usize = 4;
 /// First flows that may wait for the end of a session.
@@ -42,11 +44,11 @@ impl Arrival {
 
 pub(super) struct AcceptQueue {
     listener: [Listener; 1],
-    newcomers: Newcomers,
+    pending: PendingConnections,
     turned_away: u64,
     /// First flows.
     waiting: VecDeque<Arrival>,
-    /// Where the next flows of the session come from, where there is one to gather.
+    /// The address of the next flows, where a session gathers them.
     expected_from: Option<IpAddr>,
     next: VecDeque<Arrival>,
 }
@@ -55,7 +57,7 @@ impl AcceptQueue {
     pub(super) fn new(listener: Listener, allow: &[Addresses]) -> AcceptQueue {
         AcceptQueue {
             listener: [listener],
-            newcomers: Newcomers::new(Hearing {
+            pending: PendingConnections::new(PendingLimits {
                 length: GREETING_BYTES,
                 patience: PATIENCE,
                 most_an_address: MOST_SILENT_AN_ADDRESS,
@@ -68,17 +70,17 @@ impl AcceptQueue {
         }
     }
 
-    /// Sees to all who come within `patience`, without patience to those who are there.
+    /// Handles all connections that come within `patience`, and then those that are there already.
     pub(super) fn look(&mut self, patience: Duration, events: &mut dyn FnMut(LiveEvent)) {
         let mut until_ns = after(patience);
         for _ in 0..MOST_AT_ONCE {
-            let Ok(Some(incoming)) = self.newcomers.next(&self.listener, until_ns) else {
+            let Ok(Some(incoming)) = self.pending.next(&self.listener, until_ns) else {
                 break;
             };
             until_ns = 0;
             let sorted = match incoming {
-                Incoming::Said(newcomer) => self.sort(newcomer),
-                Incoming::Rejected(newcomer, why) => Err(rejected(&newcomer, &why)),
+                Incoming::Complete(connection) => self.sort(connection),
+                Incoming::Rejected(connection, why) => Err(rejected(&connection, &why)),
             };
             if let Err(why) = sorted {
                 self.turned_away(why, events);
@@ -92,23 +94,23 @@ impl AcceptQueue {
         }
     }
 
-    /// Puts a connection where it belongs; else why it belongs nowhere.
-    fn sort(&mut self, newcomer: Newcomer) -> Result<(), String> {
-        let Some(from) = address(&newcomer.socket) else {
+    /// Queues a connection by its greeting; an error says why it belongs to no session.
+    fn sort(&mut self, connection: PendingConnection) -> Result<(), String> {
+        let Some(from) = address(&connection.socket) else {
             return Err("an unknown address: it went away".to_owned());
         };
-        let greeting = newcomer.said.first_chunk().ok_or(BadGreeting::Magic);
+        let greeting = connection.received.first_chunk().ok_or(BadGreeting::Magic);
         let greeting = match greeting.and_then(|bytes| Greeting::from_bytes(*bytes)) {
             Ok(greeting) => greeting,
             Err(e) => {
                 if let BadGreeting::Version(_) = e {
-                    let _ = Socket(&newcomer.socket).write_all(&BUSY.to_bytes());
+                    let _ = Socket(&connection.socket).write_all(&BUSY.to_bytes());
                 }
                 return Err(format!("{from}: {e}"));
             }
         };
         let arrival = Arrival {
-            socket: newcomer.socket,
+            socket: connection.socket,
             from,
             greeting,
             until_ns: after(TURN),
@@ -156,7 +158,7 @@ impl AcceptQueue {
     }
 }
 
-/// What a side says that does not begin a session.
+/// The greeting of a side that has another session.
 const BUSY: Greeting = Greeting {
     kind: Kind::Busy,
     flow: 0,
@@ -169,8 +171,9 @@ fn busy(arrival: &Arrival) -> String {
     format!("{}: this side is busy with another session", arrival.from)
 }
 
-fn rejected(newcomer: &Newcomer, why: &Rejection) -> String {
-    let from = address(&newcomer.socket).map_or("an unknown address".to_owned(), |a| a.to_string());
+fn rejected(connection: &PendingConnection, why: &Rejection) -> String {
+    let from =
+        address(&connection.socket).map_or("an unknown address".to_owned(), |a| a.to_string());
     let why = match why {
         Rejection::NotAllowed => "--allow does not name its address".to_owned(),
         Rejection::TooMany => "too many connections that say nothing".to_owned(),

@@ -20,11 +20,11 @@ use crate::endpoint::explain;
 use crate::protocol::{DeadlineReader, await_event};
 use crate::transports;
 
-/// How long one try may take where there are several addresses.
+/// The longest attempt where there are several addresses.
 const TRY: Duration = Duration::from_secs(1);
 
-/// Connects to the first of these addresses that accepts, and has one session. What goes wrong
-/// within it is in its totals.
+/// Connects to the first of these addresses that accepts, and has one session, whose errors are in its
+/// totals.
 ///
 /// # Errors
 /// [`LiveError`] where the session does not begin.
@@ -69,7 +69,7 @@ fn first_connection(
     events: &mut dyn FnMut(LiveEvent),
 ) -> Result<(SocketAddr, OwnedFd), LiveError> {
     let until_ns = after(setup.start_patience);
-    let mut has_told = false;
+    let mut has_reported = false;
     loop {
         let mut failed = None;
         for address in addresses {
@@ -96,9 +96,9 @@ fn first_connection(
         if clock::monotonic_ns() >= until_ns || !may_come(&error) {
             return Err(unreachable_at(address, error).into());
         }
-        if !has_told {
+        if !has_reported {
             events(LiveEvent::Retrying(address, setup.start_patience));
-            has_told = true;
+            has_reported = true;
         }
         clock::sleep_until_ns(after(LOOK));
     }
@@ -176,7 +176,7 @@ fn greet(
             Err(io::Error::new(e.kind(), why).into())
         }
         Err(_) => {
-            // No broken pipe: that is what a reader of the output leaves behind.
+            // No broken pipe, which would mean that the reader of the output is gone.
             let why = format!(
                 "{address} closed the connection: is it `bytecost live`, and does its --allow name this address?"
             );

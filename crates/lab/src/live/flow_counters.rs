@@ -26,19 +26,19 @@ use crate::flow::{MOST_LATENCY_NS, histogram_to, moved, tallied};
 pub(super) const WAIT: u32 = 0;
 /// Flows finish what is under way.
 pub(super) const STOP: u32 = u32::MAX;
-/// How long a reading waits for flows that are in a call, or wait for a CPU.
+/// The longest wait of a reading for flows that are in a call, or wait for a CPU.
 const LATE: Duration = Duration::from_millis(150);
 
 /// Counters of a flow since it began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct FlowTotals {
     pub(super) tally: Tally,
-    /// What its thread and its connection had counted.
+    /// The counters of its thread and its connection.
     pub(super) edge: (Snapshot, Option<TcpInfo>),
 }
 
 impl FlowTotals {
-    /// What a flow did since an earlier entry. The connection's numbers are values, not counters.
+    /// The difference to an earlier entry. The connection's numbers are values, not counters.
     fn since(&self, then: &FlowTotals, completes: bool) -> (FlowReading, Readings) {
         let tally = self.tally.since(&then.tally);
         let ((now, tcp), (then, _)) = (&self.edge, &then.edge);
@@ -51,10 +51,7 @@ impl FlowTotals {
             (Counter::TcpRttUs, tcp.map(|tcp| tcp.rtt_us.into())),
             (Counter::TcpMinRttUs, tcp.map(|tcp| tcp.min_rtt_us.into())),
         ];
-        let known = known
-            .into_iter()
-            .filter_map(|(c, n)| Some((c, Reading::Measured(n?))));
-        readings.extend(known);
+        readings.extend((known.into_iter()).filter_map(|(c, n)| Some((c, Reading::Measured(n?)))));
         (moved(&tally, elapsed_ns), readings)
     }
 }
@@ -201,8 +198,7 @@ impl CountersReader {
         let mut latency_ns = self.latency_ns.as_ref().map(|_| histogram());
         for (flow, last) in self.last.iter_mut().enumerate() {
             let now = counters.read(flow, self.number, &mut latency_ns);
-            let grown = now.zip(*last);
-            let grown = grown.map(|(now, then)| now.since(&then, self.completes));
+            let grown = (now.zip(*last)).map(|(now, then)| now.since(&then, self.completes));
             activity.flows_silent += u32::from(grown.is_none() && self.number > 1);
             *last = now.or(*last);
             let nothing = || moved(&Tally::default(), 0);

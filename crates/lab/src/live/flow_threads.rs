@@ -29,7 +29,7 @@ pub(super) struct FlowThreads {
     is_cut: bool,
 }
 
-/// What flows have done when all of them have ended.
+/// The result of flows that have all ended.
 pub(super) struct FlowsEnd {
     pub(super) activity: Activity,
     pub(super) congestion: String,
@@ -37,7 +37,7 @@ pub(super) struct FlowsEnd {
     pub(super) is_cut: bool,
     /// True if the other side has ended a flow as it should.
     pub(super) has_peer_ended: bool,
-    /// What went wrong, unless it was that they were cut off here.
+    /// The first error, unless it is that they were cut off here.
     pub(super) failed: Option<io::Error>,
 }
 

@@ -21,7 +21,7 @@ use crate::flow_setup::{answer, receiving_end, sending_end};
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
 
-/// How long a receiver with a limit on its rate sleeps at a time, in ns.
+/// The sleep of a receiver with a limit on its rate, in ns.
 const NAP_NS: u64 = 10_000_000;
 
 pub(super) struct FlowEnd {
@@ -96,7 +96,7 @@ fn receive(
     let mut receiver = receiving_end(&setup.cell, socket)?;
     let mut intake = intake(setup, &mut *receiver, reporter.socket)?;
     let socket = reporter.socket;
-    // It says so and receives what is still on the way, but responds no more.
+    // A receiver that stops receives what is still on the way, but responds no more.
     let says_its_end = |intake: &mut Intake<'_>| {
         intake.answers = None;
         // It may have been said, and the sender may have ended too.
@@ -216,7 +216,7 @@ fn is_early(bytes: u64, most_bytes_per_s: u64, began_ns: u64) -> bool {
     u128::from(clock::monotonic_ns() - began_ns) < due_ns
 }
 
-/// CPUs of a side's flows, each a set: names were made exact before, as only a host tells them.
+/// CPUs of a side's flows, each a set: placements by name were made exact before, by the host's topology.
 fn pins(cell: &Cell, side: Side) -> Vec<Vec<u32>> {
     let cpus = match (&cell.placement, side) {
         (Placement::Within { cpus }, _) => return vec![cpus.clone()],
@@ -237,7 +237,7 @@ mod tests {
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
-    /// How often a loop allocates until it ends, and the bytes that it moved.
+    /// The number of a loop's allocations, and the bytes that it moved.
     fn counted<S: LoopBody>(
         body: &mut S,
         socket: &OwnedFd,
@@ -304,7 +304,7 @@ mod tests {
                 let sender = scope.spawn(|| sent(&cell, sending, &here));
                 let taker = scope.spawn(|| received(&receiver, taking, &there));
                 let until_ns = clock::monotonic_ns() + 60_000_000_000;
-                // They tell again and again, until both have moved something.
+                // They report again and again, until both have moved something.
                 let has_moved = |counters: &FlowCounters, number| {
                     let read = counters.read(0, number, &mut None);
                     read.map(|read| read.tally.bytes > 0)

@@ -19,7 +19,7 @@ pub const GREETING_BYTES: usize = 8;
 pub const VERSION: u8 = 1;
 const MAGIC: [u8; 2] = *b"bc";
 
-/// Which program an end of a flow is.
+/// The program at an end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
@@ -48,7 +48,7 @@ pub struct Greeting {
     pub sizes: u16,
 }
 
-/// Why eight bytes are no greeting of this version.
+/// The reason why eight bytes are no greeting of this version.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadGreeting {
     /// They are of another program.
@@ -119,7 +119,8 @@ impl Greeting {
         })
     }
 
-    /// Why the two ends cannot exchange messages, in the same words on both sides.
+    /// The reason why the two ends cannot exchange messages, in the same words on both sides; none where
+    /// they can.
     pub fn mismatch(self, other: Greeting) -> Option<&'static str> {
         let receivers = [self, other].map(|end| end.kind == Kind::Receiver);
         let asks = [self, other].iter().any(|e| e.kind == Kind::AskingSender);
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_that_do_not_fit_are_told_so_in_the_same_words() {
+    fn ends_that_do_not_fit_have_the_same_message() {
         let asking = (Axis::Pattern, "request-response");
         let sender = |values: &[_]| Greeting::new(Side::Sender, &cell(values), true);
         let receiver = |values: &[_], knows| Greeting::new(Side::Receiver, &cell(values), knows);

@@ -1,4 +1,4 @@
-//! When the requests of an open loop are due: known before anybody answers.
+//! Times at which the requests of an open loop are due, drawn before the first response.
 
 use bytecost_engine::pattern::mix;
 use bytecost_spec::Arrivals;
@@ -10,14 +10,15 @@ use super::Load;
 pub(super) struct ArrivalTimes {
     arrivals: Arrivals,
     gap_ns: f64,
-    /// When the next one is due, in ns since the first could be.
+    /// The next time, in ns since the first could be.
     at_ns: f64,
     state: u64,
 }
 
 impl ArrivalTimes {
-    /// A stream of its own where they are drawn, else at even distances from all other threads'.
-    pub(super) fn of(share: &Load, per_s: f64, nth: u32) -> ArrivalTimes {
+    /// Times of the `nth` thread: drawn times are independent of other threads', even ones lie at even
+    /// distances from them.
+    pub(super) fn new(share: &Load, per_s: f64, nth: u32) -> ArrivalTimes {
         let gap_ns = 1e9 / per_s;
         let mut times = ArrivalTimes {
             arrivals: share.arrivals,
@@ -64,7 +65,7 @@ mod tests {
     fn times(arrivals: Arrivals, seed: u64, nth: u32, n: usize) -> Vec<f64> {
         let mut load = load();
         (load.arrivals, load.seed, load.threads) = (arrivals, seed, 2);
-        let mut times = ArrivalTimes::of(&load, PER_S, nth);
+        let mut times = ArrivalTimes::new(&load, PER_S, nth);
         let next = |_| {
             let at_ns = times.next_ns() as f64;
             times.advance();

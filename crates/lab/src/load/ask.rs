@@ -1,4 +1,4 @@
-//! One question, asked by a blocking client: for a person who wants the answer.
+//! One request by a blocking client, for a person who wants to see the response.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,10 +9,10 @@ use bytecost_engine::Service;
 use bytecost_engine::services;
 use bytecost_sys::clock;
 
-use super::client::{Client, Due, Tongue};
+use super::client::{Client, Codec, Due};
 use crate::protocol::DeadlineReader;
 
-/// Asks once and gives the answer, whole and checked.
+/// Sends one request and returns its response, whole and checked.
 ///
 /// # Errors
 /// `TimedOut` where the whole of it is not there within `patience` of the connection; `InvalidData`
@@ -30,14 +30,11 @@ pub fn ask(
         until_ns: clock::monotonic_ns() + patience.as_nanos() as u64,
         stop: None,
     };
-    let tongue = Tongue {
-        question: (service.question)(asking),
-        framing: (service.answer)(asking.size),
-    };
+    let codec = Codec::new(service, asking);
     let mut client = Client::new(0, 1);
     client.ask(Due::at(0), 1);
     let (mut request, mut answer) = (Vec::new(), Vec::new());
-    client.compose(&*tongue.question, &mut request);
+    client.compose(&*codec.requester, &mut request);
     let late = |e: io::Error, answer: &[u8]| {
         if e.kind() != io::ErrorKind::TimedOut {
             return e;
@@ -60,7 +57,7 @@ pub fn ask(
             Err(e) => return Err(late(e, &answer)),
         };
         answer.extend_from_slice(&buffer[..length]);
-        match client.receive(&tongue, &buffer[..length]) {
+        match client.receive(&codec, &buffer[..length]) {
             Ok(0) => {}
             Ok(_) => return Ok(answer),
             Err(_) => return Err(refused(&answer)),

@@ -1,14 +1,16 @@
-//! One client of the load generator: what it asks, and whether what it hears is right.
+//! One client of the load generator: its requests, and the check of its responses.
 
 use std::collections::VecDeque;
 
-use bytecost_engine::services::{Framing, MOST_ANSWER_BYTES, Requester};
+use bytecost_engine::Service;
+use bytecost_engine::services::{Framing, MOST_ANSWER_BYTES, Requester, ServiceSetup};
 
 use super::outcome::LoadError;
 
+/// The times of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Due {
-    /// When it was to be sent: latency counts from here.
+    /// The time at which it was to be sent: latency counts from here.
     pub(super) intended_ns: u64,
     pub(super) sent_ns: u64,
 }
@@ -22,37 +24,46 @@ impl Due {
     }
 }
 
-/// What all clients of a thread share.
-pub(super) struct Tongue {
-    pub(super) question: Box<dyn Requester>,
+/// The wire format of the service under load.
+pub(super) struct Codec {
+    pub(super) requester: Box<dyn Requester>,
     pub(super) framing: Framing,
+}
+
+impl Codec {
+    pub(super) fn new(service: &Service, asking: &ServiceSetup) -> Codec {
+        Codec {
+            requester: (service.question)(asking),
+            framing: (service.answer)(asking.size),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ClientState {
-    /// It has no connection, or waits until the driver lets it go on.
+    /// It has no connection, or waits until the driver lets it continue.
     Resting,
     Connecting,
-    /// It can ask, or waits for answers.
+    /// It can send requests, or waits for responses.
     Connected,
-    /// It has asked all that it was to ask.
+    /// All its requests are made.
     Done,
 }
 
 pub(super) struct Client {
     /// The number that its requests carry.
-    name: u32,
+    id: u32,
     pub(super) state: ClientState,
     /// Requests made so far, those that failed included.
     pub(super) asked: u64,
     /// Requests that have no answer yet, oldest first.
     pub(super) under_way: VecDeque<Due>,
-    /// Why it connects: the request that it is for, where it is for one, and when that began.
-    pub(super) wanted: Due,
-    /// How many of the last requests are being sent.
-    pub(super) sends: usize,
+    /// The request that it connects for, where it is for one, and when that began.
+    pub(super) connecting_for: Due,
+    /// Number of the last requests that are not sent whole yet.
+    pub(super) unsent: usize,
     /// A request that is made as soon as the one before is sent whole.
-    pub(super) held: Option<Due>,
+    pub(super) deferred: Option<Due>,
     /// Bytes of the next answer that have come and are right.
     received: usize,
     /// An answer that is a line and has come in part.
@@ -60,27 +71,27 @@ pub(super) struct Client {
 }
 
 impl Client {
-    pub(super) fn new(name: u32, depth: usize) -> Client {
+    pub(super) fn new(id: u32, depth: usize) -> Client {
         Client {
-            name,
+            id,
             state: ClientState::Resting,
             asked: 0,
             under_way: VecDeque::with_capacity(depth),
-            wanted: Due::at(0),
-            sends: 0,
-            held: None,
+            connecting_for: Due::at(0),
+            unsent: 0,
+            deferred: None,
             received: 0,
             line: Vec::new(),
         }
     }
 
-    /// Has no connection any more, and says how many requests are lost with it.
+    /// Forgets the connection, and returns the number of requests that are lost with it.
     pub(super) fn disconnect(&mut self) -> usize {
         let lost = self.under_way.len();
         self.state = ClientState::Resting;
         self.under_way.clear();
-        self.sends = 0;
-        self.held = None;
+        self.unsent = 0;
+        self.deferred = None;
         self.received = 0;
         self.line.clear();
         lost
@@ -90,32 +101,29 @@ impl Client {
     pub(super) fn ask(&mut self, due: Due, times: usize) {
         self.under_way.extend(std::iter::repeat_n(due, times));
         self.asked += times as u64;
-        self.sends = times;
+        self.unsent = times;
     }
 
-    pub(super) fn compose(&self, question: &dyn Requester, out: &mut Vec<u8>) {
-        for number in self.asked - self.sends as u64..self.asked {
-            question.ask(self.name, number, out);
+    pub(super) fn compose(&self, requester: &dyn Requester, out: &mut Vec<u8>) {
+        for number in self.asked - self.unsent as u64..self.asked {
+            requester.ask(self.id, number, out);
         }
     }
 
-    /// Takes in what has come: how many answers are complete, to the oldest of `under_way`.
-    pub(super) fn receive(
-        &mut self,
-        tongue: &Tongue,
-        mut bytes: &[u8],
-    ) -> Result<usize, LoadError> {
+    /// Checks received bytes, and returns the number of responses that they complete, to the oldest of
+    /// `under_way`.
+    pub(super) fn receive(&mut self, codec: &Codec, mut bytes: &[u8]) -> Result<usize, LoadError> {
         let mut complete = 0;
         while !bytes.is_empty() {
             if complete == self.under_way.len() {
                 return Err(LoadError::Wrong); // nobody asked for this
             }
             let number = self.asked - (self.under_way.len() - complete) as u64;
-            let (used, is_complete) = match tongue.framing {
+            let (used, is_complete) = match codec.framing {
                 Framing::Size(size) => {
-                    self.receive_piece(&*tongue.question, number, size, bytes)?
+                    self.receive_piece(&*codec.requester, number, size, bytes)?
                 }
-                Framing::Line => self.receive_line(&*tongue.question, number, bytes)?,
+                Framing::Line => self.receive_line(&*codec.requester, number, bytes)?,
             };
             complete += usize::from(is_complete);
             bytes = &bytes[used..];
@@ -125,13 +133,13 @@ impl Client {
 
     fn receive_piece(
         &mut self,
-        question: &dyn Requester,
+        requester: &dyn Requester,
         number: u64,
         size: usize,
         bytes: &[u8],
     ) -> Result<(usize, bool), LoadError> {
         let piece = &bytes[..bytes.len().min(size - self.received)];
-        if !question.is_right(self.name, number, self.received, piece) {
+        if !requester.is_right(self.id, number, self.received, piece) {
             return Err(LoadError::Wrong);
         }
         self.received += piece.len();
@@ -144,7 +152,7 @@ impl Client {
 
     fn receive_line(
         &mut self,
-        question: &dyn Requester,
+        requester: &dyn Requester,
         number: u64,
         bytes: &[u8],
     ) -> Result<(usize, bool), LoadError> {
@@ -161,7 +169,7 @@ impl Client {
             return Ok((piece.len(), false));
         }
         let line = if is_whole { piece } else { &self.line };
-        let is_right = question.is_right(self.name, number, 0, line);
+        let is_right = requester.is_right(self.id, number, 0, line);
         self.line.clear();
         (is_right.then_some((piece.len(), true))).ok_or(LoadError::Wrong)
     }

@@ -1,4 +1,4 @@
-//! How the clients of one thread reach the kernel: two loops, which differ only in what a request
+//! The two ways from the clients of one thread to the kernel, which differ only in what a request
 //! costs.
 
 use std::io;
@@ -32,7 +32,7 @@ impl From<Errno> for LoadError {
     }
 }
 
-/// What the kernel tells of a client.
+/// An event of a client's connection.
 pub(super) enum LoopEvent<P> {
     /// It is connected, or cannot be.
     Connected(u32, Result<(), LoadError>),
@@ -40,11 +40,11 @@ pub(super) enum LoopEvent<P> {
     Received(u32, Result<P, LoadError>),
     /// There is room for more of what it has to send: the same is to be composed again.
     Room(u32),
-    /// What it had to send is sent, or cannot be.
+    /// All that it had to send is sent, or cannot be.
     Sent(u32, Result<(), LoadError>),
 }
 
-/// When a loop was ready to wait, and when it went on, in ns of CLOCK_MONOTONIC.
+/// The beginning and the end of a loop's wait, in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pause {
     /// By now everything that was to be sent is with the kernel.
@@ -60,8 +60,8 @@ pub(super) trait ClientLoop {
     /// Begins to connect; true when that is done at once, else [`LoopEvent::Connected`] follows.
     fn connect(&mut self, i: u32) -> Result<bool, LoadError>;
 
-    /// Gives a connection up. Nothing more is told of it.
-    fn hang_up(&mut self, i: u32);
+    /// Closes a connection, of which no event follows.
+    fn close(&mut self, i: u32);
 
     /// Sends what `compose` appends, which is the same for every call until it is sent: true when
     /// that is done at once, else [`LoopEvent::Room`] or [`LoopEvent::Sent`] follows, and until then
@@ -71,29 +71,30 @@ pub(super) trait ClientLoop {
     /// Hands everything over, and waits for so long, or until something happens.
     fn pause(&mut self, most_ns: u64) -> io::Result<Pause>;
 
-    /// What has happened by the end of the last pause, one after the other.
-    fn next_happened(&mut self) -> Option<LoopEvent<Self::Piece>>;
+    /// The next event of those up to the end of the last pause.
+    fn next_event(&mut self) -> Option<LoopEvent<Self::Piece>>;
 
     fn bytes(&self, piece: &Self::Piece) -> &[u8];
 
-    fn give_back(&mut self, piece: Self::Piece);
+    fn release(&mut self, piece: Self::Piece);
 
-    /// Has what follows a piece told, where the client still has its connection.
-    fn listen(&mut self, i: u32);
+    /// Asks for events of the bytes that follow a piece, where the client still has its connection.
+    fn receive_more(&mut self, i: u32);
 
-    /// The time at which what is being told was seen, in ns of CLOCK_MONOTONIC.
+    /// The time at which the last event was seen, in ns of CLOCK_MONOTONIC.
     fn now_ns(&self) -> u64;
 }
 
+/// The address of this machine from which connections are made.
 struct Source {
     /// The last byte of the address; 0 leaves the choice to the kernel.
     last: u8,
-    /// Whether others can be taken.
+    /// True if other addresses can be taken.
     has_more: bool,
 }
 
 impl Source {
-    fn of(load: &Load) -> Source {
+    fn new(load: &Load) -> Source {
         // IPv6 has one address there, and no other of this machine is meant.
         let has_more = load.address.is_ipv4() && load.address.ip().is_loopback();
         Source { last: 0, has_more }
@@ -114,18 +115,18 @@ impl Source {
         Ok(socket)
     }
 
-    /// Whether a connection that could not be opened from an address (its last byte) is to be
+    /// Returns true if a connection that could not be opened from an address (its last byte) is to be
     /// tried again: the next address is taken when the ports of this one are used up.
-    fn goes_on(&mut self, error: Errno, from: u8) -> bool {
-        // Others may have found out before, and have gone on already.
+    fn may_retry(&mut self, error: Errno, from: u8) -> bool {
+        // Another connection may have taken the next address already.
         let is_new = from == self.last;
         let is_over = is_new && u64::from(self.last) >= SOURCES;
-        let goes_on = error == Errno::ADDRNOTAVAIL && self.has_more && !is_over;
-        if goes_on && is_new {
+        let may_retry = error == Errno::ADDRNOTAVAIL && self.has_more && !is_over;
+        if may_retry && is_new {
             // The kernel's own choice is 127.0.0.1, at least where that is asked.
             self.last = (self.last + 1).max(2);
         }
-        goes_on
+        may_retry
     }
 }
 
@@ -137,7 +138,7 @@ mod tests {
     fn the_next_address_is_taken_when_all_ports_are_used_up_and_never_else() {
         let check = |last, has_more, (error, from), expected: (bool, u8)| {
             let mut source = Source { last, has_more };
-            assert_eq!((source.goes_on(error, from), source.last), expected);
+            assert_eq!((source.may_retry(error, from), source.last), expected);
         };
         let none_left = Errno::ADDRNOTAVAIL;
         check(0, true, (none_left, 0), (true, 2));

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use bytecost_sys::clock::{monotonic_ns, thread_cpu_ns};
 
 use super::arrivals::ArrivalTimes;
-use super::client::{Client, ClientState, Due, Tongue};
+use super::client::{Client, ClientState, Codec, Due};
 use super::client_loop::ClientLoop;
 use super::outcome::{LoadOutcome, record};
 use super::start_gate::StartGate;
@@ -22,13 +22,13 @@ const LONGEST_WAIT_NS: u64 = 50_000_000;
 /// Waits that are shorter are spent asking again and again: waking up from sleep takes longer
 /// than the rest of them (timers are late by 50 µs by default, prctl(2) PR_SET_TIMERSLACK).
 const SHORTEST_WAIT_NS: u64 = 80_000;
-/// How long is waited for room among those, in ns.
-const DOOR_NS: u64 = 1_000_000;
-/// Clients of different threads must not have the same name.
-const NAMES_OF_A_THREAD: u32 = 1 << 20;
+/// Time from one check to the next whether another client may connect, in ns.
+const RECHECK_NS: u64 = 1_000_000;
+/// Numbers of clients that a thread has for itself, since its requests carry them.
+const IDS_OF_A_THREAD: u32 = 1 << 20;
 
 /// Longest wait for the responses that are under way at the end of a closed loop.
-const LEAVES_WITHIN_NS: u64 = 500_000_000;
+const DRAIN_NS: u64 = 500_000_000;
 /// Unanswered requests that are counted one by one, and groups of equal size for the rest of them: an
 /// open loop may have any number, and somebody may wait for its end.
 const COUNTED: u32 = 1 << 20;
@@ -48,29 +48,31 @@ enum Phase {
 
 pub(super) struct Driver<'a, W> {
     load: &'a Load,
-    wire: W,
-    tongue: Tongue,
+    client_loop: W,
+    codec: Codec,
     clients: Vec<Client>,
-    /// When a resting client goes on.
+    /// Times at which resting clients act again.
     timers: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Open loop: who can be given the next request, and since when.
+    /// Open loop: connections without a request under way, and since when.
     free: VecDeque<(u32, u64)>,
-    /// Open loop: when requests are due, and how many were handed to clients so far.
+    /// Open loop: times at which requests are due.
     arrivals: Option<ArrivalTimes>,
-    handed: u64,
+    /// Open loop: requests that were given to clients so far.
+    dispatched: u64,
     at_once: usize,
-    /// When those could have been sent at the earliest that are being handed to the kernel.
-    leaving: Vec<u64>,
-    /// Clients that have not tried to connect once; in the first round, that were not answered.
-    not_tried: Vec<bool>,
-    trying: usize,
-    /// Clients that have set out and are not greeted; none where nobody is.
-    greeting: Option<usize>,
+    /// The earliest times at which the requests that wait for the next pause could have been sent.
+    sendable_ns: Vec<u64>,
+    /// True for clients that have not tried to connect once; in the first round, for those without a
+    /// response.
+    is_pending: Vec<bool>,
+    pending: usize,
+    /// Clients that connect and are not confirmed; none for a load that confirms no connection.
+    unconfirmed: Option<usize>,
     start: &'a StartGate,
     is_ready: bool,
-    /// When the first round began; 0 before, and where there is none.
+    /// The beginning of the first round; 0 before, and where there is none.
     round_from_ns: u64,
-    idle_trying: u32,
+    idle_pending: u32,
     unfinished: usize,
     phase: Phase,
     base_ns: u64,
@@ -79,37 +81,40 @@ pub(super) struct Driver<'a, W> {
     busy_ns: u64,
     cpu_from_ns: u64,
     next_sweep_ns: u64,
+    /// Refused connections since one was opened, and the time of the first of them.
     refused: (usize, u64),
     outcome: LoadOutcome,
 }
 
 impl<'a, W: ClientLoop> Driver<'a, W> {
-    pub(super) fn new(load: &'a Load, wire: W, nth: u32, start: &'a StartGate) -> Driver<'a, W> {
+    pub(super) fn new(
+        load: &'a Load,
+        client_loop: W,
+        nth: u32,
+        start: &'a StartGate,
+    ) -> Driver<'a, W> {
         let all = load.connections + load.idle;
-        let client = |i| Client::new(nth * NAMES_OF_A_THREAD + i, load.depth as usize);
+        let client = |i| Client::new(nth * IDS_OF_A_THREAD + i, load.depth as usize);
         Driver {
-            wire,
-            tongue: Tongue {
-                question: (load.service.question)(&load.asking),
-                framing: (load.service.answer)(load.asking.size),
-            },
+            client_loop,
+            codec: Codec::new(load.service, &load.asking),
             clients: (0..all).map(client).collect(),
             timers: BinaryHeap::with_capacity(all as usize + 1),
             free: VecDeque::with_capacity(all as usize + 1),
             arrivals: match load.pace {
-                Pace::Open { per_s } => Some(ArrivalTimes::of(load, per_s, nth)),
+                Pace::Open { per_s } => Some(ArrivalTimes::new(load, per_s, nth)),
                 Pace::Closed { .. } => None,
             },
-            handed: 0,
+            dispatched: 0,
             at_once: load.at_once(),
-            leaving: Vec::with_capacity(all as usize + 1),
-            not_tried: vec![true; all as usize],
-            trying: all as usize,
-            greeting: load.greets().then_some(0),
+            sendable_ns: Vec::with_capacity(all as usize + 1),
+            is_pending: vec![true; all as usize],
+            pending: all as usize,
+            unconfirmed: load.confirms().then_some(0),
             start,
             is_ready: false,
             round_from_ns: 0,
-            idle_trying: load.idle,
+            idle_pending: load.idle,
             unfinished: load.connections as usize,
             phase: Phase::Connecting,
             base_ns: 0,
@@ -132,11 +137,11 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         let start_ns = monotonic_ns();
         let (asking, all) = (self.load.connections, self.clients.len() as u32);
         let first = if asking < all { asking..all } else { 0..all };
-        self.set_out(first, start_ns);
+        self.schedule_connects(first, start_ns);
         let mut woke_ns = start_ns;
         let mut worked = false;
         loop {
-            let now_ns = self.wire.now_ns();
+            let now_ns = self.client_loop.now_ns();
             if worked {
                 self.count_busy(woke_ns, now_ns);
             }
@@ -147,15 +152,15 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             }
             self.advance(now_ns, on_stage);
             if self.load.ends_with_server && self.is_ready {
-                self.look_for_server(now_ns, on_stage);
+                self.check_server(now_ns, on_stage);
             }
             if self.phase == Phase::Over {
                 break;
             }
-            worked |= self.fire(now_ns) | self.hand_out(now_ns);
+            worked |= self.send_due(now_ns) | self.dispatch(now_ns);
             self.sweep(now_ns);
-            let pause = self.wire.pause(self.wait(now_ns))?;
-            for could_ns in self.leaving.drain(..) {
+            let pause = self.client_loop.pause(self.wait_ns(now_ns))?;
+            for could_ns in self.sendable_ns.drain(..) {
                 let late_ns = pause.from_ns.saturating_sub(could_ns);
                 record(&mut self.outcome.generator.late_ns, late_ns);
             }
@@ -164,21 +169,21 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             }
             woke_ns = pause.to_ns;
             worked = false;
-            while let Some(happened) = self.wire.next_happened() {
+            while let Some(event) = self.client_loop.next_event() {
                 worked = true;
-                self.happen(happened);
+                self.on_event(event);
             }
         }
-        if !self.leaves_in_order() {
+        if !self.drains() {
             self.count_unanswered();
         }
         Ok(self.outcome)
     }
 
-    /// What of this time lies within the window.
+    /// Counts the part of this time that lies within the window.
     fn count_busy(&mut self, from_ns: u64, to_ns: u64) {
-        let from_ns = from_ns.max(self.opens_ns);
-        self.busy_ns += to_ns.min(self.closes_ns).saturating_sub(from_ns);
+        let within_ns = from_ns.max(self.opens_ns)..to_ns.min(self.closes_ns);
+        self.busy_ns += within_ns.end.saturating_sub(within_ns.start);
     }
 
     fn is_closed(&self) -> bool {
@@ -189,8 +194,8 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         i >= self.load.connections
     }
 
-    /// Has some connect, evenly over the ramp of all: first those who are only there.
-    fn set_out(&mut self, some: Range<u32>, start_ns: u64) {
+    /// Schedules the connects of some clients evenly over the ramp of all.
+    fn schedule_connects(&mut self, some: Range<u32>, start_ns: u64) {
         if some.start == 0 && self.is_closed() && matches!(self.load.span, LoadSpan::Requests(_)) {
             self.opens_ns = start_ns;
         }
@@ -204,7 +209,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
 
     fn advance(&mut self, now_ns: u64, on_stage: &dyn Fn(Stage)) {
         if matches!(self.phase, Phase::Connecting | Phase::FirstRound) {
-            self.connected(now_ns, on_stage);
+            self.start_if_ready(now_ns, on_stage);
         }
         if self.phase == Phase::WarmUp && now_ns >= self.opens_ns {
             self.phase = Phase::Window;
@@ -216,10 +221,10 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         }
         if self.phase == Phase::Rest {
             let patience_ns = self.load.patience.as_nanos() as u64;
-            let is_answered = self.next_due().is_none() && self.under_way() == 0;
-            let patience_ns = match (self.is_closed(), self.leaves_in_order()) {
+            let is_answered = self.next_due_ns().is_none() && self.under_way() == 0;
+            let patience_ns = match (self.is_closed(), self.drains()) {
                 (false, _) => patience_ns,
-                (true, true) => patience_ns.min(LEAVES_WITHIN_NS),
+                (true, true) => patience_ns.min(DRAIN_NS),
                 (true, false) => 0,
             };
             if is_answered || now_ns >= self.closes_ns + patience_ns {
@@ -228,11 +233,12 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         }
     }
 
-    /// Starts once everyone has tried to connect, on all threads, and the first round is over.
-    fn connected(&mut self, now_ns: u64, on_stage: &dyn Fn(Stage)) {
-        if self.trying == 0 && !self.is_ready {
+    /// Schedules the window once every client of all threads has tried to connect, and the first round
+    /// is over.
+    fn start_if_ready(&mut self, now_ns: u64, on_stage: &dyn Fn(Stage)) {
+        if self.pending == 0 && !self.is_ready {
             if self.phase == Phase::Connecting && self.load.takes_round() {
-                return self.begin_round(now_ns);
+                return self.start_round(now_ns);
             }
             self.is_ready = true;
             let round_ns = match self.phase {
@@ -260,9 +266,9 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         }
         self.phase = Phase::WarmUp;
         on_stage(Stage::Connected(self.opens_ns..self.closes_ns));
-        if self.greeting.is_some() && self.is_closed() {
+        if self.unconfirmed.is_some() && self.is_closed() {
             for i in 0..self.load.connections {
-                self.begin(i);
+                self.fill_pipeline(i);
             }
         }
     }
@@ -281,7 +287,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         self.outcome.generator.busy_share = self.busy_ns as f64 / span_ns.max(1) as f64;
         self.outcome.generator.cpu_ns = thread_cpu_ns() - self.cpu_from_ns;
         self.phase = Phase::Rest;
-        if self.leaves_in_order() {
+        if self.drains() {
             self.count_unanswered();
         }
         on_stage(Stage::WindowCloses);
@@ -289,17 +295,17 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
 
     /// Returns true if what is under way when the window of a closed loop closes is still answered:
     /// a connection that is closed with a response under way is reset.
-    fn leaves_in_order(&self) -> bool {
+    fn drains(&self) -> bool {
         self.load.ends_with_server && self.is_closed()
     }
 
     /// Returns true if nothing new is asked: the window of the closed loop is over.
-    fn is_leaving(&self) -> bool {
+    fn is_draining(&self) -> bool {
         self.phase == Phase::Rest && self.is_closed()
     }
 
-    /// Ends what counts at the moment at which the server went, if it has.
-    fn look_for_server(&mut self, now_ns: u64, on_stage: &dyn Fn(Stage)) {
+    /// Ends the window at the moment at which the server went, if it has.
+    fn check_server(&mut self, now_ns: u64, on_stage: &dyn Fn(Stage)) {
         let asks = &self.clients[..self.load.connections as usize];
         if self.refused.0 < asks.len() {
             return;
@@ -319,7 +325,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         match (self.load.span, self.is_closed()) {
             (LoadSpan::Time { .. }, _) => false,
             (LoadSpan::Requests(_), true) => self.unfinished == 0,
-            (LoadSpan::Requests(_), false) => self.next_due().is_none() && self.under_way() == 0,
+            (LoadSpan::Requests(_), false) => self.next_due_ns().is_none() && self.under_way() == 0,
         }
     }
 
@@ -330,11 +336,11 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
     }
 
     /// Open loop: when the next request is due, if one is.
-    fn next_due(&self) -> Option<u64> {
+    fn next_due_ns(&self) -> Option<u64> {
         let due_ns = self.base_ns + self.arrivals.as_ref()?.next_ns();
         let is_last = match self.load.span {
             LoadSpan::Time { .. } => due_ns >= self.closes_ns,
-            LoadSpan::Requests(_) => self.handed >= self.most_requests(),
+            LoadSpan::Requests(_) => self.dispatched >= self.most_requests(),
         };
         (!is_last && self.phase != Phase::Connecting).then_some(due_ns)
     }
@@ -346,23 +352,24 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         }
     }
 
-    fn hand(&mut self) {
-        self.handed += 1;
+    fn count_dispatch(&mut self) {
+        self.dispatched += 1;
         if let Some(arrivals) = &mut self.arrivals {
             arrivals.advance();
         }
     }
 
-    fn wait(&self, now_ns: u64) -> u64 {
+    fn wait_ns(&self, now_ns: u64) -> u64 {
         let mut until_ns = (now_ns + LONGEST_WAIT_NS).min(self.next_sweep_ns);
         if let Some(Reverse((at_ns, i))) = self.timers.peek() {
-            let held_up_ns = now_ns + DOOR_NS;
-            until_ns = until_ns.min(match self.is_held_up(*i) {
-                true => held_up_ns,
-                false => *at_ns,
+            let held_up_ns = now_ns + RECHECK_NS;
+            until_ns = until_ns.min(if self.must_wait(*i) {
+                held_up_ns
+            } else {
+                *at_ns
             });
         }
-        if let Some(due_ns) = self.next_due().filter(|_| !self.free.is_empty()) {
+        if let Some(due_ns) = self.next_due_ns().filter(|_| !self.free.is_empty()) {
             until_ns = until_ns.min(due_ns);
         }
         match self.phase {
@@ -377,50 +384,50 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         wait_ns
     }
 
-    fn fire(&mut self, now_ns: u64) -> bool {
-        let mut fired = false;
-        if self.is_leaving() {
-            return fired;
+    fn send_due(&mut self, now_ns: u64) -> bool {
+        let mut has_sent = false;
+        if self.is_draining() {
+            return has_sent;
         }
         while let Some(Reverse((at_ns, i))) = self.timers.peek().copied() {
             if at_ns > now_ns {
                 break;
             }
-            if self.is_held_up(i) {
+            if self.must_wait(i) {
                 break;
             }
-            fired = true;
+            has_sent = true;
             self.timers.pop();
-            let now_ns = self.wire.now_ns();
+            let now_ns = self.client_loop.now_ns();
             let is_asker = !self.is_idle(i);
             if is_asker && !self.is_closed() && !self.load.kept {
-                self.tried(i);
+                self.on_first_attempt(i);
                 self.free.push_back((i, now_ns));
             } else if is_asker && self.clients[i as usize].state == ClientState::Connected {
-                self.leaving.push(at_ns);
+                self.sendable_ns.push(at_ns);
                 self.ask(i, Due::at(now_ns), 1);
             } else {
                 self.connect(i, now_ns);
             }
         }
-        fired
+        has_sent
     }
 
-    /// Open loop: gives requests that are due to those who are free.
-    fn hand_out(&mut self, now_ns: u64) -> bool {
-        let mut handed = false;
-        while let Some(due_ns) = self.next_due().filter(|due_ns| *due_ns <= now_ns) {
+    /// Open loop: gives requests that are due to free connections.
+    fn dispatch(&mut self, now_ns: u64) -> bool {
+        let mut has_dispatched = false;
+        while let Some(due_ns) = self.next_due_ns().filter(|due_ns| *due_ns <= now_ns) {
             let Some((i, since_ns)) = self.free.pop_front() else {
                 break;
             };
             if !self.load.kept || self.clients[i as usize].state == ClientState::Connected {
-                handed = true;
-                self.hand();
-                self.leaving.push(due_ns.max(since_ns));
+                has_dispatched = true;
+                self.count_dispatch();
+                self.sendable_ns.push(due_ns.max(since_ns));
                 if self.load.kept {
                     let due = Due {
                         intended_ns: due_ns,
-                        sent_ns: self.wire.now_ns(),
+                        sent_ns: self.client_loop.now_ns(),
                     };
                     self.ask(i, due, 1);
                 } else {
@@ -428,18 +435,19 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
                 }
             }
         }
-        handed
+        has_dispatched
     }
 
-    /// What was due and has no answer: it counts, as having waited until now.
+    /// Counts requests that were due and have no response, as having waited until now.
     fn count_unanswered(&mut self) {
         if self.outcome.window_ns == 0 {
             return; // it was stopped before it began
         }
         let now_ns = monotonic_ns();
-        let counted = match self.is_closed() {
-            true => 0..self.opens_ns,
-            false => self.opens_ns..self.closes_ns,
+        let counted = if self.is_closed() {
+            0..self.opens_ns
+        } else {
+            self.opens_ns..self.closes_ns
         };
         for client in &self.clients {
             let due = client.under_way.iter();
@@ -453,21 +461,21 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         };
         // Later ones are due later.
         for _ in 0..COUNTED {
-            let Some(due_ns) = self.next_due().filter(|due_ns| *due_ns < counted.end) else {
+            let Some(due_ns) = self.next_due_ns().filter(|due_ns| *due_ns < counted.end) else {
                 return;
             };
-            self.hand();
+            self.count_dispatch();
             if counted.contains(&due_ns) {
                 self.outcome.unanswered += 1;
                 record(&mut self.outcome.latency_ns, now_ns.saturating_sub(due_ns));
             }
         }
-        let Some(due_ns) = self.next_due() else {
+        let Some(due_ns) = self.next_due_ns() else {
             return;
         };
         let from_ns = due_ns.max(counted.start);
-        let rest = (counted.end.saturating_sub(from_ns) as f64 / 1e9 * per_s) as u64;
-        let rest = rest.min(self.most_requests() - self.handed);
+        let due = (counted.end.saturating_sub(from_ns) as f64 / 1e9 * per_s) as u64;
+        let rest = due.min(self.most_requests() - self.dispatched);
         for group in 0..GROUPS {
             let at = |group: u64| rest * group / GROUPS;
             let middle = (at(group) + at(group + 1)) / 2;
@@ -489,7 +497,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_refused_at_once_does_not_hold_up_the_others() {
-        let (start, mut load) = (StartGate::of(2), super::super::tests::load());
+        let (start, mut load) = (StartGate::new(2), super::super::tests::load());
         load.ends_with_server = true;
         let (warmup, window) = (load.ramp, load.patience);
         load.span = LoadSpan::Time { warmup, window };

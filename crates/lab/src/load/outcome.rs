@@ -1,4 +1,4 @@
-//! What a load found.
+//! The result of a load: latencies, rates and errors.
 
 use std::fmt;
 use std::io;
@@ -16,10 +16,10 @@ const MOST_BUSY: f64 = 0.9;
 /// Lateness that nobody would notice, in ns.
 const NEGLIGIBLE_NS: u64 = 100_000;
 
-/// What a load found.
+/// The result of a load.
 #[derive(Clone, Debug)]
 pub struct LoadOutcome {
-    /// How long each request took, in ns: a lower bound of those that were given up.
+    /// Latency of each request, in ns: a lower bound for those that were given up.
     pub latency_ns: Histogram<u64>,
     /// Right answers: closed loop, those that came in the window; open loop, those due in it.
     pub answers: u64,
@@ -30,23 +30,23 @@ pub struct LoadOutcome {
     pub unanswered: u64,
     /// Length of the window in ns.
     pub window_ns: u64,
-    /// What went wrong, from the first connection on, warm-up included.
+    /// Errors from the first connection on, warm-up included.
     pub errors: Errors,
     /// Connections that were opened.
     pub opened: u64,
     /// Connections that were begun and requests that were made, from the first on, whatever became
     /// of them: no server has seen more of this load.
     pub made: Traffic,
-    /// When the server went, in ns since the window opened: the first refusal that no connection
-    /// followed. None where it stayed, or where nobody looked.
+    /// The end of the server, in ns since the window opened: the first refusal that no connection
+    /// followed. None where it stayed, or where that is not checked.
     pub server_gone_ns: Option<u64>,
     /// Answers in the window by connection.
     pub answers_by_connection: Vec<u64>,
-    /// What the generator itself had to do.
+    /// The work of the generator itself.
     pub generator: GeneratorLoad,
 }
 
-/// What went wrong with a connection or a request.
+/// An error of a connection or a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadError {
     /// The server refused the connection.
@@ -63,13 +63,13 @@ pub enum LoadError {
     Local,
 }
 
-/// How often each [`LoadError`] happened.
+/// The number of errors of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Errors([u64; 6]);
 
 impl Errors {
-    /// Of one kind.
-    pub fn of(&self, kind: LoadError) -> u64 {
+    /// The number of errors of one kind.
+    pub fn number(&self, kind: LoadError) -> u64 {
         self.0[kind as usize]
     }
 
@@ -89,22 +89,22 @@ impl Errors {
     }
 }
 
-/// What the generator itself had to do within the window.
+/// The work of the generator itself within the window.
 #[derive(Clone, Debug)]
 pub struct GeneratorLoad {
     /// Share of time in which its busiest thread had work, on the CPU or not, from 0 to 1.
     pub busy_share: f64,
     /// CPU time of its threads in ns.
     pub cpu_ns: u64,
-    /// How long after they were due and a connection was free requests were sent, in ns.
+    /// Time from when a request was due and a connection was free until it was sent, in ns.
     pub late_ns: Histogram<u64>,
-    /// How it reached the kernel: never [`LoadInterface::Best`].
+    /// The interface that its threads used: never [`LoadInterface::Best`].
     pub way: LoadInterface,
-    /// Why it had no ring, where it was to have one if possible.
+    /// The reason why it had no ring, where it was to have one if possible.
     pub no_ring: Option<String>,
 }
 
-/// How the generator itself may have limited what was found.
+/// A limit of the generator, by which the result may be its own and not the server's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
     /// It had work for this share of the time, so that the rate may be its own.
@@ -169,7 +169,7 @@ impl LoadOutcome {
         [0, last / 2, last].map(|place| counts.get(place).copied().unwrap_or(0))
     }
 
-    /// How the generator may have limited the figures: then they are no verdict on the server.
+    /// The limit of the generator, if it reached one: the figures are then no verdict on the server.
     pub fn generator_limit(&self) -> Option<Limit> {
         let late_ns = self.generator.late_ns.value_at_quantile(0.99);
         let noticeable = NEGLIGIBLE_NS.max(self.latency_ns.value_at_quantile(0.99) / 2);

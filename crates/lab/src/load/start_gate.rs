@@ -5,17 +5,18 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// No thread is waited for any more.
 const NEVER: u64 = u64::MAX;
 
+/// The moment at which all threads of a load start.
 pub(super) struct StartGate {
     threads: u32,
     missing: AtomicU32,
-    /// When they start; 0 while that is not known.
+    /// The start, in ns of CLOCK_MONOTONIC; 0 while it is not known.
     at_ns: AtomicU64,
     /// The longest round of a thread.
     round_ns: AtomicU64,
 }
 
 impl StartGate {
-    pub(super) fn of(threads: u32) -> StartGate {
+    pub(super) fn new(threads: u32) -> StartGate {
         StartGate {
             threads,
             missing: AtomicU32::new(threads),
@@ -24,8 +25,8 @@ impl StartGate {
         }
     }
 
-    /// One thread is ready, now, whose connections took so long for a round. The last one decides
-    /// when all start: when each has looked, if each looks once in `notice_ns`.
+    /// Notes that one thread is ready now, whose first round took `round_ns`. The last one sets the
+    /// start `notice_ns` from now, by when each thread has checked for it.
     pub(super) fn ready(&self, now_ns: u64, notice_ns: u64, round_ns: u64) {
         self.round_ns.fetch_max(round_ns, Ordering::AcqRel);
         if self.missing.fetch_sub(1, Ordering::AcqRel) == 1 {
@@ -63,16 +64,16 @@ mod tests {
 
     #[test]
     fn the_last_one_decides_and_who_is_late_does_not_revive_what_was_given_up() {
-        let start = StartGate::of(3);
+        let start = StartGate::new(3);
         start.ready(10, 100, 5);
         start.ready(20, 100, 7);
         assert_eq!(start.at_ns(), None);
         start.ready(30, 100, 6);
         assert_eq!((start.at_ns(), start.round_ns()), (Some(130), 7));
-        let alone = StartGate::of(1);
+        let alone = StartGate::new(1);
         alone.ready(10, 100, 0);
         assert_eq!(alone.at_ns(), Some(10));
-        let start = StartGate::of(1);
+        let start = StartGate::new(1);
         start.give_up();
         start.ready(10, 100, 0);
         assert!(start.at_ns().is_none() && start.is_given_up());

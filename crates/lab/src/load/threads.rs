@@ -10,7 +10,7 @@ use super::start_gate::StartGate;
 use super::{Load, LoadInterface, LoadOutcome, Stage};
 
 impl Load {
-    /// Carries it out, and tells how far it has come. Once `stop` is set, its time is over.
+    /// Generates the load, and calls `on_stage` at each stage. Once `stop` is set, its time is over.
     ///
     /// # Errors
     /// [`Load::check`]'s, and what the kernel refuses to the generator; the server's are in the
@@ -22,7 +22,7 @@ impl Load {
     ) -> io::Result<LoadOutcome> {
         self.check()
             .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
-        let (silent, start) = (|_| (), StartGate::of(self.threads));
+        let (silent, start) = (|_| (), StartGate::new(self.threads));
         std::thread::scope(|scope| {
             let mut others = Vec::new();
             for nth in 1..self.threads {
@@ -36,9 +36,9 @@ impl Load {
             let mut outcome = self.share(0).drive(0, &start, stop, on_stage);
             outcome = outcome.inspect_err(|_| start.give_up());
             for other in others {
-                let other = other.join().map_err(|_| io::ErrorKind::Other)?;
+                let joined = other.join().map_err(|_| io::ErrorKind::Other)?;
                 outcome = outcome.and_then(|mut all| {
-                    all.add(&other?)?;
+                    all.add(&joined?)?;
                     Ok(all)
                 });
             }

@@ -15,7 +15,7 @@ fn pins(sender: &[&[u32]], receiver: &[&[u32]]) -> Pins {
     }
 }
 
-/// What was found of a machine, by the share of elapsed time in a thread's CPU time.
+/// The counters of a machine, by the share of elapsed time in a thread's CPU time.
 fn means(percent: u64, no_task_clock: Option<&str>) -> AvailableCounters {
     AvailableCounters {
         clock: Some(CpuClock {
@@ -38,9 +38,9 @@ fn a_clock_that_keeps_interrupts_is_the_means() {
     for means in [means(99, None), AvailableCounters::default()] {
         assert_eq!(means.cpu_by(&Cell::default(), &apart, LONG), CpuBy::Thread);
     }
-    let mut not_told = means(0, None);
-    not_told.clock = Some(CpuClock::default());
-    let by = not_told.cpu_by(&Cell::default(), &apart, LONG);
+    let mut unmeasured = means(0, None);
+    unmeasured.clock = Some(CpuClock::default());
+    let by = unmeasured.cpu_by(&Cell::default(), &apart, LONG);
     assert_eq!(by, CpuBy::Thread);
 }
 

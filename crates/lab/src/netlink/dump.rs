@@ -8,7 +8,7 @@ use rustix::net::Protocol;
 
 use super::{converse, socket};
 
-/// Whether an attribute holds others, and how its number is written, are no part of its type.
+/// The bits of an attribute's type. The others say that it holds attributes, or its byte order.
 const TYPE: u16 = 0x3fff;
 
 /// A message of which nothing is known but its type.

@@ -1,4 +1,4 @@
-//! Queueing disciplines, tc(8), and which of them hold back what passes.
+//! Queueing disciplines, tc(8), with those that delay or bound packets.
 
 use std::io;
 
@@ -16,7 +16,7 @@ const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 /// A bound of 32 bits that stands for none, or for one of 64 bits beside it.
 const NO_BOUND: u32 = u32::MAX;
-/// Where `struct tc_ratespec` has its rate, and its length.
+/// The place of the rate in `struct tc_ratespec`, and the length of that.
 const RATE_AT: usize = 8;
 const RATESPEC_BYTES: usize = 12;
 
@@ -24,7 +24,7 @@ const RATESPEC_BYTES: usize = 12;
 pub(super) struct Qdisc {
     /// Its name and figures: `tbf, 2.00 Gbit/s`.
     pub(super) found: String,
-    /// Whether it bounds the rate, delays or loses.
+    /// True if it bounds the rate, delays packets or loses them.
     pub(super) limits: bool,
 }
 
@@ -51,7 +51,7 @@ const ROWS: &[(&str, Holds)] = &[
 ];
 
 /// The disciplines of a device of the calling thread's network, each once.
-pub(super) fn of(device: u32) -> io::Result<Vec<Qdisc>> {
+pub(super) fn read(device: u32) -> io::Result<Vec<Qdisc>> {
     let mut asked = vec![0; HEAD_BYTES];
     asked[DEVICE_AT..DEVICE_AT + 4].copy_from_slice(&device.to_ne_bytes());
     let mut all = Vec::new();
@@ -102,7 +102,7 @@ fn qdisc(message: &[u8]) -> Option<Qdisc> {
         return None;
     }
     let options = attribute(message.get(HEAD_BYTES..)?, TCA_OPTIONS).unwrap_or_default();
-    let row = ROWS.iter().find(|(of, _)| *of == name);
+    let row = ROWS.iter().find(|(kind, _)| *kind == name);
     let holds = row.and_then(|(_, holds)| holds(options));
     Some(Qdisc {
         limits: holds.is_some(),
@@ -115,9 +115,10 @@ fn qdisc(message: &[u8]) -> Option<Qdisc> {
 
 /// Bytes a second of a `struct tc_ratespec` within an attribute; of 64 bits where there is another.
 pub(super) fn ratespec(options: &[u8], of: u16, at: usize, wide: Option<u16>) -> Option<u64> {
-    let wide = wide.and_then(|of| long(attribute(options, of)?));
     let narrow = number(attribute(options, of)?, at + RATE_AT)?;
-    wide.or(Some(u64::from(narrow))).filter(|r| *r > 0)
+    wide.and_then(|of| long(attribute(options, of)?))
+        .or(Some(u64::from(narrow)))
+        .filter(|rate| *rate > 0)
 }
 
 fn netem(options: &[u8]) -> Option<String> {
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn disciplines_that_hold_back_are_told_with_their_figures() {
+    fn disciplines_that_hold_back_have_their_figures() {
         // 2 Gbit/s, and 80 Gbit/s, which is more than 32 bits of bytes a second.
         let parms = [ratespec(250_000_000), vec![0; 24]].concat();
         check("tbf", &written(1, &parms), "tbf, 2.00 Gbit/s", true);

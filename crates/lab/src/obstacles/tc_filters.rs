@@ -14,8 +14,8 @@ const DEVICE_AT: usize = 4;
 const HANDLE_AT: usize = 8;
 const PARENT_AT: usize = 12;
 const TCA_OPTIONS: u16 = 2;
-/// Where filters hang, `include/uapi/linux/pkt_sched.h`: on the root discipline, and before and
-/// after it on clsact or ingress.
+/// Places of filters, `include/uapi/linux/pkt_sched.h`: the root discipline, and before and after it
+/// clsact or ingress.
 const PLACES: [(u32, &str); 3] = [
     (0, "root"),
     (0xffff_fff2, "ingress"),
@@ -46,9 +46,9 @@ const ENTRY: u32 = 0xfff;
 /// The filters at one place of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct TcFilters {
-    /// How many of each, with their actions: `2 filters at ingress: bpf, matchall (police 1.00 Gbit/s)`.
+    /// The number of each kind, with their actions: `2 filters at ingress: bpf, matchall (police 1.00 Gbit/s)`.
     pub(super) found: String,
-    /// Returns true if one of them polices a rate.
+    /// True if one of them polices a rate.
     pub(super) limits: bool,
 }
 
@@ -108,15 +108,16 @@ fn at_place(place: &str, messages: &[Vec<u8>]) -> Option<TcFilters> {
 /// The actions of a filter in words, in their order.
 fn actions(kind: &str, message: &[u8]) -> Vec<String> {
     let row = ACTIONS.iter().find(|(name, _)| *name == kind);
-    let listed = row.and_then(|(_, actions)| {
+    let actions = row.and_then(|(_, actions)| {
         let options = attribute(message.get(HEAD_BYTES..)?, TCA_OPTIONS)?;
         attribute(options, *actions)
     });
-    let listed = listed.map(attributes).unwrap_or_default();
+    let listed = actions.map(attributes).unwrap_or_default();
     let words = listed.into_iter().filter_map(|(_, action)| {
-        let name = attribute(action, TCA_ACT_KIND)?;
-        let name = String::from_utf8_lossy(name);
-        let name: String = name.chars().filter(|c| c.is_ascii_graphic()).collect();
+        let name: String = String::from_utf8_lossy(attribute(action, TCA_ACT_KIND)?)
+            .chars()
+            .filter(|c| c.is_ascii_graphic())
+            .collect();
         let options = attribute(action, TCA_ACT_OPTIONS).filter(|_| name == POLICE);
         let bound = options
             .and_then(|o| ratespec(o, TCA_POLICE_TBF, POLICE_RATE_AT, Some(TCA_POLICE_RATE64)));

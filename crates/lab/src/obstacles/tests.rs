@@ -62,7 +62,7 @@ fn nothing_is_in_the_way_of_a_new_network() {
 }
 
 #[test]
-fn what_was_done_to_loopback_is_told() {
+fn changes_of_loopback_are_reported() {
     use CircumstanceKind::{Mtu, Offload as Off, Qdisc};
     let smaller = || netlink(|n, lo| n.set_mtu(lo, 1500).unwrap());
     check(smaller, Mtu, "MTU 1500, usually 65536", false);
@@ -134,9 +134,9 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
     };
     let mut look = |transport, path: NetworkPath<'_>| {
         cell.transport = transport;
-        assert_eq!(of(&cell, Some(path)), []);
+        assert_eq!(of_path(&cell, Some(path)), []);
         if path.within(Role::Sender, bucket).unwrap() {
-            assert_eq!(of(&cell, Some(path)), std::slice::from_ref(&wanted));
+            assert_eq!(of_path(&cell, Some(path)), std::slice::from_ref(&wanted));
         }
     };
     if let Ok(pair) = VethPair::new(link) {
@@ -146,8 +146,8 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
         look(Transport::Wire, NetworkPath::Wire(&wire));
     }
     cell.transport = Transport::Unix;
-    assert_eq!(of(&cell, Some(NetworkPath::Nothing)), []);
-    assert_eq!(of(&Cell::default(), None), []);
+    assert_eq!(of_path(&cell, Some(NetworkPath::Nothing)), []);
+    assert_eq!(of_path(&Cell::default(), None), []);
 }
 
 fn chain(family: u8, hook: Option<u32>, rules: u32) -> Vec<u8> {

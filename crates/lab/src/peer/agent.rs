@@ -18,33 +18,33 @@ use bytecost_sys::clock;
 use rustix::io::Errno;
 use rustix::process::{Gid, Resource, Rlimit, Uid, geteuid, setrlimit};
 
-use super::channel::{
-    FromAgent, IncomingWords, MAX_QUEUED, SILENCE, Shift, ToAgent, VERSION, write_out,
-};
 use super::copy::remove_own;
 use super::fits::{Addresses, fits};
 use super::probe::{self, ListeningCandidates, Permitted};
-use super::remote_end::held;
 use crate::endpoint_process::{Endpoint, StartedAhead};
 use crate::host_window::HostWindow;
 use crate::instruments::Instruments;
 use crate::local_host::LocalHost;
 use crate::obstacles;
 use crate::passes::Passes;
+use crate::peer_channel::{
+    FromAgent, IncomingWords, MAX_QUEUED, SILENCE, Shift, ToAgent, VERSION, held, write_out,
+};
 use crate::program::{self, Program};
 use crate::protocol::{FromEndpoint, HostReadings, Role, Schedule, Task, ToEndpoint};
 use crate::socket::ready;
 use crate::trial_error::TrialError;
+use crate::trial_processes::TrialProcesses;
 
-/// How often it is looked whether the channel is silent, in ns.
+/// The time between checks if the channel is silent, in ns.
 const LOOK_NS: u64 = 500_000_000;
 /// The user and the group of those who are nobody, where the system says nothing else.
 const NOBODY: u32 = 65534;
 /// The most endpoints that play at one time.
 const MOST_ENDS: usize = 4;
 
-/// Plays what a coordinator on another host tells over `from` and `to`, its stdin and stdout, until
-/// it ends; `machine` finds out what this host is. Refuses words of another bytecost.
+/// Plays sides of trials for a coordinator on another host, over `from` and `to`, its stdin and stdout,
+/// until the channel ends; `machine` describes this host. Refuses a coordinator of another build.
 pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> io::Result<()> {
     // The program is held from the start, so that a copy can be taken away.
     let program = Program::own()?;
@@ -62,7 +62,7 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
             version,
             build: other,
         }) if version == VERSION && other == build => {}
-        // One that is of another build says so, and leaves.
+        // An agent of another build has said so, and leaves.
         _ => return Ok(()),
     }
     let (host, survey) = machine();
@@ -101,8 +101,9 @@ pub fn give_up_root(caller: Option<(Uid, Gid)>) -> io::Result<()> {
         maximum: None,
     };
     let _ = setrlimit(Resource::Memlock, unbound);
-    let caller = caller.map(|(user, group)| (user.as_raw(), group.as_raw()));
-    let plain = caller.filter(|(user, group)| *user > 0 && *group > 0);
+    let plain = caller
+        .map(|(user, group)| (user.as_raw(), group.as_raw()))
+        .filter(|(user, group)| *user > 0 && *group > 0);
     let (user, group) = plain.unwrap_or((NOBODY, NOBODY));
     let mut command = program.command();
     command.args(std::env::args_os().skip(1));
@@ -120,7 +121,7 @@ pub fn give_up_root(caller: Option<(Uid, Gid)>) -> io::Result<()> {
     Err(io::Error::new(failed.kind(), why))
 }
 
-/// The coordinator's next word; none where it is gone or silent.
+/// The coordinator's next message; none where it is gone or silent.
 fn next_word(from: &mut IncomingWords) -> io::Result<Option<ToAgent>> {
     match from.next() {
         Ok(word) => Ok(Some(word)),
@@ -145,11 +146,11 @@ struct Agent {
     is_way_known: Arc<AtomicBool>,
     /// The addresses of the coordinator's host that a check has found: endpoints connect there alone.
     partners: Arc<Mutex<Vec<IpAddr>>>,
-    /// Whether messages were lost, since the coordinator reads none.
+    /// True if messages were lost, since the coordinator reads none.
     is_unread: bool,
     own: Vec<IpAddr>,
     memory_bytes: u64,
-    /// What this host is, until that is told.
+    /// The description of this host, until it is sent.
     description: Option<Box<(Host, Survey)>>,
 }
 
@@ -157,16 +158,19 @@ struct Agent {
 struct PlayedSide {
     end: Endpoint,
     window: HostWindow,
-    /// Whether its window is a number of passes.
+    /// True if its window is a number of passes.
     has_passes: bool,
-    /// Nothing more is said of it.
+    /// True if it has sent its last answer.
     over: bool,
 }
 
 impl PlayedSide {
     fn prepare(&mut self, instruments: &mut Instruments) {
-        let ends = slice::from_ref(&self.end);
-        self.window.prepare(instruments, ends, None);
+        let processes = TrialProcesses {
+            sides: Endpoint::processes(slice::from_ref(&self.end)),
+            background: None,
+        };
+        self.window.prepare(instruments, &processes);
     }
 
     /// Takes the window of a schedule, unless another one is to follow, or passes or the clients of a
@@ -194,7 +198,7 @@ impl Agent {
             let is_ready = ready(&mut polled, wait_ns)?;
             drop(polled);
             self.pass_edges();
-            // What an answer follows from was said here before it.
+            // An answer follows from messages that were sent before it.
             while ready(&mut [from.poll_fd()], 0)?[0] {
                 if !next_word(&mut from)?.is_some_and(|word| self.on_word(word)) {
                     return Ok(());
@@ -222,7 +226,7 @@ impl Agent {
         });
     }
 
-    /// Does what it is told. False when that is the end.
+    /// Handles a message. Returns false at the last one.
     fn on_word(&mut self, word: ToAgent) -> bool {
         match word {
             ToAgent::Hello { .. } | ToAgent::Beat => {}
@@ -239,7 +243,7 @@ impl Agent {
             ToAgent::Reach { candidates } => {
                 let (say, partners) = (self.say.clone(), Arc::clone(&self.partners));
                 let reach = move || {
-                    // Which machine the coordinator's is, nobody knows here.
+                    // The coordinator's machine may be this one.
                     say.send(match probe::reach(&candidates, Permitted::OnThisMachine) {
                         Some((_, way)) => {
                             held(&partners).push(way.to);
@@ -319,7 +323,7 @@ impl Agent {
         let (task, group) = self.local.task(task, window)?;
         let mut side = PlayedSide {
             end: self.ahead.take(&self.program, task.role, None)?,
-            has_passes: Passes::of(&task.cell).is_some(),
+            has_passes: Passes::new(&task.cell).is_some(),
             window: HostWindow::new(&task.cell, group),
             over: false,
         };
@@ -335,7 +339,7 @@ impl Agent {
 
     fn order(&mut self, id: u64, order: &ToEndpoint) {
         let Some(side) = self.playing.get_mut(&id) else {
-            // It has failed, which is said already.
+            // It has failed, which the coordinator knows already.
             return;
         };
         let given = match order {

@@ -10,10 +10,10 @@ use rustix::rand::{GetRandomFlags, getrandom};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
 
-/// How long the command may take to end once it has nobody to talk to.
+/// The longest time for the end of the command once the channel is closed.
 pub(super) const ENDED_WITHIN: Duration = Duration::from_secs(2);
 
-/// What a peer given as a host begins with.
+/// The beginning of a peer that is given as a host.
 const SSH: &str = "ssh:";
 /// Options of ssh(1) that have a value.
 const SSH_WITH_VALUE: &str = "BbcDEeFIiJLlmOopPQRSWw";
@@ -42,15 +42,16 @@ impl PeerCommand {
             None => (shlex::split(given).filter(|words| !words.is_empty())).ok_or_else(wrong)?,
         };
         let (given, program) = (given.to_owned(), program.to_owned());
-        match program.is_empty() || program.starts_with('-') {
-            true => Err(format!(
+        if program.is_empty() || program.starts_with('-') {
+            Err(format!(
                 "`{program}` is no program: name bytecost as it is called on the other host"
-            )),
-            false => Ok(PeerCommand {
+            ))
+        } else {
+            Ok(PeerCommand {
                 prefix,
                 program,
                 given,
-            }),
+            })
         }
     }
 
@@ -81,7 +82,7 @@ impl PeerCommand {
     /// A digest of all words (SHA-256) with a salt of its own, in hexadecimal digits.
     pub fn digest(&self) -> String {
         let mut salt = [0; SALT_BYTES];
-        // Without a salt it still tells one command from another.
+        // Without a salt it still distinguishes commands.
         let _ = getrandom(&mut salt, GetRandomFlags::empty());
         self.salted_digest(&units::hexadecimal(&salt))
     }
@@ -104,12 +105,12 @@ impl PeerCommand {
         format!("{salt}{}", units::hexadecimal(&hash.finalize()))
     }
 
-    /// What starts the agent there.
+    /// The command that starts the agent there.
     pub fn agent(&self) -> Command {
         self.run(&[&self.program, "agent"])
     }
 
-    /// What runs these words there. Over ssh a shell reads them.
+    /// The command that runs these words there. Over ssh a shell reads them.
     pub(super) fn run(&self, words: &[&str]) -> Command {
         let mut command = Command::new(&self.prefix[0]);
         command.args(&self.prefix[1..]);
@@ -157,8 +158,10 @@ fn ssh(host: &str) -> Result<Vec<String>, String> {
         Some((name, port)) if !name.contains(':') || name.ends_with(']') => (name, Some(port)),
         _ => (host, None),
     };
-    let port = port.map(|p| p.parse::<u16>().map_err(|_| bad()));
-    let port = port.transpose()?.map(|port| port.to_string());
+    let port = port
+        .map(|p| p.parse::<u16>().map_err(|_| bad()))
+        .transpose()?
+        .map(|port| port.to_string());
     let bare = name.replace(['[', ']'], "");
     let host = bare.rsplit('@').next().unwrap_or_default();
     if host.is_empty() || bare.starts_with('-') || bare.contains(char::is_whitespace) {
@@ -172,27 +175,27 @@ fn ssh(host: &str) -> Result<Vec<String>, String> {
     Ok(words.into_iter().map(str::to_owned).collect())
 }
 
-/// How the other host is reached, and what plays there.
+/// The way to the other host, and the side that plays there.
 #[derive(Clone, Debug)]
 pub struct PeerOptions {
-    /// What runs bytecost there.
+    /// The command that runs bytecost there.
     pub command: PeerCommand,
     /// The one address to be used for data: of the side that listens.
     pub address: Option<IpAddr>,
-    /// Whether this host listens, for a peer that can connect to it and not the other way.
+    /// True if this host listens, for a peer that can connect to it and not the other way.
     pub data_from_here: bool,
-    /// Whether this program is put there where there is none of the same build.
+    /// True if this program is copied there where there is none of the same build.
     pub copy_program: bool,
-    /// Which side plays there.
+    /// The side that plays there.
     pub side: PeerSide,
 }
 
-/// Why the other host cannot be reached.
+/// The reason why the other host cannot be reached.
 #[derive(Debug, Default, Error)]
 #[error("{}", units::one_line(why))]
 pub struct PeerError {
     pub(super) why: String,
-    /// Whether another program there would do.
+    /// True if another program there would do.
     pub(super) wants_program: bool,
     pub(super) interrupted: bool,
 }
@@ -212,7 +215,7 @@ impl PeerError {
         }
     }
 
-    /// Whether it was only told to stop.
+    /// Returns true if it was only stopped.
     pub fn is_interruption(&self) -> bool {
         self.interrupted
     }

@@ -12,7 +12,7 @@ use rustix::process::geteuid;
 
 use super::command::PeerCommand;
 
-/// What the private directory's name begins with.
+/// The beginning of the private directory's name.
 const DIRECTORY: &str = "bytecost-copy.";
 const NAME: &str = "bytecost";
 /// Takes a program of `$1` bytes from the beginning of stdin, and runs it as the agent with the rest.
@@ -20,7 +20,7 @@ const NAME: &str = "bytecost";
 const RUN: &str = r#"umask 077; d=$(mktemp -d "${TMPDIR:-/tmp}/bytecost-copy.XXXXXX") || exit
 trap 'rm -rf "$d"' EXIT; trap 'exit 1' HUP INT TERM PIPE
 head -c "$1" > "$d/bytecost" && [ $(wc -c < "$d/bytecost") = "$1" ] && chmod 700 "$d/bytecost" && "$d/bytecost" agent"#;
-/// How long the program may take to be there.
+/// The longest time for the copy of the program.
 pub(super) const COPIED_WITHIN: Duration = Duration::from_secs(120);
 /// A directory that was made so long ago belongs to no copy that is under way, and no agent.
 const STALE_AFTER: Duration = Duration::from_secs(600);
@@ -50,8 +50,8 @@ fn is_copys(directory: &Path) -> bool {
     name.is_some_and(|name| name.to_string_lossy().starts_with(DIRECTORY))
 }
 
-/// Copies of this user that a killed shell left in a directory of temporary files, each with what
-/// became of it when it was removed.
+/// Removes copies of this user that a killed shell left in a directory of temporary files; each with the
+/// outcome.
 pub(crate) fn remove_leftovers(temporary: &Path) -> Vec<(PathBuf, io::Result<bool>)> {
     let entries = fs::read_dir(temporary).into_iter().flatten().flatten();
     let copies = entries.take(MAX_ENTRIES).map(|entry| entry.path());

@@ -1,4 +1,5 @@
-//! What a coordinator on another host may ask: nothing that names a place here, nor more than fits.
+//! The bounds of a task from a coordinator on another host: it names no path, CPU or program of this one,
+//! and fits into its memory.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -14,7 +15,7 @@ const MEMORY_SHARE: u64 = 2;
 const MOST_PATIENCE_MS: u64 = 60_000;
 const MOST_WINDOW: Duration = Duration::from_secs(3600);
 
-/// Where an endpoint may listen, and where it may connect to.
+/// The addresses at which an endpoint may listen, and to which it may connect.
 #[derive(Clone, Copy)]
 pub(super) struct Addresses<'a> {
     /// Those of this host.
@@ -23,7 +24,8 @@ pub(super) struct Addresses<'a> {
     pub(super) partners: &'a [IpAddr],
 }
 
-/// On a host with these addresses and so much memory; else why not, and what to do about it.
+/// Checks a task for a host with these addresses and so much memory; an error has the reason and the
+/// remedy.
 pub(super) fn fits(
     task: &Task,
     window: Duration,
@@ -68,12 +70,13 @@ pub(super) fn fits(
         .saturating_add(cell.read_bytes())
         .saturating_mul(cell.threads.into());
     let room = memory_bytes / MEMORY_SHARE;
-    match memory_bytes > 0 && !cell.is_served() && buffers > room {
-        true => Err(format!(
+    if memory_bytes > 0 && !cell.is_served() && buffers > room {
+        Err(format!(
             "buffers of {} would be needed, more than half of the memory: choose a smaller --ring or --size, or fewer --threads",
             units::bytes_in_words(buffers)
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
@@ -85,7 +88,7 @@ mod tests {
     use bytecost_spec::{Axis, Cell};
 
     use crate::file_task::FileTask;
-    use crate::greeters::FlowKey;
+    use crate::flow_key::FlowKey;
     use crate::protocol::{ContentCheck, LocalSettings};
 
     const OWN: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))];

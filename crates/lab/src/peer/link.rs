@@ -14,37 +14,41 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytecost_host::{Roots, boot_id};
+use bytecost_spec::host::Obstacle;
 use bytecost_spec::{Host, PeerHost, PeerSide, units};
 use bytecost_sys::child_end;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::channel::{FoundWay, FromAgent, IncomingWords, Reply, ToAgent, VERSION, write_out};
 use super::command::{ENDED_WITHIN, PeerError, PeerOptions};
 use super::copy::{self, COPIED_WITHIN};
 use super::probe::{self, ListeningCandidates, MOST_ADDRESSES, Permitted, TRIED_WITHIN};
-use super::remote_end::{LinkState, RemoteEnd, Unexpected, held};
 use crate::endpoint_process::Endpoint;
 use crate::limits;
+use crate::obstacles;
+use crate::peer_channel::{
+    FoundWay, FromAgent, IncomingWords, LinkState, RemoteEnd, Reply, ToAgent, Unexpected, VERSION,
+    held, write_out,
+};
 use crate::program;
 use crate::protocol::{Meets, Role};
 use crate::trial_error::TrialError;
 
-/// How long the command may take until bytecost answers there.
+/// The longest time until bytecost answers there.
 const JOINED_WITHIN: Duration = Duration::from_secs(10);
-/// How long the other host may take to say what it is, all that works there tried.
+/// The longest time for the description of the other host, with its survey.
 const DESCRIBED_WITHIN: Duration = Duration::from_secs(180);
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
-/// How long a link that was lost is sought.
+/// The time for which a lost link is opened again.
 const REOPENED_WITHIN: Duration = Duration::from_secs(10);
-/// How often it is looked whether somebody wants to stop.
+/// The time between checks of the stop flag.
 const LOOK: Duration = Duration::from_millis(50);
-/// What is kept of what the command says beside.
+/// The most bytes that are kept of the command's stderr.
 const MOST_SAID_BYTES: u64 = 4096;
-/// How a shell ends that finds no program, or may not run it.
+/// Statuses of a shell that finds no program, or may not run it.
 const NO_PROGRAM: [i32; 2] = [126, 127];
-/// What another command says of a program that is not there, as ip-netns(8) with status 1.
+/// The message of another command without the program, as ip-netns(8) with status 1.
 const NO_SUCH_FILE: &str = "No such file or directory";
-/// How a bytecost ends that does not know a word of its command line.
+/// The status of a bytecost that does not know a word of its command line.
 const NO_SUCH_WORD: i32 = 2;
 
 /// A command that runs, and bytecost at its other end.
@@ -53,11 +57,11 @@ struct JoinedCommand {
     child: Child,
     state: Arc<LinkState>,
     replies: mpsc::Receiver<FromAgent>,
-    /// The first line that it says beside, or an empty one once it says no more.
+    /// The first line of its stderr, or an empty one once that has ended.
     said: mpsc::Receiver<String>,
-    /// How long its first word may take.
+    /// The longest time until its first message.
     greets_within: Duration,
-    /// Whether the program is put there first.
+    /// True if the program is copied there first.
     is_copied: bool,
 }
 
@@ -72,8 +76,7 @@ impl JoinedCommand {
         let (pipe, program) = (Stdio::piped, command.get_program().to_os_string());
         command.stdin(pipe()).stdout(pipe()).stderr(pipe());
         // So that Ctrl-C at a terminal reaches the coordinator alone.
-        let child = command.process_group(0).spawn();
-        let mut child = child.map_err(|e| {
+        let mut child = command.process_group(0).spawn().map_err(|e| {
             let program = program.display();
             let why = format!("`{program}` cannot be started: {e}: is it installed?");
             PeerError::new(format!("peer {name}: {why}"))
@@ -124,9 +127,9 @@ impl JoinedCommand {
         });
     }
 
-    /// Says what this is, and hears what that is: its build, which must be the same.
+    /// Exchanges the first messages, whose builds must be the same.
     fn greet(&mut self, own: &str, stop: &AtomicBool) -> Result<(), PeerError> {
-        // A shell that receives a copy of the program may take what follows that for a part of it.
+        // A shell that receives a copy of the program may take bytes behind it for a part of it.
         if !self.is_copied {
             self.say_hello(own);
         }
@@ -134,9 +137,12 @@ impl JoinedCommand {
             FromAgent::Hello { version, build } => Some((version, build)),
             _ => None,
         });
-        let (version, build) = hello.map_err(|e| match e.is_interruption() {
-            true => e,
-            false => self.explained(e),
+        let (version, build) = hello.map_err(|e| {
+            if e.is_interruption() {
+                e
+            } else {
+                self.explained(e)
+            }
         })?;
         if self.is_copied {
             self.say_hello(own);
@@ -157,16 +163,16 @@ impl JoinedCommand {
         let status = child_end::within(&mut self.child, ENDED_WITHIN)
             .ok()
             .flatten();
-        // What one that has ended said last may still be on its way.
+        // The last message of a command that has ended may still be on its way.
         let patience = status.map_or(Duration::ZERO, |_| ENDED_WITHIN);
         let said = self.said.recv_timeout(patience).unwrap_or_default();
-        let beside = match said.is_empty() {
-            true => String::new(),
-            false => format!(" ({said})"),
-        };
-        let printed = held(&self.state.printed).clone();
-        let beside =
-            beside + &printed.map_or_else(String::new, |line| format!("; it printed `{line}`"));
+        let mut beside = String::new();
+        if !said.is_empty() {
+            beside += &format!(" ({said})");
+        }
+        if let Some(line) = &*held(&self.state.printed) {
+            beside += &format!("; it printed `{line}`");
+        }
         let Some(code) = status.and_then(|status| status.code()) else {
             return PeerError {
                 why: error.why + &beside,
@@ -290,12 +296,13 @@ fn listen_beside(from: ChildStderr, note: &mpsc::Sender<String>) {
     let _ = io::copy(&mut from, &mut io::sink());
 }
 
+/// The addresses between which data go.
 #[derive(Clone, Copy, Debug)]
 struct DataWay {
-    /// Ours, and what the other host sees in its place.
+    /// This host's, and the one that the other host sees in its place.
     here: IpAddr,
     here_seen: IpAddr,
-    /// The other host's, and what is seen of it here.
+    /// The other host's, and the one that this host sees in its place.
     there: IpAddr,
     there_seen: IpAddr,
 }
@@ -354,7 +361,7 @@ impl PeerLink {
         })
     }
 
-    /// What the other host is, and how it is reached.
+    /// The description of the other host, and the way to it.
     pub fn host(&self) -> &PeerHost {
         &self.host
     }
@@ -364,7 +371,19 @@ impl PeerLink {
         probe::cards(self.way.here)
     }
 
-    /// Why the link is down; none while it is not.
+    /// Circumstances of the packets on the way: on cards of this host, and on those of the other one,
+    /// as it has read them.
+    pub(crate) fn circumstances(&self, there: Vec<Obstacle>) -> Vec<Obstacle> {
+        let cards = self.own_cards();
+        let here = cards.iter().flat_map(|card| obstacles::of_card(&card.name));
+        let there = there.into_iter().map(|obstacle| Obstacle {
+            place: format!("{} on {}", obstacle.place, self.host.name),
+            ..obstacle
+        });
+        here.chain(there).collect()
+    }
+
+    /// The reason why the link is down; none while it is not.
     pub(crate) fn why_down(&self) -> Option<String> {
         self.joined.state.why_down()
     }
@@ -389,26 +408,28 @@ impl PeerLink {
         Ok(())
     }
 
-    /// Whether a side plays on the other host.
+    /// Returns true if a side plays on the other host.
     pub(crate) fn plays(&self, role: Role) -> bool {
         let receives = matches!(role, Role::Receiver | Role::Server);
         receives == (self.options.side == PeerSide::Receiver)
     }
 
-    /// Which of the two sides of a stream listens.
+    /// The side of a stream that listens.
     pub(crate) fn side_listens(&self) -> Role {
         let is_receiver_there = self.options.side == PeerSide::Receiver;
-        match is_receiver_there != self.options.data_from_here {
-            true => Role::Receiver,
-            false => Role::Sender,
+        if is_receiver_there != self.options.data_from_here {
+            Role::Receiver
+        } else {
+            Role::Sender
         }
     }
 
-    /// The address of a side's host, and what it sees of the other one.
+    /// The address of a side's host, and the address of the other one as that host sees it.
     fn addresses(&self, role: Role) -> (IpAddr, IpAddr) {
-        match self.plays(role) {
-            true => (self.way.there, self.way.here_seen),
-            false => (self.way.here, self.way.there_seen),
+        if self.plays(role) {
+            (self.way.there, self.way.here_seen)
+        } else {
+            (self.way.here, self.way.there_seen)
         }
     }
 
@@ -421,7 +442,7 @@ impl PeerLink {
         }
     }
 
-    /// Where a side reaches the other one, of whose address the port alone is believed.
+    /// The address at which a side reaches the other one, of whose own address the port alone is used.
     pub(crate) fn reached(&self, role: Role, address: &str) -> Result<String, TrialError> {
         let name = &self.joined.state.name;
         let nowhere = |_| TrialError::Failed(format!("on {name}: it listens nowhere"));

@@ -1,5 +1,5 @@
-//! Which way leads from one host to the other: one side listens at its addresses, the other tries
-//! them all at once, and the first in their order that answers with its key is the way.
+//! The way from one host to the other: one side listens at its addresses, the other tries them all at
+//! once, and the first in their order that answers with its key is the way.
 
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -11,17 +11,18 @@ use bytecost_spec::{Cell, NetworkCard};
 use bytecost_sys::tcp;
 use rustix::net::netdevice;
 
-use super::channel::{Candidate, FoundWay};
-use crate::greeters::{FlowKey, Greeters, KEY_BYTES, address};
+use crate::flow_acceptor::{FlowAcceptor, address};
+use crate::flow_key::{FlowKey, KEY_BYTES};
 use crate::netlink::dump::{attribute, list, number};
+use crate::peer_channel::{Candidate, FoundWay};
 use crate::side_by_side;
 use crate::transports::{self, Listener};
 
-/// How long an address may take to be reached.
+/// The longest time for a connection to an address.
 const REACHED_WITHIN: Duration = Duration::from_secs(2);
-/// How long somebody is waited for who may try one address after the other.
+/// The longest wait for a side that tries all addresses.
 pub(super) const TRIED_WITHIN: Duration = Duration::from_secs(5);
-/// How often it is looked whether that is over.
+/// The time between checks if that is over.
 const LOOK: Duration = Duration::from_millis(20);
 /// The most addresses that are tried.
 pub(super) const MOST_ADDRESSES: usize = 64;
@@ -48,11 +49,12 @@ fn own_addresses() -> io::Result<Vec<(IpAddr, u32)>> {
     Ok(all.iter().filter_map(address).collect())
 }
 
-/// Where others may reach this host: first where ssh did, last where nobody does but from within.
+/// The addresses at which others may reach this host: the one that ssh used first, loopback last.
 pub(super) fn addresses() -> io::Result<Vec<IpAddr>> {
     let own = own_addresses()?;
-    let by_ssh = std::env::var("SSH_CONNECTION").ok();
-    let by_ssh = by_ssh.and_then(|words| words.split(' ').nth(2)?.parse::<IpAddr>().ok());
+    let by_ssh = std::env::var("SSH_CONNECTION")
+        .ok()
+        .and_then(|words| words.split(' ').nth(2)?.parse::<IpAddr>().ok());
     let mut all: Vec<IpAddr> = own.iter().map(|(ip, _)| *ip).collect();
     all.retain(|ip| match ip {
         IpAddr::V4(ip) => !ip.is_link_local(),
@@ -111,21 +113,21 @@ impl ListeningCandidates {
     /// candidate and the address that the connection came from; all are tried at once.
     pub(super) fn respond(&self, over: &AtomicBool, mut on_check: impl FnMut(usize, IpAddr)) {
         let keys: Vec<FlowKey> = self.candidates.iter().map(|c| c.key.digest()).collect();
-        let mut greeters = Greeters::new(&keys);
+        let mut acceptor = FlowAcceptor::new(&keys);
         let until = Instant::now() + TRIED_WITHIN;
         while !over.load(Ordering::Relaxed) && Instant::now() < until {
-            if let Ok((index, socket)) = greeters.next(&self.listeners, LOOK)
+            if let Ok((index, socket)) = acceptor.next(&self.listeners, LOOK)
                 && let Some(from) = address(&socket)
             {
                 // Known here before the other side may name it.
                 on_check(index, from.ip());
-                let _ = self.candidates[index].answer.say(&socket);
+                let _ = self.candidates[index].answer.send(&socket);
             }
         }
     }
 }
 
-/// Which addresses another host may have this one connect to.
+/// The addresses that another host may have this one connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Permitted {
     /// Only this one, which the user named.
@@ -174,10 +176,10 @@ fn check(candidate: &Candidate) -> io::Result<FoundWay> {
     stream.set_read_timeout(Some(REACHED_WITHIN))?;
     let from = stream.local_addr()?.ip();
     let socket = OwnedFd::from(stream.try_clone()?);
-    candidate.key.digest().say(&socket)?;
+    candidate.key.digest().send(&socket)?;
     let mut response = [0; KEY_BYTES];
     stream.read_exact(&mut response)?;
-    if !candidate.answer.is(&response) {
+    if !candidate.answer.matches(&response) {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
     let info = tcp::info(&socket)?;
@@ -229,7 +231,7 @@ mod tests {
         let chosen = *b"GET / HTTP/1.1\r\n";
         let candidate = Candidate {
             at: listener.local_addr().unwrap(),
-            key: FlowKey::said(chosen),
+            key: FlowKey::from_bytes(chosen),
             answer: FlowKey::new().unwrap(),
         };
         let stranger = std::thread::spawn(move || {

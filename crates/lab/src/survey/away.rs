@@ -1,4 +1,4 @@
-//! One message over wire: what arrives is counted, and nobody sees it.
+//! One message over wire, whose bytes are counted and not received.
 
 use std::io;
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::transports::wire::{FAR_END, Wire};
 /// Bytes of the message.
 const SIZE_BYTES: u64 = 4096;
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-/// Why movers that start another program are refused there.
+/// The refusal of movers that start another program.
 pub(super) const NO_HELPERS: &str =
     "movers that start another program are not supported over this transport";
 
-/// Where nobody receives, one name stands for all.
+/// The refusal of a receiver, other than the default one, over a transport without a receiver.
 pub(super) fn nothing_to_choose(receiver: &Receiver, transport: Transport) -> Option<String> {
     let stands = transport.has_receiver() || receiver.name == Cell::default().receiver;
     (!stands).then(|| "there is no receiver over this transport".to_owned())
 }
 
-/// Sends the one message of a cell, and holds what was counted against it.
+/// Sends the one message of a cell, and compares the counted bytes with it.
 pub(super) fn one_message(cell: &Cell, wire: &Wire) -> io::Result<()> {
     let mut far = wire.responder(cell.size_bytes, 1)?;
     // Every wait of the sender's has an end.

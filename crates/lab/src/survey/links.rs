@@ -1,4 +1,4 @@
-//! What the links of a study can be made of, found by making them.
+//! Links that can be made for a study, found by making them.
 
 use std::io;
 
@@ -16,9 +16,10 @@ pub fn links<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<LinkSupport> 
     let mut found: Vec<LinkSupport> = Vec::new();
     for cell in cells {
         let transport = cell.transport;
-        let device = match transport.is_wire() {
-            true => cell.device,
-            false => Device::default(),
+        let device = if transport.is_wire() {
+            cell.device
+        } else {
+            Device::default()
         };
         let is_there = |l: &LinkSupport| l.transport == transport && l.device == device;
         if !transport.is_made() || found.iter().any(is_there) {
@@ -35,7 +36,7 @@ pub fn links<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<LinkSupport> 
     found
 }
 
-/// The most that the kernel hands the sender's end in one packet, in bytes; none if not told.
+/// The largest packet that the kernel hands the sender's end, in bytes; none if it does not report that.
 fn segment_bytes_most(transport: Transport, device: Device) -> io::Result<Option<u32>> {
     let cell = Cell {
         transport,
@@ -77,7 +78,7 @@ mod tests {
         for link in found {
             if rustix::process::geteuid().is_root() {
                 assert_eq!(link.refused, None);
-                // Before Linux 5.19 it is not told.
+                // Before Linux 5.19 it is not reported.
                 assert!(link.segment_bytes_most.is_none_or(|most| most >= 65_536));
             } else {
                 assert!(link.refused.unwrap().contains("sudo bytecost"));

@@ -1,4 +1,4 @@
-//! What a cell asks of the link that is made for it.
+//! The settings of a link that is made for a cell.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -10,18 +10,19 @@ use crate::netlink::Netlink;
 
 /// Heads of IPv4 and TCP without options, in bytes.
 const HEAD_BYTES: u32 = 40;
-/// What the kernel keeps free for heads within the bound, in bytes: MAX_TCP_HEADER, some 320.
+/// Bytes within the bound that the kernel keeps free for heads: MAX_TCP_HEADER, some 320.
 const KEPT_FREE_BYTES: u32 = 512;
-/// What a device takes at most where the kernel does not say: before Linux 5.19 all took as much.
+/// The largest bound of a device where the kernel does not report one: before Linux 5.19 it was the
+/// same for all.
 const USUAL_MOST_BYTES: u32 = 65_536;
 
 /// The two ends of a link, and what IPv4 keeps for itself.
 const PREFIX_BITS: u8 = 30;
 
-/// What is asked of a link. Cells that ask the same share one.
+/// The settings of a link. Cells with the same settings share one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LinkChoice {
-    /// What a wire is made of.
+    /// The device of a wire.
     pub device: Device,
     /// Its MTU, in bytes.
     pub mtu_bytes: u32,
@@ -31,13 +32,13 @@ pub struct LinkChoice {
 
 impl Default for LinkChoice {
     fn default() -> LinkChoice {
-        LinkChoice::of(&Cell::default())
+        LinkChoice::new(&Cell::default())
     }
 }
 
 impl LinkChoice {
-    /// What a cell asks for.
-    pub fn of(cell: &Cell) -> LinkChoice {
+    /// The settings of a cell's link.
+    pub fn new(cell: &Cell) -> LinkChoice {
         LinkChoice {
             device: cell.device,
             mtu_bytes: cell.link_mtu_bytes(),

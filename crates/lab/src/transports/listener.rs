@@ -1,4 +1,4 @@
-//! What listens, and what all sockets of a cell have.
+//! Listening sockets, and the buffers of all sockets of a cell.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -8,17 +8,17 @@ use bytecost_spec::Cell;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::{SocketFlags, sockopt};
 
-/// A place where the receiver takes connections.
+/// A socket that listens for the connections of a receiver.
 #[derive(Debug)]
 pub struct Listener {
     pub(super) socket: OwnedFd,
     pub(super) address: String,
-    /// Whether TCP sends at once on what it accepts; none for the Unix domain.
+    /// TCP_NODELAY of the connections that it accepts; none for the Unix domain.
     pub(super) nodelay: Option<bool>,
 }
 
 impl Listener {
-    /// Where it listens, for [`super::connect`].
+    /// The address at which it listens, for [`super::connect`].
     pub fn address(&self) -> String {
         self.address.clone()
     }

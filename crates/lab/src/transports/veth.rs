@@ -59,7 +59,7 @@ impl VethPair {
     }
 
     /// The namespace of one side.
-    pub fn of(&self, role: Role) -> &Network {
+    pub fn network(&self, role: Role) -> &Network {
         match role {
             Role::Sender | Role::Client | Role::Neighbour => &self.sender,
             Role::Receiver | Role::Server => &self.receiver,
@@ -67,7 +67,7 @@ impl VethPair {
     }
 }
 
-/// What to do about an error of making `what`.
+/// An error of making `what`, with its remedy.
 pub(super) fn refused(what: &str, error: &io::Error) -> io::Error {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let text = match errno {
@@ -104,7 +104,7 @@ pub(super) mod tests {
     use bytecost_spec::cell::LINK_MTU_BYTES;
 
     use super::*;
-    use crate::greeters::{FlowKey, KEY_BYTES};
+    use crate::flow_key::{FlowKey, KEY_BYTES};
     use crate::lack::{Lack, skipped};
     use crate::netlink::Link;
     use crate::transports::{Listener, Socket, connect, listen};
@@ -117,7 +117,7 @@ pub(super) mod tests {
     use std::os::fd::OwnedFd;
     use std::process::{Child, Command, Stdio};
 
-    /// What was made, or none without the rights, which must be what the error names.
+    /// The network, or none without the rights, which the error must name.
     pub(in crate::transports) fn if_allowed<T>(made: io::Result<T>) -> Option<T> {
         made.map_err(|e| {
             assert!(!rustix::process::geteuid().is_root(), "{e}");
@@ -146,7 +146,7 @@ pub(super) mod tests {
     }
 
     fn at<T: Send>(pair: &VethPair, role: Role, work: impl FnOnce() -> io::Result<T> + Send) -> T {
-        pair.of(role).within(work).unwrap().unwrap()
+        pair.network(role).within(work).unwrap().unwrap()
     }
 
     fn listener(pair: &VethPair) -> Listener {
@@ -162,7 +162,7 @@ pub(super) mod tests {
 
     /// Says a key at one end, which comes out at the other.
     fn pass(a: &OwnedFd, b: &OwnedFd) {
-        FlowKey::new().unwrap().say(a).unwrap();
+        FlowKey::new().unwrap().send(a).unwrap();
         Socket(b).read_exact(&mut [0; KEY_BYTES]).unwrap();
     }
 
@@ -208,7 +208,7 @@ pub(super) mod tests {
         [of(Role::Sender, NAMES[0]), of(Role::Receiver, NAMES[1])]
     }
 
-    /// What that does to packets, wire holds.
+    /// The tests of wire check the packets.
     #[test]
     fn both_ends_keep_to_the_bound_of_packets() {
         let Some(pair) = pair(LINK_MTU_BYTES, Some(16 << 10)) else {
@@ -233,7 +233,7 @@ pub(super) mod tests {
         let Some(pair) = pair(LINK_MTU_BYTES, None) else {
             return;
         };
-        let both = [Role::Sender, Role::Receiver].map(|role| waiting(pair.of(role)));
+        let both = [Role::Sender, Role::Receiver].map(|role| waiting(pair.network(role)));
         let dirs = both
             .each_ref()
             .map(|child| proc_view::directory(child.id()));

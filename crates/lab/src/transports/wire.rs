@@ -50,7 +50,8 @@ impl Wire {
         })
     }
 
-    /// Who acknowledges at the far end: after so many bytes of a flow, and so many flows at most.
+    /// The responder at the far end: it acknowledges after so many bytes of a flow, and has so many flows
+    /// at most.
     pub(crate) fn responder(
         &self,
         acknowledge_bytes: u64,
@@ -80,7 +81,7 @@ impl Wire {
         })
     }
 
-    /// What a responder needs: what packets come and go by at the far end, then the program's map.
+    /// The descriptors that a responder needs: the far end's, for packets, and the program's map.
     pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
         [self.far.as_fd(), self.map.as_fd()]
     }

@@ -1,5 +1,5 @@
-//! A trial of a cell with a server: one process serves, one asks, and the clients' window, which
-//! opens when everyone is connected, is that of all.
+//! A trial of a cell with a server: one process serves, one sends requests, and the clients' window,
+//! which opens when everyone is connected, is that of both.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use bytecost_engine::Server;
 use bytecost_meter::{NetworkMeter, NetworkSnapshot, look_takes_ns};
 use bytecost_spec::sample::Truth;
-use bytecost_spec::{Cell, CircumstanceKind, Counter, Readings};
+use bytecost_spec::{Cell, CircumstanceKind, Counter, Reading, Readings};
 use bytecost_sys::clock;
 use bytecost_sys::sched::Promptness;
 
 use super::sides::{Sides, one_ready};
-use crate::endpoint_process::{Endpoint, PATIENCE, all_ended, wait_until};
+use crate::endpoint_process::{Endpoint, GRACE_NS, PATIENCE, all_ended, unexpected, wait_until};
 use crate::host_window::HostWindow;
 use crate::instruments::CoreToCore;
 use crate::networks::{self, NetworkPath};
@@ -20,24 +20,25 @@ use crate::obstacles;
 use crate::protocol::{
     Done, FromEndpoint, LocalSettings, Role, Schedule, Task, ToEndpoint, Traffic,
 };
-use crate::server_tasks::max_looked_at;
+use crate::server_setup::max_looked_at;
 use crate::testbed::{Peer, Testbed};
 use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
+use crate::trial_processes::TrialProcesses;
 use crate::watch::Watch;
-use crate::window::{GRACE_NS, LEAD_NS, TrialControl, out_of_turn};
+use crate::window::{LEAD_NS, TrialControl};
 
-/// How long everyone may take to be answered once, in ns, and how much longer for each connection.
+/// The longest time until everyone has one response, in ns, and the time added for each connection.
 const CONNECT_NS: u64 = 60_000_000_000;
 const CONNECT_EACH_NS: u64 = 5_000_000;
-/// How often it is looked whether a queue has overflowed, in ns, and how long everyone may then take
-/// in all: a connection is tried again after 1 s.
+/// The time between checks if a queue has overflowed, in ns, and the longest time until everyone is
+/// connected if it has: a connection is tried again after 1 s.
 const LOOK_NS: u64 = 100_000_000;
 const OVERFLOWED_NS: u64 = 2_500_000_000;
 /// The shortest time from the last connection to the window: both sides must have heard of it.
 const NOTICE: Duration = Duration::from_millis(10);
-/// How long before the window all processes are listed, in ns, and longer by the look at the
-/// server's: a few hundred take 2 ms.
+/// The time before the window at which all processes are listed, in ns, to which the look at the
+/// server's adds: a few hundred take 2 ms.
 const LIST_NS: u64 = 3_000_000;
 /// The server's place among the ends, and the clients'.
 const SERVER: usize = 0;
@@ -83,77 +84,91 @@ pub(super) fn attempt(
     if let Some(watch) = &mut watch {
         watch.serving_begins(ends[CLIENT].local_pid().unwrap_or(0), process)?;
     }
-    let network = networks::meter(cell, &ends);
-    let (machine, [server, client]) = carry(
-        bed,
+    let processes = TrialProcesses {
+        sides: Endpoint::processes(&ends),
+        background: None,
+    };
+    let served = ServedWindow {
         cell,
-        &mut ends,
-        &network,
-        (window, notice),
-        watch,
-        stop,
-    )?;
+        processes: &processes,
+        network: &networks::meter(cell, &processes),
+        length: window,
+        notice,
+    };
+    let (machine, [server, client]) = served.carry(bed, &mut ends, watch, stop)?;
     check_traffic(server.traffic, client.traffic)?;
     let between = Some(NetworkPath::Nothing);
     let link = Peer::link(bed.peer.as_ref(), cell);
     let peer = Endpoint::take_peer_readings(&ends);
+    let on_cards = link.map_or_else(Vec::new, |link| link.circumstances(peer.obstacles));
     let output = TrialOutput {
         peer_machine: peer.machine,
-        obstacles: obstacles::of_trial(cell, between, &ends, link, peer.obstacles),
+        obstacles: obstacles::of_trial(cell, between, on_cards, &processes),
         ..parts(cell, server, client, machine)
     };
     all_ended(ends, stop)?;
     Ok(output)
 }
 
-/// Has the clients begin, and gives the server their window: what comes back of both.
-fn carry(
-    bed: &mut Testbed,
-    cell: &Cell,
-    ends: &mut [Endpoint],
-    network: &NetworkMeter,
-    (window, notice): (Duration, Duration),
-    watch: Option<&mut Watch>,
-    stop: &AtomicBool,
-) -> Result<(Readings, [Done; 2]), TrialError> {
-    let core_to_core = CoreToCore::before(bed.core_to_core.as_ref());
-    let queue = ListenQueue {
-        network,
-        before: network.read(),
-    };
-    let begin_ns = clock::monotonic_ns() + LEAD_NS;
-    let warmup = bed.settings.warmup.max(notice) + look(cell);
-    let window_from_ns = begin_ns + warmup.as_nanos() as u64;
-    ends[CLIENT].order(&ToEndpoint::Go(Schedule {
-        begin_ns,
-        window_from_ns,
-        window_to_ns: window_from_ns + window.as_nanos() as u64,
-        steady_by_ns: None,
-    }))?;
-    let schedule = connected(cell, ends, begin_ns, &queue, stop)?;
-    ends[SERVER].order(&ToEndpoint::Go(schedule))?;
-    let patience_ns = PATIENCE.as_nanos() as u64;
-    let mut control = TrialControl::new(ends, watch, stop, patience_ns);
-    let _prompt = Promptness::take(true);
-    if let Some(watch) = &mut control.watch {
-        watch.schedule(&schedule)?;
+/// A trial's window, which opens when everyone is connected.
+struct ServedWindow<'t> {
+    cell: &'t Cell,
+    processes: &'t TrialProcesses,
+    network: &'t NetworkMeter,
+    length: Duration,
+    /// The shortest time from the last connection to the window.
+    notice: Duration,
+}
+
+impl ServedWindow<'_> {
+    /// Has the clients begin, gives the server their window, and returns the readings of the machine
+    /// and of both sides.
+    fn carry(
+        &self,
+        bed: &mut Testbed,
+        ends: &mut [Endpoint],
+        watch: Option<&mut Watch>,
+        stop: &AtomicBool,
+    ) -> Result<(Readings, [Done; 2]), TrialError> {
+        let core_to_core = CoreToCore::before(bed.core_to_core.as_ref());
+        let queue = ListenQueue {
+            network: self.network,
+            before: self.network.read(),
+        };
+        let begin_ns = clock::monotonic_ns() + LEAD_NS;
+        let warmup = bed.settings.warmup.max(self.notice) + look(self.cell);
+        let window_from_ns = begin_ns + warmup.as_nanos() as u64;
+        ends[CLIENT].order(&ToEndpoint::Go(Schedule {
+            begin_ns,
+            window_from_ns,
+            window_to_ns: window_from_ns + self.length.as_nanos() as u64,
+            steady_by_ns: None,
+        }))?;
+        let schedule = connected(self.cell, ends, begin_ns, &queue, stop)?;
+        ends[SERVER].order(&ToEndpoint::Go(schedule))?;
+        let patience_ns = PATIENCE.as_nanos() as u64;
+        let mut control = TrialControl::new(ends, watch, stop, patience_ns);
+        let _prompt = Promptness::take(true);
+        if let Some(watch) = &mut control.watch {
+            watch.schedule(&schedule)?;
+        }
+        // By then a server has started a process for each connection, if it does.
+        let look_ns = LIST_NS + look(self.cell).as_nanos() as u64;
+        control.wait_until_ns(schedule.window_from_ns.saturating_sub(look_ns))?;
+        let mut host = HostWindow::new(self.cell, None);
+        host.prepare(&mut bed.instruments, self.processes);
+        host.schedule(schedule.window_from_ns..schedule.window_to_ns);
+        let mut machine = control.carry(&mut host, &mut bed.instruments)?;
+        machine.extend(core_to_core.after());
+        // In an open loop the last answers may take as long as the clients wait for them.
+        control.wait_for_done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;
+        control.ends[SERVER].order(&ToEndpoint::Stop)?;
+        bed.ahead.start(&bed.settings.program);
+        machine.extend(queue.readings());
+        let nothing = |_| TrialError::Failed("protocol error: a side brought back nothing".into());
+        let both: [Done; 2] = control.results()?.try_into().map_err(nothing)?;
+        Ok((machine, both))
     }
-    // By then a server has started a process for each connection, if it does.
-    let look_ns = LIST_NS + look(cell).as_nanos() as u64;
-    control.wait_until_ns(schedule.window_from_ns.saturating_sub(look_ns))?;
-    let mut host = HostWindow::new(cell, None);
-    host.prepare(&mut bed.instruments, control.ends, None);
-    host.schedule(schedule.window_from_ns..schedule.window_to_ns);
-    let mut machine = control.carry(&mut host, &mut bed.instruments)?;
-    machine.extend(core_to_core.after());
-    // In an open loop the last answers may take as long as the clients wait for them.
-    control.wait_for_done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;
-    control.ends[SERVER].order(&ToEndpoint::Stop)?;
-    bed.ahead.start(&bed.settings.program);
-    machine.extend(queue.readings());
-    let nothing = |_| TrialError::Failed("protocol error: a side brought back nothing".into());
-    let both: [Done; 2] = control.results()?.try_into().map_err(nothing)?;
-    Ok((machine, both))
 }
 
 /// The queue of new connections of a trial's network, since its clients began to connect.
@@ -176,8 +191,8 @@ impl ListenQueue<'_> {
     }
 }
 
-/// That the server has served its load alone, whose requests and connections nobody can have seen
-/// twice: some of them may have been lost or under way at the end.
+/// Checks that the server has served its load alone: no more requests and connections than the load made,
+/// of which some may have been lost or under way at the end.
 fn check_traffic(served: Traffic, made: Traffic) -> Result<(), TrialError> {
     if served.connections <= made.connections && served.requests <= made.requests {
         return Ok(());
@@ -188,7 +203,7 @@ fn check_traffic(served: Traffic, made: Traffic) -> Result<(), TrialError> {
     )))
 }
 
-/// When the window is, once everyone is connected.
+/// Waits until everyone is connected, and returns the schedule of the window.
 fn connected(
     cell: &Cell,
     ends: &mut [Endpoint],
@@ -204,8 +219,9 @@ fn connected(
         if answer.is_some() || now_ns >= begin_ns + patience_ns {
             break answer;
         }
-        let drops = queue.readings().remove(&Counter::TcpListenDrops);
-        let drops = drops.and_then(|drops| drops.measured()).unwrap_or(0);
+        let drops = (queue.readings().get(&Counter::TcpListenDrops))
+            .and_then(Reading::measured)
+            .unwrap_or(0);
         if drops > 0 && now_ns >= begin_ns + OVERFLOWED_NS {
             let remedy = CircumstanceKind::ListenQueue.row().remedy;
             return Err(TrialError::Failed(format!(
@@ -220,7 +236,7 @@ fn connected(
             window_to_ns: by.end,
             steady_by_ns: None,
         }),
-        Some((_, other)) => Err(out_of_turn(&other)),
+        Some((_, other)) => Err(unexpected("endpoint", &other)),
         None => Err(TrialError::Failed(format!(
             "{all} connections were not all open and served within {} s: choose fewer --connections, or stop other programs",
             patience_ns / 1_000_000_000
@@ -228,15 +244,15 @@ fn connected(
     }
 }
 
-/// How long the server's process tree is looked at before its window opens.
+/// The time that the look at the server's process tree takes before its window opens.
 fn look(cell: &Cell) -> Duration {
     let server = cell.serving.server.as_deref().and_then(Server::named);
     let looked_at = server.map_or(0, |server| max_looked_at(server, cell));
     Duration::from_nanos(look_takes_ns(looked_at))
 }
 
-/// The clients are the sending side, the server the receiving one. What was answered the clients
-/// know, who have checked each answer.
+/// The results as those of two sides: the clients are the sending one, the server the receiving one. Its
+/// responses are counted by the clients, which have checked them.
 fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> TrialOutput {
     let of_clients = &client.side.readings;
     for counter in [Counter::Messages, Counter::Bytes] {

@@ -1,40 +1,39 @@
-//! How the two sides of a trial begin: each on its host, one listens, the other is told where.
+//! The start of a trial's sides: each on its host, one listens, the other connects.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_sys::clock;
 
-use crate::endpoint_process::{Endpoint, StartedAhead, wait};
+use crate::endpoint_process::{Endpoint, GRACE_NS, StartedAhead, unexpected, wait};
 use crate::networks::NetworkPath;
 use crate::peer::PeerLink;
 use crate::protocol::{FromEndpoint, Meets, Role, Task, ToEndpoint};
 use crate::settings::Settings;
 use crate::trial_error::TrialError;
 use crate::watch::Listens;
-use crate::window::{GRACE_NS, out_of_turn};
 
-/// Where the sides of a trial play, and what lies between them.
+/// The places of a trial's sides, and the network between them.
 pub(super) struct Sides<'l> {
     pub(super) settings: &'l Settings,
     pub(super) ahead: &'l mut StartedAhead,
     pub(super) between: NetworkPath<'l>,
     /// The other host, for a cell that has one side there.
     pub(super) link: Option<&'l PeerLink>,
-    /// How long the window is to be.
+    /// The length of the window.
     pub(super) window: Duration,
 }
 
 impl Sides<'_> {
     pub(super) fn start(&mut self, role: Role) -> Result<Endpoint, TrialError> {
-        let (program, network) = (&self.settings.program, self.between.of(role));
+        let (program, network) = (&self.settings.program, self.between.network(role));
         Ok(match self.link.filter(|link| link.plays(role)) {
             Some(link) => link.start(role, self.window)?,
             None => self.ahead.take(program, role, network)?,
         })
     }
 
-    /// How a side connects to one that says it listens at that address.
+    /// The connection of a side to the other one, which reports that it listens at that address.
     pub(super) fn connects(&self, role: Role, address: &str) -> Result<Meets, TrialError> {
         Ok(Meets::Connects(match self.link {
             Some(link) => link.reached(role, address)?,
@@ -42,8 +41,8 @@ impl Sides<'_> {
         }))
     }
 
-    /// The processes of a trial, ready: the receiver's first, where there is one with these pins;
-    /// and which one listens, and where.
+    /// Starts the processes of a trial and has them get ready: the receiver's first, where there is one
+    /// with these pins. Returns them, and the side that listens with its address.
     pub(super) fn ready(
         &mut self,
         task: Task,
@@ -89,7 +88,7 @@ impl Sides<'_> {
         Ok((ends, listens))
     }
 
-    /// Starts the side that listens: where it does, and the process of a server.
+    /// Starts the side that listens. Returns its address, and the process of a server.
     pub(super) fn listening(
         &mut self,
         ends: &mut Vec<Endpoint>,
@@ -113,7 +112,7 @@ impl Sides<'_> {
         ends.push(end);
         match wait(ends, clock::monotonic_ns() + GRACE_NS, stop)? {
             (_, FromEndpoint::Listening { address, process }) => Ok((address, process)),
-            (_, other) => Err(out_of_turn(&other)),
+            (_, other) => Err(unexpected("endpoint", &other)),
         }
     }
 }
@@ -126,6 +125,6 @@ pub(super) fn one_ready(
 ) -> Result<(), TrialError> {
     match wait(ends, clock::monotonic_ns() + GRACE_NS + longer_ns, stop)? {
         (_, FromEndpoint::Ready) => Ok(()),
-        (_, other) => Err(out_of_turn(&other)),
+        (_, other) => Err(unexpected("endpoint", &other)),
     }
 }

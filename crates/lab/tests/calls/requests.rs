@@ -22,7 +22,7 @@ const NAMES: &[(usize, &str)] = &[
     (30, "IORING_OP_SPLICE"),
     (47, "IORING_OP_SEND_ZC"),
 ];
-/// What stands for all others.
+/// The row that stands for all others.
 const ANOTHER: &str = "IORING_OP_…";
 
 pub struct UringRequests(Object<WORDS>);

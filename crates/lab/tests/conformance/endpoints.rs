@@ -27,7 +27,7 @@ pub fn trials() -> [Trial; 4] {
         case("an endpoint that does not end is killed", held_when_done),
         // Invariant 9.
         case(OF_ONE, of_one_trial_each),
-        case("a program that is no endpoint is told", no_endpoint),
+        case("a program that is no endpoint is reported", no_endpoint),
     ]
 }
 
@@ -37,7 +37,7 @@ fn lost_endpoint() {
     fails(record, &["SIGKILL", "gone"]);
 }
 
-/// What does not end when it is done fails its trial alone, with all kinds of sides.
+/// A side that does not end after its result fails its trial alone, with all kinds of sides.
 fn held_when_done() {
     let (dir, held) = linked(HELD);
     let settings = Settings {

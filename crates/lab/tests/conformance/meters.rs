@@ -110,7 +110,7 @@ fn by_nothing() {
             let cpu = &side[&Counter::CpuNs];
             let is_refused = matches!(cpu, Reading::Absent { absent } if absent.contains("leaves interrupts out"));
             assert!(is_refused, "{cpu:?}");
-            // On a busy machine a server may be read too late, which is told.
+            // On a busy machine a server may be read too late, which is recorded.
             let own = &side[&Counter::ThreadCpuNs];
             let late =
                 matches!(own, Reading::Absent { absent } if absent.contains("late in a window"));

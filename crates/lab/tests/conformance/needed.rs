@@ -56,7 +56,7 @@ fn none(wrong: Vec<String>) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What is wrong with a refusal, or with its absence.
+/// The error of a refusal, or of its absence.
 fn wrong(
     mover: &str,
     place: &str,

@@ -85,7 +85,7 @@ fn all_arrives(cell: &Cell) {
     // Dropping the cache is no part of a message.
     let is_aside = is_helped || has_aside == (cell.cache == Cache::Cold);
     assert!(is_aside, "{aside:?}");
-    let Some(passes) = Passes::of(cell) else {
+    let Some(passes) = Passes::new(cell) else {
         return;
     };
     // What one side measures is what the other one does, message for message.

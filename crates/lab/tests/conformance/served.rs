@@ -1,4 +1,4 @@
-//! Every server under real loads, by real endpoint processes: what both sides tell agrees.
+//! Every server under real loads, by real endpoint processes: the results of both sides agree.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -40,7 +40,7 @@ pub fn trials() -> Vec<Trial> {
         trials.push(case(name, || is_only_of_the_load(server)));
     }
     trials.push(case("served/both sides are pinned", pinned));
-    trials.push(case("served/what cannot be is told", told));
+    trials.push(case("served/what cannot be served is refused", refused));
     trials
 }
 
@@ -112,7 +112,7 @@ fn belongs_together(server: &Server, cell: &Cell) {
     }
 }
 
-/// What a server has used is there, or its absence says that a busy machine left no time for it.
+/// The usage of a server is there, or its absence says that a busy machine left no time for it.
 fn was_read_or_late(served: &Readings, counter: Counter) {
     match &served[&counter] {
         Reading::Measured(n) => assert!(*n > 0 || counter != Counter::ElapsedNs),
@@ -176,7 +176,7 @@ fn pinned() {
     }
 }
 
-fn told() {
+fn refused() {
     for (values, words) in [
         ("server=epol", "server `epol` is not known"),
         ("service=tip", "service `tip` is not known"),

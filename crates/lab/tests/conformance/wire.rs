@@ -68,9 +68,9 @@ fn all_is_counted(cell: &Cell) {
     machine(Counter::ResponderWritingNs);
     let mover = Mover::named(&cell.mover).expect("a mover of the table");
     let completes = mover.release == Release::AtCompletion && cell.reaping == Reaping::Full;
-    let is_told_right = mover.route == Route::MemoryToSocket
+    let is_certain = mover.route == Route::MemoryToSocket
         && (cell.mover == "send-zerocopy" || cell.value(Axis::Size) == LARGE);
-    if completes && is_told_right {
+    if completes && is_certain {
         read(&sample.sender.readings, Counter::Completions);
         let copied = read(&sample.sender.readings, Counter::CompletionsCopied);
         assert_eq!(copied, 0, "nobody copies");

@@ -1,4 +1,4 @@
-//! What each row states of its copies, and where a count may be absent.
+//! The stated copies of each row, and the places at which a count may be absent.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -56,7 +56,7 @@ pub fn cell(mover: &str, values: &str) -> Cell {
     harness::cell(&format!("mover={mover} {usual} {values}"))
 }
 
-/// What was counted of a cell, or why it does not work here.
+/// The counts of a cell, or the reason why it does not work here.
 pub fn counted(lab: &mut Lab, watch: &mut Watch, cell: &Cell) -> Result<TrialEvidence, String> {
     let mut found = Err("nothing ended".to_owned());
     let mut see = |event| {
@@ -104,7 +104,7 @@ pub fn walk(means: CopyMeans, cells: impl Iterator<Item = Cell>) {
     assert!(places > 0, "nothing was counted in {}", dir().display());
 }
 
-/// Whether something is absent that must not be, and all that is not as it must be.
+/// True if a count is absent that must not be, and all counts that are wrong.
 fn compared(means: CopyMeans, cell: &Cell, found: &CopiedBytes) -> (bool, Vec<String>) {
     let kind = match cell.cache {
         Cache::Memory => "tmpfs".to_owned(),
@@ -144,16 +144,17 @@ struct Case<'k> {
 }
 
 impl Case<'_> {
-    /// Whether this is a number that is known to be right, or an absence that is allowed.
+    /// Returns true for a number that is known to be right, or an absence that is allowed.
     fn is_right(&self, per_byte: Option<f64>) -> bool {
         let receiver = self.cell.receiver.as_str();
         let is_discarded = receiver == "recv-discard" && self.leg == CopyPlace::ToReader;
         let is_stated = self.mover.states.copies.contains(&self.leg);
         let is_copied = is_stated && !is_discarded && self.cell.cache != Cache::Direct;
         let expected = f64::from(u8::from(is_copied));
-        let near = match self.mover.has_peer() {
-            true => NEAR_OVER_TCP,
-            false => NEAR,
+        let near = if self.mover.has_peer() {
+            NEAR_OVER_TCP
+        } else {
+            NEAR
         };
         match per_byte {
             // Two files may share their blocks there.

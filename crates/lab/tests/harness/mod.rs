@@ -1,4 +1,4 @@
-//! What tests with endpoints and a main of their own share.
+//! Helpers of tests with endpoints and a main of their own.
 #![allow(dead_code)] // each uses a part of it
 
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! What the tests of the loops share: a connection, an end, and a count of allocations.
+//! Helpers of the loops' tests: a connection, an end, and a count of allocations.
 #![allow(dead_code)] // each test file uses a part of it
 
 use std::os::fd::OwnedFd;
@@ -33,7 +33,7 @@ pub fn finish() -> WindowEnd<fn()> {
     }
 }
 
-/// How often something allocates, and what it gives.
+/// The number of a call's allocations, and its result.
 pub fn counted<T>(run: impl FnOnce() -> T) -> (u64, T) {
     let mut given = None;
     let info = allocation_counter::measure(|| given = Some(run()));

@@ -1,9 +1,9 @@
-//! What this machine has of what a row needs.
+//! The needs of a row that this machine meets.
 
 use bytecost_engine::statement::Requirement;
 use bytecost_sys::ring;
 
-/// Whether it is there, where that is no matter of a path or of a file; none where it is.
+/// True if a need is met that is neither a path nor a file; none for those.
 pub fn has(need: &Requirement, has_java: impl FnOnce() -> bool) -> Option<bool> {
     match need {
         Requirement::Uring => Some(ring::probe().is_ok()),

@@ -7,7 +7,7 @@ use bytecost_lab::load::{Errors, Load, LoadSpan, Pace};
 
 use crate::process::{Running, Start};
 
-/// What a way to ask is called, and how it differs from one connection with so many requests.
+/// The name of a load, and its difference to one connection with so many requests.
 pub type Way = (&'static str, fn(&mut Load));
 
 const EACH: u64 = 50;

@@ -142,7 +142,7 @@ fn half_closed(server: &'static Server) {
     assert_eq!(running.stop().requests, 3);
 }
 
-/// Whether others are served while the first client does what it does.
+/// Checks that others are served while the first client misbehaves.
 fn holds_up_nobody(server: &'static Server, size: usize, does: fn(&mut TcpStream)) {
     if server.in_turn {
         return; // by design; that it goes on after a time is another test

@@ -26,7 +26,7 @@ pub struct Start {
     pub response_ms: Option<u64>,
     pub each_address: Option<usize>,
     pub send_buffer: Option<usize>,
-    /// How long answers may take that are under way at the end.
+    /// The longest time for responses that are under way at the end.
     pub grace_ms: u64,
     pub descriptors: Option<u64>,
     pub port: u16,
@@ -162,7 +162,7 @@ impl Running {
         eventually(|| self.children().is_empty(), why);
     }
 
-    /// The children of the server; none where the kernel does not tell (CONFIG_PROC_CHILDREN).
+    /// The children of the server; none where the kernel does not list them (CONFIG_PROC_CHILDREN).
     pub fn children(&self) -> Vec<Pid> {
         let numbers = children::of("/".as_ref(), self.child.id()).unwrap_or_default();
         let pids = numbers.into_iter().map(|n| Pid::from_raw(n as i32));

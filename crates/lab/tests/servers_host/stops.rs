@@ -1,4 +1,4 @@
-//! How a server ends: what has arrived is answered, and nobody is left behind.
+//! The end of a server: requests that have arrived are answered, and no process is left behind.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -63,7 +63,7 @@ fn stopped_under_load(server: &'static Server) {
         stop.store(true, Ordering::Relaxed);
         (asking.join().unwrap(), tally)
     });
-    let faults = [LoadError::Wrong, LoadError::Timeout].map(|kind| outcome.errors.of(kind));
+    let faults = [LoadError::Wrong, LoadError::Timeout].map(|kind| outcome.errors.number(kind));
     assert_eq!(faults, [0, 0]);
     assert!(tally.requests >= outcome.answers);
     assert_eq!(tally.timed_out, 0);

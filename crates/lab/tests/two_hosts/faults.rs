@@ -1,4 +1,4 @@
-//! What goes wrong between two hosts, and what is said and left of it.
+//! Faults between two hosts, with their messages and what they leave behind.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -24,7 +24,7 @@ use super::{
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        case("who answers no word of bytecost is told", no_word),
+        case("an answer that is none of bytecost's is reported", no_word),
         // Invariant 9.
         case("an agent that is killed costs its trial alone", || {
             disturbed("agent", Signal::KILL, "is gone");
@@ -42,7 +42,7 @@ pub fn trials() -> Vec<Trial> {
             "a copy that is interrupted leaves nothing",
             copy_interrupted,
         ),
-        case("a peer that is gone for good is told", gone_for_good),
+        case("a peer that is gone for good is reported", gone_for_good),
         case("a trial has few words that wait for an answer", round_trips),
     ]
 }
@@ -91,7 +91,7 @@ fn no_word() {
     }
 }
 
-/// What is said of a trial in which something is done to the process of that name.
+/// The failure of a trial in which something is done to the process of that name.
 fn disturbed(word: &str, with: Signal, expected: &str) {
     let way = Way::default();
     let mut lab = way.lab(settings());
@@ -213,7 +213,7 @@ fn gone_for_good() {
     let agent = way.program.process("agent");
     fs::remove_file(&way.program.path).unwrap();
     signal(agent, Signal::KILL);
-    in_time("it was never told", || {
+    in_time("it was never reported", || {
         lab.lost_peer().is_some() || {
             let _ = lab.trial(TrialKey::default(), &cell(""), &NO_STOP);
             false

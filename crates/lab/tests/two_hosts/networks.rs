@@ -57,7 +57,7 @@ impl Two {
         let pair = VethPair::new(LinkChoice::default()).unwrap();
         let mut keeper = Command::new("sleep");
         keeper.arg("1000").stdin(Stdio::null());
-        pair.of(Role::Receiver).start_in(&mut keeper).unwrap();
+        pair.network(Role::Receiver).start_in(&mut keeper).unwrap();
         let keeper = keeper.spawn().unwrap();
         Some(Two { pair, keeper })
     }
@@ -73,12 +73,12 @@ impl Two {
 
     /// Does something where this host is to be.
     fn here<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
-        self.pair.of(Role::Sender).within(work).unwrap()
+        self.pair.network(Role::Sender).within(work).unwrap()
     }
 
     fn ip(&self, role: Role, words: &str) {
         let run = || Command::new("ip").args(words.split(' ')).status();
-        let status = self.pair.of(role).within(run).unwrap().unwrap();
+        let status = self.pair.network(role).within(run).unwrap().unwrap();
         assert!(status.success(), "ip {words}: {status}");
     }
 }
@@ -149,7 +149,7 @@ fn counted(two: &Two) {
     }
 }
 
-/// Each trial tells what its packets could be.
+/// Each trial records the largest packets of its path.
 fn changed_mtu(two: &Two) {
     let way = two.way(PeerSide::Receiver, false);
     two.here(|| {

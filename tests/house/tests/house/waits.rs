@@ -75,10 +75,6 @@ const BOUNDED: &[(&str, &str)] = &[
         "a wait of its own, which the end of the session ends",
     ),
     (
-        "crates/lab/src/isolation_survey.rs",
-        "the thread makes two system calls",
-    ),
-    (
         "crates/lab/src/limits.rs",
         "what is tried in a survey has a timeout for each wait",
     ),

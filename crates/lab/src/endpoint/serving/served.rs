@@ -1,5 +1,5 @@
-//! The side that serves. The endpoint only watches: its child serves, and tells by a signal what it
-//! has used. So who forks has one thread, and no thread of ours shares a CPU with the others.
+//! The side that serves. The endpoint only watches: its child serves, and reports its usage on a signal.
+//! So the process that forks has one thread, and no thread of ours shares a CPU with the others.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,7 +11,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use bytecost_engine::Server;
-use bytecost_engine::servers::{self, Limits, ServerSetup, ServerTally};
+use bytecost_engine::servers::{self, Limits, ServerTally};
 use bytecost_meter::{ProcessTreeMeter, look_takes_ns, memory_of, within};
 use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
 use bytecost_sys::child_end::{self, ChildProcess};
@@ -21,40 +21,37 @@ use rustix::net::sockopt;
 use rustix::pipe::PipeFlags;
 use rustix::process::Pid;
 
-use super::{congestion, hold, rows};
+use super::hold;
 use crate::descriptors;
 use crate::protocol::{
     self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoint, Traffic, out_of_turn,
 };
-use crate::server_tasks::max_looked_at;
+use crate::server_setup::{self, ServedService, congestion, max_looked_at};
 
-/// Room for connections beside the load's: new ones may come before the old ones' ends are seen.
-const ROOM: usize = 256;
-/// The fewest threads of a model with a fixed number of them.
-const WORKERS_LEAST: usize = 2;
-/// How long the server may take to end once it is told to.
+/// The longest time for the end of the server once it is stopped.
 const END: Duration = Duration::from_secs(3);
 const BEGUN: u8 = 6;
-/// How long before the window, in ns, the server's memory is read.
+/// The time before the window at which the server's memory is read, in ns.
 const MEMORY_NS: u64 = 5_000_000;
 /// The part of a window that a look at all of a server may take, and the lead of a look at a few.
 const LOOK_SHARE: u64 = 20;
 const FEW_NS: u64 = 4_000_000;
 
+/// The process that serves.
 struct Child {
     pid: Pid,
-    /// Its usage comes from here.
+    /// The pipe from which its usage comes.
     usage_from: OwnedFd,
     /// Dropping it is the stop signal.
     stop: Option<OwnedFd>,
-    /// What it has served comes from here, or why it failed.
+    /// The pipe from which its tally comes, or the reason why it failed.
     report: OwnedFd,
 }
 
 pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let cell = &task.cell;
-    let (server, ..) = rows(cell)?;
-    descriptors::make_room(cell.serving.all_connections() + ROOM as u64)?;
+    let server = ServedService::find(cell)?.server;
+    descriptors::make_room(server_setup::descriptors(cell))?;
     let (listener, address) = listen(task)?;
     if let Some(name) = congestion(cell) {
         sockopt::set_tcp_congestion(&listener, name)?;
@@ -104,8 +101,9 @@ impl Child {
         let ((usage_from, usage_to), (stopped, stop)) = (pipe()?, pipe()?);
         let (report, report_to) = pipe()?;
         if let Some(child) = children::fork_off()? {
-            let pid = i32::try_from(child).ok().and_then(Pid::from_raw);
-            let pid = pid.ok_or(io::ErrorKind::InvalidData)?;
+            let pid = (i32::try_from(child).ok())
+                .and_then(Pid::from_raw)
+                .ok_or(io::ErrorKind::InvalidData)?;
             drop((usage_to, stopped, report_to));
             let child = Child {
                 pid,
@@ -113,7 +111,7 @@ impl Child {
                 stop: Some(stop),
                 report,
             };
-            // Before it has begun, the signal that asks what it uses would end it.
+            // Before it has begun, the signal that asks for its usage would end it.
             let mut first = [0];
             return match rustix::io::read(&child.report, &mut first)? {
                 1 if first == [BEGUN] => Ok(child),
@@ -135,7 +133,7 @@ impl Child {
         children::exit(status)
     }
 
-    /// Reads what it uses at both edges of the window, and its memory before.
+    /// Reads its usage at both edges of the window, and its memory before.
     fn watch(
         &self,
         server: &Server,
@@ -162,9 +160,10 @@ impl Child {
         let at_first = live_children();
         let read = |at_ns: u64| {
             clock::sleep_until_ns(at_ns.saturating_sub(ahead_ns));
-            let children = match come_and_go {
-                true => live_children(),
-                false => at_first.clone(),
+            let children = if come_and_go {
+                live_children()
+            } else {
+                at_first.clone()
             };
             let look = tree.look(number, children, if looks { at_ns } else { 0 });
             clock::sleep_until_ns(at_ns);
@@ -241,28 +240,14 @@ impl Drop for Child {
     }
 }
 
+/// Serves, held to the side's CPUs.
 fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<ServerTally> {
     let cell = &task.cell;
-    let (server, service, serving) = rows(cell)?;
     hold(task)?;
-    // Who lets others in has nothing to do in the window but to tell what they have used, unless
+    // Who lets others in has nothing to do in the window but to report what they have used, unless
     // connections are new: then it must not come before those that answer.
-    if server.task_per_connection {
+    if ServedService::find(cell)?.server.task_per_connection {
         Promptness::take(cell.serving.connect == Connect::Kept).keep();
     }
-    let all = usize::try_from(cell.serving.all_connections()).unwrap_or(usize::MAX);
-    let bound = server.bound.map_or(usize::MAX, |(most, _)| most as usize);
-    let connections = all.saturating_add(ROOM).min(bound);
-    let setup = ServerSetup {
-        listener,
-        stop,
-        service,
-        serving,
-        workers: process::affinity()?.len().max(WORKERS_LEAST),
-        limits: Limits {
-            connections,
-            ..Limits::default()
-        },
-    };
-    (server.serve)(setup)
+    server_setup::serve(cell, listener, stop)
 }

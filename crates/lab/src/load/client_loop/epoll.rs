@@ -1,5 +1,5 @@
-//! The loop of every kernel: epoll tells which connections have something, and each is then
-//! written to and read from by calls of its own.
+//! The loop of every kernel: epoll(7) lists the connections that are ready, and each is then written
+//! to and read from by calls of its own.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,10 +21,10 @@ const READ_BYTES: usize = 64 << 10;
 #[derive(Default)]
 struct Line {
     socket: Option<OwnedFd>,
-    /// How many sockets it has had, so that an event of an earlier one is known.
+    /// Number of sockets it has had, so that an event of an earlier one is recognised.
     generation: u32,
     connects: bool,
-    /// How much of what is to be sent is sent, where it is not all of it.
+    /// Bytes of the request that are sent, where it is not all of it.
     sent: Option<usize>,
 }
 
@@ -36,9 +36,9 @@ pub(in crate::load) struct EpollLoop {
     request: Vec<u8>,
     buffer: Box<[u8]>,
     events: Vec<Event>,
-    /// Events that were told.
+    /// Number of events that were handled.
     handled: usize,
-    /// Who is to be read from next, beside the events.
+    /// The connection that is read from next, before further events.
     to_receive: Option<(u32, u32)>,
 }
 
@@ -49,7 +49,7 @@ impl EpollLoop {
         Ok(EpollLoop {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             lines: (0..all).map(|_| Line::default()).collect(),
-            source: Source::of(load),
+            source: Source::new(load),
             request: Vec::with_capacity(2 * MOST_REQUEST_BYTES),
             buffer: vec![0; READ_BYTES].into(),
             events: Vec::with_capacity(EVENTS),
@@ -69,7 +69,7 @@ impl EpollLoop {
             .map_err(|_| LoadError::Local)
     }
 
-    /// Whether connecting has worked, now that the socket can be written to.
+    /// The result of connecting, now that the socket can be written to.
     fn connected(&mut self, i: u32) -> Result<(), LoadError> {
         let line = &mut self.lines[i as usize];
         line.connects = false;
@@ -92,8 +92,8 @@ impl EpollLoop {
         Some(LoopEvent::Received(i, received))
     }
 
-    /// What an event tells first.
-    fn happened(&mut self, name: u64, flags: EventFlags) -> Option<LoopEvent<usize>> {
+    /// The client's event that epoll's stands for; none of a connection that is closed.
+    fn event(&mut self, name: u64, flags: EventFlags) -> Option<LoopEvent<usize>> {
         let (i, generation) = (name as u32, (name >> 32) as u32);
         let line = &self.lines[i as usize];
         if line.socket.is_none() || line.generation != generation {
@@ -115,22 +115,23 @@ impl ClientLoop for EpollLoop {
     type Piece = usize;
 
     fn connect(&mut self, i: u32) -> Result<bool, LoadError> {
-        self.hang_up(i);
+        self.close(i);
         let (socket, connected) = loop {
             let from = self.source.last;
-            let socket = self.source.socket(&self.load, SocketFlags::NONBLOCK);
-            let socket = socket.map_err(|_| LoadError::Local)?;
+            let socket = (self.source.socket(&self.load, SocketFlags::NONBLOCK))
+                .map_err(|_| LoadError::Local)?;
             match rustix::net::connect(&socket, &self.load.address) {
                 Ok(()) => break (socket, true),
                 Err(Errno::INPROGRESS | Errno::INTR) => break (socket, false),
-                Err(e) if self.source.goes_on(e, from) => {}
+                Err(e) if self.source.may_retry(e, from) => {}
                 Err(e) => return Err(LoadError::from(e)),
             }
         };
         let line = &mut self.lines[i as usize];
-        let flags = match connected {
-            true => EventFlags::IN,
-            false => EventFlags::OUT,
+        let flags = if connected {
+            EventFlags::IN
+        } else {
+            EventFlags::OUT
         };
         epoll::add(&self.epoll, &socket, event_name(i, line.generation), flags)
             .map_err(|_| LoadError::Local)?;
@@ -139,7 +140,7 @@ impl ClientLoop for EpollLoop {
         Ok(connected)
     }
 
-    fn hang_up(&mut self, i: u32) {
+    fn close(&mut self, i: u32) {
         let line = &mut self.lines[i as usize];
         line.generation = line.generation.wrapping_add(1);
         line.socket = None;
@@ -191,7 +192,7 @@ impl ClientLoop for EpollLoop {
         Ok(Pause { from_ns, to_ns })
     }
 
-    fn next_happened(&mut self) -> Option<LoopEvent<usize>> {
+    fn next_event(&mut self) -> Option<LoopEvent<usize>> {
         if let Some((i, generation)) = self.to_receive.take()
             && self.lines[i as usize].generation == generation
             && let Some(received) = self.receive(i)
@@ -202,8 +203,8 @@ impl ClientLoop for EpollLoop {
             let event = self.events.get(self.handled)?;
             let (name, flags) = (event.data.u64(), event.flags);
             self.handled += 1;
-            if let Some(happened) = self.happened(name, flags) {
-                return Some(happened);
+            if let Some(event) = self.event(name, flags) {
+                return Some(event);
             }
         }
     }
@@ -212,10 +213,10 @@ impl ClientLoop for EpollLoop {
         &self.buffer[..*piece]
     }
 
-    fn give_back(&mut self, _: usize) {}
+    fn release(&mut self, _: usize) {}
 
-    /// What was not read is told again.
-    fn listen(&mut self, _: u32) {}
+    /// Nothing to do: epoll reports again what was not read.
+    fn receive_more(&mut self, _: u32) {}
 
     /// Now: what was done for others before has taken its time.
     fn now_ns(&self) -> u64 {

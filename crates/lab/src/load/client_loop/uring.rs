@@ -13,7 +13,7 @@ use rustix::net::SocketFlags;
 use super::{ClientLoop, LoopEvent, Pause, Source};
 use crate::load::{Load, LoadError};
 
-/// Bytes of a question that is a line, and of an answer that is one; others take longer.
+/// Bytes of a request that is a line, and of an answer that is one; others take longer.
 const SHORT_BYTES: usize = 64;
 const LINE_BYTES: usize = 4096;
 
@@ -22,7 +22,7 @@ pub(in crate::load) struct UringLoop {
     client: UringClient,
     source: Source,
     from: Vec<u8>,
-    /// When what is being told was seen.
+    /// The time at which the last events were seen.
     seen_ns: u64,
 }
 
@@ -38,7 +38,7 @@ impl UringLoop {
         let sizes = [load.at_once() * request_bytes, answer_bytes];
         Ok(UringLoop {
             client: UringClient::new(load.address, lines, load.connections, sizes, load.kept)?,
-            source: Source::of(load),
+            source: Source::new(load),
             from: vec![0; lines as usize],
             seen_ns: monotonic_ns(),
             load: load.clone(),
@@ -47,15 +47,15 @@ impl UringLoop {
 
     fn try_to_connect(&mut self, i: u32) -> Result<(), LoadError> {
         // It blocks for others; the ring does not let it.
-        let socket = self.source.socket(&self.load, SocketFlags::empty());
-        let socket = socket.map_err(|_| LoadError::Local)?;
+        let socket =
+            (self.source.socket(&self.load, SocketFlags::empty())).map_err(|_| LoadError::Local)?;
         self.from[i as usize] = self.source.last;
-        self.client.connect(i, socket).map_err(|e| of(&e))
+        self.client.connect(i, socket).map_err(|e| load_error(&e))
     }
 
-    fn goes_on(&mut self, i: u32, error: &io::Error) -> bool {
+    fn may_retry(&mut self, i: u32, error: &io::Error) -> bool {
         let from = self.from[i as usize];
-        Errno::from_io_error(error).is_some_and(|e| self.source.goes_on(e, from))
+        Errno::from_io_error(error).is_some_and(|e| self.source.may_retry(e, from))
             && self.try_to_connect(i).is_ok()
     }
 }
@@ -67,13 +67,13 @@ impl ClientLoop for UringLoop {
         self.try_to_connect(i).map(|()| false)
     }
 
-    fn hang_up(&mut self, i: u32) {
+    fn close(&mut self, i: u32) {
         self.client.hang_up(i);
     }
 
     fn send(&mut self, i: u32, compose: impl FnOnce(&mut Vec<u8>)) -> Result<bool, LoadError> {
         let sent = self.client.send(i, compose);
-        sent.map(|()| false).map_err(|e| of(&e))
+        sent.map(|()| false).map_err(|e| load_error(&e))
     }
 
     fn pause(&mut self, most_ns: u64) -> io::Result<Pause> {
@@ -89,22 +89,22 @@ impl ClientLoop for UringLoop {
         Ok(Pause { from_ns, to_ns })
     }
 
-    fn next_happened(&mut self) -> Option<LoopEvent<Piece>> {
+    fn next_event(&mut self) -> Option<LoopEvent<Piece>> {
         loop {
-            let trouble = |e: io::Error| of(&e);
+            let error = |e: io::Error| load_error(&e);
             return Some(match self.client.next_rang()? {
-                ClientEvent::Connected(line, Err(e)) if self.goes_on(line, &e) => continue,
+                ClientEvent::Connected(line, Err(e)) if self.may_retry(line, &e) => continue,
                 ClientEvent::Connected(line, result) => {
-                    LoopEvent::Connected(line, result.map_err(trouble))
+                    LoopEvent::Connected(line, result.map_err(error))
                 }
                 ClientEvent::Received(line, piece) => {
-                    let piece = piece.map_err(trouble);
+                    let received = piece.map_err(error);
                     LoopEvent::Received(
                         line,
-                        piece.and_then(|piece| piece.ok_or(LoadError::Closed)),
+                        received.and_then(|piece| piece.ok_or(LoadError::Closed)),
                     )
                 }
-                ClientEvent::Sent(line, result) => LoopEvent::Sent(line, result.map_err(trouble)),
+                ClientEvent::Sent(line, result) => LoopEvent::Sent(line, result.map_err(error)),
             });
         }
     }
@@ -113,21 +113,21 @@ impl ClientLoop for UringLoop {
         self.client.bytes(piece)
     }
 
-    fn give_back(&mut self, piece: Piece) {
+    fn release(&mut self, piece: Piece) {
         self.client.give_back(piece);
     }
 
-    fn listen(&mut self, i: u32) {
+    fn receive_more(&mut self, i: u32) {
         // If that is refused, nothing more comes, and the patience ends it.
         let _ = self.client.listen(i);
     }
 
-    /// All that is told at once was seen at once, when the call returned that took it in.
+    /// All events of a round were seen when its call returned.
     fn now_ns(&self) -> u64 {
         self.seen_ns
     }
 }
 
-fn of(error: &io::Error) -> LoadError {
+fn load_error(error: &io::Error) -> LoadError {
     Errno::from_io_error(error).map_or(LoadError::Local, LoadError::from)
 }

@@ -1,4 +1,4 @@
-//! What a client does when it is its turn: it connects, asks, hears, goes on or fails.
+//! The steps of a client: it connects, sends requests, receives responses, and rests or fails.
 
 use std::cmp::Reverse;
 
@@ -8,107 +8,108 @@ use super::super::outcome::{LoadError, record};
 use super::super::{LoadSpan, Pace};
 use super::{Driver, LONGEST_WAIT_NS, Phase};
 
-/// How long a client rests after a failure, so that a server that refuses is not overrun.
+/// The rest of a client after a failure, so that a server that refuses is not overrun.
 const BACK_OFF_NS: u64 = 10_000_000;
 
 impl<W: ClientLoop> Driver<'_, W> {
-    /// Whether a client is not to set out yet, since too many wait to be greeted.
-    pub(super) fn is_held_up(&self, i: u32) -> bool {
-        let is_new = self.not_tried[i as usize] && !self.is_idle(i);
-        let most = self.load.greeted_at_once as usize;
-        is_new && self.greeting.is_some_and(|n| n >= most)
+    /// Returns true if a client may not connect yet, since too many connections are not confirmed.
+    pub(super) fn must_wait(&self, i: u32) -> bool {
+        let is_new = self.is_pending[i as usize] && !self.is_idle(i);
+        let most = self.load.confirmed_at_once as usize;
+        is_new && self.unconfirmed.is_some_and(|n| n >= most)
     }
 
-    /// Its first attempt to connect is over, or its part of the first round.
-    pub(super) fn tried(&mut self, i: u32) {
-        if !std::mem::replace(&mut self.not_tried[i as usize], false) {
+    /// Notes that a client's first attempt to connect is over, or its part of the first round.
+    pub(super) fn on_first_attempt(&mut self, i: u32) {
+        if !std::mem::replace(&mut self.is_pending[i as usize], false) {
             return;
         }
-        self.trying -= 1;
-        if let Some(greeting) = self.greeting.as_mut().filter(|_| i < self.load.connections) {
-            *greeting = greeting.saturating_sub(1);
+        self.pending -= 1;
+        let is_asker = !self.is_idle(i);
+        if let Some(unconfirmed) = self.unconfirmed.as_mut().filter(|_| is_asker) {
+            *unconfirmed = unconfirmed.saturating_sub(1);
         }
         if self.is_idle(i) {
-            self.idle_trying -= 1;
-            if self.idle_trying == 0 {
-                self.set_out(0..self.load.connections, self.wire.now_ns());
+            self.idle_pending -= 1;
+            if self.idle_pending == 0 {
+                self.schedule_connects(0..self.load.connections, self.client_loop.now_ns());
             }
         }
     }
 
     pub(super) fn connect(&mut self, i: u32, intended_ns: u64) {
         let client = &mut self.clients[i as usize];
-        client.wanted = Due {
+        client.connecting_for = Due {
             intended_ns,
-            sent_ns: self.wire.now_ns(),
+            sent_ns: self.client_loop.now_ns(),
         };
         let is_asker = i < self.load.connections;
-        if let Some(greeting) = self.greeting.as_mut().filter(|_| is_asker)
-            && self.not_tried[i as usize]
+        if let Some(unconfirmed) = self.unconfirmed.as_mut().filter(|_| is_asker)
+            && self.is_pending[i as usize]
         {
-            *greeting += 1;
+            *unconfirmed += 1;
         }
         self.outcome.made.connections += 1;
-        match self.wire.connect(i) {
+        match self.client_loop.connect(i) {
             Ok(connected) => {
                 client.state = ClientState::Connecting;
                 if connected {
-                    self.settle(i);
+                    self.on_connected(i);
                 }
             }
-            Err(trouble) => self.fail(i, trouble),
+            Err(error) => self.fail(i, error),
         }
     }
 
-    fn settle(&mut self, i: u32) {
+    fn on_connected(&mut self, i: u32) {
         self.outcome.opened += 1;
         self.refused.0 = 0;
         let client = &mut self.clients[i as usize];
         client.state = ClientState::Connected;
-        let wanted = client.wanted;
-        let now_ns = self.wire.now_ns();
-        if self.greeting.is_some() && self.phase == Phase::Connecting && !self.is_idle(i) {
+        let due = client.connecting_for;
+        let now_ns = self.client_loop.now_ns();
+        if self.unconfirmed.is_some() && self.phase == Phase::Connecting && !self.is_idle(i) {
             return self.ask(i, Due::at(now_ns), 1);
         }
-        self.tried(i);
+        self.on_first_attempt(i);
         if self.is_idle(i) {
             return;
         }
         if !self.load.kept {
             let sent_ns = now_ns;
-            self.ask(i, Due { sent_ns, ..wanted }, 1);
+            self.ask(i, Due { sent_ns, ..due }, 1);
         } else if self.is_closed() {
-            self.begin(i);
+            self.fill_pipeline(i);
         } else {
             self.free.push_back((i, now_ns));
         }
     }
 
-    /// Closed loop: has a client ask, if it is there and has not as much under way as it may.
-    pub(super) fn begin(&mut self, i: u32) {
+    /// Closed loop: sends requests of a client up to its depth, if it is connected.
+    pub(super) fn fill_pipeline(&mut self, i: u32) {
         let client = &self.clients[i as usize];
         let missing = (self.load.depth as usize).saturating_sub(client.under_way.len());
         if client.state == ClientState::Connected && missing > 0 {
-            self.ask(i, Due::at(self.wire.now_ns()), missing);
+            self.ask(i, Due::at(self.client_loop.now_ns()), missing);
         }
     }
 
-    /// Has all ask at the same time, and not again before all are answered: who was early would be
-    /// served twice while others wait.
-    pub(super) fn begin_round(&mut self, now_ns: u64) {
+    /// Sends a request of each client, and no second one before all have their responses: an early
+    /// client would be served twice while others wait.
+    pub(super) fn start_round(&mut self, now_ns: u64) {
         self.phase = Phase::FirstRound;
         self.round_from_ns = now_ns;
         for i in 0..self.load.connections {
             if self.clients[i as usize].state == ClientState::Connected {
-                self.not_tried[i as usize] = true;
-                self.trying += 1;
-                self.begin(i);
+                self.is_pending[i as usize] = true;
+                self.pending += 1;
+                self.fill_pipeline(i);
             }
         }
     }
 
-    /// Has a client ask so many times, unless it has asked all; short requests due together go
-    /// together. The caller has read the clock, which for each request would cost the generator.
+    /// Sends so many requests of a client, as far as it has any left; short ones go together. The
+    /// caller has read the clock, which for each request would cost the generator.
     pub(super) fn ask(&mut self, i: u32, due: Due, times: usize) {
         let client = &self.clients[i as usize];
         let mut left = times;
@@ -117,9 +118,9 @@ impl<W: ClientLoop> Driver<'_, W> {
         }
         while left > 0 {
             let client = &mut self.clients[i as usize];
-            if client.sends > 0 {
+            if client.unsent > 0 {
                 // The server takes no more now: it is asked when it does.
-                client.held = Some(due).filter(|_| self.load.depth == 1);
+                client.deferred = Some(due).filter(|_| self.load.depth == 1);
                 return;
             }
             let times = left.min(self.at_once);
@@ -135,69 +136,72 @@ impl<W: ClientLoop> Driver<'_, W> {
 
     fn send(&mut self, i: u32) {
         let client = &self.clients[i as usize];
-        let question = &*self.tongue.question;
-        match self.wire.send(i, |out| client.compose(question, out)) {
-            Ok(true) => self.clients[i as usize].sends = 0,
+        let requester = &*self.codec.requester;
+        match self
+            .client_loop
+            .send(i, |out| client.compose(requester, out))
+        {
+            Ok(true) => self.clients[i as usize].unsent = 0,
             Ok(false) => {}
-            Err(trouble) => self.fail(i, trouble),
+            Err(error) => self.fail(i, error),
         }
     }
 
-    pub(super) fn happen(&mut self, happened: LoopEvent<W::Piece>) {
-        match happened {
-            LoopEvent::Connected(i, Ok(())) => self.settle(i),
+    pub(super) fn on_event(&mut self, event: LoopEvent<W::Piece>) {
+        match event {
+            LoopEvent::Connected(i, Ok(())) => self.on_connected(i),
             LoopEvent::Received(i, Ok(piece)) => self.receive(i, piece),
             LoopEvent::Room(i) => {
                 self.send(i);
-                self.fill(i);
+                self.send_deferred(i);
             }
             LoopEvent::Sent(i, Ok(())) => {
-                self.clients[i as usize].sends = 0;
-                self.fill(i);
+                self.clients[i as usize].unsent = 0;
+                self.send_deferred(i);
             }
-            LoopEvent::Connected(i, Err(trouble))
-            | LoopEvent::Received(i, Err(trouble))
-            | LoopEvent::Sent(i, Err(trouble)) => self.fail(i, trouble),
+            LoopEvent::Connected(i, Err(error))
+            | LoopEvent::Received(i, Err(error))
+            | LoopEvent::Sent(i, Err(error)) => self.fail(i, error),
         }
     }
 
-    /// Makes the requests that a socket without room held up.
-    fn fill(&mut self, i: u32) {
-        let is_leaving = self.is_leaving();
+    /// Sends the requests that waited for room in a socket.
+    fn send_deferred(&mut self, i: u32) {
+        let is_draining = self.is_draining();
         let client = &mut self.clients[i as usize];
-        if client.sends > 0 || client.state != ClientState::Connected || is_leaving {
+        if client.unsent > 0 || client.state != ClientState::Connected || is_draining {
             return;
         }
-        if let Some(due) = client.held.take() {
+        if let Some(due) = client.deferred.take() {
             self.ask(i, due, 1);
         } else if self.load.depth > 1 {
             let missing = (self.load.depth as usize).saturating_sub(client.under_way.len());
-            let due = Due::at(self.wire.now_ns());
+            let due = Due::at(self.client_loop.now_ns());
             self.ask(i, due, missing);
         }
     }
 
     fn receive(&mut self, i: u32, piece: W::Piece) {
         let client = &mut self.clients[i as usize];
-        let received = client.receive(&self.tongue, self.wire.bytes(&piece));
-        self.wire.give_back(piece);
+        let received = client.receive(&self.codec, self.client_loop.bytes(&piece));
+        self.client_loop.release(piece);
         let complete = match received {
             Ok(complete) => complete,
-            Err(trouble) => return self.fail(i, trouble),
+            Err(error) => return self.fail(i, error),
         };
-        let now_ns = self.wire.now_ns();
+        let now_ns = self.client_loop.now_ns();
         for _ in 0..complete {
             if let Some(due) = self.clients[i as usize].under_way.pop_front() {
-                self.answered(i, due, now_ns);
+                self.count_response(i, due, now_ns);
             }
         }
         if complete > 0 {
-            self.go_on(i, complete, now_ns);
+            self.on_responses(i, complete, now_ns);
         }
-        self.wire.listen(i);
+        self.client_loop.receive_more(i);
     }
 
-    fn answered(&mut self, i: u32, due: Due, now_ns: u64) {
+    fn count_response(&mut self, i: u32, due: Due, now_ns: u64) {
         let in_window = (self.opens_ns..self.closes_ns).contains(&now_ns);
         self.outcome.answers_in_window += u64::from(in_window);
         if self.counts(due, now_ns) {
@@ -207,7 +211,7 @@ impl<W: ClientLoop> Driver<'_, W> {
         }
     }
 
-    /// Whether a request belongs to the window: see [`Outcome::answers`].
+    /// Returns true if a request belongs to the window: see [`super::LoadOutcome::answers`].
     fn counts(&self, due: Due, now_ns: u64) -> bool {
         let decides_ns = match (self.load.span, self.load.pace) {
             (LoadSpan::Requests(_), _) => return true,
@@ -217,18 +221,18 @@ impl<W: ClientLoop> Driver<'_, W> {
         (self.opens_ns..self.closes_ns).contains(&decides_ns)
     }
 
-    fn go_on(&mut self, i: u32, answers: usize, now_ns: u64) {
+    fn on_responses(&mut self, i: u32, answers: usize, now_ns: u64) {
         let client = &mut self.clients[i as usize];
         if !self.load.kept {
             client.disconnect();
-            self.wire.hang_up(i);
+            self.client_loop.close(i);
         }
-        self.tried(i);
+        self.on_first_attempt(i);
         let waits = matches!(self.phase, Phase::Connecting | Phase::FirstRound);
-        if waits && self.greeting.is_some() && self.is_closed() {
-            return; // it goes on when all are there
+        if waits && self.unconfirmed.is_some() && self.is_closed() {
+            return; // it continues when all are connected
         }
-        if self.is_leaving() {
+        if self.is_draining() {
             return;
         }
         let client = &self.clients[i as usize];
@@ -253,17 +257,17 @@ impl<W: ClientLoop> Driver<'_, W> {
         }
     }
 
-    /// Counts what went wrong, and has the client rest.
-    fn fail(&mut self, i: u32, trouble: LoadError) {
-        let now_ns = self.wire.now_ns();
-        self.tried(i);
-        self.wire.hang_up(i);
+    /// Counts an error, and has the client rest.
+    fn fail(&mut self, i: u32, error: LoadError) {
+        let now_ns = self.client_loop.now_ns();
+        self.on_first_attempt(i);
+        self.client_loop.close(i);
         let is_idle = self.is_idle(i);
         let client = &self.clients[i as usize];
         if client.state == ClientState::Done {
             return;
         }
-        if trouble == LoadError::Timeout
+        if error == LoadError::Timeout
             && let Some(due) = client.under_way.front().copied()
             && self.counts(due, now_ns)
         {
@@ -272,8 +276,8 @@ impl<W: ClientLoop> Driver<'_, W> {
         let client = &mut self.clients[i as usize];
         let was_free = client.state == ClientState::Connected && client.under_way.is_empty();
         let lost = client.disconnect();
-        self.outcome.errors.count(trouble, lost.max(1) as u64);
-        if trouble == LoadError::Refused {
+        self.outcome.errors.count(error, lost.max(1) as u64);
+        if error == LoadError::Refused {
             let (count, since_ns) = &mut self.refused;
             if *count == 0 {
                 *since_ns = now_ns;
@@ -292,14 +296,14 @@ impl<W: ClientLoop> Driver<'_, W> {
             return self.finish(i);
         }
         if was_free {
-            // It stands in the row of the free, or its timer runs: neither may happen twice.
+            // It is among the free, or its timer runs: neither may happen twice.
             self.free.retain(|(free, _)| *free != i);
             self.timers.retain(|Reverse((_, resting))| *resting != i);
         }
         self.timers.push(Reverse((now_ns + BACK_OFF_NS, i)));
     }
 
-    /// Gives up those who have waited too long, now and then.
+    /// Gives up clients that have waited longer than the patience; checks a few times within it.
     pub(super) fn sweep(&mut self, now_ns: u64) {
         if now_ns < self.next_sweep_ns {
             return;
@@ -309,7 +313,7 @@ impl<W: ClientLoop> Driver<'_, W> {
         for i in 0..self.clients.len() {
             let client = &self.clients[i];
             let oldest = match client.state {
-                ClientState::Connecting => Some(client.wanted),
+                ClientState::Connecting => Some(client.connecting_for),
                 _ => client.under_way.front().copied(),
             };
             if oldest.is_some_and(|due| due.sent_ns + patience_ns < now_ns) {

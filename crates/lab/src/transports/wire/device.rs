@@ -1,4 +1,4 @@
-//! What a wire is made of: a tun device, or a veth pair of which the sender has one end.
+//! The device of a wire: a tun device, or a veth pair of which the sender has one end.
 //!
 //! The program takes packets off before a device has them, so the two differ for a sender in the
 //! head of a frame and in the largest packet. What the program lets through and the responder says
@@ -12,36 +12,23 @@ use std::os::fd::OwnedFd;
 use bytecost_spec::cell::Device;
 use bytecost_sys::network::Network;
 use bytecost_sys::{packet, tun};
-use etherparse::Ethernet2Header;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
+use super::packet::{FAR_HARDWARE, SENDER_HARDWARE};
 use super::program;
 use crate::netlink::Netlink;
 use crate::transports::link::LinkChoice;
 use crate::transports::veth::{self, NAMES, SENDER};
 
-/// Where senders connect to. Nobody listens: the responder answers.
+/// The address that senders connect to. No socket listens there: the responder answers.
 pub(crate) const FAR_END: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 2), 5201);
 /// Name of the device, the sender's end where it is a pair.
 pub(crate) const NAME: &str = NAMES[0];
 /// Name of the other end of a pair.
 pub(crate) const FAR_NAME: &str = NAMES[1];
-/// Hardware addresses of the two ends of the pair, of the range that everybody may choose from.
-pub(super) const SENDER_HARDWARE: [u8; 6] = [2, 0, 198, 18, 0, 1];
-pub(super) const FAR_HARDWARE: [u8; 6] = [2, 0, 198, 18, 0, 2];
-/// The most that stands before a packet, in bytes.
-pub const LEAD_BYTES_MOST: usize = Ethernet2Header::LEN;
 /// Room for what is let through, in bytes, so that it waits until the responder looks.
 const OPENINGS_BYTES: usize = 4 << 20;
-
-/// Bytes that stand before each packet that is read from or written to a device's descriptor.
-pub fn lead_bytes(device: Device) -> usize {
-    match device {
-        Device::Tun => tun::HEADER_BYTES,
-        Device::Veth => Ethernet2Header::LEN,
-    }
-}
 
 /// Makes the device with its program in a network: the far end's descriptor and the program's map.
 pub(super) fn made(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)> {

@@ -1,17 +1,21 @@
-//! The far end's packets of IPv4 (RFC 791) and TCP (RFC 9293), behind what the device puts before:
-//! a tun device's header (`struct virtio_net_hdr`), or a frame's of Ethernet.
+//! The far end's packets of IPv4 (RFC 791) and TCP (RFC 9293), behind the header of the device: a tun
+//! device's (`struct virtio_net_hdr`), or Ethernet's.
 
 use std::net::SocketAddrV4;
 
 use bytecost_spec::cell::Device;
+use bytecost_sys::tun;
 use etherparse::checksum::Sum16BitWords;
 use etherparse::{
     EtherType, Ethernet2Header, IpNumber, Ipv4Header, Ipv4Slice, TcpHeader, TcpOptionElement,
     TcpOptions, TcpSlice,
 };
 
-use super::device::{FAR_HARDWARE, LEAD_BYTES_MOST, SENDER_HARDWARE, lead_bytes};
-
+/// Hardware addresses of the two ends of a veth pair, of the range that everybody may choose from.
+pub(super) const SENDER_HARDWARE: [u8; 6] = [2, 0, 198, 18, 0, 1];
+pub(super) const FAR_HARDWARE: [u8; 6] = [2, 0, 198, 18, 0, 2];
+/// The most that stands before a packet, in bytes.
+const LEAD_BYTES_MOST: usize = Ethernet2Header::LEN;
 /// The longest packet that is looked at, in bytes: an opening has two headers of at most 60 each.
 pub const MOST_BYTES: usize = LEAD_BYTES_MOST + 120;
 /// Powers of two of this end's windows: the most (RFC 7323), so they never hold the sender back.
@@ -19,11 +23,11 @@ pub const WINDOW_SHIFT: u8 = 14;
 
 const IP_BYTES: u16 = Ipv4Header::MIN_LEN as u16;
 const TCP_BYTES: u16 = TcpHeader::MIN_LEN as u16;
-/// What this end writes at most: its headers and two options.
+/// The longest packet that this end writes, in bytes: its headers and two options.
 const ROOM: usize = LEAD_BYTES_MOST + Ipv4Header::MIN_LEN + TcpHeader::MIN_LEN + 8;
 /// The checksum is still to be made, so the kernel does not check it: VIRTIO_NET_HDR_F_NEEDS_CSUM.
 const NEEDS_CHECKSUM: u8 = 1;
-/// Where the checksum lies within a TCP header.
+/// The place of the checksum in a TCP header.
 const CHECKSUM_AT: u16 = 16;
 
 /// FIN of the flags of TCP: nothing more will come.
@@ -33,16 +37,24 @@ pub const SYN: u8 = 2;
 /// ACK: the number acknowledged is one.
 pub const ACK: u8 = 16;
 
+/// Bytes that stand before each packet that is read from or written to a device's descriptor.
+pub(super) fn lead_bytes(device: Device) -> usize {
+    match device {
+        Device::Tun => tun::HEADER_BYTES,
+        Device::Veth => Ethernet2Header::LEN,
+    }
+}
+
 /// A packet that asks for a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SynPacket {
-    /// Who asks.
+    /// Its sender.
     pub from: SocketAddrV4,
-    /// Whom.
+    /// Its receiver.
     pub to: SocketAddrV4,
     /// The sequence number of its SYN.
     pub sequence: u32,
-    /// Whether windows can be scaled.
+    /// True if windows can be scaled.
     pub scales: bool,
 }
 
@@ -73,7 +85,7 @@ pub struct Packet {
     len: usize,
 }
 
-/// What the far end says to the sender of a flow.
+/// The addresses, numbers and flags of a packet from the far end to the sender of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Saying {
     /// The far end.
@@ -93,9 +105,10 @@ impl Packet {
     pub fn opened(device: Device, saying: Saying, mtu_bytes: u32, scales: bool) -> Packet {
         let most = mtu_bytes.saturating_sub(u32::from(IP_BYTES + TCP_BYTES));
         let [high, low] = u16::try_from(most).unwrap_or(u16::MAX).to_be_bytes();
-        let options = match scales {
-            true => TcpOptions::from([2, 4, high, low, 1, 3, 3, WINDOW_SHIFT]),
-            false => TcpOptions::from([2, 4, high, low]),
+        let options = if scales {
+            TcpOptions::from([2, 4, high, low, 1, 3, 3, WINDOW_SHIFT])
+        } else {
+            TcpOptions::from([2, 4, high, low])
         };
         Packet::new(device, saying, options)
     }
@@ -207,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_opening_is_told_apart() {
+    fn other_packets_are_no_openings() {
         let check = |change: &dyn Fn(&mut Vec<u8>)| {
             let mut bytes = syn(Device::Tun, 1500, true);
             change(&mut bytes);

@@ -10,8 +10,7 @@ use bytecost_sys::clock;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::device::lead_bytes;
-use super::packet::{ACK, FIN, MOST_BYTES, Packet, SYN, Saying, SynPacket};
+use super::packet::{ACK, FIN, MOST_BYTES, Packet, SYN, Saying, SynPacket, lead_bytes};
 use super::shared_counters::{FlowReceived, WireCounters};
 use crate::transports::link::LinkChoice;
 
@@ -39,7 +38,7 @@ pub(crate) struct Rules {
     pub(crate) flows_most: usize,
 }
 
-/// What was done and seen so far, all flows together.
+/// The packets and acknowledgements so far, of all flows together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResponderTally {
     pub(crate) acknowledgements: u64,
@@ -68,7 +67,7 @@ struct Flow {
     end: End,
 }
 
-/// How far the end of a flow has come.
+/// The state of a flow's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Open,
@@ -143,12 +142,12 @@ impl WireResponder {
         self.flows.len()
     }
 
-    /// What has come of each flow, in the order in which they were opened.
+    /// The received part of each flow, in the order in which they were opened.
     pub(crate) fn seen(&self) -> impl Iterator<Item = FlowReceived> {
         self.flows.iter().map(|f| self.counters.seen(f.from.port()))
     }
 
-    /// Flows whose senders have closed and were told so, or have given up.
+    /// The number of flows whose senders have closed, with an answer, or have given up.
     pub(crate) fn ended(&self) -> usize {
         self.flows.iter().filter(|f| f.end != End::Open).count()
     }

@@ -1,4 +1,4 @@
-//! What the program on the device notes of each flow: `crates/lab/bpf/wire.bpf.c`, `struct board`.
+//! Counters of each flow by the program on the device: `crates/lab/bpf/wire.bpf.c`, `struct board`.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -10,10 +10,11 @@ const FLOWS: usize = 1 << 16;
 /// Words of one: a cache line, so that no two flows write to the same.
 const WORDS: usize = 8;
 
+/// The counters of all flows, mapped into memory.
 #[derive(Debug)]
 pub(crate) struct WireCounters(FileMap);
 
-/// What has come of a flow so far.
+/// The part of a flow that has come so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlowReceived {
     /// Sequence number of the first byte of payload.
@@ -25,9 +26,9 @@ pub(crate) struct FlowReceived {
     /// Packets that began after what was expected. They count as lost.
     pub(crate) gaps: u64,
     pub(crate) repeats: u64,
-    /// Whether the sender has closed.
+    /// True if the sender has closed.
     pub(crate) closed: bool,
-    /// Whether it has given up.
+    /// True if it has given up.
     pub(crate) reset: bool,
 }
 
@@ -36,7 +37,7 @@ impl WireCounters {
         Ok(WireCounters(FileMap::new(map, 0, FLOWS * WORDS * 8)?))
     }
 
-    /// Of different moments, but no part is older than what was seen before.
+    /// The counters of a port's flow: read at different moments, but none older than at the last call.
     pub(crate) fn seen(&self, port: u16) -> FlowReceived {
         let word = |at| self.0.word(usize::from(port) * WORDS + at);
         // Written after the bytes that come before it, so read before them.

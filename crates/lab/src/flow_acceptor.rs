@@ -1,6 +1,7 @@
-//! Who may connect: each flow has a key of its own, which its connection says first and which is
-//! used up at first sight. Whoever says something else, or nothing, is dropped and counted, and
-//! keeps nobody waiting. A live session hears its connections in the same way, without keys.
+//! Accepts the connections of a trial's flows. Each flow has a key of its own, which its connection
+//! sends first and which is good for one connection. A connection that sends something else, or
+//! nothing, is closed and counted, and delays no other one. A live session accepts its connections in
+//! the same way, without keys.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,21 +15,20 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
-use crate::flow_key::UnusedKeys;
-pub use crate::flow_key::{FlowKey, KEY_BYTES};
+use crate::flow_key::{FlowKey, KEY_BYTES, UnusedKeys};
 use crate::socket;
 use crate::transports::Listener;
 
-/// Connections that may be about to say who they are; of more, the oldest is dropped.
-const MOST_GREETED: usize = 64;
-/// How long a flow of a trial may take to say its key; silence costs nobody else's time.
-const KEY_WITHIN: Duration = Duration::from_secs(2);
+/// The most connections whose first bytes are awaited; of more, the oldest is closed.
+const MAX_PENDING: usize = 64;
+/// The longest time for the key of a trial's flow.
+const KEY_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Bounds of connections that have not said yet who they are.
-pub(crate) struct Hearing {
-    /// Bytes that each says first.
+/// Bounds of connections whose first bytes are awaited.
+pub(crate) struct PendingLimits {
+    /// Number of first bytes.
     pub(crate) length: usize,
-    /// How long it may take for them.
+    /// The longest time for them.
     pub(crate) patience: Duration,
     /// Connections from one address; of more, the oldest is rejected.
     pub(crate) most_an_address: usize,
@@ -36,36 +36,35 @@ pub(crate) struct Hearing {
     pub(crate) allow: Vec<Addresses>,
 }
 
-impl Hearing {
+impl PendingLimits {
     fn allows(&self, from: Option<IpAddr>) -> bool {
         let is_in = |from: IpAddr| self.allow.iter().any(|a| a.contains(from));
         self.allow.is_empty() || from.is_some_and(is_in)
     }
 }
 
-/// Connection that is about to say who it is.
-pub(crate) struct Newcomer {
+/// A connection whose first bytes are awaited.
+pub(crate) struct PendingConnection {
     pub(crate) socket: OwnedFd,
-    /// Bytes that it has said so far.
-    pub(crate) said: Vec<u8>,
+    /// Bytes received so far.
+    pub(crate) received: Vec<u8>,
     from: Option<IpAddr>,
     until_ns: u64,
 }
 
-impl Newcomer {
-    /// Takes what it has said so far, at most so many bytes in all; whether that is all of it.
-    /// Waits for nothing.
+impl PendingConnection {
+    /// Receives without waiting, at most `length` bytes in all. Returns true if all of them are there.
     fn receive(&mut self, length: usize) -> io::Result<bool> {
         let mut piece = [0; KEY_BYTES];
         loop {
-            let missing = length - self.said.len();
+            let missing = length - self.received.len();
             if missing == 0 {
                 return Ok(true);
             }
             let room = &mut piece[..missing.min(KEY_BYTES)];
             match rustix::net::recv(&self.socket, room, RecvFlags::DONTWAIT) {
                 Ok((0, _)) => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Ok((bytes, _)) => self.said.extend_from_slice(&piece[..bytes]),
+                Ok((bytes, _)) => self.received.extend_from_slice(&piece[..bytes]),
                 Err(Errno::AGAIN) => return Ok(false),
                 Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
@@ -74,133 +73,135 @@ impl Newcomer {
     }
 }
 
+/// The outcome of a connection.
 pub(crate) enum Incoming {
-    /// A connection that has said as many bytes as it is to say.
-    Said(Newcomer),
-    /// One that is heard no longer.
-    Rejected(Newcomer, Rejection),
+    /// Its first bytes are there.
+    Complete(PendingConnection),
+    /// It is not accepted.
+    Rejected(PendingConnection, Rejection),
 }
 
+/// The reason why a connection is not accepted.
 pub(crate) enum Rejection {
-    /// Its address is none that may connect.
+    /// Its address may not connect.
     NotAllowed,
     /// There are too many.
     TooMany,
-    /// It was silent (`TimedOut`) or went away.
+    /// Its first bytes did not come in time (`TimedOut`), or it was closed.
     Failed(io::Error),
 }
 
-/// Connections that have not said yet who they are, heard side by side.
-pub(crate) struct Newcomers {
-    hearing: Hearing,
-    greeted: Vec<Newcomer>,
-    came: VecDeque<Incoming>,
+/// Connections whose first bytes are awaited, all at the same time.
+pub(crate) struct PendingConnections {
+    limits: PendingLimits,
+    waiting: Vec<PendingConnection>,
+    decided: VecDeque<Incoming>,
 }
 
-impl Newcomers {
-    pub(crate) fn new(hearing: Hearing) -> Newcomers {
-        Newcomers {
-            hearing,
-            greeted: Vec::new(),
-            came: VecDeque::new(),
+impl PendingConnections {
+    pub(crate) fn new(limits: PendingLimits) -> PendingConnections {
+        PendingConnections {
+            limits,
+            waiting: Vec::new(),
+            decided: VecDeque::new(),
         }
     }
 
-    /// The next connection to any of these listeners that has spoken or was rejected; none when
-    /// there is none by then.
+    /// The next connection to any of these listeners whose first bytes are there, or that was rejected;
+    /// none where there is none by `until_ns`.
     pub(crate) fn next(
         &mut self,
         listeners: &[Listener],
         until_ns: u64,
     ) -> io::Result<Option<Incoming>> {
         loop {
-            if let Some(came) = self.came.pop_front() {
+            if let Some(came) = self.decided.pop_front() {
                 return Ok(Some(came));
             }
-            let ends = self.greeted.iter().map(|g| g.until_ns);
-            let wake_ns = ends.fold(until_ns, u64::min);
+            let deadlines_ns = self.waiting.iter().map(|g| g.until_ns);
+            let wake_ns = deadlines_ns.fold(until_ns, u64::min);
             let wait_ns = wake_ns.saturating_sub(clock::monotonic_ns());
             let sockets = listeners.iter().map(|l| l.socket());
-            let all = sockets.chain(self.greeted.iter().map(|g| g.socket.as_fd()));
+            let all = sockets.chain(self.waiting.iter().map(|g| g.socket.as_fd()));
             let mut polled: Vec<PollFd<'_>> = all
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
                 .collect();
             let mut ready = socket::ready(&mut polled, wait_ns)?;
-            let spoken = ready.split_off(listeners.len());
+            let readable = ready.split_off(listeners.len());
             let now_ns = clock::monotonic_ns();
             // From behind, so that those before keep their places.
-            for at in (0..spoken.len()).rev() {
-                match spoken[at].then(|| self.greeted[at].receive(self.hearing.length)) {
+            for at in (0..readable.len()).rev() {
+                match readable[at].then(|| self.waiting[at].receive(self.limits.length)) {
                     Some(Ok(true)) => {
-                        let newcomer = self.greeted.remove(at);
-                        self.came.push_back(Incoming::Said(newcomer));
+                        let connection = self.waiting.remove(at);
+                        self.decided.push_back(Incoming::Complete(connection));
                     }
                     Some(Err(why)) => self.reject(at, Rejection::Failed(why)),
-                    _ if self.greeted[at].until_ns <= now_ns => {
+                    _ if self.waiting[at].until_ns <= now_ns => {
                         self.reject(at, Rejection::Failed(io::ErrorKind::TimedOut.into()));
                     }
                     _ => {}
                 }
             }
             for (listener, _) in listeners.iter().zip(&ready).filter(|(_, ready)| **ready) {
-                self.welcome(listener.accept(Duration::ZERO));
+                self.accept(listener.accept(Duration::ZERO));
             }
-            if self.came.is_empty() && now_ns >= until_ns {
+            if self.decided.is_empty() && now_ns >= until_ns {
                 return Ok(None);
             }
         }
     }
 
-    /// Listens to one more, where it is not gone again and there is a descriptor for it.
-    fn welcome(&mut self, accepted: io::Result<OwnedFd>) {
+    /// Adds an accepted connection, unless it is gone again or there is no descriptor for it.
+    fn accept(&mut self, accepted: io::Result<OwnedFd>) {
         let Ok(socket) = accepted else {
-            // What is scarce is so for longer than this; else it would be asked for without pause.
+            // A shortage of descriptors lasts longer: without a pause, accept(2) would be called in a loop.
             clock::sleep_until_ns(clock::monotonic_ns() + 1_000_000);
             return;
         };
         let from = address(&socket).map(|a| a.ip().to_canonical());
-        let patience_ns = self.hearing.patience.as_nanos() as u64;
-        let of_same = |g: &Newcomer| g.from == from;
-        let same = self.greeted.iter().filter(|g| of_same(g)).count();
-        let oldest = self.greeted.iter().position(of_same);
-        self.greeted.push(Newcomer {
+        let patience_ns = self.limits.patience.as_nanos() as u64;
+        let of_same = |g: &PendingConnection| g.from == from;
+        let same = self.waiting.iter().filter(|g| of_same(g)).count();
+        let oldest = self.waiting.iter().position(of_same);
+        self.waiting.push(PendingConnection {
             socket,
-            said: Vec::new(),
+            received: Vec::new(),
             from,
             until_ns: clock::monotonic_ns().saturating_add(patience_ns),
         });
-        let newest = self.greeted.len() - 1;
-        if !self.hearing.allows(from) {
+        let newest = self.waiting.len() - 1;
+        if !self.limits.allows(from) {
             self.reject(newest, Rejection::NotAllowed);
-        } else if let Some(oldest) = oldest.filter(|_| same >= self.hearing.most_an_address) {
+        } else if let Some(oldest) = oldest.filter(|_| same >= self.limits.most_an_address) {
             self.reject(oldest, Rejection::TooMany);
-        } else if newest == MOST_GREETED {
+        } else if newest == MAX_PENDING {
             self.reject(0, Rejection::TooMany);
         }
     }
 
     fn reject(&mut self, at: usize, why: Rejection) {
-        let newcomer = self.greeted.remove(at);
-        self.came.push_back(Incoming::Rejected(newcomer, why));
+        let connection = self.waiting.remove(at);
+        self.decided.push_back(Incoming::Rejected(connection, why));
     }
 }
 
-/// Connections of a trial's flows, known by their keys among those of strangers.
-pub(crate) struct Greeters {
+/// Accepts the connections of a trial's flows, which it knows by their keys.
+pub(crate) struct FlowAcceptor {
     keys: UnusedKeys,
-    newcomers: Newcomers,
-    /// Connections that were dropped.
+    pending: PendingConnections,
+    /// Connections that were closed.
     strangers: u64,
 }
 
-impl Greeters {
+impl FlowAcceptor {
     /// Expects a connection for each of these keys.
-    pub(crate) fn new(keys: &[FlowKey]) -> Greeters {
-        Greeters {
+    pub(crate) fn new(keys: &[FlowKey]) -> FlowAcceptor {
+        FlowAcceptor {
             keys: UnusedKeys::new(keys),
-            newcomers: Newcomers::new(Hearing {
+            pending: PendingConnections::new(PendingLimits {
                 length: KEY_BYTES,
-                patience: KEY_WITHIN,
+                patience: KEY_PATIENCE,
                 most_an_address: usize::MAX,
                 allow: Vec::new(),
             }),
@@ -208,24 +209,24 @@ impl Greeters {
         }
     }
 
-    /// Connections that were dropped so far.
+    /// Number of connections that were closed so far.
     pub(crate) fn strangers(&self) -> u64 {
         self.strangers
     }
 
-    /// The next connection to any of these listeners that says a key, and whose that is.
+    /// The next connection to any of these listeners that sends a key, and the flow that it is for.
     pub(crate) fn next(
         &mut self,
         listeners: &[Listener],
         patience: Duration,
     ) -> io::Result<(usize, OwnedFd)> {
         let until_ns = clock::monotonic_ns().saturating_add(patience.as_nanos() as u64);
-        while let Some(incoming) = self.newcomers.next(listeners, until_ns)? {
-            if let Incoming::Said(newcomer) = incoming
-                && let Some(key) = newcomer.said.first_chunk()
-                && let Some(flow) = self.keys.use_up(&FlowKey::said(*key))
+        while let Some(incoming) = self.pending.next(listeners, until_ns)? {
+            if let Incoming::Complete(connection) = incoming
+                && let Some(key) = connection.received.first_chunk()
+                && let Some(flow) = self.keys.use_up(&FlowKey::from_bytes(*key))
             {
-                return Ok((flow, newcomer.socket));
+                return Ok((flow, connection.socket));
             }
             self.strangers += 1;
         }
@@ -237,7 +238,7 @@ impl Greeters {
     }
 }
 
-/// The address of the other end.
+/// The address of a connection's other end; none of one that is gone.
 pub(crate) fn address(socket: &OwnedFd) -> Option<SocketAddr> {
     let address = rustix::net::getpeername(socket).ok()?;
     SocketAddr::try_from(address?).ok()
@@ -263,14 +264,14 @@ mod tests {
     fn each_flow_is_known_by_its_key_which_is_used_up_whatever_the_order() {
         let (cell, listeners) = listening();
         let keys = FlowKey::several(3).unwrap();
-        let mut greeters = Greeters::new(&keys);
+        let mut acceptor = FlowAcceptor::new(&keys);
         let mut say = |key: &FlowKey, flow: Option<usize>| {
             let socket = connect(&cell, &listeners[0].address(), LONG).unwrap();
-            key.say(&socket).unwrap();
+            key.send(&socket).unwrap();
             let patience = flow.map_or(Duration::from_millis(5), |_| LONG);
-            let came = greeters.next(&listeners, patience);
+            let came = acceptor.next(&listeners, patience);
             assert_eq!(came.ok().map(|(flow, _)| flow), flow);
-            greeters.strangers
+            acceptor.strangers
         };
         say(&keys[2], Some(2));
         for stranger in [keys[2], FlowKey::default(), FlowKey::new().unwrap()] {
@@ -290,19 +291,19 @@ mod tests {
             Socket(&socket).write_all(say).unwrap();
             socket
         };
-        let many = 3 * MOST_GREETED;
+        let many = 3 * MAX_PENDING;
         let silent: Vec<OwnedFd> = (0..many).map(|_| strange(b"")).collect();
         let dripping = strange(b"1");
         let raving = strange(&[7; 4096]);
         let keys = FlowKey::several(1).unwrap();
         let known = connect(&cell, &at, LONG).unwrap();
-        keys[0].say(&known).unwrap();
-        let mut greeters = Greeters::new(&keys);
-        assert_eq!(greeters.next(&listeners, LONG).unwrap().0, 0);
-        let newcomers = &greeters.newcomers;
-        let known = newcomers.came.len() + newcomers.greeted.len();
-        assert_eq!(greeters.strangers + known as u64, many as u64 + 2);
-        assert!(newcomers.greeted.len() <= MOST_GREETED);
+        keys[0].send(&known).unwrap();
+        let mut acceptor = FlowAcceptor::new(&keys);
+        assert_eq!(acceptor.next(&listeners, LONG).unwrap().0, 0);
+        let pending = &acceptor.pending;
+        let known = pending.decided.len() + pending.waiting.len();
+        assert_eq!(acceptor.strangers + known as u64, many as u64 + 2);
+        assert!(pending.waiting.len() <= MAX_PENDING);
         drop((silent, dripping, raving));
     }
 
@@ -311,13 +312,13 @@ mod tests {
     fn connections_of_an_address_are_bounded_and_the_newest_is_heard() {
         let (cell, listeners) = listening();
         let at = listeners[0].address();
-        let mut newcomers = Newcomers::new(Hearing {
+        let mut pending = PendingConnections::new(PendingLimits {
             length: 1,
             patience: LONG,
             most_an_address: 2,
             allow: Vec::new(),
         });
-        let mut next = || newcomers.next(&listeners, u64::MAX / 2).unwrap().unwrap();
+        let mut next = || pending.next(&listeners, u64::MAX / 2).unwrap().unwrap();
         let _silent: [_; 4] = std::array::from_fn(|_| connect(&cell, &at, LONG).unwrap());
         for _ in 0..2 {
             let too_many = next();
@@ -328,6 +329,6 @@ mod tests {
         }
         let spoken = connect(&cell, &at, LONG).unwrap();
         Socket(&spoken).write_all(b"1").unwrap();
-        while !matches!(next(), Incoming::Said(_)) {}
+        while !matches!(next(), Incoming::Complete(_)) {}
     }
 }

@@ -1,4 +1,4 @@
-//! What reading hardware counters costs a trial, measured on this machine.
+//! The cost of hardware counters for a trial, measured on this machine.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,7 +12,7 @@ use crate::trial_output::TrialOutput;
 
 /// Trials of each mover with the counters, and as many without.
 const TRIALS: usize = 5;
-/// How often a trial is tried in which nothing was moved, as on a busy machine.
+/// Attempts at a trial in which nothing is moved, as on a busy machine.
 const TRIES: usize = 3;
 /// The least that a trial costs, and a way that most cells are compared with.
 const MOVERS: [&str; 2] = ["null", "send"];
@@ -52,14 +52,14 @@ fn counted(bed: &mut Testbed, mover: &str, with: bool, stop: &AtomicBool) -> Opt
     counter_trial(mover, with, &output)
 }
 
-/// Of two kinds of trial, so many each, whether it is the first one's turn: yes, no, no, yes.
+/// The order of trials of two kinds, so many each: true for the first kind, as true, false, false, true.
 fn turns(trials: usize) -> impl Iterator<Item = bool> {
     (0..2 * trials).map(|turn| matches!(turn % 4, 0 | 3))
 }
 
 /// A counter of the sender's side and of the receiver's, 0 where there is none; none where a side
 /// has not read it.
-fn of_sides(parts: &TrialOutput, counter: Counter) -> Option<[u64; 2]> {
+fn both_sides(parts: &TrialOutput, counter: Counter) -> Option<[u64; 2]> {
     let read = |readings: &Readings| readings.get(&counter).and_then(Reading::measured);
     let of_receiver = match &parts.receiver {
         Some(receiver) => read(&receiver.side.readings)?,
@@ -69,8 +69,8 @@ fn of_sides(parts: &TrialOutput, counter: Counter) -> Option<[u64; 2]> {
 }
 
 fn counter_trial(mover: &str, with: bool, parts: &TrialOutput) -> Option<CounterTrial> {
-    let [messages, _] = of_sides(parts, Counter::Messages)?;
-    let cpu_ns = of_sides(parts, Counter::CpuNs)?.iter().sum();
+    let [messages, _] = both_sides(parts, Counter::Messages)?;
+    let cpu_ns = both_sides(parts, Counter::CpuNs)?.iter().sum();
     (messages > 0).then(|| CounterTrial {
         mover: mover.to_owned(),
         with,

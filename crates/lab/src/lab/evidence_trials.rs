@@ -25,8 +25,8 @@ pub(crate) fn collect(
     let affected = known::affected(bed, watch, cell, stop)?;
     let output = trial::attempt(bed, cell, watch.window(), Some(watch), stop)?;
     let flows = &output.sender.side.flows;
-    let copies = watch.copied(cell, &output);
-    let copies = copies.map(|copied| known::believed(copied, cell, &affected, &bed.local.files));
+    let copies = (watch.copied(cell, &output))
+        .map(|copied| known::believed(copied, cell, &affected, &bed.local.files));
     let counts = watch.counts(cell, &output);
     Ok(TrialEvidence {
         sent_bytes: flows.iter().map(|f| f.bytes).sum(),

@@ -1,5 +1,5 @@
-//! What the two hosts say to each other: frames as in [`crate::protocol`]. Both sides say
-//! something once a second at least, and what is silent for three seconds is taken for lost.
+//! The messages between the two hosts: frames as in [`crate::protocol`]. Each side sends one a second
+//! at least, and a side that is silent for three seconds is taken for lost.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,69 +15,74 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use strum::{EnumDiscriminants, EnumTryAs};
 
-use crate::greeters::FlowKey;
+use crate::flow_key::FlowKey;
 use crate::protocol::{
     self, DeadlineReader, FromEndpoint, HostReadings, Schedule, Task, ToEndpoint,
 };
 
-pub(super) const VERSION: u32 = 1;
+mod remote_end;
+
+pub(crate) use remote_end::{LinkState, RemoteEnd, Unexpected, held};
+
+pub(crate) const VERSION: u32 = 1;
 const BEAT: Duration = Duration::from_secs(1);
-/// How long nothing may be heard.
-pub(super) const SILENCE: Duration = Duration::from_secs(3);
+/// The longest silence of the other side.
+pub(crate) const SILENCE: Duration = Duration::from_secs(3);
 /// The longest line of what is no frame, and how much of it is shown.
 const MOST_LINE_BYTES: usize = 4096;
 const MOST_SHOWN_CHARS: usize = 200;
-/// How the agent's first word begins, and the most that a login may print before it.
+/// The beginning of the agent's first message, and the most that a login may print before it.
 const HELLO: &[u8] = b"{\"hello\":";
 const MOST_BANNER_BYTES: usize = 64 << 10;
 
 /// Messages that wait to be written; one more means that the other side reads none.
-pub(super) const MAX_QUEUED: usize = 256;
+pub(crate) const MAX_QUEUED: usize = 256;
 
 /// An address at which a host listens for a connectivity check, with the keys of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Candidate {
-    pub(super) at: SocketAddr,
-    /// Who connects sends a digest of it, so that nobody chooses bytes that another host sends.
-    pub(super) key: FlowKey,
+pub(crate) struct Candidate {
+    pub(crate) at: SocketAddr,
+    /// The key of the side that connects, which sends a digest of it: so nobody can choose bytes that
+    /// another host sends.
+    pub(crate) key: FlowKey,
     /// The response.
-    pub(super) answer: FlowKey,
+    pub(crate) answer: FlowKey,
 }
 
 /// A way that was found, as the side knows it that connected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct FoundWay {
-    pub(super) to: IpAddr,
-    pub(super) from: IpAddr,
-    pub(super) round_trip_us: u64,
+pub(crate) struct FoundWay {
+    pub(crate) to: IpAddr,
+    pub(crate) from: IpAddr,
+    pub(crate) round_trip_us: u64,
     /// The largest packet that the way takes, in bytes.
-    pub(super) path_mtu: Option<u64>,
+    pub(crate) path_mtu: Option<u64>,
 }
 
 /// Coordinator to agent.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub(super) enum ToAgent {
+pub(crate) enum ToAgent {
     Hello {
         version: u32,
         build: String,
     },
-    /// What machine is that?
+    /// Asks for a description of the machine.
     Describe,
-    /// Listen for a connection that tries the way: at this address, else at every one.
+    /// Asks to listen for a connectivity check: at this address, else at every one.
     Listen {
         at: Option<IpAddr>,
     },
     Reach {
         candidates: Vec<Candidate>,
     },
-    /// The way goes by this address of yours: which cards are that?
+    /// Asks for the network cards of this address of the agent, which the way goes by.
     Cards {
         at: IpAddr,
     },
-    /// Start an endpoint for this side of a trial with a window of that length.
+    /// Asks for an endpoint for this side of a trial with a window of that length.
     Start {
         id: u64,
         window_ns: u64,
@@ -95,7 +100,7 @@ pub(super) enum ToAgent {
     End {
         id: u64,
     },
-    /// Nothing to say.
+    /// A heartbeat.
     Beat,
     Bye,
 }
@@ -103,9 +108,9 @@ pub(super) enum ToAgent {
 /// Agent to coordinator.
 #[derive(Debug, EnumDiscriminants, EnumTryAs, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-#[strum_discriminants(name(Reply), derive(PartialOrd, Ord), vis(pub(super)))]
-pub(super) enum FromAgent {
-    /// The first word, which another build reads too.
+#[strum_discriminants(name(Reply), derive(PartialOrd, Ord), vis(pub(crate)))]
+pub(crate) enum FromAgent {
+    /// The first message, which another build reads too.
     Hello {
         version: u32,
         build: String,
@@ -123,25 +128,26 @@ pub(super) enum FromAgent {
         id: u64,
         now_ns: u64,
         answer: Box<FromEndpoint>,
-        /// With the last word: readings of the agent's host.
+        /// With the last message: readings of the agent's host.
         host: HostReadings,
     },
     Refused(String),
-    /// Nothing to say.
+    /// A heartbeat.
     Beat,
 }
 
-pub(super) struct IncomingWords {
+/// The messages of the other side, as they come.
+pub(crate) struct IncomingWords {
     from: OwnedFd,
-    /// When something whole was heard last, and how long nothing may be.
+    /// The time of the last whole message, in ns of CLOCK_MONOTONIC, and the longest silence.
     heard_ns: u64,
-    pub(super) patience: Duration,
+    pub(crate) patience: Duration,
     said: Vec<u8>,
 }
 
 impl IncomingWords {
-    /// The first one may take so long.
-    pub(super) fn new(from: OwnedFd, patience: Duration) -> IncomingWords {
+    /// Messages from a descriptor, of which the first one may take so long.
+    pub(crate) fn new(from: OwnedFd, patience: Duration) -> IncomingWords {
         IncomingWords {
             from,
             heard_ns: clock::monotonic_ns(),
@@ -150,13 +156,13 @@ impl IncomingWords {
         }
     }
 
-    pub(super) fn poll_fd(&self) -> PollFd<'_> {
+    pub(crate) fn poll_fd(&self) -> PollFd<'_> {
         PollFd::new(&self.from, PollFlags::IN)
     }
 
-    /// Waits for the agent's first word, whatever a login prints before it, with errors as those of
+    /// Waits for the agent's first message, whatever a login prints before it, with errors as those of
     /// [`IncomingWords::next`].
-    pub(super) fn first<T: DeserializeOwned>(&mut self) -> io::Result<T> {
+    pub(crate) fn first<T: DeserializeOwned>(&mut self) -> io::Result<T> {
         let no_word = || io::Error::new(io::ErrorKind::InvalidData, "no word of an agent");
         while !self.said.ends_with(HELLO) {
             if self.said.len() >= MOST_BANNER_BYTES {
@@ -175,9 +181,9 @@ impl IncomingWords {
         Ok(word)
     }
 
-    /// Waits for the next one: `TimedOut` where it does not come whole in time, `UnexpectedEof`
-    /// when the other side is gone, `InvalidData` for what is none.
-    pub(super) fn next<T: DeserializeOwned>(&mut self) -> io::Result<T> {
+    /// Waits for the next message: `TimedOut` where it does not come whole in time, `UnexpectedEof`
+    /// when the other side is gone, `InvalidData` for bytes that are none.
+    pub(crate) fn next<T: DeserializeOwned>(&mut self) -> io::Result<T> {
         self.said.clear();
         let word = protocol::read(self)?;
         self.heard_ns = clock::monotonic_ns();
@@ -189,18 +195,18 @@ impl IncomingWords {
         self.heard_ns + self.patience.as_nanos() as u64
     }
 
-    pub(super) fn is_silent(&self) -> bool {
+    pub(crate) fn is_silent(&self) -> bool {
         clock::monotonic_ns() > self.until_ns()
     }
 
-    /// The first line of what has come, where that is no frame.
-    pub(super) fn first_line(&mut self) -> Option<String> {
+    /// The first line of received bytes that are no frame.
+    pub(crate) fn first_line(&mut self) -> Option<String> {
         self.patience = Duration::ZERO;
-        // What of it is not there by now is left out.
+        // The part of it that is not there by now is left out.
         let _ = self.read(&mut [0; MOST_LINE_BYTES]);
         let text = String::from_utf8_lossy(&self.said);
-        let line = text.lines().next().map(bytecost_spec::units::one_line);
-        let line = line.filter(|line| !line.trim().is_empty())?;
+        let first = text.lines().next().map(bytecost_spec::units::one_line);
+        let line = first.filter(|line| !line.trim().is_empty())?;
         Some(line.chars().take(MOST_SHOWN_CHARS).collect())
     }
 }
@@ -218,26 +224,27 @@ impl Read for IncomingWords {
     }
 }
 
-/// Reads a word of the channel that came whole, and writes it again: of those that the agent
-/// hears, or of those that it says.
+/// Reads a whole message of the channel, and writes it again: one that the agent receives, or one that
+/// it sends.
 ///
 /// # Errors
-/// What [`protocol::read`] answers.
+/// Those of [`protocol::read`].
 pub fn reread(frame: &[u8], by_agent: bool) -> io::Result<Vec<u8>> {
     fn again<T: Serialize + DeserializeOwned>(mut frame: &[u8]) -> io::Result<Vec<u8>> {
         let mut written = Vec::new();
         protocol::write(&mut written, &protocol::read::<T>(&mut frame)?)?;
         Ok(written)
     }
-    match by_agent {
-        true => again::<ToAgent>(frame),
-        false => again::<FromAgent>(frame),
+    if by_agent {
+        again::<ToAgent>(frame)
+    } else {
+        again::<FromAgent>(frame)
     }
 }
 
-/// Writes what is to be said until the last word, or until nobody hears it. It beats from the first
-/// word on.
-pub(super) fn write_out<T: Serialize>(
+/// Writes messages until the last one, or until nobody reads them. After the first one it writes
+/// heartbeats too.
+pub(crate) fn write_out<T: Serialize>(
     to: OwnedFd,
     words: &mpsc::Receiver<T>,
     beat: fn() -> T,
@@ -257,38 +264,38 @@ pub(super) fn write_out<T: Serialize>(
     }
 }
 
-/// How many ns later a moment is by this host's clock than by that of who said it.
+/// The number of ns by which a time is later on this host's clock than on the other one's.
 #[derive(Clone, Copy)]
-pub(super) struct Shift(i128);
+pub(crate) struct Shift(i128);
 
 impl Shift {
-    /// If that was their time when they did, and this is now.
-    pub(super) fn heard_now(now_ns: u64) -> Shift {
+    /// The shift if a message with this time of its sender is received now.
+    pub(crate) fn heard_now(now_ns: u64) -> Shift {
         Shift(i128::from(clock::monotonic_ns()) - i128::from(now_ns))
     }
 
-    fn of(self, at_ns: u64) -> u64 {
+    fn here_ns(self, at_ns: u64) -> u64 {
         (i128::from(at_ns) + self.0).clamp(0, i128::from(u64::MAX / 2)) as u64
     }
 
-    /// The order, its moments by this host's clock.
-    pub(super) fn order(self, order: ToEndpoint) -> ToEndpoint {
+    /// The order, with its times by this host's clock.
+    pub(crate) fn order(self, order: ToEndpoint) -> ToEndpoint {
         match order {
             ToEndpoint::Go(schedule) => ToEndpoint::Go(Schedule {
-                begin_ns: self.of(schedule.begin_ns),
-                window_from_ns: self.of(schedule.window_from_ns),
-                window_to_ns: self.of(schedule.window_to_ns),
-                steady_by_ns: schedule.steady_by_ns.map(|at_ns| self.of(at_ns)),
+                begin_ns: self.here_ns(schedule.begin_ns),
+                window_from_ns: self.here_ns(schedule.window_from_ns),
+                window_to_ns: self.here_ns(schedule.window_to_ns),
+                steady_by_ns: schedule.steady_by_ns.map(|at_ns| self.here_ns(at_ns)),
             }),
             other => other,
         }
     }
 
-    /// The answer, its moments by this host's clock.
-    pub(super) fn answer(self, answer: FromEndpoint) -> FromEndpoint {
+    /// The answer, with its times by this host's clock.
+    pub(crate) fn answer(self, answer: FromEndpoint) -> FromEndpoint {
         match answer {
             FromEndpoint::Connected(window_ns) => {
-                FromEndpoint::Connected(self.of(window_ns.start)..self.of(window_ns.end))
+                FromEndpoint::Connected(self.here_ns(window_ns.start)..self.here_ns(window_ns.end))
             }
             other => other,
         }

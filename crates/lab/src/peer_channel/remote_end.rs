@@ -1,4 +1,4 @@
-//! An endpoint of the other host, and what all of them share with the threads of the link.
+//! An endpoint of the other host, and the state that all of them share with the threads of the link.
 
 use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream;
@@ -8,7 +8,7 @@ use bytecost_spec::host::Obstacle;
 use bytecost_spec::units;
 use bytecost_sys::clock;
 
-use super::channel::{FromAgent, MAX_QUEUED, Reply, Shift, ToAgent};
+use super::{FromAgent, MAX_QUEUED, Reply, Shift, ToAgent};
 use crate::protocol::{self, FromEndpoint, HostReadings, Task, ToEndpoint};
 
 /// The most obstacles that are kept of one answer.
@@ -16,16 +16,17 @@ const MOST_OBSTACLES: usize = 16;
 /// The most answers of one endpoint: it gives each kind once.
 const MAX_ANSWERS: u32 = 16;
 
+/// The state of a link, shared by its threads and its endpoints.
 #[derive(Debug)]
 pub(crate) struct LinkState {
-    /// What the other host is called in words: the command's own.
-    pub(super) name: String,
+    /// The name of the other host in messages, by its command.
+    pub(crate) name: String,
     say: mpsc::SyncSender<ToAgent>,
     ends: Mutex<BTreeMap<u64, AnswersOf>>,
     expected: Mutex<Expected>,
-    pub(super) down: Mutex<Option<String>>,
-    /// The first line of what came in place of the agent's first word.
-    pub(super) printed: Mutex<Option<String>>,
+    pub(crate) down: Mutex<Option<String>>,
+    /// The first line that came in place of the agent's first message.
+    pub(crate) printed: Mutex<Option<String>>,
 }
 
 /// Messages that the agent may still send; any other one ends the link.
@@ -48,15 +49,15 @@ struct AnswersOf {
 
 /// A message of the agent that nobody asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Unexpected;
+pub(crate) struct Unexpected;
 
-pub(super) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LinkState {
     /// The state of a link, and the messages that are to be sent over it.
-    pub(super) fn new(name: &str) -> (Arc<LinkState>, mpsc::Receiver<ToAgent>) {
+    pub(crate) fn new(name: &str) -> (Arc<LinkState>, mpsc::Receiver<ToAgent>) {
         let (say, words) = mpsc::sync_channel(MAX_QUEUED);
         let state = LinkState {
             name: name.to_owned(),
@@ -70,24 +71,24 @@ impl LinkState {
     }
 
     /// Queues a message. False when nobody reads it any more.
-    pub(super) fn say(&self, word: ToAgent) -> bool {
+    pub(crate) fn say(&self, word: ToAgent) -> bool {
         held(&self.down).is_none() && self.say.try_send(word).is_ok()
     }
 
     /// Queues the last message, also where the link is down.
-    pub(super) fn say_last(&self, word: ToAgent) {
+    pub(crate) fn say_last(&self, word: ToAgent) {
         let _ = self.say.try_send(word);
     }
 
     /// Queues a request that gets at most so many replies of each of these kinds, or a refusal.
-    pub(super) fn ask(&self, request: ToAgent, replies: &[(Reply, usize)]) -> bool {
+    pub(crate) fn ask(&self, request: ToAgent, replies: &[(Reply, usize)]) -> bool {
         self.expect(replies);
         self.expect(&[(Reply::Refused, 1)]);
         self.say(request)
     }
 
     /// Expects so many more replies of each of these kinds.
-    pub(super) fn expect(&self, replies: &[(Reply, usize)]) {
+    pub(crate) fn expect(&self, replies: &[(Reply, usize)]) {
         let mut expected = held(&self.expected);
         for (kind, number) in replies {
             *expected.replies.entry(*kind).or_default() += number;
@@ -95,7 +96,7 @@ impl LinkState {
     }
 
     /// Has the answers of an endpoint with this number written to a socket.
-    pub(super) fn begin(&self, id: u64, to: UnixStream) {
+    pub(crate) fn begin(&self, id: u64, to: UnixStream) {
         let answers = AnswersOf {
             to,
             left: MAX_ANSWERS,
@@ -111,18 +112,18 @@ impl LinkState {
         self.say(ToAgent::End { id });
     }
 
-    pub(super) fn why_down(&self) -> Option<String> {
+    pub(crate) fn why_down(&self) -> Option<String> {
         held(&self.down).clone()
     }
 
-    /// Nothing more will come: all who wait are told by the end of their sockets.
-    pub(super) fn goes_down(&self, why: String) {
+    /// Marks the link as lost for a reason. The sockets of all endpoints end, so that nobody waits.
+    pub(crate) fn goes_down(&self, why: String) {
         held(&self.down).get_or_insert(why);
         held(&self.ends).clear();
     }
 
     /// Passes on the answer of an endpoint, and gives back a reply that was asked for.
-    pub(super) fn pass(&self, word: FromAgent) -> Result<Option<FromAgent>, Unexpected> {
+    pub(crate) fn pass(&self, word: FromAgent) -> Result<Option<FromAgent>, Unexpected> {
         match word {
             FromAgent::Beat => Ok(None),
             FromAgent::From {
@@ -153,8 +154,8 @@ impl LinkState {
             }
             reply => {
                 let mut expected = held(&self.expected);
-                let left = expected.replies.get_mut(&Reply::from(&reply));
-                let left = left.ok_or(Unexpected)?;
+                let replies = &mut expected.replies;
+                let left = replies.get_mut(&Reply::from(&reply)).ok_or(Unexpected)?;
                 *left = left.checked_sub(1).ok_or(Unexpected)?;
                 Ok(Some(reply))
             }
@@ -162,7 +163,7 @@ impl LinkState {
     }
 }
 
-/// An answer without what is of its host alone, and with no line that ends where it should not.
+/// An answer without process numbers, which mean nothing here, and with text in single lines.
 fn plain(answer: FromEndpoint) -> FromEndpoint {
     match answer {
         FromEndpoint::Failed(reason) => FromEndpoint::Failed(units::one_line(&reason)),
@@ -176,13 +177,13 @@ fn plain(answer: FromEndpoint) -> FromEndpoint {
 
 /// The endpoint; dropping it has it ended there.
 pub(crate) struct RemoteEnd {
-    pub(super) id: u64,
-    pub(super) window_ns: u64,
-    pub(super) link: Arc<LinkState>,
+    pub(crate) id: u64,
+    pub(crate) window_ns: u64,
+    pub(crate) link: Arc<LinkState>,
 }
 
 impl RemoteEnd {
-    /// False when the other host is lost.
+    /// Sends an order; false when the other host is lost.
     pub(crate) fn order(&self, order: &ToEndpoint) -> bool {
         let id = self.id;
         self.link.say(match order {
@@ -206,7 +207,7 @@ impl RemoteEnd {
         self.link.say(ToAgent::Opens { id: self.id });
     }
 
-    /// Readings of the host there, once the endpoint has said its last word.
+    /// Readings of the host there, once the endpoint has sent its last answer.
     pub(crate) fn take_readings(&self) -> HostReadings {
         let mut ends = held(&self.link.ends);
         let end = ends.get_mut(&self.id);

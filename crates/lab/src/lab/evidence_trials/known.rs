@@ -1,4 +1,4 @@
-//! Transfers whose copies are known: what counts are held against before they are believed.
+//! Transfers whose copies are known, with which counts are compared before they are believed.
 
 use std::sync::atomic::AtomicBool;
 
@@ -70,7 +70,7 @@ fn file_system(cell: &Cell, files: &Files) -> String {
         .unwrap_or_else(|_| "unknown".to_owned())
 }
 
-/// What is wrong with the count of a known transfer at one place; none where it is right.
+/// The error in the count of a known transfer at one place; none where it is right.
 fn missed(leg: CopyPlace, mover: &str, per_byte: f64, file_system: &str) -> Option<String> {
     if per_byte >= LEAST {
         return None;
@@ -85,7 +85,7 @@ fn missed(leg: CopyPlace, mover: &str, per_byte: f64, file_system: &str) -> Opti
     ))
 }
 
-/// Whether the kernel cannot but copy a cell's bytes at a place.
+/// Returns true if the kernel must copy a cell's bytes at a place.
 fn must_copy(cell: &Cell, leg: CopyPlace) -> bool {
     let Some(mover) = Mover::named(&cell.mover) else {
         return false;
@@ -95,7 +95,7 @@ fn must_copy(cell: &Cell, leg: CopyPlace) -> bool {
     is_stated && (leg == CopyPlace::IntoKernel || leg == CopyPlace::IntoFile && is_cached)
 }
 
-/// Why a count that contradicts what is known of the mover is not to be believed.
+/// The reason not to believe a count that contradicts the facts of its mover; none for any other one.
 fn contradiction(cell: &Cell, leg: CopyPlace, per_byte: f64, file_system: &str) -> Option<String> {
     if per_byte >= LEAST {
         return None;
@@ -227,7 +227,7 @@ mod tests {
         }
     }
 
-    /// What is left of a count of so many copies a byte, affected or not.
+    /// The count that is left of so many copies a byte, affected or not.
     fn left(mover: &str, leg: CopyPlace, per_byte: f64, why: Option<&str>, kind: &str) -> Reading {
         let counted = CopiedBytes {
             payload_bytes: 1000,
