@@ -32,7 +32,7 @@ fn policy(class: Class) -> Policy {
     }
 }
 
-/// Gives the calling thread its class, before it starts what is to inherit it.
+/// Gives the calling thread its class, which later threads of it inherit.
 pub(crate) fn take(class: Class) -> io::Result<()> {
     if class == Class::default() {
         return Ok(());

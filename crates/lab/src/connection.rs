@@ -94,7 +94,7 @@ fn tcp_readings(start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
         (Some(from), Some(to)) => Reading::Measured(to.wrapping_sub(from).into()),
         _ => Reading::absent("this kernel's TCP_INFO does not count marks (before 4.18)"),
     };
-    // Of 32 bits, and it wraps.
+    // A counter of 32 bits, which wraps.
     let sent = to.data_segments_out.wrapping_sub(from.data_segments_out);
     let now = Reading::Measured;
     let all = [

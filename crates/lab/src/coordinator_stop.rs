@@ -8,8 +8,8 @@ use std::cell::Cell;
 
 use bytecost_sys::clock;
 
-/// Time without an account from which a wait was no wait. What a hypervisor takes at once is less, and
-/// so is what the kernel takes to bring a page back.
+/// The shortest unaccounted time of a wait that counts as a stop. A hypervisor takes less at once, and so
+/// does the kernel to bring a page back.
 const NOTICED_NS: u64 = 250_000_000;
 
 thread_local! {
@@ -65,14 +65,14 @@ impl StoppedTime {
         }
     }
 
-    /// In ns.
+    /// The stopped time so far, in ns.
     pub(crate) fn ns(&self) -> u64 {
         let now = StoppedTime::begin();
         suspended_ns(self.machine_ns, now.machine_ns) + now.thread_ns - self.thread_ns
     }
 }
 
-/// By how much the time of suspension has grown at least.
+/// The least growth of the machine's time of suspension, in ns.
 fn suspended_ns([_, most_before]: [i64; 2], [least_now, _]: [i64; 2]) -> u64 {
     let grown_ns = u64::try_from(least_now.saturating_sub(most_before)).unwrap_or(0);
     if grown_ns < NOTICED_NS { 0 } else { grown_ns }

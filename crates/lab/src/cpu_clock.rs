@@ -54,8 +54,8 @@ pub fn test(roots: &Roots) -> CpuClock {
     clock
 }
 
-/// The quickest try of those without a context switch. What a hypervisor takes unseen is in both
-/// clocks and would hide a loss, what it is seen to take is in one and would feign it.
+/// The quickest try of those without a context switch. Time that a hypervisor takes unseen is in both
+/// clocks and would hide a loss, time that it is seen to take is in one and would feign it.
 fn best_of(clocks: &mut impl Clocks) -> io::Result<CpuClock> {
     let mut best = CpuClock::default();
     for _ in 0..MOST_TRIES {

@@ -1,4 +1,4 @@
-//! The window of a loop that moves bytes, whatever it moves: here its edges are taken.
+//! The loop that moves bytes through a window, and the readings at the edges of the window.
 //!
 //! Nothing allocates, locks, formats or logs within a segment (held by a test). A window is one
 //! segment, but for a cold file: there each pass is one, and what lies between is not measured.
@@ -62,11 +62,11 @@ pub struct WindowEnd<F> {
 pub struct Segments<S> {
     /// The opening and the closing edge of each segment; there is one at least.
     pub edges: Vec<(Edge<S>, Edge<S>)>,
-    /// The tally at the very end, the last completion included.
+    /// The tally at the end of the trial, the last completion included.
     pub total: Tally,
     /// CPU time between the segments, in ns.
     pub aside_ns: u64,
-    /// The edges of the window's eighths; none where nobody asked for them, or of passes.
+    /// The edges of the window's eighths; none where they were not sampled, or with passes.
     pub marks: Option<Marks>,
 }
 
@@ -93,22 +93,22 @@ impl<S> Segments<S> {
 /// The sampling of a window's throughput, by edges of its eighths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
-    /// The gate body through them. An edge costs the loop nothing: it compares the phase anyway.
+    /// The loop notes them when the gate's phase changes. An edge costs the loop nothing: it compares the phase anyway.
     ByGate,
-    /// The loop reads the clock for each message anyway.
+    /// The loop notes them by the clock, which it reads for each message anyway.
     ByClock,
-    /// Nobody.
+    /// Eighths are not sampled.
     None,
 }
 
-/// One turn of a loop that moves bytes, with what the edges of its window need.
+/// The body of a loop that moves bytes, with the readings for the edges of its window.
 pub trait LoopBody {
     /// The sampling of its window.
     const SAMPLING: Sampling;
     /// The most segments of a window.
     const MAX_SEGMENTS: usize = 1;
 
-    /// Moves a message, or what is there of one. False when the other side has ended.
+    /// Moves a message, or the part of one that is there. False when the other side has ended.
     fn step(&mut self) -> io::Result<bool>;
 
     /// The tally so far.
@@ -122,7 +122,7 @@ pub trait LoopBody {
         None
     }
 
-    /// When the last step ended, of a loop that reads the clock.
+    /// The end of the last step, in ns of CLOCK_MONOTONIC, of a loop that reads the clock.
     #[inline]
     fn now_ns(&self) -> u64 {
         0
@@ -133,29 +133,29 @@ pub trait LoopBody {
         true
     }
 
-    /// Returns true if it may close here, having opened there.
+    /// Returns true if the window may close between two steps, given the tally at its opening.
     fn may_close(&self, _opened: &Tally) -> bool {
         true
     }
 
-    /// Returns true if a segment is over before the window is; what is under way is completed then.
+    /// Returns true if a segment is over before the window is; operations under way are completed then.
     #[inline]
     fn is_segment_over(&mut self) -> io::Result<bool> {
         Ok(false)
     }
 
-    /// Prepares the next segment, outside of what is measured.
+    /// Prepares the next segment, while nothing is measured.
     fn prepare_segment(&mut self) -> io::Result<()> {
         Ok(())
     }
 
-    /// Waits for what is under way: the end of a trial is its last completion, not its last call.
+    /// Waits for operations under way: the end of a trial is its last completion, not its last call.
     fn complete(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Steps from the first to the last, with a window by the gate's phases.
+/// Runs a loop from its first step to its last one, with a window by the gate's phases.
 ///
 /// # Errors
 /// Those of a step; `UnexpectedEof` where the other side ends before the window does,
@@ -270,7 +270,7 @@ fn step_ends_segment<S: LoopBody>(body: &mut S, eighths: &mut Clocked) -> io::Re
     Ok(false)
 }
 
-/// A step that must not be the last.
+/// Takes a step; an error if it is the last one.
 #[inline]
 fn must_step(body: &mut impl LoopBody) -> io::Result<()> {
     if body.step()? {

@@ -128,7 +128,7 @@ fn one_flow(
     handle: FlowHandle<'_>,
 ) -> io::Result<FlowDone> {
     if task.role == Role::Sender && mover_of(&task.cell)?.route.is_ping() {
-        return sending::take_turns(task, flow, handle);
+        return sending::ping_pong(task, flow, handle);
     }
     // Deadline threads cannot be pinned, so that the class comes last.
     let hold = ThreadBinding::take(&task.here.pins, flow, task.cell.mem_node)?

@@ -22,7 +22,7 @@ use crate::program::Program;
 use crate::protocol::{self, DeadlineReader, FromEndpoint, HostReadings, Role, ToEndpoint};
 use crate::socket::{poll, ready};
 use crate::trial_error::TrialError;
-use crate::trial_processes::SideProcess;
+use crate::trial_processes::{SideProcess, TrialProcesses};
 
 /// The longest time of a call without progress.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -100,16 +100,16 @@ impl Endpoint {
         })
     }
 
-    fn is_there(&mut self) -> bool {
+    fn is_alive(&mut self) -> bool {
         match &mut self.process {
             EndpointProcess::Here(child) => matches!(child.try_wait(), Ok(None)),
             EndpointProcess::There(_) => true,
         }
     }
 
-    /// An error with the end of its process, where that has ended.
-    pub(crate) fn has_not_ended(&mut self) -> Result<(), TrialError> {
-        if self.is_there() {
+    /// Checks that its process has not ended; an error says how it did.
+    pub(crate) fn check_alive(&mut self) -> Result<(), TrialError> {
+        if self.is_alive() {
             Ok(())
         } else {
             Err(self.gone())
@@ -121,7 +121,7 @@ impl Endpoint {
     }
 
     /// The processes of those that play on this host, in their order.
-    pub(crate) fn processes(ends: &[Endpoint]) -> Vec<SideProcess> {
+    pub(crate) fn processes(ends: &[Endpoint]) -> TrialProcesses {
         let process = |end: &Endpoint| {
             let pid = end.local_pid()?;
             Some(SideProcess {
@@ -129,7 +129,10 @@ impl Endpoint {
                 pid,
             })
         };
-        ends.iter().filter_map(process).collect()
+        TrialProcesses {
+            sides: ends.iter().filter_map(process).collect(),
+            background: None,
+        }
     }
 
     /// Its process, where that is on this host.
@@ -225,7 +228,7 @@ impl Endpoint {
         let ended = child_end::by_force(child, ENDING);
         let mut said = Vec::new();
         if let Some(stderr) = &mut child.stderr {
-            // What it has started in its turn may hold the other end.
+            // A process that it has started may hold the other end.
             let _ = rustix::io::ioctl_fionbio(&*stderr, true);
             let _ = stderr.take(2048).read_to_end(&mut said);
         }
@@ -240,7 +243,7 @@ impl Endpoint {
         TrialError::Failed(format!("the {} {how}, in mid-trial", self.role.name()))
     }
 
-    /// Waits for the end of its process, which has brought back its result, and kills it at `until_ns`.
+    /// Waits for the end of its process, which has sent its result, and kills it at `until_ns`.
     fn ended_by(&mut self, until_ns: u64, stop: &AtomicBool) -> Result<(), TrialError> {
         let EndpointProcess::Here(child) = &mut self.process else {
             return Ok(());
@@ -269,8 +272,8 @@ impl Endpoint {
     }
 }
 
-/// Waits until the processes of a trial have ended that have brought back their results. One that has
-/// to be killed fails the trial.
+/// Waits until the processes of a trial have ended, which have sent their results. One that has to be
+/// killed fails the trial.
 pub(crate) fn all_ended(mut ends: Vec<Endpoint>, stop: &AtomicBool) -> Result<(), TrialError> {
     let until_ns = clock::monotonic_ns() + GRACE.as_nanos() as u64;
     let ended: Vec<Result<(), TrialError>> = ends
@@ -284,23 +287,24 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         // One of the other host is ended there as this is dropped.
         if let EndpointProcess::Here(child) = &mut self.process {
-            // One that has brought back its result ends by itself; anything else is killed.
+            // A process that has sent its result ends by itself; any other one is killed.
             let grace = if self.over { GRACE } else { Duration::ZERO };
             let _ = child_end::by_force(child, grace);
         }
     }
 }
 
-/// Processes that were started before their trial, so that what starting takes is over by then.
-/// They have no thread, socket or memory of a trial, and end with their coordinator.
+/// Processes that were started before their trial, which then begins sooner. They have no thread, socket
+/// or memory of a trial, and end with their coordinator.
 #[derive(Default)]
-pub(crate) struct StartedAhead {
+pub(crate) struct StandbyEndpoints {
     waiting: Vec<Endpoint>,
     pub(crate) wanted: usize,
 }
 
-impl StartedAhead {
-    /// Starts those while no window is open. A trial gives them sides, and says which is missing.
+impl StandbyEndpoints {
+    /// Starts as many as are wanted; to be called while no window is open. A trial starts missing ones, with
+    /// an error where that fails.
     pub(crate) fn start(&mut self, program: &Program) {
         while self.waiting.len() < self.wanted {
             match Endpoint::start(program, Role::Sender, None) {
@@ -310,7 +314,7 @@ impl StartedAhead {
         }
     }
 
-    /// The first that was started ahead and still lives, else (as for an own network) a new one.
+    /// The first of them that still runs, else (as for a network of its own) a new process.
     pub(crate) fn take(
         &mut self,
         program: &Program,
@@ -319,7 +323,7 @@ impl StartedAhead {
     ) -> io::Result<Endpoint> {
         while network.is_none() && !self.waiting.is_empty() {
             let mut end = self.waiting.remove(0);
-            if end.is_there() {
+            if end.is_alive() {
                 end.role = role;
                 return Ok(end);
             }
@@ -384,7 +388,7 @@ pub(crate) fn wait_until(
     }
 }
 
-/// The error of a side that says what does not come now.
+/// The error of a side that sends a message out of order.
 pub(crate) fn unexpected(from: &str, answer: &FromEndpoint) -> TrialError {
     TrialError::Failed(format!(
         "protocol error: unexpected message from the {from}: {answer:?}"
@@ -398,7 +402,7 @@ fn reasons_of_all(ends: &mut [Endpoint], failed: usize, reason: String) -> Strin
     let mut reasons = vec![reason];
     let until_ns = clock::monotonic_ns() + LAST_WORDS_NS;
     for (_, end) in others.filter(|(i, end)| *i != failed && !end.over) {
-        // What it said while it was well may come before that, from another host most of all.
+        // Earlier messages of it may come before its reason, above all from another host.
         while !end.over {
             let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
             if !matches!(poll(&mut [end.poll_fd()], left_ns), Ok(1)) {

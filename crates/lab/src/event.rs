@@ -10,8 +10,9 @@ pub enum Event {
         /// Its key.
         trial: TrialKey,
     },
-    /// A trial is over, well or not. To be kept at once: a later failure must not lose it.
+    /// A trial is over, also if it failed. To be stored at once: a later failure must not lose it.
     TrialEnded(Box<Record>),
-    /// All cells of a block were tried: what else ran, and whether it is measured again. Kept, too.
+    /// All cells of a block were tried: the record has the CPU time of others, and says if it is measured
+    /// again. To be stored, too.
     BlockEnded(Box<Record>),
 }

@@ -58,7 +58,7 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
     };
     found.direct_bytes = file::direct_bytes(&of_disk.path);
     let tries = tries(files);
-    // Each with files of its own: what one state needs, another undoes.
+    // Each state has files of its own, since another would undo it.
     let of_state = |cache: &Cache| {
         let mut files = files.others();
         let here = |m: &&Mover| is_tried(m, *cache) && !m.is_helped();

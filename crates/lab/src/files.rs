@@ -78,7 +78,7 @@ impl Files {
         }
     }
 
-    /// Others of the same directory and user, none of them made yet.
+    /// New files of the same directory and user, none of them made yet.
     pub(crate) fn others(&self) -> Files {
         Files::new(self.dir.clone(), self.user.clone())
     }
@@ -93,8 +93,8 @@ impl Files {
         self.user.as_deref()
     }
 
-    /// Refuses what there is no room for, before anything is made: `StorageFull` with what is
-    /// needed and what there is; statvfs(3).
+    /// Checks that the disk has room for the files of these cells, statvfs(3), before any is made. Else
+    /// `StorageFull` with the needed and the free bytes.
     pub fn check_room<'c>(&self, cells: impl IntoIterator<Item = &'c Cell>) -> io::Result<()> {
         let mut most: BTreeMap<Kind, u64> = BTreeMap::new();
         for cell in cells {
@@ -170,7 +170,7 @@ fn route(cell: &Cell) -> Option<Route> {
     (route.is_of_files() || route == Route::FileToSocket).then_some(route)
 }
 
-/// Requests or messages of one pass of a flow; what is sent goes round in a ring of the flow's own.
+/// Requests or messages of one pass of a flow, which repeats a ring of its own.
 fn slots(cell: &Cell, route: Route) -> u64 {
     match route {
         Route::FileToSocket => cell.ring_slots(),
@@ -178,13 +178,14 @@ fn slots(cell: &Cell, route: Route) -> u64 {
     }
 }
 
-/// One flow's part of the file: where it begins and how long it is, in bytes.
+/// The offset and the length of one flow's part of the file, in bytes.
 pub fn part(cell: &Cell, mover: &Mover, flow: u32) -> (u64, u64) {
     let start = u64::from(flow) * stride_bytes(cell, mover.route);
     (start, slots(cell, mover.route) * cell.size_bytes)
 }
 
-/// In bytes. Where one part is dropped from the cache, no folio and no read-ahead lies in two.
+/// The distance between two flows' parts, in bytes. Where one part is dropped from the cache, no folio and
+/// no read-ahead lies in two.
 fn stride_bytes(cell: &Cell, route: Route) -> u64 {
     let part = slots(cell, route) * cell.size_bytes;
     if cell.cache == Cache::Cold && cell.threads > 1 {
@@ -228,9 +229,8 @@ pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Resul
     })
 }
 
-/// Brings the walk's part of the file to where the cell wants its pages, and blanks a second file.
-/// Sockets of earlier trials may hold pages of one that is to be cold: waits at most `patience`.
-/// Refused where it cannot be brought there.
+/// Brings the pages of the walk's part into the state that the cell names, and blanks a second file.
+/// Waits at most `patience` for sockets of earlier trials that hold pages of a file that is to be cold.
 pub fn settle(cell: &Cell, work: &FileWork, patience: Duration) -> io::Result<()> {
     let (offset, len) = work.walk.part();
     if let Some(target) = &work.target {

@@ -17,7 +17,7 @@ use crate::socket::Socket;
 /// The longest round-trip time of a histogram, in ns: a minute.
 pub(crate) const MOST_LATENCY_NS: u64 = 60_000_000_000;
 
-/// Sends without pause.
+/// The loop body of a sender without pauses.
 pub struct Stream<'m>(pub &'m mut dyn Move);
 
 impl LoopBody for Stream<'_> {
@@ -46,7 +46,7 @@ fn push(mover: &mut dyn Move) -> io::Result<()> {
     Ok(())
 }
 
-/// The end of a trial is its last completion, not its last call.
+/// Flushes a mover and waits for its last completion.
 pub(crate) fn drain(mover: &mut dyn Move) -> io::Result<()> {
     mover.flush()?;
     loop {
@@ -59,9 +59,9 @@ pub(crate) fn drain(mover: &mut dyn Move) -> io::Result<()> {
     }
 }
 
-/// Sends a message, waits for the answer, and so on.
+/// The loop body of a sender that waits for the answer to each message.
 pub struct Ask<'a> {
-    /// Sends.
+    /// The mover that sends.
     pub mover: &'a mut dyn Move,
     /// The socket from which answers come.
     pub socket: &'a OwnedFd,
@@ -70,12 +70,12 @@ pub struct Ask<'a> {
     /// Round-trip times within the window, in ns.
     pub latency_ns: Histogram<u64>,
     timed: bool,
-    /// When the last exchange ended, where it is timed.
+    /// The end of the last exchange, in ns of CLOCK_MONOTONIC, where it is timed.
     ended_ns: u64,
 }
 
 impl<'a> Ask<'a> {
-    /// Ready to ask; `answer` is the room for one.
+    /// A loop body with room for one answer.
     pub fn new(mover: &'a mut dyn Move, socket: &'a OwnedFd, answer: Vec<u8>) -> Ask<'a> {
         Ask {
             mover,
@@ -126,7 +126,7 @@ impl LoopBody for Ask<'_> {
         self.ended_ns
     }
 
-    /// At least one, since an exchange may take longer than the window is open.
+    /// After one exchange at least, which may take longer than the window is open.
     fn may_close(&self, opened: &Tally) -> bool {
         self.mover.tally().messages > opened.messages
     }
@@ -144,7 +144,7 @@ pub(crate) fn moved(tally: &Tally, elapsed_ns: u64) -> FlowReading {
     }
 }
 
-/// The counters of what was moved, and of the buffers that came back where that is later.
+/// The counters of a tally, with those of buffers that were released later, where that is so.
 pub(crate) fn tallied(moved: &Tally, completed: Option<&Tally>) -> Readings {
     [
         (Counter::Bytes, Some(moved.bytes)),
@@ -164,7 +164,7 @@ pub fn histogram() -> Histogram<u64> {
     histogram_to(MOST_LATENCY_NS, 3)
 }
 
-/// An empty histogram of ns up to `most_ns`, with so many digits: constants that it accepts.
+/// An empty histogram of ns up to `most_ns`, with so many significant digits.
 pub(crate) fn histogram_to(most_ns: u64, digits: u8) -> Histogram<u64> {
     Histogram::new_with_bounds(1, most_ns, digits).unwrap_or_else(|_| unreachable!("bounds"))
 }
@@ -189,11 +189,11 @@ pub(crate) fn read_exactly(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<()
     Ok(())
 }
 
-/// Receives and checks all bytes of a flow.
+/// The loop body of a receiver, which checks all bytes of a flow.
 pub struct Intake<'a> {
-    /// Receives.
+    /// The receiver.
     pub receiver: &'a mut dyn Take,
-    /// Checks.
+    /// The check of received bytes.
     pub checker: Checker,
     /// Bytes of a message.
     pub size_bytes: u64,
@@ -218,7 +218,7 @@ impl Intake<'_> {
         by_gate(self, gate, meter, end)
     }
 
-    /// Here and up to byte `least`: half an exchange says nothing of how long one takes.
+    /// Returns true within an exchange, or before byte `least`: an edge of the window must not cut one.
     fn is_awaited(&self, least: u64) -> bool {
         let offset = self.checker.offset();
         let is_amid = offset < least || !offset.is_multiple_of(self.size_bytes);

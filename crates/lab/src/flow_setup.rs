@@ -14,7 +14,8 @@ pub(crate) fn mover_of(cell: &Cell) -> io::Result<&'static Mover> {
     Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))
 }
 
-/// `file` is what it sends from, `fresh` writes messages anew, `java` is the compiled program.
+/// The mover of a flow. It sends from `file` where there is one, writes each message anew where `fresh`,
+/// and starts `java`, the compiled program, where it is helped.
 pub(crate) fn sending_end(
     cell: &Cell,
     socket: Option<OwnedFd>,

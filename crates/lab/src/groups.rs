@@ -26,7 +26,8 @@ const USUAL_SHARES: u64 = 1024;
 /// The fewest shares that version 1 takes.
 const LEAST_SHARES: u64 = 2;
 
-/// One of version 2, or one for each hierarchy of version 1; dropping it removes them.
+/// The control groups of a trial: one of version 2, or one for each hierarchy of version 1. Dropping the
+/// value removes them.
 #[derive(Debug)]
 pub(crate) struct ControlGroups {
     dirs: Vec<PathBuf>,
@@ -42,7 +43,7 @@ pub(crate) struct Throttled {
 }
 
 impl ControlGroups {
-    /// Makes what a cell asks for; none where it asks for none. `cpus` are those that may be used.
+    /// Makes the groups that a cell asks for; none where it asks for none. `cpus` may be used.
     pub(crate) fn make(
         roots: &Roots,
         asked: &Cgroup,
@@ -81,12 +82,12 @@ impl ControlGroups {
         Ok(Some(group))
     }
 
-    /// The `cgroup.procs` files, which take in the process that writes to them.
+    /// The `cgroup.procs` files: a process that writes to them enters the groups.
     pub(crate) fn procs_files(&self) -> Vec<PathBuf> {
         self.dirs.iter().map(|d| d.join("cgroup.procs")).collect()
     }
 
-    /// Real-time group scheduling gives a new group no budget.
+    /// Returns true if real-time group scheduling gives the new group no budget.
     pub(crate) fn bars_realtime(&self) -> bool {
         self.dirs.iter().any(|dir| {
             fs::read_to_string(dir.join("cpu.rt_runtime_us")).is_ok_and(|text| text.trim() == "0")
@@ -131,7 +132,7 @@ impl Throttled {
 impl Drop for ControlGroups {
     fn drop(&mut self) {
         for dir in &self.dirs {
-            // What cannot be removed is found by the next run.
+            // A group that cannot be removed now is removed by the next run.
             let _ = remove(dir);
         }
     }
@@ -153,7 +154,7 @@ pub(crate) fn enter(procs_files: &[PathBuf], pid: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// The files of a new group and what is written to them, in their order.
+/// The files of a new group and their contents, in the order in which they are written.
 fn settings(
     parent: &Parent,
     asked: &Cgroup,
@@ -189,7 +190,7 @@ fn settings(
             (list, _) => list.to_vec(),
         };
         if parent.version == Version::V1 {
-            // A new group of version 1 has no memory nodes, and takes nobody in without.
+            // A new group of version 1 has no memory nodes, and no process may enter without.
             let path = parent.dir.join("cpuset.mems");
             let nodes = fs::read_to_string(&path).map_err(|e| failure("read", &path, &e))?;
             files.push(("cpuset.mems", nodes.trim().to_owned()));
@@ -293,7 +294,7 @@ fn namespace(roots: &Roots) -> Option<String> {
     Some(digits.to_owned())
 }
 
-/// When a process began, in ticks since boot: the 22nd word of its `stat`, of which a name is one.
+/// The start of a process, in ticks since boot: the 22nd word of its `stat`, of which a name is one.
 fn start(roots: &Roots, pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(roots.proc.join(format!("{pid}/stat"))).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;

@@ -60,13 +60,13 @@ impl HostWindow {
         (self.group.as_ref()).map_or_else(Vec::new, ControlGroups::procs_files)
     }
 
-    /// Lists all processes, and opens the counters of the networks of a trial's.
+    /// Lists all processes, and opens the counters of the networks of a trial's processes.
     pub(crate) fn prepare(&mut self, instruments: &mut Instruments, processes: &TrialProcesses) {
         instruments.list(&self.cell, processes);
         self.network = networks::meter(&self.cell, processes);
     }
 
-    /// Sets when the flows open and close it.
+    /// Sets the times at which the flows open and close it.
     pub(crate) fn schedule(&mut self, window_ns: Range<u64>) {
         self.state = State::Upcoming(window_ns);
     }
@@ -75,23 +75,25 @@ impl HostWindow {
     pub(crate) fn next_edge_ns(&self) -> Option<u64> {
         match &self.state {
             State::Upcoming(window_ns) => Some(window_ns.start),
-            State::Opening(_, window_ns) => window_ns.as_ref().map(|w| self.behind(w.start)),
-            State::Open(_, until_ns) => until_ns.map(|at_ns| self.behind(at_ns)),
+            State::Opening(_, window_ns) => {
+                window_ns.as_ref().map(|w| self.machine_edge_ns(w.start))
+            }
+            State::Open(_, until_ns) => until_ns.map(|at_ns| self.machine_edge_ns(at_ns)),
             State::Unknown | State::Closed(..) => None,
         }
     }
 
     /// The time at which the machine is read for that edge of the flows. Processes that end with their
     /// connections as soon as the window is over have no clocks after that.
-    fn behind(&self, edge_ns: u64) -> u64 {
-        if self.ends_there() {
+    fn machine_edge_ns(&self, edge_ns: u64) -> u64 {
+        if self.ends_with_window() {
             edge_ns
         } else {
             edge_ns.saturating_add(BEHIND_EDGE_NS)
         }
     }
 
-    fn ends_there(&self) -> bool {
+    fn ends_with_window(&self) -> bool {
         self.cell.is_served()
     }
 
@@ -112,7 +114,7 @@ impl HostWindow {
             }
             State::Open(edge, _) => {
                 let machine = instruments.read_end(group);
-                let packets = self.ends_there().then(|| self.network.read());
+                let packets = self.ends_with_window().then(|| self.network.read());
                 State::Closed(Box::new(edge), machine, packets)
             }
             other => other,

@@ -29,7 +29,7 @@ pub(crate) struct Instruments {
     has_load: bool,
 }
 
-/// All of them at an edge of a window.
+/// The readings of all meters at an edge of a window.
 pub(crate) struct MachineEdge {
     clocks: ClocksRead,
     machine: MachineSnapshot,
@@ -66,8 +66,8 @@ impl Instruments {
         }
     }
 
-    /// Fills in what others and the kernel used between two edges of a block. CPU time of others is
-    /// neither ours nor the kernel's: no mover can have a block repeated.
+    /// Fills in the CPU time of others and of the kernel between two edges of a block. CPU time of others
+    /// is neither ours nor the kernel's, so that no mover can have a block repeated.
     pub(crate) fn used_between(&self, before: &CpuTimes, after: &CpuTimes, block: Block) -> Block {
         let used = self.clocks.between(&before.processes, &after.processes);
         let used_by = |owner| used.get(&owner).copied().unwrap_or(0);
@@ -90,7 +90,7 @@ impl Instruments {
     /// Lists all processes with their owners, for the window that comes next.
     pub(crate) fn list(&mut self, cell: &Cell, processes: &TrialProcesses) {
         self.clocks.list(&owners(cell, processes));
-        // Where processes end with the window, there is no time for what takes some µs for each CPU.
+        // Processes that end with the window leave no time to read frequencies, some µs for each CPU.
         self.reads_frequency = !cell.is_served();
         self.has_load = processes.background.is_some();
     }

@@ -50,8 +50,8 @@ pub enum TrialOutcome {
     Interrupted,
 }
 
-/// A trial that has begun.
-struct Begun<'c> {
+/// A trial that has started.
+struct StartedTrial<'c> {
     trial: TrialKey,
     cell: &'c Cell,
     started_ms: u64,
@@ -120,27 +120,27 @@ impl Lab {
 
     /// Makes one trial of a cell.
     pub fn trial(&mut self, trial: TrialKey, cell: &Cell, stop: &AtomicBool) -> TrialOutcome {
-        let begun = self.begun(trial, cell);
+        let started = self.start(trial, cell);
         let window = self.windows.window(cell, self.bed.settings.window);
         let output = match trial::attempt(&mut self.bed, cell, window, None, stop) {
             Ok(output) => output,
             Err(TrialError::Failed(reason)) if self.lost_peer().is_none() => {
-                return TrialOutcome::Ended(Box::new(begun.failed(reason, None)), false);
+                return TrialOutcome::Ended(Box::new(started.failed(reason, None)), false);
             }
             Err(_) => return TrialOutcome::Interrupted,
         };
         let is_checked_quickly = self.bed.settings.check == ContentCheck::Quick;
         let is_idle = is_checked_quickly && output.has_idle_flow();
         let record = if is_idle && self.windows.is_longest(cell) {
-            begun.idle(&output, window)
+            started.idle(&output, window)
         } else {
-            begun.sample(output, &mut self.quotas)
+            started.sample(output, &mut self.quotas)
         };
         TrialOutcome::Ended(Box::new(record), is_idle)
     }
 
-    fn begun<'c>(&self, trial: TrialKey, cell: &'c Cell) -> Begun<'c> {
-        Begun {
+    fn start<'c>(&self, trial: TrialKey, cell: &'c Cell) -> StartedTrial<'c> {
+        StartedTrial {
             trial,
             cell,
             started_ms: self.clock.elapsed_ms(),
@@ -230,12 +230,12 @@ impl Lab {
                 attempt: round,
             };
             events(Event::TrialStarted { trial });
-            let begun = self.begun(trial, &cell);
+            let started = self.start(trial, &cell);
             let record = match evidence_trials::collect(&mut self.bed, watch, &cell, stop) {
-                Ok(evidence) => begun.evidence(evidence),
+                Ok(evidence) => started.evidence(evidence),
                 Err(TrialError::Interrupted) => return false,
                 Err(TrialError::Failed(reason)) => {
-                    begun.failed(format!("while it was watched: {reason}"), None)
+                    started.failed(format!("while it was watched: {reason}"), None)
                 }
             };
             events(Event::TrialEnded(Box::new(record)));
@@ -255,7 +255,7 @@ impl Lab {
     }
 }
 
-impl Begun<'_> {
+impl StartedTrial<'_> {
     fn elapsed_ms(&self) -> u64 {
         (clock::monotonic_ns() - self.began_ns) / 1_000_000
     }

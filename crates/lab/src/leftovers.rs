@@ -21,7 +21,7 @@ use crate::transports::veth::NAMES;
 
 const MOST_PROCESSES: usize = 1 << 20;
 
-/// An endpoint, its server, and what that forks.
+/// The generations of an endpoint: itself, its server, and the server's children.
 const MOST_GENERATIONS: usize = 3;
 
 /// A thing that a killed run left behind.
@@ -74,7 +74,7 @@ fn leftover(removed: io::Result<bool>, gone: String, left: String) -> Option<Lef
 
 /// Processes of this user whose starter, one of ours, is gone, with their descriptions.
 fn orphans() -> Vec<(u32, &'static str)> {
-    // By a number of another PID namespace a stranger would be ended.
+    // In another PID namespace a number would name some other process.
     let proc = Some(Path::new("/proc")).filter(|proc| proc_view::is_ours(proc));
     let entries = proc.and_then(|proc| fs::read_dir(proc).ok());
     let all = entries.into_iter().flatten();
@@ -90,7 +90,7 @@ fn orphan(process: &Path) -> Option<&'static str> {
     let (owner, what) = owner(process)?;
     let is_ours =
         fs::metadata(process).is_ok_and(|m| m.uid() == rustix::process::geteuid().as_raw());
-    // Its coordinator's number means something only where it was given.
+    // The number of its coordinator has a meaning only in the same PID namespace.
     let pids = |path: &Path| fs::read_link(path.join("ns/pid")).ok();
     let is_here = pids(process).is_some_and(|theirs| pids(Path::new("/proc/self")) == Some(theirs));
     let is_orphan = is_ours && is_here && starter(process, owner).is_some_and(|by| by != owner);

@@ -1,8 +1,15 @@
-//! Carries out a plan: fresh endpoint processes for each trial, the timed window, the events.
+//! Makes the trials of a plan: two fresh processes move bytes, and a timed window of them is measured.
 //!
-//! The only crate that holds both movers and meters. It stores nothing and prints nothing: what
-//! happens goes out as [`event::Event`]s.
+//! In the order of the data: a [`Lab`] with its [`settings::Settings`] makes blocks of trials. A trial
+//! starts an endpoint for each side and gives it a [`protocol::Task`]. The endpoints connect over one of
+//! the [`transports`], move bytes by a loop ([`edges::by_gate`]), and send back [`protocol::Done`]. Each
+//! trial goes out as an [`Event`]. A [`Watch`] observes further trials for evidence, [`survey`] and its
+//! kin find out what works here, and [`peer`], [`live`] and [`load`] use the same parts over a network.
+//!
+//! The only crate that holds both movers and meters. It never stores, analyses or prints, and nothing
+//! comes back through an event. Start reading at `edges.rs`, then `trial.rs`, `endpoint.rs`, `lab.rs`.
 
+mod background_process;
 mod classes;
 mod connection;
 mod coordinator_stop;
@@ -37,7 +44,6 @@ mod local_host;
 pub mod loopback_exchange;
 pub mod marks;
 pub mod meters;
-mod neighbour_process;
 mod netlink;
 mod networks;
 pub mod obstacles;

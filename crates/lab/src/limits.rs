@@ -26,9 +26,8 @@ pub(crate) fn start<'scope, 'env, T: Send + 'scope>(
     Builder::new().spawn_scoped(scope, work).map_err(named)
 }
 
-/// Tries again what fails for lack of memory or of threads: what other processes of the user pin at
-/// the same time counts as well (RLIMIT_MEMLOCK, RLIMIT_NPROC), and a ring that was closed gives
-/// its own back when the kernel comes to it.
+/// Repeats a call that fails for lack of memory or of threads: other processes of the user count too
+/// (RLIMIT_MEMLOCK, RLIMIT_NPROC), and the kernel frees the memory of a closed ring later.
 pub(crate) fn retried_without_memory<T>(
     mut attempt: impl FnMut() -> io::Result<T>,
 ) -> io::Result<T> {

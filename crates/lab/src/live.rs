@@ -64,16 +64,16 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The most memory of all flows' buffers of a receiver, in bytes: a sender may have many flows.
 const MOST_BUFFER_BYTES: u64 = 1 << 30;
 
-/// One side, as its user wants it.
+/// The settings of one side.
 #[derive(Clone, Debug)]
 pub struct LiveSetup {
     /// Sender or receiver.
     pub side: Side,
     /// Options of this side; how many flows there are is the sender's.
     pub cell: Cell,
-    /// True if the size of messages is known: always to a sender.
+    /// True if the size of messages is known, as a sender always does.
     pub knows_size: bool,
-    /// The longest session, and how it has ended then.
+    /// The longest session, and the end that it has then.
     pub longest: Option<(Duration, SessionEnd)>,
     /// The most bytes in a second, all flows of a session together.
     pub max_bytes_per_s: Option<u64>,

@@ -72,8 +72,8 @@ impl Meters {
         ProcessTreeMeter::open(cell.serving.perf, self.no_hardware.as_deref())
     }
 
-    /// Puts what was read by these means in the place of the CPU time, and keeps that of the
-    /// threads' own clocks beside it. How it parts into user and system time is then not known.
+    /// Replaces the CPU time by that of these means, and keeps the time of the threads' own clocks as
+    /// `thread-cpu-ns`. The parts of user and system time are then not known.
     pub(crate) fn take_cpu(&self, readings: &mut Readings) {
         let read = |counter| {
             let missing = || Reading::absent("it was not read");
@@ -93,7 +93,7 @@ impl Meters {
         }
     }
 
-    /// The CPU time of a side's threads with what worked for them, which is known by clocks alone.
+    /// The CPU time of a side's threads with that of their workers, which is known by clocks alone.
     pub(crate) fn with_workers(&self, own: &Reading, workers: &Reading) -> Reading {
         let matters = match (own.measured(), workers.measured()) {
             (Some(own), Some(workers)) => workers as f64 > WORKERS_SHARE * own as f64,
@@ -168,7 +168,7 @@ impl AvailableCounters {
         let step_ns = clock::proc_stat_unit_ns() as f64;
         let is_long = step_ns < STEP_SHARE * window.as_nanos() as f64;
         let by_clock = Passes::new(cell).is_none() && !cell.is_served();
-        // By the configuration alone it is not known: the time might be counted twice.
+        // The configuration alone is not enough: the time might be counted twice.
         let measured = clock.ratio().is_some();
         if measured && by_clock && is_long && is_alone(cell, pins) {
             return CpuBy::Interrupts;

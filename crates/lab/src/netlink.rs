@@ -91,7 +91,7 @@ impl Netlink {
     }
 
     /// The link of that name, which is an error where there is none.
-    pub(crate) fn known(&mut self, name: &str) -> io::Result<Link> {
+    pub(crate) fn existing_link(&mut self, name: &str) -> io::Result<Link> {
         self.link(name)?.ok_or_else(|| {
             io::Error::new(io::ErrorKind::NotFound, format!("there is no link {name}"))
         })

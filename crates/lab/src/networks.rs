@@ -101,20 +101,20 @@ fn networks_of(cell: &Cell, processes: &TrialProcesses) -> usize {
     }
 }
 
-/// The packet sockets of the networks that a cell's packets go through.
-pub(crate) struct Eavesdroppers {
+/// Packet sockets of other programs, packet(7), in the networks that a cell's packets go through.
+pub(crate) struct PacketTaps {
     networks: Vec<PacketSockets>,
     transport: Transport,
-    /// Those that were there before the trial.
+    /// The sockets that were there before the trial.
     early: Vec<PacketSocket>,
 }
 
-impl Eavesdroppers {
+impl PacketTaps {
     /// Opens them, and lists the sockets that are there before the trial.
-    pub(crate) fn open(cell: &Cell, processes: &TrialProcesses) -> Eavesdroppers {
+    pub(crate) fn open(cell: &Cell, processes: &TrialProcesses) -> PacketTaps {
         let directories = processes.directories(networks_of(cell, processes));
         let networks = (directories.iter().flatten()).filter_map(|p| PacketSockets::open(p).ok());
-        let mut found = Eavesdroppers {
+        let mut found = PacketTaps {
             networks: networks.collect(),
             transport: cell.transport,
             early: Vec::new(),
@@ -123,7 +123,7 @@ impl Eavesdroppers {
         found
     }
 
-    /// Those that were there at first, and those that have come.
+    /// The sockets that were there at first, and those that have come since.
     pub(crate) fn all(mut self) -> Vec<PacketSocket> {
         let mut late = self.now();
         late.retain(|socket| !self.early.contains(socket));
@@ -131,7 +131,7 @@ impl Eavesdroppers {
         self.early
     }
 
-    /// Those that take the packets of the cell's device now.
+    /// The sockets that get the packets of the cell's device now.
     fn now(&self) -> Vec<PacketSocket> {
         let is_meant = |device: &str| carries_payload(self.transport, device);
         let found = |n: &PacketSockets| n.find(Path::new("/proc"), is_meant).unwrap_or_default();

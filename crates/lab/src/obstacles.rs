@@ -64,7 +64,7 @@ pub fn of_loopback(roots: &Roots) -> FoundObstacles {
 }
 
 /// Circumstances of a trial: of its packets on their way, at both ends of a network, and of its
-/// processes. `on_cards` are those of the way to another host.
+/// processes. `on_cards` are those of the path to another host.
 pub(crate) fn of_trial(
     cell: &Cell,
     between: Option<NetworkPath<'_>>,
@@ -81,8 +81,8 @@ pub(crate) fn of_trial(
     found
 }
 
-/// Circumstances of the packets of a network card. A discipline that hands on at once is
-/// usual there, and so are rules and bounds of the network of this host.
+/// Circumstances of the packets of a network card. A discipline without a bound is usual there, and so
+/// are rules and bounds of the network of this host.
 pub(crate) fn of_card(name: &str) -> Vec<Obstacle> {
     let found = look(&Roots::real(), Device::Card, name).obstacles;
     let is_of_card = |o: &Obstacle| o.limits || o.kind == CircumstanceKind::Xdp;
@@ -91,7 +91,7 @@ pub(crate) fn of_card(name: &str) -> Vec<Obstacle> {
 
 /// Returns true if the loopback device of this network is known to be down.
 pub fn is_loopback_down() -> bool {
-    let link = Netlink::open().and_then(|mut n| n.known("lo"));
+    let link = Netlink::open().and_then(|mut n| n.existing_link("lo"));
     link.is_ok_and(|link| !link.is_set_up)
 }
 
@@ -127,7 +127,7 @@ fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
         Ok(obstacles) => found.obstacles.extend(obstacles),
         Err(e) => found.unseen.push(format!("{what}: {e}")),
     };
-    let link = Netlink::open().and_then(|mut n| n.known(name));
+    let link = Netlink::open().and_then(|mut n| n.existing_link(name));
     let index = link.as_ref().map(|l| l.index);
     let qdiscs = index.map_or(Ok(Vec::new()), qdiscs::read);
     // Filters hang on disciplines.

@@ -19,7 +19,8 @@ use crate::limits;
 /// The time between two attempts: a receiver may still be reading.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Drops a piece of a file, and makes sure of it; tries for `patience` while sockets hold pages.
+/// Drops a piece of a file from the page cache, and checks that; tries for `patience` while sockets hold
+/// pages.
 pub(crate) fn cool(file: impl AsFd, offset: u64, len: u64, patience: Duration) -> io::Result<()> {
     let file = file.as_fd();
     let until_ns = clock::monotonic_ns() + patience.as_nanos() as u64;
@@ -36,7 +37,7 @@ pub(crate) fn cool(file: impl AsFd, offset: u64, len: u64, patience: Duration) -
     }
 }
 
-/// Has each usable CPU take in a packet, by a thread that ends, so that the caller keeps its CPU.
+/// Has each usable CPU receive a packet, by a thread that ends, so that the caller keeps its CPU.
 fn free_packets() {
     let Ok(cpus) = process::affinity() else {
         return;

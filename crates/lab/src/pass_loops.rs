@@ -23,22 +23,22 @@ use crate::passes::Passes;
 use crate::phase::{Gate, Phase};
 use crate::requests::{Cool, MAX_PASSES};
 
-/// The sending side.
+/// The sending side of a window of passes.
 pub struct Outgo<'a> {
-    /// Sends.
+    /// The mover that sends.
     pub mover: &'a mut dyn Move,
-    /// In the `ask` pattern: where answers come in, and room for one.
+    /// In the `ask` pattern: the socket of answers, and room for one.
     pub answers: Option<(&'a OwnedFd, Vec<u8>)>,
     /// Makes the file cold before each pass but the first.
     pub cool: Option<Cool<'a>>,
     /// The messages and bytes of a pass.
     pub passes: Passes,
-    /// From the beginning of a message to its answer, within the window, in ns.
+    /// Time from the beginning of a message to its answer, within the window, in ns.
     pub latency_ns: Histogram<u64>,
 }
 
 impl<'a> Outgo<'a> {
-    /// Ready to send.
+    /// A sender without answers or a cold file.
     pub fn new(mover: &'a mut dyn Move, passes: Passes) -> Outgo<'a> {
         Outgo {
             mover,
@@ -62,7 +62,7 @@ impl<'a> Outgo<'a> {
             self.pass(false)?;
             self.prepare_segment()?;
         }
-        // To read what a process does that works for the mover takes too long to be forgotten.
+        // Reading the usage of a helping process takes so long that it counts as time between segments.
         let is_helped = self.mover.helper().is_some();
         let mut since_ns = None;
         opening();

@@ -28,7 +28,7 @@ pub struct Passes {
 impl Passes {
     /// The passes of a cell; none where its window is one segment of time.
     pub fn new(cell: &Cell) -> Option<Passes> {
-        // Both ends go by them.
+        // Both ends count passes.
         if !cell.transport.has_receiver() {
             return None;
         }

@@ -22,7 +22,7 @@ use crate::protocol::{
 
 mod remote_end;
 
-pub(crate) use remote_end::{LinkState, RemoteEnd, Unexpected, held};
+pub(crate) use remote_end::{LinkState, RemoteEnd, Unexpected, lock};
 
 pub(crate) const VERSION: u32 = 1;
 const BEAT: Duration = Duration::from_secs(1);
@@ -50,14 +50,14 @@ pub(crate) struct Candidate {
     pub(crate) answer: FlowKey,
 }
 
-/// A way that was found, as the side knows it that connected.
+/// A network path that a check has found, as the side sees it that connected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct FoundWay {
+pub(crate) struct FoundPath {
     pub(crate) to: IpAddr,
     pub(crate) from: IpAddr,
     pub(crate) round_trip_us: u64,
-    /// The largest packet that the way takes, in bytes.
+    /// The largest packet that the path takes, in bytes.
     pub(crate) path_mtu: Option<u64>,
 }
 
@@ -78,7 +78,7 @@ pub(crate) enum ToAgent {
     Reach {
         candidates: Vec<Candidate>,
     },
-    /// Asks for the network cards of this address of the agent, which the way goes by.
+    /// Asks for the network cards of this address of the agent, which the path goes by.
     Cards {
         at: IpAddr,
     },
@@ -122,7 +122,7 @@ pub(crate) enum FromAgent {
         candidate: u32,
         from: IpAddr,
     },
-    Found(FoundWay),
+    Found(FoundPath),
     Cards(Vec<NetworkCard>),
     From {
         id: u64,
@@ -137,7 +137,7 @@ pub(crate) enum FromAgent {
 }
 
 /// The messages of the other side, as they come.
-pub(crate) struct IncomingWords {
+pub(crate) struct IncomingMessages {
     from: OwnedFd,
     /// The time of the last whole message, in ns of CLOCK_MONOTONIC, and the longest silence.
     heard_ns: u64,
@@ -145,10 +145,10 @@ pub(crate) struct IncomingWords {
     said: Vec<u8>,
 }
 
-impl IncomingWords {
+impl IncomingMessages {
     /// Messages from a descriptor, of which the first one may take so long.
-    pub(crate) fn new(from: OwnedFd, patience: Duration) -> IncomingWords {
-        IncomingWords {
+    pub(crate) fn new(from: OwnedFd, patience: Duration) -> IncomingMessages {
+        IncomingMessages {
             from,
             heard_ns: clock::monotonic_ns(),
             patience,
@@ -161,34 +161,34 @@ impl IncomingWords {
     }
 
     /// Waits for the agent's first message, whatever a login prints before it, with errors as those of
-    /// [`IncomingWords::next`].
+    /// [`IncomingMessages::next`].
     pub(crate) fn first<T: DeserializeOwned>(&mut self) -> io::Result<T> {
-        let no_word = || io::Error::new(io::ErrorKind::InvalidData, "no word of an agent");
+        let no_message = || io::Error::new(io::ErrorKind::InvalidData, "no word of an agent");
         while !self.said.ends_with(HELLO) {
             if self.said.len() >= MOST_BANNER_BYTES {
-                return Err(no_word());
+                return Err(no_message());
             }
             self.read_exact(&mut [0])?;
         }
         let before = self.said.len() - HELLO.len();
-        let length = self.said[..before].last_chunk().ok_or_else(no_word)?;
+        let length = self.said[..before].last_chunk().ok_or_else(no_message)?;
         let length = protocol::length(*length, MOST_BANNER_BYTES)?;
-        let mut rest = vec![0; length.checked_sub(HELLO.len()).ok_or_else(no_word)?];
+        let mut rest = vec![0; length.checked_sub(HELLO.len()).ok_or_else(no_message)?];
         self.read_exact(&mut rest)?;
-        let word = protocol::parsed(&self.said[before..])?;
+        let message = protocol::parsed(&self.said[before..])?;
         self.heard_ns = clock::monotonic_ns();
         self.patience = SILENCE;
-        Ok(word)
+        Ok(message)
     }
 
     /// Waits for the next message: `TimedOut` where it does not come whole in time, `UnexpectedEof`
     /// when the other side is gone, `InvalidData` for bytes that are none.
     pub(crate) fn next<T: DeserializeOwned>(&mut self) -> io::Result<T> {
         self.said.clear();
-        let word = protocol::read(self)?;
+        let message = protocol::read(self)?;
         self.heard_ns = clock::monotonic_ns();
         self.patience = SILENCE;
-        Ok(word)
+        Ok(message)
     }
 
     fn until_ns(&self) -> u64 {
@@ -211,7 +211,7 @@ impl IncomingWords {
     }
 }
 
-impl Read for IncomingWords {
+impl Read for IncomingMessages {
     fn read(&mut self, piece: &mut [u8]) -> io::Result<usize> {
         let mut reader = DeadlineReader {
             from: self.from.as_fd(),
@@ -246,18 +246,18 @@ pub fn reread(frame: &[u8], by_agent: bool) -> io::Result<Vec<u8>> {
 /// heartbeats too.
 pub(crate) fn write_out<T: Serialize>(
     to: OwnedFd,
-    words: &mpsc::Receiver<T>,
+    messages: &mpsc::Receiver<T>,
     beat: fn() -> T,
     is_last: fn(&T) -> bool,
 ) {
     let mut to = File::from(to);
-    let mut word = words.recv().ok();
-    while let Some(next) = word {
+    let mut message = messages.recv().ok();
+    while let Some(next) = message {
         if protocol::write(&mut to, &next).is_err() || is_last(&next) {
             return;
         }
-        word = match words.recv_timeout(BEAT) {
-            Ok(word) => Some(word),
+        message = match messages.recv_timeout(BEAT) {
+            Ok(message) => Some(message),
             Err(mpsc::RecvTimeoutError::Timeout) => Some(beat()),
             Err(mpsc::RecvTimeoutError::Disconnected) => None,
         };
@@ -266,12 +266,12 @@ pub(crate) fn write_out<T: Serialize>(
 
 /// The number of ns by which a time is later on this host's clock than on the other one's.
 #[derive(Clone, Copy)]
-pub(crate) struct Shift(i128);
+pub(crate) struct ClockShift(i128);
 
-impl Shift {
+impl ClockShift {
     /// The shift if a message with this time of its sender is received now.
-    pub(crate) fn heard_now(now_ns: u64) -> Shift {
-        Shift(i128::from(clock::monotonic_ns()) - i128::from(now_ns))
+    pub(crate) fn received_now(now_ns: u64) -> ClockShift {
+        ClockShift(i128::from(clock::monotonic_ns()) - i128::from(now_ns))
     }
 
     fn here_ns(self, at_ns: u64) -> u64 {
@@ -318,7 +318,7 @@ mod tests {
             to.write_all(banner.as_bytes()).unwrap();
             protocol::write(&mut to, &hello()).unwrap();
             protocol::write(&mut to, &FromAgent::Beat).unwrap();
-            let mut words = IncomingWords::new(from.into(), SILENCE);
+            let mut words = IncomingMessages::new(from.into(), SILENCE);
             assert!(matches!(words.first().unwrap(), FromAgent::Hello { .. }));
             assert!(matches!(words.next().unwrap(), FromAgent::Beat));
         }
@@ -328,7 +328,7 @@ mod tests {
                 let printed = printed.to_vec();
                 move || to.write_all(&printed)
             });
-            let mut words = IncomingWords::new(from.into(), SILENCE);
+            let mut words = IncomingMessages::new(from.into(), SILENCE);
             assert_eq!(words.first::<FromAgent>().unwrap_err().kind(), kind);
             assert_eq!(words.first_line().as_deref(), Some(line));
             drop(words);
@@ -355,7 +355,7 @@ mod tests {
 
     #[test]
     fn a_moment_means_the_same_time_from_when_it_is_heard() {
-        let shift = Shift(1_000_000 - 50);
+        let shift = ClockShift(1_000_000 - 50);
         let order = shift.order(ToEndpoint::Go(schedule(150)));
         assert_eq!(order, ToEndpoint::Go(schedule(1_000_100)));
         let answer = shift.answer(FromEndpoint::Connected(0..u64::MAX));

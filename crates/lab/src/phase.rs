@@ -67,7 +67,7 @@ impl SharedGate {
         self.phase.store(phase as u8, Ordering::Release);
     }
 
-    /// Says how long an eighth of the window will be, before it opens.
+    /// Sets the length of an eighth of the window, before it opens.
     pub fn set_eighth_ns(&self, ns: u64) {
         self.eighth_ns.store(ns, Ordering::Release);
     }
@@ -95,7 +95,7 @@ impl Gate for SharedGate {
     }
 }
 
-/// A gate that moves on after so many looks: for tests that must come out the same every time.
+/// A gate whose phase depends on the number of looks, for tests that must have the same result each time.
 #[derive(Debug)]
 pub struct CountingGate {
     looks: Cell<u64>,

@@ -1,4 +1,4 @@
-//! The program that plays the endpoints, the same for a whole run whatever becomes of its file.
+//! The program that plays the endpoints, the same for a whole run even if its file is replaced.
 
 use std::fs::{File, Permissions};
 use std::io;
@@ -42,7 +42,7 @@ impl Program {
         Ok(Program { held, path })
     }
 
-    /// The same as every user may run it: where none but its owner may, a copy by memfd_create(2).
+    /// The same program, or a copy by memfd_create(2) where not every user may run it.
     pub fn for_all(self) -> io::Result<Program> {
         if self.held.metadata()?.mode() & READ_AND_RUN == READ_AND_RUN {
             return Ok(self);
@@ -60,7 +60,7 @@ impl Program {
         &self.path
     }
 
-    /// Starts it under its path's name. The descriptor closes then, which no script would survive.
+    /// The command that starts it under its path's name. It closes the descriptor, so that scripts fail.
     pub fn command(&self) -> Command {
         let mut command = Command::new(format!("/proc/self/fd/{}", self.held.as_raw_fd()));
         command.arg0(&self.path);

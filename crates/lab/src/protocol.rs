@@ -53,19 +53,18 @@ pub enum ContentCheck {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Meets {
-    /// There is none.
+    /// There is no other side.
     Nobody,
-    /// It takes the connections.
+    /// It accepts them.
     Listens {
         /// The address to listen at; none is where the transport does.
         at: Option<IpAddr>,
         /// The TCP port; none takes a free one.
         port: Option<u16>,
-        /// Server: the only address that connections may come from; none lets every one in that
-        /// reaches it.
+        /// Server: the only address that connections may come from; none accepts all of them.
         from: Option<IpAddr>,
     },
-    /// It makes them: to where the other side listens, as [`FromEndpoint::Listening`] says.
+    /// It connects to the address of the other side, as in [`FromEndpoint::Listening`].
     Connects(String),
 }
 
@@ -95,14 +94,13 @@ pub struct Task {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LocalSettings {
-    /// CPUs of its flows, each a set: flow `i` takes the `i`-th, going round; empty leaves them free.
+    /// CPUs of its flows, each a set: flow `i` has the `i`-th, modulo their number; empty leaves them free.
     pub pins: Vec<Vec<u32>>,
     /// The file, for a mover that works on one.
     pub file: Option<FileTask>,
     /// The compiled Java program, for a mover that starts it.
     pub java: Option<PathBuf>,
-    /// Caches in which the first flow's footprint is looked at, nearest first; none is a timed
-    /// trial.
+    /// Caches in which the first flow's footprint is measured, nearest first; none in a timed trial.
     pub probed: Vec<CpuCache>,
     /// The `cgroup.procs` of its control groups, which it enters before it starts any thread.
     pub cgroup_procs: Vec<PathBuf>,
@@ -183,7 +181,7 @@ pub enum FromEndpoint {
     Ready,
     /// Neighbour: all threads are busy, each held there.
     Busy(Vec<Held>),
-    /// Client: everyone is connected, and that is to be the window, in ns of CLOCK_MONOTONIC.
+    /// Client: everyone is connected, with the window to come, in ns of CLOCK_MONOTONIC.
     Connected(Range<u64>),
     /// With passes: the warm-up is over for all threads. Those of a sender wait for [`ToEndpoint::Open`].
     Opening,
@@ -242,18 +240,14 @@ pub struct Traffic {
 /// # Errors
 /// `InvalidInput` when it would be longer than [`MAX_FRAME_BYTES`], else those of writing.
 pub fn write<T: Serialize>(to: &mut impl Write, message: &T) -> io::Result<()> {
-    write_bytes(to, &serde_json::to_vec(message)?, MAX_FRAME_BYTES)
-}
-
-/// Writes one frame of these bytes, of which there may be `most`.
-pub(crate) fn write_bytes(to: &mut impl Write, body: &[u8], most: usize) -> io::Result<()> {
-    if body.len() > most {
+    let body = serde_json::to_vec(message)?;
+    if body.len() > MAX_FRAME_BYTES {
         let why = "the message is too long";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     let mut frame = Vec::with_capacity(body.len() + 4);
     frame.extend_from_slice(&(body.len() as u32).to_le_bytes());
-    frame.extend_from_slice(body);
+    frame.extend_from_slice(&body);
     to.write_all(&frame)
 }
 
@@ -263,7 +257,11 @@ pub(crate) fn write_bytes(to: &mut impl Write, body: &[u8], most: usize) -> io::
 /// `UnexpectedEof` when the other end is gone, `InvalidData` for a length above
 /// [`MAX_FRAME_BYTES`] or a message that is none, else those of reading.
 pub fn read<T: DeserializeOwned>(from: &mut impl Read) -> io::Result<T> {
-    parsed(&read_bytes(from, MAX_FRAME_BYTES)?)
+    let mut head = [0; LENGTH_BYTES];
+    from.read_exact(&mut head)?;
+    let mut body = vec![0; length(head, MAX_FRAME_BYTES)?];
+    from.read_exact(&mut body)?;
+    parsed(&body)
 }
 
 /// The message that a frame's bytes are; `InvalidData` for bytes that are none.
@@ -273,16 +271,6 @@ pub(crate) fn parsed<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
 
 fn invalid(why: impl Into<Box<dyn Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
-}
-
-/// Reads one frame of at most `most` bytes, whatever they are: fewer for peers that are to be
-/// trusted less.
-pub(crate) fn read_bytes(from: &mut impl Read, most: usize) -> io::Result<Vec<u8>> {
-    let mut len = [0; LENGTH_BYTES];
-    from.read_exact(&mut len)?;
-    let mut body = vec![0; length(len, most)?];
-    from.read_exact(&mut body)?;
-    Ok(body)
 }
 
 /// The length of a frame's body, which begins with these bytes; `InvalidData` above `most`.
@@ -297,7 +285,7 @@ pub(crate) fn length(head: [u8; LENGTH_BYTES], most: usize) -> io::Result<usize>
     }
 }
 
-/// A descriptor that is read until a deadline, however slowly bytes drip in; a socket is written too.
+/// A descriptor whose reads end by one deadline, however slowly bytes come. A socket can be written too.
 pub(crate) struct DeadlineReader<'a> {
     pub(crate) from: BorrowedFd<'a>,
     /// In ns of CLOCK_MONOTONIC.
@@ -325,7 +313,7 @@ impl Write for DeadlineReader<'_> {
     }
 }
 
-/// Waits until something can be done with a descriptor; `TimedOut` where nothing can by then.
+/// Waits until a descriptor is ready for an event; `TimedOut` where it is not by `until_ns`.
 pub(crate) fn await_event(
     of: impl AsFd,
     event: PollFlags,

@@ -23,29 +23,29 @@ pub struct Content {
     pub most: usize,
 }
 
-/// Makes the file cold again.
+/// A function that makes the file cold again.
 pub type Cool<'a> = &'a mut dyn FnMut() -> io::Result<()>;
 
-/// Requests without pause, as many in flight as the mover takes.
+/// The loop body of requests without pause, as many in flight as the mover accepts.
 pub struct Requests<'a> {
     mover: &'a mut dyn MoveFile,
     content: Option<Content>,
-    /// Requests of a pass, and what is to be done between two.
+    /// Requests of a pass, and the function that makes the file cold again.
     cold: Option<(u64, Cool<'a>)>,
     offered: u64,
     in_flight: u32,
-    /// By place, when its request began.
+    /// The beginning of the request of each place, in ns of CLOCK_MONOTONIC.
     began_ns: Vec<u64>,
     last_ns: u64,
     timed: bool,
-    /// From the beginning of a request to its end, within the window.
+    /// Time of each request, within the window, in ns.
     pub latency_ns: Histogram<u64>,
     /// Bytes whose content was compared.
     pub compared_bytes: u64,
 }
 
 impl<'a> Requests<'a> {
-    /// Ready to go. `places` bounds the mover's places; `cold` makes a file cold after so many.
+    /// A loop over `places` places of the mover at most; `cold` makes a file cold after so many requests.
     pub fn new(
         mover: &'a mut dyn MoveFile,
         places: usize,
@@ -66,7 +66,7 @@ impl<'a> Requests<'a> {
         }
     }
 
-    /// Goes on until the gate says stop; `InvalidData` where the file holds something else.
+    /// Runs the loop until the gate's last phase; `InvalidData` where the file has other bytes.
     pub fn run<M: Meter>(
         &mut self,
         gate: &impl Gate,
@@ -74,7 +74,7 @@ impl<'a> Requests<'a> {
         end: WindowEnd<impl FnOnce()>,
     ) -> io::Result<Segments<M::Snapshot>> {
         let mut segments = by_gate(self, gate, meter, end)?;
-        // What lies between two passes of a cold file would be in them.
+        // The time between two passes of a cold file would be in them.
         segments.marks = segments.marks.filter(|_| self.cold.is_none());
         Ok(segments)
     }

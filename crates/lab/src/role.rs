@@ -14,7 +14,7 @@ pub enum Role {
     Neighbour,
     /// It serves.
     Server,
-    /// It asks the server.
+    /// It generates the load of the server.
     Client,
 }
 

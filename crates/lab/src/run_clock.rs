@@ -1,10 +1,10 @@
-//! The time of a run.
+//! The time of a run, without its pauses.
 
 use std::time::Duration;
 
 use bytecost_sys::clock;
 
-/// A clock that is stopped while a run pauses, and that began before this process where the run did.
+/// The clock of a run: it stops while the run pauses, and counts the time of the run's earlier processes.
 #[derive(Debug)]
 pub(crate) struct RunClock {
     started_ns: u64,
@@ -25,7 +25,7 @@ impl RunClock {
         (clock::monotonic_ns() - self.started_ns) / 1_000_000 + self.earlier.as_millis() as u64
     }
 
-    /// Calls a function whose time is none of the run's.
+    /// Calls a function whose time does not count.
     pub(crate) fn pause<T>(&mut self, wait: impl FnOnce() -> T) -> T {
         let began_ns = clock::monotonic_ns();
         let waited = wait();

@@ -16,7 +16,7 @@ use bytecost_sys::process;
 use crate::flow_setup::unknown;
 use crate::load::{CONFIRMED_FROM, Load, LoadSpan, Pace};
 
-/// Room for connections beside the load's: new ones may come before the old ones' ends are seen.
+/// Room for connections besides the load's: new ones may come before the ends of old ones are seen.
 const ROOM: u64 = 256;
 /// The fewest threads of a model with a fixed number of them.
 const WORKERS_LEAST: usize = 2;
@@ -24,7 +24,7 @@ const WORKERS_LEAST: usize = 2;
 /// connection confirmed at a time would have `poll` go through all connections each time.
 const USUAL_QUEUE: u32 = 128;
 const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
-/// Rounds that a window of many connections has time for. The first takes longest: all ask at once.
+/// The fewest rounds of a window with many connections. The first takes longest: all send at once.
 const ROUNDS_LEAST: u32 = 1;
 
 /// The server of a cell with its service.

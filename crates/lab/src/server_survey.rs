@@ -39,7 +39,7 @@ pub fn survey() -> ServerSurvey {
     }
 }
 
-/// Attaches the longest filter that a server of a trial has.
+/// Attaches the longest packet filter that a server of a trial has.
 fn filter() -> io::Result<()> {
     let (listener, _) = servers::listen((Ipv4Addr::LOCALHOST, 0).into(), PATIENCE)?;
     tcp::hear_only(listener, Ipv6Addr::LOCALHOST.into())
@@ -72,7 +72,7 @@ fn attempt(server: &Server) -> io::Result<()> {
         let serving = limits::start(scope, || server_setup::serve(&cell, listener, stopped))?;
         let outcome = load.run(&AtomicBool::new(false), &|_| ());
         drop(stop);
-        // Why it does not serve says more than that it does not respond.
+        // The server's own error says more than a missing response.
         serving.join().map_err(|_| io::ErrorKind::Other)??;
         match outcome? {
             served if served.answers == 1 => Ok(()),

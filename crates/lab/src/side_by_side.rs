@@ -3,7 +3,7 @@
 use std::panic::resume_unwind;
 use std::thread::{self, Builder};
 
-/// Each item's result, in order, found by a thread of its own, or by the caller where none starts.
+/// The result of each item, in order, by a thread of its own, or by the caller where none starts.
 pub(crate) fn each<'i, T: Sync + 'i, R: Send>(
     items: impl IntoIterator<Item = &'i T>,
     of: impl Fn(&'i T) -> R + Sync,

@@ -1,4 +1,4 @@
-//! A window in which a flow stood still: for how long, and for which timer of TCP it waited.
+//! A window in which a flow stood still, with the timer of TCP that it waited for.
 
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
@@ -40,7 +40,7 @@ pub(crate) struct StalledWindow {
 }
 
 impl StalledWindow {
-    /// None where the counters name no timer, as where other programs have the CPUs.
+    /// Finds the timer by its counters; none where they name none, as where other programs have the CPUs.
     pub(crate) fn find(output: &TrialOutput, window: Duration) -> Option<StalledWindow> {
         Some(StalledWindow {
             length: output.stalled().unwrap_or(window).max(window),

@@ -86,7 +86,7 @@ fn helped_movers() -> impl Iterator<Item = &'static Mover> {
     MOVERS.iter().filter(|m| m.is_helped())
 }
 
-/// The programs that movers have do their work, ready to be started, or why they are not.
+/// The programs that do the work of helped movers, ready to be started, or the reason why they are not.
 #[derive(Debug)]
 pub struct Helpers {
     java: Result<Compiled, String>,
@@ -164,7 +164,7 @@ struct Place<'n> {
 }
 
 impl Place<'_> {
-    /// Makes what a transport needs. What no device of a wire matters to is tried on any of them.
+    /// Makes the network of a transport. A wire may have either device, which makes no difference here.
     fn new(transport: Transport, networks: &mut Networks) -> Place<'_> {
         if transport == Transport::Peer {
             let path = Err(io::Error::other("name the other host with --peer"));
@@ -219,8 +219,8 @@ fn attempt(
     refused.map(|e| reason(&e))
 }
 
-/// Moves one message of a cell through what is made for it alone; of a file, with what this must
-/// hold, where that is known.
+/// Moves one message of a cell through a network of its own; of a file, with its content, where that is
+/// known.
 pub(crate) fn one_message_apart(
     cell: &Cell,
     file: Option<(FileWork, Option<PayloadPattern>)>,
@@ -249,7 +249,7 @@ pub(crate) fn reason(error: &io::Error) -> String {
     }
 }
 
-/// Moves one message by the ends of a trial of this cell, every byte of it checked.
+/// Moves one message by the ends of a trial of this cell, and checks every byte of it.
 fn one_message(
     cell: &Cell,
     place: &Place<'_>,

@@ -8,12 +8,12 @@ use bytecost_meter::CoreToCoreMeter;
 use bytecost_plan::Pins;
 use bytecost_spec::{Cell, Transport};
 
-use crate::endpoint_process::{PATIENCE, StartedAhead};
+use crate::background_process::BackgroundProcess;
+use crate::endpoint_process::{PATIENCE, StandbyEndpoints};
 use crate::files::DISK_PATIENCE;
 use crate::flow_key::FlowKey;
 use crate::instruments::Instruments;
 use crate::local_host::LocalHost;
-use crate::neighbour_process::NeighbourProcess;
 use crate::networks::Networks;
 use crate::peer::PeerLink;
 use crate::protocol::{ContentCheck, Meets, Role, Task};
@@ -27,10 +27,10 @@ pub(crate) struct Testbed {
     /// The meter between the two CPUs of the cell before, where its ends had two.
     pub(crate) core_to_core: Option<CoreToCoreMeter>,
     /// The process that keeps CPUs awake beside the cell before, where it had one.
-    pub(crate) background: Option<NeighbourProcess>,
+    pub(crate) background: Option<BackgroundProcess>,
     pub(crate) networks: Networks,
     pub(crate) local: LocalHost,
-    pub(crate) ahead: StartedAhead,
+    pub(crate) standby: StandbyEndpoints,
     pub(crate) peer: Option<Peer>,
 }
 
@@ -57,8 +57,7 @@ impl Peer {
             .map(|peer| &peer.link)
     }
 
-    /// Makes sure that it is there: one that was lost in an earlier trial is sought again for a
-    /// while.
+    /// Checks the link, and opens a lost one again.
     fn reach(&mut self, stop: &AtomicBool) -> Result<(), TrialError> {
         let Some(down) = self.link.why_down() else {
             return Ok(());
@@ -84,22 +83,21 @@ impl Testbed {
             background: None,
             networks: Networks::default(),
             local: LocalHost::default(),
-            ahead: StartedAhead::default(),
+            standby: StandbyEndpoints::default(),
             peer: None,
         }
     }
 
     /// Ends all processes and threads that run between trials.
     pub(crate) fn end_processes(&mut self) {
-        self.ahead = StartedAhead::default();
+        self.standby = StandbyEndpoints::default();
         self.background = None;
         self.core_to_core = None;
     }
 
-    /// Sets which trial comes after the one that begins now, so that its processes can be started
-    /// ahead.
+    /// Sets the cell of the next trial, so that its processes can be started before it.
     pub(crate) fn next_is(&mut self, next: Option<&Cell>) {
-        self.ahead.wanted = next.map_or(0, processes_ahead);
+        self.standby.wanted = next.map_or(0, standby_processes);
     }
 
     /// The reason why a cell cannot be watched from here, if it cannot: evidence is of the sender.
@@ -154,7 +152,7 @@ impl Testbed {
             meets: Meets::Nobody,
             keys: FlowKey::several(cell.threads)?,
             check: self.settings.check,
-            // A full check goes round the ring, however slow the machine is.
+            // A full check uses all of the ring, however slow the machine is.
             min_messages: match self.settings.check {
                 ContentCheck::Quick => 0,
                 ContentCheck::Full if is_of_files => 3 * cell.file_slots(),
@@ -167,7 +165,7 @@ impl Testbed {
 }
 
 /// The number of processes that a trial begins with and that are in no network of their own.
-fn processes_ahead(cell: &Cell) -> usize {
+fn standby_processes(cell: &Cell) -> usize {
     let has_peer = cell.is_served() || Mover::named(&cell.mover).is_some_and(|m| m.has_peer());
     match (has_peer, cell.transport) {
         (false, _) => 1,

@@ -15,7 +15,7 @@ pub(crate) struct ThreadBinding {
 }
 
 impl ThreadBinding {
-    /// Holds the calling thread to the set of CPUs of its number, going round, and to a node's
+    /// Binds the calling thread to the set of CPUs of its number, modulo their number, and to a node's
     /// memory. To be called before it touches any.
     pub(crate) fn take(
         pins: &[Vec<u32>],

@@ -9,18 +9,17 @@ use bytecost_meter::huge_memory;
 use bytecost_spec::{Cell, Counter, Reading};
 use bytecost_sys::proc_view;
 
+use crate::background_process::BackgroundProcess;
 use crate::endpoint_process::{Endpoint, all_ended};
 use crate::host_window::HostWindow;
 use crate::instruments::CoreToCore;
-use crate::neighbour_process::NeighbourProcess;
-use crate::networks::{Eavesdroppers, NetworkPath};
+use crate::networks::{NetworkPath, PacketTaps};
 use crate::obstacles;
 use crate::passes::Passes;
 use crate::protocol::Task;
 use crate::testbed::{Peer, Testbed};
 use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
-use crate::trial_processes::TrialProcesses;
 use crate::warmup::may_grow;
 use crate::watch::Watch;
 use crate::window::{self, TrialControl, WindowTimes};
@@ -73,39 +72,36 @@ pub(crate) fn attempt(
     let link = Peer::link(bed.peer.as_ref(), cell);
     let mut sides = Sides {
         settings: &bed.settings,
-        ahead: &mut bed.ahead,
+        standby: &mut bed.standby,
         between,
         link,
         window,
     };
     let (mut ends, listens) =
         sides.ready(task, has_peer.then_some(pins.receiver), ready_ns, stop)?;
-    let mut processes = TrialProcesses {
-        sides: Endpoint::processes(&ends),
-        background: None,
-    };
-    let eavesdroppers = Eavesdroppers::open(cell, &processes);
+    let mut processes = Endpoint::processes(&ends);
+    let packet_taps = PacketTaps::open(cell, &processes);
     let registers = mover.is_some_and(|m| m.locks_rings > 0);
     let huge = ends.last().filter(|_| registers).and_then(huge_bytes);
     let (program, most_ns) = (&bed.settings.program, span.most_ns());
     let cpus = pins.neighbour;
     let background =
-        NeighbourProcess::beside(former, program, cell, cpus, &bed.local.host, most_ns, stop)?;
-    processes.background = background.as_ref().map(NeighbourProcess::pid);
+        BackgroundProcess::beside(former, program, cell, cpus, &bed.local.host, most_ns, stop)?;
+    processes.background = background.as_ref().map(BackgroundProcess::pid);
     if let Some(watch) = &mut watch {
         watch.trial_begins(cell, &processes, listens)?;
     }
-    let carry = match passes {
+    let conduct = match passes {
         Some(_) => window::by_passes,
         None => window::by_clock,
     };
     host.prepare(&mut bed.instruments, &processes);
     let mut control = TrialControl::new(&mut ends, watch.as_deref_mut(), stop, span.patience_ns);
     let core_to_core = CoreToCore::before(bed.core_to_core.as_ref());
-    let mut machine = carry(&mut host, &mut bed.instruments, &mut control, span)?;
+    let mut machine = conduct(&mut host, &mut bed.instruments, &mut control, span)?;
     machine.extend(core_to_core.after());
     // While both sides put together what they bring back.
-    bed.ahead.start(program);
+    bed.standby.start(program);
     let done = control.results()?;
     if let Some(watch) = watch {
         watch.trial_ended();
@@ -117,7 +113,7 @@ pub(crate) fn attempt(
     let peer = Endpoint::take_peer_readings(&ends);
     output.peer_machine = peer.machine;
     output.neighbour = neighbour.unwrap_or_default();
-    output.packet_sockets = eavesdroppers.all();
+    output.packet_sockets = packet_taps.all();
     let between = has_peer.then_some(between);
     let on_cards = link.map_or_else(Vec::new, |link| link.circumstances(peer.obstacles));
     output.obstacles = obstacles::of_trial(cell, between, on_cards, &processes);

@@ -157,7 +157,7 @@ impl<'t> TrialControl<'t> {
     }
 
     /// Carries out a window by the clock, and gives the readings of its host.
-    pub(crate) fn carry(
+    pub(crate) fn conduct(
         &mut self,
         host: &mut HostWindow,
         instruments: &mut Instruments,
@@ -242,7 +242,7 @@ pub(crate) fn by_clock(
         watch.schedule(&schedule)?;
     }
     host.schedule(schedule.window_from_ns..schedule.window_to_ns);
-    let mut machine = control.carry(host, instruments)?;
+    let mut machine = control.conduct(host, instruments)?;
     let warmup_ns = schedule.window_from_ns - schedule.begin_ns;
     let bounded = steady.map(|s| (Counter::WarmupBounded, Reading::Measured(u64::from(!s))));
     machine.insert(Counter::WarmupNs, Reading::Measured(warmup_ns));

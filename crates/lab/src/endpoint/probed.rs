@@ -75,7 +75,7 @@ impl<M: Move + ?Sized> Probed<M> {
     fn begin(&mut self) {
         let turn = self.turn;
         self.turn += 1;
-        let set = whose_turn(turn, self.sets.len());
+        let set = set_of_turn(turn, self.sets.len());
         let Some((_, lines)) = self.sets.get(set) else {
             return;
         };
@@ -120,7 +120,7 @@ impl<M: Move + ?Sized> Probed<M> {
 }
 
 /// The number of the set that has a turn, of so many: the larger a cache, the more seldom.
-fn whose_turn(turn: u64, sets: usize) -> usize {
+fn set_of_turn(turn: u64, sets: usize) -> usize {
     let (mut set, mut turn) = (0, turn);
     while set + 1 < sets && turn % ROUNDS_FOR_NEXT == ROUNDS_FOR_NEXT - 1 {
         turn /= ROUNDS_FOR_NEXT;
@@ -229,12 +229,12 @@ mod tests {
 
     #[test]
     fn the_larger_a_cache_the_more_seldom_is_its_turn() {
-        let turns = |sets| (0..64).map(|t| whose_turn(t, sets)).collect::<Vec<_>>();
+        let turns = |sets| (0..64).map(|t| set_of_turn(t, sets)).collect::<Vec<_>>();
         let count = |sets, set| turns(sets).iter().filter(|s| **s == set).count();
         assert_eq!([0, 1, 2].map(|set| count(3, set)), [48, 12, 4]);
         assert_eq!([0, 1].map(|set| count(2, set)), [48, 16]);
         assert_eq!(count(1, 0), 64);
-        assert_eq!(whose_turn(63, 0), 0);
+        assert_eq!(set_of_turn(63, 0), 0);
     }
 
     #[test]

@@ -37,18 +37,18 @@ pub(super) fn run(
         return file_side::run(task, mover, flow, handle);
     }
     let number = flow;
-    let (mut flow, seen) = Flow::ready(task, mover, socket, flow)?.looked_at(number);
+    let (mut flow, seen) = Flow::ready(task, mover, socket, flow)?.with_probes(number);
     let thread = task.here.meters.thread();
-    // What workers do is the mover's, and what a process does that it has started.
+    // The CPU time of workers, or of a process that it has started, is the mover's.
     let mut done = if let Some(Helper::Process(pid)) = flow.engine.helper() {
-        flow.carry(handle, HelpedMeter::new(thread, pid))?
+        flow.run(handle, HelpedMeter::new(thread, pid))?
     } else if let Some(every_ns) = mover.beat_ns() {
-        flow.wake(handle, thread, every_ns)?
+        flow.run_beats(handle, thread, every_ns)?
     } else if mover.in_flight == InFlight::SeveralByThreads {
         let meter = ProcessMeter(thread);
-        flow.carry(handle, handle.metered(number, meter))?
+        flow.run(handle, handle.metered(number, meter))?
     } else {
-        flow.carry(handle, handle.metered(number, thread))?
+        flow.run(handle, handle.metered(number, thread))?
     };
     done.completions = Completions::new(mover, cell);
     done.of_process = mover.in_flight == InFlight::SeveralByThreads;
@@ -56,17 +56,17 @@ pub(super) fn run(
     Ok(done)
 }
 
-/// One ping-pong through a trial: of two sets of CPUs the first is for the thread that asks.
-pub(super) fn take_turns(task: &Task, flow: u32, handle: FlowHandle<'_>) -> io::Result<FlowDone> {
+/// Runs one ping-pong through a trial: of two sets of CPUs the first is for the thread that sends first.
+pub(super) fn ping_pong(task: &Task, flow: u32, handle: FlowHandle<'_>) -> io::Result<FlowDone> {
     let cell = &task.cell;
     let mover = mover_of(cell)?;
-    // A thread begins where the one is that starts it.
+    // A new thread inherits the CPUs of the one that starts it.
     let pins = &task.here.pins;
     ThreadBinding::take(pins, 2 * flow + 1, cell.mem_node)?;
     let mut ready = Flow::ready(task, mover, None, flow)?;
     let hold = ThreadBinding::take(pins, 2 * flow, cell.mem_node)?;
     let meter = ProcessMeter(task.here.meters.thread());
-    let mut done = ready.carry(handle, handle.metered(flow, meter))?;
+    let mut done = ready.run(handle, handle.metered(flow, meter))?;
     done.of_process = true;
     let helper = ready.engine.helper();
     if let (Some(own), Some(Helper::Thread(Some(partner)))) = (hold.held()?, helper) {
@@ -79,11 +79,12 @@ pub(super) fn take_turns(task: &Task, flow: u32, handle: FlowHandle<'_>) -> io::
     Ok(done)
 }
 
+/// A sender of one flow, ready to run.
 struct Flow<'a> {
     task: &'a Task,
     engine: Box<dyn Move>,
     socket: Option<OwnedFd>,
-    /// The file that is made cold before each pass, and which part of it, in bytes.
+    /// The file that is made cold before each pass, and the offset and length of the part, in bytes.
     cooled: Option<(OwnedFd, u64, u64)>,
     patience: Duration,
 }
@@ -116,8 +117,8 @@ impl<'a> Flow<'a> {
         })
     }
 
-    /// Has the first flow's footprint looked at, where that is asked for and its thread does the work.
-    fn looked_at(self, flow: u32) -> (Flow<'a>, Option<SharedFootprint>) {
+    /// Adds the probes of a footprint to the first flow, where its thread does the work.
+    fn with_probes(self, flow: u32) -> (Flow<'a>, Option<SharedFootprint>) {
         let caches = &self.task.here.probed;
         if flow > 0 || caches.is_empty() || self.engine.helper().is_some() {
             return (self, None);
@@ -126,7 +127,7 @@ impl<'a> Flow<'a> {
         (Flow { engine, ..self }, Some(seen))
     }
 
-    fn wake<M: Meter>(
+    fn run_beats<M: Meter>(
         &mut self,
         handle: FlowHandle<'_>,
         mut meter: M,
@@ -147,7 +148,7 @@ impl<'a> Flow<'a> {
         Ok(done)
     }
 
-    fn carry<M: Meter>(&mut self, handle: FlowHandle<'_>, thread: M) -> io::Result<FlowDone> {
+    fn run<M: Meter>(&mut self, handle: FlowHandle<'_>, thread: M) -> io::Result<FlowDone> {
         let cell = &self.task.cell;
         let socket = self.socket.as_ref();
         let is_tcp = cell.transport.is_tcp() && socket.is_some();
@@ -203,7 +204,8 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// The file that the flow sends, its pages where the cell wants them; none for one from memory.
+/// The file that the flow sends, with its pages in the state that the cell names; none for one from
+/// memory.
 fn file_of(task: &Task, mover: &Mover, flow: u32) -> io::Result<Option<FileWork>> {
     let (Route::FileToSocket, Some(at)) = (mover.route, &task.here.file) else {
         return Ok(None);

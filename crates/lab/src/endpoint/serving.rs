@@ -1,4 +1,4 @@
-//! The two sides of a cell with a server: one process that serves, and here the one that asks.
+//! The load generator of a cell with a server; `served` has the server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -21,13 +21,13 @@ use crate::server_setup::{self, ServedService};
 
 pub(super) mod served;
 
-/// Time in ns for each connection that is opened, so that no server's queue overflows and has one
-/// wait a second to try again. Those that are greeted need none.
+/// Time for each connection that is opened, in ns, so that no server's queue overflows, after which a
+/// connection would wait a second. Confirmed connections need none.
 const RAMP_NS: u64 = 20_000;
 
-/// Beside the warm-up for each connection, where no round is timed: all have then been answered.
+/// Time added to the warm-up for each connection, where no round is timed: all have a response then.
 const ROUND: Duration = Duration::from_micros(20);
-/// Holds the process, and all that it starts, to its side's CPUs, if it has any.
+/// Binds the process, and all that it starts, to its side's CPUs, if it has any.
 fn hold(task: &Task) -> io::Result<()> {
     let mut cpus = task.here.pins.concat();
     cpus.sort_unstable();

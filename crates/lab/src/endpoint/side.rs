@@ -45,7 +45,7 @@ pub(super) struct FlowDone {
     pub(super) footprint: Option<Footprint>,
 }
 
-/// A full check has new content in every message, where the mover waits for its buffers.
+/// Returns true if each message has new content: in a full check, where the mover waits for its buffers.
 pub(super) fn is_fresh(task: &Task, mover: &Mover) -> bool {
     let cell = &task.cell;
     task.check == ContentCheck::Full
@@ -107,7 +107,7 @@ fn checker(task: &Task, flow: u32) -> io::Result<Checker> {
     })
 }
 
-/// When a sender learns of completions.
+/// The time at which a sender learns of completions.
 #[derive(Clone, Copy, Default)]
 pub(super) enum Completions {
     #[default]

@@ -14,7 +14,7 @@ use crate::trial_output::TrialOutput;
 const TRIALS: usize = 5;
 /// Attempts at a trial in which nothing is moved, as on a busy machine.
 const TRIES: usize = 3;
-/// The least that a trial costs, and a way that most cells are compared with.
+/// The cheapest mover, and one that most cells are compared with.
 const MOVERS: [&str; 2] = ["null", "send"];
 
 /// Trials of `null` and `send`, by turns with counters and without; failed ones are left out.

@@ -1,4 +1,4 @@
-//! Evidence from a trial of its own: a trial that is watched, and how far its counts are believed.
+//! Trials for evidence: each is watched, and its counts are checked by known transfers.
 
 use std::sync::atomic::AtomicBool;
 

@@ -25,7 +25,7 @@ const MOST_SILENT_AN_ADDRESS: usize = 4;
 const MOST_WAITING: usize = 8;
 /// Connections turned away of which each has a line; more are only counted.
 const MOST_LINES: u64 = 20;
-/// Connections seen to at a time, so that a crowd does not keep the program from its session.
+/// The most connections handled at a time, so that a crowd does not keep the program from its session.
 const MOST_AT_ONCE: usize = 256;
 
 /// A connection that has begun with a greeting.
@@ -136,7 +136,7 @@ impl AcceptQueue {
         self.waiting.pop_front()
     }
 
-    /// Takes flows that are not the first from this address, or from none.
+    /// Accepts flows that are not the first from this address alone, or from none.
     pub(super) fn expect(&mut self, from: Option<IpAddr>) {
         self.expected_from = from;
         self.next.clear();

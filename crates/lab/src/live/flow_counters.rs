@@ -108,7 +108,7 @@ impl FlowCounters {
         self.number.store(number, Ordering::Release);
     }
 
-    /// Says that a flow is ready, and waits until the first reading is asked for.
+    /// Marks a flow as ready, and waits until the first reading is asked for.
     pub(super) fn wait(&self) {
         self.ready.fetch_add(1, Ordering::AcqRel);
         while self.number() == WAIT {
@@ -155,7 +155,7 @@ impl FlowCounters {
         Some(row_totals.0)
     }
 
-    /// The round-trip times that nobody has read.
+    /// The round-trip times that have not been read.
     pub(super) fn unread(&self) -> impl Iterator<Item = Histogram<u64>> {
         self.rows.iter().filter_map(|row| row.totals().1.take())
     }
@@ -182,8 +182,8 @@ impl CountersReader {
         }
     }
 
-    /// Asks for a reading, waits a moment for the flows, and gives what they did since the last
-    /// one. The first one starts them.
+    /// Asks for a reading, waits a moment for the flows, and returns their activity since the last one. The
+    /// first one starts them.
     pub(super) fn read(&mut self, counters: &FlowCounters) -> Activity {
         // Seconds of a session never come near the number that says stop.
         self.number = (self.number + 1).min(STOP - 1);

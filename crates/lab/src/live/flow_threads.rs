@@ -23,7 +23,7 @@ pub(super) struct FlowThreads {
     sockets: Vec<OwnedFd>,
     threads: Vec<JoinHandle<io::Result<FlowEnd>>>,
     congestion: String,
-    /// True for a receiver of a stream: its end is said here, since its threads may wait for bytes.
+    /// True for a receiver of a stream: FIN is sent here, since its threads may wait for bytes.
     ends_by_socket: bool,
     has_peer_ended: bool,
     is_cut: bool,
@@ -108,7 +108,7 @@ impl FlowThreads {
         }
     }
 
-    /// Ends the flows' connections, and with them whatever call they are in.
+    /// Ends the flows' connections, and with them the calls that they are in.
     fn cut(&mut self) {
         self.is_cut |= !self.have_all_ended();
         self.stop();
@@ -153,7 +153,7 @@ impl FlowThreads {
             congestion: std::mem::take(&mut self.congestion),
             is_cut: self.is_cut,
             has_peer_ended: self.has_peer_ended,
-            // What the other side's end brings about explains least.
+            // Errors that follow from the other side's end explain least.
             failed: failed.into_iter().min_by_key(|e| is_reset(e) || is_late(e)),
         }
     }

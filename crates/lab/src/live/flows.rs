@@ -43,7 +43,7 @@ pub(super) fn run(
     let cell = &setup.cell;
     ThreadBinding::take(&pins(cell, setup.side), number, None)?;
     let kept = socket.try_clone()?;
-    // TCP bounds what a sender sends, and a receiver pauses.
+    // TCP paces a sender to its limit; a receiver pauses.
     let most = setup.most_bytes_per_s_of_a_flow();
     if let Some(most) = most.filter(|_| setup.sends()) {
         tcp::set_most_rate(&kept, most)?;
@@ -97,13 +97,13 @@ fn receive(
     let mut intake = intake(setup, &mut *receiver, reporter.socket)?;
     let socket = reporter.socket;
     // A receiver that stops receives what is still on the way, but responds no more.
-    let says_its_end = |intake: &mut Intake<'_>| {
+    let on_stop = |intake: &mut Intake<'_>| {
         intake.answers = None;
-        // It may have been said, and the sender may have ended too.
+        // FIN may have been sent already, and the sender may have ended too.
         let _ = transports::close(socket);
         Ok(true)
     };
-    Ok(reporter.through(&mut intake, says_its_end, false))
+    Ok(reporter.through(&mut intake, on_stop, false))
 }
 
 fn intake<'a>(
@@ -115,7 +115,7 @@ fn intake<'a>(
     let asks = cell.pattern == Exchange::Ask;
     Ok(Intake {
         receiver,
-        // The content is the sender's, which does not say how it repeats.
+        // The sender's content is not known here.
         checker: Checker::of_count(),
         size_bytes: if setup.knows_size {
             cell.size_bytes

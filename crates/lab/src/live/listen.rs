@@ -19,7 +19,7 @@ use crate::endpoint::explain;
 use crate::transports;
 
 /// Listens at the first of these addresses that is one of this machine, for connections from `allow`
-/// or, where that is empty, from everywhere. What goes wrong with a session ends that session alone.
+/// or, where that is empty, from everywhere. An error of a session ends that session alone.
 ///
 /// # Errors
 /// `AddrInUse` for a port in use, and what bind(2) and listen(2) answer.
@@ -71,12 +71,12 @@ struct Program<'a> {
 }
 
 impl Program<'_> {
-    /// A session from its first flow to its totals.
+    /// Has a session from its first flow to its totals.
     fn session(&mut self, first: Arrival) -> Result<(), String> {
         let own = self.setup.greeting();
         let from = first.from;
         let agreed = self.setup.agreed(own, first.greeting);
-        // Also where they do not fit, so that the other side can say why.
+        // Also where they do not fit, so that the other side can report it.
         let setup = answered(&first, own).and(agreed)?;
         let flows = self.gathered(&setup, first)?;
         let number = self.served.sessions + 1;
@@ -137,7 +137,7 @@ impl Program<'_> {
     }
 }
 
-/// Writes this end's eight bytes: few enough that they are never waited for.
+/// Writes this end's eight bytes, so few that the call does not block.
 fn answered(arrival: &Arrival, own: Greeting) -> Result<(), String> {
     arrival.answer(own).map_err(|e| explain(&e))
 }

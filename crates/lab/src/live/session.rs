@@ -1,4 +1,4 @@
-//! A session that runs: its flows, second by second, to their ends.
+//! A running session, from the start of its flows, second by second, to their ends.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -23,7 +23,7 @@ pub(super) struct Running<'a> {
 }
 
 impl<'a> Running<'a> {
-    /// Makes memory and threads of all flows ready; `aside` is called again and again meanwhile.
+    /// Makes memory and threads of all flows ready, and calls `aside` repeatedly meanwhile.
     pub(super) fn start(
         setup: LiveSetup,
         number: u64,
@@ -96,7 +96,7 @@ impl<'a> Running<'a> {
             let next_ns = began_ns + number * 1_000_000_000;
             if now_ns >= next_ns {
                 events(LiveEvent::Second(number, Box::new(self.threads.second())));
-                // Seconds that were slept through are not made up for.
+                // Missed seconds are skipped.
                 number = number.max((clock::monotonic_ns() - began_ns) / 1_000_000_000) + 1;
             }
             aside(events);

@@ -11,7 +11,7 @@ use super::{converse, socket};
 /// The bits of an attribute's type. The others say that it holds attributes, or its byte order.
 const TYPE: u16 = 0x3fff;
 
-/// A message of which nothing is known but its type.
+/// A message of a known type with any body.
 struct AnyMessage {
     kind: u16,
     body: Vec<u8>,
@@ -66,7 +66,7 @@ pub(crate) fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// The attributes that follow each other in some bytes, with their types, as far as they are whole.
+/// The attributes in some bytes, with their types, as far as they are whole.
 pub(crate) fn attributes(mut bytes: &[u8]) -> Vec<(u16, &[u8])> {
     let mut all = Vec::new();
     while let [a, b, c, d, ..] = *bytes {
@@ -85,7 +85,7 @@ pub(crate) fn attribute(bytes: &[u8], kind: u16) -> Option<&[u8]> {
     all.find_map(|(of, value)| (of == kind).then_some(value))
 }
 
-/// The 32 bits at a place, in the order of this machine.
+/// The 32 bits at an offset, in the byte order of this machine.
 pub(crate) fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
 }

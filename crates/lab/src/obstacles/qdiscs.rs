@@ -28,10 +28,10 @@ pub(super) struct Qdisc {
     pub(super) limits: bool,
 }
 
-/// Reads the options of a discipline: in what way it holds back, none where it does not.
+/// Reads the options of a discipline. Returns its bound or delay in words; none where it has neither.
 type Holds = fn(&[u8]) -> Option<String>;
 
-/// Disciplines that can hold back, by `include/uapi/linux/pkt_sched.h`; others hand on at once.
+/// Disciplines that can delay or bound packets, by `include/uapi/linux/pkt_sched.h`.
 const ROWS: &[(&str, Holds)] = &[
     ("tbf", |o| Some(rate(ratespec(o, 1, 0, Some(4))?))),
     // Its classes have the rates.
@@ -113,7 +113,8 @@ fn qdisc(message: &[u8]) -> Option<Qdisc> {
     })
 }
 
-/// Bytes a second of a `struct tc_ratespec` within an attribute; of 64 bits where there is another.
+/// The rate of a `struct tc_ratespec` within an attribute, in bytes a second; the rate of 64 bits where
+/// there is one.
 pub(super) fn ratespec(options: &[u8], of: u16, at: usize, wide: Option<u16>) -> Option<u64> {
     let narrow = number(attribute(options, of)?, at + RATE_AT)?;
     wide.and_then(|of| long(attribute(options, of)?))

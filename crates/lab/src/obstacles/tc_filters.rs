@@ -1,4 +1,4 @@
-//! Filters of tc(8) with their actions: what they do to packets a discipline's options do not show.
+//! Filters of tc(8) with their actions, which act on packets apart from the disciplines.
 
 use std::collections::BTreeMap;
 use std::io;

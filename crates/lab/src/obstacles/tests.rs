@@ -23,7 +23,7 @@ fn after(change: impl FnOnce() -> bool + Send) -> Option<Vec<Obstacle>> {
     };
     let within = network.within(|| {
         let mut netlink = Netlink::open().unwrap();
-        let lo = netlink.known("lo").unwrap();
+        let lo = netlink.existing_link("lo").unwrap();
         netlink.set_up(lo.index).unwrap();
         change().then(|| of_loopback(&Roots::real()))
     });
@@ -49,7 +49,7 @@ fn check(change: impl FnOnce() -> bool + Send, kind: CircumstanceKind, found: &s
 
 fn netlink(change: impl FnOnce(&mut Netlink, u32)) -> bool {
     let mut netlink = Netlink::open().unwrap();
-    let lo = netlink.known("lo").unwrap().index;
+    let lo = netlink.existing_link("lo").unwrap().index;
     change(&mut netlink, lo);
     true
 }

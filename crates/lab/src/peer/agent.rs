@@ -1,5 +1,5 @@
 //! The other end of the channel: `bytecost agent`, started from another host by a user's command.
-//! It plays one side of each trial. It and all it started end with the channel, or its silence.
+//! It plays one side of each trial. It and all its processes end with the channel, or its silence.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -21,24 +21,23 @@ use rustix::process::{Gid, Resource, Rlimit, Uid, geteuid, setrlimit};
 use super::copy::remove_own;
 use super::fits::{Addresses, fits};
 use super::probe::{self, ListeningCandidates, Permitted};
-use crate::endpoint_process::{Endpoint, StartedAhead};
+use crate::endpoint_process::{Endpoint, StandbyEndpoints};
 use crate::host_window::HostWindow;
 use crate::instruments::Instruments;
 use crate::local_host::LocalHost;
 use crate::obstacles;
 use crate::passes::Passes;
 use crate::peer_channel::{
-    FromAgent, IncomingWords, MAX_QUEUED, SILENCE, Shift, ToAgent, VERSION, held, write_out,
+    ClockShift, FromAgent, IncomingMessages, MAX_QUEUED, SILENCE, ToAgent, VERSION, lock, write_out,
 };
 use crate::program::{self, Program};
 use crate::protocol::{FromEndpoint, HostReadings, Role, Schedule, Task, ToEndpoint};
 use crate::socket::ready;
 use crate::trial_error::TrialError;
-use crate::trial_processes::TrialProcesses;
 
 /// The time between checks if the channel is silent, in ns.
 const LOOK_NS: u64 = 500_000_000;
-/// The user and the group of those who are nobody, where the system says nothing else.
+/// The number of the user and the group `nobody`.
 const NOBODY: u32 = 65534;
 /// The most endpoints that play at one time.
 const MOST_ENDS: usize = 4;
@@ -50,14 +49,15 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
     let program = Program::own()?;
     let build = program::own_build()?;
     remove_own();
-    let (say, words) = mpsc::sync_channel(MAX_QUEUED);
-    thread::Builder::new().spawn(move || write_out(to, &words, || FromAgent::Beat, |_| false))?;
-    let _ = say.send(FromAgent::Hello {
+    let (outgoing, messages) = mpsc::sync_channel(MAX_QUEUED);
+    thread::Builder::new()
+        .spawn(move || write_out(to, &messages, || FromAgent::Beat, |_| false))?;
+    let _ = outgoing.send(FromAgent::Hello {
         version: VERSION,
         build: build.clone(),
     });
-    let mut from = IncomingWords::new(from, SILENCE);
-    match next_word(&mut from)? {
+    let mut from = IncomingMessages::new(from, SILENCE);
+    match next_message(&mut from)? {
         Some(ToAgent::Hello {
             version,
             build: other,
@@ -72,11 +72,11 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
         program,
         local: LocalHost::new(host.clone(), &survey),
         instruments,
-        ahead: StartedAhead::default(),
-        say,
+        standby: StandbyEndpoints::default(),
+        outgoing,
         playing: BTreeMap::new(),
         cards: Vec::new(),
-        is_way_known: Arc::default(),
+        is_path_known: Arc::default(),
         partners: Arc::default(),
         is_unread: false,
         own: probe::addresses().unwrap_or_default(),
@@ -86,9 +86,9 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
     agent.live(from)
 }
 
-/// Starts root's program anew without rights: as `caller`, who is not root, else as nobody. Comes
-/// back for other users, and where root may not be left, as in a container without others, where it
-/// has few rights. Fails where that user cannot run the program.
+/// Restarts root's program without rights: as `caller`, who is not root, else as nobody. Returns for
+/// other users, and where the user cannot be changed, as in a container without other users. An error
+/// where that user cannot run the program.
 pub fn give_up_root(caller: Option<(Uid, Gid)>) -> io::Result<()> {
     if !geteuid().is_root() {
         return Ok(());
@@ -107,7 +107,7 @@ pub fn give_up_root(caller: Option<(Uid, Gid)>) -> io::Result<()> {
     let (user, group) = plain.unwrap_or((NOBODY, NOBODY));
     let mut command = program.command();
     command.args(std::env::args_os().skip(1));
-    // Other groups than this one are left too.
+    // Supplementary groups are dropped too.
     let failed = command.uid(user).gid(group).exec();
     if let Some(Errno::PERM | Errno::INVAL) = Errno::from_io_error(&failed)
         && geteuid().is_root()
@@ -122,9 +122,9 @@ pub fn give_up_root(caller: Option<(Uid, Gid)>) -> io::Result<()> {
 }
 
 /// The coordinator's next message; none where it is gone or silent.
-fn next_word(from: &mut IncomingWords) -> io::Result<Option<ToAgent>> {
+fn next_message(from: &mut IncomingMessages) -> io::Result<Option<ToAgent>> {
     match from.next() {
-        Ok(word) => Ok(Some(word)),
+        Ok(message) => Ok(Some(message)),
         Err(e) => match e.kind() {
             io::ErrorKind::UnexpectedEof | io::ErrorKind::TimedOut => Ok(None),
             _ => Err(e),
@@ -132,18 +132,18 @@ fn next_word(from: &mut IncomingWords) -> io::Result<Option<ToAgent>> {
     }
 }
 
-/// The endpoints that play here, with what starts them and the way to their coordinator.
+/// The endpoints that play here, the means of starting them, and the channel to their coordinator.
 struct Agent {
     program: Program,
     local: LocalHost,
     instruments: Instruments,
-    ahead: StartedAhead,
-    say: mpsc::SyncSender<FromAgent>,
+    standby: StandbyEndpoints,
+    outgoing: mpsc::SyncSender<FromAgent>,
     playing: BTreeMap<u64, PlayedSide>,
-    /// The cards that the way goes by.
+    /// The cards that the path goes by.
     cards: Vec<NetworkCard>,
     /// Set when connectivity checks need no response any more.
-    is_way_known: Arc<AtomicBool>,
+    is_path_known: Arc<AtomicBool>,
     /// The addresses of the coordinator's host that a check has found: endpoints connect there alone.
     partners: Arc<Mutex<Vec<IpAddr>>>,
     /// True if messages were lost, since the coordinator reads none.
@@ -166,15 +166,12 @@ struct PlayedSide {
 
 impl PlayedSide {
     fn prepare(&mut self, instruments: &mut Instruments) {
-        let processes = TrialProcesses {
-            sides: Endpoint::processes(slice::from_ref(&self.end)),
-            background: None,
-        };
+        let processes = Endpoint::processes(slice::from_ref(&self.end));
         self.window.prepare(instruments, &processes);
     }
 
-    /// Takes the window of a schedule, unless another one is to follow, or passes or the clients of a
-    /// server say when it is.
+    /// Sets the window of a schedule, unless another one is to follow, or passes or the clients of a
+    /// server set it.
     fn go(&mut self, instruments: &mut Instruments, schedule: &Schedule) {
         let is_by_clock = schedule.steady_by_ns.is_none() && !self.has_passes;
         if is_by_clock && self.end.role() != Role::Client {
@@ -185,7 +182,7 @@ impl PlayedSide {
 }
 
 impl Agent {
-    fn live(&mut self, mut from: IncomingWords) -> io::Result<()> {
+    fn live(&mut self, mut from: IncomingMessages) -> io::Result<()> {
         loop {
             let playing = self.playing.iter().filter(|(_, side)| !side.over);
             let ids: Vec<u64> = playing.map(|(id, _)| *id).collect();
@@ -200,7 +197,7 @@ impl Agent {
             self.pass_edges();
             // An answer follows from messages that were sent before it.
             while ready(&mut [from.poll_fd()], 0)?[0] {
-                if !next_word(&mut from)?.is_some_and(|word| self.on_word(word)) {
+                if !next_message(&mut from)?.is_some_and(|message| self.on_message(message)) {
                     return Ok(());
                 }
             }
@@ -213,12 +210,12 @@ impl Agent {
         }
     }
 
-    fn say(&mut self, word: FromAgent) {
-        self.is_unread |= self.say.try_send(word).is_err();
+    fn send(&mut self, message: FromAgent) {
+        self.is_unread |= self.outgoing.try_send(message).is_err();
     }
 
     fn answer(&mut self, id: u64, answer: FromEndpoint, host: HostReadings) {
-        self.say(FromAgent::From {
+        self.send(FromAgent::From {
             id,
             now_ns: clock::monotonic_ns(),
             answer: Box::new(answer),
@@ -227,27 +224,27 @@ impl Agent {
     }
 
     /// Handles a message. Returns false at the last one.
-    fn on_word(&mut self, word: ToAgent) -> bool {
-        match word {
+    fn on_message(&mut self, message: ToAgent) -> bool {
+        match message {
             ToAgent::Hello { .. } | ToAgent::Beat => {}
             ToAgent::Describe => {
                 if let Some(description) = self.description.take() {
-                    self.say(FromAgent::Description(description));
+                    self.send(FromAgent::Description(description));
                 }
             }
             ToAgent::Listen { at } => {
                 if let Err(e) = self.listen(at) {
-                    self.say(FromAgent::Refused(e.to_string()));
+                    self.send(FromAgent::Refused(e.to_string()));
                 }
             }
             ToAgent::Reach { candidates } => {
-                let (say, partners) = (self.say.clone(), Arc::clone(&self.partners));
+                let (outgoing, partners) = (self.outgoing.clone(), Arc::clone(&self.partners));
                 let reach = move || {
                     // The coordinator's machine may be this one.
-                    say.send(match probe::reach(&candidates, Permitted::OnThisMachine) {
-                        Some((_, way)) => {
-                            held(&partners).push(way.to);
-                            FromAgent::Found(way)
+                    outgoing.send(match probe::reach(&candidates, Permitted::OnThisMachine) {
+                        Some((_, path)) => {
+                            lock(&partners).push(path.to);
+                            FromAgent::Found(path)
                         }
                         None => FromAgent::Refused("none of the addresses of the host that runs the study can be reached from there: name one with --address".to_owned()),
                     })
@@ -255,9 +252,9 @@ impl Agent {
                 let _ = thread::Builder::new().spawn(reach);
             }
             ToAgent::Cards { at } => {
-                self.is_way_known.store(true, Ordering::Relaxed);
+                self.is_path_known.store(true, Ordering::Relaxed);
                 self.cards = probe::cards(at);
-                self.say(FromAgent::Cards(self.cards.clone()));
+                self.send(FromAgent::Cards(self.cards.clone()));
             }
             ToAgent::Start {
                 id,
@@ -268,7 +265,7 @@ impl Agent {
                 Err(e) => self.fail(id, e),
             },
             ToAgent::To { id, now_ns, order } => {
-                let shift = Shift::heard_now(now_ns);
+                let shift = ClockShift::received_now(now_ns);
                 self.order(id, &shift.order(*order));
             }
             ToAgent::Opens { id } => {
@@ -280,8 +277,8 @@ impl Agent {
             ToAgent::End { id } => {
                 self.playing.remove(&id);
                 // That of the next trial, while no window is open.
-                self.ahead.wanted = 1;
-                self.ahead.start(&self.program);
+                self.standby.wanted = 1;
+                self.standby.start(&self.program);
             }
             ToAgent::Bye => return false,
         }
@@ -296,14 +293,14 @@ impl Agent {
                 "there is no address there to listen at: name one of that host's with --address";
             return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, why));
         }
-        self.say(FromAgent::Listening(open.candidates.clone()));
-        let (say, over) = (self.say.clone(), Arc::clone(&self.is_way_known));
+        self.send(FromAgent::Listening(open.candidates.clone()));
+        let (outgoing, over) = (self.outgoing.clone(), Arc::clone(&self.is_path_known));
         let partners = Arc::clone(&self.partners);
         thread::Builder::new().spawn(move || {
             open.respond(&over, |index, from| {
-                held(&partners).push(from);
+                lock(&partners).push(from);
                 let candidate = index as u32;
-                let _ = say.send(FromAgent::Reached { candidate, from });
+                let _ = outgoing.send(FromAgent::Reached { candidate, from });
             });
         })?;
         Ok(())
@@ -317,12 +314,12 @@ impl Agent {
         }
         let addresses = Addresses {
             own: &self.own,
-            partners: &held(&self.partners),
+            partners: &lock(&self.partners),
         };
         fits(&task, window, addresses, self.memory_bytes).map_err(TrialError::Failed)?;
         let (task, group) = self.local.task(task, window)?;
         let mut side = PlayedSide {
-            end: self.ahead.take(&self.program, task.role, None)?,
+            end: self.standby.take(&self.program, task.role, None)?,
             has_passes: Passes::new(&task.cell).is_some(),
             window: HostWindow::new(&task.cell, group),
             over: false,

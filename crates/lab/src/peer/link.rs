@@ -26,8 +26,8 @@ use crate::endpoint_process::Endpoint;
 use crate::limits;
 use crate::obstacles;
 use crate::peer_channel::{
-    FoundWay, FromAgent, IncomingWords, LinkState, RemoteEnd, Reply, ToAgent, Unexpected, VERSION,
-    held, write_out,
+    FoundPath, FromAgent, IncomingMessages, LinkState, RemoteEnd, Reply, ToAgent, Unexpected,
+    VERSION, lock, write_out,
 };
 use crate::program;
 use crate::protocol::{Meets, Role};
@@ -86,7 +86,7 @@ impl JoinedCommand {
         else {
             return Err(failed(io::ErrorKind::BrokenPipe.into()));
         };
-        let (state, words) = LinkState::new(name);
+        let (state, messages) = LinkState::new(name);
         state.expect(&[(Reply::Hello, 1)]);
         // As many as were asked for.
         let (replies_to, replies) = mpsc::channel();
@@ -100,14 +100,14 @@ impl JoinedCommand {
             greets_within: copied_within + JOINED_WITHIN,
             is_copied: copy.is_some(),
         };
-        let incoming = IncomingWords::new(OwnedFd::from(from), joined.greets_within);
+        let incoming = IncomingMessages::new(OwnedFd::from(from), joined.greets_within);
         let write_all = move || {
             // Where it does not get there, no agent answers.
             if let Some(mut program) = copy {
                 let _ = io::copy(&mut program, &mut to);
             }
-            let is_last = |word: &ToAgent| matches!(word, ToAgent::Bye);
-            write_out(OwnedFd::from(to), &words, || ToAgent::Beat, is_last);
+            let is_last = |message: &ToAgent| matches!(message, ToAgent::Bye);
+            write_out(OwnedFd::from(to), &messages, || ToAgent::Beat, is_last);
         };
         let threads = [
             thread::Builder::new().spawn(write_all),
@@ -120,8 +120,8 @@ impl JoinedCommand {
         Ok(joined)
     }
 
-    fn say_hello(&self, own: &str) {
-        self.state.say(ToAgent::Hello {
+    fn send_hello(&self, own: &str) {
+        self.state.send(ToAgent::Hello {
             version: VERSION,
             build: own.to_owned(),
         });
@@ -131,9 +131,9 @@ impl JoinedCommand {
     fn greet(&mut self, own: &str, stop: &AtomicBool) -> Result<(), PeerError> {
         // A shell that receives a copy of the program may take bytes behind it for a part of it.
         if !self.is_copied {
-            self.say_hello(own);
+            self.send_hello(own);
         }
-        let hello = self.wait_for(self.greets_within, stop, |word| match word {
+        let hello = self.wait_for(self.greets_within, stop, |message| match message {
             FromAgent::Hello { version, build } => Some((version, build)),
             _ => None,
         });
@@ -145,7 +145,7 @@ impl JoinedCommand {
             }
         })?;
         if self.is_copied {
-            self.say_hello(own);
+            self.send_hello(own);
         }
         if version == VERSION && build == own {
             return Ok(());
@@ -170,7 +170,7 @@ impl JoinedCommand {
         if !said.is_empty() {
             beside += &format!(" ({said})");
         }
-        if let Some(line) = &*held(&self.state.printed) {
+        if let Some(line) = &*lock(&self.state.printed) {
             beside += &format!("; it printed `{line}`");
         }
         let Some(code) = status.and_then(|status| status.code()) else {
@@ -203,7 +203,7 @@ impl JoinedCommand {
         &self,
         patience: Duration,
         stop: &AtomicBool,
-        of: impl Fn(FromAgent) -> Option<T>,
+        reply: impl Fn(FromAgent) -> Option<T>,
     ) -> Result<T, PeerError> {
         let name = &self.state.name;
         let until = Instant::now() + patience;
@@ -214,7 +214,7 @@ impl JoinedCommand {
             let left = until.saturating_duration_since(Instant::now());
             let why = match self.replies.recv_timeout(left.min(LOOK)) {
                 Ok(FromAgent::Refused(why)) => format!("peer {name}: {why}"),
-                Ok(word) => match of(word) {
+                Ok(message) => match reply(message) {
                     Some(found) => return Ok(found),
                     None => continue,
                 },
@@ -232,7 +232,7 @@ impl JoinedCommand {
 
 impl Drop for JoinedCommand {
     fn drop(&mut self) {
-        self.state.say_last(ToAgent::Bye);
+        self.state.send_last(ToAgent::Bye);
         let group = Pid::from_child(&self.child);
         for signal in [Signal::TERM, Signal::KILL] {
             if !matches!(child_end::within(&mut self.child, ENDED_WITHIN), Ok(None)) {
@@ -244,12 +244,16 @@ impl Drop for JoinedCommand {
     }
 }
 
-fn read_in(mut incoming: IncomingWords, state: &LinkState, replies_to: &mpsc::Sender<FromAgent>) {
-    let mut word = incoming.first();
-    let is_unheard = word.is_err();
+fn read_in(
+    mut incoming: IncomingMessages,
+    state: &LinkState,
+    replies_to: &mpsc::Sender<FromAgent>,
+) {
+    let mut message = incoming.first();
+    let is_first = message.is_err();
     let lost = loop {
-        match word {
-            Ok(word) => match state.pass(word) {
+        match message {
+            Ok(message) => match state.pass(message) {
                 Ok(reply) => {
                     let _ = reply.map(|reply| replies_to.send(reply));
                 }
@@ -263,11 +267,11 @@ fn read_in(mut incoming: IncomingWords, state: &LinkState, replies_to: &mpsc::Se
             },
             Err(e) => break e,
         }
-        word = incoming.next();
+        message = incoming.next();
     };
     let patience = incoming.patience;
-    if is_unheard {
-        *held(&state.printed) = incoming.first_line();
+    if is_first {
+        *lock(&state.printed) = incoming.first_line();
     }
     let name = &state.name;
     state.goes_down(match lost.kind() {
@@ -298,7 +302,7 @@ fn listen_beside(from: ChildStderr, note: &mpsc::Sender<String>) {
 
 /// The addresses between which data go.
 #[derive(Clone, Copy, Debug)]
-struct DataWay {
+struct DataPath {
     /// This host's, and the one that the other host sees in its place.
     here: IpAddr,
     here_seen: IpAddr,
@@ -312,13 +316,13 @@ struct DataWay {
 pub struct PeerLink {
     options: PeerOptions,
     host: PeerHost,
-    way: DataWay,
+    path: DataPath,
     joined: JoinedCommand,
     next: AtomicU64,
 }
 
 impl PeerLink {
-    /// Starts the command, and finds out what the other host is and which way leads there.
+    /// Starts the command, and describes the other host and finds the path to it.
     pub fn open(options: &PeerOptions, stop: &AtomicBool) -> Result<PeerLink, PeerError> {
         let build = program::own_build().map_err(|e| PeerError::new(e.to_string()))?;
         let joined = join(options, &build, stop)?;
@@ -327,23 +331,23 @@ impl PeerLink {
             .ask(ToAgent::Describe, &[(Reply::Description, 1)]);
         let (host, survey) =
             *joined.wait_for(DESCRIBED_WITHIN, stop, FromAgent::try_as_description)?;
-        let (way, found) = if options.data_from_here {
-            way_here(&joined, options, stop)?
+        let (path, found) = if options.data_from_here {
+            path_here(&joined, options, stop)?
         } else {
-            way_there(&joined, options, &host, stop)?
+            path_there(&joined, options, &host, stop)?
         };
         joined
             .state
-            .ask(ToAgent::Cards { at: way.there }, &[(Reply::Cards, 1)]);
+            .ask(ToAgent::Cards { at: path.there }, &[(Reply::Cards, 1)]);
         let cards = joined.wait_for(ANSWERED_WITHIN, stop, FromAgent::try_as_cards)?;
         let host = PeerHost {
             name: match options.command.host() {
                 Some(host) => host.to_owned(),
-                None => way.there.to_string(),
+                None => path.there.to_string(),
             },
             program: options.command.program_name().to_owned(),
             command_digest: options.command.digest(),
-            address: way.there.to_string(),
+            address: path.there.to_string(),
             side: options.side,
             build,
             host,
@@ -355,23 +359,23 @@ impl PeerLink {
         Ok(PeerLink {
             options: options.clone(),
             host,
-            way,
+            path,
             joined,
             next: AtomicU64::new(0),
         })
     }
 
-    /// The description of the other host, and the way to it.
+    /// The description of the other host, and the path to it.
     pub fn host(&self) -> &PeerHost {
         &self.host
     }
 
-    /// The network cards of this host that the way goes by.
+    /// The network cards of this host that the path goes by.
     pub fn own_cards(&self) -> Vec<bytecost_spec::NetworkCard> {
-        probe::cards(self.way.here)
+        probe::cards(self.path.here)
     }
 
-    /// Circumstances of the packets on the way: on cards of this host, and on those of the other one,
+    /// Circumstances of the packets on the path: on cards of this host, and on those of the other one,
     /// as it has read them.
     pub(crate) fn circumstances(&self, there: Vec<Obstacle>) -> Vec<Obstacle> {
         let cards = self.own_cards();
@@ -403,7 +407,7 @@ impl PeerLink {
             let why = format!("peer {name}: that is another host now");
             return Err(PeerError::new(why));
         }
-        self.way = link.way;
+        self.path = link.path;
         self.joined = link.joined;
         Ok(())
     }
@@ -427,9 +431,9 @@ impl PeerLink {
     /// The address of a side's host, and the address of the other one as that host sees it.
     fn addresses(&self, role: Role) -> (IpAddr, IpAddr) {
         if self.plays(role) {
-            (self.way.there, self.way.here_seen)
+            (self.path.there, self.path.here_seen)
         } else {
-            (self.way.here, self.way.there_seen)
+            (self.path.here, self.path.there_seen)
         }
     }
 
@@ -485,13 +489,13 @@ fn join(options: &PeerOptions, own: &str, stop: &AtomicBool) -> Result<JoinedCom
     }
 }
 
-/// The way that the data go where the other host listens.
-fn way_there(
+/// The path of the data where the other host listens.
+fn path_there(
     joined: &JoinedCommand,
     options: &PeerOptions,
     host: &Host,
     stop: &AtomicBool,
-) -> Result<(DataWay, FoundWay), PeerError> {
+) -> Result<(DataPath, FoundPath), PeerError> {
     let name = &joined.state.name;
     let at = options.address;
     let replies = [(Reply::Listening, 1), (Reply::Reached, MOST_ADDRESSES)];
@@ -510,24 +514,24 @@ fn way_there(
             tried.join(", ")
         )));
     };
-    let here_seen = joined.wait_for(TRIED_WITHIN, stop, |word| match word {
+    let here_seen = joined.wait_for(TRIED_WITHIN, stop, |message| match message {
         FromAgent::Reached { candidate, from } if candidate as usize == index => Some(from),
         _ => None,
     })?;
-    let way = DataWay {
+    let path = DataPath {
         here: found.from,
         here_seen,
         there: found.to,
         there_seen: found.to,
     };
-    Ok((way, found))
+    Ok((path, found))
 }
 
-fn way_here(
+fn path_here(
     joined: &JoinedCommand,
     options: &PeerOptions,
     stop: &AtomicBool,
-) -> Result<(DataWay, FoundWay), PeerError> {
+) -> Result<(DataPath, FoundPath), PeerError> {
     let name = &joined.state.name;
     let failed = |e: io::Error| PeerError::new(format!("peer {name}: {e}"));
     let addresses = match options.address {
@@ -558,13 +562,13 @@ fn way_here(
         let why = format!("it says that it reached {}, and nobody came", found.to);
         return Err(PeerError::new(format!("peer {name}: {why}")));
     };
-    let way = DataWay {
+    let path = DataPath {
         here: found.to,
         here_seen: found.to,
         there: found.from,
         there_seen: *there_seen,
     };
-    Ok((way, found))
+    Ok((path, found))
 }
 
 /// Returns true if a host is this machine, as in another network namespace: the boot is the same.

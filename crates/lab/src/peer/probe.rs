@@ -1,5 +1,5 @@
-//! The way from one host to the other: one side listens at its addresses, the other tries them all at
-//! once, and the first in their order that answers with its key is the way.
+//! The path from one host to the other: one side listens at its addresses, the other tries them all at
+//! once, and the first in their order that answers with its key is the path.
 
 use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -14,7 +14,7 @@ use rustix::net::netdevice;
 use crate::flow_acceptor::{FlowAcceptor, address};
 use crate::flow_key::{FlowKey, KEY_BYTES};
 use crate::netlink::dump::{attribute, list, number};
-use crate::peer_channel::{Candidate, FoundWay};
+use crate::peer_channel::{Candidate, FoundPath};
 use crate::side_by_side;
 use crate::transports::{self, Listener};
 
@@ -159,19 +159,18 @@ impl Permitted {
 }
 
 /// Tries these candidates at once: the first in their order that can be reached, with its index.
-pub(super) fn reach(candidates: &[Candidate], permitted: Permitted) -> Option<(usize, FoundWay)> {
+pub(super) fn reach(candidates: &[Candidate], permitted: Permitted) -> Option<(usize, FoundPath)> {
     let tried = &candidates[..candidates.len().min(MOST_ADDRESSES)];
-    let ways = side_by_side::each(tried, |candidate| {
+    let paths = side_by_side::each(tried, |candidate| {
         (permitted
             .allows(candidate.at)
             .then(|| check(candidate).ok()))
         .flatten()
     });
-    let mut ways = ways.into_iter().enumerate();
-    ways.find_map(|(index, way)| Some((index, way?)))
+    (paths.into_iter().enumerate()).find_map(|(index, path)| Some((index, path?)))
 }
 
-fn check(candidate: &Candidate) -> io::Result<FoundWay> {
+fn check(candidate: &Candidate) -> io::Result<FoundPath> {
     let mut stream = TcpStream::connect_timeout(&candidate.at, REACHED_WITHIN)?;
     stream.set_read_timeout(Some(REACHED_WITHIN))?;
     let from = stream.local_addr()?.ip();
@@ -183,7 +182,7 @@ fn check(candidate: &Candidate) -> io::Result<FoundWay> {
         return Err(io::ErrorKind::ConnectionRefused.into());
     }
     let info = tcp::info(&socket)?;
-    Ok(FoundWay {
+    Ok(FoundPath {
         to: candidate.at.ip(),
         from,
         round_trip_us: u64::from(info.min_rtt_us.min(info.rtt_us)),
@@ -259,8 +258,8 @@ mod tests {
             over.store(true, Ordering::Relaxed);
             found
         });
-        let (index, way) = found.unwrap();
-        assert_eq!((index, way.to), (0, own[0]));
-        assert_eq!(checks, [(0, way.from)]);
+        let (index, path) = found.unwrap();
+        assert_eq!((index, path.to), (0, own[0]));
+        assert_eq!(checks, [(0, path.from)]);
     }
 }

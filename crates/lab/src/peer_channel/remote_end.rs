@@ -8,7 +8,7 @@ use bytecost_spec::host::Obstacle;
 use bytecost_spec::units;
 use bytecost_sys::clock;
 
-use super::{FromAgent, MAX_QUEUED, Reply, Shift, ToAgent};
+use super::{ClockShift, FromAgent, MAX_QUEUED, Reply, ToAgent};
 use crate::protocol::{self, FromEndpoint, HostReadings, Task, ToEndpoint};
 
 /// The most obstacles that are kept of one answer.
@@ -21,7 +21,7 @@ const MAX_ANSWERS: u32 = 16;
 pub(crate) struct LinkState {
     /// The name of the other host in messages, by its command.
     pub(crate) name: String,
-    say: mpsc::SyncSender<ToAgent>,
+    outgoing: mpsc::SyncSender<ToAgent>,
     ends: Mutex<BTreeMap<u64, AnswersOf>>,
     expected: Mutex<Expected>,
     pub(crate) down: Mutex<Option<String>>,
@@ -51,45 +51,45 @@ struct AnswersOf {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unexpected;
 
-pub(crate) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl LinkState {
     /// The state of a link, and the messages that are to be sent over it.
     pub(crate) fn new(name: &str) -> (Arc<LinkState>, mpsc::Receiver<ToAgent>) {
-        let (say, words) = mpsc::sync_channel(MAX_QUEUED);
+        let (outgoing, messages) = mpsc::sync_channel(MAX_QUEUED);
         let state = LinkState {
             name: name.to_owned(),
-            say,
+            outgoing,
             ends: Mutex::default(),
             expected: Mutex::default(),
             down: Mutex::default(),
             printed: Mutex::default(),
         };
-        (Arc::new(state), words)
+        (Arc::new(state), messages)
     }
 
     /// Queues a message. False when nobody reads it any more.
-    pub(crate) fn say(&self, word: ToAgent) -> bool {
-        held(&self.down).is_none() && self.say.try_send(word).is_ok()
+    pub(crate) fn send(&self, message: ToAgent) -> bool {
+        lock(&self.down).is_none() && self.outgoing.try_send(message).is_ok()
     }
 
     /// Queues the last message, also where the link is down.
-    pub(crate) fn say_last(&self, word: ToAgent) {
-        let _ = self.say.try_send(word);
+    pub(crate) fn send_last(&self, message: ToAgent) {
+        let _ = self.outgoing.try_send(message);
     }
 
     /// Queues a request that gets at most so many replies of each of these kinds, or a refusal.
     pub(crate) fn ask(&self, request: ToAgent, replies: &[(Reply, usize)]) -> bool {
         self.expect(replies);
         self.expect(&[(Reply::Refused, 1)]);
-        self.say(request)
+        self.send(request)
     }
 
     /// Expects so many more replies of each of these kinds.
     pub(crate) fn expect(&self, replies: &[(Reply, usize)]) {
-        let mut expected = held(&self.expected);
+        let mut expected = lock(&self.expected);
         for (kind, number) in replies {
             *expected.replies.entry(*kind).or_default() += number;
         }
@@ -102,29 +102,29 @@ impl LinkState {
             left: MAX_ANSWERS,
             host: HostReadings::default(),
         };
-        held(&self.ends).insert(id, answers);
+        lock(&self.ends).insert(id, answers);
     }
 
     fn end(&self, id: u64) {
-        if let Some(answers) = held(&self.ends).remove(&id) {
-            held(&self.expected).late_answers += u64::from(answers.left);
+        if let Some(answers) = lock(&self.ends).remove(&id) {
+            lock(&self.expected).late_answers += u64::from(answers.left);
         }
-        self.say(ToAgent::End { id });
+        self.send(ToAgent::End { id });
     }
 
     pub(crate) fn why_down(&self) -> Option<String> {
-        held(&self.down).clone()
+        lock(&self.down).clone()
     }
 
     /// Marks the link as lost for a reason. The sockets of all endpoints end, so that nobody waits.
     pub(crate) fn goes_down(&self, why: String) {
-        held(&self.down).get_or_insert(why);
-        held(&self.ends).clear();
+        lock(&self.down).get_or_insert(why);
+        lock(&self.ends).clear();
     }
 
     /// Passes on the answer of an endpoint, and gives back a reply that was asked for.
-    pub(crate) fn pass(&self, word: FromAgent) -> Result<Option<FromAgent>, Unexpected> {
-        match word {
+    pub(crate) fn pass(&self, message: FromAgent) -> Result<Option<FromAgent>, Unexpected> {
+        match message {
             FromAgent::Beat => Ok(None),
             FromAgent::From {
                 id,
@@ -132,10 +132,10 @@ impl LinkState {
                 answer,
                 host,
             } => {
-                let answer = Shift::heard_now(now_ns).answer(plain(*answer));
-                let mut ends = held(&self.ends);
+                let answer = ClockShift::received_now(now_ns).answer(plain(*answer));
+                let mut ends = lock(&self.ends);
                 let Some(end) = ends.get_mut(&id) else {
-                    let late = &mut held(&self.expected).late_answers;
+                    let late = &mut lock(&self.expected).late_answers;
                     *late = late.checked_sub(1).ok_or(Unexpected)?;
                     return Ok(None);
                 };
@@ -153,7 +153,7 @@ impl LinkState {
                 Ok(None)
             }
             reply => {
-                let mut expected = held(&self.expected);
+                let mut expected = lock(&self.expected);
                 let replies = &mut expected.replies;
                 let left = replies.get_mut(&Reply::from(&reply)).ok_or(Unexpected)?;
                 *left = left.checked_sub(1).ok_or(Unexpected)?;
@@ -186,7 +186,7 @@ impl RemoteEnd {
     /// Sends an order; false when the other host is lost.
     pub(crate) fn order(&self, order: &ToEndpoint) -> bool {
         let id = self.id;
-        self.link.say(match order {
+        self.link.send(match order {
             ToEndpoint::Prepare(task) => ToAgent::Start {
                 id,
                 window_ns: self.window_ns,
@@ -204,12 +204,12 @@ impl RemoteEnd {
     }
 
     pub(crate) fn window_opens(&self) {
-        self.link.say(ToAgent::Opens { id: self.id });
+        self.link.send(ToAgent::Opens { id: self.id });
     }
 
     /// Readings of the host there, once the endpoint has sent its last answer.
     pub(crate) fn take_readings(&self) -> HostReadings {
-        let mut ends = held(&self.link.ends);
+        let mut ends = lock(&self.link.ends);
         let end = ends.get_mut(&self.id);
         end.map(|end| std::mem::take(&mut end.host))
             .unwrap_or_default()

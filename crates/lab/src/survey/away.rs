@@ -28,7 +28,7 @@ pub(super) fn nothing_to_choose(receiver: &Receiver, transport: Transport) -> Op
 /// Sends the one message of a cell, and compares the counted bytes with it.
 pub(super) fn one_message(cell: &Cell, wire: &Wire) -> io::Result<()> {
     let mut far = wire.responder(cell.size_bytes, 1)?;
-    // Every wait of the sender's has an end.
+    // Each wait of the sender has a bound.
     wire.answered(&mut far, || {
         let socket = transports::connect(cell, &FAR_END.to_string(), PATIENCE)?;
         let mut mover = sending_end(cell, Some(socket), None, 0, false, PATIENCE, None)?;
@@ -50,7 +50,7 @@ pub(super) fn one_message(cell: &Cell, wire: &Wire) -> io::Result<()> {
 pub(super) fn cell(transport: Transport) -> Cell {
     Cell {
         transport,
-        // The system's own: which ones can be set is asked elsewhere.
+        // The system's own: the others are tried elsewhere.
         congestion: "default".to_owned(),
         size_bytes: SIZE_BYTES,
         fields: 8,

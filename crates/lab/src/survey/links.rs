@@ -44,8 +44,8 @@ fn segment_bytes_most(transport: Transport, device: Device) -> io::Result<Option
         ..Cell::default()
     };
     let mut networks = Networks::default();
-    let link =
-        (networks.between(&cell)?).within(Role::Sender, || Netlink::open()?.known(NAMES[0]))??;
+    let link = (networks.between(&cell)?)
+        .within(Role::Sender, || Netlink::open()?.existing_link(NAMES[0]))??;
     Ok(link.segment_bytes_most)
 }
 

@@ -61,7 +61,10 @@ impl LinkChoice {
         name: &str,
         address: Ipv4Addr,
     ) -> io::Result<()> {
-        let (loopback, device) = (netlink.known("lo")?.index, netlink.known(name)?.index);
+        let (loopback, device) = (
+            netlink.existing_link("lo")?.index,
+            netlink.existing_link(name)?.index,
+        );
         netlink.set_up(loopback)?;
         netlink.set_mtu(device, self.mtu_bytes)?;
         self.bound(netlink, name)?;
@@ -79,14 +82,14 @@ impl LinkChoice {
                 "the kernel does not bound the packets of {name} to {bytes} bytes: {why}"
             ))
         };
-        let device = netlink.known(name)?;
+        let device = netlink.existing_link(name)?;
         let most = device.segment_bytes_most.unwrap_or(USUAL_MOST_BYTES);
         let wide = bytes.saturating_add(KEPT_FREE_BYTES).min(most.max(bytes));
         netlink
             .set_segment(device.index, wide, segments)
             .map_err(|e| refused(e.to_string()))?;
         // Kernels before Linux 6.3 know one bound for all, of 64 KiB at most, and pass over others.
-        match netlink.known(name)?.segment_bytes {
+        match netlink.existing_link(name)?.segment_bytes {
             Some(held) if held != wide => Err(refused(format!("it keeps to {held}"))),
             _ => Ok(()),
         }

@@ -88,7 +88,7 @@ pub(super) fn refused(what: &str, error: &io::Error) -> io::Error {
 pub(super) fn await_up(name: &str) -> io::Result<()> {
     let mut netlink = Netlink::open()?;
     let began = Instant::now();
-    while !netlink.known(name)?.is_up {
+    while !netlink.existing_link(name)?.is_up {
         if began.elapsed() > PATIENCE {
             let seconds = PATIENCE.as_secs();
             let why = format!("the link {name} did not come up within {seconds} s");
@@ -204,7 +204,7 @@ pub(super) mod tests {
     }
 
     fn ends(pair: &VethPair) -> [Link; 2] {
-        let of = |role, name| at(pair, role, || Netlink::open()?.known(name));
+        let of = |role, name| at(pair, role, || Netlink::open()?.existing_link(name));
         [of(Role::Sender, NAMES[0]), of(Role::Receiver, NAMES[1])]
     }
 

@@ -56,7 +56,7 @@ pub(super) fn attempt(
     let link = Peer::link(bed.peer.as_ref(), cell);
     let mut sides = Sides {
         settings: &bed.settings,
-        ahead: &mut bed.ahead,
+        standby: &mut bed.standby,
         between: NetworkPath::Nothing,
         link,
         window,
@@ -84,18 +84,14 @@ pub(super) fn attempt(
     if let Some(watch) = &mut watch {
         watch.serving_begins(ends[CLIENT].local_pid().unwrap_or(0), process)?;
     }
-    let processes = TrialProcesses {
-        sides: Endpoint::processes(&ends),
-        background: None,
-    };
+    let processes = Endpoint::processes(&ends);
     let served = ServedWindow {
         cell,
         processes: &processes,
-        network: &networks::meter(cell, &processes),
         length: window,
         notice,
     };
-    let (machine, [server, client]) = served.carry(bed, &mut ends, watch, stop)?;
+    let (machine, [server, client]) = served.conduct(bed, &mut ends, watch, stop)?;
     check_traffic(server.traffic, client.traffic)?;
     let between = Some(NetworkPath::Nothing);
     let link = Peer::link(bed.peer.as_ref(), cell);
@@ -114,7 +110,6 @@ pub(super) fn attempt(
 struct ServedWindow<'t> {
     cell: &'t Cell,
     processes: &'t TrialProcesses,
-    network: &'t NetworkMeter,
     length: Duration,
     /// The shortest time from the last connection to the window.
     notice: Duration,
@@ -123,7 +118,7 @@ struct ServedWindow<'t> {
 impl ServedWindow<'_> {
     /// Has the clients begin, gives the server their window, and returns the readings of the machine
     /// and of both sides.
-    fn carry(
+    fn conduct(
         &self,
         bed: &mut Testbed,
         ends: &mut [Endpoint],
@@ -131,10 +126,7 @@ impl ServedWindow<'_> {
         stop: &AtomicBool,
     ) -> Result<(Readings, [Done; 2]), TrialError> {
         let core_to_core = CoreToCore::before(bed.core_to_core.as_ref());
-        let queue = ListenQueue {
-            network: self.network,
-            before: self.network.read(),
-        };
+        let queue = ListenQueue::open(self.cell, self.processes);
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
         let warmup = bed.settings.warmup.max(self.notice) + look(self.cell);
         let window_from_ns = begin_ns + warmup.as_nanos() as u64;
@@ -158,12 +150,12 @@ impl ServedWindow<'_> {
         let mut host = HostWindow::new(self.cell, None);
         host.prepare(&mut bed.instruments, self.processes);
         host.schedule(schedule.window_from_ns..schedule.window_to_ns);
-        let mut machine = control.carry(&mut host, &mut bed.instruments)?;
+        let mut machine = control.conduct(&mut host, &mut bed.instruments)?;
         machine.extend(core_to_core.after());
         // In an open loop the last answers may take as long as the clients wait for them.
         control.wait_for_done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;
         control.ends[SERVER].order(&ToEndpoint::Stop)?;
-        bed.ahead.start(&bed.settings.program);
+        bed.standby.start(&bed.settings.program);
         machine.extend(queue.readings());
         let nothing = |_| TrialError::Failed("protocol error: a side brought back nothing".into());
         let both: [Done; 2] = control.results()?.try_into().map_err(nothing)?;
@@ -172,12 +164,18 @@ impl ServedWindow<'_> {
 }
 
 /// The queue of new connections of a trial's network, since its clients began to connect.
-struct ListenQueue<'m> {
-    network: &'m NetworkMeter,
+struct ListenQueue {
+    network: NetworkMeter,
     before: NetworkSnapshot,
 }
 
-impl ListenQueue<'_> {
+impl ListenQueue {
+    fn open(cell: &Cell, processes: &TrialProcesses) -> ListenQueue {
+        let network = networks::meter(cell, processes);
+        let before = network.read();
+        ListenQueue { network, before }
+    }
+
     /// Connections that it had no room for, and attempts at connecting that were repeated.
     fn readings(&self) -> Readings {
         let mut readings = self.network.difference(&self.before, &self.network.read());
@@ -208,7 +206,7 @@ fn connected(
     cell: &Cell,
     ends: &mut [Endpoint],
     begin_ns: u64,
-    queue: &ListenQueue<'_>,
+    queue: &ListenQueue,
     stop: &AtomicBool,
 ) -> Result<Schedule, TrialError> {
     let all = cell.serving.all_connections();

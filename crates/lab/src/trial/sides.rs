@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytecost_sys::clock;
 
-use crate::endpoint_process::{Endpoint, GRACE_NS, StartedAhead, unexpected, wait};
+use crate::endpoint_process::{Endpoint, GRACE_NS, StandbyEndpoints, unexpected, wait};
 use crate::networks::NetworkPath;
 use crate::peer::PeerLink;
 use crate::protocol::{FromEndpoint, Meets, Role, Task, ToEndpoint};
@@ -16,7 +16,7 @@ use crate::watch::Listens;
 /// The places of a trial's sides, and the network between them.
 pub(super) struct Sides<'l> {
     pub(super) settings: &'l Settings,
-    pub(super) ahead: &'l mut StartedAhead,
+    pub(super) standby: &'l mut StandbyEndpoints,
     pub(super) between: NetworkPath<'l>,
     /// The other host, for a cell that has one side there.
     pub(super) link: Option<&'l PeerLink>,
@@ -29,7 +29,7 @@ impl Sides<'_> {
         let (program, network) = (&self.settings.program, self.between.network(role));
         Ok(match self.link.filter(|link| link.plays(role)) {
             Some(link) => link.start(role, self.window)?,
-            None => self.ahead.take(program, role, network)?,
+            None => self.standby.take(program, role, network)?,
         })
     }
 

@@ -78,7 +78,8 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
     Ok(done)
 }
 
-/// Beyond loopback only the other side's packets come through: a service's request asks for no key.
+/// Listens for the load. Beyond loopback a filter passes only the other side's packets, since a service
+/// knows no keys.
 fn listen(task: &Task) -> io::Result<(OwnedFd, SocketAddr)> {
     let Meets::Listens { at, port, from } = &task.meets else {
         return Err(out_of_turn());
@@ -118,7 +119,7 @@ impl Child {
                 _ => Err(child.why(io::Error::other("the server did not begin"))),
             };
         }
-        // Whatever happens, the child must not go on as if it were its parent.
+        // In any case, the child must not continue as if it were its parent.
         let _exits = children::Exits;
         drop((usage_from, stop, report));
         let served = usage::tell_when_asked(usage_to).and_then(|()| {
@@ -149,7 +150,7 @@ impl Child {
         // As many threads as there are connections may be ready at the edges.
         let _prompt = Promptness::take(true);
         let come_and_go = server.task_per_connection && cell.serving.connect == Connect::New;
-        // By then all are let in; those that were greeted are already, and many threads want CPUs.
+        // By then all are accepted; confirmed ones are so already, and many threads want CPUs.
         if come_and_go || !server.task_per_connection {
             let before_ns = ahead_ns + MEMORY_NS;
             clock::sleep_until_ns(schedule.window_from_ns.saturating_sub(before_ns));
@@ -244,8 +245,8 @@ impl Drop for Child {
 fn serve(task: &Task, listener: OwnedFd, stop: OwnedFd) -> io::Result<ServerTally> {
     let cell = &task.cell;
     hold(task)?;
-    // Who lets others in has nothing to do in the window but to report what they have used, unless
-    // connections are new: then it must not come before those that answer.
+    // The thread that accepts only reports usage in the window, unless connections are new: then it must
+    // not come before those that serve.
     if ServedService::find(cell)?.server.task_per_connection {
         Promptness::take(cell.serving.connect == Connect::Kept).keep();
     }

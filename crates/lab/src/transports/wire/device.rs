@@ -55,10 +55,10 @@ fn on_veth(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)
     let map = program::attach(NAME, link.device).map_err(|e| refused("a BPF program", &e))?;
     let mut up = || {
         for (name, address) in [(NAME, SENDER_HARDWARE), (FAR_NAME, FAR_HARDWARE)] {
-            let index = netlink.known(name)?.index;
+            let index = netlink.existing_link(name)?.index;
             netlink.set_hardware(index, address)?;
         }
-        let far = netlink.known(FAR_NAME)?.index;
+        let far = netlink.existing_link(FAR_NAME)?.index;
         netlink.set_up(far)?;
         link.bring_up(&mut netlink, NAME, SENDER)?;
         // Neither is up before the other is.

@@ -19,24 +19,24 @@ const KEPT_NS: u64 = 600_000_000_000;
 const MEMORY_BYTES: std::ops::RangeInclusive<u64> = 32 << 20..=256 << 20;
 
 /// The process of the background load, which ends when this is dropped.
-pub(crate) struct NeighbourProcess {
+pub(crate) struct BackgroundProcess {
     end: Endpoint,
     what: Disturb,
     pub(crate) held: Vec<Held>,
 }
 
-impl NeighbourProcess {
+impl BackgroundProcess {
     /// A cell's background load, once its threads are busy; the former one where it does the same. It
     /// ends by itself after `most_ns`, or some minutes later where it is kept.
     pub(crate) fn beside(
-        former: Option<NeighbourProcess>,
+        former: Option<BackgroundProcess>,
         program: &Program,
         cell: &Cell,
         cpus: Vec<u32>,
         host: &Host,
         most_ns: u64,
         stop: &AtomicBool,
-    ) -> Result<Option<NeighbourProcess>, TrialError> {
+    ) -> Result<Option<BackgroundProcess>, TrialError> {
         if cell.neighbour.is_idle() {
             return Ok(None);
         }
@@ -50,7 +50,7 @@ impl NeighbourProcess {
             mem_node: cell.mem_node,
             until_ns: needed_ns + kept_ns,
         };
-        let does_it = |former: &NeighbourProcess| {
+        let does_it = |former: &BackgroundProcess| {
             let until_ns = what.until_ns;
             let does = former.what.clone();
             does.until_ns >= needed_ns && Disturb { until_ns, ..does } == what
@@ -61,7 +61,7 @@ impl NeighbourProcess {
         let mut end = Endpoint::start(program, Role::Neighbour, None)?;
         end.order(&ToEndpoint::Disturb(what.clone()))?;
         match answer(&mut end, stop)? {
-            FromEndpoint::Busy(held) => Ok(Some(NeighbourProcess { end, what, held })),
+            FromEndpoint::Busy(held) => Ok(Some(BackgroundProcess { end, what, held })),
             other => Err(unexpected(Role::Neighbour.name(), &other)),
         }
     }
@@ -75,9 +75,9 @@ impl NeighbourProcess {
     pub(crate) fn trial_ended(
         mut self,
         stop: &AtomicBool,
-    ) -> Result<Option<NeighbourProcess>, TrialError> {
+    ) -> Result<Option<BackgroundProcess>, TrialError> {
         if self.what.noise == Noise::Awake {
-            return self.end.has_not_ended().map(|()| Some(self));
+            return self.end.check_alive().map(|()| Some(self));
         }
         self.end.order(&ToEndpoint::Stop)?;
         match answer(&mut self.end, stop)? {
