@@ -86,7 +86,7 @@ fn resampled(family: &[Vec<f64>], blocks: usize, signs: bool) -> String {
             trimmed_mean(&values)
         };
         let own: Vec<Location> = family.iter().filter_map(logs).collect();
-        let prior = Moderation::of(&own);
+        let prior = Moderation::fit(&own);
         let moderated: Vec<Location> = (own.iter())
             .map(|l| prior.map_or(*l, |prior| prior.moderate(*l)))
             .collect();

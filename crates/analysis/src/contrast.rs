@@ -239,7 +239,7 @@ impl<'v> PairContrast<'v> {
 pub(crate) fn moderations(of: impl IntoIterator<Item = (Metric, Location)>) -> Moderations {
     let by_metric = by_key(of).into_iter();
     by_metric
-        .filter_map(|(metric, all)| Some((metric, Moderation::of(&all)?)))
+        .filter_map(|(metric, all)| Some((metric, Moderation::fit(&all)?)))
         .collect()
 }
 

@@ -50,7 +50,7 @@ pub fn report_panic(panic: &PanicHookInfo<'_>) {
     let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
     let text = units::one_line(&text.unwrap_or_default());
     if text.contains("failed to spawn thread") {
-        let why = limits::thread_refused(&Roots::real());
+        let why = limits::thread_refusal(&Roots::real());
         let _ = writeln!(io::stderr(), "error: {why}");
         std::process::exit(1);
     }

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
     if words.next().is_some_and(|w| w == "endpoint") {
         return commands::endpoint::run(words.next());
     }
-    if let Some(why) = limits::too_small(&Roots::real()) {
+    if let Some(why) = limits::limit_too_small(&Roots::real()) {
         return fail(&bad_input(why));
     }
     let cli = match Cli::read(std::env::args_os().collect()) {

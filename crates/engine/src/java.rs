@@ -264,7 +264,7 @@ impl Jvm {
     #[cold]
     fn end(&mut self) -> io::Error {
         // It has closed its pipe and may be about to end by itself, with a status that says more.
-        let ended = child_end::within(&mut self.child, END_PATIENCE);
+        let ended = child_end::wait_for(&mut self.child, END_PATIENCE);
         let how = match ended.ok().flatten() {
             Some(status) => match (status.signal(), status.code()) {
                 (Some(signal), _) => format!("was ended by signal {signal}"),
@@ -299,7 +299,7 @@ impl Drop for Jvm {
         // A script that stands before the virtual machine may have others started in its turn.
         let group = Pid::from_child(&self.child);
         let _ = rustix::process::kill_process_group(group, Signal::KILL);
-        let _ = child_end::by_force(&mut self.child, Duration::ZERO);
+        let _ = child_end::wait_or_kill(&mut self.child, Duration::ZERO);
     }
 }
 

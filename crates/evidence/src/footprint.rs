@@ -14,7 +14,7 @@
 use std::hint::black_box;
 
 use bytecost_spec::evidence::Calibration;
-use bytecost_sys::region::ask_for_huge_pages;
+use bytecost_sys::region::advise_huge_pages;
 use bytecost_sys::time_stamp::timed;
 
 /// From one line that is timed to the next, in bytes.
@@ -180,7 +180,7 @@ fn laid_out(lines: usize, near: bool) -> (Vec<Line>, Vec<usize>) {
     };
     let mut memory: Vec<Line> = Vec::with_capacity(room);
     // Else far memory would be slow for its translations as well.
-    ask_for_huge_pages(memory.spare_capacity_mut());
+    advise_huge_pages(memory.spare_capacity_mut());
     memory.resize(room, Line { next: 0 });
     let places = if near {
         let first = memory.as_ptr().align_offset(2 << 20).min(room - span);

@@ -331,7 +331,8 @@ impl Profiler {
         while at < found.len() {
             let tids = self.threads_of(found[at]).unwrap_or_default();
             for tid in tids {
-                let children = children::of_thread(&self.root, found[at], tid).unwrap_or_default();
+                let children =
+                    children::started_by_thread(&self.root, found[at], tid).unwrap_or_default();
                 for child in children {
                     if !found.contains(&child) {
                         found.push(child);

@@ -75,7 +75,7 @@ impl TimeSampler {
         self.parents.clear();
         for parent in std::iter::once(parties.sender).chain(parties.receiver) {
             // Where the kernel does not list them, their time is the rest's.
-            let children = children::of(&self.root, parent).unwrap_or_default();
+            let children = children::started_by(&self.root, parent).unwrap_or_default();
             let pairs = children.into_iter().map(|pid| (pid, parent));
             self.parents.extend(pairs);
         }

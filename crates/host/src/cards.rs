@@ -46,8 +46,8 @@ const VIRTUAL: &[&str] = &[
 ];
 
 /// A network device of the calling thread's network.
-pub fn named(name: &str) -> NetworkCard {
-    card(&Roots::real(), name, DeviceFacts::of(name))
+pub fn read_card(name: &str) -> NetworkCard {
+    card(&Roots::real(), name, DeviceFacts::read(name))
 }
 
 /// The same from its own facts and these files, unless those are of another network's device.

@@ -7,7 +7,7 @@ use crate::cgroups;
 use crate::roots::Roots;
 
 /// Why this machine does not have a class, and what to do about it; none where only a try can tell.
-pub fn barred(roots: &Roots, class: Class) -> Option<String> {
+pub fn unavailable_reason(roots: &Roots, class: Class) -> Option<String> {
     if !class.is_realtime() {
         return None;
     }
@@ -27,7 +27,7 @@ pub fn barred(roots: &Roots, class: Class) -> Option<String> {
 }
 
 /// What stands behind the kernel's answer to a class that it refused, and what to do about it.
-pub fn refused(roots: &Roots, class: Class, answer: &std::io::Error) -> String {
+pub fn refusal_reason(roots: &Roots, class: Class, answer: &std::io::Error) -> String {
     // errno(3): the same on every architecture of Linux.
     const EPERM: i32 = 1;
     const EBUSY: i32 = 16;
@@ -67,7 +67,7 @@ mod tests {
         ]);
         let usual = machine(&[(rt, "950000\n")]);
         let check = |(_, roots): &(tempfile::TempDir, Roots), class, needle: Option<&str>| {
-            let why = barred(roots, class);
+            let why = unavailable_reason(roots, class);
             match needle {
                 None => assert_eq!(why, None, "{class}"),
                 Some(needle) => assert!(why.clone().unwrap().contains(needle), "{why:?}"),
@@ -88,7 +88,7 @@ mod tests {
         let nobody = machine(&[("proc/self/status", "CapEff:\t0000000000000000\n")]);
         let root = machine(&[("proc/self/status", "CapEff:\t000001ffffffffff\n")]);
         let check = |(_, roots): &(tempfile::TempDir, Roots), class, errno, needle: &str| {
-            let why = refused(roots, class, &io::Error::from_raw_os_error(errno));
+            let why = refusal_reason(roots, class, &io::Error::from_raw_os_error(errno));
             assert!(why.contains(needle), "{class}: {why}");
         };
         check(&nobody, Class::Fifo, 1, "CAP_SYS_NICE");

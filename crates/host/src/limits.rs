@@ -18,7 +18,7 @@ const NO_BYTES: u64 = 1 << 60;
 
 /// The limit of threads and processes of which least is left. Threads of other users that hide
 /// theirs are not seen.
-pub fn threads(roots: &Roots) -> Option<ResourceLimit> {
+pub fn thread_limit(roots: &Roots) -> Option<ResourceLimit> {
     let of_system = ["threads-max", "pid_max"].into_iter().filter_map(|name| {
         let limit = roots.proc_number(&format!("sys/kernel/{name}"))?;
         Some(ResourceLimit {
@@ -77,7 +77,7 @@ fn all_threads(roots: &Roots) -> Option<u64> {
 
 /// The limit of memory among this process's control groups of which least is left, in bytes. What a
 /// group has in the page cache and has not used for long counts as free.
-pub fn group_memory(roots: &Roots) -> Option<ResourceLimit> {
+pub fn group_memory_limit(roots: &Roots) -> Option<ResourceLimit> {
     let groups = cgroups::around(roots, "memory", |version, dir| {
         let read = |file: &str| roots.sys(&format!("{dir}/{file}")).ok();
         let stat = read("memory.stat").unwrap_or_default();
@@ -115,14 +115,14 @@ pub fn group_memory(roots: &Roots) -> Option<ResourceLimit> {
 /// Memory in bytes that can still be taken: the machine's, or what a control group leaves.
 pub fn available_memory(roots: &Roots) -> Option<u64> {
     let of_machine = memory(roots, "MemAvailable");
-    let of_groups = group_memory(roots).map(|limit| limit.left());
+    let of_groups = group_memory_limit(roots).map(|limit| limit.left());
     of_machine.into_iter().chain(of_groups).min()
 }
 
 /// The limit that refused a thread or a process (EAGAIN), with its remedy.
-pub fn thread_refused(roots: &Roots) -> String {
+pub fn thread_refusal(roots: &Roots) -> String {
     let remedy = "raise it, or choose fewer --threads";
-    match threads(roots) {
+    match thread_limit(roots) {
         Some(limit) => format!(
             "no more threads and processes: {} allows {}: {remedy}",
             limit.name, limit.limit
@@ -132,8 +132,8 @@ pub fn thread_refused(roots: &Roots) -> String {
 }
 
 /// The limits of memory that a process may have met, with the remedy.
-pub fn memory_refused(roots: &Roots) -> String {
-    let of_group = group_memory(roots).map(|group| {
+pub fn memory_refusal(roots: &Roots) -> String {
+    let of_group = group_memory_limit(roots).map(|group| {
         format!(
             "{} is {}, of which {} are left",
             group.name,
@@ -141,7 +141,10 @@ pub fn memory_refused(roots: &Roots) -> String {
             bytes_in_words(group.left())
         )
     });
-    let limits: Vec<String> = of_group.into_iter().chain(process_memory(roots)).collect();
+    let limits: Vec<String> = of_group
+        .into_iter()
+        .chain(process_memory_limits(roots))
+        .collect();
     match limits.as_slice() {
         [] => "the memory of this machine is used up: choose a smaller --ring and --threads"
             .to_owned(),
@@ -182,7 +185,7 @@ pub(crate) const PROCESS_LIMITS: [ProcessLimit; 3] = [
 ];
 
 /// A limit of this process below which it would be ended in mid-run, with the remedy.
-pub fn too_small(roots: &Roots) -> Option<String> {
+pub fn limit_too_small(roots: &Roots) -> Option<String> {
     PROCESS_LIMITS.iter().find_map(|of| {
         let bytes = limit(roots, of.row).flatten()?;
         let [is, needs] = [bytes, of.least_bytes].map(bytes_in_words);
@@ -192,7 +195,7 @@ pub fn too_small(roots: &Roots) -> Option<String> {
 }
 
 /// The limits of this process's memory that are set, in words.
-pub fn process_memory(roots: &Roots) -> Vec<String> {
+pub fn process_memory_limits(roots: &Roots) -> Vec<String> {
     let [address_space, data, _] = &PROCESS_LIMITS;
     let set = [address_space, data].into_iter().filter_map(|of| {
         let bytes = limit(roots, of.row).flatten()?;
@@ -202,7 +205,7 @@ pub fn process_memory(roots: &Roots) -> Vec<String> {
 }
 
 /// Processes of a control group around this one that the kernel has ended for want of memory.
-pub fn ended_for_memory(roots: &Roots) -> u64 {
+pub fn oom_kills(roots: &Roots) -> u64 {
     let counts = cgroups::around(roots, "memory", |version, dir| {
         let file = match version {
             Version::V2 => "memory.events",
@@ -250,26 +253,26 @@ Max address space         unlimited            unlimited            bytes
             ("proc/self/cgroup", "5:pids:/a/b\n"),
         ];
         let (dir, roots) = machine(&files);
-        let found = threads(&roots).unwrap();
+        let found = thread_limit(&roots).unwrap();
         assert_eq!((found.limit, found.used), (5, 3));
         assert!(found.name.contains("RLIMIT_NPROC"), "{found:?}");
         // A group above has less room.
         crate::tests::put(dir.path(), "sys/fs/cgroup/pids/a/pids.max", "20");
         crate::tests::put(dir.path(), "sys/fs/cgroup/pids/a/pids.current", "19");
         crate::tests::put(dir.path(), "sys/fs/cgroup/pids/a/b/pids.max", "max");
-        let found = threads(&roots).unwrap();
+        let found = thread_limit(&roots).unwrap();
         assert_eq!(
             (found.name.as_str(), found.left()),
             ("pids.max of /sys/fs/cgroup/pids/a", 1)
         );
         assert!(
-            thread_refused(&roots)
+            thread_refusal(&roots)
                 .contains("pids.max of /sys/fs/cgroup/pids/a allows 20: raise it")
         );
         // Root is held to its group alone.
         crate::tests::put(dir.path(), "sys/fs/cgroup/pids/a/pids.max", "max");
         crate::tests::put(dir.path(), "proc/self/status", &status(0, 1));
-        assert_eq!(threads(&roots).unwrap().name, "kernel.threads-max");
+        assert_eq!(thread_limit(&roots).unwrap().name, "kernel.threads-max");
     }
 
     #[test]
@@ -288,7 +291,7 @@ Max address space         unlimited            unlimited            bytes
         assert_eq!(available_memory(&roots), Some(8 << 30));
         put("a/b/memory.max", "max");
         put("a/b/memory.current", "4096");
-        assert_eq!(group_memory(&roots), None);
+        assert_eq!(group_memory_limit(&roots), None);
         put("a/memory.max", &mib(96));
         put("a/memory.current", &mib(80));
         put(
@@ -296,17 +299,17 @@ Max address space         unlimited            unlimited            bytes
             &format!("anon 1\ninactive_file {}", mib(30)),
         );
         put("a/memory.events", "low 0\noom_kill 3\n");
-        let found = group_memory(&roots).unwrap();
+        let found = group_memory_limit(&roots).unwrap();
         assert_eq!(found.name, "memory.max of /sys/fs/cgroup/a");
         assert_eq!((found.limit, found.left()), (96 << 20, 46 << 20));
         assert_eq!(available_memory(&roots), Some(46 << 20));
-        assert_eq!(ended_for_memory(&roots), 3);
+        assert_eq!(oom_kills(&roots), 3);
         assert!(
-            memory_refused(&roots)
+            memory_refusal(&roots)
                 .contains("memory.max of /sys/fs/cgroup/a is 96 MiB, of which 46 MiB are left")
         );
         put("a/b/memory.high", &mib(8));
-        assert_eq!(group_memory(&roots).unwrap().limit, 8 << 20);
+        assert_eq!(group_memory_limit(&roots).unwrap().limit, 8 << 20);
     }
 
     #[test]
@@ -314,7 +317,7 @@ Max address space         unlimited            unlimited            bytes
         let check = |row: &str, bytes: u64, expected: &[&str]| {
             let line = format!("{row:<26}{bytes}  {bytes}  bytes");
             let (_dir, roots) = machine(&[("proc/self/limits", &line)]);
-            let why = too_small(&roots).unwrap_or_default();
+            let why = limit_too_small(&roots).unwrap_or_default();
             assert_eq!(why.is_empty(), expected.is_empty(), "{why}");
             assert!(expected.iter().all(|part| why.contains(part)), "{why}");
         };
@@ -342,10 +345,10 @@ Max address space         unlimited            unlimited            bytes
             "memory.oom_control",
             "oom_kill_disable 0\nunder_oom 0\noom_kill 2",
         );
-        assert_eq!(group_memory(&roots), None);
+        assert_eq!(group_memory_limit(&roots), None);
         put("memory.stat", "hierarchical_memory_limit 100663296\n");
-        let found = group_memory(&roots).unwrap();
+        let found = group_memory_limit(&roots).unwrap();
         assert_eq!((found.limit, found.used), (96 << 20, 1 << 20));
-        assert_eq!(ended_for_memory(&roots), 2);
+        assert_eq!(oom_kills(&roots), 2);
     }
 }

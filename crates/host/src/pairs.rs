@@ -87,7 +87,7 @@ fn written((a, b): (u32, u32)) -> String {
 ///
 /// # Errors
 /// That the kernel tells no CPUs.
-pub fn chosen(host: &Host) -> Result<Pairs, String> {
+pub fn choose(host: &Host) -> Result<Pairs, String> {
     let all = usable(host);
     let mut left: Vec<(&Cpu, Vec<Distance>)> = all.iter().map(|c| (*c, Vec::new())).collect();
     let mut cpus: Vec<u32> = Vec::new();

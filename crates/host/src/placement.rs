@@ -67,7 +67,7 @@ pub fn pinned(host: &Host) -> Result<NearPairs, String> {
 }
 
 /// A CPU so near to this one, not one to avoid if there is another; or why there is none.
-pub fn near(nearness: Nearness, of: u32, avoid: &[u32], host: &Host) -> Result<u32, String> {
+pub fn cpu_near(nearness: Nearness, of: u32, avoid: &[u32], host: &Host) -> Result<u32, String> {
     let usable = usable(host);
     let Some(anchor) = host.cpus.iter().find(|c| c.cpu == of) else {
         return Err(format!("CPU {of} is not online"));
@@ -87,7 +87,7 @@ pub fn near(nearness: Nearness, of: u32, avoid: &[u32], host: &Host) -> Result<u
 }
 
 /// What stops a CPU from being used: not there, offline, or not allowed; none where nothing does.
-pub fn barred(cpu: u32, host: &Host) -> Option<String> {
+pub fn unusable_reason(cpu: u32, host: &Host) -> Option<String> {
     if host.cpus_allowed.contains(&cpu) || (host.cpus.is_empty() && host.cpus_allowed.is_empty()) {
         return None;
     }

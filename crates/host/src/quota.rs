@@ -42,13 +42,13 @@ impl Quota {
 }
 
 /// The groups from this process's own up to the root of what it sees, each once, or why not known.
-pub fn around(roots: &Roots) -> Result<Vec<QuotaLevel>, String> {
+pub fn levels(roots: &Roots) -> Result<Vec<QuotaLevel>, String> {
     cgroups::around(roots, "cpu", |version, dir| level(roots, version, dir))
 }
 
 /// The quotas among them, the tightest first.
 pub(crate) fn obstacles(roots: &Roots) -> Result<Vec<Obstacle>, String> {
-    let mut all: Vec<(PathBuf, Quota)> = around(roots)?
+    let mut all: Vec<(PathBuf, Quota)> = levels(roots)?
         .into_iter()
         .filter_map(|level| Some((level.dir, level.quota?)))
         .collect();

@@ -13,7 +13,7 @@ use common::host;
 /// The CPUs that are chosen, and the nearest pair of two.
 fn check(machine: &str, cpus: &str, nearest: &str) {
     let host = host(machine);
-    let chosen = pairs::chosen(&host).unwrap();
+    let chosen = pairs::choose(&host).unwrap();
     assert_eq!(cpulist::write(&chosen.cpus), cpus, "{machine}");
     assert_eq!(chosen.nearest(), nearest, "{machine}");
     sound(machine, &host);
@@ -21,7 +21,7 @@ fn check(machine: &str, cpus: &str, nearest: &str) {
 
 /// Every two once, near ones first, no kind of distance left out, and the others told.
 fn sound(machine: &str, host: &Host) {
-    let chosen = pairs::chosen(host).unwrap();
+    let chosen = pairs::choose(host).unwrap();
     let n = chosen.cpus.len();
     assert_eq!(n, chosen.usable.min(MOST_CPUS), "{machine}");
     let all = chosen.pairs.iter();
@@ -34,7 +34,7 @@ fn sound(machine: &str, host: &Host) {
     assert!(classes.is_sorted(), "{machine}");
     for (a, b) in &chosen.pairs {
         for cpu in [a, b] {
-            assert_eq!(placement::barred(*cpu, host), None, "{machine}");
+            assert_eq!(placement::unusable_reason(*cpu, host), None, "{machine}");
         }
     }
     for nearness in Nearness::ALL {
@@ -44,7 +44,7 @@ fn sound(machine: &str, host: &Host) {
         assert_eq!(has, there, "{machine} {nearness:?}");
     }
     assert_eq!(chosen.note(host).is_none(), n == chosen.usable, "{machine}");
-    let again = pairs::chosen(host).unwrap();
+    let again = pairs::choose(host).unwrap();
     assert_eq!(chosen, again, "{machine}: the same each time");
 }
 
@@ -66,7 +66,7 @@ fn large_machines_have_each_distance_among_the_pairs() {
     // A core of the same cluster is nearer than the next number, and all four nodes are there.
     check("kunpeng", "0-2,4-5,8-9,12", "0:2");
     let laptop = host("laptop");
-    let kinds: BTreeSet<u32> = (pairs::chosen(&laptop).unwrap().cpus.iter())
+    let kinds: BTreeSet<u32> = (pairs::choose(&laptop).unwrap().cpus.iter())
         .map(|cpu| laptop.cpu(*cpu).unwrap().kind)
         .collect();
     assert_eq!(kinds, [0, 1].into(), "fast cores and slow ones");
@@ -103,7 +103,7 @@ fn of_many_cpus_a_few_are_chosen_and_told() {
     // 128 CPUs on four nodes.
     let host = large(4);
     sound("128 CPUs", &host);
-    let chosen = pairs::chosen(&host).unwrap();
+    let chosen = pairs::choose(&host).unwrap();
     let cpus = chosen.cpus.iter();
     let nodes: BTreeSet<_> = cpus.map(|c| host.cpu(*c).unwrap().node).collect();
     assert_eq!(nodes.len(), 4, "{:?}", chosen.cpus);
@@ -118,6 +118,6 @@ fn of_many_cpus_a_few_are_chosen_and_told() {
     }
     sound("eight nodes", &large(8));
     sound("one node", &large(1));
-    let why = pairs::chosen(&Host::default()).unwrap_err();
+    let why = pairs::choose(&Host::default()).unwrap_err();
     assert!(why.contains("does not report the CPUs"), "{why}");
 }

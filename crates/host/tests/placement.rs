@@ -183,7 +183,7 @@ fn a_cpu_that_cannot_be_had_is_told_with_its_reason() {
         ("container", 5, ""),
         ("container", 0, not_allowed),
     ] {
-        let told = placement::barred(cpu, &host(machine)).unwrap_or_default();
+        let told = placement::unusable_reason(cpu, &host(machine)).unwrap_or_default();
         let fits = told.starts_with(expected) && told.is_empty() == expected.is_empty();
         assert!(fits, "{told}");
     }
@@ -205,7 +205,7 @@ fn a_place_beside_a_cpu_avoids_the_others() {
         let [machine, nearness, of, avoid, expected] = columns(row);
         let avoid = cpulist::parse(avoid).unwrap_or_default();
         let (near, of) = (named(nearness), of.parse().unwrap());
-        match placement::near(near, of, &avoid, &host(machine)) {
+        match placement::cpu_near(near, of, &avoid, &host(machine)) {
             Ok(cpu) => assert_eq!(cpu.to_string(), expected, "{row}"),
             Err(why) => assert!(why.starts_with(expected), "{row}: {why}"),
         }

@@ -55,7 +55,7 @@ pub(crate) fn watch(class: Class) -> io::Result<()> {
 
 fn set(class: Class, policy: Policy) -> io::Result<()> {
     sched::set_policy(policy).map_err(|e| {
-        let why = classes::refused(&Roots::real(), class, &e);
+        let why = classes::refusal_reason(&Roots::real(), class, &e);
         io::Error::new(e.kind(), format!("class {class}: {why}"))
     })
 }

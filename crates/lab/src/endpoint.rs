@@ -62,7 +62,7 @@ pub(crate) fn explain(error: &io::Error) -> String {
         Some(Errno::MFILE) => format!("{error}: raise the limit of open files (`ulimit -n`)"),
         Some(Errno::NOMEM) => format!(
             "{error}: {}",
-            bytecost_host::limits::memory_refused(&Roots::real())
+            bytecost_host::limits::memory_refusal(&Roots::real())
         ),
         Some(Errno::PIPE) => format!("{error}: the other side is gone"),
         _ => error.to_string(),

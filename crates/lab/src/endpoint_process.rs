@@ -225,7 +225,7 @@ impl Endpoint {
             EndpointProcess::Here(child) => child,
             EndpointProcess::There(end) => return TrialError::Failed(end.why_gone()),
         };
-        let ended = child_end::by_force(child, ENDING);
+        let ended = child_end::wait_or_kill(child, ENDING);
         let mut said = Vec::new();
         if let Some(stderr) = &mut child.stderr {
             // A process that it has started may hold the other end.
@@ -251,14 +251,14 @@ impl Endpoint {
         loop {
             let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
             let look = Duration::from_nanos(left_ns.min(LOOK_NS));
-            if child_end::within(child, look)?.is_some() {
+            if child_end::wait_for(child, look)?.is_some() {
                 return Ok(());
             }
             if left_ns == 0 || stop.load(Ordering::Relaxed) {
                 break;
             }
         }
-        let how = match child_end::by_force(child, Duration::ZERO) {
+        let how = match child_end::wait_or_kill(child, Duration::ZERO) {
             Ok(end) if !end.was_killed => return Ok(()),
             Ok(_) => "was killed".to_owned(),
             Err(e) => e.to_string(),
@@ -289,7 +289,7 @@ impl Drop for Endpoint {
         if let EndpointProcess::Here(child) = &mut self.process {
             // A process that has sent its result ends by itself; any other one is killed.
             let grace = if self.over { GRACE } else { Duration::ZERO };
-            let _ = child_end::by_force(child, grace);
+            let _ = child_end::wait_or_kill(child, grace);
         }
     }
 }

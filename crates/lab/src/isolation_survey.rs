@@ -38,7 +38,7 @@ pub fn survey<'c>(
 /// reason why it cannot.
 fn get_ready(program: &Program, roots: &Roots, host: &Host, cell: &Cell) -> Result<(), String> {
     let (class, cgroup) = (cell.class, &cell.cgroup);
-    if let Some(why) = classes::barred(roots, class) {
+    if let Some(why) = classes::unavailable_reason(roots, class) {
         return Err(format!("class {class}: {why}"));
     }
     let of_group = |why: String| format!("cgroup {cgroup}: {why}");

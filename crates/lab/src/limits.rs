@@ -62,8 +62,8 @@ pub fn joined<T>(
 pub(crate) fn named(error: io::Error) -> io::Error {
     let roots = Roots::real();
     let why = match Errno::from_io_error(&error) {
-        Some(Errno::AGAIN) => limits::thread_refused(&roots),
-        Some(Errno::NOMEM) => limits::memory_refused(&roots),
+        Some(Errno::AGAIN) => limits::thread_refusal(&roots),
+        Some(Errno::NOMEM) => limits::memory_refusal(&roots),
         _ => return error,
     };
     io::Error::new(error.kind(), why)
@@ -96,7 +96,7 @@ pub(crate) fn how_ended(status: ExitStatus, said: &str) -> String {
         ),
         Some(Signal::KILL) => killed(&roots),
         Some(Signal::ABORT) if said.contains("memory allocation") => {
-            format!("got no memory: {}", limits::memory_refused(&roots))
+            format!("got no memory: {}", limits::memory_refusal(&roots))
         }
         Some(Signal::SEGV) if said.contains("overflowed its stack") => {
             "used up its stack (RLIMIT_STACK): raise it with `ulimit -s 8192`".to_owned()
@@ -110,8 +110,8 @@ pub(crate) fn how_ended(status: ExitStatus, said: &str) -> String {
 
 /// SIGKILL comes from the kernel that has no memory left, or from another program.
 fn killed(roots: &Roots) -> String {
-    let group = limits::group_memory(roots);
-    let by_kernel = limits::ended_for_memory(roots) > 0;
+    let group = limits::group_memory_limit(roots);
+    let by_kernel = limits::oom_kills(roots) > 0;
     match group.filter(|_| by_kernel) {
         Some(group) => format!(
             "was ended by the kernel: {} allows {}, which were used up: raise it, or choose a smaller --ring and --threads",

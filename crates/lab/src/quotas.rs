@@ -19,7 +19,7 @@ pub(crate) struct Quotas {
 
 impl Quotas {
     pub(crate) fn open(roots: &Roots) -> Quotas {
-        let levels = quota::around(roots).unwrap_or_default().into_iter();
+        let levels = quota::levels(roots).unwrap_or_default().into_iter();
         let accounts = levels.map(|l| (l.dir.join("cpu.stat"), l.version));
         let mut quotas = Quotas {
             accounts: accounts.collect(),

@@ -42,7 +42,7 @@ pub fn survey() -> ServerSurvey {
 /// Attaches the longest packet filter that a server of a trial has.
 fn filter() -> io::Result<()> {
     let (listener, _) = servers::listen((Ipv4Addr::LOCALHOST, 0).into(), PATIENCE)?;
-    tcp::hear_only(listener, Ipv6Addr::LOCALHOST.into())
+    tcp::admit_only(listener, Ipv6Addr::LOCALHOST.into())
 }
 
 fn tried(server: &Server) -> ServerFacts {
@@ -89,7 +89,7 @@ fn serving_limits() -> Option<ServingLimits> {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
     let mut ports = range.split_whitespace().map(str::parse::<u64>);
     let (first, last) = (ports.next()?.ok()?, ports.next()?.ok()?);
-    let tasks = bytecost_host::limits::threads(&Roots::real())?;
+    let tasks = bytecost_host::limits::thread_limit(&Roots::real())?;
     Some(ServingLimits {
         descriptors: getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX),
         tasks: tasks.limit,

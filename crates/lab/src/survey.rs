@@ -241,8 +241,8 @@ pub(crate) fn reason(error: &io::Error) -> String {
         Errno::PERM | Errno::ACCESS => format!(
             "not permitted on this machine ({error}): check kernel.io_uring_disabled and the container's system call filter"
         ),
-        Errno::NOMEM if !limits::process_memory(&Roots::real()).is_empty() => {
-            limits::memory_refused(&Roots::real())
+        Errno::NOMEM if !limits::process_memory_limits(&Roots::real()).is_empty() => {
+            limits::memory_refusal(&Roots::real())
         }
         Errno::NOMEM => format!("{error}: RLIMIT_MEMLOCK is too small, raise it (`ulimit -l`)"),
         _ => error.to_string(),

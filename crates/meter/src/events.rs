@@ -138,7 +138,7 @@ pub(crate) fn open_software<P: Pmu>(
     wanted: &[PerfEvent],
 ) -> (Option<P::Group>, Members) {
     let denied = match pmu.lead(PerfEvent::TaskClock, Scope::WithKernel) {
-        Err(e) if Refused::of(&e) == Refused::NotAllowed => e,
+        Err(e) if Refused::from_error(&e) == Refused::NotAllowed => e,
         _ => return open(pmu, wanted, Scope::WithKernel),
     };
     let (clocks, others): (Vec<PerfEvent>, Vec<PerfEvent>) =
@@ -238,7 +238,7 @@ pub(crate) fn in_words(
     error: &io::Error,
     paranoid: Option<i32>,
 ) -> String {
-    let what_to_do = match Refused::of(error) {
+    let what_to_do = match Refused::from_error(error) {
         Refused::NotAllowed => {
             let what = match scope {
                 Scope::WithKernel => "kernel not included: counting it is not allowed",

@@ -42,8 +42,8 @@ pub use packets::{PacketSockets, huge_memory};
 pub use process::{ProcessMeter, ProcessSnapshot};
 pub use process_clocks::{ClocksRead, ProcessClocks, ProcessOwner};
 pub use process_tree::{
-    EarlyReading, MOST_THREADS, ProcessTreeMeter, ProcessTreeSnapshot, look_takes_ns, memory_of,
-    within,
+    EarlyReading, MOST_THREADS, ProcessTreeMeter, ProcessTreeSnapshot, early_reading_ns,
+    measured_ns, tree_memory,
 };
 pub use thread::{Extras, LEFT_OUT, Snapshot, ThreadMeter};
 pub use total::sum;

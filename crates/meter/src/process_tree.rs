@@ -71,10 +71,10 @@ impl ProcessTreeMeter {
         }
     }
 
-    /// Looks at these live children ([`bytecost_sys::children::of`]) and at the threads of a process, which may
-    /// take a while; see [`look_takes_ns`]. What is not done by `by_ns` of CLOCK_MONOTONIC is absent,
+    /// Looks at these live children ([`bytecost_sys::children::started_by`]) and at the threads of a process, which may
+    /// take a while; see [`early_reading_ns`]. What is not done by `by_ns` of CLOCK_MONOTONIC is absent,
     /// so that the reading of CPU time, which comes next, is never late for it.
-    pub fn look(&self, process: u32, children: Option<Vec<u32>>, by_ns: u64) -> EarlyReading {
+    pub fn read_early(&self, process: u32, children: Option<Vec<u32>>, by_ns: u64) -> EarlyReading {
         let is_alone = children.as_ref().is_some_and(Vec::is_empty);
         let migrations = match self.events.has_migrations() {
             true => None,
@@ -91,7 +91,7 @@ impl ProcessTreeMeter {
     /// Reads the tree of another process, with the clocks of the children that were looked at.
     ///
     /// # Errors
-    /// As [`usage::ask`].
+    /// As [`usage::request`].
     pub fn read_other(
         &self,
         look: EarlyReading,
@@ -100,7 +100,7 @@ impl ProcessTreeMeter {
     ) -> std::io::Result<ProcessTreeSnapshot> {
         Ok(ProcessTreeSnapshot {
             live_cpu_ns: look.children.as_deref().map(live::cpu_ns),
-            usage: usage::ask(process, told)?,
+            usage: usage::request(process, told)?,
             counts: self.events.read(),
             look,
         })
@@ -172,7 +172,7 @@ impl ProcessTreeMeter {
 /// The clients ask within the window alone, so being late at its end adds little; but half of it
 /// must lie behind the first reading, and the second come within a quarter: hundreds of threads may
 /// run first.
-pub fn within(
+pub fn measured_ns(
     [start, end]: [&ProcessTreeSnapshot; 2],
     from_ns: u64,
     to_ns: u64,
@@ -195,14 +195,14 @@ pub fn within(
     Ok(closed_ns.min(to_ns).saturating_sub(opened_ns.max(from_ns)))
 }
 
-/// How long [`ProcessTreeMeter::look`] is taken to last for so many children, in ns.
-pub fn look_takes_ns(children: u64) -> u64 {
+/// How long [`ProcessTreeMeter::read_early`] is taken to last for so many children, in ns.
+pub fn early_reading_ns(children: u64) -> u64 {
     children * NS_A_CHILD
 }
 
 /// Threads and memory of a process and its children; of many, a few stand for all.
-pub fn memory_of(process: u32) -> Readings {
-    let children = bytecost_sys::children::of(Path::new("/"), process).unwrap_or_default();
+pub fn tree_memory(process: u32) -> Readings {
+    let children = bytecost_sys::children::started_by(Path::new("/"), process).unwrap_or_default();
     let some = children.iter().take(MOST_MEMORY);
     let some: Vec<u64> = some.filter_map(|c| Some(live::memory(*c)?.1)).collect();
     let each = some.iter().sum::<u64>() / (some.len() as u64).max(1);

@@ -82,7 +82,7 @@ impl<'t, M> WithWorkers<'t, M> {
     }
 
     /// Reads the meter alone.
-    pub fn none(meter: M) -> WithWorkers<'t, M> {
+    pub fn without(meter: M) -> WithWorkers<'t, M> {
         WithWorkers {
             meter,
             workers: None,

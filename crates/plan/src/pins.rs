@@ -102,7 +102,9 @@ fn in_turn(a: Vec<Vec<u32>>, b: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
 }
 
 fn usable(cpus: &[u32], host: &Host) -> Result<(), String> {
-    let why = cpus.iter().find_map(|cpu| placement::barred(*cpu, host));
+    let why = cpus
+        .iter()
+        .find_map(|cpu| placement::unusable_reason(*cpu, host));
     why.map_or(Ok(()), Err)
 }
 
@@ -144,7 +146,7 @@ fn beside(
                 ));
             };
             let taken: Vec<u32> = sender.iter().chain(receiver).flatten().copied().collect();
-            placement::near(*nearness, *anchor, &taken, host)
+            placement::cpu_near(*nearness, *anchor, &taken, host)
                 .map(|cpu| vec![cpu])
                 .map_err(|why| format!("background load {neighbour}: {why}"))
         }

@@ -181,7 +181,7 @@ fn pairs_note(study: &Study, host: &Host) -> Option<String> {
     if host.cpus.len() <= pairs::MOST_CPUS {
         return None;
     }
-    pairs::chosen(host).ok().filter(asked)?.note(host)
+    pairs::choose(host).ok().filter(asked)?.note(host)
 }
 
 /// The most bytes of a message that is not moved, where a request is a whole file.

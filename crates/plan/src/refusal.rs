@@ -352,7 +352,10 @@ fn isolation(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
                 cell.placement
             ));
         }
-        if let Some(why) = cpus.iter().find_map(|cpu| placement::barred(*cpu, host)) {
+        if let Some(why) = cpus
+            .iter()
+            .find_map(|cpu| placement::unusable_reason(*cpu, host))
+        {
             return Some(format!("cgroup {cgroup}: {why}"));
         }
     }

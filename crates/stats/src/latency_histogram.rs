@@ -60,7 +60,9 @@ impl LatencyHistogram {
     /// How the latencies in µs are spread.
     pub fn distribution_us(&self) -> Option<Distribution> {
         let steps = self.0.iter_recorded();
-        Distribution::of(steps.map(|s| (s.value_iterated_to() as f64 / 1e3, s.count_at_value())))
+        Distribution::from_counts(
+            steps.map(|s| (s.value_iterated_to() as f64 / 1e3, s.count_at_value())),
+        )
     }
 
     /// The share of all latencies that lie in a range of ns, and the share of all time that went

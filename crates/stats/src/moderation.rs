@@ -46,7 +46,7 @@ pub struct Moderation {
 impl Moderation {
     /// From all comparisons of one kind; `None` where fewer than four of them have a spread, and
     /// where they have nothing in common.
-    pub fn of(locations: &[Location]) -> Option<Moderation> {
+    pub fn fit(locations: &[Location]) -> Option<Moderation> {
         let usable = |l: &&Location| l.standard_error > 0.0 && l.degrees > 0.0;
         let known = without_far(locations.iter().filter(usable).collect());
         if known.len() < FEWEST {

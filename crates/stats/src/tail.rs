@@ -24,7 +24,7 @@ impl Distribution {
     /// From values, each above zero and above the one before, with how many there are of each.
     ///
     /// `None` for none at all, and for values that are not finite, not above zero or do not rise.
-    pub fn of(counts: impl IntoIterator<Item = (f64, u64)>) -> Option<Distribution> {
+    pub fn from_counts(counts: impl IntoIterator<Item = (f64, u64)>) -> Option<Distribution> {
         let mut all = 0.0;
         let mut steps = Vec::new();
         for (value, count) in counts {

@@ -41,7 +41,7 @@ fn what_is_of_another_kind_keeps_its_own_variance() {
         .map(|i| location(0.1 + 0.002 * f64::from(i)))
         .collect();
     all.push(location(3.0));
-    let moderation = Moderation::of(&all).expect("twenty alike");
+    let moderation = Moderation::fit(&all).expect("twenty alike");
     assert!(
         (0.1..0.2).contains(&moderation.variance.sqrt()),
         "{moderation:?}"
@@ -55,16 +55,16 @@ fn what_is_of_another_kind_keeps_its_own_variance() {
 
 #[test]
 fn what_has_no_spread_or_no_company_stays_as_it_is() {
-    assert_eq!(Moderation::of(&[location(0.1); 3]), None);
-    assert_eq!(Moderation::of(&[location(0.0); 9]), None);
-    let moderation = Moderation::of(&[location(0.1); 9]).expect("nine");
+    assert_eq!(Moderation::fit(&[location(0.1); 3]), None);
+    assert_eq!(Moderation::fit(&[location(0.0); 9]), None);
+    let moderation = Moderation::fit(&[location(0.1); 9]).expect("nine");
     assert_eq!(moderation.moderate(location(0.0)), location(0.0));
-    assert!(Moderation::of(&[location(f64::NAN); 9]).is_none());
+    assert!(Moderation::fit(&[location(f64::NAN); 9]).is_none());
 }
 
 #[test]
 fn comparisons_that_have_nothing_in_common_lend_each_other_little() {
     let apart: Vec<Location> = (0..20).map(|i| location(0.01 * 1.5_f64.powi(i))).collect();
-    let moderation = Moderation::of(&apart).expect("twenty");
+    let moderation = Moderation::fit(&apart).expect("twenty");
     assert!(moderation.degrees < 1.5, "{moderation:?}");
 }

@@ -84,7 +84,7 @@ impl Machine {
             let logs = base.iter().map(|b| shift + self.noise * g.normal() - b);
             found.extend(trimmed_mean(&logs.collect::<Vec<f64>>()));
         }
-        let by = Moderation::of(&found);
+        let by = Moderation::fit(&found);
         let moderated = found.iter().map(|l| by.map_or(*l, |by| by.moderate(*l)));
         moderated.collect()
     }

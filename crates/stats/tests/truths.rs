@@ -238,7 +238,7 @@ fn times(g: &mut Generator, level: f64, stalls: f64, stall: f64) -> Distribution
     let mut values: Vec<f64> = (0..100).map(|_| (level + 0.3 * g.normal()).exp()).collect();
     values.sort_unstable_by(f64::total_cmp);
     values.dedup();
-    Distribution::of(values.into_iter().map(|v| (v, 1))).expect("values")
+    Distribution::from_counts(values.into_iter().map(|v| (v, 1))).expect("values")
 }
 
 /// The ratio of one way's tail to that of another, by their trials in each block.
@@ -319,7 +319,7 @@ fn a_slower_tail_is_found_with_its_ratio() {
 
 #[test]
 fn tails_of_few_values_are_told_apart_too() {
-    let at = |value: f64| Distribution::of([(value, 100)]).expect("values");
+    let at = |value: f64| Distribution::from_counts([(value, 100)]).expect("values");
     let trials: Vec<[Distribution; 2]> = (0..8).map(|_| [at(25.0), at(100.0)]).collect();
     let (location, interval, p) = ratio(&trials, 0.99);
     let held = interval.holds(0.25_f64.ln());
@@ -329,7 +329,7 @@ fn tails_of_few_values_are_told_apart_too() {
 
 #[test]
 fn distributions_are_of_rising_values() {
-    let of = |values: &[(f64, u64)]| Distribution::of(values.iter().copied());
+    let of = |values: &[(f64, u64)]| Distribution::from_counts(values.iter().copied());
     assert!(of(&[(1.0, 2), (3.0, 1)]).is_some());
     for wrong in [
         &[][..],

@@ -55,7 +55,7 @@ pub struct ChildEnd {
 }
 
 /// The status of a child that ends within this time; none where it has not ended by then.
-pub fn within(child: &mut impl ChildProcess, time: Duration) -> io::Result<Option<ExitStatus>> {
+pub fn wait_for(child: &mut impl ChildProcess, time: Duration) -> io::Result<Option<ExitStatus>> {
     let until = Instant::now() + time;
     let mut pidfd = None;
     loop {
@@ -84,15 +84,15 @@ pub fn within(child: &mut impl ChildProcess, time: Duration) -> io::Result<Optio
 /// # Errors
 /// `TimedOut` where even SIGKILL has not ended it within [`GRACE`], as in a call that cannot be
 /// interrupted; it is then left to itself. `ECHILD` where it was waited for before.
-pub fn by_force(child: &mut impl ChildProcess, grace: Duration) -> io::Result<ChildEnd> {
-    if let Some(status) = within(child, grace)? {
+pub fn wait_or_kill(child: &mut impl ChildProcess, grace: Duration) -> io::Result<ChildEnd> {
+    if let Some(status) = wait_for(child, grace)? {
         let was_killed = false;
         return Ok(ChildEnd { status, was_killed });
     }
     let pid = child.pid();
     // It was not waited for yet, so the number is still its own.
     kill_process(pid, Signal::KILL)?;
-    let status = within(child, GRACE)?.ok_or_else(|| {
+    let status = wait_for(child, GRACE)?.ok_or_else(|| {
         let why = format!("did not end within {} s of SIGKILL either", GRACE.as_secs());
         io::Error::new(io::ErrorKind::TimedOut, why)
     })?;
@@ -115,15 +115,18 @@ mod tests {
     fn a_child_that_is_stopped_is_killed_and_reaped() {
         let mut child = shell("kill -STOP $$");
         let began = Instant::now();
-        assert_eq!(within(&mut child, Duration::from_millis(50)).unwrap(), None);
+        assert_eq!(
+            wait_for(&mut child, Duration::from_millis(50)).unwrap(),
+            None
+        );
         assert!(began.elapsed() >= Duration::from_millis(50));
-        let end = by_force(&mut child, Duration::ZERO).unwrap();
+        let end = wait_or_kill(&mut child, Duration::ZERO).unwrap();
         assert!(end.was_killed);
         assert_eq!(end.status.signal(), Some(9));
         // It has no zombie, and its number may be another process's.
         let gone = Pid::from_child(&child).try_wait().unwrap_err();
         assert_eq!(gone.raw_os_error(), Some(Errno::CHILD.raw_os_error()));
-        let error = by_force(&mut Pid::from_child(&child), Duration::ZERO).unwrap_err();
+        let error = wait_or_kill(&mut Pid::from_child(&child), Duration::ZERO).unwrap_err();
         assert_eq!(error.raw_os_error(), Some(Errno::CHILD.raw_os_error()));
     }
 
@@ -131,10 +134,10 @@ mod tests {
     fn a_child_that_ends_by_itself_keeps_its_status() {
         let long = Duration::from_secs(60);
         let began = Instant::now();
-        let end = by_force(&mut shell("exit 3"), long).unwrap();
+        let end = wait_or_kill(&mut shell("exit 3"), long).unwrap();
         assert_eq!((end.status.code(), end.was_killed), (Some(3), false));
         let mut forked = Pid::from_child(&shell("kill -TERM $$"));
-        let end = by_force(&mut forked, long).unwrap();
+        let end = wait_or_kill(&mut forked, long).unwrap();
         assert_eq!((end.status.signal(), end.was_killed), (Some(15), false));
         assert!(began.elapsed() < long);
     }

@@ -22,12 +22,12 @@ const FINISH: [libc::c_int; 2] = [libc::SIGTERM, libc::SIGINT];
 /// In a child.
 static INPUT: AtomicI32 = AtomicI32::new(-1);
 
-/// As [`fork_off`], to serve `socket`. SIGTERM and SIGINT end not the child but its input:
+/// As [`fork_child`], to serve `socket`. SIGTERM and SIGINT end not the child but its input:
 /// shutdown(2) with SHUT_RD, so that what has arrived can still be answered.
-pub fn fork(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
+pub fn fork_server(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
     // A signal that comes before the child is ready for it must wait until it is.
     block(&FINISH, true)?;
-    let forked = fork_off();
+    let forked = fork_child();
     if let Ok(None) = forked {
         INPUT.store(socket.as_raw_fd(), Ordering::Relaxed);
         let handled = FINISH.into_iter().try_for_each(end_input_on);
@@ -45,7 +45,7 @@ pub fn fork(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
 /// forked it ends, and ends by [`exit`]. `Unsupported` in a process with more than one thread: a
 /// lock that another one held stays locked in the child for ever, fork(2). `WouldBlock` at the
 /// limit of processes.
-pub fn fork_off() -> io::Result<Option<u32>> {
+pub fn fork_child() -> io::Result<Option<u32>> {
     if fs::metadata("/proc/self/task")?.nlink() != LINKS_OF_ONE_THREAD {
         let why =
             "a process with several threads cannot fork a server: serve in a process of its own";
@@ -63,12 +63,12 @@ pub fn fork_off() -> io::Result<Option<u32>> {
 
 /// Processes that a process's first thread has started and that are still there, by `/proc` below
 /// `root`; none without CONFIG_PROC_CHILDREN, proc(5), or where that is of another PID namespace.
-pub fn of(root: &Path, process: u32) -> Option<Vec<u32>> {
-    of_thread(root, process, process)
+pub fn started_by(root: &Path, process: u32) -> Option<Vec<u32>> {
+    started_by_thread(root, process, process)
 }
 
 /// The same of any thread of a process.
-pub fn of_thread(root: &Path, process: u32, thread: u32) -> Option<Vec<u32>> {
+pub fn started_by_thread(root: &Path, process: u32, thread: u32) -> Option<Vec<u32>> {
     let proc = root.join("proc");
     let path = proc.join(format!("{process}/task/{thread}/children"));
     if !proc_view::is_ours(&proc) {
@@ -80,9 +80,9 @@ pub fn of_thread(root: &Path, process: u32, thread: u32) -> Option<Vec<u32>> {
 
 /// Ends a child when it is dropped, which only a panic brings about.
 #[derive(Debug)]
-pub struct Exits;
+pub struct ExitOnDrop;
 
-impl Drop for Exits {
+impl Drop for ExitOnDrop {
     fn drop(&mut self) {
         exit(1)
     }
@@ -135,12 +135,12 @@ fn block(signals: &[libc::c_int], off: bool) -> io::Result<()> {
 
 /// Becomes readable when children have ended, which are then to be waited for, signalfd(2).
 #[derive(Debug)]
-pub struct Deaths(OwnedFd);
+pub struct ChildExits(OwnedFd);
 
-impl Deaths {
+impl ChildExits {
     /// Makes SIGCHLD readable while this lives; in a process with one thread, or another may get
     /// it.
-    pub fn new() -> io::Result<Deaths> {
+    pub fn new() -> io::Result<ChildExits> {
         block(&[libc::SIGCHLD], true)?;
         let set = set_of(&[libc::SIGCHLD]);
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
@@ -149,23 +149,23 @@ impl Deaths {
         if fd.is_err() {
             block(&[libc::SIGCHLD], false)?;
         }
-        fd.map(Deaths)
+        fd.map(ChildExits)
     }
 
     /// Forgets those so far.
-    pub fn forget(&self) {
+    pub fn clear(&self) {
         // Signals that come while one is pending are one.
         let _ = rustix::io::read(&self.0, &mut [0; 4 * size_of::<libc::signalfd_siginfo>()]);
     }
 }
 
-impl AsFd for Deaths {
+impl AsFd for ChildExits {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-impl Drop for Deaths {
+impl Drop for ChildExits {
     fn drop(&mut self) {
         let _ = block(&[libc::SIGCHLD], false);
     }
@@ -179,7 +179,7 @@ mod tests {
     fn a_process_with_threads_is_not_forked() {
         // The test's own thread is not the only one.
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        let error = fork(socket.as_fd()).unwrap_err();
+        let error = fork_server(socket.as_fd()).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::Unsupported);
         assert!(error.to_string().contains("several threads"), "{error}");
     }

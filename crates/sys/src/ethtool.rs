@@ -41,7 +41,7 @@ pub struct DeviceFacts {
 
 impl DeviceFacts {
     /// Asks a device of the calling thread's network.
-    pub fn of(device: &str) -> DeviceFacts {
+    pub fn read(device: &str) -> DeviceFacts {
         let coalesce = ask(device, GET_COALESCE, &mut [0; 23], |w| (w[1], w[10] != 0));
         DeviceFacts {
             index: socket().and_then(|s| Ok(name_to_index(s, device)?)),
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn loopback_says_what_it_has_and_why_it_has_no_more() {
-        let lo = DeviceFacts::of("lo");
+        let lo = DeviceFacts::read("lo");
         assert!(lo.mtu.unwrap() > 0);
         assert!(lo.index.unwrap() > 0);
         let features = lo.features.unwrap();
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(is_on, Some(true));
         assert!(lo.rings.is_err() && lo.coalesce_rx.is_err());
         for name in ["no-such-device", "", "a\0b", "longer-than-any-device"] {
-            let none = DeviceFacts::of(name);
+            let none = DeviceFacts::read(name);
             let told = [none.index.is_ok(), none.features.is_ok(), none.mtu.is_ok()];
             assert_eq!(told, [false; 3], "{name}");
         }

@@ -139,7 +139,7 @@ pub enum Refused {
 
 impl Refused {
     /// Sorts an error of [`Group::lead`] or [`Group::add`], perf_event_open(2).
-    pub fn of(error: &io::Error) -> Refused {
+    pub fn from_error(error: &io::Error) -> Refused {
         match Errno::from_io_error(error) {
             Some(Errno::ACCESS | Errno::PERM) => Refused::NotAllowed,
             Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::NODEV) => Refused::NoSuchCounter,
@@ -173,7 +173,7 @@ pub struct Group {
 }
 
 impl Group {
-    /// Opens `leader` for the calling thread, disabled, as the first of a group. [`Refused::of`]
+    /// Opens `leader` for the calling thread, disabled, as the first of a group. [`Refused::from_error`]
     /// sorts the kernel's errors.
     pub fn lead(leader: PerfEvent, scope: Scope) -> io::Result<Group> {
         let mut group = Group {

@@ -46,7 +46,7 @@ impl Region {
 
 /// Asks for huge pages for memory that nobody has touched yet, madvise(2) MADV_HUGEPAGE; the kernel
 /// may silently have none.
-pub fn ask_for_huge_pages<T>(room: &mut [MaybeUninit<T>]) {
+pub fn advise_huge_pages<T>(room: &mut [MaybeUninit<T>]) {
     let page = rustix::param::page_size();
     let start = room.as_mut_ptr().cast::<u8>();
     let skipped = start.align_offset(page);
@@ -79,7 +79,7 @@ mod tests {
     fn what_huge_pages_are_asked_for_can_be_used() {
         for len in [0, 1, 5000, 3 << 20] {
             let mut memory: Vec<u8> = Vec::with_capacity(len);
-            ask_for_huge_pages(memory.spare_capacity_mut());
+            advise_huge_pages(memory.spare_capacity_mut());
             memory.resize(len, 7);
             assert!(memory.iter().all(|b| *b == 7));
         }

@@ -62,7 +62,7 @@ pub fn bind_source(socket: impl AsFd, address: Ipv4Addr) -> io::Result<()> {
 }
 
 /// Bounds what is sent a second, socket(7): TCP paces by itself without a queueing discipline.
-pub fn set_most_rate(socket: impl AsFd, bytes_per_s: u64) -> io::Result<()> {
+pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_s: u64) -> io::Result<()> {
     // A number of 8 bytes is taken since Linux 4.20.
     let option = libc::SO_MAX_PACING_RATE;
     set_option(socket, libc::SOL_SOCKET, option, &bytes_per_s)
@@ -91,7 +91,7 @@ const SOURCE_V6: u32 = HEAD + 8;
 
 /// Has a listening socket, and the connections that come of it, hear one address alone: all other
 /// packets are dropped as if nobody listened (SO_ATTACH_FILTER, socket(7)).
-pub fn hear_only(socket: impl AsFd, from: IpAddr) -> io::Result<()> {
+pub fn admit_only(socket: impl AsFd, from: IpAddr) -> io::Result<()> {
     let (at, words) = match from {
         IpAddr::V4(from) => (SOURCE_V4, vec![from.to_bits()]),
         IpAddr::V6(from) => {
@@ -176,7 +176,7 @@ mod tests {
                 assert!(at.is_ipv6(), "a kernel without IPv6");
                 continue;
             };
-            match hear_only(&listener, from.parse().unwrap()) {
+            match admit_only(&listener, from.parse().unwrap()) {
                 Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
                     return skipped(Lack::Right, "a filter of a socket");
                 }

@@ -187,7 +187,7 @@ impl UringClient {
     }
 
     /// Hands over the queue and takes in what has come, without waiting, in one system call.
-    pub fn turn(&mut self) -> io::Result<()> {
+    pub fn exchange(&mut self) -> io::Result<()> {
         let ring = &mut self.ring.requests.ring;
         let queued = ring.submission().len() as u32;
         let flags = EnterFlags::GETEVENTS.bits();
@@ -205,14 +205,14 @@ impl UringClient {
     }
 
     /// Whether something has come that was not told.
-    pub fn has_rung(&mut self) -> bool {
+    pub fn has_event(&mut self) -> bool {
         !self.ring.requests.ring.completion().is_empty()
     }
 
     /// The next thing that has come already.
-    pub fn next_rang(&mut self) -> Option<ClientEvent> {
+    pub fn next_event(&mut self) -> Option<ClientEvent> {
         loop {
-            let told = match self.ring.next_happened()? {
+            let told = match self.ring.next_event()? {
                 ConnectionEvent::Connected(token, result) => self.connected(token, result),
                 ConnectionEvent::Received(token, piece, goes_on) => {
                     self.received(token, piece, goes_on)

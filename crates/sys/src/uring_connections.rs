@@ -221,7 +221,7 @@ impl UringConnections {
     }
 
     /// The next thing that has happened already.
-    pub fn next_happened(&mut self) -> Option<ConnectionEvent> {
+    pub fn next_event(&mut self) -> Option<ConnectionEvent> {
         loop {
             let entry = self.requests.next()?;
             let (kind, token) = (entry.user_data() & !TOKENS, entry.user_data() & TOKENS);

@@ -25,11 +25,11 @@ pub enum RelayedBy {
 
 /// What became of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Half {
+pub enum RelayEvent {
     /// Bytes came from the file, 0 at its end; or a negative error number.
-    Brought(i32),
+    Read(i32),
     /// Bytes went to the socket; or a negative error number.
-    Passed(i32),
+    Sent(i32),
 }
 
 /// A ring that brings pieces of a file to a socket, one after the other.
@@ -135,12 +135,12 @@ impl UringRelay {
     }
 
     /// The next request that is over.
-    pub fn over(&mut self) -> Option<Half> {
+    pub fn next_event(&mut self) -> Option<RelayEvent> {
         let entry = self.ring.next()?;
         self.give_back();
         Some(match entry.user_data() {
-            BROUGHT => Half::Brought(entry.result()),
-            _ => Half::Passed(entry.result()),
+            BROUGHT => RelayEvent::Read(entry.result()),
+            _ => RelayEvent::Sent(entry.result()),
         })
     }
 }
@@ -176,7 +176,7 @@ mod tests {
         assert!(relay.piece(0, big + 1, false, false).is_err());
         relay.piece(0, big, false, false).unwrap();
         assert!(relay.enter(1, Duration::from_secs(60)).unwrap());
-        assert_eq!(relay.over(), Some(Half::Brought(big as i32)));
+        assert_eq!(relay.next_event(), Some(RelayEvent::Read(big as i32)));
         assert!(!relay.enter(1, Duration::from_millis(20)).unwrap());
     }
 }

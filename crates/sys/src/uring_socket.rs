@@ -18,10 +18,10 @@ const IORING_NOTIF_USAGE_ZC_COPIED: u32 = 1 << 31;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendEvent {
     /// Bytes that the request of this tag sent, or the negative error number; and whether its
-    /// buffer is still held, so that a [`SendEvent::Back`] follows.
+    /// buffer is still held, so that a [`SendEvent::Released`] follows.
     Done(u64, i32, bool),
     /// The zero-copy buffer of this tag is free again; and whether the kernel copied after all.
-    Back(u64, bool),
+    Released(u64, bool),
 }
 
 /// A ring that sends pieces of its region over its socket.
@@ -98,7 +98,7 @@ impl UringSocket {
         let tag = entry.user_data();
         Some(if cqueue::notif(entry.flags()) {
             let copied = entry.result() as u32 & IORING_NOTIF_USAGE_ZC_COPIED != 0;
-            SendEvent::Back(tag, copied)
+            SendEvent::Released(tag, copied)
         } else {
             SendEvent::Done(tag, entry.result(), cqueue::more(entry.flags()))
         })

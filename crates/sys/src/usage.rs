@@ -43,7 +43,7 @@ pub fn usage() -> Usage {
 
 /// Has this process write its usage to a pipe at each SIGUSR1, sigaction(2), for its whole life.
 /// The signal interrupts the system call that a thread waits in, signal(7).
-pub fn tell_when_asked(to: OwnedFd) -> io::Result<()> {
+pub fn report_on_signal(to: OwnedFd) -> io::Result<()> {
     // The first call of a function may look it up, and of a clock find the vDSO, which no handler may.
     let _ = usage();
     TELL_TO.store(to.into_raw_fd(), Ordering::Relaxed);
@@ -64,9 +64,9 @@ extern "C" fn tell(_signal: libc::c_int) {
 /// In s: among hundreds of busy threads it took over one.
 const PATIENCE_S: i64 = 10;
 
-/// Asks a process that has called [`tell_when_asked`]: `NotFound` where it is gone, `TimedOut`
+/// Asks a process that has called [`report_on_signal`]: `NotFound` where it is gone, `TimedOut`
 /// after ten seconds.
-pub fn ask(process: u32, told: BorrowedFd<'_>) -> io::Result<Usage> {
+pub fn request(process: u32, told: BorrowedFd<'_>) -> io::Result<Usage> {
     let gone = || io::Error::new(io::ErrorKind::NotFound, "the process is gone");
     let pid = i32::try_from(process).ok().and_then(Pid::from_raw);
     kill_process(pid.ok_or_else(gone)?, Signal::USR1).map_err(|_| gone())?;
@@ -106,17 +106,17 @@ mod tests {
     #[test]
     fn whoever_is_asked_tells_what_it_has_used() {
         let (from, to) = rustix::pipe::pipe().unwrap();
-        tell_when_asked(to).unwrap();
+        report_on_signal(to).unwrap();
         const NOBODY: u32 = 1 << 23; // above PID_MAX_LIMIT
         let before = usage();
         let end = clock::thread_cpu_ns() + 20_000_000;
         while clock::thread_cpu_ns() < end {}
         // A process that does not come to its turn for a second may be asked again.
-        let ask_again = || ask(std::process::id(), from.as_fd()).ok();
+        let ask_again = || request(std::process::id(), from.as_fd()).ok();
         let told = (0..60).find_map(|_| ask_again()).unwrap();
         assert!(told.clock_ns > before.clock_ns);
         assert!(told.cpu_ns - before.cpu_ns >= 15_000_000);
         assert!(clock::process_cpu_ns_of(std::process::id()).unwrap() >= told.cpu_ns);
-        assert!(ask(NOBODY, from.as_fd()).is_err());
+        assert!(request(NOBODY, from.as_fd()).is_err());
     }
 }

@@ -208,7 +208,7 @@ fn end(mut child: Child) -> Result<()> {
         // One that has ended meanwhile needs no signal.
         let _ = kill_process(pid, Signal::TERM);
     }
-    match child_end::within(&mut child, GRACE)? {
+    match child_end::wait_for(&mut child, GRACE)? {
         None => super::note(format!(
             "the command still runs as process {}: it did not end on SIGTERM",
             child.id()

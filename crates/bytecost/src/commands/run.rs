@@ -232,7 +232,7 @@ fn begun(
 /// The study with what it leaves to the host that it runs on.
 fn fitted(mut study: Study, args: &RunArgs, host: &Host) -> Result<Study> {
     if study.asks_for_pairs() {
-        let pairs = bytecost_host::pairs::chosen(host).map_err(bad_input)?;
+        let pairs = bytecost_host::pairs::choose(host).map_err(bad_input)?;
         study.take_pairs(&pairs.placements(), &pairs.nearest());
     }
     if let (Some(path), true) = (&args.file, asks_for_files(&study, args)?) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytecost_sys::io_buffers::{ALIGN_BYTES, IoBuffers};
 use bytecost_sys::pipe::Pipe;
-use bytecost_sys::uring_relay::{Half, RelayedBy, UringRelay};
+use bytecost_sys::uring_relay::{RelayEvent, RelayedBy, UringRelay};
 use rustix::io::Errno;
 
 use super::file_send::{PIPE_BYTES, spliced, take};
@@ -138,13 +138,13 @@ impl Relay {
             self.tally.calls += 1;
             let before = missing;
             let in_time = self.ring.enter(missing, self.patience)?;
-            while let Some(half) = self.ring.over() {
+            while let Some(half) = self.ring.next_event() {
                 missing -= 1;
                 match half {
-                    Half::Brought(0) => outcome.ended = true,
-                    Half::Brought(n) if n > 0 => outcome.brought += n as usize,
-                    Half::Passed(n) if n >= 0 => outcome.passed += n as usize,
-                    Half::Brought(e) | Half::Passed(e) => {
+                    RelayEvent::Read(0) => outcome.ended = true,
+                    RelayEvent::Read(n) if n > 0 => outcome.brought += n as usize,
+                    RelayEvent::Sent(n) if n >= 0 => outcome.passed += n as usize,
+                    RelayEvent::Read(e) | RelayEvent::Sent(e) => {
                         if e != -Errno::CANCELED.raw_os_error() {
                             outcome.failed = Some(-e);
                         }

@@ -104,7 +104,7 @@ impl UringSend {
                         self.held[tag as usize] = false;
                     }
                 }
-                SendEvent::Back(tag, copied) => {
+                SendEvent::Released(tag, copied) => {
                     self.held[tag as usize] = false;
                     self.tally.released += 1;
                     self.tally.copied += u64::from(copied);

@@ -11,7 +11,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use bytecost_sys::child_end;
-use bytecost_sys::children::{self, Deaths};
+use bytecost_sys::children::{self, ChildExits};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::SocketFlags;
@@ -41,7 +41,7 @@ pub const SERVER: Server = Server {
 struct Parent {
     listener: Option<OwnedFd>,
     stop: OwnedFd,
-    deaths: Deaths,
+    child_exits: ChildExits,
     /// Children tell what they have done: a pipe takes so little in one piece, pipe(7).
     reports: OwnedFd,
     report_to: OwnedFd,
@@ -82,7 +82,7 @@ impl Parent {
             addresses: AddressLimit::new(&setup.limits),
             listener: Some(setup.listener),
             stop: setup.stop,
-            deaths: Deaths::new()?,
+            child_exits: ChildExits::new()?,
             reports,
             report_to,
             children: BTreeMap::new(),
@@ -98,7 +98,7 @@ impl Parent {
     fn wait(&self) -> io::Result<[bool; 3]> {
         let mut waiting = vec![
             PollFd::new(&self.stop, PollFlags::IN),
-            PollFd::new(&self.deaths, PollFlags::IN),
+            PollFd::new(&self.child_exits, PollFlags::IN),
             PollFd::new(&self.reports, PollFlags::IN),
         ];
         if let Some(listener) = self.listener.as_ref().filter(|_| self.has_room()) {
@@ -130,7 +130,7 @@ impl Parent {
         self.tally.put_off += 1;
         let mut waiting = [
             PollFd::new(&self.stop, PollFlags::IN),
-            PollFd::new(&self.deaths, PollFlags::IN),
+            PollFd::new(&self.child_exits, PollFlags::IN),
         ];
         let moment = Timespec {
             tv_sec: 0,
@@ -142,7 +142,7 @@ impl Parent {
 
     /// True in the child; the connection is closed where no process is left.
     fn fork(&mut self, socket: &OwnedFd, slot: AddressSlot) -> io::Result<bool> {
-        match children::fork(socket.as_fd()) {
+        match children::fork_server(socket.as_fd()) {
             Ok(None) => return Ok(true),
             Ok(Some(child)) => {
                 self.tally.connections += 1;
@@ -161,7 +161,7 @@ impl Parent {
     /// It has copies of all that its parent has.
     fn be_child(&mut self, socket: OwnedFd, worker: &mut Worker) -> ! {
         // Whatever happens, the child must not go on as if it were its parent.
-        let _exits = children::Exits;
+        let _exits = children::ExitOnDrop;
         self.children.clear(); // its siblings are not its own to end
         self.listener = None;
         let connection = Connection::new(socket, AddressSlot::default());
@@ -172,7 +172,7 @@ impl Parent {
 
     fn bury(&mut self) -> io::Result<()> {
         self.read_reports();
-        self.deaths.forget();
+        self.child_exits.clear();
         loop {
             match waitpid(None, WaitOptions::NOHANG) {
                 Ok(Some((child, _))) => {
@@ -202,7 +202,7 @@ impl Parent {
         let grace = Ticker::new(self.limits.grace)?;
         while !self.children.is_empty() {
             let mut waiting = [
-                PollFd::new(&self.deaths, PollFlags::IN),
+                PollFd::new(&self.child_exits, PollFlags::IN),
                 PollFd::new(&self.reports, PollFlags::IN),
                 PollFd::new(&grace, PollFlags::IN),
             ];
@@ -228,7 +228,7 @@ impl Drop for Parent {
     fn drop(&mut self) {
         self.signal(Signal::KILL);
         for (child, _) in self.children.values_mut() {
-            let _ = child_end::by_force(child, Duration::ZERO);
+            let _ = child_end::wait_or_kill(child, Duration::ZERO);
         }
     }
 }

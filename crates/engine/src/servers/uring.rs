@@ -95,7 +95,7 @@ fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
     while !(over || stopping && server.open == 0) {
         server.accept_again()?;
         server.ring.wait(None)?;
-        while let Some(happened) = server.ring.next_happened() {
+        while let Some(happened) = server.ring.next_event() {
             match happened {
                 ConnectionEvent::Accepted(socket, goes_on) => server.accepted(socket, goes_on)?,
                 ConnectionEvent::Received(fd, piece, goes_on) => {

@@ -8,7 +8,7 @@ use crate::classes;
 
 pub(super) fn classes(seen: &CheckInput<'_>) -> Told {
     let means = "--class is available (each value is tried)";
-    if let Some(why) = classes::barred(seen.roots, Class::Fifo) {
+    if let Some(why) = classes::unavailable_reason(seen.roots, Class::Fifo) {
         let (found, remedy) = why.split_once(": as root").unwrap_or((&why, ""));
         let told = Told::note(found, "--class fifo and rr are refused");
         return match remedy {

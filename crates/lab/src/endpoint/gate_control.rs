@@ -46,7 +46,7 @@ impl<'a> FlowHandle<'a> {
     pub(super) fn metered<M>(self, flow: u32, meter: M) -> WithWorkers<'a, M> {
         match flow {
             0 => WithWorkers::new(meter, self.threads),
-            _ => WithWorkers::none(meter),
+            _ => WithWorkers::without(meter),
         }
     }
 

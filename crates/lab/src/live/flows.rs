@@ -46,7 +46,7 @@ pub(super) fn run(
     // TCP paces a sender to its limit; a receiver pauses.
     let most = setup.most_bytes_per_s_of_a_flow();
     if let Some(most) = most.filter(|_| setup.sends()) {
-        tcp::set_most_rate(&kept, most)?;
+        tcp::set_max_pacing_rate(&kept, most)?;
     }
     let reporter = FlowReporter {
         counters,

@@ -96,7 +96,7 @@ mod tests {
         let count = || fs::read_dir(temporary.path()).unwrap().count();
         assert_eq!(count(), 1);
         drop(stdin);
-        let end = child_end::by_force(&mut child, Duration::from_secs(60)).unwrap();
+        let end = child_end::wait_or_kill(&mut child, Duration::from_secs(60)).unwrap();
         assert!(!end.was_killed && !end.status.success(), "{end:?}");
         assert_eq!(count(), 0);
     }

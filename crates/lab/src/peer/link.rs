@@ -160,7 +160,7 @@ impl JoinedCommand {
     }
 
     fn explained(&mut self, error: PeerError) -> PeerError {
-        let status = child_end::within(&mut self.child, ENDED_WITHIN)
+        let status = child_end::wait_for(&mut self.child, ENDED_WITHIN)
             .ok()
             .flatten();
         // The last message of a command that has ended may still be on its way.
@@ -235,12 +235,12 @@ impl Drop for JoinedCommand {
         self.state.send_last(ToAgent::Bye);
         let group = Pid::from_child(&self.child);
         for signal in [Signal::TERM, Signal::KILL] {
-            if !matches!(child_end::within(&mut self.child, ENDED_WITHIN), Ok(None)) {
+            if !matches!(child_end::wait_for(&mut self.child, ENDED_WITHIN), Ok(None)) {
                 return;
             }
             let _ = kill_process_group(group, signal);
         }
-        let _ = child_end::by_force(&mut self.child, Duration::ZERO);
+        let _ = child_end::wait_or_kill(&mut self.child, Duration::ZERO);
     }
 }
 

@@ -72,7 +72,7 @@ pub(super) fn cards(at: IpAddr) -> Vec<NetworkCard> {
     let cards = devices.filter(|(ip, _)| *ip == at).map(|(_, device)| {
         let socket = std::net::UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).ok()?;
         let name = netdevice::index_to_name(&socket, device).ok()?;
-        Some(bytecost_host::cards::named(&name))
+        Some(bytecost_host::cards::read_card(&name))
     });
     cards.take(1).flatten().collect()
 }

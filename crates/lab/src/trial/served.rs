@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytecost_engine::Server;
-use bytecost_meter::{NetworkMeter, NetworkSnapshot, look_takes_ns};
+use bytecost_meter::{NetworkMeter, NetworkSnapshot, early_reading_ns};
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, CircumstanceKind, Counter, Reading, Readings};
 use bytecost_sys::clock;
@@ -246,7 +246,7 @@ fn connected(
 fn look(cell: &Cell) -> Duration {
     let server = cell.serving.server.as_deref().and_then(Server::named);
     let looked_at = server.map_or(0, |server| max_looked_at(server, cell));
-    Duration::from_nanos(look_takes_ns(looked_at))
+    Duration::from_nanos(early_reading_ns(looked_at))
 }
 
 /// The results as those of two sides: the clients are the sending one, the server the receiving one. Its

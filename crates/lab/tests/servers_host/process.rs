@@ -164,7 +164,7 @@ impl Running {
 
     /// The children of the server; none where the kernel does not list them (CONFIG_PROC_CHILDREN).
     pub fn children(&self) -> Vec<Pid> {
-        let numbers = children::of("/".as_ref(), self.child.id()).unwrap_or_default();
+        let numbers = children::started_by("/".as_ref(), self.child.id()).unwrap_or_default();
         let pids = numbers.into_iter().map(|n| Pid::from_raw(n as i32));
         pids.collect::<Option<_>>().unwrap()
     }

@@ -39,7 +39,8 @@ impl InheritedEvents {
             let opened = match Inherited::open(event, Scope::WithKernel) {
                 // The task clock counts the same without the kernel.
                 Err(e)
-                    if event == PerfEvent::TaskClock && Refused::of(&e) == Refused::NotAllowed =>
+                    if event == PerfEvent::TaskClock
+                        && Refused::from_error(&e) == Refused::NotAllowed =>
                 {
                     Inherited::open(event, Scope::UserOnly)
                 }

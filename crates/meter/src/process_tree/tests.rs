@@ -92,7 +92,7 @@ fn readings_that_are_of_another_window_are_none_of_this_one() {
         };
         snapshot(usage, None)
     };
-    let read = |start, end| within([&at(start), &at(end)], 100_000_000, 120_000_000);
+    let read = |start, end| measured_ns([&at(start), &at(end)], 100_000_000, 120_000_000);
     assert_eq!(read(100_100_000, 119_900_000), Ok(19_800_000));
     // Nobody asked before the window or after it.
     assert_eq!(read(99_000_000, 125_000_000), Ok(20_000_000));

@@ -34,7 +34,7 @@ fn pairs_are_cells_of_two_cpus_each_and_the_choice_is_told() {
         study.compare[0].axis = Axis::Placement;
         study.compare[0].baseline = "pairs".into();
         assert!(study.asks_for_pairs());
-        let chosen = pairs::chosen(&host).unwrap();
+        let chosen = pairs::choose(&host).unwrap();
         study.take_pairs(&chosen.placements(), &chosen.nearest());
         assert!(!study.asks_for_pairs());
         assert_eq!(study.compare[0].baseline, "0:1");

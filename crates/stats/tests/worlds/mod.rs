@@ -143,7 +143,7 @@ impl World {
             let mut run = self.run(&mut g, blocks, comparisons);
             run.sort_by(|a, b| b.0.total_cmp(&a.0));
             let own: Vec<Location> = run.iter().filter_map(|(_, v)| trimmed_mean(v)).collect();
-            let prior = Moderation::of(&own);
+            let prior = Moderation::fit(&own);
             let moderated: Vec<Location> = (own.iter())
                 .map(|l| prior.map_or(*l, |prior| prior.moderate(*l)))
                 .collect();

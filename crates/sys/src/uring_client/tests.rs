@@ -30,11 +30,11 @@ fn nobody() -> (OwnedFd, SocketAddr) {
 
 fn next(board: &mut UringClient) -> ClientEvent {
     for _ in 0..600 {
-        if let Some(rang) = board.next_rang() {
+        if let Some(rang) = board.next_event() {
             return rang;
         }
-        board.turn().unwrap();
-        if !board.has_rung() {
+        board.exchange().unwrap();
+        if !board.has_event() {
             board.wait(Duration::from_millis(100)).unwrap();
         }
     }

@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 fn next(ring: &mut UringConnections) -> ConnectionEvent {
     loop {
-        if let Some(happened) = ring.next_happened() {
+        if let Some(happened) = ring.next_event() {
             return happened;
         }
         ring.wait(None).unwrap();

@@ -75,7 +75,7 @@ impl ProcessTree {
         let mut found = vec![self.root];
         let mut at = 0;
         while at < found.len() {
-            let of = children::of(Path::new("/"), found[at]).unwrap_or_default();
+            let of = children::started_by(Path::new("/"), found[at]).unwrap_or_default();
             found.extend(of);
             at += 1;
         }

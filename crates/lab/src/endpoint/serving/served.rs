@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use bytecost_engine::Server;
 use bytecost_engine::servers::{self, Limits, ServerTally};
-use bytecost_meter::{ProcessTreeMeter, look_takes_ns, memory_of, within};
+use bytecost_meter::{ProcessTreeMeter, early_reading_ns, measured_ns, tree_memory};
 use bytecost_spec::{Cell, Connect, Counter, Reading, Readings};
 use bytecost_sys::child_end::{self, ChildProcess};
 use bytecost_sys::sched::Promptness;
@@ -91,7 +91,7 @@ fn listen(task: &Task) -> io::Result<(OwnedFd, SocketAddr)> {
     )?;
     if !at.is_loopback() {
         let from = from.ok_or_else(out_of_turn)?;
-        tcp::hear_only(&listening.0, from)?;
+        tcp::admit_only(&listening.0, from)?;
     }
     Ok(listening)
 }
@@ -101,7 +101,7 @@ impl Child {
         let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
         let ((usage_from, usage_to), (stopped, stop)) = (pipe()?, pipe()?);
         let (report, report_to) = pipe()?;
-        if let Some(child) = children::fork_off()? {
+        if let Some(child) = children::fork_child()? {
             let pid = (i32::try_from(child).ok())
                 .and_then(Pid::from_raw)
                 .ok_or(io::ErrorKind::InvalidData)?;
@@ -120,9 +120,9 @@ impl Child {
             };
         }
         // In any case, the child must not continue as if it were its parent.
-        let _exits = children::Exits;
+        let _exits = children::ExitOnDrop;
         drop((usage_from, stop, report));
-        let served = usage::tell_when_asked(usage_to).and_then(|()| {
+        let served = usage::report_on_signal(usage_to).and_then(|()| {
             rustix::io::write(&report_to, &[BEGUN])?;
             serve(task, listener, stopped)
         });
@@ -144,7 +144,7 @@ impl Child {
     ) -> io::Result<Readings> {
         // A look takes CPU time of the machine, that of the end within the window.
         let window_ns = schedule.window_to_ns - schedule.window_from_ns;
-        let look_ns = look_takes_ns(max_looked_at(server, cell));
+        let look_ns = early_reading_ns(max_looked_at(server, cell));
         let looks = look_ns <= window_ns / LOOK_SHARE;
         let ahead_ns = FEW_NS + if looks { look_ns } else { 0 };
         // As many threads as there are connections may be ready at the edges.
@@ -156,8 +156,8 @@ impl Child {
             clock::sleep_until_ns(schedule.window_from_ns.saturating_sub(before_ns));
         }
         let number = self.number();
-        let memory = memory_of(number);
-        let live_children = || children::of(Path::new("/"), number);
+        let memory = tree_memory(number);
+        let live_children = || children::started_by(Path::new("/"), number);
         let at_first = live_children();
         let read = |at_ns: u64| {
             clock::sleep_until_ns(at_ns.saturating_sub(ahead_ns));
@@ -166,7 +166,7 @@ impl Child {
             } else {
                 at_first.clone()
             };
-            let look = tree.look(number, children, if looks { at_ns } else { 0 });
+            let look = tree.read_early(number, children, if looks { at_ns } else { 0 });
             clock::sleep_until_ns(at_ns);
             let read = tree.read_other(look, number, self.usage_from.as_fd());
             let mut pid = self.pid;
@@ -178,7 +178,7 @@ impl Child {
         let start = read(schedule.window_from_ns)?;
         let end = read(schedule.window_to_ns)?;
         let mut readings = tree.difference(&start, &end, !come_and_go);
-        match within(
+        match measured_ns(
             [&start, &end],
             schedule.window_from_ns,
             schedule.window_to_ns,
@@ -206,7 +206,7 @@ impl Child {
 
     fn end(&mut self) -> io::Result<ServerTally> {
         self.stop = None;
-        let end = child_end::by_force(&mut self.pid, END)?;
+        let end = child_end::wait_or_kill(&mut self.pid, END)?;
         if end.was_killed {
             let why = format!(
                 "the server did not stop within {} s and was killed",
@@ -237,7 +237,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         // Where it was waited for before, nothing is there to kill.
-        let _ = child_end::by_force(&mut self.pid, Duration::ZERO);
+        let _ = child_end::wait_or_kill(&mut self.pid, Duration::ZERO);
     }
 }
 

@@ -78,10 +78,10 @@ impl ClientLoop for UringLoop {
 
     fn pause(&mut self, most_ns: u64) -> io::Result<Pause> {
         // What is to be sent is sent within this call, and what has come by then is received.
-        self.client.turn()?;
+        self.client.exchange()?;
         let from_ns = monotonic_ns();
         self.seen_ns = from_ns;
-        if most_ns > 0 && !self.client.has_rung() {
+        if most_ns > 0 && !self.client.has_event() {
             self.client.wait(Duration::from_nanos(most_ns))?;
             self.seen_ns = monotonic_ns();
         }
@@ -92,7 +92,7 @@ impl ClientLoop for UringLoop {
     fn next_event(&mut self) -> Option<LoopEvent<Piece>> {
         loop {
             let error = |e: io::Error| load_error(&e);
-            return Some(match self.client.next_rang()? {
+            return Some(match self.client.next_event()? {
                 ClientEvent::Connected(line, Err(e)) if self.may_retry(line, &e) => continue,
                 ClientEvent::Connected(line, result) => {
                     LoopEvent::Connected(line, result.map_err(error))
