@@ -1,7 +1,7 @@
-//! The meter of core-to-core latency: how long a cache line takes from one CPU to another.
+//! The meter of core-to-core latency: the time in which a cache line passes from one CPU to another.
 //!
-//! A host moves virtual CPUs to other cores within a trial. What one thread hands to another then
-//! costs more, and the guest's clocks and counters do not show it.
+//! A host may move virtual CPUs to other cores within a trial. Passing data between threads then costs
+//! more, which the guest's clocks and counters do not show.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,94 +12,101 @@ use std::time::Duration;
 use bytecost_sys::sched::Promptness;
 use bytecost_sys::{clock, process};
 
-/// Round trips of a mean, and means of which the least counts: others are disturbed.
+/// Round trips of one mean.
 const ROUND_TRIPS: u64 = 50;
+/// Means of a reading, of which the smallest counts: others are disturbed.
 const MEANS: u32 = 4;
-/// Two idle CPUs take 0.1 ms for a reading, mostly to wake up; a busy one loses little time.
+/// The longest part of a thread in a reading. Two idle CPUs take 0.1 ms, mostly to wake up; if one is
+/// busy, the thread gives up soon.
 const PATIENCE_NS: u64 = 500_000;
-/// Looks between two looks at the clock.
-const LOOKS: u32 = 256;
+/// Loads of the line between two reads of the clock.
+const LOADS: u32 = 256;
 
-/// Reads it by two threads, each held to its CPU, that sleep between readings outside a window.
+/// Two threads, each pinned to its CPU, that exchange a cache line for a reading and sleep between
+/// readings. Readings are taken outside of windows.
 #[derive(Debug)]
 pub struct CoreToCoreMeter {
     /// The CPUs.
     pub cpus: [u32; 2],
     shared: Arc<Shared>,
     threads: [JoinHandle<()>; 2],
-    answers: Receiver<Answer>,
+    results: Receiver<ReadingResult>,
 }
 
-type Answer = (u64, Option<u64>);
+/// The number of a reading and the latency in ns; none if a thread was too late.
+type ReadingResult = (u64, Option<u64>);
 
-/// What one of the two threads does.
-enum Play {
-    /// Wakes the other one up and asks it: woken by the reader, it could take its CPU too early.
-    Asks(Thread, Sender<Answer>),
-    Answers,
+/// The part of a thread in a reading.
+enum Role {
+    /// The first thread wakes the second one up and writes first. (If the reader woke the second, it
+    /// could take the reader's CPU too early.)
+    Initiator(Thread, Sender<ReadingResult>),
+    /// The second thread writes in response.
+    Responder,
 }
 
-/// What the two threads share, each on a line of its own.
+/// The memory of both threads, each part on cache lines of its own.
 #[derive(Debug, Default)]
 struct Shared {
+    /// The line that is passed.
     line: OwnLine<AtomicU64>,
-    /// The reading that each has woken for.
+    /// The number of the reading for which each thread is awake.
     awake: [OwnLine<AtomicU64>; 2],
-    asked: OwnLine<AtomicU64>,
-    over: AtomicBool,
+    /// The number of the requested reading.
+    requested: OwnLine<AtomicU64>,
+    ended: AtomicBool,
 }
 
-/// Two lines, since processors fetch them in pairs.
+/// A value on two cache lines, since processors fetch them in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct OwnLine<T>(T);
 
 impl CoreToCoreMeter {
-    /// Starts the threads; none where they cannot be started or held to these CPUs.
+    /// Starts the threads; none if they cannot be started or pinned to these CPUs.
     pub fn between(cpus: [u32; 2]) -> Option<CoreToCoreMeter> {
         let shared = Arc::new(Shared::default());
-        let (answer, answers) = mpsc::channel();
-        let start = |play: Play, cpu: u32| {
+        let (result_sender, results) = mpsc::channel();
+        let start = |role: Role, cpu: u32| {
             let shared = Arc::clone(&shared);
-            let (tell, told) = mpsc::channel();
+            let (pinned_sender, pinned) = mpsc::channel();
             let thread = thread::Builder::new()
                 .name("core-to-core".to_owned())
                 .spawn(move || {
-                    let held = process::set_affinity(&[cpu]).is_ok();
+                    let is_pinned = process::set_affinity(&[cpu]).is_ok();
                     // Processes of the next trial may be starting.
                     Promptness::take(true).keep();
-                    if tell.send(held).is_ok() && held {
-                        shared.play(&play);
+                    if pinned_sender.send(is_pinned).is_ok() && is_pinned {
+                        shared.run(&role);
                     }
                 })
                 .ok()?;
-            told.recv().ok()?.then_some(thread)
+            pinned.recv().ok()?.then_some(thread)
         };
-        let answers_it = start(Play::Answers, cpus[1])?;
-        let asks = Play::Asks(answers_it.thread().clone(), answer);
-        let Some(asks) = start(asks, cpus[0]) else {
-            shared.end([&answers_it]);
+        let responder = start(Role::Responder, cpus[1])?;
+        let role = Role::Initiator(responder.thread().clone(), result_sender);
+        let Some(initiator) = start(role, cpus[0]) else {
+            shared.end([&responder]);
             return None;
         };
-        let threads = [asks, answers_it];
         Some(CoreToCoreMeter {
             cpus,
             shared,
-            threads,
-            answers,
+            threads: [initiator, responder],
+            results,
         })
     }
 
-    /// Half a round trip in ns, the least of four means of 50; None where one was busy for 0.5 ms.
+    /// Half a round trip in ns, the smallest of four means of 50; none if a CPU was busy for 0.5 ms.
     pub fn read_ns(&self) -> Option<u64> {
-        let reading = self.shared.asked.0.load(Ordering::Relaxed) + 1;
-        self.shared.asked.0.store(reading, Ordering::Release);
+        let reading = self.shared.requested.0.load(Ordering::Relaxed) + 1;
+        self.shared.requested.0.store(reading, Ordering::Release);
         self.threads[0].thread().unpark();
         let until_ns = clock::monotonic_ns() + 4 * PATIENCE_NS;
         loop {
             let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
-            // One of a reading before may come late.
-            match self.answers.recv_timeout(Duration::from_nanos(left_ns)) {
+            // The result of an earlier reading may arrive late.
+            match self.results.recv_timeout(Duration::from_nanos(left_ns)) {
                 Ok((number, latency_ns)) if number == reading => return latency_ns,
                 Ok(_) => {}
                 Err(_) => return None,
@@ -116,16 +123,16 @@ impl Drop for CoreToCoreMeter {
 
 impl Shared {
     fn end<'t>(&self, threads: impl IntoIterator<Item = &'t JoinHandle<()>>) {
-        self.over.store(true, Ordering::Release);
+        self.ended.store(true, Ordering::Release);
         threads.into_iter().for_each(|t| t.thread().unpark());
     }
 
-    /// Takes part in each reading that is asked for, until it is over.
-    fn play(&self, play: &Play) {
+    /// Takes part in each requested reading until the meter is dropped.
+    fn run(&self, role: &Role) {
         let mut done = 0;
         loop {
-            let reading = self.asked.0.load(Ordering::Acquire);
-            if self.over.load(Ordering::Acquire) {
+            let reading = self.requested.0.load(Ordering::Acquire);
+            if self.ended.load(Ordering::Acquire) {
                 return;
             }
             if reading == done {
@@ -133,43 +140,46 @@ impl Shared {
                 continue;
             }
             done = reading;
-            if let Play::Asks(other, _) = play {
-                other.unpark();
+            if let Role::Initiator(responder, _) = role {
+                responder.unpark();
             }
             let until_ns = clock::monotonic_ns() + PATIENCE_NS;
-            let [asks, answers] = &self.awake;
-            let (own, other) = match play {
-                Play::Asks(..) => (asks, answers),
-                Play::Answers => (answers, asks),
+            let [initiator, responder] = &self.awake;
+            let (own, other) = match role {
+                Role::Initiator(..) => (initiator, responder),
+                Role::Responder => (responder, initiator),
             };
             own.0.store(reading, Ordering::Release);
-            let met = seen(&other.0, reading, until_ns);
-            match play {
-                Play::Asks(_, answer) => {
-                    let latency_ns = met.then(|| self.ask(reading, until_ns)).flatten();
-                    // Nobody waits any more where the meter is gone.
-                    let _ = answer.send((reading, latency_ns));
+            let both_awake = spin_until(&other.0, reading, until_ns);
+            match role {
+                Role::Initiator(_, results) => {
+                    let latency_ns = both_awake
+                        .then(|| self.initiate(reading, until_ns))
+                        .flatten();
+                    // There is no receiver any more if the meter was dropped.
+                    let _ = results.send((reading, latency_ns));
                 }
-                Play::Answers if met => self.answer(reading, until_ns),
-                Play::Answers => {}
+                Role::Responder if both_awake => self.respond(reading, until_ns),
+                Role::Responder => {}
             }
         }
     }
 
-    /// The numbers of a reading on the line, odd where one asks and even where the other answers.
+    /// The numbers that the initiator writes to the line in a reading; the responder adds 1 to each.
     fn numbers(reading: u64) -> impl Iterator<Item = u64> {
         let first = (reading << 32) + 1;
         (0..ROUND_TRIPS * u64::from(MEANS)).map(move |i| first + 2 * i)
     }
 
-    fn ask(&self, reading: u64, until_ns: u64) -> Option<u64> {
+    /// Half a round trip in ns.
+    fn initiate(&self, reading: u64, until_ns: u64) -> Option<u64> {
         let mut numbers = Shared::numbers(reading);
         let mut least_ns = u64::MAX;
         for _ in 0..MEANS {
             let from_ns = clock::monotonic_ns();
             for number in numbers.by_ref().take(ROUND_TRIPS as usize) {
                 self.line.0.store(number, Ordering::Release);
-                if !seen(&self.line.0, number + 1, until_ns) {
+                if !spin_until(&self.line.0, number + 1, until_ns) {
                     return None;
                 }
             }
@@ -178,9 +188,9 @@ impl Shared {
         Some((least_ns / (2 * ROUND_TRIPS)).max(1))
     }
 
-    fn answer(&self, reading: u64, until_ns: u64) {
+    fn respond(&self, reading: u64, until_ns: u64) {
         for number in Shared::numbers(reading) {
-            if !seen(&self.line.0, number, until_ns) {
+            if !spin_until(&self.line.0, number, until_ns) {
                 return;
             }
             self.line.0.store(number + 1, Ordering::Release);
@@ -188,11 +198,11 @@ impl Shared {
     }
 }
 
-/// Looks until the number is there; whether it came in time.
-fn seen(place: &AtomicU64, number: u64, until_ns: u64) -> bool {
+/// Spins until a cell has a number; false if it did not in time.
+fn spin_until(cell: &AtomicU64, number: u64, until_ns: u64) -> bool {
     loop {
-        for _ in 0..LOOKS {
-            if place.load(Ordering::Acquire) == number {
+        for _ in 0..LOADS {
+            if cell.load(Ordering::Acquire) == number {
                 return true;
             }
             std::hint::spin_loop();
@@ -219,18 +229,18 @@ mod tests {
         let next = || (clock::monotonic_ns() < until_ns).then(|| meter.read_ns());
         let read: Vec<u64> = std::iter::from_fn(next).flatten().take(3).collect();
         assert_eq!(read.len(), 3);
-        // No two CPUs are 100 µs apart: that is a thread that was off its CPU.
+        // No two CPUs are 100 µs apart: such a reading is of a thread that was preempted.
         assert!(read.iter().all(|ns| (1..100_000).contains(ns)), "{read:?}");
         let shared = Arc::clone(&meter.shared);
         drop(meter);
-        // Both let go of it: what is left is ours.
+        // Both threads drop it; the last reference is the test's.
         while Arc::strong_count(&shared) > 1 {
             thread::yield_now();
         }
     }
 
     #[test]
-    fn what_cannot_be_held_to_a_cpu_reads_nothing() {
+    fn without_a_cpu_to_pin_to_there_is_no_meter() {
         assert!(CoreToCoreMeter::between([0, 70_000]).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! Which perf events a thread can count here, and what a group's counts mean.
+//! Groups of perf events: which events a thread can count here, and the readings of their counts.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use bytecost_sys::{clock, process};
 
 use crate::grown;
 
-/// The hardware group: what cannot be counted beside the others is given up from the end.
+/// The hardware group. Events that do not fit together are dropped from the end.
 pub(crate) const HARDWARE: [PerfEvent; 6] = [
     PerfEvent::Cycles,
     PerfEvent::Instructions,
@@ -18,82 +18,84 @@ pub(crate) const HARDWARE: [PerfEvent; 6] = [
     PerfEvent::BranchMisses,
 ];
 
-/// Where migrations are not told elsewhere; else the task clock alone. Context switches are here
-/// since the same code of the kernel counts both, and their truth is known at once.
+/// The software group of kernels that do not report migrations in /proc; elsewhere the task clock alone.
+/// Context switches are here for the self-test: the same code of the kernel counts both, and their true
+/// number is known.
 pub(crate) const SOFTWARE: [PerfEvent; 3] = [
     PerfEvent::TaskClock,
     PerfEvent::ContextSwitches,
     PerfEvent::CpuMigrations,
 ];
 
-/// What opens groups and reads them: the kernel, or a test's own.
+/// The interface of perf events: the kernel, or a test's fake.
 pub(crate) trait Pmu {
     type Group;
     fn lead(&mut self, event: PerfEvent, scope: Scope) -> io::Result<Self::Group>;
     fn add(&mut self, group: &mut Self::Group, event: PerfEvent) -> io::Result<()>;
     fn enable(&mut self, group: &mut Self::Group) -> io::Result<()>;
     fn read(&mut self, group: &Self::Group) -> Option<GroupValues>;
-    /// Does a little work, and says by other means how much it was.
+    /// Does a little work whose counts are known by other means.
     fn work(&mut self) -> KnownWork;
-    /// kernel.perf_event_paranoid, where it can be read.
+    /// kernel.perf_event_paranoid, if it can be read.
     fn paranoid(&self) -> Option<i32>;
 }
 
-/// Work whose counts are known.
+/// Counts of the self-test's work that are known without perf.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct KnownWork {
-    /// Turns of a loop; each takes an instruction, a cycle and a branch, or not much less.
-    pub(crate) turns: u64,
+    /// Iterations of a loop; each takes an instruction, a cycle and a branch, or not much less.
+    pub(crate) iterations: u64,
     /// CPU time, by the thread's CPU clock.
     pub(crate) cpu_ns: u64,
-    /// Times that the thread waited, by getrusage.
+    /// Voluntary context switches, by getrusage.
     pub(crate) waits: u64,
 }
 
-/// The events that were wanted: each with its place in the group's values, or why it has none.
+/// The wanted events of a group, each with the index of its value, or the reason why it is not counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Members(Vec<(PerfEvent, Result<usize, String>)>);
 
 impl Members {
-    /// None of them, all for one reason.
+    /// Events of which none is counted, for one reason.
     pub(crate) fn none_of(events: &[PerfEvent], why: &str) -> Members {
         Members(events.iter().map(|e| (*e, Err(why.to_owned()))).collect())
     }
 
     #[cfg(test)]
     pub(crate) fn of_all(events: &[PerfEvent]) -> Members {
-        let places = events.iter().enumerate();
-        Members(places.map(|(place, e)| (*e, Ok(place))).collect())
+        let indices = events.iter().enumerate();
+        Members(indices.map(|(index, e)| (*e, Ok(index))).collect())
     }
 
-    /// Those that can be counted by what is known so far.
-    fn left(&mut self) -> impl Iterator<Item = &mut (PerfEvent, Result<usize, String>)> {
-        self.0.iter_mut().filter(|(_, place)| place.is_ok())
+    /// The events without a reason against them so far.
+    fn candidates(&mut self) -> impl Iterator<Item = &mut (PerfEvent, Result<usize, String>)> {
+        self.0.iter_mut().filter(|(_, index)| index.is_ok())
     }
 
-    fn place(&self, event: PerfEvent) -> Result<usize, &str> {
+    fn index(&self, event: PerfEvent) -> Result<usize, &str> {
         match self.0.iter().find(|(e, _)| *e == event) {
-            Some((_, place)) => place.as_ref().copied().map_err(String::as_str),
+            Some((_, index)) => index.as_ref().copied().map_err(String::as_str),
             None => Err("it was not requested"),
         }
     }
 
+    /// The reason why an event is not counted.
     pub(crate) fn refused(&self, event: PerfEvent) -> Option<&str> {
-        self.place(event).err()
+        self.index(event).err()
     }
 
-    /// Why there is no group at all: the reason of its first event. None where there is one.
-    pub(crate) fn refused_altogether(&self) -> Option<&str> {
-        let has_group = self.0.iter().any(|(_, place)| place.is_ok());
+    /// The reason why there is no group at all: that of its first event. None if there is a group.
+    pub(crate) fn group_refused(&self) -> Option<&str> {
+        let has_group = self.0.iter().any(|(_, index)| index.is_ok());
         let (_, first) = self.0.first().filter(|_| !has_group)?;
         first.as_ref().err().map(String::as_str)
     }
 
-    /// What an event counted between two reads. A group that was not on the CPU for all the time
-    /// that it was enabled gives nothing: counts are never scaled up.
+    /// The increase of an event between two reads. Absent if the group was not on the CPU for all the
+    /// time for which it was enabled: counts are never scaled up.
     pub(crate) fn reading(&self, event: PerfEvent, edges: [Option<&GroupValues>; 2]) -> Reading {
-        let place = match self.place(event) {
-            Ok(place) => place,
+        let index = match self.index(event) {
+            Ok(index) => index,
             Err(why) => return Reading::absent(why),
         };
         let [Some(start), Some(end)] = edges else {
@@ -111,28 +113,31 @@ impl Members {
                  counters?"
             ));
         }
-        grown(start.values[place], end.values[place])
+        grown(start.values[index], end.values[index])
     }
 
+    /// The increase of one of the group's times between two reads.
     pub(crate) fn time(
         &self,
         edges: [Option<&GroupValues>; 2],
-        of: fn(&GroupValues) -> u64,
+        field: fn(&GroupValues) -> u64,
     ) -> Reading {
-        match (self.refused_altogether(), edges) {
+        match (self.group_refused(), edges) {
             (Some(why), _) => Reading::absent(why),
-            (None, [Some(start), Some(end)]) => grown(of(start), of(end)),
+            (None, [Some(start), Some(end)]) => grown(field(start), field(end)),
             (None, _) => Reading::absent(UNREAD),
         }
     }
 }
 
-/// With the kernel included, or not at all: what a system call costs would be missing.
+/// Opens the hardware group with the kernel included, or not at all: without it, the cost of system
+/// calls would be missing.
 pub(crate) fn open_hardware<P: Pmu>(pmu: &mut P) -> (Option<P::Group>, Members) {
     open(pmu, &HARDWARE, Scope::WithKernel)
 }
 
-/// The task clock first; it alone is left where the kernel, in which the others happen, is barred.
+/// Opens the software group. If counting the kernel is not allowed, only the task clock is left: the
+/// other events happen in the kernel.
 pub(crate) fn open_software<P: Pmu>(
     pmu: &mut P,
     wanted: &[PerfEvent],
@@ -158,31 +163,31 @@ fn open<P: Pmu>(pmu: &mut P, wanted: &[PerfEvent], scope: Scope) -> (Option<P::G
     loop {
         let mut group: Option<P::Group> = None;
         let mut opened = Vec::new();
-        for (event, place) in members.left() {
+        for (event, index) in members.candidates() {
             let result = match &mut group {
                 Some(group) => pmu.add(group, *event),
                 None => pmu.lead(*event, scope).map(|g| group = Some(g)),
             };
             match result {
                 Ok(()) => {
-                    *place = Ok(opened.len());
+                    *index = Ok(opened.len());
                     opened.push(*event);
                 }
-                Err(e) => *place = Err(in_words(*event, scope, &e, pmu.paranoid())),
+                Err(e) => *index = Err(in_words(*event, scope, &e, pmu.paranoid())),
             }
         }
         let is_counting = group.as_mut().map(|group| test(pmu, group, &opened));
         match is_counting {
             Some(Ok(true)) | None => return (group, members),
-            // At least one was opened, so that each round has one event fewer.
+            // At least one was opened, so that each iteration has one event fewer.
             Some(Ok(false)) => {
-                if let Some((_, last)) = members.left().last() {
+                if let Some((_, last)) = members.candidates().last() {
                     *last = Err(NO_ROOM.to_owned());
                 }
             }
             Some(Err(why)) => {
-                for (_, place) in members.left() {
-                    *place = Err(format!("self-test failed: {why}"));
+                for (_, index) in members.candidates() {
+                    *index = Err(format!("self-test failed: {why}"));
                 }
                 return (None, members);
             }
@@ -194,7 +199,8 @@ const UNREAD: &str = "the counter group could not be read";
 const NO_ROOM: &str = "the CPU has no counter free for it beside the others: the NMI watchdog \
     takes one (kernel.nmi_watchdog=0 gives it back), other programs may take more";
 
-/// Counts known work: whether the group was on the CPU, or what is wrong with it.
+/// The self-test of an open group by known work: true if it was on the CPU, else an error if it
+/// counted too little.
 fn test<P: Pmu>(pmu: &mut P, group: &mut P::Group, events: &[PerfEvent]) -> Result<bool, String> {
     let enabled = pmu.enable(group);
     enabled.map_err(|e| format!("it cannot be enabled: {e}"))?;
@@ -208,12 +214,14 @@ fn test<P: Pmu>(pmu: &mut P, group: &mut P::Group, events: &[PerfEvent]) -> Resu
         return Ok(false);
     }
     if end.running_ns - start.running_ns < end.enabled_ns - start.enabled_ns {
-        return Ok(true); // shared just now; each window is judged by itself
+        return Ok(true); // shared at this moment; each window is checked by itself
     }
-    for (place, event) in events.iter().enumerate() {
-        let counted = end.values[place].saturating_sub(start.values[place]);
+    for (index, event) in events.iter().enumerate() {
+        let counted = end.values[index].saturating_sub(start.values[index]);
         let least = match event {
-            PerfEvent::Cycles | PerfEvent::Instructions | PerfEvent::Branches => work.turns / 4,
+            PerfEvent::Cycles | PerfEvent::Instructions | PerfEvent::Branches => {
+                work.iterations / 4
+            }
             PerfEvent::TaskClock => work.cpu_ns / 2,
             PerfEvent::ContextSwitches => work.waits,
             PerfEvent::L1dLoadMisses
@@ -232,13 +240,14 @@ fn test<P: Pmu>(pmu: &mut P, group: &mut P::Group, events: &[PerfEvent]) -> Resu
     Ok(true)
 }
 
+/// The reason why an event cannot be opened, with the remedy.
 pub(crate) fn in_words(
     event: PerfEvent,
     scope: Scope,
     error: &io::Error,
     paranoid: Option<i32>,
 ) -> String {
-    let what_to_do = match Refused::from_error(error) {
+    let reason = match Refused::from_error(error) {
         Refused::NotAllowed => {
             let what = match scope {
                 Scope::WithKernel => "kernel not included: counting it is not allowed",
@@ -263,9 +272,10 @@ pub(crate) fn in_words(
         Refused::Busy => "another program holds the counters for itself: end it",
         Refused::Other => return format!("perf_event_open failed: {error}"),
     };
-    what_to_do.to_owned()
+    reason.to_owned()
 }
 
+/// The perf events of the running kernel.
 pub(crate) struct Kernel;
 
 impl Pmu for Kernel {
@@ -288,18 +298,18 @@ impl Pmu for Kernel {
     }
 
     fn work(&mut self) -> KnownWork {
-        const TURNS: u64 = 20_000;
+        const ITERATIONS: u64 = 20_000;
         const SLEEP_NS: u64 = 20_000;
         let waited = || process::thread_usage().map_or(0, |u| u.switches_voluntary);
         let (waits, cpu) = (waited(), clock::thread_cpu_ns());
-        for turn in 0..TURNS {
-            std::hint::black_box(turn);
+        for i in 0..ITERATIONS {
+            std::hint::black_box(i);
         }
         for _ in 0..3 {
             clock::sleep_until_ns(clock::monotonic_ns() + SLEEP_NS);
         }
         KnownWork {
-            turns: TURNS,
+            iterations: ITERATIONS,
             cpu_ns: clock::thread_cpu_ns() - cpu,
             waits: waited() - waits,
         }

@@ -1,8 +1,8 @@
-//! The meter of the CPUs' frequency, and of how often heat made them slower.
+//! The meter of the CPUs' frequency and of thermal throttling.
 //!
 //! Sources: `cpufreq/scaling_cur_freq` and `thermal_throttle/*_throttle_count` of each CPU, below
 //! `/sys/devices/system/cpu` (Documentation/admin-guide/pm/cpufreq.rst,
-//! Documentation/ABI/testing/sysfs-devices-system-cpu). Virtual machines have neither, as a rule.
+//! Documentation/ABI/testing/sysfs-devices-system-cpu). Virtual machines usually have neither.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,26 +14,27 @@ use crate::{grown_if_read, proc_text};
 const DIR: &str = "sys/devices/system/cpu";
 const FREQUENCY: &str = "cpufreq/scaling_cur_freq";
 const THROTTLES: [&str; 2] = ["core_throttle_count", "package_throttle_count"];
-/// CPUs that are looked at: each takes the kernel some µs.
+/// The most CPUs that are read: each takes the kernel some µs.
 const MOST_CPUS: usize = 64;
 
-/// Reads how fast the CPUs run. For the thread that watches a trial, outside of its window.
+/// The open frequency and throttle files of some CPUs. They are read by the thread that watches a trial,
+/// outside of its window.
 #[derive(Debug, Default)]
 pub struct FrequencyMeter {
     frequencies: Vec<File>,
     throttles: Vec<File>,
 }
 
-/// What a [`FrequencyMeter`] read.
+/// A read of a [`FrequencyMeter`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrequencySnapshot {
-    /// The highest, since a CPU that is idle runs slowly.
+    /// The highest frequency, since idle CPUs are slow.
     khz: Option<u64>,
     throttles: Option<u64>,
 }
 
 impl FrequencyMeter {
-    /// Opens the files of these CPUs below `root`, which is `/` but in tests; at most of 64.
+    /// Opens the files of these CPUs, at most of 64, below `root`, which is `/` except in tests.
     pub fn open(root: &Path, cpus: &[u32]) -> FrequencyMeter {
         let open = |cpu: &u32, file: &str| File::open(root.join(format!("{DIR}/cpu{cpu}/{file}")));
         let cpus = || cpus.iter().take(MOST_CPUS);
@@ -48,7 +49,7 @@ impl FrequencyMeter {
         }
     }
 
-    /// Reads all of them. Does not allocate.
+    /// Reads all files. Does not allocate.
     pub fn read(&self) -> FrequencySnapshot {
         let mut buffer = [0_u8; 32];
         let mut number = |file| proc_text::lone_number(proc_text::reread(file, &mut buffer)?);
@@ -60,14 +61,14 @@ impl FrequencyMeter {
         FrequencySnapshot { khz, throttles }
     }
 
-    /// The frequency at the end, and how often heat slowed a CPU down between two reads.
+    /// The frequency at the end, and the number of throttle events between two reads.
     pub fn difference(&self, start: &FrequencySnapshot, end: &FrequencySnapshot) -> Readings {
-        let untold = || format!("no CPU reports its frequency in /{DIR}/*/{FREQUENCY}");
+        let no_frequency = || format!("no CPU reports its frequency in /{DIR}/*/{FREQUENCY}");
         let khz = end
             .khz
-            .map_or_else(|| Reading::absent(untold()), Reading::Measured);
-        let untold = format!("no CPU reports it in /{DIR}/*/thermal_throttle");
-        let throttles = grown_if_read(start.throttles, end.throttles, untold);
+            .map_or_else(|| Reading::absent(no_frequency()), Reading::Measured);
+        let no_throttles = format!("no CPU reports it in /{DIR}/*/thermal_throttle");
+        let throttles = grown_if_read(start.throttles, end.throttles, no_throttles);
         [
             (Counter::FrequencyKhz, khz),
             (Counter::ThermalThrottles, throttles),
@@ -86,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fastest_cpu_and_the_sum_of_throttles_are_told() {
+    fn the_highest_frequency_and_the_sum_of_throttles_are_read() {
         let root = tempfile::tempdir().unwrap();
         let write =
             |cpu, file: &str, n: u64| put(root.path(), &of_cpu(cpu, file), &format!("{n}\n"));
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_cpu_tells_is_absent() {
+    fn readings_that_no_cpu_reports_are_absent() {
         let root = tempfile::tempdir().unwrap();
         put(root.path(), &of_cpu(0, FREQUENCY), "<unknown>\n");
         let meter = FrequencyMeter::open(root.path(), &[0, 1]);

@@ -1,4 +1,4 @@
-//! The meter of a thread that has another process do its work.
+//! The meter of a thread whose work another process does.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -16,10 +16,10 @@ const HELPER: &str =
     "a process of its own does the work, which this counter of a thread does not see";
 const UNREADABLE: &str = "what /proc says of the process that does the work could not be read";
 
-/// Reads a thread and a process that works for it: both together, where a counter exists of both;
-/// else it is absent. The process's CPU time is [`Counter::WorkersNs`], up to the last tick of each
-/// CPU; its user and system time come in steps of 10 ms (USER_HZ, proc_pid_stat(5)). A thread that
-/// ended within the window takes its context switches along.
+/// A meter of a thread and of the process that works for it. A counter that both have is their sum;
+/// others are absent. The process's CPU time is [`Counter::WorkersNs`], up to the last tick of each CPU;
+/// its user and system time have steps of 10 ms (USER_HZ, proc_pid_stat(5)). Context switches of threads
+/// that ended within the window are lost.
 #[derive(Debug)]
 pub struct HelpedMeter {
     thread: ThreadMeter,
@@ -29,7 +29,7 @@ pub struct HelpedMeter {
     stat_ns: u64,
 }
 
-/// What a [`HelpedMeter`] read.
+/// A read of a [`HelpedMeter`].
 #[derive(Clone, Copy, Debug)]
 pub struct HelpedSnapshot {
     thread: Snapshot,
@@ -38,7 +38,7 @@ pub struct HelpedSnapshot {
 }
 
 impl HelpedMeter {
-    /// A thread's meter beside that of the process `pid`, which it has started.
+    /// Adds to a thread's meter the process `pid`, which the thread has started.
     pub fn new(thread: ThreadMeter, pid: u32) -> HelpedMeter {
         let dir = proc_view::directory(pid);
         let open = |name| File::open(dir.as_ref()?.join(name)).ok();
@@ -51,32 +51,32 @@ impl HelpedMeter {
         }
     }
 
-    /// What `stat` says of all threads, those that have ended included: no context switches.
+    /// The usage of all threads, including ended ones, from `stat`: without context switches.
     fn used(&self) -> Option<ThreadUsage> {
         let mut buffer = [0_u8; 1024];
         let stat = proc_text::reread(self.stat.as_ref()?, &mut buffer)?;
         proc_text::usage(stat, self.stat_ns)
     }
 
-    /// Those of all threads that live, voluntary and not.
+    /// The context switches of all living threads: voluntary, involuntary.
     fn switches(&self) -> Option<[u64; 2]> {
         let tasks = self.tasks.as_ref()?;
         rustix::fs::seek(tasks, SeekFrom::Start(0)).ok()?;
-        let mut entries = [MaybeUninit::uninit(); 4096];
-        let mut entries = RawDir::new(tasks, &mut entries);
-        let mut all = [0_u64; 2];
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut entries = RawDir::new(tasks, &mut buffer);
+        let mut sums = [0_u64; 2];
         while let Some(entry) = entries.next() {
             let entry = entry.ok()?;
             if entry.file_name().to_bytes().starts_with(b".") {
                 continue;
             }
             // A thread may end after it was listed.
-            let of_one = of_thread(tasks, entry.file_name()).unwrap_or_default();
-            for (all, one) in all.iter_mut().zip(of_one) {
-                *all = all.saturating_add(one);
+            let of_thread = thread_switches(tasks, entry.file_name()).unwrap_or_default();
+            for (sum, switches) in sums.iter_mut().zip(of_thread) {
+                *sum = sum.saturating_add(switches);
             }
         }
-        Some(all)
+        Some(sums)
     }
 }
 
@@ -89,7 +89,8 @@ fn with_switches(used: Option<ThreadUsage>, switches: Option<[u64; 2]>) -> Optio
     })
 }
 
-fn of_thread(tasks: &File, name: &CStr) -> Option<[u64; 2]> {
+/// The context switches of one thread.
+fn thread_switches(tasks: &File, name: &CStr) -> Option<[u64; 2]> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let dir = rustix::fs::openat(tasks, name, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
     let status = rustix::fs::openat(dir, c"status", flags, Mode::empty()).ok()?;
@@ -140,7 +141,7 @@ mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::process::{Child, Command, Stdio};
 
-    /// A shell that does what it is told, and says when it has.
+    /// A shell that runs scripts one after the other.
     struct Shell(Child, BufReader<std::process::ChildStdout>);
 
     impl Shell {
@@ -154,7 +155,7 @@ mod tests {
             Shell(child, out)
         }
 
-        fn does(&mut self, script: &str) {
+        fn run(&mut self, script: &str) {
             let mut stdin = self.0.stdin.as_ref().unwrap();
             writeln!(stdin, "{script}; echo done").unwrap();
             let mut line = String::new();
@@ -171,16 +172,16 @@ mod tests {
     }
 
     #[test]
-    fn the_work_of_the_helper_is_counted_beside_the_thread_s_own() {
+    fn the_work_of_the_helper_is_added_to_the_thread_s_own() {
         let mut shell = Shell::new();
-        shell.does("work() { i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; }");
+        shell.run("work() { i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; }");
         let pid = shell.0.id();
         let mut meter = HelpedMeter::new(ThreadMeter::open_without_perf(), pid);
         let used = || clock::process_cpu_ns_of(pid).unwrap();
         let before = used();
         let start = meter.read_start();
         let (begun, own) = (used(), clock::thread_cpu_ns());
-        shell.does("sleep 0.01; work");
+        shell.run("sleep 0.01; work");
         let (ended, own) = (used(), clock::thread_cpu_ns() - own);
         let end = meter.read_end();
         let after = used();
@@ -192,7 +193,7 @@ mod tests {
         assert!(read(Counter::CpuNs) >= own);
         let split = read(Counter::UserNs) + read(Counter::SystemNs);
         assert!(split + 40_000_000 > worked, "{split} of {worked}");
-        // It has waited for what it started.
+        // It has waited for the sleep.
         assert!(read(Counter::ContextSwitchesVoluntary) >= 1);
         for (counter, _) in usage::OF_PROCESS {
             assert!(readings[&counter].measured().is_some(), "{counter:?}");
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_of_the_helper_is_absent() {
+    fn counters_of_an_ended_helper_are_absent() {
         let mut child = Command::new("true").spawn().unwrap();
         child.wait().unwrap();
         let mut meter = HelpedMeter::new(ThreadMeter::open_without_perf(), child.id());

@@ -1,4 +1,4 @@
-//! The time that a CPU spent on interrupts, for a thread that is held to it.
+//! The time of interrupts on the CPU to which a thread is pinned.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,12 +11,13 @@ use crate::{grown_if_read, proc_text};
 /// Room for a line of /proc/stat: ten numbers of 64 bits, and a name.
 const LINE_BYTES: usize = 232;
 
-/// irq and softirq of one CPU, in whole units of 10 ms of a sum in ns: off by one unit at most.
+/// The fields irq and softirq of one CPU in /proc/stat. Their unit is 10 ms, but the kernel sums them in
+/// ns: a difference is off by one unit at most.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     stat: Option<File>,
     cpu: u32,
-    /// CPUs come in their order, so that its line is within.
+    /// Room for the lines up to that of the CPU, which are in the order of CPUs.
     buffer: Vec<u8>,
 }
 
@@ -31,7 +32,7 @@ impl Interrupts {
 
     pub(crate) fn read(&mut self) -> Option<u64> {
         let text = proc_text::reread(self.stat.as_ref()?, &mut self.buffer)?;
-        proc_text::interrupts_of(text, self.cpu)
+        proc_text::interrupts(text, self.cpu)
     }
 
     pub(crate) fn between(start: Option<u64>, end: Option<u64>) -> Reading {
@@ -51,7 +52,7 @@ mod tests {
     #[test]
     fn the_interrupts_are_those_of_its_own_cpu() {
         let root = tempfile::tempdir().unwrap();
-        let says = |irq: u64, softirq: u64| {
+        let put_stat = |irq: u64, softirq: u64| {
             let text = format!(
                 "cpu  9 9 9 9 9 9 9 9 9 9\ncpu0 1 2 3 4 5 6 7 8 9 10\n\
                  cpu1 1 2 3 4 5 {irq} {softirq} 8 0 0\ncpu12 1 2 3 4 5 70 80 8 0 0\nintr 5\n"
@@ -59,11 +60,11 @@ mod tests {
             put(root.path(), "proc/stat", &text);
         };
         let unit = clock::proc_stat_unit_ns();
-        says(10, 20);
+        put_stat(10, 20);
         let mut one = Interrupts::open(root.path(), 1);
         let start = one.read();
         assert_eq!(start, Some(30));
-        says(11, 24);
+        put_stat(11, 24);
         let grown = Interrupts::between(start, one.read());
         assert_eq!(grown, Reading::Measured(5 * unit));
         assert_eq!(Interrupts::open(root.path(), 12).read(), Some(150));
@@ -73,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_tells_them_of_the_last_cpu_too() {
+    fn the_interrupts_of_the_last_cpu_are_read_too() {
         let last = *bytecost_sys::process::affinity().unwrap().last().unwrap();
         assert!(Interrupts::open(Path::new("/"), last).read().is_some());
     }

@@ -1,15 +1,20 @@
-//! Turns counters into readings; moves nothing.
+//! Meters: readings of clocks, kernel counters and perf events over a timed window.
 //!
-//! A [`Meter`] is read at both edges of the timed window, by the thread that is measured, so a
-//! read neither allocates, locks, formats nor logs: it fills a snapshot of fixed size. What the
-//! two snapshots mean is worked out after the window, by [`Meter::difference`].
+//! A [`Meter`] gives a snapshot at the start of a window and one at its end; [`Meter::difference`]
+//! makes [`Readings`] of both after the window. [`ThreadMeter`] reads the calling thread,
+//! [`ProcessMeter`] and [`HelpedMeter`] also the threads or the process that work for it,
+//! [`WithWorkers`] adds the CPU time of kernel workers. [`ProcessTreeMeter`], [`MachineMeter`],
+//! [`NetworkMeter`], [`FrequencyMeter`], [`ProcessClocks`] and [`CoreToCoreMeter`] read from outside of
+//! the measured threads; [`sum`] adds up the threads of a side.
 //!
-//! The clocks are read last at the start and first at the end, so that other reads stay outside of
-//! the elapsed time and, but for some hundred ns, of the CPU time. What is left inside, one clock
-//! read, took 41 ns on a VM of 2026 (release build, Linux 6.18) and is not subtracted; a whole read
-//! took 2 µs, 9 µs with `/proc/thread-self/sched`.
+//! This crate moves no payload and starts no measurement. A read does not allocate, lock, format or log,
+//! and a counter that cannot be read is absent with the reason, never zero. Start with `thread.rs`.
 //!
-//! Perf events cost something within the window too: [`ThreadMeter::open_without_perf`].
+//! The clocks are read last at the start and first at the end, so that other reads stay outside of the
+//! elapsed time and, but for some hundred ns, of the CPU time. The one clock read that is left inside
+//! took 41 ns on a VM of 2026 (release build, Linux 6.18) and is not subtracted; a whole read took 2 µs,
+//! 9 µs with `/proc/thread-self/sched`. Perf events also cost time within the window:
+//! [`ThreadMeter::open_without_perf`].
 
 use bytecost_spec::{Reading, Readings};
 
@@ -50,9 +55,9 @@ pub use total::sum;
 pub use usage::is_of_process;
 pub use workers::{KnownThreads, WithWorkers};
 
-/// Something that can be read at the edges of a window.
+/// A set of counters that is read at both edges of a window, by the thread that is measured.
 pub trait Meter {
-    /// What a read fills: plain numbers, nothing on the heap.
+    /// The totals of one read: plain numbers, nothing on the heap.
     type Snapshot: Copy;
 
     /// Reads at the start of a window: the clocks last. Does not allocate, lock, format or log.
@@ -61,12 +66,12 @@ pub trait Meter {
     /// Reads at the end of a window: the clocks first. Does not allocate, lock, format or log.
     fn read_end(&mut self) -> Self::Snapshot;
 
-    /// What happened between two reads of this meter, in the units of the counters' names. Every
-    /// counter of the meter has an entry; one that could not be had carries its reason.
+    /// The increase of each counter between two reads of this meter, in the units of the counters'
+    /// names. Every counter of the meter has an entry; an absent one has its reason.
     fn difference(&self, start: &Self::Snapshot, end: &Self::Snapshot) -> Readings;
 }
 
-/// Reads nothing: for who counts messages alone.
+/// A meter without counters, for windows in which messages alone are counted.
 #[derive(Clone, Copy, Debug)]
 pub struct NoMeter;
 
@@ -82,6 +87,7 @@ impl Meter for NoMeter {
     }
 }
 
+/// The increase of a counter.
 fn grown(start: u64, end: u64) -> Reading {
     match end.checked_sub(start) {
         Some(n) => Reading::Measured(n),
@@ -89,6 +95,7 @@ fn grown(start: u64, end: u64) -> Reading {
     }
 }
 
+/// The increase of a counter; absent, for the reason `unread`, if one of the reads failed.
 fn grown_if_read(start: Option<u64>, end: Option<u64>, unread: impl Into<String>) -> Reading {
     match (start, end) {
         (Some(start), Some(end)) => grown(start, end),

@@ -1,16 +1,16 @@
-//! The meter of the whole machine: how busy it was, whoever kept it so.
+//! The meter of the whole machine: the busy time of all its CPUs.
 //!
 //! Busy time comes from two sources, of which each misses something:
 //!
-//! - **What was not idle.** `/proc/stat` has the idle time of all CPUs by the clock on nearly all
+//! - **Time that was not idle.** `/proc/stat` has the idle time of all CPUs by the clock on nearly all
 //!   kernels, in steps of 10 ms. CPUs × elapsed, less idle, waiting for I/O and steal, is the time
-//!   of tasks, interrupts and softirq. It is the same seen from a container.
-//! - **What tasks used.** `cpuacct.usage` of the *root* of a cgroup v1 hierarchy sums the
+//!   of tasks, interrupts and softirq. It is the same in a container.
+//! - **CPU time of tasks.** `cpuacct.usage` of the *root* of a cgroup v1 hierarchy sums the
 //!   scheduler's account in ns, brought up to date once a tick. It lacks interrupts on idle CPUs,
 //!   and all where the kernel accounts for those apart. `cgroup.sane_behavior` and `release_agent`
 //!   are only in the root.
 //!
-//! Where both agree within the steps of the first, the second, finer one is taken; else the larger.
+//! If both agree within the steps of the first, the second, finer one is taken; else the larger one.
 //!
 //! The busy fields of `/proc/stat`, and `cpu.stat` of cgroup v2's root made of them, are not used:
 //! on most kernels they count whatever a tick interrupts, and miss work in step with it. A thread
@@ -25,8 +25,8 @@ use bytecost_sys::clock;
 use crate::proc_text::{self, StatLine};
 use crate::{Meter, grown};
 
-/// Where the controller for CPU accounting of cgroup v1 is mounted, by custom: here, and as the first
-/// process has it, where this one has another `/sys` (`ip netns exec`).
+/// The usual mount points of the CPU accounting controller of cgroup v1: in this process's `/sys`, and in
+/// that of process 1, if this one has another (`ip netns exec`).
 const CPUACCT: [&str; 4] = [
     "sys/fs/cgroup/cpuacct",
     "sys/fs/cgroup/cpu,cpuacct",
@@ -40,10 +40,11 @@ const NO_TASKS: &str =
     "the scheduler's own account of all tasks needs the root of cgroup version 1 (cpuacct.usage)";
 const STAT: &str = "proc/stat";
 const ONLINE: &str = "sys/devices/system/cpu/online";
-/// Steps of `/proc/stat` by which a difference of its idle and steal times can be off.
+/// Steps of `/proc/stat` by which a difference of idle and steal times can be wrong.
 const STEPS_OFF: u64 = 3;
 
-/// Reads the whole machine. For the thread that watches a trial: a read takes tens of µs or more.
+/// The open files of the machine's CPU times. They are read by the thread that watches a trial: a read
+/// takes tens of µs or more.
 #[derive(Debug)]
 pub struct MachineMeter {
     stat: Option<File>,
@@ -52,13 +53,16 @@ pub struct MachineMeter {
     units: Units,
 }
 
+/// The steps of the two sources.
 #[derive(Clone, Copy, Debug)]
 struct Units {
+    /// The unit of /proc/stat.
     stat_ns: u64,
+    /// The scheduler's tick, by which cpuacct.usage is up to date.
     tick_ns: u64,
 }
 
-/// What a [`MachineMeter`] read, in the units of the files that it came from.
+/// A read of a [`MachineMeter`], in the units of the files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MachineSnapshot {
     clock_ns: u64,
@@ -68,23 +72,21 @@ pub struct MachineSnapshot {
 }
 
 impl MachineMeter {
-    /// Opens below `root` `proc/stat`, `sys/devices/system/cpu/online`, and the machine's
-    /// `cpuacct.usage`, wherever its hierarchy is mounted.
+    /// Opens `proc/stat`, `sys/devices/system/cpu/online` and the root group's `cpuacct.usage`, wherever
+    /// its hierarchy is mounted, below `root`.
     pub fn open(root: &Path) -> MachineMeter {
         let open = |path: &str| File::open(root.join(path)).ok();
-        let of_the_root = |dir: &PathBuf| {
-            let mut files = ONLY_IN_THE_ROOT.iter();
-            files.any(|file| dir.join(file).exists())
-        };
+        let is_root_group =
+            |dir: &PathBuf| (ONLY_IN_THE_ROOT.iter()).any(|file| dir.join(file).exists());
         let mounts = fs::read_to_string(root.join(MOUNTS)).unwrap_or_default();
         let mounted = mounts.lines().filter_map(mount_of_cpuacct);
-        let places = CPUACCT.into_iter().chain(mounted);
+        let mount_points = CPUACCT.into_iter().chain(mounted);
         MachineMeter {
             stat: open(STAT),
             online: open(ONLINE),
-            cpuacct: places
-                .map(|place| root.join(place))
-                .find(of_the_root)
+            cpuacct: mount_points
+                .map(|mount_point| root.join(mount_point))
+                .find(is_root_group)
                 .and_then(|dir| File::open(dir.join("cpuacct.usage")).ok()),
             units: Units {
                 stat_ns: clock::proc_stat_unit_ns(),
@@ -95,7 +97,7 @@ impl MachineMeter {
 
     fn read(&self) -> MachineSnapshot {
         let mut buffer = [0_u8; 1024];
-        // The three that are held against each other are read next to each other.
+        // The three that are compared are read next to each other.
         MachineSnapshot {
             cpus: read(self.online.as_ref(), &mut buffer, proc_text::cpus_in_list),
             cpuacct_ns: read(self.cpuacct.as_ref(), &mut buffer, proc_text::lone_number),
@@ -105,14 +107,16 @@ impl MachineMeter {
     }
 }
 
-/// Where the hierarchy for CPU accounting is mounted, by a line of mountinfo, proc_pid_mountinfo(5).
+/// The mount point of the CPU accounting hierarchy, if a line of mountinfo is of it,
+/// proc_pid_mountinfo(5).
 fn mount_of_cpuacct(line: &str) -> Option<&str> {
     let (mount, file_system) = line.split_once(" - cgroup ")?;
     let mut options = file_system.split([' ', ',']);
-    let place = mount.split(' ').nth(4)?.trim_start_matches('/');
-    options.any(|option| option == "cpuacct").then_some(place)
+    let mount_point = mount.split(' ').nth(4)?.trim_start_matches('/');
+    (options.any(|option| option == "cpuacct")).then_some(mount_point)
 }
 
+/// The parsed content of a file; none if it is missing or malformed.
 fn read<T>(
     file: Option<&File>,
     buffer: &mut [u8],
@@ -175,6 +179,7 @@ fn difference(units: Units, start: &MachineSnapshot, end: &MachineSnapshot) -> R
     .into()
 }
 
+/// The time of all CPUs, less that in which they were idle or stolen.
 fn not_idle_ns(cpus: &Reading, elapsed: &Reading, away: &Reading) -> Reading {
     match [cpus, elapsed, away].map(Reading::measured) {
         [Some(cpus), Some(elapsed), Some(away)] => {
@@ -185,7 +190,7 @@ fn not_idle_ns(cpus: &Reading, elapsed: &Reading, away: &Reading) -> Reading {
     }
 }
 
-/// The busy time out of the two sources, and the step of the one that it was taken from.
+/// The busy time by the two sources, and the step of the source that was taken.
 fn busy_ns(units: Units, not_idle: Reading, of_tasks: Option<u64>) -> (Reading, Reading) {
     let coarse = Reading::Measured(units.stat_ns);
     let fine = Reading::Measured(units.tick_ns);

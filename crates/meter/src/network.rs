@@ -1,7 +1,7 @@
-//! The meter of a network's TCP: what its sockets did together, read from outside of them.
+//! The meter of the TCP counters of network namespaces: sums over all their sockets.
 //!
-//! Counts are of a network namespace: a trial's own, or with all else of the host's TCP. The file
-//! `net/netstat` of a process shows the namespace that the process is in, proc_pid_net(5).
+//! The namespace is a trial's own, or the host's with all its other TCP. The file `net/netstat` of a
+//! process shows the namespace of that process, proc_pid_net(5).
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -12,40 +12,68 @@ use crate::{grown, proc_text};
 
 const FILES: [&str; 2] = ["net/netstat", "net/snmp"];
 
-/// The counters of a [`NetworkMeter`], each with file, group and name in `/proc`.
-const COUNTERS: [(Counter, usize, &str, &str); 8] = [
-    (Counter::TcpDelayedAcks, 0, "TcpExt", "DelayedACKs"),
-    (Counter::TcpDelayedAckLost, 0, "TcpExt", "DelayedACKLost"),
-    (Counter::TcpAutoCorking, 0, "TcpExt", "TCPAutoCorking"),
-    (Counter::TcpOutSegs, 1, "Tcp", "OutSegs"),
-    (Counter::TcpInSegs, 1, "Tcp", "InSegs"),
-    (Counter::TcpRetransSegs, 1, "Tcp", "RetransSegs"),
-    (Counter::TcpListenDrops, 0, "TcpExt", "ListenDrops"),
-    (Counter::TcpSynRetransmits, 0, "TcpExt", "TCPSynRetrans"),
+/// A counter with its position in `/proc`.
+struct Source {
+    counter: Counter,
+    /// The index of its file in [`FILES`].
+    file: usize,
+    group: &'static str,
+    name: &'static str,
+}
+
+/// The counters of a [`NetworkMeter`].
+const SOURCES: [Source; 8] = [
+    of_netstat(Counter::TcpDelayedAcks, "DelayedACKs"),
+    of_netstat(Counter::TcpDelayedAckLost, "DelayedACKLost"),
+    of_netstat(Counter::TcpAutoCorking, "TCPAutoCorking"),
+    of_snmp(Counter::TcpOutSegs, "OutSegs"),
+    of_snmp(Counter::TcpInSegs, "InSegs"),
+    of_snmp(Counter::TcpRetransSegs, "RetransSegs"),
+    of_netstat(Counter::TcpListenDrops, "ListenDrops"),
+    of_netstat(Counter::TcpSynRetransmits, "TCPSynRetrans"),
 ];
 
-/// The kernel of 2026 writes 4 KiB; a file that does not fit is not read in part.
+const fn of_netstat(counter: Counter, name: &'static str) -> Source {
+    Source {
+        counter,
+        file: 0,
+        group: "TcpExt",
+        name,
+    }
+}
+
+const fn of_snmp(counter: Counter, name: &'static str) -> Source {
+    Source {
+        counter,
+        file: 1,
+        group: "Tcp",
+        name,
+    }
+}
+
+/// The largest file that is read; the kernel of 2026 writes 4 KiB. A larger one counts as unreadable.
 const MOST_BYTES: usize = 16 << 10;
 
-/// Reads the TCP counters of networks as a sum, some tens of µs each, outside of a window.
+/// The open counter files of some namespaces. A read takes some tens of µs each, outside of a window.
 #[derive(Debug, Default)]
 pub struct NetworkMeter {
     networks: Vec<[Option<File>; 2]>,
 }
 
+/// The reason why a counter was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lacks {
+enum Missing {
     File,
     Counter,
 }
 
-/// What a [`NetworkMeter`] read: sums over the networks.
+/// A read of a [`NetworkMeter`]: sums over its namespaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NetworkSnapshot([Result<u64, Lacks>; COUNTERS.len()]);
+pub struct NetworkSnapshot([Result<u64, Missing>; SOURCES.len()]);
 
 impl NetworkMeter {
-    /// Opens the counters of these networks, each once, by `/proc/PID` of a process in it; those of
-    /// one without are absent.
+    /// Opens the counters of namespaces by the directory `/proc/PID` of a process in each. With a process
+    /// that has none, all readings are absent.
     pub fn open(processes: &[Option<PathBuf>]) -> NetworkMeter {
         let open =
             |dir: &Option<PathBuf>| FILES.map(|file| File::open(dir.as_ref()?.join(file)).ok());
@@ -56,18 +84,18 @@ impl NetworkMeter {
 
     /// Reads all counters. Does not allocate.
     pub fn read(&self) -> NetworkSnapshot {
-        let mut sums = [Ok(0_u64); COUNTERS.len()];
+        let mut sums = [Ok(0_u64); SOURCES.len()];
         let mut buffer = [0_u8; MOST_BYTES];
         for network in &self.networks {
-            for (at, file) in network.iter().enumerate() {
+            for (index, file) in network.iter().enumerate() {
                 let text = file
                     .as_ref()
                     .and_then(|file| proc_text::reread(file, &mut buffer))
                     .filter(|text| text.len() < MOST_BYTES);
-                for (sum, (_, file, group, name)) in sums.iter_mut().zip(COUNTERS) {
-                    if file == at {
-                        let found = found(text, group, name);
-                        *sum = sum.and_then(|sum| Ok(sum.saturating_add(found?)));
+                for (sum, source) in sums.iter_mut().zip(&SOURCES) {
+                    if source.file == index {
+                        let value = source.value(text);
+                        *sum = sum.and_then(|sum| Ok(sum.saturating_add(value?)));
                     }
                 }
             }
@@ -75,29 +103,33 @@ impl NetworkMeter {
         NetworkSnapshot(sums)
     }
 
-    /// What happened between two reads.
+    /// The increases between two reads.
     pub fn difference(&self, start: &NetworkSnapshot, end: &NetworkSnapshot) -> Readings {
         let edges = start.0.into_iter().zip(end.0);
-        let reading = |((counter, file, group, name), edges)| {
-            let file = FILES[file];
+        let reading = |(source, edges): (&Source, _)| {
+            let (file, group, name) = (FILES[source.file], source.group, source.name);
             let reading = match edges {
                 _ if self.networks.is_empty() => {
                     Reading::absent("nothing of this trial goes over TCP")
                 }
                 (Ok(start), Ok(end)) => grown(start, end),
-                (Err(Lacks::Counter), _) | (_, Err(Lacks::Counter)) => Reading::absent(format!(
-                    "/proc/PID/{file} of this kernel has no {group} {name}"
-                )),
+                (Err(Missing::Counter), _) | (_, Err(Missing::Counter)) => Reading::absent(
+                    format!("/proc/PID/{file} of this kernel has no {group} {name}"),
+                ),
                 _ => Reading::absent(format!("/proc/PID/{file} cannot be read")),
             };
-            (counter, reading)
+            (source.counter, reading)
         };
-        COUNTERS.into_iter().zip(edges).map(reading).collect()
+        SOURCES.iter().zip(edges).map(reading).collect()
     }
 }
 
-fn found(text: Option<&[u8]>, group: &str, name: &str) -> Result<u64, Lacks> {
-    proc_text::in_columns(text.ok_or(Lacks::File)?, group, name).ok_or(Lacks::Counter)
+impl Source {
+    /// The counter's value in the text of its file.
+    fn value(&self, text: Option<&[u8]>) -> Result<u64, Missing> {
+        let text = text.ok_or(Missing::File)?;
+        proc_text::in_columns(text, self.group, self.name).ok_or(Missing::Counter)
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! Who else takes a trial's packets: packet sockets, packet(7), and who holds them.
+//! Packet sockets of other programs, packet(7), that get a trial's packets, and the processes that hold
+//! them. Also, the huge pages of a process.
 //!
-//! One for every protocol gets a clone of each packet that a device sends, for which the kernel
-//! first copies what zero-copy left in the user's pages. One for one protocol never gets what goes
-//! out. Source: `/proc/net/packet` (net/packet/af_packet.c, packet_seq_show).
+//! A packet socket of all protocols gets a clone of each packet that a device sends, for which the kernel
+//! first copies the payload that zero-copy sends left in the user's pages. A socket of one protocol gets
+//! received packets alone. Source: `/proc/net/packet` (net/packet/af_packet.c, packet_seq_show).
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
@@ -13,13 +14,15 @@ use bytecost_sys::proc_view;
 
 use crate::proc_text;
 
-/// The protocol of those that take everything, in hexadecimal (ETH_P_ALL).
+/// The protocol number of all protocols (ETH_P_ALL).
 const ALL_PROTOCOLS: u32 = 0x0003;
+/// The longest list that is read.
 const MOST_BYTES: u64 = 1 << 20;
-/// Descriptors that are looked at to find who holds a socket.
+/// The most descriptors that are read to find the holder of a socket.
 const MOST_DESCRIPTORS: usize = 200_000;
 
-/// The packet sockets of one network: the list stays readable without that process.
+/// The list of packet sockets of one network namespace. It stays readable after the process by which it
+/// was opened has ended.
 #[derive(Debug)]
 pub struct PacketSockets {
     list: File,
@@ -27,8 +30,8 @@ pub struct PacketSockets {
 }
 
 impl PacketSockets {
-    /// Those of the network of a process, by its directory in `/proc`; `NotFound` where the kernel
-    /// has no packet sockets at all.
+    /// Opens the list of a process's namespace, by its directory in `/proc`; `NotFound` if the kernel is
+    /// built without packet sockets.
     pub fn open(process: &Path) -> io::Result<PacketSockets> {
         Ok(PacketSockets {
             list: File::open(process.join("net/packet"))?,
@@ -36,59 +39,63 @@ impl PacketSockets {
         })
     }
 
-    /// Those that now take every packet of a device for which `is_meant`, or of all, with who holds
-    /// them by `proc`, which is `/proc` but in tests.
+    /// The sockets that get every packet of all devices, or of a device for which `is_meant` is true,
+    /// with their holders by `proc`, which is `/proc` except in tests.
     pub fn find(
         &self,
         proc: &Path,
         is_meant: impl Fn(&str) -> bool,
     ) -> io::Result<Vec<PacketSocket>> {
-        let list = again(&self.list)?;
-        let devices = self.devices.as_ref().and_then(|file| again(file).ok());
+        let list = reread(&self.list)?;
+        let devices = self.devices.as_ref().and_then(|file| reread(file).ok());
         let mut found = Vec::new();
-        for (index, inode) in list.lines().skip(1).filter_map(listed) {
+        for (index, inode) in list.lines().skip(1).filter_map(device_and_inode) {
             let device = match index {
                 0 => None,
-                index => Some(named(devices.as_deref().unwrap_or(""), index)),
+                index => Some(device_name(devices.as_deref().unwrap_or(""), index)),
             };
             if device.as_deref().is_none_or(&is_meant) {
                 found.push((device, inode));
             }
         }
-        let holders = match found.is_empty() {
-            true => Vec::new(),
-            false => holders(proc, &found.iter().map(|f| f.1).collect::<Vec<u64>>()),
-        };
-        let told = found.into_iter().map(|(device, inode)| {
-            let holder = holders.iter().find(|(of, _)| *of == inode);
+        if found.is_empty() {
+            return Ok(Vec::new());
+        }
+        let inodes: Vec<u64> = found.iter().map(|(_, inode)| *inode).collect();
+        let holders = holders(proc, &inodes);
+        let sockets = found.into_iter().map(|(device, inode)| {
+            let holder = holders.iter().find(|(held, _)| *held == inode);
             PacketSocket {
                 device,
                 holder: holder.map(|(_, name)| name.clone()),
             }
         });
-        Ok(told.collect())
+        Ok(sockets.collect())
     }
 }
 
-fn listed(line: &str) -> Option<(u32, u64)> {
+/// The device and the inode of a running socket of all protocols; device 0 are all devices.
+fn device_and_inode(line: &str) -> Option<(u32, u64)> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let [_, _, _, protocol, device, running, _, _, inode] = words[..] else {
         return None;
     };
-    let all = u32::from_str_radix(protocol, 16).ok()? == ALL_PROTOCOLS && running == "1";
-    all.then_some((device.parse().ok()?, inode.parse().ok()?))
+    let gets_all = u32::from_str_radix(protocol, 16).ok()? == ALL_PROTOCOLS && running == "1";
+    gets_all.then_some((device.parse().ok()?, inode.parse().ok()?))
 }
 
-/// The name of a device: `/proc/net/igmp` lists those with an address by number and name.
-fn named(devices: &str, index: u32) -> String {
+/// The name of a device by its index: `/proc/net/igmp` lists the devices that have an address.
+fn device_name(devices: &str, index: u32) -> String {
     let name = devices.lines().skip(1).find_map(|line| {
         let mut words = line.split_ascii_whitespace();
-        let own = !line.starts_with(char::is_whitespace) && words.next()?.parse() == Ok(index);
-        own.then(|| words.next().map(|w| w.trim_end_matches(':').to_owned()))?
+        let is_device =
+            !line.starts_with(char::is_whitespace) && words.next()?.parse() == Ok(index);
+        is_device.then(|| words.next().map(|w| w.trim_end_matches(':').to_owned()))?
     });
     name.unwrap_or_else(|| format!("device {index}"))
 }
 
+/// The inodes that a process has open, each with the name and the id of the first such process.
 fn holders(proc: &Path, inodes: &[u64]) -> Vec<(u64, String)> {
     let mut found = Vec::new();
     let mut left = MOST_DESCRIPTORS;
@@ -114,7 +121,7 @@ fn holders(proc: &Path, inodes: &[u64]) -> Vec<(u64, String)> {
             let Some(inode) = fs::read_link(descriptor.path()).ok().and_then(socket) else {
                 continue;
             };
-            if inodes.contains(&inode) && found.iter().all(|(of, _)| *of != inode) {
+            if inodes.contains(&inode) && found.iter().all(|(held, _)| *held != inode) {
                 let command = fs::read_to_string(entry.path().join("comm")).unwrap_or_default();
                 found.push((inode, format!("{} (pid {pid})", command.trim())));
             }
@@ -123,20 +130,22 @@ fn holders(proc: &Path, inodes: &[u64]) -> Vec<(u64, String)> {
     found
 }
 
+/// The inode of a socket by the link of a descriptor.
 fn socket(link: std::path::PathBuf) -> Option<u64> {
-    let link = link.to_str()?.strip_prefix("socket:[")?;
-    link.strip_suffix(']')?.parse().ok()
+    let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+    inode.parse().ok()
 }
 
-/// How much of a process's memory (its directory in `/proc`) is in huge pages, in bytes.
+/// The bytes of a process, by its directory in `/proc`, that are in huge pages.
 pub fn huge_memory(process: &Path) -> Option<u64> {
     let rollup = fs::read(process.join("smaps_rollup")).ok()?;
-    let bytes = |key: &str| proc_text::bytes_of(&rollup, key);
+    let bytes = |key: &str| proc_text::bytes(&rollup, key);
     let reserved = ["Private_Hugetlb", "Shared_Hugetlb"].map(bytes);
     Some(bytes("AnonHugePages")? + reserved.into_iter().flatten().sum::<u64>())
 }
 
-fn again(mut file: &File) -> io::Result<String> {
+/// The content of a file from its beginning.
+fn reread(mut file: &File) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0))?;
     file.take(MOST_BYTES).read_to_end(&mut bytes)?;
@@ -186,7 +195,7 @@ cut off
     }
 
     #[test]
-    fn those_that_take_every_packet_of_a_device_are_found_and_named() {
+    fn sockets_that_get_every_packet_of_a_device_are_found_with_their_holders() {
         let some = |text: &str| Some(text.to_owned());
         let of_wire = (some("bytecost-wire"), some("tcpdump (pid 812)"));
         assert_eq!(found(|device| device != "lo"), [of_wire, (None, None)]);
@@ -195,7 +204,7 @@ cut off
     }
 
     #[test]
-    fn a_kernel_without_packet_sockets_says_so() {
+    fn without_packet_sockets_the_list_is_not_found() {
         let root = tempfile::tempdir().unwrap();
         let missing = PacketSockets::open(&root.path().join("40"));
         assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);

@@ -1,11 +1,11 @@
-//! Numbers out of the kernel's text files, without allocating: None for what looks otherwise.
+//! Parsers of the kernel's text files that do not allocate. They give none for a text of another form.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use bytecost_sys::process::ThreadUsage;
 
-/// The first bytes of a file of /proc or /sys, read anew into `buffer`. None where it fails.
+/// The first bytes of a file of /proc or /sys, read again into `buffer`; none if that fails.
 pub(crate) fn reread<'a>(file: &File, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
     let length = file.read_at(buffer, 0).ok()?;
     buffer.get(..length)
@@ -17,17 +17,18 @@ pub(crate) fn lone_number(text: &[u8]) -> Option<u64> {
 }
 
 /// The value of `key` in a file of lines such as `key   :   12`: /proc/thread-self/sched.
-pub(crate) fn value_of(text: &[u8], key: &str) -> Option<u64> {
-    number(behind(text, key)?)
+pub(crate) fn value(text: &[u8], key: &str) -> Option<u64> {
+    number(after_key(text, key)?)
 }
 
 /// The bytes of a line such as `key:   12 kB`: /proc/PID/status.
-pub(crate) fn bytes_of(text: &[u8], key: &str) -> Option<u64> {
-    let kib = behind(text, key)?.strip_suffix(b" kB")?;
+pub(crate) fn bytes(text: &[u8], key: &str) -> Option<u64> {
+    let kib = after_key(text, key)?.strip_suffix(b" kB")?;
     number(kib)?.checked_mul(1024)
 }
 
-fn behind<'t>(text: &'t [u8], key: &str) -> Option<&'t [u8]> {
+/// The text after the key and the colon of its line.
+fn after_key<'t>(text: &'t [u8], key: &str) -> Option<&'t [u8]> {
     let value = whole_lines(text).find_map(|line| {
         let rest = line.strip_prefix(key.as_bytes())?.trim_ascii_start();
         rest.strip_prefix(b":")
@@ -35,11 +36,13 @@ fn behind<'t>(text: &'t [u8], key: &str) -> Option<&'t [u8]> {
     Some(value.trim_ascii())
 }
 
+/// The fields of /proc/PID/stat, proc_pid_stat(5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StatFields<'t> {
-    /// Its name, which may hold anything: between the first opening bracket and the last.
+    /// The name of the process, between the first opening and the last closing bracket. It may have
+    /// brackets and blanks itself.
     pub(crate) name: &'t [u8],
-    behind_name: &'t [u8],
+    after_name: &'t [u8],
 }
 
 impl<'t> StatFields<'t> {
@@ -48,16 +51,17 @@ impl<'t> StatFields<'t> {
         let close = text.iter().rposition(|b| *b == b')')?;
         Some(StatFields {
             name: text.get(open + 1..close)?,
-            behind_name: &text[close + 1..],
+            after_name: &text[close + 1..],
         })
     }
 
-    /// A field behind the name, by its number in proc_pid_stat(5), from 3.
+    /// A field after the name, by its number in proc_pid_stat(5), from 3.
     pub(crate) fn field(self, number: usize) -> Option<u64> {
-        nth_number(self.behind_name, number.checked_sub(3)?)
+        nth_number(self.after_name, number.checked_sub(3)?)
     }
 }
 
+/// CPU times and page faults of a process from its `stat`, whose unit of time is `unit_ns`.
 pub(crate) fn usage(stat: &[u8], unit_ns: u64) -> Option<ThreadUsage> {
     let stat = StatFields::parse(stat)?;
     Some(ThreadUsage {
@@ -69,10 +73,10 @@ pub(crate) fn usage(stat: &[u8], unit_ns: u64) -> Option<ThreadUsage> {
     })
 }
 
-/// Context switches of a thread, voluntary and not, of its `status`.
+/// The voluntary and involuntary context switches of a thread, from its `status`.
 pub(crate) fn switches(status: &[u8]) -> Option<[u64; 2]> {
-    let voluntary = value_of(status, "voluntary_ctxt_switches")?;
-    Some([voluntary, value_of(status, "nonvoluntary_ctxt_switches")?])
+    let voluntary = value(status, "voluntary_ctxt_switches")?;
+    Some([voluntary, value(status, "nonvoluntary_ctxt_switches")?])
 }
 
 /// The value under `name` of two equally long lines of names and values: /proc/net/snmp.
@@ -81,15 +85,15 @@ pub(crate) fn in_columns(text: &[u8], group: &str, name: &str) -> Option<u64> {
     let mut lines =
         whole_lines(text).filter_map(|line| line.strip_prefix(group)?.strip_prefix(b":"));
     let (names, values) = (lines.next()?, lines.next()?);
-    let at = words(names).position(|word| word == name.as_bytes())?;
+    let column = words(names).position(|word| word == name.as_bytes())?;
     if words(names).count() != words(values).count() {
         return None;
     }
-    number(words(values).nth(at)?)
+    number(words(values).nth(column)?)
 }
 
-fn nth_number(line: &[u8], at: usize) -> Option<u64> {
-    number(words(line).nth(at)?)
+fn nth_number(line: &[u8], index: usize) -> Option<u64> {
+    number(words(line).nth(index)?)
 }
 
 fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -97,14 +101,15 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
         .filter(|w| !w.is_empty())
 }
 
-/// Of `schedstat`, ready and waiting for a CPU; none before it has run (no CONFIG_SCHED_INFO).
+/// The time for which a thread was ready and waited for a CPU, from its `schedstat`. None if it has not
+/// run at all, as without CONFIG_SCHED_INFO.
 pub(crate) fn run_queue_ns(line: &[u8]) -> Option<u64> {
     nth_number(line, 0).filter(|ran_ns| *ran_ns > 0)?;
     nth_number(line, 1)
 }
 
-/// irq and softirq of one CPU together, of its line in /proc/stat, in the file's own unit.
-pub(crate) fn interrupts_of(text: &[u8], cpu: u32) -> Option<u64> {
+/// The sum of irq and softirq of one CPU, from /proc/stat, in the file's unit.
+pub(crate) fn interrupts(text: &[u8], cpu: u32) -> Option<u64> {
     let line = whole_lines(text).find(|line| {
         let name = words(line).next().and_then(|w| w.strip_prefix(b"cpu"));
         name.and_then(number) == Some(u64::from(cpu))
@@ -112,7 +117,7 @@ pub(crate) fn interrupts_of(text: &[u8], cpu: u32) -> Option<u64> {
     nth_number(line, 6)?.checked_add(nth_number(line, 7)?)
 }
 
-/// How many CPUs a list such as `0-3,6` names, which ends with a line end.
+/// The number of CPUs in a list such as `0-3,6`, which ends with a line end.
 pub(crate) fn cpus_in_list(text: &[u8]) -> Option<u32> {
     let mut cpus = 0_u32;
     for range in text.strip_suffix(b"\n")?.split(|b| *b == b',') {
@@ -128,17 +133,17 @@ pub(crate) fn cpus_in_list(text: &[u8]) -> Option<u32> {
     Some(cpus)
 }
 
-/// The first line of /proc/stat, all CPUs together, in the file's own unit, proc_stat(5).
+/// The first line of /proc/stat: sums over all CPUs, in the file's unit, proc_stat(5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StatLine {
-    /// Idle, waiting for I/O included.
+    /// Idle time, including waiting for I/O.
     pub(crate) idle: u64,
     pub(crate) softirq: u64,
     pub(crate) steal: u64,
 }
 
 impl StatLine {
-    /// Needs the line whole, with the eight fields that Linux has had since 2.6.11.
+    /// Parses a complete line with the eight fields that Linux has had since 2.6.11.
     pub(crate) fn parse(text: &[u8]) -> Option<StatLine> {
         let line = whole_lines(text).next()?.strip_prefix(b"cpu ")?;
         let mut fields = [0_u64; 8];
@@ -155,7 +160,7 @@ impl StatLine {
     }
 }
 
-/// The lines that are there with their line end; a last one without it may be cut off.
+/// The complete lines; a last one without a line end may be cut off.
 fn whole_lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split_inclusive(|b| *b == b'\n')
         .filter_map(|line| line.strip_suffix(b"\n"))
@@ -178,7 +183,7 @@ mod tests {
     use proptest::test_runner::RngSeed;
 
     #[test]
-    fn numbers_are_whole_or_nothing() {
+    fn a_number_is_read_completely_or_not_at_all() {
         for (text, expected) in [
             ("147432753800\n", Some(147_432_753_800)),
             ("0\n", Some(0)),
@@ -211,7 +216,7 @@ mod tests {
             ("cut", None),
             ("absent", None),
         ] {
-            assert_eq!(value_of(sched.as_bytes(), key), expected, "{key}");
+            assert_eq!(value(sched.as_bytes(), key), expected, "{key}");
         }
     }
 
@@ -301,17 +306,17 @@ mod tests {
         #[test]
         fn no_bytes_make_them_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = lone_number(&bytes);
-            let _ = value_of(&bytes, "se.nr_migrations");
+            let _ = value(&bytes, "se.nr_migrations");
             let _ = cpus_in_list(&bytes);
             let _ = in_columns(&bytes, "", "a");
             let _ = StatLine::parse(&bytes);
         }
 
         #[test]
-        fn what_is_written_is_read(n in any::<u64>(), pad in 0_usize..40) {
+        fn a_written_number_is_read(n in any::<u64>(), pad in 0_usize..40) {
             prop_assert_eq!(lone_number(format!("{n}\n").as_bytes()), Some(n));
             let text = format!("other : 1\nkey{}:{:>2$}\n", " ".repeat(pad), n, pad);
-            prop_assert_eq!(value_of(text.as_bytes(), "key"), Some(n));
+            prop_assert_eq!(value(text.as_bytes(), "key"), Some(n));
         }
     }
 }

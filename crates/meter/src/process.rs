@@ -1,4 +1,5 @@
-//! The meter of a process with threads that work for it: io_uring's, glibc's asynchronous I/O's.
+//! The meter of a thread for which other threads of the process work: those of io_uring and of glibc's
+//! asynchronous I/O.
 
 use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::process::{self, ThreadUsage};
@@ -8,12 +9,13 @@ use crate::{Meter, usage};
 
 const ONE_THREAD: &str = "other threads of the process do a part of the work, which this counter of one thread does not see";
 
-/// Reads the clocks of the thread that opened it, and what [`crate::is_of_process`] of the whole
-/// process. What else exists of one thread only is absent. [`crate::WithWorkers`] has the others'.
+/// A meter of the clocks of the thread that opened it and, of the whole process, the counters for which
+/// [`crate::is_of_process`]. Counters of a single thread are absent. [`crate::WithWorkers`] adds the CPU
+/// time of the other threads.
 #[derive(Debug)]
 pub struct ProcessMeter(pub ThreadMeter);
 
-/// What a [`ProcessMeter`] read.
+/// A read of a [`ProcessMeter`].
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessSnapshot {
     thread: Snapshot,
@@ -56,11 +58,11 @@ mod tests {
     use crate::tests::spin;
     use bytecost_sys::clock;
 
-    /// CPU time that a busy thread beside this one is given, in ns.
+    /// CPU time that another thread uses, in ns.
     const BUSY_NS: u64 = 60_000_000;
 
     #[test]
-    fn the_work_of_another_thread_is_counted_and_what_only_one_thread_has_is_absent() {
+    fn the_work_of_another_thread_is_counted_and_counters_of_one_thread_are_absent() {
         let mut meter = ProcessMeter(ThreadMeter::open_without_perf());
         let start = meter.read_start();
         let before = clock::thread_cpu_ns();

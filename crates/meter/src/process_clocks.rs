@@ -1,8 +1,7 @@
-//! The clocks of all processes, read from outside: whose CPU time is whose.
+//! The CPU clocks of all processes, and the attribution of their CPU time to owners.
 //!
-//! Any process may ask for the CPU time of any other, kernel threads included
-//! (clock_getcpuclockid(3)), in ns. What runs now is up to date as of the last tick, as is
-//! cpuacct.usage by the same kernel code.
+//! A process may read the CPU time of any other in ns, also of kernel threads
+//! (clock_getcpuclockid(3)). The time of a running thread is that of its last tick, as in cpuacct.usage.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,61 +12,64 @@ use bytecost_sys::{clock, proc_view};
 
 use crate::proc_text::StatFields;
 
-/// Whose a process is.
+/// The owner of a process, to which its CPU time is attributed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ProcessOwner {
-    /// The sending side's, and what it has started (clients, where there is a server).
+    /// The sending side, with the processes that it has started (with a server, the clients).
     Sender,
-    /// The receiving side's (the server's).
+    /// The receiving side (the server).
     Receiver,
-    /// The background load that a cell asked for.
+    /// The background load that is a part of the cell.
     Background,
-    /// bytecost's own beside these.
+    /// Other processes of bytecost.
     Instrument,
     /// A kernel thread that handles interrupts and packets: ksoftirqd, NAPI, a threaded interrupt.
     Softirq,
     /// Any other kernel thread.
     Kernel,
-    /// Anybody else's.
+    /// Programs that are not part of the measurement.
     Other,
 }
 
 /// PF_KTHREAD of include/linux/sched.h, in field 9 of proc_pid_stat(5).
 const KERNEL_THREAD: u64 = 0x0020_0000;
-/// By how much the time of children that were waited for may be short: steps of 10 ms of user and
-/// system time, at both moments.
+/// The largest error of the time of waited-for children: steps of 10 ms of user and system time, at both
+/// readings.
 const WAITED_STEPS_NS: u64 = 40_000_000;
-/// How the names of kernel threads begin that handle interrupts and packets (kernel/softirq.c,
+/// Prefixes of the names of kernel threads that handle interrupts and packets (kernel/softirq.c,
 /// net/core/dev.c, kernel/irq/manage.c).
 const SOFTIRQ_THREADS: [&str; 4] = ["ksoftirqd/", "napi/", "backlog_napi/", "irq/"];
-/// The largest processes of others that are named.
+/// The most processes of others that are named.
 const MOST_NAMED: usize = 8;
 
-/// Knows all processes and whose they are.
+/// The list of all processes with their owners.
 #[derive(Debug)]
 pub struct ProcessClocks {
     proc: PathBuf,
     known: BTreeMap<u32, Known>,
+    /// The unit of times in /proc/PID/stat.
     unit_ns: u64,
 }
 
+/// A listed process.
 #[derive(Clone, Debug)]
 struct Known {
-    whose: ProcessOwner,
+    owner: ProcessOwner,
     name: String,
     parent: u32,
 }
 
-/// What all of them had used at one moment, by their numbers.
+/// The CPU times of the listed processes at one moment, by process id.
 #[derive(Clone, Debug, Default)]
 pub struct ClocksRead {
     ns: BTreeMap<u32, u64>,
-    /// The parent of each, where the time of children that were waited for is in it.
+    /// The parent of each process whose time includes that of waited-for children.
     parents: BTreeMap<u32, u32>,
-    /// The part of each that is of such children.
+    /// The part of each process's time that is of such children.
     waited: BTreeMap<u32, u64>,
 }
 
+/// The fields of /proc/PID/stat that are needed here.
 #[derive(Debug)]
 struct Stat {
     name: String,
@@ -78,7 +80,7 @@ struct Stat {
 }
 
 impl ProcessClocks {
-    /// Knows nobody yet. `root` is `/` but in tests.
+    /// An empty list. `root` is `/` except in tests.
     pub fn new(root: &Path) -> ProcessClocks {
         ProcessClocks {
             proc: root.join("proc"),
@@ -87,54 +89,56 @@ impl ProcessClocks {
         }
     }
 
-    /// Looks who is there. What `ours` have started is theirs; others that are known keep owners.
-    /// Nobody is where `/proc` is that of another PID namespace.
+    /// Lists the processes. Descendants of `ours` get their owners; others that are known keep theirs.
+    /// The list is empty if `/proc` is of another PID namespace.
     pub fn list(&mut self, ours: &[(u32, ProcessOwner)]) {
         let mut before = std::mem::take(&mut self.known);
-        let mut came = BTreeMap::new();
+        let mut new = BTreeMap::new();
         for pid in pids(&self.proc) {
             match before.remove(&pid) {
-                Some(known) if named(ours, pid).is_none_or(|w| w == known.whose) => {
+                Some(known) if assigned(ours, pid).is_none_or(|owner| owner == known.owner) => {
                     self.known.insert(pid, known);
                 }
-                _ => came.extend(self.stat(pid).map(|stat| (pid, stat))),
+                _ => new.extend(self.stat(pid).map(|stat| (pid, stat))),
             }
         }
         let known = |(pid, stat): (&u32, &Stat)| {
             let known = Known {
-                whose: self.whose(*pid, &came, ours),
+                owner: self.owner(*pid, &new, ours),
                 name: stat.name.clone(),
                 parent: stat.parent,
             };
             (*pid, known)
         };
-        let newcomers: Vec<(u32, Known)> = came.iter().map(known).collect();
-        self.known.extend(newcomers);
+        let newly_known: Vec<(u32, Known)> = new.iter().map(known).collect();
+        self.known.extend(newly_known);
     }
 
-    /// Whose one is that has come: its nearest ancestor's that is anybody's, itself included. Numbers
-    /// begin anew when they are used up, so that a child's may be smaller than its parent's.
-    fn whose(
+    /// The owner of a new process: that of the nearest ancestor that has one, itself included. Process
+    /// ids wrap, so that a child's may be smaller than its parent's.
+    fn owner(
         &self,
         pid: u32,
-        came: &BTreeMap<u32, Stat>,
+        new: &BTreeMap<u32, Stat>,
         ours: &[(u32, ProcessOwner)],
     ) -> ProcessOwner {
-        let mut at = pid;
-        // No further than there are ancestors, should a number have been given away meanwhile.
-        for _ in 0..=came.len() {
-            let Some(stat) = came.get(&at) else { break };
-            match named(ours, at) {
-                Some(whose) => return whose,
-                None if stat.is_kernel_thread && at == pid => return stat.kernel_owner(),
+        let mut ancestor = pid;
+        // Bounded, since a reused process id could make a cycle.
+        for _ in 0..=new.len() {
+            let Some(stat) = new.get(&ancestor) else {
+                break;
+            };
+            match assigned(ours, ancestor) {
+                Some(owner) => return owner,
+                None if stat.is_kernel_thread && ancestor == pid => return stat.kernel_owner(),
                 None if stat.is_kernel_thread => return ProcessOwner::Other,
-                None if at == std::process::id() => return ProcessOwner::Instrument,
-                None => at = stat.parent,
+                None if ancestor == std::process::id() => return ProcessOwner::Instrument,
+                None => ancestor = stat.parent,
             }
         }
-        match self.known.get(&at).map(|known| known.whose) {
+        match self.known.get(&ancestor).map(|known| known.owner) {
             Some(ProcessOwner::Kernel | ProcessOwner::Softirq) | None => ProcessOwner::Other,
-            Some(whose) => whose,
+            Some(owner) => owner,
         }
     }
 
@@ -143,18 +147,18 @@ impl ProcessClocks {
         self.known.is_empty()
     }
 
-    /// Why processes of others cannot be seen, where that is so.
+    /// The reason why `/proc` does not show processes of other users; none if it shows them.
     pub fn hides_others(&self) -> Option<&'static str> {
         proc_view::hides_others(&self.proc)
     }
 
-    /// Whether kernel threads can be seen: not from within a PID namespace.
+    /// Returns true if kernel threads are visible, which they are not in a PID namespace.
     pub fn sees_kernel(&self) -> bool {
         let kernel = [ProcessOwner::Kernel, ProcessOwner::Softirq];
-        self.known.values().any(|k| kernel.contains(&k.whose))
+        self.known.values().any(|k| kernel.contains(&k.owner))
     }
 
-    /// What each of them has used so far. One that is gone is left out.
+    /// The CPU time of each listed process so far. Processes that have ended are left out.
     pub fn read(&self) -> ClocksRead {
         let read = |pid: &u32| Some((*pid, clock::process_cpu_ns_of(*pid).ok()?));
         ClocksRead {
@@ -163,12 +167,13 @@ impl ProcessClocks {
         }
     }
 
-    /// The same with the children that each has waited for, in steps of 10 ms: where processes end.
+    /// The CPU times, for processes of others including the children that each has waited for, in steps
+    /// of 10 ms: for intervals in which processes end.
     pub fn read_with_children(&self) -> ClocksRead {
         let mut read = self.read();
         for (pid, ns) in &mut read.ns {
-            let known = self.known.get(pid);
-            let Some(known) = known.filter(|k| k.whose == ProcessOwner::Other) else {
+            let Some(known) = (self.known.get(pid)).filter(|k| k.owner == ProcessOwner::Other)
+            else {
                 continue;
             };
             read.parents.insert(*pid, known.parent);
@@ -181,39 +186,42 @@ impl ProcessClocks {
         read
     }
 
-    /// A reading, and all that those have used by now who came since the list. It forgets nobody.
+    /// A reading, with the CPU times so far of processes that started after the list was made. They are
+    /// added to the list, from which none is removed.
     pub fn with_newcomers(&mut self, read: &ClocksRead) -> ClocksRead {
         let before = self.known.clone();
         self.list(&[]);
-        let mut all = self.read();
-        all.ns.retain(|pid, _| !before.contains_key(pid));
-        all.ns.extend(&read.ns);
+        let mut both = self.read();
+        both.ns.retain(|pid, _| !before.contains_key(pid));
+        both.ns.extend(&read.ns);
         self.known.extend(before);
-        all
+        both
     }
 
-    /// What was used between two moments, by owner; all of it by who was not there at the first.
+    /// The CPU time between two readings by owner. A process that is missing in the first counts with all
+    /// its time.
     pub fn between(&self, from: &ClocksRead, to: &ClocksRead) -> BTreeMap<ProcessOwner, u64> {
-        let mut owners = BTreeMap::new();
-        for (pid, ns) in used(from, to) {
+        let mut by_owner = BTreeMap::new();
+        for (pid, ns) in cpu_times(from, to) {
             if let Some(known) = self.known.get(&pid) {
-                *owners.entry(known.whose).or_default() += ns;
+                *by_owner.entry(known.owner).or_default() += ns;
             }
         }
-        owners
+        by_owner
     }
 
-    /// The processes of others that used most, the largest first.
+    /// The processes of others with the most CPU time between two readings, in descending order.
     pub fn largest(&self, from: &ClocksRead, to: &ClocksRead) -> Vec<OtherProcess> {
-        let others = used(from, to).into_iter().filter_map(|(pid, cpu_ns)| {
-            let known = self.known.get(&pid)?;
-            (known.whose == ProcessOwner::Other && cpu_ns > 0).then(|| OtherProcess {
-                name: known.name.clone(),
-                pid,
-                cpu_ns,
+        let mut others: Vec<OtherProcess> = (cpu_times(from, to).into_iter())
+            .filter_map(|(pid, cpu_ns)| {
+                let known = self.known.get(&pid)?;
+                (known.owner == ProcessOwner::Other && cpu_ns > 0).then(|| OtherProcess {
+                    name: known.name.clone(),
+                    pid,
+                    cpu_ns,
+                })
             })
-        });
-        let mut others: Vec<OtherProcess> = others.collect();
+            .collect();
         others.sort_by_key(|o| std::cmp::Reverse(o.cpu_ns));
         others.truncate(MOST_NAMED);
         others
@@ -225,7 +233,7 @@ impl ProcessClocks {
 }
 
 impl Stat {
-    /// By ppid (field 4), flags (9), cutime and cstime (16 and 17), proc_pid_stat(5).
+    /// Parses ppid (field 4), flags (9), cutime and cstime (16 and 17), proc_pid_stat(5).
     fn parse(text: &[u8]) -> Option<Stat> {
         let stat = StatFields::parse(text)?;
         Some(Stat {
@@ -237,8 +245,7 @@ impl Stat {
     }
 
     fn kernel_owner(&self) -> ProcessOwner {
-        let mut names = SOFTIRQ_THREADS.iter();
-        if names.any(|name| self.name.starts_with(name)) {
+        if (SOFTIRQ_THREADS.iter()).any(|prefix| self.name.starts_with(prefix)) {
             ProcessOwner::Softirq
         } else {
             ProcessOwner::Kernel
@@ -246,55 +253,57 @@ impl Stat {
     }
 }
 
-/// By process. A number given to another one has a smaller time, all of it new. With children
-/// counted, one that ended is with its parent now, and what it had used before is taken off there.
-fn used(from: &ClocksRead, to: &ClocksRead) -> BTreeMap<u32, u64> {
+/// The CPU time of each process between two readings. A smaller time than before is of another process
+/// that got the id, and all new. If children are included, the time of one that has ended is in its
+/// parent's now, from which its time before the first reading is subtracted.
+fn cpu_times(from: &ClocksRead, to: &ClocksRead) -> BTreeMap<u32, u64> {
     let grown = |(pid, ns): (&u32, &u64)| {
         let before = from.ns.get(pid).copied().unwrap_or(0);
         (*pid, ns.checked_sub(before).unwrap_or(*ns))
     };
-    let mut used: BTreeMap<u32, u64> = to.ns.iter().map(grown).collect();
-    // What came to each from children that it has waited for.
-    let waited = to.waited.iter().map(|(pid, ns)| {
-        let before = from.waited.get(pid).copied().unwrap_or(0);
-        (*pid, ns.saturating_sub(before))
-    });
-    let mut waited: BTreeMap<u32, u64> = waited.collect();
-    let parents = from.parents.iter();
-    for (ended, parent) in parents.filter(|(pid, _)| !to.ns.contains_key(pid)) {
+    let mut times: BTreeMap<u32, u64> = to.ns.iter().map(grown).collect();
+    // The time that each process got from children for which it has waited.
+    let mut waited: BTreeMap<u32, u64> = (to.waited.iter())
+        .map(|(pid, ns)| {
+            let before = from.waited.get(pid).copied().unwrap_or(0);
+            (*pid, ns.saturating_sub(before))
+        })
+        .collect();
+    for (ended, parent) in (from.parents.iter()).filter(|(pid, _)| !to.ns.contains_key(pid)) {
         let before = from.ns.get(ended).copied().unwrap_or(0);
-        let mut charged_to = *parent;
-        while let (None, Some(next)) = (used.get(&charged_to), from.parents.get(&charged_to)) {
-            charged_to = *next;
+        let mut ancestor = *parent;
+        while let (None, Some(next)) = (times.get(&ancestor), from.parents.get(&ancestor)) {
+            ancestor = *next;
         }
-        // Whoever waited for it has its whole life. Where its parent ended too, that is a reaper:
-        // an ancestor, or init.
-        let has_it = |ns: u64| ns + WAITED_STEPS_NS >= before;
-        let is_parent = waited.get(&charged_to).is_some_and(|ns| has_it(*ns));
-        let reaper = || {
-            let reapers = waited.iter().filter(|(_, ns)| has_it(**ns));
-            reapers.min_by_key(|(_, ns)| **ns).map(|(pid, _)| *pid)
-        };
-        let charged_to = if is_parent {
-            Some(charged_to)
+        // The process that waited for it has its whole time. If its parent ended as well, that is a
+        // reaper: an ancestor, or init.
+        let may_include = |ns: u64| ns + WAITED_STEPS_NS >= before;
+        let charged_to = if waited.get(&ancestor).is_some_and(|ns| may_include(*ns)) {
+            Some(ancestor)
         } else {
-            reaper()
+            (waited.iter())
+                .filter(|(_, ns)| may_include(**ns))
+                .min_by_key(|(_, ns)| **ns)
+                .map(|(pid, _)| *pid)
         };
         let Some(pid) = charged_to else { continue };
-        if let (Some(used), Some(waited)) = (used.get_mut(&pid), waited.get_mut(&pid)) {
+        if let (Some(time), Some(waited)) = (times.get_mut(&pid), waited.get_mut(&pid)) {
             let before = before.min(*waited);
-            *used = used.saturating_sub(before);
+            *time = time.saturating_sub(before);
             *waited -= before;
         }
     }
-    used
+    times
 }
 
-fn named(ours: &[(u32, ProcessOwner)], pid: u32) -> Option<ProcessOwner> {
-    let own = ours.iter().find(|(own, _)| *own == pid);
-    own.map(|(_, whose)| *whose)
+/// The owner that the caller has assigned to a process.
+fn assigned(ours: &[(u32, ProcessOwner)], pid: u32) -> Option<ProcessOwner> {
+    (ours.iter())
+        .find(|(assigned, _)| *assigned == pid)
+        .map(|(_, owner)| *owner)
 }
 
+/// The ids of all processes; none if `proc` is of another PID namespace.
 fn pids(proc: &Path) -> Vec<u32> {
     if !proc_view::is_ours(proc) {
         return Vec::new();
@@ -310,8 +319,8 @@ mod tests {
     use crate::tests::put;
     use std::process::{Command, Stdio};
 
-    /// A made-up table of processes: `(pid, name, parent, flags, ticks of waited-for children)`.
-    fn planted(rows: &[(u32, &str, u32, u64, u64)]) -> tempfile::TempDir {
+    /// An invented table of processes: `(pid, name, parent, flags, ticks of waited-for children)`.
+    fn process_table(rows: &[(u32, &str, u32, u64, u64)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (pid, name, parent, flags, waited) in rows {
             let line =
@@ -321,7 +330,8 @@ mod tests {
         root
     }
 
-    fn at(rows: &[(u32, u64)]) -> ClocksRead {
+    /// A reading with these CPU times.
+    fn reading(rows: &[(u32, u64)]) -> ClocksRead {
         ClocksRead {
             ns: rows.iter().copied().collect(),
             ..ClocksRead::default()
@@ -330,8 +340,8 @@ mod tests {
 
     // Invariant 11.
     #[test]
-    fn each_process_has_one_owner_and_children_are_their_parents() {
-        let root = planted(&[
+    fn each_process_has_one_owner_which_children_inherit() {
+        let root = process_table(&[
             (1, "init", 0, 0, 0),
             (2, "ksoftirqd/0", 0, KERNEL_THREAD, 0),
             (3, "kworker/0:1", 0, KERNEL_THREAD, 0),
@@ -340,7 +350,7 @@ mod tests {
             (31, "server", 30, 0, 0),
             (32, "worker) (x", 31, 0, 0),
             (40, "rustc", 1, 0, 64 * 3),
-            // Numbers had begun anew when this one came.
+            // Process ids had wrapped when this one started.
             (12, "helper", 13, 0, 0),
             (13, "sh", 32, 0, 0),
         ]);
@@ -349,8 +359,8 @@ mod tests {
         let waited = |pid| clocks.stat(pid).unwrap().waited_ticks;
         assert_eq!([30, 40].map(waited), [0, 64 * 3]);
         clocks.list(&[(30, ProcessOwner::Sender), (31, ProcessOwner::Receiver)]);
-        let none = at(&[]);
-        let all = [
+        let none = reading(&[]);
+        let rows = [
             (1, 1),
             (2, 20),
             (3, 6),
@@ -361,21 +371,21 @@ mod tests {
             (32, 5),
             (40, 6_000),
         ];
-        let all = at(&all);
+        let all = reading(&rows);
         let used = clocks.between(&none, &all);
-        let of = |whose| used.get(&whose).copied();
+        let of = |owner| used.get(&owner).copied();
         assert_eq!(of(ProcessOwner::Sender), Some(300));
         assert_eq!(of(ProcessOwner::Receiver), Some(70_009));
         assert_eq!(of(ProcessOwner::Softirq), Some(22));
         assert_eq!(of(ProcessOwner::Kernel), Some(6));
         assert_eq!(of(ProcessOwner::Other), Some(6_001));
-        let named = clocks.largest(&at(&[(1, 1)]), &all);
+        let named = clocks.largest(&reading(&[(1, 1)]), &all);
         assert_eq!(named.len(), 1);
         assert_eq!((named[0].name.as_str(), named[0].cpu_ns), ("rustc", 6_000));
-        // The number of one that ended goes to another.
-        let used = clocks.between(&at(&[(40, 9_000)]), &at(&[(40, 50)]));
+        // The id of a process that ended is given to another.
+        let used = clocks.between(&reading(&[(40, 9_000)]), &reading(&[(40, 50)]));
         assert_eq!(used, [(ProcessOwner::Other, 50)].into());
-        // One that comes later is its parent's as well.
+        // A process that starts later has its parent's owner as well.
         put(
             root.path(),
             "proc/11/stat",
@@ -387,15 +397,15 @@ mod tests {
             "10 (late) S 13 1 1 0 -1 0 0 0 0 0 5 5 0 0 20 0",
         );
         clocks.list(&[]);
-        let used = clocks.between(&none, &at(&[(10, 7), (11, 8), (30, 9)]));
-        let of = |whose| used.get(&whose).copied();
+        let used = clocks.between(&none, &reading(&[(10, 7), (11, 8), (30, 9)]));
+        let of = |owner| used.get(&owner).copied();
         assert_eq!(of(ProcessOwner::Receiver), Some(7));
         assert_eq!(of(ProcessOwner::Other), Some(8));
         assert_eq!(of(ProcessOwner::Sender), Some(9));
     }
 
     #[test]
-    fn what_a_process_had_used_before_a_block_is_no_part_of_it_when_it_ends_there() {
+    fn time_before_the_first_reading_is_not_counted_when_a_process_ends() {
         let s = 1_000_000_000;
         // make (7) has a compiler (8) that has an assembler (9); both end, and make has waited.
         let from = ClocksRead {
@@ -408,11 +418,11 @@ mod tests {
             parents: [(1, 0), (7, 1)].into(),
             waited: [(1, 4 * s), (7, 64 * s)].into(),
         };
-        assert_eq!(used(&from, &to), [(1, 0), (7, 2 * s)].into());
+        assert_eq!(cpu_times(&from, &to), [(1, 0), (7, 2 * s)].into());
     }
 
     #[test]
-    fn the_life_of_one_whose_parent_has_ended_is_not_that_of_its_reaper() {
+    fn the_time_of_an_orphan_is_not_counted_as_its_reapers() {
         let s = 1_000_000_000;
         // A shell (5) has a script (6) that has a hog (7). The script ends, then the hog, and init
         // waits for it; the shell itself works for 3 s, and its own children for 1 s.
@@ -426,18 +436,18 @@ mod tests {
             parents: [(1, 0), (5, 1)].into(),
             waited: [(1, 402 * s), (5, 2 * s)].into(),
         };
-        assert_eq!(used(&from, &to), [(1, 2 * s), (5, 4 * s)].into());
-        // Nobody waited for it: what others' children did meanwhile is theirs.
+        assert_eq!(cpu_times(&from, &to), [(1, 2 * s), (5, 4 * s)].into());
+        // It was not waited for: the time of other processes' children stays theirs.
         let to = ClocksRead {
             ns: [(1, s), (5, 6 * s)].into(),
             waited: [(1, 0), (5, 2 * s)].into(),
             ..to
         };
-        assert_eq!(used(&from, &to), [(1, 0), (5, 4 * s)].into());
+        assert_eq!(cpu_times(&from, &to), [(1, 0), (5, 4 * s)].into());
     }
 
     #[test]
-    fn real_processes_are_found_with_what_they_use() {
+    fn real_processes_are_found_with_their_cpu_time() {
         let mut clocks = ProcessClocks::new(Path::new("/"));
         let mut child = Command::new("sh")
             .args(["-c", "i=0; while :; do i=$((i+1)); done"])
@@ -457,8 +467,8 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(used > 20_000_000, "{used} ns");
-        assert!(clocks.known[&std::process::id()].whose == ProcessOwner::Instrument);
+        assert!(clocks.known[&std::process::id()].owner == ProcessOwner::Instrument);
         clocks.list(&[]);
-        assert!(!clocks.known.contains_key(&child.id()), "it is gone");
+        assert!(!clocks.known.contains_key(&child.id()), "it has ended");
     }
 }

@@ -1,4 +1,4 @@
-//! The meter of a process tree: a process with its threads and its children, as a server is.
+//! The meter of a process tree, such as a server: a process with its threads and its children.
 
 use std::collections::BTreeMap;
 use std::os::fd::BorrowedFd;
@@ -16,11 +16,11 @@ mod live;
 
 use inherited::{InheritedCounts, InheritedEvents};
 
-/// Threads whose migrations are read one by one; more would take longer than they are worth.
+/// The most threads whose migrations are read one by one; more would take too long.
 pub const MOST_THREADS: usize = 256;
-/// Processes whose memory is read one by one; the rest is taken to be like them.
+/// The most processes whose memory is read one by one; the others count as their mean.
 const MOST_MEMORY: usize = 16;
-/// What reading one child takes, in ns, so that a reading of many begins early enough.
+/// The time in which one child is read, in ns, so that a reading of many begins early enough.
 const NS_A_CHILD: u64 = 60_000;
 
 const NO_CHILDREN: &str =
@@ -36,103 +36,105 @@ const NO_TIME: &str =
 const NOT_ALONE: &str = "it is read of processes with one thread and no children, where the kernel \
     shows it in /proc/PID/schedstat (CONFIG_SCHED_INFO)";
 
-/// Reads what a process uses with its threads and children. Open it in the thread that starts
-/// all others, before it does, since perf events are inherited from there.
+/// A meter of a process with its threads and children. It is opened by the thread that starts all
+/// others, before it does, since they inherit its perf events.
 #[derive(Debug)]
 pub struct ProcessTreeMeter {
     events: InheritedEvents,
 }
 
-/// What a [`ProcessTreeMeter`] read.
+/// A read of a [`ProcessTreeMeter`].
 #[derive(Clone, Debug)]
 pub struct ProcessTreeSnapshot {
-    look: EarlyReading,
+    early: EarlyReading,
     live_cpu_ns: Option<u64>,
     usage: Usage,
     counts: InheritedCounts,
 }
 
-/// What of a process is looked at before its usage is asked for.
+/// The slow part of a read, which is made before the process reports its usage.
 #[derive(Clone, Debug, Default)]
 pub struct EarlyReading {
-    /// Those that live.
+    /// The living children.
     children: Option<Vec<u32>>,
-    /// What they have used together.
+    /// The sum of their usage.
     live: Option<ThreadUsage>,
     migrations: Option<BTreeMap<u32, u64>>,
     run_queue_ns: Option<u64>,
 }
 
 impl ProcessTreeMeter {
-    /// With perf events or without. Hardware counters known to be missing are not tried.
+    /// Opens a meter, with perf events if `perf`; without hardware events, for the reason `no_hardware`.
     pub fn open(perf: bool, no_hardware: Option<&str>) -> ProcessTreeMeter {
         ProcessTreeMeter {
             events: InheritedEvents::open(perf, no_hardware),
         }
     }
 
-    /// Looks at these live children ([`bytecost_sys::children::started_by`]) and at the threads of a process, which may
-    /// take a while; see [`early_reading_ns`]. What is not done by `by_ns` of CLOCK_MONOTONIC is absent,
-    /// so that the reading of CPU time, which comes next, is never late for it.
+    /// Reads the living children ([`bytecost_sys::children::started_by`]) and the threads of a process,
+    /// which may take the time of [`early_reading_ns`]. Parts that are not read by `by_ns` of
+    /// CLOCK_MONOTONIC are absent, so that the reading of CPU time, which follows, is not late.
     pub fn read_early(&self, process: u32, children: Option<Vec<u32>>, by_ns: u64) -> EarlyReading {
         let is_alone = children.as_ref().is_some_and(Vec::is_empty);
-        let migrations = match self.events.has_migrations() {
-            true => None,
-            false => of_all(process, children.as_deref().unwrap_or_default(), by_ns),
+        let migrations = if self.events.has_migrations() {
+            None
+        } else {
+            tree_migrations(process, children.as_deref().unwrap_or_default(), by_ns)
         };
         EarlyReading {
             run_queue_ns: is_alone.then(|| live::run_queue_ns(process)).flatten(),
-            live: (children.as_deref()).and_then(|c| live::used(c, by_ns)),
+            live: (children.as_deref()).and_then(|c| live::usage(c, by_ns)),
             children,
             migrations,
         }
     }
 
-    /// Reads the tree of another process, with the clocks of the children that were looked at.
+    /// Reads the tree of another process, which reports its usage to the pipe `reports`.
     ///
     /// # Errors
     /// As [`usage::request`].
     pub fn read_other(
         &self,
-        look: EarlyReading,
+        early: EarlyReading,
         process: u32,
-        told: BorrowedFd<'_>,
+        reports: BorrowedFd<'_>,
     ) -> std::io::Result<ProcessTreeSnapshot> {
         Ok(ProcessTreeSnapshot {
-            live_cpu_ns: look.children.as_deref().map(live::cpu_ns),
-            usage: usage::request(process, told)?,
+            live_cpu_ns: early.children.as_deref().map(live::cpu_ns),
+            usage: usage::request(process, reports)?,
             counts: self.events.read(),
-            look,
+            early,
         })
     }
 
     /// Reads this process's own tree, which has no children.
     pub fn read_own(&self) -> ProcessTreeSnapshot {
-        let look = EarlyReading {
+        let early = EarlyReading {
             children: Some(Vec::new()),
             live: Some(ThreadUsage::default()),
-            migrations: of_all(std::process::id(), &[], u64::MAX),
+            migrations: tree_migrations(std::process::id(), &[], u64::MAX),
             run_queue_ns: live::run_queue_ns(std::process::id()),
         };
         ProcessTreeSnapshot {
-            look,
+            early,
             live_cpu_ns: Some(0),
             usage: usage::usage(),
             counts: self.events.read(),
         }
     }
 
-    /// What happened between two reads. `steady`: no thread or process came or went.
+    /// The increases between two reads. `steady` says that no thread or process started or ended.
     pub fn difference(
         &self,
         start: &ProcessTreeSnapshot,
         end: &ProcessTreeSnapshot,
         steady: bool,
     ) -> Readings {
-        let differences = self.events.difference(&start.counts, &end.counts);
-        let mut readings: Readings = differences.collect();
+        let mut readings: Readings = (self.events)
+            .difference(&start.counts, &end.counts)
+            .collect();
         if !self.events.has_migrations() {
-            let moves = migrations([start, end].map(|s| s.look.migrations.as_ref()), steady);
+            let moves = migrations([start, end].map(|s| s.early.migrations.as_ref()), steady);
             readings.insert(Counter::Migrations, moves);
         }
         let cpu_ns = |s: &ProcessTreeSnapshot| {
@@ -140,7 +142,7 @@ impl ProcessTreeMeter {
             Some(s.usage.cpu_ns + ended + s.live_cpu_ns?)
         };
         let elapsed = grown(start.usage.clock_ns, end.usage.clock_ns);
-        let [from, to] = [start, end].map(|s| s.look.run_queue_ns);
+        let [from, to] = [start, end].map(|s| s.early.run_queue_ns);
         let run_queue = grown_if_read(from, to, NOT_ALONE);
         let cpu = grown_if_read(cpu_ns(start), cpu_ns(end), NO_CHILDREN);
         readings.extend([
@@ -152,15 +154,17 @@ impl ProcessTreeMeter {
             Some(_) => NO_TIME,
             None => NO_CHILDREN,
         };
-        let mut both = [start, end].into_iter();
-        let has_live = both.any(|s| s.look.children.as_ref().is_none_or(|c| !c.is_empty()));
-        for (counter, of) in OF_PROCESS {
-            let all = |s: &ProcessTreeSnapshot| {
-                Some(of(&s.usage.own) + of(&s.usage.children) + of(s.look.live.as_ref()?))
+        let has_live = [start, end]
+            .into_iter()
+            .any(|s| s.early.children.as_ref().is_none_or(|c| !c.is_empty()));
+        for (counter, field) in OF_PROCESS {
+            let total = |s: &ProcessTreeSnapshot| {
+                let live = s.early.live.as_ref()?;
+                Some(field(&s.usage.own) + field(&s.usage.children) + field(live))
             };
             let reading = match counter {
                 Counter::UserNs | Counter::SystemNs if has_live => Reading::absent(LIVE),
-                _ => grown_if_read(all(start), all(end), unread),
+                _ => grown_if_read(total(start), total(end), unread),
             };
             readings.insert(counter, reading);
         }
@@ -168,10 +172,14 @@ impl ProcessTreeMeter {
     }
 }
 
-/// The part in ns of a server's window between two readings at its edges, or how late which was.
-/// The clients ask within the window alone, so being late at its end adds little; but half of it
-/// must lie behind the first reading, and the second come within a quarter: hundreds of threads may
-/// run first.
+/// The time in ns of a server's window that lies between two reads at its edges.
+///
+/// Clients send within the window alone, so a late second read adds little. But at least half of the
+/// window must be after the first read, and the second must come within a quarter of its length after
+/// the end: hundreds of threads may run before it.
+///
+/// # Errors
+/// The time by which a read was too late.
 pub fn measured_ns(
     [start, end]: [&ProcessTreeSnapshot; 2],
     from_ns: u64,
@@ -195,38 +203,41 @@ pub fn measured_ns(
     Ok(closed_ns.min(to_ns).saturating_sub(opened_ns.max(from_ns)))
 }
 
-/// How long [`ProcessTreeMeter::read_early`] is taken to last for so many children, in ns.
+/// The expected duration of [`ProcessTreeMeter::read_early`] for so many children, in ns.
 pub fn early_reading_ns(children: u64) -> u64 {
     children * NS_A_CHILD
 }
 
-/// Threads and memory of a process and its children; of many, a few stand for all.
+/// The numbers of threads and bytes of a process and its children, of which at most 16 are read.
 pub fn tree_memory(process: u32) -> Readings {
     let children = bytecost_sys::children::started_by(Path::new("/"), process).unwrap_or_default();
-    let some = children.iter().take(MOST_MEMORY);
-    let some: Vec<u64> = some.filter_map(|c| Some(live::memory(*c)?.1)).collect();
-    let each = some.iter().sum::<u64>() / (some.len() as u64).max(1);
-    let all = children.len() as u64;
+    let sampled: Vec<u64> = (children.iter().take(MOST_MEMORY))
+        .filter_map(|child| Some(live::memory(*child)?.bytes))
+        .collect();
+    let mean = sampled.iter().sum::<u64>() / (sampled.len() as u64).max(1);
+    let count = children.len() as u64;
     let why = "/proc/PID/smaps_rollup does not tell Pss_Anon here";
-    let both = match live::memory(process) {
-        Some((threads, bytes)) => [threads + all, bytes + each * all].map(Reading::Measured),
+    let readings = match live::memory(process) {
+        Some(own) => [own.threads + count, own.bytes + mean * count].map(Reading::Measured),
         None => [why; 2].map(Reading::absent),
     };
     let counters = [Counter::Tasks, Counter::MemoryBytes];
-    counters.into_iter().zip(both).collect()
+    counters.into_iter().zip(readings).collect()
 }
 
-fn of_all(process: u32, children: &[u32], by_ns: u64) -> Option<BTreeMap<u32, u64>> {
+/// The migrations of each thread of a process and its children; none if there are too many.
+fn tree_migrations(process: u32, children: &[u32], by_ns: u64) -> Option<BTreeMap<u32, u64>> {
     if children.len() > MOST_THREADS {
         return None;
     }
-    let mut all = BTreeMap::new();
-    for one in std::iter::once(&process).chain(children) {
-        all.extend(live::migrations(*one, MOST_THREADS, by_ns)?);
+    let mut by_thread = BTreeMap::new();
+    for member in std::iter::once(&process).chain(children) {
+        by_thread.extend(live::migrations(*member, MOST_THREADS, by_ns)?);
     }
-    (all.len() <= MOST_THREADS).then_some(all)
+    (by_thread.len() <= MOST_THREADS).then_some(by_thread)
 }
 
+/// The increase of migrations; absent unless the threads are the same at both edges.
 fn migrations(edges: [Option<&BTreeMap<u32, u64>>; 2], steady: bool) -> Reading {
     let [Some(start), Some(end)] = edges else {
         return Reading::absent(NO_THREADS);

@@ -1,4 +1,4 @@
-//! What the tests of several meters need.
+//! Helpers for the tests of several meters.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! The meter of a thread: its clocks, its usage and its perf events.
+//! The meter of a thread: its clocks, its resource usage, its time in the run queue and its perf events.
 
 use std::fs::File;
 use std::marker::PhantomData;
@@ -35,7 +35,7 @@ const THREAD_COUNTERS: &[Counter] = &[
     Counter::PerfRunningNs,
 ];
 
-/// Why perf events are absent where they could be read.
+/// The reason of absent perf events in trials without them.
 pub const LEFT_OUT: &str =
     "perf events were left out of this trial, since they make each context switch more expensive";
 
@@ -46,18 +46,19 @@ const SCHEDSTAT: &str = "/proc/thread-self/schedstat";
 const NO_SCHEDSTAT: &str =
     "this kernel does not tell it in /proc/thread-self/schedstat (CONFIG_SCHED_INFO)";
 
-/// What a [`ThreadMeter`] opens beside the clocks, the usage and what `/proc` says of the thread.
+/// The optional counters of a [`ThreadMeter`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extras {
-    /// Whether the hardware counters are opened; else why not.
+    /// Ok to open the hardware counters; else the reason why they are absent.
     pub hardware: Result<(), String>,
-    /// Whether the perf software event task-clock is.
+    /// True to open the perf software event task-clock.
     pub task_clock: bool,
-    /// Whether [`Counter::InterruptNs`] is read, of the CPU that the thread is on now and is held to.
+    /// True to read [`Counter::InterruptNs`] of the CPU on which the thread runs and to which it is
+    /// pinned.
     pub interrupts: bool,
 }
 
-/// Reads the thread that opened it. It cannot be sent to another, whose clocks it would read:
+/// A meter of the thread that opened it. It cannot be sent to another, whose clocks it would read:
 ///
 /// ```compile_fail,E0277
 /// let meter = bytecost_meter::ThreadMeter::open();
@@ -74,7 +75,7 @@ pub struct ThreadMeter {
     of_one_thread: PhantomData<*const ()>,
 }
 
-/// What a [`ThreadMeter`] read: totals since the thread began, or since the meter was opened.
+/// A read of a [`ThreadMeter`]: totals since the thread began, or since the meter was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// CLOCK_MONOTONIC.
@@ -89,6 +90,7 @@ pub struct Snapshot {
     interrupts: Option<u64>,
 }
 
+/// The source of each counter, or the reason why it has none.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Layout {
     software: Members,
@@ -96,19 +98,20 @@ struct Layout {
     migrations: Migrations,
 }
 
+/// The source of migrations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Migrations {
     /// `se.nr_migrations` of /proc/thread-self/sched.
     Sched,
-    /// The software group, which counted truly when tested.
+    /// The software group, which has passed its self-test.
     Perf,
     Refused(String),
 }
 
 impl ThreadMeter {
-    /// Opens all counters of the calling thread, tests that they count (about a millisecond), and
-    /// leaves them counting. What cannot be opened is absent with its reason. Perf events cost at
-    /// each switch on or off a CPU: see [`ThreadMeter::open_without_perf`].
+    /// Opens all counters of the calling thread, tests them (about a millisecond), and leaves them
+    /// counting. A counter that cannot be opened is absent with its reason. Perf events make each context
+    /// switch more expensive: see [`ThreadMeter::open_without_perf`].
     pub fn open() -> ThreadMeter {
         ThreadMeter::with(&Extras {
             hardware: Ok(()),
@@ -117,9 +120,9 @@ impl ThreadMeter {
         })
     }
 
-    /// Opens all but perf events, for windows whose context switches must cost what they cost
-    /// unwatched. A byte to and fro between two threads on one CPU took 11.4 µs on a virtual
-    /// machine of 2026 (Linux 6.18); with one software event on both 15.2 µs, with three 17.5.
+    /// Opens all counters but perf events, for windows in which context switches must have their usual
+    /// cost. A byte to and fro between two threads on one CPU took 11.4 µs on a virtual machine of 2026
+    /// (Linux 6.18); with one software event on both 15.2 µs, with three 17.5.
     pub fn open_without_perf() -> ThreadMeter {
         ThreadMeter::with(&Extras {
             hardware: Err(LEFT_OUT.to_owned()),
@@ -128,12 +131,12 @@ impl ThreadMeter {
         })
     }
 
-    /// Opens these counters of the calling thread; migrations by perf if only that tells them.
+    /// Opens these counters of the calling thread; migrations by perf only if /proc does not have them.
     pub fn with(extras: &Extras) -> ThreadMeter {
         let sched = filled(SCHED, sched_migrations);
-        let migrates = sched.is_none() && extras.hardware.is_ok();
-        // Each event costs at each context switch, so migrations rather come from the file.
-        let (software, software_members) = match (migrates, extras.task_clock) {
+        // Each event makes context switches more expensive, so the file is preferred.
+        let migrations_by_perf = sched.is_none() && extras.hardware.is_ok();
+        let (software, software_members) = match (migrations_by_perf, extras.task_clock) {
             (true, _) => events::open_software(&mut Kernel, &events::SOFTWARE),
             (false, true) => events::open_software(&mut Kernel, &events::SOFTWARE[..1]),
             (false, false) => (None, Members::none_of(&events::SOFTWARE, LEFT_OUT)),
@@ -164,7 +167,7 @@ impl ThreadMeter {
         }
     }
 
-    /// Counters that it cannot give here, with the reason and what to do about it.
+    /// The counters that are not available here, with the reason and the remedy.
     pub fn refused(&self) -> Vec<Refusal> {
         THREAD_COUNTERS
             .iter()
@@ -181,7 +184,7 @@ impl ThreadMeter {
     }
 }
 
-/// The file, where it says what is wanted: a kernel without CONFIG_SCHED_INFO has zeros there.
+/// The open file if it has the wanted value: a kernel without CONFIG_SCHED_INFO shows zeros.
 fn filled(path: &str, wanted: fn(&File) -> Option<u64>) -> Option<File> {
     File::open(path).ok().filter(|file| wanted(file).is_some())
 }
@@ -193,13 +196,13 @@ fn run_queue_ns(file: &File) -> Option<u64> {
 
 fn sched_migrations(file: &File) -> Option<u64> {
     let mut buffer = [0_u8; 1024]; // the line is among the first six
-    proc_text::value_of(proc_text::reread(file, &mut buffer)?, SCHED_KEY)
+    proc_text::value(proc_text::reread(file, &mut buffer)?, SCHED_KEY)
 }
 
 impl Meter for ThreadMeter {
     type Snapshot = Snapshot;
 
-    // The fields of both are read in the order in which they stand.
+    // In both reads, the fields are read in the order of their lines.
     fn read_start(&mut self) -> Snapshot {
         Snapshot {
             interrupts: self.interrupts.as_mut().and_then(Interrupts::read),
@@ -207,7 +210,7 @@ impl Meter for ThreadMeter {
             run_queue_ns: self.schedstat.as_ref().and_then(run_queue_ns),
             usage: process::thread_usage().ok(),
             software: self.software.as_ref().and_then(Group::read),
-            // Next to the clocks, since it counts what the meter itself does.
+            // Next to the clocks, since it also counts the work of the meter itself.
             hardware: self.hardware.as_ref().and_then(Group::read),
             cpu_ns: clock::thread_cpu_ns(),
             clock_ns: clock::monotonic_ns(),
@@ -228,8 +231,7 @@ impl Meter for ThreadMeter {
     }
 
     fn difference(&self, start: &Snapshot, end: &Snapshot) -> Readings {
-        let all = THREAD_COUNTERS.iter();
-        let mut readings: Readings = all
+        let mut readings: Readings = (THREAD_COUNTERS.iter())
             .map(|counter| (*counter, self.layout.reading(*counter, start, end)))
             .collect();
         if self.interrupts.is_some() {
@@ -284,19 +286,18 @@ impl Layout {
         }
     }
 
+    /// The reason why a counter has no source.
     fn refused(&self, counter: Counter) -> Option<String> {
-        let own = |why: Option<&str>| why.map(str::to_owned);
-        match counter {
-            Counter::TaskClockNs => own(self.software.refused(PerfEvent::TaskClock)),
+        let why = match counter {
+            Counter::TaskClockNs => self.software.refused(PerfEvent::TaskClock),
             Counter::Migrations => match &self.migrations {
-                Migrations::Refused(why) => Some(why.clone()),
+                Migrations::Refused(why) => Some(why.as_str()),
                 _ => None,
             },
-            Counter::PerfEnabledNs | Counter::PerfRunningNs => {
-                own(self.hardware.refused_altogether())
-            }
-            other => own(self.hardware.refused(hardware_event(other)?)),
-        }
+            Counter::PerfEnabledNs | Counter::PerfRunningNs => self.hardware.group_refused(),
+            other => self.hardware.refused(hardware_event(other)?),
+        };
+        why.map(str::to_owned)
     }
 }
 

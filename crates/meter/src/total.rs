@@ -1,10 +1,11 @@
-//! Readings of several threads of a side, taken together.
+//! Readings of all threads of a side, combined by a rule for each counter.
 
 use std::collections::BTreeSet;
 
 use bytecost_spec::reading::Of;
 use bytecost_spec::{Counter, Reading, Readings};
 
+/// The rule by which the values of several threads are combined.
 #[derive(Clone, Copy)]
 enum Rule {
     Sum,
@@ -29,18 +30,18 @@ fn rule(counter: Counter) -> Rule {
     }
 }
 
-/// Takes the readings of a side's threads together: sums, the mean of the elapsed time (rounded
-/// down), and the largest, smallest or first flow of what is no amount. A counter absent on any
-/// thread is absent with that reason; so is one that only some threads read, or one of the machine.
+/// The readings of a side, from those of its threads: sums, the mean of the elapsed time (rounded down),
+/// and for values that are no amounts the largest, smallest or first. A counter that is absent on one
+/// thread is absent with that reason; so is one that only some threads have, and one of the machine.
 pub fn sum(threads: &[Readings]) -> Readings {
     let counters: BTreeSet<Counter> = threads.iter().flat_map(|t| t.keys().copied()).collect();
     counters
         .into_iter()
-        .map(|counter| (counter, together(threads, counter)))
+        .map(|counter| (counter, combined(threads, counter)))
         .collect()
 }
 
-fn together(threads: &[Readings], counter: Counter) -> Reading {
+fn combined(threads: &[Readings], counter: Counter) -> Reading {
     if counter.row().of == Of::Machine {
         return Reading::absent("a counter of the whole machine is not one of a thread");
     }
@@ -53,7 +54,7 @@ fn together(threads: &[Readings], counter: Counter) -> Reading {
         }
     }
     let total = || numbers.iter().copied().fold(0, u64::saturating_add);
-    let one = match rule(counter) {
+    let value = match rule(counter) {
         Rule::Sum => Some(total()),
         Rule::Mean => total().checked_div(numbers.len() as u64),
         Rule::Largest => numbers.iter().copied().max(),
@@ -61,7 +62,7 @@ fn together(threads: &[Readings], counter: Counter) -> Reading {
         Rule::First => numbers.first().copied(),
     };
     let none = || Reading::absent("there were no threads");
-    one.map_or_else(none, Reading::Measured)
+    value.map_or_else(none, Reading::Measured)
 }
 
 #[cfg(test)]
@@ -75,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn each_counter_is_taken_together_by_its_rule() {
+    fn each_counter_is_combined_by_its_rule() {
         for (counter, of_each, expected) in [
             (Counter::CpuNs, [5, 7, 9], 21),
             (Counter::ElapsedNs, [10, 20, 40], 23),

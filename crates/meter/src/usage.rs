@@ -1,4 +1,4 @@
-//! What getrusage(2) counts, whoever tells it: the kernel, or `/proc` of another process.
+//! The counters of getrusage(2), which are read by it or, for another process, from `/proc`.
 
 use bytecost_spec::{Counter, Reading};
 use bytecost_sys::process::ThreadUsage;
@@ -22,18 +22,19 @@ pub(crate) const OF_PROCESS: [(Counter, FieldOfUsage); 6] = [
 pub(crate) const NO_USAGE: &str =
     "getrusage is refused: let the seccomp filter of the container pass it";
 
-/// Whether a counter exists of a process as a whole, and is not the sum of its threads'.
+/// Returns true for a counter that the kernel has of a process as a whole.
 pub fn is_of_process(counter: Counter) -> bool {
-    OF_PROCESS.iter().any(|(of, _)| *of == counter)
+    OF_PROCESS.iter().any(|(known, _)| *known == counter)
 }
 
-/// The increase of a counter between two usages, where it is theirs; absent where one was not read.
+/// The increase of a counter between two usages, absent if one was not read; none for a counter that a
+/// usage does not have.
 pub(crate) fn between(
     counter: Counter,
     start: Option<&ThreadUsage>,
     end: Option<&ThreadUsage>,
     unread: &str,
 ) -> Option<Reading> {
-    let (_, of) = OF_PROCESS.iter().find(|(of, _)| *of == counter)?;
-    Some(grown_if_read(start.map(of), end.map(of), unread))
+    let (_, field) = OF_PROCESS.iter().find(|(known, _)| *known == counter)?;
+    Some(grown_if_read(start.map(field), end.map(field), unread))
 }

@@ -1,4 +1,4 @@
-//! The timed window does not allocate: neither edge of it does, with any meter.
+//! Reads of all meters at the edges of the timed window do not allocate.
 
 use std::hint::black_box;
 use std::path::Path;

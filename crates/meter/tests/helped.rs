@@ -1,5 +1,5 @@
-//! What all threads of a helping process do. A test of its own program: of threads that end, as
-//! those of other tests do, nothing is known any more.
+//! The counters of all threads of a helper process. The test has a program of its own, since threads that
+//! end, as those of other tests do, take their counts with them.
 
 use bytecost_meter::{HelpedMeter, Meter, ThreadMeter};
 use bytecost_spec::Counter;
@@ -10,16 +10,16 @@ fn the_switches_of_all_threads_are_added_up() {
     let thread = ThreadMeter::open_without_perf();
     let mut meter = HelpedMeter::new(thread, std::process::id());
     let (go, wait) = std::sync::mpsc::channel::<()>();
-    let (tell, told) = std::sync::mpsc::channel();
+    let (sender, started) = std::sync::mpsc::channel();
     let start = meter.read_start();
     let thread = std::thread::spawn(move || {
         for _ in 0..5 {
             clock::sleep_until_ns(clock::monotonic_ns() + 100_000);
         }
-        tell.send(()).unwrap();
+        sender.send(()).unwrap();
         let _ = wait.recv();
     });
-    told.recv().unwrap();
+    started.recv().unwrap();
     let end = meter.read_end();
     let readings = meter.difference(&start, &end);
     let switches = readings[&Counter::ContextSwitchesVoluntary].measured();

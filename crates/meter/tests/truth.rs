@@ -54,7 +54,7 @@ fn spin(cpu_ns: u64) {
 }
 
 #[test]
-fn a_thread_that_spins_uses_what_it_spun() {
+fn the_cpu_time_of_a_spinning_thread_is_read() {
     let readings = measure(|| spin(50 * MS));
     let cpu = number(&readings, Counter::CpuNs);
     assert!(cpu >= 50 * MS);
@@ -67,7 +67,7 @@ fn a_thread_that_spins_uses_what_it_spun() {
 }
 
 #[test]
-fn a_thread_that_sleeps_uses_next_to_nothing() {
+fn a_sleeping_thread_uses_little_cpu_time() {
     let readings = measure(|| thread::sleep(Duration::from_millis(30)));
     assert!(number(&readings, Counter::ElapsedNs) >= 30 * MS);
     assert!(number(&readings, Counter::CpuNs) < 15 * MS);
@@ -199,8 +199,8 @@ fn the_machine_is_at_least_as_busy_as_this_thread() {
         machine_busy(in_step_with_the_tick),
     ];
     for [busy, step, cpu] in both.into_iter().flatten() {
-        let told = format!("busy {busy} in steps of {step}, own {cpu}");
-        println!("{told}");
-        assert!(busy + 3 * step >= cpu, "{told}");
+        let text = format!("busy {busy} in steps of {step}, own {cpu}");
+        println!("{text}");
+        assert!(busy + 3 * step >= cpu, "{text}");
     }
 }

@@ -1,7 +1,7 @@
-//! System calls of a thread and of whatever it starts, reported before the kernel carries them out:
-//! seccomp's user notification. Tests count by it; it needs no rights.
+//! System calls of a thread and of the threads and processes that it starts, reported before the kernel
+//! carries them out: seccomp's user notification. Tests count by it; it needs no privileges.
 //!
-//! Source: seccomp_unotify(2), since Linux 5.0; that a call goes on is since 5.5.
+//! Source: seccomp_unotify(2), since Linux 5.0; to let a call continue, since 5.5.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -10,17 +10,17 @@ use std::time::Duration;
 use libc::{c_long, sock_filter};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::syscall::{checked, made};
+use crate::syscall::{checked, new_fd};
 
-/// A system call that can be listened to.
+/// A system call of which a [`CallListener`] can report each invocation.
 #[derive(Clone, Copy, Debug)]
 pub struct SystemCall {
     /// Its name, as in the manual.
     pub name: &'static str,
-    /// Whether it moves bytes, or has a mover's bytes moved.
+    /// True if it moves bytes, or makes the kernel move those of a mover.
     pub moves: bool,
     number: c_long,
-    /// Which of its arguments is its flags, if any.
+    /// The index of the argument with its flags, if it has one.
     flags: Option<usize>,
 }
 
@@ -40,7 +40,8 @@ const fn other(name: &'static str, number: c_long, flags: Option<usize>) -> Syst
     }
 }
 
-/// All that can be listened to. The flags of setsockopt(2) and futex(2) are what they are to do.
+/// The system calls that can be reported. For setsockopt(2) and futex(2), the option and the operation
+/// take the place of flags.
 pub const CALLS: &[SystemCall] = &[
     moving("read", libc::SYS_read, None),
     moving("readv", libc::SYS_readv, None),
@@ -75,11 +76,12 @@ pub const CALLS: &[SystemCall] = &[
     other("futex", libc::SYS_futex, Some(1)),
 ];
 
-/// Where an argument of mmap(2) names the file, and its value where there is none.
-const MAPPED: usize = 4;
+/// The index of mmap(2)'s argument with the descriptor.
+const MMAP_FD: usize = 4;
+/// Its value for memory without a file: -1.
 const NO_FILE: u32 = u32::MAX;
 
-/// A call that is about to be carried out.
+/// An invocation of a system call that the kernel has not carried out yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingCall {
     /// Its name.
@@ -92,16 +94,19 @@ pub struct PendingCall {
     pub first: [u64; 2],
 }
 
-/// Hears the calls of a thread. Asked by another one as long as the first and all that it has
-/// started make any: without it their calls fail with ENOSYS. Where futex(2) is among them, neither
-/// waits at a lock or channel of both: nobody would hear the call that ends that.
+/// The receiving end of a thread's reports. Another thread calls [`CallListener::next`] as long as the
+/// first, and what it has started, make such calls: once this is dropped, they fail with ENOSYS. If
+/// futex(2) is among the calls, neither thread may wait at a lock or channel that both use: the call
+/// that ends the wait would not be reported.
 #[derive(Debug)]
 pub struct CallListener(OwnedFd);
 
 impl CallListener {
-    /// From now on each of these calls by the calling thread and all that it starts waits until it
-    /// was shown, and no privileges can be gained. ENOSYS and EINVAL without seccomp(2), EBUSY
-    /// where somebody listens already.
+    /// Makes each of these calls, by the calling thread and all that it starts from now on, wait until
+    /// it was reported. The thread can gain no privileges any more (PR_SET_NO_NEW_PRIVS).
+    ///
+    /// # Errors
+    /// ENOSYS and EINVAL without seccomp(2), EBUSY if the thread has a listener already.
     pub fn of_this_thread(calls: &[SystemCall]) -> io::Result<CallListener> {
         let count = u8::try_from(calls.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         rustix::thread::set_no_new_privs(true)?;
@@ -111,24 +116,24 @@ impl CallListener {
             jf: 0,
             k,
         };
-        // The number is the first word of `struct seccomp_data`. Programs of another architecture
-        // have other numbers; none is started here.
+        // The number of the call is the first word of `struct seccomp_data`. Programs of another
+        // architecture have other numbers; none is started here.
         let mut program = vec![step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0)];
-        for (at, call) in calls.iter().enumerate() {
-            let is_it = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-            program.push(step(is_it, count - at as u8, call.number as u32));
+        for (i, call) in calls.iter().enumerate() {
+            let jump_if_equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+            program.push(step(jump_if_equal, count - i as u8, call.number as u32));
         }
-        let answer = libc::BPF_RET | libc::BPF_K;
-        program.push(step(answer, 0, libc::SECCOMP_RET_ALLOW));
-        program.push(step(answer, 0, libc::SECCOMP_RET_USER_NOTIF));
+        let verdict = libc::BPF_RET | libc::BPF_K;
+        program.push(step(verdict, 0, libc::SECCOMP_RET_ALLOW));
+        program.push(step(verdict, 0, libc::SECCOMP_RET_USER_NOTIF));
         let program = libc::sock_fprog {
             len: program.len() as u16,
             filter: program.as_mut_ptr(),
         };
         // SAFETY: `program` points to as many steps as it says, all of which live until after the
-        // call; the kernel copies them. The descriptor is new, and nobody else knows it.
+        // call; the kernel copies them. The descriptor is new and has no other owner.
         let fd = unsafe {
-            made(libc::syscall(
+            new_fd(libc::syscall(
                 libc::SYS_seccomp,
                 libc::SECCOMP_SET_MODE_FILTER,
                 libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
@@ -138,51 +143,51 @@ impl CallListener {
         fd.map(CallListener)
     }
 
-    /// Shows the next call while its thread waits, and lets it go on; false where none came within
-    /// `patience`. Memory that is mapped without a file is not shown.
-    pub fn next(&self, patience: Duration, see: impl FnOnce(PendingCall)) -> io::Result<bool> {
+    /// Waits for the next call, passes it to `visit` while its thread waits, and lets it continue;
+    /// false if there was none within `patience`. Mappings without a file are not passed on.
+    pub fn next(&self, patience: Duration, visit: impl FnOnce(PendingCall)) -> io::Result<bool> {
         let mut descriptor = [PollFd::new(&self.0, PollFlags::IN)];
         let time = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
         poll(&mut descriptor, Some(&time))?;
         if !descriptor[0].revents().contains(PollFlags::IN) {
             return Ok(false);
         }
-        let Some(heard) = self.receive()? else {
+        let Some(notification) = self.receive()? else {
             return Ok(true);
         };
-        if let Some(told) = told(&heard.data, heard.pid) {
-            see(told);
+        if let Some(call) = pending_call(&notification.data, notification.pid) {
+            visit(call);
         }
-        self.let_go(heard.id)?;
+        self.let_continue(notification.id)?;
         Ok(true)
     }
 
-    /// None where its thread has ended meanwhile.
+    /// The next notification; none if its thread has ended meanwhile.
     fn receive(&self) -> io::Result<Option<libc::seccomp_notif>> {
-        // SAFETY: all zeros are a value of this plain structure, and what the kernel asks for.
-        let mut heard: libc::seccomp_notif = unsafe { std::mem::zeroed() };
+        // SAFETY: all zeros are a value of this plain structure, and the kernel demands them.
+        let mut notification: libc::seccomp_notif = unsafe { std::mem::zeroed() };
         let (fd, request) = (self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV);
-        // SAFETY: the descriptor is a listener, and `heard` has the size that the request tells.
-        let done = unsafe { libc::ioctl(fd, request, &raw mut heard) };
-        Ok(gone_or(done)?.then_some(heard))
+        // SAFETY: the descriptor is a listener, and `notification` has the size that the request implies.
+        let done = unsafe { libc::ioctl(fd, request, &raw mut notification) };
+        Ok(is_alive(done)?.then_some(notification))
     }
 
-    fn let_go(&self, id: u64) -> io::Result<()> {
-        let answer = libc::seccomp_notif_resp {
+    fn let_continue(&self, id: u64) -> io::Result<()> {
+        let response = libc::seccomp_notif_resp {
             id,
             val: 0,
             error: 0,
             flags: libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
         };
         let (fd, request) = (self.0.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND);
-        // SAFETY: the descriptor is a listener, and `answer` has the size that the request tells.
-        let done = unsafe { libc::ioctl(fd, request, &raw const answer) };
-        gone_or(done).map(drop)
+        // SAFETY: the descriptor is a listener, and `response` has the size that the request implies.
+        let done = unsafe { libc::ioctl(fd, request, &raw const response) };
+        is_alive(done).map(drop)
     }
 }
 
-/// False where the thread has ended.
-fn gone_or(done: libc::c_int) -> io::Result<bool> {
+/// Returns false if an ioctl(2) of a listener failed because the thread has ended.
+fn is_alive(done: libc::c_int) -> io::Result<bool> {
     match checked(done) {
         Ok(_) => Ok(true),
         Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => Ok(false),
@@ -190,14 +195,15 @@ fn gone_or(done: libc::c_int) -> io::Result<bool> {
     }
 }
 
-fn told(data: &libc::seccomp_data, thread: u32) -> Option<PendingCall> {
+/// The call of a notification; none for a mapping without a file.
+fn pending_call(data: &libc::seccomp_data, thread: u32) -> Option<PendingCall> {
     let call = CALLS.iter().find(|c| c.number == c_long::from(data.nr))?;
-    if call.number == libc::SYS_mmap && data.args[MAPPED] as u32 == NO_FILE {
+    if call.number == libc::SYS_mmap && data.args[MMAP_FD] as u32 == NO_FILE {
         return None;
     }
     Some(PendingCall {
         name: call.name,
-        flags: call.flags.map_or(0, |at| data.args[at] as u32),
+        flags: call.flags.map_or(0, |index| data.args[index] as u32),
         thread,
         first: [data.args[0], data.args[1]],
     })

@@ -1,4 +1,4 @@
-//! The end of a child process, waited for with a bound: pidfd_open(2), poll(2), then SIGKILL.
+//! Bounded waits for the end of a child process: pidfd_open(2), poll(2), then SIGKILL.
 
 use std::io;
 use std::os::unix::process::ExitStatusExt;
@@ -10,16 +10,16 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
 
-/// How long a child may take to end by itself, and how long the kernel may take to end it.
+/// The time that a child usually gets to end by itself, and that the kernel gets to kill it.
 pub const GRACE: Duration = Duration::from_secs(2);
-/// How often a child is looked at where there are no pidfds (before Linux 5.3, or by seccomp).
-const LOOK: Duration = Duration::from_millis(1);
+/// The interval of polling where there are no pidfds (before Linux 5.3, or by a seccomp filter).
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// A child of this process that nobody else waits for.
+/// A child of this process that has no other waiter.
 pub trait ChildProcess {
-    /// Its number, which is its own until it was waited for.
+    /// Its process id, which the kernel does not reuse until it was waited for.
     fn pid(&self) -> Pid;
-    /// Its status where it has ended. Never blocks.
+    /// Its status if it has ended. Never blocks.
     fn try_wait(&mut self) -> io::Result<Option<ExitStatus>>;
 }
 
@@ -33,7 +33,7 @@ impl ChildProcess for Child {
     }
 }
 
-/// A child that was forked.
+/// A child of fork(2).
 impl ChildProcess for Pid {
     fn pid(&self) -> Pid {
         *self
@@ -45,10 +45,10 @@ impl ChildProcess for Pid {
     }
 }
 
-/// How a child ended.
+/// The status of a child, and whether it had to be killed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildEnd {
-    /// As wait(2) gives it.
+    /// The status of wait(2).
     pub status: ExitStatus,
     /// True if it did not end by itself in time.
     pub was_killed: bool,
@@ -56,13 +56,13 @@ pub struct ChildEnd {
 
 /// The status of a child that ends within this time; none where it has not ended by then.
 pub fn wait_for(child: &mut impl ChildProcess, time: Duration) -> io::Result<Option<ExitStatus>> {
-    let until = Instant::now() + time;
+    let deadline = Instant::now() + time;
     let mut pidfd = None;
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        let left = until.saturating_duration_since(Instant::now());
+        let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Ok(None);
         }
@@ -74,7 +74,7 @@ pub fn wait_for(child: &mut impl ChildProcess, time: Duration) -> io::Result<Opt
                     Err(e) => return Err(e.into()),
                 }
             }
-            Err(_) => thread::sleep(left.min(LOOK)),
+            Err(_) => thread::sleep(left.min(POLL_INTERVAL)),
         }
     }
 }
@@ -90,13 +90,13 @@ pub fn wait_or_kill(child: &mut impl ChildProcess, grace: Duration) -> io::Resul
         return Ok(ChildEnd { status, was_killed });
     }
     let pid = child.pid();
-    // It was not waited for yet, so the number is still its own.
+    // It was not waited for yet, so the process id is still its own.
     kill_process(pid, Signal::KILL)?;
     let status = wait_for(child, GRACE)?.ok_or_else(|| {
         let why = format!("did not end within {} s of SIGKILL either", GRACE.as_secs());
         io::Error::new(io::ErrorKind::TimedOut, why)
     })?;
-    // One that was ending already keeps its own status.
+    // A child that was ending already keeps its own status.
     let was_killed = status.signal() == Some(Signal::KILL.as_raw());
     Ok(ChildEnd { status, was_killed })
 }
@@ -123,7 +123,7 @@ mod tests {
         let end = wait_or_kill(&mut child, Duration::ZERO).unwrap();
         assert!(end.was_killed);
         assert_eq!(end.status.signal(), Some(9));
-        // It has no zombie, and its number may be another process's.
+        // It was reaped: its process id may be another process's.
         let gone = Pid::from_child(&child).try_wait().unwrap_err();
         assert_eq!(gone.raw_os_error(), Some(Errno::CHILD.raw_os_error()));
         let error = wait_or_kill(&mut Pid::from_child(&child), Duration::ZERO).unwrap_err();

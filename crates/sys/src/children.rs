@@ -1,4 +1,4 @@
-//! Processes forked to serve one connection each.
+//! Children of fork(2) without exec, and the children of other processes.
 
 use std::fs;
 use std::io;
@@ -10,41 +10,44 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use crate::proc_view;
 use crate::process::die_with_parent;
-use crate::syscall::{handle, handled, made};
+use crate::syscall::{handle, keeping_errno, new_fd};
 
-/// Links of `/proc/self/task` with one thread: one for each, and the two of every directory.
+/// Links of `/proc/self/task` in a process of one thread: one for each thread, and two of any
+/// directory.
 const LINKS_OF_ONE_THREAD: u64 = 3;
 
-/// What asks a server to finish. SIGINT is among them because Ctrl-C goes to all processes of a
+/// Signals that ask a server to finish. SIGINT is among them because Ctrl-C goes to all processes of a
 /// terminal's foreground at once, the children included.
 const FINISH: [libc::c_int; 2] = [libc::SIGTERM, libc::SIGINT];
 
-/// In a child.
+/// In a child, the descriptor of its connection.
 static INPUT: AtomicI32 = AtomicI32::new(-1);
 
-/// As [`fork_child`], to serve `socket`. SIGTERM and SIGINT end not the child but its input:
-/// shutdown(2) with SHUT_RD, so that what has arrived can still be answered.
+/// Forks a child, as [`fork_child`] does, that serves `socket`. SIGTERM and SIGINT end not the child but
+/// its input: shutdown(2) with SHUT_RD, so that requests that have arrived still get a response.
 pub fn fork_server(socket: BorrowedFd<'_>) -> io::Result<Option<u32>> {
-    // A signal that comes before the child is ready for it must wait until it is.
-    block(&FINISH, true)?;
+    // A signal must not arrive before the child has its handler.
+    block(&FINISH)?;
     let forked = fork_child();
     if let Ok(None) = forked {
         INPUT.store(socket.as_raw_fd(), Ordering::Relaxed);
         let handled = FINISH.into_iter().try_for_each(end_input_on);
         // An error must not be returned here: the child would take itself for its parent.
-        if handled.and_then(|()| block(&FINISH, false)).is_err() {
+        if handled.and_then(|()| unblock(&FINISH)).is_err() {
             exit(1);
         }
         return Ok(None);
     }
-    block(&FINISH, false)?;
+    unblock(&FINISH)?;
     forked
 }
 
-/// Forks: the child's number in the parent, none in the child, which is killed when the thread that
-/// forked it ends, and ends by [`exit`]. `Unsupported` in a process with more than one thread: a
-/// lock that another one held stays locked in the child for ever, fork(2). `WouldBlock` at the
-/// limit of processes.
+/// fork(2): the child's process id in the parent, none in the child. The child is killed when the thread
+/// that forked it ends; it ends itself by [`exit`].
+///
+/// # Errors
+/// `Unsupported` in a process with more than one thread: a lock that another thread holds would stay
+/// locked in the child for ever. `WouldBlock` at the limit of processes.
 pub fn fork_child() -> io::Result<Option<u32>> {
     if fs::metadata("/proc/self/task")?.nlink() != LINKS_OF_ONE_THREAD {
         let why =
@@ -52,7 +55,7 @@ pub fn fork_child() -> io::Result<Option<u32>> {
         return Err(io::Error::new(io::ErrorKind::Unsupported, why));
     }
     let parent = std::process::id();
-    // SAFETY: no other thread is there that could have left anything half done.
+    // SAFETY: there is no other thread that could have left something half done.
     match unsafe { libc::fork() } {
         0 if die_with_parent(parent).is_ok() => Ok(None),
         0 => exit(1),
@@ -61,13 +64,13 @@ pub fn fork_child() -> io::Result<Option<u32>> {
     }
 }
 
-/// Processes that a process's first thread has started and that are still there, by `/proc` below
-/// `root`; none without CONFIG_PROC_CHILDREN, proc(5), or where that is of another PID namespace.
+/// The living children that the first thread of a process has started, by `/proc` below `root`; none
+/// without CONFIG_PROC_CHILDREN, proc(5), or if that `/proc` is of another PID namespace.
 pub fn started_by(root: &Path, process: u32) -> Option<Vec<u32>> {
     started_by_thread(root, process, process)
 }
 
-/// The same of any thread of a process.
+/// The living children that one thread of a process has started, as [`started_by`].
 pub fn started_by_thread(root: &Path, process: u32, thread: u32) -> Option<Vec<u32>> {
     let proc = root.join("proc");
     let path = proc.join(format!("{process}/task/{thread}/children"));
@@ -78,7 +81,8 @@ pub fn started_by_thread(root: &Path, process: u32, thread: u32) -> Option<Vec<u
     text.split_whitespace().map(|n| n.parse().ok()).collect()
 }
 
-/// Ends a child when it is dropped, which only a panic brings about.
+/// A guard in a child of fork(2): a panic that unwinds to it ends the process, so that the child does
+/// not return into the parent's code.
 #[derive(Debug)]
 pub struct ExitOnDrop;
 
@@ -90,12 +94,12 @@ impl Drop for ExitOnDrop {
 
 /// Ends the process at once, without the parent's buffers, destructors and exit handlers, _exit(2).
 pub fn exit(status: i32) -> ! {
-    // SAFETY: ending the process leaves nobody who could see anything half done.
+    // SAFETY: no code of this process runs afterwards.
     unsafe { libc::_exit(status) }
 }
 
 extern "C" fn end_input(_signal: libc::c_int) {
-    handled(|| {
+    keeping_errno(|| {
         // SAFETY: shutdown(2) may be called in a handler, signal-safety(7), and a wrong number
         // gives an error.
         unsafe { libc::shutdown(INPUT.load(Ordering::Relaxed), libc::SHUT_RD) };
@@ -107,54 +111,59 @@ fn end_input_on(signal: libc::c_int) -> io::Result<()> {
     unsafe { handle(signal, end_input, 0) }
 }
 
-fn set_of(signals: &[libc::c_int]) -> libc::sigset_t {
+fn signal_set(signals: &[libc::c_int]) -> libc::sigset_t {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: sigemptyset writes the whole set, which is valid for that.
     unsafe { libc::sigemptyset(set.as_mut_ptr()) };
     for signal in signals {
-        // SAFETY: sigemptyset has initialised it; a wrong number of a signal gives an error.
+        // SAFETY: sigemptyset has initialised it; a wrong signal number gives an error.
         unsafe { libc::sigaddset(set.as_mut_ptr(), *signal) };
     }
     // SAFETY: as above.
     unsafe { set.assume_init() }
 }
 
-fn block(signals: &[libc::c_int], off: bool) -> io::Result<()> {
-    let how = if off {
-        libc::SIG_BLOCK
-    } else {
-        libc::SIG_UNBLOCK
-    };
-    let set = set_of(signals);
-    // SAFETY: the set is initialised; null says that the old one is not asked for.
+fn block(signals: &[libc::c_int]) -> io::Result<()> {
+    change_mask(libc::SIG_BLOCK, signals)
+}
+
+fn unblock(signals: &[libc::c_int]) -> io::Result<()> {
+    change_mask(libc::SIG_UNBLOCK, signals)
+}
+
+/// pthread_sigmask(3).
+fn change_mask(how: libc::c_int, signals: &[libc::c_int]) -> io::Result<()> {
+    let set = signal_set(signals);
+    // SAFETY: the set is initialised; by null the old one is not stored.
     match unsafe { libc::pthread_sigmask(how, &raw const set, std::ptr::null_mut()) } {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),
     }
 }
 
-/// Becomes readable when children have ended, which are then to be waited for, signalfd(2).
+/// A descriptor that becomes readable when children have ended (SIGCHLD), signalfd(2). The caller then
+/// waits for them.
 #[derive(Debug)]
 pub struct ChildExits(OwnedFd);
 
 impl ChildExits {
-    /// Makes SIGCHLD readable while this lives; in a process with one thread, or another may get
-    /// it.
+    /// Blocks SIGCHLD and makes it readable until this is dropped. Only for a process of one thread:
+    /// otherwise another thread may get the signal.
     pub fn new() -> io::Result<ChildExits> {
-        block(&[libc::SIGCHLD], true)?;
-        let set = set_of(&[libc::SIGCHLD]);
+        block(&[libc::SIGCHLD])?;
+        let set = signal_set(&[libc::SIGCHLD]);
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
-        // SAFETY: the set is initialised, and -1 asks for a new descriptor, which nobody else has.
-        let fd = unsafe { made(libc::signalfd(-1, &raw const set, flags)) };
+        // SAFETY: the set is initialised, and -1 asks for a new descriptor, which has no other owner.
+        let fd = unsafe { new_fd(libc::signalfd(-1, &raw const set, flags)) };
         if fd.is_err() {
-            block(&[libc::SIGCHLD], false)?;
+            unblock(&[libc::SIGCHLD])?;
         }
         fd.map(ChildExits)
     }
 
-    /// Forgets those so far.
+    /// Discards the signals so far, so that the descriptor is not readable until the next one.
     pub fn clear(&self) {
-        // Signals that come while one is pending are one.
+        // A signal that arrives while one is pending is merged with it.
         let _ = rustix::io::read(&self.0, &mut [0; 4 * size_of::<libc::signalfd_siginfo>()]);
     }
 }
@@ -167,7 +176,7 @@ impl AsFd for ChildExits {
 
 impl Drop for ChildExits {
     fn drop(&mut self) {
-        let _ = block(&[libc::SIGCHLD], false);
+        let _ = unblock(&[libc::SIGCHLD]);
     }
 }
 

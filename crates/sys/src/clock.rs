@@ -1,5 +1,5 @@
-//! Clocks, in ns. [`monotonic_ns`] is answered in user space (vDSO), the CPU clocks by a direct
-//! system call, not by glibc's wrappers.
+//! Clocks, in ns. [`monotonic_ns`] is read in user space (vDSO); the CPU clocks are read by a direct
+//! system call.
 
 use std::io;
 
@@ -15,8 +15,8 @@ pub fn monotonic_ns() -> u64 {
     ns(clock_gettime(ClockId::Monotonic))
 }
 
-/// For how long the machine has been suspended since it booted, in ns: at least and at most.
-/// CLOCK_BOOTTIME counts that, CLOCK_MONOTONIC does not; time_namespaces(7) may shift both.
+/// The time for which the machine has been suspended since it booted, in ns, as a lower and an upper
+/// bound: CLOCK_BOOTTIME less CLOCK_MONOTONIC. time_namespaces(7) may shift both.
 pub fn suspended_ns() -> [i64; 2] {
     let before_ns = monotonic_ns();
     let boot_ns = ns(clock_gettime(ClockId::Boottime));
@@ -35,30 +35,31 @@ pub fn process_cpu_ns() -> u64 {
 }
 
 /// CPU time of all threads of any process in ns, ended ones included; kernel threads are processes.
-/// What runs at this moment on another CPU counts up to its last tick only. Does not allocate.
+/// A thread that is running on another CPU counts up to its last tick only. Does not allocate.
 /// `EINVAL` without such a process.
 pub fn process_cpu_ns_of(pid: u32) -> io::Result<u64> {
     cpu_clock_ns(pid, CPUCLOCK_SCHED)
 }
 
-/// CPU time of a thread of this process in ns, up to this moment on whatever CPU: reading it
-/// updates the thread's account. Threads that the kernel made for it, as io_uring's workers, are
-/// among them. Does not allocate. `EINVAL` without such a thread.
+/// CPU time of a thread of this process in ns, up to this moment on any CPU: reading it updates the
+/// thread's account. Threads that the kernel made for the process, as io_uring's workers, can be read
+/// as well. Does not allocate. `EINVAL` without such a thread.
 pub fn thread_cpu_ns_of(tid: u32) -> io::Result<u64> {
     cpu_clock_ns(tid, CPUCLOCK_SCHED | CPUCLOCK_PERTHREAD)
 }
 
-/// A thread's own account by the scheduler: bits of a clock's number (linux/posix-timers_types.h).
+/// Bits of the number of a CPU clock (linux/posix-timers_types.h): the scheduler's account of a
+/// process, or with the second bit of a thread.
 const CPUCLOCK_SCHED: libc::clockid_t = 2;
 const CPUCLOCK_PERTHREAD: libc::clockid_t = 4;
 
-fn cpu_clock_ns(of: u32, kind: libc::clockid_t) -> io::Result<u64> {
-    let of = libc::pid_t::try_from(of).map_err(|_| io::ErrorKind::InvalidInput)?;
+fn cpu_clock_ns(id: u32, kind: libc::clockid_t) -> io::Result<u64> {
+    let id = libc::pid_t::try_from(id).map_err(|_| io::ErrorKind::InvalidInput)?;
     // SAFETY: all-zero bytes are a valid `timespec`: it consists of integers.
     let mut time: libc::timespec = unsafe { std::mem::zeroed() };
-    // SAFETY: `time` is valid for writes of a `timespec` for the length of the call; any clock
-    // may be asked for.
-    checked(unsafe { libc::clock_gettime((!of << 3) | kind, &raw mut time) })?;
+    // SAFETY: `time` is valid for writes of a `timespec` for the length of the call; any number of
+    // a clock is permitted.
+    checked(unsafe { libc::clock_gettime((!id << 3) | kind, &raw mut time) })?;
     Ok(time.tv_sec as u64 * NS_PER_S + time.tv_nsec as u64)
 }
 
@@ -68,7 +69,7 @@ pub fn resolution_ns() -> u64 {
 }
 
 /// The scheduler's tick in ns (4,000,000 at 250 Hz): the resolution of CLOCK_MONOTONIC_COARSE.
-/// The kernel notes the CPU time of a thread that keeps running once a tick.
+/// The kernel updates the CPU time of a thread that keeps running once a tick.
 pub fn tick_ns() -> u64 {
     ns(clock_getres(ClockId::MonotonicCoarse))
 }
@@ -78,7 +79,7 @@ pub fn proc_stat_unit_ns() -> u64 {
     NS_PER_S / rustix::param::clock_ticks_per_second().max(1)
 }
 
-/// Sleeps until [`monotonic_ns`] has reached `at_ns`, signals or not, clock_nanosleep(2).
+/// Sleeps until [`monotonic_ns`] has reached `at_ns`, whatever signals arrive, clock_nanosleep(2).
 pub fn sleep_until_ns(at_ns: u64) {
     let until = Timespec {
         tv_sec: (at_ns / NS_PER_S) as _,
@@ -114,24 +115,25 @@ mod tests {
     }
 
     #[test]
-    fn any_process_and_any_thread_of_ours_can_be_asked() {
+    fn cpu_times_of_any_process_and_of_own_threads_are_read() {
         let me = std::process::id();
         let before = process_cpu_ns();
-        let asked = process_cpu_ns_of(me).unwrap();
-        assert!((before..=process_cpu_ns()).contains(&asked));
-        // kthreadd, wherever it can be seen, or the first process of a container.
+        let by_id = process_cpu_ns_of(me).unwrap();
+        assert!((before..=process_cpu_ns()).contains(&by_id));
+        // kthreadd, where it is visible, or the first process of a container.
         let another = process_cpu_ns_of(2).or_else(|_| process_cpu_ns_of(1));
         assert!(another.is_ok());
         assert!(process_cpu_ns_of(u32::MAX).is_err());
-        let (tell, told) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let busy = std::thread::spawn(move || {
             let end = thread_cpu_ns() + 5_000_000;
             while thread_cpu_ns() < end {}
-            tell.send((crate::process::gettid(), thread_cpu_ns()))
+            sender
+                .send((crate::process::gettid(), thread_cpu_ns()))
                 .unwrap();
             std::thread::park();
         });
-        let (tid, used) = told.recv().unwrap();
+        let (tid, used) = receiver.recv().unwrap();
         assert!(thread_cpu_ns_of(tid).unwrap() >= used);
         assert!(thread_cpu_ns_of(1).is_err(), "no thread of this process");
         busy.thread().unpark();

@@ -1,5 +1,5 @@
-//! The error queue of a socket, where MSG_ZEROCOPY says which sends are done: recvmsg(2), ip(7) and
-//! Documentation/networking/msg_zerocopy.rst of the kernel.
+//! The error queue of a socket, on which the kernel reports completed MSG_ZEROCOPY sends: recvmsg(2),
+//! ip(7) and Documentation/networking/msg_zerocopy.rst of the kernel.
 
 use std::io;
 use std::mem;
@@ -14,7 +14,7 @@ use crate::syscall::set_option;
 const SO_EE_ORIGIN_ZEROCOPY: u8 = 5;
 const SO_EE_CODE_ZEROCOPY_COPIED: u8 = 1;
 
-/// Sends that are done: their numbers `first..=last`, counted from 0 at the socket's first
+/// Completed sends: their numbers `first..=last`, counted from 0 at the socket's first
 /// MSG_ZEROCOPY send, modulo 2³².
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -22,25 +22,25 @@ pub struct Completion {
     pub first: u32,
     /// Number of the last send; less than `first` where the counter wrapped.
     pub last: u32,
-    /// The kernel copied after all.
+    /// True if the kernel copied the bytes after all.
     pub copied: bool,
 }
 
 impl Completion {
-    /// How many sends it tells of. Bounded by the caller: a range is as long as the kernel says.
+    /// The number of sends in the range. The kernel sets it, so the caller must bound it.
     pub fn sends(&self) -> u32 {
         self.last.wrapping_sub(self.first).wrapping_add(1)
     }
 }
 
-/// Sets SO_ZEROCOPY, without which the kernel ignores MSG_ZEROCOPY: EOPNOTSUPP or ENOTSUPP for
-/// sockets that cannot.
+/// Sets SO_ZEROCOPY, without which the kernel ignores MSG_ZEROCOPY. EOPNOTSUPP for sockets that do
+/// not have it.
 pub fn set_zerocopy(socket: impl AsFd) -> io::Result<()> {
     let on: libc::c_int = 1;
     set_option(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY, &on).map_err(unsupported)
 }
 
-/// ENOTSUPP (524) is the kernel's own and has no text in libc.
+/// EOPNOTSUPP in place of ENOTSUPP (524), a kernel-internal number that has no text in libc.
 fn unsupported(error: io::Error) -> io::Error {
     const ENOTSUPP: i32 = 524;
     if error.raw_os_error() == Some(ENOTSUPP) {
@@ -53,7 +53,7 @@ fn unsupported(error: io::Error) -> io::Error {
 /// Takes one completion off the error queue, without waiting; none when it is empty, `InvalidData`
 /// for an entry that is no zero-copy completion.
 pub fn completion(socket: impl AsFd) -> io::Result<Option<Completion>> {
-    // Room for one sock_extended_err with the address behind it; aligned as cmsghdr wants.
+    // Room for one sock_extended_err with the address behind it; aligned as cmsghdr demands.
     let mut control = [0u64; 16];
     // SAFETY: an all-zero msghdr is a valid one.
     let mut message: libc::msghdr = unsafe { mem::zeroed() };
@@ -79,16 +79,17 @@ pub fn completion(socket: impl AsFd) -> io::Result<Option<Completion>> {
     parse(&message).map(Some)
 }
 
+/// The completion in a received control message.
 fn parse(message: &libc::msghdr) -> io::Result<Completion> {
     let why = "the error queue holds something that is no zero-copy completion";
-    let strange = || io::Error::new(io::ErrorKind::InvalidData, why);
+    let unexpected = || io::Error::new(io::ErrorKind::InvalidData, why);
     if message.msg_flags & libc::MSG_CTRUNC != 0 {
-        return Err(strange());
+        return Err(unexpected());
     }
     // SAFETY: the kernel filled the control buffer and set its length.
     let header = unsafe { libc::CMSG_FIRSTHDR(message) };
     if header.is_null() {
-        return Err(strange());
+        return Err(unexpected());
     }
     // SAFETY: CMSG_FIRSTHDR gave a header that lies within the buffer.
     let head = unsafe { *header };
@@ -97,16 +98,16 @@ fn parse(message: &libc::msghdr) -> io::Result<Completion> {
         (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
     );
     // SAFETY: CMSG_LEN is arithmetic.
-    let least = unsafe { libc::CMSG_LEN(size_of::<libc::sock_extended_err>() as _) } as usize;
-    if !is_error || (head.cmsg_len as usize) < least {
-        return Err(strange());
+    let min_length = unsafe { libc::CMSG_LEN(size_of::<libc::sock_extended_err>() as _) } as usize;
+    if !is_error || (head.cmsg_len as usize) < min_length {
+        return Err(unexpected());
     }
     // SAFETY: the data of this header are a sock_extended_err, and long enough; it may lie
     // unaligned, hence the unaligned read.
     let error: libc::sock_extended_err =
         unsafe { std::ptr::read_unaligned(libc::CMSG_DATA(header).cast()) };
     if error.ee_origin != SO_EE_ORIGIN_ZEROCOPY || error.ee_errno != 0 {
-        return Err(strange());
+        return Err(unexpected());
     }
     Ok(Completion {
         first: error.ee_info,
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_unix_socket_cannot() {
+    fn a_unix_socket_has_no_zero_copy() {
         let (a, _b) = std::os::unix::net::UnixStream::pair().unwrap();
         let errno = set_zerocopy(&a).unwrap_err().raw_os_error();
         assert_eq!(errno, Some(libc::EOPNOTSUPP));

@@ -1,5 +1,5 @@
-//! What a network device says of itself by SIOCETHTOOL (`include/uapi/linux/ethtool.h`), as
-//! ethtool(8) shows it: unlike the newer netlink family it is on every kernel and needs no library.
+//! Facts of a network device by SIOCETHTOOL (`include/uapi/linux/ethtool.h`), as ethtool(8) shows them.
+//! Unlike the newer netlink family, this request is on every kernel and needs no library.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -21,10 +21,11 @@ const STRING_BYTES: usize = 32;
 /// The most features that are read; there are 64.
 const MOST_FEATURES: usize = 4096;
 
-/// What a device says of itself; what it does not say has the kernel's answer in its place.
+/// Facts of a network device. A fact that the driver does not report has the kernel's error in its
+/// place.
 #[derive(Debug)]
 pub struct DeviceFacts {
-    /// Its number within its network.
+    /// Its interface index in its network namespace.
     pub index: io::Result<u32>,
     /// Its MTU in bytes.
     pub mtu: io::Result<u64>,
@@ -32,80 +33,83 @@ pub struct DeviceFacts {
     pub driver: io::Result<String>,
     /// Its features by the kernel's names, `tx-tcp-segmentation`, each on or off.
     pub features: io::Result<Vec<(String, bool)>>,
-    /// Entries of its rings for what is received and sent, and the most of each.
+    /// Entries of its receive ring and its send ring, then the maximum of each.
     pub rings: io::Result<[u32; 4]>,
-    /// How long it may wait before it interrupts for what was received, in µs, and whether it
-    /// chooses that itself.
+    /// The time by which it may delay an interrupt for received packets, in µs, and whether it adapts
+    /// that time itself.
     pub coalesce_rx: io::Result<(u32, bool)>,
 }
 
 impl DeviceFacts {
-    /// Asks a device of the calling thread's network.
+    /// Reads a device of the calling thread's network namespace.
     pub fn read(device: &str) -> DeviceFacts {
-        let coalesce = ask(device, GET_COALESCE, &mut [0; 23], |w| (w[1], w[10] != 0));
+        let coalesce_rx =
+            request_ethtool(device, GET_COALESCE, &mut [0; 23], |w| (w[1], w[10] != 0));
         DeviceFacts {
             index: socket().and_then(|s| Ok(name_to_index(s, device)?)),
             mtu: mtu(device),
-            driver: ask(device, GET_DRIVER, &mut [0; 49], |w| {
+            driver: request_ethtool(device, GET_DRIVER, &mut [0; 49], |w| {
                 string(&bytes(&w[1..9]))
             }),
             features: features(device),
-            rings: ask(device, GET_RINGS, &mut [0; 9], |w| [w[5], w[8], w[1], w[4]]),
-            coalesce_rx: coalesce,
+            rings: request_ethtool(device, GET_RINGS, &mut [0; 9], |w| [w[5], w[8], w[1], w[4]]),
+            coalesce_rx,
         }
     }
 }
 
+/// A request with one number as argument and result.
 pub(crate) fn number(device: &str, command: u32, data: u32) -> io::Result<u32> {
-    ask(device, command, &mut [0, data], |words| words[1])
+    request_ethtool(device, command, &mut [0, data], |words| words[1])
 }
 
 fn features(device: &str) -> io::Result<Vec<(String, bool)>> {
-    // The mask of the sets has 64 bits, and the size of the one that is asked for follows it.
+    // The mask of the string sets has 64 bits; the size of the requested set follows it.
     let mask = (1u64 << FEATURES).to_ne_bytes();
     let [a, b, c, d, e, f, g, h] = mask;
     let halves = [[a, b, c, d], [e, f, g, h]].map(u32::from_ne_bytes);
     let sizes = &mut [0, 0, halves[0], halves[1], 0];
-    let count = ask(device, GET_SET_SIZES, sizes, |w| w[4])? as usize;
+    let count = request_ethtool(device, GET_SET_SIZES, sizes, |w| w[4])? as usize;
     if count == 0 || count > MOST_FEATURES {
         return Err(io::ErrorKind::Unsupported.into());
     }
-    // The kernel writes as many strings as there are, whatever is asked for.
+    // The kernel writes as many strings as it has, whatever the request says.
     let mut strings = vec![0; 3 + count * STRING_BYTES / 4];
     (strings[1], strings[2]) = (FEATURES, count as u32);
-    let names = ask(device, GET_STRINGS, &mut strings, |w| bytes(&w[3..]))?;
+    let names = request_ethtool(device, GET_STRINGS, &mut strings, |w| bytes(&w[3..]))?;
     let sets = count.div_ceil(32);
     let mut words = vec![0; 2 + 4 * sets];
     words[1] = sets as u32;
-    ask(device, GET_FEATURES, &mut words, |words| {
+    request_ethtool(device, GET_FEATURES, &mut words, |words| {
         let active = |i: usize| words[2 + 4 * (i / 32) + 2] >> (i % 32) & 1 == 1;
         let names = names.chunks_exact(STRING_BYTES).map(string).enumerate();
         names.map(|(i, name)| (name, active(i))).collect()
     })
 }
 
-/// The first word of its structure is the command.
-fn ask<T>(
+/// One SIOCETHTOOL request: `words` is the structure of the command, whose first word is its number;
+/// `parse` gets it as the kernel filled it.
+fn request_ethtool<T>(
     device: &str,
     command: u32,
     words: &mut [u32],
-    told: impl FnOnce(&[u32]) -> T,
+    parse: impl FnOnce(&[u32]) -> T,
 ) -> io::Result<T> {
     words[0] = command;
     let socket = socket()?;
-    let mut request = request(device)?;
+    let mut request = device_request(device)?;
     request.ifr_ifru.ifru_data = words.as_mut_ptr().cast();
     // SAFETY: the request is a whole `ifreq` and points to the words, which live through the call;
     // each caller in this file gives as many as the structure of its command has, of which the
     // kernel reads and writes no more.
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &mut request) };
     checked(done)?;
-    Ok(told(words))
+    Ok(parse(words))
 }
 
 fn mtu(device: &str) -> io::Result<u64> {
     let socket = socket()?;
-    let mut request = request(device)?;
+    let mut request = device_request(device)?;
     // SAFETY: the request is a whole `ifreq`, and the kernel writes to it alone.
     let done = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU, &mut request) };
     checked(done)?;
@@ -114,8 +118,8 @@ fn mtu(device: &str) -> io::Result<u64> {
     Ok(u64::try_from(mtu).unwrap_or(0))
 }
 
-/// `InvalidInput` for a name that no device has.
-pub(crate) fn request(device: &str) -> io::Result<libc::ifreq> {
+/// An empty request to a device; `InvalidInput` for a text that cannot be a device's name.
+pub(crate) fn device_request(device: &str) -> io::Result<libc::ifreq> {
     let bytes = device.as_bytes();
     if bytes.is_empty() || bytes.len() >= libc::IFNAMSIZ || bytes.contains(&0) {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -145,7 +149,7 @@ fn bytes(words: &[u32]) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// Up to the first zero.
+/// The text up to the first zero byte.
 fn string(bytes: &[u8]) -> String {
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     String::from_utf8_lossy(text).into_owned()
@@ -156,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_says_what_it_has_and_why_it_has_no_more() {
+    fn loopback_has_facts_and_errors_for_the_others() {
         let lo = DeviceFacts::read("lo");
         assert!(lo.mtu.unwrap() > 0);
         assert!(lo.index.unwrap() > 0);
@@ -167,8 +171,8 @@ mod tests {
         assert!(lo.rings.is_err() && lo.coalesce_rx.is_err());
         for name in ["no-such-device", "", "a\0b", "longer-than-any-device"] {
             let none = DeviceFacts::read(name);
-            let told = [none.index.is_ok(), none.features.is_ok(), none.mtu.is_ok()];
-            assert_eq!(told, [false; 3], "{name}");
+            let known = [none.index.is_ok(), none.features.is_ok(), none.mtu.is_ok()];
+            assert_eq!(known, [false; 3], "{name}");
         }
     }
 }

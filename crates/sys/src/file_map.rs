@@ -1,4 +1,4 @@
-//! A file in memory: mapped, touched, and asked how much of it is in the page cache.
+//! Files mapped into memory, and the share of a file that is in the page cache.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -10,31 +10,32 @@ use rustix::param::page_size;
 use crate::mapping::Mapping;
 use crate::syscall::checked;
 
+/// Bytes that [`resident_pages`] maps at a time.
 const CHUNK_BYTES: u64 = 256 << 20;
 
-/// A shared mapping of a file's piece, or of a BPF map (BPF_F_MMAPABLE). Reading past the end of a
-/// file that has become shorter ends the process with SIGBUS, mmap(2).
+/// A shared, read-only mapping of a range of a file, or of a BPF map (BPF_F_MMAPABLE). If the file has
+/// become shorter, reading past its end kills the process (SIGBUS, mmap(2)).
 #[derive(Debug)]
 pub struct FileMap(Mapping);
 
 impl FileMap {
-    /// Maps `len` bytes from `offset`, a multiple of the page's size, and brings nothing in.
+    /// Maps `len` bytes from `offset`, a multiple of the page size, without reading them.
     /// `InvalidInput` for no bytes, and for more than a BPF map has, mmap(2).
     pub fn new(file: impl AsFd, offset: u64, len: usize) -> io::Result<FileMap> {
         let map = Mapping::shared(file, offset, len, ProtFlags::READ)?;
         Ok(FileMap(map))
     }
 
-    /// The sum of the first byte of each page of a range and the last of it, within the mapping.
+    /// Reads the first byte of each page of a range, and its last byte, within the mapping: their sum.
     #[inline]
     pub fn touch(&self, from: usize, len: usize) -> u64 {
         let to = from.saturating_add(len).min(self.0.len());
         let step = page_size();
         let mut sum = 0;
-        let mut at = from;
-        while at < to {
-            sum += u64::from(self.byte(at));
-            at += step;
+        let mut offset = from;
+        while offset < to {
+            sum += u64::from(self.byte(offset));
+            offset += step;
         }
         if from < to {
             sum + u64::from(self.byte(to - 1))
@@ -43,68 +44,68 @@ impl FileMap {
         }
     }
 
-    /// Copies from `from` on, as much as there is and fits: how many bytes.
+    /// Copies bytes from `from` on, up to the end of the mapping or of `into`: their number.
     pub fn copy(&self, from: usize, into: &mut [u8]) -> usize {
         let len = into.len().min(self.0.len().saturating_sub(from));
-        for (at, byte) in into.iter_mut().enumerate().take(len) {
-            *byte = self.byte(from + at);
+        for (i, byte) in into.iter_mut().enumerate().take(len) {
+            *byte = self.byte(from + i);
         }
         len
     }
 
-    /// send(2) of at most `len` mapped bytes from `from` on: how many went, 0 where nothing is
-    /// mapped; EFAULT where the file has become shorter than its mapping.
+    /// send(2) of at most `len` mapped bytes from `from` on: the number sent, 0 outside of the mapping.
+    /// EFAULT if the file has become shorter than its mapping.
     pub fn send(&self, socket: impl AsFd, from: usize, len: usize) -> io::Result<usize> {
         let len = len.min(self.0.len().saturating_sub(from));
         if len == 0 {
             return Ok(0);
         }
         let (socket, flags) = (socket.as_fd().as_raw_fd(), libc::MSG_NOSIGNAL);
-        let at = self.0.start().wrapping_add(from);
+        let start = self.0.start().wrapping_add(from);
         // SAFETY: the range lies within the mapping, which lives as long as `self`. The kernel
-        // only reads it, and answers EFAULT where no page is behind it; no reference is made.
-        let sent = unsafe { libc::syscall(libc::SYS_sendto, socket, at, len, flags, 0, 0) };
+        // only reads it, and returns EFAULT where no page is behind it; no reference is made.
+        let sent = unsafe { libc::syscall(libc::SYS_sendto, socket, start, len, flags, 0, 0) };
         checked(sent)
     }
 
-    /// The 64-bit word `at`, counted in words; 0 outside of the mapping.
+    /// The 64-bit word at an index, counted in words; 0 outside of the mapping.
     #[inline]
-    pub fn word(&self, at: usize) -> u64 {
-        if at >= self.0.len() / size_of::<u64>() {
+    pub fn word(&self, index: usize) -> u64 {
+        if index >= self.0.len() / size_of::<u64>() {
             return 0;
         }
         // SAFETY: the word is within the mapping, which is aligned to a page and lives as long as
-        // `self`; whoever writes there does so in whole words, and reading is atomic.
-        let word = unsafe { &*self.0.start().cast::<AtomicU64>().add(at) };
+        // `self`; writers there store whole words, and reading is atomic.
+        let word = unsafe { &*self.0.start().cast::<AtomicU64>().add(index) };
         word.load(Ordering::Acquire)
     }
 
     #[inline]
-    fn byte(&self, at: usize) -> u8 {
-        debug_assert!(at < self.0.len());
+    fn byte(&self, offset: usize) -> u8 {
+        debug_assert!(offset < self.0.len());
         // SAFETY: all callers stay below `len`, the mapping lives as long as `self`, and others
         // may write to the file, so the read is volatile and no reference is made.
-        unsafe { self.0.start().add(at).read_volatile() }
+        unsafe { self.0.start().add(offset).read_volatile() }
     }
 }
 
-/// How many pages of a file's piece are in the page cache, and of how many: mincore(2). To all but
-/// the file's owner and those who may write it every page looks present. `offset` is of whole
-/// pages.
+/// The number of pages of a range of a file that are in the page cache, and of all its pages,
+/// mincore(2). The kernel reports every page as present to users who neither own the file nor may write
+/// it. `offset` is a multiple of the page size.
 pub fn resident_pages(file: impl AsFd, offset: u64, len: u64) -> io::Result<(u64, u64)> {
     let file = file.as_fd();
     let (mut resident, mut all) = (0, 0);
-    let mut at = 0;
-    while at < len {
-        let piece = CHUNK_BYTES.min(len - at) as usize;
-        let map = FileMap::new(file, offset + at, piece)?;
-        let mut pages = vec![0_u8; piece.div_ceil(page_size())];
+    let mut done = 0;
+    while done < len {
+        let chunk = CHUNK_BYTES.min(len - done) as usize;
+        let map = FileMap::new(file, offset + done, chunk)?;
+        let mut pages = vec![0_u8; chunk.div_ceil(page_size())];
         let start = map.0.start().cast();
         // SAFETY: the range is mapped, and there is a byte for each of its pages.
-        checked(unsafe { libc::mincore(start, piece, pages.as_mut_ptr()) })?;
+        checked(unsafe { libc::mincore(start, chunk, pages.as_mut_ptr()) })?;
         resident += pages.iter().filter(|p| **p & 1 == 1).count() as u64;
         all += pages.len() as u64;
-        at += piece as u64;
+        done += chunk as u64;
     }
     Ok((resident, all))
 }
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(
             words,
             [7, 0, 0, 0],
-            "what is written later, and nothing outside"
+            "later writes are visible, and words outside are 0"
         );
     }
 }

@@ -1,4 +1,5 @@
-//! A command whose process waits, after fork(2) and before execve(2), until it may begin.
+//! A command whose process is forked, and waits before execve(2) until it may begin: so it can be
+//! prepared from outside by its process id.
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write, pipe};
 use std::os::fd::AsRawFd;
@@ -8,38 +9,41 @@ use std::thread::{self, JoinHandle};
 
 use rustix::io::Errno;
 
-/// A process that waits.
+/// A forked process that waits before execve(2).
 #[derive(Debug)]
 pub struct HeldCommand {
-    starting: JoinHandle<io::Result<Child>>,
-    go: PipeWriter,
+    /// The thread that waits for the standard library's `spawn`.
+    spawning: JoinHandle<io::Result<Child>>,
+    /// A byte written here lets the process continue.
+    release: PipeWriter,
     process: u32,
 }
 
 impl HeldCommand {
-    /// Forks a process for a command; it waits. If this process ends first, that one does too.
+    /// Forks a process for a command. If this process ends before [`HeldCommand::begin`], that one ends
+    /// as well.
     pub fn fork(mut command: Command) -> io::Result<HeldCommand> {
-        let (mut numbers, number) = pipe()?;
-        let (gate, go) = pipe()?;
-        hold(&mut command, number, gate, go.as_raw_fd());
-        // The standard library waits for the child to execute, so a thread has to wait for it.
-        let starting = thread::Builder::new().spawn(move || command.spawn())?;
-        let mut number = [0; 4];
-        match numbers.read_exact(&mut number) {
+        let (mut pid_reader, pid_writer) = pipe()?;
+        let (gate, release) = pipe()?;
+        hold(&mut command, pid_writer, gate, release.as_raw_fd());
+        // `spawn` returns after the child's execve, so it needs a thread of its own.
+        let spawning = thread::Builder::new().spawn(move || command.spawn())?;
+        let mut pid = [0; 4];
+        match pid_reader.read_exact(&mut pid) {
             Ok(()) => Ok(HeldCommand {
-                starting,
-                go,
-                process: u32::from_ne_bytes(number),
+                spawning,
+                release,
+                process: u32::from_ne_bytes(pid),
             }),
             // It was not forked.
-            Err(e) => match starting.join() {
+            Err(e) => match spawning.join() {
                 Ok(Err(why)) => Err(why),
                 _ => Err(e),
             },
         }
     }
 
-    /// The process's number.
+    /// The process id.
     pub fn process(&self) -> u32 {
         self.process
     }
@@ -47,23 +51,23 @@ impl HeldCommand {
     /// Lets it execute its command.
     ///
     /// # Errors
-    /// What execve(2) answers: `NotFound`, `PermissionDenied`.
+    /// Those of execve(2): `NotFound`, `PermissionDenied`.
     pub fn begin(mut self) -> io::Result<Child> {
-        self.go.write_all(&[0])?;
-        let started = self.starting.join();
-        started.unwrap_or_else(|_| Err(io::Error::other("the thread that starts it panicked")))
+        self.release.write_all(&[0])?;
+        let spawned = self.spawning.join();
+        spawned.unwrap_or_else(|_| Err(io::Error::other("the thread that starts it panicked")))
     }
 }
 
-/// Has the command's process write its number, and then wait for a byte.
-fn hold(command: &mut Command, mut number: PipeWriter, mut gate: PipeReader, go: i32) {
+/// Makes the command's process write its process id, and then wait for a byte at the gate.
+fn hold(command: &mut Command, mut pid: PipeWriter, mut gate: PipeReader, release: i32) {
     // SAFETY: between fork and exec it makes system calls on descriptors that it owns; it takes no
-    // lock and allocates nothing, not even for its errors. `go` is the child's own copy of the other
-    // end, which would keep the pipe open for ever, and nobody uses it in the child.
+    // lock and allocates nothing, not even for its errors. `release` is the child's copy of the gate's
+    // other end, which would keep the pipe open for ever and has no other user in the child.
     unsafe {
         command.pre_exec(move || {
-            libc::close(go);
-            number.write_all(&std::process::id().to_ne_bytes())?;
+            libc::close(release);
+            pid.write_all(&std::process::id().to_ne_bytes())?;
             match gate.read(&mut [0])? {
                 0 => Err(Errno::CANCELED.into()),
                 _ => Ok(()),
@@ -90,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_not_there_is_an_error_of_its_begin() {
+    fn a_missing_command_is_an_error_of_begin() {
         let held = HeldCommand::fork(Command::new("/no/such/program")).unwrap();
         assert_eq!(held.begin().unwrap_err().kind(), io::ErrorKind::NotFound);
     }

@@ -1,4 +1,4 @@
-//! A program of others, started with further descriptors and ended with the thread that started it.
+//! Child programs that end with the thread that started them, and inherit chosen descriptors.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -7,9 +7,9 @@ use std::process::Command;
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::process::{Signal, getppid, set_parent_process_death_signal};
 
-/// Has a command's process killed when the thread that starts it ends, prctl(2) PR_SET_PDEATHSIG,
-/// and leaves `kept` open in it under their numbers here, where they are closed with the command.
-/// What it starts in its turn does not end with the thread.
+/// Makes a command's process end with the thread that starts it, prctl(2) PR_SET_PDEATHSIG, and inherit
+/// `kept` under the same numbers; in this process they are closed with the command. Processes that it
+/// starts itself do not end with the thread.
 pub fn attach(command: &mut Command, kept: Vec<OwnedFd>) {
     let parent = std::process::id() as i32;
     // SAFETY: between fork and exec it makes system calls on descriptors that it owns; it takes
@@ -17,7 +17,7 @@ pub fn attach(command: &mut Command, kept: Vec<OwnedFd>) {
     unsafe {
         command.pre_exec(move || {
             set_parent_process_death_signal(Some(Signal::KILL))?;
-            // A parent that died before that took hold has left it to another one.
+            // If the parent ended before this call, the process has another parent now.
             if getppid().map(|p| p.as_raw_pid()) != Some(parent) {
                 return Err(Errno::SRCH.into());
             }
@@ -61,7 +61,11 @@ mod tests {
         })
         .join()
         .unwrap();
-        assert_eq!(read.read(&mut [0; 8]).unwrap(), 0, "nobody writes any more");
+        assert_eq!(
+            read.read(&mut [0; 8]).unwrap(),
+            0,
+            "the pipe has no writer any more"
+        );
         use std::os::unix::process::ExitStatusExt;
         assert_eq!(child.wait().unwrap().signal(), Some(9));
     }

@@ -1,16 +1,16 @@
-//! Memory for requests carried out behind the caller's back: places of one size on whole pages,
-//! none of them to be seen while a request uses it.
+//! Buffers for asynchronous reads and writes. A buffer that a request uses cannot be borrowed, since
+//! the kernel reads or writes it while Rust code runs.
 
 use std::io;
 use std::mem::ManuallyDrop;
 
 use crate::region::Region;
 
-/// Each place begins on a multiple of these bytes: enough for O_DIRECT with blocks up to a page.
+/// Each buffer begins at a multiple of these bytes: enough for O_DIRECT with blocks up to a page.
 pub const ALIGN_BYTES: usize = 4096;
 
-/// The places. Where one is still in use when they are dropped, their memory stays: the kernel may
-/// write there at any time.
+/// A numbered set of buffers of one size; a buffer's number is its *place*. If a request still uses one
+/// when the set is dropped, the memory stays mapped: the kernel may write there at any time.
 #[derive(Debug)]
 pub struct IoBuffers {
     memory: ManuallyDrop<Region>,
@@ -20,8 +20,8 @@ pub struct IoBuffers {
 }
 
 impl IoBuffers {
-    /// `count` places of `size` bytes of zeroes, present in memory; `InvalidInput` where either is
-    /// 0 or both are too much, mmap(2).
+    /// Allocates `count` buffers of `size` zeroed bytes, present in memory; `InvalidInput` if either is
+    /// 0 or the product is too large, mmap(2).
     pub fn new(count: usize, size: usize) -> io::Result<IoBuffers> {
         let stride = size.next_multiple_of(ALIGN_BYTES);
         let len = stride
@@ -36,23 +36,23 @@ impl IoBuffers {
         })
     }
 
-    /// How many there are.
+    /// The number of buffers.
     pub fn count(&self) -> usize {
         self.busy.len()
     }
 
-    /// Bytes of each.
+    /// Bytes of each buffer.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Whether a request uses the place, or there is no such place.
+    /// Returns true if a request uses the buffer at this place, and for a place that does not exist.
     #[inline]
     pub fn is_busy(&self, place: usize) -> bool {
         self.busy.get(place).copied().unwrap_or(true)
     }
 
-    /// What a place holds; none while a request uses it.
+    /// The buffer at a place; none while a request uses it.
     #[inline]
     pub fn bytes(&self, place: usize) -> Option<&[u8]> {
         if self.is_busy(place) {
@@ -63,7 +63,7 @@ impl IoBuffers {
         Some(unsafe { std::slice::from_raw_parts(self.pointer(place), self.size) })
     }
 
-    /// What a place holds, to be written; none while a request uses it.
+    /// The buffer at a place, for writing; none while a request uses it.
     #[inline]
     pub fn bytes_mut(&mut self, place: usize) -> Option<&mut [u8]> {
         if self.is_busy(place) {
@@ -73,6 +73,7 @@ impl IoBuffers {
         Some(unsafe { std::slice::from_raw_parts_mut(self.pointer(place), self.size) })
     }
 
+    /// Marks a buffer as used by a request, and gives its address; `WouldBlock` if it is in use.
     #[inline]
     pub(crate) fn begin(&mut self, place: usize) -> io::Result<*mut u8> {
         if self.is_busy(place) {
@@ -82,6 +83,7 @@ impl IoBuffers {
         Ok(self.pointer(place))
     }
 
+    /// Marks a buffer as free again.
     #[inline]
     pub(crate) fn end(&mut self, place: usize) {
         if let Some(busy) = self.busy.get_mut(place) {
@@ -89,7 +91,7 @@ impl IoBuffers {
         }
     }
 
-    /// For registering it.
+    /// The address of a buffer.
     pub(crate) fn pointer(&self, place: usize) -> *mut u8 {
         debug_assert!(place < self.busy.len());
         self.memory.start().wrapping_add(place * self.stride)
@@ -111,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_apart_and_hidden_while_in_use() {
+    fn buffers_are_disjoint_and_hidden_while_in_use() {
         let mut places = IoBuffers::new(3, 5000).unwrap();
         for place in 0..3 {
             places.bytes_mut(place).unwrap().fill(place as u8 + 1);
@@ -131,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn no_places_and_too_many_are_errors() {
+    fn no_buffers_and_too_many_are_errors() {
         for (count, size) in [(0, 8), (8, 0), (usize::MAX, 4096)] {
             assert!(IoBuffers::new(count, size).is_err(), "{count} of {size}");
         }

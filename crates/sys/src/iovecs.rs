@@ -1,4 +1,4 @@
-//! Messages of several pieces of memory, with their iovecs made beforehand.
+//! Messages of several pieces of memory whose iovecs are prepared before the timed window.
 
 use std::io::{self, IoSlice};
 use std::ops::Range;
@@ -8,31 +8,33 @@ use rustix::net::{SendAncillaryBuffer, SendFlags};
 
 use crate::region::Region;
 
-/// MSG_ZEROCOPY of socket.h.
+/// MSG_ZEROCOPY of socket.h, which rustix does not name.
 pub const MSG_ZEROCOPY: SendFlags = SendFlags::from_bits_retain(libc::MSG_ZEROCOPY as _);
 
-/// A region with the pieces of its messages, ready for `sendmsg` and `writev`.
+/// A region, and an iovec for each piece of its messages, ready for `sendmsg` and `writev`.
 #[derive(Debug)]
 pub struct Iovecs {
     // Before `region`: dropped first. The slices point into the region.
     slices: Vec<IoSlice<'static>>,
+    /// The rest of a message that was sent in part.
     rest: Vec<IoSlice<'static>>,
+    /// Pieces of each message.
     pieces: usize,
     region: Region,
 }
 
 impl Iovecs {
-    /// `ranges` has `pieces` ranges a message, message after message. `InvalidInput` outside of the
-    /// region, or when `pieces` does not divide them.
+    /// Prepares messages of `pieces` pieces each; `ranges` has the pieces of all messages in order.
+    /// `InvalidInput` for a range outside of the region, or if `pieces` does not divide their number.
     pub fn new(region: Region, ranges: &[Range<usize>], pieces: usize) -> io::Result<Iovecs> {
         let why = "the pieces do not fit the region";
-        let wrong = || io::Error::new(io::ErrorKind::InvalidInput, why);
+        let invalid = || io::Error::new(io::ErrorKind::InvalidInput, why);
         if pieces == 0 || !ranges.len().is_multiple_of(pieces) {
-            return Err(wrong());
+            return Err(invalid());
         }
         let mut slices = Vec::with_capacity(ranges.len());
         for range in ranges {
-            let piece = region.bytes().get(range.clone()).ok_or_else(wrong)?;
+            let piece = region.bytes().get(range.clone()).ok_or_else(invalid)?;
             // SAFETY: the piece lies within the region's mapping, which does not move and which
             // this struct owns; the slices are dropped before it. They are only ever handed to
             // the kernel, never read here, so `bytes_mut` makes no alias that Rust could see.
@@ -48,7 +50,7 @@ impl Iovecs {
         })
     }
 
-    /// The memory, to be written between uses.
+    /// The bytes of the region, for writing between calls.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.region.bytes_mut()
     }
@@ -61,7 +63,7 @@ impl Iovecs {
         skip: usize,
         flags: SendFlags,
     ) -> io::Result<usize> {
-        let slices = self.from(message, skip);
+        let slices = self.slices_from(message, skip);
         Ok(rustix::net::sendmsg(
             socket,
             slices,
@@ -72,26 +74,26 @@ impl Iovecs {
 
     /// One `writev` of message `message` from its byte `skip` on. Panics without such a message.
     pub fn writev(&mut self, file: impl AsFd, message: usize, skip: usize) -> io::Result<usize> {
-        Ok(rustix::io::writev(file, self.from(message, skip))?)
+        Ok(rustix::io::writev(file, self.slices_from(message, skip))?)
     }
 
-    /// A message that was begun is rare: its slices are cut in memory set aside for it.
-    fn from(&mut self, message: usize, skip: usize) -> &[IoSlice<'static>] {
+    /// The iovecs of a message from its byte `skip` on. A rest is rare: it is built in reserved memory.
+    fn slices_from(&mut self, message: usize, skip: usize) -> &[IoSlice<'static>] {
         let whole = &self.slices[message * self.pieces..(message + 1) * self.pieces];
         if skip == 0 {
             return whole;
         }
         self.rest.clear();
-        let mut before = skip;
+        let mut left_to_skip = skip;
         for slice in whole {
-            if before >= slice.len() {
-                before -= slice.len();
+            if left_to_skip >= slice.len() {
+                left_to_skip -= slice.len();
                 continue;
             }
-            let mut cut = *slice;
-            cut.advance(before);
-            before = 0;
-            self.rest.push(cut);
+            let mut rest = *slice;
+            rest.advance(left_to_skip);
+            left_to_skip = 0;
+            self.rest.push(rest);
         }
         &self.rest
     }

@@ -1,9 +1,15 @@
-//! The only unsafe code of bytecost: memory that the kernel reads behind our back, the error
-//! queue, io_uring, perf counters, and the few options that no safe crate offers.
+//! All unsafe code of bytecost, behind functions that are safe for every argument: a wrong one gives an
+//! error, never undefined behaviour.
 //!
-//! Safe system calls are taken from rustix where they are used. Each wrapper here is safe to
-//! call with any arguments: a wrong one gives an error, never undefined behaviour. Where nothing
-//! else is said of errors, they are what the system call answers that is named.
+//! Memory: [`region::Region`], [`iovecs`], [`io_buffers`] and [`file_map`] hold memory that the kernel
+//! reads or writes while Rust code runs. I/O: [`request_queue::RequestQueue`] (POSIX AIO, Linux AIO,
+//! io_uring) reads files; `uring_*` send and serve; [`errqueue`], [`pipe`], [`tcp`] and [`tun`] are
+//! single interfaces. Measuring: [`clock`], [`perf`], [`sampler`], [`usage`]. Processes: [`children`],
+//! [`child_end`], [`held_command`], [`sched`], [`network`].
+//!
+//! Calls for which rustix has a safe function are made where they are needed, not here. Unless a
+//! function says otherwise, its errors are those of the system call that its comment names. Nothing here
+//! prints, decides what to measure, or knows of movers. Start with [`region`] and [`errqueue`].
 
 #![allow(unsafe_code)]
 #![deny(unsafe_op_in_unsafe_fn)]
@@ -16,6 +22,7 @@ pub mod clock;
 pub mod errqueue;
 pub mod ethtool;
 pub mod file_map;
+pub mod file_system;
 pub mod held_command;
 pub mod helper_process;
 pub mod io_buffers;

@@ -1,7 +1,8 @@
-//! The kernel's asynchronous I/O of old, io_submit(2), without libaio.
+//! Linux AIO (io_setup(2), io_submit(2), io_getevents(2)), called without the library libaio.
 
 use std::cell::UnsafeCell;
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
 
@@ -21,29 +22,29 @@ struct IoEvent {
 
 const IOCB_CMD_PREAD: u16 = 0;
 
-/// A context whose requests read a file into its places.
+/// An AIO context whose requests read one file into its buffers.
 pub struct Libaio {
     context: libc::c_ulong,
     file: OwnedFd,
     places: IoBuffers,
-    /// The kernel copies them when they are submitted.
+    /// One control block a place; the kernel copies it when it is submitted.
     blocks: Box<[UnsafeCell<libc::iocb>]>,
     queued: Vec<*mut libc::iocb>,
     events: Box<[IoEvent]>,
-    /// Events that were told but not taken: from and to.
-    told: (usize, usize),
+    /// The events that [`RequestQueue::finished`] has not returned yet.
+    unread: Range<usize>,
 }
 
 impl Libaio {
-    /// A context with room for a request in each place: EAGAIN where fs.aio-max-nr is reached,
-    /// ENOSYS where the kernel has none, io_setup(2).
+    /// A context with room for one request a buffer. EAGAIN if fs.aio-max-nr is reached, ENOSYS if the
+    /// kernel has no AIO, io_setup(2).
     pub fn new(file: OwnedFd, places: IoBuffers) -> io::Result<Libaio> {
         let count = places.count();
         let mut context: libc::c_ulong = 0;
         // SAFETY: `context` is zero, as io_setup demands, and valid for writes.
-        let made =
+        let set_up =
             unsafe { libc::syscall(libc::SYS_io_setup, count as libc::c_uint, &mut context) };
-        checked(made)?;
+        checked(set_up)?;
         // SAFETY: an iocb is numbers alone, for which zeroes are valid.
         let blank = || UnsafeCell::new(unsafe { std::mem::zeroed::<libc::iocb>() });
         Ok(Libaio {
@@ -53,12 +54,12 @@ impl Libaio {
             blocks: (0..count).map(|_| blank()).collect(),
             queued: Vec::with_capacity(count),
             events: vec![IoEvent::default(); count].into(),
-            told: (0, 0),
+            unread: 0..0,
         })
     }
 
-    /// Requests that the kernel never took.
-    fn give_up(&mut self, from: usize) {
+    /// Drops the queued requests that the kernel has not accepted.
+    fn discard_queued(&mut self, from: usize) {
         for block in &self.queued[from..] {
             // SAFETY: it points into `blocks`, of which no reference is held here.
             let place = unsafe { (**block).aio_data };
@@ -67,9 +68,9 @@ impl Libaio {
         self.queued.clear();
     }
 
+    /// Waits for `want` unread events: the number of system calls, and false if `timeout` ran out.
     fn wait(&mut self, want: usize, timeout: Duration) -> io::Result<(u64, bool)> {
-        let there = self.told.1 - self.told.0;
-        if there >= want {
+        if self.unread.len() >= want {
             return Ok((0, true));
         }
         let mut time = libc::timespec {
@@ -79,7 +80,7 @@ impl Libaio {
         let mut calls = 0;
         loop {
             calls += 1;
-            // SAFETY: `events` has room for so many, and all of them were taken before.
+            // SAFETY: `events` has room for so many, and all of them were read before.
             let got = unsafe {
                 libc::syscall(
                     libc::SYS_io_getevents,
@@ -91,7 +92,7 @@ impl Libaio {
                 )
             };
             if got >= 0 {
-                self.told = (0, got as usize);
+                self.unread = 0..got as usize;
                 return Ok((calls, got as usize >= want));
             }
             let error = io::Error::last_os_error();
@@ -110,14 +111,14 @@ impl RequestQueue for Libaio {
 
     #[inline]
     fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
-        let at = self.places.begin(place)?;
+        let buffer = self.places.begin(place)?;
         let block = self.blocks[place].get();
-        // SAFETY: the place was free, so nobody else uses its request.
+        // SAFETY: the place was free, so its control block has no other user.
         unsafe {
             (*block).aio_data = place as u64;
             (*block).aio_lio_opcode = IOCB_CMD_PREAD;
             (*block).aio_fildes = self.file.as_raw_fd() as u32;
-            (*block).aio_buf = at.expose_provenance() as u64;
+            (*block).aio_buf = buffer.expose_provenance() as u64;
             (*block).aio_nbytes = self.places.size() as u64;
             (*block).aio_offset = offset as i64;
         }
@@ -133,7 +134,7 @@ impl RequestQueue for Libaio {
             let left = &mut self.queued[from..];
             let count = left.len() as libc::c_long;
             // SAFETY: each pointer is to a request of `blocks`, which lives as long as the
-            // context and lies still; its buffer is a place that nobody sees until it is over.
+            // context and does not move; its buffer cannot be borrowed until it is over.
             let taken = unsafe {
                 libc::syscall(libc::SYS_io_submit, self.context, count, left.as_mut_ptr())
             };
@@ -142,7 +143,7 @@ impl RequestQueue for Libaio {
                 _ => {
                     let error = io::Error::last_os_error();
                     if error.kind() != io::ErrorKind::Interrupted {
-                        self.give_up(from);
+                        self.discard_queued(from);
                         return Err(error);
                     }
                 }
@@ -155,11 +156,7 @@ impl RequestQueue for Libaio {
 
     #[inline]
     fn finished(&mut self) -> Option<(usize, i32)> {
-        if self.told.0 == self.told.1 {
-            return None;
-        }
-        let event = self.events[self.told.0];
-        self.told.0 += 1;
+        let event = self.events[self.unread.next()?];
         let place = event.data as usize;
         self.places.end(place);
         Some((place, event.res as i32))
@@ -168,11 +165,11 @@ impl RequestQueue for Libaio {
 
 impl Drop for Libaio {
     fn drop(&mut self) {
-        self.give_up(0);
+        self.discard_queued(0);
         // SAFETY: the context is ours. The kernel waits here until no request is left, so that
-        // nothing is written to a place any more.
-        let gone = unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
-        if gone == 0 {
+        // nothing is written to a buffer any more.
+        let destroyed = unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
+        if destroyed == 0 {
             for place in 0..self.places.count() {
                 self.places.end(place);
             }

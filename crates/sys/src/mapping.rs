@@ -1,4 +1,4 @@
-//! A mapping of whole pages, which is gone when it is dropped.
+//! A mapping of whole pages that is unmapped when it is dropped, mmap(2).
 
 use std::io;
 use std::os::fd::AsFd;
@@ -6,33 +6,47 @@ use std::ptr::NonNull;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
-/// Says nothing about who may read or write it: whoever makes a reference into it says why it is
-/// sound.
+/// The owner of a mapping. It gives the address alone: code that makes a reference from it argues why
+/// that is sound.
 #[derive(Debug)]
 pub(crate) struct Mapping {
     start: NonNull<u8>,
     len: usize,
 }
 
-// SAFETY: a mapping is one owner's, whose threads all see it; it is only given back by the drop.
+// SAFETY: a mapping has one owner, all threads of the process see it, and only the drop unmaps it.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    pub(crate) fn of_zeroes(len: usize, may: ProtFlags, flags: MapFlags) -> io::Result<Mapping> {
+    /// Maps zeroed memory.
+    pub(crate) fn anonymous(
+        len: usize,
+        protection: ProtFlags,
+        flags: MapFlags,
+    ) -> io::Result<Mapping> {
         // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
-        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), len, may, flags)? };
+        let start = unsafe { mmap_anonymous(std::ptr::null_mut(), len, protection, flags)? };
         Mapping::new(start.cast(), len)
     }
 
-    /// From `offset` on, shared with all others.
+    /// Maps a file, or another descriptor that can be mapped, from `offset` on (MAP_SHARED).
     pub(crate) fn shared(
-        of: impl AsFd,
+        file: impl AsFd,
         offset: u64,
         len: usize,
-        may: ProtFlags,
+        protection: ProtFlags,
     ) -> io::Result<Mapping> {
         // SAFETY: the address is the kernel's choice, so the new mapping overlaps nothing.
-        let start = unsafe { mmap(std::ptr::null_mut(), len, may, MapFlags::SHARED, of, offset)? };
+        let start = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                len,
+                protection,
+                MapFlags::SHARED,
+                file,
+                offset,
+            )?
+        };
         Mapping::new(start.cast(), len)
     }
 
@@ -54,7 +68,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and whoever made references into it owned it until now.
+        // SAFETY: the mapping is owned here, and all references into it borrowed from its owner.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.len) };
     }
 }

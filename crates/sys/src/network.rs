@@ -1,5 +1,4 @@
-//! Network namespaces, network_namespaces(7): links, addresses and counters of their own, held by
-//! a file descriptor and by the threads inside, and gone with the last of them.
+//! Network namespaces, network_namespaces(7), and the offloads of network devices.
 
 use std::fs::File;
 use std::io;
@@ -12,16 +11,16 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space}
 
 use crate::ethtool;
 
-/// A network namespace without a name: the kernel removes it and its links when this descriptor and
-/// the threads inside are gone, however they went.
+/// A network namespace without a name: links, addresses and counters of its own. The kernel removes it
+/// with its links when this descriptor is closed and no thread is inside, even after a crash.
 #[derive(Debug)]
 pub struct Network(OwnedFd);
 
 impl Network {
-    /// Makes one, with only a loopback device that is down. EPERM without CAP_SYS_ADMIN, EINVAL for
-    /// a kernel without network namespaces, unshare(2).
+    /// Creates a namespace whose only device is a loopback device that is down, unshare(2). EPERM
+    /// without CAP_SYS_ADMIN, EINVAL for a kernel without network namespaces.
     pub fn new() -> io::Result<Network> {
-        on_a_thread(|| {
+        on_new_thread(|| {
             // SAFETY: NEWNET alone changes which network the calling thread sees, and this thread
             // was started for that; memory and the table of file descriptors stay shared.
             unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?;
@@ -29,15 +28,15 @@ impl Network {
         })?
     }
 
-    /// Does something on a thread that is inside, setns(2). Sockets that it makes stay there.
+    /// Runs `work` on a new thread inside the namespace, setns(2). Sockets that it opens stay inside.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
-        on_a_thread(|| {
+        on_new_thread(|| {
             enter(&self.0)?;
             Ok(work())
         })?
     }
 
-    /// Has a process start inside, before its program runs. It is the spawn that fails, setns(2).
+    /// Makes a command's process start inside the namespace. If that fails, the spawn fails, setns(2).
     pub fn start_in(&self, command: &mut Command) -> io::Result<()> {
         let fd = self.0.try_clone()?;
         // SAFETY: between fork and exec it makes one system call, on a descriptor that it owns;
@@ -49,10 +48,11 @@ impl Network {
     }
 }
 
-/// What a network device does for the stack, so that one large packet passes in place of many.
+/// Work that a network device does for the kernel's stack, so that one large packet passes the stack
+/// in place of many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offload {
-    /// The name that ethtool(8) has for it.
+    /// The name in ethtool(8).
     pub name: &'static str,
     /// The command that reads it, `include/uapi/linux/ethtool.h`; the next one sets it.
     read: u32,
@@ -63,11 +63,11 @@ const fn offload(name: &'static str, read: u32) -> Offload {
 }
 
 impl Offload {
-    /// Cutting a packet of TCP into segments.
+    /// Segmentation of TCP packets (TSO).
     pub const SEGMENTATION: Offload = offload("tso", 0x1e);
 
-    /// All of them: checksums of what is sent, packets of several pieces of memory, cutting into
-    /// segments, and the same by the kernel, just before the device.
+    /// All offloads of sending: checksums, packets of several pieces of memory, segmentation, and
+    /// segmentation by the kernel just before the device (GSO).
     pub const ALL: [Offload; 4] = [
         offload("tx", 0x16),
         offload("sg", 0x18),
@@ -75,13 +75,13 @@ impl Offload {
         offload("gso", 0x23),
     ];
 
-    /// Whether a device of the calling thread's network has it on: ENODEV without the device,
-    /// EOPNOTSUPP where it does not say.
+    /// Returns true if a device of the calling thread's namespace has it switched on. ENODEV without the
+    /// device, EOPNOTSUPP if the driver does not report it.
     pub fn is_on(self, device: &str) -> io::Result<bool> {
         Ok(ethtool::number(device, self.read, 0)? != 0)
     }
 
-    /// Switches it: EPERM without CAP_NET_ADMIN.
+    /// Switches it on or off. EPERM without CAP_NET_ADMIN.
     pub fn switch(self, device: &str, on: bool) -> io::Result<()> {
         ethtool::number(device, self.read + 1, u32::from(on)).map(drop)
     }
@@ -98,8 +98,8 @@ impl AsFd for Network {
     }
 }
 
-/// On a thread of its own, so that the caller stays where it is.
-fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
+/// Runs `work` on a new thread, so that the calling thread stays in its namespace.
+fn on_new_thread<T: Send>(work: impl FnOnce() -> T + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().spawn_scoped(scope, work)?;
         thread
@@ -114,7 +114,7 @@ mod tests {
     use crate::lack::{Lack, skipped};
 
     #[test]
-    fn an_offload_is_told_as_it_is_switched_and_for_nobody_else() {
+    fn an_offload_is_read_as_it_was_switched_and_in_its_namespace_alone() {
         assert!(Offload::SEGMENTATION.is_on("no-such-device").is_err());
         assert!(Offload::SEGMENTATION.is_on("a\0b").is_err());
         let network = match Network::new() {

@@ -1,4 +1,4 @@
-//! A packet socket, packet(7): the frames of one device, as they are.
+//! Packet sockets, packet(7), which read and write the frames of one device.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -7,13 +7,15 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::syscall::checked;
 
-/// Opens one on a device of the calling thread's network, which should be up, by its number. A read
-/// gives one frame that has come in and carries IPv4, a write sends one, each behind its header of
-/// the link; neither blocks. What the device sends is not read, so that nothing is copied for it.
+/// Opens a packet socket on a device, by its interface index, of the calling thread's namespace. A read
+/// gives one received frame that carries IPv4, a write sends one, each with its link-layer header;
+/// neither blocks. Frames that the device sends are not read.
+///
+/// # Errors
 /// EPERM without CAP_NET_RAW, EAFNOSUPPORT without packet sockets, ENODEV without the device.
 pub fn open(device: u32) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    // Of no protocol, so that it gets nothing before it is bound.
+    // Without a protocol, so that it receives nothing before it is bound.
     let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, flags, None)?;
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as libc::c_ushort,
@@ -25,7 +27,7 @@ pub fn open(device: u32) -> io::Result<OwnedFd> {
         sll_addr: [0; 8],
     };
     // SAFETY: the address is a whole `sockaddr_ll` that lives through the call, and its size is
-    // what is said.
+    // the one passed.
     let bound = unsafe {
         libc::bind(
             socket.as_raw_fd(),

@@ -1,4 +1,4 @@
-//! A pipe of our own, between a file or memory and a socket.
+//! Pipes as an intermediate of splice(2) between a file or memory and a socket.
 
 use std::io;
 use std::ops::Range;
@@ -8,22 +8,22 @@ use rustix::pipe::{IoSliceRaw, PipeFlags, SpliceFlags};
 
 use crate::region::Region;
 
-/// A pipe.
+/// Both ends of a pipe.
 #[derive(Debug)]
 pub struct Pipe {
-    /// The end to read from.
+    /// The read end.
     pub read: OwnedFd,
-    /// The end to write to.
+    /// The write end.
     pub write: OwnedFd,
-    /// How many bytes of whole pages it holds.
+    /// The bytes that fit into it if they fill whole pages.
     pub capacity: usize,
 }
 
 impl Pipe {
-    /// A pipe that holds `bytes` if the kernel lets it grow so far, else what it has.
+    /// A pipe with a capacity of `bytes` if the kernel permits so much, else of the default.
     pub fn new(bytes: usize) -> io::Result<Pipe> {
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
-        // Above fs.pipe-max-size only root may go; a smaller pipe works too.
+        // Only root may exceed fs.pipe-max-size; a smaller pipe works as well.
         let _ = rustix::pipe::fcntl_setpipe_size(&write, bytes.max(1));
         let capacity = rustix::pipe::fcntl_getpipe_size(&write)?;
         Ok(Pipe {
@@ -33,9 +33,10 @@ impl Pipe {
         })
     }
 
-    /// vmsplice(2): pages of `region` into the pipe, how many bytes fitted; `InvalidInput` outside
-    /// the region. The pipe, and whatever it is spliced to, refers to the pages themselves: what is
-    /// written to them later is what is read from it. Nothing ever says that they are done with.
+    /// Moves references to pages of `region` into the pipe, vmsplice(2): the number of bytes that fitted;
+    /// `InvalidInput` outside of the region. The pipe, and the socket that it is spliced to, refer to the
+    /// pages themselves: a later write to them changes the bytes that a reader gets. The kernel does not
+    /// report when it has released them.
     pub fn fill_from_memory(&self, region: &Region, range: Range<usize>) -> io::Result<usize> {
         let piece = region
             .bytes()
@@ -48,12 +49,13 @@ impl Pipe {
     }
 }
 
-/// The flags of splice(2) for what may have more of the message behind it.
+/// The flags of splice(2) for a piece of a message; `more` if another piece follows.
 #[inline]
 pub fn moving(more: bool) -> SpliceFlags {
-    match more {
-        true => SpliceFlags::MOVE | SpliceFlags::MORE,
-        false => SpliceFlags::MOVE,
+    if more {
+        SpliceFlags::MOVE | SpliceFlags::MORE
+    } else {
+        SpliceFlags::MOVE
     }
 }
 

@@ -1,4 +1,4 @@
-//! glibc's asynchronous I/O, aio(7): threads of the process that wait in its place.
+//! POSIX asynchronous I/O, aio(7): glibc carries the requests out on threads of the process.
 
 use std::cell::UnsafeCell;
 use std::io;
@@ -8,21 +8,23 @@ use std::time::Duration;
 use crate::io_buffers::IoBuffers;
 use crate::request_queue::RequestQueue;
 
+/// The longest wait for requests when the queue is dropped.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
-/// Requests that read a file into places.
+/// A queue of aio_read(3) requests from one file into its buffers.
 pub struct PosixAio {
     file: OwnedFd,
     places: IoBuffers,
-    /// One request a place. The library writes to them, so they lie still.
+    /// One control block a place. The library writes to them, so they do not move.
     blocks: Box<[UnsafeCell<libc::aiocb>]>,
-    /// Null where nothing is in flight.
+    /// The control block of each place with a request in flight; null for others.
     list: Box<[*const libc::aiocb]>,
-    from: usize,
+    /// The place at which the next search for a finished request begins.
+    next: usize,
 }
 
 impl PosixAio {
-    /// Room for a request in each place.
+    /// A queue with room for one request a buffer.
     pub fn new(file: OwnedFd, places: IoBuffers) -> PosixAio {
         // SAFETY: an aiocb is numbers and pointers, for which zeroes are valid.
         let blank = || UnsafeCell::new(unsafe { std::mem::zeroed::<libc::aiocb>() });
@@ -32,7 +34,7 @@ impl PosixAio {
             places,
             blocks: (0..count).map(|_| blank()).collect(),
             list: vec![std::ptr::null(); count].into(),
-            from: 0,
+            next: 0,
         }
     }
 
@@ -57,18 +59,18 @@ impl RequestQueue for PosixAio {
 
     #[inline]
     fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
-        let at = self.places.begin(place)?;
+        let buffer = self.places.begin(place)?;
         let block = self.blocks[place].get();
-        // SAFETY: the place was free, so nobody else uses its request.
+        // SAFETY: the place was free, so its control block has no other user.
         unsafe {
             (*block).aio_fildes = self.file.as_raw_fd();
-            (*block).aio_buf = at.cast();
+            (*block).aio_buf = buffer.cast();
             (*block).aio_nbytes = self.places.size();
             (*block).aio_offset = offset as libc::off_t;
             (*block).aio_sigevent.sigev_notify = libc::SIGEV_NONE;
         }
-        // SAFETY: the request and its place lie still and are seen by nobody until it is over;
-        // neither is given back before that.
+        // SAFETY: the control block and its buffer do not move and cannot be borrowed until the
+        // request is over; neither is freed before that.
         if unsafe { libc::aio_read(block) } != 0 {
             let error = io::Error::last_os_error();
             self.places.end(place);
@@ -107,9 +109,9 @@ impl RequestQueue for PosixAio {
     fn finished(&mut self) -> Option<(usize, i32)> {
         let count = self.list.len();
         let place = (0..count)
-            .map(|step| (self.from + step) % count)
+            .map(|step| (self.next + step) % count)
             .find(|place| self.is_over(*place))?;
-        self.from = (place + 1) % count;
+        self.next = (place + 1) % count;
         self.list[place] = std::ptr::null();
         let block = self.blocks[place].get();
         // SAFETY: the request was started, is over, and is returned once.
@@ -122,7 +124,7 @@ impl RequestQueue for PosixAio {
 
 impl Drop for PosixAio {
     fn drop(&mut self) {
-        // SAFETY: the descriptor is ours; requests that have begun go on and are waited for.
+        // SAFETY: the descriptor is owned here; requests that have begun continue and are waited for.
         unsafe { libc::aio_cancel(self.file.as_raw_fd(), std::ptr::null_mut()) };
         while self.in_flight() {
             while self.finished().is_some() {}
@@ -131,7 +133,7 @@ impl Drop for PosixAio {
             }
         }
         if self.in_flight() {
-            // The library may still write to these, so they stay; so do their places.
+            // The library may still write to these, so they stay allocated, and so do the buffers.
             std::mem::forget(std::mem::take(&mut self.blocks));
         }
     }
@@ -142,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_are_told() {
+    fn an_error_is_the_result_of_its_request() {
         let (_read, write) = rustix::pipe::pipe().unwrap();
         let mut aio = PosixAio::new(write, IoBuffers::new(1, 8).unwrap());
         aio.start(0, 0).unwrap();

@@ -1,5 +1,5 @@
-//! What a mount of `/proc` shows of processes: a process may see one of another PID namespace, or
-//! one that hides the processes of other users, proc(5).
+//! The processes that a mount of `/proc` shows. It may be of another PID namespace, or hide the
+//! processes of other users, proc(5).
 
 use std::fs;
 use std::io;
@@ -8,23 +8,23 @@ use std::path::{Path, PathBuf};
 const FOREIGN: &str = "/proc is that of another PID namespace, so its numbers name other processes: mount one of this namespace (`unshare --pid --fork --mount-proc`)";
 const HIDDEN: &str = "/proc hides the processes of other users (hidepid): run as root, or in the group that its mount option `gid` names";
 
-/// Returns true unless `proc` numbers processes in another way than the system calls of this
-/// process: then a number from one of them names a stranger in the other.
+/// Returns true unless `proc` is of another PID namespace than this process: there the same number
+/// names another process.
 pub fn is_ours(proc: &Path) -> bool {
-    let own = proc.join("self");
-    match fs::read_link(&own) {
+    let self_link = proc.join("self");
+    match fs::read_link(&self_link) {
         Ok(link) => link.to_str() == Some(&std::process::id().to_string()),
-        // The kernel's is a link: this is a tree of files.
+        // The kernel's `self` is a link: this is a recorded tree of files.
         Err(why) if why.kind() == io::ErrorKind::InvalidInput => true,
         // Without the link nothing is mounted, and nothing can be read by a number. A link that cannot
-        // be read is of a namespace that this process is not in.
-        Err(_) => own.symlink_metadata().is_err(),
+        // be read is of a namespace in which this process is not.
+        Err(_) => self_link.symlink_metadata().is_err(),
     }
 }
 
-/// Why processes of others cannot be seen in `proc`; none where they can.
+/// The reason why `proc` does not show processes of other users; none if it shows them.
 pub fn hides_others(proc: &Path) -> Option<&'static str> {
-    // The first process of a namespace is another user's wherever the mount option hides anyone.
+    // Wherever the mount option hides processes, process 1 belongs to another user.
     let is_readable = |process: &str| fs::read(proc.join(process).join("stat")).is_ok();
     if !is_ours(proc) {
         Some(FOREIGN)
@@ -35,17 +35,17 @@ pub fn hides_others(proc: &Path) -> Option<&'static str> {
     }
 }
 
-/// The directory of a process in `/proc`; none where that would be a stranger's.
+/// The directory of a process in `/proc`; none if `/proc` is of another PID namespace.
 pub fn directory(pid: u32) -> Option<PathBuf> {
     let proc = Path::new("/proc");
     is_ours(proc).then(|| proc.join(pid.to_string()))
 }
 
-/// The directory of this process under the number that `/proc` has for it, by which other processes
-/// with the same `/proc` find it.
+/// The directory of this process in `/proc` by its number there, under which other processes with the
+/// same `/proc` find it.
 pub fn own_directory() -> PathBuf {
-    let number = fs::read_link("/proc/self").ok();
-    let number = number.unwrap_or_else(|| std::process::id().to_string().into());
+    let number =
+        fs::read_link("/proc/self").unwrap_or_else(|_| std::process::id().to_string().into());
     Path::new("/proc").join(number)
 }
 

@@ -1,4 +1,4 @@
-//! The calling thread and its process: what it used, where it may run, when it must die.
+//! The calling thread and its process: resource usage, CPU affinity, and the end with the parent.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use rustix::thread::CpuSet;
 
 use crate::syscall::checked;
 
-/// What the calling thread has used since it began, getrusage(2) with RUSAGE_THREAD.
+/// Resource usage of a thread, or a sum over threads, since their start, getrusage(2).
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
@@ -21,31 +21,33 @@ pub struct ThreadUsage {
     pub faults_major: u64,
     /// Context switches because the thread waited.
     pub switches_voluntary: u64,
-    /// Context switches because it was taken off its CPU.
+    /// Context switches because the thread was preempted.
     pub switches_involuntary: u64,
 }
 
-/// Does not allocate. Fails only where a seccomp filter forbids getrusage(2).
+/// Usage of the calling thread (RUSAGE_THREAD). Does not allocate. Fails only if a seccomp filter
+/// forbids getrusage(2).
 pub fn thread_usage() -> io::Result<ThreadUsage> {
     usage(libc::RUSAGE_THREAD)
 }
 
-/// The same of all threads of the process (RUSAGE_SELF): ended ones and, since Linux 5.12, those
-/// that the kernel runs for its io_uring included.
+/// Usage of all threads of the process (RUSAGE_SELF), including ended ones and, since Linux 5.12, those
+/// that the kernel runs for its io_uring.
 pub fn process_usage() -> io::Result<ThreadUsage> {
     usage(libc::RUSAGE_SELF)
 }
 
-/// The same of children that have ended and were waited for, and of theirs (RUSAGE_CHILDREN).
+/// Usage of children that have ended and were waited for, and of their descendants likewise
+/// (RUSAGE_CHILDREN).
 pub fn children_usage() -> io::Result<ThreadUsage> {
     usage(libc::RUSAGE_CHILDREN)
 }
 
-fn usage(whose: libc::c_int) -> io::Result<ThreadUsage> {
+fn usage(who: libc::c_int) -> io::Result<ThreadUsage> {
     // SAFETY: all-zero bytes are a valid `rusage`: it consists of integers.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is valid for writes of a `rusage` for the length of the call.
-    checked(unsafe { libc::getrusage(whose, &raw mut usage) })?;
+    checked(unsafe { libc::getrusage(who, &raw mut usage) })?;
     Ok(ThreadUsage {
         user_ns: timeval_ns(usage.ru_utime),
         system_ns: timeval_ns(usage.ru_stime),
@@ -60,14 +62,14 @@ fn timeval_ns(t: libc::timeval) -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1_000
 }
 
-/// The kernel's number of the calling thread, gettid(2).
+/// The thread id of the calling thread, gettid(2).
 pub fn gettid() -> u32 {
     rustix::thread::gettid().as_raw_pid() as u32
 }
 
-/// Has this process killed (SIGKILL) when its parent dies, prctl(2) PR_SET_PDEATHSIG. The kernel's
-/// "parent" is the *thread* that created it: it is killed when that thread ends, even if the parent
-/// process lives on. Fails where `expected_parent` died before: this process should exit.
+/// Makes the kernel kill this process (SIGKILL) when its parent ends, prctl(2) PR_SET_PDEATHSIG. The
+/// kernel's "parent" is the *thread* that created it: the process is killed when that thread ends, even
+/// if the parent process lives on. Fails if `expected_parent` has ended before: the caller should exit.
 pub fn die_with_parent(expected_parent: u32) -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     let parent = rustix::process::getppid().map_or(0, |p| p.as_raw_pid() as u32);
@@ -81,7 +83,7 @@ pub fn die_with_parent(expected_parent: u32) -> io::Result<()> {
 }
 
 /// Restricts the calling thread, and those that it starts later, to `cpus`, sched_setaffinity(2).
-/// Fails for a number that no kernel takes, and where none is online and allowed here.
+/// Fails for a number above the kernel's bound, and if none of them is online and allowed.
 pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
     let mut set = CpuSet::new();
     for &cpu in cpus {
@@ -95,12 +97,12 @@ pub fn set_affinity(cpus: &[u32]) -> io::Result<()> {
         .map_err(|e| io::Error::new(io::Error::from(e).kind(), format!("CPUs {cpus:?}: {e}")))
 }
 
-/// The CPUs that the calling thread may run on, in order, sched_getaffinity(2).
+/// The CPUs on which the calling thread may run, ascending, sched_getaffinity(2).
 pub fn affinity() -> io::Result<Vec<u32>> {
     affinity_of(None)
 }
 
-/// The CPUs that a process may run on, in order; without one, the calling thread.
+/// The CPUs on which a process may run, ascending; without a process, the calling thread.
 pub fn affinity_of(process: Option<Pid>) -> io::Result<Vec<u32>> {
     let set = rustix::thread::sched_getaffinity(process)?;
     Ok((0..CpuSet::MAX_CPU)
@@ -109,7 +111,7 @@ pub fn affinity_of(process: Option<Pid>) -> io::Result<Vec<u32>> {
         .collect())
 }
 
-/// The CPU that the calling thread runs on at this moment, getcpu(2).
+/// The CPU on which the calling thread runs at this moment, getcpu(2).
 pub fn current_cpu() -> u32 {
     rustix::thread::sched_getcpu() as u32
 }
@@ -120,7 +122,7 @@ mod tests {
 
     // Invariant 9.
     #[test]
-    fn an_orphan_is_told_so() {
+    fn a_process_without_its_expected_parent_gets_an_error() {
         // No process is its own parent.
         let myself = std::process::id();
         let e = die_with_parent(myself).unwrap_err();

@@ -1,8 +1,8 @@
-//! select(2) and poll(2) with sets that are kept from one call to the next.
+//! select(2) and poll(2) on sets of descriptors that live from one call to the next.
 //!
-//! rustix has both, but its select is unsafe, and its poll takes descriptors that stay borrowed for
-//! as long as the set is there. Here sets hold numbers, which can do no harm: one that is no open
-//! descriptor (any more) gives an error or an event, and nothing is read or written.
+//! rustix has both, but its select is unsafe, and its poll borrows the descriptors for the life of the
+//! set. The sets here hold numbers, which is safe: a number that is no open descriptor (any more) gives
+//! an error or an event, and nothing is read or written.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -12,7 +12,7 @@ use rustix::event::epoll::EventFlags;
 
 use crate::syscall::checked;
 
-/// The first number of a descriptor that a set of select(2) has no room for: 1024.
+/// The first descriptor number that does not fit into a set of select(2): 1024.
 pub const FD_SETSIZE: usize = libc::FD_SETSIZE;
 
 /// A set of descriptors for select(2).
@@ -30,29 +30,29 @@ impl Default for FdSet {
 }
 
 impl FdSet {
-    /// Puts a descriptor in; `InvalidInput` from [`FD_SETSIZE`] on.
+    /// Adds a descriptor; `InvalidInput` from [`FD_SETSIZE`] on.
     pub fn insert(&mut self, fd: BorrowedFd<'_>) -> io::Result<()> {
         if !fits(fd.as_raw_fd()) {
             let (fd, last) = (fd.as_raw_fd(), FD_SETSIZE - 1);
             let why = format!("descriptor {fd} is beyond what select takes: they end at {last}");
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        // SAFETY: the number is within the set, as was just seen.
+        // SAFETY: the number is within the set, as was just checked.
         unsafe { libc::FD_SET(fd.as_raw_fd(), &raw mut self.0) };
         Ok(())
     }
 
-    /// Takes a number out, if it is in.
+    /// Removes a descriptor number, if the set has it.
     pub fn remove(&mut self, fd: RawFd) {
         if fits(fd) {
-            // SAFETY: the number is within the set, as was just seen.
+            // SAFETY: the number is within the set, as was just checked.
             unsafe { libc::FD_CLR(fd, &raw mut self.0) };
         }
     }
 
-    /// Whether a number is in.
+    /// Returns true if the set has a descriptor number.
     pub fn contains(&self, fd: RawFd) -> bool {
-        // SAFETY: the number is within the set, as is seen first.
+        // SAFETY: the number is within the set, as is checked first.
         fits(fd) && unsafe { libc::FD_ISSET(fd, &raw const self.0) }
     }
 }
@@ -61,13 +61,14 @@ fn fits(fd: RawFd) -> bool {
     usize::try_from(fd).is_ok_and(|fd| fd < FD_SETSIZE)
 }
 
-/// Waits without end until a descriptor below `end` can be read or written; the sets then hold
-/// those that can, whose number it gives. `BadF` for no open descriptor, `Interrupted`, select(2).
+/// Waits, without a timeout, until a descriptor below `end` of `read` can be read or one of `write` can
+/// be written, select(2). The sets then hold the ready ones, whose number is returned. EBADF for a
+/// closed descriptor, `Interrupted` after a signal.
 pub fn select(end: usize, read: &mut FdSet, write: &mut FdSet) -> io::Result<usize> {
     let end = end.min(FD_SETSIZE) as libc::c_int;
     let none = std::ptr::null_mut();
-    // SAFETY: both sets are valid for reads and writes, and hold as many bits as `end` at least;
-    // null stands for what is not asked for.
+    // SAFETY: both sets are valid for reads and writes, and hold at least `end` bits;
+    // null stands for exceptions and for no timeout.
     let ready = unsafe { libc::select(end, &raw mut read.0, &raw mut write.0, none, none.cast()) };
     checked(ready)
 }
@@ -76,21 +77,22 @@ pub fn select(end: usize, read: &mut FdSet, write: &mut FdSet) -> io::Result<usi
 #[derive(Default)]
 pub struct PollSet {
     entries: Vec<libc::pollfd>,
-    places: Vec<Option<usize>>,
+    /// The index in `entries` of each descriptor number.
+    indices: Vec<Option<usize>>,
 }
 
 impl PollSet {
-    /// Puts a descriptor in, or changes what is waited for: `IN` or `OUT`.
+    /// Adds a descriptor, or changes the events for which it waits: `IN` or `OUT`.
     pub fn set(&mut self, fd: BorrowedFd<'_>, events: EventFlags) {
         let events = events.bits() as libc::c_short;
         let number = fd.as_raw_fd() as usize;
-        if number >= self.places.len() {
-            self.places.resize(number + 1, None);
+        if number >= self.indices.len() {
+            self.indices.resize(number + 1, None);
         }
-        match self.places[number] {
-            Some(place) => self.entries[place].events = events,
+        match self.indices[number] {
+            Some(index) => self.entries[index].events = events,
             None => {
-                self.places[number] = Some(self.entries.len());
+                self.indices[number] = Some(self.entries.len());
                 self.entries.push(libc::pollfd {
                     fd: fd.as_raw_fd(),
                     events,
@@ -100,32 +102,33 @@ impl PollSet {
         }
     }
 
-    /// Takes a number out, if it is in.
+    /// Removes a descriptor number, if the set has it.
     pub fn remove(&mut self, fd: RawFd) {
-        let place = usize::try_from(fd)
+        let index = usize::try_from(fd)
             .ok()
-            .and_then(|number| self.places.get_mut(number)?.take());
-        if let Some(place) = place {
-            self.entries.swap_remove(place);
-            if let Some(moved) = self.entries.get(place) {
-                self.places[moved.fd as usize] = Some(place);
+            .and_then(|number| self.indices.get_mut(number)?.take());
+        if let Some(index) = index {
+            self.entries.swap_remove(index);
+            if let Some(moved) = self.entries.get(index) {
+                self.indices[moved.fd as usize] = Some(index);
             }
         }
     }
 
-    /// Waits without end; the number of ready ones. `InvalidInput` for more descriptors than the
-    /// process may have, `Interrupted`, poll(2).
+    /// Waits without a timeout: the number of ready descriptors. `InvalidInput` for more descriptors
+    /// than the process may have, `Interrupted` after a signal, poll(2).
     pub fn wait(&mut self) -> io::Result<usize> {
         let count = self.entries.len() as libc::nfds_t;
-        // SAFETY: the entries are valid for reads and writes, and as many as is said.
+        // SAFETY: the entries are valid for reads and writes, and their number is the one passed.
         let ready = unsafe { libc::poll(self.entries.as_mut_ptr(), count, -1) };
         checked(ready)
     }
 
-    /// Those that were ready at the last wait, errors and ends included.
+    /// The descriptors that were ready at the last wait, also those with errors and hang-ups.
     pub fn ready(&self) -> impl Iterator<Item = RawFd> + '_ {
-        let ready = self.entries.iter().filter(|entry| entry.revents != 0);
-        ready.map(|entry| entry.fd)
+        (self.entries.iter())
+            .filter(|entry| entry.revents != 0)
+            .map(|entry| entry.fd)
     }
 }
 
@@ -134,9 +137,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_out_of_bounds_do_no_harm() {
+    fn descriptor_numbers_out_of_bounds_are_harmless() {
         let mut set = FdSet::default();
-        // SAFETY: the number is only looked at; it stands for a descriptor that is not there.
+        // SAFETY: only the number is used; there is no such descriptor.
         let far = unsafe { BorrowedFd::borrow_raw(FD_SETSIZE as RawFd) };
         let error = set.insert(far).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::InvalidInput);

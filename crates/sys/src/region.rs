@@ -1,4 +1,4 @@
-//! Memory that is handed to the kernel: an anonymous mapping of whole pages.
+//! Memory whose address is given to the kernel: an anonymous mapping of whole pages.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -7,45 +7,52 @@ use rustix::mm::{MapFlags, ProtFlags};
 
 use crate::mapping::Mapping;
 
-/// A mapping, present in memory from the start, gone when dropped. That is always safe: the kernel
-/// refers to pages that it still reads after a call (MSG_ZEROCOPY, vmsplice, io_uring).
+/// Zeroed, populated memory that is unmapped when it is dropped, even while the kernel still reads it
+/// (MSG_ZEROCOPY, vmsplice, io_uring): the kernel holds references to the pages.
+///
+/// ```
+/// use bytecost_sys::region::Region;
+/// let mut region = Region::new(4096)?;
+/// region.bytes_mut().fill(7);
+/// assert_eq!(region.bytes()[4095], 7);
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Region(Mapping);
 
 impl Region {
-    /// Maps `len` bytes of zeroed memory and brings every page in; `InvalidInput` for none,
-    /// mmap(2).
+    /// Maps `len` bytes of zeroed memory and populates every page; `InvalidInput` for no bytes, mmap(2).
     pub fn new(len: usize) -> io::Result<Region> {
         if len == 0 {
             let why = "a region needs at least one byte";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
         }
-        let may = ProtFlags::READ | ProtFlags::WRITE;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
-        Ok(Region(Mapping::of_zeroes(len, may, flags)?))
+        Ok(Region(Mapping::anonymous(len, protection, flags)?))
     }
 
-    /// For memory that the kernel writes to: no reference to all of it may be held then.
+    /// The address, for memory that the kernel writes to while no reference to it exists.
     pub(crate) fn start(&self) -> *mut u8 {
         self.0.start()
     }
 
-    /// Its bytes.
+    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the mapping is `len` readable bytes and lives as long as `self`; it is written
-        // through `&mut self` only. Where the kernel writes to it, this is not called.
+        // through `&mut self` only. For memory that the kernel writes to, this is not called.
         unsafe { std::slice::from_raw_parts(self.0.start(), self.0.len()) }
     }
 
-    /// Its bytes, to be written.
+    /// The bytes, for writing.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and `&mut self` makes this the only slice.
         unsafe { std::slice::from_raw_parts_mut(self.0.start(), self.0.len()) }
     }
 }
 
-/// Asks for huge pages for memory that nobody has touched yet, madvise(2) MADV_HUGEPAGE; the kernel
-/// may silently have none.
+/// Advises the kernel to use huge pages for memory that was not touched yet, madvise(2) MADV_HUGEPAGE.
+/// It may ignore that.
 pub fn advise_huge_pages<T>(room: &mut [MaybeUninit<T>]) {
     let page = rustix::param::page_size();
     let start = room.as_mut_ptr().cast::<u8>();
@@ -76,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_huge_pages_are_asked_for_can_be_used() {
+    fn memory_with_advice_for_huge_pages_can_be_used() {
         for len in [0, 1, 5000, 3 << 20] {
             let mut memory: Vec<u8> = Vec::with_capacity(len);
             advise_huge_pages(memory.spare_capacity_mut());

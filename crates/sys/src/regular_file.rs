@@ -1,4 +1,4 @@
-//! Files that a user names: opened without waiting, and only where they are regular ones.
+//! Files that a user names, which are opened without blocking, and only if they are regular.
 
 use std::fs::File;
 use std::io;
@@ -8,13 +8,13 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl};
 
-/// Opens a file that is there, open(2). `InvalidInput` names the kind of what is no regular file:
-/// opening a FIFO or a device may wait for ever, or act on a device.
+/// Opens an existing regular file, open(2). `InvalidInput`, with the kind of file, for others: opening a
+/// FIFO may block for ever, and opening a device may act on it.
 pub fn open(path: &Path, flags: OFlags) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
-    // A device acts when it is opened; a link is followed.
-    if let Ok(seen) = path.metadata() {
-        check_kind(seen.file_type())?;
+    // Before opening, since a device may act when it is opened; links are followed.
+    if let Ok(metadata) = path.metadata() {
+        check_kind(metadata.file_type())?;
     }
     let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
     check_kind(file.metadata()?.file_type())?;
@@ -40,7 +40,7 @@ mod tests {
     use rustix::fs::{CWD, FileType, mknodat, unlinkat};
 
     #[test]
-    fn what_is_no_regular_file_is_named_at_once() {
+    fn an_irregular_file_is_refused_with_its_kind_without_blocking() {
         let fifo = std::env::temp_dir().join(format!("bytecost-fifo-{}", std::process::id()));
         mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
         let check = |path: &Path, kind: &str| {

@@ -1,28 +1,29 @@
-//! What carries out requests to a file while others are asked for.
+//! The common interface of asynchronous file I/O: [`crate::libaio`], [`crate::posix_aio`] and
+//! [`crate::uring_file`].
 
 use std::io;
 use std::time::Duration;
 
 use crate::io_buffers::IoBuffers;
 
-/// Requests to a file, each of which moves all of a place of memory, in the way of each queue.
+/// A queue of requests to a file. Each request moves a whole buffer of [`IoBuffers`].
 pub trait RequestQueue {
-    /// Calls that it takes to start a request, beside those that hand several over.
+    /// System calls for starting one request, in addition to those that submit several.
     const CALLS_TO_START: u64 = 0;
 
-    /// The memory of the requests.
+    /// The buffers of the requests.
     fn places(&self) -> &IoBuffers;
 
-    /// Queues or starts a request for all of a place at an offset of the file; `WouldBlock` while
-    /// another one uses the place.
+    /// Queues or starts a request for the buffer at a place and an offset of the file; `WouldBlock`
+    /// while another request uses the buffer.
     fn start(&mut self, place: usize, offset: u64) -> io::Result<()>;
 
-    /// Hands over the queue and waits for at least `want` requests: how many system calls that
-    /// took, or none when `timeout` ran out. On an error, requests that were not taken are given
-    /// up.
+    /// Submits the queue and waits for at least `want` finished requests: the number of system calls,
+    /// or none if `timeout` ran out. On an error, requests that the kernel did not accept are dropped.
     fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<Option<u64>>;
 
-    /// The next request that is over: its place, free again, and its bytes or a negative errno.
+    /// The next finished request: the place of its buffer, which is free again, and its bytes or a
+    /// negative errno.
     fn finished(&mut self) -> Option<(usize, i32)>;
 }
 
@@ -44,36 +45,37 @@ mod tests {
         file
     }
 
-    fn places(count: usize) -> IoBuffers {
+    fn buffers(count: usize) -> IoBuffers {
         IoBuffers::new(count, 4096).unwrap()
     }
 
     fn uring(count: usize, requests: FileRequests) -> UringFile {
-        UringFile::new(file(), places(count), requests).unwrap()
+        UringFile::new(file(), buffers(count), requests).unwrap()
     }
 
-    fn over(queue: &mut impl RequestQueue, count: usize) -> Vec<usize> {
-        let mut over = Vec::new();
-        while over.len() < count {
+    /// The places of `count` requests that finish.
+    fn finish(queue: &mut impl RequestQueue, count: usize) -> Vec<usize> {
+        let mut finished = Vec::new();
+        while finished.len() < count {
             assert!(queue.enter(1, LONG).unwrap().is_some());
             while let Some((place, result)) = queue.finished() {
                 assert_eq!(result, 4096);
-                over.push(place);
+                finished.push(place);
             }
         }
         assert_eq!(queue.finished(), None);
-        over.sort_unstable();
-        over
+        finished.sort_unstable();
+        finished
     }
 
-    /// Reads in each of 8 places, from the end of the file on.
-    fn reads(mut queue: impl RequestQueue) {
+    /// Reads blocks into each of 8 buffers, backwards from the end of the file.
+    fn check_reads(mut queue: impl RequestQueue) {
         for _ in 0..3 {
             for place in 0..8 {
                 queue.start(place, 4096 * (15 - place as u64)).unwrap();
             }
-            assert!(queue.start(3, 0).is_err(), "its place is in use");
-            assert_eq!(over(&mut queue, 8), (0..8).collect::<Vec<_>>());
+            assert!(queue.start(3, 0).is_err(), "its buffer is in use");
+            assert_eq!(finish(&mut queue, 8), (0..8).collect::<Vec<_>>());
             for place in 0..8 {
                 let bytes = queue.places().bytes(place).unwrap();
                 assert!(bytes.iter().all(|byte| *byte == 16 - place as u8));
@@ -83,22 +85,22 @@ mod tests {
         queue.start(0, 1 << 20).unwrap();
         assert!(queue.enter(1, LONG).unwrap().is_some());
         assert_eq!(queue.finished(), Some((0, 0)));
-        // Dropped in flight: it is waited for.
+        // A drop waits for a request in flight.
         queue.start(1, 0).unwrap();
     }
 
     #[test]
-    fn requests_end_in_their_places_by_every_queue() {
-        reads(Libaio::new(file(), places(8)).unwrap());
-        reads(PosixAio::new(file(), places(8)));
+    fn every_queue_reads_into_the_right_buffers() {
+        check_reads(Libaio::new(file(), buffers(8)).unwrap());
+        check_reads(PosixAio::new(file(), buffers(8)));
         use FileRequests::{Read, ReadPolled, ReadRegistered};
         for requests in [Read, ReadRegistered, ReadPolled] {
-            reads(uring(8, requests));
+            check_reads(uring(8, requests));
         }
     }
 
     #[test]
-    fn a_poller_has_room_for_what_takes_the_place_of_what_is_over() {
+    fn a_polled_ring_has_room_for_a_request_after_each_finished_one() {
         for count in [1, 4] {
             let mut ring = uring(count, FileRequests::ReadPolled);
             (0..count).for_each(|place| ring.start(place, 0).unwrap());
@@ -113,9 +115,9 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_has_an_end() {
+    fn a_wait_ends_at_its_timeout() {
         let soon = Duration::from_millis(10);
-        let mut aio = Libaio::new(file(), places(1)).unwrap();
+        let mut aio = Libaio::new(file(), buffers(1)).unwrap();
         assert_eq!(aio.enter(1, soon).unwrap(), None);
         let mut ring = uring(1, FileRequests::Read);
         assert_eq!(ring.enter(1, soon).unwrap(), None);

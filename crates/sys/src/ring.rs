@@ -1,4 +1,4 @@
-//! An io_uring: how all rings here are made, entered and emptied.
+//! The io_uring that all rings of this crate build on: setup, submission and completion.
 
 use std::io;
 use std::time::Duration;
@@ -6,32 +6,33 @@ use std::time::Duration;
 use io_uring::types::{SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, squeue};
 
-/// Whether io_uring may be used here at all.
+/// Sets up a ring and drops it: an error if this process cannot use io_uring.
 pub fn probe() -> io::Result<()> {
     IoUring::new(1).map(|_| ())
 }
 
+/// A ring that counts its requests in flight.
 pub(crate) struct RequestRing {
     pub(crate) ring: IoUring,
     in_flight: usize,
 }
 
 impl RequestRing {
-    /// EPERM or ENOSYS where io_uring is forbidden or missing.
-    pub(crate) fn of_one_thread(entries: u32) -> io::Result<RequestRing> {
+    /// Sets up a ring that one thread uses. EPERM or ENOSYS if io_uring is forbidden or missing.
+    pub(crate) fn single_issuer(entries: u32) -> io::Result<RequestRing> {
         IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
             .build(entries)
             .or_else(|e| match e.raw_os_error() {
-                // Kernels before 6.1 know neither flag.
+                // Kernels before 6.1 have neither flag.
                 Some(libc::EINVAL) => IoUring::new(entries),
                 _ => Err(e),
             })
-            .map(RequestRing::of)
+            .map(RequestRing::new)
     }
 
-    pub(crate) fn of(ring: IoUring) -> RequestRing {
+    pub(crate) fn new(ring: IoUring) -> RequestRing {
         RequestRing { ring, in_flight: 0 }
     }
 
@@ -39,17 +40,18 @@ impl RequestRing {
         self.in_flight
     }
 
-    /// `WouldBlock` when the queue is full. With `linked` the next one starts when this one is
-    /// done.
+    /// Queues a request; with `linked`, the next one starts when this one has finished. `WouldBlock` if
+    /// the queue is full.
     ///
     /// # Safety
-    /// What memory the request uses stays until it is over or the ring is gone, and nobody sees
-    /// what it writes to before that.
+    /// The memory that the request uses stays allocated until it is finished or the ring is dropped, and
+    /// no reference to memory that it writes exists before that.
     #[inline]
     pub(crate) unsafe fn push(&mut self, entry: squeue::Entry, linked: bool) -> io::Result<()> {
-        let flags = match linked {
-            true => squeue::Flags::IO_LINK,
-            false => squeue::Flags::empty(),
+        let flags = if linked {
+            squeue::Flags::IO_LINK
+        } else {
+            squeue::Flags::empty()
         };
         // SAFETY: the caller promises it.
         unsafe { self.ring.submission().push(&entry.flags(flags)) }
@@ -58,8 +60,8 @@ impl RequestRing {
         Ok(())
     }
 
-    /// Waits for at least `want` completions: how many system calls, or none when `timeout` ran
-    /// out.
+    /// Submits the queue and waits for at least `want` completions: the number of system calls, or none
+    /// if `timeout` ran out.
     pub(crate) fn enter(&self, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
         let time = Timespec::from(timeout);
         let mut calls = 0;
@@ -80,6 +82,7 @@ impl RequestRing {
         }
     }
 
+    /// The next completion that has arrived.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<cqueue::Entry> {
         let entry = self.ring.completion().next()?;
@@ -87,13 +90,15 @@ impl RequestRing {
         Some(entry)
     }
 
-    /// Waits until all requests are over, or none is for so long.
-    pub(crate) fn end(&mut self, patience: Duration, mut over: impl FnMut(cqueue::Entry)) {
-        let mut goes_on = true;
-        while goes_on {
-            goes_on = self.in_flight > 0 && matches!(self.enter(1, patience), Ok(Some(_)));
+    /// Waits until no request is in flight, or none has finished for `patience`.
+    pub(crate) fn drain(&mut self, patience: Duration, mut visit: impl FnMut(cqueue::Entry)) {
+        loop {
+            let progressed = self.in_flight > 0 && matches!(self.enter(1, patience), Ok(Some(_)));
             while let Some(entry) = self.next() {
-                over(entry);
+                visit(entry);
+            }
+            if !progressed {
+                return;
             }
         }
     }

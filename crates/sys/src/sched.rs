@@ -5,7 +5,7 @@ use std::mem::{size_of, zeroed};
 
 use crate::syscall::checked;
 
-/// A class with its parameters, sched(7).
+/// A scheduler class with its parameters, sched(7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// SCHED_OTHER, with a nice value from -20 to 19.
@@ -18,7 +18,7 @@ pub enum Policy {
     Fifo(u32),
     /// SCHED_RR, with a priority from 1 to 99.
     RoundRobin(u32),
-    /// SCHED_DEADLINE: so much CPU time in each period, whose end is the deadline.
+    /// SCHED_DEADLINE: `runtime_ns` of CPU time in each period, whose end is the deadline.
     Deadline {
         /// CPU time in ns.
         runtime_ns: u64,
@@ -34,11 +34,13 @@ const BATCH: u32 = 3;
 const IDLE: u32 = 5;
 const DEADLINE: u32 = 6;
 
-/// Gives the calling thread this class, and those that it starts later; but no thread inherits
-/// [`Policy::Deadline`]: theirs is SCHED_OTHER. `PermissionDenied` without CAP_SYS_NICE where
-/// needed, without budget for the control group (real-time group scheduling), and for a deadline
-/// thread that may not run on all CPUs of its scheduling domain; EBUSY where too little time is
-/// left.
+/// Sets the class of the calling thread and of those that it starts later; but no thread inherits
+/// [`Policy::Deadline`]: those have SCHED_OTHER.
+///
+/// # Errors
+/// `PermissionDenied` without CAP_SYS_NICE where the class needs it, without budget for the control
+/// group (real-time group scheduling), and for a deadline thread that may not run on all CPUs of its
+/// scheduling domain; EBUSY if too little time is left for its reservation.
 pub fn set_policy(policy: Policy) -> io::Result<()> {
     set(&attributes(policy))
 }
@@ -72,33 +74,33 @@ fn attributes(policy: Policy) -> libc::sched_attr {
     attr
 }
 
-/// The shortest slice that a thread may ask for, in ns.
+/// The shortest time slice that the kernel grants, in ns.
 const SLICE_NS: u64 = 100_000;
 
-/// Has the calling thread, where it is SCHED_OTHER, run soon after it wakes up, until this is
-/// dropped: in real time where that is permitted and `realtime`, else with the shortest slice: the
-/// earliest deadline runs first (Linux 6.12, Documentation/scheduler/sched-eevdf.rst), its share of
-/// the CPU stays. What it starts inherits neither.
+/// A guard under which the calling thread, if it is SCHED_OTHER, runs soon after it wakes up: as
+/// SCHED_FIFO if that is wanted and permitted, else with the shortest time slice, which has the earliest
+/// deadline (EEVDF, Linux 6.12, Documentation/scheduler/sched-eevdf.rst) and the same share of the CPU.
+/// Threads and processes that it starts inherit neither.
 #[derive(Debug)]
 pub struct Promptness {
-    /// None where it is left as it was.
+    /// The nice value to restore; none if the class was not changed.
     nice: Option<i32>,
 }
 
 impl Promptness {
-    /// From now on.
+    /// Makes the calling thread prompt; `realtime` to try SCHED_FIFO.
     pub fn take(realtime: bool) -> Promptness {
         let nice = match policy() {
             Ok(Policy::Other(nice)) => nice,
             _ => return Promptness { nice: None },
         };
-        if !realtime || set_for_itself(Policy::Fifo(1), 0).is_err() {
-            let _ = set_for_itself(Policy::Other(nice), SLICE_NS);
+        if !realtime || set_uninherited(Policy::Fifo(1), 0).is_err() {
+            let _ = set_uninherited(Policy::Other(nice), SLICE_NS);
         }
         Promptness { nice: Some(nice) }
     }
 
-    /// For as long as the thread lives.
+    /// Leaves the thread prompt until it ends.
     pub fn keep(mut self) {
         self.nice = None;
     }
@@ -107,14 +109,14 @@ impl Promptness {
 impl Drop for Promptness {
     fn drop(&mut self) {
         if let Some(nice) = self.nice {
-            // Not as before: nobody without CAP_SYS_NICE may have it inherited again.
-            let _ = set_for_itself(Policy::Other(nice), 0);
+            // Children do not inherit it, unlike before: that needs CAP_SYS_NICE.
+            let _ = set_uninherited(Policy::Other(nice), 0);
         }
     }
 }
 
-/// A slice of 0 is the kernel's own.
-fn set_for_itself(policy: Policy, slice_ns: u64) -> io::Result<()> {
+/// Sets a policy that is not inherited; a slice of 0 is the kernel's default.
+fn set_uninherited(policy: Policy, slice_ns: u64) -> io::Result<()> {
     let mut attr = attributes(policy);
     attr.sched_flags = libc::SCHED_FLAG_RESET_ON_FORK as u64;
     attr.sched_runtime = slice_ns;
@@ -122,18 +124,18 @@ fn set_for_itself(policy: Policy, slice_ns: u64) -> io::Result<()> {
 }
 
 fn set(attr: &libc::sched_attr) -> io::Result<()> {
-    // SAFETY: `attr` is valid for reads of as many bytes as it says for the length of the call.
-    let answer = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, std::ptr::from_ref(attr), 0) };
-    checked(answer).map(drop)
+    // SAFETY: `attr` is valid for reads of its `size` bytes for the length of the call.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, std::ptr::from_ref(attr), 0) };
+    checked(result).map(drop)
 }
 
-/// The calling thread's class; `Unsupported` for one that has no name here.
+/// The calling thread's class; `Unsupported` for one that [`Policy`] does not have.
 pub fn policy() -> io::Result<Policy> {
     let mut attr = blank();
     let size = attr.size;
     // SAFETY: `attr` is valid for writes of `size` bytes for the length of the call.
-    let answer = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
-    checked(answer)?;
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attr, size, 0) };
+    checked(result)?;
     match attr.sched_policy {
         OTHER => Ok(Policy::Other(attr.sched_nice)),
         BATCH => Ok(Policy::Batch(attr.sched_nice)),
@@ -157,8 +159,8 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::Command;
 
-    /// None where it was refused the class.
-    fn taken(policy: Policy) -> io::Result<Policy> {
+    /// The class of a new thread after it has set this one.
+    fn set_in_thread(policy: Policy) -> io::Result<Policy> {
         std::thread::spawn(move || {
             set_policy(policy)?;
             self::policy()
@@ -170,20 +172,20 @@ mod tests {
     #[test]
     fn promptness_ends_and_is_not_inherited() {
         for realtime in [false, true] {
-            let seen = std::thread::spawn(move || {
+            let policies = std::thread::spawn(move || {
                 set_policy(Policy::Other(3)).unwrap();
                 let prompt = Promptness::take(realtime);
                 let own = policy().unwrap();
-                let theirs = std::thread::spawn(policy).join().unwrap().unwrap();
+                let of_child = std::thread::spawn(policy).join().unwrap().unwrap();
                 drop(prompt);
-                (own, theirs, policy().unwrap())
+                (own, of_child, policy().unwrap())
             });
-            let (own, theirs, after) = seen.join().unwrap();
+            let (own, of_child, after) = policies.join().unwrap();
             match own {
                 Policy::Fifo(1) => assert!(realtime),
                 own => assert_eq!(own, Policy::Other(3)),
             }
-            assert!(!matches!(theirs, Policy::Fifo(_)));
+            assert!(!matches!(of_child, Policy::Fifo(_)));
             assert_eq!(after, Policy::Other(3));
         }
         std::thread::spawn(|| {
@@ -196,12 +198,12 @@ mod tests {
     }
 
     #[test]
-    fn threads_inherit_a_class_and_what_is_wrong_changes_nothing() {
+    fn threads_inherit_a_class_and_invalid_ones_change_nothing() {
         std::thread::spawn(|| {
             set_policy(Policy::Other(7)).unwrap();
-            let theirs = std::thread::spawn(policy).join().unwrap();
-            assert_eq!(theirs.unwrap(), Policy::Other(7));
-            for wrong in [
+            let of_child = std::thread::spawn(policy).join().unwrap();
+            assert_eq!(of_child.unwrap(), Policy::Other(7));
+            for invalid in [
                 Policy::Fifo(0),
                 Policy::Fifo(100),
                 Policy::Deadline {
@@ -209,7 +211,7 @@ mod tests {
                     period_ns: 1_000_000,
                 },
             ] {
-                assert!(set_policy(wrong).is_err(), "{wrong:?}");
+                assert!(set_policy(invalid).is_err(), "{invalid:?}");
                 assert_eq!(policy().unwrap(), Policy::Other(7));
             }
         })
@@ -218,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn spins_in_real_time_where_it_was_asked() {
+    fn helper_that_spins_in_real_time() {
         if std::env::var_os("BYTECOST_SPINS").is_none() {
             return;
         }
@@ -234,11 +236,11 @@ mod tests {
 
     // Invariant 9.
     #[test]
-    fn a_thread_that_does_not_let_go_is_ended_by_the_kernel() {
-        if taken(Policy::Fifo(1)).is_err() {
+    fn a_realtime_thread_that_never_sleeps_is_killed_by_the_kernel() {
+        if set_in_thread(Policy::Fifo(1)).is_err() {
             return skipped(Lack::Right, "SCHED_FIFO");
         }
-        let name = "sched::tests::spins_in_real_time_where_it_was_asked";
+        let name = "sched::tests::helper_that_spins_in_real_time";
         let ended = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", name])
             .env("BYTECOST_SPINS", "1")

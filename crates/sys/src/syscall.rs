@@ -1,19 +1,20 @@
-//! What a system call answers, and calls that several files make.
+//! Results of system calls, and system calls that several files make.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 
-/// What a call answers; for -1 the error in errno: ask before another call leaves its own.
-pub(crate) fn checked(answer: impl Into<i64>) -> io::Result<usize> {
-    usize::try_from(answer.into()).map_err(|_| io::Error::last_os_error())
+/// The result of a system call; for -1 the error in errno, which the next call may overwrite.
+pub(crate) fn checked(result: impl Into<i64>) -> io::Result<usize> {
+    usize::try_from(result.into()).map_err(|_| io::Error::last_os_error())
 }
 
+/// The owner of a descriptor that a system call has returned.
 ///
 /// # Safety
-/// Nobody else has it.
-pub(crate) unsafe fn made(answer: impl Into<i64>) -> io::Result<OwnedFd> {
-    let fd = checked(answer)? as i32;
-    // SAFETY: the kernel has given it, and the caller says that nobody else has it.
+/// The descriptor has no other owner.
+pub(crate) unsafe fn new_fd(result: impl Into<i64>) -> io::Result<OwnedFd> {
+    let fd = checked(result)? as i32;
+    // SAFETY: the kernel has returned it, and the caller promises that it has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -26,16 +27,16 @@ pub(crate) fn set_option<T>(
 ) -> io::Result<()> {
     let (socket, size) = (socket.as_fd().as_raw_fd(), size_of::<T>());
     let value = std::ptr::from_ref(value).cast();
-    // SAFETY: the value lives until the call returns, its size is what is said, and the kernel only
-    // reads.
+    // SAFETY: the value lives until the call returns, its size is the one passed, and the kernel only
+    // reads it.
     let set = unsafe { libc::setsockopt(socket, level, option, value, size as libc::socklen_t) };
     checked(set).map(drop)
 }
 
-/// Has a handler called for a signal, sigaction(2).
+/// Installs a signal handler, sigaction(2).
 ///
 /// # Safety
-/// It calls only what a handler may, signal-safety(7).
+/// The handler calls only async-signal-safe functions, signal-safety(7).
 pub(crate) unsafe fn handle(
     signal: libc::c_int,
     handler: extern "C" fn(libc::c_int),
@@ -50,9 +51,10 @@ pub(crate) unsafe fn handle(
     checked(set).map(drop)
 }
 
-/// Leaves errno as it was: the code that the signal interrupted may be about to read it.
-pub(crate) fn handled(work: impl FnOnce()) {
-    // SAFETY: the address is that of the calling thread's own number.
+/// Runs the work of a signal handler and restores errno, which the interrupted code may be about to
+/// read.
+pub(crate) fn keeping_errno(work: impl FnOnce()) {
+    // SAFETY: the address is that of the calling thread's own errno.
     let errno = unsafe { *libc::__errno_location() };
     work();
     // SAFETY: as above.

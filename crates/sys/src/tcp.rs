@@ -1,6 +1,6 @@
-//! TCP_INFO: what the kernel knows of a connection. Source: struct tcp_info of
-//! include/uapi/linux/tcp.h, as linux-raw-sys has it, since libc's differs between C libraries;
-//! older kernels fill less of it.
+//! TCP sockets: their state (TCP_INFO) and options that rustix does not have. Source: struct tcp_info
+//! of include/uapi/linux/tcp.h, as linux-raw-sys has it, since libc's differs between C libraries; older
+//! kernels fill less of it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
@@ -11,11 +11,12 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType};
 
 use crate::syscall::{checked, set_option};
 
+/// Bytes of the structure up to the last field that is required.
 const LEAST_BYTES: usize = std::mem::offset_of!(tcp_info, tcpi_delivered);
-/// What those fill that count marked segments (since 4.18).
+/// Bytes that kernels fill which count marked segments (since 4.18).
 const MARKED_BYTES: usize = std::mem::offset_of!(tcp_info, tcpi_bytes_sent);
 
-/// What is read of a connection. Times in µs, rates in bytes per second.
+/// The state of a connection. Times in µs, rates in bytes per second.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Smoothed round-trip time.
@@ -24,23 +25,23 @@ pub struct TcpInfo {
     pub min_rtt_us: u32,
     /// Congestion window, in segments.
     pub cwnd_segments: u32,
-    /// Largest segment that is sent, in bytes.
+    /// Maximum segment size of sending, in bytes.
     pub snd_mss_bytes: u32,
-    /// Largest packet that the way takes, in bytes.
+    /// Path MTU, in bytes.
     pub path_mtu_bytes: u32,
     /// Retransmitted segments so far.
     pub retransmits: u32,
-    /// Bytes that the other end has acknowledged so far.
+    /// Bytes that the peer has acknowledged so far.
     pub bytes_acked: u64,
-    /// Bytes that came so far.
+    /// Bytes received so far.
     pub bytes_received: u64,
     /// Segments with data sent so far.
     pub data_segments_out: u32,
     /// Delivered segments that a router marked for congestion (ECN, CE) so far; none before 4.18.
     pub delivered_marked: Option<u32>,
-    /// Rate at which sending is paced; all ones where it is not.
+    /// Rate at which sending is paced; `u64::MAX` if it is not.
     pub pacing_rate: u64,
-    /// Rate at which data were delivered lately.
+    /// Most recent delivery rate.
     pub delivery_rate: u64,
     /// Time with data in flight so far.
     pub busy_us: u64,
@@ -53,17 +54,17 @@ pub struct TcpInfo {
 /// IP_BIND_ADDRESS_NO_PORT of include/uapi/linux/in.h.
 const BIND_ADDRESS_NO_PORT: libc::c_int = 24;
 
-/// Connects from that address by a port chosen when it does, so that one at rest (TIME_WAIT) can be
-/// taken, ip(7).
+/// Binds to a source address, with a port that is chosen when the socket connects, so that ports in
+/// TIME_WAIT can be used, ip(7).
 pub fn bind_source(socket: impl AsFd, address: Ipv4Addr) -> io::Result<()> {
-    let yes: libc::c_int = 1;
-    set_option(&socket, libc::IPPROTO_IP, BIND_ADDRESS_NO_PORT, &yes)?;
+    let on: libc::c_int = 1;
+    set_option(&socket, libc::IPPROTO_IP, BIND_ADDRESS_NO_PORT, &on)?;
     Ok(rustix::net::bind(&socket, &SocketAddrV4::new(address, 0))?)
 }
 
-/// Bounds what is sent a second, socket(7): TCP paces by itself without a queueing discipline.
+/// Bounds the rate of sending, socket(7) SO_MAX_PACING_RATE: TCP paces without a queueing discipline.
 pub fn set_max_pacing_rate(socket: impl AsFd, bytes_per_s: u64) -> io::Result<()> {
-    // A number of 8 bytes is taken since Linux 4.20.
+    // A value of 8 bytes is accepted since Linux 4.20.
     let option = libc::SO_MAX_PACING_RATE;
     set_option(socket, libc::SOL_SOCKET, option, &bytes_per_s)
 }
@@ -83,16 +84,16 @@ pub fn socket(address: SocketAddr, flags: SocketFlags) -> io::Result<OwnedFd> {
     )?)
 }
 
-/// A packet's head in a classic filter (SKF_NET_OFF, linux/filter.h), and the source's places in
-/// it.
-const HEAD: u32 = (-0x0010_0000_i32) as u32;
-const SOURCE_V4: u32 = HEAD + 12;
-const SOURCE_V6: u32 = HEAD + 8;
+/// The offset of a packet's IP header in a classic filter (SKF_NET_OFF, linux/filter.h).
+const HEADER: u32 = (-0x0010_0000_i32) as u32;
+/// The offsets of the source address in it.
+const SOURCE_V4: u32 = HEADER + 12;
+const SOURCE_V6: u32 = HEADER + 8;
 
-/// Has a listening socket, and the connections that come of it, hear one address alone: all other
-/// packets are dropped as if nobody listened (SO_ATTACH_FILTER, socket(7)).
+/// Restricts a listening socket, and the connections that it accepts, to packets from one address: all
+/// others are dropped without a response (SO_ATTACH_FILTER, socket(7)).
 pub fn admit_only(socket: impl AsFd, from: IpAddr) -> io::Result<()> {
-    let (at, words) = match from {
+    let (offset, words) = match from {
         IpAddr::V4(from) => (SOURCE_V4, vec![from.to_bits()]),
         IpAddr::V6(from) => {
             let bits = from.to_bits();
@@ -106,16 +107,18 @@ pub fn admit_only(socket: impl AsFd, from: IpAddr) -> io::Result<()> {
         jf,
         k,
     };
-    let is_it = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    let jump_if_equal = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     let mut steps = Vec::with_capacity(2 * words.len() + 2);
-    for (at, (left, word)) in (at..).step_by(4).zip((1..=words.len()).rev().zip(&words)) {
-        steps.push(step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, at));
-        // Past what is left of these pairs, and past the one that lets a packet through.
-        steps.push(step(is_it, 2 * (left as u8 - 1) + 1, *word));
+    for (i, word) in words.iter().enumerate() {
+        let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+        steps.push(step(load, 0, offset + 4 * i as u32));
+        // Over the remaining pairs, and over the step that accepts a packet.
+        let remaining = (words.len() - 1 - i) as u8;
+        steps.push(step(jump_if_equal, 2 * remaining + 1, *word));
     }
     steps.push(step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX));
     steps.push(step(libc::BPF_RET | libc::BPF_K, 0, 0));
-    // It points at as many steps as it says, and the kernel copies them.
+    // It points to `len` steps, which the kernel copies.
     let program = libc::sock_fprog {
         len: steps.len() as u16,
         filter: steps.as_mut_ptr(),
@@ -123,14 +126,14 @@ pub fn admit_only(socket: impl AsFd, from: IpAddr) -> io::Result<()> {
     set_option(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
 }
 
-/// Reads TCP_INFO; `Unsupported` for a kernel that fills too little (before 4.10).
+/// Reads TCP_INFO; `Unsupported` for a kernel that fills too few fields (before 4.10).
 pub fn info(socket: impl AsFd) -> io::Result<TcpInfo> {
     // SAFETY: all zeros are a valid `tcp_info`: it consists of integers.
     let mut raw: tcp_info = unsafe { std::mem::zeroed() };
     let mut len = size_of::<tcp_info>() as libc::socklen_t;
-    let (fd, level, at) = (socket.as_fd().as_raw_fd(), libc::IPPROTO_TCP, &raw mut raw);
+    let (fd, level, value) = (socket.as_fd().as_raw_fd(), libc::IPPROTO_TCP, &raw mut raw);
     // SAFETY: `raw` is plain integers, of the length that is passed; the kernel writes no more.
-    checked(unsafe { libc::getsockopt(fd, level, libc::TCP_INFO, at.cast(), &raw mut len) })?;
+    checked(unsafe { libc::getsockopt(fd, level, libc::TCP_INFO, value.cast(), &raw mut len) })?;
     if (len as usize) < LEAST_BYTES {
         let why = "this kernel's TCP_INFO has no busy and limited times";
         return Err(io::Error::new(io::ErrorKind::Unsupported, why));
@@ -162,7 +165,7 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn a_listener_hears_one_address_alone() {
+    fn a_listener_admits_one_address_alone() {
         let addresses = [
             ("127.0.0.1", "127.0.0.1", true),
             ("127.0.0.1", "127.0.0.9", false),
@@ -170,7 +173,7 @@ mod tests {
             ("::1", "::2", false),
             ("::1", "1::1", false),
         ];
-        for (at, from, heard) in addresses {
+        for (at, from, is_admitted) in addresses {
             let at: IpAddr = at.parse().unwrap();
             let Ok(listener) = TcpListener::bind((at, 0)) else {
                 assert!(at.is_ipv6(), "a kernel without IPv6");
@@ -180,23 +183,23 @@ mod tests {
                 Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
                     return skipped(Lack::Right, "a filter of a socket");
                 }
-                heard => heard.unwrap(),
+                result => result.unwrap(),
             }
             let at = listener.local_addr().unwrap();
-            let patience = std::time::Duration::from_millis(if heard { 60_000 } else { 50 });
+            let patience = std::time::Duration::from_millis(if is_admitted { 60_000 } else { 50 });
             let mut sender = match TcpStream::connect_timeout(&at, patience) {
                 Ok(sender) => sender,
                 Err(e) => {
-                    assert!(!heard && e.kind() == io::ErrorKind::TimedOut, "{e}");
+                    assert!(!is_admitted && e.kind() == io::ErrorKind::TimedOut, "{e}");
                     continue;
                 }
             };
-            assert!(heard);
+            assert!(is_admitted);
             let (mut receiver, _) = listener.accept().unwrap();
-            sender.write_all(b"heard").unwrap();
-            let mut said = [0; 5];
-            receiver.read_exact(&mut said).unwrap();
-            assert_eq!(&said, b"heard");
+            sender.write_all(b"bytes").unwrap();
+            let mut received = [0; 5];
+            receiver.read_exact(&mut received).unwrap();
+            assert_eq!(&received, b"bytes");
         }
     }
 
@@ -211,9 +214,9 @@ mod tests {
         assert!(info.rtt_us > 0);
         assert!(info.cwnd_segments > 0);
         assert!((500..100_000).contains(&info.snd_mss_bytes), "{info:?}");
-        // On a busy machine it may be sent again for lack of patience, which counts as well.
-        let (all, again) = (info.data_segments_out, info.retransmits);
-        assert_eq!(u64::from(all), 1 + u64::from(again), "{info:?}");
+        // On a busy machine the segment may be retransmitted after a timeout, which counts as well.
+        let (segments, retransmits) = (info.data_segments_out, info.retransmits);
+        assert_eq!(u64::from(segments), 1 + u64::from(retransmits), "{info:?}");
     }
 
     #[test]

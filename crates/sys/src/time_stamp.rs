@@ -1,11 +1,11 @@
-//! How long something very short takes.
+//! The duration of very short work, in ticks of the time-stamp counter.
 
 use std::hint::black_box;
 
-/// Does something and says how many ticks that took, the cost of looking included: on x86-64 of the
-/// time-stamp counter, with no load before or after overlapping (Intel SDM volume 2, RDTSC and
-/// LFENCE; Linux has LFENCE wait on AMD as well), elsewhere ns of CLOCK_MONOTONIC, too coarse for
-/// near caches.
+/// The result of `work` and its duration in ticks, including the cost of reading the counter. On x86-64
+/// these are ticks of the time-stamp counter, and no load before or after overlaps (Intel SDM volume 2,
+/// RDTSC and LFENCE; Linux makes LFENCE serializing on AMD as well). Elsewhere they are ns of
+/// CLOCK_MONOTONIC, too coarse for near caches.
 #[inline]
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, u64) {
     let from = ticks();
@@ -37,13 +37,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_done_gives_its_result_and_takes_time() {
-        let mut all = 0;
+    fn work_gives_its_result_and_takes_time() {
+        let mut total = 0;
         for n in 0..1000_u64 {
             let (result, ticks) = timed(|| black_box(n) + 1);
             assert_eq!(result, n + 1);
-            all += ticks;
+            total += ticks;
         }
-        assert!(all > 0);
+        assert!(total > 0);
     }
 }

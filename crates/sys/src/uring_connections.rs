@@ -1,5 +1,6 @@
-//! io_uring of many connections: one request takes all connections of a listener, one a connection
-//! takes all that comes on it, and that lies in buffers that all share: the kernel chooses one.
+//! io_uring for many connections. One multishot request accepts all connections of a listener, and one
+//! for each connection receives all that arrives on it, in buffers that all connections share and of
+//! which the kernel chooses one.
 //!
 //! Multishot accept and a ring of provided buffers need Linux 5.19, multishot receive 6.0;
 //! io_uring_prep_multishot_accept(3), io_uring_register_buf_ring(3), io_uring_prep_recv(3).
@@ -15,15 +16,17 @@ use io_uring::{IoUring, cqueue, opcode, squeue};
 use crate::region::Region;
 use crate::ring::RequestRing;
 
-/// How long the kernel may take to give memory back at the end.
+/// The longest wait for requests when the ring is dropped.
 const LAST_WAIT: Duration = Duration::from_secs(1);
-/// How often it is tried to make room for a request.
+/// Attempts to submit a full queue for room for one more request.
 const ATTEMPTS: u32 = 8;
+/// The buffer group of the ring's pool.
 const GROUP: u16 = 0;
-/// IORING_RECVSEND_POLL_FIRST: nothing has come yet.
+/// IORING_RECVSEND_POLL_FIRST: waits for data before the first attempt to receive.
 const POLL_FIRST: u16 = 1;
 
-/// What a request was: the highest byte of its tag. Below it is its token, of [`SEND`] its slot.
+/// Kinds of requests, in the highest byte of a tag. The lower bytes are the token, for [`SEND`] the
+/// slot.
 const ACCEPT: u64 = 1 << 56;
 pub(crate) const CONNECT: u64 = 2 << 56;
 pub(crate) const RECEIVE: u64 = 3 << 56;
@@ -32,55 +35,59 @@ const WATCH: u64 = 5 << 56;
 const CANCEL: u64 = 6 << 56;
 const TOKENS: u64 = ACCEPT - 1;
 
+/// A socket by its descriptor, or by its index in the ring's table (FIXED_FILE).
 pub(crate) type NamedSocket = (Fd, squeue::Flags);
 
-/// What the ring tells.
+/// A completion of the ring.
 #[derive(Debug)]
 pub enum ConnectionEvent {
-    /// A connection, or why it could not be taken; more come if the flag says so, else
-    /// [`UringConnections::accept`] is to be called again.
+    /// A connection was accepted, or failed. True if more will come; if false,
+    /// [`UringConnections::accept`] must be called again.
     Accepted(io::Result<OwnedFd>, bool),
-    /// The connection of this token is made, or why it cannot be.
+    /// The connection of this token is established, or failed.
     Connected(u64, io::Result<()>),
-    /// What came on the connection of this token: bytes, or none at the end of the stream; unless
-    /// more will be taken, it is to be received from again.
+    /// Bytes arrived on the connection of this token; none at the end of the stream. True if more will
+    /// be received; if false, [`UringConnections::receive`] must be called again.
     Received(u64, io::Result<Option<Piece>>, bool),
-    /// Of the connection of this token: bytes sent, or why none; and the memory, back again.
+    /// The number of bytes that were sent on the connection of this token, and the memory of the send.
     Sent(u64, io::Result<usize>, Vec<u8>),
-    /// The descriptor of this token, which was watched, is ready.
+    /// The watched descriptor of this token can be read.
     Ready(u64),
 }
 
-/// Bytes that came, in one of the ring's buffers, which is to be given back.
+/// Received bytes in one of the ring's buffers. The caller returns the buffer by
+/// [`UringConnections::give_back`].
 #[derive(Debug)]
 pub struct Piece {
-    /// The number of its pool.
+    /// The number of the pool of its buffer.
     pool: u64,
     buffer: u16,
     length: usize,
 }
 
-/// The ring. Tokens are the caller's numbers, below 2⁵⁶. Calls fail as io_uring_enter(2) does.
+/// A ring that accepts, receives and sends on many connections. Tokens are the caller's numbers of
+/// connections, below 2⁵⁶. Calls fail as io_uring_enter(2) does.
 ///
-/// A request that is queued names its descriptor by number until [`UringConnections::wait`] hands it
-/// over, and the kernel holds the file from then on. A descriptor that is closed between the two makes
-/// the request fail, or take the file that has the number by then: no memory is ever of another.
+/// A queued request has its descriptor as a number until [`UringConnections::wait`] submits it; from then
+/// on the kernel holds the file. If the descriptor is closed before, the request fails or uses the file
+/// that has the number by then; memory stays safe in both cases.
 pub struct UringConnections {
     // Dropped first, so that no request outlives the memory that it uses.
     pub(crate) requests: RequestRing,
     pool: Option<Pool>,
-    /// What is being sent, with its token, by the number of the slot.
+    /// The token and the memory of each send in flight, by its slot.
     sending: Vec<Option<(u64, Vec<u8>)>>,
+    /// Slots without a send.
     free: Vec<u64>,
 }
 
 impl UringConnections {
-    /// For `entries` requests and so many completions at a time, with `buffers` (a power of two) of
-    /// `bytes_each` for what comes in. Used by the thread that made it.
+    /// Sets up a ring for `entries` requests and `completions` at a time, with `buffers` (a power of two)
+    /// of `bytes_each` for receiving. Only the calling thread may use it.
     ///
     /// # Errors
-    /// `InvalidInput` for numbers that the kernel, or an older one, does not take; EPERM or ENOSYS
-    /// where io_uring is forbidden or missing.
+    /// `InvalidInput` for numbers or flags that this kernel does not accept; EPERM or ENOSYS if io_uring
+    /// is forbidden or missing.
     pub fn new(
         entries: u32,
         completions: u32,
@@ -94,63 +101,67 @@ impl UringConnections {
             .build(entries)?;
         let mut pool = Pool::new(buffers, bytes_each)?;
         let (submitter, address) = (ring.submitter(), pool.address());
-        // SAFETY: the array has this many entries, and lives until after the ring.
+        // SAFETY: the array has `buffers` entries, and lives until after the ring.
         unsafe { submitter.register_buf_ring_with_flags(address, buffers, GROUP, 0)? };
         (0..buffers).for_each(|buffer| pool.provide(buffer));
         Ok(UringConnections {
-            requests: RequestRing::of(ring),
+            requests: RequestRing::new(ring),
             pool: Some(pool),
             sending: Vec::new(),
             free: Vec::new(),
         })
     }
 
-    /// Takes connections from a listener that blocks, one after the other, without end.
+    /// Accepts connections of a blocking listener until [`UringConnections::stop_accepting`].
     pub fn accept(&mut self, listener: BorrowedFd<'_>) -> io::Result<()> {
-        let entry = opcode::AcceptMulti::new(Fd(listener.as_raw_fd()));
-        let entry = entry.flags(libc::SOCK_CLOEXEC).build();
+        let entry = opcode::AcceptMulti::new(Fd(listener.as_raw_fd()))
+            .flags(libc::SOCK_CLOEXEC)
+            .build();
         // SAFETY: the request uses no memory.
         unsafe { self.push(entry, ACCEPT) }
     }
 
-    /// Ends [`UringConnections::accept`]; connections taken already still come.
+    /// Ends [`UringConnections::accept`]; connections that were accepted before are still reported.
     pub fn stop_accepting(&mut self) -> io::Result<()> {
         self.cancel(CancelBuilder::user_data(ACCEPT))
     }
 
-    /// Takes in what comes on a socket that blocks, piece by piece, without end.
+    /// Receives from a blocking socket, piece by piece, until [`UringConnections::pause`].
     pub fn receive(&mut self, token: u64, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.receive_from(token, by_descriptor(socket), true)
     }
 
+    /// Receives once, or with `multishot` all that arrives.
     pub(crate) fn receive_from(
         &mut self,
         token: u64,
         (fd, flags): NamedSocket,
-        goes_on: bool,
+        multishot: bool,
     ) -> io::Result<()> {
-        let entry = match goes_on {
-            true => opcode::RecvMulti::new(fd, GROUP).build(),
-            false => opcode::Recv::new(fd, std::ptr::null_mut(), 0)
+        let entry = if multishot {
+            opcode::RecvMulti::new(fd, GROUP).build()
+        } else {
+            opcode::Recv::new(fd, std::ptr::null_mut(), 0)
                 .ioprio(POLL_FIRST)
                 .buf_group(GROUP)
                 .build()
-                .flags(squeue::Flags::BUFFER_SELECT),
+                .flags(squeue::Flags::BUFFER_SELECT)
         };
         // SAFETY: the request uses the pool, which lives until after the ring.
         unsafe { self.push(entry.flags(flags), RECEIVE | token) }
     }
 
-    /// Ends [`UringConnections::receive`] of that token.
+    /// Ends [`UringConnections::receive`] of a token.
     pub fn pause(&mut self, token: u64) -> io::Result<()> {
         self.cancel(CancelBuilder::user_data(RECEIVE | token))
     }
 
-    /// Sends all of `bytes`, which the ring keeps until it is done.
+    /// Sends all of `bytes`, which the ring owns until [`ConnectionEvent::Sent`].
     pub fn send(&mut self, token: u64, socket: BorrowedFd<'_>, bytes: Vec<u8>) -> io::Result<()> {
         self.send_to(token, by_descriptor(socket), bytes).map(drop)
     }
 
+    /// Sends as [`UringConnections::send`]: the tag of the request.
     pub(crate) fn send_to(
         &mut self,
         token: u64,
@@ -165,9 +176,9 @@ impl UringConnections {
             self.sending.push(None);
             self.sending.len() as u64 - 1
         });
-        // In its place first: from the push on the kernel may read it.
+        // Stored before the push: from then on the kernel may read the bytes.
         self.sending[slot as usize] = Some((token, bytes));
-        // SAFETY: the bytes are kept in `sending` until the completion was seen.
+        // SAFETY: the bytes stay in `sending` until the completion was read.
         let pushed = unsafe { self.push(entry.flags(flags), SEND | slot) };
         if pushed.is_err() {
             self.sending[slot as usize] = None;
@@ -176,22 +187,24 @@ impl UringConnections {
         pushed.map(|()| SEND | slot)
     }
 
-    /// Tells once when a descriptor can be read.
+    /// Reports once, by [`ConnectionEvent::Ready`], that a descriptor can be read.
     pub fn watch(&mut self, token: u64, fd: BorrowedFd<'_>) -> io::Result<()> {
         let entry = opcode::PollAdd::new(Fd(fd.as_raw_fd()), libc::POLLIN as u32).build();
         // SAFETY: the request uses no memory.
         unsafe { self.push(entry, WATCH | token) }
     }
 
+    /// Cancels requests.
     pub(crate) fn cancel(&mut self, which: CancelBuilder) -> io::Result<()> {
         // SAFETY: the request uses no memory.
         unsafe { self.push(opcode::AsyncCancel2::new(which).build(), CANCEL) }
     }
 
-    /// Queues a request; a full queue is handed over first.
+    /// Queues a request; a full queue is submitted first.
+    ///
     /// # Safety
-    /// What memory the request uses stays, and is not written to by others, until its completion
-    /// was taken or the ring is gone.
+    /// The memory that the request uses stays allocated, and is not written by others, until its
+    /// completion was read or the ring is dropped.
     pub(crate) unsafe fn push(&mut self, entry: squeue::Entry, tag: u64) -> io::Result<()> {
         let entry = entry.user_data(tag);
         for _ in 0..ATTEMPTS {
@@ -205,40 +218,41 @@ impl UringConnections {
     }
 
     pub(crate) fn submit(&self) -> io::Result<()> {
-        passing(self.requests.ring.submit())
+        ignore_transient(self.requests.ring.submit())
     }
 
-    /// Hands over the queue, and waits for an event or until `time` is over, in one system call.
+    /// Submits the queue and waits for a completion, for at most `time`, in one system call.
     pub fn wait(&mut self, time: Option<Duration>) -> io::Result<()> {
         let Some(time) = time.map(Timespec::from) else {
-            return passing(self.requests.ring.submit_and_wait(1));
+            return ignore_transient(self.requests.ring.submit_and_wait(1));
         };
         let args = SubmitArgs::new().timespec(&time);
         match self.requests.ring.submitter().submit_with_args(1, &args) {
             Err(e) if e.raw_os_error() == Some(libc::ETIME) => Ok(()),
-            result => passing(result),
+            result => ignore_transient(result),
         }
     }
 
-    /// The next thing that has happened already.
+    /// The next completion that has arrived.
     pub fn next_event(&mut self) -> Option<ConnectionEvent> {
         loop {
             let entry = self.requests.next()?;
             let (kind, token) = (entry.user_data() & !TOKENS, entry.user_data() & TOKENS);
-            let goes_on = cqueue::more(entry.flags());
+            let more = cqueue::more(entry.flags());
             return Some(match kind {
-                ACCEPT => ConnectionEvent::Accepted(accepted(&entry), goes_on),
-                CONNECT => ConnectionEvent::Connected(token, answer(&entry).map(drop)),
+                ACCEPT => ConnectionEvent::Accepted(accepted(&entry), more),
+                CONNECT => ConnectionEvent::Connected(token, result(&entry).map(drop)),
                 RECEIVE => {
-                    let piece = answer(&entry).map(|length| self.piece(entry.flags(), length));
-                    ConnectionEvent::Received(token, piece, goes_on)
+                    let piece = result(&entry).map(|length| self.piece(entry.flags(), length));
+                    ConnectionEvent::Received(token, piece, more)
                 }
                 SEND => {
-                    let Some((of, buffer)) = self.sending.get_mut(token as usize)?.take() else {
+                    let slot = token;
+                    let Some((token, memory)) = self.sending.get_mut(slot as usize)?.take() else {
                         continue;
                     };
-                    self.free.push(token);
-                    ConnectionEvent::Sent(of, answer(&entry), buffer)
+                    self.free.push(slot);
+                    ConnectionEvent::Sent(token, result(&entry), memory)
                 }
                 WATCH => ConnectionEvent::Ready(token),
                 _ => continue,
@@ -246,7 +260,7 @@ impl UringConnections {
         }
     }
 
-    /// The buffer of a completion; none, and given back at once, for no bytes: the end.
+    /// The piece of a completion; none at the end of the stream, whose buffer is returned at once.
     fn piece(&mut self, flags: u32, length: usize) -> Option<Piece> {
         let buffer = cqueue::buffer_select(flags)?;
         let piece = Piece {
@@ -261,12 +275,12 @@ impl UringConnections {
         None
     }
 
-    /// The bytes.
+    /// The bytes of a piece.
     pub fn bytes(&self, piece: &Piece) -> &[u8] {
         self.pool.as_ref().map_or(&[], |pool| pool.bytes(piece))
     }
 
-    /// Gives a piece's buffer back to the kernel.
+    /// Returns the buffer of a piece to the kernel.
     pub fn give_back(&mut self, piece: Piece) {
         if let Some(pool) = self.pool.as_mut().filter(|p| p.number == piece.pool) {
             pool.provide(piece.buffer);
@@ -275,13 +289,13 @@ impl UringConnections {
 }
 
 impl Drop for UringConnections {
-    /// Connections taken and not seen are closed. Memory that the kernel still uses after a second,
-    /// which would be its fault, is left to it.
+    /// Closes connections that were accepted and not reported. Memory that the kernel still uses after a
+    /// second stays allocated.
     fn drop(&mut self) {
         let _ = self.cancel(CancelBuilder::any());
-        self.requests.end(LAST_WAIT, |over| {
-            if over.user_data() == ACCEPT {
-                drop(accepted(&over));
+        self.requests.drain(LAST_WAIT, |entry| {
+            if entry.user_data() == ACCEPT {
+                drop(accepted(&entry));
             }
         });
         if self.requests.in_flight() > 0 {
@@ -294,29 +308,32 @@ fn by_descriptor(socket: BorrowedFd<'_>) -> NamedSocket {
     (Fd(socket.as_raw_fd()), squeue::Flags::empty())
 }
 
-/// What of errors does not pass by itself.
-pub(crate) fn passing(entered: io::Result<usize>) -> io::Result<()> {
+/// The result of a submission, in which the errors EINTR, EAGAIN and EBUSY count as success: the caller
+/// submits again.
+pub(crate) fn ignore_transient(entered: io::Result<usize>) -> io::Result<()> {
     entered.map(drop).or_else(|e| match e.raw_os_error() {
         Some(libc::EINTR | libc::EAGAIN | libc::EBUSY) => Ok(()),
         _ => Err(e),
     })
 }
 
-fn answer(entry: &cqueue::Entry) -> io::Result<usize> {
-    let result = entry.result();
-    usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))
+/// The result of a completion, or the error of its negative errno.
+fn result(entry: &cqueue::Entry) -> io::Result<usize> {
+    let number = entry.result();
+    usize::try_from(number).map_err(|_| io::Error::from_raw_os_error(-number))
 }
 
 fn accepted(entry: &cqueue::Entry) -> io::Result<OwnedFd> {
-    // SAFETY: the kernel has just opened it for us, and nobody else has it.
-    answer(entry).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
+    // SAFETY: the kernel has just opened the descriptor, which has no other owner.
+    result(entry).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
 const MOST_BUFFERS: u16 = 1 << 15;
 
-/// The buffers that the kernel chooses from: descriptions that both sides know, and the memory.
+/// The buffers from which the kernel chooses: their memory, and the ring of descriptions that is shared
+/// with the kernel (io_uring_register_buf_ring(3)).
 struct Pool {
-    /// From 1: no other pool of the process ever has the same, as it may have the address.
+    /// A number from 1 that no other pool of the process ever has. (The address may be reused.)
     number: u64,
     entries: Region,
     memory: Region,
@@ -327,28 +344,28 @@ struct Pool {
 
 impl Pool {
     fn new(count: u16, bytes_each: usize) -> io::Result<Pool> {
-        let wrong = io::ErrorKind::InvalidInput;
+        let invalid = io::ErrorKind::InvalidInput;
         if !count.is_power_of_two() || count > MOST_BUFFERS || u32::try_from(bytes_each).is_err() {
-            return Err(wrong.into());
+            return Err(invalid.into());
         }
-        let all = bytes_each.checked_mul(usize::from(count)).ok_or(wrong)?;
+        let total_bytes = bytes_each.checked_mul(usize::from(count)).ok_or(invalid)?;
         static NUMBER: AtomicU64 = AtomicU64::new(1);
         Ok(Pool {
             number: NUMBER.fetch_add(1, Ordering::Relaxed),
             entries: Region::new(usize::from(count) * size_of::<BufRingEntry>())?,
-            memory: Region::new(all)?,
+            memory: Region::new(total_bytes)?,
             count,
             bytes_each,
             tail: 0,
         })
     }
 
-    /// Where the array is.
+    /// The address of the ring of descriptions.
     fn address(&self) -> u64 {
         self.entries.start() as u64
     }
 
-    /// None for a number that no buffer has.
+    /// The bytes of a piece; none for one of another pool.
     fn bytes(&self, piece: &Piece) -> &[u8] {
         if piece.buffer >= self.count || piece.pool != self.number {
             return &[];
@@ -356,23 +373,23 @@ impl Pool {
         let start = usize::from(piece.buffer) * self.bytes_each;
         let length = piece.length.min(self.bytes_each);
         // SAFETY: the buffer lies within the mapping, and all bytes are valid numbers. A piece is
-        // made from a completion of this very pool's ring, and is used up when its buffer is
-        // given back, so the kernel does not write to the buffer while the piece is there.
+        // made from a completion of this pool's ring, and is consumed when its buffer is returned,
+        // so the kernel does not write to the buffer while the piece exists.
         unsafe { std::slice::from_raw_parts(self.memory.start().add(start), length) }
     }
 
-    /// Hands a buffer to the kernel; any other number is passed over.
+    /// Gives a buffer to the kernel; a number without a buffer is ignored.
     fn provide(&mut self, buffer: u16) {
         if buffer >= self.count {
             return;
         }
         let start = usize::from(buffer) * self.bytes_each;
         let address = self.memory.start() as u64 + start as u64;
-        let place = usize::from(self.tail & (self.count - 1));
+        let index = usize::from(self.tail & (self.count - 1));
         let base = self.entries.start().cast::<BufRingEntry>();
-        // SAFETY: the place is within the array, which is page-aligned memory, all bytes of which
-        // are valid numbers; the kernel, which only reads, looks at it once the tail has passed.
-        let entry = unsafe { &mut *base.add(place) };
+        // SAFETY: the index is within the array, which is page-aligned memory, all bytes of which
+        // are valid numbers; the kernel only reads it, and not before the tail has passed it.
+        let entry = unsafe { &mut *base.add(index) };
         entry.set_addr(address);
         entry.set_len(self.bytes_each as u32);
         entry.set_bid(buffer);

@@ -1,4 +1,4 @@
-//! io_uring for a file: reads and writes between its places and the file.
+//! io_uring for one file: reads into, or writes from, a set of buffers.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -11,25 +11,26 @@ use crate::io_buffers::IoBuffers;
 use crate::request_queue::RequestQueue;
 use crate::ring::RequestRing;
 
-/// The kernel's poller sleeps after so many ms without a request.
+/// The time without a request after which the kernel's polling thread sleeps, in ms.
 const IDLE_MS: u32 = 1000;
+/// The longest wait for requests when the ring is dropped.
 const LAST_WAIT: Duration = Duration::from_secs(5);
 
-/// What the requests of a ring are.
+/// The kind of requests of a ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileRequests {
     /// Reads.
     Read,
-    /// Reads of a registered file into registered places, looked up and pinned once. This counts
-    /// against RLIMIT_MEMLOCK.
+    /// Reads of a registered file into registered buffers, which the kernel looks up and pins once. The
+    /// buffers count against RLIMIT_MEMLOCK.
     ReadRegistered,
-    /// The same, for which a thread of the kernel polls (IORING_SETUP_SQPOLL).
+    /// Registered reads that a kernel thread takes from the queue (IORING_SETUP_SQPOLL).
     ReadPolled,
     /// Writes.
     Write,
 }
 
-/// A ring that moves bytes between a file and its places.
+/// A ring whose requests move bytes between a file and its buffers.
 pub struct UringFile {
     // Dropped first, so that no request outlives the memory it uses.
     ring: RequestRing,
@@ -39,19 +40,19 @@ pub struct UringFile {
 }
 
 impl UringFile {
-    /// A ring with room for a request in each place: EPERM or ENOSYS where io_uring is forbidden or
-    /// missing, ENOMEM where RLIMIT_MEMLOCK is too small.
+    /// Sets up a ring with room for one request a buffer. EPERM or ENOSYS if io_uring is forbidden or
+    /// missing, ENOMEM if RLIMIT_MEMLOCK is too small.
     pub fn new(file: OwnedFd, places: IoBuffers, requests: FileRequests) -> io::Result<UringFile> {
         let entries = u32::try_from(places.count()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let ring = if requests == FileRequests::ReadPolled {
-            // The poller gives entries back after a batch, when some of it may be over already:
-            // so there is room for one batch more than can be in flight.
+            // The polling thread frees entries after a batch, of which some may have finished
+            // already: so there is room for one more batch than can be in flight.
             let polled = IoUring::builder()
                 .setup_sqpoll(IDLE_MS)
                 .build(entries.saturating_mul(2));
-            RequestRing::of(polled?)
+            RequestRing::new(polled?)
         } else {
-            RequestRing::of_one_thread(entries)?
+            RequestRing::single_issuer(entries)?
         };
         if matches!(
             requests,
@@ -63,7 +64,7 @@ impl UringFile {
                     iov_len: places.size(),
                 })
                 .collect();
-            // SAFETY: the places are mapped, and stay so until after the ring is gone.
+            // SAFETY: the buffers stay mapped until after the ring is dropped.
             unsafe { ring.ring.submitter().register_buffers(&vectors)? };
             ring.ring.submitter().register_files(&[file.as_raw_fd()])?;
         }
@@ -86,17 +87,17 @@ impl RequestQueue for UringFile {
     fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
         let len = u32::try_from(self.places.size()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let index = u16::try_from(place).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let at = self.places.begin(place)?;
+        let buffer = self.places.begin(place)?;
         let fd = Fd(self.file.as_raw_fd());
         let entry = match self.requests {
-            FileRequests::Read => opcode::Read::new(fd, at, len).offset(offset).build(),
-            FileRequests::Write => opcode::Write::new(fd, at, len).offset(offset).build(),
-            _ => opcode::ReadFixed::new(Fixed(0), at, len, index)
+            FileRequests::Read => opcode::Read::new(fd, buffer, len).offset(offset).build(),
+            FileRequests::Write => opcode::Write::new(fd, buffer, len).offset(offset).build(),
+            _ => opcode::ReadFixed::new(Fixed(0), buffer, len, index)
                 .offset(offset)
                 .build(),
         };
-        // SAFETY: the request uses one place, which nobody sees until the request is over, and
-        // whose memory is never given back before that.
+        // SAFETY: the request uses one buffer, which cannot be borrowed until the request has
+        // finished, and whose memory is not unmapped before that.
         let pushed = unsafe { self.ring.push(entry.user_data(place as u64), false) };
         if pushed.is_err() {
             self.places.end(place);
@@ -105,13 +106,12 @@ impl RequestQueue for UringFile {
     }
 
     fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
-        let there = self.ring.ring.completion().len();
-        let want = want.saturating_sub(there);
+        let missing = want.saturating_sub(self.ring.ring.completion().len());
         let is_polled = self.requests == FileRequests::ReadPolled;
-        if is_polled && want == 0 && !self.ring.ring.submission().need_wakeup() {
+        if is_polled && missing == 0 && !self.ring.ring.submission().need_wakeup() {
             return Ok(Some(0));
         }
-        self.ring.enter(want, timeout)
+        self.ring.enter(missing, timeout)
     }
 
     #[inline]
@@ -127,6 +127,6 @@ impl Drop for UringFile {
     fn drop(&mut self) {
         let places = &mut self.places;
         self.ring
-            .end(LAST_WAIT, |over| places.end(over.user_data() as usize));
+            .drain(LAST_WAIT, |entry| places.end(entry.user_data() as usize));
     }
 }

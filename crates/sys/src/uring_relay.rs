@@ -1,4 +1,5 @@
-//! io_uring from a file to a socket through a buffer or a pipe: two linked requests for each piece.
+//! io_uring from a file to a socket through a buffer or a pipe: each piece has a request that reads it
+//! and a linked one that sends it.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -11,28 +12,29 @@ use crate::io_buffers::IoBuffers;
 use crate::pipe::{Pipe, moving};
 use crate::ring::RequestRing;
 
+/// The longest wait for requests when the ring is dropped.
 const LAST_WAIT: Duration = Duration::from_secs(1);
-/// An offset that means none: pipes and sockets have no place to begin at.
+/// The offset of a pipe or socket in splice(2).
 const NO_OFFSET: i64 = -1;
 
-/// What lies between the file and the socket.
+/// The intermediate between the file and the socket.
 pub enum RelayedBy {
-    /// Memory, into whose first place pieces are read and from which they are sent.
+    /// Memory, into whose first buffer pieces are read, and from which they are sent.
     Buffer(IoBuffers),
-    /// A pipe, through which they are spliced.
+    /// A pipe through which pieces are spliced.
     Pipe(Pipe),
 }
 
-/// What became of a request.
+/// The result of one request of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RelayEvent {
-    /// Bytes came from the file, 0 at its end; or a negative error number.
+    /// Bytes read from the file, 0 at its end; or a negative errno.
     Read(i32),
-    /// Bytes went to the socket; or a negative error number.
+    /// Bytes sent to the socket; or a negative errno.
     Sent(i32),
 }
 
-/// A ring that brings pieces of a file to a socket, one after the other.
+/// A ring that relays pieces of a file to a socket, one after the other.
 pub struct UringRelay {
     // Dropped first, so that no request outlives the memory it uses.
     ring: RequestRing,
@@ -41,11 +43,12 @@ pub struct UringRelay {
     between: RelayedBy,
 }
 
-const BROUGHT: u64 = 0;
-const PASSED: u64 = 1;
+/// Tags of the two requests of a piece.
+const READ: u64 = 0;
+const SENT: u64 = 1;
 
 impl UringRelay {
-    /// A relay with room for `pieces` pieces; EPERM or ENOSYS where io_uring is forbidden or
+    /// Sets up a ring with room for `pieces` pieces. EPERM or ENOSYS if io_uring is forbidden or
     /// missing.
     pub fn new(
         file: OwnedFd,
@@ -55,17 +58,17 @@ impl UringRelay {
     ) -> io::Result<UringRelay> {
         let entries = pieces.saturating_mul(2).max(2);
         Ok(UringRelay {
-            ring: RequestRing::of_one_thread(entries)?,
+            ring: RequestRing::single_issuer(entries)?,
             file,
             socket,
             between,
         })
     }
 
-    /// Queues a piece: `len` bytes of the file from `offset` on are brought, then passed on; `more`
-    /// of the message follows. Where the next piece is not `linked`, so that it begins when this
-    /// one is done, nothing may be queued until all is over. `InvalidInput` for more bytes than
-    /// what lies between holds, `WouldBlock` for a full queue.
+    /// Queues a piece: `len` bytes of the file from `offset` on are read, then sent. `more` says that
+    /// another piece of the message follows. With `linked` the next piece begins when this one is done;
+    /// otherwise no piece may be queued until all requests have finished. `InvalidInput` for more bytes
+    /// than the intermediate holds, `WouldBlock` if the queue is full.
     pub fn piece(&mut self, offset: u64, len: usize, more: bool, linked: bool) -> io::Result<()> {
         let room = match &self.between {
             RelayedBy::Buffer(places) => places.size(),
@@ -77,56 +80,60 @@ impl UringRelay {
         let bytes = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
         let file = Fd(self.file.as_raw_fd());
         let socket = self.socket.as_raw_fd();
-        let (bring, pass) = match &mut self.between {
+        let (read, send) = match &mut self.between {
             RelayedBy::Buffer(places) => {
                 if self.ring.in_flight() == 0 {
                     places.begin(0)?;
                 }
-                let at = places.pointer(0);
-                let bring = opcode::Read::new(file, at, bytes).offset(offset).build();
-                let goes_on = if more { libc::MSG_MORE } else { 0 };
-                let flags = libc::MSG_WAITALL | libc::MSG_NOSIGNAL | goes_on;
-                let pass = opcode::Send::new(Fd(socket), at, bytes)
+                let buffer = places.pointer(0);
+                let read = opcode::Read::new(file, buffer, bytes)
+                    .offset(offset)
+                    .build();
+                let msg_more = if more { libc::MSG_MORE } else { 0 };
+                let flags = libc::MSG_WAITALL | libc::MSG_NOSIGNAL | msg_more;
+                let send = opcode::Send::new(Fd(socket), buffer, bytes)
                     .flags(flags)
                     .build();
-                (bring, pass)
+                (read, send)
             }
             RelayedBy::Pipe(pipe) => {
-                let (read, write) = (pipe.read.as_raw_fd(), pipe.write.as_raw_fd());
+                let (pipe_read, pipe_write) = (pipe.read.as_raw_fd(), pipe.write.as_raw_fd());
                 let from = i64::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
-                let bring = opcode::Splice::new(file, from, Fd(write), NO_OFFSET, bytes)
+                let read = opcode::Splice::new(file, from, Fd(pipe_write), NO_OFFSET, bytes)
                     .flags(moving(false).bits())
                     .build();
-                (bring, out_of(read, socket, bytes, more))
+                (read, splice_to_socket(pipe_read, socket, bytes, more))
             }
         };
-        self.push(bring.user_data(BROUGHT), true)?;
-        self.push(pass.user_data(PASSED), linked)
+        self.push(read.user_data(READ), true)?;
+        self.push(send.user_data(SENT), linked)
     }
 
-    /// Queues the passing on of what the pipe still holds, with nothing in flight.
+    /// Queues a send of `len` bytes that are left in the pipe; only if no request is in flight.
     pub fn rest(&mut self, len: usize, more: bool) -> io::Result<()> {
         let RelayedBy::Pipe(pipe) = &self.between else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let bytes = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let pass = out_of(pipe.read.as_raw_fd(), self.socket.as_raw_fd(), bytes, more);
-        self.push(pass.user_data(PASSED), false)
+        let (pipe, socket) = (pipe.read.as_raw_fd(), self.socket.as_raw_fd());
+        let send = splice_to_socket(pipe, socket, bytes, more);
+        self.push(send.user_data(SENT), false)
     }
 
     fn push(&mut self, entry: squeue::Entry, linked: bool) -> io::Result<()> {
-        // SAFETY: the request uses the one place, which nobody sees while anything is in flight,
-        // and whose memory is never given back before that.
+        // SAFETY: the request uses the first buffer, which cannot be borrowed while a request is in
+        // flight, and whose memory is not unmapped before that.
         unsafe { self.ring.push(entry, linked) }
     }
 
-    /// Hands over the queue and waits until `want` requests are over, in one system call,
-    /// io_uring_enter(2); false when `timeout` ran out.
+    /// Submits the queue and waits until `want` requests have finished, in one system call,
+    /// io_uring_enter(2); false if `timeout` ran out.
     pub fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<bool> {
         Ok(self.ring.enter(want, timeout)?.is_some())
     }
 
-    fn give_back(&mut self) {
+    /// Marks the buffer as free if no request uses it.
+    fn release_buffer(&mut self) {
         if self.ring.in_flight() == 0
             && let RelayedBy::Buffer(places) = &mut self.between
         {
@@ -134,18 +141,18 @@ impl UringRelay {
         }
     }
 
-    /// The next request that is over.
+    /// The next finished request.
     pub fn next_event(&mut self) -> Option<RelayEvent> {
         let entry = self.ring.next()?;
-        self.give_back();
+        self.release_buffer();
         Some(match entry.user_data() {
-            BROUGHT => RelayEvent::Read(entry.result()),
+            READ => RelayEvent::Read(entry.result()),
             _ => RelayEvent::Sent(entry.result()),
         })
     }
 }
 
-fn out_of(pipe: RawFd, socket: RawFd, bytes: u32, more: bool) -> squeue::Entry {
+fn splice_to_socket(pipe: RawFd, socket: RawFd, bytes: u32, more: bool) -> squeue::Entry {
     opcode::Splice::new(Fd(pipe), NO_OFFSET, Fd(socket), NO_OFFSET, bytes)
         .flags(moving(more).bits())
         .build()
@@ -153,9 +160,9 @@ fn out_of(pipe: RawFd, socket: RawFd, bytes: u32, more: bool) -> squeue::Entry {
 
 impl Drop for UringRelay {
     fn drop(&mut self) {
-        // What still does not end keeps its place in use, whose memory then stays.
-        self.ring.end(LAST_WAIT, |_| ());
-        self.give_back();
+        // A request that still does not finish keeps its buffer in use, whose memory then stays.
+        self.ring.drain(LAST_WAIT, |_| ());
+        self.release_buffer();
     }
 }
 
@@ -166,7 +173,7 @@ mod tests {
     use std::os::unix::net::UnixStream;
 
     #[test]
-    fn a_relay_that_is_dropped_while_nobody_reads_ends() {
+    fn a_relay_whose_peer_does_not_read_can_be_dropped() {
         let (a, _b) = UnixStream::pair().unwrap();
         let big = 4 << 20;
         let file = rustix::fs::memfd_create("relay", MemfdFlags::CLOEXEC).unwrap();

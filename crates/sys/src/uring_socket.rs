@@ -1,4 +1,4 @@
-//! io_uring for sending from one region: plain sends and zero-copy sends.
+//! io_uring for sending from one region over one socket: plain sends and zero-copy sends.
 
 use std::io;
 use std::ops::Range;
@@ -14,13 +14,13 @@ use crate::ring::RequestRing;
 const IORING_SEND_ZC_REPORT_USAGE: u16 = 1 << 3;
 const IORING_NOTIF_USAGE_ZC_COPIED: u32 = 1 << 31;
 
-/// What the ring says of a request.
+/// A completion of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendEvent {
-    /// Bytes that the request of this tag sent, or the negative error number; and whether its
-    /// buffer is still held, so that a [`SendEvent::Released`] follows.
+    /// The request of this tag has sent so many bytes, or failed with a negative errno. True if its
+    /// buffer is still in use, so that a [`SendEvent::Released`] follows.
     Done(u64, i32, bool),
-    /// The zero-copy buffer of this tag is free again; and whether the kernel copied after all.
+    /// The kernel has released the zero-copy buffer of this tag. True if it copied the bytes after all.
     Released(u64, bool),
 }
 
@@ -34,22 +34,22 @@ pub struct UringSocket {
 }
 
 impl UringSocket {
-    /// A ring for `entries` requests. For `zero_copy` sends, which report whether the kernel
-    /// copied, the region is registered, so that its pages are pinned once. EPERM or ENOSYS where
-    /// io_uring is forbidden or missing, ENOMEM where RLIMIT_MEMLOCK is too small.
+    /// Sets up a ring for `entries` requests. For `zero_copy` sends, which report if the kernel copied,
+    /// the region is registered, so that its pages are pinned once. EPERM or ENOSYS if io_uring is
+    /// forbidden or missing, ENOMEM if RLIMIT_MEMLOCK is too small.
     pub fn new(
         entries: u32,
         socket: OwnedFd,
         region: Region,
         zero_copy: bool,
     ) -> io::Result<UringSocket> {
-        let ring = RequestRing::of_one_thread(entries)?;
+        let ring = RequestRing::single_issuer(entries)?;
         if zero_copy {
             let whole = libc::iovec {
                 iov_base: region.bytes().as_ptr().cast_mut().cast(),
                 iov_len: region.bytes().len(),
             };
-            // SAFETY: the region is mapped, and stays so until after the ring is gone.
+            // SAFETY: the region stays mapped until after the ring is dropped.
             unsafe { ring.ring.submitter().register_buffers(&[whole])? };
         }
         Ok(UringSocket {
@@ -60,39 +60,38 @@ impl UringSocket {
         })
     }
 
-    /// The memory, to be written between uses.
+    /// The bytes of the region, for writing while no request uses them.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.region.bytes_mut()
     }
 
-    /// Queues a send of the whole range (MSG_WAITALL); a `linked` one starts the next when it is
-    /// done. `InvalidInput` outside the region, `WouldBlock` when the queue is full.
+    /// Queues a send of the whole range (MSG_WAITALL); with `linked`, the next request starts when this
+    /// one is done. `InvalidInput` outside of the region, `WouldBlock` if the queue is full.
     pub fn send(&mut self, range: Range<usize>, tag: u64, linked: bool) -> io::Result<()> {
-        let piece = self.region.bytes().get(range);
-        let piece = piece.ok_or(io::ErrorKind::InvalidInput)?;
+        let piece = (self.region.bytes().get(range)).ok_or(io::ErrorKind::InvalidInput)?;
         let len = u32::try_from(piece.len()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let (socket, start) = (Fd(self.socket.as_raw_fd()), piece.as_ptr());
         let flags = libc::MSG_WAITALL | libc::MSG_NOSIGNAL;
-        let entry = match self.zero_copy {
-            false => opcode::Send::new(socket, start, len).flags(flags).build(),
-            true => opcode::SendZc::new(socket, start, len)
+        let entry = if self.zero_copy {
+            opcode::SendZc::new(socket, start, len)
                 .flags(flags)
                 .buf_index(Some(0))
                 .zc_flags(IORING_SEND_ZC_REPORT_USAGE)
-                .build(),
+                .build()
+        } else {
+            opcode::Send::new(socket, start, len).flags(flags).build()
         };
-        // SAFETY: the request reads from the region, which lives as long as the ring, and only
-        // reads: even a stray request could not harm memory.
+        // SAFETY: the request only reads the region, which lives as long as the ring.
         unsafe { self.ring.push(entry.user_data(tag), linked) }
     }
 
-    /// Hands over the queue and waits for at least `want` events, in one system call,
-    /// io_uring_enter(2); false when `timeout` ran out.
+    /// Submits the queue and waits for at least `want` completions, in one system call,
+    /// io_uring_enter(2); false if `timeout` ran out.
     pub fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<bool> {
         Ok(self.ring.enter(want, timeout)?.is_some())
     }
 
-    /// The next event that is there already.
+    /// The next completion that has arrived.
     pub fn event(&mut self) -> Option<SendEvent> {
         let entry = self.ring.next()?;
         let tag = entry.user_data();
@@ -112,7 +111,7 @@ mod tests {
 
     // Invariant 8.
     #[test]
-    fn a_wait_has_an_end() {
+    fn a_wait_ends_at_its_timeout() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let region = Region::new(8192).unwrap();

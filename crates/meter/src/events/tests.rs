@@ -6,7 +6,7 @@ use rustix::io::Errno;
 #[derive(Default)]
 struct MadeUp {
     errors: Vec<(PerfEvent, Errno)>,
-    /// Where set, only a group of this many events is ever on the CPU.
+    /// If set, only a group of this many events is ever on the CPU.
     counters: Option<usize>,
     kernel_forbidden: bool,
     /// An event that counts nothing though it is open.
@@ -17,7 +17,7 @@ struct MadeUp {
 }
 
 const WORK: KnownWork = KnownWork {
-    turns: 1_000,
+    iterations: 1_000,
     cpu_ns: 50_000,
     waits: 3,
 };
@@ -61,7 +61,7 @@ impl Pmu for MadeUp {
                 PerfEvent::TaskClock => WORK.cpu_ns,
                 PerfEvent::ContextSwitches => WORK.waits,
                 PerfEvent::CpuMigrations => 0,
-                _ => WORK.turns,
+                _ => WORK.iterations,
             };
             if runs && !self.shared && self.deaf != Some(*event) {
                 *value = each * self.worked;
@@ -101,7 +101,7 @@ fn a_machine_with_everything_gives_one_group() {
     assert!(HARDWARE.iter().all(|e| members.refused(*e).is_none()));
     let (group, members) = open_software(&mut pmu, &SOFTWARE);
     assert_eq!(group.unwrap().0, SOFTWARE);
-    assert_eq!(members.refused_altogether(), None);
+    assert_eq!(members.group_refused(), None);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_missing_event_does_not_take_the_others_with_it() {
             let why = members.refused(event);
             assert_eq!(why.is_some(), event == missing, "{event:?} {why:?}");
         }
-        // Each event's place is its place in the group.
+        // Each event's index is its position in the group.
         for (event, place) in places(&members) {
             assert_eq!(place, group.iter().position(|e| *e == event));
         }
@@ -141,7 +141,7 @@ fn with_too_few_counters_the_last_events_go() {
 }
 
 #[test]
-fn reasons_say_what_to_do() {
+fn reasons_have_remedies() {
     let closed = "kernel not included: counting it is not allowed (kernel.perf_event_paranoid is 2); \
         set kernel.perf_event_paranoid to 1 or less or give CAP_PERFMON, and in a container let its \
         seccomp filter pass perf_event_open";
@@ -164,7 +164,7 @@ fn reasons_say_what_to_do() {
             ..MadeUp::default()
         });
         assert!(group.is_none());
-        assert_eq!(members.refused_altogether(), Some(why));
+        assert_eq!(members.group_refused(), Some(why));
         for event in HARDWARE {
             let reading = members.reading(event, [None, None]);
             assert_eq!(reading, Reading::absent(why), "{event:?}");
@@ -204,7 +204,7 @@ fn the_task_clock_alone_needs_no_kernel() {
 
 // Invariant 10.
 #[test]
-fn where_perf_is_closed_altogether_the_reason_says_so() {
+fn without_any_perf_events_the_reason_says_so() {
     let mut pmu = MadeUp {
         kernel_forbidden: true,
         errors: vec![(PerfEvent::TaskClock, Errno::ACCESS)],
@@ -212,7 +212,7 @@ fn where_perf_is_closed_altogether_the_reason_says_so() {
     };
     let (group, members) = open_software(&mut pmu, &SOFTWARE);
     assert!(group.is_none());
-    let why = members.refused_altogether().unwrap();
+    let why = members.group_refused().unwrap();
     assert!(why.starts_with("perf events are not allowed"), "{why}");
 }
 
@@ -235,7 +235,7 @@ fn a_group_that_does_not_count_fails_its_test() {
         assert!(group.is_none());
         let counted = format!("{deaf:?} counted 0 where there were at least {least}");
         let why = format!("self-test failed: {counted}");
-        assert_eq!(members.refused_altogether(), Some(&*why));
+        assert_eq!(members.group_refused(), Some(&*why));
     }
 }
 
@@ -251,7 +251,7 @@ fn values(enabled_ns: u64, running_ns: u64, first: u64) -> GroupValues {
 }
 
 #[test]
-fn a_group_that_was_not_running_all_the_time_gives_nothing() {
+fn a_group_that_was_not_running_all_the_time_is_absent() {
     let members = Members(vec![
         (PerfEvent::Cycles, Ok(0)),
         (PerfEvent::Branches, Err("no such counter".to_owned())),
@@ -276,7 +276,7 @@ fn a_group_that_was_not_running_all_the_time_gives_nothing() {
     ] {
         let edges = [Some(&start), Some(&end)];
         assert_eq!(members.reading(PerfEvent::Cycles, edges), expected);
-        // The times are told all the same.
+        // The times are reported all the same.
         let enabled = members.time(edges, |v| v.enabled_ns);
         assert_eq!(enabled, Reading::Measured(end.enabled_ns - 1_000));
         let running = members.time(edges, |v| v.running_ns);
@@ -294,7 +294,7 @@ fn a_group_that_was_not_running_all_the_time_gives_nothing() {
 
 #[test]
 fn a_group_shared_while_it_is_tested_is_kept() {
-    // Its windows are judged one by one.
+    // Its windows are checked one by one.
     let (group, members) = open_hardware(&mut MadeUp {
         shared: true,
         ..MadeUp::default()

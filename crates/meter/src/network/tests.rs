@@ -24,7 +24,11 @@ fn readings(dirs: &[&TempDir], change: impl FnOnce()) -> Vec<Reading> {
     let start = meter.read();
     change();
     let readings = meter.difference(&start, &meter.read());
-    assert!(readings.keys().eq(COUNTERS.map(|(c, ..)| c).iter()));
+    assert!(
+        readings
+            .keys()
+            .eq(SOURCES.map(|source| source.counter).iter())
+    );
     readings.into_values().collect()
 }
 
@@ -49,7 +53,7 @@ fn counters_are_differences_summed_over_networks() {
 }
 
 #[test]
-fn what_is_missing_is_absent_with_its_reason() {
+fn a_missing_counter_is_absent_with_its_reason() {
     let whole = process(NETSTAT, SNMP);
     let old = process(&NETSTAT.replace("TCPAutoCorking", "TCPSomething"), SNMP);
     let bare = process(NETSTAT, "");
@@ -65,7 +69,7 @@ fn what_is_missing_is_absent_with_its_reason() {
         Reading::absent(format!("/proc/PID/net/{file} of this kernel has no {name}"))
     };
     check(&[&whole], 0, zero.clone());
-    // An old kernel beside a newer one.
+    // An old kernel and a newer one.
     let no_corking = lacks("netstat", "TcpExt TCPAutoCorking");
     check(&[&whole, &old], 2, no_corking);
     check(&[&old], 0, zero);

@@ -1,12 +1,12 @@
 //! The perf events of a process tree, as `perf stat` counts them.
 
 use bytecost_spec::{Counter, Reading};
-use bytecost_sys::perf::{Counted, Inherited, PerfEvent, Refused, Scope};
+use bytecost_sys::perf::{CounterValue, InheritedCounter, PerfEvent, Refused, Scope};
 
 use crate::events::{Kernel, Pmu, in_words};
 use crate::grown;
 
-/// What is counted, in the order of `perf stat`.
+/// The counted events, in the order of `perf stat`.
 const EVENTS: [(Counter, PerfEvent); 8] = [
     (Counter::TaskClockNs, PerfEvent::TaskClock),
     (Counter::Migrations, PerfEvent::CpuMigrations),
@@ -21,13 +21,15 @@ const EVENTS: [(Counter, PerfEvent); 8] = [
 const LEFT_OUT: &str = "perf events were left out of this trial, since they make each context \
     switch cost more: --perf on counts them";
 
+/// The counter of each event, or the reason why there is none.
 #[derive(Debug)]
-pub(super) struct InheritedEvents(Vec<(Counter, Result<Inherited, String>)>);
+pub(super) struct InheritedEvents(Vec<(Counter, Result<InheritedCounter, String>)>);
 
-pub(super) type InheritedCounts = [Option<Counted>; EVENTS.len()];
+pub(super) type InheritedCounts = [Option<CounterValue>; EVENTS.len()];
 
 impl InheritedEvents {
-    /// For the calling thread and all that it starts later; no hardware where it is known why not.
+    /// Opens the events for the calling thread and all that it starts later, if `perf`; without hardware
+    /// events, for the reason `no_hardware`.
     pub(super) fn open(perf: bool, no_hardware: Option<&str>) -> InheritedEvents {
         let open = |(counter, event): (Counter, PerfEvent)| {
             if let Some(why) = no_hardware.filter(|_| event.is_hardware()) {
@@ -36,13 +38,13 @@ impl InheritedEvents {
             if !perf {
                 return (counter, Err(LEFT_OUT.to_owned()));
             }
-            let opened = match Inherited::open(event, Scope::WithKernel) {
+            let opened = match InheritedCounter::open(event, Scope::WithKernel) {
                 // The task clock counts the same without the kernel.
                 Err(e)
                     if event == PerfEvent::TaskClock
                         && Refused::from_error(&e) == Refused::NotAllowed =>
                 {
-                    Inherited::open(event, Scope::UserOnly)
+                    InheritedCounter::open(event, Scope::UserOnly)
                 }
                 other => other,
             };
@@ -53,14 +55,13 @@ impl InheritedEvents {
     }
 
     pub(super) fn has_migrations(&self) -> bool {
-        let mut counted = self.0.iter().filter(|(_, event)| event.is_ok());
-        counted.any(|(counter, _)| *counter == Counter::Migrations)
+        (self.0.iter()).any(|(counter, event)| *counter == Counter::Migrations && event.is_ok())
     }
 
     pub(super) fn read(&self) -> InheritedCounts {
         let mut counts = InheritedCounts::default();
         for (count, (_, event)) in counts.iter_mut().zip(&self.0) {
-            *count = event.as_ref().ok().and_then(Inherited::read);
+            *count = event.as_ref().ok().and_then(InheritedCounter::read);
         }
         counts
     }
@@ -82,8 +83,8 @@ impl InheritedEvents {
     }
 }
 
-/// What was counted between two reads, if it was counted all the time.
-fn between(start: &Counted, end: &Counted) -> Reading {
+/// The increase of an event between two reads; absent if it was not counted all the time.
+fn between(start: &CounterValue, end: &CounterValue) -> Reading {
     let enabled = end.enabled_ns.saturating_sub(start.enabled_ns);
     let running = end.running_ns.saturating_sub(start.running_ns);
     if enabled == 0 {
@@ -106,8 +107,8 @@ mod tests {
     fn a_counter_that_this_machine_lacks_is_absent_for_that_reason() {
         for perf in [false, true] {
             let events = InheritedEvents::open(perf, Some("no such counter"));
-            for ((counter, event), (told, opened)) in EVENTS.iter().zip(&events.0) {
-                assert_eq!(counter, told);
+            for ((counter, event), (listed, opened)) in EVENTS.iter().zip(&events.0) {
+                assert_eq!(counter, listed);
                 let lacking = matches!(opened, Err(why) if why == "no such counter");
                 assert_eq!(lacking, event.is_hardware(), "{opened:?}");
             }
@@ -115,13 +116,13 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_counted_all_the_time_is_absent() {
-        let counted = |value, enabled_ns, running_ns| Counted {
+    fn an_event_that_was_not_counted_all_the_time_is_absent() {
+        let counted = |value, enabled_ns, running_ns| CounterValue {
             value,
             enabled_ns,
             running_ns,
         };
-        let check = |end: Counted, expected: Reading| {
+        let check = |end: CounterValue, expected: Reading| {
             assert_eq!(between(&counted(5, 100, 100), &end), expected);
         };
         check(counted(12, 300, 300), Reading::Measured(7));

@@ -9,7 +9,7 @@ fn snapshot(usage: Usage, live: Option<ThreadUsage>) -> ProcessTreeSnapshot {
     ProcessTreeSnapshot {
         usage,
         live_cpu_ns: live.map(|l| l.switches_voluntary),
-        look: EarlyReading {
+        early: EarlyReading {
             children: live.map(|l| vec![1; usize::from(l != ThreadUsage::default())]),
             live,
             ..EarlyReading::default()
@@ -19,7 +19,7 @@ fn snapshot(usage: Usage, live: Option<ThreadUsage>) -> ProcessTreeSnapshot {
 }
 
 #[test]
-fn threads_that_have_ended_are_in_it() {
+fn threads_that_have_ended_are_counted() {
     let tree = ProcessTreeMeter::open(true, None);
     let start = tree.read_own();
     std::thread::spawn(|| spin(BUSY_NS)).join().unwrap();
@@ -30,7 +30,7 @@ fn threads_that_have_ended_are_in_it() {
     if let Some(clock) = read(Counter::TaskClockNs) {
         assert!(clock >= BUSY_NS * 9 / 10, "{clock}");
     }
-    // Without perf events nobody has seen where that thread ran.
+    // Without perf events, the migrations of that thread are not known.
     let tree = ProcessTreeMeter::open(false, None);
     let readings = tree.difference(&start, &end, false);
     assert_eq!(readings[&Counter::Migrations].measured(), None);
@@ -76,7 +76,7 @@ fn children_count_whether_they_live_or_not() {
     // Clocks were read in time, and all else was not.
     let start = snapshot(usage(100, 10, 1, 2), Some(live(5)));
     let mut end = snapshot(usage(600, 30, 4, 7), Some(live(6)));
-    end.look.live = None;
+    end.early.live = None;
     let readings = tree.difference(&start, &end, true);
     assert_eq!(readings[&Counter::CpuNs].measured(), Some(31));
     let switches = &readings[&Counter::ContextSwitchesVoluntary];
@@ -84,7 +84,7 @@ fn children_count_whether_they_live_or_not() {
 }
 
 #[test]
-fn readings_that_are_of_another_window_are_none_of_this_one() {
+fn late_readings_are_errors() {
     let at = |clock_ns| {
         let usage = Usage {
             clock_ns,
@@ -94,16 +94,16 @@ fn readings_that_are_of_another_window_are_none_of_this_one() {
     };
     let read = |start, end| measured_ns([&at(start), &at(end)], 100_000_000, 120_000_000);
     assert_eq!(read(100_100_000, 119_900_000), Ok(19_800_000));
-    // Nobody asked before the window or after it.
+    // No request was sent before or after the window.
     assert_eq!(read(99_000_000, 125_000_000), Ok(20_000_000));
     assert_eq!(read(110_000_000, 120_000_000), Ok(10_000_000), "the most");
     // Hundreds of threads were ready, and the first edge was read when the clients had ended.
-    for (start, end, told) in [
+    for (start, end, expected) in [
         (118_300_000, 120_000_000, "18.3 ms late in a window of 20.0"),
         (100_100_000, 125_100_000, "5.1 ms late"),
     ] {
         let late = read(start, end).unwrap_err();
-        assert!(late.contains(told), "{late}");
+        assert!(late.contains(expected), "{late}");
     }
 }
 
@@ -124,12 +124,12 @@ fn migrations_are_those_of_threads_that_stayed() {
 }
 
 #[test]
-fn time_in_line_for_a_cpu_is_told_of_one_thread_alone() {
+fn run_queue_time_is_read_of_one_thread_alone() {
     let tree = ProcessTreeMeter::open(false, None);
     let check = |start, end, expected| {
         let [start, end] = [start, end].map(|run_queue_ns| {
             let mut all = snapshot(Usage::default(), None);
-            all.look.run_queue_ns = run_queue_ns;
+            all.early.run_queue_ns = run_queue_ns;
             all
         });
         let readings = tree.difference(&start, &end, true);
@@ -143,15 +143,17 @@ fn time_in_line_for_a_cpu_is_told_of_one_thread_alone() {
     assert_eq!(several, None);
     let mut sleep = std::process::Command::new("sleep");
     let mut child = sleep.arg("60").spawn().unwrap();
-    let is_told = std::fs::read_to_string("/proc/self/schedstat").is_ok();
+    let is_available = std::fs::read_to_string("/proc/self/schedstat").is_ok();
     // Not before it has had a CPU.
     let deadline_ns = clock::monotonic_ns() + 60_000_000_000;
-    while is_told && live::run_queue_ns(child.id()).is_none() && clock::monotonic_ns() < deadline_ns
+    while is_available
+        && live::run_queue_ns(child.id()).is_none()
+        && clock::monotonic_ns() < deadline_ns
     {
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
-    let told = live::run_queue_ns(child.id());
+    let run_queue_ns = live::run_queue_ns(child.id());
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(told.is_some(), is_told);
+    assert_eq!(run_queue_ns.is_some(), is_available);
 }

@@ -11,7 +11,7 @@ fn layout() -> Layout {
     }
 }
 
-/// A snapshot in which every number is its own: `step` × a different factor for each.
+/// A snapshot in which all numbers differ: `step` × a different factor for each.
 fn snapshot(step: u64) -> Snapshot {
     let group = |first: u64| {
         let mut values = [0; MAX_EVENTS];
@@ -81,7 +81,7 @@ fn each_counter_is_the_increase_of_its_own_source() {
 }
 
 #[test]
-fn a_hardware_group_that_was_shared_is_absent_and_its_times_are_told() {
+fn a_hardware_group_that_was_shared_is_absent_and_its_times_are_reported() {
     let (start, mut end) = (snapshot(0), snapshot(1_000));
     end.hardware.as_mut().unwrap().running_ns = 3_000;
     let readings = readings(&layout(), &start, &end);
@@ -117,7 +117,7 @@ fn migrations_come_from_where_they_are_counted() {
 }
 
 #[test]
-fn what_cannot_be_read_is_absent_not_zero() {
+fn a_counter_that_cannot_be_read_is_absent_not_zero() {
     let (start, mut end) = (snapshot(0), snapshot(1));
     end.usage = None;
     end.software = None;
@@ -131,7 +131,7 @@ fn what_cannot_be_read_is_absent_not_zero() {
 }
 
 #[test]
-fn what_is_refused_is_what_is_absent() {
+fn refused_counters_are_absent() {
     for mut meter in [ThreadMeter::open(), ThreadMeter::open_without_perf()] {
         let (start, end) = (meter.read_start(), meter.read_end());
         let readings = meter.difference(&start, &end).into_iter();
@@ -145,7 +145,7 @@ fn what_is_refused_is_what_is_absent() {
 }
 
 #[test]
-fn what_is_not_asked_for_is_not_opened() {
+fn only_requested_counters_are_opened() {
     let with = |hardware: Result<(), &str>, task_clock, interrupts| {
         let mut meter = ThreadMeter::with(&Extras {
             hardware: hardware.map_err(str::to_owned),
@@ -174,7 +174,7 @@ fn what_is_not_asked_for_is_not_opened() {
 }
 
 #[test]
-fn who_waits_for_a_cpu_is_seen_to_wait() {
+fn a_thread_that_waits_for_a_cpu_has_run_queue_time() {
     if filled(SCHEDSTAT, run_queue_ns).is_none() {
         return skipped(Lack::Machine, NO_SCHEDSTAT);
     }

@@ -10,7 +10,7 @@ fn listener() -> (TcpListener, SocketAddr) {
     (listener, SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
 }
 
-fn board(address: SocketAddr, lines: u32, kept: bool) -> UringClient {
+fn new_client(address: SocketAddr, lines: u32, kept: bool) -> UringClient {
     UringClient::new(address, lines, lines, [64, 64], kept).unwrap()
 }
 
@@ -19,76 +19,75 @@ fn socket() -> OwnedFd {
     crate::tcp::socket(any, SocketFlags::empty()).unwrap()
 }
 
-/// A port that is taken, and at which nobody listens.
+/// A bound port without a listener.
 fn nobody() -> (OwnedFd, SocketAddr) {
     let held = socket();
     rustix::net::bind(&held, &SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
     let address = rustix::net::getsockname(&held).unwrap();
-    let address = SocketAddr::try_from(address).unwrap();
-    (held, address)
+    (held, SocketAddr::try_from(address).unwrap())
 }
 
-fn next(board: &mut UringClient) -> ClientEvent {
+fn next(client: &mut UringClient) -> ClientEvent {
     for _ in 0..600 {
-        if let Some(rang) = board.next_event() {
-            return rang;
+        if let Some(event) = client.next_event() {
+            return event;
         }
-        board.exchange().unwrap();
-        if !board.has_event() {
-            board.wait(Duration::from_millis(100)).unwrap();
+        client.exchange().unwrap();
+        if !client.has_event() {
+            client.wait(Duration::from_millis(100)).unwrap();
         }
     }
-    panic!("nothing was told");
+    panic!("there was no event");
 }
 
-fn connected(board: &mut UringClient, listener: &TcpListener, line: u32) -> TcpStream {
-    board.connect(line, socket()).unwrap();
-    let told = next(board);
-    let is_it = matches!(told, ClientEvent::Connected(of, Ok(())) if of == line);
-    assert!(is_it, "{told:?}");
+fn connected(client: &mut UringClient, listener: &TcpListener, line: u32) -> TcpStream {
+    client.connect(line, socket()).unwrap();
+    let told = next(client);
+    let is_of_line = matches!(told, ClientEvent::Connected(of, Ok(())) if of == line);
+    assert!(is_of_line, "{told:?}");
     listener.accept().unwrap().0
 }
 
-fn sent(board: &mut UringClient, line: u32, bytes: &[u8]) {
-    board
+fn sent(client: &mut UringClient, line: u32, bytes: &[u8]) {
+    client
         .send(line, |out| out.extend_from_slice(bytes))
         .unwrap();
-    let told = next(board);
-    let is_it = matches!(told, ClientEvent::Sent(of, Ok(())) if of == line);
-    assert!(is_it, "{told:?}");
+    let told = next(client);
+    let is_of_line = matches!(told, ClientEvent::Sent(of, Ok(())) if of == line);
+    assert!(is_of_line, "{told:?}");
 }
 
-/// What came: bytes, or none at the end.
-fn received(board: &mut UringClient, line: u32) -> Option<Vec<u8>> {
-    let ClientEvent::Received(told, piece) = next(board) else {
+/// The received bytes; none at the end of the stream.
+fn received(client: &mut UringClient, line: u32) -> Option<Vec<u8>> {
+    let ClientEvent::Received(told, piece) = next(client) else {
         panic!("nothing was received");
     };
     assert_eq!(told, line);
     let piece = piece.unwrap()?;
-    let bytes = board.bytes(&piece).to_vec();
-    board.give_back(piece);
-    board.listen(line).unwrap();
+    let bytes = client.bytes(&piece).to_vec();
+    client.give_back(piece);
+    client.listen(line).unwrap();
     Some(bytes)
 }
 
 #[test]
-fn nothing_is_told_of_a_connection_that_is_gone() {
+fn nothing_is_reported_of_a_closed_connection() {
     for kept in [true, false] {
         let (listener, address) = listener();
-        let mut board = board(address, 1, kept);
-        let mut first = connected(&mut board, &listener, 0);
-        sent(&mut board, 0, b"a");
+        let mut client = new_client(address, 1, kept);
+        let mut first = connected(&mut client, &listener, 0);
+        sent(&mut client, 0, b"a");
         first.write_all(b"late").unwrap();
-        // More than the socket takes, so that it is still under way.
-        board.send(0, |out| out.resize(32 << 20, 1)).unwrap();
-        let mut second = connected(&mut board, &listener, 0);
-        sent(&mut board, 0, b"b");
+        // More than the socket buffers hold, so that it is still in flight.
+        client.send(0, |out| out.resize(32 << 20, 1)).unwrap();
+        let mut second = connected(&mut client, &listener, 0);
+        sent(&mut client, 0, b"b");
         let mut got = [0];
         second.read_exact(&mut got).unwrap();
         assert_eq!(&got, b"b");
         second.write_all(b"c").unwrap();
-        assert_eq!(received(&mut board, 0), Some(b"c".to_vec()));
-        // The first one has ended, in the middle of what was being sent.
+        assert_eq!(received(&mut client, 0), Some(b"c".to_vec()));
+        // The first connection ended in the middle of the send.
         let mut all = Vec::new();
         let _ = first.read_to_end(&mut all);
         assert!(all.len() < 32 << 20);
@@ -96,45 +95,45 @@ fn nothing_is_told_of_a_connection_that_is_gone() {
 }
 
 #[test]
-fn who_is_not_there_is_told_with_the_reason() {
+fn a_refused_connection_is_reported_with_its_error() {
     let (_held, address) = nobody();
-    let mut board = board(address, 1, true);
-    board.connect(0, socket()).unwrap();
-    let ClientEvent::Connected(0, Err(refused)) = next(&mut board) else {
+    let mut client = new_client(address, 1, true);
+    client.connect(0, socket()).unwrap();
+    let ClientEvent::Connected(0, Err(refused)) = next(&mut client) else {
         panic!("it is connected");
     };
     assert_eq!(refused.raw_os_error(), Some(libc::ECONNREFUSED));
-    board.hang_up(0);
-    let error = board.send(0, |_| ()).unwrap_err();
+    client.hang_up(0);
+    let error = client.send(0, |_| ()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotConnected);
     for line in [1, u32::MAX] {
-        assert!(board.connect(line, socket()).is_err());
-        assert!(board.send(line, |_| ()).is_err());
-        assert!(board.listen(line).is_err());
-        board.hang_up(line);
+        assert!(client.connect(line, socket()).is_err());
+        assert!(client.send(line, |_| ()).is_err());
+        assert!(client.listen(line).is_err());
+        client.hang_up(line);
     }
 }
 
 #[test]
-fn one_thing_is_sent_at_a_time() {
+fn a_line_has_one_send_at_a_time() {
     let (listener, address) = listener();
-    let mut board = board(address, 1, true);
-    let _peer = connected(&mut board, &listener, 0);
-    board.send(0, |out| out.resize(32 << 20, 1)).unwrap();
-    let error = board.send(0, |out| out.push(2)).unwrap_err();
+    let mut client = new_client(address, 1, true);
+    let _peer = connected(&mut client, &listener, 0);
+    client.send(0, |out| out.resize(32 << 20, 1)).unwrap();
+    let error = client.send(0, |out| out.push(2)).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
 }
 
 #[test]
-fn more_comes_than_there_are_buffers() {
+fn more_bytes_than_the_buffers_hold_are_received() {
     let (listener, address) = listener();
-    let mut board = board(address, 1, true);
-    let mut peer = connected(&mut board, &listener, 0);
+    let mut client = new_client(address, 1, true);
+    let mut peer = connected(&mut client, &listener, 0);
     let all: Vec<u8> = (0..200_000_u32).map(|i| (i % 251) as u8).collect();
     peer.write_all(&all).unwrap();
     let mut got = Vec::new();
     while got.len() < all.len() {
-        got.extend(received(&mut board, 0).unwrap());
+        got.extend(received(&mut client, 0).unwrap());
     }
     assert_eq!(got, all);
 }
