@@ -1,15 +1,20 @@
-//! Effective capabilities (capabilities(7)), and whether they reach beyond a user namespace.
+//! The effective capabilities of this process, capabilities(7), and its user namespace: in any but the
+//! first one, a capability does not lift limits of the machine.
 
 use crate::roots::{Roots, value};
 
+/// A capability that some measurement needs.
 pub(crate) struct CapabilityRow {
+    /// Its number in `linux/capability.h`.
     bit: u32,
+    /// Its name without `CAP_`.
     pub(crate) name: &'static str,
-    pub(crate) opens: &'static str,
+    /// The operations that it permits, in words.
+    pub(crate) permits: &'static str,
 }
 
-const fn row(bit: u32, name: &'static str, opens: &'static str) -> CapabilityRow {
-    CapabilityRow { bit, name, opens }
+const fn row(bit: u32, name: &'static str, permits: &'static str) -> CapabilityRow {
+    CapabilityRow { bit, name, permits }
 }
 
 pub(crate) const ROWS: &[CapabilityRow] = &[
@@ -27,9 +32,12 @@ pub(crate) const ROWS: &[CapabilityRow] = &[
     row(39, "BPF", "programs that show what the kernel copies"),
 ];
 
+/// The capabilities of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct Capabilities {
+    /// The mask `CapEff` of /proc/self/status, or why it cannot be read.
     pub(crate) effective: Result<u64, String>,
+    /// True in the first user namespace, user_namespaces(7).
     pub(crate) first_namespace: bool,
 }
 
@@ -55,26 +63,27 @@ impl Capabilities {
         bits.is_ok_and(|bits| bits >> row.bit & 1 == 1)
     }
 
-    /// Whether RLIMIT_MEMLOCK does not bind: CAP_IPC_LOCK counts in the first user namespace.
-    pub(crate) fn lift_memlock(&self) -> bool {
-        self.first_namespace && self.named("IPC_LOCK")
+    /// Returns true if RLIMIT_MEMLOCK does not apply to this process.
+    pub(crate) fn exempt_from_memlock(&self) -> bool {
+        self.first_namespace && self.has_named("IPC_LOCK")
     }
 
-    /// Returns true if RLIMIT_NPROC does not bind.
-    pub(crate) fn lift_limits(&self) -> bool {
-        self.first_namespace && (self.named("SYS_RESOURCE") || self.named("SYS_ADMIN"))
+    /// Returns true if RLIMIT_NPROC does not apply to this process.
+    pub(crate) fn exempt_from_nproc(&self) -> bool {
+        self.first_namespace && (self.has_named("SYS_RESOURCE") || self.has_named("SYS_ADMIN"))
     }
 
-    pub(crate) fn schedule(&self) -> bool {
-        self.first_namespace && self.named("SYS_NICE")
+    /// Returns true if this process may set real-time classes and nice values below 0.
+    pub(crate) fn may_schedule(&self) -> bool {
+        self.first_namespace && self.has_named("SYS_NICE")
     }
 
-    /// Whether perf_event_paranoid does not bind.
-    pub(crate) fn count_kernel(&self) -> bool {
-        self.first_namespace && (self.named("PERFMON") || self.named("SYS_ADMIN"))
+    /// Returns true if perf_event_paranoid does not apply to this process.
+    pub(crate) fn may_count_kernel(&self) -> bool {
+        self.first_namespace && (self.has_named("PERFMON") || self.has_named("SYS_ADMIN"))
     }
 
-    fn named(&self, name: &str) -> bool {
+    fn has_named(&self, name: &str) -> bool {
         ROWS.iter().any(|row| row.name == name && self.has(row))
     }
 }

@@ -1,5 +1,6 @@
-//! Network cards: what sysfs, /proc/irq and the device itself say of one.
+//! Network cards, read from sysfs, /proc/irq and the device itself (ethtool).
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
@@ -10,7 +11,8 @@ use bytecost_sys::ethtool::DeviceFacts;
 
 use crate::Roots;
 
-/// By ethtool's short names, each on where one of these features of the kernel is.
+/// Offloads by ethtool's short names, with the features of the kernel that each stands for: one of
+/// them is enough.
 const OFFLOADS: &[(&str, &[&str])] = &[
     ("tso", &["tx-tcp-segmentation"]),
     ("gso", &["tx-generic-segmentation"]),
@@ -25,8 +27,8 @@ const OFFLOADS: &[(&str, &[&str])] = &[
     ("tx-nocache-copy", &["tx-nocache-copy"]),
 ];
 
-/// Drivers of devices that no hardware of this machine carries, though some have a device in sysfs.
-const VIRTUAL: &[&str] = &[
+/// Drivers of devices without hardware of their own, though some have a device in sysfs.
+const VIRTUAL_DRIVERS: &[&str] = &[
     "802.1Q VLAN Support",
     "bonding",
     "bridge",
@@ -45,33 +47,38 @@ const VIRTUAL: &[&str] = &[
     "wireguard",
 ];
 
-/// A network device of the calling thread's network.
+/// A network device of the calling thread's network namespace.
 pub fn read_card(name: &str) -> NetworkCard {
     card(&Roots::real(), name, DeviceFacts::read(name))
 }
 
-/// The same from its own facts and these files, unless those are of another network's device.
-pub fn card(roots: &Roots, name: &str, facts: DeviceFacts) -> NetworkCard {
+/// A network device by its own facts, and by these files unless they show the device of another
+/// network namespace.
+fn card(roots: &Roots, name: &str, facts: DeviceFacts) -> NetworkCard {
     let mut absent = Vec::new();
     let dir = format!("class/net/{name}");
-    let mut roots = roots;
-    let nowhere = Roots::under(Path::new("/dev/null"));
-    if let Err(why) = own_files(roots, &dir, &facts) {
-        absent.push(refusal("queues, speed and interrupts", why));
-        roots = &nowhere;
-    }
+    let no_files = Roots::under(Path::new("/dev/null"));
+    let roots = match same_namespace(roots, &dir, &facts) {
+        Ok(()) => roots,
+        Err(why) => {
+            absent.push(refusal("queues, speed and interrupts", why));
+            &no_files
+        }
+    };
     let number = |path: &str| -> Option<u64> { roots.sys_as(&format!("{dir}/{path}")) };
-    let of_file = || roots.sys_link_name(&format!("{dir}/device/driver"));
-    let driver = facts.driver.ok().or_else(of_file);
-    let names = roots.sys_names(&format!("{dir}/queues"));
-    let queues = |kind: &str| names.iter().filter(|n| n.starts_with(kind)).count() as u32;
-    let mut told = |what: &str, e: io::Error| absent.push(refusal(what, e.to_string()));
-    let features = facts.features.map_err(|e| told("offloads", e));
-    let rings = facts.rings.map_err(|e| told("rings", e)).ok();
-    let coalesce = facts.coalesce_rx.map_err(|e| told("coalescing", e)).ok();
+    let driver_link = || roots.sys_link_name(&format!("{dir}/device/driver"));
+    let driver = facts.driver.ok().or_else(driver_link);
+    let queue_names = roots.sys_names(&format!("{dir}/queues"));
+    let queues = |kind: &str| queue_names.iter().filter(|n| n.starts_with(kind)).count() as u32;
+    let mut record = |what: &str, e: io::Error| absent.push(refusal(what, e.to_string()));
+    let features = facts.features.map_err(|e| record("offloads", e));
+    let rings = facts.rings.map_err(|e| record("rings", e)).ok();
+    let coalesce = facts.coalesce_rx.map_err(|e| record("coalescing", e)).ok();
     NetworkCard {
         name: name.to_owned(),
-        is_virtual: driver.as_deref().is_some_and(|d| VIRTUAL.contains(&d))
+        is_virtual: driver
+            .as_deref()
+            .is_some_and(|d| VIRTUAL_DRIVERS.contains(&d))
             || !roots.has_sys(&format!("{dir}/device")),
         driver,
         speed_mbit_per_s: number("speed").filter(|s| *s > 0),
@@ -92,8 +99,11 @@ pub fn card(roots: &Roots, name: &str, facts: DeviceFacts) -> NetworkCard {
     }
 }
 
-/// Whether sysfs shows this very device; else what it shows in its place.
-fn own_files(roots: &Roots, dir: &str, facts: &DeviceFacts) -> Result<(), String> {
+/// Ok if sysfs shows this very device.
+///
+/// # Errors
+/// That it has no such device, or shows those of another network namespace.
+fn same_namespace(roots: &Roots, dir: &str, facts: &DeviceFacts) -> Result<(), String> {
     let shown = roots.sys(&format!("{dir}/ifindex"))?;
     match &facts.index {
         Ok(index) if shown != index.to_string() => {
@@ -110,30 +120,32 @@ fn refusal(what: &str, why: String) -> Refusal {
     }
 }
 
-fn offloads(features: &[(String, bool)]) -> std::collections::BTreeMap<String, bool> {
-    let found = OFFLOADS.iter().filter_map(|(short, names)| {
-        let mut own = features
+/// The offloads of which the device has a feature, each with its state.
+fn offloads(features: &[(String, bool)]) -> BTreeMap<String, bool> {
+    let mut offloads = BTreeMap::new();
+    for (short, names) in OFFLOADS {
+        for (_, on) in features
             .iter()
             .filter(|(name, _)| names.contains(&name.as_str()))
-            .peekable();
-        own.peek()?;
-        Some(((*short).to_owned(), own.any(|(_, on)| *on)))
-    });
-    found.collect()
+        {
+            *offloads.entry((*short).to_owned()).or_default() |= on;
+        }
+    }
+    offloads
 }
 
-/// The interrupts of a device, or of the device that carries it, as virtio's does.
+/// The interrupts of a device, or of its parent device, as of virtio.
 fn interrupts(roots: &Roots, dir: &str) -> Vec<CardInterrupt> {
-    let places = ["device/msi_irqs", "device/../msi_irqs"];
-    let numbers = places
-        .map(|place| roots.sys_names(&format!("{dir}/{place}")))
+    let mut numbers: Vec<u32> = ["device/msi_irqs", "device/../msi_irqs"]
+        .map(|path| roots.sys_names(&format!("{dir}/{path}")))
         .into_iter()
-        .find(|names| !names.is_empty());
-    let node = roots.sys_as(&format!("{dir}/device/numa_node"));
-    let mut numbers: Vec<u32> = (numbers.unwrap_or_default().iter())
-        .filter_map(|n| n.parse().ok())
+        .find(|names| !names.is_empty())
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|name| name.parse().ok())
         .collect();
     numbers.sort_unstable();
+    let node = roots.sys_as(&format!("{dir}/device/numa_node"));
     let cpus = |number: u32| {
         ["effective_affinity_list", "smp_affinity_list"]
             .iter()
@@ -141,12 +153,13 @@ fn interrupts(roots: &Roots, dir: &str) -> Vec<CardInterrupt> {
             .filter_map(|list| cpulist::parse(&list).ok())
             .find(|cpus| !cpus.is_empty())
     };
-    let each = numbers.into_iter().map(|number| CardInterrupt {
-        number,
-        cpus: cpus(number).unwrap_or_default(),
-        node,
-    });
-    each.collect()
+    (numbers.into_iter())
+        .map(|number| CardInterrupt {
+            number,
+            cpus: cpus(number).unwrap_or_default(),
+            node,
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -187,14 +200,14 @@ mod tests {
     ];
 
     #[test]
-    fn a_card_of_hardware_is_read_whole() {
+    fn every_fact_of_a_hardware_card_is_read() {
         let (_dir, roots) = machine(FILES);
         let card = card(&roots, "eth0", facts("mlx5_core"));
         assert!(!card.is_virtual);
         assert_eq!(card.speed_mbit_per_s, Some(25_000));
         assert_eq!((card.mtu, card.rx_queues, card.tx_queues), (9000, 2, 1));
-        let offloads = [("lro", false), ("tso", true), ("tx-checksum", true)];
-        let offloads = offloads.map(|(name, on)| (name.to_owned(), on));
+        let offloads = [("lro", false), ("tso", true), ("tx-checksum", true)]
+            .map(|(name, on)| (name.to_owned(), on));
         assert_eq!(card.offloads, offloads.into());
         let interrupt = |number, cpus| CardInterrupt {
             number,
@@ -209,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_hardware_carries_is_virtual() {
+    fn a_device_without_hardware_is_virtual() {
         let (dir, roots) = machine(FILES);
         assert!(card(&roots, "eth0", facts("virtio_net")).is_virtual);
         put(dir.path(), "sys/class/net/veth1/ifindex", "7");
@@ -217,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn files_of_another_network_are_not_the_devices() {
+    fn files_of_another_network_namespace_are_not_used() {
         let (dir, roots) = machine(FILES);
         put(dir.path(), "sys/class/net/eth0/ifindex", "3");
         let card = card(&roots, "eth0", facts("veth"));

@@ -1,24 +1,26 @@
-//! Where a control group can be made, cgroups(7): version 1, version 2 or both side by side.
+//! Control groups, cgroups(7), in version 1, version 2 or both: the groups of this process, and those
+//! below which it can make a new one. Nothing is written here.
 
 use std::path::PathBuf;
 
 use crate::roots::Roots;
 
-/// The most mounts and levels that are looked at.
+/// The most lines of mountinfo that are read.
 const MOST_MOUNTS: usize = 4096;
+/// The most levels between a group and the root of its hierarchy.
 const MOST_LEVELS: usize = 64;
 
-/// What a group is asked to bind.
+/// A controller that a group for trials needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Controller {
-    /// Quota and weight.
+    /// CPU time: quota and weight.
     Cpu,
-    /// Which CPUs.
+    /// The set of CPUs on which its threads run.
     Cpuset,
 }
 
 impl Controller {
-    /// Its name, in either version.
+    /// Its name, which is the same in both versions.
     pub fn name(self) -> &'static str {
         match self {
             Controller::Cpu => "cpu",
@@ -27,38 +29,43 @@ impl Controller {
     }
 }
 
-/// Which interface a group has.
+/// The interface of a group: its directory layout and the names of its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// A hierarchy for a controller or a few.
+    /// Several hierarchies, each with one or a few controllers.
     V1,
-    /// One for all.
+    /// One hierarchy with all controllers.
     V2,
 }
 
-/// A group below which another one can be made.
+/// An existing group below which a new group with some of the wanted controllers can be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parent {
     /// Its interface.
     pub version: Version,
     /// Its directory, below the root of the caller's `/sys`.
     pub dir: PathBuf,
-    /// Which of the controllers that were asked for it has.
+    /// The wanted controllers that a group below it has.
     pub controllers: Vec<Controller>,
 }
 
+/// A mounted hierarchy, a line of /proc/self/mountinfo.
 struct Mount {
     version: Version,
+    /// The controllers of version 1; none in version 2.
     controllers: Vec<String>,
-    /// The group that is seen as its root.
+    /// The group at the top of the mount.
     root: String,
-    /// Below `/sys`.
-    at: String,
+    /// The mount point, below `/sys`.
+    mount_point: String,
     writable: bool,
 }
 
-/// Where a group with these controllers is to be made: one parent of version 2, or one a hierarchy
-/// of version 1. Nothing is tried. Else why there is none, and what to do about it.
+/// The parents of a new group with these controllers: one in version 2, or one for each hierarchy of
+/// version 1. Write permission is not tried.
+///
+/// # Errors
+/// Why there is none, with the remedy.
 pub fn parents(roots: &Roots, wanted: &[Controller]) -> Result<Vec<Parent>, String> {
     let own = roots.proc("self/cgroup")?;
     let mounts = mounts(roots)?;
@@ -68,16 +75,17 @@ pub fn parents(roots: &Roots, wanted: &[Controller]) -> Result<Vec<Parent>, Stri
         );
     }
     let mut parents: Vec<Parent> = Vec::new();
-    let mut of_v2: Vec<Controller> = Vec::new();
+    let mut wanted_of_v2: Vec<Controller> = Vec::new();
     for &controller in wanted {
         let in_v1 = |m: &&Mount| m.controllers.iter().any(|c| c == controller.name());
         let Some(mount) = mounts.iter().find(in_v1) else {
-            of_v2.push(controller);
+            wanted_of_v2.push(controller);
             continue;
         };
-        writable(mount)?;
-        let dir = own_dir(roots, mount, &own, Some(controller));
-        let dir = roots.sys.join(dir);
+        check_writable(mount)?;
+        let dir = roots
+            .sys
+            .join(own_dir(roots, mount, &own, Some(controller)));
         match parents.iter_mut().find(|p| p.dir == dir) {
             Some(parent) => parent.controllers.push(controller),
             None => parents.push(Parent {
@@ -87,61 +95,64 @@ pub fn parents(roots: &Roots, wanted: &[Controller]) -> Result<Vec<Parent>, Stri
             }),
         }
     }
-    if !of_v2.is_empty() {
-        parents.push(parent_v2(roots, &mounts, &own, of_v2)?);
+    if !wanted_of_v2.is_empty() {
+        parents.push(parent_v2(roots, &mounts, &own, wanted_of_v2)?);
     }
     Ok(parents)
 }
 
-/// Where groups can lie, one a mounted hierarchy, below the root of the caller's `/sys`.
+/// The mount points of writable hierarchies that may have the controllers cpu and cpuset, below the
+/// root of the caller's `/sys`.
 pub fn hierarchies(roots: &Roots) -> Vec<PathBuf> {
-    let has = |m: &Mount| {
-        let named = |c: &String| c == "cpu" || c == "cpuset";
-        m.version == Version::V2 || m.controllers.iter().any(named)
+    let is_wanted = |m: &Mount| {
+        m.version == Version::V2 || m.controllers.iter().any(|c| c == "cpu" || c == "cpuset")
     };
-    let mounts = mounts(roots).unwrap_or_default();
-    let dirs = mounts.iter().filter(|m| has(m) && m.writable);
-    dirs.map(|m| roots.sys.join(&m.at)).collect()
+    (mounts(roots).unwrap_or_default().iter())
+        .filter(|m| is_wanted(m) && m.writable)
+        .map(|m| roots.sys.join(&m.mount_point))
+        .collect()
 }
 
-/// Real-time budget in µs a period; none without groups (CONFIG_RT_GROUP_SCHED, version 1 alone).
+/// The real-time budget of this process's group, in µs a period; none unless the kernel schedules
+/// real-time groups (CONFIG_RT_GROUP_SCHED, version 1 alone).
 pub fn realtime_us(roots: &Roots) -> Option<i64> {
     let own = roots.proc("self/cgroup").ok()?;
     let mounts = mounts(roots).ok()?;
-    let of_cpu = |m: &&Mount| m.controllers.iter().any(|c| c == "cpu");
-    let mount = mounts.iter().find(of_cpu)?;
+    let mount = (mounts.iter()).find(|m| m.controllers.iter().any(|c| c == "cpu"))?;
     let dir = own_dir(roots, mount, &own, Some(Controller::Cpu));
     roots.sys_as(&format!("{dir}/cpu.rt_runtime_us"))
 }
 
-fn writable(mount: &Mount) -> Result<(), String> {
+fn check_writable(mount: &Mount) -> Result<(), String> {
     if mount.writable {
         return Ok(());
     }
     Err(format!(
         "control groups are mounted read-only at /sys/{}: run outside of the container, or start it with writable ones",
-        mount.at
+        mount.mount_point
     ))
 }
 
+/// The nearest group at or above this process's own one whose children have the controllers.
 fn parent_v2(
     roots: &Roots,
     mounts: &[Mount],
     own: &str,
     wanted: Vec<Controller>,
 ) -> Result<Parent, String> {
-    let names: Vec<&str> = wanted.iter().map(|c| c.name()).collect();
-    let names = names.join(" and ");
+    let names = (wanted.iter().map(|c| c.name()))
+        .collect::<Vec<_>>()
+        .join(" and ");
     let Some(mount) = mounts.iter().find(|m| m.version == Version::V2) else {
         return Err(format!(
             "no control groups with the controller {names} are mounted below /sys"
         ));
     };
-    writable(mount)?;
+    check_writable(mount)?;
     let has = |dir: &str, file: &str| {
         let text = roots.sys(&format!("{dir}/{file}")).unwrap_or_default();
-        let there: Vec<&str> = text.split_whitespace().collect();
-        wanted.iter().all(|c| there.contains(&c.name()))
+        let available: Vec<&str> = text.split_whitespace().collect();
+        wanted.iter().all(|c| available.contains(&c.name()))
     };
     let mut dir = own_dir(roots, mount, own, None);
     for _ in 0..MOST_LEVELS {
@@ -153,61 +164,67 @@ fn parent_v2(
             });
         }
         match dir.rsplit_once('/') {
-            Some((up, _)) if up.len() >= mount.at.len() => dir = up.to_owned(),
+            Some((parent, _)) if parent.len() >= mount.mount_point.len() => dir = parent.to_owned(),
             _ => break,
         }
     }
-    let at = &mount.at;
-    Err(if has(at, "cgroup.controllers") {
+    let top = &mount.mount_point;
+    Err(if has(top, "cgroup.controllers") {
         let switch: Vec<String> = wanted.iter().map(|c| format!("+{}", c.name())).collect();
         format!(
-            "controller {names} is not enabled for groups below /sys/{at}: as root: `echo \"{}\" > /sys/{at}/cgroup.subtree_control`",
+            "controller {names} is not enabled for groups below /sys/{top}: as root: `echo \"{}\" > /sys/{top}/cgroup.subtree_control`",
             switch.join(" ")
         )
     } else {
         format!(
-            "controller {names} is not available in /sys/{at} (cgroup.controllers): it is not delegated to this container, or the kernel was built without it"
+            "controller {names} is not available in /sys/{top} (cgroup.controllers): it is not delegated to this container, or the kernel was built without it"
         )
     })
 }
 
-/// The controllers (none in version 2) and the path of each group of a process, cgroups(7).
-pub(crate) fn groups(of_process: &str) -> impl Iterator<Item = (&str, &str)> {
-    let lines = of_process.lines();
-    lines.filter_map(|line| line.split_once(':')?.1.split_once(':'))
+/// The controllers (empty in version 2) and the path of each group in the text of a
+/// /proc/PID/cgroup, cgroups(7).
+fn groups(cgroup: &str) -> impl Iterator<Item = (&str, &str)> {
+    (cgroup.lines()).filter_map(|line| line.split_once(':')?.1.split_once(':'))
 }
 
-/// What is read of each group around this process with a controller, from its own up to the root of
-/// what it sees, by its directory below `/sys`; or why its groups are not known.
-pub(crate) fn around<T>(
+/// The values that `read` gives of this process's groups with a controller: from its own up to the
+/// topmost one that it sees. `read` gets the directory of a group below `/sys`.
+///
+/// # Errors
+/// Why /proc/self/cgroup cannot be read.
+pub(crate) fn read_ancestors<T>(
     roots: &Roots,
     controller: &str,
     read: impl Fn(Version, &str) -> Option<T>,
 ) -> Result<Vec<T>, String> {
     let own = roots.proc("self/cgroup")?;
-    let mut all = Vec::new();
+    let mut values = Vec::new();
     for (controllers, path) in groups(&own) {
         let (version, mounts) = if controllers.is_empty() {
-            let mounts = ["fs/cgroup".to_owned(), "fs/cgroup/unified".to_owned()];
-            (Version::V2, mounts)
+            let usual = ["fs/cgroup".to_owned(), "fs/cgroup/unified".to_owned()];
+            (Version::V2, usual)
         } else if controllers.split(',').any(|c| c == controller) {
-            let named = format!("fs/cgroup/{controllers}");
-            (Version::V1, [named, format!("fs/cgroup/{controller}")])
+            let joint = format!("fs/cgroup/{controllers}");
+            (Version::V1, [joint, format!("fs/cgroup/{controller}")])
         } else {
             continue;
         };
-        // One may be a link to the other.
-        let found = mounts.iter().filter(|m| !m.contains("..")).map(|mount| {
-            let dirs = levels(path).into_iter().map(|dir| format!("{mount}{dir}"));
-            dirs.filter_map(|dir| read(version, &dir)).collect()
-        });
-        let found: Option<Vec<T>> = found.into_iter().find(|found: &Vec<_>| !found.is_empty());
-        all.extend(found.unwrap_or_default());
+        // One may be a link to the other: the first that has values counts.
+        let of_mount: Option<Vec<T>> = (mounts.iter())
+            .filter(|mount| !mount.contains(".."))
+            .map(|mount| {
+                let dirs = levels(path).into_iter().map(|dir| format!("{mount}{dir}"));
+                dirs.filter_map(|dir| read(version, &dir)).collect()
+            })
+            .find(|of_mount: &Vec<_>| !of_mount.is_empty());
+        values.extend(of_mount.unwrap_or_default());
     }
-    Ok(all)
+    Ok(values)
 }
 
-/// `/a/b` gives `/a/b`, `/a` and the root; a path that leads out of the mount the root alone.
+/// The path of a group and those of its ancestors: `/a/b`, `/a` and the root (empty). Of a path that
+/// leads out of the mount, the root alone.
 fn levels(path: &str) -> Vec<String> {
     let mut levels = vec![String::new()];
     if path.split('/').any(|part| part == "..") {
@@ -221,23 +238,28 @@ fn levels(path: &str) -> Vec<String> {
     levels
 }
 
-/// The directory of this process's group, as far as it is seen; else that of the mount.
+/// The directory of this process's group in a hierarchy; that of the mount if the group is not
+/// visible.
 fn own_dir(roots: &Roots, mount: &Mount, own: &str, controller: Option<Controller>) -> String {
-    let path = groups(own).find_map(|(of, path)| {
-        let is_it = match controller {
-            Some(controller) => of.split(',').any(|c| c == controller.name()),
-            None => of.is_empty(),
-        };
-        is_it.then_some(path)
-    });
-    let path = path.unwrap_or_default().trim_end_matches('/');
+    let has = |controllers: &str| match controller {
+        Some(controller) => controllers.split(',').any(|c| c == controller.name()),
+        None => controllers.is_empty(),
+    };
+    let path = groups(own)
+        .find_map(|(controllers, path)| has(controllers).then_some(path))
+        .unwrap_or_default()
+        .trim_end_matches('/');
     let below = match mount.root.as_str() {
         "/" => path,
         root => path.strip_prefix(root).unwrap_or_default(),
     };
-    let dir = format!("{}{below}", mount.at);
-    let is_there = !below.split('/').any(|part| part == "..") && roots.sys.join(&dir).is_dir();
-    if is_there { dir } else { mount.at.clone() }
+    let dir = format!("{}{below}", mount.mount_point);
+    let is_visible = !below.split('/').any(|part| part == "..") && roots.sys.join(&dir).is_dir();
+    if is_visible {
+        dir
+    } else {
+        mount.mount_point.clone()
+    }
 }
 
 /// The hierarchies that are mounted below `/sys`, proc_pid_mountinfo(5).
@@ -246,27 +268,30 @@ fn mounts(roots: &Roots) -> Result<Vec<Mount>, String> {
     Ok(text.lines().take(MOST_MOUNTS).filter_map(mount).collect())
 }
 
+/// A hierarchy by its line of mountinfo; none for a mount of something else, or not below `/sys`.
 fn mount(line: &str) -> Option<Mount> {
-    let (seen, kind) = line.split_once(" - ")?;
-    let mut seen = seen.split(' ').skip(3);
-    let (root, at, options) = (seen.next()?, seen.next()?, seen.next()?);
-    let mut kind = kind.split(' ');
-    let (name, _, special) = (kind.next()?, kind.next()?, kind.next()?);
-    let version = match name {
+    let (per_mount, file_system) = line.split_once(" - ")?;
+    let mut fields = per_mount.split(' ').skip(3);
+    let (root, mount_point, options) = (fields.next()?, fields.next()?, fields.next()?);
+    let mut fields = file_system.split(' ');
+    let (kind, _source, super_options) = (fields.next()?, fields.next()?, fields.next()?);
+    let version = match kind {
         "cgroup" => Version::V1,
         "cgroup2" => Version::V2,
         _ => return None,
     };
-    let has = |options: &str, what: &str| options.split(',').any(|o| o == what);
+    let is_read_only = |options: &str| options.split(',').any(|option| option == "ro");
     Some(Mount {
         version,
         controllers: match version {
-            Version::V1 => special.split(',').map(str::to_owned).collect(),
+            Version::V1 => super_options.split(',').map(str::to_owned).collect(),
             Version::V2 => Vec::new(),
         },
         root: root.to_owned(),
-        at: at.strip_prefix("/sys/")?.trim_end_matches('/').to_owned(),
-        writable: !has(options, "ro") && !has(special, "ro"),
+        mount_point: (mount_point.strip_prefix("/sys/")?)
+            .trim_end_matches('/')
+            .to_owned(),
+        writable: !is_read_only(options) && !is_read_only(super_options),
     })
 }
 
@@ -293,7 +318,7 @@ mod tests {
         (dir, roots)
     }
 
-    /// Directories below /sys/fs/cgroup, or what the refusal must say.
+    /// Compares the parents with directories below /sys/fs/cgroup, or the refusal with a part of it.
     fn check(
         (dir, roots): &(tempfile::TempDir, Roots),
         wanted: &[Controller],
@@ -302,9 +327,12 @@ mod tests {
         let top = dir.path().join("sys/fs/cgroup");
         match (parents(roots, wanted), expected) {
             (Ok(found), Ok(expected)) => {
-                let found = found.iter().map(|p| (p.version, p.dir.clone()));
-                let expected = expected.iter().map(|(v, dir)| (*v, top.join(dir)));
-                assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+                let dirs: Vec<_> = found.into_iter().map(|p| (p.version, p.dir)).collect();
+                let expected: Vec<_> = expected
+                    .iter()
+                    .map(|(v, dir)| (*v, top.join(dir)))
+                    .collect();
+                assert_eq!(dirs, expected);
             }
             (Err(why), Err(needle)) => assert!(why.contains(needle), "{why}"),
             (found, expected) => panic!("{found:?}, not {expected:?}"),
@@ -322,8 +350,8 @@ mod tests {
     }
 
     #[test]
-    fn in_version_2_it_is_the_nearest_group_whose_children_have_the_controllers() {
-        let place = machine(
+    fn in_version_2_the_parent_is_the_nearest_group_whose_children_have_the_controllers() {
+        let tree = machine(
             V2,
             "0::/user.slice/session-1.scope\n",
             &[
@@ -333,9 +361,9 @@ mod tests {
                 ("user.slice/session-1.scope/cgroup.subtree_control", ""),
             ],
         );
-        check(&place, &[Cpu], Ok(&[(Version::V2, "user.slice")]));
-        check(&place, &[Cpu, Cpuset], Err("echo \"+cpu +cpuset\" >"));
-        check(&place, &[Cpuset], Err("is not enabled for groups below"));
+        check(&tree, &[Cpu], Ok(&[(Version::V2, "user.slice")]));
+        check(&tree, &[Cpu, Cpuset], Err("echo \"+cpu +cpuset\" >"));
+        check(&tree, &[Cpuset], Err("is not enabled for groups below"));
     }
 
     #[test]
@@ -346,38 +374,38 @@ mod tests {
             ("cpu,cpuacct/machine/a/cpu.rt_runtime_us", "0"),
             ("cpuset/cpuset.cpus", "0-1"),
         ];
-        let place = machine(&format!("{V1_CPU}{V1_CPUSET}{HYBRID}"), own, &files);
+        let tree = machine(&format!("{V1_CPU}{V1_CPUSET}{HYBRID}"), own, &files);
         let (cpu, cpuset) = (
             (Version::V1, "cpu,cpuacct/machine/a"),
             (Version::V1, "cpuset"),
         );
-        check(&place, &[Cpu], Ok(&[cpu]));
-        check(&place, &[Cpu, Cpuset], Ok(&[cpu, cpuset]));
-        assert_eq!(realtime_us(&place.1), Some(0));
-        assert_eq!(hierarchies(&place.1).len(), 3);
+        check(&tree, &[Cpu], Ok(&[cpu]));
+        check(&tree, &[Cpu, Cpuset], Ok(&[cpu, cpuset]));
+        assert_eq!(realtime_us(&tree.1), Some(0));
+        assert_eq!(hierarchies(&tree.1).len(), 3);
         // A container sees its own group as the root of the mount.
         let own = "4:cpu,cpuacct:/docker/b\n";
-        let place = machine(V1_CPU, own, &[("cpu,cpuacct/cpu.shares", "1024")]);
-        check(&place, &[Cpu], Ok(&[(Version::V1, "cpu,cpuacct")]));
-        check(&place, &[Cpuset], Err("controller cpuset"));
+        let tree = machine(V1_CPU, own, &[("cpu,cpuacct/cpu.shares", "1024")]);
+        check(&tree, &[Cpu], Ok(&[(Version::V1, "cpu,cpuacct")]));
+        check(&tree, &[Cpuset], Err("controller cpuset"));
     }
 
     #[test]
-    fn side_by_side_a_controller_is_where_it_is_mounted() {
+    fn with_both_versions_a_controller_is_where_it_is_mounted() {
         let files = [
             ("unified/cgroup.controllers", "cpuset"),
             ("unified/cgroup.subtree_control", "cpuset"),
             ("cpu,cpuacct/cpu.shares", "1024"),
         ];
         let own = "4:cpu,cpuacct:/\n0::/\n";
-        let place = machine(&format!("{HYBRID}{V1_CPU}"), own, &files);
+        let tree = machine(&format!("{HYBRID}{V1_CPU}"), own, &files);
         let both = [(Version::V1, "cpu,cpuacct"), (Version::V2, "unified")];
-        check(&place, &[Cpu, Cpuset], Ok(&both));
-        assert_eq!(realtime_us(&place.1), None);
+        check(&tree, &[Cpu, Cpuset], Ok(&both));
+        assert_eq!(realtime_us(&tree.1), None);
     }
 
     #[test]
-    fn what_cannot_be_had_is_refused_with_its_reason() {
+    fn a_missing_controller_or_hierarchy_is_refused_with_its_reason() {
         let none = machine("1 1 0:1 / / rw - ext4 /dev/vda rw\n", "0::/\n", &[]);
         check(&none, &[Cpu], Err("no control groups are mounted"));
         let read_only = machine(&V2.replace("rw,nosuid", "ro,nosuid"), "0::/\n", &[]);

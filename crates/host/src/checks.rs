@@ -1,7 +1,9 @@
-//! What `bytecost doctor` tells: for each fact what it means for results and what to do.
+//! The checks of `bytecost doctor`: each rates one fact of the machine, says what it means for
+//! results, and gives a remedy where there is one.
 //!
-//! A new fact is a function in `checks/` and its row. It reads below `Roots`, so that a test gives it
-//! a /proc and /sys of its own (`tests/doctor.rs`). What results must know of it is a field of `Host`.
+//! A new check is a function in `checks/` and its row in [`ROWS`]. It reads files below `Roots`, so
+//! that a test gives it a /proc and /sys of its own (`tests/doctor.rs`). A fact that results depend
+//! on is a field of `Host` as well.
 
 use bytecost_spec::Nearness::{CrossCache, CrossNode, SameCache, SameCpu, SmtSibling};
 use bytecost_spec::host::{Check, Level, Obstacle};
@@ -12,47 +14,50 @@ use bytecost_spec::{CircumstanceKind, Host};
 use crate::capabilities::Capabilities;
 use crate::roots::Roots;
 
-/// What was read; where nothing could be, the check ends with that and what is not known by it.
+/// The value of a reading; where it failed, the check returns early with the reason.
 macro_rules! known {
     ($read:expr, $means:expr) => {
         match $read {
             Ok(read) => read,
-            Err(why) => return Told::unknown(why, $means),
+            Err(why) => return Assessment::unknown(why, $means),
         }
     };
 }
 
 mod isolation;
 mod noise;
+mod packet_path;
 mod permits;
 mod placements;
 mod process;
 mod processor;
-mod way;
 
+/// The longest text of a check, in characters.
 const MOST_CHARS: usize = 400;
 
-/// What only system calls can tell; the caller tries and measures.
+/// Results of system calls and short measurements on this machine, made by the caller: this crate
+/// itself reads files alone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probes {
-    /// Whether a hardware event could be opened, kernel included; else why not.
+    /// Ok if a hardware event that counts inside the kernel could be opened (perf_event_open(2)).
     pub hardware_counters: Result<(), String>,
-    /// Whether a ring could be set up; else why not.
+    /// Ok if io_uring_setup(2) succeeded.
     pub io_uring: Result<(), String>,
     /// Resolution of CLOCK_MONOTONIC (clock_getres(2)), in ns.
     pub clock_resolution_ns: u64,
-    /// How much later than asked a short sleep ends, typically, in ns.
+    /// Median delay of the end of a short sleep behind the time asked for, in ns.
     pub timer_overshoot_ns: u64,
-    /// What is in the way of packets over loopback.
+    /// Queueing disciplines, filters and limits on the path of packets over loopback.
     pub obstacles: Vec<Obstacle>,
-    /// What of that could not be looked at, each with the reason.
+    /// Parts of that path that could not be inspected, each with the reason.
     pub unseen: Vec<String>,
-    /// What the CPU clock of a thread counts.
+    /// A comparison of the CPU clock of a thread with elapsed time.
     pub cpu_clock: CpuClock,
     /// Congestion controls that this process may set.
     pub congestion_controls: Vec<String>,
 }
 
+/// The sources of a check: files, the caller's probes, and the host as far as it is read.
 pub(crate) struct CheckInput<'a> {
     pub(crate) roots: &'a Roots,
     pub(crate) probes: &'a Probes,
@@ -60,7 +65,8 @@ pub(crate) struct CheckInput<'a> {
     pub(crate) capabilities: Capabilities,
 }
 
-type Row = (&'static str, fn(&CheckInput<'_>) -> Told);
+/// The name of a check, which `bytecost doctor` prints, and its function.
+type Row = (&'static str, fn(&CheckInput<'_>) -> Assessment);
 
 const ROWS: &[Row] = &[
     ("kernel", processor::kernel),
@@ -69,11 +75,15 @@ const ROWS: &[Row] = &[
     ("caches", processor::caches),
     ("SMT", processor::smt),
     ("NUMA", processor::nodes),
-    ("same-cpu", |seen| placements::told(seen, SameCpu)),
-    ("smt-sibling", |seen| placements::told(seen, SmtSibling)),
-    ("same-cache", |seen| placements::told(seen, SameCache)),
-    ("cross-cache", |seen| placements::told(seen, CrossCache)),
-    ("cross-node", |seen| placements::told(seen, CrossNode)),
+    ("same-cpu", |input| placements::nearness(input, SameCpu)),
+    ("smt-sibling", |input| {
+        placements::nearness(input, SmtSibling)
+    }),
+    ("same-cache", |input| placements::nearness(input, SameCache)),
+    ("cross-cache", |input| {
+        placements::nearness(input, CrossCache)
+    }),
+    ("cross-node", |input| placements::nearness(input, CrossNode)),
     ("offline CPUs", placements::offline),
     ("isolated CPUs", placements::isolated),
     ("memory nodes", placements::memory),
@@ -98,9 +108,9 @@ const ROWS: &[Row] = &[
     ("packet sockets", permits::packet_sockets),
     ("listen queue", permits::listen_queue),
     ("ports", permits::ports),
-    ("loopback", way::loopback),
-    ("packet filters", way::filters),
-    ("bounds of socket buffers", way::socket_memory),
+    ("loopback", packet_path::loopback),
+    ("packet filters", packet_path::filters),
+    ("bounds of socket buffers", packet_path::socket_memory),
     ("scheduler classes", isolation::classes),
     ("control groups", isolation::groups),
     ("CPU quota", noise::quota),
@@ -117,31 +127,33 @@ const ROWS: &[Row] = &[
     ("memory", noise::memory),
 ];
 
-pub(crate) fn all(seen: &CheckInput<'_>) -> Vec<Check> {
+/// Every row of the table for one machine, in the table's order.
+pub(crate) fn all(input: &CheckInput<'_>) -> Vec<Check> {
     ROWS.iter()
-        .map(|(name, look)| {
-            let told = look(seen);
+        .map(|(name, check)| {
+            let assessment = check(input);
             Check {
                 name: (*name).to_owned(),
-                found: tidy(&told.found),
-                level: told.level,
-                means: tidy(&told.means),
-                remedy: told.remedy.as_deref().map(tidy),
+                found: tidy(&assessment.found),
+                level: assessment.level,
+                means: tidy(&assessment.means),
+                remedy: assessment.remedy.as_deref().map(tidy),
             }
         })
         .collect()
 }
 
-struct Told {
+/// The result of one check; [`Check`] is this with the name of its row.
+struct Assessment {
     found: String,
     level: Level,
     means: String,
     remedy: Option<String>,
 }
 
-impl Told {
-    fn new(level: Level, found: impl Into<String>, means: impl Into<String>) -> Told {
-        Told {
+impl Assessment {
+    fn new(level: Level, found: impl Into<String>, means: impl Into<String>) -> Assessment {
+        Assessment {
             found: found.into(),
             level,
             means: means.into(),
@@ -149,36 +161,37 @@ impl Told {
         }
     }
 
-    fn good(found: impl Into<String>, means: impl Into<String>) -> Told {
-        Told::new(Level::Good, found, means)
+    fn good(found: impl Into<String>, means: impl Into<String>) -> Assessment {
+        Assessment::new(Level::Good, found, means)
     }
 
-    fn note(found: impl Into<String>, means: impl Into<String>) -> Told {
-        Told::new(Level::Note, found, means)
+    fn note(found: impl Into<String>, means: impl Into<String>) -> Assessment {
+        Assessment::new(Level::Note, found, means)
     }
 
-    fn warning(found: impl Into<String>, means: impl Into<String>) -> Told {
-        Told::new(Level::Warning, found, means)
+    fn warning(found: impl Into<String>, means: impl Into<String>) -> Assessment {
+        Assessment::new(Level::Warning, found, means)
     }
 
-    /// A circumstance that was found, with what its row says of it.
-    fn disturbed(kind: CircumstanceKind, found: impl Into<String>) -> Told {
+    /// A warning of a circumstance that was found, with the meaning and remedy of its row.
+    fn disturbed(kind: CircumstanceKind, found: impl Into<String>) -> Assessment {
         let row = kind.row();
-        Told::warning(found, row.means).remedy(row.remedy)
+        Assessment::warning(found, row.means).remedy(row.remedy)
     }
 
-    /// What could not be read, and what therefore is not known.
-    fn unknown(why: impl Into<String>, means: impl Into<String>) -> Told {
-        Told::new(Level::Note, format!("not known: {}", why.into()), means)
+    /// A note that a source could not be read, and what therefore stays open.
+    fn unknown(why: impl Into<String>, means: impl Into<String>) -> Assessment {
+        Assessment::new(Level::Note, format!("not known: {}", why.into()), means)
     }
 
-    fn remedy(mut self, remedy: impl Into<String>) -> Told {
+    fn remedy(mut self, remedy: impl Into<String>) -> Assessment {
         self.remedy = Some(remedy.into());
         self
     }
 }
 
-/// One line without control characters, not endless: what stands in a file is not ours.
+/// The text as one line without control characters, at most [`MOST_CHARS`] long: it may come from
+/// a file that anything has written.
 fn tidy(text: &str) -> String {
     let words: Vec<&str> = text
         .split(|c: char| c.is_whitespace() || c.is_control())
@@ -197,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_told_is_one_line_of_bounded_length() {
+    fn a_text_becomes_one_line_of_bounded_length() {
         assert_eq!(tidy(" a\n\tb\u{1b}[31m c\0"), "a b [31m c");
         assert_eq!(tidy(&"é".repeat(1000)).chars().count(), MOST_CHARS);
     }

@@ -1,4 +1,4 @@
-//! Whether this process may have a scheduler class, as far as files tell, sched(7).
+//! Scheduler classes, sched(7), that this process may not use, with the reason and the remedy.
 
 use bytecost_spec::Class;
 
@@ -6,7 +6,8 @@ use crate::capabilities;
 use crate::cgroups;
 use crate::roots::Roots;
 
-/// Why this machine does not have a class, and what to do about it; none where only a try can tell.
+/// The reason, with its remedy, for which a class is not available by the files of the kernel; none
+/// where only trying it shows.
 pub fn unavailable_reason(roots: &Roots, class: Class) -> Option<String> {
     if !class.is_realtime() {
         return None;
@@ -26,16 +27,16 @@ pub fn unavailable_reason(roots: &Roots, class: Class) -> Option<String> {
     None
 }
 
-/// What stands behind the kernel's answer to a class that it refused, and what to do about it.
-pub fn refusal_reason(roots: &Roots, class: Class, answer: &std::io::Error) -> String {
+/// An explanation, with the remedy, of the error with which sched_setattr(2) refused a class.
+pub fn refusal_reason(roots: &Roots, class: Class, error: &std::io::Error) -> String {
     // errno(3): the same on every architecture of Linux.
     const EPERM: i32 = 1;
     const EBUSY: i32 = 16;
-    match (answer.raw_os_error(), class) {
+    match (error.raw_os_error(), class) {
         (Some(EBUSY), Class::Deadline) => {
             "deadline admission: so much time is reserved already that no half of a CPU is left (EBUSY): fewer --threads, or end what reserves it".to_owned()
         }
-        (Some(EPERM), _) if !capabilities::read(roots).schedule() => {
+        (Some(EPERM), _) if !capabilities::read(roots).may_schedule() => {
             "it needs root, or CAP_SYS_NICE: `sudo bytecost …`; `ulimit -r` and `ulimit -e` allow others real time and nice values".to_owned()
         }
         (Some(EPERM), Class::Deadline) => {
@@ -44,7 +45,7 @@ pub fn refusal_reason(roots: &Roots, class: Class, answer: &std::io::Error) -> S
         (Some(EPERM), class) if class.is_realtime() => {
             "real-time group scheduling: the control group has no budget (EPERM, cpu.rt_runtime_us): leave --cgroup out, or boot with rt_group_sched=0".to_owned()
         }
-        _ => answer.to_string(),
+        _ => error.to_string(),
     }
 }
 
@@ -55,7 +56,7 @@ mod tests {
     use std::io;
 
     #[test]
-    fn what_files_say_against_a_class_is_told() {
+    fn a_class_that_files_rule_out_is_unavailable() {
         let rt = "proc/sys/kernel/sched_rt_runtime_us";
         let mount = "31 23 0:27 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n";
         let none = machine(&[(rt, "0\n")]);
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told_with_what_stands_behind_it() {
+    fn an_error_is_explained_by_the_class_and_the_capabilities() {
         let nobody = machine(&[("proc/self/status", "CapEff:\t0000000000000000\n")]);
         let root = machine(&[("proc/self/status", "CapEff:\t000001ffffffffff\n")]);
         let check = |(_, roots): &(tempfile::TempDir, Roots), class, errno, needle: &str| {

@@ -1,15 +1,17 @@
-//! Packet filters and connection tracking as `/proc` tells them; nftables' rules take netlink.
+//! Packet filters and connection tracking, from `/proc`. It shows the tables of iptables alone: the
+//! rules of nftables are read by netlink elsewhere.
 
 use bytecost_spec::CircumstanceKind;
 use bytecost_spec::host::Obstacle;
 
 use crate::roots::Roots;
 
-/// Which tables of the older iptables there are; root alone may read it.
+/// The names of iptables' tables; root alone may read it.
 const TABLES: &str = "thread-self/net/ip_tables_names";
+/// The number of connections that the kernel tracks.
 const TRACKED: &str = "sys/net/netfilter/nf_conntrack_count";
 
-/// What of these is in the way, and what could not be looked at, with the reason.
+/// The filters and the tracking that packets pass, and the reasons why parts are not known.
 pub fn read(roots: &Roots) -> (Vec<Obstacle>, Vec<String>) {
     let filter = |kind, found: String| Obstacle {
         kind,
@@ -48,7 +50,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn tables_and_tracking_are_told_and_what_is_not_there_is_none() {
+    fn tables_and_tracking_are_found_and_missing_files_mean_none() {
         let (_dir, roots) = machine(&[]);
         assert_eq!(read(&roots), (Vec::new(), Vec::new()));
         let put = |path: &str, text: &str| put(&roots.proc, path, text);
@@ -58,14 +60,15 @@ mod tests {
         put(TABLES, "nat\nfilter\n");
         put(TRACKED, "7\n");
         let (found, unseen) = read(&roots);
-        let told: Vec<&str> = found.iter().map(|o| o.found.as_str()).collect();
+        let texts: Vec<&str> = found.iter().map(|o| o.found.as_str()).collect();
         let both = [
             "iptables with the tables nat, filter",
             "connections are tracked",
         ];
-        assert_eq!((told.as_slice(), unseen.len()), (&both[..], 0));
+        assert_eq!((texts.as_slice(), unseen.len()), (&both[..], 0));
         assert!(found.iter().all(|o| !o.limits && o.place == "netfilter"));
-        // What may not be read is no absence: a directory stands for it, since root reads all.
+        // A file that may not be read does not mean that there are none. A directory takes its
+        // place here, since root may read all files.
         fs::remove_file(roots.proc.join(TABLES)).unwrap();
         fs::create_dir(roots.proc.join(TABLES)).unwrap();
         let (found, unseen) = read(&roots);

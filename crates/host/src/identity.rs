@@ -1,4 +1,5 @@
-//! Which machine this is, which boot of it, and how its kernel is set.
+//! The identity of the machine and of its boot, and the settings of its kernel: by them two runs are
+//! recognised as runs of one machine.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +10,11 @@ use sha2::{Digest, Sha256};
 use crate::machine;
 use crate::roots::{Roots, value};
 
-/// What the id is hashed with, so that the hash is that of nobody else.
+/// A prefix of what is hashed, so that other programs' hashes of the id differ from ours.
 const SALT: &str = "bytecost machine id\0";
 const HASH_BYTES: usize = 16;
 
-/// Settings that bear on what a byte costs, by sysctl(8)'s names, beside the host's own fields.
+/// Settings that influence the cost of a byte, by sysctl(8)'s names; others are fields of the host.
 const SYSCTLS: &[&str] = &[
     "net.core.busy_poll",
     "net.core.busy_read",
@@ -44,9 +45,9 @@ const SYSCTLS: &[&str] = &[
     "net.ipv4.tcp_window_scaling",
     "net.ipv4.tcp_wmem",
 ];
-/// Parameters of the kernel that bear on what a byte costs, with their values. Of all others the name
-/// alone is kept: a value may be a secret (`ks=http://user:password@…`).
-const OF_KERNEL: &[&str] = &[
+/// Parameters of the kernel that are kept with their values, since they influence the cost of a byte.
+/// Of all others the name alone is kept: a value may be a secret (`ks=http://user:password@…`).
+const KEPT_PARAMETERS: &[&str] = &[
     "amd_pstate",
     "audit",
     "cgroup_disable",
@@ -102,40 +103,43 @@ const OF_KERNEL: &[&str] = &[
 const HUGE_PAGES: &[&str] = &["enabled", "defrag", "shmem_enabled"];
 
 pub(crate) fn read(roots: &Roots) -> Identity {
-    let said = |read: Result<String, String>| read.ok().filter(|text| !text.is_empty());
+    let not_empty = |read: Result<String, String>| read.ok().filter(|text| !text.is_empty());
     Identity {
-        machine_id_hash: said(roots.etc("machine-id")).and_then(|id| hashed(&id)),
+        machine_id_hash: not_empty(roots.etc("machine-id")).and_then(|id| machine_id_hash(&id)),
         boot_id: boot_id(roots),
-        kernel_version: said(roots.proc("sys/kernel/version")),
-        kernel_command_line: said(roots.proc("cmdline")).map(|line| of_kernel(&line)),
-        microcode: machine::of_each_cpu(roots, |block| value(block, "microcode")),
+        kernel_version: not_empty(roots.proc("sys/kernel/version")),
+        kernel_command_line: not_empty(roots.proc("cmdline")).map(|line| without_secrets(&line)),
+        microcode: machine::distinct_of_cpus(roots, |block| value(block, "microcode")),
         settings: settings(roots),
     }
 }
 
-/// The id of the boot, which no two machines share; none where it cannot be read.
+/// The random id of this boot (random(4)), which no two machines share; none where it cannot be read.
 pub fn boot_id(roots: &Roots) -> Option<String> {
     let id = roots.proc("sys/kernel/random/boot_id").ok();
     id.filter(|id| !id.is_empty())
 }
 
-/// None of what is no id: `uninitialized` before an image's first boot, machine-id(5).
-fn hashed(id: &str) -> Option<String> {
+/// The salted hash of a machine id; none of another text, such as `uninitialized` before the first
+/// boot of an image, machine-id(5).
+fn machine_id_hash(id: &str) -> Option<String> {
     let is_id = id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit());
     let digest = is_id.then(|| Sha256::digest(format!("{SALT}{}", id.to_lowercase())))?;
     Some(units::hexadecimal(&digest[..HASH_BYTES]))
 }
 
-/// With the values of [`OF_KERNEL`] alone, and without what follows `--`, which is init's.
-fn of_kernel(line: &str) -> String {
-    let own = line.split_whitespace().take_while(|word| *word != "--");
-    let kept = own.map(|word| match word.split_once('=') {
-        Some((name, _)) if !OF_KERNEL.contains(&name) => name,
+/// A kernel command line with the values of [`KEPT_PARAMETERS`] alone, and without the words after
+/// `--`, which are arguments of init.
+fn without_secrets(line: &str) -> String {
+    let words = line.split_whitespace().take_while(|word| *word != "--");
+    let kept = words.map(|word| match word.split_once('=') {
+        Some((name, _)) if !KEPT_PARAMETERS.contains(&name) => name,
         _ => word,
     });
     kept.collect::<Vec<_>>().join(" ")
 }
 
+/// Each setting by its name, where this kernel has it.
 fn settings(roots: &Roots) -> BTreeMap<String, String> {
     let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let sysctl = |name: &str| {
@@ -143,34 +147,34 @@ fn settings(roots: &Roots) -> BTreeMap<String, String> {
         Some((name.to_owned(), words(value.ok()?)))
     };
     let huge = |name: &&str| {
-        let text = roots.sys(&format!("kernel/mm/transparent_hugepage/{name}"));
-        let text = text.ok()?;
-        let (chosen, _) = text.split_once('[')?.1.split_once(']')?;
+        let choices = (roots.sys(&format!("kernel/mm/transparent_hugepage/{name}"))).ok()?;
+        let (chosen, _) = choices.split_once('[')?.1.split_once(']')?;
         Some((format!("transparent_hugepage/{name}"), chosen.to_owned()))
     };
-    let all = SYSCTLS.iter().filter_map(|name| sysctl(name));
-    all.chain(HUGE_PAGES.iter().filter_map(huge)).collect()
+    (SYSCTLS.iter().filter_map(|name| sysctl(name)))
+        .chain(HUGE_PAGES.iter().filter_map(huge))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{hashed, of_kernel};
+    use super::{machine_id_hash, without_secrets};
 
     #[test]
-    fn values_are_kept_of_what_bears_on_results_alone() {
+    fn values_of_other_parameters_are_left_out() {
         let line = "BOOT_IMAGE=/vmlinuz root=UUID=7 ro  isolcpus=2 ks=http://me:pw@host quiet luks.key=/k -- --key x";
         let kept = "BOOT_IMAGE root ro isolcpus=2 ks quiet luks.key";
-        assert_eq!(of_kernel(line), kept);
-        assert_eq!(of_kernel(""), "");
+        assert_eq!(without_secrets(line), kept);
+        assert_eq!(without_secrets(""), "");
     }
 
     #[test]
     fn a_machine_id_is_hashed_and_anything_else_is_none() {
         let id = "0123456789abcdef0123456789ABCDEF";
         let hash = "d92da27fcb3a685c763c09980f4b05b2";
-        assert_eq!(hashed(id).as_deref(), Some(hash));
-        assert_eq!(hashed("uninitialized"), None);
-        assert_eq!(hashed(&"g".repeat(32)), None);
-        assert_eq!(hashed(&id[1..]), None);
+        assert_eq!(machine_id_hash(id).as_deref(), Some(hash));
+        assert_eq!(machine_id_hash("uninitialized"), None);
+        assert_eq!(machine_id_hash(&"g".repeat(32)), None);
+        assert_eq!(machine_id_hash(&id[1..]), None);
     }
 }

@@ -1,8 +1,13 @@
-//! What machine is this: kernel, CPUs, limits, knobs.
+//! Facts about the machine: kernel, CPUs and caches, limits, settings, and obstacles to measuring.
 //!
-//! [`read`] fills a [`bytecost_spec::Host`] from `/proc`, `/sys` and `/etc` below the caller's
-//! roots, so that recorded machines test it; system calls come in as [`Probes`]. What cannot be
-//! read is absent.
+//! [`Roots`] says where `/proc`, `/sys`, `/etc` and `/boot` are, so that tests read recorded machines.
+//! [`Probes`] brings results of system calls, which the caller made. From both, [`read`] makes a
+//! [`bytecost_spec::Host`], whose checks are the table in `checks.rs`. [`placement`] and [`pairs`]
+//! choose CPUs from a `Host`; [`cgroups`], [`quota`], [`limits`] and [`classes`] say what this process
+//! may use and explain refusals; [`cards`] reads network devices; [`ProcessTable`] reads processes.
+//!
+//! This crate changes no setting and measures nothing. It does not panic, whatever the files hold,
+//! reads a bounded part of each, and leaves a fact that it cannot read absent. Start with [`read`].
 
 mod capabilities;
 pub mod cards;
@@ -32,14 +37,14 @@ pub use machine::congestion_available;
 pub use processes::{ProcessStat, ProcessTable};
 pub use roots::Roots;
 
-/// CONFIG_IRQ_TIME_ACCOUNTING, which a boot option may still switch off; none where it cannot be
-/// read.
+/// Returns true if the kernel is built with CONFIG_IRQ_TIME_ACCOUNTING, which a boot option may still
+/// switch off; none where its configuration cannot be read.
 pub fn accounts_for_interrupts(roots: &Roots) -> Option<bool> {
     let config = roots.kernel_config()?;
     Some(config.lines().any(|l| l == "CONFIG_IRQ_TIME_ACCOUNTING=y"))
 }
 
-/// Which machine this is, and its kernel; none of a machine without an id.
+/// The id of the machine with its kernel; none of a machine without an id.
 pub fn machine_kernel(roots: &Roots) -> Option<MachineKernel> {
     MachineKernel::from_host(&Host {
         kernel: kernel(roots),
@@ -53,7 +58,25 @@ fn kernel(roots: &Roots) -> String {
     release.unwrap_or_else(|_| "unknown".to_owned())
 }
 
-/// Reads what machine this is.
+/// Reads all facts of the machine, and rates them by the checks.
+///
+/// ```
+/// use bytecost_host::{Probes, Roots, read};
+/// # let probes = Probes {
+/// #     hardware_counters: Err("no PMU".to_owned()),
+/// #     io_uring: Ok(()),
+/// #     clock_resolution_ns: 1,
+/// #     timer_overshoot_ns: 55_000,
+/// #     obstacles: Vec::new(),
+/// #     unseen: Vec::new(),
+/// #     cpu_clock: Default::default(),
+/// #     congestion_controls: Vec::new(),
+/// # };
+/// let host = read(&Roots::real(), &probes);
+/// for check in &host.checks {
+///     println!("{}: {}", check.name, check.found);
+/// }
+/// ```
 pub fn read(roots: &Roots, probes: &Probes) -> Host {
     let capabilities = capabilities::read(roots);
     let cpus = topology::cpus(roots);
@@ -64,18 +87,18 @@ pub fn read(roots: &Roots, probes: &Probes) -> Host {
         kernel: kernel(roots),
         distribution: machine::distribution(roots),
         architecture: machine::architecture(roots),
-        cpu_model: machine::of_each_cpu(roots, machine::model).unwrap_or_else(unknown),
+        cpu_model: machine::distinct_of_cpus(roots, machine::model).unwrap_or_else(unknown),
         cpus_allowed: machine::cpus_allowed(roots, &cpus),
         caches: topology::caches(roots, &cpus),
         cpus_offline: topology::offline(roots, &cpus),
         memory_nodes: topology::memory_nodes(roots),
         cpus,
         memory_bytes: machine::memory(roots, "MemTotal").unwrap_or(0),
-        virtualization: virtualization::seen(roots),
+        virtualization: virtualization::name(roots),
         congestion_default: congestion.filter(|name| !name.is_empty()),
         congestion_available: congestion_available(roots),
         memlock_limit_bytes: limit("Max locked memory").flatten(),
-        memlock_exempt: capabilities.lift_memlock(),
+        memlock_exempt: capabilities.exempt_from_memlock(),
         nofile_limit: limit("Max open files").map_or(0, |l| l.unwrap_or(u64::MAX)),
         threads_limit: limits::thread_limit(roots),
         memory_limit: limits::group_memory_limit(roots),

@@ -1,5 +1,5 @@
-//! Limits that a process of this user may use up, getrlimit(2), cgroups(7), proc_sys_kernel(5):
-//! threads, memory, locked memory, address space, stack. Each is read with what is in use of it.
+//! Limits of threads, memory, address space and stack, getrlimit(2), cgroups(7), proc_sys_kernel(5),
+//! with the part that is in use, and explanations for a process that has met one.
 
 use std::fs;
 
@@ -11,40 +11,41 @@ use crate::cgroups::{self, Version};
 use crate::machine::{limit, memory};
 use crate::roots::{Roots, value};
 
-/// The most entries of `/proc` that are looked at.
+/// The most entries of `/proc` that are read.
 const MOST_ENTRIES: usize = 1 << 16;
-/// Limits of version 1 from here on are none: the counter's largest value, in whole pages.
-const NO_BYTES: u64 = 1 << 60;
+/// A limit of version 1 that is at least so large is none: the kernel shows the largest value of its
+/// counter, in whole pages.
+const UNLIMITED_BYTES: u64 = 1 << 60;
 
-/// The limit of threads and processes of which least is left. Threads of other users that hide
-/// theirs are not seen.
+/// The limit of threads and processes with the smallest rest. Threads of other users are not counted
+/// where `/proc` hides them.
 pub fn thread_limit(roots: &Roots) -> Option<ResourceLimit> {
     let of_system = ["threads-max", "pid_max"].into_iter().filter_map(|name| {
         let limit = roots.proc_number(&format!("sys/kernel/{name}"))?;
         Some(ResourceLimit {
             name: format!("kernel.{name}"),
             limit,
-            used: all_threads(roots).unwrap_or(0),
+            used: system_threads(roots).unwrap_or(0),
         })
     });
-    let of_groups = cgroups::around(roots, "pids", |_, dir| {
+    let of_groups = cgroups::read_ancestors(roots, "pids", |_, dir| {
         Some(ResourceLimit {
             name: format!("pids.max of /sys/{dir}"),
             limit: roots.sys_as(&format!("{dir}/pids.max"))?,
             used: roots.sys_as(&format!("{dir}/pids.current")).unwrap_or(0),
         })
     });
-    let all = of_system
-        .chain(of_user(roots))
-        .chain(of_groups.unwrap_or_default());
-    all.min_by_key(ResourceLimit::left)
+    of_system
+        .chain(user_limit(roots))
+        .chain(of_groups.unwrap_or_default())
+        .min_by_key(ResourceLimit::left)
 }
 
-/// RLIMIT_NPROC with the threads of this user; none for those who are not held to it.
-fn of_user(roots: &Roots) -> Option<ResourceLimit> {
+/// RLIMIT_NPROC with the threads of this user; none for root and with capabilities that lift it.
+fn user_limit(roots: &Roots) -> Option<ResourceLimit> {
     let limit = limit(roots, "Max processes").flatten()?;
-    let user = user(&roots.proc("self/status").ok()?)?;
-    if user == "0" || capabilities::read(roots).lift_limits() {
+    let user = real_user(&roots.proc("self/status").ok()?)?;
+    if user == "0" || capabilities::read(roots).exempt_from_nproc() {
         return None;
     }
     let entries = fs::read_dir(&roots.proc).ok()?.take(MOST_ENTRIES).flatten();
@@ -53,7 +54,7 @@ fn of_user(roots: &Roots) -> Option<ResourceLimit> {
         let is_process = name.bytes().all(|b| b.is_ascii_digit());
         let status = is_process.then(|| roots.proc(&format!("{name}/status")).ok())??;
         let threads: u64 = value(&status, "Threads")?.parse().ok()?;
-        (self::user(&status)? == user).then_some(threads)
+        (real_user(&status)? == user).then_some(threads)
     });
     Some(ResourceLimit {
         name: "RLIMIT_NPROC (ulimit -u)".to_owned(),
@@ -62,64 +63,78 @@ fn of_user(roots: &Roots) -> Option<ResourceLimit> {
     })
 }
 
-/// The real user of a process, by its status.
-fn user(status: &str) -> Option<String> {
+/// The real user id of a process, from its status file.
+fn real_user(status: &str) -> Option<String> {
     let users = value(status, "Uid")?;
     users.split_whitespace().next().map(str::to_owned)
 }
 
-/// All threads of the machine, proc_loadavg(5).
-fn all_threads(roots: &Roots) -> Option<u64> {
+/// The number of threads of the machine, proc_loadavg(5).
+fn system_threads(roots: &Roots) -> Option<u64> {
     let load = roots.proc("loadavg").ok()?;
     let (_, all) = load.split_whitespace().nth(3)?.split_once('/')?;
     all.parse().ok()
 }
 
-/// The limit of memory among this process's control groups of which least is left, in bytes. What a
-/// group has in the page cache and has not used for long counts as free.
+/// The names of a version's files of the memory controller, and of a row of its `memory.stat`.
+struct MemoryFiles {
+    limits: &'static [&'static str],
+    used: &'static str,
+    /// Inactive pages of the page cache, in bytes.
+    inactive: &'static str,
+}
+
+const MEMORY_V1: MemoryFiles = MemoryFiles {
+    limits: &["memory.limit_in_bytes"],
+    used: "memory.usage_in_bytes",
+    inactive: "total_inactive_file",
+};
+const MEMORY_V2: MemoryFiles = MemoryFiles {
+    limits: &["memory.max", "memory.high"],
+    used: "memory.current",
+    inactive: "inactive_file",
+};
+
+/// The memory limit with the smallest rest among this process's control groups, in bytes. Inactive
+/// pages of the page cache count as free.
 pub fn group_memory_limit(roots: &Roots) -> Option<ResourceLimit> {
-    let groups = cgroups::around(roots, "memory", |version, dir| {
+    let groups = cgroups::read_ancestors(roots, "memory", |version, dir| {
         let read = |file: &str| roots.sys(&format!("{dir}/{file}")).ok();
         let stat = read("memory.stat").unwrap_or_default();
         let of_stat = |name: &str| -> Option<u64> {
             let mut lines = stat.lines().filter_map(|line| line.split_once(' '));
-            lines.find(|(of, _)| *of == name)?.1.trim().parse().ok()
+            lines.find(|(key, _)| *key == name)?.1.trim().parse().ok()
         };
-        let (limits, used, unused) = match version {
-            Version::V2 => (
-                ["memory.max", "memory.high"],
-                "memory.current",
-                "inactive_file",
-            ),
-            Version::V1 => (
-                ["memory.limit_in_bytes", "memory.limit_in_bytes"],
-                "memory.usage_in_bytes",
-                "total_inactive_file",
-            ),
+        let files = match version {
+            Version::V2 => &MEMORY_V2,
+            Version::V1 => &MEMORY_V1,
         };
-        let own = limits.map(|file| Some((file, read(file)?.parse().ok()?)));
-        // Of groups that a container does not see.
-        let above = of_stat("hierarchical_memory_limit").map(|limit| (limits[0], limit));
-        let all = own.into_iter().flatten().chain(above);
-        let (file, limit) = all.min_by_key(|(_, limit): &(&str, u64)| *limit)?;
-        let used: u64 = read(used)?.parse().ok()?;
-        (limit < NO_BYTES).then(|| ResourceLimit {
+        let own = (files.limits.iter()).filter_map(|file| Some((*file, read(file)?.parse().ok()?)));
+        // Limits of ancestors that a container does not see are in the statistics of version 1.
+        let of_ancestors =
+            of_stat("hierarchical_memory_limit").map(|limit| (files.limits[0], limit));
+        let (file, limit) = own
+            .chain(of_ancestors)
+            .min_by_key(|(_, limit): &(&str, u64)| *limit)?;
+        let used: u64 = read(files.used)?.parse().ok()?;
+        (limit < UNLIMITED_BYTES).then(|| ResourceLimit {
             name: format!("{file} of /sys/{dir}"),
             limit,
-            used: used.saturating_sub(of_stat(unused).unwrap_or(0)),
+            used: used.saturating_sub(of_stat(files.inactive).unwrap_or(0)),
         })
     });
     groups.ok()?.into_iter().min_by_key(ResourceLimit::left)
 }
 
-/// Memory in bytes that can still be taken: the machine's, or what a control group leaves.
+/// Memory in bytes that this process can still allocate: what the machine has available, or less
+/// where a control group limits it.
 pub fn available_memory(roots: &Roots) -> Option<u64> {
     let of_machine = memory(roots, "MemAvailable");
     let of_groups = group_memory_limit(roots).map(|limit| limit.left());
     of_machine.into_iter().chain(of_groups).min()
 }
 
-/// The limit that refused a thread or a process (EAGAIN), with its remedy.
+/// An explanation, with the remedy, of EAGAIN from clone(2): the thread limit that was reached.
 pub fn thread_refusal(roots: &Roots) -> String {
     let remedy = "raise it, or choose fewer --threads";
     match thread_limit(roots) {
@@ -131,7 +146,7 @@ pub fn thread_refusal(roots: &Roots) -> String {
     }
 }
 
-/// The limits of memory that a process may have met, with the remedy.
+/// An explanation, with the remedy, of a failed allocation: the memory limits of this process.
 pub fn memory_refusal(roots: &Roots) -> String {
     let of_group = group_memory_limit(roots).map(|group| {
         format!(
@@ -155,73 +170,70 @@ pub fn memory_refusal(roots: &Roots) -> String {
     }
 }
 
-/// A limit of one process, and the least of it with which bytecost works.
+/// A resource limit of one process, and the smallest value with which bytecost works.
 pub(crate) struct ProcessLimit {
-    /// Its row of /proc/self/limits.
+    /// The name of its row in /proc/self/limits.
     pub(crate) row: &'static str,
     /// Its name, with the option of ulimit.
     name: &'static str,
-    /// Bytes that the command takes itself, measured with `bytecost list`.
-    least_bytes: u64,
+    /// Bytes that the command itself needs, measured with `bytecost list`.
+    min_bytes: u64,
 }
 
-/// Address space, data and the stack of the first thread.
+/// The limits of address space, data, and the stack of the first thread.
 pub(crate) const PROCESS_LIMITS: [ProcessLimit; 3] = [
     ProcessLimit {
         row: "Max address space",
         name: "RLIMIT_AS (`ulimit -v`)",
-        least_bytes: 512 << 20,
+        min_bytes: 512 << 20,
     },
     ProcessLimit {
         row: "Max data size",
         name: "RLIMIT_DATA (`ulimit -d`)",
-        least_bytes: 256 << 20,
+        min_bytes: 256 << 20,
     },
     ProcessLimit {
         row: "Max stack size",
         name: "RLIMIT_STACK (`ulimit -s`)",
-        least_bytes: 384 << 10,
+        min_bytes: 384 << 10,
     },
 ];
 
-/// A limit of this process below which it would be ended in mid-run, with the remedy.
+/// The first limit of this process, in words and with the remedy, that is too small for a run to end.
 pub fn limit_too_small(roots: &Roots) -> Option<String> {
-    PROCESS_LIMITS.iter().find_map(|of| {
-        let bytes = limit(roots, of.row).flatten()?;
-        let [is, needs] = [bytes, of.least_bytes].map(bytes_in_words);
-        (bytes < of.least_bytes)
-            .then(|| format!("{} is {is}, and bytecost needs {needs}: raise it", of.name))
+    PROCESS_LIMITS.iter().find_map(|row| {
+        let bytes = limit(roots, row.row).flatten()?;
+        let [is, needs] = [bytes, row.min_bytes].map(bytes_in_words);
+        (bytes < row.min_bytes)
+            .then(|| format!("{} is {is}, and bytecost needs {needs}: raise it", row.name))
     })
 }
 
-/// The limits of this process's memory that are set, in words.
+/// The limits of address space and data that are set for this process, in words.
 pub fn process_memory_limits(roots: &Roots) -> Vec<String> {
     let [address_space, data, _] = &PROCESS_LIMITS;
-    let set = [address_space, data].into_iter().filter_map(|of| {
-        let bytes = limit(roots, of.row).flatten()?;
-        Some(format!("{} is {}", of.name, bytes_in_words(bytes)))
-    });
-    set.collect()
+    ([address_space, data].into_iter())
+        .filter_map(|row| {
+            let bytes = limit(roots, row.row).flatten()?;
+            Some(format!("{} is {}", row.name, bytes_in_words(bytes)))
+        })
+        .collect()
 }
 
-/// Processes of a control group around this one that the kernel has ended for want of memory.
+/// The number of processes that the kernel has killed for lack of memory in a control group of this
+/// process: the largest count among its groups, 0 where none can be read.
 pub fn oom_kills(roots: &Roots) -> u64 {
-    let counts = cgroups::around(roots, "memory", |version, dir| {
+    let counts = cgroups::read_ancestors(roots, "memory", |version, dir| {
         let file = match version {
             Version::V2 => "memory.events",
             Version::V1 => "memory.oom_control",
         };
         let text = roots.sys(&format!("{dir}/{file}")).ok()?;
-        let mut lines = text.lines().filter_map(|line| line.split_once(' '));
-        lines
-            .find(|(name, _)| *name == "oom_kill")?
-            .1
-            .trim()
-            .parse()
-            .ok()
+        let mut rows = text.lines().filter_map(|line| line.split_once(' '));
+        let (_, count) = rows.find(|(name, _)| *name == "oom_kill")?;
+        count.trim().parse::<u64>().ok()
     });
-    let counts: Vec<u64> = counts.unwrap_or_default();
-    counts.into_iter().max().unwrap_or(0)
+    counts.unwrap_or_default().into_iter().max().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -241,7 +253,7 @@ Max address space         unlimited            unlimited            bytes
     }
 
     #[test]
-    fn of_all_limits_of_threads_the_one_with_least_left_is_given() {
+    fn the_thread_limit_with_the_smallest_rest_is_given() {
         let (own, other) = (status(7, 1), status(8, 90));
         let files = [
             ("proc/self/limits", LIMITS),
@@ -276,7 +288,7 @@ Max address space         unlimited            unlimited            bytes
     }
 
     #[test]
-    fn memory_is_the_least_of_the_machines_and_what_groups_leave() {
+    fn available_memory_is_the_smaller_of_the_machines_and_the_groups() {
         let mib = |n: u64| (n << 20).to_string();
         let (dir, roots) = machine(&[
             (
@@ -313,7 +325,7 @@ Max address space         unlimited            unlimited            bytes
     }
 
     #[test]
-    fn a_limit_of_the_process_that_is_too_small_is_named_with_what_is_needed() {
+    fn a_process_limit_that_is_too_small_is_named_with_the_needed_bytes() {
         let check = |row: &str, bytes: u64, expected: &[&str]| {
             let line = format!("{row:<26}{bytes}  {bytes}  bytes");
             let (_dir, roots) = machine(&[("proc/self/limits", &line)]);
@@ -333,7 +345,7 @@ Max address space         unlimited            unlimited            bytes
     }
 
     #[test]
-    fn limits_of_version_1_hold_also_where_the_group_that_has_them_is_not_seen() {
+    fn a_limit_of_version_1_is_found_even_if_its_group_is_not_visible() {
         let none = "9223372036854771712";
         let (dir, roots) = machine(&[("proc/self/cgroup", "9:memory:/docker/b\n")]);
         let put = |path: &str, text: &str| {

@@ -1,4 +1,5 @@
-//! Plain facts: kernel, distribution, CPU model, memory, limits, congestion control.
+//! Single facts from one file each: distribution, architecture, CPU model, memory, resource limits,
+//! congestion controls.
 
 use bytecost_spec::cpulist;
 use bytecost_spec::host::Cpu;
@@ -50,22 +51,26 @@ pub(crate) fn architecture(roots: &Roots) -> String {
         .unwrap_or_else(|| std::env::consts::ARCH.to_owned())
 }
 
-/// What /proc/cpuinfo says of each CPU; several, joined by ` + `, where they differ.
-pub(crate) fn of_each_cpu(roots: &Roots, of: impl Fn(&str) -> Option<String>) -> Option<String> {
+/// The distinct values that `read` gives of the blocks of /proc/cpuinfo, one a CPU, joined by ` + `.
+pub(crate) fn distinct_of_cpus(
+    roots: &Roots,
+    read: impl Fn(&str) -> Option<String>,
+) -> Option<String> {
     let text = roots.proc("cpuinfo").unwrap_or_default();
-    let mut all: Vec<String> = Vec::new();
-    for block in text.split("\n\n") {
-        if let Some(found) = of(block).filter(|m| !all.contains(m)) {
-            all.push(found);
+    let mut distinct: Vec<String> = Vec::new();
+    for value in text.split("\n\n").filter_map(read) {
+        if !distinct.contains(&value) {
+            distinct.push(value);
         }
     }
-    (!all.is_empty()).then(|| all.join(" + "))
+    (!distinct.is_empty()).then(|| distinct.join(" + "))
 }
 
+/// The name of a CPU's model by its block of /proc/cpuinfo, which differs among architectures.
 pub(crate) fn model(block: &str) -> Option<String> {
     let value = |key: &str| value(block, key);
-    let named = ["model name", "Model Name", "cpu model", "cpu", "uarch"];
-    if let Some(name) = named.iter().find_map(|key| value(key)) {
+    let name_keys = ["model name", "Model Name", "cpu model", "cpu", "uarch"];
+    if let Some(name) = name_keys.iter().find_map(|key| value(key)) {
         return Some(name);
     }
     let hex = |key| u32::from_str_radix(value(key)?.trim_start_matches("0x"), 16).ok();
@@ -79,20 +84,22 @@ pub(crate) fn model(block: &str) -> Option<String> {
     })
 }
 
+/// The online CPUs on which this process may run; all where the kernel does not say.
 pub(crate) fn cpus_allowed(roots: &Roots, online: &[Cpu]) -> Vec<u32> {
-    let allowed = roots.proc_value("self/status", "Cpus_allowed_list");
-    let allowed = allowed.and_then(|list| cpulist::parse(&list).ok());
+    let allowed = (roots.proc_value("self/status", "Cpus_allowed_list"))
+        .and_then(|list| cpulist::parse(&list).ok());
     let is_allowed = |cpu: &u32| allowed.as_ref().is_none_or(|list| list.contains(cpu));
     online.iter().map(|c| c.cpu).filter(is_allowed).collect()
 }
 
+/// A row of /proc/meminfo, in bytes.
 pub(crate) fn memory(roots: &Roots, name: &str) -> Option<u64> {
     let value = roots.proc_value("meminfo", name)?;
     let kib: u64 = value.strip_suffix("kB")?.trim().parse().ok()?;
     kib.checked_mul(1024)
 }
 
-/// Names of the congestion controls that the kernel has loaded, which not everybody may set.
+/// The congestion controls that the kernel has loaded; setting some of them needs CAP_NET_ADMIN.
 pub fn congestion_available(roots: &Roots) -> Vec<String> {
     roots
         .proc("sys/net/ipv4/tcp_available_congestion_control")
@@ -102,7 +109,7 @@ pub fn congestion_available(roots: &Roots) -> Vec<String> {
         .collect()
 }
 
-/// A soft limit from /proc/self/limits: the outer none if unreadable, the inner if unlimited.
+/// A soft limit of /proc/self/limits: none if it cannot be read, `Some(None)` if it is unlimited.
 pub(crate) fn limit(roots: &Roots, name: &str) -> Option<Option<u64>> {
     let text = roots.proc("self/limits").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(name))?;

@@ -1,6 +1,5 @@
-//! Pairs of CPUs that tell what distance costs: all, or on large machines those of a few CPUs with
-//! each kind of distance among them. Pure, as [`crate::placement`]: one machine always gives the
-//! same answer.
+//! Pairs of CPUs for a measurement of what distance costs: all pairs, or on large machines those of a
+//! few CPUs that have each class of distance among them. A pure function of the [`Host`].
 
 use bytecost_spec::host::{Cpu, Distance};
 use bytecost_spec::{Host, Placement, Value};
@@ -10,15 +9,16 @@ use crate::placement::usable;
 /// The most CPUs whose pairs are measured: 36 pairs.
 pub const MOST_CPUS: usize = 8;
 
-/// What a new kind of distance counts against another pair of one that is there already.
-const NEW: u64 = 1000;
+/// The rarity of a distance that no chosen pair has; that of one which n pairs have is the (n + 1)th
+/// part.
+const MAX_RARITY: u64 = 1000;
 
-/// CPUs and their pairs.
+/// The chosen CPUs, and each pair of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pairs {
-    /// The CPUs, by number; never empty.
+    /// The chosen CPUs in ascending order; never empty.
     pub cpus: Vec<u32>,
-    /// How many there are to choose from.
+    /// The number of CPUs that this process may use, from which they were chosen.
     pub usable: usize,
     /// Every two of them once, and each with itself: from near to far, the lower number first.
     pub pairs: Vec<(u32, u32)>,
@@ -33,24 +33,25 @@ impl Pairs {
             .collect()
     }
 
-    /// What others are held against: the nearest two CPUs, or the one CPU where there is no other.
+    /// The baseline of the axis: the nearest two CPUs, or the one CPU where there is no other.
     pub fn nearest(&self) -> Value {
         let two = self.pairs.iter().find(|(a, b)| a != b);
         let pair = two.or(self.pairs.first()).copied();
         Value::Word(pair.map_or_else(String::new, written))
     }
 
-    /// What a reader must know where not all CPUs are among them; none where they are.
+    /// A note that the chosen CPUs stand for all, with an example of each class of distance; none
+    /// where all CPUs are chosen.
     pub fn note(&self, host: &Host) -> Option<String> {
         if self.cpus.len() == self.usable {
             return None;
         }
-        let mut told: Vec<Distance> = Vec::new();
+        let mut classes: Vec<Distance> = Vec::new();
         let mut examples = Vec::new();
         for &(a, b) in self.pairs.iter().filter(|(a, b)| a != b) {
             let class = host.distance(a, b).class();
-            if !told.contains(&class) {
-                told.push(class);
+            if !classes.contains(&class) {
+                classes.push(class);
                 examples.push(format!("{} ({})", written((a, b)), shares(host, a, b)));
             }
         }
@@ -65,6 +66,7 @@ impl Pairs {
     }
 }
 
+/// The parts of the machine that two CPUs share, as a clause.
 fn shares(host: &Host, a: u32, b: u32) -> String {
     let shared = host.shared(a, b);
     match shared.strip_prefix("nothing: ") {
@@ -73,6 +75,7 @@ fn shares(host: &Host, a: u32, b: u32) -> String {
     }
 }
 
+/// A pair as `--placement` takes it: `0:1`.
 fn written((a, b): (u32, u32)) -> String {
     let placement = Placement::Cpus {
         sender: vec![a],
@@ -81,26 +84,28 @@ fn written((a, b): (u32, u32)) -> String {
     placement.to_string()
 }
 
-/// The pairs of at most [`MOST_CPUS`] usable CPUs: first the first of the fastest kind, then each
-/// that brings the most new classes of distance ([`Distance::class`]), then rare ones, then the
-/// lowest place.
+/// The pairs of at most [`MOST_CPUS`] usable CPUs. The first CPU is the lowest of the fastest kind;
+/// each further one is that with the most new classes of distance ([`Distance::class`]) to those
+/// before it, then that with the rarest distances, then the lowest.
 ///
 /// # Errors
-/// That the kernel tells no CPUs.
+/// The kernel does not report the CPUs.
 pub fn choose(host: &Host) -> Result<Pairs, String> {
-    let all = usable(host);
-    let mut left: Vec<(&Cpu, Vec<Distance>)> = all.iter().map(|c| (*c, Vec::new())).collect();
+    let usable = usable(host);
+    // Each with its distances to the chosen CPUs.
+    let mut candidates: Vec<(&Cpu, Vec<Distance>)> =
+        usable.iter().map(|c| (*c, Vec::new())).collect();
     let mut cpus: Vec<u32> = Vec::new();
-    let mut there: Vec<Distance> = Vec::new();
-    while !left.is_empty() && cpus.len() < MOST_CPUS {
-        let best = (0..left.len()).max_by_key(|at| {
-            let worth = worth(&left[*at].1, &there);
-            (worth, std::cmp::Reverse(*at))
+    let mut covered: Vec<Distance> = Vec::new();
+    while !candidates.is_empty() && cpus.len() < MOST_CPUS {
+        let best = (0..candidates.len()).max_by_key(|index| {
+            let novelty = novelty(&candidates[*index].1, &covered);
+            (novelty, std::cmp::Reverse(*index))
         });
-        let (next, distances) = left.remove(best.unwrap_or(0));
-        there.extend(distances);
+        let (next, distances) = candidates.remove(best.unwrap_or(0));
+        covered.extend(distances);
         cpus.push(next.cpu);
-        for (cpu, distances) in &mut left {
+        for (cpu, distances) in &mut candidates {
             distances.push(host.distance(next.cpu, cpu.cpu));
         }
     }
@@ -110,19 +115,22 @@ pub fn choose(host: &Host) -> Result<Pairs, String> {
         );
     }
     cpus.sort_unstable();
-    let from = |(i, a): (usize, &u32)| cpus[i..].iter().map(|b| (*a, *b)).collect::<Vec<_>>();
-    let mut pairs: Vec<(u32, u32)> = cpus.iter().enumerate().flat_map(from).collect();
+    let mut pairs: Vec<(u32, u32)> = Vec::new();
+    for (i, a) in cpus.iter().enumerate() {
+        pairs.extend(cpus[i..].iter().map(|b| (*a, *b)));
+    }
     pairs.sort_by_cached_key(|(a, b)| (host.distance(*a, *b).class(), *a, *b));
     Ok(Pairs {
-        usable: all.len(),
+        usable: usable.len(),
         pairs,
         cpus,
     })
 }
 
-/// New classes of distance, and how rare all of them are among those that are there.
-fn worth(distances: &[Distance], there: &[Distance]) -> (usize, u64) {
-    let mut known: Vec<Distance> = there.iter().map(Distance::class).collect();
+/// The number of classes of distance that are not covered yet, and the sum of the rarities of all
+/// distances.
+fn novelty(distances: &[Distance], covered: &[Distance]) -> (usize, u64) {
+    let mut known: Vec<Distance> = covered.iter().map(Distance::class).collect();
     let before = known.len();
     let mut rarity = 0;
     for (i, distance) in distances.iter().enumerate() {
@@ -130,8 +138,8 @@ fn worth(distances: &[Distance], there: &[Distance]) -> (usize, u64) {
         if !known.contains(&class) {
             known.push(class);
         }
-        let like = there.iter().chain(&distances[..i]);
-        rarity += NEW / (1 + like.filter(|d| *d == distance).count() as u64);
+        let equal = (covered.iter().chain(&distances[..i])).filter(|d| *d == distance);
+        rarity += MAX_RARITY / (1 + equal.count() as u64);
     }
     (known.len() - before, rarity)
 }

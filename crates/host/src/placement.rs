@@ -1,23 +1,26 @@
-//! Which CPUs are how near to each other: placements by name, chosen from what the kernel tells.
+//! The CPUs of a named placement (`same-cache`, `cross-node`), by the topology that the kernel reports.
 //!
-//! Pure: a [`Host`] in, CPUs or the reason why there are none out. The fastest kind comes first,
-//! then the nearest, then the lowest numbers.
+//! Pure functions of a [`Host`]; each gives CPUs, or the reason why there are none. CPUs of the
+//! fastest kind come first, then the nearest, then the lowest numbers.
 
 use std::cmp::Reverse;
 
 use bytecost_spec::host::Cpu;
 use bytecost_spec::{Host, Nearness, cpulist};
 
-/// Pairs of CPUs that are as near to each other as was asked.
+/// Pairs of CPUs of one nearness.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NearPairs {
-    /// Never empty, and no CPU in two of them.
+    /// The pairs; never empty, and no CPU is in two of them.
     pub cpus: Vec<(u32, u32)>,
-    /// What the first pair shares, in words: `the L3 of 32 MiB`.
+    /// The nearest part of the machine that the first pair shares, in words: `the L3 of 32 MiB`.
     pub shares: String,
 }
 
-/// The usable pairs so near to each other, or why there is none, and what to do about it.
+/// The usable pairs of a nearness.
+///
+/// # Errors
+/// Why there is none, with the remedy.
 pub fn pairs(nearness: Nearness, host: &Host) -> Result<NearPairs, String> {
     let usable = usable(host);
     let Some(first) = usable.first() else {
@@ -32,8 +35,8 @@ pub fn pairs(nearness: Nearness, host: &Host) -> Result<NearPairs, String> {
                 widen(host)
             ));
         }
-        Nearness::SmtSibling => paired(&usable, host, nearness),
-        _ => paired(&one_a_core(&usable), host, nearness),
+        Nearness::SmtSibling => disjoint_pairs(&usable, host, nearness),
+        _ => disjoint_pairs(&one_per_core(&usable), host, nearness),
     };
     match cpus.first() {
         Some(&(a, b)) => Ok(NearPairs {
@@ -44,16 +47,19 @@ pub fn pairs(nearness: Nearness, host: &Host) -> Result<NearPairs, String> {
     }
 }
 
-/// The nearest two usable cores, and the next two; where there are no two, the threads of one, else
-/// the one CPU; or that the kernel tells no CPUs.
+/// Pairs of the nearest usable cores; where there is one core only, its threads, else its one CPU.
+///
+/// # Errors
+/// The kernel reports no CPUs.
 pub fn pinned(host: &Host) -> Result<NearPairs, String> {
     use Nearness::{CrossCache, CrossNode, SameCache, SameCpu, SmtSibling};
     let first = |kinds: &[Nearness]| kinds.iter().find_map(|n| pairs(*n, host).ok());
-    // Where the caches are not told, no two cores are known to be near each other or far apart.
-    let untold = || {
-        let cores: Vec<u32> = match host.cpus.is_empty() {
-            true => host.cpus_allowed.clone(),
-            false => one_a_core(&usable(host)).iter().map(|c| c.cpu).collect(),
+    // Without a report of the caches, no two cores are known to be near each other or far apart.
+    let by_number = || {
+        let cores: Vec<u32> = if host.cpus.is_empty() {
+            host.cpus_allowed.clone()
+        } else {
+            one_per_core(&usable(host)).iter().map(|c| c.cpu).collect()
         };
         let cpus: Vec<_> = cores.chunks_exact(2).map(|c| (c[0], c[1])).collect();
         let &(a, b) = cpus.first()?;
@@ -61,32 +67,41 @@ pub fn pinned(host: &Host) -> Result<NearPairs, String> {
         Some(NearPairs { cpus, shares })
     };
     first(&[SameCache, CrossCache, CrossNode])
-        .or_else(untold)
+        .or_else(by_number)
         .or_else(|| first(&[SmtSibling]))
         .map_or_else(|| pairs(SameCpu, host), Ok)
 }
 
-/// A CPU so near to this one, not one to avoid if there is another; or why there is none.
-pub fn cpu_near(nearness: Nearness, of: u32, avoid: &[u32], host: &Host) -> Result<u32, String> {
+/// The best CPU of a nearness to an anchor: one of `avoid` only if there is no other.
+///
+/// # Errors
+/// Why there is none, with the remedy.
+pub fn cpu_near(
+    nearness: Nearness,
+    anchor: u32,
+    avoid: &[u32],
+    host: &Host,
+) -> Result<u32, String> {
     let usable = usable(host);
-    let Some(anchor) = host.cpus.iter().find(|c| c.cpu == of) else {
-        return Err(format!("CPU {of} is not online"));
+    let Some(anchor_cpu) = host.cpus.iter().find(|c| c.cpu == anchor) else {
+        return Err(format!("CPU {anchor} is not online"));
     };
     let mut fits: Vec<&Cpu> = (usable.iter().copied())
-        .filter(|c| holds(nearness, anchor, c, host))
+        .filter(|c| holds(nearness, anchor_cpu, c, host))
         .collect();
     fits.sort_by_key(|c| (avoid.contains(&c.cpu), c.kind, c.cpu));
     match fits.first() {
         Some(cpu) => Ok(cpu.cpu),
         None => Err(format!(
-            "no CPU that this process may use is {} to CPU {of}: {}",
+            "no CPU that this process may use is {} to CPU {anchor}: {}",
             nearness.name(),
             missing(nearness, host, &usable)
         )),
     }
 }
 
-/// What stops a CPU from being used: not there, offline, or not allowed; none where nothing does.
+/// The reason why this process cannot use a CPU (there is no such CPU, it is offline, or not allowed),
+/// with the remedy; none if it can.
 pub fn unusable_reason(cpu: u32, host: &Host) -> Option<String> {
     if host.cpus_allowed.contains(&cpu) || (host.cpus.is_empty() && host.cpus_allowed.is_empty()) {
         return None;
@@ -98,10 +113,9 @@ pub fn unusable_reason(cpu: u32, host: &Host) -> Option<String> {
         ));
     }
     if !host.cpus.is_empty() && host.cpus.iter().all(|c| c.cpu != cpu) {
-        let there: Vec<u32> = host.cpus.iter().map(|c| c.cpu).collect();
-        let there = cpulist::write(&there);
+        let online = cpulist::write(&host.cpus.iter().map(|c| c.cpu).collect::<Vec<_>>());
         return Some(format!(
-            "there is no CPU {cpu} here ({there} are): choose among {allowed}"
+            "there is no CPU {cpu} here ({online} are): choose among {allowed}"
         ));
     }
     Some(format!(
@@ -109,7 +123,7 @@ pub fn unusable_reason(cpu: u32, host: &Host) -> Option<String> {
     ))
 }
 
-/// Online and allowed, the fastest kind first.
+/// The CPUs that are online and allowed, those of the fastest kind first.
 pub(crate) fn usable(host: &Host) -> Vec<&Cpu> {
     let allowed = |c: &&Cpu| host.cpus_allowed.is_empty() || host.cpus_allowed.contains(&c.cpu);
     let mut cpus: Vec<&Cpu> = host.cpus.iter().filter(allowed).collect();
@@ -117,7 +131,8 @@ pub(crate) fn usable(host: &Host) -> Vec<&Cpu> {
     cpus
 }
 
-fn one_a_core<'h>(cpus: &[&'h Cpu]) -> Vec<&'h Cpu> {
+/// The first CPU of each core.
+fn one_per_core<'h>(cpus: &[&'h Cpu]) -> Vec<&'h Cpu> {
     let mut firsts: Vec<&Cpu> = Vec::new();
     for cpu in cpus {
         if firsts.iter().all(|f| !f.siblings.contains(&cpu.cpu)) {
@@ -127,8 +142,9 @@ fn one_a_core<'h>(cpus: &[&'h Cpu]) -> Vec<&'h Cpu> {
     firsts
 }
 
-/// Each CPU with the nearest that is still free: of one kind, and of two where there is none.
-fn paired(cpus: &[&Cpu], host: &Host, nearness: Nearness) -> Vec<(u32, u32)> {
+/// Disjoint pairs of a nearness: each CPU with the nearest that is still free, of its own kind; of
+/// different kinds only if there is no pair of one kind.
+fn disjoint_pairs(cpus: &[&Cpu], host: &Host, nearness: Nearness) -> Vec<(u32, u32)> {
     for one_kind in [true, false] {
         let mut free = cpus.to_vec();
         let mut pairs = Vec::new();
@@ -143,9 +159,9 @@ fn paired(cpus: &[&Cpu], host: &Host, nearness: Nearness) -> Vec<(u32, u32)> {
                         .map_or(u32::MAX, |c| c.level);
                     (level, Reverse(a.cluster.contains(&b.cpu)), b.kind, b.cpu)
                 });
-            if let Some((at, b)) = best {
+            if let Some((index, b)) = best {
                 pairs.push((a.cpu, b.cpu));
-                free.remove(at);
+                free.remove(index);
             }
         }
         if !pairs.is_empty() {
@@ -155,30 +171,32 @@ fn paired(cpus: &[&Cpu], host: &Host, nearness: Nearness) -> Vec<(u32, u32)> {
     Vec::new()
 }
 
+/// Returns true if two CPUs have a nearness.
 fn holds(nearness: Nearness, a: &Cpu, b: &Cpu, host: &Host) -> bool {
-    let core = a.siblings.contains(&b.cpu);
-    let tells = |c: &Cpu| (host.caches.iter()).any(|cache| cache.shared_by.contains(&c.cpu));
+    let same_core = a.siblings.contains(&b.cpu);
+    let has_cache = |c: &Cpu| (host.caches.iter()).any(|cache| cache.shared_by.contains(&c.cpu));
     match nearness {
         Nearness::SameCpu => a.cpu == b.cpu,
-        Nearness::SmtSibling => core && a.cpu != b.cpu,
-        Nearness::SameCache => !core && host.common_cache(a.cpu, b.cpu).is_some(),
+        Nearness::SmtSibling => same_core && a.cpu != b.cpu,
+        Nearness::SameCache => !same_core && host.common_cache(a.cpu, b.cpu).is_some(),
         Nearness::CrossCache => {
-            !core
+            !same_core
                 && a.node == b.node
-                && tells(a)
-                && tells(b)
+                && has_cache(a)
+                && has_cache(b)
                 && host.common_cache(a.cpu, b.cpu).is_none()
         }
         Nearness::CrossNode => a.node.is_some() && b.node.is_some() && a.node != b.node,
     }
 }
 
+/// The reason why no usable CPUs have a nearness, with the remedy.
 fn missing(nearness: Nearness, host: &Host, usable: &[&Cpu]) -> String {
-    let everywhere = Host {
+    let unrestricted = Host {
         cpus_allowed: Vec::new(),
         ..host.clone()
     };
-    if usable.len() < host.cpus.len() && pairs(nearness, &everywhere).is_ok() {
+    if usable.len() < host.cpus.len() && pairs(nearness, &unrestricted).is_ok() {
         return format!(
             "{} here, but not among the CPUs that this process may use ({}): {}",
             match nearness {
@@ -221,6 +239,7 @@ fn numbers(cpus: &[&Cpu]) -> Vec<u32> {
     numbers
 }
 
+/// The remedy for too few CPUs.
 fn widen(host: &Host) -> &'static str {
     if host.cpus.len() > host.cpus_allowed.len() {
         "widen the set with `taskset`, or the cpuset of the container or slice"

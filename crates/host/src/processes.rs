@@ -1,4 +1,4 @@
-//! The process table: who runs, and how much CPU time each has used.
+//! The process table: the CPU time that each process has used so far.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -8,13 +8,13 @@ use crate::Roots;
 
 /// The longest `stat` that is read, in bytes; real ones have some 300.
 const MOST_STAT_BYTES: usize = 4096;
-/// The most entries of `/proc` that are looked at: no Linux has more processes.
+/// The most entries of `/proc` that are read: the kernel's bound of processes (PID_MAX_LIMIT).
 const MOST_ENTRIES: usize = 1 << 22;
 
-/// A process as its `stat` file tells of it, proc_pid_stat(5).
+/// A process by its `stat` file, proc_pid_stat(5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessStat<'a> {
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
     /// Its name (at most 15 bytes for a program, longer for a kernel thread), in bytes of any kind.
     pub name: &'a [u8],
@@ -24,7 +24,7 @@ pub struct ProcessStat<'a> {
     pub kernel_ticks: u64,
 }
 
-/// A reader of all processes, which keeps its memory from one reading to the next.
+/// A reader of all processes. Its buffers are reused, so that a second reading allocates little.
 #[derive(Debug)]
 pub struct ProcessTable {
     proc: PathBuf,
@@ -42,8 +42,9 @@ impl ProcessTable {
         }
     }
 
-    /// Shows every process, in no particular order: none that ends meanwhile or may not be read.
-    pub fn each(&mut self, see: &mut dyn FnMut(ProcessStat<'_>)) {
+    /// Calls `visit` with every process, in no particular order, except those that end meanwhile or
+    /// may not be read.
+    pub fn each(&mut self, visit: &mut dyn FnMut(ProcessStat<'_>)) {
         let Ok(entries) = fs::read_dir(&self.proc) else {
             return;
         };
@@ -61,13 +62,14 @@ impl ProcessTable {
                     .read_to_end(&mut self.text)
             });
             if let (Ok(_), Some(process)) = (read, parse(&self.text)) {
-                see(process);
+                visit(process);
             }
         }
     }
 }
 
-/// The name stands between the first opening bracket and the last closing one, as it may hold some.
+/// A process by the text of its `stat`. The name ends at the last closing bracket, since it may have
+/// brackets itself.
 fn parse(text: &[u8]) -> Option<ProcessStat<'_>> {
     let open = text.iter().position(|b| *b == b'(')?;
     let close = text.iter().rposition(|b| *b == b')')?;
@@ -123,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_process_is_none() {
+    fn a_malformed_text_is_no_process() {
         for text in [
             "",
             "7",
@@ -140,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn those_that_vanish_are_left_out() {
+    fn processes_that_end_meanwhile_are_left_out() {
         let (dir, roots) = machine(&[
             ("proc/10/stat", &stat(10, "one (1)", 1, 2)),
             ("proc/12/stat", ""), // gone between the opening and the reading

@@ -1,4 +1,5 @@
-//! The CPU time that control groups allow (cgroup-v2, `cpu.max`; sched-bwc, `cpu.cfs_quota_us`).
+//! CPU quotas of control groups: `cpu.max` (kernel documentation, cgroup-v2) and `cpu.cfs_quota_us`
+//! (sched-bwc).
 
 use std::path::PathBuf;
 
@@ -9,20 +10,22 @@ use bytecost_spec::units::number;
 use crate::cgroups::{self, Version};
 use crate::roots::Roots;
 
-/// A control group around this process in which CPU time can be bounded.
+/// A control group of this process, or an ancestor, in which a CPU quota can be set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuotaLevel {
     /// Its interface.
     pub version: Version,
     /// Its directory, below the root of the caller's `/sys`.
     pub dir: PathBuf,
-    pub(crate) quota: Option<Quota>,
+    quota: Option<Quota>,
 }
 
+/// CPU time that the threads of a group may use in each period.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Quota {
+struct Quota {
+    /// CPU time, in µs.
     quota_us: u64,
-    /// The period, in µs; never 0.
+    /// The period of elapsed time, in µs; never 0.
     period_us: u64,
 }
 
@@ -41,19 +44,22 @@ impl Quota {
     }
 }
 
-/// The groups from this process's own up to the root of what it sees, each once, or why not known.
+/// The groups from this process's own one up to the topmost that it sees.
+///
+/// # Errors
+/// Why the groups are not known.
 pub fn levels(roots: &Roots) -> Result<Vec<QuotaLevel>, String> {
-    cgroups::around(roots, "cpu", |version, dir| level(roots, version, dir))
+    cgroups::read_ancestors(roots, "cpu", |version, dir| level(roots, version, dir))
 }
 
-/// The quotas among them, the tightest first.
+/// The quotas of these groups as obstacles, the tightest first.
 pub(crate) fn obstacles(roots: &Roots) -> Result<Vec<Obstacle>, String> {
-    let mut all: Vec<(PathBuf, Quota)> = levels(roots)?
+    let mut quotas: Vec<(PathBuf, Quota)> = levels(roots)?
         .into_iter()
         .filter_map(|level| Some((level.dir, level.quota?)))
         .collect();
-    all.sort_by(|(_, a), (_, b)| a.cpus().total_cmp(&b.cpus()));
-    let told = all.into_iter().map(|(dir, quota)| {
+    quotas.sort_by(|(_, a), (_, b)| a.cpus().total_cmp(&b.cpus()));
+    let obstacles = quotas.into_iter().map(|(dir, quota)| {
         let below = dir.strip_prefix(&roots.sys).unwrap_or(&dir);
         Obstacle {
             kind: CircumstanceKind::Quota,
@@ -62,10 +68,10 @@ pub(crate) fn obstacles(roots: &Roots) -> Result<Vec<Obstacle>, String> {
             limits: true,
         }
     });
-    Ok(told.collect())
+    Ok(obstacles.collect())
 }
 
-/// A group that is there and can bound CPU time; that of the root of version 2 cannot.
+/// A group with its quota; none where the group has no quota files, as the root of version 2.
 fn level(roots: &Roots, version: Version, dir: &str) -> Option<QuotaLevel> {
     let (quota, period) = match version {
         Version::V2 => {

@@ -1,4 +1,4 @@
-//! Where the kernel's files are, and how they are read: bounded, and never with a panic.
+//! The root directories of the kernel's files, and readers that are bounded and never panic.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -7,10 +7,11 @@ use std::str::FromStr;
 
 /// The largest file that is read, in bytes: /proc/cpuinfo of a thousand CPUs fits.
 const MOST_BYTES: u64 = 8 << 20;
-/// The most entries of a directory that are looked at.
+/// The most entries of a directory that are read.
 const MOST_ENTRIES: usize = 65_536;
 
-/// Root paths of the readers.
+/// The directories that stand for `/proc`, `/sys`, `/etc` and `/boot`: the real ones, or those of a
+/// recorded machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Roots {
     /// `/proc`.
@@ -24,7 +25,7 @@ pub struct Roots {
 }
 
 impl Roots {
-    /// The machine that this runs on.
+    /// The directories of the machine on which this program runs.
     pub fn real() -> Roots {
         Roots::under(Path::new("/"))
     }
@@ -39,26 +40,31 @@ impl Roots {
         }
     }
 
-    /// A file under `/proc`, without white space at its ends; else why it cannot be read.
+    /// The text of a file under `/proc`, trimmed.
+    ///
+    /// # Errors
+    /// The path with the reason: it does not exist, may not be read, or the error of read(2).
     pub(crate) fn proc(&self, path: &str) -> Result<String, String> {
         text(&self.proc, path).map_err(|why| format!("/proc/{path} {why}"))
     }
 
+    /// The text of a file under `/sys`, as [`Self::proc`].
     pub(crate) fn sys(&self, path: &str) -> Result<String, String> {
         text(&self.sys, path).map_err(|why| format!("/sys/{path} {why}"))
     }
 
+    /// The text of a file under `/etc`, as [`Self::proc`].
     pub(crate) fn etc(&self, path: &str) -> Result<String, String> {
         text(&self.etc, path).map_err(|why| format!("/etc/{path} {why}"))
     }
 
-    /// How the kernel was built: `/proc/config.gz`, else `/boot/config-` and its release.
+    /// The build configuration of the running kernel: `/proc/config.gz`, else `/boot/config-RELEASE`.
     pub(crate) fn kernel_config(&self) -> Option<String> {
         let packed = File::open(self.proc.join("config.gz"));
         let unpacked = |file| {
             let mut text = String::new();
-            let mut from = flate2::read::GzDecoder::new(file).take(MOST_BYTES);
-            from.read_to_string(&mut text).ok().map(|_| text)
+            let mut decoder = flate2::read::GzDecoder::new(file).take(MOST_BYTES);
+            decoder.read_to_string(&mut text).ok().map(|_| text)
         };
         packed.ok().and_then(unpacked).or_else(|| {
             let release = self.proc("sys/kernel/osrelease").ok()?;
@@ -66,15 +72,17 @@ impl Roots {
         })
     }
 
+    /// The value of a file under `/sys`.
     pub(crate) fn sys_as<T: FromStr>(&self, path: &str) -> Option<T> {
         self.sys(path).ok()?.parse().ok()
     }
 
-    /// What a file of lines `key: value` under `/proc` says of a key.
+    /// The value of a key in a file under `/proc` that has lines of `key: value`.
     pub(crate) fn proc_value(&self, path: &str, key: &str) -> Option<String> {
         value(&self.proc(path).ok()?, key)
     }
 
+    /// The number in a file under `/proc`.
     pub(crate) fn proc_number(&self, path: &str) -> Option<u64> {
         self.proc(path).ok()?.parse().ok()
     }
@@ -83,7 +91,7 @@ impl Roots {
         self.sys.join(path).exists()
     }
 
-    /// The last part of what a link under `/sys` leads to.
+    /// The file name of the target of a symbolic link under `/sys`.
     pub(crate) fn sys_link_name(&self, path: &str) -> Option<String> {
         let target = fs::read_link(self.sys.join(path)).ok()?;
         Some(target.file_name()?.to_string_lossy().into_owned())
@@ -104,6 +112,7 @@ impl Roots {
     }
 }
 
+/// The value of a key in a text that has lines of `key: value`; none if it is empty.
 pub(crate) fn value(text: &str, key: &str) -> Option<String> {
     text.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
@@ -111,6 +120,7 @@ pub(crate) fn value(text: &str, key: &str) -> Option<String> {
     })
 }
 
+/// The first [`MOST_BYTES`] of a file, trimmed; else the reason, to be read after the path.
 fn text(root: &Path, path: &str) -> Result<String, String> {
     let read = || -> io::Result<String> {
         let mut bytes = Vec::new();
@@ -133,18 +143,18 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn how_the_kernel_was_built_is_read_packed_or_beside_it() {
+    fn the_kernel_configuration_is_read_from_proc_or_boot() {
         let (dir, roots) = machine(&[("proc/sys/kernel/osrelease", "6.1.0-x\n")]);
         let accounts = || crate::accounts_for_interrupts(&roots);
         assert_eq!(accounts(), None);
         let option = "CONFIG_IRQ_TIME_ACCOUNTING";
-        let beside = |line: String| {
+        let in_boot = |line: String| {
             let text = format!("CONFIG_A=y\n{line}\n");
             put(dir.path(), "boot/config-6.1.0-x", &text);
         };
-        beside(format!("# {option} is not set"));
+        in_boot(format!("# {option} is not set"));
         assert_eq!(accounts(), Some(false));
-        beside(format!("{option}=y"));
+        in_boot(format!("{option}=y"));
         assert_eq!(accounts(), Some(true));
         let packed = File::create(roots.proc.join("config.gz")).unwrap();
         let mut packed = flate2::write::GzEncoder::new(packed, flate2::Compression::fast());

@@ -1,11 +1,11 @@
-//! How this process was started: under a tracer, with a nice value, in a scheduler class.
+//! Obstacles from the start of this process: a tracer, a nice value, a scheduler class.
 
 use bytecost_spec::CircumstanceKind;
 use bytecost_spec::host::Obstacle;
 
 use crate::roots::Roots;
 
-/// Scheduler classes by the number of their policy, sched(7); 0 is the usual one.
+/// Scheduler classes by the number of their policy, sched(7), except SCHED_OTHER (0).
 const POLICIES: &[(u32, &str)] = &[
     (1, "SCHED_FIFO"),
     (2, "SCHED_RR"),
@@ -15,22 +15,22 @@ const POLICIES: &[(u32, &str)] = &[
     (7, "SCHED_EXT"),
 ];
 
-/// The tracer of a process (`self`, or its number), proc_pid_status(5); none where it has none, or
-/// one that this PID namespace does not show.
+/// The tracer of a process (`self`, or its id), proc_pid_status(5); none if there is none that is
+/// visible in this PID namespace.
 pub fn tracer(roots: &Roots, process: &str) -> Option<Obstacle> {
     let tracer = roots.proc_value(&format!("{process}/status"), "TracerPid")?;
     if tracer == "0" {
         return None;
     }
-    let name = roots.proc(&format!("{tracer}/comm"));
-    let name = name.unwrap_or_else(|_| format!("process {tracer}"));
+    let name =
+        (roots.proc(&format!("{tracer}/comm"))).unwrap_or_else(|_| format!("process {tracer}"));
     Some(obstacle(
         CircumstanceKind::Tracer,
         format!("traced by {name}"),
     ))
 }
 
-/// Nice value, scheduler class and affinity that differ from those of a program that is simply started.
+/// The tracer, nice value and scheduler class of this process where they are not the default.
 pub(crate) fn obstacles(roots: &Roots) -> Vec<Obstacle> {
     let mut found = Vec::from_iter(tracer(roots, "self"));
     let stat = roots.proc("self/stat").unwrap_or_default();
@@ -48,12 +48,11 @@ pub(crate) fn obstacles(roots: &Roots) -> Vec<Obstacle> {
     }
     let class = POLICIES.iter().find(|(number, _)| Some(*number) == policy);
     if let Some((_, name)) = class {
-        let priority = priority.filter(|p| *p > 0);
-        let priority = priority.map_or_else(String::new, |p| format!(" {p}"));
-        found.push(obstacle(
-            CircumstanceKind::SchedulerClass,
-            format!("{name}{priority}"),
-        ));
+        let in_words = match priority {
+            Some(priority @ 1..) => format!("{name} {priority}"),
+            _ => (*name).to_owned(),
+        };
+        found.push(obstacle(CircumstanceKind::SchedulerClass, in_words));
     }
     found
 }
@@ -73,7 +72,7 @@ mod tests {
     use crate::tests::machine;
 
     #[test]
-    fn a_tracer_a_nice_value_and_a_class_are_found_and_the_usual_is_not() {
+    fn a_tracer_a_nice_value_and_a_class_are_found_and_the_defaults_are_not() {
         let check = |nice: i32, priority: u32, policy: u32, tracer: u32, expected: &[&str]| {
             let between = "0 ".repeat(40 - 20);
             let stat = format!(
@@ -85,8 +84,7 @@ mod tests {
                 ("proc/self/status", &format!("TracerPid:\t{tracer}\n")),
                 ("proc/77/comm", "strace\n"),
             ]);
-            let found = obstacles(&roots);
-            let found: Vec<&str> = found.iter().map(|o| o.found.as_str()).collect();
+            let found: Vec<String> = obstacles(&roots).into_iter().map(|o| o.found).collect();
             assert_eq!(found, expected);
         };
         check(0, 0, 0, 0, &[]);

@@ -1,4 +1,4 @@
-//! Machines that tests make up.
+//! Invented machines for the unit tests.
 
 use std::fs;
 use std::path::Path;
@@ -7,6 +7,7 @@ use tempfile::TempDir;
 
 use crate::Roots;
 
+/// A directory with these files, by their paths below it.
 pub(crate) fn machine(files: &[(&str, &str)]) -> (TempDir, Roots) {
     let dir = tempfile::tempdir().unwrap();
     for (path, text) in files {
@@ -16,6 +17,7 @@ pub(crate) fn machine(files: &[(&str, &str)]) -> (TempDir, Roots) {
     (dir, roots)
 }
 
+/// Writes a file of such a machine.
 pub(crate) fn put(machine: &Path, path: &str, text: &str) {
     let path = machine.join(path);
     fs::create_dir_all(path.parent().unwrap()).unwrap();

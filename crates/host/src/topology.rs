@@ -1,4 +1,5 @@
-//! CPUs and caches, from sysfs (the kernel's Documentation/ABI/stable/sysfs-devices-system-cpu).
+//! CPUs, caches and memory nodes, from sysfs (the kernel's
+//! Documentation/ABI/stable/sysfs-devices-system-cpu).
 
 use std::collections::BTreeMap;
 
@@ -11,6 +12,7 @@ const MOST_CACHES: u32 = 16;
 const CPUS: &str = "devices/system/cpu";
 const NODES: &str = "devices/system/node";
 
+/// The online CPUs in ascending order.
 pub(crate) fn cpus(roots: &Roots) -> Vec<Cpu> {
     let nodes = nodes(roots);
     let online = online(roots);
@@ -19,7 +21,7 @@ pub(crate) fn cpus(roots: &Roots) -> Vec<Cpu> {
         .into_iter()
         .map(|cpu| {
             let dir = format!("{CPUS}/cpu{cpu}");
-            // -1 where the firmware says nothing.
+            // -1, where the firmware does not report it, is no u32.
             let topology = |file: &str| roots.sys_as(&format!("{dir}/topology/{file}"));
             Cpu {
                 cpu,
@@ -51,10 +53,9 @@ pub(crate) fn caches(roots: &Roots, cpus: &[Cpu]) -> Vec<CpuCache> {
             let Some(cache) = cache(roots, &dir, cpu.cpu) else {
                 continue;
             };
-            // One that an earlier CPU shares was noted there.
-            let first = cache.shared_by.first();
-            let is_earlier = first.is_some_and(|first| *first < cpu.cpu);
-            if !(is_earlier && caches.contains(&cache)) {
+            // A cache of an earlier CPU is in the list already.
+            let is_of_earlier = (cache.shared_by.first()).is_some_and(|first| *first < cpu.cpu);
+            if !(is_of_earlier && caches.contains(&cache)) {
                 caches.push(cache);
             }
         }
@@ -86,27 +87,29 @@ fn size(text: &str) -> Option<u64> {
     n.checked_mul(1 << shift).filter(|bytes| *bytes > 0)
 }
 
-/// CPUs that are there and not online. `offline` itself also has those that could be plugged in.
+/// The CPUs that are present and not online. (The file `offline` has those as well that could be
+/// plugged in.)
 pub(crate) fn offline(roots: &Roots, online: &[Cpu]) -> Vec<u32> {
     let mut present = list(roots, &format!("{CPUS}/present")).unwrap_or_default();
     present.retain(|cpu| online.iter().all(|c| c.cpu != *cpu));
     present
 }
 
-/// Nodes that have memory and of which the process may take some (Mems_allowed_list, cpuset(7)).
+/// The nodes with memory from which this process may allocate (Mems_allowed_list, cpuset(7)).
 pub(crate) fn memory_nodes(roots: &Roots) -> Vec<u32> {
     let mut nodes = list(roots, &format!("{NODES}/has_memory"))
         .or_else(|| list(roots, &format!("{NODES}/online")))
         .unwrap_or_default();
-    let allowed = roots.proc_value("self/status", "Mems_allowed_list");
-    let allowed = allowed.and_then(|list| cpulist::parse(&list).ok());
-    if let Some(allowed) = allowed {
+    if let Some(list) = roots.proc_value("self/status", "Mems_allowed_list")
+        && let Ok(allowed) = cpulist::parse(&list)
+    {
         nodes.retain(|node| allowed.contains(node));
     }
     nodes
 }
 
-/// By CPU, 0 the fastest: Intel's counters, Arm's capacity, else frequencies that are far apart.
+/// The kind of each CPU, 0 the fastest: by Intel's perf devices (`cpu_core`, `cpu_atom`), Arm's
+/// capacities, or maximum frequencies that are far apart. Empty where all are alike.
 fn kinds(roots: &Roots, online: &[u32]) -> BTreeMap<u32, u32> {
     let named = |kind: &str| list(roots, &format!("devices/cpu_{kind}/cpus"));
     if let (Some(fast), Some(slow)) = (named("core"), named("atom"))
@@ -114,14 +117,14 @@ fn kinds(roots: &Roots, online: &[u32]) -> BTreeMap<u32, u32> {
     {
         return slow.into_iter().map(|cpu| (cpu, 1)).collect();
     }
-    // Cores of one kind that turbo favours are a few percent faster than their like.
-    for (file, alike) in [("cpu_capacity", 0.95), ("cpufreq/cpuinfo_max_freq", 0.85)] {
+    // Cores of one kind that turbo favours are rated a few percent higher than the others.
+    for (file, min_share) in [("cpu_capacity", 0.95), ("cpufreq/cpuinfo_max_freq", 0.85)] {
         let number = |cpu: &u32| -> Option<(u32, u64)> {
             Some((*cpu, roots.sys_as(&format!("{CPUS}/cpu{cpu}/{file}"))?))
         };
         if let Some(mut rated) = online.iter().map(number).collect::<Option<Vec<_>>>() {
             rated.sort_by_key(|(_, rating)| std::cmp::Reverse(*rating));
-            let ranks = ranks(&rated, alike);
+            let ranks = ranks(&rated, min_share);
             if ranks.values().any(|rank| *rank > 0) {
                 return ranks;
             }
@@ -130,27 +133,29 @@ fn kinds(roots: &Roots, online: &[u32]) -> BTreeMap<u32, u32> {
     BTreeMap::new()
 }
 
-/// A new kind begins where a rating falls below that share of its kind's highest. The ratings fall.
-fn ranks(rated: &[(u32, u64)], alike: f64) -> BTreeMap<u32, u32> {
+/// The kind of each CPU by falling ratings: a new kind begins with a rating below that share of the
+/// highest of its kind.
+fn ranks(rated: &[(u32, u64)], min_share: f64) -> BTreeMap<u32, u32> {
     let (mut rank, mut top) = (0, rated.first().map_or(0, |(_, rating)| *rating));
-    let each = |(cpu, rating): &(u32, u64)| {
-        if (*rating as f64) < alike * top as f64 {
+    let mut ranks = BTreeMap::new();
+    for (cpu, rating) in rated {
+        if (*rating as f64) < min_share * top as f64 {
             rank += 1;
             top = *rating;
         }
-        (*cpu, rank)
-    };
-    rated.iter().map(each).collect()
+        ranks.insert(*cpu, rank);
+    }
+    ranks
 }
 
 fn online(roots: &Roots) -> Vec<u32> {
     list(roots, &format!("{CPUS}/online"))
         .filter(|cpus| !cpus.is_empty())
-        .unwrap_or_else(|| counted(roots))
+        .unwrap_or_else(|| online_by_stat(roots))
 }
 
-/// The CPUs that /proc/stat has a line for, where sysfs is not to be had.
-fn counted(roots: &Roots) -> Vec<u32> {
+/// The CPUs with a line in /proc/stat, for machines without sysfs.
+fn online_by_stat(roots: &Roots) -> Vec<u32> {
     let stat = roots.proc("stat").unwrap_or_default();
     let mut cpus: Vec<u32> = stat
         .lines()
@@ -162,6 +167,7 @@ fn counted(roots: &Roots) -> Vec<u32> {
     cpus
 }
 
+/// The node of each CPU.
 fn nodes(roots: &Roots) -> BTreeMap<u32, u32> {
     let mut by_cpu = BTreeMap::new();
     for node in list(roots, &format!("{NODES}/online")).unwrap_or_default() {

@@ -1,8 +1,8 @@
-//! Whether something lies between this system and the hardware.
+//! The hypervisor and the container manager under which this system runs.
 
 use crate::roots::Roots;
 
-/// Parts of DMI names (SMBIOS, system vendor and product) and what they stand for.
+/// Parts of DMI names (SMBIOS, system vendor and product) with the names of their hypervisors.
 const PRODUCTS: &[(&str, &str)] = &[
     ("KVM", "KVM"),
     ("QEMU", "QEMU"),
@@ -36,7 +36,8 @@ const MANAGERS: &[(&str, &str)] = &[
     ("machine.slice", "systemd-nspawn"),
 ];
 
-pub(crate) fn seen(roots: &Roots) -> Option<String> {
+/// Their names, such as `KVM, container (docker)`; none where neither is recognised.
+pub(crate) fn name(roots: &Roots) -> Option<String> {
     let parts: Vec<String> = [hypervisor(roots), container(roots)]
         .into_iter()
         .flatten()
@@ -56,14 +57,14 @@ fn hypervisor(roots: &Roots) -> Option<String> {
             .unwrap_or_default()
     };
     let product = dmi("product_name");
-    // A cloud's whole machines carry its name as its virtual ones do.
-    let whole = product.ends_with(".metal");
+    // The bare-metal machines of a cloud have its name as well.
+    let is_bare_metal = product.ends_with(".metal");
     let name = format!("{} {product}", dmi("sys_vendor"));
     let find = |table: &[(&str, &str)], text: &str| {
         let row = table.iter().find(|(part, _)| text.contains(part));
         row.map(|(_, name)| (*name).to_owned())
     };
-    if !whole && let Some(name) = find(PRODUCTS, &name) {
+    if !is_bare_metal && let Some(name) = find(PRODUCTS, &name) {
         return Some(name);
     }
     let clocks = roots
@@ -72,7 +73,7 @@ fn hypervisor(roots: &Roots) -> Option<String> {
     if let Some(name) = find(CLOCKS, &clocks) {
         return Some(name);
     }
-    // Arm guests are told by the device tree.
+    // The device tree of Arm guests names the hypervisor.
     if let Ok(compatible) = roots.proc("device-tree/hypervisor/compatible") {
         let name = compatible.replace('\0', " ");
         return Some(name.trim().trim_start_matches("linux,").to_owned());

@@ -1,4 +1,4 @@
-//! What the checks say of recorded machines.
+//! The checks of recorded machines.
 
 use crate::common;
 
@@ -7,7 +7,8 @@ use bytecost_spec::host::Level::{Good, Note, Warning};
 use bytecost_spec::survey::CpuClock;
 use common::{MACHINES, Unpacked, change, check, columns, host, probes, unpacked};
 
-/// A line is a machine, a check, its level, and a part of what it found, means or advises.
+/// Holds a table against the checks. A line is a machine, the name of a check, its level, and a part of
+/// its text.
 fn check_all(table: &str) {
     for row in table.lines() {
         let [machine, name, level, needle] = columns(row);
@@ -111,9 +112,9 @@ fn noise() {
 }
 
 #[test]
-fn how_the_process_was_started_and_what_limits_it_is_told() {
+fn settings_and_limits_of_the_process_are_checked() {
     let vm = unpacked("vm");
-    let told = |name: &str, path: &str, content: &str, level, parts: &[&str]| {
+    let checked = |name: &str, path: &str, content: &str, level, parts: &[&str]| {
         let host = vm.read(&[change(path, content)], &probes());
         let check = check(&host, name);
         let remedy = check.remedy.as_deref().unwrap_or_default();
@@ -123,12 +124,12 @@ fn how_the_process_was_started_and_what_limits_it_is_told() {
     };
     let range = "proc/sys/net/ipv4/ip_local_port_range";
     let few = ["40 (net.ipv4.ip_local_port_range)", "sysctl -w"];
-    told("ports", range, "40000\t40039\n", Warning, &few);
-    told("ports", range, "32768\t60999\n", Good, &["28232 for"]);
-    told("ports", range, "many", Note, &["not known"]);
+    checked("ports", range, "40000\t40039\n", Warning, &few);
+    checked("ports", range, "32768\t60999\n", Good, &["28232 for"]);
+    checked("ports", range, "many", Note, &["not known"]);
     let sys = "sys/devices/system/cpu";
     let isolated = ["isolated 1", "--placement"];
-    told(
+    checked(
         "isolated CPUs",
         &format!("{sys}/isolated"),
         "1\n",
@@ -136,14 +137,14 @@ fn how_the_process_was_started_and_what_limits_it_is_told() {
         &isolated,
     );
     let nohz = ["nohz_full 1", "isolcpus and nohz_full"];
-    told(
+    checked(
         "isolated CPUs",
         &format!("{sys}/nohz_full"),
         "1",
         Note,
         &nohz,
     );
-    told(
+    checked(
         "isolated CPUs",
         &format!("{sys}/nohz_full"),
         "(null)",
@@ -151,7 +152,7 @@ fn how_the_process_was_started_and_what_limits_it_is_told() {
         &["none"],
     );
     let huge = "sys/kernel/mm/transparent_hugepage/enabled";
-    told(
+    checked(
         "huge pages",
         huge,
         "always madvise [never]",
@@ -159,7 +160,7 @@ fn how_the_process_was_started_and_what_limits_it_is_told() {
         &["never", "echo madvise"],
     );
     let status = "TracerPid:\t7\nCpus_allowed_list:\t0-1\n";
-    told(
+    checked(
         "tracer",
         "proc/self/status",
         status,
@@ -168,14 +169,14 @@ fn how_the_process_was_started_and_what_limits_it_is_told() {
     );
     let zeros = "0 ".repeat(15);
     let stat = format!("9 (x) R {zeros}5 {}0 0", "0 ".repeat(20));
-    told(
+    checked(
         "nice value",
         "proc/self/stat",
         &stat,
         Warning,
         &["nice 5", "--class nice:N"],
     );
-    told(
+    checked(
         "scheduler class",
         "proc/self/stat",
         &stat,
@@ -184,7 +185,7 @@ fn how_the_process_was_started_and_what_limits_it_is_told() {
     );
     let limits = "Max stack size            524288               unlimited            bytes";
     let small = ["stack 512 KiB", "ulimit -s"];
-    told(
+    checked(
         "limits of a process",
         "proc/self/limits",
         limits,
@@ -220,7 +221,7 @@ fn quotas_are_found_in_both_versions_and_on_every_level() {
 }
 
 #[test]
-fn probes_are_told_as_the_caller_found_them() {
+fn probes_of_the_caller_are_rated() {
     let vm = unpacked("vm");
     let with = |probes: &Probes, name: &str| {
         let host = vm.read(&[], probes);
@@ -263,7 +264,7 @@ fn probes_are_told_as_the_caller_found_them() {
 }
 
 #[test]
-fn a_cpu_alone_is_a_warning() {
+fn a_single_cpu_is_a_warning() {
     let status = change("proc/self/status", "CapEff: 0\nCpus_allowed_list:\t1\n");
     let host = unpacked("vm").read(&[status], &probes());
     assert_eq!(host.cpus_allowed, [1]);

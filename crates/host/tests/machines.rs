@@ -17,7 +17,7 @@ fn caches(host: &Host) -> Vec<String> {
 }
 
 #[test]
-fn each_machine_is_named() {
+fn kernel_distribution_and_model_are_read() {
     let table = [
         "vm | 6.18.44 | Debian GNU/Linux 12 (bookworm) | x86_64 | AMD EPYC | KVM",
         "laptop | 6.17.8-300.fc43.x86_64 | Fedora Linux 43 (Workstation Edition) | x86_64 | 12th Gen Intel(R) Core(TM) i7-1260P | none",
@@ -30,15 +30,17 @@ fn each_machine_is_named() {
         let host = host(machine);
         let distribution = host.distribution.as_deref().unwrap();
         let virtualization = host.virtualization.as_deref().unwrap_or("none");
-        let told = [
+        let named = [
             &host.kernel,
             distribution,
             &host.architecture,
             &host.cpu_model,
             virtualization,
         ];
-        let expected = expected.replace("this one's", std::env::consts::ARCH);
-        assert_eq!(told.join(" | "), expected);
+        assert_eq!(
+            named.join(" | "),
+            expected.replace("this one's", std::env::consts::ARCH)
+        );
     }
 }
 
@@ -60,7 +62,7 @@ fn machine_boot_and_settings_are_read_and_the_machine_id_is_not_kept() {
     assert!(settings.contains(&("net.ipv4.tcp_rmem", "4096 131072 6291456")));
     assert!(settings.contains(&("net.ipv4.tcp_sack", "1")));
     assert!(settings.contains(&("transparent_hugepage/enabled", "madvise")));
-    // What a machine does not say is not known, and is no value of another.
+    // The phone has no boot id.
     assert_eq!(common::host("phone").identity.boot_id, None);
 }
 
@@ -74,13 +76,13 @@ fn cores_packages_and_nodes_are_exact() {
     assert_eq!(laptop.cpus[9].governor.as_deref(), Some("powersave"));
 
     let server = host("server");
-    let of = |cpu: usize| {
+    let places = |cpu: usize| {
         let cpu = &server.cpus[cpu];
         (cpu.package, cpu.core, cpu.node, cpu.siblings.clone())
     };
-    assert_eq!(of(0), (Some(0), Some(0), Some(0), vec![0, 8]));
-    assert_eq!(of(7), (Some(1), Some(3), Some(1), vec![7, 15]));
-    assert_eq!(of(9), (Some(0), Some(1), Some(0), vec![1, 9]));
+    assert_eq!(places(0), (Some(0), Some(0), Some(0), vec![0, 8]));
+    assert_eq!(places(7), (Some(1), Some(3), Some(1), vec![7, 15]));
+    assert_eq!(places(9), (Some(0), Some(1), Some(0), vec![1, 9]));
 
     let arm = host("arm");
     assert_eq!(arm.cpus[2].package, None, "-1 is no package");
@@ -136,11 +138,11 @@ fn limits_and_memory_are_exact() {
         let host = host(machine);
         let (locked, exempt) = (host.memlock_limit_bytes, host.memlock_exempt);
         let (files, optmem) = (host.nofile_limit, host.optmem_max_bytes);
-        let told = format!(
+        let limits = format!(
             "{locked:?} {exempt} {files} {optmem:?} {}",
             host.memory_bytes
         );
-        assert_eq!(told, expected, "{machine}");
+        assert_eq!(limits, expected, "{machine}");
     }
     let first = change("proc/self/uid_map", "0 0 4294967295\n");
     let host = unpacked("container").read(&[first], &probes());
@@ -155,7 +157,7 @@ fn congestion_controls_are_listed() {
 }
 
 #[test]
-fn hypervisors_and_containers_are_told_apart() {
+fn hypervisors_and_containers_are_recognised() {
     let laptop = unpacked("laptop");
     let with = |changes: &[(&str, &str)]| {
         let changes: Vec<_> = changes.iter().map(|(p, c)| change(p, c)).collect();
@@ -215,7 +217,7 @@ fn without_sysfs_the_cpus_are_counted() {
 }
 
 #[test]
-fn nothing_at_all_is_still_an_answer() {
+fn a_machine_without_any_file_is_read() {
     let empty = tempfile::tempdir().unwrap();
     let nothing = read(&Roots::under(empty.path()), &probes());
     assert_eq!(nothing.kernel, "unknown");

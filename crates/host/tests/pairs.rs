@@ -1,4 +1,4 @@
-//! Which pairs stand for each recorded machine.
+//! The pairs of CPUs that are chosen for each recorded machine.
 
 use crate::common;
 
@@ -10,27 +10,27 @@ use bytecost_spec::host::{Cpu, CpuCache, Distance};
 use bytecost_spec::{Host, Nearness, cpulist};
 use common::host;
 
-/// The CPUs that are chosen, and the nearest pair of two.
+/// Compares the chosen CPUs and the nearest pair.
 fn check(machine: &str, cpus: &str, nearest: &str) {
     let host = host(machine);
     let chosen = pairs::choose(&host).unwrap();
     assert_eq!(cpulist::write(&chosen.cpus), cpus, "{machine}");
     assert_eq!(chosen.nearest(), nearest, "{machine}");
-    sound(machine, &host);
+    check_invariants(machine, &host);
 }
 
-/// Every two once, near ones first, no kind of distance left out, and the others told.
-fn sound(machine: &str, host: &Host) {
+/// Asserts that every pair is there once, near ones first, that no class of distance is missing, and
+/// that a note says if CPUs are left out.
+fn check_invariants(machine: &str, host: &Host) {
     let chosen = pairs::choose(host).unwrap();
     let n = chosen.cpus.len();
     assert_eq!(n, chosen.usable.min(MOST_CPUS), "{machine}");
-    let all = chosen.pairs.iter();
-    let ordered = all.clone().map(|(a, b)| (*a.min(b), *a.max(b)));
-    let unordered: BTreeSet<(u32, u32)> = ordered.collect();
+    let pairs = chosen.pairs.iter();
+    let unordered: BTreeSet<(u32, u32)> =
+        pairs.clone().map(|(a, b)| (*a.min(b), *a.max(b))).collect();
     assert_eq!(unordered.len(), n * (n + 1) / 2, "{machine}");
     assert_eq!(chosen.pairs.len(), unordered.len(), "{machine}");
-    let classes = all.map(|(a, b)| host.distance(*a, *b).class());
-    let classes: Vec<Distance> = classes.collect();
+    let classes: Vec<Distance> = pairs.map(|(a, b)| host.distance(*a, *b).class()).collect();
     assert!(classes.is_sorted(), "{machine}");
     for (a, b) in &chosen.pairs {
         for cpu in [a, b] {
@@ -39,9 +39,9 @@ fn sound(machine: &str, host: &Host) {
     }
     for nearness in Nearness::ALL {
         let has = placement::pairs(*nearness, host).is_ok();
-        let there = classes.iter().any(|c| c.nearness == Some(*nearness));
-        // One CPU of several caches: what fits two names is told by the nearer one.
-        assert_eq!(has, there, "{machine} {nearness:?}");
+        // A distance that fits two names has the nearer one.
+        let is_covered = classes.iter().any(|c| c.nearness == Some(*nearness));
+        assert_eq!(has, is_covered, "{machine} {nearness:?}");
     }
     assert_eq!(chosen.note(host).is_none(), n == chosen.usable, "{machine}");
     let again = pairs::choose(host).unwrap();
@@ -61,7 +61,7 @@ fn large_machines_have_each_distance_among_the_pairs() {
     for machine in ["laptop", "server", "epyc"] {
         let host = host(machine);
         assert!(host.cpus_allowed.len() > MOST_CPUS, "{machine}");
-        sound(machine, &host);
+        check_invariants(machine, &host);
     }
     // A core of the same cluster is nearer than the next number, and all four nodes are there.
     check("kunpeng", "0-2,4-5,8-9,12", "0:2");
@@ -72,6 +72,7 @@ fn large_machines_have_each_distance_among_the_pairs() {
     assert_eq!(kinds, [0, 1].into(), "fast cores and slow ones");
 }
 
+/// A host with 16 cores of two threads on each node.
 fn large(nodes: u32) -> Host {
     let cores = 16 * nodes;
     let cpu = |n: u32| Cpu {
@@ -99,10 +100,10 @@ fn large(nodes: u32) -> Host {
 }
 
 #[test]
-fn of_many_cpus_a_few_are_chosen_and_told() {
+fn of_many_cpus_a_few_are_chosen_with_a_note() {
     // 128 CPUs on four nodes.
     let host = large(4);
-    sound("128 CPUs", &host);
+    check_invariants("128 CPUs", &host);
     let chosen = pairs::choose(&host).unwrap();
     let cpus = chosen.cpus.iter();
     let nodes: BTreeSet<_> = cpus.map(|c| host.cpu(*c).unwrap().node).collect();
@@ -116,8 +117,8 @@ fn of_many_cpus_a_few_are_chosen_and_told() {
     ] {
         assert!(note.contains(part), "{part}: {note}");
     }
-    sound("eight nodes", &large(8));
-    sound("one node", &large(1));
+    check_invariants("eight nodes", &large(8));
+    check_invariants("one node", &large(1));
     let why = pairs::choose(&Host::default()).unwrap_err();
     assert!(why.contains("does not report the CPUs"), "{why}");
 }

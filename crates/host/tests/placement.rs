@@ -1,4 +1,4 @@
-//! Which CPUs are chosen on which machine, and why there are none.
+//! The CPUs of named placements on recorded machines, and the reasons where there are none.
 
 use crate::common;
 
@@ -8,10 +8,6 @@ use common::{change, columns, host, probes, unpacked};
 
 fn named(nearness: &str) -> Nearness {
     *Nearness::ALL.iter().find(|n| n.name() == nearness).unwrap()
-}
-
-fn told(nearness: Nearness, host: &Host) -> String {
-    in_words(placement::pairs(nearness, host))
 }
 
 /// The first pairs and what they share, or the reason.
@@ -27,7 +23,7 @@ fn in_words(found: Result<NearPairs, String>) -> String {
 }
 
 #[test]
-fn every_machine_gives_the_pairs_that_it_has() {
+fn each_machine_has_the_pairs_of_its_topology() {
     // Each row has a machine and the expected answer for each nearness.
     let table = "
         vm
@@ -62,7 +58,7 @@ fn every_machine_gives_the_pairs_that_it_has() {
             0:2 1:3 4:5 share the L3 of 24 MiB
             all cores of a node share a cache here: choose cross-node
             0:4 1:5 2:6 share nothing: nodes 0 and 1
-        # Its last cache is not told, so that no two cores are seen to share one.
+        # Its last cache is not reported, so that no two cores are seen to share one.
         arm
             0:0 1:1 2:2 share all
             no two CPUs share a core here
@@ -83,25 +79,23 @@ fn every_machine_gives_the_pairs_that_it_has() {
             4:5 0:1 2:3 share the L3 of 8 MiB
             all cores that may be used share a cache
             the kernel reports one node";
-    let rows: Vec<&str> = table.lines().map(str::trim).collect();
-    let rows: Vec<&str> = rows
-        .into_iter()
+    let rows: Vec<&str> = (table.lines().map(str::trim))
         .filter(|r| !r.is_empty() && !r.starts_with('#'))
         .collect();
     for machine in rows.chunks(6) {
         let host = host(machine[0]);
         for (nearness, expected) in Nearness::ALL.iter().zip(&machine[1..]) {
-            let told = told(*nearness, &host);
+            let found = in_words(placement::pairs(*nearness, &host));
             assert!(
-                told.starts_with(expected),
-                "{machine:?} {nearness:?}: {told}"
+                found.starts_with(expected),
+                "{machine:?} {nearness:?}: {found}"
             );
         }
     }
 }
 
 #[test]
-fn pinned_ends_have_the_nearest_two_cores_or_what_there_is() {
+fn pinned_ends_have_the_nearest_two_cores_or_else_threads_or_one_cpu() {
     let table = "vm |  | 0:1 share the L3 of 32 MiB
         laptop |  | 0:2 4:6 8:9 share the L3 of 18 MiB
         epyc |  | 0:1 2:3 4:5 share the L3 of 16 MiB
@@ -109,25 +103,25 @@ fn pinned_ends_have_the_nearest_two_cores_or_what_there_is() {
         server | 3,15 | 3:15 share nothing
         container |  | 4:5 share a core
         server | 5 | 5:5 share all";
-    let told = |host: &Host| in_words(placement::pinned(host));
+    let pinned = |host: &Host| in_words(placement::pinned(host));
     for row in table.lines() {
         let [machine, allowed, expected] = columns(row);
         let mut host = host(machine);
         if !allowed.is_empty() {
             host.cpus_allowed = cpulist::parse(allowed).unwrap();
         }
-        let told = told(&host);
-        assert!(told.starts_with(expected), "{row}: {told}");
-        // Where no cache is told either, two cores are two cores.
+        let found = pinned(&host);
+        assert!(found.starts_with(expected), "{row}: {found}");
+        // Without a report of the caches, any two cores serve.
         host.caches.clear();
         assert!(placement::pinned(&host).is_ok(), "{row}");
     }
-    assert!(told(&Host::default()).contains("reports no CPUs"));
+    assert!(pinned(&Host::default()).contains("reports no CPUs"));
     let bare = Host {
         cpus_allowed: vec![2, 7],
         ..Host::default()
     };
-    assert!(told(&bare).starts_with("2:7 share nothing that the kernel reports"));
+    assert!(pinned(&bare).starts_with("2:7 share nothing that the kernel reports"));
 }
 
 #[test]
@@ -145,8 +139,8 @@ fn only_cpus_that_may_be_used_are_chosen() {
         let [nearness, machine, allowed, expected] = columns(row);
         let mut host = host(machine);
         host.cpus_allowed = cpulist::parse(allowed).unwrap();
-        let told = told(named(nearness), &host);
-        assert!(told.starts_with(expected), "{row}: {told}");
+        let found = in_words(placement::pairs(named(nearness), &host));
+        assert!(found.starts_with(expected), "{row}: {found}");
     }
 }
 
@@ -163,7 +157,7 @@ fn kinds_offline_cpus_and_memory_nodes_are_read() {
     let kinds: Vec<u32> = mixed.cpus[..3].iter().map(|c| c.kind).collect();
     assert_eq!(kinds, [0, 1, 0]);
     let epyc = host("epyc");
-    // What could be plugged in is not there.
+    // CPUs that could be plugged in do not count.
     assert_eq!(epyc.cpus_offline, [15]);
     assert_eq!(epyc.memory_nodes, [0, 1]);
     assert_eq!(host("kunpeng").memory_nodes, [0, 2, 3]);
@@ -174,7 +168,7 @@ fn kinds_offline_cpus_and_memory_nodes_are_read() {
 }
 
 #[test]
-fn a_cpu_that_cannot_be_had_is_told_with_its_reason() {
+fn a_cpu_that_cannot_be_used_has_a_reason() {
     let not_allowed = "CPU 0 is not among those that this process may use (4-5)";
     for (machine, cpu, expected) in [
         ("epyc", 14, ""),
@@ -183,14 +177,14 @@ fn a_cpu_that_cannot_be_had_is_told_with_its_reason() {
         ("container", 5, ""),
         ("container", 0, not_allowed),
     ] {
-        let told = placement::unusable_reason(cpu, &host(machine)).unwrap_or_default();
-        let fits = told.starts_with(expected) && told.is_empty() == expected.is_empty();
-        assert!(fits, "{told}");
+        let reason = placement::unusable_reason(cpu, &host(machine)).unwrap_or_default();
+        let fits = reason.starts_with(expected) && reason.is_empty() == expected.is_empty();
+        assert!(fits, "{reason}");
     }
 }
 
 #[test]
-fn a_place_beside_a_cpu_avoids_the_others() {
+fn a_cpu_near_another_is_none_of_those_to_avoid() {
     // Where there is no other, one that is in use is better than none.
     let table = "server | smt-sibling | 3 | none | 11
         server | same-cache | 0 | 0-1 | 2
@@ -202,10 +196,10 @@ fn a_place_beside_a_cpu_avoids_the_others() {
         epyc | smt-sibling | 7 | none | no CPU that this process may use is smt-sibling to CPU 7
         vm | same-cpu | 9 | none | CPU 9 is not online";
     for row in table.lines() {
-        let [machine, nearness, of, avoid, expected] = columns(row);
+        let [machine, nearness, anchor, avoid, expected] = columns(row);
         let avoid = cpulist::parse(avoid).unwrap_or_default();
-        let (near, of) = (named(nearness), of.parse().unwrap());
-        match placement::cpu_near(near, of, &avoid, &host(machine)) {
+        let anchor = anchor.parse().unwrap();
+        match placement::cpu_near(named(nearness), anchor, &avoid, &host(machine)) {
             Ok(cpu) => assert_eq!(cpu.to_string(), expected, "{row}"),
             Err(why) => assert!(why.starts_with(expected), "{row}: {why}"),
         }

@@ -1,153 +1,152 @@
-//! Checks of what the kernel lets this process do.
+//! Checks of permissions and limits: perf events, capabilities, memory, descriptors, sockets.
 
 use bytecost_spec::CircumstanceKind;
 use bytecost_spec::units::bytes_in_words;
 
-use super::{CheckInput, Told, count};
+use super::{Assessment, CheckInput, count};
 use crate::capabilities::{CapabilityRow, ROWS};
 use crate::machine;
 
-pub(super) fn hardware_counters(seen: &CheckInput<'_>) -> Told {
-    let Err(why) = &seen.probes.hardware_counters else {
+pub(super) fn hardware_counters(input: &CheckInput<'_>) -> Assessment {
+    let Err(why) = &input.probes.hardware_counters else {
         let means = "cycles, instructions and cache misses are measured";
-        return Told::good("available", means);
+        return Assessment::good("available", means);
     };
     let means = "cycles, instructions and cache misses are absent; CPU time stands in for them";
-    let told = Told::note(format!("not available: {why}"), means);
-    match seen.host.virtualization {
-        Some(_) => told.remedy("ask for a virtual machine with a PMU, or measure on hardware"),
-        None => told,
+    let note = Assessment::note(format!("not available: {why}"), means);
+    match input.host.virtualization {
+        Some(_) => note.remedy("ask for a virtual machine with a PMU, or measure on hardware"),
+        None => note,
     }
 }
 
-pub(super) fn perf_event_paranoid(seen: &CheckInput<'_>) -> Told {
+pub(super) fn perf_event_paranoid(input: &CheckInput<'_>) -> Assessment {
     let unknown = "whether events may be counted is found by trying";
-    let text = known!(seen.roots.proc("sys/kernel/perf_event_paranoid"), unknown);
+    let text = known!(input.roots.proc("sys/kernel/perf_event_paranoid"), unknown);
     let Ok(value) = text.parse::<i64>() else {
-        return Told::unknown(text, unknown);
+        return Assessment::unknown(text, unknown);
     };
     let means = "events inside the kernel are counted";
-    if seen.capabilities.count_kernel() {
-        Told::good(format!("{value}, and a capability that lifts it"), means)
+    if input.capabilities.may_count_kernel() {
+        Assessment::good(format!("{value}, and a capability that lifts it"), means)
     } else if value < 2 {
-        Told::good(value.to_string(), means)
+        Assessment::good(value.to_string(), means)
     } else {
         let means = "events inside the kernel, where most of the work is done, may not be counted";
-        Told::warning(value.to_string(), means)
+        Assessment::warning(value.to_string(), means)
             .remedy("as root: `sysctl kernel.perf_event_paranoid=1`")
     }
 }
 
-pub(super) fn capabilities(seen: &CheckInput<'_>) -> Told {
-    let names = |has: bool| -> Vec<&CapabilityRow> {
-        let of_kind = |row: &&CapabilityRow| seen.capabilities.has(row) == has;
-        ROWS.iter().filter(of_kind).collect()
-    };
-    if let Err(why) = &seen.capabilities.effective {
-        return Told::unknown(why.as_str(), "what is refused is found by trying");
+pub(super) fn capabilities(input: &CheckInput<'_>) -> Assessment {
+    if let Err(why) = &input.capabilities.effective {
+        return Assessment::unknown(why.as_str(), "what is refused is found by trying");
     }
-    let (there, missing) = (names(true), names(false));
-    let mut found = match there.as_slice() {
+    let (effective, missing): (Vec<&CapabilityRow>, Vec<_>) =
+        ROWS.iter().partition(|row| input.capabilities.has(row));
+    let mut found = match effective.as_slice() {
         [] => "none".to_owned(),
         rows => rows.iter().map(|r| r.name).collect::<Vec<_>>().join(", "),
     };
-    if !seen.capabilities.first_namespace {
+    if !input.capabilities.first_namespace {
         found += " (in a user namespace, where some count for less)";
     }
     if missing.is_empty() {
-        return Told::good(found, "nothing is refused for want of a capability");
+        return Assessment::good(found, "nothing is refused for want of a capability");
     }
-    let opens: Vec<String> = missing
+    let permits: Vec<String> = missing
         .iter()
-        .map(|row| format!("{} ({})", row.name, row.opens))
+        .map(|row| format!("{} ({})", row.name, row.permits))
         .collect();
-    Told::note(
+    Assessment::note(
         found,
-        format!("the defaults need none; not there: {}", opens.join(", ")),
+        format!("the defaults need none; not there: {}", permits.join(", ")),
     )
     .remedy("run as root where one of these is wanted")
 }
 
-pub(super) fn locked_memory(seen: &CheckInput<'_>) -> Told {
-    // What eight flows of 4 MiB rings lock.
+pub(super) fn locked_memory(input: &CheckInput<'_>) -> Assessment {
+    // Eight flows with rings of 4 MiB lock so much.
     const ENOUGH: u64 = 32 << 20;
-    if machine::limit(seen.roots, "Max locked memory").is_none() {
+    if machine::limit(input.roots, "Max locked memory").is_none() {
         let means = "what may be locked is found by trying";
-        return Told::unknown("/proc/self/limits has no limit", means);
+        return Assessment::unknown("/proc/self/limits has no limit", means);
     }
     let means = "registered buffers and zero-copy sends lock their pages";
-    let Some(limit) = seen.host.memlock_limit_bytes else {
-        return Told::good("no limit", means);
+    let Some(limit) = input.host.memlock_limit_bytes else {
+        return Assessment::good("no limit", means);
     };
     let found = bytes_in_words(limit);
-    if seen.host.memlock_exempt {
-        return Told::good(format!("{found}, lifted by CAP_IPC_LOCK"), means);
+    if input.host.memlock_exempt {
+        return Assessment::good(format!("{found}, lifted by CAP_IPC_LOCK"), means);
     }
     if limit >= ENOUGH {
-        return Told::good(found, means);
+        return Assessment::good(found, means);
     }
     let means = format!("{means}: uring-send-zc is refused for larger rings or more flows");
-    Told::warning(found, means).remedy("`ulimit -l 32768` (KiB), or `memlock` in /etc/security/limits.conf, or LimitMEMLOCK= of its unit")
+    Assessment::warning(found, means).remedy("`ulimit -l 32768` (KiB), or `memlock` in /etc/security/limits.conf, or LimitMEMLOCK= of its unit")
 }
 
-pub(super) fn optmem(seen: &CheckInput<'_>) -> Told {
+pub(super) fn optmem(input: &CheckInput<'_>) -> Assessment {
     const USUAL: u64 = 128 << 10;
-    let Some(bytes) = seen.host.optmem_max_bytes else {
+    let Some(bytes) = input.host.optmem_max_bytes else {
         let means = "how many zero-copy sends may be under way shows as ENOBUFS";
-        return Told::unknown("/proc/sys/net/core/optmem_max cannot be read", means);
+        return Assessment::unknown("/proc/sys/net/core/optmem_max cannot be read", means);
     };
     let means = "each zero-copy send that is under way takes a note from this memory of its socket";
     if bytes >= USUAL {
-        return Told::good(bytes_in_words(bytes), means);
+        return Assessment::good(bytes_in_words(bytes), means);
     }
     let means = format!("{means}: few fit, and small sends run into ENOBUFS and wait");
-    Told::warning(bytes_in_words(bytes), means)
+    Assessment::warning(bytes_in_words(bytes), means)
         .remedy("as root: `sysctl net.core.optmem_max=131072`")
 }
 
-pub(super) fn listen_queue(seen: &CheckInput<'_>) -> Told {
-    /// Of kernels before 5.4; those after it have 4096.
+pub(super) fn listen_queue(input: &CheckInput<'_>) -> Assessment {
+    /// Default of kernels before 5.4; since then it is 4096.
     const USUAL: u64 = 128;
     let kind = CircumstanceKind::ListenQueue;
-    let limit = seen.roots.proc("sys/net/core/somaxconn");
+    let limit = input.roots.proc("sys/net/core/somaxconn");
     match limit.map(|text| text.parse::<u64>()) {
-        Ok(Ok(limit)) if limit >= USUAL => Told::good(
+        Ok(Ok(limit)) if limit >= USUAL => Assessment::good(
             format!("{limit} connections"),
             "new connections wait in it until a server accepts them",
         ),
-        Ok(Ok(limit)) => Told::disturbed(kind, format!("{limit} connections (net.core.somaxconn)")),
-        _ => Told::unknown(
+        Ok(Ok(limit)) => {
+            Assessment::disturbed(kind, format!("{limit} connections (net.core.somaxconn)"))
+        }
+        _ => Assessment::unknown(
             "/proc/sys/net/core/somaxconn cannot be read",
             kind.row().means,
         ),
     }
 }
 
-pub(super) fn ports(seen: &CheckInput<'_>) -> Told {
+pub(super) fn ports(input: &CheckInput<'_>) -> Assessment {
     /// The kernel's default has 28,232.
     const USUAL: u64 = 10_000;
     let kind = CircumstanceKind::Ports;
-    let range = seen.roots.proc("sys/net/ipv4/ip_local_port_range");
+    let range = input.roots.proc("sys/net/ipv4/ip_local_port_range");
     let ends = range.ok().and_then(|text| {
         let mut ends = text.split_whitespace().map(str::parse::<u64>);
         ends.next()?.ok().zip(ends.next()?.ok())
     });
     let Some((first, last)) = ends else {
         let file = "/proc/sys/net/ipv4/ip_local_port_range cannot be read";
-        return Told::unknown(file, kind.row().means);
+        return Assessment::unknown(file, kind.row().means);
     };
     match (last + 1).saturating_sub(first) {
         ports if ports >= USUAL => {
-            Told::good(format!("{ports} for new connections"), kind.row().means)
+            Assessment::good(format!("{ports} for new connections"), kind.row().means)
         }
-        ports => Told::disturbed(kind, format!("{ports} (net.ipv4.ip_local_port_range)")),
+        ports => Assessment::disturbed(kind, format!("{ports} (net.ipv4.ip_local_port_range)")),
     }
 }
 
-pub(super) fn socket_buffers(seen: &CheckInput<'_>) -> Told {
-    let (Some(send), Some(receive)) = (seen.host.wmem_max_bytes, seen.host.rmem_max_bytes) else {
+pub(super) fn socket_buffers(input: &CheckInput<'_>) -> Assessment {
+    let (Some(send), Some(receive)) = (input.host.wmem_max_bytes, input.host.rmem_max_bytes) else {
         let means = "the buffers that sockets got are in every sample";
-        return Told::unknown(
+        return Assessment::unknown(
             "/proc/sys/net/core/wmem_max or rmem_max cannot be read",
             means,
         );
@@ -156,32 +155,32 @@ pub(super) fn socket_buffers(seen: &CheckInput<'_>) -> Told {
     let [sent, received] = [send, receive].map(bytes_in_words);
     let found = format!("send up to {sent}, receive up to {received}");
     if send.min(receive) >= 1 << 20 {
-        Told::good(found, means)
+        Assessment::good(found, means)
     } else {
-        Told::note(found, means)
+        Assessment::note(found, means)
             .remedy("as root: `sysctl net.core.wmem_max=4194304 net.core.rmem_max=4194304`")
     }
 }
 
-pub(super) fn open_files(seen: &CheckInput<'_>) -> Told {
+pub(super) fn open_files(input: &CheckInput<'_>) -> Assessment {
     let means = "a flow needs up to four descriptors on each side, an endpoint 64 besides";
-    match seen.host.nofile_limit {
+    match input.host.nofile_limit {
         0 => {
             let means = "how many flows fit is found by trying";
-            Told::unknown("/proc/self/limits has no limit", means)
+            Assessment::unknown("/proc/self/limits has no limit", means)
         }
-        u64::MAX => Told::good("no limit", means),
-        limit if limit >= 1024 + 64 => Told::good(limit.to_string(), means),
-        limit => Told::note(limit.to_string(), format!("{means}: 256 flows do not fit"))
+        u64::MAX => Assessment::good("no limit", means),
+        limit if limit >= 1024 + 64 => Assessment::good(limit.to_string(), means),
+        limit => Assessment::note(limit.to_string(), format!("{means}: 256 flows do not fit"))
             .remedy("`ulimit -n 4096`"),
     }
 }
 
-pub(super) fn io_uring(seen: &CheckInput<'_>) -> Told {
-    let Err(why) = &seen.probes.io_uring else {
-        return Told::good("works", "uring-send and uring-send-zc can be measured");
+pub(super) fn io_uring(input: &CheckInput<'_>) -> Assessment {
+    let Err(why) = &input.probes.io_uring else {
+        return Assessment::good("works", "uring-send and uring-send-zc can be measured");
     };
-    let switch = match seen.roots.proc("sys/kernel/io_uring_disabled").as_deref() {
+    let switch = match input.roots.proc("sys/kernel/io_uring_disabled").as_deref() {
         Ok("1") => "; kernel.io_uring_disabled = 1 (privileged only)",
         Ok("2") => "; kernel.io_uring_disabled = 2 (disabled for all)",
         _ => "",
@@ -191,17 +190,17 @@ pub(super) fn io_uring(seen: &CheckInput<'_>) -> Told {
         _ => "as root: `sysctl kernel.io_uring_disabled=0`",
     };
     let found = format!("does not work: {why}{switch}");
-    Told::warning(found, "uring-send and uring-send-zc are refused").remedy(remedy)
+    Assessment::warning(found, "uring-send and uring-send-zc are refused").remedy(remedy)
 }
 
-pub(super) fn congestion(seen: &CheckInput<'_>) -> Told {
-    let available = &seen.host.congestion_available;
-    let Some(default) = &seen.host.congestion_default else {
+pub(super) fn congestion(input: &CheckInput<'_>) -> Assessment {
+    let available = &input.host.congestion_available;
+    let Some(default) = &input.host.congestion_default else {
         let found = "/proc/sys/net/ipv4/tcp_congestion_control cannot be read";
-        return Told::unknown(found, "which one a socket got is in every sample");
+        return Assessment::unknown(found, "which one a socket got is in every sample");
     };
     let names = available.iter().map(String::as_str);
-    let can_set = |name: &&str| seen.probes.congestion_controls.iter().any(|s| s == name);
+    let can_set = |name: &&str| input.probes.congestion_controls.iter().any(|s| s == name);
     let settable: Vec<&str> = names.filter(can_set).collect();
     let all = available.join(", ");
     let mut found = format!("{default} by default; the kernel has {all}");
@@ -215,36 +214,36 @@ pub(super) fn congestion(seen: &CheckInput<'_>) -> Told {
     let set = preferred.find(|name| settable.contains(name));
     let paces = default.starts_with("bbr");
     match (set, paces) {
-        (Some(name), true) => Told::note(
+        (Some(name), true) => Assessment::note(
             found,
             format!("bytecost sets {name}, which does not pace, for each socket; programs that set none are paced by {default}"),
         )
         .remedy("`--congestion default` measures what such programs get; its costs and rates have no verdict"),
-        (Some("cubic"), false) => Told::good(found, "bytecost sets cubic for each socket"),
+        (Some("cubic"), false) => Assessment::good(found, "bytecost sets cubic for each socket"),
         (Some(name), false) => {
-            Told::note(found, format!("bytecost sets {name} for each socket: cubic is not available"))
+            Assessment::note(found, format!("bytecost sets {name} for each socket: cubic is not available"))
                 .remedy("as root: `modprobe tcp_cubic`, and add it to net.ipv4.tcp_allowed_congestion_control")
         }
-        (None, true) => Told::disturbed(CircumstanceKind::Pacing, found)
+        (None, true) => Assessment::disturbed(CircumstanceKind::Pacing, found)
             .remedy("as root: `sysctl -w net.ipv4.tcp_allowed_congestion_control=\"reno cubic\"`"),
-        (None, false) => Told::note(found, "bytecost leaves sockets with the default")
+        (None, false) => Assessment::note(found, "bytecost leaves sockets with the default")
             .remedy("as root: add reno to net.ipv4.tcp_allowed_congestion_control"),
     }
 }
 
-pub(super) fn packet_sockets(seen: &CheckInput<'_>) -> Told {
+pub(super) fn packet_sockets(input: &CheckInput<'_>) -> Assessment {
     let unknown = "whether something copies every packet is not seen";
-    let text = known!(seen.roots.proc("net/packet"), unknown);
+    let text = known!(input.roots.proc("net/packet"), unknown);
     match text
         .lines()
         .skip(1)
         .filter(|l| !l.trim().is_empty())
         .count()
     {
-        0 => Told::good("none open", "nothing but the receivers takes packets"),
+        0 => Assessment::good("none open", "nothing but the receivers takes packets"),
         n => {
             let found = format!("{} open", count(n, "packet socket"));
-            Told::disturbed(CircumstanceKind::PacketSocket, found)
+            Assessment::disturbed(CircumstanceKind::PacketSocket, found)
         }
     }
 }

@@ -1,28 +1,30 @@
-//! Checks of what `--placement` and `--mem-node` can have here.
+//! Checks of the CPUs and memory nodes that `--placement` and `--mem-node` can choose.
 
 use bytecost_spec::host::Level;
 use bytecost_spec::{CircumstanceKind, Nearness, cpulist};
 
-use super::{CheckInput, Told, count};
+use super::{Assessment, CheckInput, count};
 use crate::placement;
 
-const NAMED: usize = 4;
+/// Pairs that are listed; of further ones the number is given.
+const LISTED: usize = 4;
 
-pub(super) fn told(seen: &CheckInput<'_>, nearness: Nearness) -> Told {
+/// The pairs of CPUs that a named placement uses, or the reason why there are none.
+pub(super) fn nearness(input: &CheckInput<'_>, nearness: Nearness) -> Assessment {
     let means = format!(
         "what `--placement {}` runs: {}",
         nearness.name(),
         nearness.summary()
     );
-    match placement::pairs(nearness, seen.host) {
+    match placement::pairs(nearness, input.host) {
         Ok(pairs) => {
-            let first = pairs.cpus.iter().take(NAMED);
+            let first = pairs.cpus.iter().take(LISTED);
             let first: Vec<String> = first.map(|(a, b)| format!("{a}:{b}")).collect();
-            let more = match pairs.cpus.len().saturating_sub(NAMED) {
+            let more = match pairs.cpus.len().saturating_sub(LISTED) {
                 0 => String::new(),
                 n => format!(" and {n} more"),
             };
-            Told::good(
+            Assessment::good(
                 format!(
                     "CPUs {}{more}; the first share {}",
                     first.join(" "),
@@ -31,14 +33,14 @@ pub(super) fn told(seen: &CheckInput<'_>, nearness: Nearness) -> Told {
                 means,
             )
         }
-        Err(why) => Told::note("not available", why),
+        Err(why) => Assessment::note("not available", why),
     }
 }
 
-pub(super) fn offline(seen: &CheckInput<'_>) -> Told {
-    match seen.host.cpus_offline.as_slice() {
-        [] => Told::good("none", "every CPU that is there can be used"),
-        cpus => Told::note(
+pub(super) fn offline(input: &CheckInput<'_>) -> Assessment {
+    match input.host.cpus_offline.as_slice() {
+        [] => Assessment::good("none", "every CPU that is there can be used"),
+        cpus => Assessment::note(
             cpulist::write(cpus),
             "they are offline: no thread runs there",
         )
@@ -49,31 +51,31 @@ pub(super) fn offline(seen: &CheckInput<'_>) -> Told {
     }
 }
 
-pub(super) fn isolated(seen: &CheckInput<'_>) -> Told {
+pub(super) fn isolated(input: &CheckInput<'_>) -> Assessment {
     let lists = ["isolated", "nohz_full"].map(|name| {
-        let list = seen.roots.sys(&format!("devices/system/cpu/{name}"));
+        let list = input.roots.sys(&format!("devices/system/cpu/{name}"));
         let cpus = cpulist::parse(&list.ok()?).ok()?;
         (!cpus.is_empty()).then(|| format!("{name} {}", cpulist::write(&cpus)))
     });
     let found: Vec<String> = lists.into_iter().flatten().collect();
     match found.as_slice() {
-        [] => Told::good("none", "the scheduler uses all CPUs that are allowed"),
-        found => Told {
+        [] => Assessment::good("none", "the scheduler uses all CPUs that are allowed"),
+        found => Assessment {
             level: Level::Note,
-            ..Told::disturbed(CircumstanceKind::IsolatedCpus, found.join(", "))
+            ..Assessment::disturbed(CircumstanceKind::IsolatedCpus, found.join(", "))
         },
     }
 }
 
-pub(super) fn memory(seen: &CheckInput<'_>) -> Told {
-    let nodes = &seen.host.memory_nodes;
+pub(super) fn memory(input: &CheckInput<'_>) -> Assessment {
+    let nodes = &input.host.memory_nodes;
     match nodes.len() {
-        0 => Told::unknown(
+        0 => Assessment::unknown(
             "the kernel reports no nodes",
             "`--mem-node` is not available",
         ),
-        1 => Told::good("one", "there is no memory to choose with `--mem-node`"),
-        n => Told::note(
+        1 => Assessment::good("one", "there is no memory to choose with `--mem-node`"),
+        n => Assessment::note(
             format!("{}: {}", count(n, "node"), cpulist::write(nodes)),
             "`--mem-node` takes the memory of both ends from one of them",
         ),

@@ -20,8 +20,8 @@ pub const MACHINES: &[(&str, &str)] = &[
     ("container", include_str!("../trees/container.tree")),
 ];
 
-/// Machines of which only the places are told.
-pub const PLACES: &[(&str, &str)] = &[
+/// Machines of which only the topology is recorded.
+pub const TOPOLOGIES: &[(&str, &str)] = &[
     ("epyc", include_str!("../trees/epyc.tree")),
     ("kunpeng", include_str!("../trees/kunpeng.tree")),
     ("phone", include_str!("../trees/phone.tree")),
@@ -29,14 +29,16 @@ pub const PLACES: &[(&str, &str)] = &[
 
 pub type Tree = BTreeMap<String, Vec<u8>>;
 
+/// The files of a recorded machine.
 pub fn tree(machine: &str) -> Tree {
-    let mut all = MACHINES.iter().chain(PLACES);
-    let (_, text) = all.find(|(name, _)| *name == machine).unwrap();
+    let mut machines = MACHINES.iter().chain(TOPOLOGIES);
+    let (_, text) = machines.find(|(name, _)| *name == machine).unwrap();
     let mut tree = Tree::new();
-    let mut several: Option<Vec<String>> = None;
+    // The files that the indented lines belong to.
+    let mut open: Option<Vec<String>> = None;
     for line in text.lines() {
         let inner = line.strip_prefix("    ").or(line.is_empty().then_some(""));
-        if let (Some(inner), Some(paths)) = (inner, &several) {
+        if let (Some(inner), Some(paths)) = (inner, &open) {
             for path in paths {
                 let content = tree.get_mut(path).unwrap();
                 content.extend(inner.as_bytes());
@@ -52,12 +54,13 @@ pub fn tree(machine: &str) -> Tree {
                 };
                 assert!(tree.insert(path.clone(), content).is_none(), "{path} twice");
             }
-            several = content.is_empty().then_some(paths);
+            open = content.is_empty().then_some(paths);
         }
     }
     tree
 }
 
+/// The paths that a path with lists in braces stands for.
 fn expand(path: &str) -> Vec<String> {
     let Some((before, rest)) = path.split_once('{') else {
         return vec![path.to_owned()];
@@ -76,9 +79,10 @@ pub struct Unpacked {
 
 impl Unpacked {
     pub fn new(tree: Tree) -> Unpacked {
-        // Hundreds of small files: in memory where there is a place for it.
-        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
-        let dir = dir.unwrap();
+        // Hundreds of small files: in memory where that is possible.
+        let dir = tempfile::tempdir_in("/dev/shm")
+            .or_else(|_| tempfile::tempdir())
+            .unwrap();
         let unpacked = Unpacked { dir, tree };
         for (path, content) in &unpacked.tree {
             unpacked.put(path, Some(content));
@@ -110,7 +114,7 @@ impl Unpacked {
     }
 }
 
-/// What a caller without any luck found out.
+/// Probes that have all failed, or have poor results.
 pub fn probes() -> Probes {
     Probes {
         hardware_counters: Err("refused".to_owned()),
@@ -128,6 +132,7 @@ pub fn unpacked(machine: &str) -> Unpacked {
     Unpacked::new(tree(machine))
 }
 
+/// The facts of a recorded machine, which are read once.
 pub fn host(machine: &str) -> Host {
     static HOSTS: Mutex<BTreeMap<String, Host>> = Mutex::new(BTreeMap::new());
     let mut hosts = HOSTS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -140,6 +145,7 @@ pub fn check<'a>(host: &'a Host, name: &str) -> &'a Check {
     found.unwrap_or_else(|| panic!("no check `{name}`"))
 }
 
+/// A file with another content, for [`Unpacked::read`].
 pub fn change(path: &str, content: &str) -> (String, Option<Vec<u8>>) {
     (path.to_owned(), Some(content.as_bytes().to_vec()))
 }
