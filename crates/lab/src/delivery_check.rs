@@ -12,12 +12,12 @@ use crate::trial_error::TrialError;
 pub(crate) fn check(
     cell: &Cell,
     mover: Option<&Mover>,
-    own: bool,
+    is_own_file: bool,
     sender: &Done,
     receiver: Option<&Done>,
 ) -> Result<Option<Truth>, TrialError> {
     if let Some(receiver) = receiver {
-        return check_both(cell, own, sender, receiver).map(Some);
+        return check_both(cell, is_own_file, sender, receiver).map(Some);
     }
     Ok(mover.filter(|m| !m.moves_nothing()).map(|mover| {
         let bytes = sender.total_bytes.iter().sum();
@@ -44,8 +44,13 @@ pub(crate) fn lost(flows: impl Iterator<Item = (u64, u64)>) -> Option<String> {
 }
 
 /// Checks the counts of two sides. Content is checked where it arrives; that of a file that is not
-/// `own` is unknown.
-fn check_both(cell: &Cell, own: bool, sender: &Done, receiver: &Done) -> Result<Truth, TrialError> {
+/// our own is unknown.
+fn check_both(
+    cell: &Cell,
+    is_own_file: bool,
+    sender: &Done,
+    receiver: &Done,
+) -> Result<Truth, TrialError> {
     let flows = [sender, receiver].map(|side| side.total_bytes.len());
     if cell.transport == Transport::Peer && flows != [cell.threads as usize; 2] {
         return Err(TrialError::Failed(format!(
@@ -57,7 +62,7 @@ fn check_both(cell: &Cell, own: bool, sender: &Done, receiver: &Done) -> Result<
     if let Some(why) = lost(sent.zip(receiver.total_bytes.iter().copied())) {
         return Err(TrialError::Failed(why));
     }
-    let sees_content = own
+    let sees_content = is_own_file
         && cell.transport.has_receiver()
         && Receiver::named(&cell.receiver).is_some_and(|r| r.sees_content);
     let received: u64 = receiver.total_bytes.iter().sum();

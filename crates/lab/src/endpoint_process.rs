@@ -112,7 +112,7 @@ impl Endpoint {
         if self.is_alive() {
             Ok(())
         } else {
-            Err(self.gone())
+            Err(self.end_error())
         }
     }
 
@@ -175,7 +175,11 @@ impl Endpoint {
             EndpointProcess::Here(_) => protocol::write(&mut self.control, order).is_ok(),
             EndpointProcess::There(end) => end.order(order),
         };
-        if is_sent { Ok(()) } else { Err(self.gone()) }
+        if is_sent {
+            Ok(())
+        } else {
+            Err(self.end_error())
+        }
     }
 
     /// Gives it descriptors that belong to the last order.
@@ -183,7 +187,7 @@ impl Endpoint {
         &mut self,
         descriptors: [BorrowedFd<'_>; protocol::HANDED_OVER],
     ) -> Result<(), TrialError> {
-        protocol::hand_over(&self.control, descriptors).map_err(|_| self.gone())
+        protocol::hand_over(&self.control, descriptors).map_err(|_| self.end_error())
     }
 
     /// Its next answer, which has begun to come; an error where it has failed.
@@ -216,23 +220,24 @@ impl Endpoint {
                 let name = self.role.name();
                 Err(TrialError::Failed(format!("{name}: protocol error: {e}")))
             }
-            Err(_) => Err(self.gone()),
+            Err(_) => Err(self.end_error()),
         }
     }
 
-    fn gone(&mut self) -> TrialError {
+    /// The error of an endpoint whose connection has ended, with the end of its process.
+    fn end_error(&mut self) -> TrialError {
         let child = match &mut self.process {
             EndpointProcess::Here(child) => child,
             EndpointProcess::There(end) => return TrialError::Failed(end.why_gone()),
         };
         let ended = child_end::wait_or_kill(child, ENDING);
-        let mut said = Vec::new();
+        let mut written = Vec::new();
         if let Some(stderr) = &mut child.stderr {
             // A process that it has started may hold the other end.
             let _ = rustix::io::ioctl_fionbio(&*stderr, true);
-            let _ = stderr.take(2048).read_to_end(&mut said);
+            let _ = stderr.take(2048).read_to_end(&mut written);
         }
-        let text = String::from_utf8_lossy(&said);
+        let text = String::from_utf8_lossy(&written);
         let mut lines = text.lines().map(str::trim);
         let first = lines.find(|line| !line.is_empty()).unwrap_or_default();
         let how = match ended {

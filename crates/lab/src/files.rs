@@ -59,7 +59,7 @@ impl Kind {
 pub struct Files {
     dir: PathBuf,
     user: Option<PathBuf>,
-    own: BTreeMap<Kind, TestFile>,
+    made: BTreeMap<Kind, TestFile>,
 }
 
 impl Default for Files {
@@ -74,7 +74,7 @@ impl Files {
         Files {
             dir,
             user,
-            own: BTreeMap::new(),
+            made: BTreeMap::new(),
         }
     }
 
@@ -107,7 +107,7 @@ impl Files {
                 *len = (*len).max(len_bytes(cell, route));
             }
         }
-        let has = |kind| self.own.get(kind).map_or(0, TestFile::len);
+        let has = |kind| self.made.get(kind).map_or(0, TestFile::len);
         let needed = most.iter().map(|(kind, len)| len.saturating_sub(has(kind)));
         match needed.sum() {
             0 => Ok(()),
@@ -150,7 +150,7 @@ impl Files {
 
     /// One of bytecost's own files, empty where it was not there yet.
     fn file(&mut self, kind: Kind) -> io::Result<&mut TestFile> {
-        Ok(match self.own.entry(kind) {
+        Ok(match self.made.entry(kind) {
             Entry::Occupied(there) => there.into_mut(),
             Entry::Vacant(free) => free.insert(if kind.is_on_disk {
                 TestFile::in_dir(&self.dir)?

@@ -115,8 +115,8 @@ impl PendingConnections {
         until_ns: u64,
     ) -> io::Result<Option<Incoming>> {
         loop {
-            if let Some(came) = self.decided.pop_front() {
-                return Ok(Some(came));
+            if let Some(incoming) = self.decided.pop_front() {
+                return Ok(Some(incoming));
             }
             let deadlines_ns = self.waiting.iter().map(|g| g.until_ns);
             let wake_ns = deadlines_ns.fold(until_ns, u64::min);

@@ -14,36 +14,57 @@ pub(crate) fn mover_of(cell: &Cell) -> io::Result<&'static Mover> {
     Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))
 }
 
-/// The mover of a flow. It sends from `file` where there is one, writes each message anew where `fresh`,
-/// and starts `java`, the compiled program, where it is helped.
-pub(crate) fn sending_end(
-    cell: &Cell,
-    socket: Option<OwnedFd>,
-    file: Option<FileWork>,
-    flow: u32,
-    fresh: bool,
-    patience: Duration,
-    java: Option<&Path>,
-) -> io::Result<Box<dyn Move>> {
-    let corked = (socket.as_ref().filter(|_| cell.cork)).map(OwnedFd::try_clone);
-    let mover = mover_of(cell)?.open(Setup {
-        socket,
-        file,
-        java: java.map(Path::to_owned),
-        size: length(cell.size_bytes)?,
-        fields: cell.fields as usize,
-        slots: length(cell.ring_slots())?,
-        flow,
-        fresh,
-        refill: cell.payload == Payload::Refilled,
-        reaping: cell.reaping,
-        huge_pages: cell.huge_pages,
-        patience,
-    })?;
-    Ok(match corked {
-        Some(socket) => Box::new(Corked::new(mover, socket?)),
-        None => mover,
-    })
+/// The setup of a flow's mover.
+pub(crate) struct SendingEnd<'a> {
+    pub(crate) cell: &'a Cell,
+    pub(crate) socket: Option<OwnedFd>,
+    /// The file that it sends from, where it does not send from memory.
+    pub(crate) file: Option<FileWork>,
+    pub(crate) flow: u32,
+    /// True if each message has new content.
+    pub(crate) fresh: bool,
+    /// The longest time of a call without progress.
+    pub(crate) patience: Duration,
+    /// The compiled program, for a mover that is helped by Java.
+    pub(crate) java: Option<&'a Path>,
+}
+
+impl<'a> SendingEnd<'a> {
+    /// The first flow of a cell, from memory.
+    pub(crate) fn new(cell: &'a Cell, socket: Option<OwnedFd>, patience: Duration) -> Self {
+        SendingEnd {
+            cell,
+            socket,
+            file: None,
+            flow: 0,
+            fresh: false,
+            patience,
+            java: None,
+        }
+    }
+
+    pub(crate) fn open(self) -> io::Result<Box<dyn Move>> {
+        let cell = self.cell;
+        let corked = (self.socket.as_ref().filter(|_| cell.cork)).map(OwnedFd::try_clone);
+        let mover = mover_of(cell)?.open(Setup {
+            socket: self.socket,
+            file: self.file,
+            java: self.java.map(Path::to_owned),
+            size: length(cell.size_bytes)?,
+            fields: cell.fields as usize,
+            slots: length(cell.ring_slots())?,
+            flow: self.flow,
+            fresh: self.fresh,
+            refill: cell.payload == Payload::Refilled,
+            reaping: cell.reaping,
+            huge_pages: cell.huge_pages,
+            patience: self.patience,
+        })?;
+        Ok(match corked {
+            Some(socket) => Box::new(Corked::new(mover, socket?)),
+            None => mover,
+        })
+    }
 }
 
 pub(crate) fn receiving_end(cell: &Cell, socket: OwnedFd) -> io::Result<Box<dyn Take>> {
@@ -57,7 +78,7 @@ pub(crate) fn receiving_end(cell: &Cell, socket: OwnedFd) -> io::Result<Box<dyn 
     })
 }
 
-/// The content of a flow's stream; `fresh` as for [`sending_end`].
+/// The content of a flow's stream; `fresh` as in [`SendingEnd`].
 pub(crate) fn content(cell: &Cell, flow: u32, fresh: bool) -> PayloadPattern {
     match cell.payload {
         Payload::Refilled => PayloadPattern::constant(flow),

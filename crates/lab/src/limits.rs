@@ -69,19 +69,19 @@ pub(crate) fn named(error: io::Error) -> io::Error {
     io::Error::new(error.kind(), why)
 }
 
-/// The end of a process, with the limit that ended it, as a clause without a subject. `said` is the
-/// first line of its standard error.
-pub(crate) fn how_ended(status: ExitStatus, said: &str) -> String {
+/// The end of a process, with the limit that ended it, as a clause without a subject. `stderr` is
+/// the first line of its standard error.
+pub(crate) fn how_ended(status: ExitStatus, stderr: &str) -> String {
     let roots = Roots::real();
-    let said_in_brackets = || match said {
+    let stderr_in_brackets = || match stderr {
         "" => String::new(),
-        said => format!(" ({said})"),
+        line => format!(" ({line})"),
     };
     let Some(signal) = status.signal() else {
         let code = status.code().unwrap_or(-1);
-        return match said {
+        return match stderr {
             "" => format!("ended with status {code} and said nothing"),
-            said => format!("ended with status {code} ({said})"),
+            line => format!("ended with status {code} ({line})"),
         };
     };
     match Signal::from_named_raw(signal) {
@@ -95,15 +95,15 @@ pub(crate) fn how_ended(status: ExitStatus, said: &str) -> String {
             REALTIME_MOST_US / 1_000_000
         ),
         Some(Signal::KILL) => killed(&roots),
-        Some(Signal::ABORT) if said.contains("memory allocation") => {
+        Some(Signal::ABORT) if stderr.contains("memory allocation") => {
             format!("got no memory: {}", limits::memory_refusal(&roots))
         }
-        Some(Signal::SEGV) if said.contains("overflowed its stack") => {
+        Some(Signal::SEGV) if stderr.contains("overflowed its stack") => {
             "used up its stack (RLIMIT_STACK): raise it with `ulimit -s 8192`".to_owned()
         }
         named => {
             let name = named.map_or_else(|| format!("signal {signal}"), signal_name);
-            format!("was ended by {name}{}", said_in_brackets())
+            format!("was ended by {name}{}", stderr_in_brackets())
         }
     }
 }
@@ -157,8 +157,8 @@ mod tests {
     #[test]
     fn how_a_process_ended_is_never_a_bare_number() {
         let by = |signal: Signal| ExitStatus::from_raw(signal.as_raw());
-        let check = |status: ExitStatus, said: &str, parts: &[&str]| {
-            let how = how_ended(status, said);
+        let check = |status: ExitStatus, stderr: &str, parts: &[&str]| {
+            let how = how_ended(status, stderr);
             for part in parts {
                 assert!(how.contains(part), "{how}");
             }

@@ -79,14 +79,14 @@ impl Meters {
             let missing = || Reading::absent("it was not read");
             readings.get(&counter).cloned().unwrap_or_else(missing)
         };
-        let own = read(Counter::CpuNs);
+        let threads = read(Counter::CpuNs);
         let cpu = match &self.cpu_by {
             CpuBy::Thread => return,
-            CpuBy::Interrupts => own.plus(&read(Counter::InterruptNs)),
+            CpuBy::Interrupts => threads.plus(&read(Counter::InterruptNs)),
             CpuBy::TaskClock => read(Counter::TaskClockNs),
             CpuBy::Nothing(why) => Reading::absent(why.as_str()),
         };
-        readings.insert(Counter::ThreadCpuNs, own);
+        readings.insert(Counter::ThreadCpuNs, threads);
         readings.insert(Counter::CpuNs, cpu);
         for part in [Counter::UserNs, Counter::SystemNs] {
             readings.insert(part, Reading::absent(NO_PARTS));
@@ -94,14 +94,14 @@ impl Meters {
     }
 
     /// The CPU time of a side's threads with that of their workers, which is known by clocks alone.
-    pub(crate) fn with_workers(&self, own: &Reading, workers: &Reading) -> Reading {
-        let matters = match (own.measured(), workers.measured()) {
-            (Some(own), Some(workers)) => workers as f64 > WORKERS_SHARE * own as f64,
+    pub(crate) fn with_workers(&self, threads: &Reading, workers: &Reading) -> Reading {
+        let matters = match (threads.measured(), workers.measured()) {
+            (Some(threads), Some(workers)) => workers as f64 > WORKERS_SHARE * threads as f64,
             _ => false,
         };
         match (&self.cpu_by, matters) {
             (CpuBy::Interrupts | CpuBy::TaskClock, true) => Reading::absent(WORKERS_LOSE),
-            _ => own.plus(workers),
+            _ => threads.plus(workers),
         }
     }
 }
@@ -170,7 +170,7 @@ impl AvailableCounters {
         let by_clock = Passes::new(cell).is_none() && !cell.is_served();
         // The configuration alone is not enough: the time might be counted twice.
         let measured = clock.ratio().is_some();
-        if measured && by_clock && is_long && is_alone(cell, pins) {
+        if measured && by_clock && is_long && have_exclusive_cpus(cell, pins) {
             return CpuBy::Interrupts;
         }
         let remedy = match (&self.no_task_clock, cell.is_served() && !cell.serving.perf) {
@@ -206,7 +206,7 @@ fn goes_over_a_network(cell: &Cell) -> bool {
 }
 
 /// Returns true if each thread of both sides is held to one CPU, and no two to the same.
-fn is_alone(cell: &Cell, pins: &Pins) -> bool {
+fn have_exclusive_cpus(cell: &Cell, pins: &Pins) -> bool {
     let mut taken = Vec::new();
     for side in [&pins.sender, &pins.receiver] {
         for flow in 0..cell.threads as usize {

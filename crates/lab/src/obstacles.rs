@@ -21,6 +21,8 @@ use crate::trial_processes::TrialProcesses;
 mod qdiscs;
 mod tc_filters;
 
+use qdiscs::Queueing;
+
 /// The MTU of a loopback device as the kernel makes it, `drivers/net/loopback.c`.
 const LOOPBACK_MTU_BYTES: u32 = 64 << 10;
 /// The largest packet that a device is handed, unless it is bounded.
@@ -136,31 +138,18 @@ fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
         .filter(|_| qdiscs.as_ref().is_ok_and(|all| !all.is_empty()));
     let tc_filters = filtered.map_or(Ok(Vec::new()), tc_filters::read);
     // On a wire bytecost itself has a discipline and a filter, which hold back nothing.
-    let queueing = |kind, found: String, limits: bool| {
-        let is_own = device == Device::Wire && !limits;
-        (!is_own).then(|| Obstacle {
-            limits,
-            ..obstacle(kind, name, found)
-        })
-    };
-    let of_filters = |all: Vec<tc_filters::TcFilters>| {
-        let found = (all.into_iter())
-            .filter_map(|f| queueing(CircumstanceKind::TcFilter, f.found, f.limits));
+    let as_obstacles = |kind, all: Vec<Queueing>| {
+        let counts = |q: &Queueing| q.limits || device != Device::Wire;
+        let found = all.into_iter().filter(counts).map(|q| Obstacle {
+            limits: q.limits,
+            ..obstacle(kind, name, q.found)
+        });
         found.collect()
     };
-    let of_qdiscs = |all: Vec<qdiscs::Qdisc>| {
-        let found =
-            (all.into_iter()).filter_map(|q| queueing(CircumstanceKind::Qdisc, q.found, q.limits));
-        found.collect()
-    };
-    add(
-        &format!("filters of tc on {name}"),
-        tc_filters.map(of_filters),
-    );
-    add(
-        &format!("queueing disciplines of {name}"),
-        qdiscs.map(of_qdiscs),
-    );
+    let filters = tc_filters.map(|all| as_obstacles(CircumstanceKind::TcFilter, all));
+    add(&format!("filters of tc on {name}"), filters);
+    let disciplines = qdiscs.map(|all| as_obstacles(CircumstanceKind::Qdisc, all));
+    add(&format!("queueing disciplines of {name}"), disciplines);
     let links = link.map(|link| of_link(device, name, &link));
     add(&format!("the device {name}"), links);
     if device != Device::Wire {

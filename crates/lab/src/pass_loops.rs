@@ -24,7 +24,7 @@ use crate::phase::{Gate, Phase};
 use crate::requests::{Cool, MAX_PASSES};
 
 /// The sending side of a window of passes.
-pub struct Outgo<'a> {
+pub struct PassSender<'a> {
     /// The mover that sends.
     pub mover: &'a mut dyn Move,
     /// In the `ask` pattern: the socket of answers, and room for one.
@@ -37,10 +37,10 @@ pub struct Outgo<'a> {
     pub latency_ns: Histogram<u64>,
 }
 
-impl<'a> Outgo<'a> {
+impl<'a> PassSender<'a> {
     /// A sender without answers or a cold file.
-    pub fn new(mover: &'a mut dyn Move, passes: Passes) -> Outgo<'a> {
-        Outgo {
+    pub fn new(mover: &'a mut dyn Move, passes: Passes) -> PassSender<'a> {
+        PassSender {
             mover,
             answers: None,
             cool: None,
@@ -141,7 +141,7 @@ impl Intake<'_> {
         let warm_bytes = passes.warmup.saturating_mul(passes.bytes);
         while self.checker.offset() < warm_bytes {
             if !self.pull()? {
-                return Err(gone(self.checker.offset()));
+                return Err(sender_left(self.checker.offset()));
             }
         }
         // A receiver that is behind would count the first passes of the window as warm-up.
@@ -156,7 +156,7 @@ impl Intake<'_> {
             let end = (from.tally.bytes / passes.bytes + 1).saturating_mul(passes.bytes);
             while self.checker.offset() < end {
                 if !self.pull()? {
-                    return Err(gone(self.checker.offset()));
+                    return Err(sender_left(self.checker.offset()));
                 }
             }
             let to = Edge::closes(meter, || self.tally());
@@ -168,7 +168,7 @@ impl Intake<'_> {
         }
         let is_whole = self.checker.offset().is_multiple_of(self.size_bytes);
         if !is_whole || segments.edges.is_empty() {
-            return Err(gone(self.checker.offset()));
+            return Err(sender_left(self.checker.offset()));
         }
         segments.total = self.tally();
         closed();
@@ -177,7 +177,7 @@ impl Intake<'_> {
 }
 
 #[cold]
-fn gone(bytes: u64) -> io::Error {
+fn sender_left(bytes: u64) -> io::Error {
     io::Error::new(
         io::ErrorKind::UnexpectedEof,
         format!("the sender went away before it had sent all: {bytes} bytes came"),

@@ -142,7 +142,7 @@ pub(crate) struct IncomingMessages {
     /// The time of the last whole message, in ns of CLOCK_MONOTONIC, and the longest silence.
     heard_ns: u64,
     pub(crate) patience: Duration,
-    said: Vec<u8>,
+    received: Vec<u8>,
 }
 
 impl IncomingMessages {
@@ -152,7 +152,7 @@ impl IncomingMessages {
             from,
             heard_ns: clock::monotonic_ns(),
             patience,
-            said: Vec::new(),
+            received: Vec::new(),
         }
     }
 
@@ -164,18 +164,20 @@ impl IncomingMessages {
     /// [`IncomingMessages::next`].
     pub(crate) fn first<T: DeserializeOwned>(&mut self) -> io::Result<T> {
         let no_message = || io::Error::new(io::ErrorKind::InvalidData, "no word of an agent");
-        while !self.said.ends_with(HELLO) {
-            if self.said.len() >= MOST_BANNER_BYTES {
+        while !self.received.ends_with(HELLO) {
+            if self.received.len() >= MOST_BANNER_BYTES {
                 return Err(no_message());
             }
             self.read_exact(&mut [0])?;
         }
-        let before = self.said.len() - HELLO.len();
-        let length = self.said[..before].last_chunk().ok_or_else(no_message)?;
+        let before = self.received.len() - HELLO.len();
+        let length = self.received[..before]
+            .last_chunk()
+            .ok_or_else(no_message)?;
         let length = protocol::length(*length, MOST_BANNER_BYTES)?;
         let mut rest = vec![0; length.checked_sub(HELLO.len()).ok_or_else(no_message)?];
         self.read_exact(&mut rest)?;
-        let message = protocol::parsed(&self.said[before..])?;
+        let message = protocol::parsed(&self.received[before..])?;
         self.heard_ns = clock::monotonic_ns();
         self.patience = SILENCE;
         Ok(message)
@@ -184,7 +186,7 @@ impl IncomingMessages {
     /// Waits for the next message: `TimedOut` where it does not come whole in time, `UnexpectedEof`
     /// when the other side is gone, `InvalidData` for bytes that are none.
     pub(crate) fn next<T: DeserializeOwned>(&mut self) -> io::Result<T> {
-        self.said.clear();
+        self.received.clear();
         let message = protocol::read(self)?;
         self.heard_ns = clock::monotonic_ns();
         self.patience = SILENCE;
@@ -204,7 +206,7 @@ impl IncomingMessages {
         self.patience = Duration::ZERO;
         // The part of it that is not there by now is left out.
         let _ = self.read(&mut [0; MOST_LINE_BYTES]);
-        let text = String::from_utf8_lossy(&self.said);
+        let text = String::from_utf8_lossy(&self.received);
         let first = text.lines().next().map(bytecost_spec::units::one_line);
         let line = first.filter(|line| !line.trim().is_empty())?;
         Some(line.chars().take(MOST_SHOWN_CHARS).collect())
@@ -219,7 +221,7 @@ impl Read for IncomingMessages {
             stop: None,
         };
         let bytes = reader.read(piece)?;
-        self.said.extend_from_slice(&piece[..bytes]);
+        self.received.extend_from_slice(&piece[..bytes]);
         Ok(bytes)
     }
 }

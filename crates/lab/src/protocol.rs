@@ -377,8 +377,8 @@ pub(crate) fn scheduled(from: &mut impl Read) -> io::Result<Schedule> {
 
 /// Reads an order, which must be the next one.
 pub(crate) fn ordered(from: &mut impl Read, order: &ToEndpoint) -> io::Result<()> {
-    let came: ToEndpoint = read(from)?;
-    (came == *order).then_some(()).ok_or_else(out_of_turn)
+    let received: ToEndpoint = read(from)?;
+    (received == *order).then_some(()).ok_or_else(out_of_turn)
 }
 
 /// The error of an order that does not come now.

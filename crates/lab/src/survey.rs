@@ -14,7 +14,7 @@ use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 use crate::edges::LoopBody;
 use crate::files::DISK_PATIENCE;
 use crate::flow::{Intake, Stream, drain};
-use crate::flow_setup::{content, mover_of, receiving_end, sending_end};
+use crate::flow_setup::{SendingEnd, content, mover_of, receiving_end};
 use crate::limits::retried_without_memory;
 use crate::networks::{NetworkPath, Networks};
 use crate::protocol::Role;
@@ -275,15 +275,12 @@ fn one_message(
         size_bytes: cell.size_bytes,
         answers: None,
     };
-    let mut mover = sending_end(
-        cell,
-        Some(sender),
+    let end = SendingEnd {
         file,
-        0,
-        false,
-        patience,
-        java.as_deref(),
-    )?;
+        java: java.as_deref(),
+        ..SendingEnd::new(cell, Some(sender), patience)
+    };
+    let mut mover = end.open()?;
     Stream(&mut *mover).step()?;
     mover.flush()?;
     while intake.tally().bytes < cell.size_bytes {

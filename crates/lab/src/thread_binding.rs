@@ -25,7 +25,7 @@ impl ThreadBinding {
         let pin = pins.get(flow as usize % pins.len().max(1));
         if let Some(cpus) = pin {
             process::set_affinity(cpus)?;
-            // The kernel leaves out without a word what is offline or not allowed.
+            // The kernel silently leaves out CPUs that are offline or not allowed.
             let got = process::affinity()?;
             if let Some(missing) = cpus.iter().find(|cpu| !got.contains(cpu)) {
                 return Err(io::Error::new(

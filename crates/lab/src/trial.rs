@@ -1,4 +1,4 @@
-//! A trial: two fresh processes, one window, and what they bring back.
+//! A trial: two fresh processes, one window, and their results.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -67,7 +67,7 @@ pub(crate) fn attempt(
         warmup_passes: passes.map_or(0, |p| p.warmup),
         patience_ns: task.patience_ms * 1_000_000,
     };
-    let own = task.here.file.as_ref().is_none_or(|file| file.own);
+    let is_own_file = task.here.file.as_ref().is_none_or(|file| file.own);
     let ready_ns = span.slowest_ns + span.patience_ns + start_ns(&task, mover);
     let link = Peer::link(bed.peer.as_ref(), cell);
     let mut sides = Sides {
@@ -100,7 +100,7 @@ pub(crate) fn attempt(
     let core_to_core = CoreToCore::before(bed.core_to_core.as_ref());
     let mut machine = conduct(&mut host, &mut bed.instruments, &mut control, span)?;
     machine.extend(core_to_core.after());
-    // While both sides put together what they bring back.
+    // While both sides put together their results.
     bed.standby.start(program);
     let done = control.results()?;
     if let Some(watch) = watch {
@@ -108,7 +108,7 @@ pub(crate) fn attempt(
     }
     let neighbour = background.as_ref().map(|b| b.held.clone());
     bed.background = background.map_or(Ok(None), |background| background.trial_ended(stop))?;
-    let mut output = TrialOutput::join(cell, mover, own, done, machine)?;
+    let mut output = TrialOutput::join(cell, mover, is_own_file, done, machine)?;
     output.sender.side.readings.extend(huge);
     let peer = Endpoint::take_peer_readings(&ends);
     output.peer_machine = peer.machine;

@@ -36,7 +36,7 @@ impl TrialOutput {
     pub(crate) fn join(
         cell: &Cell,
         mover: Option<&Mover>,
-        own: bool,
+        is_own_file: bool,
         mut done: Vec<Done>,
         mut machine: Readings,
     ) -> Result<TrialOutput, TrialError> {
@@ -44,7 +44,7 @@ impl TrialOutput {
             .pop()
             .ok_or_else(|| TrialError::Failed("the sender said nothing".to_owned()))?;
         let receiver = done.pop();
-        let truth = delivery_check::check(cell, mover, own, &sender, receiver.as_ref())?;
+        let truth = delivery_check::check(cell, mover, is_own_file, &sender, receiver.as_ref())?;
         // The far end of wire reads its machine, in a receiver's place.
         let responder = receiver.iter().filter(|_| !cell.transport.has_receiver());
         let read = responder.flat_map(|far| &far.side.readings);

@@ -31,7 +31,7 @@ const LONGEST: Duration = Duration::from_millis(1200);
 const LOOK: Duration = Duration::from_millis(50);
 
 const CALLS: u64 = 2000;
-/// Messages of which one is sent or read whole, and one in so many calls.
+/// Messages of a stream, each sent or read in one call or in `PIECES`.
 const MESSAGES: u64 = 1024;
 const MESSAGE_BYTES: usize = 256;
 const PIECES: usize = 8;
@@ -44,7 +44,7 @@ const WRITTEN_BYTES: usize = 128 << 10;
 const WRITTEN_TIMES: usize = 64;
 /// Bytes that are copied in one repetition.
 const COPIED_BYTES: usize = 32 << 20;
-/// Memory from here on is a mapping of its own in every C library, so that no page of it was used.
+/// An allocation of this size is a fresh mapping in every C library, so that no page of it was used.
 const FRESH_BYTES: usize = 33 << 20;
 
 /// CPU time of so many events, in ns.
@@ -240,24 +240,28 @@ fn file_calls() -> Measured {
     Ok((-read(1)? + read(PIECES)?, MESSAGES * (PIECES as u64 - 1)))
 }
 
-/// Answers every byte that comes, until there are no more.
+/// Answers every byte until the end of input. Returns the CPU time in ns, and the context switches.
 fn answer(cpu: u32, from: OwnedFd, to: OwnedFd) -> io::Result<(i64, u64)> {
     process::set_affinity(&[cpu])?;
     let mut began = None;
     let mut byte = [0];
     while rustix::io::read(&from, &mut byte)? > 0 {
-        // The first turn has this thread made ready.
+        // The thread is ready after the first turn.
         if began.is_none() {
-            began = Some((clock::thread_cpu_ns(), left()?));
+            began = Some((clock::thread_cpu_ns(), switches_so_far()?));
         }
         rustix::io::write(&to, &byte)?;
     }
     let (cpu_ns, before) = began.unwrap_or_default();
-    Ok(((clock::thread_cpu_ns() - cpu_ns) as i64, left()? - before))
+    Ok((
+        (clock::thread_cpu_ns() - cpu_ns) as i64,
+        switches_so_far()? - before,
+    ))
 }
 
-/// On one CPU a woken thread may take it from its waker, which then finds its answer at once.
-fn left() -> io::Result<u64> {
+/// The context switches of this thread so far. On one CPU a woken thread may preempt its waker, which then
+/// finds its answer at once.
+fn switches_so_far() -> io::Result<u64> {
     let usage = process::thread_usage()?;
     Ok(usage.switches_voluntary + usage.switches_involuntary)
 }
@@ -269,7 +273,7 @@ fn turn(to: &OwnedFd, from: &OwnedFd) -> io::Result<()> {
     Ok(())
 }
 
-/// Two threads take turns by two pipes; the same calls without anybody to wait for cost less.
+/// Two threads take turns by two pipes; the same calls by one thread cost less.
 fn switches(own: u32, other: u32) -> Measured {
     process::set_affinity(&[own])?;
     let ((at_other, to_other), (at_own, to_own)) = (pipe()?, pipe()?);
@@ -280,9 +284,9 @@ fn switches(own: u32, other: u32) -> Measured {
     thread::scope(|scope| {
         let answering = limits::start(scope, || answer(other, at_other, to_own))?;
         turn(&to_other, &at_own)?;
-        let before = left()?;
+        let before = switches_so_far()?;
         let own_ns = turns(&to_other, &at_own)?;
-        let own = left()? - before;
+        let own = switches_so_far()? - before;
         drop(to_other);
         let (other_ns, others) = answering
             .join()

@@ -15,13 +15,13 @@ use crate::edges::{LoopBody, Sampling, Segments, WindowEnd, by_gate};
 use crate::flow::histogram;
 use crate::phase::Gate;
 
-/// Wake-ups at the beats of a mover.
+/// The loop body of wake-ups at the beats of a mover.
 pub struct Wakes<'a> {
     mover: &'a mut dyn Move,
     beats: Beats,
 }
 
-/// When a thread is to wake, and how late it was within the window.
+/// The times at which a thread is to wake, and its lateness within the window.
 #[derive(Clone, Debug)]
 pub struct Beats {
     every_ns: u64,
@@ -34,7 +34,7 @@ pub struct Beats {
 }
 
 impl Beats {
-    /// Beats with so much time between them, the first of them so much after `now_ns`.
+    /// Beats at a distance of `every_ns`, the first of them that long after `now_ns`.
     fn new(every_ns: u64, now_ns: u64) -> Beats {
         Beats {
             every_ns: every_ns.max(1),
@@ -45,7 +45,8 @@ impl Beats {
         }
     }
 
-    /// The thread runs at `now_ns`, after the beat that it waited for and any that are over since.
+    /// Records that the thread runs at `now_ns`, after the beat that it waited for and any that are over
+    /// since.
     fn woke(&mut self, now_ns: u64) {
         self.note(now_ns.saturating_sub(self.due_ns));
         self.due_ns += self.every_ns;
@@ -65,13 +66,13 @@ impl Beats {
 }
 
 impl<'a> Wakes<'a> {
-    /// Ready to go, with so much time from one beat to the next, in ns.
+    /// A loop with so much time from one beat to the next, in ns.
     pub fn new(mover: &'a mut dyn Move, every_ns: u64) -> Wakes<'a> {
         let beats = Beats::new(every_ns, clock::monotonic_ns());
         Wakes { mover, beats }
     }
 
-    /// Goes on until the gate says stop.
+    /// Runs the loop until the gate's last phase.
     pub fn run<M: Meter>(
         &mut self,
         gate: &impl Gate,
@@ -90,7 +91,7 @@ impl<'a> Wakes<'a> {
 }
 
 impl LoopBody for Wakes<'_> {
-    // Its rate is given, and a step would be a wake-up beside those that are measured.
+    // Its rate is given, and an edge would be a wake-up besides those that are measured.
     const SAMPLING: Sampling = Sampling::None;
 
     fn step(&mut self) -> io::Result<bool> {
@@ -107,7 +108,7 @@ impl LoopBody for Wakes<'_> {
         self.beats.timed = timed;
     }
 
-    /// At least one, since a thread may be kept away for longer than the window is open.
+    /// After one beat at least, since a thread may be off its CPU for longer than the window is open.
     fn may_close(&self, opened: &Tally) -> bool {
         self.mover.tally().messages > opened.messages
     }

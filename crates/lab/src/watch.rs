@@ -25,14 +25,14 @@ use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
 use crate::trial_processes::TrialProcesses;
 
-/// From one look at the samplers to the next.
+/// The time from one look at the samplers to the next, in ns.
 const TAKE_NS: u64 = 20_000_000;
 
 /// Rounds of trials for evidence.
 const TIME_ROUND: u32 = 0;
 const COUNTING_ROUND: u32 = 1;
 const FOOTPRINT_ROUND: u32 = 2;
-/// Counting may begin late by one part in so many of the window.
+/// The divisor of the window by which counting may begin late.
 const MOST_LATE: u64 = 10;
 
 const OF_PEER: &str =
@@ -290,8 +290,8 @@ impl Watch {
         };
         if let Some(reading) = elsewhere {
             let mut all = counts.iter_mut();
-            let own = all.find(|c| c.event == CountedEvent::Acknowledgements);
-            own.into_iter().for_each(|c| c.count = reading.clone());
+            let counted = all.find(|c| c.event == CountedEvent::Acknowledgements);
+            counted.into_iter().for_each(|c| c.count = reading.clone());
         }
         counts
     }
@@ -323,8 +323,8 @@ fn missed((from_ns, to_ns): (u64, u64), set_ns: u64) -> Option<String> {
 
 /// The caches of data of a CPU, nearest first, each level once.
 fn caches_of(host: &Host, cpu: u32) -> Vec<CpuCache> {
-    let own = |c: &&CpuCache| c.kind != "Instruction" && c.shared_by.contains(&cpu);
-    let mut caches: Vec<CpuCache> = host.caches.iter().filter(own).cloned().collect();
+    let is_of_cpu = |c: &&CpuCache| c.kind != "Instruction" && c.shared_by.contains(&cpu);
+    let mut caches: Vec<CpuCache> = host.caches.iter().filter(is_of_cpu).cloned().collect();
     caches.sort_by_key(|c| c.level);
     caches.dedup_by_key(|c| c.level);
     caches

@@ -9,7 +9,7 @@ use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{Checker, FileWork, MOVERS, RECEIVERS, Route, Setup, Walk};
 use bytecost_lab::edges::Segments;
 use bytecost_lab::flow::Intake;
-use bytecost_lab::pass_loops::Outgo;
+use bytecost_lab::pass_loops::PassSender;
 use bytecost_lab::passes::{Passes, WARMUP_PASSES};
 use bytecost_lab::phase::CountingGate;
 use bytecost_lab::transports::Socket;
@@ -94,17 +94,17 @@ fn no_pass_allocates_and_both_sides_measure_the_same_messages() {
                 *cooled.borrow_mut() += 1;
                 Ok(())
             };
-            let mut outgo = Outgo::new(&mut *engine, passes());
-            outgo.answers = is_asked.then(|| (&kept, vec![0; 64]));
-            outgo.cool = Some(&mut cool);
+            let mut sender = PassSender::new(&mut *engine, passes());
+            sender.answers = is_asked.then(|| (&kept, vec![0; 64]));
+            sender.cool = Some(&mut cool);
             let gate = CountingGate::new(0, 6);
             let mut opened = 0;
             let mut meter = NoMeter;
-            let (count, all) = counted(|| outgo.run(&gate, &mut meter, || opened += 1, finish()));
+            let (count, all) = counted(|| sender.run(&gate, &mut meter, || opened += 1, finish()));
             let all = all.unwrap();
             // The one place for the edges of passes, before the first of them.
             assert!(count <= 1, "{}: {count}", mover.name);
-            let timed = outgo.latency_ns.len();
+            let timed = sender.latency_ns.len();
             drop(engine);
             rustix::net::shutdown(&kept, rustix::net::Shutdown::Write).unwrap();
             let (allocated, came) = taker.join().unwrap();

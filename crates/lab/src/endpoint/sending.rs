@@ -16,9 +16,9 @@ use crate::connection::ConnectionMeter;
 use crate::edges::{WindowEnd, by_gate};
 use crate::files;
 use crate::flow::{Ask, Stream};
-use crate::flow_setup::{answer, mover_of, sending_end};
+use crate::flow_setup::{SendingEnd, answer, mover_of};
 use crate::page_cache;
-use crate::pass_loops::Outgo;
+use crate::pass_loops::PassSender;
 use crate::passes::Passes;
 use crate::protocol::Task;
 use crate::thread_binding::ThreadBinding;
@@ -79,13 +79,20 @@ pub(super) fn ping_pong(task: &Task, flow: u32, handle: FlowHandle<'_>) -> io::R
     Ok(done)
 }
 
+/// A part of a file, by its offset and length in bytes.
+struct ColdPart {
+    file: OwnedFd,
+    offset: u64,
+    len: u64,
+}
+
 /// A sender of one flow, ready to run.
 struct Flow<'a> {
     task: &'a Task,
     engine: Box<dyn Move>,
     socket: Option<OwnedFd>,
-    /// The file that is made cold before each pass, and the offset and length of the part, in bytes.
-    cooled: Option<(OwnedFd, u64, u64)>,
+    /// The part of the file that is made cold before each pass.
+    cooled: Option<ColdPart>,
     patience: Duration,
 }
 
@@ -98,19 +105,26 @@ impl<'a> Flow<'a> {
     ) -> io::Result<Flow<'a>> {
         let cell = &task.cell;
         let kept = socket.as_ref().map(OwnedFd::try_clone).transpose()?;
-        let (fresh, java) = (is_fresh(task, mover), task.here.java.as_deref());
         let patience = Duration::from_millis(task.patience_ms);
         let file = file_of(task, mover, flow)?;
         let cooled = match &file {
             Some(work) if cell.cache == Cache::Cold => {
                 let (offset, len) = work.walk.part();
-                Some((work.file.try_clone()?, offset, len))
+                let file = work.file.try_clone()?;
+                Some(ColdPart { file, offset, len })
             }
             _ => None,
         };
+        let end = SendingEnd {
+            file,
+            flow,
+            fresh: is_fresh(task, mover),
+            java: task.here.java.as_deref(),
+            ..SendingEnd::new(cell, socket, patience)
+        };
         Ok(Flow {
             task,
-            engine: sending_end(cell, socket, file, flow, fresh, patience, java)?,
+            engine: end.open()?,
             socket: kept,
             cooled,
             patience,
@@ -168,14 +182,14 @@ impl<'a> Flow<'a> {
             let mut cool = self
                 .cooled
                 .as_ref()
-                .map(|(file, offset, len)| move || page_cache::cool(file, *offset, *len, patience));
-            let mut outgo = Outgo::new(engine, passes);
+                .map(|part| move || page_cache::cool(&part.file, part.offset, part.len, patience));
+            let mut sender = PassSender::new(engine, passes);
             let is_asked = asked.is_some();
-            outgo.answers = asked;
-            outgo.cool = cool.as_mut().map(|cool| cool as _);
+            sender.answers = asked;
+            sender.cool = cool.as_mut().map(|cool| cool as _);
             handle.ready();
-            let all = outgo.run(handle.gate, &mut meter, || handle.opening(), end)?;
-            let latency_ns = is_asked.then(|| outgo.latency_ns.clone());
+            let all = sender.run(handle.gate, &mut meter, || handle.opening(), end)?;
+            let latency_ns = is_asked.then(|| sender.latency_ns.clone());
             // The receiver's window ends with the connection.
             shut()?;
             handle.stop();

@@ -200,8 +200,8 @@ pub(super) fn gather(task: &Task, flows: Vec<FlowDone>, edges_ns: u64) -> io::Re
     for mut flow in flows {
         done.side.flows.push(flow.moved());
         of_process |= flow.of_process;
-        let own = flow.readings.remove(&Counter::WorkersNs);
-        let both = [workers, own].into_iter().flatten();
+        let read = flow.readings.remove(&Counter::WorkersNs);
+        let both = [workers, read].into_iter().flatten();
         workers = both.reduce(|a, b| a.plus(&b));
         readings.push(flow.readings);
         samples.extend(flow.sub_windows);
@@ -228,8 +228,8 @@ pub(super) fn gather(task: &Task, flows: Vec<FlowDone>, edges_ns: u64) -> io::Re
     let meters = &task.here.meters;
     meters.take_cpu(&mut sum);
     // Workers count with the threads, whichever of them has read it.
-    if let (Some(workers), Some(own)) = (workers, sum.get(&Counter::CpuNs)) {
-        sum.insert(Counter::CpuNs, meters.with_workers(own, &workers));
+    if let (Some(workers), Some(threads)) = (workers, sum.get(&Counter::CpuNs)) {
+        sum.insert(Counter::CpuNs, meters.with_workers(threads, &workers));
         sum.insert(Counter::WorkersNs, workers);
     }
     done.side.readings = sum;

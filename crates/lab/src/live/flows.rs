@@ -17,7 +17,7 @@ use super::{FLOW_PATIENCE, LiveSetup, completes};
 use crate::connection::ConnectionMeter;
 use crate::edges::LoopBody;
 use crate::flow::{Ask, Intake, Stream, moved, tallied};
-use crate::flow_setup::{answer, receiving_end, sending_end};
+use crate::flow_setup::{SendingEnd, answer, receiving_end};
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
 
@@ -65,7 +65,11 @@ pub(super) fn run(
 
 fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Result<FlowEnd> {
     let (flow, completes) = (reporter.flow, completes(cell));
-    let mut engine = sending_end(cell, Some(socket), None, flow, false, FLOW_PATIENCE, None)?;
+    let end = SendingEnd {
+        flow,
+        ..SendingEnd::new(cell, Some(socket), FLOW_PATIENCE)
+    };
+    let mut engine = end.open()?;
     let mut end = match cell.pattern {
         Exchange::Ask => {
             let mut ask = Ask::new(&mut *engine, reporter.socket, answer(cell)?);
@@ -258,7 +262,7 @@ mod tests {
 
     fn sent(cell: &Cell, socket: OwnedFd, counters: &FlowCounters) -> (u64, u64) {
         let kept = socket.try_clone().unwrap();
-        let mut mover = sending_end(cell, Some(socket), None, 0, false, PATIENCE, None).unwrap();
+        let mut mover = (SendingEnd::new(cell, Some(socket), PATIENCE).open()).unwrap();
         let counted = match cell.pattern {
             Exchange::Ask => {
                 let mut ask = Ask::new(&mut *mover, &kept, answer(cell).unwrap());

@@ -66,8 +66,8 @@ pub fn ask(
 }
 
 fn refused(answer: &[u8]) -> io::Error {
-    let said = String::from_utf8_lossy(answer);
-    let text = match said.strip_prefix("error: ") {
+    let answer = String::from_utf8_lossy(answer);
+    let text = match answer.strip_prefix("error: ") {
         Some(error) => format!("the server says: {}", error.trim_end()),
         None => "the response is wrong: does the server run the same service with the same --size?"
             .to_owned(),

@@ -181,21 +181,21 @@ impl LoadOutcome {
     }
 
     pub(super) fn add(&mut self, other: &LoadOutcome) -> io::Result<()> {
-        let (own, theirs) = (&mut self.generator, &other.generator);
+        let (generator, added) = (&mut self.generator, &other.generator);
         for (sum, one) in [
             (&mut self.latency_ns, &other.latency_ns),
-            (&mut own.late_ns, &theirs.late_ns),
+            (&mut generator.late_ns, &added.late_ns),
         ] {
             sum.add(one).map_err(io::Error::other)?;
         }
-        own.busy_share = own.busy_share.max(theirs.busy_share);
-        own.cpu_ns += theirs.cpu_ns;
+        generator.busy_share = generator.busy_share.max(added.busy_share);
+        generator.cpu_ns += added.cpu_ns;
         self.answers += other.answers;
         self.answers_in_window += other.answers_in_window;
         self.unanswered += other.unanswered;
         self.window_ns = self.window_ns.max(other.window_ns);
-        for (own, other) in self.errors.0.iter_mut().zip(other.errors.0) {
-            *own += other;
+        for (sum, one) in self.errors.0.iter_mut().zip(other.errors.0) {
+            *sum += one;
         }
         self.opened += other.opened;
         self.made.connections += other.made.connections;

@@ -20,11 +20,12 @@ const NO_BOUND: u32 = u32::MAX;
 const RATE_AT: usize = 8;
 const RATESPEC_BYTES: usize = 12;
 
+/// Disciplines or filters at one place of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Qdisc {
-    /// Its name and figures: `tbf, 2.00 Gbit/s`.
+pub(super) struct Queueing {
+    /// Their names and figures: `tbf, 2.00 Gbit/s`, `1 filter of tc at egress: u32`.
     pub(super) found: String,
-    /// True if it bounds the rate, delays packets or loses them.
+    /// True if they bound the rate, delay packets or lose them.
     pub(super) limits: bool,
 }
 
@@ -51,7 +52,7 @@ const ROWS: &[(&str, Holds)] = &[
 ];
 
 /// The disciplines of a device of the calling thread's network, each once.
-pub(super) fn read(device: u32) -> io::Result<Vec<Qdisc>> {
+pub(super) fn read(device: u32) -> io::Result<Vec<Queueing>> {
     let mut asked = vec![0; HEAD_BYTES];
     asked[DEVICE_AT..DEVICE_AT + 4].copy_from_slice(&device.to_ne_bytes());
     let mut all = Vec::new();
@@ -74,7 +75,7 @@ pub(super) fn read(device: u32) -> io::Result<Vec<Qdisc>> {
         });
         if let Some(most) = ceil.max() {
             all.iter_mut().filter(|q| q.found == "htb").for_each(|q| {
-                *q = Qdisc {
+                *q = Queueing {
                     found: format!("htb, classes of up to {}", rate(most)),
                     limits: true,
                 };
@@ -96,7 +97,7 @@ pub(super) fn kind_of(message: &[u8]) -> String {
         .collect()
 }
 
-fn qdisc(message: &[u8]) -> Option<Qdisc> {
+fn qdisc(message: &[u8]) -> Option<Queueing> {
     let name = kind_of(message);
     if name.is_empty() || name == "noqueue" {
         return None;
@@ -104,7 +105,7 @@ fn qdisc(message: &[u8]) -> Option<Qdisc> {
     let options = attribute(message.get(HEAD_BYTES..)?, TCA_OPTIONS).unwrap_or_default();
     let row = ROWS.iter().find(|(kind, _)| *kind == name);
     let holds = row.and_then(|(_, holds)| holds(options));
-    Some(Qdisc {
+    Some(Queueing {
         limits: holds.is_some(),
         found: match holds {
             Some(how) => format!("{name}, {how}"),
@@ -164,7 +165,7 @@ mod tests {
 
     #[track_caller]
     fn check(name: &str, options: &[u8], found: &str, limits: bool) {
-        let found = Qdisc {
+        let found = Queueing {
             found: found.to_owned(),
             limits,
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::qdiscs::{kind_of, rate, ratespec};
+use super::qdiscs::{Queueing, kind_of, rate, ratespec};
 use crate::netlink::dump::{attribute, attributes, is_absent, list, number};
 
 /// RTM_GETTFILTER.
@@ -43,17 +43,8 @@ const TCA_POLICE_RATE64: u16 = 8;
 /// The handle of a hash table of u32 has no bits for an entry of it.
 const ENTRY: u32 = 0xfff;
 
-/// The filters at one place of a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct TcFilters {
-    /// The number of each kind, with their actions: `2 filters at ingress: bpf, matchall (police 1.00 Gbit/s)`.
-    pub(super) found: String,
-    /// True if one of them polices a rate.
-    pub(super) limits: bool,
-}
-
 /// The filters of a device of the calling thread's network.
-pub(super) fn read(device: u32) -> io::Result<Vec<TcFilters>> {
+pub(super) fn read(device: u32) -> io::Result<Vec<Queueing>> {
     let mut found = Vec::new();
     for (parent, place) in PLACES {
         let mut request = vec![0; HEAD_BYTES];
@@ -69,7 +60,7 @@ pub(super) fn read(device: u32) -> io::Result<Vec<TcFilters>> {
     Ok(found)
 }
 
-fn at_place(place: &str, messages: &[Vec<u8>]) -> Option<TcFilters> {
+fn at_place(place: &str, messages: &[Vec<u8>]) -> Option<Queueing> {
     let mut by_words: BTreeMap<String, usize> = BTreeMap::new();
     let mut limits = false;
     for message in messages {
@@ -99,7 +90,7 @@ fn at_place(place: &str, messages: &[Vec<u8>]) -> Option<TcFilters> {
         })
         .collect();
     let filters = bytecost_spec::units::count(count, "filter");
-    (count > 0).then(|| TcFilters {
+    (count > 0).then(|| Queueing {
         found: format!("{filters} of tc at {place}: {}", words.join(", ")),
         limits,
     })

@@ -58,7 +58,7 @@ struct JoinedCommand {
     state: Arc<LinkState>,
     replies: mpsc::Receiver<FromAgent>,
     /// The first line of its stderr, or an empty one once that has ended.
-    said: mpsc::Receiver<String>,
+    stderr_line: mpsc::Receiver<String>,
     /// The longest time until its first message.
     greets_within: Duration,
     /// True if the program is copied there first.
@@ -90,13 +90,13 @@ impl JoinedCommand {
         state.expect(&[(Reply::Hello, 1)]);
         // As many as were asked for.
         let (replies_to, replies) = mpsc::channel();
-        let (note, said) = mpsc::channel();
+        let (note, stderr_line) = mpsc::channel();
         let copied_within = copy.as_ref().map_or(Duration::ZERO, |_| COPIED_WITHIN);
         let joined = JoinedCommand {
             child,
             state: Arc::clone(&state),
             replies,
-            said,
+            stderr_line,
             greets_within: copied_within + JOINED_WITHIN,
             is_copied: copy.is_some(),
         };
@@ -112,7 +112,7 @@ impl JoinedCommand {
         let threads = [
             thread::Builder::new().spawn(write_all),
             thread::Builder::new().spawn(move || read_in(incoming, &state, &replies_to)),
-            thread::Builder::new().spawn(move || listen_beside(beside, &note)),
+            thread::Builder::new().spawn(move || read_stderr(beside, &note)),
         ];
         for thread in threads {
             thread.map_err(failed)?;
@@ -120,18 +120,18 @@ impl JoinedCommand {
         Ok(joined)
     }
 
-    fn send_hello(&self, own: &str) {
+    fn send_hello(&self, own_build: &str) {
         self.state.send(ToAgent::Hello {
             version: VERSION,
-            build: own.to_owned(),
+            build: own_build.to_owned(),
         });
     }
 
     /// Exchanges the first messages, whose builds must be the same.
-    fn greet(&mut self, own: &str, stop: &AtomicBool) -> Result<(), PeerError> {
+    fn greet(&mut self, own_build: &str, stop: &AtomicBool) -> Result<(), PeerError> {
         // A shell that receives a copy of the program may take bytes behind it for a part of it.
         if !self.is_copied {
-            self.send_hello(own);
+            self.send_hello(own_build);
         }
         let hello = self.wait_for(self.greets_within, stop, |message| match message {
             FromAgent::Hello { version, build } => Some((version, build)),
@@ -145,16 +145,16 @@ impl JoinedCommand {
             }
         })?;
         if self.is_copied {
-            self.send_hello(own);
+            self.send_hello(own_build);
         }
-        if version == VERSION && build == own {
+        if version == VERSION && build == own_build {
             return Ok(());
         }
         let (name, build) = (&self.state.name, units::one_line(&build));
         Err(PeerError {
             wants_program: true,
             ..PeerError::new(format!(
-                "peer {name}: bytecost there is another build ({build}) than this one ({own}): put the same program there and name it with --peer-program, or use --copy-program"
+                "peer {name}: bytecost there is another build ({build}) than this one ({own_build}): put the same program there and name it with --peer-program, or use --copy-program"
             ))
         })
     }
@@ -165,10 +165,10 @@ impl JoinedCommand {
             .flatten();
         // The last message of a command that has ended may still be on its way.
         let patience = status.map_or(Duration::ZERO, |_| ENDED_WITHIN);
-        let said = self.said.recv_timeout(patience).unwrap_or_default();
+        let line = self.stderr_line.recv_timeout(patience).unwrap_or_default();
         let mut beside = String::new();
-        if !said.is_empty() {
-            beside += &format!(" ({said})");
+        if !line.is_empty() {
+            beside += &format!(" ({line})");
         }
         if let Some(line) = &*lock(&self.state.printed) {
             beside += &format!("; it printed `{line}`");
@@ -180,12 +180,12 @@ impl JoinedCommand {
             };
         };
         let has_no_program =
-            !self.is_copied && (NO_PROGRAM.contains(&code) || said.contains(NO_SUCH_FILE));
+            !self.is_copied && (NO_PROGRAM.contains(&code) || line.contains(NO_SUCH_FILE));
         let why = match code {
             _ if has_no_program => format!(
                 "the program is not there, or cannot be run{beside}: name it with --peer-program, or use --copy-program"
             ),
-            NO_SUCH_WORD if said.contains("agent") => "bytecost there is too old to know `agent`: put this version there and name it with --peer-program, or use --copy-program".to_owned(),
+            NO_SUCH_WORD if line.contains("agent") => "bytecost there is too old to know `agent`: put this version there and name it with --peer-program, or use --copy-program".to_owned(),
             code if self.is_copied => format!(
                 "the program cannot be put there: `sh` there ended with status {code}{beside}: is there room in its directory of temporary files, and may programs run from it?"
             ),
@@ -259,7 +259,7 @@ fn read_in(
                 }
                 Err(Unexpected) => {
                     let name = &state.name;
-                    state.goes_down(format!(
+                    state.mark_down(format!(
                         "peer {name}: protocol error: the agent sent a message that nobody asked for"
                     ));
                     return;
@@ -274,7 +274,7 @@ fn read_in(
         *lock(&state.printed) = incoming.first_line();
     }
     let name = &state.name;
-    state.goes_down(match lost.kind() {
+    state.mark_down(match lost.kind() {
         io::ErrorKind::UnexpectedEof => format!("peer {name} is gone: its command has ended"),
         io::ErrorKind::TimedOut => format!(
             "peer {name}: no response within {}: is the network up?",
@@ -290,7 +290,7 @@ fn read_in(
     });
 }
 
-fn listen_beside(from: ChildStderr, note: &mpsc::Sender<String>) {
+fn read_stderr(from: ChildStderr, note: &mpsc::Sender<String>) {
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
     let _ = (&mut from)
@@ -470,12 +470,16 @@ impl PeerLink {
 }
 
 /// Has bytecost run there: the program that is there, or, where the user wants that, this one.
-fn join(options: &PeerOptions, own: &str, stop: &AtomicBool) -> Result<JoinedCommand, PeerError> {
+fn join(
+    options: &PeerOptions,
+    own_build: &str,
+    stop: &AtomicBool,
+) -> Result<JoinedCommand, PeerError> {
     let command = &options.command;
     let name = command.to_string();
     let start = |agent: Command, copy: Option<File>| -> Result<JoinedCommand, PeerError> {
         let mut joined = JoinedCommand::start(agent, copy, &name)?;
-        joined.greet(own, stop)?;
+        joined.greet(own_build, stop)?;
         Ok(joined)
     };
     match start(command.agent(), None) {
@@ -543,11 +547,11 @@ fn path_here(
     let request = ToAgent::Reach { candidates };
     joined.state.ask(request, &[(Reply::Found, 1)]);
     let over = AtomicBool::new(false);
-    let (found, came) = thread::scope(|scope| -> io::Result<_> {
+    let (found, checks) = thread::scope(|scope| -> io::Result<_> {
         let listening = limits::start(scope, || {
-            let mut came = Vec::new();
-            open.respond(&over, |index, from| came.push((index, from)));
-            came
+            let mut checks = Vec::new();
+            open.respond(&over, |index, from| checks.push((index, from)));
+            checks
         })?;
         let found = joined.wait_for(ANSWERED_WITHIN, stop, FromAgent::try_as_found);
         over.store(true, Ordering::Relaxed);
@@ -557,7 +561,7 @@ fn path_here(
     let found = found?;
     let mut candidates = open.candidates.iter();
     let index = candidates.position(|candidate| candidate.at.ip() == found.to);
-    let from = came.iter().find(|(at, _)| Some(*at) == index);
+    let from = checks.iter().find(|(at, _)| Some(*at) == index);
     let Some((_, there_seen)) = from else {
         let why = format!("it says that it reached {}, and nobody came", found.to);
         return Err(PeerError::new(format!("peer {name}: {why}")));

@@ -117,7 +117,7 @@ impl LinkState {
     }
 
     /// Marks the link as lost for a reason. The sockets of all endpoints end, so that nobody waits.
-    pub(crate) fn goes_down(&self, why: String) {
+    pub(crate) fn mark_down(&self, why: String) {
         lock(&self.down).get_or_insert(why);
         lock(&self.ends).clear();
     }

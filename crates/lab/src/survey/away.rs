@@ -8,7 +8,7 @@ use bytecost_spec::{Cell, Ring, Transport};
 
 use crate::edges::LoopBody;
 use crate::flow::{Stream, drain};
-use crate::flow_setup::sending_end;
+use crate::flow_setup::SendingEnd;
 use crate::transports;
 use crate::transports::wire::{FAR_END, Wire};
 
@@ -31,7 +31,7 @@ pub(super) fn one_message(cell: &Cell, wire: &Wire) -> io::Result<()> {
     // Each wait of the sender has a bound.
     wire.answered(&mut far, || {
         let socket = transports::connect(cell, &FAR_END.to_string(), PATIENCE)?;
-        let mut mover = sending_end(cell, Some(socket), None, 0, false, PATIENCE, None)?;
+        let mut mover = SendingEnd::new(cell, Some(socket), PATIENCE).open()?;
         Stream(&mut *mover).step()?;
         drain(&mut *mover)
     })??;

@@ -16,7 +16,7 @@ const KEPT_FREE_BYTES: u32 = 512;
 /// same for all.
 const USUAL_MOST_BYTES: u32 = 65_536;
 
-/// The two ends of a link, and what IPv4 keeps for itself.
+/// The prefix of a network of four addresses: the two ends of a link, its own and broadcast.
 const PREFIX_BITS: u8 = 30;
 
 /// The settings of a link. Cells with the same settings share one.
@@ -26,7 +26,7 @@ pub struct LinkChoice {
     pub device: Device,
     /// Its MTU, in bytes.
     pub mtu_bytes: u32,
-    /// The most that TCP hands to its device in one packet, in bytes; none is the device's own.
+    /// The largest packet that TCP hands to its device, in bytes; none is the device's own bound.
     pub segment_bytes: Option<u32>,
 }
 
@@ -46,8 +46,8 @@ impl LinkChoice {
         }
     }
 
-    /// As many whole segments of the MTU as have room. This bound holds: TCP puts two into a packet
-    /// even where fewer bytes are allowed (tcp_tso_autosize of net/ipv4/tcp_output.c).
+    /// The number of whole segments of the MTU in such a packet. This bound is exact, where TCP puts two
+    /// segments into a packet even if fewer bytes are allowed (tcp_tso_autosize, net/ipv4/tcp_output.c).
     fn segments(self) -> Option<u32> {
         let segment_bytes = self.mtu_bytes.saturating_sub(HEAD_BYTES).max(1);
         let payload_bytes = self.segment_bytes?.saturating_sub(HEAD_BYTES);
@@ -72,7 +72,7 @@ impl LinkChoice {
         netlink.set_up(device)
     }
 
-    /// For a device of the thread's network. Sockets that are connected already do not change.
+    /// Bounds the packets of a device of the thread's network. Connected sockets do not change.
     fn bound(self, netlink: &mut Netlink, name: &str) -> io::Result<()> {
         let (Some(bytes), Some(segments)) = (self.segment_bytes, self.segments()) else {
             return Ok(());
@@ -88,7 +88,7 @@ impl LinkChoice {
         netlink
             .set_segment(device.index, wide, segments)
             .map_err(|e| refused(e.to_string()))?;
-        // Kernels before Linux 6.3 know one bound for all, of 64 KiB at most, and pass over others.
+        // Kernels before Linux 6.3 have one bound for all, of 64 KiB at most, and ignore others.
         match netlink.existing_link(name)?.segment_bytes {
             Some(held) if held != wide => Err(refused(format!("it keeps to {held}"))),
             _ => Ok(()),

@@ -51,7 +51,7 @@ pub(super) fn set_buffers(socket: &OwnedFd, cell: &Cell) -> io::Result<()> {
     let bytes = usize::try_from(bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
     sockopt::set_socket_send_buffer_size(socket, bytes)?;
     sockopt::set_socket_recv_buffer_size(socket, bytes)?;
-    // The kernel doubles what is asked for, for its own bookkeeping, and caps it silently.
+    // The kernel doubles the size, for its own bookkeeping, and silently caps it.
     let have =
         sockopt::socket_send_buffer_size(socket)?.min(sockopt::socket_recv_buffer_size(socket)?);
     if have < bytes {

@@ -1,4 +1,4 @@
-//! TCP between two addresses of this machine, and over any other where a person asks for it.
+//! TCP between two addresses of this machine, or to another machine in live sessions and with a peer.
 
 use std::borrow::Cow;
 use std::io;
@@ -45,9 +45,9 @@ pub(super) fn connect(cell: &Cell, address: &str, patience: Duration) -> io::Res
     let socket = socket(cell, address)?;
     sockopt::set_tcp_nodelay(&socket, cell.sends_at_once())?;
     set_patience(&socket, patience)?;
-    // Work of io_uring for this thread interrupts a connect that has a time limit; the next call goes on.
+    // Work of io_uring for this thread interrupts a connect with a time limit; the next call continues it.
     match retry_on_intr(|| rustix::net::connect(&socket, &address)) {
-        // A connect that its time limit ended, socket(7).
+        // The time limit has ended the connect, socket(7).
         Err(Errno::INPROGRESS) => Err(io::ErrorKind::TimedOut.into()),
         Err(Errno::ADDRNOTAVAIL) => Err(io::Error::new(
             io::ErrorKind::AddrNotAvailable,

@@ -13,7 +13,7 @@ use super::set_patience;
 use crate::flow_key::FlowKey;
 
 pub(super) fn listen(cell: &Cell) -> io::Result<Listener> {
-    // Anybody may bind an abstract name first: nobody guesses this one.
+    // Any process may bind an abstract name first, but cannot guess this one.
     let name = format!("bytecost-{}", FlowKey::new()?);
     let socket = socket(cell)?;
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;

@@ -32,9 +32,9 @@ pub struct VethPair {
 }
 
 impl VethPair {
-    /// Makes one, both ends up, with the usual offloads but for a bound. Refused with what to do:
-    /// no rights (CAP_SYS_ADMIN, CAP_NET_ADMIN), no namespaces or veth, an MTU or bound that the
-    /// kernel refuses.
+    /// Makes a pair with both ends up, and the usual offloads but for a bound. Errors have a remedy: no
+    /// rights (CAP_SYS_ADMIN, CAP_NET_ADMIN), no namespaces or veth, an MTU or bound that the kernel
+    /// refuses.
     pub fn new(link: LinkChoice) -> io::Result<VethPair> {
         let pair = VethPair {
             sender: Network::new().map_err(|e| refused("network namespaces", &e))?,
@@ -51,7 +51,7 @@ impl VethPair {
         for (network, name, address) in ends {
             network.within(|| link.bring_up(&mut Netlink::open()?, name, address))??;
         }
-        // Neither is up before the other is.
+        // Each end is up only when the other one is.
         for (network, name, _) in ends {
             network.within(|| await_up(name))??;
         }
@@ -160,7 +160,7 @@ pub(super) mod tests {
         (sender, listener.accept(Duration::from_secs(60)).unwrap())
     }
 
-    /// Says a key at one end, which comes out at the other.
+    /// Sends a key from one end to the other.
     fn pass(a: &OwnedFd, b: &OwnedFd) {
         FlowKey::new().unwrap().send(a).unwrap();
         Socket(b).read_exact(&mut [0; KEY_BYTES]).unwrap();

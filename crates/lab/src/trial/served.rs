@@ -35,16 +35,16 @@ const CONNECT_EACH_NS: u64 = 5_000_000;
 /// connected if it has: a connection is tried again after 1 s.
 const LOOK_NS: u64 = 100_000_000;
 const OVERFLOWED_NS: u64 = 2_500_000_000;
-/// The shortest time from the last connection to the window: both sides must have heard of it.
+/// The shortest time from the last connection to the window, so that both sides have the schedule by then.
 const NOTICE: Duration = Duration::from_millis(10);
 /// The time before the window at which all processes are listed, in ns, to which the look at the
 /// server's adds: a few hundred take 2 ms.
 const LIST_NS: u64 = 3_000_000;
-/// The server's place among the ends, and the clients'.
+/// The indices of the server and of the clients among the ends.
 const SERVER: usize = 0;
 const CLIENT: usize = 1;
 
-/// Makes one trial of such a cell.
+/// Makes one trial of a cell with a server.
 pub(super) fn attempt(
     bed: &mut Testbed,
     cell: &Cell,
@@ -100,7 +100,7 @@ pub(super) fn attempt(
     let output = TrialOutput {
         peer_machine: peer.machine,
         obstacles: obstacles::of_trial(cell, between, on_cards, &processes),
-        ..parts(cell, server, client, machine)
+        ..join(cell, server, client, machine)
     };
     all_ended(ends, stop)?;
     Ok(output)
@@ -128,7 +128,7 @@ impl ServedWindow<'_> {
         let core_to_core = CoreToCore::before(bed.core_to_core.as_ref());
         let queue = ListenQueue::open(self.cell, self.processes);
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
-        let warmup = bed.settings.warmup.max(self.notice) + look(self.cell);
+        let warmup = bed.settings.warmup.max(self.notice) + look_time(self.cell);
         let window_from_ns = begin_ns + warmup.as_nanos() as u64;
         ends[CLIENT].order(&ToEndpoint::Go(Schedule {
             begin_ns,
@@ -136,7 +136,7 @@ impl ServedWindow<'_> {
             window_to_ns: window_from_ns + self.length.as_nanos() as u64,
             steady_by_ns: None,
         }))?;
-        let schedule = connected(self.cell, ends, begin_ns, &queue, stop)?;
+        let schedule = wait_for_connections(self.cell, ends, begin_ns, &queue, stop)?;
         ends[SERVER].order(&ToEndpoint::Go(schedule))?;
         let patience_ns = PATIENCE.as_nanos() as u64;
         let mut control = TrialControl::new(ends, watch, stop, patience_ns);
@@ -145,7 +145,7 @@ impl ServedWindow<'_> {
             watch.schedule(&schedule)?;
         }
         // By then a server has started a process for each connection, if it does.
-        let look_ns = LIST_NS + look(self.cell).as_nanos() as u64;
+        let look_ns = LIST_NS + look_time(self.cell).as_nanos() as u64;
         control.wait_until_ns(schedule.window_from_ns.saturating_sub(look_ns))?;
         let mut host = HostWindow::new(self.cell, None);
         host.prepare(&mut bed.instruments, self.processes);
@@ -202,7 +202,7 @@ fn check_traffic(served: Traffic, made: Traffic) -> Result<(), TrialError> {
 }
 
 /// Waits until everyone is connected, and returns the schedule of the window.
-fn connected(
+fn wait_for_connections(
     cell: &Cell,
     ends: &mut [Endpoint],
     begin_ns: u64,
@@ -243,7 +243,7 @@ fn connected(
 }
 
 /// The time that the look at the server's process tree takes before its window opens.
-fn look(cell: &Cell) -> Duration {
+fn look_time(cell: &Cell) -> Duration {
     let server = cell.serving.server.as_deref().and_then(Server::named);
     let looked_at = server.map_or(0, |server| max_looked_at(server, cell));
     Duration::from_nanos(early_reading_ns(looked_at))
@@ -251,7 +251,7 @@ fn look(cell: &Cell) -> Duration {
 
 /// The results as those of two sides: the clients are the sending one, the server the receiving one. Its
 /// responses are counted by the clients, which have checked them.
-fn parts(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> TrialOutput {
+fn join(cell: &Cell, mut server: Done, client: Done, machine: Readings) -> TrialOutput {
     let of_clients = &client.side.readings;
     for counter in [Counter::Messages, Counter::Bytes] {
         if let Some(reading) = of_clients.get(&counter) {

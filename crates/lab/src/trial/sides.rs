@@ -60,7 +60,7 @@ impl Sides<'_> {
             };
             receiver.here.pins = pins;
             tasks.push(receiver);
-            // The one that listens comes last, so that it is taken first.
+            // The side that listens is started first, from the end of the list.
             if (self.link).is_some_and(|link| link.side_listens() == Role::Sender) {
                 tasks.reverse();
             }
@@ -117,7 +117,7 @@ impl Sides<'_> {
     }
 }
 
-/// Waits until one more of the ends is ready, so much longer than usual.
+/// Waits until one more of the ends is ready, for `longer_ns` more than usual.
 pub(super) fn one_ready(
     ends: &mut [Endpoint],
     longer_ns: u64,

@@ -196,11 +196,11 @@ impl Child {
     }
 
     fn why(&self, error: io::Error) -> io::Error {
-        let mut said = [0; 1024];
+        let mut message = [0; 1024];
         let _ = rustix::io::ioctl_fionbio(&self.report, true);
-        match rustix::io::read(&self.report, &mut said) {
+        match rustix::io::read(&self.report, &mut message) {
             Ok(0) | Err(_) => error,
-            Ok(length) => io::Error::other(String::from_utf8_lossy(&said[..length])),
+            Ok(length) => io::Error::other(String::from_utf8_lossy(&message[..length])),
         }
     }
 

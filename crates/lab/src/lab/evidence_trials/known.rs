@@ -201,8 +201,8 @@ fn compared(
             known.mover
         )),
         Ok(counted) => {
-            let own = counted.legs.iter().find(|c| c.leg == leg)?;
-            let bytes = own.bytes.measured()?;
+            let copied = counted.legs.iter().find(|c| c.leg == leg)?;
+            let bytes = copied.bytes.measured()?;
             let per_byte = bytes as f64 / counted.payload_bytes as f64;
             missed(leg, &known.mover, per_byte, &file_system)
         }

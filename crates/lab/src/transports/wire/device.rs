@@ -27,10 +27,10 @@ pub(crate) const FAR_END: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 18
 pub(crate) const NAME: &str = NAMES[0];
 /// Name of the other end of a pair.
 pub(crate) const FAR_NAME: &str = NAMES[1];
-/// Room for what is let through, in bytes, so that it waits until the responder looks.
+/// The receive buffer of the packet socket, in bytes, so that openings wait until the responder reads.
 const OPENINGS_BYTES: usize = 4 << 20;
 
-/// Makes the device with its program in a network: the far end's descriptor and the program's map.
+/// Makes the device with its program in a network. Returns the far end's descriptor and the program's map.
 pub(super) fn made(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)> {
     network.within(|| match link.device {
         Device::Tun => on_tun(link),
@@ -61,7 +61,7 @@ fn on_veth(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)
         let far = netlink.existing_link(FAR_NAME)?.index;
         netlink.set_up(far)?;
         link.bring_up(&mut netlink, NAME, SENDER)?;
-        // Neither is up before the other is.
+        // Each end is up only when the other one is.
         veth::await_up(NAME)?;
         veth::await_up(FAR_NAME)?;
         Ok(far)

@@ -14,7 +14,7 @@ use etherparse::{
 /// Hardware addresses of the two ends of a veth pair, of the range that everybody may choose from.
 pub(super) const SENDER_HARDWARE: [u8; 6] = [2, 0, 198, 18, 0, 1];
 pub(super) const FAR_HARDWARE: [u8; 6] = [2, 0, 198, 18, 0, 2];
-/// The most that stands before a packet, in bytes.
+/// The longest header of a device, in bytes.
 const LEAD_BYTES_MOST: usize = Ethernet2Header::LEN;
 /// The longest packet that is looked at, in bytes: an opening has two headers of at most 60 each.
 pub const MOST_BYTES: usize = LEAD_BYTES_MOST + 120;
@@ -37,7 +37,7 @@ pub const SYN: u8 = 2;
 /// ACK: the number acknowledged is one.
 pub const ACK: u8 = 16;
 
-/// Bytes that stand before each packet that is read from or written to a device's descriptor.
+/// The length of the header before each packet of a device's descriptor, in bytes.
 pub(super) fn lead_bytes(device: Device) -> usize {
     match device {
         Device::Tun => tun::HEADER_BYTES,
@@ -59,8 +59,8 @@ pub struct SynPacket {
 }
 
 impl SynPacket {
-    /// Reads a packet, without what a device puts before it; none where it is not whole or opens
-    /// no connection. Options after one that contradicts itself are not looked at.
+    /// Reads a packet without the device's header; none where it is not whole or opens no connection.
+    /// Options after a malformed one are ignored.
     pub fn parse(ip: &[u8]) -> Option<SynPacket> {
         let ip = Ipv4Slice::from_slice(ip).ok()?;
         let (head, payload) = (ip.header(), ip.payload());
@@ -77,7 +77,7 @@ impl SynPacket {
     }
 }
 
-/// A packet to be written to a device's descriptor, behind what stands before it there.
+/// A packet to be written to a device's descriptor, with the device's header.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
     bytes: [u8; ROOM],
@@ -92,9 +92,9 @@ pub struct Saying {
     pub from: SocketAddrV4,
     /// The sender.
     pub to: SocketAddrV4,
-    /// Its own sequence number.
+    /// The far end's sequence number.
     pub sequence: u32,
-    /// The sequence number that it waits for.
+    /// The next expected sequence number of the sender.
     pub acknowledged: u32,
     /// Flags of TCP.
     pub flags: u8,
@@ -149,7 +149,7 @@ impl Packet {
                 lead[0] = NEEDS_CHECKSUM;
                 lead[6..8].copy_from_slice(&IP_BYTES.to_ne_bytes());
                 lead[8..10].copy_from_slice(&CHECKSUM_AT.to_ne_bytes());
-                // Of the pseudo header alone: whoever makes the checksum adds the rest.
+                // Of the pseudo header alone: the kernel completes the checksum.
                 !pseudo.ones_complement().to_be()
             }
             Device::Veth => {
@@ -171,7 +171,7 @@ impl Packet {
         Packet { bytes, lead, len }
     }
 
-    /// Its bytes, with what stands before it.
+    /// Its bytes, with the device's header.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[..self.len]
     }

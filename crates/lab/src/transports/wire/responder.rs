@@ -14,11 +14,12 @@ use super::packet::{ACK, FIN, MOST_BYTES, Packet, SYN, Saying, SynPacket, lead_b
 use super::shared_counters::{FlowReceived, WireCounters};
 use crate::transports::link::LinkChoice;
 
-/// After so long, less than the rules ask for is acknowledged: the sender may wait for that.
+/// Time without a new byte after which fewer bytes than the rules say are acknowledged: the sender may
+/// wait for that.
 const QUIET_NS: u64 = 10_000;
-/// After so long it gives way to others on its CPU, and looks for openings.
+/// Idle time after which it yields its CPU, and looks for openings.
 const IDLE_NS: u64 = 200_000;
-/// After so long it sleeps between looks.
+/// Idle time after which it sleeps between looks.
 const ASLEEP_NS: u64 = 1_000_000;
 const NAP: Timespec = Timespec {
     tv_sec: 0,
@@ -26,7 +27,7 @@ const NAP: Timespec = Timespec {
 };
 /// Packets that are read in one look; a tun device holds 500 by default, and a packet socket more.
 const MOST_OPENINGS: usize = 64;
-/// The sequence number of its own SYN. Nobody has to guess it: there is no way in.
+/// The sequence number of its own SYN. It needs no randomness, since nobody else is in the network.
 const OWN_START: u32 = 1;
 
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +35,7 @@ pub(crate) struct Rules {
     pub(crate) link: LinkChoice,
     /// Bytes of a flow after which they are acknowledged.
     pub(crate) acknowledge_bytes: u64,
-    /// Flows that are answered; openings beyond are not.
+    /// The most flows; further openings are ignored.
     pub(crate) flows_most: usize,
 }
 
@@ -42,24 +43,24 @@ pub(crate) struct Rules {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ResponderTally {
     pub(crate) acknowledgements: u64,
-    /// CPU time that writing them took. The kernel does the sender's part of it there, unless the
-    /// sender is just within a call: it frees what was acknowledged, and sends what waited.
+    /// CPU time of writing them. The kernel does the sender's work there too, unless the sender is within
+    /// a call: it frees acknowledged packets, and sends waiting ones.
     pub(crate) writing_ns: u64,
     /// Packets that brought payload.
     pub(crate) packets: u64,
-    /// Packets that began after what was expected, and count as lost.
+    /// Packets that begin after the expected byte, and count as lost.
     pub(crate) gaps: u64,
     /// Packets with nothing new.
     pub(crate) repeats: u64,
 }
 
-/// One flow, as far as it was answered.
+/// The state of one flow.
 #[derive(Debug)]
 struct Flow {
     from: SocketAddrV4,
     to: SocketAddrV4,
     acknowledged: u64,
-    /// Bytes at the last look, and when they last grew.
+    /// Bytes at the last look, and the time at which they last grew.
     looked: u64,
     grew_ns: u64,
     /// Gaps and repeats that were answered.
@@ -90,8 +91,8 @@ pub(crate) struct WireResponder {
 }
 
 impl WireResponder {
-    /// Ready to answer at the far end of a device, given its descriptor and the program's map; see
-    /// [`super::Wire::descriptors`]. What the device still holds of earlier flows is dropped.
+    /// A responder at the far end of a device, given its descriptor and the program's map; see
+    /// [`super::Wire::descriptors`]. Drops packets of earlier flows that the device still holds.
     pub(crate) fn new(far: OwnedFd, map: OwnedFd, rules: Rules) -> io::Result<WireResponder> {
         let responder = WireResponder {
             far,
@@ -112,8 +113,8 @@ impl WireResponder {
         Ok(responder)
     }
 
-    /// Looks once at everything, and answers what is due. Gives way to others where nothing has
-    /// come for a while; never waits for longer than 50 µs and the kernel's slack.
+    /// Looks once at all flows, and sends the acknowledgements that are due. Yields where nothing has come
+    /// for a while; never waits for longer than 50 µs and the kernel's slack.
     pub(crate) fn look(&mut self) -> io::Result<()> {
         let now_ns = clock::monotonic_ns();
         let idle_ns = now_ns.saturating_sub(self.busy_ns);
@@ -152,7 +153,7 @@ impl WireResponder {
         self.flows.iter().filter(|f| f.end != End::Open).count()
     }
 
-    /// When anything last came, in ns of CLOCK_MONOTONIC.
+    /// The time at which anything last came, in ns of CLOCK_MONOTONIC.
     pub(crate) fn busy_ns(&self) -> u64 {
         self.busy_ns
     }
@@ -173,7 +174,7 @@ impl WireResponder {
 
     fn read<'b>(&self, packet: &'b mut [u8; MOST_BYTES]) -> io::Result<Option<&'b [u8]>> {
         match rustix::io::read(&self.far, &mut packet[..]) {
-            // From the head of IPv4 on; what is shorter is no packet.
+            // From the head of IPv4 on; shorter reads are no packets.
             Ok(len) => {
                 let lead = lead_bytes(self.rules.link.device);
                 Ok(Some(packet.get(lead..len).unwrap_or_default()))
@@ -219,7 +220,7 @@ impl WireResponder {
             };
             let link = self.rules.link;
             let answer = Packet::opened(link.device, saying, link.mtu_bytes, opening.scales);
-            // One that is lost is asked for again.
+            // The sender repeats an opening whose answer is lost.
             self.write(&answer)?;
         }
         Ok(())

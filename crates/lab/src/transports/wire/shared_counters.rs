@@ -21,9 +21,9 @@ pub(crate) struct FlowReceived {
     pub(crate) start: u32,
     /// Bytes of payload that came in order.
     pub(crate) bytes: u64,
-    /// Packets that brought payload: of 64 KiB each or what is asked for, which a card would cut.
+    /// Packets with payload: of up to 64 KiB each, which a card would cut.
     pub(crate) packets: u64,
-    /// Packets that began after what was expected. They count as lost.
+    /// Packets that begin after the expected byte. They count as lost.
     pub(crate) gaps: u64,
     pub(crate) repeats: u64,
     /// True if the sender has closed.
@@ -40,7 +40,7 @@ impl WireCounters {
     /// The counters of a port's flow: read at different moments, but none older than at the last call.
     pub(crate) fn seen(&self, port: u16) -> FlowReceived {
         let word = |at| self.0.word(usize::from(port) * WORDS + at);
-        // Written after the bytes that come before it, so read before them.
+        // Read before the bytes, after which the program writes it.
         let ended = word(5);
         FlowReceived {
             start: word(0) as u32,
