@@ -323,10 +323,11 @@ fn pattern(row: &PatternRow, found: Match, profile: &Profile) -> PatternFound {
         bytes: found.bytes,
         calls_for_one: found.calls_for_one,
         costs: row.costs,
-        share: if of > 0 {
-            found.ns as f64 / of as f64
-        } else {
-            0.0
+        // Threads may wait at once, and the CPU time of short calls is known to some tens of ns each.
+        share: match (of, row.costs) {
+            (0, _) => 0.0,
+            (_, Costs::CpuTime) => (found.ns as f64 / of as f64).min(1.0),
+            (_, Costs::Waiting) => found.ns as f64 / of as f64,
         },
     }
 }

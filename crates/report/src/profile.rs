@@ -257,7 +257,7 @@ fn line(row: &Row<'_>, name: &str, profile: &Profile) -> Vec<String> {
     });
     let share = match profile.cpu_ns {
         0 => String::new(),
-        of => percent(cpu_ns as f64 / of as f64),
+        of => percent((cpu_ns as f64 / of as f64).min(1.0)),
     };
     vec![
         name.to_owned(),
