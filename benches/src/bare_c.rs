@@ -1,4 +1,4 @@
-//! `bare-c`: what `send` costs above a bare C loop of the same call. `bare-file` beside it drives
+//! `bare-c`: the CPU time of `send` relative to a bare C loop of the same call. `bare-file` drives
 //! the same program with files.
 //!
 //! Both senders send to the same receiver, bytecost's own endpoint with its `recv`: the same
@@ -24,7 +24,7 @@ use bytecost_lab::protocol::{
 use bytecost_spec::{Axis, Cell, Counter, SideReadings, units};
 use bytecost_sys::clock;
 
-use crate::bench::{Bench, Context, Found, Told};
+use crate::bench::{Bench, BenchOutcome, BenchResults, Context};
 use crate::blocks::{Subject, alternate};
 use crate::ours::{self, Ours, WARMUP};
 use crate::peer;
@@ -44,21 +44,21 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// From the order to go to the first byte, as in the lab.
 const LEAD_NS: u64 = 500_000;
 
-/// What one run sent, and for how much.
+/// Throughput and CPU time of one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Sent {
     /// CPU seconds of the sending thread per 10^9 bytes.
     pub sender_cpu_s_per_gb: f64,
     /// The same of the receiving one.
     pub receiver_cpu_s_per_gb: f64,
-    /// What arrived over the receiver's time.
+    /// Received bits over the window of the receiver.
     pub gbit_per_s: f64,
 }
 
-fn run(context: &Context) -> Result<Told> {
+fn run(context: &Context) -> Result<BenchOutcome> {
     let compiler = match peer::version("cc", "gcc") {
         Ok(version) => version,
-        Err(why) => return Ok(Told::Missing(why)),
+        Err(why) => return Ok(BenchOutcome::NotRun(why)),
     };
     let directory = tempfile::tempdir()?;
     let program = compile(directory.path())?;
@@ -89,7 +89,7 @@ fn run(context: &Context) -> Result<Told> {
             units::number(blocks.typical(i, |s| s.receiver_cpu_s_per_gb)),
         )
     };
-    Ok(Told::Found(Found {
+    Ok(BenchOutcome::Ran(BenchResults {
         rows: vec![
             Row::new(
                 "64 KiB: CPU per byte, sender",
@@ -129,7 +129,7 @@ pub fn compile(directory: &Path) -> Result<PathBuf> {
     Ok(program)
 }
 
-/// Writes what bytecost's own sender of flow 0 sends from memory, once round the ring.
+/// Writes one ring of the payload that flow 0 of bytecost sends from memory.
 pub fn write_payload(path: &Path, cell: &Cell) -> Result<()> {
     const PIECE: u64 = 1 << 20;
     let period = cell.size_bytes * cell.ring_slots();
@@ -143,7 +143,7 @@ pub fn write_payload(path: &Path, cell: &Cell) -> Result<()> {
     Ok(())
 }
 
-/// What a trial of ours sent.
+/// Throughput and CPU time of a trial of bytecost.
 pub fn sent(sender: &SideReadings, receiver: &SideReadings) -> Result<Sent> {
     Ok(Sent {
         sender_cpu_s_per_gb: ours::read(sender, Counter::CpuNs)?
@@ -174,10 +174,11 @@ pub fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Resu
             .arg(ring),
         context.cpus.0,
     )?;
-    let said = sender.child().stdout.take().context("no output")?;
-    let mut said = BufReader::new(said).lines();
+    let stdout = sender.child().stdout.take().context("no output")?;
+    let mut lines = BufReader::new(stdout).lines();
     let mut line = || {
-        said.next()
+        lines
+            .next()
             .context("bare C ended early")?
             .map_err(anyhow::Error::from)
     };
@@ -198,8 +199,8 @@ pub fn bare(context: &Context, program: &Path, ring: &Path, cell: &Cell) -> Resu
         "{begin_ns} {window_from_ns} {}",
         schedule.window_to_ns
     )?;
-    // Long messages are taken by passes: who takes them says when a window opens, and waits to be told
-    // that it is over.
+    // Long messages are received in passes: the receiver reports when its window opens, and waits for the
+    // order to end.
     let passes = Passes::new(cell).is_some();
     if passes {
         receiver.expect("opening", |a| matches!(a, FromEndpoint::Opening))?;
@@ -255,7 +256,7 @@ impl Receiver {
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        let process = peer::Peer::of("the receiver", command.spawn()?);
+        let process = peer::Peer::new("the receiver", command.spawn()?);
         let mut receiver = Receiver {
             control,
             address: String::new(),

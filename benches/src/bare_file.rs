@@ -1,5 +1,5 @@
-//! `bare-file`: what `sendfile` and `splice` of a large file reach beside a bare C loop of the same
-//! calls.
+//! `bare-file`: throughput of `sendfile` and `splice` of a large file relative to a bare C
+//! loop of the same calls.
 //!
 //! Both send a file of the same length out of the page cache of the same file system, to the same
 //! receiver, bytecost's own endpoint. The C program is that of `bare-c`.
@@ -12,7 +12,7 @@ use bytecost_lab::files::Files;
 use bytecost_spec::{Axis, Cache, Cell, units};
 
 use crate::bare_c::{Sent, bare, compile, sent, write_payload};
-use crate::bench::{Bench, Context, Found, Told};
+use crate::bench::{Bench, BenchOutcome, BenchResults, Context};
 use crate::blocks::{Subject, alternate};
 use crate::ours::{self, Ours};
 use crate::peer;
@@ -29,21 +29,21 @@ pub const BENCH: Bench = Bench {
 const WAYS: [&str; 2] = ["sendfile", "splice"];
 const FILE: &str = "1GiB";
 
-fn run(context: &Context) -> Result<Told> {
+fn run(context: &Context) -> Result<BenchOutcome> {
     let compiler = match peer::version("cc", "gcc") {
         Ok(version) => version,
-        Err(why) => return Ok(Told::Missing(why)),
+        Err(why) => return Ok(BenchOutcome::NotRun(why)),
     };
     let directory = tempfile::tempdir()?;
     let program = compile(directory.path())?;
     let payload = directory.path().join("payload");
     write_payload(&payload, &cell(context, WAYS[0])?)?;
-    let mut found = Found {
+    let mut found = BenchResults {
         notes: vec![
             format!("Peer: bare/send.c, cc -O2, {compiler}"),
             format!("Files of {FILE} in {}", directory.path().display()),
         ],
-        ..Found::default()
+        ..BenchResults::default()
     };
     for way in WAYS {
         one_way(
@@ -54,7 +54,7 @@ fn run(context: &Context) -> Result<Told> {
             &mut found,
         )?;
     }
-    Ok(Told::Found(found))
+    Ok(BenchOutcome::Ran(found))
 }
 
 fn cell(context: &Context, way: &str) -> Result<Cell> {
@@ -74,10 +74,10 @@ fn one_way(
     way: &str,
     (program, payload): (&Path, &Path),
     dir: &Path,
-    found: &mut Found,
+    found: &mut BenchResults,
 ) -> Result<()> {
     let cell = cell(context, way)?;
-    // What arrives of the C program is the payload that senders from memory have.
+    // The C program sends the payload of senders from memory.
     let theirs = Cell {
         cache: Cache::Memory,
         ..cell.clone()

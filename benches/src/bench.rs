@@ -28,28 +28,28 @@ pub const BENCHES: &[Bench] = &[
     profiles::BENCH,
 ];
 
-/// The share of the machine that others may use, as in the studies.
-const OTHERS_MOST: f64 = 0.05;
+/// Share of the machine that other processes may use, as in the studies.
+const MAX_OTHERS: f64 = 0.05;
 
-/// A row of the table.
+/// A row of the table: a question about bytecost that is answered by measuring.
 #[derive(Debug)]
 pub struct Bench {
-    /// What the command line calls it.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// What it asks.
+    /// Printed above its notes.
     pub question: &'static str,
-    /// What must be reached.
+    /// The bounds of its results, in words.
     pub target: &'static str,
-    /// Whether it runs only when asked for, since it takes long.
+    /// It takes minutes, and runs only if the command line names it.
     pub by_name_alone: bool,
-    /// Runs it.
-    pub run: fn(&Context) -> Result<Told>,
+    /// Measures, within the settings.
+    pub run: fn(&Context) -> Result<BenchOutcome>,
 }
 
-/// What every bench is run with.
+/// The settings of the command line, which are those of all benches.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
-    /// How often every subject is measured.
+    /// Number of measurements of each subject.
     pub blocks: u32,
     /// Length of a measured window.
     pub window: Duration,
@@ -60,43 +60,43 @@ pub struct Context {
 }
 
 impl Context {
-    /// The window in whole seconds, rounded up, for peers that know no others.
+    /// The window in whole seconds, rounded up, for peers that take no other times.
     pub fn window_s(&self) -> u64 {
         u64::try_from(self.window.as_millis().div_ceil(1000)).unwrap_or(u64::MAX)
     }
 }
 
-/// What a bench says.
+/// The end of a bench that met no error.
 #[derive(Debug)]
-pub enum Told {
-    /// It ran.
-    Found(Found),
-    /// It could not be run here: why, and what to do.
-    Missing(String),
+pub enum BenchOutcome {
+    /// It measured; single measurements may have failed.
+    Ran(BenchResults),
+    /// It needs something that this machine does not have: the reason with its remedy.
+    NotRun(String),
 }
 
-/// What a bench found.
+/// The comparisons and notes of a bench.
 #[derive(Debug, Default)]
-pub struct Found {
-    /// The comparisons.
+pub struct BenchResults {
+    /// Lines of the table.
     pub rows: Vec<Row>,
-    /// What else a reader should know, in lines.
+    /// Lines below the question: units, versions, medians.
     pub notes: Vec<String>,
-    /// Trials that failed, in lines.
+    /// The reasons of measurements that failed, a line each.
     pub failures: Vec<String>,
-    /// Shares of the machine that others used during bytecost's own trials.
+    /// Shares of the machine that other processes used during bytecost's own trials.
     pub others: Vec<f64>,
 }
 
-impl Found {
-    /// The largest share that others used, where that is enough to turn comparisons round.
+impl BenchResults {
+    /// The largest share that other processes used, if that may have changed a verdict.
     pub fn disturbed(&self) -> Option<f64> {
-        let most = self.others.iter().copied().fold(0.0, f64::max);
-        (most > OTHERS_MOST).then_some(most)
+        let max = self.others.iter().copied().fold(0.0, f64::max);
+        (max > MAX_OTHERS).then_some(max)
     }
 }
 
-/// The benches of those names; without names all but those that take long.
+/// The benches of these names; without names all but those that take minutes.
 pub fn chosen(names: &[String], with_build: bool) -> Result<Vec<&'static Bench>> {
     if let Some(name) = names.iter().find(|n| BENCHES.iter().all(|b| b.name != **n)) {
         let known: Vec<&str> = BENCHES.iter().map(|b| b.name).collect();
@@ -105,7 +105,7 @@ pub fn chosen(names: &[String], with_build: bool) -> Result<Vec<&'static Bench>>
             known.join(", ")
         );
     }
-    let asked = |b: &&Bench| {
+    let is_chosen = |b: &&Bench| {
         if b.name == clean_build::BENCH.name && with_build {
             return true;
         }
@@ -114,7 +114,7 @@ pub fn chosen(names: &[String], with_build: bool) -> Result<Vec<&'static Bench>>
             names => names.iter().any(|n| n == b.name),
         }
     };
-    Ok(BENCHES.iter().filter(asked).collect())
+    Ok(BENCHES.iter().filter(is_chosen).collect())
 }
 
 #[cfg(test)]
@@ -123,20 +123,17 @@ mod tests {
 
     fn check(names: &[&str], with_build: bool, expected: &[&str]) {
         let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
-        let got: Vec<&str> = chosen(&names, with_build)
-            .unwrap()
-            .iter()
-            .map(|b| b.name)
-            .collect();
-        assert_eq!(got, expected);
+        let benches = chosen(&names, with_build).unwrap();
+        let names: Vec<&str> = benches.iter().map(|b| b.name).collect();
+        assert_eq!(names, expected);
     }
 
     #[test]
     fn a_bench_is_disturbed_above_five_percent() {
         let disturbed = |others: &[f64]| {
-            Found {
+            BenchResults {
                 others: others.to_vec(),
-                ..Found::default()
+                ..BenchResults::default()
             }
             .disturbed()
         };
@@ -146,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn benches_are_chosen_by_name_and_long_ones_only_so() {
+    fn benches_that_take_minutes_are_chosen_only_by_name() {
         let quick = [
             "loop",
             "iperf3",

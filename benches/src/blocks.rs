@@ -4,16 +4,14 @@
 use anyhow::{Result, bail};
 use bytecost_stats::{Generator, Location, trimmed_mean, trimmed_mean_value};
 
-/// One way to do what is compared.
+/// A program or a way of moving bytes that is compared with others.
 pub struct Subject<'a, T> {
-    /// Its name.
     pub name: String,
     /// Measures it once, in fresh processes.
     pub measure: Box<dyn FnMut() -> Result<T> + 'a>,
 }
 
 impl<'a, T> Subject<'a, T> {
-    /// A subject.
     pub fn new(name: impl Into<String>, measure: impl FnMut() -> Result<T> + 'a) -> Self {
         Subject {
             name: name.into(),
@@ -22,19 +20,20 @@ impl<'a, T> Subject<'a, T> {
     }
 }
 
-/// What all blocks measured.
+/// The measurements of all blocks.
 #[derive(Debug)]
 pub struct Blocks<T> {
-    /// One entry a whole block: the measurements in the order of the subjects.
+    /// The blocks without a failure, each with its measurements in the order of the subjects.
     pub whole: Vec<Vec<T>>,
-    /// Which measurements failed and why. Their blocks are left out.
+    /// A line for each measurement that failed, with the reason.
     pub failures: Vec<String>,
 }
 
 /// Measures every subject once in each of `blocks` blocks.
 ///
 /// # Errors
-/// When fewer than two blocks came out whole, or the first two failed: then nothing can be said.
+/// Fewer than two blocks without a failure, of which no interval can be made. If the first two blocks
+/// have failures, no others are tried.
 pub fn alternate<T>(
     mut subjects: Vec<Subject<'_, T>>,
     blocks: u32,
@@ -42,7 +41,7 @@ pub fn alternate<T>(
 ) -> Result<Blocks<T>> {
     let mut generator = Generator::new(seed);
     let mut order: Vec<usize> = (0..subjects.len()).collect();
-    let mut all = Blocks {
+    let mut result = Blocks {
         whole: Vec::new(),
         failures: Vec::new(),
     };
@@ -52,27 +51,30 @@ pub fn alternate<T>(
         for &i in &order {
             match (subjects[i].measure)() {
                 Ok(value) => measured[i] = Some(value),
-                Err(e) => all
+                Err(e) => result
                     .failures
                     .push(format!("block {block}: {}: {e:#}", subjects[i].name)),
             }
         }
         if let Some(whole) = measured.into_iter().collect() {
-            all.whole.push(whole);
+            result.whole.push(whole);
         }
-        if block >= 1 && all.whole.is_empty() {
+        if block >= 1 && result.whole.is_empty() {
             break;
         }
     }
-    if all.whole.len() < 2 {
-        bail!("fewer than two whole blocks: {}", all.failures.join("; "));
+    if result.whole.len() < 2 {
+        bail!(
+            "fewer than two whole blocks: {}",
+            result.failures.join("; ")
+        );
     }
-    Ok(all)
+    Ok(result)
 }
 
 impl<T> Blocks<T> {
-    /// The log ratio of one subject to another, paired within blocks. `None` where a value is
-    /// not positive.
+    /// The logarithm of the ratio of one subject to another, paired within blocks; none if a value
+    /// is not positive.
     pub fn log_ratio(&self, of: usize, to: usize, value: impl Fn(&T) -> f64) -> Option<Location> {
         let ratios: Vec<f64> = self
             .whole
@@ -82,20 +84,23 @@ impl<T> Blocks<T> {
         trimmed_mean(&ratios)
     }
 
-    /// What one subject has more than another, paired within blocks.
+    /// The difference of one subject to another, paired within blocks.
     pub fn difference(&self, of: usize, to: usize, value: impl Fn(&T) -> f64) -> Option<Location> {
-        let blocks = self.whole.iter();
-        let more: Vec<f64> = blocks.map(|b| value(&b[of]) - value(&b[to])).collect();
-        trimmed_mean(&more)
+        let differences: Vec<f64> = self
+            .whole
+            .iter()
+            .map(|block| value(&block[of]) - value(&block[to]))
+            .collect();
+        trimmed_mean(&differences)
     }
 
-    /// The logarithm of a value of one subject. `None` where one is not positive.
+    /// The logarithm of a value of one subject; none if a value is not positive.
     pub fn log_value(&self, of: usize, value: impl Fn(&T) -> f64) -> Option<Location> {
         let logs: Vec<f64> = self.values(of, value).into_iter().map(f64::ln).collect();
         trimmed_mean(&logs)
     }
 
-    /// The value of one subject as a number for a note; not a number where there is none.
+    /// The trimmed mean of one subject, for a note; not a number without values.
     pub fn typical(&self, of: usize, value: impl Fn(&T) -> f64) -> f64 {
         trimmed_mean_value(&self.values(of, value)).unwrap_or(f64::NAN)
     }
@@ -158,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_measurement_is_told_and_its_block_left_out() {
+    fn a_failed_measurement_is_reported_and_its_block_left_out() {
         let mut n = 0;
         let subjects = vec![
             Subject::new("sure", || Ok(1.0)),
@@ -174,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_works_is_given_up_after_two_blocks() {
+    fn a_subject_that_always_fails_is_given_up_after_two_blocks() {
         let mut tried = 0;
         let subjects: Vec<Subject<'_, f64>> = vec![Subject::new("broken", || {
             tried += 1;

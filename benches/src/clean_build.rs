@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::Value;
 
-use crate::bench::{Bench, Context, Found, Told};
+use crate::bench::{Bench, BenchOutcome, BenchResults, Context};
 use crate::peer;
 use crate::result::{Row, Target};
 
@@ -22,26 +22,26 @@ pub const BENCH: Bench = Bench {
 
 /// The directory of the workspace that this program was built from.
 pub const WORKSPACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-/// How many crates are listed.
+/// Number of crates in the list.
 const LISTED: usize = 10;
 
-/// How long one crate took.
+/// The build of one crate, as cargo times it.
 #[derive(Clone, Debug, PartialEq)]
 struct Unit {
     number: u64,
     name: String,
     began: f64,
     seconds: f64,
-    /// After how long others may use what it declares, and who waits for that.
+    /// Seconds until other crates can use its declarations, and the units that wait for that.
     declared: (f64, Vec<u64>),
-    /// Who waits for all of it.
+    /// The units that wait for its end.
     built: Vec<u64>,
 }
 
-fn run(_: &Context) -> Result<Told> {
+fn run(_: &Context) -> Result<BenchOutcome> {
     let version = match peer::version("cargo", "cargo") {
         Ok(version) => version,
-        Err(why) => return Ok(Told::Missing(why)),
+        Err(why) => return Ok(BenchOutcome::NotRun(why)),
     };
     let cargo = |words: &[&str]| -> Result<f64> {
         let began = Instant::now();
@@ -51,8 +51,8 @@ fn run(_: &Context) -> Result<Told> {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .output()?;
-        let told = String::from_utf8_lossy(&out.stderr);
-        ensure!(out.status.success(), "cargo {}: {told}", words.join(" "));
+        let errors = String::from_utf8_lossy(&out.stderr);
+        ensure!(out.status.success(), "cargo {}: {errors}", words.join(" "));
         Ok(began.elapsed().as_secs_f64())
     };
     // Downloading is not building.
@@ -78,7 +78,7 @@ fn run(_: &Context) -> Result<Told> {
         }
         Err(e) => notes.push(format!("Where the time goes cannot be read: {e:#}")),
     }
-    Ok(Told::Found(Found {
+    Ok(BenchOutcome::Ran(BenchResults {
         rows: vec![
             Row::once(
                 "clean cargo build --release, CPU minutes",
@@ -88,7 +88,7 @@ fn run(_: &Context) -> Result<Told> {
             Row::once("clean cargo build --release, s", took, Target::Shown),
         ],
         notes,
-        ..Found::default()
+        ..BenchResults::default()
     }))
 }
 
@@ -141,14 +141,14 @@ fn units(page: &str) -> Result<Vec<Unit>> {
         .collect()
 }
 
-/// How long a unit takes until others can use what it declares.
+/// Seconds until other units can use the declarations of this one.
 fn declared_after(row: &Value) -> Option<f64> {
     let sections = row["sections"].as_array()?;
     let frontend = sections.iter().find(|s| s[0] == "frontend")?;
     frontend[1]["end"].as_f64()
 }
 
-/// The units that the end waited for: before each the one that let it begin last.
+/// The critical path: before each unit the one that it waited for last.
 fn path(units: &[Unit]) -> String {
     let ended = |u: &Unit| u.began + u.seconds;
     let mut steps = Vec::new();

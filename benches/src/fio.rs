@@ -13,7 +13,7 @@ use bytecost_spec::{Axis, Cell, Counter, Sample, units};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::bench::{Bench, Context, Found, Told};
+use crate::bench::{Bench, BenchOutcome, BenchResults, Context};
 use crate::blocks::{Subject, alternate};
 use crate::ours::{self, Ours};
 use crate::peer;
@@ -30,35 +30,35 @@ pub const BENCH: Bench = Bench {
 const SIZE: &str = "4KiB";
 const FILE_BYTES: u64 = 256 << 20;
 
-/// A mover, how many requests it has in flight, and fio's engine of the same calls.
+/// A mover, the number of its requests in flight, and the engine of fio that makes the same calls.
 const WAYS: [(&str, u32, &str); 3] = [
     ("uring-read", 32, "io_uring"),
     ("libaio", 32, "libaio"),
     ("pread", 1, "psync"),
 ];
 
-/// What one run read, and for how much.
+/// The rate of reads and the CPU time of one, measured in one run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Reads {
     per_s: f64,
     cpu_us: f64,
 }
 
-fn run(context: &Context) -> Result<Told> {
+fn run(context: &Context) -> Result<BenchOutcome> {
     let version = match peer::version("fio", "fio") {
         Ok(version) => version,
-        Err(why) => return Ok(Told::Missing(why)),
+        Err(why) => return Ok(BenchOutcome::NotRun(why)),
     };
     let places = [std::env::temp_dir(), std::env::current_dir()?];
     let Some((directory, path)) = places.iter().find_map(|dir| large_file(dir).ok()) else {
-        return Ok(Told::Missing(format!(
+        return Ok(BenchOutcome::NotRun(format!(
             "no file of {} that O_DIRECT reads can be made in {} or {}: set TMPDIR to a directory on a disk",
             units::bytes_in_words(FILE_BYTES),
             places[0].display(),
             places[1].display()
         )));
     };
-    let mut found = Found {
+    let mut found = BenchResults {
         notes: vec![
             format!("Peer: {version}"),
             format!(
@@ -71,12 +71,12 @@ fn run(context: &Context) -> Result<Told> {
                     .display()
             ),
         ],
-        ..Found::default()
+        ..BenchResults::default()
     };
     for (mover, depth, engine) in WAYS {
         one_way(context, &path, (mover, depth, engine), &mut found)?;
     }
-    Ok(Told::Found(found))
+    Ok(BenchOutcome::Ran(found))
 }
 
 /// A file on a disk, written in full, that can be read past the page cache.
@@ -98,13 +98,13 @@ fn one_way(
     context: &Context,
     path: &Path,
     (mover, depth, engine): (&str, u32, &str),
-    found: &mut Found,
+    found: &mut BenchResults,
 ) -> Result<()> {
     let cell = cell(context, mover, depth)?;
     let files = Files::new(std::env::temp_dir(), Some(path.to_owned()));
     let ours = RefCell::new(Ours::new(context.window)?.with_files(files));
     let mut subjects = vec![
-        Subject::new(mover, || of_trial(&ours.borrow_mut().trial(&cell)?)),
+        Subject::new(mover, || reads_of_trial(&ours.borrow_mut().trial(&cell)?)),
         Subject::new("fio", || theirs(context, path, engine, depth, false)),
     ];
     if depth > 1 {
@@ -157,7 +157,7 @@ fn cell(context: &Context, mover: &str, depth: u32) -> Result<Cell> {
     ])
 }
 
-fn of_trial(sample: &Sample) -> Result<Reads> {
+fn reads_of_trial(sample: &Sample) -> Result<Reads> {
     let read = |counter| ours::read(&sample.sender, counter);
     let requests = read(Counter::Messages)?;
     Ok(Reads {
@@ -166,8 +166,8 @@ fn of_trial(sample: &Sample) -> Result<Reads> {
     })
 }
 
-/// One run of a fresh fio. By default it hands over and takes back one request at a time; in
-/// batches, all that there are.
+/// One run of fio. By default it submits and completes one request at a time; with `batches`, as many
+/// as there are.
 fn theirs(
     context: &Context,
     path: &Path,
@@ -175,7 +175,7 @@ fn theirs(
     depth: u32,
     batches: bool,
 ) -> Result<Reads> {
-    let most = Duration::from_millis(context.window.as_millis() as u64);
+    let duration = Duration::from_millis(context.window.as_millis() as u64);
     let mut command = peer::piped("fio");
     command
         .args(["--name=reads", "--rw=randread", "--direct=1", "--readonly"])
@@ -186,7 +186,7 @@ fn theirs(
         .arg(format!("--size={FILE_BYTES}"))
         .arg(format!("--ioengine={engine}"))
         .arg(format!("--iodepth={depth}"))
-        .arg(format!("--runtime={}ms", most.as_millis()));
+        .arg(format!("--runtime={}ms", duration.as_millis()));
     if batches {
         command
             .arg(format!("--iodepth_batch_submit={depth}"))
@@ -194,15 +194,16 @@ fn theirs(
             .arg(format!("--iodepth_batch_complete_max={depth}"));
     }
     let fio = peer::start(&mut command, context.cpus.0)?;
-    parse(&fio.finish(most + Duration::from_secs(20))?)
+    parse(&fio.finish(duration + Duration::from_secs(20))?)
 }
 
 /// Reads its JSON: the CPU time of its job, as a percentage of the job's time, over its requests.
-fn parse(said: &str) -> Result<Reads> {
-    // It may say something above it.
-    let from = said.find('{').unwrap_or(0);
-    let said: Value = serde_json::from_str(&said[from..]).context("fio did not answer in JSON")?;
-    let job = said.pointer("/jobs/0").context("fio told of no job")?;
+fn parse(output: &str) -> Result<Reads> {
+    // fio may print lines above its JSON.
+    let from = output.find('{').unwrap_or(0);
+    let report: Value =
+        serde_json::from_str(&output[from..]).context("fio did not answer in JSON")?;
+    let job = report.pointer("/jobs/0").context("fio reported no job")?;
     let number = |path: &str| {
         let number = job.pointer(path).and_then(Value::as_f64);
         number.with_context(|| format!("fio's answer has no {path}"))
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_an_error() {
+    fn output_without_a_result_is_an_error() {
         let check = |said: &str, says: &str| {
             let why = parse(said).unwrap_err().to_string();
             assert!(why.contains(says), "{why}");

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use bytecost_spec::{Axis, Cell, Counter, Sample, units};
 use serde_json::Value;
 
-use crate::bench::{Bench, Context, Found, Told};
+use crate::bench::{Bench, BenchOutcome, BenchResults, Context};
 use crate::blocks::{Subject, alternate};
 use crate::ours::{self, Ours};
 use crate::peer;
@@ -37,25 +37,25 @@ impl Moved {
     }
 }
 
-fn run(context: &Context) -> Result<Told> {
+fn run(context: &Context) -> Result<BenchOutcome> {
     let version = match peer::version("iperf3", "iperf3") {
         Ok(version) => version,
-        Err(why) => return Ok(Told::Missing(why)),
+        Err(why) => return Ok(BenchOutcome::NotRun(why)),
     };
-    let mut found = Found {
+    let mut found = BenchResults {
         notes: vec![format!("Peer: {version}")],
-        ..Found::default()
+        ..BenchResults::default()
     };
     for size in SIZES {
         one_size(context, size, &mut found)?;
     }
-    Ok(Told::Found(found))
+    Ok(BenchOutcome::Ran(found))
 }
 
-fn one_size(context: &Context, size: &str, found: &mut Found) -> Result<()> {
+fn one_size(context: &Context, size: &str, found: &mut BenchResults) -> Result<()> {
     let bytes = units::parse_bytes(size).map_err(anyhow::Error::msg)?;
-    // iperf3 sends the same memory again and again, and so does a ring of exactly one message. The
-    // default ring stands beside it.
+    // iperf3 sends the same memory again and again, and so does a ring of exactly one message.
+    // The default ring has rows of its own.
     let hot = cell(context, size, size)?;
     let usual = cell(
         context,
@@ -166,14 +166,15 @@ fn theirs(context: &Context, bytes: u64) -> Result<Moved> {
 }
 
 /// Reads its JSON. Its percentages are of its own elapsed time, which is the duration and some ms
-/// of set-up, so that the CPU time is told low by as much.
-fn parse(said: &str) -> Result<Moved> {
-    let said: Value = serde_json::from_str(said).context("iperf3 did not answer in JSON")?;
+/// of set-up, so that the CPU time is low by as much.
+fn parse(output: &str) -> Result<Moved> {
+    let report: Value = serde_json::from_str(output).context("iperf3 did not answer in JSON")?;
     let number = |path: &str| {
-        said.pointer(path)
+        report
+            .pointer(path)
             .and_then(Value::as_f64)
             .filter(|n| *n > 0.0)
-            .with_context(|| match said["error"].as_str() {
+            .with_context(|| match report["error"].as_str() {
                 Some(error) => format!("iperf3: {error}"),
                 None => format!("iperf3's answer has no {path}"),
             })
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_complains_of_is_told() {
+    fn its_error_is_ours() {
         let error = |said| parse(said).unwrap_err().to_string();
         let refused = error(r#"{"error": "unable to connect"}"#);
         assert!(refused.contains("unable to connect"), "{refused}");

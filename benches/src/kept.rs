@@ -1,5 +1,5 @@
-//! What benches of whole runs keep: a line of JSON for each, appended as soon as it is over, so that
-//! a call that was stopped is continued and nothing is run twice.
+//! Results of benches of whole runs, which take hours: one line of JSON for each run, appended as soon
+//! as it is over, so that a bench that was stopped continues where it was.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;
@@ -13,8 +13,8 @@ use bytecost_spec::RoundSummary;
 use bytecost_store::History;
 use serde_json::Value;
 
-/// The file of lines. What tells one from the others (kind, seed, build) is its key: an object, all
-/// of whose members a line has.
+/// A file of JSON lines. A line is found by its key (kind, seed, build): an object, all of whose
+/// members the line has.
 pub struct Kept {
     path: PathBuf,
 }
@@ -25,20 +25,19 @@ impl Kept {
     /// # Errors
     /// Its directory cannot be made.
     pub fn at(name: &str) -> Result<Kept> {
-        Kept::of(target()?.join(name))
+        Kept::from_path(target()?.join(name))
     }
 
-    pub(crate) fn of(path: PathBuf) -> Result<Kept> {
+    pub(crate) fn from_path(path: PathBuf) -> Result<Kept> {
         fs::create_dir_all(path.parent().context("a directory")?)?;
         Ok(Kept { path })
     }
 
-    /// Where it lies.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// All whole lines that have all of this key. One that was cut short is a run that is done again.
+    /// The lines with this key. One that was cut short is no line, so that its run is made again.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -47,18 +46,17 @@ impl Kept {
             return Ok(Vec::new());
         }
         let text = fs::read_to_string(&self.path)?;
-        let lines = text
+        Ok(text
             .lines()
-            .filter_map(|l| serde_json::from_str::<Value>(l).ok());
-        Ok(lines
+            .filter_map(|line| serde_json::from_str::<Value>(line).ok())
             .filter(|line| members(key).all(|(name, value)| line[name] == *value))
             .collect())
     }
 
-    /// The line with this key: what an earlier call has kept, else what `make` gives, kept.
+    /// The line with this key. If the file has none, it is made and appended.
     ///
     /// # Errors
-    /// Whatever stops it, and the file cannot be written.
+    /// Those of `make`, and a file that cannot be written.
     pub fn or(&self, key: &Value, make: impl FnOnce() -> Result<Value>) -> Result<Value> {
         if let Some(line) = self.lines(key)?.pop() {
             return Ok(line);
@@ -71,12 +69,14 @@ impl Kept {
             .create(true)
             .append(true)
             .open(&self.path)?;
-        // The line begins on its own, whatever a call that was stopped has left.
+        // The end of line comes first, since a call that was stopped may have left half a line.
         write!(file, "\n{line}")?;
         file.sync_data()?;
-        let told = members(key).filter(|(name, _)| *name != "build");
-        let told: Vec<String> = told.map(|(n, v)| format!("{n} {v}")).collect();
-        println!("  {}", told.join(", ").replace('"', ""));
+        let shown_key: Vec<String> = members(key)
+            .filter(|(name, _)| *name != "build")
+            .map(|(name, value)| format!("{name} {value}"))
+            .collect();
+        println!("  {}", shown_key.join(", ").replace('"', ""));
         Ok(line)
     }
 }
@@ -89,18 +89,18 @@ pub fn now_s() -> Result<u64> {
     Ok(SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs())
 }
 
-/// Waits until so long after an earlier start, of this boot or another one: rounds of one bench lie
-/// apart.
+/// Waits until `apart` after an earlier start, of this boot or another one, as rounds of a bench need.
 ///
 /// # Errors
-/// As [`now_s`].
+/// Those of [`now_s`].
 pub fn wait_since(started_s: Option<u64>, apart: Duration) -> Result<()> {
     let Some(started_s) = started_s else {
         return Ok(());
     };
-    let left = (started_s + apart.as_secs()).saturating_sub(now_s()?);
-    // A clock that was set back is waited for no longer than this.
-    let left = left.min(apart.as_secs());
+    // The bound matters if the clock was set back.
+    let left = (started_s + apart.as_secs())
+        .saturating_sub(now_s()?)
+        .min(apart.as_secs());
     if left > 0 {
         println!(
             "  waiting {left} s: rounds begin {} s apart",
@@ -118,50 +118,50 @@ fn members(key: &Value) -> impl Iterator<Item = (&String, &Value)> {
 /// The target directory that this program was built into.
 ///
 /// # Errors
-/// There is none.
+/// A program that is not in a target directory.
 pub fn target() -> Result<PathBuf> {
     let program = std::env::current_exe()?;
     let target = program.ancestors().nth(2).context("a target directory")?;
     Ok(target.to_owned())
 }
 
-/// A number from the environment, else this one.
+/// The number in a variable of the environment, or the default if it is not set.
 ///
 /// # Errors
-/// It is no number.
-pub fn number(variable: &str, usual: u64) -> Result<u64> {
+/// A text that is no number.
+pub fn number(variable: &str, default: u64) -> Result<u64> {
     match std::env::var(variable) {
         Ok(text) => text
             .parse()
             .with_context(|| format!("{variable} is `{text}`: a number")),
-        Err(_) => Ok(usual),
+        Err(_) => Ok(default),
     }
 }
 
-/// What tells a build of a program from another.
+/// An identifier of the build of a program: its size in bytes and its time in ms.
 ///
 /// # Errors
-/// It is not there.
+/// A file that does not exist.
 pub fn build(program: &Path) -> Result<String> {
-    let built = fs::metadata(program)?;
-    let since = built.modified()?.duration_since(UNIX_EPOCH)?;
-    Ok(format!("{}-{}", built.len(), since.as_millis()))
+    let file = fs::metadata(program)?;
+    let modified = file.modified()?.duration_since(UNIX_EPOCH)?;
+    Ok(format!("{}-{}", file.len(), modified.as_millis()))
 }
 
-/// One run of bytecost.
+/// One run of bytecost in a directory of its own.
 pub struct Ran {
-    /// Its directory of runs; gone with this value.
+    /// Its directory of runs, which is removed when this value is dropped.
     pub root: tempfile::TempDir,
     /// The name of the run in it.
     pub id: String,
 }
 
 impl Ran {
-    /// `bytecost run` with these words, in a directory of its own, and with the history of rounds in
-    /// this directory, which it extends: never with that of the user.
+    /// Runs `bytecost run` with these words. The history of rounds is the one in the directory
+    /// `state`, never that of the user.
     ///
     /// # Errors
-    /// It failed, other than in single trials, and what it said.
+    /// A run that failed, other than in single trials, with its standard error.
     pub fn new(program: &Path, words: &[&str], state: &Path) -> Result<Ran> {
         let root = tempfile::tempdir()?;
         let output = Command::new(program)
@@ -172,17 +172,17 @@ impl Ran {
             .arg(root.path())
             .stdin(Stdio::null())
             .output()?;
-        let told = String::from_utf8_lossy(&output.stderr);
-        // 1 is a run in which single trials failed, and which has its reports.
+        let errors = String::from_utf8_lossy(&output.stderr);
+        // The status is 1 if single trials failed, and then there are reports.
         ensure!(
             matches!(output.status.code(), Some(0 | 1)),
-            "bytecost run {}: {told}",
+            "bytecost run {}: {errors}",
             words.join(" ")
         );
-        let mut runs = fs::read_dir(root.path())?.filter_map(|entry| entry.ok());
-        let run = runs
+        let run = fs::read_dir(root.path())?
+            .filter_map(|entry| entry.ok())
             .find(|e| e.path().join("findings.json").is_file())
-            .with_context(|| format!("no findings: {told}"))?;
+            .with_context(|| format!("no findings: {errors}"))?;
         let id = run.file_name().into_string();
         Ok(Ran {
             id: id.ok().context("the run's name is no text")?,
@@ -190,20 +190,22 @@ impl Ran {
         })
     }
 
-    /// What it added to the history.
+    /// The round that it added to the history.
     ///
     /// # Errors
-    /// It added no round.
+    /// A history without it, as on machines that have no id.
     pub fn round(&self, state: &Path) -> Result<RoundSummary> {
-        let known = History::at(state.join("bytecost")).known()?.rounds;
-        let own = known.into_iter().find(|round| round.run == self.id);
-        own.context("the run added no round to its history: has this machine no /etc/machine-id?")
+        let rounds = History::at(state.join("bytecost")).known()?.rounds;
+        rounds
+            .into_iter()
+            .find(|round| round.run == self.id)
+            .context("the run added no round to its history: has this machine no /etc/machine-id?")
     }
 
     /// Its findings.json.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// A file that cannot be read.
     pub fn findings(&self) -> Result<Value> {
         let path = self.root.path().join(&self.id).join("findings.json");
         Ok(serde_json::from_str(&fs::read_to_string(path)?)?)
@@ -216,9 +218,9 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_kept_is_not_made_again_and_a_line_that_was_cut_is() {
+    fn a_stored_result_is_not_made_again_but_a_cut_line_is() {
         let dir = tempfile::tempdir().unwrap();
-        let kept = Kept::of(dir.path().join("a/kept.jsonl")).unwrap();
+        let kept = Kept::from_path(dir.path().join("a/kept.jsonl")).unwrap();
         let one = json!({ "kind": "planted", "seed": 1, "build": "a" });
         assert_eq!(kept.lines(&one).unwrap(), Vec::<Value>::new());
         fs::write(kept.path(), "{\"kind\":\"planted\",\"seed\":1,\"find").unwrap();

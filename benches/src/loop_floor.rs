@@ -3,7 +3,7 @@
 use anyhow::Result;
 use bytecost_spec::{Axis, Counter};
 
-use crate::bench::{Bench, Context, Found, Told};
+use crate::bench::{Bench, BenchOutcome, BenchResults, Context};
 use crate::blocks::{Subject, alternate};
 use crate::ours::{self, Ours};
 use crate::result::{Row, Target};
@@ -21,7 +21,7 @@ struct Floor {
     elapsed_ns: f64,
 }
 
-fn run(context: &Context) -> Result<Told> {
+fn run(context: &Context) -> Result<BenchOutcome> {
     let (sender, receiver) = context.cpus;
     let cell = ours::cell(&[
         (Axis::Mover, "null"),
@@ -38,7 +38,7 @@ fn run(context: &Context) -> Result<Told> {
         })
     });
     let blocks = alternate(vec![subject], context.blocks, context.seed)?;
-    Ok(Told::Found(Found {
+    Ok(BenchOutcome::Ran(BenchResults {
         rows: vec![
             Row::new(
                 "null: CPU time a message, ns",

@@ -1,4 +1,4 @@
-//! The machine that it ran on, in a line, and how busy it was.
+//! Kernel, CPUs and load of the machine that benches run on.
 
 use std::fs;
 
@@ -20,7 +20,7 @@ pub fn describe() -> String {
     )
 }
 
-/// The load averages over 1, 5 and 15 minutes, and what they mean.
+/// The load averages over 1, 5 and 15 minutes, proc(5).
 pub fn load() -> String {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let averages: Vec<&str> = text.split_whitespace().take(3).collect();
@@ -30,7 +30,7 @@ pub fn load() -> String {
     format!("{} (1, 5, 15 minutes)", averages.join(", "))
 }
 
-/// The first CPU that may be used, and another one where there is one.
+/// The first two CPUs that this process may use; the same one twice if there is only one.
 pub fn two_cpus() -> Result<(u32, u32)> {
     let allowed = bytecost_sys::process::affinity()?;
     let first = *allowed.first().context("no CPU may be used")?;

@@ -1,9 +1,14 @@
-//! What bytecost must reach, beside its peers: alternating within one run, in blocks of random
-//! order, with intervals. `benches/README.md` says how to read it.
+//! Benchmarks of bytecost against other tools and against its own bounds. The programs of a bench
+//! alternate within one run, in blocks of random order; results are ratios with intervals.
+//! `benches/README.md` says how to read them.
 //!
-//! Called as `bytecost-benches endpoint PID` it plays one side of a trial, as the command does; as
-//! `bytecost-benches serve MODEL PORT` it is one of bytecost's servers, as `bytecost-benches agent`
-//! the other host of a run on two, and as `bytecost-benches relay COMMAND…` a slow way there.
+//! `bench.rs` is the table of benches, each of which is a file with a row and a function. `blocks.rs`
+//! alternates the programs, `peer.rs` runs other tools, `ours.rs` makes trials of bytecost, and
+//! `result.rs` compares with targets. No test looks at these numbers.
+//!
+//! The program starts itself in other roles: `endpoint PID` is one side of a trial, `serve MODEL PORT`
+//! one of bytecost's servers, `agent` the other host of a run on two, and `relay COMMAND…` a
+//! connection to it with a delay.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -36,9 +41,9 @@ mod synthetic;
 mod truth;
 mod two_hosts;
 
-use bench::{Bench, Context, Told};
+use bench::{Bench, BenchOutcome, Context};
 
-/// Holds bytecost against its peers and its own bounds.
+/// Compares bytecost with its peers and with its own bounds.
 #[derive(Debug, Parser)]
 #[command(name = "bytecost-benches")]
 struct Options {
@@ -60,14 +65,14 @@ struct Options {
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().collect();
-    let played = match words.get(1).map(String::as_str) {
+    let succeeded = match words.get(1).map(String::as_str) {
         Some("endpoint") => endpoint(words.get(2)),
         Some("agent") => two_hosts::play().map(|()| true),
         Some("relay") => two_hosts::relay(std::env::args_os().skip(2)).map(|()| true),
         Some("serve") => servers::play(words.get(2), words.get(3)).map(|()| true),
-        _ => benches(&Options::parse()),
+        _ => run_benches(&Options::parse()),
     };
-    match played {
+    match succeeded {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(e) => {
@@ -77,16 +82,16 @@ fn main() -> ExitCode {
     }
 }
 
-fn endpoint(parent: Option<&String>) -> Result<bool> {
-    let parent = parent
+fn endpoint(pid: Option<&String>) -> Result<bool> {
+    let coordinator = pid
         .and_then(|p| p.parse().ok())
         .context("endpoint needs the process id of its coordinator")?;
-    bytecost_lab::endpoint::run(io::stdin().as_fd().try_clone_to_owned()?, parent)?;
+    bytecost_lab::endpoint::run(io::stdin().as_fd().try_clone_to_owned()?, coordinator)?;
     Ok(true)
 }
 
-/// Runs what was asked for; false when something failed to run.
-fn benches(options: &Options) -> Result<bool> {
+/// Runs the benches of the command line. Returns false if one of them, or a measurement, failed.
+fn run_benches(options: &Options) -> Result<bool> {
     let chosen = bench::chosen(&options.names, options.build)?;
     let context = Context {
         blocks: options.blocks,
@@ -104,43 +109,42 @@ fn benches(options: &Options) -> Result<bool> {
         println!("Only one CPU may be used: senders and receivers share it.");
     }
     println!("Load before: {}\n", machine::load());
-    let told: Vec<(&Bench, Result<Told>)> = chosen
-        .into_iter()
-        .map(|bench| {
-            println!("{}: {}", bench.name, bench.question);
-            println!("  Target: {}.", bench.target);
-            let told = (bench.run)(&context);
-            say(&told);
-            (bench, told)
-        })
-        .collect();
-    println!("{}", result::table(&told));
+    let mut outcomes: Vec<(&Bench, Result<BenchOutcome>)> = Vec::new();
+    for bench in chosen {
+        println!("{}: {}", bench.name, bench.question);
+        println!("  Target: {}.", bench.target);
+        let outcome = (bench.run)(&context);
+        print_notes(&outcome);
+        outcomes.push((bench, outcome));
+    }
+    println!("{}", result::table(&outcomes));
     println!("Load after: {}", machine::load());
-    Ok(told.iter().all(|(_, t)| ran_through(t)))
+    Ok(!outcomes.iter().any(|(_, outcome)| has_failed(outcome)))
 }
 
-fn ran_through(told: &Result<Told>) -> bool {
-    match told {
-        Ok(Told::Found(found)) => found.failures.is_empty(),
-        Ok(Told::Missing(_)) => true,
-        Err(_) => false,
+/// Returns false for a bench that cannot run on this machine, which is no failure.
+fn has_failed(outcome: &Result<BenchOutcome>) -> bool {
+    match outcome {
+        Ok(BenchOutcome::Ran(results)) => !results.failures.is_empty(),
+        Ok(BenchOutcome::NotRun(_)) => false,
+        Err(_) => true,
     }
 }
 
-fn say(told: &Result<Told>) {
-    match told {
-        Ok(Told::Found(found)) => {
-            for line in found.notes.iter().chain(&found.failures) {
+fn print_notes(outcome: &Result<BenchOutcome>) {
+    match outcome {
+        Ok(BenchOutcome::Ran(results)) => {
+            for line in results.notes.iter().chain(&results.failures) {
                 println!("  {line}");
             }
-            for share in &found.others {
+            for share in &results.others {
                 println!(
                     "  Others used {:.0} % of the machine meanwhile.",
                     share * 100.0
                 );
             }
         }
-        Ok(Told::Missing(what)) => println!("  not run: {what}"),
+        Ok(BenchOutcome::NotRun(reason)) => println!("  not run: {reason}"),
         Err(e) => println!("  failed: {e:#}"),
     }
     println!();

@@ -12,7 +12,7 @@ use bytecost_spec::{Cell, Metric, RoundSummary, units};
 use bytecost_stats::{BetweenRounds, RoundEstimate, between_rounds};
 use serde_json::json;
 
-use crate::bench::{Bench, Context, Found, Told};
+use crate::bench::{Bench, BenchOutcome, BenchResults, Context};
 use crate::kept::{self, Kept, Ran};
 use crate::result::{Row, Target};
 
@@ -32,10 +32,10 @@ const APART: Duration = Duration::from_secs(330);
 /// A comparison: its metric, baseline and other cell.
 type Comparison = (Metric, [String; 2]);
 
-fn run(_: &Context) -> Result<Told> {
+fn run(_: &Context) -> Result<BenchOutcome> {
     let program = kept::target()?.join("release/bytecost");
     if !program.is_file() {
-        return Ok(Told::Missing(
+        return Ok(BenchOutcome::NotRun(
             "bytecost is not built: make bench-noise".to_owned(),
         ));
     }
@@ -53,7 +53,7 @@ fn run(_: &Context) -> Result<Told> {
         last = line["started_s"].as_u64();
         rounds.push(serde_json::from_value(line["summary"].clone())?);
     }
-    Ok(Told::Found(found(&rounds, &log)))
+    Ok(BenchOutcome::Ran(found(&rounds, &log)))
 }
 
 /// One round, as its run summarises it.
@@ -67,7 +67,7 @@ fn one(program: &Path, seed: u64) -> Result<RoundSummary> {
     Ran::new(program, &words, state.path())?.round(state.path())
 }
 
-fn found(rounds: &[RoundSummary], log: &Kept) -> Found {
+fn found(rounds: &[RoundSummary], log: &Kept) -> BenchResults {
     let (quiet, disturbed): (Vec<_>, Vec<_>) = rounds.iter().partition(|r| r.is_quiet());
     let mut notes = vec![format!(
         "Rounds are kept in {}: what is there is not run again. Other programs used more than 0.1 CPUs in {} of {} rounds, which do not count.",
@@ -109,10 +109,10 @@ fn found(rounds: &[RoundSummary], log: &Kept) -> Found {
             RoundNoise::ASSUMED.assumed.degrees
         ));
     }
-    Found {
+    BenchResults {
         rows,
         notes,
-        ..Found::default()
+        ..BenchResults::default()
     }
 }
 
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn a_known_deviation_is_found_and_disturbed_rounds_do_not_count() {
         let dir = tempfile::tempdir().unwrap();
-        let log = Kept::of(dir.path().join("kept.jsonl")).unwrap();
+        let log = Kept::from_path(dir.path().join("kept.jsonl")).unwrap();
         let found = found(&rounds(40, 0.05, 3), &log);
         assert!(found.notes[0].contains("in 3 of 40 rounds"));
         let value = found.rows.last().unwrap().value();

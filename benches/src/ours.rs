@@ -15,23 +15,24 @@ use bytecost_spec::{
 };
 use bytecost_stats::quantile;
 
-/// Bytes move for so long before the window opens.
+/// Time for which bytes move before the window opens.
 pub const WARMUP: Duration = Duration::from_millis(100);
 
-/// Where trials are made, and what else the machine did meanwhile.
+/// A lab that makes single trials, and notes how much other processes used of the machine.
 pub struct Ours {
     lab: Lab,
     trials: u32,
+    /// Share of the machine that other processes used, of each trial.
     others: Vec<f64>,
 }
 
 impl Ours {
-    /// A lab whose endpoints are played by this program.
+    /// A lab that starts this program as its endpoints.
     pub fn new(window: Duration) -> Result<Ours> {
         let settings = Settings {
             warmup: WARMUP,
             window,
-            // They alternate with those of peers, which are not repeated either.
+            // A disturbed trial is not repeated, since those of peers are not either.
             ..Settings::of_single_trials(Program::own()?, ContentCheck::Quick)
         };
         Ok(Ours {
@@ -41,13 +42,13 @@ impl Ours {
         })
     }
 
-    /// With files at this place.
+    /// Lets cells of files use these.
     pub fn with_files(mut self, files: Files) -> Ours {
         self.lab = self.lab.with_files(files);
         self
     }
 
-    /// With another host.
+    /// Runs one side of each trial on another host.
     pub fn with_peer(mut self, link: PeerLink) -> Ours {
         self.lab = self.lab.with_peer(link);
         self
@@ -56,12 +57,11 @@ impl Ours {
     /// Makes one trial.
     ///
     /// # Errors
-    /// The reason why it failed.
+    /// A trial that failed, or in which a flow moved nothing.
     pub fn trial(&mut self, cell: &Cell) -> Result<Sample> {
         let trial = TrialKey::first(self.trials, 0);
         self.trials += 1;
-        let told = self.lab.trial(trial, cell, &AtomicBool::new(false));
-        match told {
+        match self.lab.trial(trial, cell, &AtomicBool::new(false)) {
             TrialOutcome::Interrupted => bail!("interrupted"),
             TrialOutcome::Ended(_, true) => bail!("a flow moved nothing within the window"),
             TrialOutcome::Ended(record, false) => match *record {
@@ -70,22 +70,22 @@ impl Ours {
                     bail!("a record came that is no timed trial")
                 }
                 Record::Sample(sample) => {
-                    self.others.extend(others(&sample));
+                    self.others.extend(share_of_others(&sample));
                     Ok(sample)
                 }
             },
         }
     }
 
-    /// The share of the machine that anything else used, the median of the trials so far; none
-    /// where it could not be read.
+    /// Median over the trials of the share of the machine that other processes used; none if it could
+    /// not be read.
     pub fn others(&self) -> Option<f64> {
         quantile(&self.others, 0.5)
     }
 }
 
-/// CPU time of anything but the two sides, as a share of the machine.
-fn others(sample: &Sample) -> Option<f64> {
+/// CPU time of all processes but the two sides, as a share of the machine's.
+fn share_of_others(sample: &Sample) -> Option<f64> {
     let get = |readings: &Readings, counter| {
         readings
             .get(&counter)
@@ -97,10 +97,10 @@ fn others(sample: &Sample) -> Option<f64> {
     Some(get(&sample.machine, Counter::OtherProcessesNs)? / capacity)
 }
 
-/// A reading of a side as a number.
+/// The reading of one counter of a side as a number.
 ///
 /// # Errors
-/// Why it is absent.
+/// A reading that is absent, with its reason.
 pub fn read(side: &SideReadings, counter: Counter) -> Result<f64> {
     match side.readings.get(&counter) {
         Some(Reading::Measured(n)) => Ok(*n as f64),
@@ -112,7 +112,7 @@ pub fn read(side: &SideReadings, counter: Counter) -> Result<f64> {
 /// The receiving side of a trial.
 ///
 /// # Errors
-/// There is none.
+/// A trial of a mover that has no receiver.
 pub fn receiver(sample: &Sample) -> Result<&SideReadings> {
     sample
         .receiver
@@ -120,10 +120,10 @@ pub fn receiver(sample: &Sample) -> Result<&SideReadings> {
         .context("the trial had no receiver")
 }
 
-/// A cell with these values, else the defaults.
+/// The default cell with these values of axes instead.
 ///
 /// # Errors
-/// What is wrong with a value.
+/// A value that its axis does not have.
 pub fn cell(values: &[(Axis, &str)]) -> Result<Cell> {
     let mut cell = Cell::default();
     for (axis, value) in values {

@@ -1,4 +1,4 @@
-//! Other programs as child processes: pinned, bounded in time, gone when dropped.
+//! Other programs as child processes: pinned to a CPU, bounded in time, killed when dropped.
 
 use std::fs;
 use std::io::{self, Read};
@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, anyhow, bail};
 use bytecost_sys::process;
 
-/// A program in the directory that this one was built into.
-pub fn beside_this_one(name: &str) -> Option<PathBuf> {
+/// A program of this workspace; none if it is not built with the same profile as this one.
+pub fn built_program(name: &str) -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?.with_file_name(name);
     program.is_file().then_some(program)
 }
 
-/// How often a waiting loop looks: seldom enough not to disturb what it waits for.
-const LOOK: Duration = Duration::from_millis(20);
-/// How long a server may take until it listens.
-const START: Duration = Duration::from_secs(5);
+/// Interval of polling: long enough not to disturb the program that is waited for.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Maximum time until a server listens.
+const START_LIMIT: Duration = Duration::from_secs(5);
 
 /// A running peer. Dropping it kills it, by its own process id, and waits for it.
 #[derive(Debug)]
@@ -29,7 +29,10 @@ pub struct Peer {
     child: Child,
 }
 
-/// What a program says of its version, or what to install where it is not there.
+/// The first line of `program --version`.
+///
+/// # Errors
+/// A program that is not installed, with the command that installs it.
 pub fn version(program: &str, package: &str) -> Result<String, String> {
     match Command::new(program).arg("--version").output() {
         Ok(out) => {
@@ -68,10 +71,10 @@ pub fn free_port() -> Result<u16> {
         .port())
 }
 
-/// Waits until somebody listens on a port of 127.0.0.1, without connecting: that would be taken
-/// for a client.
+/// Waits until a server listens on a port of 127.0.0.1. It makes no connection, which the server would
+/// take for a client's.
 pub fn wait_for_listener(port: u16, server: &mut Peer) -> Result<()> {
-    let deadline = Instant::now() + START;
+    let deadline = Instant::now() + START_LIMIT;
     while Instant::now() < deadline {
         if listens(&fs::read_to_string("/proc/net/tcp")?, port) {
             return Ok(());
@@ -84,7 +87,8 @@ pub fn wait_for_listener(port: u16, server: &mut Peer) -> Result<()> {
     bail!("{} does not listen on port {port}", server.name)
 }
 
-/// Whether /proc/net/tcp, proc_net(5), has a listener on a port of 127.0.0.1 or of all addresses.
+/// Returns true if the text of /proc/net/tcp, proc_net(5), has a listener on a port of 127.0.0.1 or of
+/// all addresses.
 fn listens(table: &str, port: u16) -> bool {
     const LISTEN: &str = "0A";
     table.lines().skip(1).any(|line| {
@@ -102,7 +106,7 @@ fn listens(table: &str, port: u16) -> bool {
 
 impl Peer {
     /// A child that was started elsewhere.
-    pub fn of(name: &str, child: Child) -> Peer {
+    pub fn new(name: &str, child: Child) -> Peer {
         Peer {
             name: name.to_owned(),
             child,
@@ -117,8 +121,8 @@ impl Peer {
     /// Waits for its end and returns what it wrote to its standard output, which must be piped.
     ///
     /// # Errors
-    /// It takes longer than `most`, or ends with a status other than 0.
-    pub fn finish(mut self, most: Duration) -> Result<String> {
+    /// A program that takes longer than `limit`, or ends with a status other than 0.
+    pub fn finish(mut self, limit: Duration) -> Result<String> {
         let mut stdout = self
             .child
             .stdout
@@ -128,20 +132,20 @@ impl Peer {
             let mut text = Vec::new();
             stdout.read_to_end(&mut text).map(|_| text)
         });
-        let deadline = Instant::now() + most;
+        let deadline = Instant::now() + limit;
         let status = loop {
             if let Some(status) = self.child.try_wait()? {
                 break status;
             }
             if Instant::now() > deadline {
-                bail!("{} did not end within {} s", self.name, most.as_secs());
+                bail!("{} did not end within {} s", self.name, limit.as_secs());
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         };
-        let text = reader
+        let bytes = reader
             .join()
             .map_err(|_| anyhow!("the reading thread panicked"))??;
-        let text = String::from_utf8_lossy(&text).into_owned();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
         if !status.success() {
             bail!("{} ended with {status}: {}", self.name, tail(&text));
         }
@@ -183,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_is_seen_and_nothing_else() {
+    fn a_port_is_listened_on_while_its_listener_is_open() {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let table = || fs::read_to_string("/proc/net/tcp").unwrap();
@@ -194,7 +198,7 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(10);
         while listens(&table(), port) {
             assert!(Instant::now() < deadline, "{port} is still listened on");
-            thread::sleep(LOOK);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -211,21 +215,21 @@ mod tests {
     fn a_peer_runs_on_the_cpu_it_was_given() {
         let cpu = machine_cpu();
         let peer = start(piped("sh").args(["-c", "cat /proc/self/status"]), cpu).unwrap();
-        let said = peer.finish(Duration::from_secs(10)).unwrap();
+        let status = peer.finish(Duration::from_secs(10)).unwrap();
         assert!(
-            said.contains(&format!("Cpus_allowed_list:\t{cpu}\n")),
-            "{said}"
+            status.contains(&format!("Cpus_allowed_list:\t{cpu}\n")),
+            "{status}"
         );
     }
 
     #[test]
-    fn what_is_not_there_is_told_with_its_package() {
-        let told = version("no-such-program-of-ours", "nothing").unwrap_err();
-        assert!(told.contains("apt-get install nothing"), "{told}");
+    fn the_error_of_a_missing_program_names_its_package() {
+        let error = version("no-such-program-of-ours", "nothing").unwrap_err();
+        assert!(error.contains("apt-get install nothing"), "{error}");
     }
 
     #[test]
-    fn an_end_with_an_error_is_told_with_its_last_words() {
+    fn the_error_of_a_failed_program_has_the_last_lines_of_its_output() {
         let peer = start(piped("sh").args(["-c", "echo why; exit 3"]), machine_cpu()).unwrap();
         let error = peer
             .finish(Duration::from_secs(10))

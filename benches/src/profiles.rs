@@ -10,9 +10,9 @@ use bytecost_spec::units;
 use bytecost_sys::process;
 use serde_json::Value;
 
-use crate::bench::{Bench, Context, Found, Told};
+use crate::bench::{Bench, BenchOutcome, BenchResults, Context};
 use crate::blocks::{Subject, alternate};
-use crate::peer::beside_this_one;
+use crate::peer::built_program;
 use crate::result::{Row, Target};
 
 pub const BENCH: Bench = Bench {
@@ -99,21 +99,23 @@ const WIDEST: f64 = 0.2;
 /// Of the programs so many must save what is predicted.
 const HELD: f64 = 3.0;
 
-fn run(context: &Context) -> Result<Told> {
+fn run(context: &Context) -> Result<BenchOutcome> {
     let (Some(bytecost), Some(program)) = (
-        beside_this_one("bytecost"),
-        beside_this_one("examples/pattern_program"),
+        built_program("bytecost"),
+        built_program("examples/pattern_program"),
     ) else {
-        return Ok(Told::Missing(
+        return Ok(BenchOutcome::NotRun(
             "bytecost and pattern_program are not built: make bench-profile".to_owned(),
         ));
     };
     if !rustix::process::geteuid().is_root() {
-        return Ok(Told::Missing("calls are counted by root alone".to_owned()));
+        return Ok(BenchOutcome::NotRun(
+            "calls are counted by root alone".to_owned(),
+        ));
     }
     let runs = tempfile::tempdir()?;
     let sink = Sink::start(&program)?;
-    let mut found = Found::default();
+    let mut found = BenchResults::default();
     cost(context, &bytecost, &program, runs.path(), &mut found)?;
     let mut held = 0;
     for pair in PAIRS {
@@ -131,7 +133,7 @@ fn run(context: &Context) -> Result<Told> {
         f64::from(held),
         target,
     ));
-    Ok(Told::Found(found))
+    Ok(BenchOutcome::Ran(found))
 }
 
 /// The paths and the address that a prediction needs.
@@ -178,7 +180,7 @@ fn cost(
     bytecost: &Path,
     program: &Path,
     runs: &Path,
-    found: &mut Found,
+    found: &mut BenchResults,
 ) -> Result<()> {
     const CALLS: f64 = 200_000.0;
     let mut alone = Command::new(program);
@@ -209,7 +211,7 @@ fn predicted(
     context: &Context,
     pair: &Pair,
     programs: &Programs<'_>,
-    found: &mut Found,
+    found: &mut BenchResults,
 ) -> Result<bool> {
     let measured = Command::new(programs.bytecost)
         .arg("run")

@@ -1,4 +1,4 @@
-//! `reports`: how long the analysis and all reports of a large run take, and in how much memory.
+//! `reports`: time and memory of the analysis and all reports of a large run.
 
 use std::fs;
 use std::path::Path;
@@ -10,9 +10,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use bytecost_spec::units;
 use bytecost_stats::median;
 
-use crate::bench::{Bench, Context, Found, Told};
+use crate::bench::{Bench, BenchOutcome, BenchResults, Context};
 use crate::blocks::{Subject, alternate};
-use crate::peer::beside_this_one;
+use crate::peer::built_program;
 use crate::result::{Row, Target};
 use crate::synthetic;
 
@@ -24,15 +24,15 @@ pub const BENCH: Bench = Bench {
     run,
 };
 
-/// What `bytecost report` writes beside the samples.
+/// Files that `bytecost report` writes next to the samples.
 const REPORTS: [&str; 4] = ["report.html", "report.md", "findings.json", "samples.csv"];
 const MEGABYTE: f64 = 1e6;
 
-fn run(context: &Context) -> Result<Told> {
-    let program = match beside_this_one("bytecost") {
+fn run(context: &Context) -> Result<BenchOutcome> {
+    let program = match built_program("bytecost") {
         Some(program) => program,
         None => {
-            return Ok(Told::Missing(
+            return Ok(BenchOutcome::NotRun(
                 "bytecost is not built: cargo build --release".to_owned(),
             ));
         }
@@ -47,7 +47,7 @@ fn run(context: &Context) -> Result<Told> {
             .current_dir(root.path());
         command
     };
-    // The programs and their pages are brought in first; a user's second look is what is timed.
+    // A first run brings programs and files into the page cache, and is not timed.
     seconds(&mut report())?;
     let written = written(&root.path().join(&id))?;
     let subjects = vec![
@@ -60,7 +60,7 @@ fn run(context: &Context) -> Result<Told> {
         .collect::<Result<_>>()?;
     let peak = peaks.iter().max().copied().unwrap_or(0) as f64 / MEGABYTE;
     let middle = |of| median(&blocks.values(of, |s| *s)).unwrap_or(f64::NAN);
-    Ok(Told::Found(Found {
+    Ok(BenchOutcome::Ran(BenchResults {
         rows: vec![
             Row::new(
                 "report of 50 cells × 20 blocks, s",
@@ -84,11 +84,11 @@ fn run(context: &Context) -> Result<Told> {
             "Peak memory is VmHWM, looked at each ms in three runs of their own.".to_owned(),
         ],
         failures: blocks.failures,
-        ..Found::default()
+        ..BenchResults::default()
     }))
 }
 
-/// That every report is there, and how large they are.
+/// Checks that every report was written, and gives their sizes in a line.
 fn written(run: &Path) -> Result<String> {
     let mut sizes = Vec::new();
     for name in REPORTS {

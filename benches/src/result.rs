@@ -1,4 +1,4 @@
-//! What came out: estimates held against targets, and the table of them.
+//! Results of benches: estimates compared with targets, and the table of them.
 
 use std::fmt::Write as _;
 
@@ -6,27 +6,24 @@ use anyhow::Result;
 use bytecost_spec::units;
 use bytecost_stats::{Interval, Location, blocks_needed, share_interval};
 
-use crate::bench::{Bench, Told};
+use crate::bench::{Bench, BenchOutcome};
 
-/// The probability with which an interval holds the truth.
+/// Confidence level of all intervals.
 const LEVEL: f64 = 0.95;
-/// More blocks than this are not proposed to anyone.
-const MOST_BLOCKS: usize = 2000;
-/// Columns of the table, name and what is compared.
+/// Largest number of blocks that the table proposes.
+const MAX_BLOCKS: usize = 2000;
+/// Widths of the first two columns of the table, bench and comparison.
 const COLUMNS: (usize, usize) = (9, 37);
 
-/// What must be reached.
+/// The bound of a result.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Target {
-    /// At least so much.
     AtLeast(f64),
-    /// At most so much.
     AtMost(f64),
-    /// So much, as far as the interval tells.
+    /// Met if the interval contains it.
     Is(f64),
-    /// From so much to so much.
     Between(f64, f64),
-    /// Nothing: the number stands beside others.
+    /// No bound: the number is there to compare others with.
     Shown,
 }
 
@@ -42,15 +39,15 @@ impl Target {
     }
 }
 
-/// Whether it is.
+/// The position of an interval relative to its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The whole interval lies on the right side.
+    /// The whole interval is within the target.
     Met,
-    /// The whole interval lies on the wrong side.
+    /// The whole interval is outside of the target.
     NotMet,
-    /// The target lies within the interval. With so many blocks in all it should not, if the
-    /// estimate is right; none where that cannot be said.
+    /// The target is within the interval. The number of blocks is the one that would decide it if the
+    /// estimate is right; none if there is no such number up to [`MAX_BLOCKS`].
     NotDecided(Option<usize>),
     /// There is no target.
     Shown,
@@ -59,7 +56,8 @@ pub enum Verdict {
 /// A line of the table.
 #[derive(Clone, Debug)]
 pub struct Row {
-    what: String,
+    /// The quantity and its unit, in a few words.
+    label: String,
     value: f64,
     interval: Option<Interval>,
     target: Target,
@@ -68,10 +66,10 @@ pub struct Row {
 
 impl Row {
     /// A ratio or another positive value in the unit of its target, from its logarithm.
-    pub fn new(what: impl Into<String>, log: Option<Location>, target: Target) -> Row {
+    pub fn new(label: impl Into<String>, log: Option<Location>, target: Target) -> Row {
         let interval = log.and_then(|l| l.interval(LEVEL));
         Row {
-            what: what.into(),
+            label: label.into(),
             value: log.map_or(f64::NAN, |l| l.value.exp()),
             interval: interval.map(|i| Interval {
                 low: i.low.exp(),
@@ -86,10 +84,10 @@ impl Row {
     }
 
     /// A difference in the unit of its target.
-    pub fn difference(what: impl Into<String>, found: Option<Location>, target: Target) -> Row {
+    pub fn difference(label: impl Into<String>, found: Option<Location>, target: Target) -> Row {
         let interval = found.and_then(|l| l.interval(LEVEL));
         Row {
-            what: what.into(),
+            label: label.into(),
             value: found.map_or(f64::NAN, |l| l.value),
             interval,
             target,
@@ -101,13 +99,13 @@ impl Row {
     }
 
     /// A single reading, which has no interval.
-    pub fn once(what: impl Into<String>, value: f64, target: Target) -> Row {
+    pub fn once(label: impl Into<String>, value: f64, target: Target) -> Row {
         let point = Interval {
             low: value,
             high: value,
         };
         Row {
-            what: what.into(),
+            label: label.into(),
             value,
             interval: None,
             target,
@@ -115,13 +113,13 @@ impl Row {
         }
     }
 
-    /// A share of so many, counted, with its exact interval.
-    pub fn share(what: impl Into<String>, (count, of): (u64, u64), target: Target) -> Row {
-        let (low, high) = share_interval(count, of, LEVEL);
+    /// A share of `total` that was counted, with its exact interval (Clopper and Pearson).
+    pub fn share(label: impl Into<String>, (count, total): (u64, u64), target: Target) -> Row {
+        let (low, high) = share_interval(count, total, LEVEL);
         let interval = Interval { low, high };
         Row {
-            what: what.into(),
-            value: count as f64 / of as f64,
+            label: label.into(),
+            value: count as f64 / total as f64,
             interval: Some(interval),
             target,
             verdict: side(interval, target),
@@ -134,8 +132,8 @@ impl Row {
     }
 
     #[cfg(test)]
-    pub fn what(&self) -> &str {
-        &self.what
+    pub fn label(&self) -> &str {
+        &self.label
     }
 
     #[cfg(test)]
@@ -147,13 +145,13 @@ impl Row {
 fn verdict(location: &Location, interval: Interval, target: Target) -> Verdict {
     match (side(interval, target), target) {
         (Verdict::NotDecided(_), Target::AtLeast(t) | Target::AtMost(t)) => {
-            let apart = (location.value - t).abs();
+            let distance = (location.value - t).abs();
             Verdict::NotDecided(blocks_needed(
                 location.deviation(),
                 location.count,
-                apart,
+                distance,
                 1.0 - LEVEL,
-                MOST_BLOCKS,
+                MAX_BLOCKS,
             ))
         }
         (side, _) => side,
@@ -161,7 +159,7 @@ fn verdict(location: &Location, interval: Interval, target: Target) -> Verdict {
 }
 
 fn side(interval: Interval, target: Target) -> Verdict {
-    let (right, wrong) = match target {
+    let (is_met, is_missed) = match target {
         Target::Shown => return Verdict::Shown,
         Target::AtLeast(t) => (interval.low >= t, interval.high < t),
         Target::AtMost(t) => (interval.high <= t, interval.low > t),
@@ -171,10 +169,12 @@ fn side(interval: Interval, target: Target) -> Verdict {
             interval.high < low || interval.low > high,
         ),
     };
-    match (right, wrong) {
-        (true, _) => Verdict::Met,
-        (_, true) => Verdict::NotMet,
-        _ => Verdict::NotDecided(None),
+    if is_met {
+        Verdict::Met
+    } else if is_missed {
+        Verdict::NotMet
+    } else {
+        Verdict::NotDecided(None)
     }
 }
 
@@ -203,7 +203,7 @@ fn line(name: &str, row: &Row) -> String {
     let (a, b) = COLUMNS;
     let line = format!(
         "{name:<a$} {:<b$} {:>6} {:>15}  {:<6}  {}",
-        row.what,
+        row.label,
         units::number(row.value),
         interval,
         target,
@@ -212,25 +212,25 @@ fn line(name: &str, row: &Row) -> String {
     line.trim_end().to_owned()
 }
 
-/// A target as it was set, without digits that nobody wrote.
+/// A bound with the digits of the source, not those of a rounded number.
 fn bound(t: f64) -> String {
     t.to_string()
 }
 
 /// The table of all rows, at most 100 columns wide.
-pub fn table(told: &[(&Bench, Result<Told>)]) -> String {
+pub fn table(outcomes: &[(&Bench, Result<BenchOutcome>)]) -> String {
     let (a, b) = COLUMNS;
     let mut out = format!(
         "{:<a$} {:<b$} {:>6} {:>15}  {:<6}  {}\n",
         "bench", "what", "is", "95 % interval", "target", "verdict (blocks it would take)"
     );
-    for (bench, told) in told {
-        match told {
-            Ok(Told::Found(found)) => {
-                for row in &found.rows {
+    for (bench, outcome) in outcomes {
+        match outcome {
+            Ok(BenchOutcome::Ran(results)) => {
+                for row in &results.rows {
                     let _ = writeln!(out, "{}", line(bench.name, row));
                 }
-                if let Some(share) = found.disturbed() {
+                if let Some(share) = results.disturbed() {
                     let _ = writeln!(
                         out,
                         "{:<a$} ^ not to be relied on: others used {:.0} % of the machine",
@@ -238,12 +238,12 @@ pub fn table(told: &[(&Bench, Result<Told>)]) -> String {
                         share * 100.0
                     );
                 }
-                if !found.failures.is_empty() {
-                    let n = found.failures.len();
+                if !results.failures.is_empty() {
+                    let n = results.failures.len();
                     let _ = writeln!(out, "{:<a$} {n} measurements failed, see above", bench.name);
                 }
             }
-            Ok(Told::Missing(_)) => {
+            Ok(BenchOutcome::NotRun(_)) => {
                 let _ = writeln!(out, "{:<a$} not run, see above", bench.name);
             }
             Err(_) => {
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_decided_says_how_many_blocks_would_do() {
+    fn a_row_that_is_not_decided_has_the_number_of_blocks_that_would_decide_it() {
         let row = row(&[0.9, 1.2, 1.3, 1.0, 0.8, 1.4], Target::AtLeast(1.0));
         let Verdict::NotDecided(Some(n)) = row.verdict() else {
             panic!("{row:?}");
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn the_row_speaks_of_values_and_not_of_their_logarithms() {
+    fn a_row_has_values_and_not_their_logarithms() {
         let row = row(&[1.9, 2.0, 2.1, 2.0], Target::AtLeast(1.5));
         assert!((row.value - 2.0).abs() < 0.01);
         let interval = row.interval.unwrap();
@@ -313,7 +313,7 @@ mod tests {
             &[0.91234, 0.9876, 1.02, 0.95123, 1.09],
             Target::AtLeast(1.02),
         );
-        row.what = "256 KiB, default ring: CPU per byte x".to_owned();
+        row.label = "256 KiB, default ring: CPU per byte x".to_owned();
         row.verdict = Verdict::NotDecided(Some(1999));
         let line = line("sockperf", &row);
         assert!(line.chars().count() <= 100, "{line}");

@@ -12,7 +12,7 @@ use bytecost_stats::{mean, median};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::bench::{Bench, Context, Found, Told};
+use crate::bench::{Bench, BenchOutcome, BenchResults, Context};
 use crate::kept::{self, Kept, Ran};
 use crate::result::{Row, Target};
 
@@ -123,10 +123,10 @@ impl Run {
     }
 }
 
-fn run(_: &Context) -> Result<Told> {
+fn run(_: &Context) -> Result<BenchOutcome> {
     let program = kept::target()?.join("release/bytecost");
     if !program.is_file() {
-        return Ok(Told::Missing(
+        return Ok(BenchOutcome::NotRun(
             "bytecost is not built: make bench-rounds".to_owned(),
         ));
     }
@@ -143,7 +143,7 @@ fn run(_: &Context) -> Result<Told> {
         })?;
         runs.push(serde_json::from_value(line)?);
     }
-    Ok(Told::Found(found(&runs, &log)))
+    Ok(BenchOutcome::Ran(found(&runs, &log)))
 }
 
 /// One default run. Its history is a copy of that which the run before left, so that one that was
@@ -175,7 +175,7 @@ fn state_of(states: &Path, number: u64) -> PathBuf {
     states.join(number.to_string())
 }
 
-fn found(runs: &[Run], log: &Kept) -> Found {
+fn found(runs: &[Run], log: &Kept) -> BenchResults {
     let quiet: Vec<&Run> = runs.iter().filter(|run| run.is_quiet()).collect();
     let mut notes = vec![format!(
         "Runs are kept in {}: what is there is not run again. Runs in which other programs used more than {QUIET_CPUS} CPUs do not count: {} of {}.",
@@ -198,10 +198,10 @@ fn found(runs: &[Run], log: &Kept) -> Found {
             run.findings.len()
         )
     }));
-    Found {
+    BenchResults {
         rows: rows(&quiet),
         notes,
-        ..Found::default()
+        ..BenchResults::default()
     }
 }
 
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn a_disturbed_run_does_not_count() {
         let dir = tempfile::tempdir().unwrap();
-        let log = Kept::of(dir.path().join("kept.jsonl")).unwrap();
+        let log = Kept::from_path(dir.path().join("kept.jsonl")).unwrap();
         let mut runs: Vec<Run> = (0..4).map(|_| run(0.8, "better")).collect();
         runs[1].foreign_cpus = 0.4;
         let found = found(&runs, &log);

@@ -1,9 +1,9 @@
-//! `servers`: what `epoll` and `uring` serve, and for how much, beside sockperf's TCP server and a
+//! `servers`: rates and CPU time of `epoll` and `uring`, next to those of sockperf's TCP server and a
 //! bare epoll loop in C.
 //!
 //! All four echo messages of 64 bytes on one CPU, and bytecost's own load generator on the other
 //! CPUs asks all four alike. sockperf's server reads a header of its own, so that every message
-//! begins with one, whoever it goes to (`message.rs`).
+//! begins with one, for each of the four (`message.rs`).
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,7 +20,7 @@ use bytecost_spec::units;
 use bytecost_stats::quantile;
 use bytecost_sys::process;
 
-use crate::bench::{Bench, Context, Found, Told};
+use crate::bench::{Bench, BenchOutcome, BenchResults, Context};
 use crate::blocks::{Blocks, Subject, alternate};
 use crate::ours::WARMUP;
 use crate::peer::{self, Peer};
@@ -58,9 +58,9 @@ struct Served {
     /// CPU time of the generator for one request.
     generator_us: f64,
     busy_share: f64,
-    /// Share of the time in which the server had its one CPU or wanted it.
+    /// Share of the time in which the server ran on its one CPU or waited for it.
     server_share: f64,
-    /// Why the generator may have been the bottleneck.
+    /// The reason if the generator may have been the bottleneck.
     limit: Option<String>,
 }
 
@@ -72,12 +72,12 @@ struct Place {
     others: Mutex<Vec<f64>>,
 }
 
-fn run(context: &Context) -> Result<Told> {
+fn run(context: &Context) -> Result<BenchOutcome> {
     let directory = tempfile::tempdir()?;
-    let mut found = Found::default();
+    let mut found = BenchResults::default();
     let rivals = rivals(context.cpus.0, directory.path(), &mut found)?;
     if rivals.is_empty() {
-        return Ok(Told::Missing(found.notes.join("; ")));
+        return Ok(BenchOutcome::NotRun(found.notes.join("; ")));
     }
     let place = Place::new(context)?;
     found.notes.push(format!(
@@ -108,11 +108,11 @@ fn run(context: &Context) -> Result<Told> {
     }
     let others = place.others.into_inner().unwrap_or_default();
     found.others.extend(quantile(&others, 0.5));
-    Ok(Told::Found(found))
+    Ok(BenchOutcome::Ran(found))
 }
 
 /// The rows and notes of one number of connections.
-fn judge(connections: u32, blocks: Blocks<Served>, rivals: &[Rival], found: &mut Found) {
+fn judge(connections: u32, blocks: Blocks<Served>, rivals: &[Rival], found: &mut BenchResults) {
     let names: Vec<&str> = OURS
         .into_iter()
         .chain(rivals.iter().map(|r| r.name))
@@ -183,7 +183,7 @@ impl Place {
         })
     }
 
-    /// What is asked of whoever listens there.
+    /// A load on the server at a port.
     fn load(&self, connections: u32, port: u16) -> Load {
         let mut load = Load::once(
             SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
@@ -222,7 +222,7 @@ impl Place {
         let answers = outcome.answers_in_window as f64;
         let window_ns = outcome.window_ns as f64;
         let wanted_ns = edges.wanted_ns()?;
-        // A server without idle time gives what it can, however busy whoever asks it is.
+        // A server without idle time serves as much as it can, however busy the generator is.
         let is_idle = !is_saturated(wanted_ns, window_ns, 1.0);
         let holds = |limit: &Limit| is_idle || matches!(limit, Limit::Late(_));
         let limit = outcome.generator_limit().filter(holds);
@@ -281,10 +281,10 @@ mod tests {
                 whole: [1e5, 1.01e5, 0.99e5, 1e5].map(block).to_vec(),
                 failures: Vec::new(),
             };
-            let mut found = Found::default();
+            let mut found = BenchResults::default();
             judge(64, blocks, std::slice::from_ref(&rival), &mut found);
             let shown = |row: &Row| row.verdict() == crate::result::Verdict::Shown;
-            let own = |row: &&Row| !row.what().contains("generator");
+            let own = |row: &&Row| !row.label().contains("generator");
             let rows: Vec<bool> = found.rows.iter().filter(own).map(shown).collect();
             (rows, found.notes.iter().any(|n| n.contains("it was busy")))
         };

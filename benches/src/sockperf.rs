@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use bytecost_spec::{Axis, Counter, units};
 
-use crate::bench::{Bench, Context, Found, Told};
+use crate::bench::{Bench, BenchOutcome, BenchResults, Context};
 use crate::blocks::{Subject, alternate};
 use crate::ours::{self, Ours};
 use crate::peer;
@@ -21,14 +21,14 @@ pub const BENCH: Bench = Bench {
 
 const SIZE: &str = "64";
 
-fn run(context: &Context) -> Result<Told> {
+fn run(context: &Context) -> Result<BenchOutcome> {
     let version = match peer::version("sockperf", "sockperf") {
         Ok(version) => version,
-        Err(why) => return Ok(Told::Missing(why)),
+        Err(why) => return Ok(BenchOutcome::NotRun(why)),
     };
-    let mut found = Found {
+    let mut found = BenchResults {
         notes: vec![format!("Peer: {version}")],
-        ..Found::default()
+        ..BenchResults::default()
     };
     let (a, b) = context.cpus;
     let placements = if a == b {
@@ -39,10 +39,15 @@ fn run(context: &Context) -> Result<Told> {
     for (sender, receiver) in placements {
         one_placement(context, sender, receiver, &mut found)?;
     }
-    Ok(Told::Found(found))
+    Ok(BenchOutcome::Ran(found))
 }
 
-fn one_placement(context: &Context, sender: u32, receiver: u32, found: &mut Found) -> Result<()> {
+fn one_placement(
+    context: &Context,
+    sender: u32,
+    receiver: u32,
+    found: &mut BenchResults,
+) -> Result<()> {
     let cell = ours::cell(&[
         (Axis::Pattern, "request-response"),
         (Axis::Mover, "send"),
@@ -107,11 +112,11 @@ fn theirs(context: &Context, sender: u32, receiver: u32) -> Result<f64> {
 
 /// Its valid part, which leaves out the warm-up: messages received, which are whole round trips
 /// (only its latencies are halves), over their time.
-fn parse(said: &str) -> Result<f64> {
-    let line = said
+fn parse(output: &str) -> Result<f64> {
+    let line = output
         .lines()
         .find(|l| l.contains("[Valid Duration]"))
-        .context("sockperf told no valid duration")?;
+        .context("sockperf reported no valid duration")?;
     let number = |key: &str| -> Option<f64> {
         let rest = &line[line.find(key)? + key.len()..];
         let end = rest
@@ -119,9 +124,9 @@ fn parse(said: &str) -> Result<f64> {
             .unwrap_or(rest.len());
         rest[..end].parse().ok().filter(|n| *n > 0.0)
     };
-    let told = || format!("sockperf told no rate: {line}");
-    let received = number("ReceivedMessages=").with_context(told)?;
-    Ok(received / number("RunTime=").with_context(told)?)
+    let no_rate = || format!("sockperf reported no rate: {line}");
+    let received = number("ReceivedMessages=").with_context(no_rate)?;
+    Ok(received / number("RunTime=").with_context(no_rate)?)
 }
 
 #[cfg(test)]

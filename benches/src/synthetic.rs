@@ -264,7 +264,7 @@ fn machine(generator: &mut Generator) -> Readings {
     .collect()
 }
 
-/// Round-trip times as an endpoint tells them.
+/// A histogram of round-trip times, encoded as endpoints send it.
 fn round_trips(generator: &mut Generator) -> Result<String> {
     let mut histogram = flow::histogram();
     for _ in 0..1000 {

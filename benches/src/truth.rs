@@ -9,7 +9,7 @@ use bytecost_spec::units;
 use bytecost_stats::{BetweenRounds, RatioVariation, at_least, mean, trimmed_mean};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, Context, Found, Told};
+use crate::bench::{Bench, BenchOutcome, BenchResults, Context};
 use crate::kept::{self, Kept, Ran};
 use crate::result::{Row, Target};
 
@@ -59,10 +59,10 @@ fn study(kind: &str) -> String {
     }
 }
 
-fn run(_: &Context) -> Result<Told> {
+fn run(_: &Context) -> Result<BenchOutcome> {
     let program = kept::target()?.join("planted/release/bytecost");
     if !program.is_file() {
-        return Ok(Told::Missing(
+        return Ok(BenchOutcome::NotRun(
             "bytecost is not built with planted movers: make bench-truth".to_owned(),
         ));
     }
@@ -82,7 +82,7 @@ fn run(_: &Context) -> Result<Told> {
         }
     }
     let [equal, planted, planted_25] = outcomes;
-    Ok(Told::Found(Found {
+    Ok(BenchOutcome::Ran(BenchResults {
         rows: rows(&equal, &planted, &planted_25),
         notes: vec![
             format!(
@@ -91,7 +91,7 @@ fn run(_: &Context) -> Result<Told> {
             ),
             width(&planted),
         ],
-        ..Found::default()
+        ..BenchResults::default()
     }))
 }
 
@@ -115,9 +115,9 @@ fn outcome(kept: &Value) -> Result<Outcome> {
     };
     for finding in findings {
         let verdict = finding["verdict"].as_str().context("a verdict")?;
-        // A report that says why it gives no verdict has neither found nor missed anything.
-        let told = finding["sentence"].as_str().unwrap_or_default();
-        if finding["withheld"].is_string() || told.contains("No verdict:") {
+        // A finding without a verdict has neither found nor missed a difference.
+        let sentence = finding["sentence"].as_str().unwrap_or_default();
+        if finding["withheld"].is_string() || sentence.contains("No verdict:") {
             outcome.withheld.1 += 1;
             continue;
         }

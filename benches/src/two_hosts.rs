@@ -18,7 +18,7 @@ use bytecost_lab::transports::link::LinkChoice;
 use bytecost_lab::transports::veth::VethPair;
 use bytecost_spec::{Axis, Counter, Host, PeerSide, Reading, Survey};
 
-use crate::bench::{Bench, Context, Found, Told};
+use crate::bench::{Bench, BenchOutcome, BenchResults, Context};
 use crate::blocks::{Subject, alternate};
 use crate::ours::{self, Ours};
 use crate::peer::Peer;
@@ -36,22 +36,21 @@ pub const BENCH: Bench = Bench {
 const HELD: Duration = Duration::from_micros(500);
 const SIZE: (Axis, &str) = (Axis::Size, "64KiB");
 
-fn run(context: &Context) -> Result<Told> {
+fn run(context: &Context) -> Result<BenchOutcome> {
     let pair = match VethPair::new(LinkChoice::default()) {
         Ok(pair) => pair,
-        Err(e) => return Ok(Told::Missing(e.to_string())),
+        Err(e) => return Ok(BenchOutcome::NotRun(e.to_string())),
     };
     let mut keeper = Command::new("sleep");
     keeper.arg("infinity").stdin(Stdio::null());
     pair.network(Role::Receiver).start_in(&mut keeper)?;
     let keeper = keeper.spawn().context("sleep cannot be started")?;
     let there = keeper.id();
-    let _keeper = Peer::of("sleep", keeper);
-    pair.network(Role::Sender)
-        .within(|| measured(context, there))?
+    let _keeper = Peer::new("sleep", keeper);
+    pair.network(Role::Sender).within(|| measured(context, there))?
 }
 
-fn measured(context: &Context, there: u32) -> Result<Told> {
+fn measured(context: &Context, there: u32) -> Result<BenchOutcome> {
     let own = std::env::current_exe()?;
     let own = own
         .to_str()
@@ -89,7 +88,7 @@ fn measured(context: &Context, there: u32) -> Result<Told> {
         ));
     }
     let others = ours.borrow().others();
-    Ok(Told::Found(Found {
+    Ok(BenchOutcome::Ran(BenchResults {
         rows: vec![Row::difference(
             "a trial over peer more than veth, ms",
             blocks.difference(0, 1, |ms| *ms),
@@ -132,22 +131,23 @@ pub fn relay(mut words: impl Iterator<Item = OsString>) -> Result<()> {
     Ok(())
 }
 
+/// Copies bytes, each with the delay [`HELD`].
 fn held(
     mut from: impl Read + Send + 'static,
     mut to: impl Write + Send + 'static,
 ) -> thread::JoinHandle<()> {
-    let (tell, told) = mpsc::channel::<(Instant, Vec<u8>)>();
+    let (queue, delayed) = mpsc::channel::<(Instant, Vec<u8>)>();
     thread::spawn(move || {
         let mut piece = vec![0; 64 << 10];
         while let Ok(length @ 1..) = from.read(&mut piece) {
-            let word = (Instant::now() + HELD, piece[..length].to_vec());
-            if tell.send(word).is_err() {
+            let chunk = (Instant::now() + HELD, piece[..length].to_vec());
+            if queue.send(chunk).is_err() {
                 return;
             }
         }
     });
     thread::spawn(move || {
-        for (at, piece) in told {
+        for (at, piece) in delayed {
             thread::sleep(at.saturating_duration_since(Instant::now()));
             if to.write_all(&piece).and_then(|()| to.flush()).is_err() {
                 return;

@@ -15,7 +15,7 @@ use bytecost_engine::{Server, Service};
 use bytecost_host::Roots;
 
 use super::SIZE;
-use crate::bench::Found;
+use crate::bench::BenchResults;
 use crate::peer::{self, Peer};
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bare/epoll.c");
@@ -28,8 +28,8 @@ pub struct Rival {
     pub start: Box<dyn Fn(u16) -> Result<Peer>>,
 }
 
-/// Those that are installed here; what is not is told.
-pub fn rivals(cpu: u32, directory: &Path, found: &mut Found) -> Result<Vec<Rival>> {
+/// The rivals that are installed here, with a note of each that is not.
+pub fn rivals(cpu: u32, directory: &Path, found: &mut BenchResults) -> Result<Vec<Rival>> {
     let mut rivals = Vec::new();
     match peer::version("sockperf", "sockperf") {
         Ok(version) => {
@@ -160,8 +160,8 @@ mod tests {
         let program = compile(directory.path()).unwrap();
         let place = place();
         let mut peer = bare(&program, 0, place.server).unwrap();
-        let (mut port, told) = (String::new(), peer.child().stdout.as_mut().unwrap());
-        BufReader::new(told).read_line(&mut port).unwrap();
+        let (mut port, stdout) = (String::new(), peer.child().stdout.as_mut().unwrap());
+        BufReader::new(stdout).read_line(&mut port).unwrap();
         let mut load = place.load(8, port.trim().parse().unwrap());
         load.span = LoadSpan::Requests(5);
         let edges = Edges::new(peer.child().id());

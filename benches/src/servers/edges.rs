@@ -18,13 +18,13 @@ const ESRCH: i32 = 3;
 pub struct Edges {
     server: u32,
     cpu_ns: [AtomicU64; 2],
-    /// Time for which others had its CPU while it wanted it.
+    /// Time for which other threads ran on its CPU while it waited.
     waited_ns: [AtomicU64; 2],
     machine: Mutex<(MachineMeter, [Option<MachineSnapshot>; 2])>,
 }
 
 impl Edges {
-    /// For a server by its process id.
+    /// The edges of a server with this PID.
     pub fn new(server: u32) -> Edges {
         Edges {
             server,
@@ -36,7 +36,7 @@ impl Edges {
 
     /// Reads both at an edge.
     pub fn pass(&self, stage: Stage) {
-        // Whatever else a load tells is no edge.
+        // Other stages of the load are no edges.
         let edge = if stage == Stage::WindowOpens {
             0
         } else if stage == Stage::WindowCloses {
@@ -65,7 +65,7 @@ impl Edges {
         Ok((to - from) as f64)
     }
 
-    /// Time within the window for which the server had its CPU or wanted it, of one thread.
+    /// Time within the window for which a server of one thread ran or waited for its CPU.
     pub fn wanted_ns(&self) -> Result<f64> {
         let [from, to] = [0, 1].map(|edge: usize| self.waited_ns[edge].load(Ordering::Relaxed));
         Ok(self.cpu_ns()? + to.saturating_sub(from) as f64)
