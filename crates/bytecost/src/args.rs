@@ -27,7 +27,7 @@ pub use clap_complete::Shell;
 #[cfg(not(feature = "full"))]
 pub type Shell = String;
 
-/// What bytecost does without a command, and where the other options are.
+/// Text under the help of bytecost without a subcommand.
 const WITHOUT_A_COMMAND: &str = "\
 Without a command, bytecost runs the study `send-copies`: about a minute, no root.
 `bytecost run --help` shows all options of a run; they work without `run` as well.
@@ -63,10 +63,13 @@ pub struct Cli {
 impl Cli {
     /// The command line as clap knows it.
     pub fn described() -> Command {
-        let shown = |arg: &Arg| SHOWN.contains(&arg.get_id().as_str());
-        Cli::command().mut_args(|arg| match shown(&arg) {
-            true => arg.help_heading(None::<&str>),
-            false => arg.hide(true),
+        let is_shown = |arg: &Arg| SHOWN.contains(&arg.get_id().as_str());
+        Cli::command().mut_args(|arg| {
+            if is_shown(&arg) {
+                arg.help_heading(None::<&str>)
+            } else {
+                arg.hide(true)
+            }
         })
     }
 
@@ -197,7 +200,7 @@ pub struct DoctorArgs {
     pub root: RootArgs,
 }
 
-/// What is shown under the help.
+/// Text under the help of `profile`.
 const PROFILED: &str = "\
 Calls are counted at tracepoints of the kernel, for the process, its threads and all that it starts.
 That needs root, or CAP_BPF and CAP_PERFMON; without it only what /proc reports is shown. It ends with
@@ -400,22 +403,22 @@ pub struct RunArgs {
     pub measuring: MeasuringArgs,
 }
 
-/// A pause between two rounds, of an hour at most.
+/// Parses a pause between two rounds, of an hour at most.
 fn pause(text: &str) -> Result<Duration, String> {
     let pause = units::parse_duration(text)?;
-    let most = Duration::from_millis(MAX_PAUSE_MS);
-    let fits = pause.as_millis() > 0 && pause <= most;
-    fits.then_some(pause).ok_or_else(|| {
-        let most = units::duration(most);
-        format!("`{text}` is out of bounds: from 1ms to {most}")
-    })
+    let max = Duration::from_millis(MAX_PAUSE_MS);
+    if pause.as_millis() == 0 || pause > max {
+        let max = units::duration(max);
+        return Err(format!("`{text}` is out of bounds: from 1ms to {max}"));
+    }
+    Ok(pause)
 }
 
-/// A means of evidence that was named; none for `none`.
+/// A value of `--evidence`; none for `none`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WantedEvidence(pub Option<Means>);
 
-/// A means of evidence by its name.
+/// Parses one value of `--evidence`.
 pub fn evidence(text: &str) -> Result<WantedEvidence, String> {
     let mut known = Means::ALL.iter().copied();
     match known.find(|m| m.name() == text) {
@@ -433,7 +436,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn clap_accepts_the_definition_of_the_command_line() {
         Cli::described().debug_assert();
     }
 

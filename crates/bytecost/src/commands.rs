@@ -1,4 +1,4 @@
-//! The commands.
+//! The subcommands, one file each, and what several of them do.
 
 pub mod agent;
 pub mod audit;
@@ -17,6 +17,7 @@ pub mod runs;
 
 use std::fmt::Display;
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Result;
 use bytecost_engine::Mover;
@@ -25,7 +26,7 @@ use bytecost_lab::survey::{Helpers, helped, survey};
 use bytecost_spec::{Cell, Host, Survey, Transport, units};
 use bytecost_store::Root;
 
-use crate::failure::{Exit, OutputFailed};
+use crate::failure::{Exit, Interrupted, OutputFailed};
 
 /// Prints to standard output; a closed pipe is an error that ends the command quietly.
 fn print(text: &str) -> Result<(), OutputFailed> {
@@ -34,13 +35,13 @@ fn print(text: &str) -> Result<(), OutputFailed> {
     Ok(out.flush()?)
 }
 
-/// The same as the last thing that a command does.
+/// Prints to standard output and ends the command with success.
 fn printed(text: &str) -> Result<Exit> {
     print(text)?;
     Ok(Exit::Done)
 }
 
-/// Prints a line to standard error; that nobody reads it is no failure.
+/// Prints a line to standard error. An error of that is ignored, since there is no place left to report it.
 fn print_to_stderr(text: impl Display) {
     let text = units::one_line(&text.to_string());
     let _ = writeln!(io::stderr(), "{text}");
@@ -56,8 +57,8 @@ pub fn note(text: impl Display) {
     print_to_stderr(format!("note: {text}"));
 }
 
-/// This machine, and what works on it over these transports.
-fn look_around(transports: &[Transport]) -> (Host, Survey) {
+/// The description of this machine, and its survey over these transports.
+fn host_and_survey(transports: &[Transport]) -> (Host, Survey) {
     let (host, cpu_clock) = crate::machine::host();
     let survey = Survey {
         cpu_clock: Some(cpu_clock),
@@ -66,9 +67,9 @@ fn look_around(transports: &[Transport]) -> (Host, Survey) {
     (host, survey)
 }
 
-/// Adds to a survey the movers that have another program do their work, where one of the cells has
-/// such a mover: to make that ready takes a second or more.
-fn look_at_helped<'c>(
+/// Adds movers that run in a helper program (Java) to a survey, if one of the cells has such a mover:
+/// starting the helpers takes a second or more.
+fn add_helped_movers<'c>(
     survey: &mut Survey,
     transports: &[Transport],
     cells: impl IntoIterator<Item = &'c Cell>,
@@ -83,10 +84,18 @@ fn look_at_helped<'c>(
     Some(helpers)
 }
 
-/// Removes what a killed run may have left, and says of each thing what it was.
+/// Returns an error if a signal has asked the command to end.
+fn check_interrupted(stop: &AtomicBool) -> Result<(), Interrupted> {
+    if stop.load(Ordering::Relaxed) {
+        return Err(Interrupted);
+    }
+    Ok(())
+}
+
+/// Removes files, processes and control groups of runs that were killed, and describes each.
 fn clean(root: &Root) -> Vec<Leftover> {
-    let files = root.remove_leftovers();
-    let files = files.iter().map(|f| Leftover {
+    let removed_files = root.remove_leftovers();
+    let files = removed_files.iter().map(|f| Leftover {
         summary: format!("removed {}", f.display()),
         gone: true,
     });

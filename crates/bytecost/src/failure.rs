@@ -1,4 +1,4 @@
-//! How the command ends: every way out has its status.
+//! Exit statuses of the command, and its errors.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -11,45 +11,47 @@ use bytecost_host::{Roots, limits};
 use bytecost_spec::units;
 use itertools::Itertools as _;
 
-/// What the shell gets to see.
+/// The end of a command that had no error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     Done,
-    /// Something that was to be measured failed; the rest is kept.
+    /// Part of the work failed, such as trials of a run; the results of the other part are stored.
     SomeFailed,
-    /// Ended by Ctrl-C or SIGTERM; what was finished is kept.
+    /// Ctrl-C or SIGTERM ended it; trials that were over are stored.
     Interrupted,
 }
 
 impl Exit {
-    /// How a command ends that did all of its work, whether all of that went well or not.
-    pub fn of(went_well: bool) -> Exit {
-        match went_well {
-            true => Exit::Done,
-            false => Exit::SomeFailed,
+    /// `Done` if all parts of the work succeeded, else `SomeFailed`.
+    pub fn from_success(all_succeeded: bool) -> Exit {
+        if all_succeeded {
+            Exit::Done
+        } else {
+            Exit::SomeFailed
         }
     }
 
     pub fn code(self) -> ExitCode {
         ExitCode::from(match self {
             Exit::Done => 0,
-            // An interrupted run has no answer yet, as one whose cells failed. Only what a signal ends at
-            // once has the status that a shell gives such a process.
+            // An interrupted run has no answer yet, like one whose cells failed. The status 130 of
+            // shells is for a process that a second signal ends at once.
             Exit::SomeFailed | Exit::Interrupted => 1,
         })
     }
 }
 
-/// Reports a panic in one line. A thread that the standard library could not start is a limit that
-/// was met, and ends the command with its name.
+/// Reports a panic in one line. If the standard library could not start a thread, it names the limit
+/// that was reached and ends the command.
 pub fn report_panic(panic: &PanicHookInfo<'_>) {
     let payload = panic.payload();
-    let text = payload
+    let message = payload
         .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned());
-    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-    let text = units::one_line(&text.unwrap_or_default());
-    if text.contains("failed to spawn thread") {
+        .map(|text| (*text).to_owned())
+        .or_else(|| payload.downcast_ref::<String>().cloned())
+        .unwrap_or_default();
+    let message = units::one_line(&message);
+    if message.contains("failed to spawn thread") {
         let why = limits::thread_refusal(&Roots::real());
         let _ = writeln!(io::stderr(), "error: {why}");
         std::process::exit(1);
@@ -57,7 +59,10 @@ pub fn report_panic(panic: &PanicHookInfo<'_>) {
     let place = panic
         .location()
         .map_or_else(String::new, |at| format!(" at {at}"));
-    let _ = writeln!(io::stderr(), "error: a defect of bytecost{place}: {text}");
+    let _ = writeln!(
+        io::stderr(),
+        "error: a defect of bytecost{place}: {message}"
+    );
 }
 
 /// A request that cannot be carried out: status 2.
@@ -65,7 +70,7 @@ pub fn report_panic(panic: &PanicHookInfo<'_>) {
 #[error("{0}")]
 pub struct BadInput(String);
 
-/// Standard output takes no more. One whose reader is gone is a success: the reader has what it wanted.
+/// A write to standard output that failed: a success if its reader closed the pipe, as head(1) does.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output: {0}")]
 pub struct OutputFailed(#[from] io::Error);
@@ -77,29 +82,29 @@ impl OutputFailed {
     }
 }
 
-/// Told to end before there was anything to keep: status 1.
+/// A signal that came before there was a run to store: status 1.
 #[derive(Debug, thiserror::Error)]
 #[error("interrupted")]
 pub struct Interrupted;
 
-/// Makes an error one that is the caller's to mend.
-pub fn bad_input(what: impl fmt::Display) -> anyhow::Error {
-    BadInput(what.to_string()).into()
+/// An error that the user can mend, by another option or another file.
+pub fn bad_input(reason: impl fmt::Display) -> anyhow::Error {
+    BadInput(reason.to_string()).into()
 }
 
-/// There is no such thing of that name, and these there are.
+/// The error for a name that no `thing` has, with all names that there are.
 pub fn unknown<'a>(
     thing: &str,
     name: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> anyhow::Error {
-    let known = known.into_iter().join(", ");
+    let choices = known.into_iter().join(", ");
     bad_input(format!(
-        "{thing} `{name}` is not known: choose from {known}"
+        "{thing} `{name}` is not known: choose from {choices}"
     ))
 }
 
-/// Refuses a time that is out of bounds.
+/// Refuses the value of a time option that is out of bounds.
 pub fn check_time(
     option: &str,
     time: Duration,
@@ -108,17 +113,17 @@ pub fn check_time(
     if bounds.contains(&time) {
         return Ok(());
     }
-    let told = |bound: Bound<&Duration>| match bound {
+    let limit = |bound: Bound<&Duration>| match bound {
         Bound::Included(time) | Bound::Excluded(time) => Some(units::duration(*time)),
         Bound::Unbounded => None,
     };
-    let bounds = match (told(bounds.start_bound()), told(bounds.end_bound())) {
-        (Some(least), Some(most)) => format!("{least} to {most}"),
-        (Some(least), None) => format!("at least {least}"),
-        (None, most) => format!("at most {}", most.unwrap_or_default()),
+    let range = match (limit(bounds.start_bound()), limit(bounds.end_bound())) {
+        (Some(min), Some(max)) => format!("{min} to {max}"),
+        (Some(min), None) => format!("at least {min}"),
+        (None, max) => format!("at most {}", max.unwrap_or_default()),
     };
     Err(bad_input(format!(
-        "{option} `{}` is out of bounds: {bounds}",
+        "{option} `{}` is out of bounds: {range}",
         units::duration(time)
     )))
 }

@@ -1,4 +1,4 @@
-//! The history of rounds on this machine: what a new run takes from it, and what it adds.
+//! The history of rounds on this machine, which gives a new run the noise between rounds.
 
 use std::fmt::Display;
 use std::path::PathBuf;
@@ -10,19 +10,19 @@ use bytecost_store::History;
 
 use crate::recorded_run::RecordedRun;
 
-/// The directory of bytecost among those of the user.
+/// Name of the directory of bytecost in each of those.
 const DIRECTORY: &str = "bytecost";
 
-/// What this user's earlier runs on this machine left, and where the next one adds its rounds.
+/// The rounds of this user's earlier runs on this machine.
 #[derive(Debug, Default)]
 pub struct EarlierRounds {
     rounds: Vec<RoundSummary>,
-    /// None where nothing may be written.
+    /// The store to which a run adds its rounds; none if it cannot be used.
     history: Option<History>,
 }
 
 impl EarlierRounds {
-    /// Reads the history of rounds. What cannot be used is left alone, and the reason noted.
+    /// Reads the history. If it cannot be used, it is not written to either, and a note gives the reason.
     pub fn read(note: impl FnOnce(String)) -> EarlierRounds {
         let Some(directory) = user_directory("XDG_STATE_HOME", ".local/state") else {
             note(
@@ -53,8 +53,9 @@ impl EarlierRounds {
         noise_between_rounds(&rounds)
     }
 
-    /// The same of a new run; assumed, and the reason noted, where a machine of it has no id.
-    pub fn noise_of_run(
+    /// The same for a new run. It is an assumption, with a note of the reason, if a machine of the
+    /// run has no id.
+    pub fn noise_of_new_run(
         &self,
         conditions: Option<&RoundConditions>,
         note: impl FnOnce(String),
@@ -71,7 +72,7 @@ impl EarlierRounds {
         }
     }
 
-    /// The conditions of the rounds that are known, each once, newest last.
+    /// The conditions of all rounds, each once, newest last.
     pub fn conditions(&self) -> Vec<RoundConditions> {
         let mut conditions: Vec<RoundConditions> = Vec::new();
         for round in &self.rounds {
@@ -81,7 +82,7 @@ impl EarlierRounds {
         conditions
     }
 
-    /// Adds the rounds of a run that has ended. That they cannot be added is noted, and no failure.
+    /// Adds the rounds of a run that has ended. An error is a note, since the run itself is stored.
     pub fn add(&self, run: &RecordedRun<'_>, note: impl FnOnce(String)) {
         let Some(history) = &self.history else {
             return;
@@ -92,13 +93,12 @@ impl EarlierRounds {
     }
 }
 
-/// Said of a history that is not as bytecost leaves it.
 fn unused(why: impl Display) -> String {
     format!("the history of rounds is not used: {why}")
 }
 
-/// The directory of bytecost where a user keeps files of a kind: below what the variable names, else
-/// below this place in HOME (XDG Base Directory Specification).
+/// The directory of bytecost below the one that the variable names, or else below `in_home` in HOME
+/// (XDG Base Directory Specification).
 pub fn user_directory(variable: &str, in_home: &str) -> Option<PathBuf> {
     let absolute = |name: &str| {
         let path = PathBuf::from(std::env::var_os(name)?);

@@ -1,10 +1,10 @@
-//! What the engine's tables know, for studies that name things from them.
+//! The engine's tables in the form of a survey, by which studies and claims are checked.
 
 use bytecost_engine::{MOVERS, RECEIVERS, SERVERS, SERVICES};
 use bytecost_spec::Survey;
 use bytecost_spec::survey::ServerSurvey;
 
-/// The tables as a survey that has tried nothing yet.
+/// The names and facts of all movers, receivers, servers and services, as if all of them worked here.
 pub fn tables() -> Survey {
     Survey {
         mover_facts: MOVERS.iter().map(|row| row.surveyed()).collect(),

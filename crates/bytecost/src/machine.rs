@@ -1,4 +1,4 @@
-//! This machine: the host's readers with the probes that need system calls.
+//! The description of this machine: the files that `host` reads, with probes that need system calls.
 
 use anyhow::Result;
 use bytecost_host::{Probes, Roots, congestion_available};
@@ -10,7 +10,7 @@ use bytecost_sys::{clock, ring};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// The time as manifests have it.
+/// The time in UTC, to the second, as RFC 3339 writes it.
 pub fn now() -> Result<String> {
     let second = OffsetDateTime::now_utc().replace_nanosecond(0)?;
     Ok(second.format(&Rfc3339)?)
@@ -35,15 +35,15 @@ pub fn host() -> (Host, CpuClock) {
     (host, probes.cpu_clock)
 }
 
-/// By how much a sleep of 100 µs is too long: the median of a few.
+/// Median delay with which a thread wakes from a sleep of 100 µs.
 fn timer_overshoot_ns() -> u64 {
-    let mut over: Vec<u64> = (0..15)
+    let mut delays: Vec<u64> = (0..15)
         .map(|_| {
             let until = clock::monotonic_ns() + 100_000;
             clock::sleep_until_ns(until);
             clock::monotonic_ns().saturating_sub(until)
         })
         .collect();
-    over.sort_unstable();
-    over[over.len() / 2]
+    delays.sort_unstable();
+    delays[delays.len() / 2]
 }

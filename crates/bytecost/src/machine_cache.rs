@@ -1,7 +1,8 @@
-//! What was found by trying on this machine, kept for the next command of the same user while this
-//! is the same: boot and build, what the process may do, its control group, namespaces and limits,
-//! the settings and modules of the kernel, the file system of the directory of test files, the Java
-//! in PATH.
+//! A cache of what takes long to find out about this machine: its survey, and the cost of events.
+//!
+//! An entry is valid for the same user while its conditions are the same: boot and build, rights of
+//! the process, its control group, namespaces and limits, settings and modules of the kernel, the
+//! file system of the directory of test files, and the Java in PATH.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -12,7 +13,7 @@ use bytecost_engine::java;
 use bytecost_host::Roots;
 use bytecost_lab::files::Files;
 use bytecost_lab::limits::joined;
-use bytecost_lab::survey::{helped_as_one, one_helped, survey};
+use bytecost_lab::survey::{self, helped_as_one, one_helped};
 use bytecost_lab::{file_survey, program, server_survey, unit_costs};
 use bytecost_spec::survey::{ClockVerdict, UnitCost};
 use bytecost_spec::{Host, Survey, Transport};
@@ -21,11 +22,11 @@ use itertools::Itertools as _;
 
 use crate::history::user_directory;
 
-/// The files, in the user's directory of caches.
-const WORKS: &str = "works.json";
-const COSTS: &str = "unit-costs.json";
+/// Names of the cache files.
+const SURVEY_FILE: &str = "works.json";
+const COSTS_FILE: &str = "unit-costs.json";
 
-/// What of its status says what a process may do, and who it is.
+/// Lines of /proc/self/status with the user and the rights of the process, proc(5).
 const STATUS: &[&str] = &[
     "Uid",
     "Gid",
@@ -51,51 +52,67 @@ const SETTINGS: &[&str] = &[
     "user/max_net_namespaces",
 ];
 
-/// What works of all that there is, tried where it is not known, and in any case if `fresh`.
-pub fn works(fresh: bool) -> Survey {
+/// The survey of all movers, transports, files and servers: of the cache, unless `fresh` asks to try
+/// all of them again.
+pub fn survey(fresh: bool) -> Survey {
     let dir = std::env::temp_dir();
-    let under = [process(), kernel(), files(&dir), of_java()].concat();
-    known_or(place().as_deref(), WORKS, &under, fresh, || {
-        everything(&dir)
-    })
+    let conditions = [process(), kernel(), file_system(&dir), java_program()].concat();
+    known_or(
+        directory().as_deref(),
+        SURVEY_FILE,
+        &conditions,
+        fresh,
+        || try_everything(&dir),
+    )
 }
 
-/// What one event of each kind costs on this machine, measured where that is not known, and anew
-/// where others ran while it was measured and do so no longer.
+/// The CPU time of one event of each kind on this machine. It is measured again if other processes
+/// ran when it was measured, and none run now.
 pub fn costs(host: &Host, clock: ClockVerdict) -> Vec<UnitCost> {
     let identity = format!("{:?} on {:?}", host.identity, host.cpus_allowed);
-    let under = [process(), vec![build(), identity, format!("{clock:?}")]].concat();
+    let conditions = [process(), vec![build(), identity, format!("{clock:?}")]].concat();
     let measure = || unit_costs::measure(clock);
-    let costs = known_or(place().as_deref(), COSTS, &under, false, measure);
+    let costs = known_or(
+        directory().as_deref(),
+        COSTS_FILE,
+        &conditions,
+        false,
+        measure,
+    );
     if costs.iter().any(UnitCost::is_disturbed) && !unit_costs::others_run() {
-        return known_or(place().as_deref(), COSTS, &under, true, measure);
+        return known_or(
+            directory().as_deref(),
+            COSTS_FILE,
+            &conditions,
+            true,
+            measure,
+        );
     }
     costs
 }
 
-/// Where the user's caches are.
-fn place() -> Option<PathBuf> {
+fn directory() -> Option<PathBuf> {
     user_directory("XDG_CACHE_HOME", ".cache")
 }
 
-/// Tries everything, side by side: what waits for a disk, for Java and for namespaces waits at once.
-fn everything(dir: &Path) -> Survey {
+/// Surveys this machine on several threads, since disks, Java and namespaces each take a while.
+fn try_everything(dir: &Path) -> Survey {
     let host = Host {
         congestion_available: bytecost_host::congestion_available(&Roots::real()),
         ..Host::default()
     };
-    // Without a directory to make files in there is no table of them; a run says why.
+    // Without a directory for test files the survey has no table of them; a run reports the reason.
     let files = || file_survey::survey(&mut Files::new(dir.to_owned(), None)).ok();
     thread::scope(|scope| {
-        let begun = Builder::new().spawn_scoped(scope, one_helped);
-        let files_begun = Builder::new().spawn_scoped(scope, files);
-        let serving_begun = Builder::new().spawn_scoped(scope, server_survey::survey);
-        let mut survey = survey(&host, Transport::WITHIN);
+        let java_thread = Builder::new().spawn_scoped(scope, one_helped);
+        let files_thread = Builder::new().spawn_scoped(scope, files);
+        let servers_thread = Builder::new().spawn_scoped(scope, server_survey::survey);
+        let mut survey = survey::survey(&host, Transport::WITHIN);
         let panicked = |_| Err("the thread panicked".to_owned());
-        let java = joined(begun, one_helped).unwrap_or_else(panicked);
+        let java = joined(java_thread, one_helped).unwrap_or_else(panicked);
         survey.movers.extend(helped_as_one(java, &survey));
-        survey.files = joined(files_begun, files).ok().flatten();
-        survey.serving = joined(serving_begun, server_survey::survey).ok();
+        survey.files = joined(files_thread, files).ok().flatten();
+        survey.serving = joined(servers_thread, server_survey::survey).ok();
         survey
     })
 }
@@ -105,59 +122,55 @@ fn build() -> String {
     format!("{} {build}", env!("CARGO_PKG_VERSION"))
 }
 
-/// A file's text, or why it cannot be read, which is as good a circumstance.
+/// The text of a file, or the error of reading it, which is a condition just as well.
 fn text(path: &str) -> String {
-    let read = fs::read_to_string(path);
-    read.map_or_else(|why| why.to_string(), |text| text.trim().to_owned())
+    fs::read_to_string(path).map_or_else(|why| why.to_string(), |text| text.trim().to_owned())
 }
 
 fn process() -> Vec<String> {
     let status = text("/proc/self/status");
-    let of_status = |line: &&str| {
+    let is_condition = |line: &&str| {
         let name = line.split(':').next();
         name.is_some_and(|name| STATUS.contains(&name))
     };
-    let mut told: Vec<String> = status
-        .lines()
-        .filter(of_status)
-        .map(str::to_owned)
-        .collect();
-    for file in ["cgroup", "limits", "attr/current"] {
-        told.push(text(&format!("/proc/self/{file}")));
-    }
-    let namespace = |name: &&str| fs::read_link(format!("/proc/self/ns/{name}"));
-    let namespaces = NAMESPACES.iter().map(namespace);
-    told.extend(namespaces.map(|link| format!("{link:?}")));
-    told
+    let rights = status.lines().filter(is_condition).map(str::to_owned);
+    let files = ["cgroup", "limits", "attr/current"]
+        .iter()
+        .map(|file| text(&format!("/proc/self/{file}")));
+    let namespaces = NAMESPACES
+        .iter()
+        .map(|name| format!("{:?}", fs::read_link(format!("/proc/self/ns/{name}"))));
+    rights.chain(files).chain(namespaces).collect()
 }
 
 fn kernel() -> Vec<String> {
-    let modules = text("/proc/modules");
-    let names = modules.lines().filter_map(|line| line.split(' ').next());
-    let names = names.sorted_unstable().join(" ");
+    let modules = text("/proc/modules")
+        .lines()
+        .filter_map(|line| line.split(' ').next())
+        .sorted_unstable()
+        .join(" ");
     let setting = |name: &&str| text(&format!("/proc/sys/{name}"));
-    let others = [build(), setting(&"kernel/random/boot_id"), names];
-    others
+    [build(), setting(&"kernel/random/boot_id"), modules]
         .into_iter()
         .chain(SETTINGS.iter().map(setting))
         .collect()
 }
 
-fn files(dir: &Path) -> Vec<String> {
-    let about = fs::metadata(dir).map(|about| (about.dev(), about.mode(), about.uid()));
+fn file_system(dir: &Path) -> Vec<String> {
+    let owner = fs::metadata(dir).map(|about| (about.dev(), about.mode(), about.uid()));
     let mount = rustix::fs::statvfs(dir).map(|about| (about.f_fsid, about.f_flag));
-    vec![format!("{} {about:?} {mount:?}", dir.display())]
+    vec![format!("{} {owner:?} {mount:?}", dir.display())]
 }
 
-fn of_java() -> Vec<String> {
-    let about = java::find().and_then(|path| Ok((fs::metadata(&path)?, path)));
-    vec![match about {
-        Ok((about, path)) => format!(
+fn java_program() -> Vec<String> {
+    let program = java::find().and_then(|path| Ok((fs::metadata(&path)?, path)));
+    vec![match program {
+        Ok((file, path)) => format!(
             "{} {}.{} {}",
             path.display(),
-            about.mtime(),
-            about.mtime_nsec(),
-            about.size()
+            file.mtime(),
+            file.mtime_nsec(),
+            file.size()
         ),
         Err(why) => why.to_string(),
     }]

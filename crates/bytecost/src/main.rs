@@ -1,4 +1,10 @@
-//! The command: reads the command line, joins the halves of the house, prints.
+//! The command: reads the command line, calls the crates, and prints.
+//!
+//! Each subcommand is a file in `commands`, with its options in `args`. A run goes from
+//! `commands/run.rs` (study, survey, plan, manifest) to `campaign.rs` (trials, log, evidence), and a
+//! run that is stored from `recorded_run.rs` to `commands/report.rs`. `failure.rs` has all ways in
+//! which the command ends. It measures nothing itself, and no other crate prints. Start with
+//! `commands/run.rs`.
 
 mod args;
 mod campaign;
@@ -7,6 +13,7 @@ mod failure;
 mod history;
 mod known;
 mod machine;
+mod machine_cache;
 mod pinning;
 mod progress;
 mod published;
@@ -14,7 +21,6 @@ mod recorded_run;
 mod signals;
 mod studies;
 mod terminal;
-mod tried;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -32,7 +38,7 @@ fn main() -> ExitCode {
     if let Err(e) = signals::outlive_file_limit() {
         return fail(&e.into());
     }
-    // Endpoints are started for every trial, so they skip all that a person needs.
+    // Two endpoints are started for every trial, so they skip the checks that help a person.
     let mut words = std::env::args_os().skip(1);
     if words.next().is_some_and(|w| w == "endpoint") {
         return commands::endpoint::run(words.next());
@@ -71,7 +77,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// What clap reports in one line, or its help as it is: with colour on a terminal alone.
+/// Prints an error of the command line in one line, or a help text as it is. Clap colours help on a
+/// terminal alone.
 fn refuse(error: &clap::Error) -> ExitCode {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
         let _ = error.print();
@@ -84,20 +91,26 @@ fn refuse(error: &clap::Error) -> ExitCode {
         };
     }
     let text = error.render().to_string();
-    let command = text.lines().find_map(|l| l.trim().strip_prefix("Usage: "));
-    let is_word = |word: &&str| word.starts_with(|c: char| c.is_ascii_lowercase());
-    let command = command.unwrap_or("bytecost").split(' ');
-    let command = command.take_while(is_word).join(" ");
-    let lines = text.lines().map(str::trim);
-    let lines = lines.take_while(|l| !l.starts_with("Usage:"));
-    let is_told = |line: &&str| !line.is_empty() && !line.starts_with("For more information");
-    let told = lines.filter(is_told).join("; ");
-    let told = units::one_line(&told.replace(":;", ":").replace("; tip: ", "; "));
-    let _ = writeln!(io::stderr(), "{told} (see `{command} --help`)");
+    let usage = text.lines().find_map(|l| l.trim().strip_prefix("Usage: "));
+    let command = usage
+        .unwrap_or("bytecost")
+        .split(' ')
+        .take_while(|word| word.starts_with(|c: char| c.is_ascii_lowercase()))
+        .join(" ");
+    let reason = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:"))
+        .filter(|line| !line.is_empty() && !line.starts_with("For more information"))
+        .join("; ")
+        .replace(":;", ":")
+        .replace("; tip: ", "; ");
+    let reason = units::one_line(&reason);
+    let _ = writeln!(io::stderr(), "{reason} (see `{command} --help`)");
     ExitCode::from(2)
 }
 
-/// An error in one line.
+/// Prints an error in one line and gives its exit status.
 fn fail(error: &anyhow::Error) -> ExitCode {
     let output = error.downcast_ref::<OutputFailed>();
     if output.is_some_and(OutputFailed::is_reader_gone) {
@@ -107,8 +120,8 @@ fn fail(error: &anyhow::Error) -> ExitCode {
         let _ = writeln!(io::stderr(), "{error}");
         return Exit::Interrupted.code();
     }
-    let told = units::one_line(&format!("{error:#}"));
-    let _ = writeln!(io::stderr(), "error: {told}");
+    let reason = units::one_line(&format!("{error:#}"));
+    let _ = writeln!(io::stderr(), "error: {reason}");
     let is_input = error
         .chain()
         .any(|e| e.is::<BadInput>() || e.is::<bytecost_store::StoreError>());

@@ -9,7 +9,7 @@ use bytecost_sys::process;
 
 use crate::failure::bad_input;
 
-/// The list of CPUs that are there and run, cpuset(7) "List format".
+/// File with the list of CPUs that are online, in the "List format" of cpuset(7).
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// Restricts the calling thread to a list of CPUs. Threads and processes that it starts later
@@ -24,8 +24,8 @@ pub fn pin(list: &str) -> Result<()> {
     })?;
     let online = fs::read_to_string(ONLINE).with_context(|| ONLINE)?;
     let online = cpulist::parse(&online).map_err(|why| anyhow::anyhow!("{ONLINE}: {why}"))?;
-    // A thread may go wherever its cpuset lets it, whatever CPUs it has been restricted to
-    // before: asking for all of them tells which these are.
+    // The kernel cuts a mask down to the CPUs of the cpuset, whatever the mask was before: the mask
+    // of all CPUs becomes that of the allowed ones.
     process::set_affinity(&online)?;
     let allowed = process::affinity()?;
     check(list, &wanted, &online, &allowed).map_err(bad_input)?;
@@ -33,21 +33,21 @@ pub fn pin(list: &str) -> Result<()> {
 }
 
 fn check(list: &str, wanted: &[u32], online: &[u32], allowed: &[u32]) -> Result<(), String> {
-    let choice = || format!("choose from {}", cpulist::write(allowed));
+    let remedy = || format!("choose from {}", cpulist::write(allowed));
     if wanted.is_empty() {
-        return Err(format!("--cpu `{list}` names no CPU: {}", choice()));
+        return Err(format!("--cpu `{list}` names no CPU: {}", remedy()));
     }
-    let beyond = |some: &[u32]| wanted.iter().find(|cpu| !some.contains(cpu)).copied();
-    if let Some(cpu) = beyond(online) {
+    let first_not_in = |set: &[u32]| wanted.iter().find(|cpu| !set.contains(cpu)).copied();
+    if let Some(cpu) = first_not_in(online) {
         return Err(format!(
             "--cpu `{list}`: CPU {cpu} does not exist here, or is off: {}",
-            choice()
+            remedy()
         ));
     }
-    match beyond(allowed) {
+    match first_not_in(allowed) {
         Some(cpu) => Err(format!(
             "--cpu `{list}`: CPU {cpu} is not allowed to this process (its cpuset): {}",
-            choice()
+            remedy()
         )),
         None => Ok(()),
     }
@@ -58,10 +58,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpus_that_cannot_be_had_are_told_with_those_that_can() {
-        let check = |wanted: &[u32], says: &str| {
-            let told = check("LIST", wanted, &[0, 1, 2, 3, 8], &[0, 1, 8]);
-            assert_eq!(told.err().unwrap_or_default(), says, "{wanted:?}");
+    fn an_error_names_the_cpu_that_is_not_available_and_all_that_are() {
+        let check = |wanted: &[u32], error: &str| {
+            let checked = check("LIST", wanted, &[0, 1, 2, 3, 8], &[0, 1, 8]);
+            assert_eq!(checked.err().unwrap_or_default(), error, "{wanted:?}");
         };
         check(&[0], "");
         check(&[0, 1, 8], "");

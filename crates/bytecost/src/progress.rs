@@ -1,4 +1,4 @@
-//! Progress on standard error: a bar on a terminal, else lines. Nothing ticks within a trial.
+//! Progress on standard error: a bar on a terminal, else lines. Nothing is drawn within a trial.
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
@@ -11,11 +11,12 @@ use bytecost_spec::{Axis, Cell, Plan, Record, Study, TrialKey, units};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use itertools::Itertools as _;
 
-/// What a run is about to measure, in a line: its study, its question, and how much there is to do.
-pub fn announced(study: &Study, plan: &Plan) -> String {
+/// The line that a run begins with: study, question, and the numbers of cells, blocks and rounds.
+pub fn announcement(study: &Study, plan: &Plan) -> String {
     let block_ms = (plan.trial_ms * plan.cells.len() as u64).max(1);
-    let blocks = (study.budget_ms / block_ms).min(u64::from(study.blocks_most));
-    let blocks = blocks.max(u64::from(study.blocks_least.min(study.blocks_most)));
+    let blocks = (study.budget_ms / block_ms)
+        .min(u64::from(study.blocks_most))
+        .max(u64::from(study.blocks_least.min(study.blocks_most)));
     let rounds = study.rounds.map_or_else(String::new, |rounds| {
         let pause = units::duration(Duration::from_millis(rounds.pause_ms));
         format!(" in {} rounds with pauses of {pause}", rounds.count)
@@ -33,28 +34,33 @@ pub fn announced(study: &Study, plan: &Plan) -> String {
 /// Share of the budget above which a run reports that it takes longer.
 const OVER_BUDGET: f64 = 1.1;
 
+/// The progress of a run: a bar, or lines where standard error is no terminal.
 pub struct Display {
     cells: Vec<Cell>,
     varied: Vec<Axis>,
     budget: Duration,
     /// Hidden where there is no terminal.
     bar: ProgressBar,
+    /// Progress is printed in lines.
     lines: bool,
     trials: u32,
+    /// Duration of all those trials.
     trial_ms: u64,
+    /// The precision of the widest interval, as the bar shows it.
     widest: String,
-    /// The budget will not hold, and that was said.
+    /// The note that the budget does not suffice has been printed.
     is_over_budget: bool,
-    /// How many times as long as usual the windows of cells are.
+    /// The factor by which windows of a cell are longer than usual, by its id.
     longer: BTreeMap<String, u32>,
 }
 
 impl Display {
     pub fn new(cells: &[Cell], budget: Duration, quiet: bool) -> Display {
         let terminal = io::stderr().is_terminal();
-        let target = match terminal && !quiet {
-            true => ProgressDrawTarget::stderr(),
-            false => ProgressDrawTarget::hidden(),
+        let target = if terminal && !quiet {
+            ProgressDrawTarget::stderr()
+        } else {
+            ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(Some(budget.as_millis() as u64), target);
         bar.set_style(style("{bar:24} {wide_msg}"));
@@ -73,25 +79,25 @@ impl Display {
         }
     }
 
-    /// The last block of a run that is resumed.
+    /// Takes over the lengths of windows from the last block of a run that is resumed.
     pub fn resume(&mut self, block: &Block) {
         self.longer.clone_from(&block.longer);
     }
 
-    /// Says once that the run will last longer than its budget, as soon as that is known.
-    pub fn expect(&mut self, whole: Duration, why: &str) {
-        if whole <= self.budget.mul_f64(OVER_BUDGET) || self.is_over_budget || !self.shows() {
+    /// Prints a note once, when the run is expected to last longer than its budget.
+    pub fn expect(&mut self, total: Duration, why: &str) {
+        if total <= self.budget.mul_f64(OVER_BUDGET) || self.is_over_budget || !self.is_shown() {
             return;
         }
         self.is_over_budget = true;
         let budget = units::duration(self.budget);
-        let seconds = whole.as_secs_f64().ceil();
+        let seconds = total.as_secs_f64().ceil();
         self.line(&format!(
             "the budget of {budget} does not suffice: {why}; the run takes {seconds} s or more"
         ));
     }
 
-    /// What a trial costs, as measured; as planned before the first.
+    /// Mean duration of the trials so far; the planned one before the first.
     pub fn trial_cost(&self, planned_ms: u64) -> Duration {
         if self.trials == 0 {
             return Duration::from_millis(planned_ms);
@@ -99,11 +105,12 @@ impl Display {
         Duration::from_micros(self.trial_ms * 1000 / u64::from(self.trials))
     }
 
+    /// A block begins.
     pub fn block(&mut self, block: u32, cells: usize, widest: Option<&Progress>, spent: Duration) {
         self.widest = widest.map_or(String::new(), |w| {
             format!(", widest interval ±{}", units::percent(w.half_width))
         });
-        // Elsewhere a few lines say as much.
+        // Blocks 1, 2, 4, 8 and so on have a line, so that a long run has few.
         if self.lines && (block + 1).is_power_of_two() {
             let left = self.budget.saturating_sub(spent).as_secs();
             self.line(&format!(
@@ -115,55 +122,53 @@ impl Display {
         }
     }
 
-    /// How precise the first comparison is as a block begins: below the bar, or in a line at the
-    /// same blocks that have one.
-    pub fn estimates(&mut self, block: u32, found: impl FnOnce() -> Option<LiveEstimates>) {
+    /// The ratios of the first comparison so far, at the start of a block: below the bar, or in a
+    /// line behind that of the block. They are computed only if they are shown.
+    pub fn estimates(&mut self, block: u32, estimates: impl FnOnce() -> Option<LiveEstimates>) {
         let is_due = !self.bar.is_hidden() || self.lines && (block + 1).is_power_of_two();
-        let Some(found) = is_due.then(found).flatten() else {
+        let Some(estimates) = is_due.then(estimates).flatten() else {
             return;
         };
-        let heading = units::one_line(&self.heading(&found));
-        let ways = found.ways.iter().map(|way| {
-            let precision = units::percent(way.half_width);
-            (
+        let heading = units::one_line(&self.heading(&estimates));
+        if self.bar.is_hidden() {
+            let ratios = estimates.ways.iter().map(|way| {
+                format!(
+                    "{} {}× ±{}",
+                    units::one_line(&way.value.to_string()),
+                    units::number(way.ratio),
+                    units::percent(way.half_width)
+                )
+            });
+            return self.line(&format!("{heading}: {}", ratios.format(", ")));
+        }
+        let lengths = estimates.ways.iter().map(|w| w.value.to_string().len());
+        let width = lengths.max().unwrap_or(0);
+        let rows = estimates.ways.iter().map(|way| {
+            format!(
+                "\n  {:<width$}  {:>5}×  ±{}",
                 units::one_line(&way.value.to_string()),
                 units::number(way.ratio),
-                precision,
+                units::percent(way.half_width)
             )
         });
-        if self.bar.is_hidden() {
-            let mut words =
-                ways.map(|(value, ratio, precision)| format!("{value} {ratio}× ±{precision}"));
-            return self.line(&format!("{heading}: {}", words.join(", ")));
-        }
-        let longest = found
-            .ways
-            .iter()
-            .map(|w| w.value.to_string().len())
-            .max()
-            .unwrap_or(0);
-        let rows = ways.map(|(value, ratio, precision)| {
-            format!("\n  {value:<longest$}  {ratio:>5}×  ±{precision}")
-        });
         self.bar.set_style(style("{bar:24} {wide_msg}\n{prefix}"));
-        self.bar
-            .set_prefix(format!("{heading}{}", rows.collect::<String>()));
+        self.bar.set_prefix(format!("{heading}{}", rows.format("")));
     }
 
-    fn heading(&self, found: &LiveEstimates) -> String {
-        let others = self.varied.iter().filter(|a| **a != found.axis);
-        let place = match words(others, &found.baseline) {
+    fn heading(&self, estimates: &LiveEstimates) -> String {
+        let other_axes = self.varied.iter().filter(|a| **a != estimates.axis);
+        let place = match values(other_axes, &estimates.baseline) {
             place if place.is_empty() => place,
             place => format!(" at {place}"),
         };
         format!(
             "so far, without a verdict: {} relative to {}{place}",
-            found.metric.title(found.unit),
-            words(&[found.axis], &found.baseline),
+            estimates.metric.title(estimates.unit),
+            values(&[estimates.axis], &estimates.baseline),
         )
     }
 
-    /// A pause before a round begins: this one of so many, counted from 0.
+    /// A pause begins, before the round of this number from 0.
     pub fn pause(&mut self, round: u32, count: u32, pause: Duration) {
         if self.lines {
             let pause = units::duration(pause);
@@ -174,7 +179,7 @@ impl Display {
         }
     }
 
-    /// How much of the pause is left, for the bar.
+    /// Shows the time that is left of a pause, in the bar alone.
     pub fn waits(&self, round: u32, count: u32, left: Duration) {
         let (round, left) = (round + 1, left.as_secs());
         let text = format!("round {round} of {count} begins in {left} s");
@@ -182,21 +187,24 @@ impl Display {
         self.bar.tick();
     }
 
-    /// The trials for evidence begin: how many there are, and how long each is.
-    pub fn evidence(&mut self, cells: usize, window: Duration) {
-        if self.shows() {
+    /// So many trials for evidence begin, each with this window.
+    pub fn evidence(&mut self, trials: usize, window: Duration) {
+        if self.is_shown() {
             self.line(&format!(
                 "evidence: {} of {:.1} s, not timed",
-                units::count(cells, "more trial"),
+                units::count(trials, "more trial"),
                 window.as_secs_f64()
             ));
         }
     }
 
+    /// A trial begins.
     pub fn trial(&mut self, trial: TrialKey, spent: Duration) {
         self.expect(spent, "trials take longer than planned");
-        let cell = self.cells.get(trial.cell as usize);
-        let cell = cell.map_or_else(String::new, |cell| words(&self.varied, cell));
+        let cell = self
+            .cells
+            .get(trial.cell as usize)
+            .map_or_else(String::new, |cell| values(&self.varied, cell));
         self.bar
             .set_position((spent.as_millis() as u64).min(self.budget.as_millis() as u64));
         let left = self.budget.saturating_sub(spent).as_secs();
@@ -208,6 +216,7 @@ impl Display {
         self.bar.tick();
     }
 
+    /// A trial or a block has ended with this record.
     pub fn ended(&mut self, record: &Record) {
         match record {
             Record::Sample(sample) => {
@@ -219,7 +228,9 @@ impl Display {
                 self.line(&format!("failed: {}: {}", failure.cell, failure.reason));
             }
             Record::Block(ended) => {
-                if let Some(why) = ended.repeated_because.as_ref().filter(|_| self.shows()) {
+                if let Some(why) = ended.repeated_because.as_ref()
+                    && self.is_shown()
+                {
                     self.line(&format!(
                         "block {} is measured again: {why}",
                         ended.block + 1
@@ -234,9 +245,9 @@ impl Display {
     fn longer_windows(&mut self, ended: &Block) {
         for cell in self.cells.iter().filter(|cell| !cell.twin) {
             let id = cell.id();
-            let times = ended.longer.get(&id);
-            if let Some(times) = times.filter(|times| self.longer.get(&id) != Some(times))
-                && self.shows()
+            if let Some(times) = ended.longer.get(&id)
+                && self.longer.get(&id) != Some(times)
+                && self.is_shown()
             {
                 self.line(&format!(
                     "block {}: a flow of {id} moved nothing in its window: from now on its windows are {times} times as long, and its earlier trials do not count",
@@ -247,8 +258,8 @@ impl Display {
         self.longer.clone_from(&ended.longer);
     }
 
-    /// Whether anything but failures is shown.
-    fn shows(&self) -> bool {
+    /// Returns false with `--quiet`, where only failures are printed.
+    fn is_shown(&self) -> bool {
         self.lines || !self.bar.is_hidden()
     }
 
@@ -259,9 +270,9 @@ impl Display {
     }
 }
 
-fn words<'a>(axes: impl IntoIterator<Item = &'a Axis>, cell: &Cell) -> String {
-    let mut values = axes.into_iter().map(|a| cell.value(*a));
-    values.join(" ")
+/// The values of a cell on these axes, in one line.
+fn values<'a>(axes: impl IntoIterator<Item = &'a Axis>, cell: &Cell) -> String {
+    axes.into_iter().map(|a| cell.value(*a)).join(" ")
 }
 
 impl Drop for Display {

@@ -1,4 +1,4 @@
-//! What others published: their tables and claims that are built in, and those of a user's file.
+//! Published tables and claims: the built-in ones, and those of a user's file.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -23,7 +23,7 @@ use crate::studies::STUDIES;
 
 const CLAIMS: &str = include_str!("../../../published/claims.toml");
 
-/// The tables that are built in: the name of the file without its ending, and its text.
+/// The built-in tables: the name of the file without its ending, and its text.
 const TABLES: &[(&str, &str)] = &[
     ("pa02-a", include_str!("../../../published/pa02-a.csv")),
     ("pa02-b", include_str!("../../../published/pa02-b.csv")),
@@ -47,16 +47,17 @@ pub fn built_in() -> Result<Grounds> {
     with_tables(claims)
 }
 
-/// What is built in and settled by a study.
-pub fn of_study(study: &str) -> Result<Grounds> {
+/// The built-in claims that a study settles, with all built-in tables.
+pub fn settled_by(study: &str) -> Result<Grounds> {
     let mut grounds = built_in()?;
     grounds.claims.retain(|c| c.is_of_study(study));
     Ok(grounds)
 }
 
-/// The claims of a file, with the tables that they name, in its directory or below, and those built
-/// in. All that a claim names is there: movers and servers, caveats, tables, their columns and the
-/// values of rows.
+/// The claims of a file, with the built-in tables and those in its directory or below that they name.
+///
+/// # Errors
+/// A name in a claim that no mover, server, caveat, table, column or row has.
 pub fn from_file(path: &Path) -> Result<Grounds> {
     let shown = path.display();
     let text = read(path, MAX_CLAIMS_BYTES)?;
@@ -83,14 +84,14 @@ pub fn from_file(path: &Path) -> Result<Grounds> {
     Ok(grounds)
 }
 
-/// The file of a table that a claims file names; none where there is none in its directory or below.
+/// The file of a table that a claims file names; none if it is not in its directory or below.
 fn table_file(claims: &Path, name: &str) -> Option<PathBuf> {
     let directory = match claims.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
     let path = directory.join(format!("{name}.csv"));
-    // The name is a stranger's, as the links are that it may lead through.
+    // The name may come from a stranger, and so may symbolic links in its path.
     let is_below = path
         .canonicalize()
         .ok()?
@@ -98,7 +99,7 @@ fn table_file(claims: &Path, name: &str) -> Option<PathBuf> {
     (is_below && path.is_file()).then_some(path)
 }
 
-/// Fails for what no run and no table can have: the names of a claim, mistyped.
+/// Refuses a test of a claim that names something which no run or table can have.
 fn check_names(test: &Test, survey: &Survey, grounds: &Grounds) -> Result<(), String> {
     for (axis, value) in test.values() {
         survey
@@ -137,8 +138,8 @@ fn check_names(test: &Test, survey: &Survey, grounds: &Grounds) -> Result<(), St
             let column = column_of(name)?;
             let values = found.rows.iter().map(|(_, row)| row[column].as_str());
             if !values.clone().contains(&value.as_str()) {
-                let what = format!("{name} of {table}.csv");
-                return Err(units::unknown(&what, value, values.unique()));
+                let subject = format!("{name} of {table}.csv");
+                return Err(units::unknown(&subject, value, values.unique()));
             }
         }
     }
@@ -179,22 +180,25 @@ fn named_tables(claims: &[Claim]) -> BTreeSet<String> {
     names
 }
 
-/// A file that the user names, read no further than it may be long: it may grow meanwhile.
-pub fn read(path: &Path, most: usize) -> Result<String> {
+/// Reads a file that the user names. Reading stops behind the bound, since the file may grow meanwhile.
+///
+/// # Errors
+/// A file of more than `max_bytes`, one that is not regular, and text that is not UTF-8.
+pub fn read(path: &Path, max_bytes: usize) -> Result<String> {
     let shown = path.display();
-    let told = |e: io::Error| bad_input(format!("{shown}: {e}"));
+    let with_path = |e: io::Error| bad_input(format!("{shown}: {e}"));
     let mut bytes = Vec::new();
-    let file = regular_file::open(path, OFlags::RDONLY).map_err(told)?;
+    let file = regular_file::open(path, OFlags::RDONLY).map_err(with_path)?;
     File::from(file)
-        .take(most as u64 + 1)
+        .take(max_bytes as u64 + 1)
         .read_to_end(&mut bytes)
-        .map_err(told)?;
-    if bytes.len() > most {
+        .map_err(with_path)?;
+    if bytes.len() > max_bytes {
         return Err(bad_input(format!(
-            "{shown} is too long: at most {most} bytes"
+            "{shown} is too long: at most {max_bytes} bytes"
         )));
     }
-    io::read_to_string(&*bytes).map_err(told)
+    io::read_to_string(&*bytes).map_err(with_path)
 }
 
 #[cfg(test)]
@@ -202,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_built_in_is_sound_and_every_claim_has_its_tests() {
+    fn built_in_claims_are_valid_and_each_has_tests() {
         let grounds = built_in().unwrap();
         assert!(!grounds.claims.is_empty());
         for claim in &grounds.claims {
@@ -218,32 +222,34 @@ mod tests {
 
     #[test]
     fn every_published_cell_is_one_of_the_study_that_sets_it_up_again() {
-        let grids = built_in().unwrap().published;
-        let grids = grids.into_iter().filter(|p| p.tells.is_empty());
-        for published in grids {
+        let tables = built_in().unwrap().published;
+        for published in tables.into_iter().filter(|p| p.tells.is_empty()) {
             let (_, text) = STUDIES
                 .iter()
                 .find(|(n, _)| *n == published.source)
                 .unwrap();
             let mut study = bytecost_spec::Study::parse(text).unwrap();
             study.choose_as_published().unwrap();
-            let mut of_study: Vec<String> = study.cells().iter().map(|(_, c)| c.id()).collect();
-            let mut of_table: Vec<String> = published.cells.into_iter().map(|c| c.id).collect();
-            of_study.sort_unstable();
-            of_table.sort_unstable();
-            assert_eq!(of_table, of_study, "{}", published.source);
+            let mut study_ids: Vec<String> = study.cells().iter().map(|(_, c)| c.id()).collect();
+            let mut table_ids: Vec<String> = published.cells.into_iter().map(|c| c.id).collect();
+            study_ids.sort_unstable();
+            table_ids.sort_unstable();
+            assert_eq!(table_ids, study_ids, "{}", published.source);
         }
     }
 
     #[test]
     fn the_speed_ups_that_a_study_shows_are_those_of_the_table() {
         let grounds = built_in().unwrap();
-        let table = grounds.tables.iter().find(|t| t.name == "os-features");
-        let table = table.unwrap();
+        let mut tables = grounds.tables.iter();
+        let table = tables.find(|t| t.name == "os-features").unwrap();
+        let [mode_column, time_column] = ["mode", "time_s"].map(|c| table.column(c).unwrap());
         let mean = |mode: &str| {
-            let [at, time] = ["mode", "time_s"].map(|name| table.column(name).unwrap());
-            let rows = table.rows.iter().filter(|(_, row)| row[at] == mode);
-            let times: Vec<f64> = rows.map(|(_, r)| r[time].parse().unwrap()).collect();
+            let rows = table.rows.iter().map(|(_, row)| row);
+            let times: Vec<f64> = rows
+                .filter(|row| row[mode_column] == mode)
+                .map(|row| row[time_column].parse().unwrap())
+                .collect();
             assert_eq!(times.len(), 3, "{mode}");
             times.iter().sum::<f64>() / 3.0
         };
@@ -258,9 +264,12 @@ mod tests {
             ("regular_read", "sendfile"),
         ];
         assert_eq!(published.len(), times.len());
-        for (told, (slow, fast)) in published.into_iter().zip(times) {
+        for (speed_up, (slow, fast)) in published.into_iter().zip(times) {
             let ratio = mean(slow) / mean(fast);
-            assert!((told - ratio).abs() < 5e-4, "{slow}: {told} for {ratio}");
+            assert!(
+                (speed_up - ratio).abs() < 5e-4,
+                "{slow}: {speed_up} for {ratio}"
+            );
         }
     }
 }

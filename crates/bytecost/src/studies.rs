@@ -1,4 +1,4 @@
-//! The studies that are built in: one file a question.
+//! The built-in studies: one file for each question.
 //!
 //! A new study is a file in `studies/` and its name here. It has a question, a prediction (written
 //! before the first run, and left as it was) with rows of `[[expect]]`, the axes, what is compared with
@@ -13,7 +13,7 @@ macro_rules! studies {
     };
 }
 
-/// Name and text of each, in the order of the documentation; the first is the default.
+/// Name and text of each study, in the order of the documentation; the first is the default.
 pub const STUDIES: &[(&str, &str)] = studies![
     "send-copies",
     "pa02-a",
@@ -72,8 +72,8 @@ mod tests {
         let mut found = file_survey::survey(&mut files).unwrap();
         found.movers.iter_mut().for_each(|row| row.refused = None);
         survey.files = Some(found);
-        let of = |name: &&str| STUDIES.iter().find(|(study, _)| study == name).unwrap();
-        for (name, text) in ["pa02-a", "pa02-b", "os-features"].iter().map(of) {
+        let study_named = |name: &&str| STUDIES.iter().find(|(study, _)| study == name).unwrap();
+        for (name, text) in ["pa02-a", "pa02-b", "os-features"].iter().map(study_named) {
             for as_published in [false, true] {
                 let mut study = Study::parse(text).unwrap();
                 if as_published {

@@ -1,4 +1,4 @@
-//! The ceiling as a user meets it: measured once, told in the reports of other runs of the same
+//! The ceiling as a user meets it: measured once, shown in the reports of other runs of the same
 //! machine (which the goldens hold), and never in those of another.
 
 use std::fs;
@@ -7,30 +7,30 @@ use std::os::unix::fs::chown;
 use crate::common::{Place, is_root};
 
 #[test]
-fn a_ceiling_of_another_machine_or_that_cannot_be_read_is_not_told() {
+fn a_ceiling_of_another_machine_or_that_cannot_be_read_is_not_shown() {
     let place = Place::recorded(&["file-read", "ceiling"]);
-    let told = |expected: bool| {
+    let check = |expected: bool| {
         place.call("report file-read").measured();
         let dir = place.runs().join("file-read");
         let read = |name| fs::read_to_string(dir.join(name)).unwrap();
-        let is_told = read("findings.json").contains("\"ceiling\": {");
+        let is_shown = read("findings.json").contains("\"ceiling\": {");
         let hint = read("report.md").contains("`bytecost ceiling` measures once");
-        assert_eq!((is_told, hint), (expected, !expected));
+        assert_eq!((is_shown, hint), (expected, !expected));
     };
-    told(true);
+    check(true);
     let path = place.runs().join("ceiling/manifest.json");
     let manifest = fs::read_to_string(&path).unwrap();
     let other = manifest.replace("AMD EPYC", "of another machine");
     assert_ne!(other, manifest);
     for spoilt in [&other, "no manifest"] {
         fs::write(&path, spoilt).unwrap();
-        told(false);
+        check(false);
     }
     if is_root() {
         fs::write(&path, &manifest).unwrap();
-        told(true);
+        check(true);
         chown(path.parent().unwrap(), Some(1234), None).unwrap();
-        told(false);
+        check(false);
     }
 }
 

@@ -68,9 +68,9 @@ fn a_limit_of_threads_is_read_before_it_is_met() {
         "of 5 are left",
     ]);
     let doctor = as_user(&place, USERS[1], "--nproc=5:5", "doctor");
-    let told = ended(&mut doctor.unwrap());
+    let report = ended(&mut doctor.unwrap());
     says(
-        &told.flat(),
+        &report.flat(),
         &["threads and processes", "of 5 left (RLIMIT_NPROC"],
     );
 }
@@ -181,8 +181,8 @@ fn memory_is_what_the_control_group_leaves() {
     let place = Place::new();
     let procs = group.0.join("cgroup.procs");
     let script = format!("echo $$ > {} && exec \"$0\" \"$@\"", procs.display());
-    let told = ended(&mut place.other("sh", ["-c", &script, BYTECOST, "doctor"])).flat();
-    says(&told, &["of 96 MiB", limit]);
+    let report = ended(&mut place.other("sh", ["-c", &script, BYTECOST, "doctor"])).flat();
+    says(&report, &["of 96 MiB", limit]);
     // What does not fit is refused with the limit's name.
     let large = format!("{SHORT} --ring 64MiB");
     let words = ["-c", &script, BYTECOST]

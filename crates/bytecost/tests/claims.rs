@@ -1,4 +1,4 @@
-//! What others published: beside a run, in their layouts, and judged.
+//! Published numbers and claims: next to those of a run, in the layouts of their sources, and judged.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -28,7 +28,7 @@ fn an_exported_file_is_written_whole_and_through_a_link() {
 }
 
 #[test]
-fn published_numbers_stand_beside_those_of_a_run() {
+fn published_numbers_are_shown_next_to_those_of_a_run() {
     let place = Place::recorded(&["file-read"]);
     place.call("report --beside os-features").measured();
     says(

@@ -45,7 +45,7 @@ fn is_within_a_screen(text: &str) {
 }
 
 #[test]
-fn beside_a_hog_nothing_is_called_equal_and_no_amount_is_said() {
+fn with_a_busy_process_nothing_is_called_equal_and_no_amount_is_given() {
     let hog = Hog::start();
     let place = Place::new();
     let screen = place.call(SHORT).measured().stdout;

@@ -1,4 +1,4 @@
-//! Evidence beside the times, as a user asks for it.
+//! Evidence in addition to the times, as a user asks for it.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn every_measured_cell_is_watched_once_after_the_last_block() {
     let analysis = place.findings();
     let watched = watched(&place);
     if watched.is_empty() {
-        // Where the CPUs cannot be sampled, that is told, and the rest of the run is whole.
+        // Where the CPUs cannot be sampled, the report says so, and all else of the run is complete.
         says(&run.stderr, &["note: no evidence of time:"]);
         let mut facts = analysis.explanations.iter().flat_map(|e| &e.facts);
         assert!(facts.any(|fact| matches!(fact, Fact::NoCpuSamples(_))));

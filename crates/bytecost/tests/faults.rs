@@ -1,5 +1,5 @@
 //! What the surroundings do to a run: limits, a full disk, a port in use, a closed pipe, an
-//! endpoint that is killed. Each is told in a line; what is finished is kept.
+//! endpoint that is killed. Each is reported in a line, and finished trials are stored.
 
 use std::fs;
 use std::net::TcpListener;
@@ -182,14 +182,14 @@ fn without_rights_evidence_is_refused_with_what_to_do_and_the_rest_is_measured()
         ("copies", "CAP_BPF"),
         ("counts", "CAP_BPF"),
     ] {
-        let told = format!("note: no evidence of {means}: ");
-        let mut lines = end.stderr.lines().filter(|l| l.starts_with(&told));
+        let start = format!("note: no evidence of {means}: ");
+        let mut lines = end.stderr.lines().filter(|l| l.starts_with(&start));
         let line = lines.next().unwrap_or_else(|| panic!("{}", end.stderr));
         assert!(line.contains("root") && line.contains(remedy), "{line}");
         // The report has the same in place of an answer, of the two that count once.
-        let why = &line[told.len()..];
-        let is_told = report.contains(why) || means == "counts";
-        assert!(is_told, "{line}: {report}");
+        let why = &line[start.len()..];
+        let is_reported = report.contains(why) || means == "counts";
+        assert!(is_reported, "{line}: {report}");
     }
     assert!(!place.samples().is_empty());
     let is_evidence = |record: &Record| matches!(record, Record::Evidence(_));
@@ -252,9 +252,9 @@ fn a_run_whose_notes_nobody_reads_measures_all_the_same() {
 }
 
 #[test]
-fn a_block_beside_busy_processes_is_measured_again_as_often_as_is_allowed() {
-    let beside = Place::new();
-    let _busy = beside.start(Command::new("sh").args(["-c", "while :; do :; done"]));
+fn a_block_with_busy_processes_is_measured_again_as_often_as_is_allowed() {
+    let disturbed = Place::new();
+    let _busy = disturbed.start(Command::new("sh").args(["-c", "while :; do :; done"]));
     // At most two for each of six blocks; one with a window in which nothing moved is none of them.
     for (repeats, expected) in [(0, 0..=0), (2, 1..=12)] {
         let place = Place::new();

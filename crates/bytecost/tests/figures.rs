@@ -10,8 +10,8 @@ fn every_figure_is_written_and_its_path_printed() {
     let place = Place::recorded(&["send-copies"]);
     let own = place.run().join("figures");
     let check = |words: &str, dir: PathBuf| {
-        let told = place.call(words).measured().stdout;
-        let paths: Vec<PathBuf> = told.lines().map(|l| place.path().join(l)).collect();
+        let output = place.call(words).measured().stdout;
+        let paths: Vec<PathBuf> = output.lines().map(|l| place.path().join(l)).collect();
         assert!(!paths.is_empty());
         for path in &paths {
             assert_eq!(

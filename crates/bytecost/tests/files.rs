@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::common::{Place, beside, count, in_tmpfs};
+use crate::common::{Place, count, directory_on_disk, in_tmpfs};
 use rustix::process::Signal;
 use tempfile::TempDir;
 
@@ -27,7 +27,7 @@ fn files_are_read_and_sent_in_every_state_that_was_asked_for_and_nothing_is_left
             ["cache=warm", "cache=cold"],
         ),
     ] {
-        let (place, dir) = (Place::new(), beside());
+        let (place, dir) = (Place::new(), directory_on_disk());
         place.call(within(&dir, &words)).measured();
         assert_eq!(count(dir.path()), 0, "a file was left");
         let cells: BTreeSet<String> = place.samples().into_iter().map(|(_, s)| s.cell).collect();
@@ -43,7 +43,7 @@ fn files_are_read_and_sent_in_every_state_that_was_asked_for_and_nothing_is_left
 // Invariant 9.
 #[test]
 fn a_killed_run_leaves_no_file() {
-    let (place, dir) = (Place::new(), beside());
+    let (place, dir) = (Place::new(), directory_on_disk());
     let words = within(&dir, READ).replace("--cache warm", "--cache warm,cold");
     let mut run = place.start(&mut place.bytecost(words));
     // Its files are there from the first trial on.
@@ -60,7 +60,7 @@ fn a_file_of_the_users_is_gone_through_whole_and_stays_as_it_was() {
         .replace("--ring 1MiB", "");
     let sending = format!("{SEND} --cache warm");
     for (words, mover) in [(reading, "/pread/"), (sending, "/sendfile/")] {
-        let (place, dir) = (Place::new(), beside());
+        let (place, dir) = (Place::new(), directory_on_disk());
         let path = dir.path().join("mine");
         let content: Vec<u8> = (0..2_000_001_u32).map(|i| (i / 7) as u8).collect();
         fs::write(&path, &content).unwrap();
@@ -75,8 +75,8 @@ fn a_file_of_the_users_is_gone_through_whole_and_stays_as_it_was() {
         let cells: BTreeSet<String> = samples.map(|(_, sample)| sample.cell).collect();
         let is_whole = |id: &String| id.contains(mover) && id.contains("/2000001/");
         assert!(!cells.is_empty() && cells.iter().all(is_whole), "{cells:?}");
-        let is_told = place.read("report.md").contains("never written to");
-        assert!(is_told || mover == "/sendfile/");
+        let is_reported = place.read("report.md").contains("never written to");
+        assert!(is_reported || mover == "/sendfile/");
         // Where the file is gone, the run stays as it is: whole.
         fs::remove_file(&path).unwrap();
         place.refuses("", &place.resume("=> mine: No such file"));
@@ -86,7 +86,7 @@ fn a_file_of_the_users_is_gone_through_whole_and_stays_as_it_was() {
 
 #[test]
 fn what_cannot_be_had_of_files_is_told_in_a_line() {
-    let (place, dir) = (Place::new(), beside());
+    let (place, dir) = (Place::new(), directory_on_disk());
     let [empty, short] = ["empty", "short"].map(|name| dir.path().join(name));
     fs::write(&empty, []).unwrap();
     fs::write(&short, [1; 5000]).unwrap();
@@ -133,7 +133,7 @@ fn a_disk_without_room_and_one_that_is_read_only_are_told_before_anything_is_mad
         (&sending, "size=2m", "no space"),
         (&sending, "ro", "Read-only file system"),
     ] {
-        let (place, dir) = (Place::new(), beside());
+        let (place, dir) = (Place::new(), directory_on_disk());
         if let Some(end) = in_tmpfs(&place, options, dir.path(), &within(&dir, words)) {
             end.refused(&says.split(" | ").chain(["--dir"]).collect::<Vec<_>>());
             assert_eq!(count(place.path()), 0, "something was left behind");

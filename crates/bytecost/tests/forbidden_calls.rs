@@ -1,7 +1,7 @@
 //! System calls that a host forbids or has no room for, simulated by a filter (seccomp(2)): their
 //! movers are refused with the reason, and the others are measured.
 
-use crate::common::{BYTECOST, Ended, Lack, Place, beside, ended, has, says, skipped};
+use crate::common::{BYTECOST, Ended, Lack, Place, directory_on_disk, ended, has, says, skipped};
 use bytecost_analysis::Analysis;
 use bytecost_spec::Cell;
 
@@ -58,7 +58,7 @@ fn what_is_disabled_or_beyond_its_limit_refuses_its_movers_alone() {
         (uring, IO_URING_SETUP, EPERM, disabled),
         ("libaio", CALLS[2], EAGAIN, full),
     ] {
-        let (place, dir) = (Place::new(), beside());
+        let (place, dir) = (Place::new(), directory_on_disk());
         let words = format!(
             "run file-read --ring 1MiB --size 4KiB --depth 4 --cache warm --access random --mover pread,{movers} --budget 4s --blocks 6 --window 20ms --warmup 2ms --quiet --dir {}",
             dir.path().display()
@@ -85,11 +85,11 @@ fn where_io_uring_is_forbidden_clients_ask_by_epoll() {
     if without(&place, IO_URING_SETUP, EPERM, words).is_none() {
         return;
     }
-    let told = &place.json("manifest.json")["survey"]["serving"]["generator"];
-    let told = told.as_str().unwrap();
+    let manifest = place.json("manifest.json");
+    let generator = manifest["survey"]["serving"]["generator"].as_str().unwrap();
     assert!(
-        told.starts_with("epoll: no ring (Operation not permitted"),
-        "{told}"
+        generator.starts_with("epoll: no ring (Operation not permitted"),
+        "{generator}"
     );
     let findings = place.findings();
     let servers = measured(&findings).map(|c| c.serving.server.as_deref());

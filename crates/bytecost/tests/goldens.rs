@@ -18,7 +18,7 @@ use bytecost_spec::host::Obstacle;
 use bytecost_spec::{CircumstanceKind, Failure, Measure, Metric, TrialKey};
 use itertools::Itertools as _;
 
-/// What a report writes beside them.
+/// Files that a report writes next to them.
 const WRITTEN: &[&str] = &["findings.json", "report.md", "samples.csv"];
 /// The study of which every byte of that is expected; of the others the words and numbers of a terminal.
 const WHOLE: &str = "pa02-b";

@@ -52,7 +52,7 @@ fn another_kernel_boot_machine_or_build_is_refused_by_name() {
     }
     assert_eq!(place.read("samples.jsonl"), log);
     place.refuses("run --anyway", "=> --resume");
-    // Nothing differs any more, so that it goes on as one leg.
+    // Nothing differs any more, so that it continues as one leg.
     let words = place.resume("--blocks 7 --precision 0.01% --quiet");
     let end = place.call(words).measured();
     assert_eq!(end.stderr.matches("note:").count(), 0, "{}", end.stderr);
@@ -123,7 +123,7 @@ fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
     let caveat = caveats.iter().find(|d| d.kind == "several-legs").unwrap();
     let says = format!("leg 2 from block {begun}: boot was before, is ");
     assert!(caveat.evidence.starts_with(&says), "{caveat:?}");
-    // As the second leg it is the same, and goes on without another one.
+    // As the second leg it is the same, and continues without another one.
     let more = format!("--blocks {} --precision 0.01% --quiet", begun + 3);
     place.call(place.resume(&more)).measured();
     let counted_from = place.blocks_not_counted();
@@ -131,7 +131,7 @@ fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
 }
 
 #[test]
-fn a_log_that_lost_trials_is_told() {
+fn a_log_that_lost_trials_is_reported() {
     let place = Place::recorded(&["smt"]);
     fs::remove_file(place.run().join("samples.jsonl")).unwrap();
     let lost = "damaged: samples.jsonl is missing";
@@ -161,7 +161,7 @@ fn an_endpoint_goes_by_the_name_of_the_program() {
 
 // Invariant 9.
 #[test]
-fn what_sudo_writes_belongs_to_whoever_called_it_and_root_writes_nowhere_else() {
+fn files_written_under_sudo_belong_to_its_caller_and_root_writes_nowhere_else() {
     if !is_root() {
         return;
     }

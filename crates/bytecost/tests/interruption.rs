@@ -1,5 +1,5 @@
 //! A run that is interrupted, killed, or begun twice: what was finished is kept, nothing is left
-//! behind, and `--resume` goes on.
+//! behind, and `--resume` continues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -70,7 +70,7 @@ fn ctrl_c_keeps_what_is_finished_and_the_run_can_be_gone_on_with() {
     let (_, first) = trials(&all[..before.matches('\n').count()]);
     let (keys, cells) = trials(&all);
     assert!(first.iter().all(|(k, v)| cells.get(k) == Some(v)));
-    // Fewer than the plan had.
+    // Fewer than the plan has.
     let blocks = 8 + place.blocks_not_counted();
     assert!(keys.iter().all(|[block, ..]| *block < blocks), "{keys:?}");
     says(&place.call("runs").stdout, &["complete"]);
@@ -105,9 +105,9 @@ fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
     says(&place.call("runs").stdout, &["killed"]);
     let report = place.call("report").flat();
     says(&report, &["This run ended early: it was killed"]);
-    let had = place.lines();
+    let lines_before = place.lines();
     let mut run = place.start(&mut place.bytecost(place.resume("--quiet")));
-    run.until("another trial", || place.lines() > had);
+    run.until("another trial", || place.lines() > lines_before);
     run.interrupted();
     let after = place.read("samples.jsonl");
     assert!(after.starts_with(&text[..whole]));
@@ -130,10 +130,10 @@ fn a_run_of_a_longer_budget_goes_on_by_the_plan_that_it_has() {
     let growing = GROWING_BLOCKS as usize;
     assert_eq!(before.len(), 6 + growing);
     let more = place.resume("--blocks 11 --precision 0.01% --budget 600s --quiet");
-    let had = place.lines();
+    let lines_before = place.lines();
     let mut run = place.start(&mut place.bytecost(&more));
     run.until("a block behind those of the run", || {
-        place.lines() >= had + 3
+        place.lines() >= lines_before + 3
     });
     run.ended_by(Signal::KILL);
     place.call(&more).measured();
@@ -197,7 +197,7 @@ fn at_once(_: &Place, _: u32) -> bool {
     true
 }
 
-/// Commands and the phases in which they are told to end. Some are over before they hear of it.
+/// Commands and the phases in which they get the signal. Some are over before it arrives.
 const PHASES: &[(&str, Phase)] = &[
     ("", catches_signals),
     ("ceiling", catches_signals),

@@ -1,4 +1,4 @@
-//! Scheduler classes and control groups, as a user asks for them and as the kernel tells them.
+//! Scheduler classes and control groups, as a user asks for them and as the kernel shows them.
 
 use std::collections::BTreeSet;
 use std::fs;

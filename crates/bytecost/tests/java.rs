@@ -11,13 +11,13 @@ const WORDS: &str = "run --mover java-stream,java-transfer-to --size 64KiB --blo
     --ring message --blocks 6 --window 100ms --warmup 2ms --budget 30s --seed 3 --quiet";
 
 #[test]
-fn without_java_the_others_are_measured_and_the_reason_is_told() {
+fn without_java_the_others_are_measured_and_the_reason_is_reported() {
     let place = Place::new();
     let words = WORDS.replace("java-stream,java-transfer-to", "read-write,java-stream");
     let mut command = place.bytecost(words);
     command.env_remove("JAVA_HOME").env("PATH", "/nowhere");
-    let told = ended(&mut command).measured().flat();
-    says(&told, &["there is no java in JAVA_HOME or PATH"]);
+    let output = ended(&mut command).measured().flat();
+    says(&output, &["there is no java in JAVA_HOME or PATH"]);
 }
 
 /// Virtual machines of ours that have this directory for their home.

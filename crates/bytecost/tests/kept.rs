@@ -92,9 +92,10 @@ fn a_run_says_first_what_it_measures_and_then_how_precise_it_is() {
     let study = "send-copies: From what message size";
     says(first, &[study, "cells, about 8 blocks", "3s"]);
     // Once more where a block is measured again, since others used the machine.
-    let told = lines.filter(|l| !l.contains(" is measured again: "));
-    let told: Vec<&str> = told.collect();
-    let with_estimates: HashSet<&str> = told
+    let notes: Vec<&str> = lines
+        .filter(|l| !l.contains(" is measured again: "))
+        .collect();
+    let with_estimates: HashSet<&str> = notes
         .windows(2)
         .filter(|pair| pair[1].starts_with("so far, without a verdict:"))
         .filter_map(|pair| pair[0].split_once(':').map(|(block, _)| block))

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::common::{PATIENCE, Place, among_no_others, says, until};
 
-/// A process that goes on until it is ended: `yes` under that name, which soon waits for somebody to
+/// A process that runs until it is ended: `yes` under that name, which soon waits for somebody to
 /// read what it writes.
 fn named(place: &Place, name: &str, words: &[&str]) -> Child {
     let program = place.path().join(name);

@@ -39,7 +39,7 @@ fn session(listening: impl Fn() -> Server, side: &str, words: &str, seconds: usi
     let (here, there) = whole(|| {
         let mut listener = listening();
         let mut other = listener.joined(side, words);
-        other.until_told("seconds", |out, _| objects(out).len() >= seconds);
+        other.until_output("seconds", |out, _| objects(out).len() >= seconds);
         let end = other.ended_by(Signal::INT).succeeded();
         listener.until_sessions_over(1);
         let listened = listener.end().stdout;
@@ -208,9 +208,9 @@ fn the_other_side_may_be_started_later() {
     let at = held.local_addr().unwrap();
     drop(held);
     let mut early = Started::alone(&format!("live send --json --size 4KiB --connect {at}"));
-    early.until_told("a note", |_, err| err.contains("nothing listens"));
+    early.until_output("a note", |_, err| err.contains("nothing listens"));
     let mut late = Started::alone(&format!("live receive --json --listen {at}"));
-    late.until_told("a second", |out, _| !objects(out).is_empty());
+    late.until_output("a second", |out, _| !objects(out).is_empty());
     let end = early.ended_by(Signal::INT).succeeded();
     assert!(bytes_of(&last(&end)) > 0);
     late.ended_by(Signal::INT).succeeded();

@@ -17,7 +17,7 @@ fn who_listens_beyond_loopback_names_who_may_connect() {
         let place = crate::common::Place::new();
         place.call(&words).refused(&["--allow", "other machines"]);
         let mut running = Started::alone(&format!("{words} --allow 192.0.2.0/24"));
-        running.until_told("a port", |_, err| err.contains("listening at 0.0.0.0:"));
+        running.until_output("a port", |_, err| err.contains("listening at 0.0.0.0:"));
         running.ended_by(Signal::INT).succeeded();
     }
 }

@@ -197,7 +197,7 @@ fn an_end_that_stands_still_does_not_keep_the_other() {
     client.send(Signal::STOP);
     server
         .running
-        .until_told("flows in a call without end", |out, _| {
+        .until_output("flows in a call without end", |out, _| {
             let lines = objects(out);
             lines.last().is_some_and(|l| l["flows_silent"] == 2)
         });
@@ -216,7 +216,7 @@ fn an_end_that_stands_still_does_not_keep_the_other() {
 }
 
 /// A receiver against a side of the test's own, which takes one connection and does with it what it
-/// is told to.
+/// gets a signal to.
 fn against(act: impl FnOnce(TcpStream) + Send + 'static) -> Ended {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -265,7 +265,7 @@ fn a_budget_that_will_not_hold_is_reported_after_the_first_block() {
     let place = Place::new();
     let mut run = place.start(&mut place.bytecost(words));
     // In time: nothing but the first blocks has been measured by then.
-    run.until_told("the budget", |_, err| {
+    run.until_output("the budget", |_, err| {
         err.contains("the budget of 1s does not suffice")
     });
     let early = run.err();
@@ -327,7 +327,7 @@ fn in_a_time_namespace_no_account_is_false() {
         let is_absent = accounts.is_none_or(|a| a.lines.is_empty() && a.refused.is_some());
         assert!(is_absent, "{found:?}");
         let mut calls = (found.counts.iter()).filter(|c| c.event == CountedEvent::SystemCalls);
-        // Each message of a sender is one, whoever counts.
+        // Each message of a sender counts once, for every reader of the counter.
         assert!(calls.all(|c| c.count.measured() != Some(0)), "{found:?}");
     }
     assert!(watched > 0);

@@ -38,7 +38,7 @@ fn a_packet_socket_opened_in_mid_run_on_the_wires_device_is_found_and_named() {
         socket.borrow().is_some()
     });
     let log = place.run().join("samples.jsonl");
-    run.until("trials that tell of it", || {
+    run.until("trials that report it", || {
         let text = fs::read_to_string(&log).unwrap();
         // Trials of a block that has not ended count for nothing, nor do those of the first blocks
         // where windows become longer.
@@ -54,7 +54,7 @@ fn a_packet_socket_opened_in_mid_run_on_the_wires_device_is_found_and_named() {
     let holder = samples
         .iter()
         .find_map(|(_, s)| s.packet_sockets.first()?.holder.clone())
-        .expect("a trial that tells of it");
+        .expect("a trial that reports it");
     assert!(holder.ends_with(&pid), "{holder}");
     let mut caveats = place.findings().caveats.into_iter();
     let caveat = caveats.find(|c| c.kind == "packet-socket").unwrap();

@@ -51,7 +51,7 @@ fn threads_take_turns_where_they_are_held_and_every_number_is_checked() {
 }
 
 #[test]
-fn memory_lies_in_pages_as_asked_or_the_reason_is_told() {
+fn memory_lies_in_pages_as_asked_or_the_reason_is_reported() {
     let place = Place::new();
     let words =
         "run --mover work-chase,work-stream --size 4MiB --huge-pages both --placement same-cpu";

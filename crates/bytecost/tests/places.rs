@@ -1,4 +1,4 @@
-//! Placements, memory and neighbours, as a user asks for them and as the kernel tells them.
+//! Placements, memory and neighbours, as a user asks for them and as the kernel shows them.
 
 use std::collections::BTreeMap;
 
@@ -50,14 +50,14 @@ fn threads_run_where_they_are_held_and_the_record_says_so() {
             }
         }
     }
-    let told = format!("placement {first}:{last}: sender on CPU {first}, receiver on CPU {last}");
-    says(&place.read("report.md"), &[&told]);
+    let line = format!("placement {first}:{last}: sender on CPU {first}, receiver on CPU {last}");
+    says(&place.read("report.md"), &[&line]);
     let columns = ",sender_cpus,receiver_cpus,neighbour_cpus\n";
     says(&place.read("samples.csv"), &[columns]);
 }
 
 #[test]
-fn a_neighbour_runs_beside_the_trial_and_is_no_stranger() {
+fn background_load_runs_with_the_trial_and_counts_as_its_own() {
     let place = Place::new();
     let first = process::affinity().unwrap()[0];
     let words = format!(

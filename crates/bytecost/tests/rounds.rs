@@ -203,7 +203,7 @@ fn nothing_runs_in_a_pause_and_a_run_that_ends_in_one_can_be_resumed() {
     let place = Place::new();
     let words = format!("{TINY} --rounds 2 --pause 1h");
     let mut started = place.start(&mut place.bytecost(words));
-    started.until_told("a pause", |_, err| {
+    started.until_output("a pause", |_, err| {
         err.contains("waiting 3600s before round 2 of 2")
     });
     let pid = started.pid();

@@ -20,7 +20,7 @@ fn a_window_in_which_nothing_came_is_made_longer() {
         &["from now on its windows are 4 times as long"],
     );
     let found = place.findings();
-    assert_eq!(found.cells.len(), 1, "no loop's cost beside it");
+    assert_eq!(found.cells.len(), 1, "no loop's cost next to it");
     let note = found
         .run
         .notes

@@ -13,9 +13,9 @@ fn number(of: &Value, key: &str) -> u64 {
 #[test]
 fn who_is_busy_is_told_to_a_person_to_clients_and_to_nc() {
     let served = Server::of_service("top");
-    let told = objects(&served.ask("--connections 4 --json").succeeded());
-    let [answer, load] = &told[..] else {
-        panic!("{told:?}");
+    let lines = objects(&served.ask("--connections 4 --json").succeeded());
+    let [answer, load] = &lines[..] else {
+        panic!("{lines:?}");
     };
     let processes = answer["processes"].as_array().unwrap();
     assert!((1..=2).contains(&processes.len()), "{answer}");
@@ -49,9 +49,9 @@ fn an_answer_and_what_a_load_found_are_told_in_words() {
         ],
     );
     let served = Server::of(Started::alone("live server echo --port 0"));
-    let told = served.running.ended_by(Signal::INT).stdout;
+    let output = served.running.ended_by(Signal::INT).stdout;
     let nothing = "`epoll` served 0 requests of `echo` on 0 connections\n";
-    assert_eq!(told, nothing);
+    assert_eq!(output, nothing);
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn ctrl_c_ends_a_load_which_tells_what_it_has_found() {
         "--rate 100 --requests 4000000000000",
     ] {
         let load = served.loaded(&format!("echo {how}"));
-        let told = last(&load.interrupted().stdout);
-        assert_eq!(told["interrupted"], true, "{how}");
-        assert_eq!(number(&told["errors"], "closed"), 0, "{how}");
+        let totals = last(&load.interrupted().stdout);
+        assert_eq!(totals["interrupted"], true, "{how}");
+        assert_eq!(number(&totals["errors"], "closed"), 0, "{how}");
     }
     served.tally(Signal::INT);
 }
@@ -145,8 +145,8 @@ fn servers_listen_at_ipv6_as_well() {
                 "live load [::1]:{} echo --connections 2 --requests 20 {how} --json",
                 served.port
             );
-            let told = last(&Place::new().call(patient(&load)).succeeded());
-            assert_eq!(number(&told, "answers"), 40, "{model} {how}: {told}");
+            let totals = last(&Place::new().call(patient(&load)).succeeded());
+            assert_eq!(number(&totals, "answers"), 40, "{model} {how}: {totals}");
         }
         assert_eq!(served.tally(Signal::INT)["model"], model);
     }

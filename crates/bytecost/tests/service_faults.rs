@@ -68,8 +68,8 @@ fn nobody_and_somebody_else_are_told_with_what_to_do() {
         says(&end.stderr, &[expected]);
     };
     let end = Place::new().call(format!("live load 127.0.0.1:{port} echo"));
-    let told = format!("start `bytecost live server echo --port {port}`");
-    check(end, &told);
+    let remedy = format!("start `bytecost live server echo --port {port}`");
+    check(end, &remedy);
     let served = Server::of_service("echo --size 100");
     for ask in ["echo --size 101", "fixed --size 4"] {
         let end = served.ask(&format!("{ask} --patience 300ms"));
@@ -93,11 +93,11 @@ fn a_signal_under_load_ends_every_model_with_its_tally() {
         // The load ends by itself, long before its time, and says when the server went.
         let end = load.end();
         assert_eq!(end.status, Some(1), "{}", model.name);
-        let told = last(&end.stdout);
-        assert!(told["server_gone_s"].is_number(), "{told}");
-        assert!(told["elapsed_s"].as_f64().unwrap() < 99.0, "{told}");
-        assert_eq!(told["errors"]["wrong"], 0, "{told}");
-        assert_eq!(told["errors"]["timeout"], 0, "{told}");
+        let totals = last(&end.stdout);
+        assert!(totals["server_gone_s"].is_number(), "{totals}");
+        assert!(totals["elapsed_s"].as_f64().unwrap() < 99.0, "{totals}");
+        assert_eq!(totals["errors"]["wrong"], 0, "{totals}");
+        assert_eq!(totals["errors"]["timeout"], 0, "{totals}");
     }
 }
 
@@ -108,7 +108,7 @@ fn a_second_signal_ends_it_at_once() {
         let mut client = served.connected();
         client.write_all(b"get\nget\nget\nget\n").unwrap();
         client.read_exact(&mut [0]).unwrap(); // the answers wait for somebody to read them
-        // Both signals are there when it goes on: the end does not depend on who is faster.
+        // Both signals are pending when it continues: the end does not depend on who is faster.
         served.running.send(Signal::STOP);
         served.running.send(Signal::INT);
         served.running.send(Signal::TERM);

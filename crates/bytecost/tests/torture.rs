@@ -278,7 +278,7 @@ impl Round {
             thread::sleep(LOOK);
             roles.clear();
             // A child that is no other program yet holds its parent in vfork and exec, and a stopped
-            // one does so until it goes on. The wait is the kernel's own, and clone(2) has no bound for
+            // one does so until it continues. The wait is the kernel's own, and clone(2) has no bound for
             // it. A thread that starts children would have one, but they end with the thread that
             // started them (PR_SET_PDEATHSIG). So such a child is left out.
             let is_meant = |pid: &u32| match target {
@@ -291,7 +291,7 @@ impl Round {
         }
         let held = descendants().into_iter().flat_map(programs).collect();
         if roles.is_empty() {
-            return held; // it had ended
+            return held; // it ended before
         }
         let (role, pids) = roles
             .iter()

@@ -213,7 +213,7 @@ impl SshServer {
         let mut command = place.other(server, ["-D", "-e", "-f", &at("sshd_config")]);
         hosts.there.network.start_in(&mut command).unwrap();
         let mut server = place.start(&mut command);
-        server.until_told("a server of OpenSSH", |_, err| err.contains("listening"));
+        server.until_output("a server of OpenSSH", |_, err| err.contains("listening"));
         Some(SshServer {
             place,
             _server: server,
@@ -293,7 +293,7 @@ fn every_mover_arrives(hosts: &mut Hosts, peer: &[&str]) {
     }
 }
 
-/// A network that goes away for good: the run ends with what it has, and goes on later.
+/// A network that goes away for good: the run ends with the finished trials, and continues later.
 #[test]
 fn a_link_that_stays_down_ends_the_run_with_what_it_has() {
     let Some(hosts) = Hosts::new() else { return };
@@ -311,10 +311,13 @@ fn a_link_that_stays_down_ends_the_run_with_what_it_has() {
     let end = run.end();
     assert_eq!(end.status, Some(1), "{}", end.stderr);
     // Before it come the trials that failed.
-    let told = end.stderr.lines().filter(|l| !l.starts_with("failed: "));
-    let told: Vec<&str> = told.collect();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].contains("the other host was lost"), "{told:?}");
+    let lines: Vec<&str> = end
+        .stderr
+        .lines()
+        .filter(|l| !l.starts_with("failed: "))
+        .collect();
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].contains("the other host was lost"), "{lines:?}");
     let before = hosts.place.read("samples.jsonl");
     assert!(hosts.crossed().len() >= 2);
     hosts.here.ip("link set card0 up");
@@ -341,10 +344,10 @@ fn user_of(pid: u32) -> Option<u32> {
 #[test]
 fn root_plays_the_other_host_as_nobody() {
     let Some(hosts) = Hosts::new() else { return };
-    let told = hosts.place.path().join("pid");
+    let pid_file = hosts.place.path().join("pid");
     let peer = format!(
         r#"sh -c 'echo $$ > {}; exec {} "$@"' sh"#,
-        told.display(),
+        pid_file.display(),
         hosts.there.entered()
     );
     let mut command = hosts.command(
@@ -352,7 +355,13 @@ fn root_plays_the_other_host_as_nobody() {
     );
     command.args(["--peer", &peer, "--peer-program", PROGRAM]);
     let mut run = hosts.place.start(&mut command);
-    let agent = || fs::read_to_string(&told).ok()?.trim().parse::<u32>().ok();
+    let agent = || {
+        fs::read_to_string(&pid_file)
+            .ok()?
+            .trim()
+            .parse::<u32>()
+            .ok()
+    };
     // The agent itself, and who plays a side for it.
     run.until("endpoints that are nobody's", || {
         let Some(agent) = agent() else { return false };
@@ -367,11 +376,17 @@ fn root_plays_the_other_host_as_nobody() {
 #[test]
 fn who_interrupts_while_the_other_host_is_sought_leaves_nothing() {
     let place = Place::new();
-    let told = place.path().join("pid");
-    let peer = format!("sh -c 'echo $$ > {}; exec sleep 600'", told.display());
+    let pid_file = place.path().join("pid");
+    let peer = format!("sh -c 'echo $$ > {}; exec sleep 600'", pid_file.display());
     let mut command = place.bytecost("run send-copies --quiet");
     let mut run = place.start(command.args(["--peer", &peer]));
-    let pid = || fs::read_to_string(&told).ok()?.trim().parse::<u32>().ok();
+    let pid = || {
+        fs::read_to_string(&pid_file)
+            .ok()?
+            .trim()
+            .parse::<u32>()
+            .ok()
+    };
     run.until("the command", || pid().is_some());
     assert_eq!(run.interrupted().stderr.trim(), "interrupted");
     let left = format!("/proc/{}", pid().unwrap());

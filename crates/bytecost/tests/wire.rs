@@ -11,7 +11,7 @@ const TUN: &str = "--transport wire";
 const VETH: &str = "--transport wire --device veth";
 
 /// Whether any process has a descriptor of a tun device or of a BPF map open that was opened by
-/// the run: that of a device is known by its name, as /proc tells it.
+/// the run: that of a device is known by its name, as /proc shows it.
 fn has_device(pid: u32) -> bool {
     let infos = fs::read_dir(process(pid).join("fdinfo"))
         .into_iter()

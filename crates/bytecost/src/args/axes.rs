@@ -1,4 +1,4 @@
-//! The options of axes: one a row of the table.
+//! The options of axes: one for each row of the table of axes.
 
 use bytecost_engine::{MOVERS, Mover};
 use bytecost_lab::live::RECEIVER_AXES;
@@ -6,13 +6,14 @@ use bytecost_spec::axis::{AXES, AxisRow, CellFacts, ValueKind};
 use bytecost_spec::{Axis, Cell, Pattern};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 
-/// Who chooses values: a run several of each axis; a side of a live session one, of some axes.
+/// A command that takes options of axes. A run takes several values of each axis, a side of a live
+/// session one value of some axes.
 pub const RUN: u8 = 0;
 pub const SENDER: u8 = 1;
 pub const RECEIVER: u8 = 2;
 
-/// The values that were chosen for axes. All axes are options of all who choose, so that the wrong
-/// ones can be refused with the reason; help shows the others.
+/// The values of axes on a command line. Each command accepts the options of all axes, so that it can
+/// refuse those that it does not take with a reason; its help shows only those that it takes.
 #[derive(Clone, Debug, Default)]
 pub struct AxisArgs<const BY: u8>(pub Vec<(Axis, Vec<String>)>);
 
@@ -41,7 +42,8 @@ pub const NOT_LIVE: &[Axis] = &[
     Axis::Server,
 ];
 
-/// Whether an axis applies to messages of a live session: they go over TCP, and may want responses.
+/// Returns true if an axis applies to messages of a live session, which go over TCP and may ask for
+/// responses.
 pub fn applies_live(axis: Axis, mover: &Mover) -> bool {
     let cell = Cell {
         pattern: Pattern::Ask,
@@ -51,8 +53,8 @@ pub fn applies_live(axis: Axis, mover: &Mover) -> bool {
     applies && !NOT_LIVE.contains(&axis)
 }
 
-/// Whether a side chooses an axis: the sending one all that apply to messages of a live session.
-fn chooses(by: u8, axis: Axis) -> bool {
+/// Returns true if a command takes an axis: a run all, the sender all that apply to a live session.
+fn takes(by: u8, axis: Axis) -> bool {
     let mut movers = MOVERS.iter().filter(|mover| mover.has_peer());
     match by {
         RUN => true,
@@ -61,7 +63,7 @@ fn chooses(by: u8, axis: Axis) -> bool {
     }
 }
 
-/// Axes that are options: on a side of a live session, --connect is where the other side listens.
+/// The axes that are options of a command. A live session has its own --connect, an address.
 fn rows(by: u8) -> impl Iterator<Item = &'static AxisRow> {
     AXES.iter()
         .filter(move |row| by == RUN || row.axis != Axis::Connect)
@@ -82,7 +84,7 @@ fn axis_arg(row: &AxisRow, by: u8) -> Arg {
         .help(sentence(&help))
         .help_heading(row.group.heading())
         .allow_hyphen_values(true)
-        .hide(!chooses(by, row.axis))
+        .hide(!takes(by, row.axis))
         .action(ArgAction::Append);
     match row.kind {
         ValueKind::Lists => arg,
@@ -90,14 +92,12 @@ fn axis_arg(row: &AxisRow, by: u8) -> Arg {
     }
 }
 
-/// A help text with a capital, unless a value stands first.
+/// A help text with a capital, unless it begins with a value and a colon.
 fn sentence(help: &str) -> String {
-    let value_first = help
-        .split(' ')
-        .next()
-        .is_some_and(|word| word.ends_with(':'));
+    let first_word = help.split(' ').next();
+    let begins_with_value = first_word.is_some_and(|word| word.ends_with(':'));
     match help.chars().next() {
-        Some(first) if !value_first => {
+        Some(first) if !begins_with_value => {
             format!(
                 "{}{}",
                 first.to_ascii_uppercase(),
@@ -108,14 +108,15 @@ fn sentence(help: &str) -> String {
     }
 }
 
-/// The values of an axis with lists: a piece that is a number belongs to the list before it.
+/// Splits the values of an axis whose values are lists: a piece that begins with a digit belongs to
+/// the list before it.
 pub(super) fn split(text: &str) -> Vec<String> {
-    let is_list = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
+    let ends_as_list = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
     let mut values: Vec<String> = Vec::new();
     for piece in text.split(',') {
-        let goes_on = piece.trim_start().starts_with(|c: char| c.is_ascii_digit());
+        let is_number = piece.trim_start().starts_with(|c: char| c.is_ascii_digit());
         match values.last_mut() {
-            Some(last) if goes_on && is_list(last) => {
+            Some(last) if is_number && ends_as_list(last) => {
                 last.push(',');
                 last.push_str(piece);
             }

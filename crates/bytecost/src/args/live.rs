@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::axes::{AxisArgs, RECEIVER, SENDER};
 
-/// What is shown under the help of both programs.
+/// Text under the help of both programs.
 const JOINED: &str = "\
 One side listens and the other one connects, whichever is the sender. `live send` listens at
 127.0.0.1:7420 and `live receive` connects there where neither --listen nor --connect is given. They may

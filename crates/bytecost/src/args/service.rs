@@ -10,14 +10,14 @@ use bytecost_spec::{Arrivals, Axis, Cell, units};
 use clap::error::ErrorKind;
 use clap::{ArgMatches, Args, Command, FromArgMatches, Subcommand};
 
-/// What `live server` is to serve: a row of the table of services, and its options.
+/// The service of `live server`: a row of the table of services, and its options.
 #[derive(Debug)]
 pub struct ServedService {
     pub service: &'static Service,
     pub args: ServiceArgs,
 }
 
-/// A value of the axis.
+/// Parses a value of the axis of arrivals.
 fn arrivals(text: &str) -> Result<Arrivals, String> {
     let mut cell = Cell::default();
     cell.set(Axis::Arrivals, text).map_err(|e| e.to_string())?;
@@ -128,7 +128,7 @@ pub struct LoadArgs {
     pub json: bool,
 }
 
-/// One subcommand a service, so that each has the options that it takes.
+/// One subcommand for each service, so that each has the options that it takes.
 impl Subcommand for ServedService {
     fn augment_subcommands(command: Command) -> Command {
         let sub = |service: &Service| {
@@ -151,15 +151,15 @@ impl Subcommand for ServedService {
     }
 }
 
-/// The table of servers, for help.
+/// The table of concurrency models under the help.
 fn models() -> String {
     let longest = SERVERS.iter().map(|s| s.name.len()).max().unwrap_or(0);
     let lines = SERVERS
         .iter()
-        .map(|s| format!("  {:<longest$}  {}\n", s.name, s.summary));
+        .map(|s| format!("  {:<longest$}  {}\n", s.name, s.summary))
+        .collect::<String>();
     format!(
-        "Models:\n{}\nLoad it with `bytecost live load`. Ctrl-C ends it after the responses in flight.",
-        lines.collect::<String>()
+        "Models:\n{lines}\nLoad it with `bytecost live load`. Ctrl-C ends it after the responses in flight."
     )
 }
 

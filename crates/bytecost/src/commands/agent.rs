@@ -1,4 +1,4 @@
-//! `bytecost agent`: the other host's end of a run on two hosts.
+//! `bytecost agent`: the process on the other host of a run on two hosts.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -12,18 +12,18 @@ use bytecost_store::caller;
 
 use crate::failure::{Exit, bad_input};
 
-/// Plays what it is told over standard input and output, until that ends or falls silent.
+/// Runs sides of trials as the coordinator asks over standard input, until that closes or is silent.
 pub fn run() -> Result<Exit> {
     agent::give_up_root(caller()).map_err(bad_input)?;
-    let from = io::stdin().as_fd().try_clone_to_owned()?;
-    let to = io::stdout().as_fd().try_clone_to_owned()?;
-    agent::run(from, to, &machine)?;
+    let requests = io::stdin().as_fd().try_clone_to_owned()?;
+    let responses = io::stdout().as_fd().try_clone_to_owned()?;
+    agent::run(requests, responses, &machine)?;
     Ok(Exit::Done)
 }
 
-/// This machine, and what works on it: TCP as over loopback, files and servers.
+/// The description of this machine, with a survey of TCP (over loopback), files and servers.
 fn machine() -> (Host, Survey) {
-    let (host, mut survey) = super::look_around(&[Transport::Loopback]);
+    let (host, mut survey) = super::host_and_survey(&[Transport::Loopback]);
     let mut files = Files::new(std::env::temp_dir(), None);
     survey.files = file_survey::survey(&mut files).ok();
     survey.serving = Some(server_survey::survey());

@@ -32,28 +32,35 @@ pub fn run(args: &AuditArgs) -> Result<Exit> {
     let runs = if args.runs.is_empty() {
         newest(&root)?.into_iter().collect()
     } else {
-        let runs = args.runs.iter().map(|name| root.open(name));
-        runs.collect::<Result<Vec<_>, _>>()?
+        args.runs
+            .iter()
+            .map(|name| root.open(name))
+            .collect::<Result<Vec<_>, _>>()?
     };
-    let judged = if runs.is_empty() {
-        vec![(None, of_tables(&grounds, &root)?)]
+    let rulings_by_run = if runs.is_empty() {
+        vec![(None, rulings_by_tables(&grounds, &root)?)]
     } else {
-        let judged = runs.iter().map(|run| {
-            let recorded = RecordedRun::of(run)?;
-            let rulings = audit(recorded.input(None), &grounds);
-            Ok((Some(run.manifest().id.clone()), rulings))
-        });
-        judged.collect::<Result<_>>()?
+        runs.iter()
+            .map(|run| {
+                let recorded = RecordedRun::read(run)?;
+                let rulings = audit(recorded.input(None), &grounds);
+                Ok((Some(run.manifest().id.clone()), rulings))
+            })
+            .collect::<Result<_>>()?
     };
-    let settled = settled(judged);
-    super::printed(&match args.json {
-        true => json(&settled),
-        false => terminal(&settled, crate::terminal::style()),
+    let rulings = settled(rulings_by_run);
+    super::printed(&if args.json {
+        json(&rulings)
+    } else {
+        terminal(&rulings, crate::terminal::style())
     })
 }
 
-/// Rulings without a run: calculations on published tables take none.
-fn of_tables(grounds: &Grounds, root: &Root) -> Result<Vec<Audited>> {
+/// The rulings of claims that are arithmetic on published tables, which needs no run.
+///
+/// # Errors
+/// None of the claims is such a claim.
+fn rulings_by_tables(grounds: &Grounds, root: &Root) -> Result<Vec<Audited>> {
     let mut tests = grounds.claims.iter().flat_map(Claim::all_tests);
     if !tests.any(|test| matches!(test.kind, TestKind::Arithmetic(_))) {
         return Err(bad_input(format!(
@@ -67,6 +74,6 @@ fn of_tables(grounds: &Grounds, root: &Root) -> Result<Vec<Audited>> {
 }
 
 fn newest(root: &Root) -> Result<Option<Run>> {
-    let newest = root.names()?.pop();
-    Ok(newest.map(|name| root.open(&name)).transpose()?)
+    let name = root.names()?.pop();
+    Ok(name.map(|name| root.open(&name)).transpose()?)
 }

@@ -1,4 +1,4 @@
-//! `bytecost doctor`: what this machine is, what that means for results, and what to do.
+//! `bytecost doctor`: a check of this machine for what distorts results, with remedies.
 
 use anyhow::Result;
 use bytecost_report::tables;
@@ -10,13 +10,13 @@ use crate::{machine, terminal};
 
 pub fn run(args: &DoctorArgs) -> Result<Exit> {
     if args.clean {
-        let left = super::clean(&Root::at(&args.root.runs_dir));
-        let mut told: Vec<&str> = left.iter().map(|l| l.summary.as_str()).collect();
-        if told.is_empty() {
-            told.push("nothing was left behind");
+        let leftovers = super::clean(&Root::at(&args.root.runs_dir));
+        let mut lines: Vec<&str> = leftovers.iter().map(|l| l.summary.as_str()).collect();
+        if lines.is_empty() {
+            lines.push("nothing was left behind");
         }
-        super::print(&(told.join("\n") + "\n"))?;
-        return Ok(Exit::of(left.iter().all(|l| l.gone)));
+        super::print(&(lines.join("\n") + "\n"))?;
+        return Ok(Exit::from_success(leftovers.iter().all(|l| l.gone)));
     }
     let host = machine::host().0;
     super::printed(&tables::doctor(&host, terminal::style()))

@@ -14,10 +14,11 @@ use crate::recorded_run::RecordedRun;
 pub fn run(args: &ExportArgs) -> Result<Exit> {
     let layout = named(&args.layout)?;
     let run = Root::at(&args.root.runs_dir).open(&args.run)?;
-    let recorded = RecordedRun::of(&run)?;
+    let recorded = RecordedRun::read(&run)?;
     let as_published = run.manifest().study.design.as_deref() == Some(AS_PUBLISHED);
-    let text = layout.csv(&recorded.plan.cells, &recorded.samples, as_published);
-    let text = text.map_err(bad_input)?;
+    let text = layout
+        .csv(&recorded.plan.cells, &recorded.samples, as_published)
+        .map_err(bad_input)?;
     let Some(path) = &args.out else {
         return super::printed(&text);
     };

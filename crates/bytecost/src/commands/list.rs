@@ -1,4 +1,4 @@
-//! `bytecost list`: what there is, and what of it works here, found by trying.
+//! `bytecost list`: the tables of movers, transports, servers and studies, and what works here.
 
 use anyhow::Result;
 use bytecost_report::tables;
@@ -7,11 +7,13 @@ use bytecost_spec::Study;
 use crate::args::ListArgs;
 use crate::failure::Exit;
 use crate::studies::STUDIES;
-use crate::{terminal, tried};
+use crate::{machine_cache, terminal};
 
 pub fn run(args: &ListArgs) -> Result<Exit> {
-    let survey = tried::works(args.fresh);
-    let studies = STUDIES.iter().map(|(_, text)| Study::parse(text));
-    let studies: Vec<Study> = studies.collect::<Result<_, _>>()?;
+    let survey = machine_cache::survey(args.fresh);
+    let studies: Vec<Study> = STUDIES
+        .iter()
+        .map(|(_, text)| Study::parse(text))
+        .collect::<Result<_, _>>()?;
     super::printed(&tables::list(&survey, &studies, terminal::style()))
 }

@@ -1,5 +1,5 @@
-//! `bytecost live`: events are printed as they happen, figures on standard output and notes on standard
-//! error.
+//! `bytecost live`: programs that run until Ctrl-C and store nothing. Figures go to standard output,
+//! notes to standard error.
 
 mod join;
 pub mod load;
@@ -25,9 +25,9 @@ use crate::args::{AxisArgs, OutputArgs};
 use crate::failure::{OutputFailed, bad_input};
 use crate::terminal;
 
-/// Prints events. A reader that has closed its pipe ends the command, as Ctrl-C does.
+/// Printer of the events of sessions. A reader that closes its pipe ends the command, as Ctrl-C does.
 struct Screen<'a> {
-    how: OutputArgs,
+    output: OutputArgs,
     side: Side,
     stop: &'a AtomicBool,
     session: Option<Session>,
@@ -35,15 +35,15 @@ struct Screen<'a> {
 }
 
 impl<'a> Screen<'a> {
-    /// Warns first where CPU times are too low.
-    fn new(how: OutputArgs, side: Side, stop: &'a AtomicBool) -> Screen<'a> {
+    /// Prints a warning first if the CPU clock of this kernel leaves out interrupts.
+    fn new(output: OutputArgs, side: Side, stop: &'a AtomicBool) -> Screen<'a> {
         if cpu_clock::test(&Roots::real()).verdict() == ClockVerdict::Loses {
             note(
                 "this kernel does not count interrupts in the CPU time of threads: CPU time is too low here; `bytecost run` measures it in another way",
             );
         }
         Screen {
-            how,
+            output,
             side,
             stop,
             session: None,
@@ -68,18 +68,20 @@ impl<'a> Screen<'a> {
             )),
             LiveEvent::TurnedAway(why) => note(format!("turned away {why}")),
             LiveEvent::Began(session) => {
-                if !self.how.json && !self.how.quiet {
+                if !self.output.json && !self.output.quiet {
                     self.print(&live::began(&session, terminal::style()));
                 }
                 self.session = Some(*session);
             }
             LiveEvent::Second(number, activity) => {
                 let line = match &self.session {
-                    Some(session) if self.how.json => live::second_json(session, number, &activity),
+                    Some(session) if self.output.json => {
+                        live::second_json(session, number, &activity)
+                    }
                     Some(session) => live::second(session, number, &activity),
                     None => return,
                 };
-                if !self.how.quiet {
+                if !self.output.quiet {
                     self.print(&line);
                 }
             }
@@ -88,7 +90,7 @@ impl<'a> Screen<'a> {
     }
 
     fn totals(&mut self, totals: &Totals) {
-        let text = if self.how.json {
+        let text = if self.output.json {
             live::totals_json(totals)
         } else {
             live::totals(totals, terminal::style())
@@ -97,7 +99,7 @@ impl<'a> Screen<'a> {
     }
 
     fn served(&mut self, served: &Served) {
-        let text = if self.how.json {
+        let text = if self.output.json {
             live::served_json(served)
         } else {
             live::served(served)
@@ -115,13 +117,13 @@ impl<'a> Screen<'a> {
         }
     }
 
-    /// What went wrong with printing, if anything did.
-    fn end(self) -> Result<()> {
+    /// Gives the error of printing, if there was one.
+    fn finish(self) -> Result<()> {
         self.failed.map_or(Ok(()), |e| Err(e.into()))
     }
 }
 
-/// An IP address, and its port if one is written behind it; none where the text is a name.
+/// Parses an IP address with or without a port; none if the text is a name.
 fn numeric_address(text: &str) -> Option<(IpAddr, Option<u16>)> {
     if let Ok(whole) = text.parse::<SocketAddr>() {
         return Some((whole.ip(), Some(whole.port())));
@@ -130,7 +132,7 @@ fn numeric_address(text: &str) -> Option<(IpAddr, Option<u16>)> {
     Some((ip.parse().ok()?, None))
 }
 
-/// Refuses to listen where other machines can connect, unless the user says which may.
+/// Refuses to listen at an address beyond loopback without `--allow`.
 fn check_listen(address: IpAddr, allow: &[Addresses]) -> Result<()> {
     if address.is_loopback() || !allow.is_empty() {
         return Ok(());
@@ -140,7 +142,10 @@ fn check_listen(address: IpAddr, allow: &[Addresses]) -> Result<()> {
     )))
 }
 
-/// The cell with the one value of each axis that was given, and these axes.
+/// The cell with the values of the command line, and the axes that this names.
+///
+/// # Errors
+/// Several values of an axis, since a session is of one cell.
 fn cell_with<const BY: u8>(axes: &AxisArgs<BY>) -> Result<(Cell, Vec<Axis>)> {
     let mut cell = Cell::default();
     for (axis, values) in &axes.0 {

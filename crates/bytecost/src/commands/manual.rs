@@ -1,4 +1,4 @@
-//! What describes the command itself: completions, manual pages, the schema.
+//! Descriptions of the command itself: completions, manual pages, JSON Schemas.
 
 use std::path::Path;
 

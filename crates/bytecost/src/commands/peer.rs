@@ -1,4 +1,4 @@
-//! The other host of a run: how it is reached, and that it is still the one that it was.
+//! The other host of a run: its link, and checks that a resumed run has the same one.
 
 use std::sync::atomic::AtomicBool;
 
@@ -10,7 +10,7 @@ use bytecost_spec::{Manifest, PeerHost, PeerSide, units};
 use crate::args::{DataFrom, PeerArgs};
 use crate::failure::{Interrupted, bad_input};
 
-/// The link to the host that the options name; none where they name none.
+/// The link to the host that the options name; none if they name none.
 pub(super) fn opened(args: &PeerArgs, stop: &AtomicBool) -> Result<Option<PeerLink>> {
     let Some(given) = &args.peer else {
         return Ok(None);
@@ -20,16 +20,17 @@ pub(super) fn opened(args: &PeerArgs, stop: &AtomicBool) -> Result<Option<PeerLi
         address: args.address,
         data_from_here: args.data_from == Some(DataFrom::Here),
         copy_program: args.copy_program,
-        side: match args.reverse {
-            true => PeerSide::Sender,
-            false => PeerSide::Receiver,
+        side: if args.reverse {
+            PeerSide::Sender
+        } else {
+            PeerSide::Receiver
         },
     };
-    let link = PeerLink::open(&options, stop).map_err(|e| match e.is_interruption() {
-        true => Interrupted.into(),
-        false => bad_input(e),
-    })?;
-    Ok(Some(link))
+    match PeerLink::open(&options, stop) {
+        Ok(link) => Ok(Some(link)),
+        Err(e) if e.is_interruption() => Err(Interrupted.into()),
+        Err(e) => Err(bad_input(e)),
+    }
 }
 
 fn command(given: &str, args: &PeerArgs) -> Result<PeerCommand> {
@@ -37,8 +38,8 @@ fn command(given: &str, args: &PeerArgs) -> Result<PeerCommand> {
     PeerCommand::parse(given, program).map_err(bad_input)
 }
 
-/// Checks the options with which a run is resumed. A run directory is data: the command that leads
-/// to the other host is given again, and compared with the digest of that which began the run.
+/// Checks the options with which a run is resumed. A run directory is data and starts no command: the
+/// user gives the command to the other host again, and its digest must be that of the manifest.
 pub(super) fn check_same(manifest: &Manifest, args: &PeerArgs) -> Result<()> {
     let id = &manifest.id;
     let why = match (&manifest.peer, &args.peer) {
@@ -64,39 +65,44 @@ pub(super) fn check_same(manifest: &Manifest, args: &PeerArgs) -> Result<()> {
     Err(bad_input(units::one_line(&why)))
 }
 
-/// A command line without the words of --peer but those that [`PeerCommand::for_record`] has.
+/// A command line with the value of --peer cut to [`PeerCommand::for_record`].
 pub(super) fn for_record(words: impl Iterator<Item = String>) -> Vec<String> {
     let shown = |given: &str| {
-        // What is no command ends the program before anything is recorded.
+        // A value that is no command ends the program before anything is recorded.
         PeerCommand::parse(given, "bytecost").map_or_else(|_| "…".to_owned(), |c| c.for_record())
     };
-    let mut is_command = false;
-    let words = words.map(|word| {
-        if std::mem::replace(&mut is_command, word == "--peer") {
-            return shown(&word);
-        }
-        match word.strip_prefix("--peer=") {
-            Some(given) => format!("--peer={}", shown(given)),
-            None => word,
-        }
-    });
-    words.collect()
+    let mut recorded = Vec::new();
+    let mut follows_peer = false;
+    for word in words {
+        let is_value_of_peer = follows_peer;
+        follows_peer = word == "--peer";
+        recorded.push(if is_value_of_peer {
+            shown(&word)
+        } else if let Some(given) = word.strip_prefix("--peer=") {
+            format!("--peer={}", shown(given))
+        } else {
+            word
+        });
+    }
+    recorded
 }
 
-/// What is not as it was on the other host, each fact with that host's name.
+/// The facts of the other host that have changed since the run began, with the name of that host.
 pub(super) fn differences(before: &Manifest, now: &PeerHost) -> Vec<Difference> {
     let Some(was) = &before.peer else {
         return Vec::new();
     };
-    let found = measurer(was).differences(&measurer(now)).into_iter();
-    let named = found.map(|difference| Difference {
-        what: format!("{} of {}", difference.what, was.name),
-        ..difference
-    });
-    named.collect()
+    measurer(was)
+        .differences(&measurer(now))
+        .into_iter()
+        .map(|difference| Difference {
+            what: format!("{} of {}", difference.what, was.name),
+            ..difference
+        })
+        .collect()
 }
 
-/// What measures there. Its version is that of its build.
+/// Build and host of the other side. Its version is part of its build.
 fn measurer(peer: &PeerHost) -> Measurer<'_> {
     Measurer {
         version: "",

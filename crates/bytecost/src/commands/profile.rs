@@ -119,7 +119,7 @@ fn price_of_newest_run(
         if !is_of_now(&run.manifest().host) {
             continue;
         }
-        let Ok(recorded) = RecordedRun::of(&run) else {
+        let Ok(recorded) = RecordedRun::read(&run) else {
             continue;
         };
         let name = run.manifest().id.clone();

@@ -1,4 +1,5 @@
-//! `bytecost report`, a run shown again from its samples, anywhere and without root, and `explain`.
+//! `bytecost report` and `bytecost explain`: a run analysed again from its samples, on any machine
+//! and without root.
 
 mod hosts;
 
@@ -17,10 +18,10 @@ use crate::published;
 use crate::recorded_run::{RecordedRun, measured_ceiling};
 use crate::terminal;
 
-/// Analyses a run, writes its files anew and prints the answer; or writes its figures. Several runs
-/// make one table over hosts.
+/// Analyses a run, writes its files again and prints the answer; or writes its figures alone. Several
+/// runs make one table over hosts.
 pub fn run(args: ReportArgs) -> Result<Exit> {
-    if hosts::are_meant(&args) {
+    if hosts::are_several_runs(&args) {
         return hosts::run(&args);
     }
     if args.out.is_some() && args.figures.is_none() && args.json {
@@ -36,9 +37,9 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
     }
     let run = open(&args.root, args.runs.into_iter().next())?;
     let published = args.beside.as_deref().map(published_table).transpose()?;
-    let evidence = RecordedRun::of(&run)?;
+    let recorded = RecordedRun::read(&run)?;
     if let Some(other) = &published
-        && beside(other, &evidence.plan.cells).cells.is_empty()
+        && beside(other, &recorded.plan.cells).cells.is_empty()
     {
         return Err(bad_input(format!(
             "run {} has no cell that {} published",
@@ -46,36 +47,39 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
             other.source
         )));
     }
-    let analysis = evidence.analysis(published.as_ref())?;
+    let analysis = recorded.analysis(published.as_ref())?;
     match args.figures {
-        Some(format) => figures(&run, &analysis, format, args.out.as_deref())?,
+        Some(format) => write_figures(&run, &analysis, format, args.out.as_deref())?,
         None if args.json => super::print(&bytecost_report::findings_json(&analysis))?,
-        None => show(&evidence, &analysis, args.all, args.out.as_deref())?,
+        None => show(&recorded, &analysis, args.all, args.out.as_deref())?,
     }
-    Ok(Exit::of(evidence.is_whole()))
+    Ok(Exit::from_success(recorded.is_whole()))
 }
 
-/// `bytecost explain`: prints the answers to the questions about why; writes nothing.
+/// `bytecost explain`: prints the explanations of a run's results, and writes no file.
 pub fn explain(args: ExplainArgs) -> Result<Exit> {
     let run = open(&args.root, args.run)?;
-    let analysis = RecordedRun::of(&run)?.analysis(None)?;
-    super::printed(&match args.json {
-        true => bytecost_report::explain_json(&analysis),
-        false => bytecost_report::explain(&analysis, terminal::style()),
+    let analysis = RecordedRun::read(&run)?.analysis(None)?;
+    super::printed(&if args.json {
+        bytecost_report::explain_json(&analysis)
+    } else {
+        bytecost_report::explain(&analysis, terminal::style())
     })
 }
 
-/// The run of that name, or the newest.
+/// Opens the run of that name, or the newest if none is named.
 fn open(args: &RootArgs, name: Option<String>) -> Result<Run> {
     let root = Root::at(&args.runs_dir);
-    let newest = || root.names().map(|mut names| names.pop());
-    let name = name.map_or_else(newest, |name| Ok(Some(name)))?;
-    let name = name.ok_or_else(|| {
-        bad_input(format!(
+    let chosen = match name {
+        Some(name) => Some(name),
+        None => root.names()?.pop(),
+    };
+    let Some(name) = chosen else {
+        return Err(bad_input(format!(
             "no runs in {}: `bytecost run` makes one",
             args.runs_dir.display()
-        ))
-    })?;
+        )));
+    };
     Ok(root.open(&name)?)
 }
 
@@ -92,25 +96,29 @@ fn published_table(name: &str) -> Result<Published> {
     }
 }
 
-/// Writes a run's files and prints its answer, of the ceiling by the table of its rates; true when
-/// trials failed or are lost.
-pub(super) fn tell(evidence: &RecordedRun<'_>, is_ceiling: bool) -> Result<bool> {
-    let analysis = evidence.analysis(None)?;
-    if is_ceiling {
-        if let Err(why) = write(evidence, &analysis, None) {
-            super::note(not_written(evidence.run, &why));
-        }
-        super::print(&match measured_ceiling(evidence.run) {
-            Some(ceiling) => bytecost_report::ceiling(&ceiling, &analysis, terminal::style()),
-            None => bytecost_report::terminal(&analysis, terminal::style()),
-        })?;
-    } else {
-        show(evidence, &analysis, false, None)?;
+/// Writes the files of a run that has ended and prints its answer, or the rates of a ceiling.
+pub(super) fn write_and_print(recorded: &RecordedRun<'_>, is_ceiling: bool) -> Result<()> {
+    let analysis = recorded.analysis(None)?;
+    if !is_ceiling {
+        return show(recorded, &analysis, false, None);
     }
-    Ok(!evidence.is_whole())
+    if let Err(why) = write_files(recorded, &analysis, None) {
+        super::note(not_written(recorded.run, &why));
+    }
+    super::print(&match measured_ceiling(recorded.run) {
+        Some(ceiling) => bytecost_report::ceiling(&ceiling, &analysis, terminal::style()),
+        None => bytecost_report::terminal(&analysis, terminal::style()),
+    })?;
+    Ok(())
 }
 
-fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, out: Option<&Path>) -> Result<()> {
+/// Writes each figure to a file, and prints the paths.
+fn write_figures(
+    run: &Run,
+    analysis: &Analysis,
+    format: FigureFormat,
+    out: Option<&Path>,
+) -> Result<()> {
     let pictures = bytecost_report::pictures(analysis);
     if pictures.is_empty() {
         return Err(bad_input(format!(
@@ -136,66 +144,65 @@ fn figures(run: &Run, analysis: &Analysis, format: FigureFormat, out: Option<&Pa
     Ok(())
 }
 
-/// Prints the answer, whether its files can be written or not: where not, the reason stands in the
-/// place of the page. A directory that the user names must take them.
+/// Writes the files of a run and prints its answer with the path of the page. If the directory of the
+/// run cannot be written to, the answer has the reason instead of the path.
+///
+/// # Errors
+/// A directory `out` that cannot be written to.
 fn show(
-    evidence: &RecordedRun<'_>,
+    recorded: &RecordedRun<'_>,
     analysis: &Analysis,
     all: bool,
     out: Option<&Path>,
 ) -> Result<()> {
-    let run = evidence.run;
-    let written = write(evidence, analysis, out);
-    let page = match (&written, out) {
-        (Ok(()), _) => out
-            .unwrap_or(run.dir())
-            .join("report.html")
-            .display()
-            .to_string(),
-        (Err(why), None) => not_written(run, why),
-        (Err(_), Some(_)) => return Ok(written?),
-    };
-    let page = units::one_line(&page);
-    let style = terminal::style();
-    let text = match all {
-        true => format!(
-            "{}\nFull report: {page}\n",
-            bytecost_report::terminal(analysis, style)
-        ),
-        false => {
-            let name = if is_newest(run) {
-                String::new()
-            } else {
-                in_commands(run)
-            };
-            bytecost_report::screen(analysis, style, &page, &name)
+    let run = recorded.run;
+    let page = match (write_files(recorded, analysis, out), out) {
+        (Ok(()), _) => {
+            let path = out.unwrap_or(run.dir()).join("report.html");
+            path.display().to_string()
         }
+        (Err(why), None) => not_written(run, &why),
+        (Err(why), Some(_)) => return Err(why.into()),
+    };
+    let page_line = units::one_line(&page);
+    let style = terminal::style();
+    let text = if all {
+        let everything = bytecost_report::terminal(analysis, style);
+        format!("{everything}\nFull report: {page_line}\n")
+    } else {
+        let name = if is_newest(run) {
+            String::new()
+        } else {
+            in_commands(run)
+        };
+        bytecost_report::screen(analysis, style, &page_line, &name)
     };
     super::print(&text)?;
     Ok(())
 }
 
-/// Where commands in this shell look for runs.
-fn usual_runs_dir() -> OsString {
+/// The directory in which commands of this shell look for runs, if they have no option.
+fn default_runs_dir() -> OsString {
     env::var_os(RUNS_VARIABLE).unwrap_or_else(|| RUNS_DIR.into())
 }
 
-/// Returns true if commands in this shell take this run where they name none.
+/// Returns true if commands in this shell use this run by default.
 fn is_newest(run: &Run) -> bool {
-    let usual = usual_runs_dir();
-    let newest = Root::at(&usual)
+    let default_dir = default_runs_dir();
+    let newest = Root::at(&default_dir)
         .names()
         .ok()
         .and_then(|mut names| names.pop());
-    newest.is_some_and(|name| run.dir() == Path::new(&usual).join(name))
+    newest.is_some_and(|name| run.dir() == Path::new(&default_dir).join(name))
 }
 
-/// A run as a command in this shell names it: by its name where that is enough, else by its directory.
+/// The word by which commands in this shell find a run: its name, or its directory if that is not in
+/// the default one.
 pub(super) fn in_commands(run: &Run) -> String {
-    let usual = usual_runs_dir();
+    let default_dir = default_runs_dir();
     let (dir, name) = (run.dir(), run.dir().file_name());
-    let is_usual = dir.parent() == Some(Path::new(&usual));
-    let word = match name.filter(|_| is_usual) {
+    let is_in_default = dir.parent() == Some(Path::new(&default_dir));
+    let word = match name.filter(|_| is_in_default) {
         Some(name) => name.to_string_lossy().into_owned(),
         None if dir.to_string_lossy().starts_with('-') => format!("./{}", dir.display()),
         None => dir.display().to_string(),
@@ -203,7 +210,7 @@ pub(super) fn in_commands(run: &Run) -> String {
     command_line(&[word])
 }
 
-/// The line about files that could not be written: the reason, and the command that writes them elsewhere.
+/// A line with the reason why files could not be written, and a command that writes them elsewhere.
 fn not_written(run: &Run, why: &StoreError) -> String {
     format!(
         "not written, since {}: bytecost report {} --out DIR",
@@ -212,17 +219,16 @@ fn not_written(run: &Run, why: &StoreError) -> String {
     )
 }
 
-/// Writes a report's files beside the samples, or into this directory.
-fn write(
-    evidence: &RecordedRun<'_>,
+/// Writes page, figures, Markdown, findings and samples into the directory of the run, or into `out`.
+fn write_files(
+    recorded: &RecordedRun<'_>,
     analysis: &Analysis,
     out: Option<&Path>,
 ) -> Result<(), StoreError> {
-    let samples = bytecost_report::samples_csv(&evidence.plan.cells, &evidence.samples);
     let folder = out.map(Folder::make).transpose()?;
     let write = |name: &str, text: &[u8]| match &folder {
         Some(folder) => folder.write(name, text),
-        None => evidence.run.write_output(name, text).map(drop),
+        None => recorded.run.write_output(name, text).map(drop),
     };
     write("report.html", bytecost_report::html(analysis).as_bytes())?;
     for picture in bytecost_report::pictures(analysis) {
@@ -231,7 +237,7 @@ fn write(
     write("report.md", bytecost_report::markdown(analysis).as_bytes())?;
     let findings = bytecost_report::findings_json(analysis);
     write("findings.json", findings.as_bytes())?;
-    let samples =
-        samples.map_err(|why| StoreError::Unreadable("samples.csv".into(), why.to_string()));
-    write("samples.csv", &samples?)
+    let samples = bytecost_report::samples_csv(&recorded.plan.cells, &recorded.samples)
+        .map_err(|why| StoreError::Unreadable("samples.csv".into(), why.to_string()))?;
+    write("samples.csv", &samples)
 }

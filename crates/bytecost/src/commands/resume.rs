@@ -1,4 +1,4 @@
-//! A run that is resumed: as it was, or, where machine, boot or build changed, as a new leg.
+//! Resuming a run: in its last leg, or, if machine, boot or build changed, in a new one.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,11 +19,20 @@ use crate::args::RunArgs;
 use crate::failure::bad_input;
 use crate::{known, machine};
 
-/// Differences that a refusal names; all are in the leg.
-const MOST_NAMED: usize = 4;
+/// Number of differences that a refusal names; the leg has all of them.
+const MAX_NAMED: usize = 4;
 
-/// That nothing is asked of a run that is resumed but more time or precision.
-pub(super) fn only_limits(args: &RunArgs) -> Result<()> {
+/// A run whose manifest is written and whose files are made: all that measuring needs.
+pub(super) struct ReadyRun {
+    pub run: Run,
+    pub plan: Plan,
+    /// The study with the limits of the command line.
+    pub study: Study,
+    pub files: Files,
+}
+
+/// Refuses options that would change the cells of a run that is resumed.
+pub(super) fn check_only_limits(args: &RunArgs) -> Result<()> {
     if !args.axes.0.is_empty()
         || args.as_published
         || args.seed.is_some()
@@ -41,15 +50,16 @@ pub(super) fn only_limits(args: &RunArgs) -> Result<()> {
     Ok(())
 }
 
+/// Replaces the limits of a study by those that the command line names.
 pub(super) fn set_limits(study: &mut Study, args: &RunArgs) {
-    let millis = |time: Option<Duration>, else_ms: u64| {
-        time.map_or(else_ms, |t| {
+    let ms_or = |time: Option<Duration>, default_ms: u64| {
+        time.map_or(default_ms, |t| {
             u64::try_from(t.as_millis()).unwrap_or(u64::MAX)
         })
     };
-    study.budget_ms = millis(args.budget, study.budget_ms);
-    study.window_ms = millis(args.window, study.window_ms);
-    study.warmup_ms = millis(args.warmup, study.warmup_ms);
+    study.budget_ms = ms_or(args.budget, study.budget_ms);
+    study.window_ms = ms_or(args.window, study.window_ms);
+    study.warmup_ms = ms_or(args.warmup, study.warmup_ms);
     study.precision = args.precision.unwrap_or(study.precision);
     study.repeats_most = args.repeats.unwrap_or(study.repeats_most);
     if let Some(blocks) = args.blocks {
@@ -58,13 +68,16 @@ pub(super) fn set_limits(study: &mut Study, args: &RunArgs) {
     }
 }
 
-/// A run that is there already: its own plan, with the time and precision of the command line.
+/// Opens a run to continue it by its own plan, with the time and precision of the command line.
+///
+/// # Errors
+/// Differences of machine, boot or build without `--anyway`.
 pub(super) fn resumed(
     root: &Root,
     name: &str,
     args: &RunArgs,
     peer: Option<&PeerLink>,
-) -> Result<(Run, Plan, Study, Files)> {
+) -> Result<ReadyRun> {
     let mut run = root.open_to_change(name)?;
     let mut study = run.manifest().study.clone();
     set_limits(&mut study, args);
@@ -101,21 +114,26 @@ pub(super) fn resumed(
     run.resume()?;
     run.plan_more(plan.clone())?;
     new_leg.map_or(Ok(()), |leg| run.begin_leg(leg))?;
-    Ok((run, plan, study, files))
+    Ok(ReadyRun {
+        run,
+        plan,
+        study,
+        files,
+    })
 }
 
-/// The files of a plan. They come before the run is begun or resumed: where they are refused, a new
-/// run leaves nothing, and one that is there stays as it is.
+/// Makes the files of a plan. This comes before the run is created or changed, so that an error
+/// leaves nothing of a new run, and an existing one as it is.
 pub(super) fn files_ready(plan: &Plan, found: Option<&FileSurvey>) -> Result<Files> {
     let Some(found) = found else {
         return Ok(Files::default());
     };
-    let user = found.user_file.as_ref().map(PathBuf::from);
-    if let Some(path) = &user {
+    let user_file = found.user_file.as_ref().map(PathBuf::from);
+    if let Some(path) = &user_file {
         regular_file::open(path, OFlags::RDONLY)
             .map_err(|why| bad_input(format!("{}: {why}", path.display())))?;
     }
-    let mut files = Files::new(PathBuf::from(&found.dir), user);
+    let mut files = Files::new(PathBuf::from(&found.dir), user_file);
     files.check_room(&plan.cells).map_err(bad_input)?;
     for cell in &plan.cells {
         files.prepare(cell).map_err(bad_input)?;
@@ -151,13 +169,15 @@ fn leg(
 }
 
 fn refusal(name: &str, differences: &[Difference]) -> String {
-    let told = differences.iter().take(MOST_NAMED);
-    let told = told.map(|d| format!("{} was {}, is {}", d.what, d.was, d.is));
-    let more = differences.len().saturating_sub(MOST_NAMED);
-    let more = (more > 0).then(|| format!("and {more} more"));
+    let more = differences.len().saturating_sub(MAX_NAMED);
+    let reasons = differences
+        .iter()
+        .take(MAX_NAMED)
+        .map(|d| format!("{} was {}, is {}", d.what, d.was, d.is))
+        .chain((more > 0).then(|| format!("and {more} more")))
+        .join("; ");
     format!(
-        "run {name} was measured under other conditions: {}: start a new run, or add --anyway to continue with new blocks as a second leg",
-        told.chain(more).join("; ")
+        "run {name} was measured under other conditions: {reasons}: start a new run, or add --anyway to continue with new blocks as a second leg"
     )
 }
 
@@ -167,17 +187,17 @@ mod tests {
 
     #[test]
     fn a_refusal_names_the_first_differences_in_one_line() {
-        let said = |n: usize| {
-            let one = |i| Difference {
+        let refusal_of = |n: usize| {
+            let difference = |i| Difference {
                 what: format!("fact {i}"),
                 was: "a".to_owned(),
                 is: "b".to_owned(),
             };
-            refusal("r", &(0..n).map(one).collect_vec())
+            refusal("r", &(0..n).map(difference).collect_vec())
         };
-        assert!(said(2).contains("fact 0 was a, is b; fact 1 was a, is b: start"));
-        let said = said(6);
-        assert!(said.contains("and 2 more") && !said.contains("fact 4"));
-        assert!(said.contains("--anyway") && said.lines().count() == 1);
+        assert!(refusal_of(2).contains("fact 0 was a, is b; fact 1 was a, is b: start"));
+        let six = refusal_of(6);
+        assert!(six.contains("and 2 more") && !six.contains("fact 4"));
+        assert!(six.contains("--anyway") && six.lines().count() == 1);
     }
 }

@@ -1,4 +1,4 @@
-//! `bytecost runs`: the runs that are there, and how much ratios differ from one to the next.
+//! `bytecost runs`: the list of runs, and the variation of ratios from run to run.
 
 use anyhow::Result;
 use bytecost_host::Roots;
@@ -20,15 +20,14 @@ pub fn run(args: &RootArgs) -> Result<Exit> {
     }
     let earlier = EarlierRounds::read(super::note);
     let machine = bytecost_host::machine_kernel(&Roots::real());
-    let conditions = earlier.conditions().into_iter();
-    let known = conditions.filter(|c| Some(&c.machine) == machine.as_ref());
-    let noise = known.map(|conditions| {
-        let noise = earlier.noise(&conditions);
-        (conditions, noise)
-    });
-    super::printed(&tables::runs(
-        &runs,
-        &noise.collect::<Vec<_>>(),
-        terminal::style(),
-    ))
+    let noise: Vec<_> = earlier
+        .conditions()
+        .into_iter()
+        .filter(|conditions| Some(&conditions.machine) == machine.as_ref())
+        .map(|conditions| {
+            let noise = earlier.noise(&conditions);
+            (conditions, noise)
+        })
+        .collect();
+    super::printed(&tables::runs(&runs, &noise, terminal::style()))
 }

@@ -287,7 +287,7 @@ pub fn goldens() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/goldens")
 }
 
-/// Changes the manifest of a run, as if it had been made otherwise.
+/// Changes the manifest of a run.
 pub fn edit(run: &Path, change: impl FnOnce(&mut Value)) {
     let path = run.join("manifest.json");
     let mut manifest = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
@@ -318,8 +318,8 @@ pub fn caches() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("caches")
 }
 
-/// A directory beside the tests, which is on a disk more often than the temporary one.
-pub fn beside() -> TempDir {
+/// A directory in the target folder, which is on a disk more often than the temporary one.
+pub fn directory_on_disk() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
@@ -354,7 +354,7 @@ fn waits_for_disk(pid: u32) -> bool {
         .any(|task| is_uninterruptible(&task.path().join("stat")))
 }
 
-/// A command that goes on, and its output so far; dropping it ends it.
+/// A command that runs, and its output so far; dropping it ends it.
 pub struct Started {
     child: Child,
     dir: PathBuf,
@@ -387,8 +387,8 @@ impl Started {
         (held("task"), held("fd"))
     }
 
-    /// Waits until something is so of its output, while the command goes on.
-    pub fn until_told(&mut self, what: &str, so: impl Fn(&str, &str) -> bool) {
+    /// Waits until its output fulfils a condition, while the command runs.
+    pub fn until_output(&mut self, what: &str, so: impl Fn(&str, &str) -> bool) {
         until(what, PATIENCE, || {
             if so(&self.out(), &self.err()) {
                 return true;
@@ -401,7 +401,7 @@ impl Started {
     }
 
     pub fn until(&mut self, what: &str, so: impl Fn() -> bool) {
-        self.until_told(what, |_, _| so());
+        self.until_output(what, |_, _| so());
     }
 
     pub fn send(&self, signal: Signal) {

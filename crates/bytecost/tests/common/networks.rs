@@ -13,7 +13,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::{Place, endpoints_of, until};
 
-/// What follows the command line of a run that goes on until it is ended.
+/// The end of the command line of a run that lasts until it is ended.
 const LONG: &str = "--mover null,send --size 4KiB --budget 60s --precision 0.1% --window 300ms --warmup 5ms --quiet";
 
 /// The network that a process is in, as the kernel names it: `net:[4026531840]`.
@@ -68,7 +68,7 @@ pub fn is_held(networks: &BTreeSet<PathBuf>) -> bool {
 
 /// Ends a run by a signal while a trial is under way in as many networks of its own, and sees to it
 /// that these go with it, and all that is in them. The trial's two endpoints, and the run itself,
-/// must be as `are_right` says. The place where it left what it had measured.
+/// must be as `are_right` says. The place with the trials that it measured.
 pub fn ended_by(
     signal: Signal,
     words: &str,

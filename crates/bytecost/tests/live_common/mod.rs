@@ -29,7 +29,7 @@ pub struct Server {
 impl Server {
     /// A command once it listens.
     pub fn of(mut running: Started) -> Server {
-        running.until_told("a port", |_, err| err.contains("end with Ctrl-C"));
+        running.until_output("a port", |_, err| err.contains("end with Ctrl-C"));
         let said = running.err();
         let (_, rest) = said.split_once("listening at ").unwrap();
         let address = rest.split(';').next().unwrap();
@@ -71,7 +71,7 @@ impl Server {
         let words = self.join(side, &format!("--json {words}"));
         let mut other = Started::alone(&words);
         let is_some = |second: &Value| second["bytes"].as_u64() > Some(0);
-        other.until_told("bytes", |out, _| objects(out).iter().any(is_some));
+        other.until_output("bytes", |out, _| objects(out).iter().any(is_some));
         other
     }
 
@@ -102,7 +102,7 @@ impl Server {
 
     pub fn until_sessions_over(&mut self, number: usize) {
         let are_over = |out: &str, _: &str| totals(out).len() >= number;
-        self.running.until_told("the end of a session", are_over);
+        self.running.until_output("the end of a session", are_over);
     }
 
     /// `words` begin with the service.
@@ -119,10 +119,10 @@ impl Server {
         last(&self.ask(&format!("{words} --json")).succeeded())
     }
 
-    /// A load that goes on until something ends it, once something was answered.
+    /// A load that runs until something ends it, after its first response.
     pub fn loaded(&self, words: &str) -> Started {
         let mut load = Started::alone(&self.load(&format!("{words} --json")));
-        load.until_told("an answer", |out, _| !objects(out).is_empty());
+        load.until_output("an answer", |out, _| !objects(out).is_empty());
         load
     }
 

@@ -1,4 +1,4 @@
-//! How `live send` and `live receive` find each other: both the same.
+//! The sessions of `live send` and `live receive`, either of which may listen or connect.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
@@ -18,12 +18,12 @@ use crate::signals;
 /// Bounds of the length of a session.
 const LENGTH: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(7 * 24 * 3600);
-/// Longest session where other machines can connect.
-const OF_OTHERS: Duration = Duration::from_secs(60);
-/// The slowest that a session may be made, in bytes a second: a flow must move within a minute.
-const LEAST_RATE: u64 = 64 << 10;
+/// Longest session if other machines can connect.
+const MAX_LENGTH_OF_OTHERS: Duration = Duration::from_secs(60);
+/// Lowest `--max-rate`, in bytes a second: at less a flow would not move a message within a minute.
+const MIN_RATE: u64 = 64 << 10;
 
-/// Where a side listens or connects: several addresses where a name has several.
+/// The addresses at which a side listens or connects: several if a name has several.
 #[derive(Debug)]
 pub(super) enum Join {
     Listen(Vec<SocketAddr>),
@@ -31,7 +31,7 @@ pub(super) enum Join {
 }
 
 impl Join {
-    /// As the options say, else the sender listens and the receiver connects.
+    /// The addresses of the options; without them the sender listens and the receiver connects.
     pub(super) fn new(side: Side, args: &JoinArgs) -> Result<Join> {
         let join = match (&args.listen, &args.connect) {
             (Some(text), _) => Join::Listen(addresses(text)?),
@@ -69,16 +69,17 @@ impl Join {
     }
 }
 
-/// Addresses of an IP address or a name, with or without a port.
+/// Resolves an IP address or a name, with or without a port.
 fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
     if let Some((ip, port)) = numeric_address(text) {
         return Ok(vec![SocketAddr::new(ip, port.unwrap_or(PORT))]);
     }
-    let named = match text.contains(':') {
-        true => text.to_socket_addrs(),
-        false => (text, PORT).to_socket_addrs(),
+    let resolved = if text.contains(':') {
+        text.to_socket_addrs()
+    } else {
+        (text, PORT).to_socket_addrs()
     };
-    let why = match named.map(Vec::from_iter) {
+    let why = match resolved.map(Vec::from_iter) {
         Ok(addresses) if !addresses.is_empty() => return Ok(addresses),
         Ok(_) => "the name has no address".to_owned(),
         Err(e) => e.to_string(),
@@ -89,7 +90,7 @@ fn addresses(text: &str) -> Result<Vec<SocketAddr>> {
     )))
 }
 
-/// The longest session, and how it ends then.
+/// The duration after which a session ends, with the reason; none if only Ctrl-C ends it.
 fn longest(join: &Join, args: &JoinArgs) -> Result<Option<(Duration, SessionEnd)>> {
     if let Some(duration) = args.duration {
         check_time("--duration", duration, LENGTH)?;
@@ -97,20 +98,20 @@ fn longest(join: &Join, args: &JoinArgs) -> Result<Option<(Duration, SessionEnd)
     if let Some(most) = args.max_duration {
         check_time("--max-duration", most, LENGTH)?;
     }
-    let of_others = Some(OF_OTHERS).filter(|_| join.is_open_to_others());
-    let limit = args.max_duration.or(of_others).map(|most| {
-        let why = format!("--max-duration {} is over", units::duration(most));
-        (most, SessionEnd::Limit(why))
+    let max_of_others = join.is_open_to_others().then_some(MAX_LENGTH_OF_OTHERS);
+    let limit = args.max_duration.or(max_of_others).map(|max| {
+        let why = format!("--max-duration {} is over", units::duration(max));
+        (max, SessionEnd::Limit(why))
     });
     let wanted = args.duration.map(|duration| (duration, SessionEnd::Here));
     Ok(wanted
         .into_iter()
         .chain(limit)
-        .min_by_key(|(most, _)| *most))
+        .min_by_key(|(duration, _)| *duration))
 }
 
-/// Has sessions as one side. Status 0 where they ended as they should, or, of a side that listens,
-/// where it was stopped.
+/// Runs sessions as one side: one if it connects, one after another until Ctrl-C if it listens. The
+/// status is that of success unless a session failed.
 pub(super) fn run(
     side: Side,
     cell: Cell,
@@ -119,9 +120,9 @@ pub(super) fn run(
     args: &JoinArgs,
     output: OutputArgs,
 ) -> Result<Exit> {
-    if let Some(rate) = args.max_rate.filter(|rate| *rate < LEAST_RATE) {
+    if let Some(rate) = args.max_rate.filter(|rate| *rate < MIN_RATE) {
         return Err(bad_input(format!(
-            "--max-rate `{rate}` is out of bounds: at least {LEAST_RATE} bytes a second"
+            "--max-rate `{rate}` is out of bounds: at least {MIN_RATE} bytes a second"
         )));
     }
     let setup = LiveSetup {
@@ -134,7 +135,7 @@ pub(super) fn run(
     };
     let stop = signals::stop_flag()?;
     let mut screen = Screen::new(output, side, &stop);
-    let went_well = match join {
+    let all_succeeded = match join {
         Join::Listen(at) => {
             let served = live::listen(&setup, at, &args.allow, &stop, &mut |e| screen.show(e));
             screen.served(&served.map_err(|e| not_listening(&e, at))?);
@@ -150,10 +151,11 @@ pub(super) fn run(
             Err(LiveError::Failed(e)) => return Err(e.into()),
         },
     };
-    screen.end()?;
-    Ok(Exit::of(went_well))
+    screen.finish()?;
+    Ok(Exit::from_success(all_succeeded))
 }
 
+/// The error of a side that cannot listen, with a remedy for each cause that the user can mend.
 fn not_listening(error: &io::Error, addresses: &[SocketAddr]) -> anyhow::Error {
     let Some(address) = addresses.last() else {
         return bad_input(error);

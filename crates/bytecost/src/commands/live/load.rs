@@ -22,49 +22,53 @@ use crate::commands::print;
 use crate::failure::{Exit, bad_input, check_time};
 use crate::{pinning, signals, terminal};
 
-/// The longest that a load lasts, thinks or takes to begin.
-const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// How long a connection to this machine may take to show whether somebody listens.
-const FOUND_WITHIN: Duration = Duration::from_millis(500);
-/// The shortest time for which requests are sent.
-const SHORTEST: Duration = Duration::from_millis(1);
+/// Bound of each time option: duration, warm-up, think time, ramp.
+const MAX_TIME: Duration = Duration::from_secs(24 * 3600);
+/// Lower bound of `--duration`.
+const MIN_DURATION: Duration = Duration::from_millis(1);
+/// Time limit of a connection to `localhost` that tries which of its addresses has the server.
+const CONNECT_LIMIT: Duration = Duration::from_millis(500);
 
-/// Sends one request, shows the response, and then sends as many as were asked for. Status 1 where the server
-/// did not serve all of it, 130 where Ctrl-C ended it early.
+/// Sends one request and prints the response, and then loads the server. The status is 1 if a request
+/// failed, or if Ctrl-C ended the load early.
 pub fn run(args: &LoadArgs) -> Result<Exit> {
-    let load = wished(args)?;
+    let load = load_of(args)?;
     if let Some(list) = &args.cpu {
         pinning::pin(list)?;
     }
     descriptors::make_room(load.descriptors()).map_err(bad_input)?;
-    let asking = asking(&load);
-    let answered = load::ask(load.address, load.service, &load.asking, load.patience)
-        .map_err(|e| nobody(&load, e))?;
-    let answer = read(load.service, &answered);
+    let description = description(&load);
+    let first = load::ask(load.address, load.service, &load.asking, load.patience)
+        .map_err(|e| first_request_failed(&load, e))?;
+    let response = response(load.service, &first);
     // From here on Ctrl-C ends the load; before, it ends the command.
     let stop = signals::stop_flag()?;
-    print(&match args.json {
-        true => service::answer_json(&asking, &answer),
-        false => service::answer(&asking, &answer, terminal::style()) + "\n",
+    print(&if args.json {
+        service::answer_json(&description, &response)
+    } else {
+        service::answer(&description, &response, terminal::style()) + "\n"
     })?;
     let outcome = load.run(&stop, &|_| ())?;
     let interrupted = stop.load(std::sync::atomic::Ordering::Relaxed);
-    let asked = found(asking, &outcome, interrupted);
-    print(&match args.json {
-        true => service::asked_json(&asked),
-        false => service::asked(&asked, terminal::style()),
+    let results = results(description, &outcome, interrupted);
+    print(&if args.json {
+        service::asked_json(&results)
+    } else {
+        service::asked(&results, terminal::style())
     })?;
-    let failed = asked.errors_in_all() > 0 || asked.unanswered > 0 || asked.server_gone_s.is_some();
-    Ok(match (interrupted, failed) {
-        (true, _) => Exit::Interrupted,
-        (false, failed) => Exit::of(!failed),
-    })
+    if interrupted {
+        return Ok(Exit::Interrupted);
+    }
+    let has_failed =
+        results.errors_in_all() > 0 || results.unanswered > 0 || results.server_gone_s.is_some();
+    Ok(Exit::from_success(!has_failed))
 }
 
-fn wished(args: &LoadArgs) -> Result<Load> {
+/// The load that the options describe.
+fn load_of(args: &LoadArgs) -> Result<Load> {
     let service = named(&args.service)?;
-    let asking = serving(service, args.size)?;
-    let mut load = Load::once(server_address(args)?, service, asking);
+    let service_setup = serving(service, args.size)?;
+    let mut load = Load::once(server_address(args)?, service, service_setup);
     check_time("patience", args.patience, PATIENCE)?;
     for (option, time) in [
         ("duration", args.duration),
@@ -72,10 +76,10 @@ fn wished(args: &LoadArgs) -> Result<Load> {
         ("think", args.think),
         ("ramp", args.ramp),
     ] {
-        check_time(option, time.unwrap_or_default(), ..=LONGEST)?;
+        check_time(option, time.unwrap_or_default(), ..=MAX_TIME)?;
     }
     if let Some(window) = args.duration {
-        check_time("duration", window, SHORTEST..)?;
+        check_time("duration", window, MIN_DURATION..)?;
     }
     load.connections = args.connections;
     load.idle = args.idle;
@@ -104,8 +108,7 @@ fn wished(args: &LoadArgs) -> Result<Load> {
     Ok(load)
 }
 
-/// Where the server listens: at an address, or at the first address of `localhost` at which
-/// somebody does.
+/// The address of the server. `localhost` is 127.0.0.1, or ::1 if a server listens there alone.
 fn server_address(args: &LoadArgs) -> Result<SocketAddr> {
     let text = args.address.as_str();
     if text != "localhost" && !text.starts_with("localhost:") {
@@ -113,7 +116,7 @@ fn server_address(args: &LoadArgs) -> Result<SocketAddr> {
     }
     let at = |ip| address(&text.replacen("localhost", ip, 1), args.port);
     let (v4, v6) = (at("127.0.0.1")?, at("[::1]")?);
-    let listens = |at: &SocketAddr| TcpStream::connect_timeout(at, FOUND_WITHIN).is_ok();
+    let listens = |at: &SocketAddr| TcpStream::connect_timeout(at, CONNECT_LIMIT).is_ok();
     Ok(if !listens(&v4) && listens(&v6) {
         v6
     } else {
@@ -121,24 +124,24 @@ fn server_address(args: &LoadArgs) -> Result<SocketAddr> {
     })
 }
 
-/// Where the server is: nothing is looked up.
+/// Parses an IP address with or without a port. Names are not resolved.
 fn address(text: &str, port: Option<u16>) -> Result<SocketAddr> {
-    let (ip, own_port) = numeric_address(text).ok_or_else(|| {
+    let (ip, port_in_text) = numeric_address(text).ok_or_else(|| {
         bad_input(format!(
             "`{}` is no IP address: write one such as 127.0.0.1 or 192.0.2.7:{PORT}; names are not looked up",
             units::one_line(text)
         ))
     })?;
-    match (own_port, port) {
-        (Some(own), Some(port)) if own != port => Err(bad_input(format!(
+    match (port_in_text, port) {
+        (Some(one), Some(other)) if one != other => Err(bad_input(format!(
             "address `{text}` has a port, and --port names another: give one of them"
         ))),
-        _ => Ok(SocketAddr::new(ip, own_port.or(port).unwrap_or(PORT))),
+        _ => Ok(SocketAddr::new(ip, port_in_text.or(port).unwrap_or(PORT))),
     }
 }
 
-/// What a first request that failed means to the user.
-fn nobody(load: &Load, error: io::Error) -> anyhow::Error {
+/// The error of the first request, with a remedy if no server listens.
+fn first_request_failed(load: &Load, error: io::Error) -> anyhow::Error {
     let (address, name) = (load.address, load.service.name);
     match error.kind() {
         io::ErrorKind::ConnectionRefused => anyhow!(
@@ -151,14 +154,14 @@ fn nobody(load: &Load, error: io::Error) -> anyhow::Error {
     }
 }
 
-/// An answer, which was found right.
-fn read(service: &Service, answer: &[u8]) -> Response {
+/// The content of a response, which has been checked already: processes of `top`, a length of others.
+fn response(service: &Service, bytes: &[u8]) -> Response {
     if service.name != top::SERVICE.name {
         return Response::Content {
-            bytes: answer.len() as u64,
+            bytes: bytes.len() as u64,
         };
     }
-    let processes = top::entries(answer).flatten().map(|entry| Process {
+    let processes = top::entries(bytes).flatten().map(|entry| Process {
         name: String::from_utf8_lossy(entry.name).into_owned(),
         pid: entry.pid,
         user_s: entry.user_hundredths as f64 / 100.0,
@@ -167,7 +170,8 @@ fn read(service: &Service, answer: &[u8]) -> Response {
     Response::Busiest(processes.collect())
 }
 
-fn asking(load: &Load) -> Asking {
+/// The load as reports describe it.
+fn description(load: &Load) -> Asking {
     Asking {
         address: load.address.to_string(),
         service: load.service.name.to_owned(),
@@ -182,13 +186,14 @@ fn asking(load: &Load) -> Asking {
     }
 }
 
-fn found(asking: Asking, outcome: &LoadOutcome, interrupted: bool) -> Asked {
+/// The results of a load, in the units of reports.
+fn results(description: Asking, outcome: &LoadOutcome, interrupted: bool) -> Asked {
     let us = |ns: u64| ns as f64 / 1e3;
     let histogram = &outcome.latency_ns;
     let at = |quantile| us(histogram.value_at_quantile(quantile));
     let late = &outcome.generator.late_ns;
     Asked {
-        asking,
+        asking: description,
         elapsed_s: outcome.window_ns as f64 / 1e9,
         answers: outcome.answers,
         answers_per_s: outcome.answers_per_s(),

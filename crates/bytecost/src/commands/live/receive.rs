@@ -11,7 +11,7 @@ use crate::args::ReceiveArgs;
 use crate::failure::{Exit, bad_input, unknown};
 use crate::machine;
 
-/// Receives until the session ends, or, where it listens, one session after another until Ctrl-C.
+/// Receives in one session if it connects, in one after another until Ctrl-C if it listens.
 pub fn run(args: ReceiveArgs) -> Result<Exit> {
     let (mut cell, given) = cell_with(&args.axes)?;
     if let Some(axis) = given.iter().find(|axis| !RECEIVER_AXES.contains(axis)) {
@@ -25,7 +25,7 @@ pub fn run(args: ReceiveArgs) -> Result<Exit> {
         return Err(unknown("receiver", &cell.receiver, names));
     }
     let join = Join::new(Side::Receiver, &args.join)?;
-    // Data leave by the sender's.
+    // The congestion control of the sender decides; this side sends next to nothing.
     cell.congestion = "default".to_owned();
     cell.placement =
         bytecost_plan::exact(&cell.placement, &machine::host().0).map_err(bad_input)?;

@@ -9,19 +9,21 @@ use itertools::Itertools as _;
 use super::cell_with;
 use super::join::{self, Join};
 use crate::args::{AxisArgs, NOT_LIVE, SendArgs, applies_live};
-use crate::commands::{look_around, look_at_helped};
+use crate::commands::{add_helped_movers, host_and_survey};
 use crate::failure::{Exit, bad_input};
 use crate::known;
 
-/// Sends until the session ends, or, where it listens, in one session after another until Ctrl-C.
+/// Sends in one session if it connects, in one after another until Ctrl-C if it listens.
 pub fn run(args: SendArgs) -> Result<Exit> {
     let (mut cell, given) = checked(&args.axes)?;
     let join = Join::new(Side::Sender, &args.join)?;
-    let (host, mut survey) = look_around(&[Transport::Loopback]);
-    look_at_helped(&mut survey, &[Transport::Loopback], [&cell]);
-    let instead = instead_of_default(&[(&host, &survey)]);
-    let instead = instead.filter(|_| !given.contains(&Axis::Congestion));
-    cell.congestion = instead.unwrap_or(cell.congestion);
+    let (host, mut survey) = host_and_survey(&[Transport::Loopback]);
+    add_helped_movers(&mut survey, &[Transport::Loopback], [&cell]);
+    if !given.contains(&Axis::Congestion)
+        && let Some(congestion) = instead_of_default(&[(&host, &survey)])
+    {
+        cell.congestion = congestion;
+    }
     if let Some(why) = bytecost_plan::refused(&cell, &host, &survey) {
         return Err(bad_input(why));
     }
@@ -29,7 +31,10 @@ pub fn run(args: SendArgs) -> Result<Exit> {
     join::run(Side::Sender, cell, true, &join, &args.join, args.output)
 }
 
-/// The cell of these options, all of which a live session has.
+/// The cell of the options and the axes that they name.
+///
+/// # Errors
+/// An option that a live session does not have, or that does not apply to the mover.
 fn checked<const BY: u8>(axes: &AxisArgs<BY>) -> Result<(Cell, Vec<Axis>)> {
     let (cell, given) = cell_with(axes)?;
     let is_loopback = |axis: Axis| axis == Axis::Transport && cell.transport == Transport::Loopback;
@@ -41,12 +46,14 @@ fn checked<const BY: u8>(axes: &AxisArgs<BY>) -> Result<(Cell, Vec<Axis>)> {
         )));
     }
     known::tables().check(&cell).map_err(bad_input)?;
-    let mover = Mover::named(&cell.mover).filter(|mover| mover.has_peer());
-    let Some(mover) = mover else {
-        let movers = MOVERS.iter().filter(|m| m.has_peer());
-        let movers = movers.map(|m| m.name).join(", ");
+    let Some(mover) = Mover::named(&cell.mover).filter(|mover| mover.has_peer()) else {
+        let choices = MOVERS
+            .iter()
+            .filter(|m| m.has_peer())
+            .map(|m| m.name)
+            .join(", ");
         return Err(bad_input(format!(
-            "mover `{}` sends nothing: choose from {movers}",
+            "mover `{}` sends nothing: choose from {choices}",
             cell.mover
         )));
     };

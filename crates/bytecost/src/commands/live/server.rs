@@ -1,4 +1,4 @@
-//! `bytecost live server`: a live server, with the concurrency model of choice.
+//! `bytecost live server`: a service on a port, with the concurrency model of choice.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,24 +22,24 @@ use crate::commands::{note, printed};
 use crate::failure::{Exit, bad_input, check_time, unknown};
 use crate::{pinning, signals};
 
-/// The size of a message where none is chosen.
+/// Default of `--size`.
 const SIZE_BYTES: u64 = 64;
-/// For how long one look at the processes serves the requests that follow.
-const TABLE_KEPT: Duration = Duration::from_millis(10);
-/// What strangers are given where nothing else is chosen: connections of one address, and the time
-/// between the requests of each.
-const EACH_ADDRESS: usize = 256;
-const IDLE: Duration = Duration::from_secs(60);
-/// How long a response may take in all, however slowly it is received.
-const RESPONSE: Duration = Duration::from_secs(60);
-/// What the kernel may keep of a connection's responses, in bytes: by itself it takes up to
-/// net.ipv4.tcp_wmem's 4 MiB, and some hundred slow clients would use up what all of TCP may have.
+/// Time for which a table of processes is sent again, instead of reading /proc for each request.
+const TABLE_LIFETIME: Duration = Duration::from_millis(10);
+/// Default of `--per-address` for clients of other machines.
+const MAX_CONNECTIONS_PER_ADDRESS: usize = 256;
+/// Default of `--idle-timeout` for clients of other machines.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Maximum duration of a response, however slowly the client receives it.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Send buffer of a connection, in bytes. The kernel's own maximum is 4 MiB (net.ipv4.tcp_wmem), with
+/// which some hundred slow clients would use up the memory that all of TCP may have (tcp_mem).
 const SEND_BUFFER: usize = 128 << 10;
-/// What a client's time may be.
+/// Bounds of `--patience` and `--idle-timeout`.
 pub(super) const PATIENCE: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(3600);
 
-/// Serves until Ctrl-C, which is its proper end: status 0.
+/// Serves until Ctrl-C, which ends it with status 0.
 pub fn run(served: ServedService) -> Result<Exit> {
     let (service, args) = (served.service, &served.args);
     check_listen(args.listen, &args.allow)?;
@@ -52,7 +52,7 @@ pub fn run(served: ServedService) -> Result<Exit> {
     if let Some(list) = &args.cpu {
         pinning::pin(list)?;
     }
-    let connections = room(model, service, &serving, args)?;
+    let connections = max_connections(model, service, &serving, args)?;
     let (listener, address) =
         servers::listen(SocketAddr::from((args.listen, args.port)), args.patience).map_err(
             |e| match e.kind() {
@@ -64,46 +64,54 @@ pub fn run(served: ServedService) -> Result<Exit> {
         )?;
     let stop = signals::stop_pipe()?;
     let cpus = available_parallelism().map_or(1, |n| n.get());
-    tell(model, service, &serving, address);
+    announce(model, service, &serving, address);
     let tally = (model.serve)(servers::ServerSetup {
         listener,
         stop,
         service,
         serving,
         workers: args.workers.map_or(cpus, |n| n as usize),
-        limits: bounds(args, connections),
+        limits: limits_of(args, connections),
     })
     .with_context(|| format!("`{}` cannot serve here", model.name))?;
-    printed(&match args.json {
-        true => service::tally_json(model.name, service.name, &tally),
-        false => service::tally(model.name, service.name, &tally),
+    printed(&if args.json {
+        service::tally_json(model.name, service.name, &tally)
+    } else {
+        service::tally(model.name, service.name, &tally)
     })
 }
 
-fn bounds(args: &ServiceArgs, connections: usize) -> Limits {
-    let has_strangers = !args.listen.is_loopback();
-    let each_address = args.per_address.map(|most| most as usize);
+/// The limits of the options, with stricter defaults if other machines can connect.
+fn limits_of(args: &ServiceArgs, connections: usize) -> Limits {
+    let is_open_to_others = !args.listen.is_loopback();
+    let per_address = args.per_address.map(|max| max as usize);
     Limits {
         connections,
         patience: args.patience,
-        idle: args.idle_timeout.or(has_strangers.then_some(IDLE)),
-        response: Some(RESPONSE),
+        idle: (args.idle_timeout).or(is_open_to_others.then_some(IDLE_TIMEOUT)),
+        response: Some(RESPONSE_TIMEOUT),
         allow: args.allow.clone(),
-        each_address: each_address.or(has_strangers.then_some(EACH_ADDRESS)),
+        each_address: per_address.or(is_open_to_others.then_some(MAX_CONNECTIONS_PER_ADDRESS)),
         send_buffer: Some(SEND_BUFFER),
         ..Limits::default()
     }
 }
 
-/// The model that was named, and only options that it has.
+/// The model of the command line.
+///
+/// # Errors
+/// An option that the model does not have.
 fn chosen(args: &ServiceArgs) -> Result<&'static Server> {
     let model = Server::named(&args.model)
         .ok_or_else(|| unknown("model", &args.model, SERVERS.iter().map(|s| s.name)))?;
     if args.workers.is_some() && !model.takes_workers {
-        let takes = SERVERS.iter().filter(|s| s.takes_workers);
-        let takes = takes.map(|s| s.name).join(", ");
+        let choices = SERVERS
+            .iter()
+            .filter(|s| s.takes_workers)
+            .map(|s| s.name)
+            .join(", ");
         return Err(bad_input(format!(
-            "model `{}` has no fixed number of threads: leave --workers out, or choose {takes}",
+            "model `{}` has no fixed number of threads: leave --workers out, or choose {choices}",
             model.name
         )));
     }
@@ -114,7 +122,7 @@ pub(super) fn named(name: &str) -> Result<&'static Service> {
     Service::named(name).ok_or_else(|| unknown("service", name, SERVICES.iter().map(|s| s.name)))
 }
 
-/// What both ends of a service are made from.
+/// The settings of a service that its server and its clients must have in common.
 pub(super) fn serving(service: &Service, size: Option<u64>) -> Result<services::ServiceSetup> {
     if service.sizes.is_none() && size.is_some() {
         return Err(bad_input(format!(
@@ -127,26 +135,29 @@ pub(super) fn serving(service: &Service, size: Option<u64>) -> Result<services::
     Ok(services::ServiceSetup {
         size,
         roots: Roots::real(),
-        kept_for: TABLE_KEPT,
+        kept_for: TABLE_LIFETIME,
     })
 }
 
-/// How many connections are served at one time, with memory for the responses that all of them may
-/// leave unreceived, and descriptors for so many.
-fn room(
+/// The number of connections that are served at one time: of the option, or as many as there are
+/// descriptors, and memory for responses that clients do not receive.
+///
+/// # Errors
+/// More connections in the option than there are descriptors or memory for.
+fn max_connections(
     model: &Server,
     service: &Service,
     serving: &services::ServiceSetup,
     args: &ServiceArgs,
 ) -> Result<usize> {
-    let each = service.most_unsent(serving.size) as u64;
+    let unsent_bytes = service.most_unsent(serving.size) as u64;
     let memory = limits::available_memory(&serving.roots).unwrap_or(u64::MAX) / 2;
-    let fit = (memory / each.max(1)).max(1);
+    let max_by_memory = (memory / unsent_bytes.max(1)).max(1);
     if let Some(wanted) = args.connections {
-        if u64::from(wanted) > fit {
+        if u64::from(wanted) > max_by_memory {
             return Err(bad_input(format!(
-                "--connections {wanted} may keep {} of responses each, more than half of the available memory: choose at most {fit}, or a smaller --size",
-                units::bytes_in_words(each)
+                "--connections {wanted} may keep {} of responses each, more than half of the available memory: choose at most {max_by_memory}, or a smaller --size",
+                units::bytes_in_words(unsent_bytes)
             )));
         }
         if let Some(why) = model.refuses(wanted as usize) {
@@ -155,19 +166,24 @@ fn room(
         descriptors::make_room(wanted.into()).map_err(bad_input)?;
         return Ok(wanted as usize);
     }
-    let most = Limits::default().connections.min(fit as usize);
-    let room = descriptors::make_most_room(most as u64).map_err(bad_input)?;
-    Ok(usize::try_from(room).unwrap_or(most))
+    let max = Limits::default().connections.min(max_by_memory as usize);
+    let max_by_descriptors = descriptors::make_most_room(max as u64).map_err(bad_input)?;
+    Ok(usize::try_from(max_by_descriptors).unwrap_or(max))
 }
 
-/// Says where it listens, and what a newcomer should know.
-fn tell(model: &Server, service: &Service, serving: &services::ServiceSetup, address: SocketAddr) {
+/// Prints the cautions of the model, the address, and a command that loads the server.
+fn announce(
+    model: &Server,
+    service: &Service,
+    serving: &services::ServiceSetup,
+    address: SocketAddr,
+) {
     if let Some(caution) = model.caution {
         note(format!("`{}`: {caution}", model.name));
     }
-    if let Some((most, reason)) = model.bound {
+    if let Some((max, reason)) = model.bound {
         note(format!(
-            "`{}` serves at most {most} connections, further ones are closed: {reason}",
+            "`{}` serves at most {max} connections, further ones are closed: {reason}",
             model.name
         ));
     }
@@ -186,22 +202,22 @@ mod tests {
     use clap::{Args, FromArgMatches};
 
     #[test]
-    fn strangers_have_bounds_that_loopback_has_only_if_asked() {
-        let check = |words: &[&str], idle_s: Option<u64>, each_address| {
+    fn clients_of_other_machines_have_limits_that_loopback_has_only_by_option() {
+        let check = |options: &[&str], idle_s: Option<u64>, each_address| {
             let command = ServiceArgs::augment_args(clap::Command::new("server"));
-            let words = ["server"].iter().chain(words);
+            let words = ["server"].iter().chain(options);
             let args = ServiceArgs::from_arg_matches(&command.get_matches_from(words)).unwrap();
-            let limits = bounds(&args, 7);
+            let limits = limits_of(&args, 7);
             let idle = idle_s.map(Duration::from_secs);
             assert_eq!((limits.idle, limits.each_address), (idle, each_address));
         };
         check(&[], None, None);
         check(&["--listen", "::1"], None, None);
         check(&["--listen", "0.0.0.0"], Some(60), Some(256));
-        let asked = ["--per-address", "9", "--idle-timeout", "5s"];
-        check(&asked, Some(5), Some(9));
+        let options = ["--per-address", "9", "--idle-timeout", "5s"];
+        check(&options, Some(5), Some(9));
         check(
-            &[&asked[..], &["--listen", "::"]].concat(),
+            &[&options[..], &["--listen", "::"]].concat(),
             Some(5),
             Some(9),
         );

@@ -28,15 +28,16 @@ struct JudgedRun {
     analysis: Analysis,
 }
 
-/// Whether what is named are several runs: several names, or a directory of runs.
-pub fn are_meant(args: &ReportArgs) -> bool {
+/// Returns true if the command line names several runs: by several names, or by a directory of runs.
+pub fn are_several_runs(args: &ReportArgs) -> bool {
     match &args.runs[..] {
         [one] => runs_in(Path::new(one)).is_some(),
         names => names.len() > 1,
     }
 }
 
-/// The table of the newest run of each host; what is left out is noted, and makes the status 1.
+/// Prints the table of the newest run of each host. A run that cannot be read is a note, and makes
+/// the status 1.
 pub fn run(args: &ReportArgs) -> Result<Exit> {
     if args.figures.is_some() || args.beside.is_some() {
         return Err(bad_input(
@@ -46,9 +47,9 @@ pub fn run(args: &ReportArgs) -> Result<Exit> {
     let root = Root::at(&args.root.runs_dir);
     let mut notes = Vec::new();
     let mut found = Vec::new();
-    for name in args.runs.iter().flat_map(|name| spread(name)) {
-        let run = root.open(&name).map_err(Into::into);
-        match run.and_then(|run| judged(&run)) {
+    for name in args.runs.iter().flat_map(|name| runs_of_name(name)) {
+        let opened = root.open(&name).map_err(Into::into);
+        match opened.and_then(|run| judged(&run)) {
             Ok(run) => found.push(run),
             Err(why) => notes.push(format!("{name} is not shown: {why:#}")),
         }
@@ -57,18 +58,22 @@ pub fn run(args: &ReportArgs) -> Result<Exit> {
         return Err(bad_input(format!("no run to show: {}", notes.join("; "))));
     }
     let all_are_shown = notes.is_empty();
-    let found = newest(found, &mut notes);
-    let studies = found.iter().map(JudgedRun::study).sorted().dedup();
-    let studies = studies.collect_vec();
+    let newest = newest_of_each_host(found, &mut notes);
+    let studies = newest
+        .iter()
+        .map(JudgedRun::study)
+        .sorted()
+        .dedup()
+        .collect_vec();
     if studies.len() > 1 {
         return Err(bad_input(format!(
             "these runs are of several studies, {}: name those of one, for example runs/*/*-{}",
             studies.join(", "),
-            found[0].analysis.study.name
+            newest[0].analysis.study.name
         )));
     }
     notes.iter().for_each(note);
-    let runs: Vec<HostRun<'_>> = found.iter().map(JudgedRun::shown).collect();
+    let runs: Vec<HostRun<'_>> = newest.iter().map(JudgedRun::table_entry).collect();
     let table = hosts::table(&runs);
     if let Some(dir) = &args.out {
         let folder = Folder::make(dir)?;
@@ -77,33 +82,38 @@ pub fn run(args: &ReportArgs) -> Result<Exit> {
         folder.write("hosts.json", hosts::json(&table).as_bytes())?;
         folder.write("hosts.csv", &hosts::csv(&table)?)?;
     }
-    print(&match args.json {
-        true => hosts::json(&table),
-        false => hosts::terminal(&table, args.all, terminal::style()),
+    print(&if args.json {
+        hosts::json(&table)
+    } else {
+        hosts::terminal(&table, args.all, terminal::style())
     })?;
-    let are_whole = found.iter().all(|run| run.is_whole);
-    Ok(Exit::of(all_are_shown && are_whole))
+    let all_are_whole = newest.iter().all(|run| run.is_whole);
+    Ok(Exit::from_success(all_are_shown && all_are_whole))
 }
 
-/// The runs in a directory that is none itself, in the order of their names; none where it has none.
+/// The runs in a directory, in the order of their names; none if it has none, or is a run itself.
 fn runs_in(dir: &Path) -> Option<Vec<String>> {
     if dir.join(MANIFEST).exists() {
         return None;
     }
-    let entries = fs::read_dir(dir).ok()?.flatten().map(|entry| entry.path());
-    let runs = entries.filter(|path| path.join(MANIFEST).exists());
-    let runs = runs.sorted().map(|path| path.display().to_string());
-    let runs = runs.collect_vec();
+    let runs = fs::read_dir(dir)
+        .ok()?
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.join(MANIFEST).exists())
+        .sorted()
+        .map(|path| path.display().to_string())
+        .collect_vec();
     (!runs.is_empty()).then_some(runs)
 }
 
-/// The runs that a name stands for: itself, or those in a directory of runs.
-fn spread(name: &str) -> Vec<String> {
+/// The names of the runs in a directory of runs, or the name of one run itself.
+fn runs_of_name(name: &str) -> Vec<String> {
     runs_in(Path::new(name)).unwrap_or_else(|| vec![name.to_owned()])
 }
 
 fn judged(run: &Run) -> Result<JudgedRun> {
-    let recorded = RecordedRun::of(run)?;
+    let recorded = RecordedRun::read(run)?;
     let analysis = recorded.analysis(None)?;
     Ok(JudgedRun {
         host: host_name(run, &analysis),
@@ -114,25 +124,24 @@ fn judged(run: &Run) -> Result<JudgedRun> {
     })
 }
 
-/// The directory that holds the run, and behind it the other host, where there is one.
+/// The name of the directory that holds the run; with a peer an arrow and the other host follow.
 fn host_name(run: &Run, a: &Analysis) -> String {
-    let dir = run.dir().canonicalize();
-    let dir = dir.unwrap_or_else(|_| run.dir().to_owned());
-    let holder = dir.parent().and_then(|holder| holder.file_name());
-    let own = holder.map_or(a.run.id.as_str().into(), |name| name.to_string_lossy());
+    let dir = (run.dir().canonicalize()).unwrap_or_else(|_| run.dir().to_owned());
+    let parent = dir.parent().and_then(|parent| parent.file_name());
+    let measurer = parent.map_or(a.run.id.as_str().into(), |name| name.to_string_lossy());
     let Some(peer) = &a.peer else {
-        return own.into_owned();
+        return measurer.into_owned();
     };
     let arrow = match peer.side {
         PeerSide::Receiver => "→",
         PeerSide::Sender => "←",
     };
-    format!("{own} {arrow} {}", peer.name)
+    format!("{measurer} {arrow} {}", peer.name)
 }
 
-/// The newest run of each host; the others are noted. Hosts of one name, whose runs lie in one
-/// directory, are named by their runs.
-fn newest(mut runs: Vec<JudgedRun>, notes: &mut Vec<String>) -> Vec<JudgedRun> {
+/// The newest run of each host, with a note of each older one. Hosts whose runs are in one directory
+/// would have the same name, and have the ids of their runs instead.
+fn newest_of_each_host(mut runs: Vec<JudgedRun>, notes: &mut Vec<String>) -> Vec<JudgedRun> {
     runs.sort_by(|a, b| b.analysis.run.started.cmp(&a.analysis.run.started));
     let mut kept: Vec<JudgedRun> = Vec::new();
     for run in runs {
@@ -155,7 +164,7 @@ fn newest(mut runs: Vec<JudgedRun>, notes: &mut Vec<String>) -> Vec<JudgedRun> {
 }
 
 impl JudgedRun {
-    fn shown(&self) -> HostRun<'_> {
+    fn table_entry(&self) -> HostRun<'_> {
         HostRun {
             host: &self.host,
             build: self.build.as_deref(),
@@ -163,12 +172,13 @@ impl JudgedRun {
         }
     }
 
-    /// The study, and its design where that is not its own.
+    /// The name of the study, with that of a design which replaced its own.
     fn study(&self) -> String {
         let study = &self.analysis.study;
-        let design = study.design.as_ref();
-        let design = design.map_or_else(String::new, |design| format!(" ({design})"));
-        format!("{}{design}", study.name)
+        match &study.design {
+            Some(design) => format!("{} ({design})", study.name),
+            None => study.name.clone(),
+        }
     }
 
     fn is_of_the_same_host(&self, other: &JudgedRun) -> bool {

@@ -1,0 +1,195 @@
+//! Trials for evidence: after the last block, without timing, each by a fresh pair of processes.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use anyhow::Result;
+use bytecost_analysis::pairs_to_count;
+use bytecost_evidence::{Copies, TimeSampler};
+use bytecost_lab::{Event, Lab, Watch, loopback_exchange};
+use bytecost_spec::evidence::{COUNTED_TRIALS, EvidenceAsked, Means, UNASKED_SHARE};
+use bytecost_spec::{Cell, Host, Manifest, Plan, Study};
+use bytecost_store::Run;
+
+use super::state::{LogWriter, RunState};
+use crate::progress::Display;
+
+/// Window of a trial whose CPU time is sampled: some 2,000 samples of each CPU.
+const TIME_WINDOW: Duration = Duration::from_millis(400);
+/// Window of a trial whose events are counted, which need to happen often enough, no more.
+const COUNTING_WINDOW: Duration = Duration::from_millis(50);
+/// Window of a trial in which the sender measures its footprint: some rounds of the last cache level.
+const FOOTPRINT_WINDOW: Duration = Duration::from_millis(800);
+
+/// Share of the time for counting that goes into cells whose counts are compared; each of the
+/// others is counted once in the remaining time, as far as that goes.
+const COMPARED_SHARE: f64 = 0.8;
+
+/// Returns the reason why this machine cannot give evidence by these means; none if it can.
+pub fn unavailable(means: Means, host: &Host) -> Option<String> {
+    let attempt = match means {
+        Means::Time => TimeSampler::check(Path::new("/"), &cpu_numbers(host)),
+        Means::Copies => Copies::open(Path::new("/")).map(|_| ()),
+        Means::Counts => loopback_exchange::events().map(|_| ()),
+        Means::Footprint => {
+            return host.caches.is_empty().then(|| {
+                "the kernel reports no caches here (/sys/devices/system/cpu/*/cache)".to_owned()
+            });
+        }
+    };
+    let error = attempt.err()?;
+    Some(match means {
+        Means::Time => error.to_string(),
+        _ => format!(
+            "the kernel does not allow counting (it needs root, or CAP_BPF and CAP_PERFMON): {error}"
+        ),
+    })
+}
+
+fn cpu_numbers(host: &Host) -> Vec<u32> {
+    host.cpus.iter().map(|c| c.cpu).collect()
+}
+
+/// The trials for evidence of a run whose blocks are measured.
+pub struct EvidenceTrials<'a> {
+    pub study: &'a Study,
+    pub plan: &'a Plan,
+    pub state: &'a RunState,
+    pub stop: &'a AtomicBool,
+}
+
+/// One pass over cells with one instrument.
+struct Pass {
+    watch: Watch,
+    /// Cells that are counted several times, since their counts are compared.
+    compared: Vec<u32>,
+    /// Maximum duration; none where the user asked for this evidence.
+    limit: Option<Duration>,
+}
+
+impl EvidenceTrials<'_> {
+    /// Collects all evidence of the manifest, the cheapest first. Returns false if it was interrupted.
+    pub fn collect(&self, run: &mut Run, lab: &mut Lab, display: &mut Display) -> Result<bool> {
+        for pass in self.passes(run.manifest(), display)? {
+            let Pass {
+                mut watch,
+                compared,
+                limit,
+            } = pass;
+            let trials = self.trials_left(&watch, &compared);
+            if trials.is_empty() {
+                continue;
+            }
+            display.evidence(trials.len(), watch.window());
+            let mut log = LogWriter::new(run, self.stop);
+            let is_complete = lab.watch(&mut watch, trials, limit, self.stop, &mut |event| {
+                if let Event::TrialEnded(record) = event {
+                    log.append(&record);
+                    display.ended(&record);
+                }
+            });
+            log.finish()?;
+            if !is_complete {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn passes(&self, manifest: &Manifest, display: &Display) -> Result<Vec<Pass>> {
+        let available = |means: Means| {
+            let is_wanted = |e: &&EvidenceAsked| e.means == means && e.refused.is_none();
+            manifest.evidence.iter().find(is_wanted)
+        };
+        let mut passes = Vec::new();
+        let (copies, counts) = (available(Means::Copies), available(Means::Counts));
+        let counted: Vec<&EvidenceAsked> = copies.into_iter().chain(counts).collect();
+        if !counted.is_empty() {
+            let share = Duration::from_millis(self.study.budget_ms).mul_f64(UNASKED_SHARE);
+            // One of them that was asked for has both go through all cells.
+            let is_limited = counted.iter().all(|e| e.unasked);
+            let copies = copies.map(|_| Copies::open(Path::new("/"))).transpose()?;
+            let events = counts.map(|_| loopback_exchange::events()).transpose()?;
+            passes.push(Pass {
+                watch: Watch::counting(copies, events, COUNTING_WINDOW),
+                compared: self.compared_cells(manifest, share, display),
+                limit: is_limited.then_some(share),
+            });
+        }
+        let mut add_unlimited = |watch| {
+            passes.push(Pass {
+                watch,
+                compared: Vec::new(),
+                limit: None,
+            });
+        };
+        if available(Means::Time).is_some() {
+            let cpus = cpu_numbers(manifest.measurer().host);
+            add_unlimited(Watch::of_time(&cpus, TIME_WINDOW)?);
+        }
+        if available(Means::Footprint).is_some() {
+            add_unlimited(Watch::of_footprint(FOOTPRINT_WINDOW));
+        }
+        Ok(passes)
+    }
+
+    /// The cells whose counts are compared: of the decided pairs, those that differ most first, as
+    /// many as fit into [`COMPARED_SHARE`] of the time for counting.
+    fn compared_cells(&self, manifest: &Manifest, time: Duration, display: &Display) -> Vec<u32> {
+        let timed_trial = display.trial_cost(self.plan.trial_ms);
+        let window = Duration::from_millis(self.study.window_ms);
+        let counted_trial = timed_trial.saturating_sub(window) + COUNTING_WINDOW;
+        let cell_s = counted_trial.as_secs_f64() * COUNTED_TRIALS as f64;
+        let max_cells = (time.mul_f64(COMPARED_SHARE).as_secs_f64() / cell_s) as usize;
+        let ids: Vec<String> = self.plan.cells.iter().map(Cell::id).collect();
+        let cell_number = |id: &String| ids.iter().position(|i| i == id).map(|i| i as u32);
+        let mut compared: Vec<u32> = Vec::new();
+        for pair in pairs_to_count(self.state.analysis_input(manifest, &self.plan.cells)) {
+            let new: Vec<u32> = pair
+                .iter()
+                .filter_map(cell_number)
+                .filter(|cell| !compared.contains(cell))
+                .collect();
+            if compared.len() + new.len() <= max_cells {
+                compared.extend(new);
+            }
+        }
+        compared
+    }
+
+    /// The trials that a pass has still to make, as round, cell number and cell: compared cells
+    /// once in each round, in an order that is rotated by one from round to round, and then all
+    /// others once.
+    fn trials_left(&self, watch: &Watch, compared: &[u32]) -> Vec<(u32, u32, Cell)> {
+        let cell = |i: u32| &self.plan.cells[i as usize];
+        let trials = |i: u32| self.state.evidence_trials(watch.round(), i);
+        let is_wanted = |i: &u32| {
+            let cell = cell(*i);
+            self.state.has_sample(*i) && !cell.twin && watch.is_for(cell)
+        };
+        let mut order: Vec<u32> = compared.iter().copied().filter(is_wanted).collect();
+        let mut left = Vec::new();
+        for round in 0..COUNTED_TRIALS as u32 {
+            let missing = order.iter().filter(|i| trials(**i) <= round);
+            left.extend(missing.map(|i| (round, *i, cell(*i).clone())));
+            let step = order.len().min(1);
+            order.rotate_left(step);
+        }
+        // Each mover once, then each a second time, since the time may end.
+        let mut cells_of_mover: HashMap<&str, u32> = HashMap::new();
+        let mut others: Vec<(u32, u32)> = (0..self.plan.cells.len() as u32)
+            .filter(is_wanted)
+            .filter(|i| !compared.contains(i) && trials(*i) == 0)
+            .map(|i| {
+                let nth_of_mover = cells_of_mover.entry(&cell(i).mover).or_default();
+                *nth_of_mover += 1;
+                (*nth_of_mover, i)
+            })
+            .collect();
+        others.sort_unstable();
+        left.extend(others.into_iter().map(|(_, i)| (0, i, cell(i).clone())));
+        left
+    }
+}

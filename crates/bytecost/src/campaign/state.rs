@@ -1,0 +1,163 @@
+//! The state of a run that is being measured, as its log gives it, and the writer of that log.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytecost_analysis::Input;
+use bytecost_spec::sample::{Block, last_short_windows};
+use bytecost_spec::{Cell, Manifest, Record, Sample};
+use bytecost_store::{Run, StoreError};
+
+/// A cell that failed so often, and never gave a sample, is not tried again.
+const MAX_FAILURES: u32 = 3;
+/// The same bound after the end of the budget.
+const MAX_FAILURES_OVER_BUDGET: u32 = 1;
+
+/// Writer of a run's log that stops the run at the first record it cannot write.
+pub struct LogWriter<'r> {
+    run: &'r mut Run,
+    stop: &'r AtomicBool,
+    written: Result<(), StoreError>,
+}
+
+impl LogWriter<'_> {
+    pub fn new<'r>(run: &'r mut Run, stop: &'r AtomicBool) -> LogWriter<'r> {
+        LogWriter {
+            run,
+            stop,
+            written: Ok(()),
+        }
+    }
+
+    /// Appends a record. After an error all further records are dropped, and the stop flag is set,
+    /// since a trial that cannot be stored need not be measured.
+    pub fn append(&mut self, record: &Record) {
+        if self.written.is_ok() {
+            self.written = self.run.append(record);
+        }
+        if self.written.is_err() {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives the first error, or writes all that was appended to the disk.
+    pub fn finish(self) -> Result<(), StoreError> {
+        self.written?;
+        self.run.sync()
+    }
+}
+
+/// Samples, failures and block ends of the log, with the counts that the choice of the next trial needs.
+#[derive(Default)]
+pub struct RunState {
+    samples: Vec<Sample>,
+    /// Block and cell of each trial that is over, in the last attempt at its block.
+    finished: HashSet<(u32, u32)>,
+    /// The last attempt at each block that has begun, from 0.
+    attempts: BTreeMap<u32, u32>,
+    block_ends: Vec<Block>,
+    /// Number of failures of each cell.
+    failures: HashMap<u32, u32>,
+    /// Number of trials for evidence, by evidence round and cell.
+    evidence_trials: HashMap<(u32, u32), u32>,
+    spent: Duration,
+}
+
+impl RunState {
+    /// Adds a record of the log.
+    pub fn add(&mut self, record: Record) {
+        if let (Some(trial), false) = (record.trial(), matches!(record, Record::Evidence(_))) {
+            let attempt = self.attempts.entry(trial.block).or_default();
+            *attempt = (*attempt).max(trial.attempt);
+            self.finished.insert((trial.block, trial.cell));
+        }
+        match record {
+            Record::Sample(sample) => {
+                let end = Duration::from_millis(sample.started_ms + sample.trial_ms);
+                self.spent = self.spent.max(end);
+                self.samples.push(sample);
+            }
+            Record::Evidence(found) => {
+                let round_and_cell = (found.trial.block, found.trial.cell);
+                *self.evidence_trials.entry(round_and_cell).or_default() += 1;
+            }
+            Record::Failure(failure) => {
+                self.spent = self.spent.max(Duration::from_millis(failure.started_ms));
+                *self.failures.entry(failure.trial.cell).or_default() += 1;
+            }
+            Record::Block(block) => {
+                self.spent = self.spent.max(Duration::from_millis(block.ended_ms));
+                if block.repeated_because.is_some() {
+                    self.begin_attempt(block.block, block.attempt + 1);
+                }
+                self.block_ends.push(block);
+            }
+        }
+    }
+
+    /// Forgets that trials of a block are over, since it is measured again as a whole.
+    fn begin_attempt(&mut self, block: u32, attempt: u32) {
+        self.finished.retain(|(finished, _)| *finished != block);
+        self.attempts.insert(block, attempt);
+    }
+
+    /// Time from the start of the first leg to the last record.
+    pub fn spent(&self) -> Duration {
+        self.spent
+    }
+
+    pub fn last_block_end(&self) -> Option<&Block> {
+        self.block_ends.last()
+    }
+
+    pub fn attempt(&self, block: u32) -> u32 {
+        self.attempts.get(&block).copied().unwrap_or(0)
+    }
+
+    pub fn has_begun(&self, block: u32) -> bool {
+        self.attempts.contains_key(&block)
+    }
+
+    pub fn has_finished(&self, block: u32, cell: u32) -> bool {
+        self.finished.contains(&(block, cell))
+    }
+
+    pub fn has_sample(&self, cell: u32) -> bool {
+        self.samples.iter().any(|sample| sample.trial.cell == cell)
+    }
+
+    /// Returns true if a cell gave only failures, and as many as a run tries.
+    pub fn is_given_up(&self, cell: u32, budget: Duration) -> bool {
+        let max = if self.spent > budget {
+            MAX_FAILURES_OVER_BUDGET
+        } else {
+            MAX_FAILURES
+        };
+        let failures = self.failures.get(&cell).copied().unwrap_or(0);
+        failures >= max && !self.has_sample(cell)
+    }
+
+    pub fn evidence_trials(&self, round: u32, cell: u32) -> u32 {
+        let trials = self.evidence_trials.get(&(round, cell));
+        trials.copied().unwrap_or(0)
+    }
+
+    /// The first block from which on the trials of all cells count: behind the last one in which
+    /// the window of a cell was too short.
+    pub fn first_counting_block(&self) -> u32 {
+        last_short_windows(&self.block_ends)
+            .into_values()
+            .map(|(block, _)| block + 1)
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The samples and blocks of these cells as the analysis takes them.
+    pub fn analysis_input<'a>(&'a self, manifest: &'a Manifest, cells: &'a [Cell]) -> Input<'a> {
+        Input {
+            blocks: &self.block_ends,
+            ..Input::of(manifest, cells, &self.samples)
+        }
+    }
+}
