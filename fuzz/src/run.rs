@@ -67,7 +67,7 @@ fn report(manifest: &[u8], samples: &[u8]) {
     match Root::at(dir.path()).open(dir.path().to_str().unwrap()) {
         Ok(run) => {
             written_again(run.manifest());
-            tell(&run);
+            analyse_and_report(&run);
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -81,7 +81,7 @@ fn written_again(manifest: &Manifest) {
     );
 }
 
-fn tell(run: &Run) {
+fn analyse_and_report(run: &Run) {
     let Ok(loaded) = run.records() else {
         return;
     };
@@ -125,18 +125,18 @@ fn tell(run: &Run) {
 
 target!(any_manifest_is_a_run_or_an_error, 500, any_manifest);
 target!(
-    a_run_with_a_spoilt_manifest_is_told_or_refused,
+    a_run_with_a_spoilt_manifest_is_reported_or_refused,
     2_000,
     spoilt_manifest
 );
 target!(
-    a_run_with_spoilt_samples_is_told_or_refused,
+    a_run_with_spoilt_samples_is_reported_or_refused,
     1_000,
     spoilt_samples
 );
 
 #[test]
-fn the_run_is_told_before_it_is_spoilt() {
+fn the_run_is_valid_before_it_is_spoilt() {
     let manifest: Manifest = serde_json::from_str(MANIFEST).unwrap();
     assert!(!manifest.plan.cells.is_empty());
     report(MANIFEST.as_bytes(), SAMPLES.as_bytes());

@@ -108,7 +108,7 @@ fn valid() -> Vec<Record> {
     load(SAMPLES.as_bytes()).unwrap().records
 }
 
-/// A log cut off at any place gives the records before that place, and tells what it dropped.
+/// A log cut off at any place gives the records before that place, with the number of bytes that it dropped.
 fn cut(input: &[u8]) {
     let at = place(input);
     let loaded = load(&SAMPLES.as_bytes()[..at]).unwrap();
@@ -141,9 +141,9 @@ fn one_byte(input: &[u8]) {
             }
         }
         Err(error) => {
-            let told = line_of(&error);
+            let line = line_of(&error);
             assert!(
-                told == changed + 1 || told == changed + 2,
+                line == changed + 1 || line == changed + 2,
                 "line {changed}: {error}"
             );
         }

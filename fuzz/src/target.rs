@@ -23,7 +23,7 @@ macro_rules! target {
 }
 pub(crate) use target;
 
-/// Runs a check on `cases` inputs; one that fails is told by its seed.
+/// Runs a check on `cases` inputs; the seed of one that fails is printed.
 pub fn from_seeds(cases: u64, check: fn(&[u8])) {
     for seed in 0..cases {
         let input = bytes(seed);
