@@ -1,7 +1,7 @@
 //! The first process of a guest: it makes a bare kernel fit for tests, runs all programs of
 //! `/tests`, one after the other, says how they ended, and turns the guest off.
 //!
-//! `boot.sh` puts it into the guest as `/init`, beside the modules that the tests need. The last
+//! `boot.sh` puts it into the guest as `/init`, next to the modules that the tests need. The last
 //! line that it writes is the verdict ([`PASSED`] or [`FAILED`]), which `boot.sh` waits for: a
 //! guest that ends without one has failed.
 
@@ -62,9 +62,9 @@ const BYTECOST: &str = "/bytecost";
 const PORT: &str = "agent";
 /// The guest's address, and the bits of its network; `boot.sh` has the other one.
 const ADDRESS: (Ipv4Addr, u8) = (Ipv4Addr::new(198, 18, 9, 2), 30);
-/// Said when whoever runs the study may begin.
+/// Printed when the other host may begin its run.
 const WAITS: &str = "guest: the agent waits";
-/// How long that may take, and how often it is looked.
+/// Maximum time until it begins, and the interval of polling.
 const BEGUN_WITHIN: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -85,21 +85,22 @@ fn main() {
         }
     };
     println!("{verdict}");
-    // Where it can be had, this does not return: qemu ends (`-no-reboot`).
+    // If the kernel can restart, this does not return: qemu ends (`-no-reboot`).
     let refused = reboot(RebootCommand::Restart);
     println!("guest: it cannot be turned off: {refused:?}");
 }
 
-/// Whether all programs ended well.
+/// Runs all programs. Returns true if each of them succeeded.
 fn run() -> io::Result<bool> {
     for (kind, at) in MOUNTS {
         fs::create_dir_all(at)?;
-        mount(*kind, *at, *kind, MountFlags::empty(), None::<&CStr>).map_err(|e| told(at, e))?;
+        mount(*kind, *at, *kind, MountFlags::empty(), None::<&CStr>)
+            .map_err(|e| with_path(at, e))?;
     }
     for (setting, value) in SETTINGS {
-        fs::write(setting, value).map_err(|e| told(setting, e))?;
+        fs::write(setting, value).map_err(|e| with_path(setting, e))?;
     }
-    set_loopback_up().map_err(|e| told("lo", e))?;
+    set_loopback_up().map_err(|e| with_path("lo", e))?;
     load(files("/modules")?)?;
     println!("guest: Linux {}", uname().release().to_string_lossy());
     let tests = files("/tests")?;
@@ -118,24 +119,30 @@ fn run() -> io::Result<bool> {
         if let Some((_, filter)) = test.to_string_lossy().split_once(FILTER) {
             command.arg(filter);
         }
-        let status = command.status().map_err(|e| told(&test.display(), e))?;
+        let status = command
+            .status()
+            .map_err(|e| with_path(&test.display(), e))?;
         println!("guest: {}: {status}", test.display());
         passed &= status.success();
     }
     Ok(passed)
 }
 
-fn told(what: &(impl std::fmt::Display + ?Sized), error: impl Into<io::Error>) -> io::Error {
+/// An error with the path or device that it is about.
+fn with_path(
+    subject: &(impl std::fmt::Display + ?Sized),
+    error: impl Into<io::Error>,
+) -> io::Error {
     let error = error.into();
-    io::Error::new(error.kind(), format!("{what}: {error}"))
+    io::Error::new(error.kind(), format!("{subject}: {error}"))
 }
 
-/// The files of a folder by name; none where it is not there.
+/// The files of a folder, sorted by name; none if it does not exist.
 fn files(folder: &str) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(folder) {
         Ok(entries) => entries,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(e) => return Err(told(&folder, e)),
+        Err(e) => return Err(with_path(&folder, e)),
     };
     let mut found = entries
         .map(|entry| Ok(entry?.path()))
@@ -144,15 +151,15 @@ fn files(folder: &str) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Loads modules of the kernel, whatever order they need: each round those that what is there
-/// already is enough for.
+/// Loads kernel modules that depend on each other: each round loads those whose dependencies are
+/// loaded already.
 fn load(mut modules: Vec<PathBuf>) -> io::Result<()> {
     while !modules.is_empty() {
         let mut left = Vec::new();
         let mut why = None;
         for module in &modules {
             if let Err(e) = load_one(module) {
-                why = Some(told(&module.display(), e));
+                why = Some(with_path(&module.display(), e));
                 left.push(module.clone());
             }
         }
@@ -179,8 +186,8 @@ fn play_the_other_host() -> io::Result<ExitStatus> {
         .filter_map(|index| fs::read_to_string(index).ok()?.trim().parse().ok())
         .find(|index| *index != LOOPBACK);
     let card = card.ok_or_else(|| io::Error::other("the guest has no network card"))?;
-    add_address(card).map_err(|e| told("the card's address", e))?;
-    set_up(card).map_err(|e| told("the card", e))?;
+    add_address(card).map_err(|e| with_path("the card's address", e))?;
+    set_up(card).map_err(|e| with_path("the card", e))?;
     let port = fs::read_dir("/sys/class/virtio-ports")?
         .flatten()
         .find(|port| {

@@ -438,7 +438,11 @@ fn no_files_of_a_crate_need_each_other() {
             .partition(|(arrow, _)| excuse(arrow).is_some());
         let closes = |arrow: &&(usize, usize)| way(&rest, arrow.1, arrow.0).is_some();
         closing.extend(back.keys().filter(closes).filter_map(excuse));
-        broken.extend(circles(&rest).iter().map(|way| told(&all, &rest, way)));
+        broken.extend(
+            circles(&rest)
+                .iter()
+                .map(|way| circle_line(&all, &rest, way)),
+        );
     }
     let idle = ALLOWED.iter().filter(|row| !closing.contains(row));
     broken.extend(idle.map(|row| format!("{} no longer closes a circle: take it off", row.0)));
@@ -449,7 +453,7 @@ fn no_files_of_a_crate_need_each_other() {
 }
 
 /// A circle, a line for each file with the lines that need the next.
-fn told(all: &[Module], arrows: &Arrows, circle: &[usize]) -> String {
+fn circle_line(all: &[Module], arrows: &Arrows, circle: &[usize]) -> String {
     let steps = circle.iter().zip(circle.iter().cycle().skip(1));
     let steps = steps.map(|(from, to)| {
         let lines: Vec<String> = arrows[&(*from, *to)].iter().map(usize::to_string).collect();

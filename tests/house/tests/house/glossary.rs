@@ -1,12 +1,15 @@
-//! The words of STYLE.md's glossary, held against all that users read.
+//! Words with a better one: STYLE.md's glossary in all that users read, and a shorter list in names
+//! and comments of the code.
+
+use std::collections::BTreeMap;
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 use crate::documents::table;
-use crate::source::{group, is_sign, tokens, without_tests};
+use crate::source::{group, is_sign, tokens, walk, without_tests};
 use crate::tree::{self, File};
 
-/// What users read: pages, studies, reports of recorded runs, and the texts of crates.
+/// Files that users read: pages, studies, reports of recorded runs, and the texts of crates.
 const READ: &[&str] = &[
     "README.md",
     "CHANGELOG.md",
@@ -30,7 +33,7 @@ const READ: &[&str] = &[
     "crates/store/src/",
     "crates/sys/src/",
 ];
-/// How the names of such files end.
+/// Endings of the names of such files.
 const ENDINGS: &[&str] = &[
     ".md",
     ".toml",
@@ -40,7 +43,7 @@ const ENDINGS: &[&str] = &[
     "terminal.txt",
     "audit.txt",
 ];
-/// Where comments are help texts.
+/// Path of the files whose comments are help texts.
 const HELP: &str = "crates/bytecost/src/args";
 
 #[test]
@@ -52,11 +55,12 @@ fn what_users_read_has_the_words_of_the_glossary() {
     let is_read = |file: &File| READ.iter().any(|path| file.path.starts_with(path));
     for file in tree::files(ENDINGS).iter().filter(|file| is_read(file)) {
         for (line, text) in texts(file) {
-            let text = normal(&text);
+            let normal_text = normal(&text);
             for row in &glossary {
-                let found = row[0].split(", ").filter(|word| has(&text, word));
-                let told = |word| format!("{}:{line}: `{word}`: {}", file.path, row[1]);
-                broken.extend(found.map(told));
+                let found = row[0].split(", ").filter(|word| has(&normal_text, word));
+                broken.extend(
+                    found.map(|word| format!("{}:{line}: `{word}`: {}", file.path, row[1])),
+                );
             }
         }
     }
@@ -88,10 +92,10 @@ fn sentences(stream: TokenStream, with_comments: bool, found: &mut Vec<(usize, S
         match token {
             TokenTree::Literal(text) => {
                 let line = text.span().start().line;
-                let text = text.to_string();
-                found.extend(
-                    (text.starts_with(['"', 'r']) && text.contains(' ')).then_some((line, text)),
-                );
+                let literal = text.to_string();
+                if literal.starts_with(['"', 'r']) && literal.contains(' ') {
+                    found.push((line, literal));
+                }
             }
             TokenTree::Group(inner) => {
                 let before = |n: usize| i.checked_sub(n).and_then(|at| list.get(at));
@@ -109,12 +113,11 @@ fn sentences(stream: TokenStream, with_comments: bool, found: &mut Vec<(usize, S
 
 /// A text in small letters, its ends of lines as spaces.
 fn normal(text: &str) -> String {
-    let text = text.to_lowercase().replace('\\', " ");
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ")
+    let small = text.to_lowercase().replace('\\', " ");
+    small.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a text has a word; `*` stands for any ending. What stands in braces is a value.
+/// Returns true if a text has a word, where `*` stands for any ending. A name in braces is no word.
 fn has(text: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || "_-{}".contains(c);
     let start = word.trim_end_matches('*');
@@ -123,6 +126,156 @@ fn has(text: &str, word: &str) -> bool {
         let after = text[at + start.len()..].chars().next();
         !before.is_some_and(is_part) && (word.ends_with('*') || !after.is_some_and(is_part))
     })
+}
+
+/// Words that a stranger does not understand at once in a name or a comment, and the better ones.
+/// A word is also a part of a name: `is_told` and `ToldCell` have `told`.
+const CODE_WORDS: &[(&str, &str)] = &[
+    (
+        "told",
+        "name the thing itself: lines, summary, report, reason",
+    ),
+    ("tell", "report, print, show, distinguish"),
+    ("tells", "reports, prints, shows, distinguishes"),
+    (
+        "had",
+        "has, or available; `could be had` is `was available`",
+    ),
+    ("beside", "next to, in addition to, with"),
+    ("whoever", "name it: the user, the process, the reader"),
+    ("gone on", "continued, resumed"),
+    ("go on", "continue, resume"),
+    ("goes on", "continues, resumes"),
+    ("thereof", "of it, or name it"),
+    ("fn of", "`from_x`, `new`, or the noun that it gives"),
+    ("fn own", "the noun that it gives"),
+];
+
+/// Uses of these words in each crate. A number may only fall; a crate without a line has none.
+const CODE_WORD_USES: &[(&str, usize)] = &[
+    ("crates/analysis", 540),
+    ("crates/bytecost", 42),
+    ("crates/engine", 91),
+    ("crates/evidence", 93),
+    ("crates/host", 328),
+    ("crates/lab", 254),
+    ("crates/meter", 78),
+    ("crates/plan", 38),
+    ("crates/report", 189),
+    ("crates/spec", 154),
+    ("crates/stats", 19),
+    ("crates/store", 31),
+    ("crates/sys", 115),
+    ("tests", 1),
+];
+
+#[test]
+fn names_and_comments_have_fewer_of_the_words_with_a_better_one() {
+    let mut uses: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for file in tree::files(&[".rs"]) {
+        let mut path = file.path.split('/');
+        let folder = match (path.next(), path.next()) {
+            (Some("crates"), Some(name)) => format!("crates/{name}"),
+            (folder, _) => folder.unwrap_or_default().to_owned(),
+        };
+        // This list itself.
+        if !file.path.ends_with("glossary.rs") {
+            uses.entry(folder).or_default().extend(code_words(&file));
+        }
+    }
+    let mut broken = Vec::new();
+    for (folder, found) in &uses {
+        let row = CODE_WORD_USES.iter().find(|(name, _)| name == folder);
+        let allowed = row.map_or(0, |(_, count)| *count);
+        if found.len() > allowed {
+            broken.push(format!("{folder}: {} uses, at most {allowed}", found.len()));
+            broken.extend(found.iter().cloned());
+        } else if found.len() < allowed {
+            broken.push(format!(
+                "{folder}: {} uses: lower its number of {allowed} in CODE_WORD_USES",
+                found.len()
+            ));
+        }
+    }
+    tree::none(
+        &broken,
+        "names and comments with words that have a better one:",
+    );
+}
+
+/// The words of [`CODE_WORDS`] in a file, outside of its string literals, a line for each.
+fn code_words(file: &File) -> Vec<String> {
+    let code = without_strings(file);
+    let mut words: Vec<(usize, String)> = Vec::new();
+    for (number, line) in code.lines().enumerate() {
+        words.extend(parts(line).into_iter().map(|part| (number + 1, part)));
+    }
+    let mut found = Vec::new();
+    for (at, (line, _)) in words.iter().enumerate() {
+        for (word, better) in CODE_WORDS {
+            let is_there = word
+                .split(' ')
+                .enumerate()
+                .all(|(i, part)| words.get(at + i).is_some_and(|(_, word)| word == part));
+            if is_there {
+                found.push(format!("{}:{line}: `{word}`: {better}", file.path));
+            }
+        }
+    }
+    found
+}
+
+/// The text of a file with spaces in place of string literals, which are texts for users.
+fn without_strings(file: &File) -> String {
+    let mut text = file.text.clone().into_bytes();
+    walk(tokens(&file.path, &file.text), &mut |place| {
+        if let TokenTree::Literal(literal) = place.token {
+            let range = literal.span().byte_range();
+            // A doc comment is a literal too, which begins with its slashes.
+            if file.text[range.clone()].starts_with(['"', 'r', 'b', 'c']) {
+                for byte in &mut text[range] {
+                    *byte = if *byte == b'\n' { b'\n' } else { b' ' };
+                }
+            }
+        }
+    });
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+/// The words of a line in small letters, names in their parts: `is_told` and `IsTold` are two words.
+fn parts(line: &str) -> Vec<String> {
+    let mut parts = Vec::new();
+    for name in line.split(|c: char| !c.is_alphanumeric()) {
+        let mut part = String::new();
+        for c in name.chars() {
+            if c.is_uppercase() && part.ends_with(char::is_lowercase) {
+                parts.push(std::mem::take(&mut part).to_lowercase());
+            }
+            part.push(c);
+        }
+        if !part.is_empty() {
+            parts.push(part.to_lowercase());
+        }
+    }
+    parts
+}
+
+#[test]
+fn code_words_are_found_in_names_and_comments() {
+    let count = |text: &str| {
+        code_words(&File {
+            path: "a.rs".to_owned(),
+            text: text.to_owned(),
+        })
+        .len()
+    };
+    assert_eq!(count("fn is_told() {} struct ToldCell;"), 2);
+    assert_eq!(
+        count("/// Has gone\n/// on.\n// Nobody had it.\nfn a() {}"),
+        2
+    );
+    assert_eq!(count("impl A { fn of(b: B) -> A { A::of(\"had\") } }"), 1);
+    assert_eq!(count("const A: &str = r#\"is told\"#; fn thread() {}"), 0);
 }
 
 #[test]
@@ -148,12 +301,12 @@ fn words_are_found_as_words() {
             .to_owned(),
     }
     };
-    let said = |path: &str| {
+    let texts_of = |path: &str| {
         texts(&file(path))
             .into_iter()
             .map(|t| t.1)
             .collect::<Vec<_>>()
     };
-    assert_eq!(said("crates/lab/src/a.rs"), ["\"one two\""]);
-    assert_eq!(said("crates/bytecost/src/args.rs").len(), 4);
+    assert_eq!(texts_of("crates/lab/src/a.rs"), ["\"one two\""]);
+    assert_eq!(texts_of("crates/bytecost/src/args.rs").len(), 4);
 }

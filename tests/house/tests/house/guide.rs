@@ -61,8 +61,8 @@ fn copied() -> &'static Path {
         let changed = [
             (TABLE, table),
             (&file, block(&guide, &format!("//! `{NAME}`:")).to_owned()),
-            ("Cargo.toml", own_version("Cargo.toml")),
-            ("Cargo.lock", own_version("Cargo.lock")),
+            ("Cargo.toml", version_of_guide("Cargo.toml")),
+            ("Cargo.lock", version_of_guide("Cargo.lock")),
         ];
         mirror(&tree::root(), &copy, "", &changed);
         for (path, text) in &changed {
@@ -76,11 +76,11 @@ fn read(file: &str) -> String {
     fs::read_to_string(tree::root().join(file)).unwrap()
 }
 
-/// A file of the root with a version for our crates that no other build has. Cargo tells crates
-/// apart by name, version and place in the workspace: with the same version it would take what
+/// A file of the root with a version for our crates that no other build has. Cargo knows crates by
+/// name, version and place in the workspace: with the same version it would take what
 /// was built from the copy for what is to be built from the tree, which it shares its folder
 /// with, and tests of the tree would run on the copy.
-fn own_version(file: &str) -> String {
+fn version_of_guide(file: &str) -> String {
     let text = read(file);
     let version = format!("version = \"{}\"", env!("CARGO_PKG_VERSION"));
     let own = format!("version = \"{}-guide\"", env!("CARGO_PKG_VERSION"));

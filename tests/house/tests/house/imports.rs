@@ -39,7 +39,7 @@ const ALL: &[&str] = &[
     "analysis", "report",
 ];
 
-/// What the tests of a crate import beside that: those of the analysis read its explanations in words,
+/// Crates that the tests of a crate import beside that: those of the analysis read its explanations in words,
 /// as users do.
 const TESTS: &[(&str, &str)] = &[("analysis", "report")];
 

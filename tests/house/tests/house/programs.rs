@@ -9,12 +9,14 @@ fn every_file_of_tests_is_in_its_program() {
     for program in files.iter().filter(|f| f.path.ends_with("/tests/all.rs")) {
         let folder = program.path.trim_end_matches("all.rs");
         // A program of its own is named there.
-        let crate_file = tree::root().join(folder).join("../Cargo.toml");
-        let crate_file = std::fs::read_to_string(crate_file).unwrap();
-        let beside = files.iter().filter_map(|f| f.path.strip_prefix(folder));
-        let names = beside.filter_map(|name| name.strip_suffix(".rs"));
-        for name in names.filter(|name| *name != "all" && !name.contains('/')) {
-            let is_named = crate_file.contains(&format!("[[test]]\nname = \"{name}\"\n"));
+        let path = tree::root().join(folder).join("../Cargo.toml");
+        let manifest = std::fs::read_to_string(path).unwrap();
+        let names = files
+            .iter()
+            .filter_map(|file| file.path.strip_prefix(folder)?.strip_suffix(".rs"))
+            .filter(|name| *name != "all" && !name.contains('/'));
+        for name in names {
+            let is_named = manifest.contains(&format!("[[test]]\nname = \"{name}\"\n"));
             if !is_named && !program.text.contains(&format!("mod {name};\n")) {
                 broken.push(format!("{folder}{name}.rs: write `mod {name};` in all.rs"));
             }
