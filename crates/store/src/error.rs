@@ -1,11 +1,11 @@
-//! What can go wrong with a run directory: one line each, ending in what to do.
+//! The errors of run directories: one line each, which ends with the remedy.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use bytecost_spec::manifest::FORMAT;
 
-/// What went wrong with a run directory.
+/// An error of a run directory. Its `Display` is one line with the remedy.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A name that is no run's name.
@@ -25,16 +25,16 @@ pub enum StoreError {
         .0.display()
     )]
     NoManifest(PathBuf),
-    /// A manifest or ending that cannot be read, and what is wrong with it.
+    /// A manifest or ending that cannot be read, with the reason.
     #[error("{} cannot be read: {}; restore it from a copy, or delete the run", .0.display(), .1)]
     Unreadable(PathBuf, String),
-    /// A run of another version, and its format.
+    /// A run of another version, with its format.
     #[error(
         "{}: this run was written by another version of bytecost (format {}, this one reads {}): use that version, or measure again",
         .0.display(), .1, FORMAT
     )]
     OtherFormat(PathBuf, u64),
-    /// A file that is larger than anything that bytecost writes, and the bound in bytes.
+    /// A file that is larger than any that bytecost writes, with the bound in bytes.
     #[error("{} is larger than {} bytes, which bytecost never writes: it is damaged, or no file of a run", .0.display(), .1)]
     TooLarge(PathBuf, u64),
     /// A line of the log that cannot be read, with others after it.
@@ -50,7 +50,7 @@ pub enum StoreError {
         /// What is wrong with it.
         why: String,
     },
-    /// A line of the history of rounds that is no round, from 1.
+    /// The first line of the history of rounds that is no round, from 1.
     #[error("{}, line {}: no round of a run; delete that line: until then no round is added", .0.display(), .1)]
     BrokenHistory(PathBuf, usize),
     /// A record too large for a line: its size and the bound, in bytes.
@@ -59,45 +59,45 @@ pub enum StoreError {
     /// Another process appends to the run.
     #[error("{}: another bytecost is writing to this run: wait until it has ended, or stop it", .0.display())]
     Locked(PathBuf),
-    /// No room left for a file, for this reason: `the disk is full`, or which quota or limit.
+    /// No space for a file, with the reason: `the disk is full`, or a quota or limit.
     #[error(
         "{}: {}; the finished trials are kept. Make room, then continue the run with --resume",
         .0.display(), .1
     )]
     Full(PathBuf, &'static str),
-    /// A log as long as one may be, in bytes.
+    /// A log of the greatest length, in bytes.
     #[error(
         "{} has {} bytes, which is all that a log may have: the finished trials are kept, and what is left needs a run of its own",
         .0.display(), .1
     )]
     LogFull(PathBuf, u64),
-    /// A log whose last write could be neither finished nor taken back.
+    /// A log whose last write could be neither completed nor undone.
     #[error(
         "{}: an earlier write failed and could not be taken back; --resume repairs the log of the run",
         .0.display()
     )]
     Spoilt(PathBuf),
-    /// An output that may not be written under that name.
+    /// A name that an output cannot have.
     #[error(
         "`{0}` is no name for an output: a plain file name, not one of the run's own files, not starting with `.`"
     )]
     BadOutput(String),
-    /// Something else than a plain file where a run has one: a link, a pipe.
+    /// Something other than a regular file where a run has one: a link, a pipe.
     #[error("{} is no plain file: bytecost never makes that; remove it, or name another run", .0.display())]
     NoFile(PathBuf),
-    /// A directory that somebody else can change, for root; and its owner.
+    /// A directory or file that another user can change, for root; with its owner.
     #[error(
         "{} belongs to user {} or is open to all, and root does not write there: call bytecost as that user or by sudo from it, or choose another with --runs-dir",
         .0.display(), .1
     )]
     OfAnother(PathBuf, u32),
-    /// Anything else that the system refused: what was tried, on what, and its answer.
+    /// Any other error of the system: the operation, its object, and the error.
     #[error("cannot {} {}: {}", .0, .1.display(), .2)]
     Io(&'static str, PathBuf, io::Error),
 }
 
 impl StoreError {
-    /// The problem, without what a run would do about it.
+    /// The error without the remedy of a run.
     pub fn reason(&self) -> String {
         match self {
             StoreError::Full(path, why) => format!("{}: {why}", path.display()),
@@ -109,7 +109,7 @@ impl StoreError {
         }
     }
 
-    /// The error for a system's answer: [`StoreError::Full`] where there is no room.
+    /// The error for an operation that the system refused: [`StoreError::Full`] if there is no space.
     pub(crate) fn io(doing: &'static str, path: &Path, why: impl Into<io::Error>) -> StoreError {
         let (path, why) = (path.to_owned(), why.into());
         match why.kind() {

@@ -1,8 +1,8 @@
-//! A directory by its descriptor, and whole files in it: there complete, or not at all.
+//! A directory by its descriptor, with files that are written atomically: complete, or not at all.
 //!
-//! What is made or opened in a folder is made or opened in that directory, whatever becomes of its
-//! path meanwhile, and no link in it is followed. Root writes into no directory of somebody else;
-//! under sudo, what root makes belongs to whoever called it (sudo(8), SUDO_UID and SUDO_GID).
+//! What is created or opened in a folder is in that directory even if its path changes meanwhile, and no
+//! link in it is followed. Root writes to no directory of another user; under sudo, what root creates
+//! belongs to the user who called it (sudo(8), SUDO_UID and SUDO_GID).
 
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
@@ -24,7 +24,7 @@ const ATTEMPTS: u32 = 16;
 const SUFFIX: &str = ".tmp";
 const MOST_ID_BYTES: usize = 128;
 
-/// A directory that is open.
+/// An open directory: all files of runs are created, read and replaced through one.
 #[derive(Debug)]
 pub struct Folder {
     fd: OwnedFd,
@@ -32,45 +32,47 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// The directory at a path; only that path itself may be a link.
+    /// Opens the directory at a path; only the path itself may be a link.
     pub fn open(path: &Path) -> Result<Folder, StoreError> {
-        Folder::at(CWD, path, path.to_owned(), OFlags::empty())
+        Folder::open_at(CWD, path, path.to_owned(), OFlags::empty())
     }
 
-    /// The same, made with all directories above it that are not there.
+    /// Opens the directory at a path, and creates it with all its parents if it does not exist.
     pub fn make(path: &Path) -> Result<Folder, StoreError> {
         if !path.is_dir()
             && let (Some(parent), Some(name)) = (path.parent(), path.file_name())
         {
-            let above = match parent.as_os_str().is_empty() {
-                true => Folder::at(CWD, Path::new("."), path.to_owned(), OFlags::empty())?,
-                false => Folder::make(parent)?,
+            let above = if parent.as_os_str().is_empty() {
+                Folder::open_at(CWD, Path::new("."), path.to_owned(), OFlags::empty())?
+            } else {
+                Folder::make(parent)?
             };
-            return above.made(name, path, 0o777, OFlags::empty());
+            return above.make_in(name, path, 0o777, OFlags::empty());
         }
         Folder::open(path)
     }
 
-    /// The same for nobody but its user, or whoever called sudo, and so is what is made on the way;
-    /// [`StoreError::OfAnother`] for what is there and somebody else's.
+    /// Opens or creates a directory for its user, or for the caller of sudo, alone; parents that are
+    /// created are private too. [`StoreError::OfAnother`] if another user owns an existing one.
     pub(crate) fn make_private(path: &Path) -> Result<Folder, StoreError> {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Folder::open(path);
         };
-        let above = match parent.is_dir() {
-            true => Folder::open(parent)?,
-            false => Folder::make_private(parent)?,
+        let above = if parent.is_dir() {
+            Folder::open(parent)?
+        } else {
+            Folder::make_private(parent)?
         };
         above.check_owner()?;
-        let folder = above.made(name, path, 0o700, OFlags::NOFOLLOW)?;
+        let folder = above.make_in(name, path, 0o700, OFlags::NOFOLLOW)?;
         folder.refuse_unless(is_own)?;
         Ok(folder)
     }
 
-    /// The directory at a path that the user or whoever called sudo owns; none where there is none.
-    /// A link is refused, and [`StoreError::OfAnother`] is for that of somebody else.
+    /// Opens a directory that the user or the caller of sudo owns; none if it does not exist. A link is
+    /// refused, and [`StoreError::OfAnother`] is the error for another owner.
     pub(crate) fn open_own(path: &Path) -> Result<Option<Folder>, StoreError> {
-        match Folder::at(CWD, path, path.to_owned(), OFlags::NOFOLLOW) {
+        match Folder::open_at(CWD, path, path.to_owned(), OFlags::NOFOLLOW) {
             Ok(folder) => {
                 folder.refuse_unless(is_own)?;
                 Ok(Some(folder))
@@ -80,45 +82,46 @@ impl Folder {
         }
     }
 
-    /// A directory in it, made where it is not there.
-    fn made(
+    /// Opens a directory in this one, and creates it if it does not exist.
+    fn make_in(
         &self,
         name: &OsStr,
         path: &Path,
         mode: u32,
-        how: OFlags,
+        flags: OFlags,
     ) -> Result<Folder, StoreError> {
         let made = mkdirat(&self.fd, name, Mode::from(mode));
-        // What exists somebody made before, or meanwhile.
+        // Another process may have created it meanwhile.
         if made != Err(Errno::EXIST) {
             made.map_err(|why| StoreError::io("create", path, why))?;
         }
-        let folder = Folder::at(self.fd.as_fd(), name, path.to_owned(), how)?;
+        let folder = Folder::open_at(self.fd.as_fd(), name, path.to_owned(), flags)?;
         if made.is_ok() {
-            given(&folder.fd).map_err(|why| StoreError::io("create", path, why))?;
+            give_to_caller(&folder.fd).map_err(|why| StoreError::io("create", path, why))?;
         }
         Ok(folder)
     }
 
-    fn at(
+    fn open_at(
         dir: BorrowedFd<'_>,
         name: impl AsRef<Path>,
         path: PathBuf,
-        how: OFlags,
+        flags: OFlags,
     ) -> Result<Folder, StoreError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | how;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | flags;
         match openat(dir, name.as_ref(), flags, Mode::empty()) {
             Ok(fd) => Ok(Folder { fd, path }),
             Err(why) => Err(StoreError::io("open", &path, why)),
         }
     }
 
-    /// A directory in this one, which is no link.
+    /// Opens a directory in this one; a link is refused.
     pub(crate) fn folder(&self, name: &str) -> Result<Folder, StoreError> {
         let path = self.path.join(name);
-        Folder::at(self.fd.as_fd(), name, path, OFlags::NOFOLLOW)
+        Folder::open_at(self.fd.as_fd(), name, path, OFlags::NOFOLLOW)
     }
 
+    /// Creates a directory in this one; [`StoreError::Exists`] if the name is taken.
     pub(crate) fn make_folder(&self, name: &str) -> Result<Folder, StoreError> {
         self.check_owner()?;
         let path = self.path.join(name);
@@ -127,40 +130,40 @@ impl Folder {
             _ => StoreError::io("create", &path, why),
         })?;
         let folder = self.folder(name)?;
-        given(&folder.fd).map_err(|why| StoreError::io("create", &path, why))?;
+        give_to_caller(&folder.fd).map_err(|why| StoreError::io("create", &path, why))?;
         Ok(folder)
     }
 
-    /// Its path when it was opened, for messages and for whoever only reads.
+    /// Its path when it was opened, for messages and for readers.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Number of the user that owns it; none where the kernel does not say.
+    /// User id of its owner; none if the kernel does not report it.
     pub(crate) fn owner(&self) -> Option<u32> {
         fstat(&self.fd).ok().map(|stat| stat.st_uid)
     }
 
-    /// Refuses, for root, a directory in which somebody else can change what root writes.
+    /// Refuses, for root, a directory in which another user can change what root writes.
     pub(crate) fn check_owner(&self) -> Result<(), StoreError> {
         let caller = caller().map(|(uid, _)| uid);
         self.refuse_unless(|stat| is_trusted(stat, rustix::process::geteuid(), caller))
     }
 
-    fn refuse_unless(&self, is_fine: impl Fn(&Stat) -> bool) -> Result<(), StoreError> {
-        let stat = fstat(&self.fd);
-        let stat = stat.map_err(|why| StoreError::io("look at", &self.path, why))?;
-        match is_fine(&stat) {
-            true => Ok(()),
-            false => Err(StoreError::OfAnother(self.path.clone(), stat.st_uid)),
+    fn refuse_unless(&self, is_allowed: impl Fn(&Stat) -> bool) -> Result<(), StoreError> {
+        let stat = fstat(&self.fd).map_err(|why| StoreError::io("look at", &self.path, why))?;
+        if is_allowed(&stat) {
+            Ok(())
+        } else {
+            Err(StoreError::OfAnother(self.path.clone(), stat.st_uid))
         }
     }
 
-    /// Writes a file: into a temporary one beside it, down to the disk, then renamed. After an
-    /// error nothing new is left, and a file of that name is as it was.
+    /// Writes a file atomically: to a temporary file in the same directory, to the disk, then renamed.
+    /// After an error an earlier file of that name is unchanged, and nothing new is left.
     ///
-    /// Temporary files of writers that were killed are removed on the way. A writer holds a lock on
-    /// its own (flock, see flock(2)), which ends with it, so that a live one is never mistaken.
+    /// Temporary files of killed writers are removed at the same time. A writer locks its own
+    /// (flock(2)) until it ends, so that the file of a living one is never removed.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         self.check_owner()?;
         let path = self.path.join(name);
@@ -178,8 +181,8 @@ impl Folder {
         })
     }
 
-    /// Whether what has this name is written to as it is: a device, a pipe, or a link, which root
-    /// follows where root made it.
+    /// Returns true for a name that [`Folder::write_through`] must write to: a device, a pipe, or a link
+    /// that may be followed. Root follows links that root made.
     pub fn leads_through(&self, name: &OsStr) -> bool {
         let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
         stat.is_ok_and(|stat| match FileType::from_raw_mode(stat.st_mode) {
@@ -188,25 +191,27 @@ impl Folder {
         })
     }
 
-    /// Writes to what has this name by its descriptor, which is looked at once it is open: root writes
-    /// into no file of somebody else that lies there by then.
+    /// Writes to an existing file, device or pipe in place. It is checked when it is already open: root
+    /// does not write to a file of another user that has replaced it meanwhile.
     pub fn write_through(&self, name: &OsStr, bytes: &[u8]) -> Result<(), StoreError> {
         self.check_owner()?;
         let path = self.path.join(name);
         let fail = |why: io::Error| StoreError::io("write", &path, why);
         let user = rustix::process::geteuid();
-        // Nobody else can put another in the place of root's own link: the directory is trusted.
+        // Only root can replace root's own link: the directory is trusted.
         let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
-        let how = match stat.is_ok_and(|stat| is_followed(&stat, user)) {
-            true => OFlags::empty(),
-            false => OFlags::NOFOLLOW,
+        let links = if stat.is_ok_and(|stat| is_followed(&stat, user)) {
+            OFlags::empty()
+        } else {
+            OFlags::NOFOLLOW
         };
-        let how = how | OFlags::WRONLY | OFlags::CREATE | OFlags::NOCTTY | OFlags::CLOEXEC;
-        let fd = openat(&self.fd, name, how, Mode::from(0o666)).map_err(|why| fail(why.into()))?;
+        let flags = links | OFlags::WRONLY | OFlags::CREATE | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let fd =
+            openat(&self.fd, name, flags, Mode::from(0o666)).map_err(|why| fail(why.into()))?;
         let mut file = File::from(fd);
         let stat = fstat(&file).map_err(|why| fail(why.into()))?;
         if FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile {
-            if !is_to_be_written(&stat, user) {
+            if !may_append(&stat, user) {
                 return Err(StoreError::OfAnother(path, stat.st_uid));
             }
             file.set_len(0).map_err(fail)?;
@@ -214,7 +219,7 @@ impl Folder {
         file.write_all(bytes).map_err(fail)
     }
 
-    /// The same of JSON, where it could be made.
+    /// Writes serialised JSON atomically; an error of serialisation is one of writing.
     pub(crate) fn write_json(
         &self,
         name: &str,
@@ -224,53 +229,53 @@ impl Folder {
         self.write(name, &json)
     }
 
-    /// Takes a lock on the directory that no other writer of it has meanwhile; it lasts as long as
-    /// this value.
+    /// Locks the directory against other writers for as long as this value lives.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] where another process holds it for long.
+    /// [`StoreError::Locked`] if another process holds the lock for long.
     pub(crate) fn lock(&self) -> Result<(), StoreError> {
         lock(&self.fd, &self.path)
     }
 
-    /// Makes what was created or renamed in it last.
+    /// Writes created and renamed entries to the disk (fsync).
     pub(crate) fn sync(&self) -> io::Result<()> {
         Ok(fsync(&self.fd)?)
     }
 
-    /// A file that is there; none where there is none. What is no plain file is refused.
+    /// Opens a file for reading; none if it does not exist. Anything but a regular file is refused.
     pub(crate) fn file(&self, name: &str) -> Result<Option<File>, StoreError> {
         // A pipe would wait for a writer.
-        self.opened(name, OFlags::RDONLY | OFlags::NONBLOCK)
+        self.open_file(name, OFlags::RDONLY | OFlags::NONBLOCK)
     }
 
-    /// A file to be read and appended to, made where there is none.
+    /// Opens a file for reading and appending, and creates it if it does not exist.
     pub(crate) fn log(&self, name: &str) -> Result<File, StoreError> {
         self.check_owner()?;
         let path = self.path.join(name);
-        let how = OFlags::RDWR | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOFOLLOW;
-        let new = how | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+        let new = flags | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         match openat(&self.fd, name, new, Mode::from(0o666)) {
             Ok(fd) => {
-                given(&fd).map_err(|why| StoreError::io("create", &path, why))?;
+                give_to_caller(&fd).map_err(|why| StoreError::io("create", &path, why))?;
                 return Ok(File::from(fd));
             }
             Err(Errno::EXIST) => {}
             Err(why) => return Err(StoreError::io("create", &path, why)),
         }
-        let file = self.opened(name, how)?;
-        let file = file.ok_or_else(|| StoreError::io("open", &path, io::ErrorKind::NotFound))?;
+        let file = (self.open_file(name, flags)?)
+            .ok_or_else(|| StoreError::io("open", &path, io::ErrorKind::NotFound))?;
         let stat = fstat(&file).map_err(|why| StoreError::io("look at", &path, why))?;
-        match is_to_be_written(&stat, rustix::process::geteuid()) {
-            true => Ok(file),
-            false => Err(StoreError::OfAnother(path, stat.st_uid)),
+        if may_append(&stat, rustix::process::geteuid()) {
+            Ok(file)
+        } else {
+            Err(StoreError::OfAnother(path, stat.st_uid))
         }
     }
 
-    fn opened(&self, name: &str, how: OFlags) -> Result<Option<File>, StoreError> {
+    fn open_file(&self, name: &str, flags: OFlags) -> Result<Option<File>, StoreError> {
         let path = self.path.join(name);
-        let how = how | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = match openat(&self.fd, name, how, Mode::from(0o666)) {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let fd = match openat(&self.fd, name, flags, Mode::from(0o666)) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(None),
             Err(Errno::LOOP) => return Err(StoreError::NoFile(path)),
@@ -283,13 +288,13 @@ impl Folder {
         }
     }
 
-    /// A file of at most `most` bytes, read whole; none where there is none.
+    /// The content of a file of at most `most` bytes; none if it does not exist.
     pub(crate) fn read(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
         self.read_if(name, most, |_| true)
     }
 
-    /// The same of a file that the user or whoever called sudo has made; [`StoreError::OfAnother`]
-    /// for that of somebody else.
+    /// The content of a file that the user or the caller of sudo owns; [`StoreError::OfAnother`] is the
+    /// error for another owner.
     pub(crate) fn read_own(&self, name: &str, most: u64) -> Result<Option<Vec<u8>>, StoreError> {
         self.read_if(name, most, is_own)
     }
@@ -298,27 +303,28 @@ impl Folder {
         &self,
         name: &str,
         most: u64,
-        is_fine: fn(&Stat) -> bool,
+        is_allowed: fn(&Stat) -> bool,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.path.join(name);
         let Some(file) = self.file(name)? else {
             return Ok(None);
         };
         let stat = fstat(&file).map_err(|why| StoreError::io("look at", &path, why))?;
-        if !is_fine(&stat) {
+        if !is_allowed(&stat) {
             return Err(StoreError::OfAnother(path, stat.st_uid));
         }
         let mut bytes = Vec::new();
         file.take(most + 1)
             .read_to_end(&mut bytes)
             .map_err(|why| StoreError::io("read", &path, why))?;
-        match bytes.len() as u64 > most {
-            true => Err(StoreError::TooLarge(path, most)),
-            false => Ok(Some(bytes)),
+        if bytes.len() as u64 > most {
+            Err(StoreError::TooLarge(path, most))
+        } else {
+            Ok(Some(bytes))
         }
     }
 
-    /// Removes a file; one that is not there is no error.
+    /// Removes a file; a missing one is no error.
     pub(crate) fn remove(&self, name: &str) -> Result<(), StoreError> {
         match unlinkat(&self.fd, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -326,12 +332,12 @@ impl Folder {
         }
     }
 
-    /// Removes an empty directory in it, if it can be.
+    /// Removes an empty directory in this one; errors are ignored.
     pub(crate) fn remove_folder(&self, name: &str) {
         let _ = unlinkat(&self.fd, name, AtFlags::REMOVEDIR);
     }
 
-    /// The names in it, sorted.
+    /// The names of its entries, sorted.
     pub(crate) fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.fd)? {
@@ -346,7 +352,7 @@ impl Folder {
         Ok(names)
     }
 
-    /// Removes the temporary files of the dead, and says which.
+    /// Removes the temporary files of processes that have ended, and returns their paths.
     pub(crate) fn sweep(&self) -> Vec<PathBuf> {
         let mut names = self.names().unwrap_or_default();
         names.retain(|name| {
@@ -360,12 +366,13 @@ impl Folder {
         names.iter().map(|name| self.path.join(name)).collect()
     }
 
+    /// Creates and locks a temporary file for a file of this name.
     fn temporary(&self, name: &str) -> io::Result<(File, String)> {
         let mut last = io::Error::other("no free name for a temporary file");
         for attempt in 0..ATTEMPTS {
             let temporary = format!(".{name}.{}.{attempt}{SUFFIX}", std::process::id());
-            let how = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-            let file = match openat(&self.fd, &*temporary, how, Mode::from(0o666)) {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            let file = match openat(&self.fd, &*temporary, flags, Mode::from(0o666)) {
                 Ok(fd) => File::from(fd),
                 Err(why @ Errno::EXIST) => {
                     last = why.into();
@@ -373,10 +380,10 @@ impl Folder {
                 }
                 Err(why) => return Err(why.into()),
             };
-            // Another process may have swept the file away before it was locked.
+            // Another process may have removed the file before it was locked.
             let locked = flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok();
             if locked && fstat(&file)?.st_nlink > 0 {
-                given(&file)?;
+                give_to_caller(&file)?;
                 return Ok((file, temporary));
             }
         }
@@ -384,8 +391,8 @@ impl Folder {
     }
 }
 
-/// Takes an exclusive lock (flock(2)) on a file or directory of this path; more than once, since
-/// others may hold it for a moment.
+/// Takes an exclusive lock (flock(2)) on a file or directory of this path, with several attempts, since
+/// [`Folder::sweep`] and [`super::Run::is_locked`] of another process hold it for a moment.
 pub(crate) fn lock(file: impl AsFd, path: &Path) -> Result<(), StoreError> {
     const ATTEMPTS: u32 = 5;
     for attempt in 1..=ATTEMPTS {
@@ -401,56 +408,57 @@ pub(crate) fn lock(file: impl AsFd, path: &Path) -> Result<(), StoreError> {
     Err(StoreError::Locked(path.to_owned()))
 }
 
-/// Checks a name by the rules: it is a directory's, so this comes before it touches a path.
+/// Checks the rules of a run's name. A name becomes part of a path, so this comes before any use of it.
 pub(crate) fn check_id(id: &str) -> Result<(), StoreError> {
     let fits = (1..=MOST_ID_BYTES).contains(&id.len())
         && !id.starts_with(['.', '-'])
         && id
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'));
-    match fits {
-        true => Ok(()),
-        false => Err(StoreError::BadId(id.to_owned())),
+    if fits {
+        Ok(())
+    } else {
+        Err(StoreError::BadId(id.to_owned()))
     }
 }
 
-/// Who called sudo(8), where root does what they ask for.
+/// User and group of the caller of sudo(8); none for a process that is not root's.
 pub fn caller() -> Option<(Uid, Gid)> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u32>().ok();
-    let ids = (number("SUDO_UID")?, number("SUDO_GID")?);
+    let (uid, gid) = (number("SUDO_UID")?, number("SUDO_GID")?);
     rustix::process::geteuid()
         .is_root()
-        .then(|| (Uid::from_raw(ids.0), Gid::from_raw(ids.1)))
+        .then(|| (Uid::from_raw(uid), Gid::from_raw(gid)))
 }
 
-/// Gives what was just made to whoever called sudo.
-fn given(made: impl AsFd) -> io::Result<()> {
+/// Makes the caller of sudo, if there is one, the owner of a new file or directory.
+fn give_to_caller(made: impl AsFd) -> io::Result<()> {
     match caller() {
         Some((uid, gid)) => Ok(fchown(made, Some(uid), Some(gid))?),
         None => Ok(()),
     }
 }
 
-/// Whether the process' user or whoever called sudo owns it.
+/// Returns true if the process's user or the caller of sudo is the owner.
 fn is_own(stat: &Stat) -> bool {
     let owner = Uid::from_raw(stat.st_uid);
     owner == rustix::process::geteuid() || caller().is_some_and(|(uid, _)| owner == uid)
 }
 
-/// Whether a file that is there may be appended to: root writes to none of somebody else, and to none
-/// that has another name elsewhere, which its caller may have made.
-fn is_to_be_written(stat: &Stat, user: Uid) -> bool {
+/// Returns true if a user may append to an existing file: root only to one of its own or the caller's
+/// that has no other name, since the caller may have linked another file here.
+fn may_append(stat: &Stat, user: Uid) -> bool {
     !user.is_root() || is_own(stat) && stat.st_nlink == 1
 }
 
-/// Whether it is a link that leads where its user may want it: root follows its own alone.
+/// Returns true for a link that a user may follow: root follows its own links alone.
 fn is_followed(stat: &Stat, user: Uid) -> bool {
     let is_link = FileType::from_raw_mode(stat.st_mode) == FileType::Symlink;
     is_link && (!user.is_root() || stat.st_uid == 0)
 }
 
-/// Whether nobody but the process' user, root or whoever called sudo can change what is in it. Who
-/// is not root can only harm themselves.
+/// Returns true if only the process's user, root or the caller of sudo can change entries of a directory.
+/// For a user other than root that is always so: their files are at their own risk.
 fn is_trusted(stat: &Stat, user: Uid, caller: Option<Uid>) -> bool {
     let owner = Uid::from_raw(stat.st_uid);
     let mode = Mode::from_raw_mode(stat.st_mode);
@@ -458,7 +466,7 @@ fn is_trusted(stat: &Stat, user: Uid, caller: Option<Uid>) -> bool {
     !user.is_root() || (owner.is_root() || Some(owner) == caller) && !open_to_all
 }
 
-/// Whether a name is one of a temporary file: `.NAME.PID.ATTEMPT.tmp`.
+/// Returns true for the name of a temporary file: `.NAME.PID.ATTEMPT.tmp`.
 fn is_temporary(name: &str) -> bool {
     let is_number = |word: Option<&str>| word.is_some_and(|w| w.parse::<u32>().is_ok());
     let Some(stem) = name.strip_prefix('.').and_then(|n| n.strip_suffix(SUFFIX)) else {
@@ -480,7 +488,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_leaves_the_old_file_and_no_other() {
+    fn a_failed_write_leaves_the_old_file_and_no_other() {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("taken")).unwrap();
         fs::write(dir.path().join("taken/file"), "old").unwrap();
@@ -491,7 +499,7 @@ mod tests {
 
     // Invariant 9.
     #[test]
-    fn leftovers_of_the_dead_go_and_files_of_the_living_stay() {
+    fn temporary_files_of_ended_processes_are_removed_and_those_of_living_ones_stay() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(".report.md.1.0.tmp"), "half").unwrap();
         fs::write(dir.path().join(".of-another.tmp"), "not ours").unwrap();
@@ -502,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn no_link_is_followed_and_what_it_points_to_stays_as_it_is() {
+    fn no_link_is_followed_and_its_target_does_not_change() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let target = other.path().join("precious");
         fs::write(&target, "whole").unwrap();
@@ -528,15 +536,15 @@ mod tests {
         let mut stat = fstat(&file).unwrap();
         let root = Uid::from_raw(0);
         stat.st_uid = rustix::process::geteuid().as_raw();
-        assert!(is_to_be_written(&stat, root));
+        assert!(may_append(&stat, root));
         stat.st_uid = 4321;
-        assert!(!is_to_be_written(&stat, root));
-        assert!(is_to_be_written(&stat, Uid::from_raw(1000)));
+        assert!(!may_append(&stat, root));
+        assert!(may_append(&stat, Uid::from_raw(1000)));
         assert!(at(&dir).log("new").is_ok(), "again");
     }
 
     #[test]
-    fn what_is_written_through_is_looked_at_once_it_is_open() {
+    fn a_file_that_is_written_in_place_is_checked_when_it_is_open() {
         let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let path = |name: &str| dir.path().join(name);
         let whole = |name: &str| fs::read(path(name)).unwrap();
@@ -551,10 +559,10 @@ mod tests {
         assert_eq!(write("absent"), (false, true));
         symlink(path("precious"), path("own link")).unwrap();
         assert_eq!(write("own link"), (true, true));
-        assert_eq!(whole("precious"), b"new", "and nothing of what was longer");
+        assert_eq!(whole("precious"), b"new", "and nothing of the longer text");
         symlink("/dev/null", path("device")).unwrap();
         assert_eq!(write("device"), (true, true));
-        // These came in the place of a pipe after it was looked at: root writes into neither.
+        // These replaced a pipe after it was checked: root writes to neither.
         let is_root = rustix::process::geteuid().is_root();
         let target = other.path().join("target");
         fs::write(&target, "whole").unwrap();
@@ -569,7 +577,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_plain_file_is_refused_at_once() {
+    fn anything_but_a_regular_file_is_refused_at_once() {
         let dir = tempfile::tempdir().unwrap();
         let pipe = dir.path().join("pipe");
         rustix::fs::mknodat(CWD, pipe, FileType::Fifo, Mode::from(0o600), 0).unwrap();
@@ -578,7 +586,7 @@ mod tests {
     }
 
     #[test]
-    fn root_trusts_its_own_directories_and_those_of_whoever_called_it() {
+    fn root_trusts_its_own_directories_and_those_of_its_caller() {
         let [root, caller, other] = [0, 1000, 1001].map(Uid::from_raw);
         let stat = |owner: Uid, mode: u32| {
             let dir = tempfile::tempdir().unwrap();

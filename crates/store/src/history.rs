@@ -1,7 +1,7 @@
-//! The history of rounds: summaries of earlier rounds in a directory that is its user's alone.
+//! The history of rounds: summaries of earlier rounds on a machine, in a directory private to its user.
 //!
-//! A file of JSON lines, oldest round first, written whole each time. What is not as this program
-//! leaves it (a link, a file of somebody else, a line that is no round) is reported and never changed.
+//! It is a file of JSON lines, oldest round first, written atomically each time. A link, a file of another
+//! user or a line that is no round is reported and never changed.
 
 use std::path::{Path, PathBuf};
 
@@ -10,24 +10,24 @@ use bytecost_spec::RoundSummary;
 use crate::error::StoreError;
 use crate::folder::Folder;
 
-/// The file in the directory.
+/// Name of the file.
 const ROUNDS: &str = "rounds.jsonl";
-/// The most rounds and bytes that it holds: the oldest go first.
+/// The most rounds, and the most bytes of the file; the oldest rounds are dropped.
 const MOST_ROUNDS: usize = 100;
 const MOST_BYTES: usize = 8 << 20;
 
-/// The history in a directory, which need not be there yet.
+/// The history in a directory, which need not exist yet.
 #[derive(Clone, Debug)]
 pub struct History {
     directory: PathBuf,
 }
 
-/// Rounds of a history, oldest first.
+/// The content of a history, oldest round first.
 #[derive(Debug, Default)]
 pub struct KnownRounds {
-    /// Those that can be read.
+    /// The rounds that could be read.
     pub rounds: Vec<RoundSummary>,
-    /// The first line that is no round, where there is one.
+    /// The first line that is no round; none if all are.
     pub damage: Option<StoreError>,
 }
 
@@ -44,10 +44,10 @@ impl History {
         &self.directory
     }
 
-    /// All rounds that are kept; nothing is made where there are none.
+    /// Reads all rounds; creates nothing.
     ///
     /// # Errors
-    /// [`StoreError::OfAnother`] for a directory or file of somebody else.
+    /// [`StoreError::OfAnother`] for a directory or file of another user.
     pub fn known(&self) -> Result<KnownRounds, StoreError> {
         match Folder::open_own(&self.directory)? {
             Some(folder) => read(&folder),
@@ -55,11 +55,11 @@ impl History {
         }
     }
 
-    /// Adds the rounds of one run, in the place of those that the history has of it.
+    /// Adds the rounds of one run, in place of those that the history has of it.
     ///
     /// # Errors
-    /// [`StoreError::OfAnother`]; [`StoreError::BrokenHistory`] where a line is no round;
-    /// [`StoreError::Locked`] where another process writes for long. The history is then as it was.
+    /// [`StoreError::OfAnother`]; [`StoreError::BrokenHistory`] for a line that is no round;
+    /// [`StoreError::Locked`] if another process writes for long. The history is then unchanged.
     pub fn add(&self, rounds: Vec<RoundSummary>) -> Result<(), StoreError> {
         let Some(first) = rounds.first() else {
             return Ok(());
@@ -101,9 +101,8 @@ fn newest(rounds: &[RoundSummary]) -> Result<Vec<Vec<u8>>, StoreError> {
 }
 
 fn read(folder: &Folder) -> Result<KnownRounds, StoreError> {
-    let bytes = folder.read_own(ROUNDS, MOST_BYTES as u64)?;
+    let bytes = (folder.read_own(ROUNDS, MOST_BYTES as u64)?).unwrap_or_default();
     let mut known = KnownRounds::default();
-    let bytes = bytes.unwrap_or_default();
     let lines = bytes.split(|b| *b == b'\n').enumerate();
     for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
         match serde_json::from_slice(line) {
@@ -165,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn rounds_come_back_in_a_directory_that_is_its_users_alone() {
+    fn rounds_are_read_back_from_a_directory_private_to_its_user() {
         let dir = tempfile::tempdir().unwrap();
         let history = History::at(dir.path().join("state/bytecost"));
         assert!(names(&history).is_empty());
@@ -191,7 +190,7 @@ mod tests {
 
     // Invariant 8.
     #[test]
-    fn the_oldest_rounds_go_first() {
+    fn the_oldest_rounds_are_dropped() {
         let dir = tempfile::tempdir().unwrap();
         let history = History::at(dir.path().join("bytecost"));
         for run in 0..MOST_ROUNDS + 3 {
@@ -206,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_line_is_left_out_and_the_file_left_alone() {
+    fn a_damaged_line_is_skipped_and_the_file_is_not_changed() {
         let dir = tempfile::tempdir().unwrap();
         let history = History::at(dir.path().join("bytecost"));
         history.add(vec![round("one", "m", 1)]).unwrap();
@@ -240,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_or_file_of_somebody_else_is_left_alone() {
+    fn a_directory_or_file_of_another_user_is_not_changed() {
         if !rustix::process::geteuid().is_root() {
             return;
         }

@@ -1,7 +1,7 @@
-//! What is found once and kept for the next command: files in a directory that is its user's alone.
+//! Cached findings for later commands, as files in a directory private to its user.
 //!
-//! A file holds what it was found under beside what was found. Where the first is another now, or
-//! the file cannot be read, is cut short or is somebody else's, nothing is known.
+//! A file contains the circumstances of a finding and the finding. If the circumstances have changed, or
+//! the file is unreadable, incomplete or of another user, there is no finding.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use crate::folder::Folder;
 
 const MOST_BYTES: u64 = 4 << 20;
 
-/// What is kept in a directory under these circumstances; else, or if `fresh`, what is found now,
-/// which is then kept. Without a place for it the next command finds it again.
+/// A cached finding, if its circumstances `under` are the same and `fresh` is false; otherwise `find` is
+/// called and its result is cached. Errors of the cache are ignored.
 pub fn known_or<T: Serialize + DeserializeOwned>(
     directory: Option<&Path>,
     name: &str,
@@ -56,7 +56,7 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn what_was_found_is_known_under_the_same_circumstances_alone() {
+    fn a_finding_is_known_under_the_same_circumstances_alone() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().join("cache/bytecost");
         let known_or = |under: &[&str], found: u32| {
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_or_file_of_somebody_else_is_left_alone() {
+    fn a_directory_or_file_of_another_user_is_not_changed() {
         if !rustix::process::geteuid().is_root() {
             return;
         }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn two_who_keep_at_once_leave_one_of_both_whole() {
+    fn of_two_writers_at_the_same_time_one_leaves_a_whole_file() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().join("bytecost");
         thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! The sample log: a line of JSON for each trial, appended as soon as it is over.
+//! The log of samples: a line of JSON for each trial, appended as soon as the trial ends.
 
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom, Write};
@@ -11,20 +11,20 @@ use crate::error::StoreError;
 /// The longest line of a log, its end included, in bytes.
 const MOST_LINE_BYTES: usize = 4 << 20;
 
-/// The longest log, in bytes, and most records of one.
+/// The longest log, in bytes, and the most records in it.
 const MOST_LOG_BYTES: u64 = 1 << 30;
 const MOST_RECORDS: usize = 5_000_000;
 
-/// What a log holds.
+/// The content of a log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
     /// The records, in the order in which they were appended.
     pub records: Vec<Record>,
-    /// Dropped bytes of an incomplete last line: it was being written when its run was killed.
+    /// Bytes of an incomplete last line, which was being written when the run was killed.
     pub dropped_bytes: usize,
 }
 
-/// A log open for appending. It always ends with a whole line, or knows that it is spoilt.
+/// A log that is open for appending. It ends with a complete line, or is marked as spoilt.
 #[derive(Debug)]
 pub(crate) struct Log {
     file: File,
@@ -34,7 +34,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Continues a log: an incomplete last line is cut off, so that the next record starts a line.
+    /// Continues a log. An incomplete last line is cut off, so that the next record starts a line.
     pub(crate) fn resume(mut file: File, path: &Path) -> Result<Log, StoreError> {
         let fail = |why| StoreError::io("repair", path, why);
         check_length(&file, path)?;
@@ -54,7 +54,7 @@ impl Log {
         }
     }
 
-    /// Appends one record and hands it to the kernel. After an error the log is as it was.
+    /// Appends one record and hands it to the kernel. After an error the log is unchanged.
     pub(crate) fn append(&mut self, record: &Record) -> Result<(), StoreError> {
         if self.spoilt {
             return Err(StoreError::Spoilt(self.path.clone()));
@@ -75,7 +75,7 @@ impl Log {
         Ok(())
     }
 
-    /// Makes all that was appended last on the disk (fdatasync).
+    /// Writes all appended records to the disk (fdatasync).
     pub(crate) fn sync(&mut self) -> Result<(), StoreError> {
         self.file.sync_data().map_err(|why| self.fail(why))
     }
@@ -85,17 +85,16 @@ impl Log {
     }
 }
 
-/// Refuses a log that is longer than any that bytecost writes: a sparse one would be read for ever.
+/// Refuses a log that is longer than any that bytecost writes: reading a sparse one would not end.
 pub(crate) fn check_length(file: &File, path: &Path) -> Result<(), StoreError> {
-    let found = file.metadata();
-    let found = found.map_err(|why| StoreError::io("look at", path, why))?;
+    let found = (file.metadata()).map_err(|why| StoreError::io("look at", path, why))?;
     if found.len() > MOST_LOG_BYTES {
         return Err(StoreError::TooLarge(path.to_owned(), MOST_LOG_BYTES));
     }
     Ok(())
 }
 
-/// Reads a log. `path` is for messages.
+/// Reads a log; `path` is for messages.
 pub(crate) fn read(mut from: impl BufRead, path: &Path) -> Result<Loaded, StoreError> {
     let mut loaded = Loaded::default();
     let mut buffer = Vec::new();
@@ -127,7 +126,7 @@ pub(crate) fn read(mut from: impl BufRead, path: &Path) -> Result<Loaded, StoreE
     Ok(loaded)
 }
 
-/// How many whole lines a log has, without reading what is in them.
+/// Number of complete lines in a log; their content is not read.
 pub(crate) fn count(mut from: impl Read) -> io::Result<u64> {
     let mut buffer = vec![0; 64 << 10];
     let mut lines = 0;
@@ -141,7 +140,7 @@ pub(crate) fn count(mut from: impl Read) -> io::Result<u64> {
     }
 }
 
-/// The offset behind the last line end; 0 where there is none.
+/// The offset after the last line feed; 0 if there is none.
 fn end_of_last_line(file: &mut (impl Read + Seek)) -> io::Result<u64> {
     const STEP: u64 = 64 << 10;
     let mut end = file.seek(SeekFrom::End(0))?;
@@ -183,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_line_is_told_by_its_number() {
+    fn an_error_in_a_line_has_its_number() {
         let line = serde_json::to_string(&record(0)).unwrap();
         let broken = format!("{line}\n{{\"sample\":{{}}}}\n{line}\n");
         let error = load(broken.as_bytes()).unwrap_err();
@@ -209,9 +208,9 @@ mod tests {
         assert_eq!(log.file.metadata().unwrap().len(), 0);
     }
 
-    /// The kernel's own full disk, of which nothing can be cut off either.
+    /// On the kernel's own full device, where nothing can be cut off either.
     #[test]
-    fn a_full_disk_is_told_as_such_and_a_log_that_could_not_be_mended_takes_nothing_more() {
+    fn a_full_disk_is_an_error_of_its_own_and_a_spoilt_log_accepts_no_record() {
         let file = OpenOptions::new().write(true).open("/dev/full").unwrap();
         let mut log = Log::new(file, Path::new("runs/a/samples.jsonl"), 0);
         let error = log.append(&record(0)).unwrap_err();
@@ -229,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_last_line_is_found_across_steps() {
+    fn the_end_of_the_last_line_is_found_across_steps_of_reading() {
         for (before, after) in [(0, 0), (1, 0), (0, 3), (1, 200_000), (70_000, 65_536)] {
             let mut bytes = vec![b'x'; before];
             if before > 0 {

@@ -1,4 +1,4 @@
-//! The directory under which runs live.
+//! The directory of all runs.
 
 use std::fs;
 use std::io;
@@ -10,19 +10,19 @@ use crate::error::StoreError;
 use crate::folder::{Folder, check_id};
 use crate::run::Run;
 
-/// The file that makes a directory that of a profile.
+/// Name of the file by which a directory is that of a profile.
 const PROFILE: &str = "profile.json";
-/// How many runs may start in the same second.
+/// The most runs with the same study that start in the same second.
 const MOST_TWINS: u32 = 1000;
 
-/// The directory under which runs live.
+/// The directory of all runs, `bytecost-runs` by default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
     path: PathBuf,
 }
 
 impl Root {
-    /// The root at that path, which need not be there yet.
+    /// The root at that path, which need not exist yet.
     pub fn at(path: impl Into<PathBuf>) -> Root {
         Root { path: path.into() }
     }
@@ -32,8 +32,8 @@ impl Root {
         &self.path
     }
 
-    /// Makes the directory of a new run, named by its manifest, with an empty log, and takes its
-    /// lock. After an error nothing of it is left.
+    /// Creates the directory of a new run, named by its manifest, with an empty log, and locks it. After an
+    /// error nothing is left of it.
     ///
     /// # Errors
     /// [`StoreError::Exists`], [`StoreError::BadId`].
@@ -42,9 +42,9 @@ impl Root {
         Run::create(&Folder::make(&self.path)?, manifest)
     }
 
-    /// The same for a run that has no name yet: it is of its start to the second and its study,
-    /// `20261121-141503-send-copies`, so that names sort by time, with `-2`, `-3` … behind it where
-    /// that is taken.
+    /// Creates the directory of a new run, and names it for the second of its start and its study:
+    /// `20261121-141503-send-copies`, so that names sort by time. `-2`, `-3` … follow if the name is
+    /// taken.
     pub fn create_fresh(&self, mut manifest: Manifest) -> Result<Run, StoreError> {
         let base = fresh_name(&manifest.started, &manifest.study.name);
         manifest.id.clone_from(&base);
@@ -57,8 +57,7 @@ impl Root {
         self.create(&manifest)
     }
 
-    /// Makes a directory for a profile, named as [`Root::create_fresh`] names runs, and writes its
-    /// files.
+    /// Creates a directory for a profile, named as by [`Root::create_fresh`], and writes its files.
     pub fn keep_profile(
         &self,
         started: &str,
@@ -86,8 +85,8 @@ impl Root {
         Err(StoreError::Exists(self.path.join(base)))
     }
 
-    /// The text of a profile by its name under the root, or by the path of its directory or file; none
-    /// where there is no profile of that name.
+    /// The text of a profile by its name below the root, or by the path of its directory or file; none if
+    /// there is no such profile.
     pub fn profile(&self, id_or_path: &str) -> Result<Option<String>, StoreError> {
         let path = Path::new(id_or_path);
         let mut candidates = [
@@ -98,16 +97,15 @@ impl Root {
         .into_iter()
         .filter(|file| file.file_name().is_some_and(|name| name == PROFILE));
         match candidates.find(|file| file.is_file()) {
-            Some(file) => {
-                let text = fs::read_to_string(&file);
-                text.map(Some)
-                    .map_err(|why| StoreError::io("read", &file, why))
-            }
+            Some(file) => fs::read_to_string(&file)
+                .map(Some)
+                .map_err(|why| StoreError::io("read", &file, why)),
+
             None => Ok(None),
         }
     }
 
-    /// Opens a run by its name under the root, or by the path of its directory.
+    /// Opens a run by its name below the root, or by the path of its directory.
     ///
     /// # Errors
     /// [`StoreError::NoRun`], `NoManifest`, `OtherFormat` or `BadId`.
@@ -115,7 +113,7 @@ impl Root {
         Run::open(self.folder(id_or_path)?)
     }
 
-    /// The same for who continues the run: root reads nothing of a directory that others can change.
+    /// Opens a run to continue it: root does not read a directory that another user can change.
     ///
     /// # Errors
     /// Those of [`Root::open`], and [`StoreError::OfAnother`].
@@ -126,8 +124,7 @@ impl Root {
     }
 
     fn folder(&self, id_or_path: &str) -> Result<Folder, StoreError> {
-        let is_id = check_id(id_or_path).is_ok();
-        let by_id = is_id.then(|| self.path.join(id_or_path));
+        let by_id = (check_id(id_or_path).is_ok()).then(|| self.path.join(id_or_path));
         let mut candidates = by_id.into_iter().chain([PathBuf::from(id_or_path)]);
         match candidates.find(|dir| dir.is_dir()) {
             Some(dir) => Folder::open(&dir),
@@ -135,23 +132,23 @@ impl Root {
         }
     }
 
-    /// All runs under the root as [`Root::names`] has them, each with what its files say, which
-    /// takes a look at every line, or why it cannot be read.
+    /// The progress of all runs below the root, in the order of [`Root::names`], or why a run cannot be read.
+    /// Reads each log to count its lines.
     pub fn runs(&self) -> Result<Vec<RunProgress>, StoreError> {
         let progress = |id: String| {
-            let run = Folder::open(&self.path.join(&id)).and_then(Run::open);
-            let found = run.and_then(|run| progress(&id, &run));
-            found.unwrap_or_else(|why| RunProgress {
-                id,
-                state: format!("unreadable: {why}"),
-                ..RunProgress::default()
-            })
+            (Folder::open(&self.path.join(&id)).and_then(Run::open))
+                .and_then(|run| progress(&id, &run))
+                .unwrap_or_else(|why| RunProgress {
+                    id,
+                    state: format!("unreadable: {why}"),
+                    ..RunProgress::default()
+                })
         };
         Ok(self.names()?.into_iter().map(progress).collect())
     }
 
-    /// The names of all runs under the root, in their order, which is that of their starts; profiles
-    /// are none. None is opened. A root that is missing has none.
+    /// The names of all runs below the root, in the order of their starts, without profiles. No run is
+    /// opened. A missing root has none.
     pub fn names(&self) -> Result<Vec<String>, StoreError> {
         let fail = |why| StoreError::io("list", &self.path, why);
         let entries = match fs::read_dir(&self.path) {
@@ -172,32 +169,34 @@ impl Root {
         Ok(names)
     }
 
-    /// Removes the temporary files that killed processes left in the directories of runs, and
-    /// says which. Those of a process that is still writing stay.
+    /// Removes the temporary files of killed processes in the directories of runs, and returns their paths.
+    /// Those of a process that is still writing stay.
     pub fn remove_leftovers(&self) -> Vec<PathBuf> {
         let Ok(root) = Folder::open(&self.path) else {
             return Vec::new();
         };
         let names = root.names().unwrap_or_default();
-        let folders = names.iter().filter_map(|name| root.folder(name).ok());
-        folders.flat_map(|folder| folder.sweep()).collect()
+        (names.iter().filter_map(|name| root.folder(name).ok()))
+            .flat_map(|folder| folder.sweep())
+            .collect()
     }
 }
 
-/// `20261121-141503-send-copies` of a start in RFC 3339 and what was measured.
-fn fresh_name(started: &str, measured: &str) -> String {
-    let digits = started.chars().filter(char::is_ascii_digit);
-    let digits: String = digits.take(14).collect();
+/// The name of a new run: `20261121-141503-send-copies` for a start in RFC 3339 and a study.
+fn fresh_name(started: &str, study: &str) -> String {
+    let digits: String = (started.chars().filter(char::is_ascii_digit))
+        .take(14)
+        .collect();
     let (date, time) = digits.split_at_checked(8).unwrap_or_default();
-    format!("{date}-{time}-{measured}")
+    format!("{date}-{time}-{study}")
 }
 
-/// Sorts `x`, `x-2`, `x-10` as they were made.
+/// The sort key by which `x`, `x-2` and `x-10` are in the order in which they were created.
 fn natural(id: &str) -> (String, u32) {
-    let is_twin = |(_, twin): &(&str, &str)| !twin.starts_with('0') && twin.len() < 5;
-    let twin = id.rsplit_once('-').filter(is_twin);
-    let twin = twin.and_then(|(base, twin)| Some((base.to_owned(), twin.parse().ok()?)));
-    twin.unwrap_or_else(|| (id.to_owned(), 0))
+    (id.rsplit_once('-'))
+        .filter(|(_, number)| !number.starts_with('0') && number.len() < 5)
+        .and_then(|(base, number)| Some((base.to_owned(), number.parse().ok()?)))
+        .unwrap_or_else(|| (id.to_owned(), 0))
 }
 
 fn progress(id: &str, run: &Run) -> Result<RunProgress, StoreError> {

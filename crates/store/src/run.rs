@@ -1,4 +1,4 @@
-//! One run directory.
+//! The directory of one run: its manifest, its log and its ending.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -21,18 +21,18 @@ const MANIFEST: &str = "manifest.json";
 const SAMPLES: &str = "samples.jsonl";
 const ENDED: &str = "ended.json";
 
-/// When and why a run ended.
+/// The end of a run: its time and its reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
-    /// When, RFC 3339, UTC.
+    /// Time of the end, RFC 3339, UTC.
     pub ended: String,
-    /// Why before its time; none where it is complete.
+    /// The reason why it ended early; none if it is complete.
     pub early: Option<String>,
-    /// Records that its log had then; none where its log was missing.
+    /// Number of records in its log at that time; none if the log was missing.
     pub records: Option<u64>,
 }
 
-/// One run directory: read by anyone, appended to by the one process that holds its lock.
+/// The directory of one run. Anyone reads it; the one process that holds its lock appends to it.
 #[derive(Debug)]
 pub struct Run {
     folder: Folder,
@@ -41,7 +41,7 @@ pub struct Run {
 }
 
 impl Run {
-    /// Makes a new directory for a run, with its manifest and an empty log, and takes its lock.
+    /// Creates the directory of a new run with its manifest and an empty log, and locks it.
     pub(crate) fn create(root: &Folder, manifest: &Manifest) -> Result<Run, StoreError> {
         let folder = root.make_folder(&manifest.id)?;
         let made = Run::fill(root, folder, manifest);
@@ -64,8 +64,8 @@ impl Run {
             log: None,
         };
         run.resume()?;
-        let synced = run.folder.sync().and_then(|()| root.sync());
-        synced.map_err(|why| StoreError::io("create", run.dir(), why))?;
+        (run.folder.sync().and_then(|()| root.sync()))
+            .map_err(|why| StoreError::io("create", run.dir(), why))?;
         Ok(run)
     }
 
@@ -78,69 +78,69 @@ impl Run {
         })
     }
 
-    /// The directory.
+    /// The path of the directory.
     pub fn dir(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Returns true where one user owns the directories of both runs.
+    /// Returns true if the directories of both runs have the same owner.
     pub fn has_owner_of(&self, other: &Run) -> bool {
         let owner = self.folder.owner();
         owner.is_some() && owner == other.folder.owner()
     }
 
-    /// The manifest, as it was written at the start, with the legs and rounds that were begun since, and
-    /// the orders of blocks that a longer budget pays for.
+    /// The manifest as it was written at the start, with the legs and rounds that have begun since, and
+    /// with the orders of blocks that a longer budget pays for.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// Takes the lock and makes the log ready to be appended to: an incomplete last line is cut
-    /// off, and the run no longer counts as ended. The lock (flock(2) on the log, which child
-    /// processes do not inherit) lasts as long as this value. A new run holds it already.
+    /// Locks the run and opens its log for appending: an incomplete last line is cut off, and the run no
+    /// longer counts as ended. The lock (flock(2) on the log, which child processes do not inherit) is
+    /// held as long as this value lives. A new run already holds it.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] where another process holds it.
+    /// [`StoreError::Locked`] if another process holds the lock.
     pub fn resume(&mut self) -> Result<(), StoreError> {
         if self.log.is_some() {
             return Ok(());
         }
         let file = self.folder.log(SAMPLES)?;
         lock(&file, self.dir())?;
-        // The run had ended: its verdicts could be seen. That is noted before it no longer counts
-        // as ended, so that a crash in between notes a look too many, never one too few.
+        // After the end of the run its verdicts could be seen. That is recorded before the run no longer
+        // counts as ended, so that a crash in between records a look too many, never one too few.
         if self.ending()?.is_some() {
             let begun = self.blocks_begun()?;
-            self.note(|manifest| manifest.looks.extend(begun))?;
+            self.change_manifest(|manifest| manifest.looks.extend(begun))?;
         }
         self.folder.remove(ENDED)?;
         self.log = Some(Log::resume(file, &self.dir().join(SAMPLES))?);
         Ok(())
     }
 
-    /// Notes in the manifest, in one step, that what is appended from now on is of another leg.
-    /// After an error none was begun. Takes the lock first where [`Run::resume`] has not.
+    /// Records in the manifest, atomically, that a new leg begins with the next record. After an error none
+    /// has begun. Locks the run if it is not locked.
     pub fn begin_leg(&mut self, leg: Leg) -> Result<(), StoreError> {
         self.resume()?;
-        self.note(|manifest| manifest.legs.push(leg))
+        self.change_manifest(|manifest| manifest.legs.push(leg))
     }
 
-    /// Replaces the plan in the manifest by one that goes on behind it, in one step. After an error it
-    /// is as it was. Takes the lock first where [`Run::resume`] has not.
+    /// Replaces the plan in the manifest, atomically, by one that has more blocks. After an error it is
+    /// unchanged. Locks the run if it is not locked.
     pub fn plan_more(&mut self, plan: Plan) -> Result<(), StoreError> {
         self.resume()?;
         if plan == self.manifest.plan {
             return Ok(());
         }
-        self.note(|manifest| manifest.plan = plan)
+        self.change_manifest(|manifest| manifest.plan = plan)
     }
 
-    /// Notes in the manifest, in one step, that a round begins with this block, before any of it is
-    /// measured. After an error it is as it was. Takes the lock first where [`Run::resume`] has not.
+    /// Records in the manifest, atomically, that a round begins with this block, before any of it is
+    /// measured. After an error it is unchanged. Locks the run if it is not locked.
     pub fn begin_round(&mut self, first_block: u32) -> Result<(), StoreError> {
         self.resume()?;
-        self.note(|manifest| {
-            // Before the second round there is one without a note.
+        self.change_manifest(|manifest| {
+            // The first round of several is recorded together with the second one.
             if manifest.round_blocks.is_empty() {
                 manifest.round_blocks.push(0);
             }
@@ -148,15 +148,15 @@ impl Run {
         })
     }
 
-    /// How many blocks have a timed trial, those before them included; none where there is none. Errors
-    /// are those of [`Run::records`].
+    /// One more than the last block with a timed trial; none if there is no such trial. Errors are those of
+    /// [`Run::records`].
     pub fn blocks_begun(&self) -> Result<Option<u32>, StoreError> {
         let records = self.records()?.records;
         let timed = records.iter().filter(|r| !matches!(r, Record::Evidence(_)));
         Ok(timed.filter_map(|r| Some(r.trial()?.block + 1)).max())
     }
 
-    fn note(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<(), StoreError> {
+    fn change_manifest(&mut self, change: impl FnOnce(&mut Manifest)) -> Result<(), StoreError> {
         let mut manifest = self.manifest.clone();
         change(&mut manifest);
         write_manifest(&self.folder, &manifest)?;
@@ -164,8 +164,8 @@ impl Run {
         Ok(())
     }
 
-    /// What its log lacks of the records that it had when the run ended; none where it lacks
-    /// none, or where nothing is known of their number.
+    /// The records that are missing from the log since the run ended, in words; none if none is missing, or
+    /// if their number is unknown.
     pub fn damage(&self) -> Result<Option<String>, StoreError> {
         let had = self.ending()?.and_then(|ending| ending.records);
         Ok(match (self.count()?, had) {
@@ -178,13 +178,13 @@ impl Run {
         })
     }
 
-    /// Whole lines of its log; none where there is no log.
+    /// Number of complete lines in the log; none if there is no log.
     pub(crate) fn count(&self) -> Result<Option<u64>, StoreError> {
-        let counted = self.samples()?.map(log::count).transpose();
-        counted.map_err(|why| StoreError::io("read", &self.dir().join(SAMPLES), why))
+        (self.samples()?.map(log::count).transpose())
+            .map_err(|why| StoreError::io("read", &self.dir().join(SAMPLES), why))
     }
 
-    /// Whether a process appends to the run now.
+    /// Returns true while a process holds the run's lock.
     pub fn is_locked(&self) -> bool {
         self.folder.file(SAMPLES).is_ok_and(|file| {
             let locked = file.map(|f| flock(f, FlockOperation::NonBlockingLockShared));
@@ -192,23 +192,23 @@ impl Run {
         })
     }
 
-    /// Appends one record and hands it to the kernel, so that it outlives this process. Takes the
-    /// lock first where [`Run::resume`] has not. After an error the log is as it was.
+    /// Appends one record and hands it to the kernel, so that it survives this process. Locks the run if it
+    /// is not locked. After an error the log is unchanged.
     pub fn append(&mut self, record: &Record) -> Result<(), StoreError> {
         self.resume()?;
         self.log.as_mut().map_or(Ok(()), |log| log.append(record))
     }
 
-    /// Makes all that was appended last on the disk (fdatasync(2)): it outlives the machine.
+    /// Writes all appended records to the disk (fdatasync(2)), so that they survive the machine.
     pub fn sync(&mut self) -> Result<(), StoreError> {
         self.log.as_mut().map_or(Ok(()), Log::sync)
     }
 
-    /// All records, in the order in which they were appended, none of a missing log; an incomplete
-    /// last line is left out and told.
+    /// All records, in the order in which they were appended; none if the log is missing. An incomplete last
+    /// line is left out and counted.
     ///
     /// # Errors
-    /// [`StoreError::BrokenLine`] where a whole line is no record.
+    /// [`StoreError::BrokenLine`] for a complete line that is no record.
     pub fn records(&self) -> Result<Loaded, StoreError> {
         let Some(file) = self.samples()? else {
             return Ok(Loaded::default());
@@ -217,7 +217,7 @@ impl Run {
         log::read(BufReader::with_capacity(1 << 18, file), &path)
     }
 
-    /// Its log, where there is one; it is not longer than a log can be.
+    /// The log, if there is one, with its length checked.
     fn samples(&self) -> Result<Option<File>, StoreError> {
         let file = self.folder.file(SAMPLES)?;
         let path = self.dir().join(SAMPLES);
@@ -227,8 +227,8 @@ impl Run {
         Ok(file)
     }
 
-    /// Notes when the run ended, RFC 3339 in UTC, and why before its time, after what was appended
-    /// is on the disk.
+    /// Writes all records to the disk, then the end of the run: its time, RFC 3339 in UTC, and the reason
+    /// why it is early.
     pub fn end(&mut self, ended: String, early: Option<String>) -> Result<(), StoreError> {
         self.sync()?;
         let records = self.count()?;
@@ -240,12 +240,12 @@ impl Run {
         self.folder.write_json(ENDED, serde_json::to_vec(&ending))
     }
 
-    /// When and why the run ended; none where it goes on, or was killed.
+    /// The end of the run; none while it continues, or if it was killed.
     pub fn ending(&self) -> Result<Option<Ending>, StoreError> {
         read_json(&self.folder, ENDED)
     }
 
-    /// The directory of that name in the run's, made where it is not there. It is no link.
+    /// A directory in the run's, created if it does not exist. A link is refused.
     pub fn folder(&self, name: &str) -> Result<Folder, StoreError> {
         match self.folder.make_folder(name) {
             Err(StoreError::Exists(_)) => self.folder.folder(name),
@@ -253,17 +253,17 @@ impl Run {
         }
     }
 
-    /// Writes a report beside the samples, whole or not at all: a file of that name is replaced at
-    /// once, and after an error it is as it was.
+    /// Writes a report next to the samples, atomically: an existing file of that name is replaced, and after
+    /// an error it is unchanged.
     ///
     /// # Errors
-    /// [`StoreError::BadOutput`] for a name that is no plain file name or one of the run's own.
+    /// [`StoreError::BadOutput`] for a name that is no plain file name, or one of the run's own files.
     pub fn write_output(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, StoreError> {
-        let own = [MANIFEST, SAMPLES, ENDED].contains(&name);
-        let plain = (1..=128).contains(&name.len())
+        let is_own = [MANIFEST, SAMPLES, ENDED].contains(&name);
+        let is_plain = (1..=128).contains(&name.len())
             && !name.starts_with('.')
             && !name.contains(['/', '\0', '\n']);
-        if own || !plain {
+        if is_own || !is_plain {
             return Err(StoreError::BadOutput(name.to_owned()));
         }
         self.folder.write(name, bytes)?;
@@ -278,10 +278,10 @@ fn write_manifest(folder: &Folder, manifest: &Manifest) -> Result<(), StoreError
 
 fn read_json<T: DeserializeOwned>(folder: &Folder, name: &str) -> Result<Option<T>, StoreError> {
     let bytes = folder.read(name, MOST_MANIFEST_BYTES)?;
-    bytes.map(|json| parsed(folder, name, &json)).transpose()
+    bytes.map(|json| parse(folder, name, &json)).transpose()
 }
 
-fn parsed<T: DeserializeOwned>(folder: &Folder, name: &str, json: &[u8]) -> Result<T, StoreError> {
+fn parse<T: DeserializeOwned>(folder: &Folder, name: &str, json: &[u8]) -> Result<T, StoreError> {
     let path = || folder.path().join(name);
     serde_json::from_slice(json).map_err(|why| StoreError::Unreadable(path(), why.to_string()))
 }
@@ -292,14 +292,14 @@ fn read_manifest(folder: &Folder) -> Result<Manifest, StoreError> {
         format: u64,
     }
     let dir = folder.path();
-    let json = folder.read(MANIFEST, MOST_MANIFEST_BYTES)?;
-    let json = json.ok_or_else(|| StoreError::NoManifest(dir.to_owned()))?;
-    let Format { format } = parsed(folder, MANIFEST, &json)?;
+    let json = (folder.read(MANIFEST, MOST_MANIFEST_BYTES)?)
+        .ok_or_else(|| StoreError::NoManifest(dir.to_owned()))?;
+    let Format { format } = parse(folder, MANIFEST, &json)?;
     if format != u64::from(FORMAT) {
         return Err(StoreError::OtherFormat(dir.to_owned(), format));
     }
-    let manifest: Manifest = parsed(folder, MANIFEST, &json)?;
-    // Both stand in commands that are printed for the reader to copy.
+    let manifest: Manifest = parse(folder, MANIFEST, &json)?;
+    // Both are part of commands that are printed for the reader to copy.
     if check_id(&manifest.id).is_err() || !units::is_name(&manifest.study.name) {
         let why = "its id or the name of its study is no name: letters, digits, `-`, `_`";
         return Err(StoreError::Unreadable(dir.join(MANIFEST), why.to_owned()));
@@ -308,7 +308,7 @@ fn read_manifest(folder: &Folder) -> Result<Manifest, StoreError> {
         let why = "its plan orders cells that it does not have";
         return Err(StoreError::Unreadable(dir.join(MANIFEST), why.to_owned()));
     }
-    let fits = manifest.study.check_counts();
-    fits.map_err(|why| StoreError::Unreadable(dir.join(MANIFEST), why.to_string()))?;
+    (manifest.study.check_counts())
+        .map_err(|why| StoreError::Unreadable(dir.join(MANIFEST), why.to_string()))?;
     Ok(manifest)
 }

@@ -1,5 +1,5 @@
-//! Properties of the sample log: whatever was appended comes back, and whatever a crash cuts
-//! off costs the last record at most.
+//! Properties of the log: all appended records are read back, and a crash at any byte loses at most the
+//! last record.
 
 mod common;
 
@@ -74,7 +74,7 @@ proptest! {
 
     // Invariant 6.
     #[test]
-    fn any_records_come_back_and_any_truncation_leaves_a_prefix(
+    fn records_are_read_back_and_a_truncated_log_has_the_first_of_them(
         records in vec(record(), 0..8),
         next in record(),
         cuts in vec(any::<prop::sample::Index>(), 6),

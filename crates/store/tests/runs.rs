@@ -1,4 +1,4 @@
-//! What a run directory promises to its callers.
+//! The promises of a run directory to its callers.
 
 mod common;
 #[path = "../../../tests/lack.rs"]
@@ -36,7 +36,7 @@ fn names(dir: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_name_is_used_once_and_twins_are_numbered() {
+fn a_name_is_used_once_and_runs_of_one_second_are_numbered() {
     let (_dir, root) = root();
     let _first = root.create(&manifest("one")).unwrap();
     assert!(matches!(
@@ -93,7 +93,7 @@ fn only_one_process_appends_at_a_time() {
 
 // Invariant 6.
 #[test]
-fn a_run_that_was_cut_short_goes_on_at_the_start_of_a_line() {
+fn a_run_that_was_cut_short_continues_at_the_start_of_a_line() {
     let (_dir, root) = root();
     let mut run = root.create(&manifest("one")).unwrap();
     run.append(&failure(0)).unwrap();
@@ -114,7 +114,7 @@ fn a_run_that_was_cut_short_goes_on_at_the_start_of_a_line() {
 }
 
 #[test]
-fn the_list_tells_how_each_run_stands() {
+fn the_list_shows_the_state_of_each_run() {
     let (_dir, root) = root();
     assert!(root.runs().unwrap().is_empty());
     let mut complete = root.create(&manifest("a-complete")).unwrap();
@@ -152,7 +152,7 @@ fn the_list_tells_how_each_run_stands() {
 }
 
 #[test]
-fn a_run_that_goes_on_after_its_end_notes_the_look_and_a_killed_one_does_not() {
+fn a_run_that_is_resumed_after_its_end_records_the_look_and_a_killed_one_does_not() {
     let (_dir, root) = root();
     let mut run = root.create(&manifest("one")).unwrap();
     run.append(&failure(0)).unwrap();
@@ -167,7 +167,7 @@ fn a_run_that_goes_on_after_its_end_notes_the_look_and_a_killed_one_does_not() {
 }
 
 #[test]
-fn the_list_is_in_the_order_of_making() {
+fn the_list_is_in_the_order_of_creation() {
     let (_dir, root) = root();
     for _ in 0..11 {
         drop(root.create_fresh(manifest("")).unwrap());
@@ -177,10 +177,10 @@ fn the_list_is_in_the_order_of_making() {
 }
 
 #[test]
-fn what_cannot_be_opened_says_why_and_what_to_do() {
+fn an_error_of_opening_has_reason_and_remedy() {
     let (_dir, root) = root();
-    let check = |what: &str, parts: &[&str]| {
-        let error = root.open(what).unwrap_err().to_string();
+    let check = |id: &str, parts: &[&str]| {
+        let error = root.open(id).unwrap_err().to_string();
         for part in parts {
             assert!(error.contains(part), "{error}");
         }
@@ -222,7 +222,7 @@ fn what_cannot_be_opened_says_why_and_what_to_do() {
 }
 
 #[test]
-fn outputs_stand_beside_the_samples_and_never_replace_them() {
+fn outputs_are_next_to_the_samples_and_never_replace_them() {
     let (_dir, root) = root();
     let run = root.create(&manifest("one")).unwrap();
     run.write_output("report.md", b"# one").unwrap();
@@ -241,8 +241,8 @@ fn outputs_stand_beside_the_samples_and_never_replace_them() {
     );
 }
 
-/// Runs itself again under a limit on file sizes, which takes part of a write and then refuses,
-/// as a disk does that becomes full.
+/// Runs itself again under a limit on file sizes, which accepts a part of a write and then refuses, as a
+/// full disk does.
 #[test]
 fn a_full_disk_keeps_the_finished_trials_and_leaves_nothing_half_written() {
     const DIR: &str = "BYTECOST_TEST_FULL_DISK";
@@ -290,7 +290,7 @@ fn a_full_disk_keeps_the_finished_trials_and_leaves_nothing_half_written() {
 }
 
 #[test]
-fn legs_are_noted_and_no_sample_changes() {
+fn legs_are_recorded_and_no_sample_changes() {
     let (_dir, root) = root();
     let mut run = root.create(&manifest("one")).unwrap();
     run.append(&failure(0)).unwrap();
@@ -317,13 +317,13 @@ fn legs_are_noted_and_no_sample_changes() {
 
 // Invariant 6.
 #[test]
-fn records_that_are_lost_are_told() {
+fn lost_records_are_reported() {
     let (_dir, root) = root();
     let mut run = root.create(&manifest("one")).unwrap();
     for block in 0..3 {
         run.append(&failure(block)).unwrap();
     }
-    assert_eq!(run.damage().unwrap(), None, "it goes on");
+    assert_eq!(run.damage().unwrap(), None, "it continues");
     end(&mut run, None);
     assert_eq!(run.ending().unwrap().unwrap().records, Some(3));
     assert_eq!(run.damage().unwrap(), None);
@@ -340,7 +340,7 @@ fn records_that_are_lost_are_told() {
     fs::remove_file(&log).unwrap();
     assert_eq!(state(), damaged("samples.jsonl is missing"));
     fs::write(&log, "").unwrap();
-    // One that is resumed is mended by measuring again.
+    // A resumed run measures the lost records again.
     let mut run = root.open("one").unwrap();
     run.resume().unwrap();
     assert_eq!(run.damage().unwrap(), None);
@@ -386,7 +386,7 @@ fn a_log_or_a_study_without_a_bound_is_refused_at_once() {
 }
 
 #[test]
-fn root_reads_nothing_of_a_run_to_continue_that_is_somebody_elses() {
+fn root_does_not_continue_a_run_of_another_user() {
     if !rustix::process::geteuid().is_root() {
         return skipped(Lack::Right, "it needs root");
     }
