@@ -1,4 +1,4 @@
-//! Axes that someone named, by option or in a study file, and the cells that they apply to.
+//! Axes that an option or a study file names, and the cells that they apply to.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use itertools::Itertools as _;
 
 use crate::candidates::moves_nothing;
 
-/// Sees to it that no axis of these was named for nothing: the error is the first one with a value
-/// that no cell of the study makes use of, and what it is for.
+/// Checks that each of these axes has an effect. The error is about the first one with a value that no
+/// cell of the study uses, and says which cells the axis is for.
 pub fn check_asked(study: &Study, axes: &[Axis], survey: &Survey) -> Result<(), Invalid> {
     let cells = moving(study, survey);
     let is_unused = |axis: &&Axis| {
         let facts = || cells.iter().map(|cell| CellFacts::of(cell, survey));
-        let is_had = |value: &&Value| facts().any(|c| c.normal().value(**axis) == **value);
-        !facts().any(|c| c.applies(**axis)) && !values(study, **axis).iter().all(is_had)
+        let is_used = |value: &&Value| facts().any(|c| c.normal().value(**axis) == **value);
+        !facts().any(|c| c.applies(**axis)) && !values(study, **axis).iter().all(is_used)
     };
     let Some(axis) = axes.iter().find(is_unused) else {
         return Ok(());
@@ -28,14 +28,14 @@ pub fn check_asked(study: &Study, axes: &[Axis], survey: &Survey) -> Result<(), 
     )))
 }
 
-/// The axes that a study names.
+/// The axes to which a study gives other values than the default.
 pub fn named(study: &Study) -> Vec<Axis> {
-    let axes = AXES.iter().map(|row| row.axis);
-    axes.filter(|axis| !values(study, *axis).is_empty())
+    (AXES.iter().map(|row| row.axis))
+        .filter(|axis| !values(study, *axis).is_empty())
         .collect()
 }
 
-/// What the reader of a plan must know of axes that were asked for and apply to some cells only.
+/// Notes for the reader of a plan about axes of options that apply to some of its cells only.
 pub(crate) fn notes(study: &Study, survey: &Survey) -> Vec<String> {
     let cells = moving(study, survey);
     let note = |axis: &Axis| {
@@ -44,16 +44,17 @@ pub(crate) fn notes(study: &Study, survey: &Survey) -> Vec<String> {
         if with.is_empty() || without.is_empty() || values(study, *axis).is_empty() {
             return None;
         }
-        let apart = AXES.iter().find_map(|row| {
-            let subjects = |cells: &[&Cell]| -> BTreeSet<String> {
-                let values = cells.iter().map(|cell| cell.value(row.axis));
-                values.map(|value| row.axis.subject(&value)).collect()
-            };
-            let (with, without) = (subjects(&with), subjects(&without));
-            with.is_disjoint(&without).then_some((with, without))
-        });
-        let list = |all: BTreeSet<String>| all.iter().join(", ");
-        let (with, without) = apart.map(|(with, without)| (list(with), list(without)))?;
+        let subjects = |cells: &[&Cell], axis: Axis| -> BTreeSet<String> {
+            (cells.iter().map(|cell| cell.value(axis)))
+                .map(|value| axis.subject(&value))
+                .collect()
+        };
+        // An axis that separates the cells to which the note's axis applies from the others.
+        let (with, without) = AXES
+            .iter()
+            .map(|row| (subjects(&with, row.axis), subjects(&without, row.axis)))
+            .find(|(with, without)| with.is_disjoint(without))?;
+        let [with, without] = [with, without].map(|subjects| subjects.iter().join(", "));
         Some(format!(
             "{axis} is for {}: it is used with {with}, and not with {without}",
             axis.row().applies_to.words
@@ -62,17 +63,21 @@ pub(crate) fn notes(study: &Study, survey: &Survey) -> Vec<String> {
     study.asked.iter().filter_map(note).collect()
 }
 
-/// All where none moves anything.
+/// The cells of a study that move something; all cells if none does.
 fn moving(study: &Study, survey: &Survey) -> Vec<Cell> {
-    let all: Vec<Cell> = study.cells().into_iter().map(|(_, cell)| cell).collect();
-    let moves = |cell: &&Cell| !moves_nothing(survey, cell);
-    let moving: Vec<Cell> = all.iter().filter(moves).cloned().collect();
-    if moving.is_empty() { all } else { moving }
+    let cells: Vec<Cell> = study.cells().into_iter().map(|(_, cell)| cell).collect();
+    let moving: Vec<Cell> = (cells.iter())
+        .filter(|cell| !moves_nothing(survey, cell))
+        .cloned()
+        .collect();
+    if moving.is_empty() { cells } else { moving }
 }
 
-/// But for its default.
+/// The values of an axis in a study, without the default.
 fn values(study: &Study, axis: Axis) -> Vec<&Value> {
-    let all = study.tiers.iter().flat_map(|tier| tier.values(axis));
-    let others = all.filter(|value| *value != axis.row().default);
-    others.sorted().dedup().collect()
+    (study.tiers.iter().flat_map(|tier| tier.values(axis)))
+        .filter(|value| *value != axis.row().default)
+        .sorted()
+        .dedup()
+        .collect()
 }

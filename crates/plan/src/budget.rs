@@ -1,11 +1,10 @@
-//! What the budget pays for: whole tiers in their order, and of the first what fits.
+//! The cells that the budget pays for: whole tiers in their order, and of the first tier a part that fits.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::manifest::Expectation;
-use bytecost_spec::study::Compare;
 use bytecost_spec::survey::InFlight;
 use bytecost_spec::{Axis, Cache, Cell, LeftOut, Pattern, Study, Survey, Value, units};
 use itertools::Itertools as _;
@@ -14,43 +13,52 @@ use crate::candidates::{Candidate, has_peer};
 use crate::power::{BlockLength, Power, Primaries};
 use crate::twins::Baselines;
 
-/// What a trial is taken to cost beside warm-up and window, to start two processes, connect, check and
-/// read, in ms; runs are stopped by the clock.
+/// Assumed time of a trial in addition to warm-up and window, in ms: to start two processes, connect,
+/// check and read. A run itself is stopped by the clock.
 pub(crate) const OVERHEAD_MS: u64 = 14;
-/// Warm-ups of the study that a stream of TCP takes on average before its rate is steady.
+/// Warm-ups of the study that a TCP stream takes on average before its rate is steady.
 const GROWING_WARMUPS: u64 = 2;
-/// What a server adds, in ms: a third process, and the notice of its window.
+/// Additional time of a server, in ms: a third process, and the notification of its window.
 const SERVED_MS: u64 = 15;
-/// What each of its connections adds, in µs.
+/// Additional time of each of its connections, in µs.
 const CONNECTION_US: u64 = 100;
 
-/// The share of the budget that the fewest blocks may take, in percent; the rest is for repeated
+/// Share of the budget that the fewest blocks may take, in percent; the remainder is for repeated
 /// trials and for the end.
 const SHARE_PERCENT: u64 = 90;
-/// In percent of it: what other cells may take where the primary comparisons do not have the blocks
-/// that they need.
+/// Percentage of that share which other cells may take if the primary comparisons do not get the
+/// blocks that they need.
 const SECONDARY_PERCENT: u64 = 25;
 const DAY_MS: u64 = 86_400_000;
-/// From this size on a trial lasts as long as its messages do, in bytes.
+/// Size in bytes from which on the duration of a trial depends on that of its messages.
 const LONG_BYTES: u64 = 4 << 20;
-/// What such messages are taken to go through at, in bytes per ms: from memory and from a disk.
+/// Assumed rates of such messages, in bytes per ms: from memory and from a disk.
 const BYTES_PER_MS: u64 = 1_500_000;
 const COLD_BYTES_PER_MS: u64 = 500_000;
-/// One before the window, and one within it.
+/// Fewest passes over a file or messages of a trial: one before the window, and one within it.
 const PASSES_LEAST: u64 = 2;
 
-/// What a mover's own program adds to a trial, in ms, to start and to warm up: an assumption too.
+/// Assumed additional time of a mover's own program in a trial, in ms, to start and to warm up.
 const HELPER_MS: u64 = 200;
 
+/// The assumed durations of trials, and the budget that pays for them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Price<'a> {
     pub(crate) study: &'a Study,
     pub(crate) survey: &'a Survey,
-    /// What a trial takes at least.
+    /// Least duration of a trial.
     pub(crate) trial_ms: u64,
     pub(crate) blocks_least: u32,
 }
 
+/// The primary comparisons of a study, and the power to decide them.
+#[derive(Clone, Copy)]
+pub(crate) struct Decision<'d> {
+    pub(crate) power: Power<'d>,
+    pub(crate) primaries: &'d Primaries,
+}
+
+/// The cells that a run measures, and those that the budget does not pay for.
 #[derive(Debug, Default)]
 pub(crate) struct Choice {
     pub(crate) chosen: Vec<Cell>,
@@ -60,32 +68,46 @@ pub(crate) struct Choice {
     pub(crate) expectation: Option<Expectation>,
 }
 
+impl Choice {
+    /// Puts a cell before all others, instead of where it would be measured or left out.
+    pub(crate) fn put_first(&mut self, cell: Cell) {
+        self.chosen.retain(|chosen| *chosen != cell);
+        for left in &mut self.left {
+            left.cells.retain(|left| *left != cell);
+        }
+        self.left.retain(|left| !left.cells.is_empty());
+        self.chosen.insert(0, cell);
+    }
+}
+
+/// The cells of a tier that the budget does not pay for.
 #[derive(Debug)]
 pub(crate) struct Left {
     tier: usize,
     pub(crate) cells: Vec<Cell>,
-    /// What a block of the plan takes if the budget reached to the end of this tier, in ms.
+    /// Duration of a block with all cells up to the end of this tier, in ms.
     reach_ms: u64,
 }
 
-/// Whether a message of the cell is long, so that a trial lasts as long as a few of them do.
+/// Returns true if messages of the cell are long, so that a trial lasts as long as a few of them.
 pub(crate) fn is_long(cell: &Cell) -> bool {
     cell.size_bytes >= LONG_BYTES
 }
 
 impl Price<'_> {
+    /// The part of the budget that is for the fewest blocks, in ms.
     fn time_ms(&self) -> u64 {
         let time = u128::from(self.study.budget_ms) * u128::from(SHARE_PERCENT) / 100;
         u64::try_from(time).unwrap_or(u64::MAX)
     }
 
-    /// What a block may take so that the budget pays for the fewest, in ms.
-    fn room_ms(&self) -> u64 {
+    /// The longest block of which the budget pays for the fewest, in ms.
+    fn block_ms(&self) -> u64 {
         self.time_ms() / u64::from(self.blocks_least.max(1))
     }
 
-    /// What a trial of the cell is taken to last, in ms.
-    pub(crate) fn of(&self, cell: &Cell) -> u64 {
+    /// Assumed duration of a trial of a cell, in ms.
+    pub(crate) fn cell_ms(&self, cell: &Cell) -> u64 {
         if cell.is_served() {
             let connect_us = cell.serving.all_connections() * CONNECTION_US;
             return self.trial_ms + SERVED_MS + connect_us / 1000;
@@ -114,180 +136,222 @@ impl Price<'_> {
         self.trial_ms.max(passes_ms + OVERHEAD_MS)
     }
 
+    /// Time in which the rate of a TCP stream grows after the study's warm-up, in ms.
     fn growing_ms(&self, cell: &Cell) -> u64 {
         let may_grow = cell.transport.is_tcp() && cell.pattern == Pattern::Stream;
-        match may_grow && has_peer(self.survey, cell) {
-            true => (self.study.warmup_ms).saturating_mul(GROWING_WARMUPS - 1),
-            false => 0,
+        if may_grow && has_peer(self.survey, cell) {
+            (self.study.warmup_ms).saturating_mul(GROWING_WARMUPS - 1)
+        } else {
+            0
         }
     }
 
-    pub(crate) fn of_all<'c>(&self, cells: impl IntoIterator<Item = &'c Cell>) -> u64 {
-        let costs = cells.into_iter().map(|cell| self.of(cell));
-        costs.fold(0, u64::saturating_add)
+    /// Assumed duration of a trial of each cell, in ms, sum over the cells.
+    pub(crate) fn cells_ms<'c>(&self, cells: impl IntoIterator<Item = &'c Cell>) -> u64 {
+        (cells.into_iter().map(|cell| self.cell_ms(cell))).fold(0, u64::saturating_add)
     }
 
-    /// The budget for blocks of so many ms, as `--budget` takes it: in s, or min from two on.
-    fn for_blocks_of(&self, block_ms: u64) -> Option<String> {
+    /// The budget that pays for the fewest blocks of this duration, as `--budget` takes it: in s, or
+    /// from two minutes on in min. None for more than a day.
+    fn budget_for(&self, block_ms: u64) -> Option<String> {
         let ms = u128::from(block_ms) * u128::from(self.blocks_least) * 100;
         let seconds = u64::try_from(ms.div_ceil(u128::from(SHARE_PERCENT) * 1000)).ok()?;
         if seconds.checked_mul(1000)? > DAY_MS {
             return None;
         }
-        Some(match seconds > 120 {
-            true => format!("{}m", seconds.div_ceil(60)),
-            false => format!("{seconds}s"),
+        Some(if seconds > 120 {
+            format!("{}m", seconds.div_ceil(60))
+        } else {
+            format!("{seconds}s")
         })
     }
 }
 
-/// By places among the candidates.
+/// Durations of the candidates' trials, by index.
 struct Costs<'c> {
     ms: Vec<u64>,
-    /// Of the cells that are paid for already.
+    /// Duration of trials that are paid for in any case.
     besides_ms: u64,
     baselines: &'c Baselines,
 }
 
 impl Costs<'_> {
-    fn of(&self, kept: &[usize]) -> u64 {
-        let all = kept.iter().map(|&i| self.ms[i]);
-        all.fold(0, u64::saturating_add)
+    fn cells_ms(&self, indices: &[usize]) -> u64 {
+        (indices.iter().map(|&i| self.ms[i])).fold(0, u64::saturating_add)
     }
 
-    fn with_twins(&self, kept: &[usize]) -> u64 {
-        let twins = self.baselines.among(kept).places;
-        self.of(kept).saturating_add(self.of(&twins))
+    /// Duration of trials of these cells and of their baselines' twins, in ms.
+    fn with_twins_ms(&self, indices: &[usize]) -> u64 {
+        let twins = self.baselines.among(indices).indices;
+        self.cells_ms(indices).saturating_add(self.cells_ms(&twins))
     }
 
-    /// Of the cells at these places: how many, and what their blocks last.
-    fn primary(&self, kept: &[usize], primaries: &Primaries) -> (u32, BlockLength) {
-        let (count, cells) = primaries.among(kept);
-        let twins = self.baselines.among(kept).places.into_iter();
-        let of_primaries: Vec<usize> = (kept.iter().copied())
+    /// Number of primary comparisons among these cells, and the duration of a block.
+    fn primary(&self, indices: &[usize], primaries: &Primaries) -> (u32, BlockLength) {
+        let (count, cells) = primaries.among(indices);
+        let twins = self.baselines.among(indices).indices.into_iter();
+        let of_primaries: Vec<usize> = (indices.iter().copied())
             .chain(twins)
-            .filter(|place| cells.contains(place))
+            .filter(|index| cells.contains(index))
             .collect();
         let length = BlockLength {
-            all_ms: self.besides_ms.saturating_add(self.with_twins(kept)),
-            primary_ms: self.of(&of_primaries),
+            all_ms: self.besides_ms.saturating_add(self.with_twins_ms(indices)),
+            primary_ms: self.cells_ms(&of_primaries),
         };
         (count, length)
     }
 }
 
-/// Whether a part of the study is measured that adds no primary comparison: where these find the
-/// study's smallest effect all the same, or it takes little of their time.
-fn is_affordable(
-    (power, primaries): (Power<'_>, &Primaries),
-    costs: &Costs<'_>,
-    kept: &[usize],
-    with_it: &[usize],
-    price: Price<'_>,
-) -> bool {
-    let (before, _) = costs.primary(kept, primaries);
-    let (count, length) = costs.primary(with_it, primaries);
-    let time_ms = price.time_ms();
-    count > before
-        || count == 0
-        || share_ms(length, power.study) <= time_ms
-        || power.reaches(power.blocks(length, time_ms), count)
-}
-
-/// The time from which on cells are measured that no primary comparison is of, in ms: the fewest
-/// blocks of them take [`SECONDARY_PERCENT`] of it.
+/// The time from which on cells of no primary comparison are measured, in ms: the fewest blocks of
+/// them take [`SECONDARY_PERCENT`] of it.
 fn share_ms(length: BlockLength, study: &Study) -> u64 {
     let others_ms = length.all_ms.saturating_sub(length.primary_ms);
-    let all_ms = others_ms.saturating_mul(u64::from(study.blocks_least));
-    all_ms.saturating_mul(100) / SECONDARY_PERCENT
+    let blocks_ms = others_ms.saturating_mul(u64::from(study.blocks_least));
+    blocks_ms.saturating_mul(100) / SECONDARY_PERCENT
 }
 
-/// Chooses from candidates by tier; `besides` cells are paid for. What the first tier leaves pays
-/// for its twins, before it pays for another tier with its own.
+/// Chooses from candidates by tier; `besides` cells are paid for in any case. The first tier's twins
+/// are paid for before another tier with its own.
 pub(crate) fn choose(
     candidates: &[Candidate],
     price: Price<'_>,
     besides: usize,
     baselines: &Baselines,
-    decides: Option<(Power<'_>, &Primaries)>,
+    decision: Option<Decision<'_>>,
 ) -> Choice {
-    let study = price.study;
-    let besides_ms = price.trial_ms.saturating_mul(besides as u64);
-    let costs = Costs {
-        ms: candidates.iter().map(|c| price.of(&c.cell)).collect(),
-        besides_ms,
-        baselines,
+    let chooser = Chooser {
+        candidates,
+        price,
+        costs: Costs {
+            ms: candidates.iter().map(|c| price.cell_ms(&c.cell)).collect(),
+            besides_ms: price.trial_ms.saturating_mul(besides as u64),
+            baselines,
+        },
+        decision,
     };
-    let cells = |places: &[usize]| -> Vec<Cell> {
-        let cells = places.iter().map(|&i| candidates[i].cell.clone());
-        cells.collect()
-    };
-    let room_ms = price.room_ms().saturating_sub(besides_ms);
     let mut choice = Choice::default();
-    let mut chosen: Vec<usize> = Vec::new();
-    let mut end = 0;
-    for tier in candidates.chunk_by(|a, b| a.tier == b.tier) {
-        let number = tier[0].tier;
-        let places: Vec<usize> = (end..end + tier.len()).collect();
-        end += tier.len();
-        let with_it = [&chosen[..], &places].concat();
-        let first = choice.left.is_empty() && chosen.is_empty();
-        let cost_ms = match first {
-            true => costs.of(&with_it),
-            false => costs.with_twins(&with_it),
-        };
-        let is_affordable =
-            first || decides.is_none_or(|d| is_affordable(d, &costs, &chosen, &with_it, price));
-        if choice.left.is_empty() && cost_ms <= room_ms && is_affordable {
-            chosen = with_it;
-            continue;
-        }
-        let (kept, rest) = if first {
-            thin(&cells(&places), study, &costs, room_ms)
-        } else {
-            (Vec::new(), places)
-        };
-        if first && !rest.is_empty() {
-            let title = &study.tiers[number].title;
-            let kept_ms = besides_ms.saturating_add(costs.of(&kept));
-            let note = cut_note(title, kept.len(), rest.len(), price, kept_ms);
-            choice.notes.push(note);
-        }
-        chosen.extend(kept);
-        let so_far: Vec<usize> = (0..end).collect();
-        let reach_ms = besides_ms.saturating_add(costs.with_twins(&so_far));
-        let of_share = decides.map(|(_, primaries)| {
-            let (_, length) = costs.primary(&so_far, primaries);
-            share_ms(length, study).div_ceil(u64::from(price.blocks_least.max(1)))
-        });
-        choice.left.push(Left {
-            tier: number,
-            cells: cells(&rest),
-            reach_ms: of_share.map_or(reach_ms, |ms| reach_ms.max(ms)),
-        });
-    }
-    choice.left.retain(|left| !left.cells.is_empty());
-    let mut twinned = baselines.among(&chosen);
-    let all = twinned.places.len();
-    let of_cells_ms = costs.of(&chosen);
-    while !twinned.places.is_empty() && of_cells_ms + costs.of(&twinned.places) > room_ms {
-        twinned.places.pop();
-    }
-    let note = twins_note(study, twinned.cut, twinned.places.len(), all);
-    choice.notes.extend(note);
-    choice.twins = cells(&twinned.places);
-    for twin in &mut choice.twins {
-        twin.twin = true;
-    }
-    choice.expectation = decides.map(|(power, primaries)| {
-        let (count, length) = costs.primary(&chosen, primaries);
+    let chosen = chooser.choose_tiers(&mut choice);
+    chooser.choose_twins(&chosen, &mut choice);
+    choice.expectation = decision.map(|Decision { power, primaries }| {
+        let (count, length) = chooser.costs.primary(&chosen, primaries);
         power.expectation(power.blocks(length, price.time_ms()), count)
     });
-    choice.chosen = cells(&chosen);
+    choice.chosen = chooser.cells(&chosen);
     choice
 }
 
-/// Which baselines are measured only once: those that would bring too many twins, or cost too much.
+/// The candidates with all that decides which of them are chosen.
+struct Chooser<'c> {
+    candidates: &'c [Candidate],
+    price: Price<'c>,
+    costs: Costs<'c>,
+    decision: Option<Decision<'c>>,
+}
+
+impl Chooser<'_> {
+    fn cells(&self, indices: &[usize]) -> Vec<Cell> {
+        (indices.iter())
+            .map(|&i| self.candidates[i].cell.clone())
+            .collect()
+    }
+
+    /// Time of a block for the candidates, in ms.
+    fn room_ms(&self) -> u64 {
+        self.price.block_ms().saturating_sub(self.costs.besides_ms)
+    }
+
+    /// The indices of the chosen cells: tiers as long as there is room, and a part of the first one if
+    /// there is none. Writes the cells that are left out, with a note.
+    fn choose_tiers(&self, choice: &mut Choice) -> Vec<usize> {
+        let study = self.price.study;
+        let mut chosen: Vec<usize> = Vec::new();
+        let mut end = 0;
+        for tier in self.candidates.chunk_by(|a, b| a.tier == b.tier) {
+            let number = tier[0].tier;
+            let indices: Vec<usize> = (end..end + tier.len()).collect();
+            end += tier.len();
+            let with_tier = [&chosen[..], &indices].concat();
+            let is_first = choice.left.is_empty() && chosen.is_empty();
+            if choice.left.is_empty() && self.has_room(is_first, &chosen, &with_tier) {
+                chosen = with_tier;
+                continue;
+            }
+            let (kept, rest) = if is_first {
+                thin(&self.cells(&indices), study, &self.costs, self.room_ms())
+            } else {
+                (Vec::new(), indices)
+            };
+            if is_first && !rest.is_empty() {
+                let title = &study.tiers[number].title;
+                let kept_ms = (self.costs.besides_ms).saturating_add(self.costs.cells_ms(&kept));
+                let note = cut_note(title, kept.len(), rest.len(), self.price, kept_ms);
+                choice.notes.push(note);
+            }
+            chosen.extend(kept);
+            choice.left.push(Left {
+                tier: number,
+                cells: self.cells(&rest),
+                reach_ms: self.reach_ms(end),
+            });
+        }
+        choice.left.retain(|left| !left.cells.is_empty());
+        chosen
+    }
+
+    fn has_room(&self, is_first: bool, chosen: &[usize], with_tier: &[usize]) -> bool {
+        if is_first {
+            return self.costs.cells_ms(with_tier) <= self.room_ms();
+        }
+        self.costs.with_twins_ms(with_tier) <= self.room_ms()
+            && (self.decision).is_none_or(|d| self.is_affordable(d, chosen, with_tier))
+    }
+
+    /// Returns true if a tier adds a primary comparison, or takes little of the time of these
+    /// comparisons, or if they find the study's smallest effect all the same.
+    fn is_affordable(&self, decision: Decision<'_>, chosen: &[usize], with_tier: &[usize]) -> bool {
+        let Decision { power, primaries } = decision;
+        let (before, _) = self.costs.primary(chosen, primaries);
+        let (count, length) = self.costs.primary(with_tier, primaries);
+        let time_ms = self.price.time_ms();
+        count > before
+            || count == 0
+            || share_ms(length, power.study) <= time_ms
+            || power.reaches(power.blocks(length, time_ms), count)
+    }
+
+    /// Duration of a block, in ms, at which a budget pays for the first `count` candidates.
+    fn reach_ms(&self, count: usize) -> u64 {
+        let indices: Vec<usize> = (0..count).collect();
+        let all_ms = (self.costs.besides_ms).saturating_add(self.costs.with_twins_ms(&indices));
+        let share_ms = self.decision.map_or(0, |decision| {
+            let (_, length) = self.costs.primary(&indices, decision.primaries);
+            share_ms(length, self.price.study).div_ceil(u64::from(self.price.blocks_least.max(1)))
+        });
+        all_ms.max(share_ms)
+    }
+
+    /// Writes the twins of the chosen cells' baselines, as many as there is room for, with a note on
+    /// the others.
+    fn choose_twins(&self, chosen: &[usize], choice: &mut Choice) {
+        let mut twinned = self.costs.baselines.among(chosen);
+        let count = twinned.indices.len();
+        let chosen_ms = self.costs.cells_ms(chosen);
+        while !twinned.indices.is_empty()
+            && chosen_ms + self.costs.cells_ms(&twinned.indices) > self.room_ms()
+        {
+            twinned.indices.pop();
+        }
+        let note = twins_note(self.price.study, twinned.cut, twinned.indices.len(), count);
+        choice.notes.extend(note);
+        choice.twins = self.cells(&twinned.indices);
+        for twin in &mut choice.twins {
+            twin.twin = true;
+        }
+    }
+}
+
+/// The note on baselines that are measured only once: those that would bring too many twins, or that
+/// the budget does not pay for.
 fn twins_note(study: &Study, cut: Option<usize>, kept: usize, all: usize) -> Option<String> {
     if kept < all {
         return Some(format!(
@@ -301,6 +365,7 @@ fn twins_note(study: &Study, cut: Option<usize>, kept: usize, all: usize) -> Opt
     ))
 }
 
+/// The cells that are left out of the measured ones, with the option that includes them.
 pub(crate) fn left_out(left: &[Left], measured: &[Cell], price: Price<'_>) -> Vec<LeftOut> {
     left.iter()
         .map(|left| LeftOut {
@@ -312,7 +377,7 @@ pub(crate) fn left_out(left: &[Left], measured: &[Cell], price: Price<'_>) -> Ve
                 units::duration(Duration::from_millis(price.study.budget_ms)),
                 units::count(measured.len(), "cell"),
                 price.blocks_least,
-                match price.for_blocks_of(left.reach_ms) {
+                match price.budget_for(left.reach_ms) {
                     Some(budget) => format!("`--budget {budget}` brings them in"),
                     None => "more than a day would bring them in; name fewer values".to_owned(),
                 }
@@ -323,9 +388,10 @@ pub(crate) fn left_out(left: &[Left], measured: &[Cell], price: Price<'_>) -> Ve
 
 fn cut_note(title: &str, kept: usize, cut: usize, price: Price<'_>, kept_ms: u64) -> String {
     let needed_ms = kept_ms.saturating_mul(u64::from(price.blocks_least));
-    let over = match needed_ms > price.study.budget_ms {
-        true => "; even these take longer than the budget",
-        false => "",
+    let over = if needed_ms > price.study.budget_ms {
+        "; even these take longer than the budget"
+    } else {
+        ""
     };
     format!(
         "the budget of {} is too short for the first part of the study (\"{title}\"): {kept} of {} are measured{over}",
@@ -334,17 +400,17 @@ fn cut_note(title: &str, kept: usize, cut: usize, price: Price<'_>, kept_ms: u64
     )
 }
 
-/// Cuts the first tier down to `room_ms`: axes that nothing is compared over lose values, the one
-/// with the most first and so that the rest are evenly spread, ends included. Where one value
-/// each is still too much, cells are dropped from the end, but never what others are compared
-/// with; a comparison of two is the least. Gives back the places of what is kept and what is not.
+/// Reduces the first tier to `room_ms` per block. First the axes that nothing is compared over lose
+/// values: the axis with the most values first, and so that the others stay evenly spread, ends
+/// included. If one value each is still too much, cells are dropped from the end, except baselines; at
+/// least two cells are kept for a comparison. Returns the indices of the kept cells and of the others.
 fn thin(
     cells: &[Cell],
     study: &Study,
     costs: &Costs<'_>,
     room_ms: u64,
 ) -> (Vec<usize>, Vec<usize>) {
-    let fits = |kept: &[usize]| costs.of(kept) <= room_ms;
+    let fits = |kept: &[usize]| costs.cells_ms(kept) <= room_ms;
     let mut columns: Vec<Column> = AXES
         .iter()
         .map(|row| row.axis)
@@ -361,7 +427,7 @@ fn thin(
         }
         widest.keep -= 1;
         let masks: Vec<Vec<bool>> = columns.iter().map(Column::mask).collect();
-        let stays = |&i: &usize| columns.iter().zip(&masks).all(|(c, m)| m[c.of_cell[i]]);
+        let stays = |&i: &usize| columns.iter().zip(&masks).all(|(c, m)| m[c.value_of[i]]);
         let fewer: Vec<usize> = (0..cells.len()).filter(stays).collect();
         if fewer.is_empty() {
             break; // a grid with holes: no cell has all these values
@@ -370,11 +436,11 @@ fn thin(
     }
     let least = if study.compare.is_empty() { 1 } else { 2 };
     if !fits(&kept) {
-        // First what is the baseline in most comparisons.
+        // Cells that are the baseline in most comparisons come first.
         kept.sort_by_key(|&i| {
-            let compares = study.compare.iter();
-            let is_apart = |c: &&Compare| cells[i].value(c.axis) != c.baseline;
-            compares.filter(is_apart).count()
+            (study.compare.iter())
+                .filter(|c| cells[i].value(c.axis) != c.baseline)
+                .count()
         });
         while kept.len() > least && !fits(&kept) {
             kept.pop();
@@ -387,37 +453,36 @@ fn thin(
     (kept, rest)
 }
 
-/// An axis of the first tier, and how many of its values are kept.
+/// An axis of the first tier, and the number of its values that are kept.
 struct Column {
     axis: Axis,
     values: Vec<Value>,
-    /// For each cell, the place of its value.
-    of_cell: Vec<usize>,
+    /// For each cell, the index of its value.
+    value_of: Vec<usize>,
     keep: usize,
 }
 
 impl Column {
     fn new(axis: Axis, cells: &[Cell]) -> Column {
         let values = values(cells, axis);
-        let place: HashMap<&Value, usize> = values.iter().zip(0..).collect();
-        let of_cell = cells.iter().map(|cell| place[&cell.value(axis)]);
-        let of_cell = of_cell.collect();
+        let index: HashMap<&Value, usize> = values.iter().zip(0..).collect();
         Column {
             axis,
-            of_cell,
+            value_of: cells.iter().map(|cell| index[&cell.value(axis)]).collect(),
             keep: values.len(),
             values,
         }
     }
 
-    /// Evenly spread, ends included; of one only the axis's default, or else the middle.
+    /// True for the values that are kept: evenly spread, ends included; a single one is the axis's
+    /// default, or else in the middle.
     fn mask(&self) -> Vec<bool> {
         let last = self.values.len().saturating_sub(1);
         let mut mask = vec![self.keep > last; self.values.len()];
         if self.keep == 1 {
             let default = self.axis.row().default;
-            let one = self.values.iter().position(|v| v == default);
-            mask[one.unwrap_or(last.div_ceil(2))] = true;
+            let index = self.values.iter().position(|v| v == default);
+            mask[index.unwrap_or(last.div_ceil(2))] = true;
         } else if self.keep <= last {
             let gaps = self.keep - 1;
             for i in 0..self.keep {
@@ -428,49 +493,52 @@ impl Column {
     }
 }
 
-/// By tier and by the values that nothing else has.
+/// The cells of a tier that are left out, in words: by the values that no chosen cell has.
 fn in_words(title: &str, left: &[Cell], chosen: &[Cell]) -> String {
-    let missing = unmeasured(left, chosen);
-    let mut missing = missing
-        .iter()
-        .map(|(axis, values)| format!("{axis} {}", values.iter().format(", ")));
-    let missing = missing.join("; ");
+    let missing = (unmeasured(left, chosen).iter())
+        .map(|(axis, values)| format!("{axis} {}", values.iter().format(", ")))
+        .join("; ");
     if !missing.is_empty() {
         return format!("{title}: {missing}");
     }
-    let rows = AXES.iter();
-    let mut varied = rows.filter(|row| values(of_axis(row.axis, left), row.axis).len() > 1);
-    match varied.by_ref().map(|row| row.name).join(", ") {
-        none if none.is_empty() => title.to_owned(),
-        varied => format!("{title}: more combinations of {varied}"),
+    let varied = (AXES.iter())
+        .filter(|row| values(speaking(row.axis, left), row.axis).len() > 1)
+        .map(|row| row.name)
+        .join(", ");
+    if varied.is_empty() {
+        title.to_owned()
+    } else {
+        format!("{title}: more combinations of {varied}")
     }
 }
 
-/// The values that these cells have and none of the chosen has, by axis.
+/// The values of cells that are left out and of no chosen cell, by axis.
 fn unmeasured(left: &[Cell], chosen: &[Cell]) -> Vec<(Axis, Vec<Value>)> {
-    let axes = AXES.iter().map(|row| row.axis);
-    let of_axis = axes.map(|axis| {
-        let there = values(chosen, axis);
-        let mut gone = values(of_axis(axis, left), axis);
-        gone.retain(|value| !there.contains(value));
-        if gone.iter().all(|value| value.number().is_some()) {
-            gone.sort();
-        }
-        (axis, gone)
-    });
-    of_axis.filter(|(_, gone)| !gone.is_empty()).collect()
+    (AXES.iter().map(|row| row.axis))
+        .map(|axis| {
+            let measured = values(chosen, axis);
+            let mut missing = values(speaking(axis, left), axis);
+            missing.retain(|value| !measured.contains(value));
+            if missing.iter().all(|value| value.number().is_some()) {
+                missing.sort();
+            }
+            (axis, missing)
+        })
+        .filter(|(_, missing)| !missing.is_empty())
+        .collect()
 }
 
-/// The cells in which an axis says something: TCP's own says nothing beside another transport.
-fn of_axis(axis: Axis, cells: &[Cell]) -> impl Iterator<Item = &Cell> {
+/// The cells in which a value of the axis means something: not those of Unix sockets for TCP's axes.
+fn speaking(axis: Axis, cells: &[Cell]) -> impl Iterator<Item = &Cell> {
     let of_tcp = matches!(axis, Axis::Congestion | Axis::Nodelay);
     cells
         .iter()
         .filter(move |c| !of_tcp || c.transport.is_tcp())
 }
 
-/// In the order in which they appear.
+/// The values of an axis in these cells, in the order in which they appear.
 fn values<'c>(cells: impl IntoIterator<Item = &'c Cell>, axis: Axis) -> Vec<Value> {
-    let all = cells.into_iter().map(|cell| cell.value(axis));
-    all.unique().collect()
+    (cells.into_iter().map(|cell| cell.value(axis)))
+        .unique()
+        .collect()
 }

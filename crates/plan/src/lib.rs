@@ -1,13 +1,19 @@
-//! Study, host and survey to an ordered plan; pure.
+//! The plan of a run: its cells, and their order in each block.
 //!
-//! [`plan()`] spreads the study out into cells, takes away those that this host refuses, pays for the
-//! rest from the budget tier by tier, and fixes the order of every block by a seed. The same study,
-//! host, survey and seed always give the same plan; the manifest of a run holds it.
+//! In the order of the data flow: [`check_asked`] and [`refused`] reject axes and cells that make no
+//! sense on a host; [`plan()`] turns a study, a host, a survey and a seed into a
+//! [`Plan`](bytecost_spec::Plan): it normalises the study's cells, removes those that the host refuses,
+//! pays for the others from the budget tier by tier, and orders each block by the seed. [`policy`] decides
+//! after each block what comes next, and [`Pins`] are the CPUs of a cell.
+//!
+//! The crate is pure: the same input always gives the same plan. It never measures, and never chooses a
+//! cell by a result of the same run. Start with `plan.rs`.
 
 mod asked;
 mod budget;
 mod candidates;
 mod groups;
+mod host_sides;
 mod link;
 mod order;
 mod pins;
@@ -15,7 +21,6 @@ mod plan;
 pub mod policy;
 mod power;
 mod refusal;
-mod seat;
 mod served;
 #[cfg(test)]
 mod tests;

@@ -1,14 +1,15 @@
-//! What the link of a cell cannot be, or not on this host.
+//! Refusals of a cell's link: its device and the size of its packets.
 
 use bytecost_spec::cell::Device;
 use bytecost_spec::units::bytes_in_words;
 use bytecost_spec::{Cell, Survey};
 
+/// The reason why a cell's link is not available on this host; none if it is.
 pub(crate) fn refused(cell: &Cell, survey: &Survey) -> Option<String> {
     device(cell, survey).or_else(|| segment(cell, survey))
 }
 
-/// The other kind, where the cell's own cannot be made.
+/// The refusal of the device, with the other device as a remedy if it works.
 fn device(cell: &Cell, survey: &Survey) -> Option<String> {
     let why = survey.link(cell)?.refused.as_ref()?;
     if !cell.transport.is_wire() {
@@ -32,7 +33,7 @@ fn device(cell: &Cell, survey: &Survey) -> Option<String> {
     ))
 }
 
-/// Packets of a size that this MTU or device does not give.
+/// The refusal of a packet size that is below the MTU or above the device's limit.
 fn segment(cell: &Cell, survey: &Survey) -> Option<String> {
     let bytes = cell.segment_bytes?;
     let over = cell.transport.name();

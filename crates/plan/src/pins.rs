@@ -1,24 +1,24 @@
-//! Where a cell's threads are held on a host: its placement, memory and neighbour made exact.
+//! The CPUs of a cell's threads and of its background load on a host, and its memory node.
 
 use bytecost_host::placement;
 use bytecost_spec::{Cell, Host, Neighbour, Placement, Spot};
 use itertools::Itertools as _;
 
-/// The CPUs of a cell. Flow `i` of a side takes set `i`, going round; without sets the scheduler
-/// does.
+/// The CPUs of a cell. Flow `i` of a side has set `i`, modulo the number of sets; without sets the
+/// scheduler chooses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pins {
-    /// Of the sender's flows.
+    /// Sets of the sender's flows.
     pub sender: Vec<Vec<u32>>,
-    /// Of the receiver's flows.
+    /// Sets of the receiver's flows.
     pub receiver: Vec<Vec<u32>>,
-    /// Of the neighbour's threads, one each; empty leaves its one thread to the scheduler.
+    /// CPUs of the background load, one for each thread; empty leaves its one thread to the scheduler.
     pub neighbour: Vec<u32>,
 }
 
 impl Pins {
-    /// The pins of a cell, or why it has none here and what to do. Where there is no other end, its
-    /// flows take from both sides' CPUs in turn; of a ping-pong each flow takes two.
+    /// The pins of a cell. The error is the reason why the host has none, with the remedy. Flows without
+    /// a peer take from both sides' CPUs in turn, and each flow of a ping-pong takes two sets.
     pub fn of(cell: &Cell, has_peer: bool, host: &Host) -> Result<Pins, String> {
         if let Some(node) = cell.mem_node {
             memory(node, host)?;
@@ -50,7 +50,7 @@ impl Pins {
                 (each(&a), each(&b))
             }
         };
-        let neighbour = beside(&cell.neighbour, &sender, &receiver, host)?;
+        let neighbour = background_cpus(&cell.neighbour, &sender, &receiver, host)?;
         let (sender, receiver) = match (has_peer, &cell.placement) {
             (true, _) | (_, Placement::Free | Placement::Within { .. }) => (sender, receiver),
             (false, _) => (in_turn(sender, receiver), Vec::new()),
@@ -64,16 +64,19 @@ impl Pins {
 
     /// All CPUs that the two ends may use on this host, in order.
     pub fn of_both_ends(&self, host: &Host) -> Vec<u32> {
-        let of = |side: &[Vec<u32>]| match side {
+        let cpus_of = |sets: &[Vec<u32>]| match sets {
             [] => host.cpus_allowed.clone(),
             sets => sets.concat(),
         };
-        let cpus = [of(&self.sender), of(&self.receiver)].concat();
-        cpus.into_iter().sorted().dedup().collect()
+        (cpus_of(&self.sender).into_iter())
+            .chain(cpus_of(&self.receiver))
+            .sorted()
+            .dedup()
+            .collect()
     }
 }
 
-/// A placement by nearness as CPUs of this host, or why there are none; any other as it is.
+/// A placement by nearness as CPUs of this host, or the reason why it has none; any other placement as it is.
 pub fn exact(placement: &Placement, host: &Host) -> Result<Placement, String> {
     let cell = Cell {
         placement: placement.clone(),
@@ -89,18 +92,21 @@ pub fn exact(placement: &Placement, host: &Host) -> Result<Placement, String> {
     })
 }
 
+/// One set for each CPU.
 fn each(cpus: &[u32]) -> Vec<Vec<u32>> {
     cpus.iter().map(|cpu| vec![*cpu]).collect()
 }
 
+/// The sets of two sides in turn, the shorter list repeated.
 fn in_turn(a: Vec<Vec<u32>>, b: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
     let rounds = a.len().max(b.len());
-    let both = a.iter().cycle().zip(b.iter().cycle());
-    both.take(rounds)
+    (a.iter().cycle().zip(b.iter().cycle()))
+        .take(rounds)
         .flat_map(|(a, b)| [a.clone(), b.clone()])
         .collect()
 }
 
+/// Fails for the first CPU that this process may not use.
 fn usable(cpus: &[u32], host: &Host) -> Result<(), String> {
     let why = cpus
         .iter()
@@ -108,6 +114,7 @@ fn usable(cpus: &[u32], host: &Host) -> Result<(), String> {
     why.map_or(Ok(()), Err)
 }
 
+/// Fails for a NUMA node without memory for this process.
 fn memory(node: u32, host: &Host) -> Result<(), String> {
     match host.memory_nodes.as_slice() {
         [] => Err("mem-node: the kernel reports no nodes: choose --mem-node auto".to_owned()),
@@ -122,7 +129,8 @@ fn memory(node: u32, host: &Host) -> Result<(), String> {
     }
 }
 
-fn beside(
+/// The CPUs of a background load, one for each thread; empty for one thread that the scheduler places.
+fn background_cpus(
     neighbour: &Neighbour,
     sender: &[Vec<u32>],
     receiver: &[Vec<u32>],

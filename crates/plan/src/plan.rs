@@ -1,4 +1,4 @@
-//! The plan of a run, from its study, its host and what works there.
+//! The plan of a run, from its study, its host and the survey of the host.
 
 use bytecost_host::pairs::{self, Pairs};
 use bytecost_spec::manifest::RatioNoise;
@@ -10,20 +10,20 @@ use bytecost_spec::{
 };
 use itertools::{Either, Itertools as _};
 
-use crate::budget::{self, OVERHEAD_MS, Price};
+use crate::budget::{self, Decision, OVERHEAD_MS, Price};
 use crate::candidates::{
-    Candidate, Norm, candidates, has_peer, is_of_cpus, is_of_files, moves_nothing,
+    Candidate, PlanContext, candidates, has_peer, is_of_cpus, is_of_files, moves_nothing,
 };
 use crate::power::{Power, Primaries};
 use crate::twins::Baselines;
 use crate::{asked, groups, order, refusal};
 
-/// Plans a study on a host. Given the noise of the machine it chooses cells so that the primary
-/// comparisons of the study are decided, where the budget allows it. With a peer one side of each cell
-/// is on that host, and cells that cross no network are left out.
+/// Plans a study on a host. Given the noise of the machine, the cells are chosen so that the primary
+/// comparisons of the study are decided, if the budget allows it. With a peer, one side of each cell is on
+/// the peer, and cells that do not cross a network are left out.
 ///
 /// # Errors
-/// An unknown mover or receiver, a message that does not divide into its fields, and too many cells.
+/// An unknown mover or receiver, a message that cannot be divided into its fields, and too many cells.
 pub fn plan(
     study: &Study,
     host: &Host,
@@ -33,42 +33,39 @@ pub fn plan(
     noise: Option<&RatioNoise>,
 ) -> Result<Plan, Invalid> {
     study.check(survey)?;
-    let norm = Norm::new(study, host, survey, peer);
+    let context = PlanContext::new(study, host, survey, peer);
     let to_peer = |c: &Cell| has_path(survey, c) && c.transport == Transport::Peer;
-    let (all, staying): (Vec<Candidate>, Vec<Candidate>) = candidates(study, &norm)
+    let (all, staying): (Vec<Candidate>, Vec<Candidate>) = candidates(study, &context)
         .into_iter()
         .partition(|c| peer.is_none() || moves_nothing(survey, &c.cell) || to_peer(&c.cell));
     let (runnable, refused) = runnable(all, host, survey, peer);
     let trial_ms = windows_ms(study).saturating_add(OVERHEAD_MS);
-    let primaries = Primaries::of(&runnable, study, &norm);
+    let primaries = Primaries::new(&runnable, study, &context);
     let power = noise.map(|noise| Power { noise, study });
-    let all: Vec<usize> = (0..runnable.len()).collect();
+    let indices: Vec<usize> = (0..runnable.len()).collect();
     let price = Price {
         study,
         survey,
         trial_ms,
         blocks_least: match &power {
-            Some(power) => power.blocks_least(primaries.among(&all).0),
+            Some(power) => power.blocks_least(primaries.among(&indices).0),
             None => study.blocks_least,
         },
     };
-    let floored = runnable.iter().any(|c| has_floor(survey, &c.cell))
+    let has_null = runnable.iter().any(|c| has_floor(survey, &c.cell))
         && survey.mover_facts.iter().any(MoverFacts::moves_nothing);
-    let baselines = Baselines::of(&runnable, study, &norm);
-    let decides = power.map(|power| (power, &primaries));
-    let besides = usize::from(floored);
-    let mut choice = budget::choose(&runnable, price, besides, &baselines, decides);
-    let mut cells = choice.chosen;
-    if let Some(floor) = floor(&cells, &norm, survey) {
-        cells.retain(|cell| *cell != floor);
-        for left in &mut choice.left {
-            left.cells.retain(|cell| *cell != floor);
-        }
-        choice.left.retain(|left| !left.cells.is_empty());
-        cells.insert(0, floor);
+    let baselines = Baselines::new(&runnable, study, &context);
+    let decision = power.map(|power| Decision {
+        power,
+        primaries: &primaries,
+    });
+    let mut choice = budget::choose(&runnable, price, has_null.into(), &baselines, decision);
+    if let Some(floor) = floor(&choice.chosen, &context, survey) {
+        choice.put_first(floor);
     }
+    let mut cells = choice.chosen;
     // Files have no congestion control.
-    let note = norm
+    let note = context
         .note()
         .filter(|_| cells.iter().any(|cell| has_peer(survey, cell)));
     let mut left_out = budget::left_out(&choice.left, &cells, price);
@@ -76,10 +73,10 @@ pub fn plan(
     cells.extend(choice.twins);
     let trial_ms = match cells.len() as u64 {
         0 => trial_ms,
-        count => price.of_all(&cells).div_ceil(count),
+        count => price.cells_ms(&cells).div_ceil(count),
     };
     let mut plan = Plan {
-        groups: groups::groups(&cells, study, &norm),
+        groups: groups::groups(&cells, study, &context),
         orders: Vec::new(),
         refused,
         left_out,
@@ -97,16 +94,17 @@ pub fn plan(
     Ok(plan)
 }
 
-/// Adds the orders of as many blocks as the limits of a study allow and of those that may not count,
-/// behind those that a plan has: each is shuffled by the seed and the number of the block alone.
-/// Windows may become longer in the first blocks of the last leg, and then no block before them counts.
+/// Appends the orders of more blocks to those that a plan has: as many as the limits of a study allow, and
+/// as many as may not count, because windows may become longer in the first blocks of the last leg, and
+/// then no block before them counts. Each order depends on the seed and the number of the block alone.
 pub fn order_blocks(plan: &mut Plan, study: &Study, seed: u64, leg_first_block: u32) {
     // A trial is never shorter than its warm-up and its window.
     let block_ms = windows_ms(study).max(1) * plan.cells.len().max(1) as u64;
     let paid = u32::try_from(study.budget_ms / block_ms).unwrap_or(u32::MAX);
-    let blocks = paid.saturating_add(study.blocks_least).saturating_add(1);
     let may_not_count = leg_first_block.saturating_add(GROWING_BLOCKS);
-    let blocks = blocks.min(study.blocks_most).saturating_add(may_not_count);
+    let blocks = (paid.saturating_add(study.blocks_least).saturating_add(1))
+        .min(study.blocks_most)
+        .saturating_add(may_not_count);
     for block in plan.orders.len() as u32..blocks {
         plan.orders.push(order::grouped(&plan.groups, seed, block));
     }
@@ -117,6 +115,7 @@ fn windows_ms(study: &Study) -> u64 {
     study.warmup_ms.saturating_add(study.window_ms)
 }
 
+/// The cells that the host, and the peer, can measure, and those that they refuse.
 fn runnable(
     all: Vec<Candidate>,
     host: &Host,
@@ -139,17 +138,19 @@ fn runnable(
     })
 }
 
-/// One of which can be on another host.
+/// Returns true if one side of the cell can be on another host.
 fn has_path(survey: &Survey, cell: &Cell) -> bool {
     cell.is_served() || has_peer(survey, cell)
 }
 
-/// Of a run on two hosts: those of other transports, and of movers with one end.
+/// The cells of a run on two hosts that stay on one: of other transports, and of movers without a peer.
 fn left_here(cells: &[Candidate], survey: &Survey) -> Vec<LeftOut> {
-    let of = |axis: Axis, with_path: bool| {
-        let own = cells.iter().map(|c| &c.cell);
-        let own = own.filter(|cell| has_path(survey, cell) == with_path);
-        let mut values = own.map(|cell| cell.value(axis)).sorted().collect_vec();
+    let by_axis = |axis: Axis, with_path: bool| {
+        let mut values = (cells.iter().map(|c| &c.cell))
+            .filter(|cell| has_path(survey, cell) == with_path)
+            .map(|cell| cell.value(axis))
+            .sorted()
+            .collect_vec();
         let cells = values.len();
         values.dedup();
         (cells > 0).then(|| LeftOut {
@@ -159,48 +160,50 @@ fn left_here(cells: &[Candidate], survey: &Survey) -> Vec<LeftOut> {
             why: "they do not cross a network: run them without --peer".to_owned(),
         })
     };
-    let [paths, movers] = [of(Axis::Transport, true), of(Axis::Mover, false)];
+    let [paths, movers] = [by_axis(Axis::Transport, true), by_axis(Axis::Mover, false)];
     paths.into_iter().chain(movers).collect()
 }
 
+/// The note on a design that follows a publication.
 fn design_note(study: &Study) -> Option<String> {
     (study.design.as_deref() == Some(AS_PUBLISHED)).then(|| {
         "the traffic is exactly as published, with what a careful program would do otherwise; without --as-published the same cells are measured properly".to_owned()
     })
 }
 
+/// The note on pairs of CPUs that were chosen among many, if the study has them all.
 fn pairs_note(study: &Study, host: &Host) -> Option<String> {
-    let asked = |pairs: &Pairs| {
-        let all = pairs.placements();
+    let is_named = |pairs: &Pairs| {
+        let placements = pairs.placements();
         let mut axes = study.tiers.iter().flat_map(|tier| &tier.axes);
         axes.any(|(axis, values)| {
-            *axis == Axis::Placement && all.iter().all(|pair| values.contains(pair))
+            *axis == Axis::Placement && placements.iter().all(|pair| values.contains(pair))
         })
     };
-    // Of one CPU or two there is nothing to choose.
+    // On few CPUs there are no pairs to choose from: all are measured.
     if host.cpus.len() <= pairs::MOST_CPUS {
         return None;
     }
-    pairs::choose(host).ok().filter(asked)?.note(host)
+    pairs::choose(host).ok().filter(is_named)?.note(host)
 }
 
-/// The most bytes of a message that is not moved, where a request is a whole file.
+/// The most bytes of a message of `null`, where a request is a whole file.
 const FLOOR_BYTES: u64 = 64 << 10;
-/// Whether a cell is carried out by the loop whose cost is measured: a server has its own.
+
+/// Returns true for a cell that is measured by the loop whose cost `null` shows: a server has another one.
 fn has_floor(survey: &Survey, cell: &Cell) -> bool {
     !cell.is_served() && !moves_nothing(survey, cell)
 }
 
-/// What the loop costs: the first cell that moves something, moved by `null`. None where nothing is
-/// moved, or the survey knows no such mover.
-fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
-    let moves = |cell: &&Cell| has_floor(survey, cell);
-    let mut moving = chosen.iter().filter(moves);
+/// The cell of the loop's cost: the first chosen cell that moves something, with the mover `null`. None
+/// if no chosen cell moves anything, or the survey has no such mover.
+fn floor(chosen: &[Cell], context: &PlanContext<'_>, survey: &Survey) -> Option<Cell> {
+    let mut moving = chosen.iter().filter(|cell| has_floor(survey, cell));
     let first = (moving.clone().find(|cell| has_peer(survey, cell))).or_else(|| moving.next())?;
     let null = survey.mover_facts.iter().find(|m| m.moves_nothing())?;
     if is_of_files(survey, first) || is_of_cpus(survey, first) {
-        // A file may be large; the loop's cost does not depend on what is not moved.
-        return Some(norm.cell(&Cell {
+        // A file may be large, and the loop's cost does not depend on the size of what is not moved.
+        return Some(context.normal(&Cell {
             mover: null.name.clone(),
             size_bytes: first.size_bytes.min(FLOOR_BYTES),
             threads: first.threads,
@@ -214,9 +217,9 @@ fn floor(chosen: &[Cell], norm: &Norm<'_>, survey: &Survey) -> Option<Cell> {
         ..first.clone()
     };
     if budget::is_long(first) {
-        // Memory of such a message would be filled for nothing.
+        // The memory of such a message would be filled in vain.
         cell.size_bytes = Cell::default().size_bytes;
         cell.ring = Cell::default().ring;
     }
-    Some(norm.cell(&cell))
+    Some(context.normal(&cell))
 }

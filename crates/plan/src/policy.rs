@@ -1,71 +1,71 @@
-//! What a run does next: measure a block, begin a round, or end. The command measures and appends; it
-//! decides nothing.
+//! The policy of a run: to measure a block, to begin a round, or to end. The command measures and appends;
+//! it decides nothing.
 
 use bytecost_spec::Study;
 use bytecost_spec::sample::GROWING_BLOCKS;
 
-/// The first blocks in which windows may become longer whatever is left of the budget.
+/// The first blocks, in which windows may become longer even if the budget does not pay for it.
 const FIRST_BLOCKS: u32 = 2;
 
-/// What a run has measured so far, as far as that decides what comes next.
+/// The progress of a run, as far as the policy needs it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// The block that comes next.
+    /// The next block.
     pub block: u32,
-    /// The first block of the leg that measures: those of earlier legs stay as they are.
+    /// The first block of the current leg; those of earlier legs do not change.
     pub leg_first_block: u32,
     /// The first block from which on all trials of all cells count.
     pub all_count_from: u32,
-    /// The number of the round under way, from 0.
+    /// The number of the current round, from 0.
     pub round: u32,
     /// Its first block.
     pub round_first_block: u32,
-    /// Cells of the block that are still to be measured; none for a block beyond the plan.
+    /// Cells of the next block that are not yet measured; none for a block beyond the plan.
     pub cells_left: Option<usize>,
-    /// Whether a trial of the block was made.
+    /// True if a trial of that block was made.
     pub has_begun: bool,
-    /// All cells of the plan.
+    /// Number of cells in the plan.
     pub cells: usize,
-    /// Whether all intervals are as narrow as the study asks.
+    /// True if all intervals are as narrow as the study requires.
     pub is_precise: bool,
-    /// What the run has spent of its budget, in ms.
+    /// The part of the budget that is spent, in ms.
     pub spent_ms: u64,
-    /// What a trial takes, in ms.
+    /// Duration of a trial, in ms.
     pub trial_ms: u64,
 }
 
-/// What a run does next.
+/// The next step of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Measures the cells of the block that are left.
+    /// Measures the remaining cells of the block.
     Block {
-        /// Whether a window in which nothing moved becomes longer, which costs the cell its trials so
-        /// far. Later, such a trial has failed.
+        /// True if a window in which nothing moved becomes longer, which discards the cell's earlier
+        /// trials; otherwise such a trial has failed.
         windows_may_grow: bool,
     },
-    /// Goes on to the block after this one, which has all that it can have.
+    /// Continues with the next block, as this one is complete.
     NextBlock,
     /// Pauses, and begins another round with this block.
     Round,
-    /// Ends.
+    /// Ends the run.
     Stop(Reason),
 }
 
-/// Why a run ends.
+/// The reason for which a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// The limit of blocks, or the end of the plan.
+    /// The limit of blocks, or the end of the plan, is reached.
     Blocks,
-    /// Every cell that is left has failed too often.
+    /// Every remaining cell has failed too often.
     GivenUp,
     /// All intervals are narrow enough.
     Precise,
-    /// The next block would go beyond the budget.
+    /// The next block would exceed the budget.
     Budget,
 }
 
-/// Decides what a run of a study does next. It ends when it is precise, never when it is significant;
-/// fewer blocks than the least say nothing, so those are measured in any case.
+/// Decides the next step of a run. It ends when it is precise, never when it is significant; the fewest
+/// blocks of the study are measured in any case.
 pub fn next(study: &Study, p: &Progress) -> Next {
     let most = study.blocks_most.saturating_add(p.all_count_from);
     let Some(cells_left) = p.cells_left.filter(|_| p.block < most) else {
@@ -100,8 +100,8 @@ pub fn next(study: &Study, p: &Progress) -> Next {
     }
 }
 
-/// Returns true if another round is to come and this one has what it is for: intervals that are narrow
-/// enough, or its part of the budget or of the blocks.
+/// Returns true if another round follows and this one is complete: its intervals are narrow enough, or its
+/// share of the budget or of the blocks is used.
 fn is_round_over(study: &Study, p: &Progress, ends_ms: u64) -> bool {
     let Some(rounds) = study.rounds.filter(|rounds| p.round + 1 < rounds.count) else {
         return false;
@@ -112,8 +112,8 @@ fn is_round_over(study: &Study, p: &Progress, ends_ms: u64) -> bool {
         || f64::from(p.block) >= f64::from(study.blocks_most) * share
 }
 
-/// Returns true in the first blocks, and in a few more as long as what is left of the budget pays for
-/// the least number of blocks anew.
+/// Returns true in the first blocks, and in a few more if the remaining budget pays for the fewest blocks
+/// again.
 fn may_grow(study: &Study, p: &Progress) -> bool {
     let blocks = p.block.saturating_sub(p.leg_first_block);
     let block_ms = p.trial_ms.saturating_mul(p.cells as u64);
@@ -159,14 +159,14 @@ mod tests {
         }
     }
 
-    /// What a change of that leads to, row by row.
+    /// A change of [`progress`] with the expected next step, named in the first column.
     type Row = (&'static str, fn(&mut Progress), Next);
 
     fn check(study: &Study, rows: &[Row]) {
-        for (what, change, expected) in rows {
+        for (name, change, expected) in rows {
             let mut p = progress();
             change(&mut p);
-            assert_eq!(next(study, &p), *expected, "{what}");
+            assert_eq!(next(study, &p), *expected, "{name}");
         }
     }
 
@@ -178,7 +178,7 @@ mod tests {
     };
 
     #[test]
-    fn a_run_goes_on_until_it_is_precise_or_at_a_limit() {
+    fn a_run_continues_until_it_is_precise_or_at_a_limit() {
         let rows: &[Row] = &[
             ("nothing is reached", |_| {}, BLOCK),
             (

@@ -1,4 +1,4 @@
-//! What a plan can decide: the effects that so many blocks find in primary comparisons.
+//! The power of a plan: the effects that a number of blocks detects in primary comparisons.
 
 use std::collections::BTreeSet;
 
@@ -8,57 +8,75 @@ use bytecost_spec::manifest::{Expectation, RatioNoise};
 use bytecost_spec::study::{ERROR_RATE, Family};
 use bytecost_stats::{BetweenRounds, POWER, RatioVariation, Replicates, least};
 
-use crate::candidates::{Candidate, Norm, baselines};
+use crate::candidates::{Candidate, PlanContext, baselines};
 
-/// The largest effect that a comparison must find: cells are left out rather than measured in so
-/// few blocks that not even half as much again is found.
+/// The largest effect that a comparison must detect: cells are left out if the budget would otherwise
+/// pay for so few blocks that not even a factor of 1.5 is detected.
 const LARGEST_EFFECT: f64 = 0.5;
-/// Blocks of which a noise is taken to be known: as good as certain.
+/// The number of blocks after which a noise counts as known exactly.
 const KNOWN_BLOCKS: usize = 1000;
 
 /// The comparisons of a study that are primary, among its candidates.
 pub(crate) struct Primaries {
-    /// The places of a cell and of its baseline, and in how many metrics they are compared.
-    pairs: Vec<(usize, usize, u32)>,
+    pairs: Vec<PrimaryPair>,
+}
+
+/// A cell and its baseline, by index, in a primary comparison.
+struct PrimaryPair {
+    cell: usize,
+    baseline: usize,
+    /// Number of metrics in which they are compared.
+    metrics: u32,
 }
 
 impl Primaries {
-    pub(crate) fn of(candidates: &[Candidate], study: &Study, norm: &Norm<'_>) -> Primaries {
+    pub(crate) fn new(
+        candidates: &[Candidate],
+        study: &Study,
+        context: &PlanContext<'_>,
+    ) -> Primaries {
         let mut pairs = Vec::new();
-        let baselines = baselines(candidates, study, norm);
-        for (compare, of) in study.compare.iter().zip(baselines) {
-            for (place, baseline) in of.into_iter().enumerate() {
-                let cell = &candidates[place].cell;
-                let facts = CellFacts::of(cell, norm.survey);
+        let baselines = baselines(candidates, study, context);
+        for (compare, baseline_of) in study.compare.iter().zip(baselines) {
+            for (cell, baseline) in baseline_of.into_iter().enumerate() {
+                let facts = CellFacts::of(&candidates[cell].cell, context.survey);
                 let is_primary = |metric| compare.family_of(&facts, metric) == Family::Primary;
                 let metrics = compare.metrics.iter().filter(|m| is_primary(**m)).count();
                 if let (Some(baseline), 1..) = (baseline, metrics) {
-                    pairs.push((place, baseline, metrics as u32));
+                    pairs.push(PrimaryPair {
+                        cell,
+                        baseline,
+                        metrics: metrics as u32,
+                    });
                 }
             }
         }
         Primaries { pairs }
     }
 
-    /// How many there are where cells are measured, and the places of those that they are of.
+    /// The number of primary comparisons among these cells, and the indices of the compared cells.
     pub(crate) fn among(&self, kept: &[usize]) -> (u32, BTreeSet<usize>) {
         let kept: BTreeSet<usize> = kept.iter().copied().collect();
-        let pairs = self.pairs.iter();
-        let pairs =
-            pairs.filter(|(cell, baseline, _)| kept.contains(cell) && kept.contains(baseline));
-        pairs.fold((0, BTreeSet::new()), |(count, mut cells), pair| {
-            cells.extend([pair.0, pair.1]);
-            (count + pair.2, cells)
-        })
+        let mut count = 0;
+        let mut cells = BTreeSet::new();
+        for pair in &self.pairs {
+            if kept.contains(&pair.cell) && kept.contains(&pair.baseline) {
+                count += pair.metrics;
+                cells.extend([pair.cell, pair.baseline]);
+            }
+        }
+        (count, cells)
     }
 }
 
-/// In ms: of all cells, and of those that primary comparisons are of.
+/// The duration of a block, in ms: of all its cells, and of those in primary comparisons.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockLength {
     pub(crate) all_ms: u64,
     pub(crate) primary_ms: u64,
 }
+
+/// The power of a study's primary comparisons at a given noise.
 
 #[derive(Clone, Copy)]
 pub(crate) struct Power<'p> {
@@ -67,6 +85,7 @@ pub(crate) struct Power<'p> {
 }
 
 impl Power<'_> {
+    /// The fewest blocks that detect [`LARGEST_EFFECT`], at least those of the study.
     pub(crate) fn blocks_least(&self, primaries: u32) -> u32 {
         let least = self.study.blocks_least;
         let finds = |blocks: &u32| self.chance(*blocks, primaries, LARGEST_EFFECT) >= POWER;
@@ -75,19 +94,21 @@ impl Power<'_> {
             .unwrap_or(least)
     }
 
-    /// Blocks of all cells that a time pays for, within the bounds of the study.
+    /// The number of blocks of all cells that a time pays for, within the bounds of the study.
     pub(crate) fn blocks(&self, length: BlockLength, time_ms: u64) -> u32 {
         let least = self.study.blocks_least;
         let paid = time_ms.checked_div(length.all_ms).unwrap_or(0);
-        let paid = u32::try_from(paid).unwrap_or(u32::MAX);
-        paid.clamp(least, self.study.blocks_most.max(least))
+        u32::try_from(paid)
+            .unwrap_or(u32::MAX)
+            .clamp(least, self.study.blocks_most.max(least))
     }
 
-    /// Whether so many blocks find the smallest effect of the study 80 % of the time.
+    /// Returns true if so many blocks detect the smallest effect of the study with the usual power.
     pub(crate) fn reaches(&self, blocks: u32, primaries: u32) -> bool {
         self.chance(blocks, primaries, self.study.smallest_effect) >= POWER
     }
 
+    /// The effects that so many blocks are expected to detect.
     pub(crate) fn expectation(&self, blocks: u32, primaries: u32) -> Expectation {
         Expectation {
             noise: self.noise.clone(),
@@ -99,24 +120,25 @@ impl Power<'_> {
         }
     }
 
-    /// To a tenth of a percent, with the variance between rounds, which no number of blocks lessens.
+    /// The smallest effect that is detected, in steps of 0.1 %. It includes the variance between rounds,
+    /// which more blocks do not reduce.
     fn smallest_effect(&self, blocks: u32, primaries: u32) -> Option<f64> {
-        let between = self.noise.between.map(|between| BetweenRounds {
+        let between = (self.noise.between).map_or(BetweenRounds::NONE, |between| BetweenRounds {
             variance: between.variance,
             degrees: between.degrees,
         });
-        let between = between.unwrap_or(BetweenRounds::NONE);
         let effect = |tenths: usize| tenths as f64 / 1000.0;
         let finds = |tenths| self.found(blocks, primaries, effect(tenths), between) >= POWER;
         least(1, 10_000, finds).map(effect)
     }
 
-    /// That one of so many primary comparisons finds an effect of this run's minute at the level that
-    /// is left to it.
+    /// The probability that a primary comparison detects an effect at its corrected level, without the
+    /// variance between rounds.
     fn chance(&self, blocks: u32, primaries: u32, effect: f64) -> f64 {
         self.found(blocks, primaries, effect, BetweenRounds::NONE)
     }
 
+    /// The probability that a primary comparison detects an effect at its corrected level.
     fn found(&self, blocks: u32, primaries: u32, effect: f64, between: BetweenRounds) -> f64 {
         let replicates = |count| Replicates {
             count,

@@ -1,4 +1,4 @@
-//! What a cell needs, held against what this host has.
+//! Refusals: the needs of a cell compared with the features and limits of a host.
 
 use bytecost_host::placement;
 use bytecost_spec::cell::{Answer, Pattern, Payload, Reaping};
@@ -10,26 +10,26 @@ use bytecost_spec::{
 
 use crate::Pins;
 use crate::candidates::{congestion_controls, has_peer, is_of_cpus, is_of_files};
-use crate::seat::{DESCRIPTORS_BESIDES, Seat};
+use crate::host_sides::{DESCRIPTORS_BESIDES, HostSides};
 use crate::{link, served};
 
-/// Bytes that one request moves at most: the kernel's MAX_RW_COUNT.
+/// The most bytes of one request: the kernel's MAX_RW_COUNT.
 const MOST_REQUEST_BYTES: u64 = 0x7fff_f000;
-/// Bytes of one buffer that io_uring registers, at most: io_uring_register(2).
+/// The most bytes of one buffer that io_uring registers: io_uring_register(2).
 const MOST_REGISTERED_BYTES: u64 = 1 << 30;
 
-/// Why a cell cannot be had here and what to do about it; none where it can.
+/// The reason why a cell is not available on this host, with the remedy; none if it is.
 pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     match cell.transport {
         Transport::Peer => Some(
             "transport peer leads to another host, and none is known: name it with --peer"
                 .to_owned(),
         ),
-        _ => refused_at(Seat::Both, cell, host, survey),
+        _ => refused_at(HostSides::Both, cell, host, survey),
     }
 }
 
-/// The same where one side plays on another host: what either refuses, and which one does.
+/// The reason why a cell is not available with one side on a peer, with the host that refuses it.
 pub(crate) fn refused_between(
     cell: &Cell,
     host: &Host,
@@ -37,8 +37,8 @@ pub(crate) fn refused_between(
     peer: &PeerHost,
 ) -> Option<String> {
     let [here, there] = match peer.side {
-        PeerSide::Receiver => [Seat::Sender, Seat::Receiver],
-        PeerSide::Sender => [Seat::Receiver, Seat::Sender],
+        PeerSide::Receiver => [HostSides::Sender, HostSides::Receiver],
+        PeerSide::Sender => [HostSides::Receiver, HostSides::Sender],
     };
     let of_peer = || {
         let why = refused_at(there, cell, &peer.host, &peer.survey)?;
@@ -49,6 +49,7 @@ pub(crate) fn refused_between(
         .or_else(of_peer)
 }
 
+/// The refusal of features that need both sides, or the sender, on this host.
 fn apart(cell: &Cell, side: PeerSide) -> Option<String> {
     if let Placement::Near(nearness) = cell.placement {
         return Some(format!(
@@ -70,53 +71,58 @@ fn apart(cell: &Cell, side: PeerSide) -> Option<String> {
     })
 }
 
-fn refused_at(seat: Seat, cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+/// The refusal of a host that runs these sides.
+fn refused_at(sides: HostSides, cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     if cell.is_served() {
-        return served::refused(cell, host.memory_bytes, survey, seat)
+        return served::refused(cell, host.memory_bytes, survey, sides)
             .or_else(|| congestion(cell, host, survey))
             .or_else(|| Pins::of(cell, true, host).err());
     }
-    let own = if has_peer(survey, cell) {
-        ends(seat, cell, survey)
+    let by_kind = if has_peer(survey, cell) {
+        ends(sides, cell, survey)
             .or_else(|| link::refused(cell, survey))
             .or_else(|| payload(cell, survey))
             .or_else(|| reaping(cell, survey))
-            .or_else(|| seat.sends().then(|| congestion(cell, host, survey))?)
+            .or_else(|| sides.sends().then(|| congestion(cell, host, survey))?)
             .or_else(|| socket_buffer(cell, host))
-            .or_else(|| seat.sends().then(|| sent_file(cell, survey))?)
+            .or_else(|| sides.sends().then(|| sent_file(cell, survey))?)
     } else if is_of_files(survey, cell) {
         file(cell, survey)
     } else {
         huge_pages(cell, survey)
     };
-    own.or_else(|| Pins::of(cell, has_peer(survey, cell), host).err())
+    by_kind
+        .or_else(|| Pins::of(cell, has_peer(survey, cell), host).err())
         .or_else(|| isolation(cell, host, survey))
         .or_else(|| spinning(cell, host, survey))
         .or_else(|| descriptors(cell, host, survey))
-        .or_else(|| threads(seat, cell, host))
-        .or_else(|| seat.sends().then(|| too_long_for_a_request(cell, survey))?)
-        .or_else(|| seat.sends().then(|| locked_memory(cell, host, survey))?)
+        .or_else(|| threads(sides, cell, host))
+        .or_else(|| {
+            sides
+                .sends()
+                .then(|| too_long_for_a_request(cell, survey))?
+        })
+        .or_else(|| sides.sends().then(|| locked_memory(cell, host, survey))?)
         .or_else(|| memory(cell, host, survey))
 }
 
-/// Memory in huge pages that this system does not give.
+/// The refusal of huge pages that the system does not provide.
 fn huge_pages(cell: &Cell, survey: &Survey) -> Option<String> {
     let why = survey.huge_pages_refused.as_ref()?;
     (cell.huge_pages == HugePages::On).then(|| format!("huge pages: {why}"))
 }
 
-/// The kernel silently makes them smaller: it doubles what is asked for, bounded by these,
-/// socket(7).
+/// The refusal of socket buffers that the kernel would silently reduce: it doubles the requested size,
+/// bounded by these settings, socket(7).
 fn socket_buffer(cell: &Cell, host: &Host) -> Option<String> {
     let bytes = cell.socket_buffer_bytes?;
-    let bounds = [
+    let (name, most) = [
         ("wmem_max", host.wmem_max_bytes),
         ("rmem_max", host.rmem_max_bytes),
-    ];
-    let (name, most) = bounds
-        .into_iter()
-        .filter_map(|(name, most)| Some((name, most?)))
-        .min_by_key(|(_, most)| *most)?;
+    ]
+    .into_iter()
+    .filter_map(|(name, most)| Some((name, most?)))
+    .min_by_key(|(_, most)| *most)?;
     (bytes > most.saturating_mul(2)).then(|| {
         format!(
             "socket buffers of {}: net.core.{name} is {most} bytes, and the kernel gives twice that: choose a smaller --socket-buffer, or raise net.core.wmem_max and net.core.rmem_max",
@@ -125,27 +131,28 @@ fn socket_buffer(cell: &Cell, host: &Host) -> Option<String> {
     })
 }
 
-/// Two threads that spin on one CPU: each turn would last as long as the scheduler lets it.
+/// The refusal of two threads that spin on one CPU: each turn would last a time slice of the scheduler.
 fn spinning(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     if survey.mover(&cell.mover)?.route != Route::PingPongSpinning {
         return None;
     }
     let pins = Pins::of(cell, false, host).ok()?;
-    let place = match pins.sender.len() {
+    let set_of_both = match pins.sender.len() {
         0 => Some(host.cpus_allowed.as_slice()),
         sets => (0..cell.threads as usize)
-            .map(|flow| [2 * flow, 2 * flow + 1].map(|seat| &pins.sender[seat % sets]))
+            .map(|flow| [2 * flow, 2 * flow + 1].map(|thread| &pins.sender[thread % sets]))
             .find(|[a, b]| a == b)
             .map(|[a, _]| a.as_slice()),
     };
-    let [_one] = place? else { return None };
+    let [_one] = set_of_both? else { return None };
     Some(format!(
         "mover `{}` with both threads on one CPU: they spin, so each waits until the scheduler takes the CPU from the other: choose two CPUs, or a mover that sleeps, such as ping-futex",
         cell.mover
     ))
 }
 
-fn ends(seat: Seat, cell: &Cell, survey: &Survey) -> Option<String> {
+/// The refusal of a mover or receiver over the cell's transport.
+fn ends(sides: HostSides, cell: &Cell, survey: &Survey) -> Option<String> {
     let over = cell.transport.name();
     if cell.pattern == Pattern::Ask && !cell.transport.has_receiver() {
         return Some(format!(
@@ -168,16 +175,16 @@ fn ends(seat: Seat, cell: &Cell, survey: &Survey) -> Option<String> {
         let why = survey.receiver_refused(&cell.receiver, cell.transport)?;
         Some(format!("receiver `{}` over {over}: {why}", cell.receiver))
     };
-    let mover = seat.sends().then(mover).flatten();
-    mover.or_else(|| seat.receives().then(receiver)?)
+    let mover = sides.sends().then(mover).flatten();
+    mover.or_else(|| sides.receives().then(receiver)?)
 }
 
 fn long_answer(cell: &Cell) -> Option<String> {
-    let usual = cell.answer == Cell::default().answer;
+    let is_default = cell.answer == Cell::default().answer;
     let Answer::Bytes(bytes) = cell.answer else {
         return None;
     };
-    (cell.pattern == Pattern::Ask && !usual && bytes > cell.size_bytes).then(|| {
+    (cell.pattern == Pattern::Ask && !is_default && bytes > cell.size_bytes).then(|| {
         format!(
             "responses of {} to messages of {}: a response is never longer than its message: choose a smaller --response, or a larger --size",
             bytes_in_words(bytes),
@@ -186,8 +193,7 @@ fn long_answer(cell: &Cell) -> Option<String> {
     })
 }
 
-/// What a file that is sent cannot be: past the page cache, on a disk without room, longer than
-/// the user's.
+/// The refusal of a file that is sent: with O_DIRECT, on a disk without space, or longer than the user's.
 fn sent_file(cell: &Cell, survey: &Survey) -> Option<String> {
     let (mover, cache) = (&cell.mover, cell.cache.name());
     if !survey.mover(mover)?.sends_a_file() {
@@ -221,18 +227,18 @@ fn sent_bytes(cell: &Cell) -> u64 {
         .saturating_mul(u64::from(cell.threads))
 }
 
-/// Longer than the room there is, or than the user's. Of a copy both files are bytecost's own, but
-/// for a source of the user's.
+/// The refusal of a file that is longer than the user's, or than the free space. A copy needs two files
+/// of bytecost's own, or one if its source is the user's.
 fn no_room(length: u64, route: Route, cell: &Cell, files: &FileSurvey) -> Option<String> {
-    let own = u64::from(files.user_file_bytes.is_none()) + u64::from(route == Route::FileToFile);
-    let made = length.saturating_mul(own);
+    let count = u64::from(files.user_file_bytes.is_none()) + u64::from(route == Route::FileToFile);
+    let made = length.saturating_mul(count);
     match files.user_file_bytes {
         Some(has) if length > has => Some(format!(
             "the file has {has} bytes, and {length} are needed: choose a --ring of at most {has}, or a larger file",
         )),
         _ if cell.cache != Cache::Memory && made > files.free_bytes => Some(format!(
             "no space: {} needed in {}, which has {}: choose another directory with --dir, or a smaller --ring or --size",
-            match own {
+            match count {
                 2 => format!("two files of {} are", bytes_in_words(length)),
                 _ => format!("a file of {} is", bytes_in_words(length)),
             },
@@ -243,7 +249,7 @@ fn no_room(length: u64, route: Route, cell: &Cell, files: &FileSurvey) -> Option
     }
 }
 
-/// What lies in a file, or is read nobody knows how long, cannot be filled before each message.
+/// The refusal to rewrite a payload that lies in a file, or that the kernel reads for an unknown time.
 fn payload(cell: &Cell, survey: &Survey) -> Option<String> {
     let mover = survey.mover(&cell.mover)?;
     if cell.payload == Payload::Prepared || mover.can_refill() {
@@ -259,12 +265,13 @@ fn payload(cell: &Cell, survey: &Survey) -> Option<String> {
     ))
 }
 
+/// The refusal to leave completions unread, if the mover's results are in the same ring.
 fn reaping(cell: &Cell, survey: &Survey) -> Option<String> {
     let mover = survey.mover(&cell.mover)?;
-    let fine = cell.reaping == Reaping::Full
+    let is_possible = cell.reaping == Reaping::Full
         || mover.release != Release::AtCompletion
         || mover.leaves_completions;
-    (!fine).then(|| {
+    (!is_possible).then(|| {
         format!(
             "reaping `{}` with mover `{}`: its completions and results share one ring, so all must be taken: choose --reaping full",
             cell.reaping.name(),
@@ -273,6 +280,7 @@ fn reaping(cell: &Cell, survey: &Survey) -> Option<String> {
     })
 }
 
+/// The refusal of a mover of files: its cache state, and the sizes of file, requests and blocks.
 fn file(cell: &Cell, survey: &Survey) -> Option<String> {
     let (mover, cache) = (&cell.mover, cell.cache.name());
     if let Some(why) = survey.file_refused(mover, cell.cache) {
@@ -308,11 +316,11 @@ fn file(cell: &Cell, survey: &Survey) -> Option<String> {
 fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let name = &cell.congestion;
     let available = congestion_controls(host, survey);
-    let fine = !cell.transport.is_tcp()
+    let is_available = !cell.transport.is_tcp()
         || name == "default"
         || available.is_empty()
         || available.contains(name);
-    if fine {
+    if is_available {
         return None;
     }
     let remedy = if host.congestion_available.contains(name) {
@@ -326,6 +334,7 @@ fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     ))
 }
 
+/// The refusal of a scheduler class or control group, alone or together with other features.
 fn isolation(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let (class, cgroup) = (cell.class, &cell.cgroup);
     if class == Class::Deadline && cell.placement != Placement::Free {
@@ -378,11 +387,11 @@ fn descriptors(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     })
 }
 
-/// A thread for each flow on each side, and a process for each side and each of the next trial, which
-/// are started meanwhile.
-fn threads(seat: Seat, cell: &Cell, host: &Host) -> Option<String> {
+/// The refusal of more threads than the limit: one for each flow on each side, and a process for each side
+/// and for each side of the next trial, which is started at the same time.
+fn threads(sides: HostSides, cell: &Cell, host: &Host) -> Option<String> {
     let limit = host.threads_limit.as_ref()?;
-    let sides = if seat == Seat::Both { 2 } else { 1 };
+    let sides = if sides == HostSides::Both { 2 } else { 1 };
     let needed = sides * (u64::from(cell.threads) + 2);
     (needed > limit.left()).then(|| {
         format!(
@@ -395,21 +404,22 @@ fn threads(seat: Seat, cell: &Cell, host: &Host) -> Option<String> {
     })
 }
 
-/// A message that is one request, or memory that is registered as one buffer: of a file each
-/// request's, else the ring.
+/// The refusal of a message that is one request, or of memory that is registered as one buffer: the
+/// request's for a file, else the ring.
 fn too_long_for_a_request(cell: &Cell, survey: &Survey) -> Option<String> {
     let mover = survey.mover(&cell.mover)?;
     let (name, size) = (&cell.mover, cell.size_bytes);
-    let in_pieces = matches!(mover.in_flight, InFlight::One | InFlight::OneByProcess);
-    if size > MOST_REQUEST_BYTES && !in_pieces && !mover.sends_a_file() {
+    let by_parts = matches!(mover.in_flight, InFlight::One | InFlight::OneByProcess);
+    if size > MOST_REQUEST_BYTES && !by_parts && !mover.sends_a_file() {
         return Some(format!(
             "mover `{name}` with messages of {}: each is one request, which moves at most {MOST_REQUEST_BYTES} bytes: choose a smaller --size",
             bytes_in_words(size)
         ));
     }
-    let messages = match mover.has_peer() {
-        true => cell.ring_slots(),
-        false => 1,
+    let messages = if mover.has_peer() {
+        cell.ring_slots()
+    } else {
+        1
     };
     let buffer = messages.saturating_mul(size);
     (buffer > MOST_REGISTERED_BYTES && mover.locks_rings > 0).then(|| {
@@ -434,6 +444,7 @@ fn locked_memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     })
 }
 
+/// The refusal of more than half of the machine's memory, or of a limit of memory.
 fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     let (who, needed) = if is_of_cpus(survey, cell) {
         ("the threads need", payload_bytes(cell, survey))
@@ -470,8 +481,8 @@ fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
             format!("half of the {words} of RLIMIT_AS (`ulimit -v`)"),
         )
     });
-    let limits = [of_machine, of_group, of_process].into_iter().flatten();
-    let (most, limit) = limits.min_by_key(|(most, _)| *most)?;
+    let (most, limit) =
+        ([of_machine, of_group, of_process].into_iter().flatten()).min_by_key(|(most, _)| *most)?;
     (needed > most).then(|| {
         format!(
             "memory: {who} {} for {}, more than {limit}: choose a smaller --ring, or fewer --threads",
@@ -481,7 +492,7 @@ fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     })
 }
 
-/// Memory for a file that is to stay in memory, and for the requests in flight.
+/// Memory for a file that stays in memory, and for the requests in flight.
 fn file_bytes(cell: &Cell, survey: &Survey) -> u64 {
     let flows = u64::from(cell.threads);
     let in_flight = cell.size_bytes.saturating_mul(u64::from(cell.depth));

@@ -1,23 +1,24 @@
-//! Cells in which many clients ask a server: what bounds them.
+//! Refusals of cells with a server and many clients.
 
 use bytecost_spec::{Cell, Survey, Transport};
 
-use crate::seat::{DESCRIPTORS_BESIDES, Seat};
+use crate::host_sides::{DESCRIPTORS_BESIDES, HostSides};
 
-/// Processes and threads of the machine and of the trial beside those of a connection each.
+/// Processes and threads of the machine and of the trial in addition to one for each connection.
 const TASKS_BESIDES: u64 = 256;
-/// Beside those of the load: new ones may come before a server has seen the end of the old ones.
+/// Descriptors in addition to those of the load: new connections may come before the server has seen the
+/// end of old ones.
 const ROOM: u64 = 256;
-/// Of a thread or process that serves one connection, in bytes: stacks, page tables, kernel
+/// Memory of a thread or process that serves one connection, in bytes: stacks, page tables, kernel
 /// structures.
 const TASK_BYTES: u64 = 128 << 10;
 
-/// Why a server and its load cannot be had here; none where they can.
+/// The reason why a server and its load are not available on a host that runs these sides; none if they are.
 pub(crate) fn refused(
     cell: &Cell,
     memory_bytes: u64,
     survey: &Survey,
-    seat: Seat,
+    sides: HostSides,
 ) -> Option<String> {
     let load = &cell.serving;
     let name = load.server.as_deref().unwrap_or_default();
@@ -25,20 +26,19 @@ pub(crate) fn refused(
         return Some(format!("server `{name}` was not tried"));
     };
     let all = load.all_connections();
-    let bound = server.bound.as_ref().filter(|(most, _)| all > *most);
-    let bound = bound.map(|(most, why)| format!("{name} serves at most {most} connections: {why}"));
-    let serves = |why: Option<String>| why.filter(|_| seat.receives());
-    let task_each = server.task_per_connection && seat.receives();
-    let filter = survey
-        .serving
-        .as_ref()
-        .and_then(|s| s.filter_refused.clone());
-    let filter = filter.filter(|_| cell.transport == Transport::Peer);
+    let bound = (server.bound.as_ref())
+        .filter(|(most, _)| all > *most)
+        .map(|(most, why)| format!("{name} serves at most {most} connections: {why}"));
+    let serves = |why: Option<String>| why.filter(|_| sides.receives());
+    let task_each = server.task_per_connection && sides.receives();
+    let filter = (survey.serving.as_ref())
+        .and_then(|s| s.filter_refused.clone())
+        .filter(|_| cell.transport == Transport::Peer);
     serves(server.refused.clone())
         .or(serves(filter))
         .or_else(|| conduct(cell, server.in_turn))
         .or(serves(bound))
-        .or_else(|| limits(cell, survey, seat, task_each))
+        .or_else(|| limits(cell, survey, sides, task_each))
         .or_else(|| {
             let needed = all * TASK_BYTES;
             let short = task_each && memory_bytes > 0 && needed > memory_bytes / 2;
@@ -51,6 +51,7 @@ pub(crate) fn refused(
         })
 }
 
+/// The refusal of connections and requests that the server's model or the load generator cannot have.
 fn conduct(cell: &Cell, in_turn: bool) -> Option<String> {
     let load = &cell.serving;
     let name = load.server.as_deref().unwrap_or_default();
@@ -83,7 +84,8 @@ fn conduct(cell: &Cell, in_turn: bool) -> Option<String> {
     })
 }
 
-fn limits(cell: &Cell, survey: &Survey, seat: Seat, task_each: bool) -> Option<String> {
+/// The refusal of more connections than the limits of descriptors, ports and tasks.
+fn limits(cell: &Cell, survey: &Survey, sides: HostSides, task_each: bool) -> Option<String> {
     let limits = survey.serving.as_ref()?.limits.as_ref()?;
     let all = cell.serving.all_connections();
     let needed = all + ROOM + DESCRIPTORS_BESIDES;
@@ -93,7 +95,7 @@ fn limits(cell: &Cell, survey: &Survey, seat: Seat, task_each: bool) -> Option<S
             limits.descriptors
         ));
     }
-    if seat.sends() && all > limits.ports {
+    if sides.sends() && all > limits.ports {
         return Some(format!(
             "{all} connections need a port each on the clients' side, and net.ipv4.ip_local_port_range leaves {}: widen it as root, or choose fewer --connections",
             limits.ports

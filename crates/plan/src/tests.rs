@@ -1,4 +1,4 @@
-//! What a plan promises, by examples.
+//! The promises of a plan, by examples.
 
 use bytecost_spec::sample::GROWING_BLOCKS;
 use bytecost_spec::survey::{
@@ -6,7 +6,7 @@ use bytecost_spec::survey::{
 };
 use bytecost_spec::{Axis, Cell, Host, Plan, Study, Transport};
 
-use crate::candidates::{Norm, candidates};
+use crate::candidates::{PlanContext, candidates};
 
 mod asked;
 mod cells;
@@ -133,6 +133,7 @@ pub(crate) fn survey() -> Survey {
     }
 }
 
+/// A survey with a mover of each kind, and services.
 fn of_all_kinds() -> Survey {
     let mut all = survey();
     for mover in &mut all.mover_facts {
@@ -151,8 +152,7 @@ fn of_all_kinds() -> Survey {
         ("ping-futex", Route::PingPong),
         ("ping-cache-line", Route::PingPongSpinning),
     ];
-    let others = others.map(|(name, route)| mover(name, route));
-    all.mover_facts.extend(others);
+    (all.mover_facts).extend(others.map(|(name, route)| mover(name, route)));
     all.serving = Some(ServerSurvey {
         services: served::services(),
         ..ServerSurvey::default()
@@ -168,17 +168,15 @@ fn plan_on(study: &Study, host: &Host, survey: &Survey) -> Plan {
     crate::plan(study, host, survey, None, 7, None).unwrap()
 }
 
-/// As in `axis value value; axis value`.
+/// Parses axes with values: `axis value value; axis value`.
 fn axes(text: &str) -> impl Iterator<Item = (Axis, Vec<&str>)> {
-    let parts = text
-        .split(';')
-        .map(str::trim)
-        .filter(|part| !part.is_empty());
-    parts.map(|part| {
-        let mut words = part.split(' ');
-        let name = words.next().unwrap_or_default();
-        (Axis::named(name).expect(name), words.collect())
-    })
+    (text.split(';').map(str::trim))
+        .filter(|part| !part.is_empty())
+        .map(|part| {
+            let mut words = part.split(' ');
+            let name = words.next().unwrap_or_default();
+            (Axis::named(name).expect(name), words.collect())
+        })
 }
 
 fn chosen(mut study: Study, text: &str) -> Study {
@@ -205,7 +203,7 @@ fn cell(text: &str) -> Cell {
     cell
 }
 
-/// None where it is planned.
+/// The reason why the only cell of a study with these axes is refused; none if it is planned.
 fn refused(text: &str, host: &Host, survey: &Survey) -> Option<String> {
     let plan = plan_on(&one(text), host, survey);
     assert_eq!(plan.cells.is_empty(), !plan.refused.is_empty());
@@ -213,8 +211,8 @@ fn refused(text: &str, host: &Host, survey: &Survey) -> Option<String> {
     plan.refused.into_iter().next().map(|r| r.why)
 }
 
-/// Holds that rows of axes are refused for these reasons, one a line: `axis value; axis value | part
-/// of the reason`, or `= the whole of it`. Nothing stands behind the bar where nothing is refused.
+/// Checks rows of `axis value; axis value | reason`: a part of the reason, the whole of it after `= `, or
+/// nothing if the cell is not refused.
 #[track_caller]
 fn refuses(table: &str, why: impl Fn(&str) -> Option<String>) {
     for row in table.lines() {
@@ -230,8 +228,8 @@ fn refuses(table: &str, why: impl Fn(&str) -> Option<String>) {
 
 fn spread_out(study: &Study, survey: &Survey) -> Vec<Cell> {
     let host = host();
-    let norm = Norm::new(study, &host, survey, None);
-    let candidates = candidates(study, &norm).into_iter();
+    let context = PlanContext::new(study, &host, survey, None);
+    let candidates = candidates(study, &context).into_iter();
     candidates.map(|c| c.cell).collect()
 }
 
@@ -256,7 +254,7 @@ fn the_loop_floor_comes_first_and_whole_tiers_follow() {
 }
 
 #[test]
-fn what_the_budget_leaves_out_is_told_in_words() {
+fn cells_that_the_budget_leaves_out_are_named_with_a_budget_that_includes_them() {
     let plan = plan(&study(&[]));
     let [rest] = plan.left_out.as_slice() else {
         panic!("{:?}", plan.left_out);
@@ -321,7 +319,7 @@ fn even_the_shortest_budget_compares_two() {
 }
 
 #[test]
-fn what_a_cell_is_compared_with_comes_along() {
+fn the_baseline_of_a_chosen_cell_is_chosen() {
     let plan = plan(&study(&[(
         "title = \"threads\"\n[tier.axes]\nmover = [\"send\", \"sendfile\", \"uring-send-zc\"]",
         "title = \"threads\"\n[tier.axes]\nmover = [\"sendfile\"]",
@@ -333,7 +331,7 @@ fn what_a_cell_is_compared_with_comes_along() {
 }
 
 #[test]
-fn a_published_design_is_told_as_such() {
+fn a_published_design_has_a_note() {
     let theirs =
         "\n[[as-published]]\ntitle = \"theirs\"\naxes = { mover = [\"send\", \"sendfile\"] }\n";
     let mut study = Study::parse(&format!("{STUDY}{theirs}")).unwrap();
@@ -363,7 +361,7 @@ fn names_and_fields_are_checked() {
 
 // Invariant 7.
 #[test]
-fn a_longer_budget_orders_more_blocks_behind_those_that_are_there() {
+fn a_longer_budget_appends_orders_of_more_blocks() {
     let study = study(&[("blocks-most = 40", "blocks-most = 400")]);
     let mut plan = plan(&study);
     let before = plan.orders.clone();

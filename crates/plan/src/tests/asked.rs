@@ -1,4 +1,4 @@
-//! Axes that someone named: used, refused, or told where they are not.
+//! Axes that an option or a file names: used, refused, or noted where they do not apply.
 
 use bytecost_spec::{Axis, Study};
 
@@ -17,7 +17,7 @@ fn asked(text: &str) -> Study {
 }
 
 #[test]
-fn what_applies_to_no_cell_is_refused_with_what_it_is_for() {
+fn an_axis_that_applies_to_no_cell_is_refused_with_the_cells_that_it_is_for() {
     let table = "transport loopback; mtu 9000 | = mtu 9000 applies to no cell of study `copies`: it is for links that are made for the run: --transport veth or wire; choose such cells, or leave mtu out
         transport loopback; mtu auto |
         transport loopback veth; mtu 9000 |
@@ -31,7 +31,7 @@ fn what_applies_to_no_cell_is_refused_with_what_it_is_for() {
 }
 
 #[test]
-fn what_a_file_names_is_held_to_the_same() {
+fn an_axis_of_a_study_file_is_checked_like_an_option() {
     let file = study(&[("threads = [1, 2, 4]\n\n[[tier]]", "depth = [4]\n\n[[tier]]")]);
     let refused = check_asked(&file, &named(&file), &survey()).unwrap_err();
     let why = "depth 4 applies to no cell";
@@ -41,7 +41,7 @@ fn what_a_file_names_is_held_to_the_same() {
 }
 
 #[test]
-fn what_applies_to_some_cells_is_told_with_those() {
+fn an_axis_that_applies_to_some_cells_has_a_note_about_them() {
     let some = "reaping is for movers with zero-copy completions: it is used with `uring-send-zc`, and not with `send`";
     for (axes, notes) in [
         (
@@ -55,10 +55,10 @@ fn what_applies_to_some_cells_is_told_with_those() {
 }
 
 #[test]
-fn what_is_asked_for_is_compared() {
+fn an_axis_of_an_option_is_compared() {
     let movers = (Axis::Mover, "send");
     for (axes, others) in [
-        // The study goes along sizes and threads, and compares movers there.
+        // The study varies sizes and threads, and compares movers in these cells.
         ("size 4KiB 64KiB", &[][..]),
         ("nodelay both", &[(Axis::Nodelay, "off")]),
         (
@@ -73,14 +73,12 @@ fn what_is_asked_for_is_compared() {
         ("mover send; threads 2", &[]),
     ] {
         let study = asked(axes);
-        let found = study
-            .compare
-            .iter()
-            .map(|c| (c.axis, c.baseline.to_string()));
-        let expected = [&[movers], others].concat();
-        let expected = expected
-            .iter()
-            .map(|(axis, value)| (*axis, (*value).to_owned()));
-        assert_eq!(found.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+        let found = (study.compare.iter())
+            .map(|c| (c.axis, c.baseline.to_string()))
+            .collect::<Vec<_>>();
+        let expected = ([movers].iter().chain(others))
+            .map(|(axis, value)| (*axis, (*value).to_owned()))
+            .collect::<Vec<_>>();
+        assert_eq!(found, expected);
     }
 }

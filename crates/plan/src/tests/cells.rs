@@ -1,10 +1,10 @@
-//! Which cells a study comes to: no two of them are the same measurement.
+//! The cells of a study: no two of them are the same measurement.
 
 use bytecost_spec::Value;
 
 use super::{axes, of_all_kinds, one, spread_out};
 
-/// Rows of `axes | values that axes have in the cells, in order`.
+/// Rows of `axes | values of axes in the cells, in order`.
 const ROWS: &str = "
     transport veth; mtu auto 1500 | mtu 1500
     transport veth; mtu 1500 9000 | mtu 1500 9000
@@ -42,7 +42,7 @@ const ROWS: &str = "
     server epoll; rate 100; think 0 1ms | pattern request-response; rate 100; think 0";
 
 #[test]
-fn what_does_not_apply_makes_no_second_cell() {
+fn an_axis_that_does_not_apply_makes_no_second_cell() {
     let survey = of_all_kinds();
     for row in ROWS.lines().filter_map(|row| row.split_once('|')) {
         let cells = spread_out(&one(row.0), &survey);

@@ -1,4 +1,4 @@
-//! Movers of files, without another end and to a socket: what their cells cost, and what cannot be.
+//! Movers of files, without a peer and to a socket: the durations of their cells, and refusals.
 
 use bytecost_spec::survey::{FileSupport, FileSurvey, MoverFacts};
 use bytecost_spec::{Cache, Cell, Host, Study, Survey};
@@ -13,10 +13,10 @@ fn study() -> Study {
     study
 }
 
-/// Movers of every kind, and a disk of 1 GiB, which two of them cannot use cold.
+/// A survey with movers of every kind, and a disk of 1 GiB that two of them cannot use cold.
 fn survey() -> Survey {
     let all = of_all_kinds();
-    let of = |m: &MoverFacts, cache: Cache| FileSupport {
+    let support = |m: &MoverFacts, cache: Cache| FileSupport {
         name: m.name.clone(),
         cache,
         refused: match (m.name.as_str(), cache) {
@@ -25,8 +25,8 @@ fn survey() -> Survey {
             _ => None,
         },
     };
-    let movers = all.mover_facts.iter();
-    let movers = movers.flat_map(|m| Cache::ALL.iter().map(move |cache| of(m, *cache)));
+    let movers = (all.mover_facts.iter())
+        .flat_map(|m| Cache::ALL.iter().map(move |cache| support(m, *cache)));
     Survey {
         files: Some(FileSurvey {
             dir: "/there".into(),
@@ -47,15 +47,18 @@ fn with(change: fn(&mut FileSurvey)) -> Survey {
 }
 
 #[test]
-fn who_reads_one_after_the_other_has_no_depth_and_null_says_what_the_loop_costs() {
+fn a_mover_of_one_request_has_no_depth_and_null_shows_the_cost_of_the_loop() {
     let plan = |study: &Study| plan_on(study, &host(), &survey());
     let all = plan(&study());
-    let of = |mover: &str| all.cells.iter().filter(|c| c.mover == mover).count();
-    assert_eq!((of("null"), of("pread"), of("uring-read")), (1, 4, 8));
+    let count = |mover: &str| all.cells.iter().filter(|c| c.mover == mover).count();
+    assert_eq!(
+        (count("null"), count("pread"), count("uring-read")),
+        (1, 4, 8)
+    );
     let null = &all.cells[0];
     assert_eq!((null.mover.as_str(), null.cache), ("null", Cache::Memory));
-    let usual = Cell::default().ring;
-    assert_eq!(null.ring, usual, "the floor needs no file's memory");
+    let default = Cell::default().ring;
+    assert_eq!(null.ring, default, "the floor needs no file's memory");
     let large = plan(&chosen(study(), "mover read-null; size 128MiB"));
     assert_eq!(large.cells[0].mover, "null");
     assert!(large.cells[0].size_bytes <= 1 << 20, "nor its length");
@@ -64,7 +67,7 @@ fn who_reads_one_after_the_other_has_no_depth_and_null_says_what_the_loop_costs(
 }
 
 #[test]
-fn nothing_is_said_of_congestion_where_there_are_files_only() {
+fn a_plan_of_files_has_no_note_on_congestion_control() {
     let mut host = host();
     host.congestion_available = vec!["reno".into()];
     let plan = plan_on(&study(), &host, &survey());
@@ -75,7 +78,7 @@ fn nothing_is_said_of_congestion_where_there_are_files_only() {
 }
 
 #[test]
-fn what_a_file_cannot_give_is_refused_with_its_remedy() {
+fn a_file_that_is_not_possible_is_refused_with_its_remedy() {
     let small = with(|f| f.free_bytes = 10 << 20);
     let tight = with(|f| f.free_bytes = 300 << 20);
     let mine = with(|f| f.user_file_bytes = Some(1_000_000));
@@ -134,15 +137,15 @@ fn what_a_file_cannot_give_is_refused_with_its_remedy() {
             "mover copy_file_range; ring 512KiB | a file of 512 KiB is needed in /there",
         ),
     ] {
-        let usual = "mover pread; size 4KiB; depth 1; cache warm; ring 256MiB";
+        let common = "mover pread; size 4KiB; depth 1; cache warm; ring 256MiB";
         refuses(table, |axes| {
-            refused(&format!("{usual}; {axes}"), &host(), survey)
+            refused(&format!("{common}; {axes}"), &host(), survey)
         });
     }
 }
 
 #[test]
-fn what_a_file_that_is_sent_cannot_be_is_refused_with_its_remedy() {
+fn a_sent_file_that_is_not_possible_is_refused_with_its_remedy() {
     let own = survey();
     let mine = with(|f| {
         f.user_file = Some("/mine".into());
@@ -184,7 +187,7 @@ fn what_a_file_that_is_sent_cannot_be_is_refused_with_its_remedy() {
 }
 
 #[test]
-fn a_long_message_costs_what_it_takes_and_the_first_part_is_thinned_by_that() {
+fn long_messages_make_long_trials_and_the_first_tier_is_reduced_accordingly() {
     let plan = |budget_ms: u64| {
         let study = Study {
             budget_ms,

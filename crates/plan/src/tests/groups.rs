@@ -1,4 +1,4 @@
-//! What is compared is measured one after another, in an order that favours nothing.
+//! Compared cells are measured one after another, in an order that favours none of them.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn twinned(study: Study) -> Study {
     }
 }
 
-/// How often each number follows each other one, and stands at each place, in so many blocks.
+/// How often each number follows each other one, and is at each position, in so many blocks.
 fn counted(cells: usize, blocks: u32) -> [BTreeMap<(usize, usize), u32>; 2] {
     let all: Vec<u32> = (0..cells as u32).collect();
     let mut counts = [const { BTreeMap::new() }; 2];
@@ -34,7 +34,7 @@ fn counted(cells: usize, blocks: u32) -> [BTreeMap<(usize, usize), u32>; 2] {
 }
 
 #[test]
-fn each_cell_follows_each_other_one_and_stands_at_each_place_equally_often() {
+fn each_cell_follows_each_other_one_and_is_at_each_position_equally_often() {
     for cells in 2..=12_usize {
         let rows = cells as u32 * (1 + cells as u32 % 2);
         for rounds in [1, 3] {
@@ -55,7 +55,7 @@ fn each_cell_follows_each_other_one_and_stands_at_each_place_equally_often() {
 // Invariant 7.
 #[test]
 fn the_order_of_groups_never_changes() {
-    // Computed by a second implementation of what `order` says of itself.
+    // Computed by a second implementation of the comments in `order`.
     let [a, b, c] = [&[0_u32][..], &[1, 2, 3, 7], &[4, 5, 6]];
     for (seed, block, expected) in [
         (1, 0, [2, 1, 7, 3, 5, 6, 4, 0]),
@@ -78,8 +78,9 @@ fn a_size_with_its_baseline_and_its_twin_is_one_group() {
             _ if cell.twin => cell.other_twin().id_without(&[Axis::Mover]),
             _ => cell.id_without(&[Axis::Mover]),
         };
-        let of_one = cells.chunk_by(|a, b| name(a) == name(b));
-        let names: Vec<String> = of_one.map(|group| name(group[0])).collect();
+        let names: Vec<String> = (cells.chunk_by(|a, b| name(a) == name(b)))
+            .map(|group| name(group[0]))
+            .collect();
         let mut once = names.clone();
         once.sort();
         once.dedup();
@@ -87,14 +88,14 @@ fn a_size_with_its_baseline_and_its_twin_is_one_group() {
     }
 }
 
-/// The places of the cells of each group in a block.
-fn places(plan: &Plan, block: usize) -> Vec<Vec<usize>> {
+/// The positions of the cells of each group in a block.
+fn positions(plan: &Plan, block: usize) -> Vec<Vec<usize>> {
     let order = &plan.orders[block];
-    let place = |cell: &u32| order.iter().position(|c| c == cell).unwrap();
+    let position = |cell: &u32| order.iter().position(|c| c == cell).unwrap();
     let of_group = |group: &Vec<u32>| {
-        let mut places: Vec<usize> = group.iter().map(place).collect();
-        places.sort_unstable();
-        places
+        let mut positions: Vec<usize> = group.iter().map(position).collect();
+        positions.sort_unstable();
+        positions
     };
     plan.groups.iter().map(of_group).collect()
 }
@@ -111,11 +112,11 @@ proptest! {
         let mut all = plan.orders[block].clone();
         all.sort_unstable();
         prop_assert!(all.into_iter().eq(0..plan.cells.len() as u32));
-        for places in places(&plan, block) {
-            prop_assert_eq!(places[places.len() - 1] - places[0] + 1, places.len());
+        for positions in positions(&plan, block) {
+            prop_assert_eq!(positions[positions.len() - 1] - positions[0] + 1, positions.len());
         }
-        for (place, twin) in plan.cells.iter().enumerate().filter(|(_, c)| c.twin) {
-            let group = plan.groups.iter().find(|g| g.contains(&(place as u32))).unwrap();
+        for (index, twin) in plan.cells.iter().enumerate().filter(|(_, c)| c.twin) {
+            let group = plan.groups.iter().find(|g| g.contains(&(index as u32))).unwrap();
             prop_assert!(group.iter().any(|&i| plan.cells[i as usize] == twin.other_twin()));
         }
     }

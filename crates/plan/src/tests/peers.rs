@@ -1,4 +1,4 @@
-//! Runs on two hosts: what crosses, what either host refuses, and that a manifest keeps it.
+//! Runs on two hosts: the cells that cross the network, and the refusals of either host.
 
 use bytecost_spec::manifest::RatioNoise;
 use bytecost_spec::{Host, PeerHost, PeerSide, Plan, Survey, Transport};
@@ -34,7 +34,7 @@ fn why(plan: &Plan, mover: &str) -> Option<String> {
 }
 
 #[test]
-fn what_went_over_tcp_goes_to_the_other_host_and_the_rest_is_left_out() {
+fn cells_over_tcp_go_to_the_other_host_and_others_are_left_out() {
     let plan = plan(&[], &survey(), &peer(PeerSide::Receiver));
     let (floor, moved) = plan.cells.split_first().unwrap();
     assert_eq!(floor.mover, "null");
@@ -51,7 +51,7 @@ fn what_went_over_tcp_goes_to_the_other_host_and_the_rest_is_left_out() {
 }
 
 #[test]
-fn cells_of_two_transports_that_become_one_are_one() {
+fn cells_that_become_equal_on_two_hosts_are_measured_once() {
     let both = [("[\"loopback\", \"unix\"]", "[\"loopback\", \"veth\"]")];
     let one = [("[\"loopback\", \"unix\"]", "[\"loopback\"]")];
     let cells = |changes| plan(changes, &survey(), &peer(PeerSide::Receiver)).cells;
@@ -59,7 +59,7 @@ fn cells_of_two_transports_that_become_one_are_one() {
 }
 
 #[test]
-fn the_side_that_plays_on_a_host_is_refused_by_that_host() {
+fn each_host_refuses_for_the_side_that_it_runs() {
     let without = |name: &str| {
         let mut lacking = survey();
         let rows = lacking.movers.iter_mut().chain(&mut lacking.receivers);
@@ -73,7 +73,7 @@ fn the_side_that_plays_on_a_host_is_refused_by_that_host() {
     let on_db7 = format!("on db7: {old}");
     let deaf = "on db7: receiver `recv` over peer: the kernel is too old";
     for (side, here, there, expected) in [
-        // It sends here, so that what there is there does not matter.
+        // The sender is here, so that the peer's movers do not matter.
         (PeerSide::Receiver, &all, &no_mover, None),
         (PeerSide::Sender, &all, &no_mover, Some(on_db7.as_str())),
         (PeerSide::Receiver, &no_mover, &all, Some(old)),
@@ -90,7 +90,7 @@ fn the_side_that_plays_on_a_host_is_refused_by_that_host() {
 }
 
 #[test]
-fn what_needs_one_host_is_refused_with_its_remedy() {
+fn a_feature_of_one_host_is_refused_with_its_remedy() {
     for (side, axis, remedy) in [
         (
             PeerSide::Receiver,
@@ -114,7 +114,7 @@ fn what_needs_one_host_is_refused_with_its_remedy() {
 }
 
 #[test]
-fn the_congestion_control_is_one_that_the_sender_has() {
+fn the_congestion_control_is_available_to_the_sender() {
     let mut there = peer(PeerSide::Sender);
     there.host = Host {
         congestion_available: vec!["reno".to_owned()],

@@ -1,4 +1,4 @@
-//! Two threads that take turns, and memory in pages as asked: what a plan makes of them.
+//! Ping-pongs between pairs of CPUs, and work on huge pages.
 
 use bytecost_host::pairs;
 use bytecost_spec::host::{Cpu, CpuCache};
@@ -6,7 +6,7 @@ use bytecost_spec::{Axis, Host, Survey};
 
 use super::{of_all_kinds, one, plan_on, refused, refuses};
 
-/// So many CPUs behind one cache, on which everything may run.
+/// A host with so many CPUs that share a cache, all of which may be used.
 fn host(cpus: u32) -> Host {
     let cpu = |cpu| Cpu {
         cpu,
@@ -27,8 +27,8 @@ fn host(cpus: u32) -> Host {
 }
 
 #[test]
-fn pairs_are_cells_of_two_cpus_each_and_the_choice_is_told() {
-    for (cpus, count, is_told) in [(2, 3, false), (8, 36, false), (64, 36, true)] {
+fn a_pair_of_cpus_is_a_cell_and_the_choice_of_pairs_has_a_note() {
+    for (cpus, count, has_note) in [(2, 3, false), (8, 36, false), (64, 36, true)] {
         let host = host(cpus);
         let mut study = one("mover ping-cache-line ping-futex; placement pairs");
         study.compare[0].axis = Axis::Placement;
@@ -41,14 +41,14 @@ fn pairs_are_cells_of_two_cpus_each_and_the_choice_is_told() {
         study.budget_ms = 600_000;
         let plan = plan_on(&study, &host, &of_all_kinds());
         let diagonal = chosen.cpus.len();
-        let of = |mover: &str| plan.cells.iter().filter(|c| c.mover == mover).count();
-        assert_eq!(of("ping-futex"), count);
-        assert_eq!(of("ping-cache-line"), count - diagonal);
+        let cells_of = |mover: &str| plan.cells.iter().filter(|c| c.mover == mover).count();
+        assert_eq!(cells_of("ping-futex"), count);
+        assert_eq!(cells_of("ping-cache-line"), count - diagonal);
         assert_eq!(plan.refused.len(), diagonal, "spinning on one CPU");
         assert!(plan.refused.iter().all(|r| r.why.contains("they spin")));
         let mut notes = plan.notes.iter();
-        let told = notes.any(|n| n.starts_with("pairs: CPUs 0, 1, 2"));
-        assert_eq!(told, is_told, "{:?}", plan.notes);
+        let is_noted = notes.any(|n| n.starts_with("pairs: CPUs 0, 1, 2"));
+        assert_eq!(is_noted, has_note, "{:?}", plan.notes);
         let mut pinged = plan.cells[1..].iter();
         let is_number = pinged.all(|c| c.size_bytes == 8);
         assert!(is_number, "a number, whatever the size");
@@ -56,7 +56,7 @@ fn pairs_are_cells_of_two_cpus_each_and_the_choice_is_told() {
 }
 
 #[test]
-fn who_spins_needs_two_cpus() {
+fn threads_that_spin_need_two_cpus() {
     let survey = of_all_kinds();
     // With two threads the second pair of them is on CPUs 1 and 1.
     for (cpus, table) in [
@@ -85,7 +85,7 @@ fn who_spins_needs_two_cpus() {
 }
 
 #[test]
-fn huge_pages_are_refused_with_the_reason_that_was_found() {
+fn huge_pages_are_refused_with_the_reason_of_the_survey() {
     let mut survey = of_all_kinds();
     let work = |pages, survey: &Survey| {
         let axes = format!("mover work-chase; huge-pages {pages}");

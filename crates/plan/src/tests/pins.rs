@@ -1,4 +1,4 @@
-//! Placements, memory and neighbours made exact, or refused with the reason.
+//! CPUs and memory nodes of placements and background loads, or their refusals.
 
 use bytecost_spec::Host;
 use bytecost_spec::host::{Cpu, CpuCache};
@@ -36,7 +36,7 @@ fn pins(axes: &str, has_peer: bool, host: &Host) -> Result<Pins, String> {
 
 #[test]
 fn every_placement_becomes_cpus() {
-    // Of `stream@same-cache` the cache's other cores are taken; their threads are not.
+    // `stream@same-cache` does not get the cache's other cores, which are taken, but a thread of one.
     let table = "| [] | [] | []
         background spin | [] | [] | []
         background spin@all | [] | [] | [0, 1, 2, 3, 4, 5, 6, 7]
@@ -62,7 +62,7 @@ fn every_placement_becomes_cpus() {
 }
 
 #[test]
-fn without_another_end_flows_take_from_both_lists() {
+fn flows_without_a_peer_take_from_both_lists() {
     for (placement, expected) in [
         ("smt-sibling", &[0, 4, 1, 5][..]),
         ("same-cpu", &[0, 0, 1, 1]),
@@ -80,7 +80,7 @@ fn without_another_end_flows_take_from_both_lists() {
 }
 
 #[test]
-fn what_cannot_be_had_says_why() {
+fn an_unavailable_placement_is_refused_with_the_reason() {
     let confined = Host {
         cpus_allowed: vec![1, 2],
         memory_nodes: vec![1],

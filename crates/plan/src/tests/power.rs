@@ -1,4 +1,4 @@
-//! What a plan expects to decide, and what it leaves out for it.
+//! The effects that a plan expects to detect, and the cells that it leaves out for them.
 
 use bytecost_spec::manifest::{Expectation, RatioNoise};
 use bytecost_spec::study::{Compare, Family};
@@ -58,7 +58,7 @@ fn the_effect_that_a_plan_promises_is_found_at_the_promised_rate() {
         };
         let expected = power.expectation(blocks, primaries);
         let effect = expected.smallest_effect.unwrap();
-        // Of single ratios whose trimmed mean is as uncertain as the mean of those of a deviation.
+        // Single ratios of this deviation have a trimmed mean as uncertain as the mean of the noise's.
         let single = deviation / 1.05;
         let mut found = 0;
         for _ in 0..RUNS {
@@ -70,13 +70,13 @@ fn the_effect_that_a_plan_promises_is_found_at_the_promised_rate() {
             found += usize::from(p < 0.05 / f64::from(primaries) && location.value > 0.0);
         }
         let share = found as f64 / RUNS as f64;
-        let told = format!("{deviation} {blocks} {primaries}: {effect} {share}");
-        assert!((0.75..=0.85).contains(&share), "{told}");
+        let context = format!("{deviation} {blocks} {primaries}: {effect} {share}");
+        assert!((0.75..=0.85).contains(&share), "{context}");
     }
 }
 
 #[test]
-fn parts_that_answer_no_first_question_go_where_the_first_ones_need_their_time() {
+fn secondary_tiers_are_left_out_if_the_primary_comparisons_need_the_time() {
     let (plan, expectation) = planned(&in_parts("30s"), &noise(0.15));
     let is_first = |c: &Cell| c.threads == 1;
     assert!(plan.cells.iter().all(is_first), "{:?}", plan.left_out);
@@ -95,13 +95,13 @@ fn parts_that_answer_no_first_question_go_where_the_first_ones_need_their_time()
 }
 
 #[test]
-fn no_comparison_is_planned_in_which_not_even_half_as_much_again_is_found() {
+fn no_comparison_is_planned_that_would_not_detect_a_factor_of_one_and_a_half() {
     // 30 s pay for 18 cells in 10 blocks and for 30 in 6.
     let (plan, expectation) = planned(&study(&[]), &noise(0.3));
     let effect = expectation.smallest_effect.unwrap();
     assert!(effect <= 0.5, "{expectation:?}");
     assert!(plan.cells.len() < super::plan(&study(&[])).cells.len());
     assert!(!plan.left_out.is_empty());
-    let said = &plan.left_out[0].why;
-    assert!(!said.contains("with 6 blocks each"), "{said}");
+    let why = &plan.left_out[0].why;
+    assert!(!why.contains("with 6 blocks each"), "{why}");
 }

@@ -1,4 +1,4 @@
-//! What holds for every plan.
+//! Properties of all plans.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ use proptest::sample::subsequence;
 use proptest::test_runner::RngSeed;
 
 use super::{blocks_ms, host, of_all_kinds, plan, study, survey};
-use crate::candidates::{Norm, baselines, candidates, has_peer};
+use crate::candidates::{PlanContext, baselines, candidates, has_peer};
 
 pub(super) fn seeded(cases: u32) -> ProptestConfig {
     ProptestConfig {
@@ -75,7 +75,7 @@ fn one_of(axis: Axis, pick: usize) -> &'static str {
     &values[pick % values.len()]
 }
 
-/// Words that are values of some axis; each axis takes several.
+/// Words that are values of axes; most axes have several of them.
 const WORDS: &str = "loopback unix veth wire stream request-response recv cubic auto on off 0 1 2 600 \
     1500 64KiB 100KiB message field same-cpu full never prepared refilled tun warm memory random \
     sequential other fifo closed kept new idle spin none max=5% fixed poisson";
@@ -87,8 +87,8 @@ proptest! {
     fn every_cell_is_measured_refused_or_left_out(study in studies()) {
         let plan = plan(&study);
         let (host, survey) = (host(), survey());
-        let norm = Norm::new(&study, &host, &survey, None);
-        let all: Vec<Cell> = candidates(&study, &norm).into_iter().map(|c| c.cell).collect();
+        let context = PlanContext::new(&study, &host, &survey, None);
+        let all: Vec<Cell> = candidates(&study, &context).into_iter().map(|c| c.cell).collect();
         let ids: HashSet<String> = all.iter().map(Cell::id).collect();
         prop_assert_eq!(ids.len(), all.len());
         let chosen: HashSet<&Cell> = plan.cells.iter().collect();
@@ -124,45 +124,45 @@ proptest! {
     }
 
     #[test]
-    fn what_a_chosen_cell_is_compared_with_is_chosen(study in studies()) {
+    fn the_baseline_of_a_chosen_cell_is_chosen_or_refused(study in studies()) {
         let (host, survey) = (host(), survey());
         let plan = plan(&study);
-        let norm = Norm::new(&study, &host, &survey, None);
-        let all = candidates(&study, &norm);
+        let context = PlanContext::new(&study, &host, &survey, None);
+        let all = candidates(&study, &context);
         let refused: HashSet<&Cell> = plan.refused.iter().map(|r| &r.cell).collect();
-        for of in baselines(&all, &study, &norm) {
-            for (candidate, baseline) in all.iter().zip(of) {
+        for baseline_of in baselines(&all, &study, &context) {
+            for (candidate, baseline) in all.iter().zip(baseline_of) {
                 let Some(baseline) = baseline.map(|b| &all[b].cell) else { continue };
-                let is_to_be_had = !refused.contains(baseline);
+                let is_available = !refused.contains(baseline);
                 prop_assert!(
-                    !plan.cells.contains(&candidate.cell) || !is_to_be_had || plan.cells.contains(baseline),
+                    !plan.cells.contains(&candidate.cell) || !is_available || plan.cells.contains(baseline),
                     "{} without {}", candidate.cell.id(), baseline.id());
             }
         }
     }
 
     #[test]
-    fn what_does_not_apply_keeps_no_two_cells_apart(
+    fn cells_do_not_differ_by_an_axis_that_does_not_apply(
         picks in prop::collection::vec(any::<usize>(), AXES.len()),
         other in any::<usize>(),
     ) {
         let (study, host, survey) = (study(&[]), host(), of_all_kinds());
-        let norm = Norm::new(&study, &host, &survey, None);
+        let context = PlanContext::new(&study, &host, &survey, None);
         let mut cell = Cell::default();
         for (row, pick) in AXES.iter().zip(picks) {
             cell.set(row.axis, one_of(row.axis, pick)).unwrap();
         }
-        let normal = norm.cell(&cell);
-        prop_assert_eq!(&norm.cell(&normal), &normal);
+        let normal = context.normal(&cell);
+        prop_assert_eq!(&context.normal(&normal), &normal);
         prop_assert_eq!(Cell::from_id(&normal.id()), Some(normal.clone()));
-        let facts = CellFacts::of(&cell, norm.survey);
+        let facts = CellFacts::of(&cell, context.survey);
         for row in AXES.iter().filter(|row| !facts.applies(row.axis)) {
             let mut changed = cell.clone();
             changed.set(row.axis, one_of(row.axis, other)).unwrap();
-            prop_assert_eq!(&norm.cell(&changed), &normal, "{}", row.name);
+            prop_assert_eq!(&context.normal(&changed), &normal, "{}", row.name);
             let except = if row.axis == Axis::Size { Axis::Threads } else { Axis::Size };
-            let of_it = CellFacts::of(&changed, norm.survey);
-            prop_assert!(of_it.agrees(&facts, &[except]), "{}", row.name);
+            let changed_facts = CellFacts::of(&changed, context.survey);
+            prop_assert!(changed_facts.agrees(&facts, &[except]), "{}", row.name);
         }
     }
 
@@ -190,12 +190,12 @@ fn shuffled(cells: usize, seed: u64, block: u32) -> Vec<usize> {
 }
 
 #[test]
-fn every_place_is_as_likely() {
+fn each_cell_is_at_each_position_with_the_same_probability() {
     let mut counts = [[0_u32; 5]; 5];
     let blocks = 5_000;
     for block in 0..blocks {
-        for (place, cell) in shuffled(5, 99, block).into_iter().enumerate() {
-            counts[place][cell] += 1;
+        for (position, cell) in shuffled(5, 99, block).into_iter().enumerate() {
+            counts[position][cell] += 1;
         }
     }
     // Chi-square with 16 degrees of freedom: above 39.3 once in a thousand seeds.

@@ -1,4 +1,4 @@
-//! What a host refuses, with its reason and its remedy.
+//! Refusals of a host, with reason and remedy.
 
 use bytecost_spec::cell::Device;
 use bytecost_spec::host::ResourceLimit;
@@ -9,7 +9,7 @@ use super::{cell, chosen, host, of_all_kinds, plan_on, refused, refuses, study, 
 
 // Invariant 5.
 #[test]
-fn what_cannot_be_had_is_refused_with_its_remedy() {
+fn an_unavailable_cell_is_refused_with_its_remedy() {
     let table = "transport loopback |
         mover uring-send-zc |
         mover uring-send-zc; transport unix | mover `uring-send-zc` over unix: Unix sockets have no zero-copy
@@ -41,46 +41,46 @@ fn limit(name: &str, limit: u64, used: u64) -> Option<ResourceLimit> {
 }
 
 #[test]
-fn limits_are_the_hosts() {
-    let of = |change: fn(&mut Host)| {
+fn limits_of_the_host_refuse_cells() {
+    let with = |change: fn(&mut Host)| {
         let mut host = host();
         change(&mut host);
         host
     };
     for (host, table) in [
         (
-            of(|h| h.nofile_limit = 256),
+            with(|h| h.nofile_limit = 256),
             "threads 128 | = RLIMIT_NOFILE: 128 flows of `send` need 320 open files, the limit is 256: raise it with `ulimit -n 320`, or choose fewer --threads",
         ),
         (
-            of(|h| (h.wmem_max_bytes, h.rmem_max_bytes) = (Some(212_992), Some(425_984))),
+            with(|h| (h.wmem_max_bytes, h.rmem_max_bytes) = (Some(212_992), Some(425_984))),
             "socket-buffer 416KiB |
             socket-buffer 1GiB | = socket buffers of 1 GiB: net.core.wmem_max is 212992 bytes, and the kernel gives twice that: choose a smaller --socket-buffer, or raise net.core.wmem_max and net.core.rmem_max",
         ),
         (
-            of(|h| h.threads_limit = limit("RLIMIT_NPROC (ulimit -u)", 9, 2)),
+            with(|h| h.threads_limit = limit("RLIMIT_NPROC (ulimit -u)", 9, 2)),
             "threads 1 |
             threads 2 | = 2 flows with 8 threads and processes: 7 of 9 are left (RLIMIT_NPROC (ulimit -u)): raise the limit, or choose fewer --threads",
         ),
         (
-            of(|h| h.memory_limit = limit("memory.max of /sys/fs/cgroup/a", 96 << 20, 0)),
+            with(|h| h.memory_limit = limit("memory.max of /sys/fs/cgroup/a", 96 << 20, 0)),
             "threads 4 |
             threads 8 | = memory: both sides need 64 MiB for payload, more than half of the 96 MiB of memory.max of /sys/fs/cgroup/a: choose a smaller --ring, or fewer --threads",
         ),
         (
-            of(|h| h.address_space_limit_bytes = Some(100 << 20)),
+            with(|h| h.address_space_limit_bytes = Some(100 << 20)),
             "threads 8 | more than half of the 100 MiB of RLIMIT_AS",
         ),
         (
-            of(|h| h.memlock_exempt = true),
+            with(|h| h.memlock_exempt = true),
             "mover uring-send-zc; threads 4 |",
         ),
         (
-            of(|h| h.memlock_limit_bytes = None),
+            with(|h| h.memlock_limit_bytes = None),
             "mover uring-send-zc; threads 4 |",
         ),
         (
-            of(|h| h.congestion_available.push("bbr".to_owned())),
+            with(|h| h.congestion_available.push("bbr".to_owned())),
             "congestion bbr | tcp_allowed_congestion_control",
         ),
     ] {
@@ -93,13 +93,13 @@ fn limits_are_the_hosts() {
 }
 
 #[test]
-fn the_default_congestion_control_gives_way_and_says_so() {
+fn an_unavailable_default_congestion_control_has_a_substitute_and_a_note() {
     let bbr = Host {
         congestion_default: Some("bbr".into()),
         congestion_available: vec!["reno".into(), "bbr".into()],
         ..host()
     };
-    // The first that does not pace, before the system's own, which is named where it must do.
+    // The first control without pacing is preferred to the system's own, which has a note.
     let only_bbr = Survey {
         congestion_controls: vec!["bbr".into()],
         ..survey()
@@ -109,13 +109,13 @@ fn the_default_congestion_control_gives_way_and_says_so() {
         (only_bbr, "bbr", "`bbr`, the system's; if it paces"),
     ] {
         let plan = plan_on(&study(&[]), &bbr, &survey);
-        let is_usual = |c: &Cell| c.mover == "null" || c.congestion == expected;
-        assert!(plan.cells.iter().all(is_usual));
+        let has_substitute = |c: &Cell| c.mover == "null" || c.congestion == expected;
+        assert!(plan.cells.iter().all(has_substitute));
         let note = &plan.notes[0];
         assert!(note.contains("`cubic` is not available"), "{note}");
         assert!(note.contains(means), "{note}");
     }
-    // What the command line names is never replaced.
+    // A control of the command line has no substitute.
     let mut named = chosen(study(&[]), "congestion cubic");
     named.asked = vec![Axis::Congestion];
     let plan = plan_on(&named, &bbr, &survey());
@@ -127,7 +127,7 @@ fn the_default_congestion_control_gives_way_and_says_so() {
     assert_eq!(plan.notes, [""; 0]);
 }
 
-/// A survey in which devices cannot be made on wires for these reasons.
+/// A survey in which these devices of wires are refused for these reasons.
 fn with_devices([tun, veth]: [Option<&str>; 2]) -> Survey {
     let link = |transport, device, most: u32, refused: Option<&str>| LinkSupport {
         transport,
@@ -146,7 +146,7 @@ fn with_devices([tun, veth]: [Option<&str>; 2]) -> Survey {
 }
 
 #[test]
-fn a_segment_or_a_device_is_refused_where_it_cannot_be_had() {
+fn an_unavailable_segment_or_device_is_refused() {
     let small = "segment of 1499 B with an MTU of 1500: one whole packet already has more: choose a --segment of at least 1500, or a smaller --mtu";
     let large = "segment of 128 KiB over wire: the kernel hands a tun device 65536 bytes at most in one packet: choose a smaller --segment, or --device veth";
     let segments = format!(
@@ -184,25 +184,26 @@ fn a_segment_or_a_device_is_refused_where_it_cannot_be_had() {
 }
 
 #[test]
-fn what_was_refused_or_cannot_go_together_is_refused_with_its_remedy() {
-    let tried = [
-        ("fifo", "none", Some("class fifo: it needs root")),
-        ("idle", "none", None),
-        ("deadline", "none", None),
-        ("deadline", "cpuset", None),
-        ("other", "cpuset", None),
-        ("other", "cpuset=9", None),
-        ("other", "max=50%", None),
-    ];
-    let tried = tried.map(|(class, cgroup, refused)| IsolationSupport {
-        class: class.parse().unwrap(),
-        cgroup: cgroup.parse().unwrap(),
-        refused: refused.map(str::to_owned),
-    });
+fn unavailable_or_incompatible_isolation_is_refused_with_its_remedy() {
     let survey = Survey {
-        isolation: tried.to_vec(),
+        isolation: [
+            ("fifo", "none", Some("class fifo: it needs root")),
+            ("idle", "none", None),
+            ("deadline", "none", None),
+            ("deadline", "cpuset", None),
+            ("other", "cpuset", None),
+            ("other", "cpuset=9", None),
+            ("other", "max=50%", None),
+        ]
+        .map(|(class, cgroup, refused)| IsolationSupport {
+            class: class.parse().unwrap(),
+            cgroup: cgroup.parse().unwrap(),
+            refused: refused.map(str::to_owned),
+        })
+        .to_vec(),
         ..of_all_kinds()
     };
+
     let table = "|
         class idle; placement 0:1 |
         class fifo | it needs root

@@ -1,9 +1,9 @@
-//! Cells with a server: what is refused, and what has no loop's cost.
+//! Cells with a server: their refusals, and their lack of a loop's cost.
 
 use bytecost_spec::survey::{ServerFacts, ServerSurvey, ServiceFacts, ServingLimits};
 use bytecost_spec::{Cell, Survey, Transport};
 
-use crate::seat::Seat;
+use crate::host_sides::HostSides;
 
 use super::{host, one, plan_on, refused, refuses, survey};
 
@@ -50,31 +50,31 @@ fn with_servers(limits: ServingLimits) -> Survey {
 }
 
 #[test]
-fn nothing_of_a_server_is_carried_out_by_the_loop_whose_cost_is_measured() {
+fn a_plan_of_servers_has_no_cell_of_the_loops_cost() {
     let study = one("server epoll; size 64");
     let plan = plan_on(&study, &host(), &with_servers(LIMITS));
     assert_eq!(plan.cells.len(), 1, "{:?}", plan.cells);
 }
 
 #[test]
-fn a_server_that_cannot_keep_strangers_away_is_refused_to_another_host_alone() {
+fn a_server_in_reach_of_others_is_refused_on_two_hosts_only() {
     let mut survey = with_servers(LIMITS);
     let why = "packet filters: Operation not permitted";
     survey.serving.as_mut().unwrap().filter_refused = Some(why.to_owned());
     let mut cell = one("server epoll; size 64").cells()[0].1.clone();
-    let refused = |cell: &Cell, seat| crate::served::refused(cell, 0, &survey, seat);
-    assert_eq!(refused(&cell, Seat::Both), None);
+    let refused = |cell: &Cell, sides| crate::served::refused(cell, 0, &survey, sides);
+    assert_eq!(refused(&cell, HostSides::Both), None);
     cell.transport = Transport::Peer;
-    assert_eq!(refused(&cell, Seat::Receiver).as_deref(), Some(why));
+    assert_eq!(refused(&cell, HostSides::Receiver).as_deref(), Some(why));
     assert_eq!(
-        refused(&cell, Seat::Sender),
+        refused(&cell, HostSides::Sender),
         None,
         "it serves on the other host"
     );
 }
 
 #[test]
-fn what_a_server_cannot_is_refused_with_its_reason() {
+fn a_load_that_a_server_cannot_have_is_refused_with_the_reason() {
     let few_ports = ServingLimits {
         descriptors: 1 << 20,
         ports: 1000,

@@ -1,4 +1,4 @@
-//! Which cells are measured twice in a block, and what that takes of the budget.
+//! Twins of baselines, and their share of the budget.
 
 use bytecost_spec::study::Compare;
 use bytecost_spec::{Axis, Cell, Plan, Study};
@@ -19,7 +19,7 @@ fn twins(plan: &Plan) -> Vec<&Cell> {
 }
 
 #[test]
-fn each_baseline_that_something_is_compared_with_has_a_twin_at_the_end_of_the_plan() {
+fn each_baseline_of_another_cell_has_a_twin_at_the_end_of_the_plan() {
     let plan = plan(&twinned(paying(3600)));
     let baselines: Vec<Cell> = (plan.cells.iter())
         .filter(|c| c.mover == "send" && !c.twin)
@@ -32,20 +32,20 @@ fn each_baseline_that_something_is_compared_with_has_a_twin_at_the_end_of_the_pl
 }
 
 #[test]
-fn a_baseline_that_nothing_is_compared_with_has_none() {
-    let alone = twinned(chosen(study(&[]), "mover send"));
-    assert!(twins(&plan(&alone)).is_empty());
+fn a_baseline_without_compared_cells_has_no_twin() {
+    let single = twinned(chosen(study(&[]), "mover send"));
+    assert!(twins(&plan(&single)).is_empty());
 }
 
 #[test]
-fn where_twins_would_be_more_than_a_third_those_of_the_first_comparison_stay() {
+fn only_the_first_comparison_has_twins_if_they_would_be_more_than_a_third() {
     let mut study = twinned(paying(3600));
-    let alone = twins(&plan(&study)).len();
+    let by_mover = twins(&plan(&study)).len();
     let metrics = study.compare[0].metrics.clone();
     let more = Compare::of(Axis::Transport, "loopback", metrics);
     study.compare.push(more);
     let both = plan(&study);
-    assert_eq!(twins(&both).len(), alone);
+    assert_eq!(twins(&both).len(), by_mover);
     let note = "twins: only the baselines of the comparison over mover are measured twice";
     assert!(both.notes[0].starts_with(note), "{:?}", both.notes);
 }
@@ -77,7 +77,7 @@ proptest! {
     #![proptest_config(seeded(100))]
 
     #[test]
-    fn a_twin_has_its_baseline_beside_it_and_what_is_chosen_fits(study in studies()) {
+    fn a_twin_has_its_baseline_and_chosen_cells_fit_the_budget(study in studies()) {
         let plan = plan(&twinned(study.clone()));
         let twins = twins(&plan);
         for twin in &twins {
