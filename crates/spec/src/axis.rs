@@ -1,7 +1,7 @@
-//! The axes: the things that a study can vary.
+//! The axes: the properties of a cell that a study can vary.
 //!
-//! [`AXES`] alone says what an axis is: the enum, a cell's fields and id, files, options, columns
-//! and words come from its rows.
+//! [`AXES`] alone defines an axis. Its rows give the variants of [`Axis`], the fields and the id of
+//! a [`Cell`], the keys of study files, the options, the columns and the words of reports.
 
 use std::fmt;
 
@@ -23,63 +23,65 @@ pub use table::{AXES, Axis, Cell, Serving};
 pub use value::Value;
 
 impl Axis {
-    /// The axis's row.
+    /// The row of [`AXES`] that defines the axis.
     pub fn row(self) -> &'static AxisRow {
         &AXES[self as usize]
     }
 
-    /// The axis's name.
+    /// The axis's name in study files, options, ids and columns: `read-size`.
     pub fn name(self) -> &'static str {
         self.row().name
     }
 
     /// The axis of that name.
     pub fn named(name: &str) -> Option<Axis> {
-        let row = AXES.iter().find(|row| row.name == name)?;
-        Some(row.axis)
+        (AXES.iter())
+            .find(|row| row.name == name)
+            .map(|row| row.axis)
     }
 
-    /// The same, or else which there are.
+    /// The axis of that name, or an error that lists the known names.
     pub(crate) fn known(name: &str) -> Result<Axis, String> {
         Axis::named(name)
             .ok_or_else(|| units::unknown("axis", name, AXES.iter().map(|row| row.name)))
     }
 
-    /// What its values are.
+    /// The kind of the axis's values.
     pub fn kind(self) -> ValueKind {
         self.row().kind
     }
 
-    /// Whether it can be on and off, so that `both` on the command line means the two.
+    /// Returns true for an axis with the values `on` and `off`: the command line's `both` means the two.
     pub fn is_switch(self) -> bool {
         self.kind() == ValueKind::Switch
     }
 
-    /// Whether a cell's id has its value always, by its place: that of each axis up to the placement.
-    /// The others stand there as `axis=value`, where they are not at their default.
+    /// Returns true for an axis whose value stands in every id, by its position: those up to the
+    /// placement. The others follow as `axis=value`, where the value is not the default.
     pub fn is_always_told(self) -> bool {
         self <= Axis::Placement
     }
 
-    /// Whether a value of the axis is told: always, or where it is not the default.
+    /// Returns true if an id contains the axis's value: always, or where it is not the default.
     pub fn tells(self, value: &Value) -> bool {
         self.is_always_told() || *value != self.row().default
     }
 
-    /// A value as cells have it: `1024` is `1KiB`; else what is wrong and what to write instead.
+    /// Parses a value into the form that cells have: `1024` becomes `1KiB`. The error says which values
+    /// there are.
     pub fn read(self, text: &str) -> Result<Value, Invalid> {
         let mut probe = Cell::default();
         probe.set(self, text)?;
         Ok(probe.value(self))
     }
 
-    /// A value as a number, for axes whose values are numbers.
+    /// The value as a number; none for an axis of words and for a word such as `auto`.
     pub fn number(self, value: &Value) -> Option<f64> {
-        let number = value.number().map(|n| n as f64);
-        number.filter(|_| self.kind().is_of_numbers())
+        let is_numeric = self.kind().is_of_numbers();
+        value.number().filter(|_| is_numeric).map(|n| n as f64)
     }
 
-    /// A value for readers: sizes with their unit and a space.
+    /// The value in a sentence: sizes with a space before their unit, `64 KiB`.
     pub fn in_words(self, value: &Value) -> String {
         match value.number() {
             Some(bytes) if self.kind() == ValueKind::Bytes => units::bytes_in_words(bytes),
@@ -87,7 +89,7 @@ impl Axis {
         }
     }
 
-    /// A value as a circumstance: `at 64 KiB`, `with 2 threads`, `over unix`.
+    /// The value as a phrase after a statement: `at 64 KiB`, `with 2 threads`, `over unix`.
     pub fn circumstance(self, value: &Value) -> String {
         let AxisRow { name, phrase, .. } = self.row();
         let is_word = self.kind().is_of_numbers() && self.number(value).is_none();
@@ -102,9 +104,11 @@ impl Axis {
 
     /// A value as the subject of a sentence: `` `send` ``, `64 KiB`, `2 threads`.
     pub fn subject(self, value: &Value) -> String {
-        let told = self.circumstance(value);
-        told.split_once(' ')
-            .map_or(told.clone(), |(_, subject)| subject.to_owned())
+        let phrase = self.circumstance(value);
+        match phrase.split_once(' ') {
+            Some((_, subject)) => subject.to_owned(),
+            None => phrase,
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! A cell: one point of a study's grid.
+//! A cell, one point of a study's grid: its id, its values by axis, and sizes derived from them.
 
 use itertools::Itertools as _;
 
@@ -18,34 +18,34 @@ pub use isolation::{
 };
 pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, PAIRS, PINNED, Placement, Spot};
 
-/// What ends the name of a twin.
+/// The suffix of a twin's id.
 const TWIN: &str = "/twin";
 
 impl Cell {
-    /// The value of one axis, written so that [`Cell::set`] reads the same.
+    /// The value on an axis, in the form that [`Cell::set`] parses to the same value.
     pub fn value(&self, axis: Axis) -> Value {
         (axis.row().value)(self)
     }
 
-    /// Sets one axis from text; else what is wrong and what to write instead. Names of movers,
-    /// receivers and congestion controls are not looked up: the vocabulary does not know the
-    /// tables.
+    /// Parses and sets the value on an axis. The error says what is wrong and what to write instead.
+    /// Names of movers, receivers and congestion controls are not looked up: this crate does not have
+    /// their tables.
     pub fn set(&mut self, axis: Axis, text: &str) -> Result<(), Invalid> {
         (axis.row().set)(self, text)
     }
 
-    /// Sets one axis to a value, with the bounds and errors of [`Cell::set`].
+    /// Sets the value on an axis, with the bounds and errors of [`Cell::set`].
     pub fn set_value(&mut self, axis: Axis, value: &Value) -> Result<(), Invalid> {
         self.set(axis, &value.to_string())
     }
 
-    /// The cell's name: its values in the order of [`AXES`], joined by `/`, those that are not
-    /// [always told](Axis::is_always_told) as `axis=value`; `/twin` ends that of a twin.
+    /// The cell's id: its values in the order of [`AXES`], joined by `/`; those that are not
+    /// [always told](Axis::is_always_told) as `axis=value`; `/twin` ends the id of a twin.
     pub fn id(&self) -> String {
         self.id_without(&[])
     }
 
-    /// The name of what the cell shares with all cells that differ in `axes` only.
+    /// The id with `*` in place of these axes: the same for all cells that differ only in them.
     pub fn id_without(&self, axes: &[Axis]) -> String {
         let mut values = AXES.iter().filter_map(|row| {
             let value = self.value(row.axis);
@@ -63,7 +63,7 @@ impl Cell {
         name
     }
 
-    /// The same cell under the other name: of a baseline its twin, of a twin its baseline.
+    /// The twin of a baseline, or the baseline of a twin.
     pub fn other_twin(&self) -> Cell {
         Cell {
             twin: !self.twin,
@@ -71,19 +71,18 @@ impl Cell {
         }
     }
 
-    /// The name of the baseline, where a name is that of its twin; else the name itself.
+    /// The id of the baseline if the id is a twin's; else the id itself.
     pub fn without_twin(id: &str) -> &str {
         id.strip_suffix(TWIN).unwrap_or(id)
     }
 
-    /// The cell of that name, as [`Cell::id`] writes it; none where it is no name of a cell.
+    /// Parses an id that [`Cell::id`] has written; none for any other text.
     pub fn from_id(id: &str) -> Option<Cell> {
-        let (id, twin) = id.strip_suffix(TWIN).map_or((id, false), |id| (id, true));
         let mut cell = Cell {
-            twin,
+            twin: id.ends_with(TWIN),
             ..Cell::default()
         };
-        let mut words = id.split('/');
+        let mut words = Cell::without_twin(id).split('/');
         for row in AXES.iter().filter(|row| row.axis.is_always_told()) {
             cell.set(row.axis, words.next()?).ok()?;
         }
@@ -94,22 +93,22 @@ impl Cell {
         Some(cell)
     }
 
-    /// Whether a server is asked by many clients, instead of bytes moved by a mover.
+    /// Returns true if clients send requests to a server; else a mover moves the bytes.
     pub fn is_served(&self) -> bool {
         self.serving.server.is_some()
     }
 
-    /// Bytes of one field.
+    /// Bytes of one field: an even part of the message, at least 1.
     pub fn field_bytes(&self) -> u64 {
         (self.size_bytes / u64::from(self.fields.max(1))).max(1)
     }
 
-    /// MTU of the link that is made for the cell, in bytes.
+    /// MTU of the link that is made for the cell, in bytes; [`LINK_MTU_BYTES`] where none is named.
     pub fn link_mtu_bytes(&self) -> u32 {
         self.mtu_bytes.unwrap_or(LINK_MTU_BYTES)
     }
 
-    /// What the receiver asks for in one call, in bytes.
+    /// Bytes that the receiver asks for in one call.
     pub fn read_bytes(&self) -> u64 {
         match self.read_size {
             ReadSize::Bytes(bytes) => bytes,
@@ -119,7 +118,7 @@ impl Cell {
         .min(MAX_CALL_BYTES)
     }
 
-    /// Bytes of an answer; never more than the message has.
+    /// Bytes of a response; never more than the message has.
     pub fn answer_bytes(&self) -> u64 {
         match self.answer {
             Answer::Bytes(bytes) => bytes.min(self.size_bytes),
@@ -127,7 +126,7 @@ impl Cell {
         }
     }
 
-    /// Whether TCP_NODELAY is set on the cell's sockets.
+    /// Returns true if TCP_NODELAY is set on the cell's sockets.
     pub fn sends_at_once(&self) -> bool {
         match self.nodelay {
             Nodelay::Auto => self.pattern == Pattern::Ask,
@@ -136,8 +135,8 @@ impl Cell {
         }
     }
 
-    /// How many messages the payload memory holds: one where the ring is exactly a message (the
-    /// hottest there is), else at least four, so that a zero-copy mover can have several in flight.
+    /// Number of messages in the payload memory: one where the ring is exactly a message, which then
+    /// stays in the nearest cache, else at least four, so that a zero-copy mover can have several in flight.
     pub fn ring_slots(&self) -> u64 {
         match self.ring {
             Ring::Message => 1,
@@ -146,8 +145,8 @@ impl Cell {
         }
     }
 
-    /// How many requests one pass of a flow through its part of the file takes: the file is as
-    /// long as the ring, and each flow has a part of its own. 0 where not even one fits.
+    /// Number of requests in one pass of a flow over its part of the file; 0 if not even one fits. The
+    /// file is as long as the ring, and all flows have equal parts.
     pub fn file_slots(&self) -> u64 {
         let bytes = match self.ring {
             Ring::Message => self.size_bytes.saturating_mul(u64::from(self.threads)),
@@ -158,7 +157,7 @@ impl Cell {
 }
 
 impl Serving {
-    /// Connections of both kinds.
+    /// Number of connections, active and idle.
     pub fn all_connections(&self) -> u64 {
         u64::from(self.connections) + u64::from(self.idle)
     }

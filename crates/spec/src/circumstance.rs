@@ -1,12 +1,12 @@
-//! The table of circumstances: what can bend or limit a result from outside, a row each.
+//! The table of circumstances: conditions of the machine or the path that change or limit results.
 //!
-//! A row has all that is said of a circumstance wherever it is said: `bytecost doctor`, caveats and
-//! the first screen read it. Detectors stand where the data are: those of the path in the lab, those
-//! of the machine in the host crate, those of what happened meanwhile in the analysis.
+//! A row has every word about a circumstance; `bytecost doctor`, caveats and the first screen read
+//! it. Circumstances of the path are detected in the lab, those of the machine in the host crate,
+//! those of the course of a run in the analysis.
 
 use serde::{Deserialize, Serialize};
 
-/// A circumstance.
+/// A kind of circumstance; its row in [`CIRCUMSTANCES`] describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -35,7 +35,7 @@ pub enum CircumstanceKind {
     OneCpu,
     /// Other processes on the CPUs in some blocks.
     OtherProcesses,
-    /// Other processes on the CPUs in so many blocks that results may be theirs.
+    /// Other processes on the CPUs in so many blocks that results may be due to them.
     BusyMachine,
     /// Other processes on the CPUs of the other host.
     PeerBusy,
@@ -45,7 +45,7 @@ pub enum CircumstanceKind {
     Steal,
     /// A frequency of the CPUs that changed.
     Frequency,
-    /// CPUs that heat made slower.
+    /// CPUs that were slowed down for heat.
     Throttled,
     /// CPU time that is unaccounted for.
     BooksOpen,
@@ -59,7 +59,7 @@ pub enum CircumstanceKind {
     SchedulerClass,
     /// A set of CPUs that this process was started with, smaller than the machine's.
     Affinity,
-    /// CPUs that the scheduler leaves alone (isolcpus, nohz_full).
+    /// CPUs that the scheduler uses only for pinned threads (isolcpus, nohz_full).
     IsolatedCpus,
     /// A limit of the memory of a control group.
     MemoryLimit,
@@ -69,7 +69,7 @@ pub enum CircumstanceKind {
     ProcessLimit,
     /// Huge pages that are switched off.
     HugePagesOff,
-    /// Processes of others that `/proc` does not show.
+    /// Processes of other users that `/proc` does not show.
     HiddenProcesses,
     /// A kernel's queue of new connections that is shorter than usual, or overflowed.
     ListenQueue,
@@ -81,7 +81,7 @@ pub enum CircumstanceKind {
     Ports,
 }
 
-/// When a circumstance is noticed.
+/// The time at which a circumstance is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noticed {
     /// Before the run, and by `bytecost doctor`.
@@ -92,7 +92,7 @@ pub enum Noticed {
     After,
 }
 
-/// What a circumstance does to results; a reason is what a finding says that has no verdict.
+/// The effect of a circumstance on verdicts; its text is the reason that a finding without verdict shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CircumstanceEffect {
     /// Verdicts stand.
@@ -101,32 +101,32 @@ pub enum CircumstanceEffect {
     Conditions(&'static str),
     /// Rates and latencies of its cells have no verdict.
     WithholdsTimes(&'static str),
-    /// CPU time, rates and latencies of its cells have no verdict, but that of one congestion control
-    /// against another.
+    /// CPU time, rates and latencies of its cells have no verdict, except the comparison of one
+    /// congestion control with another.
     WithholdsCosts(&'static str),
     /// Its cells have no verdict.
     WithholdsAll(&'static str),
-    /// Amounts, and verdicts that there is no difference, are withheld; the others stand where the
-    /// first attempts at the blocks confirm them.
+    /// Amounts, and verdicts that there is no difference, are withheld; the other verdicts stand if
+    /// the first attempts at the blocks confirm them.
     WithholdsUnconfirmed(&'static str),
 }
 
-/// A row of the table.
+/// A row of the table: a kind of circumstance with its effect and its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Circumstance {
     /// Its kind.
     pub kind: CircumstanceKind,
-    /// Its name, which is that of its caveat where it has one of its own.
+    /// Its name, and that of its caveat where it has a caveat.
     pub name: &'static str,
-    /// When it is noticed.
+    /// The times at which it is detected.
     pub noticed: &'static [Noticed],
-    /// What it does to results.
+    /// Its effect on verdicts.
     pub effect: CircumstanceEffect,
-    /// What it means for results, as a clause.
+    /// Its meaning for results, as a clause.
     pub means: &'static str,
-    /// What to do about it.
+    /// The remedy, as an instruction.
     pub remedy: &'static str,
-    /// Names of caveats that are not given of a cell where this one is: causes that lie farther away.
+    /// Names of caveats that a cell with this circumstance does not get, since this cause is nearer.
     pub excludes: &'static [&'static str],
 }
 
@@ -135,7 +135,7 @@ use CircumstanceEffect::{
 };
 use Noticed::{After, Before, During};
 
-/// The condition of results over a path that is not as a kernel makes it.
+/// The condition of results over a path that differs from a new kernel's.
 const THIS_PATH: CircumstanceEffect = Conditions("results hold for this path");
 const RECEIVE_WINDOW: &str = "receive-window";
 
@@ -152,7 +152,7 @@ const fn of_path(
     }
 }
 
-/// A circumstance that a process is started with, or that limits it: found before the run.
+/// A circumstance of the process: inherited at its start, or a limit. It is found before the run.
 const fn of_process(
     kind: CircumstanceKind,
     name: &'static str,
@@ -171,7 +171,7 @@ const fn of_process(
     }
 }
 
-/// The condition of results of a process that was started in a way that is not the usual one.
+/// The condition of results of a process that inherited settings from its parent.
 const THIS_START: CircumstanceEffect = Conditions("results hold for a program started in this way");
 
 const NEW_NETWORK: &str =
@@ -446,14 +446,14 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
 ];
 
 impl CircumstanceKind {
-    /// Its row.
+    /// The row of the kind.
     pub const fn row(self) -> &'static Circumstance {
         &CIRCUMSTANCES[self as usize]
     }
 }
 
 impl Circumstance {
-    /// The reason that a finding gives which has no verdict for it.
+    /// The reason that a finding without a verdict shows; none if verdicts stand.
     pub fn withholds(&self) -> Option<&'static str> {
         match self.effect {
             Annotates | Conditions(_) => None,
@@ -466,14 +466,14 @@ impl Circumstance {
 }
 
 impl CircumstanceKind {
-    /// Returns true for the way in which the process was started, which headers name.
+    /// Returns true for a setting with which the process was started, which headers name.
     pub const fn is_start(self) -> bool {
         use CircumstanceKind::{Nice, SchedulerClass, Tracer};
         matches!(self, Nice | SchedulerClass | Tracer)
     }
 }
 
-/// The row of that name.
+/// The row with this name.
 pub fn named(name: &str) -> Option<&'static Circumstance> {
     CIRCUMSTANCES.iter().find(|row| row.name == name)
 }
@@ -483,9 +483,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_stand_in_the_order_of_kinds_and_have_names_of_their_own() {
-        for (place, row) in CIRCUMSTANCES.iter().enumerate() {
-            assert_eq!(row.kind as usize, place, "{}", row.name);
+    fn rows_stand_in_the_order_of_kinds_and_have_distinct_names() {
+        for (position, row) in CIRCUMSTANCES.iter().enumerate() {
+            assert_eq!(row.kind as usize, position, "{}", row.name);
             assert_eq!(row.kind.row(), row);
             assert_eq!(named(row.name), Some(row));
         }
@@ -493,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn no_circumstance_excludes_itself_and_all_say_what_to_do() {
+    fn no_circumstance_excludes_itself_and_each_has_a_remedy() {
         for row in CIRCUMSTANCES {
             assert!(!row.excludes.contains(&row.name), "{}", row.name);
             assert!(

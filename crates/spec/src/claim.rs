@@ -1,6 +1,7 @@
-//! Claims: what others concluded, each with the tests that settle it. They are TOML:
-//! `published/claims.toml` holds those built in, `published/README.md` tells how to write one's
-//! own.
+//! Published claims, each with the tests that confirm or refute it.
+//!
+//! They are written in TOML: `published/claims.toml` holds the built-in ones, and
+//! `published/README.md` describes the format.
 
 use crate::axis::{Axis, Value};
 use crate::cell::Cell;
@@ -21,56 +22,56 @@ pub const MAX_TESTS: usize = 64;
 /// The longest text of a claim, in bytes.
 pub const MAX_TEXT_BYTES: usize = 4096;
 
-/// The kind of caveat that a stall test looks for, unless it names another.
+/// The caveat that a stall test looks for unless it names another one.
 pub const NAGLE_STALL: &str = "nagle-stall";
 
-/// What someone concluded.
+/// A published conclusion with the tests of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// Its name within its file.
+    /// Its name, unique within its file.
     pub id: String,
     /// The line of that name in the file, from 1.
     pub line: usize,
-    /// Where it was made: the name of a study that sets it up again, or any other name.
+    /// The publication: the name of a study that reproduces it, or any other name.
     pub source: String,
-    /// The studies whose runs settle it; the source alone where it names none.
+    /// The studies whose runs can decide it; `source` alone where the file names none.
     pub studies: Vec<String>,
-    /// What was concluded.
+    /// The conclusion, in words.
     pub claim: String,
-    /// The figures that were given for it, in words.
+    /// The published figures, in words.
     pub published: Option<String>,
-    /// What would settle it, in words.
+    /// The observation that would decide it, in words.
     pub settled_by: String,
-    /// Whether the effect is there: all of them must hold.
+    /// Tests of the effect: all of them must hold.
     pub tests: Vec<Test>,
-    /// Whether it is there for the reason that was given.
+    /// Tests of the published reasons for the effect.
     pub reasons: Vec<Reason>,
-    /// What is told beside it and decides nothing.
+    /// Observations that are reported next to the ruling and do not decide it.
     pub beside: Vec<Beside>,
 }
 
-/// A reason that a claim gives, as a test of what would follow from it.
+/// A reason that a claim gives, as a test of its consequence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reason {
-    /// What would follow from it.
+    /// The test of its consequence.
     pub test: Test,
-    /// What the reason is where that does not follow.
+    /// The reason that is reported if the test fails.
     pub otherwise: String,
 }
 
-/// What is told beside a ruling.
+/// An observation that is reported next to a ruling.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Beside {
-    /// What is looked up.
+    /// The observation as a test.
     pub test: Test,
-    /// What it means where it is confirmed.
+    /// The sentence that is reported if the test is confirmed.
     pub says: Option<String>,
 }
 
 /// Conditions on cells: each axis has one of these values.
 pub type Place = Vec<(Axis, Vec<Value>)>;
 
-/// How many of the cells a test must be confirmed in.
+/// The number of cells in which a test must be confirmed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
     /// In all of them.
@@ -86,24 +87,24 @@ pub enum Quantity {
 pub struct Contrast {
     /// The axis.
     pub axis: Axis,
-    /// The value that the claim speaks of.
+    /// The value that the claim is about.
     pub value: Value,
     /// The value that it is compared with.
     pub against: Value,
 }
 
-/// Something that follows from a claim and that can be looked up in results.
+/// A consequence of a claim that results can confirm or refute.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Test {
-    /// What is looked up.
+    /// The quantity that is tested.
     pub kind: TestKind,
-    /// In which cells. A condition on an axis that means nothing to a cell, such as the block of a
-    /// mover that takes a file whole, does not keep it out.
+    /// The cells that are tested. A condition on an axis that does not apply to a cell, such as the
+    /// block of a mover that sends a whole file, does not exclude the cell.
     pub place: Place,
-    /// In how many of them.
+    /// The number of these cells in which it must hold.
     pub cells: Quantity,
-    /// Whether a run without such cells leaves the test aside, as long as another test of the
-    /// claim was measured.
+    /// True if a run without such cells skips the test, provided that it measured another test of
+    /// the claim.
     pub if_measured: bool,
 }
 
@@ -112,122 +113,122 @@ pub struct Test {
 pub enum TestKind {
     /// A metric at one value of an axis over the same at another.
     Ratio {
-        /// Which.
+        /// The compared values.
         contrast: Contrast,
-        /// Of what.
+        /// The metric of the ratio.
         metric: Metric,
-        /// The ratio.
+        /// The expected ratio.
         expect: Expected,
     },
-    /// From which value along a third axis one way is better.
+    /// The value of a third axis from which one way is better.
     Crossover {
-        /// Which.
+        /// The compared values.
         contrast: Contrast,
-        /// Of what.
+        /// The metric in which they are compared.
         metric: Metric,
-        /// Along which axis.
+        /// The third axis.
         along: Axis,
-        /// From which value on it is better.
+        /// The expected value of the third axis.
         from: Value,
-        /// How far beside it the place may lie, as a factor from 1 up.
+        /// The factor, 1 or more, by which the crossover may lie above or below that value.
         tolerance: f64,
     },
-    /// A metric by itself, in its own unit.
+    /// A metric in its own unit, without a comparison.
     Level {
-        /// Of what.
+        /// The metric.
         metric: Metric,
-        /// The value.
+        /// The expected value.
         expect: Expected,
     },
-    /// The first of several metrics, all from hardware counters, falls more than the others.
+    /// The first of several metrics, all from hardware counters, decreases more than the others.
     Counter {
-        /// Which.
+        /// The compared values.
         contrast: Contrast,
-        /// Two at least; the first is the one that the claim speaks of.
+        /// Two metrics or more; the first is the one that the claim is about.
         metrics: Vec<Metric>,
     },
-    /// A kind of caveat is there or not.
+    /// A caveat that is present or absent.
     Stall {
-        /// The kind: [`NAGLE_STALL`] unless it says otherwise.
+        /// The name of the caveat.
         caveat: String,
-        /// Whether it is expected.
+        /// True if it is expected to be present.
         present: bool,
     },
-    /// A metric of all flows together over their number.
+    /// A metric of all flows together at two numbers of flows.
     Scaling {
-        /// Of what.
+        /// The metric.
         metric: Metric,
-        /// Between which numbers of flows.
+        /// The two numbers of flows.
         between: Between,
-        /// The ratio of the greater number to the lesser.
+        /// The expected ratio of the metric at the greater number to that at the lesser.
         expect: Expected,
     },
-    /// Published files compared with themselves.
+    /// A calculation on published files alone.
     Arithmetic(Arithmetic),
-    /// What another study settles.
+    /// A test that only another study can decide.
     NotInThisRun {
-        /// Its name.
+        /// The name of that study.
         study: String,
-        /// What it would take.
+        /// The reason why this one cannot decide it.
         why: String,
     },
 }
 
-/// Numbers of flows to be compared.
+/// The two numbers of flows that a scaling test compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Between {
     /// These two.
     Numbers(u32, u32),
-    /// The least and the greatest whose threads have a CPU each.
+    /// The least number and the greatest one with a CPU for each thread.
     WithinCpus,
-    /// The greatest whose threads have a CPU each and the greatest of all.
+    /// The greatest number with a CPU for each thread, and the greatest of all.
     BeyondCpus,
 }
 
-/// A calculation on published tables: for each group of rows, a value, or its ratio to another.
+/// A calculation on published tables: a value for each group of rows, or its ratio to another value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arithmetic {
-    /// What is taken; the mean of the group's rows.
+    /// The value: the mean over the group's rows.
     pub term: Term,
-    /// What it is divided by, or compared with where [`Expected::Among`] is expected.
+    /// The divisor; where [`Expected::Among`] is expected, the values to compare with.
     pub against: Option<Term>,
-    /// The columns that make groups; without any, all rows are one group.
+    /// The columns by which rows are grouped; all rows are one group if there are none.
     pub by: Vec<String>,
-    /// The value or ratio.
+    /// The expected value or ratio.
     pub expect: Expected,
-    /// How far outside it may lie, as a share.
+    /// The tolerance around the expectation, as a share.
     pub tolerance: f64,
-    /// Whether it is the mean of all groups that must be as expected, rather than each of them.
+    /// True if the mean of all groups must be as expected, instead of each group.
     pub of_mean: bool,
 }
 
 /// A column of a published table, in some of its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// Name of the table: the path of its file from the directory of the claims, without the ending.
+    /// Path of the table's file relative to the directory of the claims, without its extension.
     pub table: String,
-    /// The column.
+    /// Name of the column.
     pub column: String,
-    /// Which rows: columns with the values that they must have.
+    /// The values that columns must have in its rows.
     pub rows: Vec<(String, String)>,
 }
 
 impl Claim {
-    /// All of its tests: of the effect, of the reasons, and those that decide nothing.
+    /// Its tests: those of the effect, those of the reasons, and those that do not decide it.
     pub fn all_tests(&self) -> impl Iterator<Item = &Test> {
-        let reasons = self.reasons.iter().map(|r| &r.test);
-        let beside = self.beside.iter().map(|b| &b.test);
-        self.tests.iter().chain(reasons).chain(beside)
+        (self.tests.iter())
+            .chain(self.reasons.iter().map(|reason| &reason.test))
+            .chain(self.beside.iter().map(|observation| &observation.test))
     }
 
-    /// Whether a run of that study is one that settles it.
+    /// Returns true if a run of that study can decide the claim.
     pub fn is_of_study(&self, study: &str) -> bool {
         self.studies.iter().any(|s| s == study)
     }
 }
 
 impl Test {
-    /// The values of axes that it names, those that it compares first.
+    /// The values of axes that the test names: the compared ones, then those of its cells.
     pub fn values(&self) -> impl Iterator<Item = (Axis, &Value)> {
         let contrast = match &self.kind {
             TestKind::Ratio { contrast, .. }
@@ -238,18 +239,19 @@ impl Test {
         let compared = contrast
             .into_iter()
             .flat_map(|c| [(c.axis, &c.value), (c.axis, &c.against)]);
-        let place = self.place.iter();
-        compared.chain(place.flat_map(|(axis, values)| values.iter().map(|v| (*axis, v))))
+        let of_cells =
+            (self.place.iter()).flat_map(|(axis, values)| values.iter().map(|v| (*axis, v)));
+        compared.chain(of_cells)
     }
 }
 
-/// Whether a cell fulfils the conditions, TCP_NODELAY as it is in effect.
+/// Returns true if a cell fulfils the conditions; `nodelay` is taken as it is in effect.
 pub fn is_at(cell: &Cell, place: &Place) -> bool {
     let mut axes = place.iter();
     axes.all(|(axis, values)| values.iter().any(|v| has(cell, *axis, v)))
 }
 
-/// Whether a cell has that value on an axis, TCP_NODELAY as it is in effect.
+/// Returns true if a cell has a value on an axis; `nodelay` is taken as it is in effect.
 pub fn has(cell: &Cell, axis: Axis, value: &Value) -> bool {
     let in_effect = Value::Flag(cell.sends_at_once());
     cell.value(axis) == *value || (axis == Axis::Nodelay && in_effect == *value)

@@ -2,11 +2,11 @@
 
 use itertools::Itertools as _;
 
-/// One more than the largest number that is taken for a CPU's; Linux has at most 8,192.
+/// One more than the largest number of a CPU or node in a list; Linux has at most 8,192 CPUs.
 pub const MOST: u32 = 65_536;
 
-/// Parses numbers and ranges: ascending, each once, below [`MOST`], or else what is wrong. An empty
-/// text is an empty list.
+/// Parses numbers and ranges into ascending numbers without repetition, below [`MOST`]; the error
+/// names the wrong part. An empty text is an empty list.
 pub fn parse(text: &str) -> Result<Vec<u32>, String> {
     let mut set = Vec::new();
     for part in text.trim().split(',').filter(|_| !text.trim().is_empty()) {
@@ -28,7 +28,7 @@ pub fn parse(text: &str) -> Result<Vec<u32>, String> {
     Ok(set)
 }
 
-/// Writes a list as the kernel does: `[0, 1, 2, 8]` becomes `0-2,8`. The numbers ascend.
+/// Writes ascending numbers as the kernel does: `[0, 1, 2, 8]` becomes `0-2,8`.
 pub fn write(numbers: &[u32]) -> String {
     let ranges = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
     let mut parts = ranges.map(|range| match range {
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_are_read_and_written_alike() {
+    fn a_list_is_parsed_as_it_is_written() {
         for (text, list) in [
             ("", &[][..]),
             ("0", &[0]),
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_an_error() {
+    fn a_text_that_is_no_list_is_an_error() {
         let bad = "x|-1|1-|3-1|0,,1|,|65536|0-4294967295|0-3:1/2|1.5";
         for bad in bad.split('|') {
             assert!(parse(bad).is_err(), "{bad}");

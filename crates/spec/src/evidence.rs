@@ -1,4 +1,4 @@
-//! Evidence: what the kernel did while a cell's messages were moved, from trials of its own.
+//! Evidence: observations of the kernel while a cell's messages are moved, in trials of their own.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,56 +13,56 @@ pub use counted::{
 };
 
 words! {
-    /// A means of evidence.
+    /// A method of gathering evidence.
     pub enum Means {
-        /// Where the CPU time goes, by kind of work.
+        /// CPU time by kind of work, by sampling.
         Time,
-        /// How often each byte is copied, and where.
+        /// Number of copies of each byte, by place.
         Copies,
-        /// What else a message takes: calls, switches, faults, packets; and who used the CPUs.
+        /// Number of calls, context switches, page faults and packets; CPU time of every process.
         Counts,
-        /// Which lines of the caches are displaced, found by timing.
+        /// Cache lines that moving messages displaces, by timing.
         Footprint,
     }
 }
 
 impl Means {
-    /// Those that a run gathers unasked, where that is permitted: they cost little.
+    /// The means that a run uses without being asked, where they are permitted: they cost little.
     pub const BY_DEFAULT: &[Means] = &[Means::Copies, Means::Counts];
 }
 
-/// A means of evidence that a run was asked for, and why it cannot be had where it cannot.
+/// A means of evidence of a run, or the reason why it is not available.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EvidenceAsked {
-    /// Which.
+    /// The means.
     pub means: Means,
-    /// Why not, where it cannot be had here.
+    /// The reason why it is not available on this host; none where it is.
     pub refused: Option<String>,
-    /// Whether nobody asked for it, so that it may take [`UNASKED_SHARE`] of the budget at most.
-    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
+    /// True if no option asked for it, so that it may take [`UNASKED_SHARE`] of the budget at most.
+    #[serde(default, skip_serializing_if = "crate::defaults::is_default")]
     pub unasked: bool,
 }
 
-/// Trials of a cell whose counts are compared: with fewer there is no interval worth the name.
+/// Fewest trials of a cell whose counts are compared: fewer give no useful interval.
 pub const COUNTED_TRIALS: usize = 5;
 
-/// What evidence that nobody asked for may take, as a share of the budget.
+/// The share of the budget that evidence may take if no option asked for it.
 pub const UNASKED_SHARE: f64 = 0.1;
 
 rows! {
-    /// A kind of work that CPU time goes into.
+    /// A kind of work that CPU time is spent on.
     enum Kind;
     /// A row of the table of kinds.
     struct KindRow {
         kind,
-        /// What it is called in figures and sentences.
+        /// Its noun in figures and sentences.
         title: &'static str,
-        /// What belongs to it.
+        /// The work that belongs to it.
         summary: &'static str,
     }
-    /// All kinds, in the order in which figures stack them: the bytes themselves first.
+    /// All kinds, in the order in which figures stack them, the copying of bytes first.
     const KINDS;
     DataCopy "data-copy" { title: "data copy", summary: "loops that copy payload between user memory, kernel memory and the page cache" }
     Pinning "pinning" { title: "page pinning and completion", summary: "taking hold of user pages and giving them back, and telling that it is over" }
@@ -85,66 +85,66 @@ impl Kind {
     }
 }
 
-/// Whose time it was.
+/// The owner of CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Party {
-    /// The sending process, or the one that works on a file.
+    /// The sending process, or the process that works on a file.
     Sender,
     /// The receiving process.
     Receiver,
-    /// Everything else that ran: kernel threads, interrupts of idle CPUs, other processes.
+    /// Everything else: kernel threads, interrupts of idle CPUs, other processes.
     Rest,
 }
 
-/// Looks at the CPUs that found the same work.
+/// CPU samples with the same owner, kind of work and function.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Looks {
-    /// Whose time it was.
+    /// The owner of the time.
     pub party: Party,
-    /// The kind of work, by the map that this version has.
+    /// The kind of work, by the table of functions of this version.
     pub kind: Kind,
     /// The function that the kind was taken from; empty in user code.
     pub function: String,
-    /// How many looks.
+    /// Number of samples.
     pub count: u64,
-    /// How many of them landed in another function, where interrupts are switched on again or
-    /// which serves all kinds, and were given to this one by their call chain.
+    /// Number of them that hit another function, which enables interrupts again or serves all kinds of
+    /// work, and that were attributed to this one by their call chain.
     pub moved: u64,
 }
 
-/// Where the CPU time of one trial went.
+/// The CPU time of one trial by kind of work, from samples of the CPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TimeByKind {
-    /// From one look at a CPU to the next, in ns.
+    /// Time between two samples of a CPU, in ns.
     pub every_ns: u64,
-    /// Length of the window in which it was looked.
+    /// Length of the window that was sampled, in ns.
     pub elapsed_ns: u64,
-    /// What was found, idle CPUs left out; most first.
+    /// Samples of busy CPUs, grouped; most first.
     pub looks: Vec<Looks>,
-    /// Looks that found a CPU idle.
+    /// Samples of idle CPUs.
     pub idle: u64,
-    /// Looks that were lost: nobody had taken the earlier ones in time.
+    /// Samples that were lost because the buffer was full.
     pub lost: u64,
 }
 
-/// What moving messages displaced from the caches of the CPU that the sending thread ran on, by
-/// prime and probe: a working set is read until it is in a cache, messages are moved, and each of
-/// its lines is then timed (after Osvik, Shamir and Tromer, CT-RSA 2006). The first flow's alone.
+/// The cache lines that moving messages displaced on the CPU of the sending thread, by prime and
+/// probe: a working set is read until it is cached, messages are moved, and each of its lines is
+/// then timed (after Osvik, Shamir and Tromer, CT-RSA 2006). Only the first flow is probed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Footprint {
-    /// One for each cache of data that the CPU has, nearest first.
+    /// One probe for each data cache of the CPU, nearest first.
     pub levels: Vec<LevelProbe>,
 }
 
-/// What was found of one cache.
+/// The probes of one cache.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -157,30 +157,29 @@ pub struct LevelProbe {
     pub primed_bytes: u64,
     /// Lines of it that are timed; each stands for as large a part of the set.
     pub lines: u32,
-    /// How well hits and misses can be told apart; absent with a reason where they cannot.
+    /// The distinction of hits and misses; absent with a reason where they cannot be distinguished.
     pub calibration: Calibration,
-    /// What was found, round by round.
+    /// The rounds of probing, in their order.
     pub rounds: Vec<ProbeRound>,
 }
 
-/// How hits and misses of a cache were told apart, within the trial itself.
+/// The distinction of hits and misses of a cache, made within the trial itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
-    /// What is timed at once and takes more ticks counts as so many: what comes from further away
-    /// than the next cache, and what an interrupt held up, is no more than displaced.
+    /// The bound of one timing: a line that takes more ticks counts as so many. An access beyond the
+    /// next cache and one that an interrupt delayed count as displaced, and no more.
     pub most_ticks: u32,
-    /// Ticks of all lines together where nothing came between priming and probing, a number a
-    /// round.
+    /// Ticks of all lines together if nothing runs between priming and probing, one number a round.
     pub hit_ticks: Vec<u64>,
-    /// The same where twice the cache's size was read between.
+    /// Ticks of all lines together if twice the cache's size is read between priming and probing.
     pub miss_ticks: Vec<u64>,
-    /// Why the two cannot be told apart, where they cannot: there are then no rounds.
+    /// The reason why hits and misses cannot be distinguished; there are then no rounds.
     pub refused: Option<String>,
 }
 
-/// One round: primed, moved and probed; and primed, waited for as long and probed.
+/// One round: primed, moved and probed; and primed, idle for as long and probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -191,16 +190,16 @@ pub struct ProbeRound {
     pub bytes: u64,
     /// Ticks of all lines together after moving.
     pub ticks: u64,
-    /// Ticks of all lines together after nothing was moved for as long.
+    /// Ticks of all lines together after an idle time of the same length.
     pub idle_ticks: u64,
 }
 
-/// What one trial for evidence found. It is never compared by its times: looking disturbs.
+/// The evidence of one trial. Its times are not compared, because observation changes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct TrialEvidence {
-    /// Which trial; its block is the kind of evidence, its attempt counts the cell's trials of it.
+    /// The trial; its block is the means of evidence, its attempt counts the cell's trials of it.
     pub trial: TrialKey,
     /// [`crate::Cell::id`] of its cell.
     pub cell: String,
@@ -210,22 +209,22 @@ pub struct TrialEvidence {
     pub sent_bytes: u64,
     /// Messages that the sending side moved within the window.
     pub sent_messages: u64,
-    /// Whole time that the trial took, set-up included.
+    /// Duration of the whole trial, set-up included.
     pub trial_ms: u64,
     /// Length of the sending side's window.
     pub elapsed_ns: u64,
-    /// Where the CPU time went, where that was asked for.
+    /// CPU time by kind of work, if the trial sampled it.
     pub time: Option<TimeByKind>,
-    /// How often bytes were copied, where that was asked for.
+    /// Copied bytes, if the trial counted them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub copies: Option<CopiedBytes>,
-    /// What else happened within the window, where that was asked for.
+    /// Counted events, if the trial counted them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<EventCount>,
-    /// Who used the CPUs within the window, where counts were asked for.
+    /// CPU time of every process in the window, if the trial counted events.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accounts: Option<CpuAccounts>,
-    /// What moving displaced from the caches of the sending CPU, where that was asked for.
+    /// Displaced cache lines of the sending CPU, if the trial probed them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub footprint: Option<Footprint>,
 }

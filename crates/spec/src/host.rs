@@ -1,4 +1,4 @@
-//! What a machine is, as values. The host crate reads them; reports print them.
+//! The description of a machine. The host crate reads it, and reports print it.
 
 use std::fmt;
 
@@ -67,74 +67,72 @@ pub struct Cpu {
     pub kind: u32,
 }
 
-/// Something in the way of a measurement that a quiet machine does not have.
+/// A circumstance that was found, with its place: something that disturbs measurements.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Obstacle {
-    /// What it is.
+    /// The kind of circumstance.
     pub kind: CircumstanceKind,
-    /// Where it is: a device, a network, a control group.
+    /// The device, network or control group.
     pub place: String,
-    /// What was found, with its figures: `tbf, 2.00 Gbit/s`.
+    /// The finding with its figures: `tbf, 2.00 Gbit/s`.
     pub found: String,
-    /// Whether it bounds rates or delays what passes; else it makes what passes cost more.
+    /// True if it limits rates or delays packets; else it makes each packet cost more.
     pub limits: bool,
 }
 
 impl Obstacle {
-    /// How to remove it: the remedy of its row, for the device and the discipline that were found.
+    /// The instruction that removes it: the remedy of its row, with the device and the hook that were found.
     pub fn remedy(&self) -> String {
         let remedy = self.kind.row().remedy;
         if self.place.contains(['/', ' ']) {
             return remedy.to_owned();
         }
-        let hook = ["clsact", "ingress"]
-            .into_iter()
-            .find(|hook| self.found.starts_with(hook));
-        let remedy = remedy.replace(
-            "dev DEVICE root",
-            &format!("dev DEVICE {}", hook.unwrap_or("root")),
-        );
-        remedy.replace("DEVICE", &self.place)
+        let hook = (["clsact", "ingress"].into_iter())
+            .find(|hook| self.found.starts_with(hook))
+            .unwrap_or("root");
+        remedy
+            .replace("dev DEVICE root", &format!("dev DEVICE {hook}"))
+            .replace("DEVICE", &self.place)
     }
 }
 
-/// The tightest limit of something that may be used up, as it was when it was read.
+/// The tightest limit of a resource, at the time of reading.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ResourceLimit {
-    /// Its name, with the place of what sets it: `RLIMIT_NPROC`, `pids.max of /sys/fs/cgroup/a`.
+    /// Its name, with the place where it is set: `RLIMIT_NPROC`, `pids.max of /sys/fs/cgroup/a`.
     pub name: String,
-    /// Threads, or bytes.
+    /// The limit: threads, or bytes.
     pub limit: u64,
-    /// The part of it that is in use, in the same unit.
+    /// The amount in use, in the same unit.
     pub used: u64,
 }
 
 impl ResourceLimit {
-    /// The part of it that is not in use.
+    /// The amount that is not in use.
     pub fn left(&self) -> u64 {
         self.limit.saturating_sub(self.used)
     }
 }
 
-/// One fact for `bytecost doctor` and the host section of reports.
+/// One fact in the output of `bytecost doctor` and in the host section of reports.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Check {
-    /// What was looked at.
+    /// The thing that was examined.
     pub name: String,
-    /// What was found.
+    /// The finding.
     pub found: String,
-    /// How it bears on results.
+    /// Its importance for results.
     pub level: Level,
-    /// What it means for results.
+    /// Its meaning for results.
     pub means: String,
-    /// What to do about it, where something can be done.
+    /// The remedy, if there is one.
     pub remedy: Option<String>,
 }
 
-/// How a fact bears on results.
+/// The importance of a fact for results.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -147,7 +145,7 @@ pub enum Level {
     Warning,
 }
 
-/// What machine this is.
+/// The description of a machine, as the host crate read it before a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Host {
@@ -163,15 +161,15 @@ pub struct Host {
     pub cpus: Vec<Cpu>,
     /// CPUs that this process may use.
     pub cpus_allowed: Vec<u32>,
-    /// CPUs that are there and switched off.
+    /// CPUs that exist and are offline.
     pub cpus_offline: Vec<u32>,
-    /// Nodes that have memory, of which this process may take some.
+    /// NUMA nodes whose memory this process may use.
     pub memory_nodes: Vec<u32>,
     /// Caches, each once.
     pub caches: Vec<CpuCache>,
     /// Memory in bytes.
     pub memory_bytes: u64,
-    /// Hypervisor, where one is seen.
+    /// Hypervisor, where one is detected.
     pub virtualization: Option<String>,
     /// The system's congestion control.
     pub congestion_default: Option<String>,
@@ -179,14 +177,14 @@ pub struct Host {
     pub congestion_available: Vec<String>,
     /// RLIMIT_MEMLOCK in bytes; none is unlimited.
     pub memlock_limit_bytes: Option<u64>,
-    /// Whether CAP_IPC_LOCK lifts that limit.
+    /// True if CAP_IPC_LOCK lifts that limit.
     pub memlock_exempt: bool,
     /// RLIMIT_NOFILE.
     pub nofile_limit: u64,
-    /// The limit of threads and processes of which least is left; none where none is known.
+    /// The limit of threads and processes with the least left; none where none is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads_limit: Option<ResourceLimit>,
-    /// The limit of the memory of this process's control groups, in bytes, of which least is left.
+    /// The memory limit of this process's control groups with the least left, in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_limit: Option<ResourceLimit>,
     /// RLIMIT_AS in bytes; none is unlimited.
@@ -198,19 +196,19 @@ pub struct Host {
     pub wmem_max_bytes: Option<u64>,
     /// net.core.rmem_max in bytes.
     pub rmem_max_bytes: Option<u64>,
-    /// What was in the way at the start: around the whole run, and on loopback.
+    /// Circumstances at the start of the run: of the whole run, and of loopback.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub obstacles: Vec<Obstacle>,
-    /// All that was looked at, in words.
+    /// All facts that were checked, in words.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub checks: Vec<Check>,
-    /// Which machine, which boot, and how its kernel is set.
-    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
+    /// Identity of the machine and the boot, and the kernel's settings.
+    #[serde(default, skip_serializing_if = "crate::defaults::is_default")]
     pub identity: Identity,
 }
 
 impl Host {
-    /// How many CPUs the run may use.
+    /// Number of CPUs that the run may use.
     pub fn usable_cpus(&self) -> usize {
         match self.cpus_allowed.len() {
             0 => self.cpus.len(),
@@ -218,10 +216,11 @@ impl Host {
         }
     }
 
-    /// The last cache that holds data.
+    /// The data cache farthest from the CPUs.
     pub fn last_data_cache(&self) -> Option<&CpuCache> {
-        let of_data = self.caches.iter().filter(|c| c.kind != "Instruction");
-        of_data.max_by_key(|c| (c.level, c.size_bytes))
+        (self.caches.iter())
+            .filter(|cache| cache.kind != "Instruction")
+            .max_by_key(|cache| (cache.level, cache.size_bytes))
     }
 }
 

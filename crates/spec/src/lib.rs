@@ -1,7 +1,14 @@
-//! The vocabulary of bytecost: what a study asks, what a cell is, what a trial reads.
+//! The vocabulary of bytecost: the types that all other crates exchange and store.
 //!
-//! Values only. Nothing here opens a file, asks the clock or prints; the same input always gives
-//! the same output.
+//! In the order of the data flow: a [`Study`] is a question with its axes; [`Axis`], [`Value`] and
+//! [`Cell`] are what it varies; a [`Host`] and a [`Survey`] describe the machine and what works on it;
+//! a [`Manifest`] is a study with its [`Plan`]; a [`Record`] is a line of the log, mostly a [`Sample`]
+//! with the [`Reading`] of each [`Counter`]; a [`Metric`] is computed from samples. [`Claim`] and
+//! [`Published`] are for comparisons with publications.
+//!
+//! Nothing here opens a file, reads a clock or prints: the same input always gives the same output.
+//! Start with `axis/table.rs`, where a row defines an axis, and `studies/send-copies.toml`, which names
+//! some of them; then read [`study`], [`manifest`] and [`sample`].
 
 #[macro_use]
 mod rows;
@@ -11,6 +18,7 @@ pub mod cell;
 pub mod circumstance;
 pub mod claim;
 pub mod cpulist;
+mod defaults;
 pub mod evidence;
 pub mod host;
 pub mod live;
@@ -30,7 +38,6 @@ pub mod study;
 pub mod survey;
 pub mod table;
 pub mod units;
-mod usual;
 
 pub use axis::{Axis, Value};
 pub use cell::{

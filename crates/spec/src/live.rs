@@ -1,5 +1,5 @@
-//! Figures of `bytecost live send` and `bytecost live receive`: of a second and of a session, of one side.
-//! They are shown and not kept; there are no statistics in them.
+//! Figures of `bytecost live send` and `bytecost live receive`: of one side, for a second or for a
+//! session. They are shown, not stored, and have no statistics.
 
 use serde::Serialize;
 
@@ -48,14 +48,14 @@ pub struct Session {
     pub completes: bool,
 }
 
-/// How a session ended.
+/// The way in which a session ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionEnd {
     /// This side ended it: by Ctrl-C or --duration.
     Here,
     /// The other side closed its connections.
     There,
-    /// A limit of this side ended it: the limit.
+    /// A limit of this side ended it; the text names the limit.
     Limit(String),
     /// An error ended it.
     Failed(String),
@@ -66,7 +66,7 @@ pub enum SessionEnd {
 pub struct Totals {
     /// The session.
     pub session: Session,
-    /// How it ended.
+    /// The way in which it ended.
     pub end: SessionEnd,
     /// Work of all flows, to their ends.
     pub activity: Activity,

@@ -1,4 +1,4 @@
-//! The manifest of a run: the study, the machine, and the plan.
+//! The manifest of a run: study, machine, survey and plan, written before the first trial.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +22,7 @@ pub use rounds::{ComparisonRounds, MetricRounds, RoundNoise, RoundVariance};
 /// released, whatever changes.
 pub const FORMAT: u32 = 1;
 
-/// What a run is asked, on which machine, and by which plan; written before its first trial.
+/// The description of a run: its study, machine, survey and plan. It is written before the first trial.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Manifest {
@@ -45,34 +45,34 @@ pub struct Manifest {
     pub study: Study,
     /// The machine.
     pub host: Host,
-    /// What works on it.
+    /// The features that work on the machine.
     pub survey: Survey,
-    /// The other host; none where both sides play on this machine.
+    /// The other host; none if both sides run on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<Box<PeerHost>>,
-    /// This machine's network cards that the way to the other host goes over.
+    /// This machine's network cards on the path to the other host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub own_cards: Vec<NetworkCard>,
-    /// What evidence was asked for beside the times.
+    /// Evidence that the run gathers in addition to its trials.
     pub evidence: Vec<EvidenceAsked>,
-    /// Where the run was resumed under other conditions, in their order; mostly none.
+    /// Segments of the run that were resumed under other conditions, in their order; mostly none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub legs: Vec<Leg>,
-    /// What is measured, and in which order.
+    /// The cells, and their order in each block.
     pub plan: Plan,
-    /// How much ratios differ from round to round here.
+    /// The variance of ratios between rounds on this machine, as known before the run.
     pub rounds: RoundNoise,
-    /// The first block of each round, in their order; none of a run that is one round.
+    /// The first block of each round, in their order; empty if the run is one round.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub round_blocks: Vec<u32>,
-    /// Blocks that had begun each time that the run had ended before it went on: its verdicts could
-    /// be seen then, so that each of these looks has spent a part of the error rate.
+    /// Number of blocks that had begun each time that the run was resumed: its verdicts could be seen
+    /// then, so that each of these looks has spent a part of the error rate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub looks: Vec<u32>,
 }
 
 impl Manifest {
-    /// Of a study, in the format of this version, with nothing known of the rest yet.
+    /// A manifest with a study, in the current format; all else is empty.
     pub fn new(study: Study) -> Manifest {
         Manifest {
             format: FORMAT,
@@ -81,19 +81,20 @@ impl Manifest {
         }
     }
 
-    /// The leg of a block: 0 is the one that the run began with.
+    /// Index of the leg that a block belongs to: 0 is the leg that the run began with.
     pub fn leg_of(&self, block: u32) -> usize {
-        let begun = |leg: &&Leg| leg.first_block <= block;
-        self.legs.iter().filter(begun).count()
+        (self.legs.iter())
+            .filter(|leg| leg.first_block <= block)
+            .count()
     }
 
-    /// The round of a block: 0 is the first one.
+    /// Index of the round that a block belongs to: 0 is the first round.
     pub fn round_of(&self, block: u32) -> u32 {
         let begun = self.round_blocks.iter().filter(|first| **first <= block);
         (begun.count() as u32).saturating_sub(1)
     }
 
-    /// What measures the last leg.
+    /// The build and the host of the last leg.
     pub fn measurer(&self) -> Measurer<'_> {
         match self.legs.last() {
             Some(leg) => Measurer {
@@ -109,8 +110,8 @@ impl Manifest {
         }
     }
 
-    /// The part of an error rate that verdicts now have: each earlier look halves it, so that all
-    /// looks together spend less than twice the rate (the union bound).
+    /// The share of an error rate that is left for the next verdicts: each earlier look halves it, so
+    /// that all looks together spend less than twice the rate (the union bound).
     pub fn rate_share(&self) -> f64 {
         self.looks.iter().fold(1.0, |share, _| share / 2.0)
     }

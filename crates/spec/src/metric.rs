@@ -1,4 +1,4 @@
-//! Metrics: what is computed from samples and compared. A metric is a measure and a side.
+//! The metrics that are computed from samples and compared. A metric is a measure of a side.
 //!
 //! A new measure is a row here and its formula in `crates/analysis/src/value.rs`, with a case in
 //! `crates/analysis/tests/findings.rs`; columns, tables and `findings.json` follow from the row.
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::units;
 
 words! {
-    /// Whose share of the work a metric tells.
+    /// The part of the work that a metric is about.
     pub enum Side {
         /// Both together, or the path as a whole.
         Both,
@@ -18,14 +18,14 @@ words! {
         Sender,
         /// The receiving side.
         Receiver,
-        /// Who serves, where there is a server.
+        /// The server, where there is one.
         Server,
-        /// Who asks it.
+        /// Its clients.
         Client,
     }
 }
 
-/// Which direction is good.
+/// The better direction of a measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -37,7 +37,7 @@ pub enum Better {
 }
 
 rows! {
-    /// What is computed from the samples of a cell.
+    /// A quantity that is computed from the samples of a cell. Its row in [`MEASURES`] defines it.
     enum Measure;
     /// A row of the table of measures.
     struct MeasureRow {
@@ -46,11 +46,11 @@ rows! {
         title: &'static str,
         /// Its unit for readers.
         unit: &'static str,
-        /// Which direction is good.
+        /// The better direction.
         better: Better,
-        /// Whether it exists for each side by itself.
+        /// True if it exists for each side separately.
         by_side: bool,
-        /// What it is.
+        /// Its definition.
         summary: &'static str,
     }
     /// All measures, in the order of tables and columns.
@@ -92,37 +92,38 @@ rows! {
     StealShare "steal_share" { title: "Steal", unit: "", better: Better::Lower, by_side: false, summary: "time taken by the hypervisor, over CPUs times elapsed time" }
 }
 
-/// What one message is called in the work that was measured: the noun of all that is counted by it.
-/// Names of measures say `message`, and words for readers ask here.
+/// The noun for one operation: the unit that counts are per. Names of measures say `message`; words
+/// for readers use this noun instead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
-    /// What is sent from one end to another.
+    /// Bytes that are sent from one end to the other.
     #[default]
     Message,
     /// A request to a file or to a server.
     Request,
     /// A whole file.
     File,
-    /// A step of a CPU's work.
+    /// A step of work of a CPU.
     Step,
     /// A turn of two threads, there and back.
     RoundTrip,
-    /// A thread that is woken at its beat.
+    /// A wake-up of a thread by its timer.
     WakeUp,
-    /// One of several of these.
+    /// The common noun of several of these.
     Operation,
 }
 
 impl Unit {
-    /// The one of a run: that of all its cells where they have one.
+    /// The common unit of a run's cells; `Operation` where they have several.
     pub fn of_all(units: impl IntoIterator<Item = Unit>) -> Unit {
         let mut units = units.into_iter();
         let first = units.next().unwrap_or_default();
-        match units.all(|unit| unit == first) {
-            true => first,
-            false => Unit::Operation,
+        if units.all(|unit| unit == first) {
+            first
+        } else {
+            Unit::Operation
         }
     }
 
@@ -139,7 +140,7 @@ impl Unit {
         }
     }
 
-    /// Words that were written of messages: `CPU time per request` of `CPU time per message`.
+    /// A text about messages with this noun: `CPU time per request` from `CPU time per message`.
     pub fn in_words(self, text: &str) -> String {
         let noun = self.noun();
         let first = noun[..1].to_uppercase() + &noun[1..];
@@ -156,9 +157,9 @@ impl Unit {
 #[serde(try_from = "String", into = "String")]
 #[cfg_attr(feature = "schema", schemars(with = "String"))]
 pub struct Metric {
-    /// What.
+    /// The measure.
     pub measure: Measure,
-    /// Whose.
+    /// The side.
     pub side: Side,
 }
 
@@ -171,12 +172,12 @@ impl Metric {
         }
     }
 
-    /// A measure of a side.
+    /// A measure of one side, or of both.
     pub const fn of(measure: Measure, side: Side) -> Metric {
         Metric { measure, side }
     }
 
-    /// Every metric there is, in the order of columns: each measure, then its sides.
+    /// All metrics, in the order of columns: each measure, then its sides.
     pub fn all() -> impl Iterator<Item = Metric> {
         MEASURES.iter().flat_map(|r| {
             let sides = if r.by_side { Side::ALL } else { &[Side::Both] };
@@ -199,7 +200,7 @@ impl Metric {
         }
     }
 
-    /// Which direction is good.
+    /// The better direction.
     pub fn better(self) -> Better {
         self.measure.row().better
     }
@@ -245,7 +246,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back_to_their_metric() {
+    fn a_metric_is_parsed_from_its_name() {
         for metric in Metric::all() {
             assert_eq!(metric.to_string().parse(), Ok(metric));
         }

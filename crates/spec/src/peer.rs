@@ -1,4 +1,4 @@
-//! The other host of a run on two: what it is, how it is reached, and which side plays there.
+//! The other host of a run on two hosts: its description, its network cards, and the path to it.
 
 use std::collections::BTreeMap;
 
@@ -8,65 +8,64 @@ use serde::{Deserialize, Serialize};
 use crate::host::Host;
 use crate::survey::{Refusal, Survey};
 
-/// Which side of a trial plays on the other host. Where a server is asked, the server is the
-/// receiving side, and its clients are the sending one.
+/// The side of each trial that runs on the other host. With a server, the server is the receiving
+/// side and its clients are the sending one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum PeerSide {
-    /// It receives, or serves, there.
+    /// The receiver, or the server.
     #[default]
     Receiver,
-    /// It sends, or asks, there.
+    /// The sender, or the clients.
     Sender,
 }
 
-/// The other host of a run on two.
+/// The other host of a run, as it described itself at the start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerHost {
-    /// What it is called: the host that ssh was given, else the address.
+    /// Its name: the host that ssh was given, else the address.
     pub name: String,
-    /// The program that the user's command starts, without its directory: `ssh`, `ip`. Of its other
-    /// words, which may hold secrets, only a digest is kept.
+    /// The program that the user's command starts, without its directory: `ssh`, `ip`. The command's
+    /// arguments, which may contain secrets, are not stored.
     pub program: String,
-    /// A digest of the user's command, by which a run is resumed with the same one.
+    /// A digest of the user's command, by which a resumed run verifies that it is the same.
     pub command_digest: String,
-    /// The address at which data connections are made.
+    /// The address for data connections.
     pub address: String,
-    /// Which side plays there.
+    /// The side that runs there.
     pub side: PeerSide,
     /// Build of bytecost there: the GNU build id of the program.
     pub build: String,
-    /// What machine it is.
+    /// Description of the machine.
     pub host: Host,
-    /// What works on it.
+    /// Features that work on it.
     pub survey: Survey,
-    /// Its network cards that the way goes over.
+    /// Its network cards on the path.
     pub cards: Vec<NetworkCard>,
-    /// Round trip of the way at the start, in µs.
+    /// Round-trip time of the path at the start, in µs.
     pub round_trip_us: u64,
-    /// The largest packet that the way takes, in bytes (IP_MTU); none where the kernel does not
-    /// tell.
+    /// The largest packet on the path, in bytes (IP_MTU); none where the kernel reports none.
     pub path_mtu: Option<u64>,
 }
 
 impl PeerHost {
-    /// The way to it by the card at our end: `eth0, 10 Gbit/s, MTU 1500, round trip 0.2 ms`.
+    /// The path by the card at our end: `eth0, 10 Gbit/s, MTU 1500, round trip 0.2 ms`.
     pub fn way(&self, own_cards: &[NetworkCard]) -> String {
-        let card = own_cards.first().into_iter();
-        let card = card.flat_map(|card| [Some(card.name.clone()), card.speed()]);
+        let card = (own_cards.first().into_iter())
+            .flat_map(|card| [Some(card.name.clone()), card.speed()]);
         let round_trip_ms = self.round_trip_us as f64 / 1e3;
-        let rest = [
+        let path = [
             self.path_mtu.map(|mtu| format!("MTU {mtu}")),
             Some(format!("round trip {round_trip_ms:.2} ms")),
         ];
-        card.chain(rest).flatten().join(", ")
+        card.chain(path).flatten().join(", ")
     }
 }
 
 impl NetworkCard {
-    /// Its speed in words; that of a virtual device is made up, and none.
+    /// Its speed in words; none for a virtual device, whose speed is nominal.
     pub fn speed(&self) -> Option<String> {
         let mbit = self.speed_mbit_per_s.filter(|_| !self.is_virtual)?;
         Some(match mbit {
@@ -75,17 +74,17 @@ impl NetworkCard {
         })
     }
 
-    /// The offloads that are on here and off in another card, or the other way round, and so here.
+    /// The offloads that differ from another card's, each with its state in this card.
     pub fn offloads_unlike<'c>(
         &'c self,
         other: &'c NetworkCard,
     ) -> impl Iterator<Item = (&'c str, bool)> {
-        let own = self.offloads.iter();
-        let unlike = own.filter(|(name, on)| other.offloads.get(*name).is_some_and(|o| o != *on));
-        unlike.map(|(name, on)| (name.as_str(), *on))
+        (self.offloads.iter())
+            .filter(|(name, on)| other.offloads.get(*name).is_some_and(|o| o != *on))
+            .map(|(name, on)| (name.as_str(), *on))
     }
 
-    /// Returns true if an interrupt lands on a CPU of another node of its host than the card's.
+    /// Returns true if an interrupt is handled by a CPU on another NUMA node than the card's.
     pub fn interrupts_afar(&self, host: &Host) -> bool {
         let node_of = |cpu: &u32| host.cpus.iter().find(|c| c.cpu == *cpu)?.node;
         self.interrupts.iter().any(|interrupt| {
@@ -97,51 +96,51 @@ impl NetworkCard {
     }
 }
 
-/// A network device, as sysfs and ethtool(8) tell it.
+/// A network device, as sysfs and ethtool(8) describe it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NetworkCard {
     /// Its name: `eth0`.
     pub name: String,
-    /// Its driver; none where none is told.
+    /// Its driver; none where none is reported.
     pub driver: Option<String>,
-    /// Its speed in Mbit/s; none where it has none, or no link.
+    /// Its speed in Mbit/s; none without a link, or where none is reported.
     pub speed_mbit_per_s: Option<u64>,
-    /// Whether no hardware of this machine carries it: veth, virtio_net, a bridge, a tunnel.
+    /// True if no hardware of this machine carries its packets: veth, virtio_net, a bridge, a tunnel.
     pub is_virtual: bool,
     /// Its MTU in bytes.
     pub mtu: u64,
-    /// Queues for what is received.
+    /// Number of receive queues.
     pub rx_queues: u32,
-    /// Queues for what is sent.
+    /// Number of transmit queues.
     pub tx_queues: u32,
-    /// Sizes of its rings; none where it tells none.
+    /// Sizes of its rings; none where none are reported.
     pub rings: Option<CardRings>,
     /// Its offloads, each on or off: tso, gso, gro, lro, tx-checksum, rx-checksum, sg,
     /// tx-nocache-copy.
     pub offloads: BTreeMap<String, bool>,
-    /// How long it may wait before it interrupts for what was received, in µs (rx-usecs).
+    /// The longest delay of a receive interrupt, in µs (rx-usecs).
     pub coalesce_rx_us: Option<u64>,
-    /// Whether it chooses that itself (adaptive-rx).
+    /// True if the card adapts that delay itself (adaptive-rx).
     pub coalesce_adaptive: Option<bool>,
-    /// Its interrupts, and where they land.
+    /// Its interrupts, with the CPUs that handle them.
     pub interrupts: Vec<CardInterrupt>,
-    /// What could not be read, with the reason.
+    /// Settings that could not be read, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub absent: Vec<Refusal>,
 }
 
-/// Entries of a network card's rings, as they are and at most.
+/// The numbers of entries of a network card's rings, current and maximal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CardRings {
-    /// For what is received.
+    /// Receive ring.
     pub rx: u32,
-    /// For what is sent.
+    /// Transmit ring.
     pub tx: u32,
-    /// The most for what is received.
+    /// Largest receive ring.
     pub rx_most: u32,
-    /// The most for what is sent.
+    /// Largest transmit ring.
     pub tx_most: u32,
 }
 
@@ -151,9 +150,9 @@ pub struct CardRings {
 pub struct CardInterrupt {
     /// Its number, as in /proc/interrupts.
     pub number: u32,
-    /// The CPUs that it lands on (effective_affinity_list; where that is empty smp_affinity_list).
+    /// The CPUs that handle it (effective_affinity_list; smp_affinity_list where that is empty).
     pub cpus: Vec<u32>,
-    /// Node of the card; none where the kernel tells none.
+    /// NUMA node of the card; none where the kernel reports none.
     pub node: Option<u32>,
 }
 

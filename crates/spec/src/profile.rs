@@ -1,4 +1,4 @@
-//! A profile: the calls by which a running program moved its bytes, with what they took.
+//! A profile of a running program: the calls that moved its bytes, with their time and copies.
 
 use serde::{Deserialize, Serialize};
 
@@ -62,17 +62,17 @@ words! {
 pub struct Descriptor {
     /// Its type.
     pub kind: DescriptorKind,
-    /// Where its other end is; none of a file, and of a socket that is connected to nobody.
+    /// The place of its other end; none of a file, and of a socket that is not connected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_end: Option<OtherEnd>,
     /// The file system of a file, the numbers (`1:3`) of a device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on: Option<String>,
     /// True for a file of at least 1 MiB when it was first used.
-    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
+    #[serde(default, skip_serializing_if = "crate::defaults::is_default")]
     pub is_large: bool,
     /// True if it was opened with O_DIRECT.
-    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
+    #[serde(default, skip_serializing_if = "crate::defaults::is_default")]
     pub is_direct: bool,
 }
 
@@ -83,9 +83,9 @@ pub struct Descriptor {
 pub struct FailedCalls {
     /// EAGAIN: nothing to read, or no room to write.
     pub again: u64,
-    /// EINVAL: how splice(2) and sendfile(2) refuse descriptors.
+    /// EINVAL: splice(2) and sendfile(2) refuse descriptors with it.
     pub invalid: u64,
-    /// ENOBUFS: how MSG_ZEROCOPY reports that no more memory may be locked.
+    /// ENOBUFS: no more memory may be locked for MSG_ZEROCOPY.
     pub no_buffers: u64,
     /// All other errors.
     pub other: u64,
@@ -119,10 +119,10 @@ pub struct Notifications {
 pub struct Way {
     /// The system call (`sendmsg`), or the opcode (`IORING_OP_SEND`).
     pub call: String,
-    /// Where bytes come from.
+    /// Source of the bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from: Option<Descriptor>,
-    /// Where bytes go.
+    /// Destination of the bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Descriptor>,
     /// Flags that all of them had.
@@ -198,7 +198,7 @@ pub struct WorkSamples {
     pub samples: u64,
 }
 
-/// What `/proc` reports of processes without any right beyond their owner's.
+/// The I/O counters of processes in `/proc`, which need no privilege beyond their owner's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -217,7 +217,7 @@ pub struct ProcessIo {
     pub storage_written_bytes: u64,
 }
 
-/// How a running program moved its bytes.
+/// A profile: all ways in which a program moved bytes while it was observed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -230,11 +230,11 @@ pub struct Profile {
     pub program: String,
     /// When it began, in seconds since 1970.
     pub began_s: u64,
-    /// How long it was looked at.
+    /// Duration of the observation.
     pub elapsed_ns: u64,
     /// CPU time of its processes in that time, without what counting added.
     pub cpu_ns: u64,
-    /// Its processes: those there were at the beginning, and all that came.
+    /// Number of its processes: those at the beginning, and all that were started since.
     pub processes: u64,
     /// Calls by their way; none where only `/proc` could be read.
     pub ways: Vec<Way>,
@@ -250,10 +250,10 @@ pub struct Profile {
     pub mapped_bytes: Reading,
     /// Page faults in user code.
     pub faults: Reading,
-    /// What `/proc` had counted; none where the calls themselves were.
+    /// Counters of `/proc`; none where the calls themselves were counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub process_io: Option<ProcessIo>,
-    /// Why calls were not counted.
+    /// The reason why calls were not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_counted: Option<String>,
     /// All calls, those between sampled slices of time included.

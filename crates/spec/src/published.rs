@@ -1,4 +1,4 @@
-//! What others measured: the cells of a published table, to be held beside one's own.
+//! Published measurements: the cells of a published table, for comparison with one's own.
 
 use std::collections::BTreeMap;
 
@@ -8,31 +8,31 @@ use crate::axis::Axis;
 use crate::cell::Cell;
 use crate::metric::Metric;
 
-/// A published table.
+/// A published table as cells and metrics.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Published {
-    /// Whose it is: `pa02-a`.
+    /// Name of the publication: `pa02-a`.
     pub source: String,
     /// Its cells, in their order.
     pub cells: Vec<PublishedCell>,
-    /// How its numbers became metrics, and what it does not tell: a sentence each.
+    /// Conversions of its numbers into metrics, and facts that it does not state: a sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// The axes that it tells; without any, all of them. In the others its cells have defaults
-    /// that say nothing, and stand beside every cell of one's own.
+    /// The axes that it specifies; empty for all. On the other axes its cells have defaults that mean
+    /// nothing, and are compared with every cell of one's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tells: Vec<Axis>,
 }
 
-/// A row of a published table.
+/// One point of a published table with its numbers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PublishedCell {
     /// [`Cell::id`].
     pub id: String,
-    /// The cell, as nearly as the publication tells it.
+    /// The cell, as far as the publication specifies it.
     pub cell: Cell,
-    /// What was published of it, as single numbers: publications without intervals have none.
+    /// The published metrics as single numbers; publications give no intervals.
     pub values: BTreeMap<Metric, f64>,
 }

@@ -1,19 +1,20 @@
-//! What is read off a side or off the machine in one trial: counters, raw and uncorrected.
+//! Raw, uncorrected counters of a side or of the machine in one trial.
 //!
-//! A new counter is a row here, read in `crates/meter`, absent with its reason where there is none.
+//! A new counter is a row here and is read in `crates/meter`; where it cannot be read it is absent, with
+//! the reason.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// One raw reading, or the reason why there is none. An absent reading is never a zero.
+/// One raw reading, or the reason why there is none; never a zero in its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(untagged)]
 pub enum Reading {
-    /// The counter's increase over the window (or its value at the end, where its row says so).
+    /// The counter's increase over the window, or its value at the end where its row says so.
     Measured(u64),
-    /// Why it could not be had.
+    /// The counter was not available.
     Absent {
         /// The reason, in a sentence without a full stop.
         absent: String,
@@ -21,12 +22,12 @@ pub enum Reading {
 }
 
 impl Reading {
-    /// A reading that could not be had.
+    /// A reading that was not available, with the reason.
     pub fn absent(why: impl Into<String>) -> Reading {
         Reading::Absent { absent: why.into() }
     }
 
-    /// The number, where there is one.
+    /// The number; none for an absent reading.
     pub fn measured(&self) -> Option<u64> {
         match self {
             Reading::Measured(n) => Some(*n),
@@ -34,7 +35,7 @@ impl Reading {
         }
     }
 
-    /// The sum of two readings; absent where either is.
+    /// The sum of two readings; absent if one of them is.
     pub fn plus(&self, other: &Reading) -> Reading {
         match (self, other) {
             (Reading::Measured(a), Reading::Measured(b)) => Reading::Measured(a.saturating_add(*b)),
@@ -44,27 +45,27 @@ impl Reading {
     }
 }
 
-/// All readings of one side or of the machine.
+/// The readings of one side or of the machine, by counter.
 pub type Readings = BTreeMap<Counter, Reading>;
 
-/// Whose counter it is.
+/// The object that a counter is read of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
-    /// Read on each side, summed over its threads.
+    /// Each side, summed over its threads.
     Side,
-    /// Read once for the whole machine.
+    /// The whole machine, once.
     Machine,
 }
 
 rows! {
-    /// A counter. Its row in [`COUNTERS`] says what it counts; units come last in its name.
+    /// A counter. Its row in [`COUNTERS`] defines it; its name ends in its unit.
     enum Counter;
     /// A row of the table of counters.
     struct CounterRow {
         counter,
-        /// Whose it is.
+        /// The object that it is read of.
         of: Of,
-        /// What it counts and where it comes from.
+        /// Its definition and its source.
         summary: &'static str,
     }
     /// All counters, in the order of tables and columns.
@@ -179,7 +180,7 @@ rows! {
 }
 
 impl Counter {
-    /// The counter's name.
+    /// The counter's name in files and columns.
     pub fn name(self) -> &'static str {
         self.row().name
     }

@@ -1,4 +1,4 @@
-//! Records: what the log of a run holds, one a line.
+//! The records of a run's log, one a line.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,18 +12,18 @@ use crate::sample::{Block, Failure, Sample, TrialKey};
 // Nearly every record is a sample, so that a box would save nothing.
 #[allow(clippy::large_enum_variant)]
 pub enum Record {
-    /// A trial that went through.
+    /// A trial that was completed.
     Sample(Sample),
-    /// One that did not.
+    /// A trial that failed.
     Failure(Failure),
-    /// One that was made to see what the kernel does.
+    /// A trial that gathered evidence.
     Evidence(TrialEvidence),
-    /// The end of a block, which is no trial.
+    /// The end of a block of trials.
     Block(Block),
 }
 
 impl Record {
-    /// Which trial it tells of; none of a block.
+    /// The trial of the record; none for the end of a block.
     pub fn trial(&self) -> Option<TrialKey> {
         match self {
             Record::Sample(s) => Some(s.trial),
@@ -33,7 +33,7 @@ impl Record {
         }
     }
 
-    /// The id of the cell that it names, if any.
+    /// The id of the record's cell; none for the end of a block.
     pub fn cell_mut(&mut self) -> Option<&mut String> {
         match self {
             Record::Sample(s) => Some(&mut s.cell),
@@ -43,7 +43,7 @@ impl Record {
         }
     }
 
-    /// The sample of a timed trial, or why there is none; none at all where it was not timed.
+    /// The result of a timed trial, a sample or a failure; none for another record.
     pub fn timed(self) -> Option<Result<Sample, Failure>> {
         match self {
             Record::Sample(s) => Some(Ok(s)),

@@ -1,5 +1,5 @@
-//! Cells that cannot be had on a host, and how they are written: by reason, and those of a reason as
-//! products, since most are refused for one value of theirs in all combinations of the others.
+//! Cells that are not available on a host. They are written by reason, and those of a reason as products
+//! of values, since most are refused for one value in all combinations of the others.
 
 use std::collections::BTreeSet;
 
@@ -10,30 +10,30 @@ use crate::axis::{AXES, Axis, Value};
 use crate::cell::Cell;
 use crate::study::MAX_CELLS;
 
-/// A cell of the study that cannot be had on this host. Data, drawn as a gap.
+/// A cell of the study that is not available on this host. It is data, drawn as a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedCell {
     /// The cell.
     pub cell: Cell,
-    /// Why, and what to do about it where something can be done.
+    /// The reason, and the remedy where there is one.
     pub why: String,
 }
 
-/// Refused cells as manifests and findings have them.
+/// The refused cells of one reason, as manifests and findings contain them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RefusedCells {
-    /// Why, and what to do about it where something can be done.
+    /// The reason, and the remedy where there is one.
     why: String,
     /// The cells.
     cells: Vec<CellProduct>,
 }
 
-/// One cell, or all cells that are like it but for the values of some axes, in every combination.
+/// A set of cells: all combinations of the values of some axes, with the other axes as in one cell.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CellProduct {
-    /// [`Cell::id`] of the first.
+    /// [`Cell::id`] of the first cell.
     like: String,
     /// The axes that vary, with their values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -41,19 +41,18 @@ struct CellProduct {
 }
 
 impl CellProduct {
-    /// Products that together are exactly these cells.
+    /// Products whose union is exactly these cells.
     fn cover(cells: &[&Cell]) -> Vec<CellProduct> {
         let Some(first) = cells.first() else {
             return Vec::new();
         };
-        let values = AXES.iter().map(|row| {
-            let values = cells.iter().map(|c| c.value(row.axis)).unique();
-            (row.axis, values.collect_vec())
-        });
-        let varied = values.filter(|(_, values)| values.len() > 1).collect_vec();
+        let values_of = |axis| cells.iter().map(move |cell| cell.value(axis)).unique();
         let product = CellProduct {
             like: first.id(),
-            values: varied,
+            values: (AXES.iter())
+                .map(|row| (row.axis, values_of(row.axis).collect_vec()))
+                .filter(|(_, values)| values.len() > 1)
+                .collect(),
         };
         let Some((axis, _)) = product.values.first() else {
             return vec![product];
@@ -61,50 +60,46 @@ impl CellProduct {
         if product.is_exactly(cells) {
             return vec![product];
         }
-        let parts = grouped(cells.iter().map(|cell| (cell.value(*axis), *cell)));
-        let parts = parts.iter();
-        parts
+        grouped(cells.iter().map(|cell| (cell.value(*axis), *cell)))
+            .iter()
             .flat_map(|(_, part)| CellProduct::cover(part))
             .collect()
     }
 
     fn is_exactly(&self, cells: &[&Cell]) -> bool {
         let known: BTreeSet<&Cell> = cells.iter().copied().collect();
-        let all = || {
-            let product = self.cells();
-            product.is_some_and(|product| product.iter().all(|cell| known.contains(cell)))
+        let has_only_known = || {
+            self.cells()
+                .is_some_and(|product| product.iter().all(|cell| known.contains(cell)))
         };
-        self.count() == Some(cells.len()) && all()
+        self.count() == Some(cells.len()) && has_only_known()
     }
 
-    /// How many cells it has; none where there are more than a study may have.
+    /// Number of its cells; none if there are more than a study may have.
     fn count(&self) -> Option<usize> {
         let lengths = self.values.iter().map(|(_, values)| values.len());
         let count = lengths.fold(1, usize::saturating_mul);
         (count <= MAX_CELLS).then_some(count)
     }
 
-    /// All of its cells; none where one of them is none, or there are too many.
+    /// All of its cells; none if a value or the id is invalid, or there are too many.
     fn cells(&self) -> Option<Vec<Cell>> {
         self.count()?;
-        let first = Cell::from_id(&self.like)?;
-        let mut cells = vec![first];
+        let mut cells = vec![Cell::from_id(&self.like)?];
         for (axis, values) in &self.values {
-            let with = |cell: &Cell, value: &Value| {
-                let mut cell = cell.clone();
-                cell.set_value(*axis, value).ok()?;
-                Some(cell)
-            };
-            let pairs = cells.iter().cartesian_product(values);
-            cells = pairs
-                .map(|(cell, value)| with(cell, value))
+            cells = (cells.iter().cartesian_product(values))
+                .map(|(cell, value)| {
+                    let mut cell = cell.clone();
+                    cell.set_value(*axis, value).ok()?;
+                    Some(cell)
+                })
                 .collect::<Option<_>>()?;
         }
         Some(cells)
     }
 }
 
-/// Each key with its cells, in their order.
+/// The cells grouped by key, keys and cells in the order in which they first come.
 fn grouped<'c, K: PartialEq>(
     pairs: impl IntoIterator<Item = (K, &'c Cell)>,
 ) -> Vec<(K, Vec<&'c Cell>)> {
@@ -118,7 +113,7 @@ fn grouped<'c, K: PartialEq>(
     groups
 }
 
-/// Refused cells, written as [`RefusedCells`]: for `#[serde(with)]`.
+/// Serialisation of refused cells as [`RefusedCells`], for `#[serde(with)]`.
 pub mod by_reason {
     use serde::de::Error as _;
 
@@ -127,30 +122,31 @@ pub mod by_reason {
         Serialize as _, Serializer, grouped,
     };
 
-    /// Writes them by reason, in the order in which the reasons first come.
+    /// Writes the cells by reason, in the order in which the reasons first come.
     pub fn serialize<S: Serializer>(refused: &[RefusedCell], to: S) -> Result<S::Ok, S::Error> {
-        let groups = grouped(refused.iter().map(|r| (&r.why, &r.cell))).into_iter();
-        let groups = groups.map(|(why, cells)| RefusedCells {
-            why: why.clone(),
-            cells: CellProduct::cover(&cells),
-        });
-        groups.collect::<Vec<_>>().serialize(to)
+        grouped(refused.iter().map(|r| (&r.why, &r.cell)))
+            .into_iter()
+            .map(|(why, cells)| RefusedCells {
+                why: why.clone(),
+                cells: CellProduct::cover(&cells),
+            })
+            .collect::<Vec<_>>()
+            .serialize(to)
     }
 
-    /// Reads them back, by reason.
+    /// Reads the cells in the order in which they were written, by reason.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<RefusedCell>, D::Error> {
         let mut refused = Vec::new();
         for RefusedCells { why, cells } in Vec::deserialize(from)? {
             for product in cells {
-                let cells = product
-                    .cells()
-                    .filter(|c| refused.len() + c.len() <= MAX_CELLS);
-                let cells = cells.ok_or_else(|| {
-                    D::Error::custom(format!(
-                        "`{}` is no cell, or a value is none, or there are more than {MAX_CELLS} cells",
-                        product.like
-                    ))
-                })?;
+                let cells = (product.cells())
+                    .filter(|cells| refused.len() + cells.len() <= MAX_CELLS)
+                    .ok_or_else(|| {
+                        D::Error::custom(format!(
+                            "`{}` is no cell, or a value is none, or there are more than {MAX_CELLS} cells",
+                            product.like
+                        ))
+                    })?;
                 refused.extend(cells.into_iter().map(|cell| RefusedCell {
                     cell,
                     why: why.clone(),

@@ -1,4 +1,4 @@
-//! A round of a run, summarised: what later runs of the same machine learn from it.
+//! The summary of a round of a run, from which later runs on the same machine learn its variance.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ pub const MOST_COMPARISONS: usize = 1_000;
 /// CPUs that other programs used in the mean over a round, above which the round is not quiet.
 pub const QUIET_CPUS: f64 = 0.1;
 
-/// A round of a run: a group of blocks separated from the next by a pause, or another run.
+/// The summary of a round: a group of blocks separated from the next by a pause, or another run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundSummary {
     /// The run's name.
@@ -22,7 +22,7 @@ pub struct RoundSummary {
     pub round: u32,
     /// Start of the run, RFC 3339, UTC.
     pub started: String,
-    /// What the trials were made under.
+    /// The conditions of its trials.
     pub conditions: RoundConditions,
     /// CPUs that other programs used, in the mean over its blocks.
     pub foreign_cpus: f64,
@@ -49,8 +49,8 @@ pub struct RoundComparison {
     pub blocks: u32,
 }
 
-/// The conditions that two rounds must have in common to say something of each other. A boot is none
-/// of them, and neither is a study: cells have their own ids.
+/// The conditions that two rounds must share to be comparable. Boot and study are not among them:
+/// cells have their own ids.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundConditions {
     /// The machine that measured.
@@ -79,7 +79,7 @@ pub struct MachineKernel {
 }
 
 impl MachineKernel {
-    /// Of a host; none of one without an id.
+    /// The machine and kernel of a host; none if its machine-id is unknown.
     pub fn from_host(host: &Host) -> Option<MachineKernel> {
         Some(MachineKernel {
             machine_id_hash: host.identity.machine_id_hash.clone()?,
@@ -89,7 +89,7 @@ impl MachineKernel {
 }
 
 impl RoundConditions {
-    /// Of a study on a host, and another one where a side plays there; none where a machine has no id.
+    /// The conditions of a study on a host, with the other host of a run on two; none if a machine-id is unknown.
     pub fn new(study: &Study, host: &Host, peer: Option<&PeerHost>) -> Option<RoundConditions> {
         let peer = match peer {
             Some(peer) => Some((MachineKernel::from_host(&peer.host)?, peer.side)),

@@ -1,6 +1,6 @@
-//! Enums whose variants are words: of a choice, or of the rows of a table.
+//! Macros for enums whose variants are words: the values of a choice, or the rows of a table.
 
-/// An enum of words, in the order of the documentation, each written by its own name.
+/// Defines an enum of words, in the order of the documentation, each written as its own name.
 macro_rules! words {
     (
         $(#[$meta:meta])*
@@ -18,10 +18,10 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All, in the order of the documentation.
+            /// All variants, in the order of the documentation.
             pub const ALL: &[$name] = <$name as strum::VariantArray>::VARIANTS;
 
-            /// Its name.
+            /// The word in files and on the command line.
             pub fn name(self) -> &'static str {
                 self.into()
             }
@@ -29,14 +29,14 @@ macro_rules! words {
     };
 }
 
-/// The same with one that is usual.
+/// Defines an enum of words with a default.
 macro_rules! choice {
     ($(#[$meta:meta])* pub enum $($rest:tt)*) => {
         words! { $(#[$meta])* #[derive(Default)] pub enum $($rest)* }
     };
 }
 
-/// The same where a number of bytes can stand in the place of a word.
+/// Defines an enum of words, with a default, or a number of bytes.
 macro_rules! choice_or_bytes {
     (
         $(#[$meta:meta])*
@@ -50,7 +50,7 @@ macro_rules! choice_or_bytes {
         #[serde(rename_all = "kebab-case")]
         #[strum(serialize_all = "kebab-case")]
         pub enum $name {
-            /// So many bytes.
+            /// A number of bytes.
             Bytes(u64),
             $($variants)*
         }
@@ -72,8 +72,8 @@ macro_rules! choice_or_bytes {
     };
 }
 
-/// From rows `Variant "name" { field: value, … }` come an enum whose variants are written by their
-/// names, the struct of a row, the table in its order, and the way from a variant to its row.
+/// Defines, from rows `Variant "name" { field: value, … }`, an enum whose variants are written as their
+/// names, the struct of a row, the table in the rows' order, and the enum's method `row`.
 macro_rules! rows {
     (
         $(#[$meta:meta])*
@@ -90,15 +90,15 @@ macro_rules! rows {
         $(#[$meta])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        #[allow(missing_docs)] // told by the rows
+        #[allow(missing_docs)] // the rows describe the variants
         pub enum $name { $(#[serde(rename = $id)] $variant,)* }
 
         $(#[$row_meta])*
         #[derive(Clone, Copy, Debug)]
         pub struct $row {
-            #[doc = concat!("The [`", stringify!($name), "`] whose row it is.")]
+            #[doc = concat!("The [`", stringify!($name), "`] that the row defines.")]
             pub $key: $name,
-            /// Its name in files and columns.
+            /// Name in files and columns.
             pub name: &'static str,
             $($(#[$field_meta])* pub $field: $type,)*
         }
@@ -109,7 +109,7 @@ macro_rules! rows {
         ];
 
         impl $name {
-            /// Its row.
+            /// The row of the variant.
             pub fn row(self) -> &'static $row {
                 &$all[self as usize]
             }

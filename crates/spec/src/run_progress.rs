@@ -1,17 +1,16 @@
-//! How far a run has come.
+//! The progress of a run, for lists of runs.
 
-/// A run in a line; of one that cannot be read its name alone, and why.
+/// One line of a list of runs; a run that cannot be read has only its name and the error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunProgress {
-    /// Its name under the root.
+    /// Its name below the root directory.
     pub id: String,
     /// Its start, RFC 3339, UTC.
     pub started: String,
     /// Name of its study.
     pub study: String,
-    /// Whole lines of its log.
+    /// Number of complete lines of its log.
     pub records: u64,
-    /// How it stands, in words: whether a process appends to it now, how it ended, and whether it can
-    /// be resumed.
+    /// Its state in words: whether a process is appending to it, how it ended, whether it can be resumed.
     pub state: String,
 }

@@ -1,4 +1,4 @@
-//! Samples: the raw readings of one trial, and what is kept of a trial that failed.
+//! Samples, the raw readings of trials, and the records of failed trials and of blocks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::cell::Class;
 use crate::host::Obstacle;
 use crate::reading::{Counter, Reading, Readings};
 
-/// Which trial: its block, its cell and the attempt.
+/// The name of a trial within a run: block, cell and attempt.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -17,9 +17,9 @@ use crate::reading::{Counter, Reading, Readings};
 pub struct TrialKey {
     /// The block, from 0.
     pub block: u32,
-    /// The cell's place in the plan, from 0.
+    /// Index of the cell in the plan, from 0.
     pub cell: u32,
-    /// 0, or how often the trial was repeated before.
+    /// Number of earlier attempts at the block.
     pub attempt: u32,
 }
 
@@ -33,13 +33,13 @@ impl TrialKey {
         }
     }
 
-    /// The block and the attempt at it, in the order in which a run makes them.
+    /// The block and the attempt at it; the order of these pairs is the order of a run.
     pub fn attempt_at_block(&self) -> (u32, u32) {
         (self.block, self.attempt)
     }
 }
 
-/// What one thread of a side moved within its window.
+/// The work of one thread of a side within its window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FlowReading {
@@ -51,7 +51,7 @@ pub struct FlowReading {
     pub elapsed_ns: u64,
 }
 
-/// Where a thread was held, as the kernel said of it when its window was over.
+/// The CPUs, memory node and class of a thread, as the kernel reported them when its window closed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Held {
@@ -59,20 +59,20 @@ pub struct Held {
     pub cpus: Vec<u32>,
     /// CPU that it ran on last (getcpu).
     pub last_cpu: u32,
-    /// Node that it took memory from, where that was chosen (get_mempolicy).
+    /// Node of its memory, where the cell chose one (get_mempolicy).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_node: Option<u32>,
-    /// Its scheduler class, where that was chosen (sched_getattr).
+    /// Its scheduler class, where the cell chose one (sched_getattr).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub class: Option<Class>,
 }
 
-/// What a side did in each eighth of its window, in their order, all flows together. A thread that
-/// was off its CPU when an eighth ended has that one and the next together in the later of them.
+/// The work of a side in each eighth of its window, in their order, all flows together. If a thread
+/// was off its CPU when an eighth ended, that eighth and the next are both in the later one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SubWindows {
-    /// Payload bytes; whole messages, where nothing is moved.
+    /// Payload bytes; whole messages if nothing is moved.
     pub amount: Vec<u64>,
     /// Length, mean over the flows.
     pub elapsed_ns: Vec<u64>,
@@ -80,34 +80,34 @@ pub struct SubWindows {
     pub cpu_ns: Vec<u64>,
 }
 
-/// All that one side read.
+/// All readings of one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SideReadings {
     /// Counters, summed over the side's threads.
     pub readings: Readings,
-    /// One entry a flow, in their order.
+    /// One entry for each flow, in their order.
     pub flows: Vec<FlowReading>,
-    /// One entry a flow, in their order, where a cell chose CPUs or memory for them.
+    /// One entry for each flow, in their order, where a cell chose CPUs or memory for them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held: Vec<Held>,
-    /// The course of the window; none where it is a number of passes, and of sides that have none.
+    /// The eighths of the window; none if the window is a number of passes, and for sides without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sub_windows: Option<SubWindows>,
 }
 
-/// A packet socket that takes a copy of every packet of a trial's device, and so makes the kernel
-/// copy what a zero-copy send left where it was (packet(7), ETH_P_ALL).
+/// A packet socket that receives a copy of every packet of a trial's device. It makes the kernel copy
+/// the payload of zero-copy sends, which would otherwise stay where it was (packet(7), ETH_P_ALL).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PacketSocket {
-    /// The device that it is bound to; none where it takes packets of all.
+    /// The device that it is bound to; none if it is bound to no device and receives packets of all.
     pub device: Option<String>,
-    /// Who holds it: `tcpdump (pid 812)`; none where that cannot be seen.
+    /// The process that holds it: `tcpdump (pid 812)`; none where it cannot be determined.
     pub holder: Option<String>,
 }
 
-/// What was checked of the payload over the whole trial, warm-up included.
+/// The checks of the payload over the whole trial, warm-up included.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Truth {
@@ -115,9 +115,9 @@ pub struct Truth {
     pub sent_bytes: u64,
     /// Bytes that the receiver counted; equal, or the trial fails.
     pub received_bytes: u64,
-    /// Bytes whose content was compared with what was sent.
+    /// Bytes whose content was compared with that of the sent bytes.
     pub compared_bytes: u64,
-    /// What the receiver could compare: `content` or `count`.
+    /// The check that the receiver could make: `content` or `count`.
     pub checked: String,
 }
 
@@ -125,13 +125,13 @@ pub struct Truth {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Sample {
-    /// Which trial.
+    /// The trial.
     pub trial: TrialKey,
     /// [`crate::Cell::id`] of its cell, so that a sample can be read without the plan.
     pub cell: String,
     /// Start of the trial, since the start of the run.
     pub started_ms: u64,
-    /// Whole time that the trial took, set-up included.
+    /// Duration of the whole trial, set-up included.
     pub trial_ms: u64,
     /// The sending side.
     pub sender: SideReadings,
@@ -139,87 +139,88 @@ pub struct Sample {
     pub receiver: Option<SideReadings>,
     /// The machine as a whole.
     pub machine: Readings,
-    /// The same of the other host, where one side plays there.
+    /// The readings of the other host, where one side runs there.
     #[serde(default, skip_serializing_if = "Readings::is_empty")]
     pub peer_machine: Readings,
-    /// What was checked; none for a mover that moves nothing.
+    /// The checks of the payload; none for a mover that moves nothing.
     pub truth: Option<Truth>,
-    /// Round-trip times of the `ask` pattern, times of requests to a file, or how late a thread woke after each beat, in ns, all flows merged: HdrHistogram V2, base64.
+    /// Latencies in ns, all flows merged, as HdrHistogram V2 in base64: round-trip times with responses,
+    /// times of requests to a file, or delays of wake-ups.
     pub latency_ns_histogram: Option<String>,
-    /// The threads of the neighbour beside it, where there was one.
+    /// The threads of the background load, where there was one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub neighbour: Vec<Held>,
-    /// Packet sockets that took the trial's packets too, as far as they were there at its end.
+    /// Packet sockets that received the trial's packets, as far as they existed at its end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packet_sockets: Vec<PacketSocket>,
-    /// What was in the way of its packets.
+    /// Circumstances on the path of its packets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub obstacles: Vec<Obstacle>,
 }
 
 impl SideReadings {
-    /// A counter's number, where there is one.
+    /// The number that a counter read; none if it is absent.
     pub fn measured(&self, counter: Counter) -> Option<u64> {
         self.readings.get(&counter).and_then(Reading::measured)
     }
 }
 
 impl Sample {
-    /// Both sides, the sending one first; it alone where there is no other.
+    /// Both sides, the sender first; the sender alone where there is no receiver.
     pub fn sides_mut(&mut self) -> impl Iterator<Item = &mut SideReadings> {
         std::iter::once(&mut self.sender).chain(&mut self.receiver)
     }
 }
 
-/// A trial that failed.
+/// A failed trial with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Failure {
-    /// Which trial.
+    /// The trial.
     pub trial: TrialKey,
     /// Its cell.
     pub cell: String,
     /// Start of the trial, since the start of the run.
     pub started_ms: u64,
-    /// What happened, on which side, and what to do.
+    /// The error with the side where it occurred, and the remedy.
     pub reason: String,
-    /// How long its flow stood still for a timer of TCP; none of other failures.
+    /// Time for which a flow stood still for a timer of TCP; none for other failures.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stood_still_ns: Option<u64>,
 }
 
-/// Parts of the reasons of trials whose bytes were not those that were sent, written or held.
+/// Parts of the reasons of trials in which the received bytes were not the sent ones.
 const WRONG_BYTES: [&str; 2] = ["is not what", "bytes were sent,"];
 
 impl Failure {
-    /// Begins the reason of a trial in which a flow moved nothing and next to no CPU time was used.
+    /// The beginning of the reason of a trial in which a flow moved nothing and used almost no CPU time.
     pub const STOOD_STILL: &'static str = "a flow moved nothing and used no CPU";
 
-    /// Whether it failed so: what a byte costs in CPU time is the same without it.
+    /// Returns true if a flow stood still. The CPU time per byte is the same without such a trial.
     pub fn stood_still(&self) -> bool {
         self.reason.starts_with(Failure::STOOD_STILL)
     }
 
-    /// Whether the trial failed since its bytes were wrong.
+    /// Returns true if the trial failed because its bytes were wrong.
     pub fn has_wrong_bytes(&self) -> bool {
         WRONG_BYTES.iter().any(|part| self.reason.contains(part))
     }
 }
 
-/// A process that is none of ours, in a block.
+/// A process that is not bytecost's, with its CPU time in a block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OtherProcess {
     /// Its name, as the kernel has it (at most 15 bytes).
     pub name: String,
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
     /// CPU time of its threads within the block, and of children that it has waited for.
     pub cpu_ns: u64,
 }
 
-/// The end of a block: what else used the CPUs while its trials were made, and whether all of them
-/// are made again.
+/// The end of a block: the other users of the CPUs during its trials, and whether the block is
+/// measured again.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Block {
@@ -231,38 +232,38 @@ pub struct Block {
     pub ended_ms: u64,
     /// Its length.
     pub elapsed_ns: u64,
-    /// How long the coordinator was stopped meanwhile, or the machine suspended, which `elapsed_ns`
-    /// leaves out.
+    /// Time for which the coordinator was stopped or the machine suspended; `elapsed_ns` does not
+    /// include it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub stopped_ns: u64,
-    /// CPU time of all processes that are neither ours nor kernel threads.
+    /// CPU time of all processes that are neither bytecost's nor kernel threads.
     pub others_ns: u64,
-    /// The largest of them.
+    /// The processes with the most CPU time.
     pub others: Vec<OtherProcess>,
     /// CPU time of kernel threads.
     pub kernel_threads_ns: u64,
-    /// How many times as long as the study's the windows of a cell are from the next block on, by its
-    /// id. Trials that were made before its number changed last do not count.
+    /// Factors by which the windows of cells are longer than the study's from the next block on, by the
+    /// cell's id. Trials from before the last change of a cell's factor do not count.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub longer: BTreeMap<String, u32>,
-    /// Why all its trials are made again, where they are.
+    /// The reason why the block is measured again; none if it is not.
     pub repeated_because: Option<Repeat>,
 }
 
-/// Why a block is measured again as a whole. It is never for what one of its movers may have done
-/// itself: that would choose trials by their outcome.
+/// The reason for which a block is measured again as a whole. It is never an effect of the block's own
+/// movers, which would select trials by their outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Repeat {
-    /// Processes that are not ours used more CPUs than the study allows.
+    /// Processes of others used more CPUs than the study allows.
     OtherProcesses {
-        /// CPUs in use, in thousandths, in the mean over the block.
+        /// CPUs that they used, in thousandths, mean over the block.
         cpus_thousandths: u64,
     },
     /// The coordinator was stopped, or the machine suspended.
     Stopped {
-        /// For how long, in ms.
+        /// Duration in ms.
         ms: u64,
     },
 }
@@ -286,19 +287,19 @@ impl fmt::Display for Repeat {
 }
 
 impl Block {
-    /// CPUs that other processes used, in the mean over the block.
+    /// CPUs that other processes used, mean over the block.
     pub fn other_cpus(&self) -> f64 {
         self.others_ns as f64 / self.elapsed_ns.max(1) as f64
     }
 }
 
-/// The first blocks of a run, in which windows may become longer. Blocks up to the last one that had
-/// trials of a shorter window do not count against the limits of a study.
+/// The first blocks of a run, in which windows may become longer. Blocks up to the last one with trials
+/// of a shorter window do not count against the limits of a study.
 pub const GROWING_BLOCKS: u32 = 6;
 
-/// The last trial of each cell, by its id, that had a window too short for its flows: block and
-/// attempt ([`TrialKey::attempt_at_block`]). Later trials of the cell count, this one and earlier ones
-/// do not. Cells whose windows never changed are absent.
+/// The last trial of each cell whose window was too short, by the cell's id: block and attempt
+/// ([`TrialKey::attempt_at_block`]). Trials up to it do not count, later ones do. Cells whose windows
+/// never changed are absent.
 pub fn last_short_windows(blocks: &[Block]) -> BTreeMap<&str, (u32, u32)> {
     let mut last = BTreeMap::new();
     let mut times: BTreeMap<&str, u32> = BTreeMap::new();
@@ -317,7 +318,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_are_short_up_to_the_last_block_before_they_grew() {
+    fn windows_are_too_short_up_to_the_block_after_which_they_grew() {
         let block = |block, attempt, longer: &[(&str, u32)]| Block {
             block,
             attempt,

@@ -1,4 +1,4 @@
-//! What `bytecost live server` and `live load` show. Not stored, and without statistics.
+//! The figures of `bytecost live server` and `live load`. They are not stored and have no statistics.
 
 use std::time::Duration;
 
@@ -6,26 +6,26 @@ use serde::Serialize;
 
 use crate::cell::Arrivals;
 
-/// Share of its CPUs' time from which on a server counts as never idle. What it gives then is within
-/// a twentieth of what it could give to any load.
+/// Utilisation from which on a server counts as saturated: its rate is then within a twentieth of
+/// its rate under any load.
 const SATURATED_SHARE: f64 = 0.95;
 
-/// Whether a server had next to no idle time: of so many CPUs within a window of so many ns it used
-/// `used_ns`, which for a server of one thread includes the time for which others had its CPU while
-/// it wanted it. Its rate is then its own, on a machine that does this beside it, and not that of
-/// whoever asked it: throughput is utilization over service demand (the utilization law; Denning
-/// and Buzen, 1978, doi:10.1145/356733.356735), and utilization ends at 1. A model that looks
-/// without pause would seem so at any load; there is none among ours.
+/// Returns true if a server was never idle: it used `used_ns` of the CPU time of `cpus` CPUs in a
+/// window of `window_ns`. For a server of one thread, `used_ns` includes the time for which others had
+/// its CPU while it was ready to run. The rate of a saturated server does not depend on its clients:
+/// throughput is utilisation over service demand (the utilisation law; Denning and Buzen, 1978,
+/// doi:10.1145/356733.356735), and utilisation is at most 1. A server that polls would seem saturated
+/// at any load; no model here does.
 pub fn is_saturated(used_ns: f64, window_ns: f64, cpus: f64) -> bool {
     cpus > 0.0 && window_ns > 0.0 && used_ns >= SATURATED_SHARE * window_ns * cpus
 }
 
-/// A process, as the service `top` tells of it.
+/// A process in a response of the service `top`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Process {
     /// Its name.
     pub name: String,
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
     /// User CPU time in seconds.
     pub user_s: f64,
@@ -33,142 +33,142 @@ pub struct Process {
     pub kernel_s: f64,
 }
 
-/// The answer to one question, which was right.
+/// A correct response.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Response {
-    /// The busiest processes, the most busy first.
+    /// The busiest processes, the busiest first.
     Busiest(Vec<Process>),
-    /// So many bytes, which are what they must be.
+    /// Bytes whose content was correct.
     Content {
-        /// Its length in bytes.
+        /// Number of bytes.
         bytes: u64,
     },
 }
 
-/// When the next request is made.
+/// The condition for the next request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Pace {
-    /// Closed loop: when the answer has come and the client has thought for so long.
+    /// Closed loop: the response has arrived, and the client has paused.
     Closed {
-        /// Time between an answer and the next request.
+        /// Pause between the response and the next request.
         think: Duration,
     },
-    /// Open loop: at times that nobody's answer changes, for all connections together, whoever is
-    /// free.
+    /// Open loop: a time that no response changes has come. Requests go to any free connection.
     Open {
         /// Requests per second.
         per_s: f64,
     },
 }
 
-/// What is asked, by how many, and how often.
+/// The load on a server: service, connections and rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asking {
-    /// Where the server listens: address and port.
+    /// Address and port of the server.
     pub address: String,
-    /// What it is to offer.
+    /// Service that the server must offer.
     pub service: String,
     /// Bytes of a message, where the service takes a size.
     pub size_bytes: Option<u64>,
-    /// Connections that ask.
+    /// Number of connections that send requests.
     pub connections: u32,
-    /// Connections beside them that are only there.
+    /// Number of additional connections that stay idle.
     pub idle: u32,
-    /// Whether connections are kept; else each request has one of its own.
+    /// True if connections are kept; else each request opens one.
     pub kept: bool,
-    /// Requests that a connection has under way at most.
+    /// The most requests in flight on one connection.
     pub depth: u32,
     /// Threads of the load generator.
     pub threads: u32,
-    /// When the next request is made.
+    /// Condition for the next request.
     pub pace: Pace,
-    /// Open loop: how the times at which requests are due lie.
+    /// Distribution of the requests of an open loop over time.
     pub arrivals: Arrivals,
 }
 
-/// Latencies in µs from when a request was due to its answer; requests given up are lower bounds.
+/// Latencies in µs, from the time when a request was due to its response; those of requests that
+/// were given up are lower bounds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latencies {
-    /// How many.
+    /// Number of requests.
     pub count: u64,
-    /// Half of them are at most this.
+    /// Median.
     pub us_p50: f64,
-    /// 90 % of them are at most this.
+    /// 90th percentile.
     pub us_p90: f64,
-    /// 99 % of them are at most this.
+    /// 99th percentile.
     pub us_p99: f64,
-    /// 99.9 % of them are at most this.
+    /// 99.9th percentile.
     pub us_p999: f64,
-    /// The longest.
+    /// Maximum.
     pub us_max: f64,
 }
 
-/// What the load generator itself had to do.
+/// The work of the load generator itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GeneratorCost {
-    /// Share of the time in which it had something to do, from 0 to 1; the highest of its threads.
+    /// Share of the time in which it was busy, from 0 to 1; the highest of its threads.
     pub busy_share: f64,
     /// CPU time of its threads in seconds.
     pub cpu_s: f64,
-    /// How late 99 % of its requests were at most, in µs; none where it sent none at a set time.
+    /// The 99th percentile of the delay of its requests, in µs; none if it sent none at a set time.
     pub late_us_p99: Option<f64>,
-    /// Why it may itself have limited what was found, if it may.
+    /// The way in which it may have limited the result, if any.
     pub limit: Option<String>,
-    /// How it reached the kernel: `io_uring` or `epoll`.
+    /// Its interface to the kernel: `io_uring` or `epoll`.
     pub way: &'static str,
-    /// Why not by io_uring.
+    /// The reason why it does not use io_uring.
     pub no_ring: Option<String>,
 }
 
-/// What a load found.
+/// The result of a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
-    /// What was asked.
+    /// The load.
     pub asking: Asking,
-    /// How long it was asked, in seconds.
+    /// Duration of the load, in seconds.
     pub elapsed_s: f64,
-    /// Right answers.
+    /// Correct responses.
     pub answers: u64,
-    /// Right answers per second.
+    /// Correct responses per second.
     pub answers_per_s: f64,
-    /// Requests that had no answer in the end.
+    /// Requests that had no response at the end.
     pub unanswered: u64,
-    /// Latencies; none where nothing was asked.
+    /// Latencies; none if no request was sent.
     pub latency: Option<Latencies>,
-    /// What went wrong, by kind.
+    /// Errors, by kind.
     pub errors: Vec<(&'static str, u64)>,
     /// Connections that were opened.
     pub opened: u64,
-    /// Right answers of the connection with the fewest, the middle one, and the one with the most.
+    /// Correct responses of the connection with the fewest, of the median one, and of the one with the most.
     pub fairness: (u64, u64, u64),
     /// The load generator.
     pub generator: GeneratorCost,
-    /// Whether it was ended before its time.
+    /// True if it was ended early.
     pub interrupted: bool,
-    /// When the server went, in seconds since the window opened; none where it stayed.
+    /// Time at which the server closed its connections, in seconds since the window opened; none if it did not.
     pub server_gone_s: Option<f64>,
 }
 
-/// What a server has done in all.
+/// The work of a server since it started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ServerTally {
-    /// Connections taken.
+    /// Connections accepted.
     pub connections: u64,
-    /// Requests answered.
+    /// Requests that had a response.
     pub requests: u64,
     /// Requests refused because they were too long.
     pub too_long: u64,
     /// Connections closed because a request did not come, or a response did not go, in time.
     pub timed_out: u64,
-    /// Connections closed because nothing was asked for too long.
+    /// Connections closed because no request came for too long.
     pub idle: u64,
     /// Connections closed because the client received a response too slowly.
     pub slow: u64,
-    /// Connections closed at once, of an address that had as many as it may have.
+    /// Connections closed at once, of an address with too many connections.
     pub crowded: u64,
-    /// Connections that broke: reset by the client, or not taken for want of room.
+    /// Connections that failed: reset by the client, or not accepted for lack of resources.
     pub broken: u64,
-    /// Times that taking connections was put off because a limit was reached.
+    /// Times that accepting was suspended because a limit was reached.
     pub put_off: u64,
 }
 
@@ -191,7 +191,7 @@ impl ServerTally {
         ]
     }
 
-    /// All counts, to be passed from one process to another of this machine.
+    /// The counts as bytes, for another process on this machine.
     pub fn to_bytes(mut self) -> [u8; ServerTally::BYTES] {
         let mut bytes = [0; ServerTally::BYTES];
         for (bytes, count) in bytes.chunks_exact_mut(size_of::<u64>()).zip(self.counts()) {
@@ -200,7 +200,7 @@ impl ServerTally {
         bytes
     }
 
-    /// The tally of which [`ServerTally::to_bytes`] are these.
+    /// The tally that [`ServerTally::to_bytes`] has written.
     pub fn from_bytes(bytes: [u8; ServerTally::BYTES]) -> ServerTally {
         let mut tally = ServerTally::default();
         let (counts, _) = bytes.as_chunks();
@@ -210,14 +210,14 @@ impl ServerTally {
         tally
     }
 
-    /// Adds what another thread or process of the server has done.
+    /// Adds the work of another thread or process of the server.
     pub fn add(&mut self, mut other: ServerTally) {
         for (own, other) in self.counts().into_iter().zip(other.counts()) {
             *own += *other;
         }
     }
 
-    /// Counts a connection that is closed: it owed something, or only kept its place.
+    /// Counts a connection that is closed by a time-out: as timed out if it owed a request or a response, else as idle.
     pub fn count_late(&mut self, is_owed: bool) {
         *(if is_owed {
             &mut self.timed_out
@@ -228,7 +228,7 @@ impl ServerTally {
 }
 
 impl Asked {
-    /// How much went wrong, of all kinds.
+    /// Number of errors of all kinds.
     pub fn errors_in_all(&self) -> u64 {
         self.errors.iter().map(|(_, n)| n).sum()
     }

@@ -1,7 +1,7 @@
-//! A study: a question, a prediction, the axes it varies, what it compares and draws.
+//! A study: a question with its prediction, the axes that it varies, its comparisons and figures.
 //!
-//! Written as TOML, as in `studies/*.toml`: [`Study::parse`] reads it, [`Study::set_axis`] changes
-//! axes for the command line, and [`Study::check`] compares the result with the survey's tables.
+//! Studies are TOML, as in `studies/*.toml`: [`Study::parse`] reads one, [`Study::ask`] applies the
+//! axes of the command line, and [`Study::check`] compares the result with a survey.
 
 use std::time::Duration;
 
@@ -24,19 +24,19 @@ pub use expect::{Expect, Outcome};
 pub use family::{ERROR_RATE, FALSE_DISCOVERY_RATE, Family, PrimaryPart};
 pub use pair::Pair;
 
-/// The longest window, and the longest time before it, in ms.
+/// The longest window, and the longest warm-up, in ms.
 pub const MAX_WINDOW_MS: u64 = 60_000;
 /// The longest budget, in ms: a day.
 pub const MAX_BUDGET_MS: u64 = 86_400_000;
 
-/// The most cells that a study may spread out to.
+/// The most cells of a study.
 pub const MAX_CELLS: usize = 20_000;
-/// Most blocks of a run.
+/// The most blocks of a run.
 pub const MAX_BLOCKS: u32 = 10_000;
-/// Most comparisons that a study names, and most figures, expectations and pairs.
+/// The most comparisons of a study, and the most figures, expectations and pairs.
 pub const MAX_PARTS: usize = 200;
 
-/// A question with all that is needed to answer it.
+/// A question with all that a run needs to answer it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Study {
@@ -44,9 +44,9 @@ pub struct Study {
     pub name: String,
     /// Its heading.
     pub title: String,
-    /// What it asks.
+    /// The question.
     pub question: String,
-    /// What was expected before it ran.
+    /// The expected answer, written before the first run.
     pub prediction: String,
     /// The smallest difference that matters, as a share: 0.05 is 5 %.
     pub smallest_effect: f64,
@@ -58,30 +58,29 @@ pub struct Study {
     pub warmup_ms: u64,
     /// Length of the window, in ms.
     pub window_ms: u64,
-    /// Fewest blocks: fewer say nothing.
+    /// Fewest blocks of a run.
     pub blocks_least: u32,
     /// Most blocks.
     pub blocks_most: u32,
     /// The rounds in which the blocks are measured; none where all are one round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<PlannedRounds>,
-    /// CPUs that other processes may use in the mean over a block, above which the block is
-    /// measured again.
+    /// CPUs that other processes may use, mean over a block. A block with more is measured again.
     pub foreign_cpus: f64,
-    /// How often at most one block is measured again.
+    /// The most times that one block is measured again.
     pub repeats_most: u32,
     /// The cells, in the order in which a budget pays for them.
     pub tiers: Vec<Tier>,
-    /// What is compared with what.
+    /// The comparisons; the answer is about the first.
     pub compare: Vec<Compare>,
-    /// What is drawn.
+    /// The figures.
     pub figures: Vec<Figure>,
-    /// The prediction, or a part of it, in a form that can be held against findings.
+    /// The prediction, or parts of it, in a form that is compared with findings.
     pub expects: Vec<Expect>,
-    /// The cells as someone else published them, for studies that set up a published one again:
-    /// what [`Study::choose_as_published`] puts in the place of the tiers.
+    /// The cells of the publication, for a study that reproduces one. They replace the tiers in
+    /// [`Study::choose_as_published`].
     pub as_published: Vec<Tier>,
-    /// How often the publication ran each, where its own number of repetitions is kept to.
+    /// Number of blocks in the publication, if it is to be reproduced.
     pub as_published_blocks: Option<u32>,
     /// The pairs of ways whose speed-up the overview shows.
     pub pairs: Vec<Pair>,
@@ -90,17 +89,17 @@ pub struct Study {
     pub asked: Vec<Axis>,
     /// [`AS_PUBLISHED`] where that was chosen.
     pub design: Option<String>,
-    /// Whether baselines are measured twice in each block, as a new run has it.
+    /// True if each block measures baselines twice, which new runs do.
     pub twins: bool,
 }
 
-/// Groups of blocks with pauses between them.
+/// The division of a run into rounds, groups of blocks with pauses between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlannedRounds {
-    /// How many: two or more.
+    /// Number of rounds: two or more.
     pub count: u32,
-    /// Time between two of them, in ms, in which nothing is measured.
+    /// Pause between two rounds, in ms.
     pub pause_ms: u64,
 }
 
@@ -108,23 +107,23 @@ pub struct PlannedRounds {
 pub const MAX_ROUNDS: u32 = 100;
 /// The longest pause between two rounds, in ms: an hour.
 pub const MAX_PAUSE_MS: u64 = 3_600_000;
-/// Fewest blocks of a round: fewer have no interval.
+/// The fewest blocks of a round: fewer give no interval.
 pub const MIN_ROUND_BLOCKS: u32 = 3;
 
-/// The name of the design that follows a publication to the letter.
+/// The name of the design that follows a publication exactly.
 pub const AS_PUBLISHED: &str = "as-published";
 
-/// A part of the grid: the product of its axes; axes that it does not name have one value.
+/// A part of the grid: the product of the values of its axes; axes that it does not name have one value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Tier {
-    /// What the part is for.
+    /// Its heading.
     pub title: String,
     /// Values by axis.
     pub axes: Vec<(Axis, Vec<Value>)>,
 }
 
-/// A comparison: cells that differ in one axis only, each against the baseline.
+/// A comparison of the values of one axis with a baseline, between cells that are otherwise equal.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Compare {
@@ -132,19 +131,19 @@ pub struct Compare {
     pub axis: Axis,
     /// The value that the others are compared with.
     pub baseline: Value,
-    /// The others, where not all values are compared with it.
+    /// The compared values; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<Value>,
-    /// The axis over all of whose values the first metric is compared at once, as a comparison of
-    /// its own: a main effect.
+    /// An axis over all of whose values the first metric is compared at once, as a comparison of its
+    /// own: a main effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Axis>,
-    /// What is compared; the first is what the answer speaks of.
+    /// The compared metrics; the answer is about the first.
     pub metrics: Vec<Metric>,
-    /// What it is for; [`Compare::family_of`] says what that means of one of its cells.
-    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
+    /// Its family; [`Compare::family_of`] gives the family of one of its cells.
+    #[serde(default, skip_serializing_if = "crate::defaults::is_default")]
     pub family: Family,
-    /// Its primary parts, where it is not primary as a whole.
+    /// Its primary parts, if it is not primary as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub primary: Vec<PrimaryPart>,
 }
@@ -156,20 +155,20 @@ pub struct Compare {
 pub struct Figure {
     /// Its heading.
     pub title: String,
-    /// Across.
+    /// The axis of the abscissa.
     pub x: Axis,
-    /// Up.
+    /// The metric of the ordinate.
     pub y: Metric,
-    /// One line each.
+    /// The axis with one line for each value.
     pub series: Axis,
-    /// Draw the ratio to the baseline of the comparison over the series axis, not the value.
+    /// True to draw the ratio to the baseline of the comparison over the series axis.
     #[serde(default)]
     pub relative: bool,
-    /// Up, where `y` cannot be had in any cell.
+    /// The metric of the ordinate if `y` is absent in all cells.
     pub or: Option<Metric>,
 }
 
-/// What is wrong with a study file, and where.
+/// An error in a study file, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 pub struct StudyError {
@@ -177,7 +176,7 @@ pub struct StudyError {
     pub line: usize,
     /// Column in characters, from 1.
     pub column: usize,
-    /// What is wrong and what to write instead.
+    /// The error and the remedy.
     pub message: String,
 }
 
@@ -192,7 +191,7 @@ impl Study {
         self.blocks_least / self.round_count()
     }
 
-    /// Takes the published design in the place of the study's own, unless it has none.
+    /// Replaces the study's cells by the published ones. Fails if the study has no published design.
     pub fn choose_as_published(&mut self) -> Result<(), Invalid> {
         if self.as_published.is_empty() {
             return Err(Invalid(format!(
@@ -201,7 +200,7 @@ impl Study {
             )));
         }
         self.tiers.clone_from(&self.as_published);
-        self.make_whole();
+        self.make_all_primary();
         if let Some(blocks) = self.as_published_blocks {
             (self.blocks_least, self.blocks_most) = (blocks, blocks);
         }
@@ -209,19 +208,18 @@ impl Study {
         Ok(())
     }
 
-    /// Gives axes the values of the command line. What is asked for is compared: an axis with
-    /// several values that the study holds no baseline for gets its default as one, or else its
-    /// first value, unless the study goes along it anyway and compares something else. Fails as
-    /// [`Study::set_axis`].
+    /// Gives axes the values of the command line, and compares them: an axis with several values that
+    /// the study has no baseline for gets its default as a baseline, or else its first value, unless
+    /// the study already varies that axis and compares another one. Fails as [`Study::set_axis`].
     pub fn ask(&mut self, asked: &[(Axis, Vec<String>)]) -> Result<(), Invalid> {
-        let is_place = |axis: &Axis| self.tiers.iter().any(|tier| tier.values(*axis).len() > 1);
-        let axes = asked.iter().map(|(axis, _)| *axis);
-        let places: Vec<Axis> = axes.clone().filter(is_place).collect();
+        let varied: Vec<Axis> = (asked.iter().map(|(axis, _)| *axis))
+            .filter(|axis| self.tiers.iter().any(|tier| tier.values(*axis).len() > 1))
+            .collect();
         for (axis, values) in asked {
             self.set_axis(*axis, values)?;
         }
         self.name_arrivals();
-        self.asked = axes.collect();
+        self.asked = asked.iter().map(|(axis, _)| *axis).collect();
         let Some(tier) = self.tiers.first().filter(|_| !asked.is_empty()) else {
             return Ok(());
         };
@@ -232,20 +230,21 @@ impl Study {
         for &axis in &self.asked {
             let values = tier.values(axis);
             let has_baseline = self.compare.iter().any(|c| c.axis == axis);
-            if values.len() < 2 || has_baseline || is_compared && places.contains(&axis) {
+            if values.len() < 2 || has_baseline || is_compared && varied.contains(&axis) {
                 continue;
             }
-            let usual = |word: &str| values.iter().find(|value| *value == word);
-            let default = usual(axis.row().default).or_else(|| usual("off"));
-            let baseline = default.unwrap_or(&values[0]);
+            let has_value = |word: &str| values.iter().find(|value| *value == word);
+            let baseline = has_value(axis.row().default)
+                .or_else(|| has_value("off"))
+                .unwrap_or(&values[0]);
             self.compare
                 .push(Compare::of(axis, baseline.clone(), metrics.clone()));
         }
         Ok(())
     }
 
-    /// Names the arrivals of each part that has a rate and names none: requests due as those of
-    /// many clients.
+    /// Makes arrivals a Poisson process, as of many independent clients, in each part that has a rate and
+    /// names no arrivals.
     fn name_arrivals(&mut self) {
         for tier in self.tiers.iter_mut().chain(&mut self.as_published) {
             let rates = tier.values(Axis::Rate);
@@ -257,30 +256,31 @@ impl Study {
         }
     }
 
-    /// Gives an axis its values. The study is then its first part alone, with these values. `both`
-    /// stands for `on` and `off` of a switch. Fails for no value or a wrong one.
+    /// Gives an axis its values; the study is then its first part alone. `both` means `on` and `off` of
+    /// a switch. Fails for no value and for a wrong one.
     pub fn set_axis(&mut self, axis: Axis, values: &[impl AsRef<str>]) -> Result<(), Invalid> {
         if values.is_empty() {
             return Err(Invalid(format!("{axis} needs at least one value")));
         }
-        let values = values.iter().flat_map(|value| match value.as_ref() {
-            "both" if axis.is_switch() => vec!["on", "off"],
-            other => vec![other],
-        });
-        let read = values.map(|value| axis.read(value));
-        let written: Vec<Value> = read.process_results(|read| read.unique().collect())?;
+        let values: Vec<Value> = (values.iter())
+            .flat_map(|value| match value.as_ref() {
+                "both" if axis.is_switch() => vec!["on", "off"],
+                other => vec![other],
+            })
+            .map(|value| axis.read(value))
+            .process_results(|values| values.unique().collect())?;
         self.tiers.truncate(1);
         if let Some(tier) = self.tiers.first_mut() {
             tier.title = "as asked".to_owned();
             tier.axes.retain(|(a, _)| *a != axis);
-            tier.axes.push((axis, written.clone()));
+            tier.axes.push((axis, values.clone()));
         }
-        // A part of the comparison that lacks its baseline is gone.
+        // A partial comparison without its baseline is removed.
         self.compare.retain(|compare| {
             let is_part = compare.axis == axis && !compare.values.is_empty();
-            !is_part || written.contains(&compare.baseline)
+            !is_part || values.contains(&compare.baseline)
         });
-        self.make_whole();
+        self.make_all_primary();
         if let Some(first) = self.compare.iter_mut().find(|c| c.axis == axis) {
             first.family = Family::Primary;
         }
@@ -288,42 +288,44 @@ impl Study {
             if compare.axis == axis {
                 compare.values.clear();
             }
-            if compare.axis == axis && !written.contains(&compare.baseline) {
-                compare.baseline.clone_from(&written[0]);
+            if compare.axis == axis && !values.contains(&compare.baseline) {
+                compare.baseline.clone_from(&values[0]);
             }
         }
         Ok(())
     }
 
-    /// Other cells are asked for than those that the primary parts name.
-    fn make_whole(&mut self) {
+    /// Makes comparisons with primary parts primary as a whole: the cells are no longer those that the
+    /// parts name.
+    fn make_all_primary(&mut self) {
         for compare in self.compare.iter_mut().filter(|c| !c.primary.is_empty()) {
             compare.primary.clear();
             compare.family = Family::Primary;
         }
     }
 
-    /// Has go to another host what goes over TCP between two ends of one machine; what the study
-    /// says of the one is then said of the other, but its prediction, which says what it is of.
+    /// Replaces TCP within one machine by TCP to another host, in cells, comparisons and expectations.
+    /// The prediction stays, with a note that it is of one machine.
     pub fn go_to_peer(&mut self) {
         if !self.prediction.is_empty() {
             self.prediction.insert_str(0, "Of one machine: ");
         }
-        let [there, loopback, veth] =
+        let [peer, loopback, veth] =
             [Transport::Peer, Transport::Loopback, Transport::Veth].map(|t| Value::from(t.name()));
         self.change_values(|axis, value| {
             if axis == Axis::Transport && (*value == loopback || *value == veth) {
-                value.clone_from(&there);
+                value.clone_from(&peer);
             }
         });
         for tier in self.tiers.iter_mut().chain(&mut self.as_published) {
             match tier.axes.iter_mut().find(|(a, _)| *a == Axis::Transport) {
                 Some((_, values)) => *values = values.drain(..).unique().collect(),
-                None => tier.axes.push((Axis::Transport, vec![there.clone()])),
+                None => tier.axes.push((Axis::Transport, vec![peer.clone()])),
             }
         }
     }
 
+    /// Applies a function to every value of every axis in the study.
     fn change_values(&mut self, change: impl Fn(Axis, &mut Value)) {
         for (axis, values) in (self.tiers.iter_mut().chain(&mut self.as_published))
             .flat_map(|tier| &mut tier.axes)
@@ -352,25 +354,27 @@ impl Study {
         }
     }
 
-    /// Returns true if a part asks for [`PAIRS`], whose place the pairs have to take.
+    /// Returns true if a part names [`PAIRS`], which pairs of CPUs must replace.
     pub fn asks_for_pairs(&self) -> bool {
         let mut tiers = self.tiers.iter().chain(&self.as_published);
         tiers.any(|tier| tier.values(Axis::Placement).iter().any(|v| v == PAIRS))
     }
 
-    /// Puts pairs of CPUs in the place of their word; a baseline of that word becomes `nearest`.
+    /// Replaces [`PAIRS`] by pairs of CPUs; as a baseline it becomes `nearest`.
     pub fn take_pairs(&mut self, pairs: &[Value], nearest: &Value) {
         let tiers = self.tiers.iter_mut().chain(&mut self.as_published);
         let axes = tiers.flat_map(|tier| &mut tier.axes);
         for (_, values) in axes.filter(|(axis, _)| *axis == Axis::Placement) {
-            let all = values.drain(..).flat_map(|value| {
-                if value == PAIRS {
-                    pairs.to_vec()
-                } else {
-                    vec![value]
-                }
-            });
-            *values = all.unique().collect();
+            *values = (values.drain(..))
+                .flat_map(|value| {
+                    if value == PAIRS {
+                        pairs.to_vec()
+                    } else {
+                        vec![value]
+                    }
+                })
+                .unique()
+                .collect();
         }
         for compare in &mut self.compare {
             if compare.axis == Axis::Placement && compare.baseline == PAIRS {
@@ -379,17 +383,17 @@ impl Study {
         }
     }
 
-    /// Compares names and fields with the tables of a survey: fails for a time out of bounds, a
-    /// study that [`Study::check_counts`] refuses, or as [`Survey::check`].
+    /// Compares the study with a survey. Fails for a time out of bounds, for a study that
+    /// [`Study::check_counts`] refuses, or as [`Survey::check`].
     pub fn check(&self, survey: &Survey) -> Result<(), Invalid> {
-        for (what, ms, most) in [
+        for (time, ms, most) in [
             ("window", self.window_ms, MAX_WINDOW_MS),
             ("warmup", self.warmup_ms, MAX_WINDOW_MS),
             ("budget", self.budget_ms, MAX_BUDGET_MS),
         ] {
             if !(1..=most).contains(&ms) {
                 let most = units::duration(Duration::from_millis(most));
-                let message = format!("{what} is out of bounds: from 1ms to {most}");
+                let message = format!("{time} is out of bounds: from 1ms to {most}");
                 return Err(Invalid(message));
             }
         }
@@ -400,18 +404,16 @@ impl Study {
         Ok(())
     }
 
-    /// Checks how much the study has of each thing, before any of it is made.
+    /// Checks the size of the study before its cells are made.
     ///
     /// # Errors
     /// More than [`MAX_CELLS`] cells, [`MAX_BLOCKS`] blocks, [`MAX_ROUNDS`] rounds, or [`MAX_PARTS`]
     /// comparisons, figures, expectations or pairs.
     pub fn check_counts(&self) -> Result<(), Invalid> {
-        let cells = [&self.tiers, &self.as_published].map(|tiers| {
-            let sizes = tiers.iter().map(Tier::size);
-            sizes.fold(0, usize::saturating_add)
-        });
+        let cells = [&self.tiers, &self.as_published]
+            .map(|tiers| tiers.iter().map(Tier::size).fold(0, usize::saturating_add));
         let rounds = self.rounds.map_or(0, |rounds| rounds.count);
-        for (what, count, most) in [
+        for (parts, count, most) in [
             ("cells", cells[0].max(cells[1]), MAX_CELLS),
             ("blocks", self.blocks_most as usize, MAX_BLOCKS as usize),
             ("rounds", rounds as usize, MAX_ROUNDS as usize),
@@ -421,26 +423,24 @@ impl Study {
             ("pairs", self.pairs.len(), MAX_PARTS),
         ] {
             if count > most {
-                let message = format!("the study has {count} {what}; at most {most} are possible");
+                let message = format!("the study has {count} {parts}; at most {most} are possible");
                 return Err(Invalid(format!("{message}: name fewer values")));
             }
         }
         Ok(())
     }
 
-    /// The cells of all tiers in their order, each once, with the number of its tier.
+    /// The cells of all tiers in their order, each once, with the index of its tier.
     pub fn cells(&self) -> Vec<(usize, Cell)> {
-        let tiers = self.tiers.iter().enumerate();
-        let cells = tiers.flat_map(|(number, tier)| {
-            let cells = tier.cells().into_iter();
-            cells.map(move |cell| (number, cell))
-        });
-        cells.unique_by(|(_, cell)| cell.clone()).collect()
+        (self.tiers.iter().enumerate())
+            .flat_map(|(index, tier)| tier.cells().into_iter().map(move |cell| (index, cell)))
+            .unique_by(|(_, cell)| cell.clone())
+            .collect()
     }
 }
 
 impl Compare {
-    /// Every value of an axis against a baseline; its first metric is primary.
+    /// A comparison of every value of an axis with a baseline; its first metric is primary.
     pub fn of(axis: Axis, baseline: impl Into<Value>, metrics: Vec<Metric>) -> Compare {
         Compare {
             axis,
@@ -455,8 +455,8 @@ impl Compare {
 
     /// The family of the comparison of a cell with its baseline in a metric.
     ///
-    /// Of a primary comparison the first metric is primary, or its primary parts where it names
-    /// some; what is left of it is secondary.
+    /// In a primary comparison the first metric is primary, or its primary parts if it has some; the
+    /// remainder is secondary.
     pub fn family_of(&self, cell: &CellFacts<'_>, metric: Metric) -> Family {
         let first = self.metrics.first();
         let is_primary = match self.primary.as_slice() {
@@ -473,7 +473,7 @@ impl Compare {
         }
     }
 
-    /// Whether a value is compared with the baseline.
+    /// Returns true if a value is compared with the baseline.
     pub fn compares(&self, value: &Value) -> bool {
         self.values.is_empty() || self.values.contains(value)
     }
@@ -486,14 +486,14 @@ impl Tier {
         named.map_or(&[], |(_, values)| values)
     }
 
-    /// How many cells the product has.
+    /// Number of cells in the product.
     pub fn size(&self) -> usize {
         let values = self.axes.iter().map(|(_, values)| values.len());
         values.fold(1, usize::saturating_mul)
     }
 
-    /// The product of the axes; the last axis varies fastest. Values were checked when they
-    /// were read; one that is none is left at its default.
+    /// The product of the axes; the last axis varies fastest. Values were checked when they were
+    /// parsed; an invalid one leaves the axis at its default.
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = vec![Cell::default()];
         for (axis, values) in &self.axes {

@@ -1,4 +1,4 @@
-//! What works on a host, found by trying, and what does not, with the reason.
+//! A survey: the features that work on a host, found by trying them, and the reasons for the others.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ pub use facts::{
 };
 pub use unit_costs::{CostTrial, PRICED, Priced, PricedRow, UnitCost};
 
-/// The counters that a thread reads from the CPU.
+/// The hardware counters that a thread reads from the CPU.
 const HARDWARE: [Counter; 6] = [
     Counter::Cycles,
     Counter::Instructions,
@@ -27,110 +27,110 @@ const HARDWARE: [Counter; 6] = [
     Counter::BranchMisses,
 ];
 
-/// A reading that cannot be had here. Data, drawn as a gap.
+/// A reading that is not available on this host. It is data, drawn as a gap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Refusal {
-    /// What cannot be had: a counter, a setting of a card.
+    /// The missing thing: a counter, a setting of a card.
     pub what: String,
-    /// Why, and what to do about it where something can be done.
+    /// The reason, and the remedy where there is one.
     pub why: String,
 }
 
-/// Cells of the study that this run did not measure, though it could have.
+/// Cells of the study that a run does not measure, although the host could.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut {
-    /// What they are, in words: `threads 2, 4, 8`.
+    /// The cells in words: `threads 2, 4, 8`.
     pub what: String,
-    /// The values that they have and no measured cell has, by axis.
+    /// The values of these cells that no measured cell has, by axis.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub values: Vec<(Axis, Vec<Value>)>,
-    /// How many.
+    /// Number of cells.
     pub cells: usize,
-    /// Why, and the option that brings them in.
+    /// The reason, and the option that includes them.
     pub why: String,
 }
 
-/// One mover on a file in one state of the page cache, as this host's file system answered.
+/// The result of trying a mover of files in one state of the page cache on this host's file system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileSupport {
-    /// Name in the engine's table.
+    /// Name of the mover in the engine's table.
     pub name: String,
-    /// Where the file's pages are.
+    /// State of the file's pages.
     pub cache: Cache,
-    /// None where it works; else the reason.
+    /// The reason why it does not work; none if it works.
     pub refused: Option<String>,
 }
 
-/// The place where files lie, and what works there.
+/// The directory of files and the features of its file system.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FileSurvey {
     /// The directory of bytecost's own files.
     pub dir: String,
-    /// Number of the device that the files lie on, as stat(2) tells it.
+    /// Number of the device with the files, as stat(2) reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub device: Option<u64>,
-    /// What file system that is: `ext4`.
+    /// Type of the file system: `ext4`.
     pub file_system: String,
-    /// What an unprivileged process may still write there, in bytes.
+    /// Bytes that an unprivileged process may still write there.
     pub free_bytes: u64,
-    /// What lengths and offsets must divide by where the page cache is passed by (O_DIRECT), in
-    /// bytes; none where the file system cannot do that.
+    /// Alignment of lengths and offsets with O_DIRECT, in bytes; none where the file system does not
+    /// support it.
     pub direct_bytes: Option<u64>,
-    /// A file of the user's to read in the place of bytecost's own.
+    /// A file of the user's that is read instead of bytecost's own.
     pub user_file: Option<String>,
     /// Its length in bytes.
     pub user_file_bytes: Option<u64>,
-    /// Each mover of files, in each state of the page cache.
+    /// Results for each mover of files in each state of the page cache.
     pub movers: Vec<FileSupport>,
 }
 
-/// One mover or receiver over one transport, as the kernel of this host answered.
+/// The result of trying a mover or receiver over one transport on this host's kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Support {
-    /// Name in the engine's table.
+    /// Name of the mover or receiver in the engine's table.
     pub name: String,
-    /// Over which transport.
+    /// The transport.
     pub transport: Transport,
-    /// None where it works; else the reason.
+    /// The reason why it does not work; none if it works.
     pub refused: Option<String>,
 }
 
-/// A transport on a device, as the kernel of this host answered.
+/// The result of making a transport with one device on this host's kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LinkSupport {
     /// The transport.
     pub transport: Transport,
-    /// What it was made of, where that can be chosen.
+    /// The device, where a transport has several.
     pub device: Device,
-    /// The most that the kernel hands its device in one packet, in bytes; none where it does not
-    /// say (before Linux 5.19), or there is no such device.
+    /// The most that the kernel hands the device in one packet, in bytes; none if the kernel does not
+    /// report it (before Linux 5.19) or there is no such device.
     pub segment_bytes_most: Option<u32>,
-    /// None where it can be made; else the reason.
+    /// The reason why it cannot be made; none if it can.
     pub refused: Option<String>,
 }
 
-/// What bounds the number of connections on a host.
+/// The limits of the number of connections on a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServingLimits {
     /// Descriptors that a process may open: the hard limit.
     pub descriptors: u64,
-    /// Threads and processes that may be started: the least of all limits.
+    /// Number of threads and processes that may be started: the least of all limits.
     pub tasks: u64,
-    /// Which limit that is.
+    /// Name of that limit.
     pub tasks_by: String,
-    /// Ports from which connections to one server can be opened, of all the addresses that its
-    /// clients take together.
+    /// Number of ports from which connections to one server can be opened, over all addresses of its
+    /// clients.
     pub ports: u64,
 }
 
-/// What is known of servers on a host.
+/// The servers and services of the engine, and the limits of a host for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerSurvey {
@@ -138,29 +138,29 @@ pub struct ServerSurvey {
     pub servers: Vec<ServerFacts>,
     /// The table of services.
     pub services: Vec<ServiceFacts>,
-    /// What bounds connections; none where that is not known.
+    /// Limits of connections; none if they are unknown.
     pub limits: Option<ServingLimits>,
-    /// How the load generator reaches the kernel: `io_uring`, or `epoll` with the reason.
+    /// Interface of the load generator to the kernel: `io_uring`, or `epoll` with the reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generator: Option<String>,
-    /// Why a server that another host reaches cannot be kept to its load alone; none where it can.
+    /// The reason why a server in reach of another host cannot be restricted to its clients; none if it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter_refused: Option<String>,
 }
 
-/// A class and a control group together, as the kernel of this host answered.
+/// The result of trying a scheduler class with a control group on this host's kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IsolationSupport {
     /// The class.
     pub class: Class,
-    /// What the group is given.
+    /// The limits of the group.
     pub cgroup: Cgroup,
-    /// None where both can be had; else the reason.
+    /// The reason why the two are not available together; none if they are.
     pub refused: Option<String>,
 }
 
-/// What works on a host.
+/// The features that work on a host, with the engine's tables as they were at that time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Survey {
@@ -168,51 +168,51 @@ pub struct Survey {
     pub mover_facts: Vec<MoverFacts>,
     /// The table of receivers.
     pub receiver_facts: Vec<ReceiverFacts>,
-    /// Each mover over each transport.
+    /// Results for each mover over each transport.
     pub movers: Vec<Support>,
-    /// Each receiver over each transport.
+    /// Results for each receiver over each transport.
     pub receivers: Vec<Support>,
-    /// Congestion controls that a socket could be given.
+    /// Congestion controls that a socket can have.
     pub congestion_controls: Vec<String>,
-    /// Counters that cannot be had here, with the reason.
+    /// Counters that are not available, with the reason.
     pub counters_refused: Vec<Refusal>,
-    /// Where files lie and what works there, where the study asks for files.
+    /// Features of the file system, if the study has movers of files.
     pub files: Option<FileSurvey>,
-    /// The version of Java, where movers need one and it works.
+    /// Version of Java, if movers need it and it works.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<String>,
-    /// What works of servers, where the study asks for any.
+    /// Features for servers, if the study has servers.
     pub serving: Option<ServerSurvey>,
-    /// Why memory cannot be had in huge pages, where that was tried and found.
+    /// The reason why huge pages are not available; none if they are, or were not tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub huge_pages_refused: Option<String>,
-    /// Classes and control groups that the study asks for, each as it was tried.
+    /// Results for the scheduler classes and control groups of the study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub isolation: Vec<IsolationSupport>,
-    /// Links that the study has made for its run, each as it was tried.
+    /// Results for the links that are made for the study.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<LinkSupport>,
-    /// What the CPU clock of a thread counts.
+    /// The CPU clock of a thread compared with elapsed time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_clock: Option<CpuClock>,
-    /// Trials that show what reading hardware counters costs, where the study reads any.
+    /// Trials with and without hardware counters, which show their cost, if the study reads any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters_cost: Vec<CounterTrial>,
-    /// What one event of each kind costs.
+    /// CPU time of single events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unit_costs: Vec<UnitCost>,
 }
 
 impl Survey {
-    /// The facts of a server.
+    /// The table row of a server.
     pub fn server(&self, name: &str) -> Option<&ServerFacts> {
         let serving = self.serving.as_ref()?;
         serving.servers.iter().find(|s| s.name == name)
     }
 
-    /// Compares a cell's names and fields with the tables: fails for an unknown mover, receiver,
-    /// server or service, a size that the service does not take, or a message that does not divide
-    /// into its fields where the mover needs that.
+    /// Compares a cell with the tables: fails for an unknown mover, receiver, server or service, a size
+    /// that the service does not have, or a message that cannot be divided into its fields although the
+    /// mover sends fields.
     pub fn check(&self, cell: &Cell) -> Result<(), Invalid> {
         self.check_name(Axis::Mover, &cell.mover)?;
         self.check_name(Axis::Receiver, &cell.receiver)?;
@@ -229,11 +229,11 @@ impl Survey {
         Ok(())
     }
 
-    /// Fails for a mover, receiver, server or service that is in no table; other axes have no names
-    /// of tables.
+    /// Fails for a mover, receiver, server or service that no table has. Values of other axes are not
+    /// names of rows.
     pub fn check_name(&self, axis: Axis, name: &str) -> Result<(), Invalid> {
         let serving = self.serving.iter();
-        let known: Vec<&str> = match axis {
+        let names: Vec<&str> = match axis {
             Axis::Mover => self.mover_facts.iter().map(|m| &*m.name).collect(),
             Axis::Receiver => self.receiver_facts.iter().map(|r| &*r.name).collect(),
             Axis::Server => {
@@ -246,42 +246,45 @@ impl Survey {
                 .collect(),
             _ => return Ok(()),
         };
-        if known.contains(&name) {
+        if names.contains(&name) {
             return Ok(());
         }
-        let known = known.into_iter();
-        Err(Invalid(units::unknown(axis.name(), name, known)))
+        Err(Invalid(units::unknown(
+            axis.name(),
+            name,
+            names.into_iter(),
+        )))
     }
 
     fn check_served(&self, cell: &Cell, server: &str) -> Result<(), Invalid> {
-        let asked = cell.serving.service.as_str();
+        let name = cell.serving.service.as_str();
         self.check_name(Axis::Server, server)?;
-        self.check_name(Axis::Service, asked)?;
+        self.check_name(Axis::Service, name)?;
         let mut services = self.serving.iter().flat_map(|s| &s.services);
-        let Some(service) = services.find(|s| s.name == asked) else {
+        let Some(service) = services.find(|s| s.name == name) else {
             return Ok(());
         };
         match service.sizes {
             Some((least, most)) if !(least..=most).contains(&cell.size_bytes) => {
                 let [size, least, most] = [cell.size_bytes, least, most].map(units::bytes);
-                let why = format!("is out of bounds for service `{asked}`: from {least} to {most}");
+                let why = format!("is out of bounds for service `{name}`: from {least} to {most}");
                 Err(Invalid(format!("size {size} {why}")))
             }
             _ => Ok(()),
         }
     }
 
-    /// Why a mover does not work over a transport; none where it does.
+    /// The reason why a mover does not work over a transport; none if it works.
     pub fn mover_refused(&self, name: &str, transport: Transport) -> Option<String> {
         refused(&self.movers, name, transport)
     }
 
-    /// Why a receiver does not work over a transport; none where it does.
+    /// The reason why a receiver does not work over a transport; none if it works.
     pub fn receiver_refused(&self, name: &str, transport: Transport) -> Option<String> {
         refused(&self.receivers, name, transport)
     }
 
-    /// Why a mover of files does not work in a state of the page cache; none where it does.
+    /// The reason why a mover of files does not work in a state of the page cache; none if it works.
     pub fn file_refused(&self, name: &str, cache: Cache) -> Option<String> {
         let Some(files) = &self.files else {
             return Some("files were not tried".to_owned());
@@ -295,7 +298,7 @@ impl Survey {
         }
     }
 
-    /// Why a class and a control group cannot be had; none where they can, or are the usual ones.
+    /// The reason why a class and a control group are not available; none if they are, or are the defaults.
     pub fn isolation_refused(&self, class: Class, cgroup: &Cgroup) -> Option<String> {
         if class == Class::default() && cgroup.is_none() {
             return None;
@@ -307,44 +310,45 @@ impl Survey {
         }
     }
 
-    /// The link that a cell lies on, where it was tried.
+    /// The result for the link that a cell needs, if it was tried.
     pub fn link(&self, cell: &Cell) -> Option<&LinkSupport> {
-        let same = |l: &&LinkSupport| l.transport == cell.transport && l.device == cell.device;
-        self.links.iter().find(same)
+        (self.links.iter())
+            .find(|link| link.transport == cell.transport && link.device == cell.device)
     }
 
-    /// Why a counter cannot be read here; none where it can.
+    /// The reason why a counter is not available; none if it is.
     pub fn counter_refused(&self, counter: Counter) -> Option<&str> {
-        let mut refused = self.counters_refused.iter();
-        let found = refused.find(|r| r.what == counter.name())?;
-        Some(&found.why)
+        (self.counters_refused.iter())
+            .find(|refusal| refusal.what == counter.name())
+            .map(|refusal| refusal.why.as_str())
     }
 
-    /// Why no hardware counter at all can be read here; none where one can.
+    /// The reason why no hardware counter at all is available; none if one is.
     pub fn no_hardware(&self) -> Option<&str> {
-        let any = HARDWARE.iter().any(|c| self.counter_refused(*c).is_none());
-        self.counter_refused(HARDWARE[0]).filter(|_| !any)
+        let has_any = HARDWARE.iter().any(|c| self.counter_refused(*c).is_none());
+        self.counter_refused(HARDWARE[0]).filter(|_| !has_any)
     }
 
-    /// The facts of a mover.
+    /// The table row of a mover.
     pub fn mover(&self, name: &str) -> Option<&MoverFacts> {
         self.mover_facts.iter().find(|m| m.name == name)
     }
 
-    /// The facts of a receiver.
+    /// The table row of a receiver.
     pub fn receiver(&self, name: &str) -> Option<&ReceiverFacts> {
         self.receiver_facts.iter().find(|r| r.name == name)
     }
 }
 
+/// The reason in a row of a table of results, or that there is no such row.
 fn refused(rows: &[Support], name: &str, transport: Transport) -> Option<String> {
-    // Sockets of TCP can do the same, wherever the other end is.
+    // TCP sockets have the same features, wherever the other end is.
     let transport = match transport {
         Transport::Peer => Transport::Loopback,
         within => within,
     };
-    let mut rows = rows.iter();
-    match rows.find(|r| r.name == name && r.transport == transport) {
+    let tried = (rows.iter()).find(|row| row.name == name && row.transport == transport);
+    match tried {
         Some(row) => row.refused.clone(),
         None => Some(format!("`{name}` was not tried over {}", transport.name())),
     }
@@ -355,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_hardware_counter_is_some() {
+    fn hardware_counters_are_refused_only_if_all_are() {
         let check = |counters: &[Counter], expected: Option<&str>| {
             let refused = counters.iter().map(|c| Refusal {
                 what: c.name().to_owned(),

@@ -1,4 +1,4 @@
-//! A table as someone published it: named columns and rows of text.
+//! A published table: named columns and rows of text.
 
 /// The largest file, in bytes.
 pub const MAX_TABLE_BYTES: usize = 4 << 20;
@@ -9,31 +9,31 @@ pub const MAX_COLUMNS: usize = 256;
 /// The longest value, in bytes.
 pub const MAX_VALUE_BYTES: usize = 256;
 
-/// A table: what a CSV file with a header holds.
+/// A table: the content of a CSV file with a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Its name: that of its file without the ending.
+    /// Its name: that of its file without the extension.
     pub name: String,
     /// Names of its columns.
     pub columns: Vec<String>,
-    /// Its rows, each with as many values as there are columns, and its line in the file, from 1.
+    /// Its rows, each with its line in the file, from 1, and one value for each column.
     pub rows: Vec<(u64, Vec<String>)>,
 }
 
-/// What is wrong with a table, and where.
+/// An error in a table, with its line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct TableError {
     /// Line, from 1.
     pub line: u64,
-    /// What is wrong and what was expected.
+    /// The error, and the expected form.
     pub message: String,
 }
 
 impl Table {
-    /// Reads comma-separated values whose first line names the columns. The error is the first
-    /// wrong line: too few or too many values, a column twice, a value that is too long, or more
-    /// bytes, rows or columns than the bounds above.
+    /// Parses comma-separated values whose first line names the columns. The error is the first wrong
+    /// line: too few or too many values, a column twice, a value that is too long, or more bytes, rows or
+    /// columns than the bounds above.
     pub fn parse(name: &str, text: &str) -> Result<Table, TableError> {
         if text.len() > MAX_TABLE_BYTES {
             return fail(1, format!("the file has more than {MAX_TABLE_BYTES} bytes"));
@@ -47,10 +47,13 @@ impl Table {
         let mut columns: Vec<String> = Vec::new();
         let mut rows = Vec::new();
         for record in reader.records() {
-            let record = record.or_else(|e| {
-                let line = e.position().map_or(1, csv::Position::line);
-                fail(line, "the line is no text in UTF-8")
-            })?;
+            let record = match record {
+                Ok(record) => record,
+                Err(e) => {
+                    let line = e.position().map_or(1, csv::Position::line);
+                    return fail(line, "the line is no text in UTF-8");
+                }
+            };
             let line = record.position().map_or(1, |p| line_of(text, p));
             if let Some(value) = record.iter().find(|v| v.len() > MAX_VALUE_BYTES) {
                 let bytes = value.len();
@@ -83,13 +86,13 @@ impl Table {
         })
     }
 
-    /// The place of a column.
+    /// The index of a column.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|c| c == name)
     }
 }
 
-/// A finite number that is not negative; else what it is instead.
+/// Parses a finite number that is not negative; the error describes the text.
 pub fn number(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(n) if n.is_finite() && n >= 0.0 => Ok(n.abs()),
@@ -98,20 +101,21 @@ pub fn number(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Its position is before the empty lines above it.
+/// The line of a record. Its position is before the empty lines above it, which are counted here.
 fn line_of(text: &str, position: &csv::Position) -> u64 {
     let from = usize::try_from(position.byte()).unwrap_or(usize::MAX);
-    let rest = text.get(from..).unwrap_or_default().bytes();
-    let empty = rest.take_while(|b| matches!(b, b'\r' | b'\n'));
-    position.line() + empty.filter(|b| *b == b'\n').count() as u64
+    let empty_lines = (text.get(from..).unwrap_or_default().bytes())
+        .take_while(|byte| matches!(byte, b'\r' | b'\n'))
+        .filter(|byte| *byte == b'\n');
+    position.line() + empty_lines.count() as u64
 }
 
 fn check_header(line: u64, names: &[String]) -> Result<(), TableError> {
     if names.len() > MAX_COLUMNS {
         return fail(line, format!("more than {MAX_COLUMNS} columns"));
     }
-    for (place, name) in names.iter().enumerate() {
-        if names[..place].contains(name) {
+    for (index, name) in names.iter().enumerate() {
+        if names[..index].contains(name) {
             return fail(line, format!("the header names column `{name}` twice"));
         }
     }
@@ -128,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_read_with_their_lines() {
+    fn rows_are_parsed_with_their_lines() {
         let table = Table::parse("t", "a,b\n1, 2\n\n3,\"4\"\n").unwrap();
         assert_eq!(table.columns, ["a", "b"]);
         let row = |line, a: &str, b: &str| (line, vec![a.to_owned(), b.to_owned()]);
@@ -137,10 +141,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_table_is_told_with_its_line() {
-        let check = |text: &str, says: &str| {
+    fn an_error_has_its_line() {
+        let check = |text: &str, message: &str| {
             let e = Table::parse("t", text).unwrap_err();
-            assert_eq!(e.to_string(), says);
+            assert_eq!(e.to_string(), message);
         };
         let empty = "line 1: the file is empty: the first line names the columns";
         let few = "line 3: 1 values, but the header names 2 columns";

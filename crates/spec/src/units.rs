@@ -1,9 +1,9 @@
-//! Sizes, durations and percentages as people write them, and back again.
+//! Sizes, durations, shares and numbers: their parsers, and their printers for files and readers.
 
 use std::time::Duration;
 
-/// Parses a size in bytes: `256`, `64KiB`, `1MiB`, `2GiB`, and the decimal `64kB`, `1MB`, `1GB`;
-/// else a sentence says what was expected of a whole number of bytes in 64 bits.
+/// Parses a size in bytes: `256`, `64KiB`, `1MiB`, `2GiB`, and the decimal `64kB`, `1MB`, `1GB`. The
+/// error describes the expected text; it must be a whole number of bytes in 64 bits.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let expected = || {
         format!("`{text}` is not a size: write a whole number of bytes, such as 256, 64KiB or 1MiB")
@@ -25,6 +25,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is larger than 64 bits of bytes"))
 }
 
+/// The number and the unit of a text; the number ends before the first character that is not of it.
 fn cut(text: &str, is_of_number: fn(char) -> bool) -> (&str, &str) {
     let text = text.trim();
     let number = text.trim_start_matches(is_of_number);
@@ -64,7 +65,8 @@ pub fn short_bytes(n: u64) -> String {
     }
 }
 
-/// Parses a duration: `250ms`, `60s`, `2m`, `1h`, `500us`, or seconds; else says what was expected.
+/// Parses a duration: `250ms`, `60s`, `2m`, `1h`, `500us`, or seconds. The error describes the
+/// expected text.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let expected = || {
         format!("`{text}` is not a duration: write a number with a unit, such as 60s, 250ms or 2m")
@@ -94,20 +96,23 @@ pub fn duration(d: Duration) -> String {
     }
 }
 
-/// Parses a share: `3%` or `0.03` both give `0.03`; else says what was expected, from 0 to 1.
+/// Parses a share above 0 and below 1: `3%` or `0.03` both give `0.03`. The error describes the
+/// expected text.
 pub fn parse_share(text: &str) -> Result<f64, String> {
     let expected = || {
         format!("`{text}` is not a share: write a percentage such as 3%, above 0% and below 100%")
     };
-    let (number, whole) = match text.trim().strip_suffix('%') {
+    let (number, divisor) = match text.trim().strip_suffix('%') {
         Some(percent) => (percent.trim(), 100.0),
         None => (text.trim(), 1.0),
     };
-    let share = number.parse::<f64>().ok().map(|n| n / whole);
-    share.filter(|n| *n > 0.0 && *n < 1.0).ok_or_else(expected)
+    (number.parse::<f64>().ok())
+        .map(|number| number / divisor)
+        .filter(|share| *share > 0.0 && *share < 1.0)
+        .ok_or_else(expected)
 }
 
-/// The largest percentage that is written; beyond it a number says no more.
+/// The largest percentage that is printed; larger ones are all the same to a reader.
 const MOST_PERCENT: f64 = 999.0;
 
 /// Writes a share as a percentage: `0.03` becomes `3 %`, `7000.0` becomes `>999 %`.
@@ -128,26 +133,26 @@ pub fn count(n: usize, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Whether a text is a name of a study, a claim or a row of a table: letters, digits, `-` and `_`.
+/// Returns true for a name of a study, a claim or a table's row: 1 to 64 letters, digits, `-` and `_`.
 pub fn is_name(text: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     (1..=64).contains(&text.len()) && text.chars().all(fits)
 }
 
-/// Says that a name is not known, and which is near or else which are: ``mover `x` is not known:
-/// choose from send, writev``, ``mover `sned` is not known: did you mean `send`?``.
-pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
+/// The message for an unknown name, with the most similar name or else all names: ``mover `x` is not
+/// known: choose from send, writev``, ``mover `sned` is not known: did you mean `send`?``.
+pub fn unknown<'a>(noun: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.collect();
     let remedy = match known.iter().find(|word| is_near(word, name)) {
         Some(word) => format!("did you mean `{word}`?"),
         None => format!("choose from {}", known.join(", ")),
     };
-    format!("{what} `{name}` is not known: {remedy}")
+    format!("{noun} `{name}` is not known: {remedy}")
 }
 
-/// Returns true if one word may be the other with a letter or two mistyped.
+/// Returns true if the typed word differs from a word by a typing error or two.
 pub fn is_near(word: &str, typed: &str) -> bool {
-    // Of a short word two letters are most of it.
+    // In a short word two letters are most of it.
     let most = if typed.len() < 5 { 1 } else { 2 };
     strsim::damerau_levenshtein(word, typed) <= most
 }
@@ -172,7 +177,7 @@ pub fn number(x: f64) -> String {
     format!("{sign}{}{point}{fraction}", in_thousands(digits))
 }
 
-/// The same without zeros behind the point: `1.8`, `62.5`, `1`.
+/// Writes a number with three significant digits and without trailing zeros: `1.8`, `62.5`, `1`.
 pub fn short_number(x: f64) -> String {
     let number = number(x);
     if !number.contains('.') {
@@ -200,20 +205,20 @@ fn in_thousands(digits: &str) -> String {
     out
 }
 
-/// Writes bytes as two hexadecimal digits each: `0a ff` is `0aff`.
+/// Writes each byte as two hexadecimal digits: `[0x0a, 0xff]` becomes `0aff`.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Returns true for a character that a terminal or a page obeys instead of showing it: control
+/// Returns true for a character that a terminal or a page interprets instead of displaying it: control
 /// characters, ends of lines and paragraphs, and marks of direction (Unicode Standard Annex 9).
 pub fn is_obeyed(c: char) -> bool {
     let is_direction = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     c.is_control() || is_direction || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// Writes a text of unknown origin so that a message stays one line and no escape sequence
-/// reaches a terminal: characters that would be obeyed become `\n`, `\u{1b}` and so on.
+/// Escapes characters of a text of unknown origin that a terminal would interpret, so that a message
+/// stays one line: a line feed becomes `\n`, an escape character `\u{1b}`.
 pub fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -231,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_read_and_written_alike() {
+    fn a_size_is_parsed_as_it_is_printed() {
         for (text, n) in [
             ("256", 256),
             ("64KiB", 65_536),
@@ -251,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_are_read_and_written_alike() {
+    fn a_duration_is_parsed_as_it_is_printed() {
         for (text, ms) in [
             ("60s", 60_000),
             ("250ms", 250),

@@ -1,71 +1,71 @@
-//! What a row of the table of axes says, and what is made of it.
+//! The row type of the table of axes, and the macro that makes types and table of the rows.
 
 use super::table::Axis;
 use super::{Cell, CellFacts, Value};
 use crate::cell::Invalid;
 
-/// A row of the table of axes.
+/// A row of the table of axes: all that is specific to one axis.
 #[derive(Clone, Copy, Debug)]
 pub struct AxisRow {
-    /// The axis.
+    /// Variant of the axis; its number is the row's index in [`super::AXES`].
     pub axis: Axis,
-    /// Its name everywhere: in study files, on the command line, in ids and in columns.
+    /// Name in study files, on the command line, in ids and in columns.
     pub name: &'static str,
-    /// What its options stand under in help.
+    /// Heading of its options in `--help`.
     pub group: AxisGroup,
-    /// Its value where a study names none, and where it does not apply.
+    /// Value where a study names none, and where the axis does not apply.
     pub default: &'static str,
-    /// What it says, for help texts and legends.
+    /// Explanation for help texts and legends.
     pub help: &'static str,
-    /// A value as a circumstance, with `{}` for the value and `{s}` for the plural; without its
-    /// first word it is the subject of a sentence. Empty for name and value.
+    /// Template of the value in a sentence, with `{}` for the value and `{s}` for the plural; without
+    /// its first word it is the subject of a sentence. Empty for `with NAME VALUE`.
     pub phrase: &'static str,
-    /// Which cells it applies to: where it does not, a plan's cell has the default, or what
-    /// `otherwise` says, and no two cells are kept apart by it.
+    /// Cells that the axis applies to. Elsewhere a plan's cell has the default, or the value of
+    /// `otherwise`, and no two cells differ by it.
     pub applies_to: AppliesTo,
-    /// What a cell has that it does not apply to; empty for the default.
+    /// Value of a cell that the axis does not apply to; empty for the default.
     pub otherwise: fn(&CellFacts<'_>) -> &'static str,
-    /// What its values are.
+    /// Kind of its values.
     pub kind: ValueKind,
     pub(crate) value: fn(&Cell) -> Value,
     pub(crate) set: fn(&mut Cell, &str) -> Result<(), Invalid>,
     pub(super) is_same: fn(&Cell, &Cell) -> bool,
 }
 
-/// The headings that options stand under in help, in their order.
+/// The headings that options stand under in `--help`, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::IntoStaticStr)]
 pub enum AxisGroup {
-    /// How a message is moved.
+    /// Movers and receivers.
     Method,
-    /// What a message is, and what memory it lies in.
+    /// Size and memory of a message, and the pattern of requests and responses.
     Message,
-    /// What sockets are set to.
+    /// Socket options.
     Socket,
-    /// What lies between the two ends.
+    /// Transport between the two ends.
     Path,
-    /// Which file, and how it is gone through.
+    /// File of a mover of files, its cache state and the order of access.
     File,
-    /// Where threads run and memory lies.
+    /// CPUs of threads and NUMA nodes of memory.
     Placement,
-    /// How much there is at once, and how often.
+    /// Numbers of flows, rates, and background load.
     Load,
-    /// What many clients ask.
+    /// Server, service and connections.
     Server,
 }
 
 impl AxisGroup {
-    /// The heading.
+    /// The heading's text.
     pub fn heading(self) -> &'static str {
         self.into()
     }
 }
 
-/// The cells that an axis applies to.
+/// The set of cells that an axis applies to: in words and as a predicate.
 #[derive(Clone, Copy, Debug)]
 pub struct AppliesTo {
-    /// They in words: `messages over TCP`.
+    /// The set in words: `messages over TCP`.
     pub words: &'static str,
-    /// Whether a cell is one of them.
+    /// Returns true for a cell of the set.
     pub cells: fn(&CellFacts<'_>) -> bool,
 }
 
@@ -73,7 +73,7 @@ pub(super) const fn cells(words: &'static str, cells: fn(&CellFacts<'_>) -> bool
     AppliesTo { words, cells }
 }
 
-/// What the values of an axis are.
+/// The kind of an axis's values, which determines how they are written and ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueKind {
     /// Numbers of bytes, written with a unit: `64KiB`.
@@ -99,8 +99,8 @@ impl ValueKind {
     }
 }
 
-/// What a row does not say.
-pub(super) const USUAL: AxisRow = AxisRow {
+/// The columns that a row leaves out.
+pub(super) const DEFAULT_ROW: AxisRow = AxisRow {
     axis: Axis::Transport,
     name: "",
     group: AxisGroup::Method,
@@ -117,7 +117,7 @@ pub(super) const USUAL: AxisRow = AxisRow {
 
 /// From each row `Variant => field: Type, VALUES, { … }` come the variant of [`Axis`], the field
 /// of [`Cell`] or [`Serving`], and the row of [`AXES`], in their order. What a row leaves out is
-/// as in `USUAL`.
+/// as in `DEFAULT_ROW`.
 macro_rules! axes {
     (
         $(#[$cell_meta:meta])*
@@ -135,12 +135,12 @@ macro_rules! axes {
             }
         )+}
     ) => {
-        /// One thing that a study varies.
+        /// A property of a cell that a study can vary; its row in [`AXES`] describes it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, strum::VariantNames)]
         #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         #[serde(rename_all = "kebab-case")]
         #[strum(serialize_all = "kebab-case")]
-        #[allow(missing_docs)] // each is told by its row in `AXES`
+        #[allow(missing_docs)] // the rows of `AXES` describe the variants
         pub enum Axis {
             $($variant,)+
             $($s_variant,)+
@@ -151,9 +151,9 @@ macro_rules! axes {
             $($(#[$meta])* pub $field: $type,)+
             /// The server and the load on it, where there is one.
             pub serving: Serving,
-            /// Whether it is the second measurement of a baseline, under a name of its own. No axis: the
-            /// plan alone sets it.
-            #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
+            /// True for the second measurement of a baseline, which has an id of its own. The plan alone
+            /// sets it; it is no axis.
+            #[serde(default, skip_serializing_if = "crate::defaults::is_default")]
             pub twin: bool,
         }
 
@@ -165,7 +165,7 @@ macro_rules! axes {
         impl Default for Cell {
             fn default() -> Cell {
                 Cell {
-                    $($field: usual(Axis::$variant, &$values),)+
+                    $($field: default_of(Axis::$variant, &$values),)+
                     serving: Serving::default(),
                     twin: false,
                 }
@@ -174,12 +174,12 @@ macro_rules! axes {
 
         impl Default for Serving {
             fn default() -> Serving {
-                Serving { $($s_field: usual(Axis::$s_variant, &$s_values),)+ }
+                Serving { $($s_field: default_of(Axis::$s_variant, &$s_values),)+ }
             }
         }
 
         /// All axes, in the order in which a cell is written.
-        #[allow(clippy::needless_update)] // a row may say all there is to say
+        #[allow(clippy::needless_update)] // a row may fill every column
         pub const AXES: &[AxisRow] = &[
             $(axes!(@row $variant, $field, $type, $values, $($key: $value),+),)+
             $(axes!(@row $s_variant, serving.$s_field, $s_type, $s_values, $($s_key: $s_value),+),)+
@@ -196,7 +196,7 @@ macro_rules! axes {
             },
             is_same: |one, other| one.$($field).+ == other.$($field).+,
             $($key: $value,)+
-            ..USUAL
+            ..DEFAULT_ROW
         }
     };
 }

@@ -1,18 +1,18 @@
-//! The table of axes: a row says everything about one. From it come the variant of `Axis`, the field
-//! of `Cell` and its place in ids, options with their heading in `--help`, columns and words.
+//! The table of axes: one row defines one axis. The rows give the variants of `Axis`, the fields of
+//! `Cell` and their places in ids, the options with their headings in `--help`, columns and words.
 //!
 //! A new axis is one row, at its place in the order in which a cell is written, and the code that
-//! obeys it. The kind of value (`OnOff`, `Bytes` …) says which values there are. `applies_to` is the
-//! only rule of which cells the axis means something to: others have the default, and naming it for
-//! nothing else is an error that shows its words. `phrase` is how a value reads in a sentence. What a
-//! host may lack gets a refusal in `crates/plan/src/refusal.rs`.
+//! obeys it. The kind of value (`OnOff`, `Bytes` …) gives its values. `applies_to` is the only rule of
+//! which cells the axis means something to: others have the default, and a study that names the axis
+//! for no such cell is refused with the rule's words. `phrase` is the value in a sentence. A value that
+//! a host may lack gets a refusal in `crates/plan/src/refusal.rs`.
 
 use serde::{Deserialize, Serialize};
 use strum::VariantNames;
 
-use super::row::{AppliesTo, AxisGroup, AxisRow, USUAL, ValueKind, cells};
+use super::row::{AppliesTo, AxisGroup, AxisRow, DEFAULT_ROW, ValueKind, cells};
 use super::values::{
-    Bytes, Name, Number, OnOff, OneOf, Or, OrBytes, Text, Time, Values, count, usual,
+    Bytes, Name, Number, OnOff, OneOf, Or, OrBytes, Text, Time, Values, count, default_of,
 };
 use crate::cell::{
     Access, Answer, Arrivals, Cache, Cgroup, Class, Connect, Device, HugePages, MAX_CALL_BYTES,
@@ -34,7 +34,7 @@ const RECEIVED: AppliesTo = cells("messages that are received: not over wire", |
     c.is_received()
 });
 
-/// The word for no server at all.
+/// The value of the axis `server` in a cell without one.
 const NO_SERVER: &str = "none";
 
 axes! {
@@ -43,7 +43,7 @@ axes! {
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[serde(deny_unknown_fields)]
     Cell {
-        /// What lies between the two ends.
+        /// Path between the two ends.
         Transport => transport: Transport, OneOf, {
             group: AxisGroup::Path,
             default: "loopback",
@@ -51,7 +51,7 @@ axes! {
             phrase: "over {}",
             applies_to: cells("messages over sockets", |c| c.is_sent() || c.is_served()),
         }
-        /// Who waits for whom.
+        /// Stream, or request and response.
         Pattern => pattern: Pattern, OneOf, {
             group: AxisGroup::Message,
             default: "stream",
@@ -59,7 +59,7 @@ axes! {
             otherwise: |c| if c.is_served() { "request-response" } else { "" },
             applies_to: cells("movers that send", |c| c.is_sent()),
         }
-        /// A name of the engine's table of movers.
+        /// Name of the mover, a row of the engine's table.
         Mover => mover: String, Name, {
             group: AxisGroup::Method,
             default: "send",
@@ -67,7 +67,7 @@ axes! {
             phrase: "with `{}`",
             applies_to: BUT_SERVERS,
         }
-        /// A name of the engine's table of receivers.
+        /// Name of the receiver, a row of the engine's table.
         Receiver => receiver: String, Name, {
             group: AxisGroup::Method,
             default: "recv",
@@ -75,7 +75,7 @@ axes! {
             phrase: "into `{}`",
             applies_to: RECEIVED,
         }
-        /// One whole message.
+        /// Bytes of one message.
         Size => size_bytes: u64, Bytes(1..=MAX_SIZE_BYTES), {
             kind: ValueKind::Bytes,
             group: AxisGroup::Message,
@@ -85,7 +85,7 @@ axes! {
             otherwise: |c| if c.is_ping() { "8" } else { "64" },
             applies_to: cells("all but ping-pongs and services without a size", |c| c.has_size()),
         }
-        /// Pieces of a message.
+        /// Number of pieces of memory that a message consists of.
         Fields => fields: u32, count(1, MAX_FIELDS), {
             kind: ValueKind::Number,
             group: AxisGroup::Message,
@@ -94,7 +94,7 @@ axes! {
             phrase: "with {} field{s}",
             applies_to: cells("movers that send", |c| c.is_sent() || c.stays_in_memory()),
         }
-        /// Flows.
+        /// Number of flows.
         Threads => threads: u32, count(1, MAX_THREADS), {
             kind: ValueKind::Number,
             group: AxisGroup::Load,
@@ -102,7 +102,7 @@ axes! {
             help: "flows: connections, each with one sender thread and one receiver thread; with a server, threads of its clients",
             phrase: "with {} thread{s}",
         }
-        /// Name of the congestion control, or `default`.
+        /// Name of the TCP congestion control, or `default` for the system's.
         Congestion => congestion: String, Name, {
             group: AxisGroup::Socket,
             default: "cubic",
@@ -110,7 +110,7 @@ axes! {
             otherwise: |c| if c.is_sent() { "default" } else { "" },
             applies_to: cells("messages over TCP", |c| c.is_sent_by_tcp() || c.is_served()),
         }
-        /// SO_SNDBUF and SO_RCVBUF, or none for the kernel's own tuning.
+        /// SO_SNDBUF and SO_RCVBUF in bytes; none leaves the kernel's tuning on.
         SocketBuffer => socket_buffer_bytes: Option<u64>, Or(&["auto"], Bytes(1..=MAX_SOCKET_BUFFER_BYTES)), {
             kind: ValueKind::Bytes,
             group: AxisGroup::Socket,
@@ -118,7 +118,7 @@ axes! {
             help: "SO_SNDBUF and SO_RCVBUF; `auto` leaves the kernel's tuning on",
             applies_to: cells("movers that send", |c| c.is_sent()),
         }
-        /// What the receiver asks for in one call.
+        /// Bytes that the receiver asks for in one call.
         ReadSize => read_size: ReadSize, OrBytes(&[ReadSize::Field, ReadSize::Message], MAX_CALL_BYTES), {
             kind: ValueKind::Bytes,
             group: AxisGroup::Socket,
@@ -126,7 +126,7 @@ axes! {
             help: "bytes that the receiver asks for in one call, `field` or `message`",
             applies_to: RECEIVED,
         }
-        /// Payload memory of one flow, as asked; see [`Cell::ring_slots`].
+        /// Payload memory of one flow, as requested; [`Cell::ring_slots`] is the number of messages in it.
         Ring => ring: Ring, OrBytes(&[Ring::Message], MAX_RING_BYTES), {
             kind: ValueKind::Bytes,
             group: AxisGroup::Message,
@@ -134,7 +134,7 @@ axes! {
             help: "size of the sender's payload buffer: at least four messages, or exactly one; for files, their length",
             applies_to: cells("movers of messages and files", |c| c.is_sent() || c.is_of_files() || c.stays_in_memory()),
         }
-        /// TCP_NODELAY.
+        /// TCP_NODELAY of the sockets.
         Nodelay => nodelay: Nodelay, OneOf, {
             kind: ValueKind::Switch,
             group: AxisGroup::Socket,
@@ -142,21 +142,21 @@ axes! {
             help: "TCP_NODELAY: on, off, or auto: on with --pattern request-response alone",
             applies_to: OVER_TCP,
         }
-        /// CPUs.
+        /// CPUs of the two ends.
         Placement => placement: Placement, Text, {
             kind: ValueKind::Lists,
             group: AxisGroup::Placement,
             default: "free",
             help: "where the two ends run: free, pinned (to the nearest two cores), same-cpu, smt-sibling, same-cache, cross-cache, cross-node, or CPUs: 0:1 is SENDER:RECEIVER or SERVER:CLIENTS, 0-3 is one list for both; pairs: all pairs of CPUs, or some of each distance where there are many",
         }
-        /// Whether the payload is written anew before each message.
+        /// Payload written once before the trial, or again before each message.
         Payload => payload: Payload, OneOf, {
             group: AxisGroup::Message,
             default: "prepared",
             help: "prepared: written once before the trial; refilled: every field is filled by memset before each message",
             applies_to: cells("movers that send", |c| c.is_sent()),
         }
-        /// What an answer consists of, where one is waited for.
+        /// Size of a response, where the sender waits for one.
         Response => answer: Answer, OrBytes(&[Answer::Field], MAX_CALL_BYTES), {
             kind: ValueKind::Bytes,
             group: AxisGroup::Message,
@@ -164,14 +164,14 @@ axes! {
             help: "bytes of a response, or `field`; never more than the message",
             applies_to: cells("messages with a response: --pattern request-response", |c| c.is_sent() && c.cell().pattern == Pattern::Ask),
         }
-        /// What is done about zero-copy completions.
+        /// Treatment of zero-copy completions.
         Reaping => reaping: Reaping, OneOf, {
             group: AxisGroup::Socket,
             default: "full",
             help: "zero-copy completions: full waits for all of them before a buffer is used again; one-look and never use it at once",
             applies_to: cells("movers with zero-copy completions", |c| c.completes()),
         }
-        /// TCP_CORK around each message.
+        /// True if TCP_CORK is set around each message.
         Cork => cork: bool, OnOff, {
             kind: ValueKind::Switch,
             group: AxisGroup::Socket,
@@ -179,7 +179,7 @@ axes! {
             help: "TCP_CORK: on before each message and off after it",
             applies_to: OVER_TCP,
         }
-        /// TCP_QUICKACK, set anew before each receive.
+        /// True if the receiver sets TCP_QUICKACK before each receive.
         Quickack => quickack: bool, OnOff, {
             kind: ValueKind::Switch,
             group: AxisGroup::Socket,
@@ -187,7 +187,7 @@ axes! {
             help: "TCP_QUICKACK set by the receiver before each receive; off leaves it to the kernel",
             applies_to: cells("messages over TCP that are received: not over wire", |c| c.is_sent_by_tcp() && c.is_received()),
         }
-        /// MTU of the link, or none for the transport's own.
+        /// MTU of the link in bytes; none is the transport's own.
         Mtu => mtu_bytes: Option<u32>, Or(&["1500", "auto"], Number(MTU_BYTES, "bytes")), {
             kind: ValueKind::PlainBytes,
             group: AxisGroup::Path,
@@ -195,8 +195,8 @@ axes! {
             help: "MTU of veth and wire in bytes; `auto` is 1500",
             applies_to: LINKS,
         }
-        /// The most that TCP hands to the link's device in one packet, in bytes, or none for the
-        /// device's own.
+        /// Largest packet that TCP hands to the link's device (GSO), in bytes; none is the device's own
+        /// limit.
         Segment => segment_bytes: Option<u32>, Or(&["auto"], Bytes(SEGMENT_BYTES)), {
             kind: ValueKind::Bytes,
             group: AxisGroup::Path,
@@ -205,7 +205,7 @@ axes! {
             phrase: "with packets of up to {}",
             applies_to: LINKS,
         }
-        /// What [`Transport::Wire`] is made of.
+        /// Device that [`Transport::Wire`] is made of.
         Device => device: Device, OneOf, {
             group: AxisGroup::Path,
             default: "tun",
@@ -220,7 +220,7 @@ axes! {
             help: "bytes of a flow after which the far end of wire acknowledges; fewer when the flow pauses",
             applies_to: OVER_WIRE,
         }
-        /// Bytes of one call of a mover that works through a file.
+        /// Bytes of one call of a mover that copies a file block by block.
         Block => block_bytes: u64, Bytes(1..=MAX_CALL_BYTES), {
             kind: ValueKind::Bytes,
             group: AxisGroup::File,
@@ -229,7 +229,7 @@ axes! {
             phrase: "with blocks of {}",
             applies_to: cells("movers that copy a file through memory block by block", |c| c.goes_by_blocks()),
         }
-        /// Requests in flight.
+        /// Number of requests in flight.
         Depth => depth: u32, count(1, MAX_DEPTH), {
             kind: ValueKind::Number,
             group: AxisGroup::File,
@@ -238,28 +238,28 @@ axes! {
             phrase: "at depth {}",
             applies_to: cells("servers, and movers of files that can have several requests in flight", |c| c.has_depth()),
         }
-        /// Where the file's pages are.
+        /// State of the file's pages when they are read.
         Cache => cache: Cache, OneOf, {
             group: AxisGroup::File,
             default: "memory",
             help: "memory: a memory file; warm: in the page cache; cold: dropped from the page cache first; direct: O_DIRECT",
             applies_to: OF_FILES,
         }
-        /// In which order a file is gone through.
+        /// Order of the requests to a file.
         Access => access: Access, OneOf, {
             group: AxisGroup::File,
             default: "sequential",
             help: "order of the requests to a file: sequential or random",
             applies_to: OF_FILES,
         }
-        /// The node that the payload's memory is taken from, or none for where the thread runs.
+        /// NUMA node of the payload's memory; none is the node where the thread runs.
         MemNode => mem_node: Option<u32>, Or(&["auto"], Number(0..=MOST_NODES - 1, "a number")), {
             group: AxisGroup::Placement,
             default: "auto",
             help: "NUMA node that both ends take memory from (set_mempolicy); `auto` is where each thread runs",
             applies_to: BUT_SERVERS,
         }
-        /// What keeps CPUs busy beside the trial.
+        /// Background load during the trial.
         Background => neighbour: Neighbour, Text, {
             kind: ValueKind::Lists,
             group: AxisGroup::Load,
@@ -268,7 +268,7 @@ axes! {
             help: "background load during each trial: idle; spin, stream or chase, where the scheduler puts it, or at a place: spin@smt-sibling, seen from the sender's CPU, spin@all, or spin@2,3; awake, which takes no time from the trial and keeps its CPUs from falling asleep",
             applies_to: BUT_SERVERS,
         }
-        /// Whether the memory that work is done on lies in huge pages.
+        /// Transparent huge pages of the memory that work is done on.
         HugePages => huge_pages: HugePages, OneOf, {
             kind: ValueKind::Switch,
             group: AxisGroup::Placement,
@@ -283,7 +283,7 @@ axes! {
             help: "scheduler class of the threads: other, batch, idle, fifo, rr or deadline; other and batch also with a nice value: other:nice=10",
             applies_to: BUT_SERVERS,
         }
-        /// What the processes' own control group is given.
+        /// Limits of the control group of the trial's processes.
         Cgroup => cgroup: Cgroup, Text, {
             kind: ValueKind::Lists,
             group: AxisGroup::Placement,
@@ -292,26 +292,26 @@ axes! {
             applies_to: BUT_SERVERS,
         }
     }
-    /// A server and the load on it. Where there is no server, the rest means nothing.
+    /// A server and the load on it. Without a server the other fields have no meaning.
     #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
     #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
     #[serde(deny_unknown_fields)]
     Serving {
-        /// A name of the engine's table of servers; none where bytes are moved by a mover.
+        /// Name of the server, a row of the engine's table; none where a mover moves the bytes.
         Server => server: Option<String>, Or(&[NO_SERVER], Name), {
             group: AxisGroup::Server,
             default: NO_SERVER,
             help: "concurrency model of a server with many clients, or `none`: the mover moves the bytes",
             phrase: "with `{}`",
         }
-        /// A name of the engine's table of services.
+        /// Name of the service, a row of the engine's table.
         Service => service: String, Name, {
             group: AxisGroup::Server,
             default: "echo",
             help: "what the server responds with: top, or echo and fixed of --size bytes",
             applies_to: SERVERS,
         }
-        /// Connections that ask.
+        /// Number of connections that send requests.
         Connections => connections: u32, count(1, MAX_CONNECTIONS), {
             kind: ValueKind::Number,
             group: AxisGroup::Server,
@@ -320,7 +320,7 @@ axes! {
             phrase: "with {} connection{s}",
             applies_to: SERVERS,
         }
-        /// Connections beside them that are only there.
+        /// Number of additional connections that stay idle.
         Idle => idle: u32, count(0, MAX_CONNECTIONS), {
             kind: ValueKind::Number,
             group: AxisGroup::Server,
@@ -329,7 +329,7 @@ axes! {
             phrase: "with {} idle connection{s} in addition",
             applies_to: SERVERS,
         }
-        /// Whether a connection is kept.
+        /// Connections kept by the clients, or opened for each request.
         Connect => connect: Connect, OneOf, {
             group: AxisGroup::Server,
             default: "kept",
@@ -337,7 +337,8 @@ axes! {
             phrase: "with {} connections",
             applies_to: SERVERS,
         }
-        /// Requests per second of an open loop; none is a closed one: who has an answer asks again.
+        /// Requests per second of an open loop; none is a closed loop, in which a response releases the
+        /// next request.
         Rate => rate_per_s: Option<u64>, Or(&["closed"], Number(1..=MAX_RATE_PER_S, "requests per second")), {
             kind: ValueKind::Number,
             group: AxisGroup::Load,
@@ -346,7 +347,8 @@ axes! {
             phrase: "at {} requests/s",
             applies_to: SERVERS,
         }
-        /// When requests of an open loop are due. [`crate::Study`] names one wherever it names a rate.
+        /// Distribution of the requests of an open loop over time. [`crate::Study`] names one wherever it
+        /// names a rate.
         Arrivals => arrivals: Arrivals, OneOf, {
             group: AxisGroup::Load,
             default: "fixed",
@@ -354,14 +356,14 @@ axes! {
             phrase: "with {} arrivals",
             applies_to: cells("servers in an open loop: give a --rate", |c| c.is_served() && !c.is_closed_loop()),
         }
-        /// Time between an answer and the next request of a closed loop, in ns.
+        /// Time from a response to the next request of a closed loop, in ns.
         Think => think_ns: u64, Time(MAX_THINK_NS), {
             group: AxisGroup::Load,
             default: "0",
             help: "time from a response to the next request, with --rate closed",
             applies_to: cells("servers in a closed loop: leave --rate out", |c| c.is_closed_loop()),
         }
-        /// Whether perf events count what both sides do.
+        /// True if perf events count both sides.
         Perf => perf: bool, OnOff, {
             kind: ValueKind::Switch,
             group: AxisGroup::Server,

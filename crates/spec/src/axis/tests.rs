@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn every_row_is_of_its_axis_and_its_default_can_be_read() {
+fn rows_stand_in_the_order_of_axes_and_their_defaults_can_be_parsed() {
     for (at, row) in AXES.iter().enumerate() {
         assert_eq!(row.axis as usize, at);
         assert_eq!(Axis::named(row.name), Some(row.axis));
@@ -15,7 +15,7 @@ fn every_row_is_of_its_axis_and_its_default_can_be_read() {
 }
 
 #[test]
-fn values_are_said_in_words() {
+fn a_value_is_worded_as_a_circumstance_and_as_a_subject() {
     use Axis::*;
     for (axis, value, circumstance) in [
         (Mover, "send", "with `send`"),

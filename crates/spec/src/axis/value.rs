@@ -1,4 +1,4 @@
-//! A value of an axis, apart from the axis: what studies name, cells have and findings are about.
+//! The value of an axis without the axis: the common type of studies, cells and findings.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -13,8 +13,8 @@ use crate::units;
 /// A value of an axis: `64KiB`, `8`, `250ms`, `on`, `sendmsg`.
 ///
 /// [`Value::parse`] is its one parser and `Display` its one printer; files have the printed text. A
-/// number of bytes below 1 KiB is printed without a unit, as a count is, so the two are equal where
-/// their numbers are: which of them a number is, its axis says ([`super::Axis::kind`]).
+/// number of bytes below 1 KiB is printed without a unit, as a count is, so that `Bytes(8)` and
+/// `Count(8)` are equal: the axis knows which of them a number is ([`super::Axis::kind`]).
 #[derive(Clone, Debug)]
 pub enum Value {
     /// Bytes.
@@ -25,31 +25,33 @@ pub enum Value {
     Duration(Duration),
     /// `on` or `off`.
     Flag(bool),
-    /// A name of a table's row, a word of a choice, or words with lists of CPUs.
+    /// A name of a table's row, one of a fixed set of words, or words with lists of CPUs.
     Word(String),
 }
 
 impl Value {
-    /// The value that a text is, as [`super::Axis::read`] and `Display` write it; any text that is no
-    /// number, time or flag is a word. Which values an axis takes, `Axis::read` checks.
+    /// Parses a text as [`super::Axis::read`] and `Display` write it; a text that is no number, time or
+    /// flag is a word. It never fails: `Axis::read` checks that an axis has the value.
     pub fn parse(text: &str) -> Value {
         let word = || Value::Word(text.to_owned());
         match text {
             "on" => Value::Flag(true),
             "off" => Value::Flag(false),
             _ if text.starts_with(|c: char| c.is_ascii_digit()) => {
-                let count = text.parse().map(Value::Count).ok();
                 let bytes = || units::parse_bytes(text).map(Value::Bytes).ok();
                 let time = || units::parse_duration(text).map(Value::Duration).ok();
                 // A name may have a number's digits, as a list of CPUs has: `0303`, `0:1`.
-                let number = count.or_else(bytes).or_else(time);
-                number.filter(|value| *value == text).unwrap_or_else(word)
+                (text.parse().map(Value::Count).ok())
+                    .or_else(bytes)
+                    .or_else(time)
+                    .filter(|value| *value == text)
+                    .unwrap_or_else(word)
             }
             _ => word(),
         }
     }
 
-    /// The number of bytes or of what is counted; none of another value.
+    /// The number of bytes, or the count; none for another kind of value.
     pub fn number(&self) -> Option<u64> {
         match self {
             Value::Bytes(number) | Value::Count(number) => Some(*number),
@@ -57,7 +59,7 @@ impl Value {
         }
     }
 
-    /// The word; an empty one of another value.
+    /// The word; empty for another kind of value.
     pub fn word(&self) -> &str {
         match self {
             Value::Word(word) => word,
@@ -65,7 +67,7 @@ impl Value {
         }
     }
 
-    /// Numbers come first, then times, flags and words, each in their order.
+    /// The key of the order: numbers first, then times, flags and words.
     fn rank(&self) -> (u8, u128, &str) {
         match self {
             Value::Bytes(number) | Value::Count(number) => (0, u128::from(*number), ""),

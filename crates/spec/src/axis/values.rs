@@ -1,4 +1,4 @@
-//! What values an axis takes: how they are read from text, and written.
+//! The sets of values that axes have: their parsers, which check bounds, and their printers.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -11,16 +11,17 @@ use super::{Axis, Value};
 use crate::cell::Invalid;
 use crate::units;
 
+/// A set of values with their textual form.
 pub(super) trait Values<T> {
-    /// Reads one. `or` stands before the bounds in the error: other words that are values.
+    /// Parses a value of the set. `or` stands before the bounds in the error: other words that are values.
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid>;
 
-    /// The value as cells have it, which is printed so that it is read as the same.
+    /// The value in the form that [`Values::read`] parses to the same value.
     fn value(&self, value: &T) -> Value;
 }
 
-/// The default of an axis. A test sees to it that each can be read.
-pub(super) fn usual<T: Default>(axis: Axis, values: &impl Values<T>) -> T {
+/// The default value of an axis. A test parses each default.
+pub(super) fn default_of<T: Default>(axis: Axis, values: &impl Values<T>) -> T {
     values
         .read(axis, axis.row().default, "")
         .unwrap_or_default()
@@ -30,6 +31,7 @@ fn wrong<T>(axis: Axis, text: &str, why: &str) -> Result<T, Invalid> {
     Err(Invalid(format!("{axis} `{text}` {why}")))
 }
 
+/// Numbers of bytes within bounds.
 pub(super) struct Bytes(pub(super) RangeInclusive<u64>);
 
 impl<T: TryFrom<u64> + Into<u64> + Copy> Values<T> for Bytes {
@@ -52,20 +54,26 @@ impl<T: TryFrom<u64> + Into<u64> + Copy> Values<T> for Bytes {
     }
 }
 
-/// Numbers within bounds, and what they are.
+/// Numbers within bounds, with the noun that errors call them by.
 pub(super) struct Number(pub(super) RangeInclusive<u64>, pub(super) &'static str);
 
+/// Whole numbers from `least` to `most`.
 pub(super) const fn count(least: u64, most: u32) -> Number {
     Number(least..=most as u64, "a whole number")
 }
 
 impl<T: TryFrom<u64> + Into<u64> + Copy> Values<T> for Number {
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
-        let number = text.trim().parse().ok().filter(|n| self.0.contains(n));
-        let number = number.and_then(|n| T::try_from(n).ok());
-        let (what, least, most) = (self.1, self.0.start(), self.0.end());
-        let why = || format!("is out of bounds: {or}{what} from {least} to {most}");
-        number.map_or_else(|| wrong(axis, text, &why()), Ok)
+        let Number(bounds, noun) = self;
+        (text.trim().parse().ok())
+            .filter(|number| bounds.contains(number))
+            .and_then(|number| T::try_from(number).ok())
+            .ok_or_else(|| {
+                let (least, most) = (bounds.start(), bounds.end());
+                Invalid(format!(
+                    "{axis} `{text}` is out of bounds: {or}{noun} from {least} to {most}"
+                ))
+            })
     }
 
     fn value(&self, value: &T) -> Value {
@@ -73,7 +81,7 @@ impl<T: TryFrom<u64> + Into<u64> + Copy> Values<T> for Number {
     }
 }
 
-/// Words that mean nothing is chosen, of which the first is written, or else other values.
+/// Words for "none", of which the first is printed, or else another set of values.
 pub(super) struct Or<V>(pub(super) &'static [&'static str], pub(super) V);
 
 impl<T, V: Values<T>> Values<Option<T>> for Or<V> {
@@ -94,14 +102,15 @@ impl<T, V: Values<T>> Values<Option<T>> for Or<V> {
     }
 }
 
-/// Words, each a variant, or else bytes up to a bound.
+/// Words, each a variant of `T`, or else bytes up to a bound.
 pub(super) struct OrBytes<T: 'static>(pub(super) &'static [T], pub(super) u64);
 
 impl<T: From<u64> + Display + Copy> Values<T> for OrBytes<T> {
     fn read(&self, axis: Axis, text: &str, or: &str) -> Result<T, Invalid> {
-        let bytes = || Bytes(1..=self.1).read(axis, text, or).map(u64::into);
-        let word = self.0.iter().find(|word| word.to_string() == text);
-        word.map_or_else(bytes, |word| Ok(*word))
+        match self.0.iter().find(|word| word.to_string() == text) {
+            Some(word) => Ok(*word),
+            None => Bytes(1..=self.1).read(axis, text, or).map(u64::into),
+        }
     }
 
     fn value(&self, value: &T) -> Value {
@@ -109,14 +118,15 @@ impl<T: From<u64> + Display + Copy> Values<T> for OrBytes<T> {
     }
 }
 
-/// Names of rows of tables that the vocabulary does not know.
+/// Names of rows of the engine's tables, which are not looked up here.
 pub(super) struct Name;
 
 impl Values<String> for Name {
     fn read(&self, axis: Axis, text: &str, _: &str) -> Result<String, Invalid> {
-        match units::is_name(text) {
-            true => Ok(text.to_owned()),
-            false => wrong(axis, text, "is not a name"),
+        if units::is_name(text) {
+            Ok(text.to_owned())
+        } else {
+            wrong(axis, text, "is not a name")
         }
     }
 
@@ -125,6 +135,7 @@ impl Values<String> for Name {
     }
 }
 
+/// The variants of an enum.
 pub(super) struct OneOf;
 
 fn one_of<T: Copy>(
@@ -152,6 +163,7 @@ impl<T: VariantArray + Into<&'static str> + Copy> Values<T> for OneOf {
     }
 }
 
+/// The two values of a switch.
 pub(super) struct OnOff;
 
 fn on_off(on: bool) -> &'static str {
@@ -168,6 +180,7 @@ impl Values<bool> for OnOff {
     }
 }
 
+/// Texts that the type's own `FromStr` parses.
 pub(super) struct Text;
 
 impl<T: FromStr<Err = Invalid> + Display> Values<T> for Text {

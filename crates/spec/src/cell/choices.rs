@@ -1,7 +1,7 @@
-//! The choices that a cell is made of, where they are more than a number or a name.
+//! Enums of a cell's fields: the choices that are neither a number nor a name.
 
 choice! {
-    /// What lies between the two ends.
+    /// The path between the two ends.
     pub enum Transport {
         /// TCP over the loopback device.
         #[default]
@@ -10,7 +10,7 @@ choice! {
         Unix,
         /// TCP over a veth pair between two network namespaces.
         Veth,
-        /// TCP over a device that takes packets for nobody, with a process that acknowledges them.
+        /// TCP over a device that frees packets, with a process that acknowledges them.
         Wire,
         /// TCP to another host.
         Peer,
@@ -18,10 +18,10 @@ choice! {
 }
 
 impl Transport {
-    /// Those within one machine, which its survey tries, in the order of the documentation.
+    /// Transports within one machine, which its survey tries, in the order of the documentation.
     pub const WITHIN: &[Transport] = Transport::ALL.split_at(Transport::Peer as usize).0;
 
-    /// What it is, for lists.
+    /// Description for lists of transports.
     pub fn summary(self) -> &'static str {
         match self {
             Transport::Loopback => "TCP over 127.0.0.1; zero-copy sends are copied on delivery",
@@ -36,41 +36,41 @@ impl Transport {
         }
     }
 
-    /// Whether somebody takes in what is sent; else there is no receiving side, and no answer.
+    /// Returns true if a receiver reads what is sent; else there is no receiving side and no response.
     pub fn has_receiver(self) -> bool {
         !self.is_wire()
     }
 
-    /// Whether it is made for a run, with special rights: tried only where a study asks for it. Its
-    /// MTU can be chosen, since nobody else uses it.
+    /// Returns true for a link that is made for the run and needs privileges: it is tried only if the
+    /// study names it. Its MTU can be chosen, since nobody else uses it.
     pub fn is_made(self) -> bool {
         self == Transport::Veth || self.is_wire()
     }
 
-    /// Whether what is sent is freed as it leaves, and delivered to nobody.
+    /// Returns true if packets are freed as they leave and never delivered.
     pub fn is_wire(self) -> bool {
         self == Transport::Wire
     }
 
-    /// Whether it speaks TCP, so that congestion control and TCP_NODELAY mean something.
+    /// Returns true for a transport over TCP, which has congestion control and TCP_NODELAY.
     pub fn is_tcp(self) -> bool {
         self != Transport::Unix
     }
 }
 
 choice! {
-    /// What takes the packets of a wire.
+    /// The device that takes the packets of [`Transport::Wire`].
     pub enum Device {
-        /// A tun device: packets of IP, without frames.
+        /// A tun device: IP packets without Ethernet frames.
         #[default]
         Tun,
-        /// One end of a veth pair: frames of Ethernet, as a card has.
+        /// One end of a veth pair: Ethernet frames, as a network card has.
         Veth,
     }
 }
 
 impl Device {
-    /// What it is, in words.
+    /// Noun phrase for sentences.
     pub fn in_words(self) -> &'static str {
         match self {
             Device::Tun => "a tun device",
@@ -80,12 +80,12 @@ impl Device {
 }
 
 choice! {
-    /// Who waits for whom.
+    /// The order of messages and responses on a connection.
     pub enum Pattern {
         /// The sender sends without pause.
         #[default]
         Stream,
-        /// The sender waits for an answer after each message.
+        /// The sender waits for a response after each message.
         #[serde(rename = "request-response")]
         #[strum(serialize = "request-response")]
         Ask,
@@ -93,9 +93,9 @@ choice! {
 }
 
 choice! {
-    /// TCP_NODELAY: whether small writes go out at once.
+    /// TCP_NODELAY, which sends small writes at once.
     pub enum Nodelay {
-        /// On where answers are waited for, off while streaming: what a careful program does.
+        /// On with responses, off while streaming: what a careful program does.
         #[default]
         Auto,
         /// On.
@@ -108,7 +108,7 @@ choice! {
 choice! {
     /// Transparent huge pages under the memory that work is done on (madvise(2)).
     pub enum HugePages {
-        /// As the system does it.
+        /// The system's setting.
         #[default]
         Auto,
         /// All of it lies in huge pages.
@@ -119,9 +119,9 @@ choice! {
 }
 
 choice! {
-    /// When the payload is written.
+    /// The time at which the payload is written.
     pub enum Payload {
-        /// Once, before the trial; messages then go round in the ring.
+        /// Once, before the trial; the sender then cycles through the ring.
         #[default]
         Prepared,
         /// Every field of every message is filled with memset before it is sent.
@@ -130,22 +130,22 @@ choice! {
 }
 
 choice! {
-    /// What a sender does about zero-copy completions.
+    /// The treatment of zero-copy completions by the sender.
     pub enum Reaping {
         /// It takes them all, and never writes to a buffer that the kernel still reads.
         #[default]
         Full,
-        /// After each send it looks at the error queue once, without waiting, and uses the buffer again.
+        /// After each send it reads the error queue once, without waiting, and reuses the buffer.
         OneLook,
-        /// It never looks, waits 1 µs when the kernel has no room (ENOBUFS), and uses the buffer again.
+        /// It never reads the error queue, waits 1 µs when the kernel has no room (ENOBUFS), and reuses the buffer.
         Never,
     }
 }
 
 choice! {
-    /// Where the pages of a file are when it is read.
+    /// The place of a file's pages when they are read.
     pub enum Cache {
-        /// It is a memory file: there is no disk behind it.
+        /// In a memory file: there is no disk behind it.
         #[default]
         Memory,
         /// In the page cache.
@@ -158,7 +158,7 @@ choice! {
 }
 
 choice! {
-    /// In which order a file is gone through.
+    /// The order of the requests to a file.
     pub enum Access {
         /// From the beginning to the end.
         #[default]
@@ -169,29 +169,29 @@ choice! {
 }
 
 choice! {
-    /// How a client comes to its connection.
+    /// The life of a client's connection.
     pub enum Connect {
-        /// It has one and keeps it.
+        /// One connection for all requests.
         #[default]
         Kept,
-        /// It opens a new one for each request.
+        /// A new connection for each request.
         New,
     }
 }
 
 choice! {
-    /// When requests of an open loop are due.
+    /// The distribution of an open loop's requests over time.
     pub enum Arrivals {
-        /// At even distances, as a metronome beats.
+        /// At equal intervals.
         #[default]
         Fixed,
-        /// As those of many independent clients are: gaps are exponential.
+        /// A Poisson process, as of many independent clients: intervals are exponential.
         Poisson,
     }
 }
 
 choice_or_bytes! {
-    /// What a receiver asks for in one call.
+    /// Bytes that a receiver asks for in one call.
     pub enum ReadSize {
         /// One field.
         #[default]
@@ -211,9 +211,9 @@ choice_or_bytes! {
 }
 
 choice_or_bytes! {
-    /// What an answer consists of.
+    /// The size of a response.
     pub enum Answer {
-        /// As much as one field.
+        /// As many bytes as one field.
         #[default]
         Field,
     }

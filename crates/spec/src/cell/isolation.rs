@@ -1,4 +1,4 @@
-//! What a trial is set apart by: the class of its threads, and a control group of its own.
+//! The isolation of a trial: scheduler class of its threads, and control group of its processes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,19 +7,19 @@ use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use super::Invalid;
-use super::places::{list, written};
+use super::places::{parse_cpus, write_cpus};
 
 /// Nice values, sched(7): the lower, the more CPU time.
 pub const NICE: std::ops::RangeInclusive<i32> = -20..=19;
 /// Weights of a control group, cgroup v2's own bounds.
 pub const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;
-/// The largest quota, in percent of one CPU: all that there can be.
+/// The largest quota, in percent of one CPU: the time of the most CPUs that a machine can have.
 pub const MOST_QUOTA_PERCENT: u32 = 100 * super::MOST_CPUS;
-/// The period of a quota, in µs: the kernel's own.
+/// The period of a quota, in µs: the kernel's default.
 pub const QUOTA_PERIOD_US: u64 = 100_000;
-/// What the class `deadline` reserves of each of its periods, in ns.
+/// CPU time that the class `deadline` reserves in each of its periods, in ns.
 pub const DEADLINE_RUNTIME_NS: u64 = 500_000;
-/// The period of the class `deadline`, in ns; it is the deadline too.
+/// Period of the class `deadline`, in ns, which is also its deadline.
 pub const DEADLINE_PERIOD_NS: u64 = 1_000_000;
 
 /// A scheduler class, sched(7).
@@ -67,18 +67,19 @@ impl Class {
         self.into()
     }
 
-    /// Whether its threads come before all of the ordinary classes.
+    /// Returns true if its threads run before all threads of the ordinary classes.
     pub fn is_realtime(self) -> bool {
         matches!(self, Class::Fifo | Class::Rr | Class::Deadline)
     }
 
-    /// Whether a process without privileges may not take it.
+    /// Returns true if a process without privileges cannot take the class.
     pub fn needs_privilege(self) -> bool {
         let raised = matches!(self, Class::Other(nice) | Class::Batch(nice) if nice < 0);
         self.is_realtime() || raised
     }
 
-    /// Whether only a thread's own wish gives its CPU to its like, so that a watchdog is needed.
+    /// Returns true if a thread of the class keeps its CPU until it blocks or yields, so that a
+    /// watchdog must end it.
     pub fn needs_watchdog(self) -> bool {
         matches!(self, Class::Fifo | Class::Rr)
     }
@@ -116,30 +117,29 @@ impl FromStr for Class {
         match (name, nice) {
             ("other", nice) => Ok(Class::Other(nice.unwrap_or(0))),
             ("batch", nice) => Ok(Class::Batch(nice.unwrap_or(0))),
-            (name, None) => {
-                let mut others = Class::WITHOUT_NICE.iter();
-                others.find(|c| c.name() == name).copied().ok_or_else(wrong)
-            }
+            (name, None) => (Class::WITHOUT_NICE.iter().copied())
+                .find(|class| class.name() == name)
+                .ok_or_else(wrong),
             _ => Err(wrong()),
         }
     }
 }
 
-/// What the control group of a trial's processes is given; nothing is no group at all.
+/// The limits of the control group of a trial's processes; without any limit there is no group.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Cgroup {
-    /// The quota (`cpu.max`): CPU time in each [`QUOTA_PERIOD_US`], in percent of one CPU.
+    /// The quota (`cpu.max`) in percent of one CPU, per [`QUOTA_PERIOD_US`].
     pub quota_percent: Option<u32>,
-    /// The weight (`cpu.weight`): 100 is that of a group that was given none.
+    /// The weight (`cpu.weight`); the kernel's default is 100.
     pub weight: Option<u32>,
-    /// The CPUs (`cpuset.cpus`); an empty list is the first one that may be used.
+    /// The CPUs (`cpuset.cpus`); an empty list is the first CPU that may be used.
     pub cpuset: Option<Vec<u32>>,
 }
 
 impl Cgroup {
-    /// Whether there is none.
+    /// Returns true if there are no limits, and therefore no group.
     pub fn is_none(&self) -> bool {
         *self == Cgroup::default()
     }
@@ -151,7 +151,7 @@ impl fmt::Display for Cgroup {
         let weight = self.weight.map(|n| format!("weight={n}"));
         let cpuset = self.cpuset.as_ref().map(|cpus| match cpus.as_slice() {
             [] => "cpuset".to_owned(),
-            cpus => format!("cpuset={}", written(cpus)),
+            cpus => format!("cpuset={}", write_cpus(cpus)),
         });
         let none = self.is_none().then(|| "none".to_owned());
         let parts = [none, quota, weight, cpuset].into_iter().flatten();
@@ -182,8 +182,8 @@ impl FromStr for Cgroup {
             let number = |text: &str| text.parse::<u32>().ok();
             match (name, value) {
                 ("max", Some(value)) if group.quota_percent.is_none() => {
-                    let percent = value.strip_suffix('%').and_then(number);
-                    let percent = percent.filter(|n| (1..=MOST_QUOTA_PERCENT).contains(n));
+                    let percent = (value.strip_suffix('%').and_then(number))
+                        .filter(|n| (1..=MOST_QUOTA_PERCENT).contains(n));
                     group.quota_percent = Some(percent.ok_or_else(wrong)?);
                 }
                 ("weight", Some(value)) if group.weight.is_none() => {
@@ -191,7 +191,7 @@ impl FromStr for Cgroup {
                     group.weight = Some(weight.ok_or_else(wrong)?);
                 }
                 ("cpuset", value) if group.cpuset.is_none() => {
-                    let cpus = value.map(|text| list(text).ok_or_else(wrong));
+                    let cpus = value.map(|text| parse_cpus(text).ok_or_else(wrong));
                     group.cpuset = Some(cpus.transpose()?.unwrap_or_default());
                 }
                 _ => return Err(wrong()),
@@ -206,7 +206,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn classes_are_read_as_they_are_written() {
+    fn a_class_is_parsed_as_it_is_printed() {
         for (text, class) in [
             ("other", Class::Other(0)),
             ("other:nice=19", Class::Other(19)),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_read_as_they_are_written() {
+    fn a_control_group_is_parsed_as_it_is_printed() {
         let texts = "none max=50% max=250% weight=10 cpuset cpuset=0,2 max=50%+weight=10+cpuset=1";
         for text in texts.split(' ') {
             let group: Cgroup = text.parse().unwrap();

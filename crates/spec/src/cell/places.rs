@@ -1,5 +1,4 @@
-//! Where threads run and memory lies: CPUs by number or by how near they are to each other, a
-//! neighbour beside the trial, a node for its memory.
+//! Places on the machine: CPUs of threads, by number or by their distance, and of the background load.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,13 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Invalid;
 
-/// One more than the largest number of a CPU or a node; Linux has at most 8,192 CPUs.
+/// One more than the largest number of a CPU; Linux has at most 8,192.
 pub const MOST_CPUS: u32 = 8192;
-/// The most CPUs that a list names: as many as there can be flows, twice.
+/// The most CPUs of a list: two for each of the most flows.
 const MOST_LISTED: usize = 512;
 
 choice! {
-    /// How near two CPUs are to each other. Which ones that are is the machine's to say.
+    /// The distance of two CPUs, by what they share. The machine's topology gives the CPUs.
     pub enum Nearness {
         /// One logical CPU for both.
         #[default]
@@ -32,7 +31,7 @@ choice! {
 }
 
 impl Nearness {
-    /// What it means, for lists.
+    /// Description for lists of placements.
     pub fn summary(self) -> &'static str {
         match self {
             Nearness::SameCpu => "both ends on one logical CPU",
@@ -43,18 +42,18 @@ impl Nearness {
         }
     }
 
-    fn named(text: &str) -> Option<Nearness> {
+    fn from_name(text: &str) -> Option<Nearness> {
         Nearness::ALL.iter().copied().find(|n| n.name() == text)
     }
 
-    fn names() -> String {
+    fn quoted_names() -> String {
         let mut names = Nearness::ALL.iter().map(|n| format!("`{}`", n.name()));
         names.join(", ")
     }
 }
 
-/// Which CPUs the two ends run on. Flow `i` takes the `i`-th of each list, going round; where
-/// there is no other end, flows take from both lists in turn.
+/// The CPUs that the two ends run on. Flow `i` takes the `i`-th CPU of each list, modulo its length;
+/// flows without a peer take from both lists in turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -74,13 +73,13 @@ pub enum Placement {
         /// The CPUs; never empty.
         cpus: Vec<u32>,
     },
-    /// Pinned, each flow to a pair of CPUs that are so near to each other.
+    /// Pinned, each flow to a pair of CPUs at this distance.
     Near(Nearness),
-    /// Pinned, each flow to the nearest two cores; to two threads of one, or to one CPU, where there
-    /// are no others.
+    /// Pinned, each flow to the nearest two cores; to two threads of a core, or to one CPU, if the
+    /// machine has no other.
     Pinned,
-    /// Stands for several: `A:B` for all pairs of CPUs, or for some of each distance. No cell of a
-    /// plan has it.
+    /// All pairs of CPUs, or some of each distance. The plan replaces it by cells with `A:B`, so that
+    /// no cell of a plan has it.
     Pairs,
 }
 
@@ -95,9 +94,9 @@ impl fmt::Display for Placement {
         match self {
             Placement::Free => f.write_str("free"),
             Placement::Cpus { sender, receiver } => {
-                write!(f, "{}:{}", written(sender), written(receiver))
+                write!(f, "{}:{}", write_cpus(sender), write_cpus(receiver))
             }
-            Placement::Within { cpus } => f.write_str(&written(cpus)),
+            Placement::Within { cpus } => f.write_str(&write_cpus(cpus)),
             Placement::Near(nearness) => f.write_str(nearness.name()),
             Placement::Pinned => f.write_str(PINNED),
             Placement::Pairs => f.write_str(PAIRS),
@@ -115,28 +114,28 @@ impl FromStr for Placement {
             PAIRS => return Ok(Placement::Pairs),
             _ => {}
         }
-        if let Some(nearness) = Nearness::named(text) {
+        if let Some(nearness) = Nearness::from_name(text) {
             return Ok(Placement::Near(nearness));
         }
         let wrong = || {
             Invalid(format!(
                 "placement `{text}`: write `free`, `pinned`, {}, `pairs`, or CPUs as SENDER:RECEIVER or as a list for both, for example 0:1, 0,2:1,3 or 0-3",
-                Nearness::names()
+                Nearness::quoted_names()
             ))
         };
-        let list = |part| list(part).ok_or_else(wrong);
+        let cpus = |list| parse_cpus(list).ok_or_else(wrong);
         match text.split_once(':') {
             Some((sender, receiver)) => Ok(Placement::Cpus {
-                sender: list(sender)?,
-                receiver: list(receiver)?,
+                sender: cpus(sender)?,
+                receiver: cpus(receiver)?,
             }),
-            None => Ok(Placement::Within { cpus: list(text)? }),
+            None => Ok(Placement::Within { cpus: cpus(text)? }),
         }
     }
 }
 
 choice! {
-    /// What keeps a CPU busy beside a trial.
+    /// The work of a background load.
     pub enum Noise {
         /// Nothing.
         #[default]
@@ -147,13 +146,13 @@ choice! {
         Stream,
         /// Following pointers through memory, more of it than the caches hold.
         Chase,
-        /// Nothing that takes time from others: a loop of pauses in the class SCHED_IDLE, so that no
-        /// CPU falls asleep where the trial has nothing for it to do.
+        /// Pauses in a loop in the class SCHED_IDLE: takes no time from others, and keeps CPUs that the
+        /// trial leaves idle from a sleep state.
         Awake,
     }
 }
 
-/// Where a neighbour runs.
+/// The CPUs that a background load runs on.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -161,33 +160,33 @@ pub enum Spot {
     /// Where the scheduler puts it.
     #[default]
     Free,
-    /// So near to the CPU of the sender's first thread.
+    /// At this distance from the CPU of the sender's first thread.
     Near(Nearness),
-    /// One thread on each CPU that may be used.
+    /// One thread on each CPU that the process may use.
     All,
     /// One thread on each of these CPUs; never empty.
     Cpus(Vec<u32>),
 }
 
-/// A process of the lab's own that keeps CPUs busy beside a trial: `spin`, `chase@smt-sibling`,
-/// `stream@2,3`.
+/// A background load, which keeps CPUs busy during a trial: `spin`, `chase@smt-sibling`,
+/// `stream@2,3`. It is a process of bytecost's own.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Neighbour {
-    /// What it does.
+    /// Its work.
     pub noise: Noise,
-    /// Where.
+    /// Its CPUs.
     pub spot: Spot,
 }
 
 impl Neighbour {
-    /// Whether there is none.
+    /// Returns true if there is no background load.
     pub fn is_idle(&self) -> bool {
         self.noise == Noise::Idle
     }
 
-    /// Whether a trial has all the time of its CPUs beside it.
+    /// Returns true if it takes no CPU time from the trial.
     pub fn takes_no_time(&self) -> bool {
         matches!(self.noise, Noise::Idle | Noise::Awake)
     }
@@ -201,7 +200,7 @@ impl fmt::Display for Neighbour {
             Spot::All if self.noise == Noise::Awake => Ok(()),
             Spot::Near(nearness) => write!(f, "@{}", nearness.name()),
             Spot::All => f.write_str("@all"),
-            Spot::Cpus(cpus) => write!(f, "@{}", written(cpus)),
+            Spot::Cpus(cpus) => write!(f, "@{}", write_cpus(cpus)),
         }
     }
 }
@@ -213,7 +212,7 @@ impl FromStr for Neighbour {
         let wrong = || {
             Invalid(format!(
                 "background load `{text}`: write `idle`, `awake`, or `spin`, `stream` or `chase`, alone or with a place, for example spin@smt-sibling or spin@2,3; places are {}, relative to the sender's CPU, `all`, and lists of CPUs",
-                Nearness::names()
+                Nearness::quoted_names()
             ))
         };
         let (noise, place) = match text.split_once('@') {
@@ -229,17 +228,18 @@ impl FromStr for Neighbour {
             Some(_) if noise == Noise::Idle => return Err(wrong()),
             Some("free") => Spot::Free,
             Some("all") => Spot::All,
-            Some(place) => match Nearness::named(place) {
+            Some(place) => match Nearness::from_name(place) {
                 Some(nearness) => Spot::Near(nearness),
-                None => Spot::Cpus(list(place).ok_or_else(wrong)?),
+                None => Spot::Cpus(parse_cpus(place).ok_or_else(wrong)?),
             },
         };
         Ok(Neighbour { noise, spot })
     }
 }
 
-/// Numbers and ranges in their order: `0,2` or `0-3,8`. None where it is no list or too long.
-pub(super) fn list(text: &str) -> Option<Vec<u32>> {
+/// Parses numbers and ranges, in their order: `0,2` or `0-3,8`; none for other text and for a list
+/// longer than [`MOST_LISTED`].
+pub(super) fn parse_cpus(text: &str) -> Option<Vec<u32>> {
     let number = |text: &str| text.trim().parse().ok().filter(|n: &u32| *n < MOST_CPUS);
     let mut cpus: Vec<u32> = Vec::new();
     for part in text.split(',') {
@@ -259,7 +259,7 @@ pub(super) fn list(text: &str) -> Option<Vec<u32>> {
     Some(cpus)
 }
 
-pub(super) fn written(cpus: &[u32]) -> String {
+pub(super) fn write_cpus(cpus: &[u32]) -> String {
     cpus.iter().join(",")
 }
 
@@ -276,8 +276,7 @@ mod tests {
         let within = |cpus: &[u32]| Placement::Within {
             cpus: cpus.to_vec(),
         };
-        let near = Nearness::ALL.iter();
-        let near = near.map(|n| (n.name(), n.name(), Placement::Near(*n)));
+        let near = (Nearness::ALL.iter()).map(|n| (n.name(), n.name(), Placement::Near(*n)));
         let others = [
             ("free", "free", Placement::Free),
             ("pairs", "pairs", Placement::Pairs),
@@ -301,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_a_noise_and_a_place() {
+    fn a_background_load_is_a_kind_of_work_and_a_place() {
         for (text, noise, spot) in [
             ("idle", Noise::Idle, Spot::Free),
             ("spin", Noise::Spin, Spot::Free),
@@ -319,8 +318,8 @@ mod tests {
             assert_eq!(text.parse().as_ref(), Ok(&neighbour));
             assert_eq!(neighbour.to_string(), text);
         }
-        let all: Neighbour = "awake@all".parse().unwrap();
-        assert_eq!(all.to_string(), "awake");
+        let everywhere: Neighbour = "awake@all".parse().unwrap();
+        assert_eq!(everywhere.to_string(), "awake");
         for wrong in ["", "idle@0", "spin@", "spin@left", "@0", "spin@1@2", "rest"] {
             let error = wrong.parse::<Neighbour>().unwrap_err().to_string();
             assert!(error.contains("spin@smt-sibling"), "{wrong}: {error}");

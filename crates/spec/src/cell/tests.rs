@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn an_id_tells_further_axes_only_where_they_matter() {
+fn an_id_has_further_axes_only_where_they_are_not_at_their_default() {
     let mut cell = Cell {
         nodelay: Nodelay::Off,
         payload: Payload::Refilled,
@@ -28,9 +28,9 @@ fn an_id_tells_further_axes_only_where_they_matter() {
     cell.mtu_bytes = None;
     cell.nodelay = Nodelay::On;
     assert_eq!(cell.id_without(&[Axis::Mtu, Axis::Nodelay]), shared);
-    let of_id = ["/cork=perhaps", "/x", "/twin/twin"].map(|end| format!("{id}{end}"));
+    let with_wrong_ends = ["/cork=perhaps", "/x", "/twin/twin"].map(|end| format!("{id}{end}"));
     let others = ["", "loopback", &id[1..]].map(str::to_owned);
-    for wrong in of_id.iter().chain(&others) {
+    for wrong in with_wrong_ends.iter().chain(&others) {
         assert_eq!(Cell::from_id(wrong), None, "{wrong}");
     }
 }
@@ -44,7 +44,7 @@ fn ids_are_read_and_written_unchanged() {
 }
 
 #[test]
-fn fields_reads_and_answers_follow_the_message() {
+fn field_read_and_response_sizes_follow_the_message() {
     let check = |read_size, answer, expected: [u64; 3]| {
         let cell = Cell {
             read_size,
@@ -54,15 +54,15 @@ fn fields_reads_and_answers_follow_the_message() {
         let found = [cell.field_bytes(), cell.read_bytes(), cell.answer_bytes()];
         assert_eq!(found, expected);
     };
-    let usual = Cell::default();
-    check(usual.read_size, usual.answer, [8192, 262_144, 64]);
+    let default = Cell::default();
+    check(default.read_size, default.answer, [8192, 262_144, 64]);
     check(ReadSize::Field, Answer::Field, [8192, 8192, 8192]);
     let longer = Answer::Bytes(1 << 20);
     check(ReadSize::Message, longer, [8192, 65_536, 65_536]);
 }
 
 #[test]
-fn values_are_read_as_they_are_written() {
+fn values_are_parsed_as_they_are_printed() {
     let table = "transport: unix veth wire; pattern: request-response; mover: send-zerocopy; size: 1MiB; \
         fields: 16; threads: 8; socket-buffer: 256KiB auto; nodelay: off; \
         placement: 0,2:1,3 smt-sibling pairs; mtu: 9000 1500; segment: 16KiB 3000 auto; \
@@ -84,7 +84,7 @@ fn values_are_read_as_they_are_written() {
 }
 
 #[test]
-fn the_usual_mtu_has_one_name() {
+fn the_default_mtu_has_one_name() {
     for text in ["auto", "1500"] {
         assert_eq!(Axis::Mtu.read(text), Ok("1500".into()));
         let mut cell = Cell::default();
@@ -94,7 +94,7 @@ fn the_usual_mtu_has_one_name() {
 }
 
 #[test]
-fn what_is_out_of_bounds_is_said_with_the_bounds() {
+fn an_error_about_a_value_has_its_bounds() {
     let table = "size 0 => from 1 byte to 4GiB
         size -4096 => not a size
         size 5GiB => from 1 byte to 4GiB

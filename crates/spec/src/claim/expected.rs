@@ -1,27 +1,27 @@
-//! What a number is expected to be.
+//! Expectations of claims: bounds of a number, or its equality with others.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::units;
 
-/// What a number is expected to be.
+/// The expected range of a number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Expected {
-    /// More than that.
+    /// Greater than the bound.
     Above(f64),
-    /// Less than that.
+    /// Less than the bound.
     Below(f64),
-    /// From the first to the second, both included.
+    /// From the first bound to the second, both included.
     Within(f64, f64),
     /// A ratio that differs from 1 by less than the study's smallest effect.
     Alike,
-    /// Between the least and the greatest of what it is held against.
+    /// Between the least and the greatest of the numbers that it is compared with.
     Among,
 }
 
 impl Expected {
-    /// Whether a number is as expected; none where that takes more than the number.
+    /// Returns true if the number is as expected; none if the number alone cannot decide it.
     pub fn is_met(self, value: f64) -> Option<bool> {
         match self {
             Expected::Above(bound) => Some(value > bound),
@@ -35,21 +35,24 @@ impl Expected {
 impl fmt::Display for Expected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Expected::Above(bound) => write!(f, "above {}", told(*bound)),
-            Expected::Below(bound) => write!(f, "below {}", told(*bound)),
-            Expected::Within(low, high) if low == high => write!(f, "{}", told(*low)),
-            Expected::Within(low, high) => write!(f, "from {} to {}", told(*low), told(*high)),
+            Expected::Above(bound) => write!(f, "above {}", in_words(*bound)),
+            Expected::Below(bound) => write!(f, "below {}", in_words(*bound)),
+            Expected::Within(low, high) if low == high => f.write_str(&in_words(*low)),
+            Expected::Within(low, high) => {
+                write!(f, "from {} to {}", in_words(*low), in_words(*high))
+            }
             Expected::Alike => f.write_str("about 1"),
             Expected::Among => f.write_str("among its own data"),
         }
     }
 }
 
-/// As it was written, with separators where it is long.
-fn told(bound: f64) -> String {
-    match bound >= 1e4 {
-        true => units::number(bound),
-        false => bound.to_string(),
+/// A bound as it was written, with thousands separators from 10,000 on.
+fn in_words(bound: f64) -> String {
+    if bound >= 1e4 {
+        units::number(bound)
+    } else {
+        bound.to_string()
     }
 }
 

@@ -1,4 +1,4 @@
-//! The TOML of claims as it stands in the file, and the way from there to [`Claim`]s.
+//! The TOML of claims as it stands in the file, and its conversion into [`Claim`]s.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -42,7 +42,7 @@ struct RawClaim {
     beside: Vec<RawTest>,
 }
 
-/// Its kind says which keys it may have.
+/// A test of a claim with all keys that a test may have; its kind determines which it must have.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct RawTest {
@@ -68,13 +68,13 @@ struct RawTest {
     by: Option<Spanned<Vec<String>>>,
     other: Option<Spanned<RawTerm>>,
     if_measured: Option<Spanned<bool>>,
-    /// Of a reason alone.
+    /// Key of `[[claim.reason]]` only.
     otherwise: Option<Spanned<String>>,
-    /// Of what stands beside alone.
+    /// Key of `[[claim.beside]]` only.
     says: Option<Spanned<String>>,
 }
 
-/// What it leaves out is as in the test's own.
+/// The divisor of a calculation; keys that it leaves out are as in the test itself.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawTerm {
@@ -83,7 +83,7 @@ struct RawTerm {
     rows: Option<BTreeMap<String, RawText>>,
 }
 
-/// Each kind with the keys that it takes besides `kind`.
+/// The kinds of tests, each with the keys that it has besides `kind`.
 pub(super) const KINDS: &[(&str, &str)] = &[
     (
         "ratio",
@@ -106,7 +106,7 @@ pub(super) const KINDS: &[(&str, &str)] = &[
     ("not-in-this-run", "study why"),
 ];
 
-/// Reads claims from TOML, up to the first thing that is wrong, with its line and column.
+/// Parses a file of claims. The error is the first one, with its line and column.
 pub fn parse(text: &str) -> Result<Vec<Claim>, StudyError> {
     if text.len() > MAX_CLAIMS_BYTES {
         let message = format!("a claims file has at most {MAX_CLAIMS_BYTES} bytes");
@@ -245,45 +245,44 @@ impl Reader<'_> {
 }
 
 impl RawTest {
+    /// The keys that the file gives, each with its place in the text.
     fn given(&self) -> Vec<(&'static str, Range<usize>)> {
-        fn of<T>(
-            key: &'static str,
-            value: &Option<Spanned<T>>,
-        ) -> Option<(&'static str, Range<usize>)> {
-            value.as_ref().map(|v| (key, v.span()))
+        fn place<T>(value: &Option<Spanned<T>>) -> Option<Range<usize>> {
+            value.as_ref().map(Spanned::span)
         }
         [
-            of("metric", &self.metric),
-            of("metrics", &self.metrics),
-            of("axis", &self.axis),
-            of("value", &self.value),
-            of("against", &self.against),
-            of("where", &self.place),
-            of("expect", &self.expect),
-            of("cells", &self.cells),
-            of("along", &self.along),
-            of("tolerance", &self.tolerance),
-            of("caveat", &self.caveat),
-            of("threads", &self.threads),
-            of("study", &self.study),
-            of("why", &self.why),
-            of("table", &self.table),
-            of("column", &self.column),
-            of("rows", &self.rows),
-            of("by", &self.by),
-            of("other", &self.other),
-            of("if-measured", &self.if_measured),
+            ("metric", place(&self.metric)),
+            ("metrics", place(&self.metrics)),
+            ("axis", place(&self.axis)),
+            ("value", place(&self.value)),
+            ("against", place(&self.against)),
+            ("where", place(&self.place)),
+            ("expect", place(&self.expect)),
+            ("cells", place(&self.cells)),
+            ("along", place(&self.along)),
+            ("tolerance", place(&self.tolerance)),
+            ("caveat", place(&self.caveat)),
+            ("threads", place(&self.threads)),
+            ("study", place(&self.study)),
+            ("why", place(&self.why)),
+            ("table", place(&self.table)),
+            ("column", place(&self.column)),
+            ("rows", place(&self.rows)),
+            ("by", place(&self.by)),
+            ("other", place(&self.other)),
+            ("if-measured", place(&self.if_measured)),
         ]
         .into_iter()
-        .flatten()
+        .filter_map(|(key, place)| Some((key, place?)))
         .collect()
     }
 }
 
 fn name(text: &str) -> Result<String, &'static str> {
-    match units::is_name(text) {
-        true => Ok(text.to_owned()),
-        false => Err("a name is made of letters, digits, `-` and `_`, at most 64"),
+    if units::is_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("a name is made of letters, digits, `-` and `_`, at most 64")
     }
 }
 

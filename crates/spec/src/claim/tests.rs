@@ -8,14 +8,14 @@ fn with(test: &str) -> String {
     format!("{HEAD}[[claim.test]]\n{test}\n")
 }
 
-fn refused(text: &str, line: usize, says: &str) {
+fn refused(text: &str, line: usize, message: &str) {
     let e = parse(text).expect_err(text);
     assert_eq!(e.line, line, "{text}\n{e}");
-    assert!(e.message.contains(says), "{e}");
+    assert!(e.message.contains(message), "{e}");
     assert!(!e.to_string().contains('\n'));
 }
 
-/// Of a test whose keys stand on one line, with ` / ` between them.
+/// The TOML of a test whose keys are written on one line, separated by ` / `.
 fn lines(test: &str) -> String {
     test.replace(" / ", "\n")
 }
@@ -47,7 +47,7 @@ fn a_test_of_each_kind_is_read() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_its_place() {
+fn an_error_has_its_line() {
     refused("claim = 3", 1, "");
     refused("[[claim]]\nid = \"a\"\n", 1, "missing field");
     refused(HEAD, 2, "no [[claim.test]]");
@@ -103,7 +103,7 @@ fn expectations_are_met_or_not() {
 }
 
 #[test]
-fn nodelay_is_taken_as_it_is_in_effect() {
+fn nodelay_conditions_use_the_value_in_effect() {
     let mut cell = Cell::default();
     cell.set(Axis::Pattern, "request-response").unwrap();
     let nodelay = |value: &str| vec![(Axis::Nodelay, vec![value.into()])];
@@ -124,7 +124,7 @@ fn the_worked_example_of_the_guide_is_a_claims_file() {
 }
 
 #[test]
-fn the_guide_tells_every_kind_of_test() {
+fn the_guide_describes_every_kind_of_test_with_its_keys() {
     for (kind, keys) in raw::KINDS {
         let begin = format!("| `{kind}` |");
         let row = GUIDE.lines().find(|l| l.starts_with(&begin));
@@ -139,18 +139,18 @@ fn the_guide_tells_every_kind_of_test() {
 #[test]
 fn a_claim_names_the_studies_that_settle_it() {
     let level = "kind = \"copies-per-byte\"\nexpect = \"is 0\"";
-    let of = |text: &str| parse(text).unwrap().remove(0);
-    let alone = of(&with(level));
+    let claim = |text: &str| parse(text).unwrap().remove(0);
+    let alone = claim(&with(level));
     assert!(alone.is_of_study("blog") && !alone.is_of_study("files"));
-    let two = with(level).replace("claim = ", "studies = [\"files\", \"copies\"]\nclaim = ");
-    let two = of(&two);
+    let text = with(level).replace("claim = ", "studies = [\"files\", \"copies\"]\nclaim = ");
+    let two = claim(&text);
     assert!(two.is_of_study("files") && two.is_of_study("copies") && !two.is_of_study("blog"));
     let odd = with(level).replace("claim = ", "studies = [\"no name\"]\nclaim = ");
     refused(&odd, 4, "a name is made of");
 }
 
 #[test]
-fn the_mean_of_rows_and_what_may_be_unmeasured_are_read_where_they_belong() {
+fn only_an_arithmetic_test_takes_a_mean_and_a_ratio_can_be_left_unmeasured() {
     let sum = lines(r#"kind = "arithmetic" / table = "t" / column = "c" / expect = "is 2" / "#);
     let ratio = lines(
         r#"kind = "ratio" / metric = "throughput_gbit_per_s" / axis = "mover" / value = "a" / against = "b" / expect = "above 1" / "#,
@@ -158,28 +158,28 @@ fn the_mean_of_rows_and_what_may_be_unmeasured_are_read_where_they_belong() {
     let among = sum.replace("is 2", "among") + "other = { column = \"d\" }\n";
     let [mean, some, most] = ["mean", "some", "most"].map(|n| format!("cells = \"{n}\""));
     let unmeasured = "if-measured = true";
-    let of = |test: &str, more: &str| {
-        let claim = parse(&with(&format!("{test}{more}"))).unwrap().remove(0);
+    let test = |keys: &str, more: &str| {
+        let claim = parse(&with(&format!("{keys}{more}"))).unwrap().remove(0);
         claim.tests[0].clone()
     };
-    let of_mean = |more: &str| match of(&sum, more).kind {
+    let of_mean = |more: &str| match test(&sum, more).kind {
         TestKind::Arithmetic(sum) => sum.of_mean,
         other => panic!("{other:?}"),
     };
     assert!(of_mean(&mean) && !of_mean("") && !of_mean(&some));
-    assert!(of(&ratio, unmeasured).if_measured && !of(&ratio, "").if_measured);
-    assert_eq!(of(&ratio, &most).cells, Quantity::Most);
-    for (test, more, line, says) in [
+    assert!(test(&ratio, unmeasured).if_measured && !test(&ratio, "").if_measured);
+    assert_eq!(test(&ratio, &most).cells, Quantity::Most);
+    for (keys, more, line, message) in [
         (&among, &*mean, 10, "`among` is for"),
         (&ratio, &*mean, 13, "arithmetic test"),
         (&sum, unmeasured, 11, "has no `if-measured`"),
     ] {
-        refused(&with(&format!("{test}{more}")), line, says);
+        refused(&with(&format!("{keys}{more}")), line, message);
     }
 }
 
 #[test]
-fn what_stands_beside_a_claim_is_a_test_without_a_reason() {
+fn an_observation_next_to_a_claim_is_a_test_without_a_reason() {
     let beside = "[[claim.beside]]\nkind = \"copies-per-byte\"\nexpect = \"is 0\"\n";
     let text = with("kind = \"copies-per-byte\"\nexpect = \"is 0\"");
     let claim = parse(&format!("{text}\n{beside}")).unwrap().remove(0);
@@ -190,11 +190,11 @@ fn what_stands_beside_a_claim_is_a_test_without_a_reason() {
         (format!("{text}\n{beside}otherwise = \"x\"\n"), "otherwise"),
         (format!("{text}\nsays = \"x\"\n"), "says"),
     ] {
-        let told = parse(&odd).unwrap_err().to_string();
-        assert!(told.contains(&format!("`{key}` belongs to")), "{told}");
+        let error = parse(&odd).unwrap_err().to_string();
+        assert!(error.contains(&format!("`{key}` belongs to")), "{error}");
     }
     // It decides nothing, so that it alone is no claim.
     let alone = text.replace("[[claim.test]]", "[[claim.beside]]");
-    let told = parse(&alone).unwrap_err().to_string();
-    assert!(told.contains("has no [[claim.test]]"), "{told}");
+    let error = parse(&alone).unwrap_err().to_string();
+    assert!(error.contains("has no [[claim.test]]"), "{error}");
 }

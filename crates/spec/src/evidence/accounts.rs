@@ -1,23 +1,23 @@
-//! Who used the CPUs within one window, as exactly as the kernel's tracepoints tell.
+//! The CPU time of every process within one window, from the kernel's tracepoints.
 
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Side;
 
 rows! {
-    /// Who uses a CPU. Its row in [`CPU_USERS`] says what belongs to it.
+    /// A user of CPU time. Its row in [`CPU_USERS`] describes it.
     enum CpuUser;
-    /// A row of the table of those who use CPUs.
+    /// A row of the table of users of CPU time.
     struct CpuUserRow {
         user,
-        /// The side that it works for, if it does for one.
+        /// The side that its time is spent for, if any.
         side: Option<Side>,
-        /// What it is called in tables.
+        /// Its noun in tables.
         title: &'static str,
-        /// What belongs to it.
+        /// The threads and processes that belong to it.
         summary: &'static str,
     }
-    /// All of them, in the order of tables.
+    /// All users, in the order of tables.
     const CPU_USERS;
     SenderThreads "sender-threads" { side: Some(Side::Sender), title: "sender's threads", summary: "threads of the sending process, or of the clients, that move messages" }
     SenderWorkers "sender-workers" { side: Some(Side::Sender), title: "sender's workers", summary: "threads of the same process that work for these: of the kernel's io_uring, or started by another thread than the first" }
@@ -40,21 +40,21 @@ rows! {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CpuLine {
-    /// Who used it.
+    /// The user.
     pub user: CpuUser,
-    /// Which of them: the name of a process, or of a kind of thread. Empty where the user has no
-    /// parts, and for all parts together that are too small to be named.
+    /// Name of a process, or of a kind of thread. Empty where the user has no parts, and for all
+    /// parts together that are too small to be named.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// Time on a CPU, in ns, with interrupts on top of it.
+    /// Time on a CPU, in ns, including interrupts in that time.
     pub ns: u64,
-    /// What of that was interrupts and soft interrupts, in ns.
-    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
+    /// The part of `ns` that was interrupts and soft interrupts.
+    #[serde(default, skip_serializing_if = "crate::defaults::is_default")]
     pub interrupts_ns: u64,
 }
 
-/// Who used the CPUs within the window of one trial. The lines and what is left over add up to the
-/// CPUs times the elapsed time.
+/// The CPU time of all users within the window of one trial. The lines and the remainder add up to the
+/// number of CPUs times the elapsed time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -63,17 +63,17 @@ pub struct CpuAccounts {
     pub elapsed_ns: u64,
     /// CPUs that were online.
     pub cpus: u32,
-    /// In the order of [`CPU_USERS`], and each user's largest first.
+    /// The lines in the order of [`CPU_USERS`], each user's largest first.
     pub lines: Vec<CpuLine>,
     /// CPUs times elapsed time, less all lines, in ns; below 0 where something counts twice.
     pub left_over_ns: i64,
-    /// Why there are no accounts, where there are none; nothing above says anything then.
+    /// The reason why there are no accounts; the other fields are then empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
 
 impl CpuAccounts {
-    /// No accounts, for this reason.
+    /// Accounts that are not available, with the reason.
     pub fn absent(why: impl Into<String>) -> CpuAccounts {
         CpuAccounts {
             refused: Some(why.into()),
@@ -81,10 +81,12 @@ impl CpuAccounts {
         }
     }
 
-    /// CPU time of those that a condition picks, in ns; none where there are no accounts.
-    pub fn ns_of(&self, picks: impl Fn(&CpuLine) -> bool) -> Option<u64> {
-        let picked = self.lines.iter().filter(|l| picks(l));
-        self.refused.is_none().then(|| picked.map(|l| l.ns).sum())
+    /// CPU time of the lines that a predicate selects, in ns; none if there are no accounts.
+    pub fn ns_of(&self, is_selected: impl Fn(&CpuLine) -> bool) -> Option<u64> {
+        let selected = self.lines.iter().filter(|line| is_selected(line));
+        self.refused
+            .is_none()
+            .then(|| selected.map(|line| line.ns).sum())
     }
 }
 
@@ -93,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_works_for_a_side_is_its_own_and_no_accounts_are_no_zero() {
+    fn workers_count_for_their_side_and_absent_accounts_are_no_zero() {
         let ns = [
             (CpuUser::SenderThreads, 1),
             (CpuUser::SenderWorkers, 2),

@@ -1,25 +1,25 @@
-//! What is counted in a trial of its own: how often bytes were copied, and what else a message took.
+//! Counts of trials of their own: bytes that were copied, and events of the kernel.
 
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Side;
 use crate::reading::Reading;
 
-/// A means by which copies are told, the strongest first.
+/// A method of counting copies, the most reliable first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CopyMeans {
-    /// Bytes through the kernel's functions that copy, as these return (fexit).
+    /// Return values of the kernel's copying functions (fexit).
     Functions,
-    /// Bytes by the flags of packets and by what system calls returned (tp_btf).
+    /// Flags of packets and return values of system calls (tp_btf).
     Tracepoints,
-    /// What the kernel says of zero-copy buffers as it gives them back.
+    /// Flags of zero-copy completions.
     CompletionFlags,
 }
 
 impl CopyMeans {
-    /// What it is called for readers.
+    /// Its noun for readers.
     pub fn title(self) -> &'static str {
         match self {
             CopyMeans::Functions => "functions that copy",
@@ -38,7 +38,7 @@ words! {
         IntoKernel,
         /// From memory to the page cache.
         IntoFile,
-        /// Between two places of the kernel's, since a reader may not hold a sender's pages.
+        /// From kernel memory to kernel memory, because a reader may not hold a sender's pages.
         Delivery,
         /// From the kernel's memory to the reader's.
         ToReader,
@@ -46,7 +46,7 @@ words! {
 }
 
 impl CopyPlace {
-    /// What it is called in figures and sentences.
+    /// Its phrase in figures and sentences.
     pub fn title(self) -> &'static str {
         match self {
             CopyPlace::FromFile => "out of the page cache",
@@ -57,7 +57,7 @@ impl CopyPlace {
         }
     }
 
-    /// Which side it counts for: delivery is done for the receiver.
+    /// The side that the copy counts for: delivery is work of the receiver.
     pub fn side(self) -> Side {
         match self {
             CopyPlace::FromFile | CopyPlace::IntoKernel | CopyPlace::IntoFile => Side::Sender,
@@ -71,49 +71,49 @@ impl CopyPlace {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Copied {
-    /// Where.
+    /// The place.
     pub leg: CopyPlace,
-    /// By what means that was counted; none where it was not.
+    /// The method by which they were counted; none where they were not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub means: Option<CopyMeans>,
-    /// How many.
+    /// The number of bytes, or why it is not available.
     pub bytes: Reading,
 }
 
-/// The bytes that were copied in one trial, from the first to the last that moved.
+/// The bytes that were copied in one trial, from its first payload byte to its last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CopiedBytes {
-    /// Payload that was moved meanwhile.
+    /// Payload bytes that were moved in that time.
     pub payload_bytes: u64,
-    /// Each place that the cell has, in the order of [`CopyPlace::ALL`].
+    /// Copies at each place on the cell's path, in the order of [`CopyPlace::ALL`].
     pub legs: Vec<Copied>,
-    /// What could not be hooked in this kernel, in sentences.
+    /// Functions that could not be hooked in this kernel, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<String>,
 }
 
-/// Whose an event is.
+/// The object that an event is counted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventOf {
     /// Counted for each process.
     Process,
-    /// Counted once, for the connections.
+    /// Counted once for all connections.
     Connection,
 }
 
 rows! {
-    /// Something that is counted besides bytes. Its row in [`EVENTS`] says what.
+    /// An event that is counted in addition to bytes. Its row in [`EVENTS`] describes it.
     enum CountedEvent;
     /// A row of the table of events.
     struct EventRow {
         event,
-        /// Whose it is.
+        /// The object that it is counted for.
         of: EventOf,
-        /// What it is called, in the plural.
+        /// Its noun, in the plural.
         title: &'static str,
-        /// What is counted, and where.
+        /// Its definition, with the tracepoint.
         summary: &'static str,
     }
     /// All events, in the order of tables.
@@ -129,16 +129,16 @@ rows! {
     Retransmits "retransmits" { of: EventOf::Connection, title: "retransmits", summary: "packets sent again (tcp_retransmit_skb)" }
 }
 
-/// How often something happened within the window of a trial.
+/// The number of events of one kind within the window of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EventCount {
-    /// What.
+    /// The event.
     pub event: CountedEvent,
-    /// On which side; both for what is the connection's.
+    /// The side; both for an event of the connections.
     pub side: Side,
-    /// How often, or why that was not counted.
+    /// The number, or why it is not available.
     pub count: Reading,
 }
 

@@ -1,27 +1,27 @@
-//! How far two CPUs are from each other, as far as the kernel tells.
+//! The distance of two CPUs, as far as the kernel reports the topology.
 
 use super::{Cpu, CpuCache, Host};
 use crate::cell::Nearness;
 use crate::units::bytes_in_words;
 
-/// What lies between two CPUs. From near to far in its order, as far as names tell.
+/// The distance of two CPUs. The order is from near to far, as far as the topology is known.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Distance {
-    /// Its name; none where the kernel tells too little for one.
+    /// Its name; none where the kernel reports too little for one.
     pub nearness: Option<Nearness>,
-    /// Level of the nearest cache of data that two cores use.
+    /// Level of the nearest data cache that two cores share.
     pub cache_level: Option<u32>,
-    /// Of two cores that share a cache: whether they are of two clusters, groups of the kernel's
-    /// below it.
+    /// True if two cores that share a cache belong to different clusters, which the kernel forms
+    /// below that cache.
     pub crosses_clusters: bool,
-    /// Their nodes, the lower one first, where these are two.
+    /// The two NUMA nodes, the lower one first; none on one node.
     pub nodes: Option<(u32, u32)>,
     /// Their kinds of core, the faster one first.
     pub kinds: (u32, u32),
 }
 
 impl Distance {
-    /// Without what only says which: which nodes, which kinds of core.
+    /// The distance without the numbers of nodes and the kinds of core: equal for equivalent pairs.
     pub fn class(&self) -> Distance {
         Distance {
             nodes: self.nodes.map(|_| (0, 1)),
@@ -32,12 +32,12 @@ impl Distance {
 }
 
 impl Host {
-    /// A CPU by its number.
+    /// The CPU with this number.
     pub fn cpu(&self, number: u32) -> Option<&Cpu> {
         self.cpus.iter().find(|c| c.cpu == number)
     }
 
-    /// The nearest cache of data that both use.
+    /// The nearest data cache that both CPUs use.
     pub fn common_cache(&self, a: u32, b: u32) -> Option<&CpuCache> {
         (self.caches.iter())
             .filter(|c| c.kind != "Instruction")
@@ -45,24 +45,24 @@ impl Host {
             .min_by_key(|c| c.level)
     }
 
-    /// How far two CPUs are from each other; the nearer name where two fit, as where nodes are
-    /// parts of what shares a cache.
+    /// The distance of two CPUs; the nearer name where two fit, as on a machine whose nodes share a
+    /// cache.
     pub fn distance(&self, a: u32, b: u32) -> Distance {
-        let (x, y) = (self.cpu(a), self.cpu(b));
-        let both = x.zip(y);
-        let nodes = both.and_then(|(x, y)| x.node.zip(y.node));
-        let nodes = nodes.filter(|(x, y)| x != y);
-        let cache_level = self.common_cache(a, b).map(|c| c.level);
-        let tells = |cpu: u32| self.caches.iter().any(|c| c.shared_by.contains(&cpu));
+        let both = self.cpu(a).zip(self.cpu(b));
+        let nodes = both
+            .and_then(|(x, y)| x.node.zip(y.node))
+            .filter(|(x, y)| x != y);
+        let cache_level = self.common_cache(a, b).map(|cache| cache.level);
+        let has_cache = |cpu: u32| self.caches.iter().any(|c| c.shared_by.contains(&cpu));
         let is_core = both.is_some_and(|(x, _)| x.siblings.contains(&b));
         let nearness = match (is_core, cache_level, nodes) {
             _ if a == b => Some(Nearness::SameCpu),
             (true, _, _) => Some(Nearness::SmtSibling),
             (false, Some(_), _) => Some(Nearness::SameCache),
             (false, None, Some(_)) => Some(Nearness::CrossNode),
-            (false, None, None) => (tells(a) && tells(b)).then_some(Nearness::CrossCache),
+            (false, None, None) => (has_cache(a) && has_cache(b)).then_some(Nearness::CrossCache),
         };
-        // Within a core they share all of them.
+        // Threads of one core share all of its caches.
         let is_within = a == b || is_core;
         let kinds = both.map_or((0, 0), |(x, y)| (x.kind, y.kind));
         Distance {
@@ -77,7 +77,7 @@ impl Host {
         }
     }
 
-    /// What two CPUs share, in words: `a core`, `the L3 of 32 MiB`, `nothing: nodes 0 and 1`.
+    /// The resource that two CPUs share, in words: `a core`, `the L3 of 32 MiB`, `nothing: nodes 0 and 1`.
     pub fn shared(&self, a: u32, b: u32) -> String {
         let (Some(x), Some(y)) = (self.cpu(a), self.cpu(b)) else {
             return "nothing that the kernel reports".to_owned();
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distance_is_the_same_both_ways_and_named_for_what_is_shared() {
+    fn a_distance_is_symmetric_and_named_for_the_shared_resource() {
         use Nearness::{CrossCache, CrossNode, SameCache, SameCpu, SmtSibling};
         let host = host();
         let from_near_to_far = [

@@ -1,10 +1,10 @@
-//! Which machine it is, which boot of it, and how its kernel was set.
+//! The identity of a machine, of its boot, and of its kernel's settings.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Which machine, which boot of it, and the kernel's settings. What cannot be read is absent.
+/// The identity of a machine and of its boot, with the kernel's settings. Unreadable facts are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default)]
@@ -16,16 +16,16 @@ pub struct Identity {
     /// The boot, /proc/sys/kernel/random/boot_id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub boot_id: Option<String>,
-    /// How and when the kernel was built, `uname -v`.
+    /// Build of the kernel with its date, `uname -v`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_version: Option<String>,
-    /// The kernel's command line, without what says where it boots from and what is for init.
+    /// The kernel's command line, without the boot device and the parameters for init.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel_command_line: Option<String>,
     /// Version of the CPUs' microcode; several, joined by ` + `, where they differ.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub microcode: Option<String>,
-    /// Settings of the kernel that bear on results, by name: `net.ipv4.tcp_rmem`.
+    /// Kernel settings that influence results, by name: `net.ipv4.tcp_rmem`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
 }

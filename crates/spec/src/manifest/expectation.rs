@@ -1,28 +1,28 @@
-//! What a plan expects of itself, by the noise that it was made with.
+//! The precision that a plan expects to reach.
 
 use serde::{Deserialize, Serialize};
 
 use super::RoundVariance;
 
-/// How far the ratio of two cells varies from block to block.
+/// The variation of the ratio of two cells between blocks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RatioNoise {
     /// The standard deviation of the logarithm of such a ratio.
     pub deviation: f64,
-    /// Degrees of freedom that comparisons lend each other for it.
+    /// Degrees of freedom that comparisons pool for it.
     pub lent: f64,
     /// The run that measured it; none where it is assumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// The variance between rounds that is typical of the primary comparisons; none where the plan
-    /// reckons with none.
+    /// assumes none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between: Option<RoundVariance>,
 }
 
 impl RatioNoise {
-    /// What is assumed of an unknown machine: trials vary by a tenth, and a ratio is of two.
+    /// The assumption about an unknown machine: trials vary by a tenth, and a ratio is of two trials.
     pub const ASSUMED: RatioNoise = RatioNoise {
         deviation: 0.15,
         lent: 0.0,
@@ -31,7 +31,7 @@ impl RatioNoise {
     };
 }
 
-/// The effects that a plan expects to find at the noise by which its cells were chosen.
+/// The effects that a plan can detect, given the noise by which its cells were chosen.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expectation {
@@ -39,9 +39,9 @@ pub struct Expectation {
     pub noise: RatioNoise,
     /// Primary comparisons, which are corrected together.
     pub primaries: u32,
-    /// Blocks that the budget is taken to pay for, of the cells of these.
+    /// Number of blocks that the budget is expected to pay for, of the cells of these comparisons.
     pub blocks: u32,
-    /// The smallest effect that so many blocks find in a primary comparison 80 % of the time at the
-    /// corrected level, as a share: 0.05 is 5 %. None where nothing is primary.
+    /// The smallest effect that this number of blocks detects in a primary comparison with 80 % power at
+    /// the corrected level, as a share: 0.05 is 5 %. None if no comparison is primary.
     pub smallest_effect: Option<f64>,
 }

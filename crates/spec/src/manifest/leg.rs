@@ -1,4 +1,4 @@
-//! The legs of a run: stretches of blocks that were measured under different conditions.
+//! The legs of a run: segments of blocks that were measured under different conditions.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,61 +15,61 @@ pub struct Leg {
     pub started: String,
     /// Version of bytecost that measured it.
     pub bytecost_version: String,
-    /// Build of bytecost that measured it, where that is known.
+    /// Build of bytecost that measured it, if it is known.
     pub build_id: Option<String>,
     /// The machine.
     pub host: Host,
-    /// What is not as it was in the leg before.
+    /// Facts that differ from the leg before.
     pub differences: Vec<Difference>,
 }
 
-/// A fact that is not what it was.
+/// A fact that has changed from one leg to the next.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Difference {
-    /// Which fact: `kernel`.
+    /// Name of the fact: `kernel`.
     pub what: String,
-    /// What it was.
+    /// Its former value.
     pub was: String,
-    /// What it is.
+    /// Its new value.
     pub is: String,
 }
 
 const CONGESTION: &str = "net.ipv4.tcp_congestion_control";
 
-/// What measures: a build of bytecost on a host.
+/// A build of bytecost on a host: all that a leg is measured by.
 #[derive(Clone, Copy, Debug)]
 pub struct Measurer<'m> {
     /// Version of bytecost.
     pub version: &'m str,
-    /// Build of bytecost, where that is known.
+    /// Build of bytecost, if it is known.
     pub build: Option<&'m str>,
     /// The machine.
     pub host: &'m Host,
 }
 
 impl Measurer<'_> {
-    /// Whether it is known which boot and which build this is.
+    /// Returns true if both the boot and the build are known.
     pub fn is_known(&self) -> bool {
         self.host.identity.boot_id.is_some() && self.build.is_some()
     }
 
-    /// What is known of both and not the same in the later one, the weightiest first.
+    /// The facts that are known of both and differ, the most important first.
     pub fn differences(&self, later: &Measurer<'_>) -> Vec<Difference> {
         let after = later.facts();
-        let before = self.facts().into_iter();
-        let differing = before.filter_map(|(what, was)| {
-            let (_, is) = after.iter().find(|(name, _)| *name == what)?;
-            (was != *is).then(|| Difference {
-                what,
-                was,
-                is: is.clone(),
+        (self.facts().into_iter())
+            .filter_map(|(what, was)| {
+                let (_, is) = after.iter().find(|(name, _)| *name == what)?;
+                (was != *is).then(|| Difference {
+                    what,
+                    was,
+                    is: is.clone(),
+                })
             })
-        });
-        differing.collect()
+            .collect()
     }
 
-    /// By name, as far as it is known.
+    /// The known facts, each with its name.
     fn facts(&self) -> Vec<(String, String)> {
         let (host, identity) = (self.host, &self.host.identity);
         let text = |s: &str| (!s.is_empty()).then(|| s.to_owned());
@@ -129,15 +129,15 @@ mod tests {
         }
     }
 
-    /// As in `kernel: 6.1.0 to 6.2.0`.
+    /// The differences in the form `kernel: 6.1.0 to 6.2.0`.
     fn differing(before: (Option<&str>, &Host), after: (Option<&str>, &Host)) -> Vec<String> {
         let [before, after] = [before, after].map(|(build, host)| Measurer {
             version: "1",
             build,
             host,
         });
-        let told = |d: &Difference| format!("{}: {} to {}", d.what, d.was, d.is);
-        before.differences(&after).iter().map(told).collect()
+        let in_words = |d: &Difference| format!("{}: {} to {}", d.what, d.was, d.is);
+        before.differences(&after).iter().map(in_words).collect()
     }
 
     fn changed(change: impl Fn(&mut Host)) -> Vec<String> {
@@ -147,9 +147,9 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_named_with_both_values() {
+    fn a_difference_has_a_name_and_both_values() {
         assert_eq!(changed(|_| {}), [""; 0]);
-        let check = |change: fn(&mut Host), told: &str| assert_eq!(changed(change), [told]);
+        let check = |change: fn(&mut Host), line: &str| assert_eq!(changed(change), [line]);
         check(|h| h.kernel = "6.2.0".into(), "kernel: 6.1.0 to 6.2.0");
         let boot = |h: &mut Host| h.identity.boot_id = Some("two".into());
         check(boot, "boot: one to two");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_no_difference() {
+    fn an_unknown_fact_is_no_difference() {
         let unknown = changed(|h| h.identity = Identity::default());
         assert_eq!(unknown, [""; 0]);
         let host = host();

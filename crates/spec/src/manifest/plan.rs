@@ -9,21 +9,21 @@ use crate::refused::RefusedCells;
 use crate::refused::{RefusedCell, by_reason};
 use crate::survey::LeftOut;
 
-/// What a run measures, in which order, and what it does not measure.
+/// The cells of a run and their order in each block, and the cells that it does not measure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Plan {
-    /// The cells, in the log by their places from 0: first the `null` mover's, which is the cost of
-    /// the loop alone, where there is one; last the twins of baselines. Written as their ids.
+    /// The cells; the log names them by index. The `null` mover's cell, the cost of the loop alone, is
+    /// first if there is one; the twins of baselines are last. Written as their ids.
     #[serde(with = "ids")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub cells: Vec<Cell>,
-    /// The places of the cells in the order in which each block measures them, block 0 first: as many
+    /// The indices of the cells in the order in which each block measures them, block 0 first: as many
     /// blocks as the budget can pay for at most. Each is written as one text: `2 0 1`.
     #[serde(with = "rows")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
     pub orders: Vec<Vec<u32>>,
-    /// The places of cells that are compared with each other: a block measures them one after another.
+    /// The indices of cells that are compared with each other: a block measures them one after another.
     /// Each group is written as one text.
     #[serde(with = "rows")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<String>"))]
@@ -46,15 +46,14 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Returns true if all places in orders and groups are those of cells, and no block measures a
-    /// cell twice.
+    /// Returns true if all orders and groups consist of indices of cells, each at most once.
     pub fn is_consistent(&self) -> bool {
         let cells = self.cells.len();
-        let are_distinct_cells = |places: &Vec<u32>| {
-            let mut is_there = vec![false; cells];
-            places.iter().all(|place| {
-                let seen = is_there.get_mut(*place as usize);
-                seen.is_some_and(|seen| !std::mem::replace(seen, true))
+        let are_distinct_cells = |indices: &Vec<u32>| {
+            let mut is_seen = vec![false; cells];
+            indices.iter().all(|index| {
+                (is_seen.get_mut(*index as usize))
+                    .is_some_and(|seen| !std::mem::replace(seen, true))
             })
         };
         self.orders
@@ -64,7 +63,7 @@ impl Plan {
     }
 }
 
-/// Cells written as their ids.
+/// Serialisation of cells as their ids, for `#[serde(with)]`.
 mod ids {
     use serde::de::Error as _;
     use serde::{Deserialize as _, Deserializer, Serializer};
@@ -86,7 +85,7 @@ mod ids {
     }
 }
 
-/// Rows of numbers written as texts, so that each is one line of the manifest.
+/// Serialisation of rows of numbers as one text each, so that a row is one line of the manifest.
 mod rows {
     use itertools::Itertools as _;
     use serde::de::Error as _;

@@ -1,4 +1,4 @@
-//! How much ratios differ from round to round on this machine, as known before the first trial.
+//! The variance of ratios between rounds on a machine, as known before a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,9 +15,9 @@ pub struct RoundNoise {
     /// variances are assumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<String>,
-    /// What is taken for a comparison whose metric is not in `metrics`.
+    /// The variance of a comparison whose metric is not in `metrics`.
     pub assumed: RoundVariance,
-    /// What the comparisons of a metric have in common, for a comparison that is not in `comparisons`.
+    /// The variance of each metric's comparisons, for those that are not in `comparisons`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub metrics: Vec<MetricRounds>,
     /// Comparisons that at least three earlier rounds measured, each shrunk towards its metric's.
@@ -56,7 +56,7 @@ pub struct ComparisonRounds {
     pub baseline: String,
     /// Id of the other cell.
     pub cell: String,
-    /// How many rounds measured it.
+    /// Number of rounds that measured it.
     pub rounds: u32,
     /// Its variance, shrunk towards that of its metric.
     #[serde(flatten)]
@@ -64,8 +64,8 @@ pub struct ComparisonRounds {
 }
 
 impl RoundNoise {
-    /// What is assumed of a machine without three earlier rounds: what `make bench-noise` found over
-    /// an hour on a virtual machine with two CPUs, of six ways to send at three sizes.
+    /// The assumption about a machine without three earlier rounds: the result of `make bench-noise` over
+    /// an hour on a virtual machine with two CPUs, for six ways to send at three sizes.
     pub const ASSUMED: RoundNoise = RoundNoise {
         runs: Vec::new(),
         assumed: RoundVariance {
@@ -82,8 +82,8 @@ impl RoundNoise {
         let is_pair = |c: &&ComparisonRounds| {
             c.metric == metric && [[one, other], [other, one]].contains(&[&*c.baseline, &*c.cell])
         };
-        let own = self.comparisons.iter().find(is_pair).map(|c| c.between);
-        own.unwrap_or_else(|| self.typical(metric))
+        let known = self.comparisons.iter().find(is_pair).map(|c| c.between);
+        known.unwrap_or_else(|| self.typical(metric))
     }
 
     /// The variance between rounds that is typical of a metric, else the assumed one.

@@ -1,45 +1,44 @@
-//! What a study expects of its findings, in a form that can be held against them.
+//! The prediction of a study in a form that is compared with its findings.
 
 use serde::{Deserialize, Serialize};
 
 use crate::axis::{Axis, CellFacts, Value};
 use crate::metric::Metric;
 
-/// An expectation: how a value of an axis stands against another, and where.
+/// A predicted outcome of a comparison, and the cells that it is predicted for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expect {
-    /// What is compared.
+    /// The compared metric.
     pub metric: Metric,
-    /// The axis in which the two differ.
+    /// The axis in which the two cells differ.
     pub axis: Axis,
-    /// The value that the other is held against.
+    /// The value that the other is compared with.
     pub baseline: Value,
-    /// The other's value.
+    /// The value that the prediction is about.
     pub value: Value,
-    /// Where it is expected: the values that other axes have there. An axis that is not named
-    /// may have any value.
+    /// The cells: the values of other axes in them. An axis that is not named may have any value.
     #[serde(default, rename = "where")]
     pub at: Vec<(Axis, Vec<Value>)>,
-    /// What is expected.
+    /// The predicted outcome.
     pub outcome: Outcome,
 }
 
 words! {
-    /// What is expected of a comparison.
+    /// A predicted outcome of a comparison.
     pub enum Outcome {
-        /// The other is better than the baseline.
+        /// The value is better than the baseline.
         Better,
-        /// It is worse.
+        /// The value is worse than the baseline.
         Worse,
-        /// The difference does not matter.
+        /// The difference is smaller than the smallest effect that matters.
         #[strum(serialize = "no difference")]
         NoDifference,
     }
 }
 
 impl Expect {
-    /// Whether a cell lies where the expectation speaks of: what does not apply to it is no place.
+    /// Returns true if the prediction is about the cell; axes that do not apply to it are ignored.
     pub fn holds_at(&self, cell: &CellFacts<'_>) -> bool {
         cell.lies_at(&self.at)
     }

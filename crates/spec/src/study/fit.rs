@@ -1,4 +1,4 @@
-//! A study whose cells the command line made others: it is answered in the measure of what is run.
+//! The adaptation of a study to cells that the command line has replaced.
 
 use itertools::Itertools as _;
 
@@ -9,33 +9,33 @@ use crate::metric::{Measure, Metric, Unit};
 use crate::survey::Survey;
 
 impl Study {
-    /// Gives a study whose movers or servers the command line chose the metrics, question and
-    /// figures that fit them, where its own do not: a wake-up has a latency and no throughput, and
-    /// a server has requests. What is not varied any more is not compared.
+    /// Replaces metrics, question and figures that do not fit the movers or servers of the command
+    /// line: a wake-up has a latency and no throughput, and a server has requests. Axes that no
+    /// longer vary are no longer compared.
     pub fn fit(&mut self, survey: &Survey) {
-        let chosen = |axis: &Axis| matches!(axis, Axis::Mover | Axis::Server);
-        if !self.asked.iter().any(chosen) {
+        let is_chosen = |axis: &Axis| matches!(axis, Axis::Mover | Axis::Server);
+        if !self.asked.iter().any(is_chosen) {
             return;
         }
-        self.take_sizes(survey);
+        self.shorten_messages(survey);
         let cells = self.normal_cells(survey);
         let moves = |cell: &&Cell| !survey.mover(&cell.mover).is_some_and(|m| m.moves_nothing());
         let Some(first) = cells.iter().find(moves).or(cells.first()) else {
             return;
         };
-        let own = CellFacts::of(first, survey).metrics();
-        let units = cells.iter().filter(moves);
-        let unit = Unit::of_all(units.map(|c| CellFacts::of(c, survey).unit()));
+        let facts = CellFacts::of(first, survey);
+        let metrics = facts.metrics();
+        let moving = cells.iter().filter(moves);
+        let unit = Unit::of_all(moving.map(|c| CellFacts::of(c, survey).unit()));
         let varies = |axis: Axis| !cells.iter().map(|cell| cell.value(axis)).all_equal();
         if self.compare.iter().any(|c| varies(c.axis)) {
             self.compare.retain(|c| varies(c.axis));
         }
-        let facts = CellFacts::of(first, survey);
         let has = |metric: &Metric| match metric.measure {
-            _ if own.contains(metric) => true,
+            _ if metrics.contains(metric) => true,
             Measure::RoundTripNs => false,
             Measure::CpuSPerGb | Measure::ThroughputGbitPerS if facts.is_served() => false,
-            // What moves bytes, or serves, has the other measures, whichever the study asks for.
+            // A cell that moves bytes or serves requests has all other measures.
             _ => !(facts.wakes() || facts.is_ping() || facts.is_work()),
         };
         let fits = |metrics: &[Metric]| metrics.first().is_some_and(has);
@@ -43,7 +43,7 @@ impl Study {
             return;
         }
         for compare in &mut self.compare {
-            compare.metrics = own.to_vec();
+            compare.metrics = metrics.to_vec();
         }
         self.title = "As asked on the command line".to_owned();
         self.question = "What do these cost, as asked on the command line?".to_owned();
@@ -51,20 +51,21 @@ impl Study {
         self.expects.clear();
         self.pairs.clear();
         let series = self.compare.first().map_or(Axis::Mover, |c| c.axis);
-        let across = self.asked.iter().copied().filter(|a| *a != series);
-        let x = across.min_by_key(|a| !varies(*a));
+        let x = (self.asked.iter().copied())
+            .filter(|axis| *axis != series)
+            .min_by_key(|axis| !varies(*axis));
         self.figures = vec![Figure {
-            title: own[0].title(unit),
+            title: metrics[0].title(unit),
             x: x.unwrap_or(Axis::Size),
-            y: own[0],
+            y: metrics[0],
             series,
             relative: false,
             or: None,
         }];
     }
 
-    /// Gets the size of a small one, where none was asked for.
-    fn take_sizes(&mut self, survey: &Survey) {
+    /// Makes messages of servers and wake-ups small, unless the command line names a size.
+    fn shorten_messages(&mut self, survey: &Survey) {
         if self.asked.contains(&Axis::Size) {
             return;
         }
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_run_decides_in_what_it_is_answered() {
+    fn metrics_and_baseline_fit_the_chosen_movers() {
         use Axis::{Class, HugePages, Mover, Server};
         let wake: (Axis, &[&str]) = (Mover, &["wake-up"]);
         let random: (Axis, &[&str]) = (Mover, &["work-random"]);
@@ -151,11 +152,13 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_means_nothing_is_one_and_small() {
+    fn servers_and_wake_ups_have_one_small_size() {
         let sizes = |axes: &[(Axis, &[&str])]| {
             let cells = asked(axes).cells();
-            let sizes = cells.iter().map(|(_, c)| c.size_bytes);
-            sizes.sorted().dedup().collect::<Vec<_>>()
+            (cells.iter().map(|(_, cell)| cell.size_bytes))
+                .sorted()
+                .dedup()
+                .collect::<Vec<_>>()
         };
         assert_eq!(sizes(&[(Axis::Mover, &["wake-up"])]), [64]);
         assert_eq!(sizes(&[(Axis::Server, &["epoll"])]), [64]);

@@ -1,4 +1,4 @@
-//! The TOML of a study as it stands in the file, and the way from there to a [`Study`].
+//! The TOML of a study as it stands in the file, and its conversion into a [`Study`].
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ mod reader;
 use reader::named;
 pub(crate) use reader::{RawAxes, RawText, RawValues, Reader, at, from_toml};
 
-/// CPUs that others may use, where a study does not say: less than a CPU's tenth moves ratios by
-/// less than what matters, as it acts on all cells of a block.
+/// CPUs that other processes may use if a study names no number. Less than a tenth of a CPU moves ratios
+/// by less than the smallest effects that matter, as it acts on all cells of a block.
 const FOREIGN_CPUS: f64 = 0.1;
 
-/// The greatest published speed-up that is believed to be none of a slip.
+/// The greatest published speed-up that is accepted; more is assumed to be a slip.
 const MOST_TIMES: f64 = 1e6;
 
 #[derive(Deserialize)]
@@ -115,9 +115,8 @@ struct RawExpect {
 }
 
 impl Study {
-    /// Reads a study from TOML, up to the first thing that is wrong, with its line and column:
-    /// syntax, an unknown key, a wrong type, an axis without values, a value out of bounds, no
-    /// question.
+    /// Parses a study. The error is the first one, with its line and column: syntax, an unknown key,
+    /// a wrong type, an axis without values, a value out of bounds, no question.
     pub fn parse(text: &str) -> Result<Study, StudyError> {
         let mut study = Reader { text }.study(from_toml(text)?)?;
         study.name_arrivals();
@@ -135,9 +134,12 @@ impl Reader<'_> {
                 _ => Err(format!("`{}` is out of bounds: from 1ms to 24h", v.0)),
             }
         };
-        let name = self.take(&raw.name, |name| match units::is_name(name) {
-            true => Ok(name.clone()),
-            false => Err("a study's name is made of letters, digits, `-` and `_`, at most 64"),
+        let name = self.take(&raw.name, |name| {
+            if units::is_name(name) {
+                Ok(name.clone())
+            } else {
+                Err("a study's name is made of letters, digits, `-` and `_`, at most 64")
+            }
         })?;
         let few = "blocks-least is at least 6: fewer pairs cannot give a 95 % interval";
         let least = self.fitting(&raw.blocks_least, |n| n >= 6, few)?;
@@ -148,7 +150,7 @@ impl Reader<'_> {
             bounds,
         )?;
         let tiers = self.tiers(&raw)?;
-        // The published design stands by itself: what it does not name has its default.
+        // The published design is complete: axes that it does not name have their defaults.
         let as_published = all(&raw.as_published, |tier| {
             Ok(Tier {
                 title: tier.title.clone(),
@@ -186,25 +188,27 @@ impl Reader<'_> {
         given.map_or(Ok(FOREIGN_CPUS), |given| self.fitting(given, fits, why))
     }
 
-    /// As often as the publication ran each: three times and more, or no interval can be had.
+    /// The number of blocks of the published design: three or more, since fewer give no interval.
     fn as_published_blocks(&self, raw: &RawStudy) -> Result<Option<u32>, StudyError> {
         let Some(blocks) = &raw.as_published_blocks else {
             return Ok(None);
         };
-        let of = "as-published-blocks is of [[as-published]], which this study does not have";
-        self.fitting(blocks, |_| !raw.as_published.is_empty(), of)?;
+        let owner = "as-published-blocks is of [[as-published]], which this study does not have";
+        self.fitting(blocks, |_| !raw.as_published.is_empty(), owner)?;
         let bounds = format!("as-published-blocks is out of bounds: from 3 to {MAX_BLOCKS}");
         let fits = |n: u32| (3..=MAX_BLOCKS).contains(&n);
         self.fitting(blocks, fits, bounds).map(Some)
     }
 
-    /// Each filled up with the first values of `[axes]`; after them all that `[axes]` spans.
+    /// The parts of the grid: each tier with the first values of `[axes]` where it names none, then
+    /// the product of all `[axes]`.
     fn tiers(&self, raw: &RawStudy) -> Result<Vec<Tier>, StudyError> {
         let all = self.axes(&raw.axes)?;
         let mut tiers = Vec::new();
         for tier in &raw.tiers {
-            let first = all.iter().map(|(axis, v)| (*axis, v[..1].to_vec()));
-            let mut axes: BTreeMap<Axis, Vec<Value>> = first.collect();
+            let mut axes: BTreeMap<Axis, Vec<Value>> = (all.iter())
+                .map(|(axis, values)| (*axis, values[..1].to_vec()))
+                .collect();
             axes.extend(self.axes(&tier.axes)?);
             tiers.push(Tier {
                 title: tier.title.clone(),
@@ -241,8 +245,9 @@ impl Reader<'_> {
             return self.fail(raw.metrics.span(), "a comparison needs at least one metric");
         }
         let metrics: Vec<Metric> = all(raw.metrics.get_ref(), |m| self.take(m, |m| m.parse()))?;
-        let parts = raw.primary.iter();
-        let primary = parts.map(|part| self.primary(axis, &metrics, part));
+        let primary = (raw.primary.iter())
+            .map(|part| self.primary(axis, &metrics, part))
+            .collect::<Result<_, _>>()?;
         let values = raw.values.as_ref().map(|values| self.values(axis, values));
         let over = raw.over.as_ref().map(|over| self.over(axis, over, tiers));
         Ok(Compare {
@@ -251,12 +256,12 @@ impl Reader<'_> {
             values: values.transpose()?.unwrap_or_default(),
             over: over.transpose()?,
             family: self.family(raw.family.as_ref(), &raw.primary)?,
-            primary: primary.collect::<Result<_, _>>()?,
+            primary,
             metrics,
         })
     }
 
-    /// An axis over which is averaged: another one than what is compared, that takes several values.
+    /// The axis of a main effect: not the compared one, and one with several values.
     fn over(&self, axis: Axis, raw: &Spanned<Axis>, tiers: &[Tier]) -> Result<Axis, StudyError> {
         let why = "an effect is over another axis than the one compared, with several values";
         let varies = |over| tiers.iter().any(|t| t.values(over).len() >= 2);
@@ -276,11 +281,14 @@ impl Reader<'_> {
             let message = format!("`where` cannot name `{axis}`, which is compared");
             return self.fail(raw.axis.span(), message);
         }
-        let published = self.given(&raw.published, |t| match *t > 0.0 && *t <= MOST_TIMES {
-            true => Ok(*t),
-            false => Err(format!(
-                "published {t} is out of bounds: a speed-up is more than 0 and at most {MOST_TIMES}"
-            )),
+        let published = self.given(&raw.published, |times| {
+            if *times > 0.0 && *times <= MOST_TIMES {
+                Ok(*times)
+            } else {
+                Err(format!(
+                    "published {times} is out of bounds: a speed-up is more than 0 and at most {MOST_TIMES}"
+                ))
+            }
         });
         Ok(Pair {
             title: raw.title.clone(),
@@ -294,7 +302,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The family of a comparison: where parts of it are primary, what is left is not.
+    /// The family of a comparison: if parts of it are primary, the remainder is not.
     fn family(
         &self,
         raw: Option<&Spanned<String>>,
@@ -318,9 +326,12 @@ impl Reader<'_> {
         metrics: &[Metric],
         raw: &RawPrimary,
     ) -> Result<PrimaryPart, StudyError> {
-        let metric = |metric: &Metric| match metrics.contains(metric) {
-            true => Ok(*metric),
-            false => Err(format!("`{metric}` is no metric of this comparison")),
+        let metric = |metric: &Metric| {
+            if metrics.contains(metric) {
+                Ok(*metric)
+            } else {
+                Err(format!("`{metric}` is no metric of this comparison"))
+            }
         };
         let values = raw.values.as_ref().map(|values| self.values(axis, values));
         Ok(PrimaryPart {
@@ -343,6 +354,7 @@ impl Reader<'_> {
     }
 }
 
+/// The rows, each converted by `read`; the first error ends it.
 pub(crate) fn all<R, T>(
     rows: &[R],
     read: impl Fn(&R) -> Result<T, StudyError>,

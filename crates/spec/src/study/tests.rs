@@ -37,10 +37,10 @@ y = "throughput_gbit_per_s"
 series = "mover"
 "#;
 
-/// A line of it.
+/// A line of [`SMALL`].
 const METRICS: &str = r#"metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]"#;
 
-/// Tables of some names.
+/// A survey with some names in its tables.
 fn known() -> Survey {
     let mover = |(name, uses_fields)| MoverFacts {
         name,
@@ -74,7 +74,7 @@ fn known() -> Survey {
     }
 }
 
-/// Holds what is told of a study with these lines added and the last of something replaced.
+/// Checks the error for a study with lines added and the last occurrence of `from` replaced.
 fn check(added: &str, from: &str, to: &str, expected: &str) {
     let whole = format!("{SMALL}{added}");
     let (before, after) = whole.rsplit_once(from).expect(from);
@@ -84,7 +84,7 @@ fn check(added: &str, from: &str, to: &str, expected: &str) {
     assert!(!error.contains('\n'), "{error}");
 }
 
-/// The same of rows of `what is written => what is written in its place => what is told`.
+/// Checks rows of `from => to => error`.
 fn check_all(added: &str, table: &str) {
     for line in table.lines() {
         let row: Vec<&str> = line.split(" => ").map(str::trim).collect();
@@ -109,7 +109,7 @@ fn cells_come_tier_by_tier_and_each_once() {
 }
 
 #[test]
-fn what_is_wrong_is_told_with_line_and_column() {
+fn an_error_has_its_line_and_column() {
     check_all(
         "",
         r#"budget = "10s" => budgte = "10s" => line 8, column 1: unknown field `budgte`
@@ -132,7 +132,7 @@ fn what_is_wrong_is_told_with_line_and_column() {
 }
 
 #[test]
-fn pairs_stand_for_several_placements() {
+fn the_word_pairs_is_replaced_by_several_placements() {
     let mut study = small();
     let placements = ["free", "pairs", "0:1"];
     study.set_axis(Axis::Placement, &placements).unwrap();
@@ -147,7 +147,7 @@ fn pairs_stand_for_several_placements() {
 }
 
 #[test]
-fn the_command_line_narrows_a_study_to_what_was_asked() {
+fn the_command_line_narrows_a_study_to_the_named_values() {
     let mut study = small();
     let movers = ["sendfile", "sendmsg"];
     study.set_axis(Axis::Mover, &movers).unwrap();
@@ -163,7 +163,7 @@ fn the_command_line_narrows_a_study_to_what_was_asked() {
 }
 
 #[test]
-fn both_stands_for_on_and_off_where_there_is_a_switch() {
+fn both_means_on_and_off_of_a_switch() {
     let mut study = small();
     for axis in [Axis::Nodelay, Axis::Cork, Axis::Quickack] {
         study.set_axis(axis, &["both", "off"]).unwrap();
@@ -189,7 +189,7 @@ fn times_have_bounds() {
 }
 
 #[test]
-fn a_published_design_stands_by_itself_with_its_repetitions() {
+fn a_published_design_replaces_the_cells_and_the_number_of_blocks() {
     let tier = "\n[[as-published]]\ntitle = \"theirs\"\naxes = { mover = [\"send-fields\"], nodelay = [\"off\"] }\n";
     let most = "blocks-most = 20";
     let with_blocks = SMALL.replace(most, &format!("{most}\nas-published-blocks = 3"));
@@ -228,7 +228,7 @@ outcome = "no difference"
 "#;
 
 #[test]
-fn an_expectation_says_where_it_holds() {
+fn an_expectation_holds_for_the_cells_that_it_names() {
     let study = Study::parse(&format!("{SMALL}{EXPECTED}")).unwrap();
     let [expect] = study.expects.as_slice() else {
         panic!("{:?}", study.expects)
@@ -254,7 +254,7 @@ fn an_expectation_says_where_it_holds() {
 }
 
 #[test]
-fn what_is_wrong_with_an_expectation_is_told_where_it_stands() {
+fn an_error_in_an_expectation_has_its_place() {
     check_all(
         EXPECTED,
         r#""no difference" => "fine" => outcome `fine` is not known: choose from better, worse, no difference
@@ -266,7 +266,7 @@ fn what_is_wrong_with_an_expectation_is_told_where_it_stands() {
 }
 
 #[test]
-fn names_fields_and_sizes_are_held_against_the_tables() {
+fn names_fields_and_sizes_are_compared_with_the_tables() {
     let check = |values: &[(Axis, &str)], expected: &str| {
         let mut cell = Cell {
             size_bytes: 64,
@@ -275,8 +275,7 @@ fn names_fields_and_sizes_are_held_against_the_tables() {
         for (axis, value) in values {
             cell.set(*axis, value).unwrap();
         }
-        let error = known().check(&cell).err().map(|e| e.to_string());
-        let error = error.unwrap_or_default();
+        let error = (known().check(&cell).err()).map_or(String::new(), |e| e.to_string());
         let is_expected = error.contains(expected) && error.is_empty() == expected.is_empty();
         assert!(is_expected, "{values:?}: {error}");
     };
@@ -295,7 +294,7 @@ fn names_fields_and_sizes_are_held_against_the_tables() {
     check(&[server, (Service, "static")], "choose from top, echo");
     let sizes = "size 1MiB is out of bounds for service `echo`: from 1 to 64KiB";
     check(&[server, (Size, "1MiB")], sizes);
-    // Without a server nothing of it means anything.
+    // Without a server its axes have no meaning.
     check(&[(Service, "tip")], "");
 }
 
@@ -311,7 +310,7 @@ published = 2
 "#;
 
 #[test]
-fn pairs_are_read_and_bounded() {
+fn pairs_are_parsed_and_bounded() {
     let study = Study::parse(&format!("{SMALL}{PAIR}")).unwrap();
     let pair = &study.pairs[0];
     assert_eq!(
@@ -361,9 +360,11 @@ fn the_first_metric_of_a_comparison_is_primary_unless_the_study_says_otherwise()
                 ..Cell::default()
             };
             let facts = CellFacts::of(&cell, &survey);
-            let found = compare.metrics.iter();
-            let found = found.map(|m| compare.family_of(&facts, *m));
-            assert!(found.eq(expected), "{key} at {size_bytes}, {threads}");
+            let families = compare
+                .metrics
+                .iter()
+                .map(|m| compare.family_of(&facts, *m));
+            assert!(families.eq(expected), "{key} at {size_bytes}, {threads}");
         }
     };
     check("", [[Primary, Secondary]; 4]);
@@ -380,7 +381,7 @@ fn the_first_metric_of_a_comparison_is_primary_unless_the_study_says_otherwise()
 }
 
 #[test]
-fn what_the_command_line_asks_for_is_primary() {
+fn an_axis_of_the_command_line_is_primary() {
     let parts = r#"throughput_gbit_per_s"]
 primary = [{ where = { size = ["64KiB"], threads = [1] } }]"#;
     let text = SMALL.replacen(r#"throughput_gbit_per_s"]"#, parts, 1);
@@ -403,7 +404,7 @@ primary = [{ where = { size = ["64KiB"], threads = [1] } }]"#;
 }
 
 #[test]
-fn wrong_families_are_named() {
+fn an_error_in_a_family_names_it() {
     let check = |key: &str, expected: &str| {
         check("", METRICS, &format!("{METRICS}\n{key}"), expected);
     };
@@ -416,7 +417,7 @@ fn wrong_families_are_named() {
 }
 
 #[test]
-fn ends_are_free_in_each_study_whose_question_names_no_cpus() {
+fn only_studies_about_cpus_pin_threads() {
     const OF_CPUS: [&str; 6] = [
         "access-patterns",
         "cpu-to-cpu",
@@ -426,14 +427,14 @@ fn ends_are_free_in_each_study_whose_question_names_no_cpus() {
         "smt",
     ];
     let studies = concat!(env!("CARGO_MANIFEST_DIR"), "/../../studies");
-    let mut seen = 0;
+    let mut free_studies = 0;
     for entry in std::fs::read_dir(studies).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
         let study = Study::parse(&text).unwrap();
         if OF_CPUS.contains(&study.name.as_str()) {
             continue;
         }
-        seen += 1;
+        free_studies += 1;
         let has_pinned = study.name == "pa02-a";
         for (tier, cell) in study.cells() {
             let is_pinned = has_pinned && study.tiers[tier].title == "pinned";
@@ -445,48 +446,49 @@ fn ends_are_free_in_each_study_whose_question_names_no_cpus() {
         let mut parts = study.compare.iter().flat_map(|compare| &compare.primary);
         assert!(!has_pinned || parts.all(|part| part.at.contains(&free)));
     }
-    assert_eq!(seen, 15 - OF_CPUS.len());
+    assert_eq!(free_studies, 15 - OF_CPUS.len());
 }
 
 #[test]
-fn requests_at_a_rate_come_as_those_of_many_clients_unless_a_manifest_is_old() {
-    let at = |study: &Study| {
-        let of = |tier: &Tier| tier.values(Axis::Arrivals).to_vec();
-        study.tiers.iter().map(of).collect::<Vec<_>>()
+fn arrivals_at_a_rate_are_poisson_unless_a_manifest_names_none() {
+    let arrivals = |study: &Study| {
+        let of_tier = |tier: &Tier| tier.values(Axis::Arrivals).to_vec();
+        study.tiers.iter().map(of_tier).collect::<Vec<_>>()
     };
     let text = SMALL.replacen("size = [\"64KiB\"]", "rate = [100]", 1);
     let study = Study::parse(&text).unwrap();
     let (poisson, none) = (vec!["poisson".into()], Vec::<Value>::new());
-    assert_eq!(at(&study), [poisson.clone(), none.clone()]);
+    assert_eq!(arrivals(&study), [poisson.clone(), none.clone()]);
     let mut asked = small();
     asked.ask(&[(Axis::Rate, vec!["100".to_owned()])]).unwrap();
-    assert_eq!(at(&asked), [poisson]);
+    assert_eq!(arrivals(&asked), [poisson]);
     let fixed = [(Axis::Arrivals, vec!["fixed".to_owned()])];
     let rate = [(Axis::Rate, vec!["100".to_owned()])];
     asked.ask(&[&fixed[..], &rate].concat()).unwrap();
-    assert_eq!(at(&asked), [vec![Value::from("fixed")]]);
-    // One that is read from a manifest is as it was written.
+    assert_eq!(arrivals(&asked), [vec![Value::from("fixed")]]);
+    // A study in a manifest is read as it was written.
     let mut old = study.clone();
     old.tiers[0]
         .axes
         .retain(|(axis, _)| *axis != Axis::Arrivals);
     let json = serde_json::to_string(&old).unwrap();
     let read: Study = serde_json::from_str(&json).unwrap();
-    assert_eq!(at(&read), [none.clone(), none]);
+    assert_eq!(arrivals(&read), [none.clone(), none]);
     let cell = Cell::from_id(&(Cell::default().id() + "/server=epoll/rate=100")).unwrap();
     assert_eq!(cell.serving.arrivals, Arrivals::Fixed);
 }
 
 #[test]
-fn what_a_study_says_of_tcp_within_a_machine_it_says_of_the_way_to_another() {
+fn a_study_of_tcp_within_a_machine_becomes_one_of_tcp_to_another_host() {
     let mut study = Study::parse(include_str!("../../../../studies/file-to-socket.toml")).unwrap();
     study.go_to_peer();
-    let over = study.tiers.iter().map(|t| t.values(Axis::Transport));
-    let over: Vec<&[Value]> = over.collect();
-    assert_eq!(over[0], ["peer"]);
+    let transports: Vec<&[Value]> = (study.tiers.iter())
+        .map(|tier| tier.values(Axis::Transport))
+        .collect();
+    assert_eq!(transports[0], ["peer"]);
     assert!(study.prediction.starts_with("Of one machine: "));
-    assert!(over.iter().any(|values| **values == ["unix"]));
-    assert!(over.iter().all(|values| !values.is_empty()));
+    assert!(transports.iter().any(|values| **values == ["unix"]));
+    assert!(transports.iter().all(|values| !values.is_empty()));
     let text = serde_json::to_string(&study).unwrap();
     assert!(
         !text.contains("\"loopback\"") && !text.contains("\"veth\""),

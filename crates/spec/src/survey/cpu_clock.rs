@@ -1,49 +1,49 @@
-//! What the CPU clock of a thread counts on a host, and what reading hardware counters costs.
+//! The accuracy of a thread's CPU clock on a host, and the cost of reading hardware counters.
 
 use serde::{Deserialize, Serialize};
 
-/// Share of elapsed time, on its CPU throughout, below which a thread's clock leaves something out.
+/// The least share of elapsed time that a thread's clock shows if nothing is left out.
 const KEPT: f64 = 0.97;
 
-/// The clock of a pinned thread that sent to itself over loopback, against elapsed time. Where the
-/// kernel accounts for interrupts apart (CONFIG_IRQ_TIME_ACCOUNTING), the receiving half of that
+/// The CPU time of a pinned thread that sent to itself over loopback, compared with elapsed time. If the
+/// kernel accounts for interrupts separately (CONFIG_IRQ_TIME_ACCOUNTING), the receiving half of that
 /// work, softirq, is not in the thread's CPU time.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CpuClock {
-    /// Tries in which the thread was never off its CPU; the others do not count.
+    /// Number of tries in which the thread was never off its CPU; others do not count.
     pub tries: u32,
-    /// Elapsed time of the quickest try, in ns.
+    /// Elapsed time of the fastest try, in ns.
     pub elapsed_ns: u64,
     /// CPU time of the thread in that try, in ns.
     pub cpu_ns: u64,
-    /// Where no try counts: what the kernel's configuration says of CONFIG_IRQ_TIME_ACCOUNTING.
+    /// CONFIG_IRQ_TIME_ACCOUNTING of the kernel, if no try counts and the configuration is readable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub configured: Option<bool>,
-    /// Why there was no try at all, where that is so.
+    /// The reason why there was no try at all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<String>,
 }
 
-/// Whether the time of interrupts is in a thread's CPU time.
+/// The presence of interrupt time in a thread's CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClockVerdict {
-    /// It is.
+    /// It is included.
     Keeps,
-    /// It is not.
+    /// It is not included.
     Loses,
-    /// Neither was measured, and the kernel's configuration cannot be read.
+    /// Unknown: no try counts, and the kernel's configuration is not readable.
     NotTold,
 }
 
 impl CpuClock {
-    /// CPU time over elapsed time of the quickest try; none where no try counts.
+    /// CPU time over elapsed time of the fastest try; none if no try counts.
     pub fn ratio(&self) -> Option<f64> {
-        let told = self.tries > 0 && self.elapsed_ns > 0;
-        told.then(|| self.cpu_ns as f64 / self.elapsed_ns as f64)
+        let is_measured = self.tries > 0 && self.elapsed_ns > 0;
+        is_measured.then(|| self.cpu_ns as f64 / self.elapsed_ns as f64)
     }
 
-    /// What follows from it.
+    /// The conclusion, from the tries or else from the configuration.
     pub fn verdict(&self) -> ClockVerdict {
         match (self.ratio(), self.configured) {
             (Some(ratio), _) if ratio < KEPT => ClockVerdict::Loses,
@@ -54,13 +54,13 @@ impl CpuClock {
     }
 }
 
-/// One trial of several that show what reading hardware counters costs.
+/// One of several trials that show the cost of reading hardware counters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CounterTrial {
     /// Its mover.
     pub mover: String,
-    /// Whether the counters were read.
+    /// True if the counters were read.
     pub with: bool,
     /// CPU time of both sides in the window, in ns.
     pub cpu_ns: u64,
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_judged_by_its_quickest_try_or_else_by_the_configuration() {
+    fn a_clock_is_judged_by_its_fastest_try_or_else_by_the_configuration() {
         let check = |tries, cpu_ns, configured, expected| {
             let clock = CpuClock {
                 tries,

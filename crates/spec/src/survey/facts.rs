@@ -1,12 +1,11 @@
-//! What the engine's tables say of their rows: there with words compiled in, here with their own.
+//! Rows of the engine's tables, with string literals there and with owned strings here.
 
 use serde::{Deserialize, Serialize};
 
 macro_rules! owned_words {
     ($($facts:ident)*) => {$(
         impl $facts<&str> {
-            /// The same with words of its own. Both kinds are written alike, so that none is left
-            /// out.
+            /// The row with owned strings. It is converted through JSON, which has every field.
             pub fn owned(&self) -> $facts {
                 let written = serde_json::to_value(self).and_then(serde_json::from_value);
                 written.expect("what is written is read")
@@ -17,21 +16,21 @@ macro_rules! owned_words {
 
 owned_words! { MoverFacts ReceiverFacts ServerFacts ServiceFacts }
 
-/// Whether a mover is done with a buffer, and when. Decides what may be rewritten.
+/// The time at which a sender may write to a buffer again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Release {
-    /// The buffer is the caller's again when the call returns.
+    /// When the call returns.
     #[default]
     AtReturn,
-    /// It is the caller's again when the kernel says so.
+    /// When the kernel reports the completion.
     AtCompletion,
-    /// Nothing ever says so: it may be read until the peer has read it.
+    /// Never: the kernel may read the buffer until the peer has read it, and reports nothing.
     Never,
 }
 
-/// The two ends of a mover.
+/// The source and the destination of a mover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -62,7 +61,7 @@ pub enum Route {
 }
 
 impl Route {
-    /// Whether the mover works on a file and has no peer.
+    /// Returns true if the mover works on a file and has no peer.
     pub fn is_of_files(self) -> bool {
         matches!(
             self,
@@ -70,65 +69,65 @@ impl Route {
         )
     }
 
-    /// Whether the mover reads a file, so that it may be one of the user's.
+    /// Returns true if the mover reads a file, which may then be one of the user's.
     pub fn reads_a_file(self) -> bool {
         self == Route::FileToSocket || self.is_of_files() && self != Route::MemoryToFile
     }
 
-    /// Whether a request is made of calls of a block each.
+    /// Returns true if a request consists of several calls of one block each.
     pub fn goes_by_blocks(self) -> bool {
         matches!(self, Route::FileToNull | Route::FileToFile)
     }
 
-    /// Whether a CPU works and nothing is moved.
+    /// Returns true if a CPU computes and nothing is moved.
     pub fn is_work(self) -> bool {
         self == Route::Work
     }
 
-    /// Whether two threads of one process take turns.
+    /// Returns true if two threads of one process take turns.
     pub fn is_ping(self) -> bool {
         matches!(self, Route::PingPong | Route::PingPongSpinning)
     }
 
-    /// Whether it is about CPUs alone: they work, or take turns. Nothing is moved over a path.
+    /// Returns true for work and for turns of threads: nothing is moved over a path.
     pub fn is_of_cpus(self) -> bool {
         self.is_work() || self.is_ping()
     }
 
-    /// Whether there is another end that takes in what is moved.
+    /// Returns true if a peer receives the bytes.
     pub fn has_peer(self) -> bool {
         matches!(self, Route::MemoryToSocket | Route::FileToSocket)
     }
 }
 
-/// How many requests a mover can have in flight, and who carries them out.
+/// The number of requests that a mover can have in flight, and the threads that process them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum InFlight {
-    /// One after the other, by the thread that asks.
+    /// One, by the thread that makes the request.
     #[default]
     One,
-    /// Several, by the thread that asks or by a device.
+    /// Several, by the thread that makes the request or by a device.
     Several,
-    /// Several, also by threads that work for the process: its CPU time is the mover's.
+    /// Several, also by other threads of the process, whose CPU time is the mover's.
     SeveralByThreads,
-    /// One after the other, by a process that the mover starts: its CPU time is the mover's too.
+    /// One, by a process that the mover starts, whose CPU time is the mover's.
     OneByProcess,
 }
 
-/// What must hold so that a way can be used at all.
+/// A condition for the use of a mover, receiver or server, for advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Condition {
-    /// Its buffers are never written again.
+    /// Buffers are never written again.
     NeverWrittenAgain,
-    /// Its buffers are not written until the kernel has said that it is done with them.
+    /// Buffers are not written until the kernel has reported the completion.
     NotWrittenUntilCompletion,
     /// One byte of each page is enough: no data are delivered.
     OneByteOfEachPage,
-    /// Nobody needs a byte of the data: they are thrown away uncopied.
+    /// No byte of the data is needed: they are discarded without a copy.
     NoDataNeeded,
     /// The kernel is at least of this version.
     Linux(u32, u32),
@@ -144,9 +143,9 @@ pub enum Condition {
     SpinningCpus,
     /// Both files are on one file system.
     OneFileSystem,
-    /// Nothing else needs the CPUs to which the threads are pinned.
+    /// No other program needs the CPUs to which the threads are pinned.
     CpusAlone,
-    /// The receiving program asks for it again before each read.
+    /// The receiving program sets the option again before each read.
     ReceiverAsksAgain,
     /// All descriptors of the process are below this number.
     DescriptorsBelow(u32),
@@ -158,7 +157,7 @@ pub enum Condition {
     ThreadEach,
     /// There may be a process for each connection.
     ProcessEach,
-    /// One client is served at a time, and the others wait until it goes.
+    /// One client is served at a time, and the others wait until it disconnects.
     OneClientAtATime,
 }
 
@@ -168,65 +167,65 @@ impl Condition {
     }
 }
 
-/// What a mover of work does with its CPU.
+/// The resource that a mover of work uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkKind {
-    /// It goes through memory.
+    /// Memory.
     #[default]
     Memory,
-    /// It goes through memory, and each access waits for the one before it.
+    /// Memory, with each access dependent on the one before.
     Chain,
-    /// It computes in registers: only another user of its core can slow it.
+    /// Registers: only another user of the core can slow it.
     Registers,
-    /// It sleeps, and wakes up at each beat.
+    /// A timer: the thread sleeps, and is woken at each beat.
     Beats,
 }
 
-/// What is known of a mover.
+/// The row of a mover: its name and its properties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MoverFacts<T = String> {
     /// Its name: the system call and its flags.
     pub name: T,
-    /// What it does, in one sentence.
+    /// Description in one sentence.
     pub summary: T,
-    /// When its buffers may be used again.
+    /// Time at which its buffers may be written again.
     pub release: Release,
-    /// Whether a message is sent from several pieces of memory, so that it must divide into them.
+    /// True if a message is sent from several pieces of memory, and must be divisible into them.
     pub uses_fields: bool,
-    /// From where to where.
+    /// Source and destination.
     pub route: Route,
-    /// How many requests it can have in flight, and who carries them out.
+    /// Number of requests that it can have in flight, and the threads that process them.
     pub in_flight: InFlight,
-    /// What it does where it only works.
-    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
+    /// Resource that it uses, if it only works.
+    #[serde(default, skip_serializing_if = "crate::defaults::is_default")]
     pub work: WorkKind,
-    /// Payload memory that it locks for good, as a multiple of the ring (0 or 1).
+    /// Payload memory that it locks for the whole trial, as a multiple of the ring (0 or 1).
     pub locks_rings: u32,
     /// File descriptors of one flow on the sending side.
     pub descriptors_per_flow: u32,
-    /// Whether it can use a buffer again although its completion was not taken.
+    /// True if it can reuse a buffer whose completion was not read.
     pub leaves_completions: bool,
-    /// The Linux that it needs at least, where not every one will do.
+    /// The oldest Linux that it needs; none if every supported one has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_linux: Option<(u32, u32)>,
-    /// Whether it works through io_uring.
-    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
+    /// True if it uses io_uring.
+    #[serde(default, skip_serializing_if = "crate::defaults::is_default")]
     pub uses_uring: bool,
-    /// A condition of its use that follows from nothing else here.
+    /// A condition of its use that does not follow from the other fields.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub condition: Option<Condition>,
-    /// A known weakness that every report must tell, if any.
+    /// A known weakness that every report must state, if any.
     pub caution: Option<T>,
-    /// Whether that is none where requests pass the page cache (O_DIRECT).
+    /// True if the weakness does not exist for requests with O_DIRECT.
     pub caution_spares_direct: bool,
 }
 
 impl<T> MoverFacts<T> {
-    /// All that must hold to use it. Of a file's pages nothing: who sends a file does not write to
-    /// it meanwhile.
+    /// All conditions of its use. There is none about a file's pages: a program that sends a file does
+    /// not write to it at the same time.
     pub fn conditions(&self) -> Vec<Condition> {
         let release = match self.release {
             Release::AtCompletion => Some(Condition::NotWrittenUntilCompletion),
@@ -245,83 +244,83 @@ impl<T> MoverFacts<T> {
         conditions.into_iter().flatten().collect()
     }
 
-    /// Whether it has a peer.
+    /// Returns true if a peer receives the bytes.
     pub fn has_peer(&self) -> bool {
         self.route.has_peer()
     }
 
-    /// Whether it moves nothing at all, so that it tells what the loop costs.
+    /// Returns true if it moves nothing, so that it measures the cost of the loop.
     pub fn moves_nothing(&self) -> bool {
         self.route == Route::Nowhere
     }
 
-    /// Whether it starts a program that does the work.
+    /// Returns true if it starts a program that does the work.
     pub fn is_helped(&self) -> bool {
         self.in_flight == InFlight::OneByProcess
     }
 
-    /// Whether it sends from memory that can be filled anew, so that a buffer used too early shows.
+    /// Returns true if its payload can be rewritten before each message, which detects a buffer that is
+    /// reused too early.
     pub fn can_refill(&self) -> bool {
         self.route == Route::MemoryToSocket && self.release != Release::Never
     }
 
-    /// Whether it sends a file that the cell chooses, in memory, in the page cache or on the disk.
+    /// Returns true if it sends a file, whose cache state the cell chooses.
     pub fn sends_a_file(&self) -> bool {
         self.route == Route::FileToSocket
     }
 }
 
-/// What is known of a receiver.
+/// The row of a receiver: its name and its properties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReceiverFacts<T = String> {
     /// Its name: the system call and its flags.
     pub name: T,
-    /// What it does, in one sentence.
+    /// Description in one sentence.
     pub summary: T,
-    /// Whether it sees the payload, so that its content can be checked.
+    /// True if it reads the payload, so that its content can be checked.
     pub sees_content: bool,
 }
 
-/// What is known of a server.
+/// The row of a server: its name and its properties.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerFacts<T = String> {
     /// The name of the model.
     pub name: T,
-    /// How it serves many connections, in one sentence.
+    /// Description in one sentence.
     pub summary: T,
-    /// The most connections that it can hold, and why, where something but limits bounds them.
+    /// The most connections that it can hold, with the reason, if anything but the host's limits bounds them.
     pub bound: Option<(u64, T)>,
-    /// Whether it serves one connection to its end before it looks at the next, so that others
-    /// wait for as long as that one stays.
+    /// True if it serves one connection to its end before it accepts the next.
     pub in_turn: bool,
-    /// Whether it has a thread or a process for each connection.
+    /// True if it has a thread or a process for each connection.
     pub task_per_connection: bool,
-    /// Whether the process that it runs in may have no other threads.
+    /// True if its process may have no other threads.
     pub needs_lone_thread: bool,
-    /// Whether the number of its threads is chosen.
+    /// True if the number of its threads can be chosen.
     pub takes_workers: bool,
-    /// Whether it goes through all connections each time that one of them is ready.
-    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
+    /// True if it scans all connections each time that one of them is ready.
+    #[serde(default, skip_serializing_if = "crate::defaults::is_default")]
     pub scans_all: bool,
-    /// The number below which all descriptors of its process must be, where there is one.
+    /// The number that all descriptors of its process must be below, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub descriptors_below: Option<u32>,
-    /// Whether it works through io_uring.
-    #[serde(default, skip_serializing_if = "crate::usual::is_usual")]
+    /// True if it uses io_uring.
+    #[serde(default, skip_serializing_if = "crate::defaults::is_default")]
     pub uses_uring: bool,
-    /// The Linux that it needs at least, where not every one will do.
+    /// The oldest Linux that it needs; none if every supported one has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub needs_linux: Option<(u32, u32)>,
-    /// What every report must tell, if anything.
+    /// A known weakness that every report must state, if any.
     pub caution: Option<T>,
-    /// None where it works here; else the reason.
+    /// The reason why it does not work here; none if it works.
     pub refused: Option<T>,
 }
 
 impl<T> ServerFacts<T> {
-    /// All that must hold to use it.
+    /// All conditions of its use.
     pub fn conditions(&self) -> Vec<Condition> {
         let each = if self.needs_lone_thread {
             Condition::ProcessEach
@@ -340,14 +339,14 @@ impl<T> ServerFacts<T> {
     }
 }
 
-/// What is known of a service.
+/// The row of a service: its name and its sizes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServiceFacts<T = String> {
     /// Its name.
     pub name: T,
-    /// What it answers, in one sentence.
+    /// Description of its response, in one sentence.
     pub summary: T,
-    /// The sizes that it takes in bytes, least and most; none where it takes none.
+    /// The least and the greatest size, in bytes; none if its responses have no size of choice.
     pub sizes: Option<(u64, u64)>,
 }

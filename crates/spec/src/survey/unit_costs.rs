@@ -1,17 +1,17 @@
-//! What one event costs in CPU time on a host, measured before a run.
+//! The CPU time of single events on a host, measured before a run.
 
 use serde::{Deserialize, Serialize};
 
 rows! {
-    /// An event whose cost is measured. Its row in [`PRICED`] says how.
+    /// An event whose cost is measured. Its row in [`PRICED`] defines it.
     enum Priced;
     /// A row of the table of events with a cost.
     struct PricedRow {
         event,
-        /// What is measured.
+        /// Its definition.
         summary: &'static str,
     }
-    /// All of them, each with its name in files and what is measured.
+    /// All events with a cost, in the order of tables.
     const PRICED;
     SystemCall "system-call" { summary: "a system call that does nothing: getppid(2)" }
     SocketCall "socket-call" { summary: "one more send(2) for the same bytes, to a corked TCP connection" }
@@ -26,15 +26,15 @@ rows! {
     CopyOtherCpu "copy-other-cpu" { summary: "a byte copied out of 128 KiB that another CPU has just written" }
 }
 
-/// One measurement: CPU time of so many events, less that of the same work without them.
+/// One measurement of an event: CPU time of work with it, less that of the same work without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CostTrial {
-    /// CPU time in ns; negative where the work without them took longer.
+    /// CPU time in ns; negative if the work without the events took longer.
     pub cpu_ns: i64,
-    /// How many events.
+    /// Number of events.
     pub events: u64,
-    /// CPUs that other processes used in its repetition, in thousandths; none where that is not known.
+    /// CPUs that other processes used in its repetition, in thousandths; none if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_cpus_thousandths: Option<u64>,
 }
@@ -43,40 +43,41 @@ pub struct CostTrial {
 const OTHERS_MOST: u64 = 100;
 
 impl CostTrial {
-    /// Returns true if nobody else was seen to run meanwhile.
+    /// Returns true if no other process was observed to run.
     pub fn is_undisturbed(&self) -> bool {
         self.other_cpus_thousandths.is_none_or(|n| n <= OTHERS_MOST)
     }
 }
 
-/// What one kind of event costs.
+/// The cost of one kind of event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UnitCost {
     /// The event.
     pub event: Priced,
-    /// Repetitions, in turns with those of the other events.
+    /// Repetitions, interleaved with those of the other events.
     pub trials: Vec<CostTrial>,
-    /// Why it is not known, where it is not.
+    /// The reason why the cost is unknown; none if it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
 }
 
-/// Fewest undisturbed repetitions that a cost is made of.
+/// Fewest undisturbed repetitions of a cost.
 const UNDISTURBED_FEWEST: usize = 3;
 
 impl UnitCost {
-    /// The repetitions that the cost is made of; none where others ran in most of them.
+    /// The undisturbed repetitions; none if they are too few.
     pub fn undisturbed(&self) -> Vec<CostTrial> {
-        let trials = self.trials.iter().copied();
-        let trials: Vec<CostTrial> = trials.filter(CostTrial::is_undisturbed).collect();
+        let trials: Vec<CostTrial> = (self.trials.iter().copied())
+            .filter(CostTrial::is_undisturbed)
+            .collect();
         if trials.len() < UNDISTURBED_FEWEST {
             return Vec::new();
         }
         trials
     }
 
-    /// Returns true if it was measured, and others ran in most of the repetitions.
+    /// Returns true if it was measured, and other processes ran in most of the repetitions.
     pub fn is_disturbed(&self) -> bool {
         !self.trials.is_empty() && self.undisturbed().is_empty()
     }

@@ -1,4 +1,4 @@
-//! What each kind of test is made of.
+//! The conversion of each kind of test, with the checks of its keys.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,20 @@ use crate::study::StudyError;
 use crate::study::raw::{RawText, Reader, all};
 use crate::units;
 
-/// Unless the test says otherwise.
+/// The tolerance of a crossover test that names none, as a factor.
 const CROSSOVER_TOLERANCE: f64 = 2.0;
 
-/// What stands for the mean of all groups in the place of how many of them.
+/// The word of the key `cells` for the mean of all groups.
 const MEAN: &str = "mean";
 
-/// What an expectation is of, which says what it may be.
+/// The quantity that an expectation is about, which limits the expectation's forms.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expects {
-    /// A number by itself.
+    /// A number in its own unit.
     Number,
-    /// A ratio, which may be about 1.
+    /// A ratio, which can be `alike`.
     Ratio,
-    /// A ratio, or a number among others.
+    /// A ratio, or a number that can be `among` others.
     Among,
 }
 
@@ -62,13 +62,13 @@ impl Reader<'_> {
         Ok(*self.needed(raw, &raw.metric, "metric")?.get_ref())
     }
 
-    fn expected(&self, raw: &RawTest, of: Expects) -> Result<Expected, StudyError> {
+    fn expected(&self, raw: &RawTest, quantity: Expects) -> Result<Expected, StudyError> {
         let expect = self.needed(raw, &raw.expect, "expect")?;
         self.take(expect, |text| match text.parse()? {
-            Expected::Among if of != Expects::Among => {
+            Expected::Among if quantity != Expects::Among => {
                 Err("`among` is for an arithmetic test with `other`".to_owned())
             }
-            Expected::Alike if of == Expects::Number => {
+            Expected::Alike if quantity == Expects::Number => {
                 Err("a number is `above`, `below`, `within` or `is` another".to_owned())
             }
             expected => Ok(expected),
@@ -105,7 +105,7 @@ impl Reader<'_> {
         })
     }
 
-    /// Of both sides unless it names one.
+    /// The metric of a test of copies; of both sides unless the test names one.
     fn copies(&self, raw: &RawTest) -> Result<Metric, StudyError> {
         let metric = self.given(&raw.metric, |metric| match *metric {
             metric if metric.measure == Measure::CopiesPerByte => Ok(metric),
@@ -212,10 +212,11 @@ impl Reader<'_> {
         let why = "the tolerance of a calculation is a share from 0 to 1, such as 0.02";
         let tolerance = self.tolerance(raw, |share| (0.0..1.0).contains(&share), why)?;
         let of_mean = raw.cells.as_ref().is_some_and(|c| c.get_ref() == MEAN);
-        // A mean is a number, and has nothing to be among.
-        let expects = match against.is_some() && !of_mean {
-            true => Expects::Among,
-            false => Expects::Ratio,
+        // A mean is one number, so that there are no others for it to lie among.
+        let expects = if against.is_some() && !of_mean {
+            Expects::Among
+        } else {
+            Expects::Ratio
         };
         let by = raw.by.as_ref().map(|by| by.get_ref().clone());
         Ok(TestKind::Arithmetic(Arithmetic {

@@ -1,4 +1,4 @@
-//! Reads values as they stand in the file: text, numbers, booleans, and lists of them.
+//! The conversion of single values of a TOML file, with errors that have their line and column.
 
 use std::collections::BTreeMap;
 
@@ -63,11 +63,13 @@ impl<'de> Deserialize<'de> for RawValues {
     }
 }
 
+/// The text of a file, by which errors have a line and a column.
 pub(crate) struct Reader<'t> {
     pub(crate) text: &'t str,
 }
 
 impl Reader<'_> {
+    /// An error at a place in the file.
     pub(crate) fn fail<T>(
         &self,
         place: std::ops::Range<usize>,
@@ -76,6 +78,7 @@ impl Reader<'_> {
         Err(at(self.text, place.start, message.into()))
     }
 
+    /// A value converted by `read`; its error gets the value's place.
     pub(crate) fn take<T, U, E: ToString>(
         &self,
         value: &Spanned<T>,
@@ -84,7 +87,7 @@ impl Reader<'_> {
         read(value.get_ref()).or_else(|e| self.fail(value.span(), e.to_string()))
     }
 
-    /// The same of what may be left out.
+    /// An optional value converted by `read`.
     pub(crate) fn given<T, U, E: ToString>(
         &self,
         value: &Option<Spanned<T>>,
@@ -93,6 +96,7 @@ impl Reader<'_> {
         value.as_ref().map(|v| self.take(v, read)).transpose()
     }
 
+    /// A value within bounds; `why` is the error for another value.
     pub(crate) fn fitting<T: Copy>(
         &self,
         value: &Spanned<T>,
@@ -121,8 +125,8 @@ impl Reader<'_> {
             let why = "has no values: name at least one, or leave the axis out";
             return self.fail(values.span(), format!("axis `{axis}` {why}"));
         }
-        let read = list.iter().map(|value| self.value(axis, value));
-        read.process_results(|values| values.unique().collect())
+        (list.iter().map(|value| self.value(axis, value)))
+            .process_results(|values| values.unique().collect())
     }
 
     pub(crate) fn value(&self, axis: Axis, value: &Spanned<RawText>) -> Result<Value, StudyError> {
@@ -130,7 +134,7 @@ impl Reader<'_> {
     }
 }
 
-/// What serde read of a text, or what is wrong with it.
+/// Deserialises a TOML text.
 pub(crate) fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, StudyError> {
     toml::from_str(text).map_err(|e| {
         let lines = e.message().split('\n').map(str::trim);
@@ -139,6 +143,7 @@ pub(crate) fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, StudyError
     })
 }
 
+/// An error at a byte offset of a text.
 pub(crate) fn at(text: &str, offset: usize, message: String) -> StudyError {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
@@ -150,13 +155,13 @@ pub(crate) fn at(text: &str, offset: usize, message: String) -> StudyError {
     }
 }
 
-/// The one of these names; else what to choose from.
+/// The word of a list that has this name, or an error that lists the names. `noun` is the word for them.
 pub(super) fn named<T: Copy + Into<&'static str>>(
-    what: &str,
+    noun: &str,
     name: &str,
     all: &[T],
 ) -> Result<T, String> {
-    let known = all.iter().copied();
-    (known.clone().find(|k| (*k).into() == name))
-        .ok_or_else(|| units::unknown(what, name, known.map(Into::into)))
+    let words = all.iter().copied();
+    (words.clone().find(|word| (*word).into() == name))
+        .ok_or_else(|| units::unknown(noun, name, words.map(Into::into)))
 }
