@@ -47,7 +47,8 @@ fn run(context: &Context) -> Result<BenchOutcome> {
     let keeper = keeper.spawn().context("sleep cannot be started")?;
     let there = keeper.id();
     let _keeper = Peer::new("sleep", keeper);
-    pair.network(Role::Sender).within(|| measured(context, there))?
+    pair.network(Role::Sender)
+        .within(|| measured(context, there))?
 }
 
 fn measured(context: &Context, there: u32) -> Result<BenchOutcome> {

@@ -20,12 +20,12 @@ pub use copies::{blank, check_copied};
 pub use page_cache::{FOLIO_MOST, cool, warm};
 
 const CHUNK_BYTES: usize = 1 << 20;
-/// What stays free on the file system beside the file, in bytes.
+/// Bytes that stay free on the file system in addition to the file.
 const SPARE_BYTES: u64 = 64 << 20;
-/// How often at most a name is tried that is there already.
+/// The most names that are tried if they are taken.
 const NAMES_MOST: usize = 16;
 
-/// What a file of bytecost's own holds: a short one is the beginning of a long one.
+/// The content of a file of bytecost's own: a short one is the beginning of a long one.
 pub fn content() -> PayloadPattern {
     PayloadPattern::new(u32::MAX, 0)
 }
@@ -86,7 +86,7 @@ impl TestFile {
         Ok(())
     }
 
-    /// Whether it is shorter, where there is room for it.
+    /// Returns true if it is shorter and may grow; fails if there is no room for that.
     fn may_grow(&self, len: u64) -> io::Result<bool> {
         let more = len.saturating_sub(self.len);
         if let Some(dir) = self.dir.as_ref().filter(|_| more > 0) {
@@ -100,12 +100,12 @@ impl TestFile {
         self.len
     }
 
-    /// Whether nothing was asked of it yet.
+    /// Returns true if no length was requested of it.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Where other processes of the same user open it, as long as this one lives.
+    /// The path by which other processes of the same user open it, as long as this one lives.
     pub fn path(&self) -> PathBuf {
         proc_view::own_directory().join(format!("fd/{}", self.file.as_raw_fd()))
     }
@@ -143,16 +143,16 @@ fn in_words(path: &Path, what: &str, error: Errno) -> io::Error {
         Errno::NOENT | Errno::NOTDIR => ": choose a directory that is there with --dir",
         _ => "",
     };
-    told(path, what, error, remedy)
+    path_error(path, what, error, remedy)
 }
 
-fn told(path: &Path, what: &str, error: Errno, remedy: &str) -> io::Error {
+fn path_error(path: &Path, what: &str, error: Errno, remedy: &str) -> io::Error {
     let error = io::Error::from(error);
     let why = format!("{what} {}: {error}{remedy}", path.display());
     io::Error::new(error.kind(), why)
 }
 
-/// What an unprivileged process may still write in a directory, in bytes, statvfs(3).
+/// Bytes that an unprivileged process may still write in a directory, statvfs(3).
 pub fn free_bytes(dir: &Path) -> io::Result<u64> {
     let there = rustix::fs::statvfs(dir).map_err(|e| in_words(dir, "nothing is known of", e))?;
     Ok(there.f_bavail.saturating_mul(there.f_frsize))
@@ -175,7 +175,7 @@ fn room(dir: &Path, free: u64, len: u64) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::StorageFull, why))
 }
 
-/// How a file is opened.
+/// The access with which a file is opened: read only, and through the page cache, by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Opening {
     /// To be written as well.
@@ -193,7 +193,7 @@ pub fn open(path: &Path, how: Opening) -> io::Result<OwnedFd> {
     let file = regular_file::open(path, flags).map_err(|e| match Errno::from_io_error(&e) {
         None => io::Error::new(e.kind(), format!("{}: {e}", path.display())),
         Some(Errno::INVAL) if how.direct => no_direct("it refuses O_DIRECT"),
-        Some(e) => told(
+        Some(e) => path_error(
             path,
             "cannot open",
             e,
@@ -244,8 +244,8 @@ fn is_in_memory(file: impl AsFd) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|s| IN_MEMORY.contains(&(s.f_type as u64)))
 }
 
-/// What lengths and offsets must divide by past the page cache, by trying with a file of at least a
-/// page; none where nothing works.
+/// The alignment of lengths and offsets with O_DIRECT, found by trying on a file of at least a page; none
+/// if no alignment works.
 pub fn direct_bytes(path: &Path) -> Option<u64> {
     let (write, direct) = (false, true);
     let file = open(path, Opening { write, direct }).ok()?;

@@ -29,13 +29,13 @@ use lines::{cannot_compile, greeting, in_words, last_line, sent};
 
 const PROGRAM: &str = include_str!("../java/FileSender.java");
 
-/// How long the machine may take to be ready: to compile the program takes some 1 s of CPU time.
+/// The longest time until the machine is ready: to compile the program takes some 1 s of CPU time.
 pub const START_PATIENCE: Duration = Duration::from_secs(30);
-/// How long one that has closed its pipe may take to end.
+/// The longest time in which a machine ends that has closed its pipe.
 const END_PATIENCE: Duration = Duration::from_secs(30);
-/// In bytes, its end included.
+/// The longest line of the program, in bytes, with its line feed.
 const LINE_BYTES: usize = 256;
-/// What is kept of what it says beside its answers, in bytes: as much as a pipe holds.
+/// Bytes that are kept of other output: as much as a pipe holds.
 const SAID_BYTES: usize = 64 << 10;
 /// The length of a message for which patience lasts once: the progress of one is not seen.
 const PATIENCE_BYTES: u64 = 256 << 20;
@@ -51,8 +51,8 @@ const OPTIONS: &[&str] = &[
     "-XX:+UseSerialGC",
     "-XX:-UseDynamicNumberOfCompilerThreads",
 ];
-/// Of a machine that sends next to nothing: Java's own compiler runs once, and making it fast takes
-/// longer than it runs. What trials measure is started without.
+/// An option for a machine that sends almost nothing: Java's own compiler runs once, and optimising it
+/// takes longer than that. Trials are started without it.
 const ONCE: &str = "-XX:TieredStopAtLevel=1";
 /// The property of the machine that says which process has started it.
 pub const ENDPOINT_PROPERTY: &str = "-Dbytecost.endpoint=";
@@ -123,7 +123,7 @@ impl Compiled {
         &self.version
     }
 
-    /// Where other processes of the same user find it, as long as this one lives.
+    /// The path by which other processes of the same user open it, as long as this one lives.
     pub fn path(&self) -> PathBuf {
         proc_view::own_directory().join(format!("fd/{}", self.archive.as_raw_fd()))
     }
@@ -178,7 +178,7 @@ impl Jvm {
         );
         let child = command
             .spawn()
-            .map_err(|e| told(&format!("{} cannot be started: {e}", java.display())))?;
+            .map_err(|e| java_error(&format!("{} cannot be started: {e}", java.display())))?;
         // With it the ends go that are the machine's: it must be the last to have them.
         drop(command);
         let mut jvm = Jvm {
@@ -246,11 +246,11 @@ impl Jvm {
             match line[..got].iter().position(|b| *b == b'\n') {
                 Some(end) if end + 1 == got => {
                     return std::str::from_utf8(&line[..end])
-                        .map_err(|_| told("java responded with bytes that are not text"));
+                        .map_err(|_| java_error("java responded with bytes that are not text"));
                 }
-                Some(_) => return Err(told("java responded with more than one line")),
+                Some(_) => return Err(java_error("java responded with more than one line")),
                 None if got == LINE_BYTES => {
-                    return Err(told(&format!(
+                    return Err(java_error(&format!(
                         "java responded with a line of more than {LINE_BYTES} bytes"
                     )));
                 }
@@ -274,11 +274,11 @@ impl Jvm {
         };
         let said = self.said();
         if cannot_compile(&said) {
-            return told(
+            return java_error(
                 "this java cannot run a source file: install a JDK of version 11 or newer (16 for Unix sockets); a JRE has no compiler",
             );
         }
-        told(&format!("java {how}{}", last_line(&said)))
+        java_error(&format!("java {how}{}", last_line(&said)))
     }
 
     fn said(&self) -> String {
@@ -313,8 +313,8 @@ fn is_readable(fd: impl AsFd, patience: Duration) -> io::Result<bool> {
 #[cold]
 fn wrong(line: &str, java: &Path) -> io::Error {
     match line.strip_prefix("failed ") {
-        Some(why) => told(&format!("java: {}", in_words(why))),
-        None => told(&format!(
+        Some(why) => java_error(&format!("java: {}", in_words(why))),
+        None => java_error(&format!(
             "unexpected response from {}: {:?}",
             java.display(),
             line.get(..64).unwrap_or(line)
@@ -322,8 +322,8 @@ fn wrong(line: &str, java: &Path) -> io::Error {
     }
 }
 
-fn told(what: &str) -> io::Error {
-    io::Error::other(what.to_owned())
+fn java_error(message: &str) -> io::Error {
+    io::Error::other(message.to_owned())
 }
 
 #[cfg(test)]

@@ -1,7 +1,13 @@
-//! Movers that send a message, receivers that take it in, servers that answer many clients. Nothing
-//! here measures, reads a clock or prints. [`movers::MOVERS`], [`receivers::RECEIVERS`],
-//! [`servers::SERVERS`] and [`services::SERVICES`] are the tables of all names. Where nothing else
-//! is said of errors, they are what the system call answers that is named.
+//! The engines: ways to send and receive a message, to work on files and CPUs, and to serve many clients.
+//!
+//! In the order of the data flow: a [`Setup`] describes a flow; a [`Mover`] is a row of [`MOVERS`] that
+//! opens a [`Move`], which sends messages and counts them in a [`Tally`]; a [`Receiver`] of [`RECEIVERS`]
+//! opens a [`Take`], and a [`Checker`] compares the bytes with the [`PayloadPattern`]. A [`Server`] of
+//! [`SERVERS`] runs a [`Service`] of [`SERVICES`]. A [`statement`] is a mover's claim about its calls.
+//!
+//! Nothing here measures, reads a meter or prints; lab calls it within the timed window, where it does not
+//! allocate. Errors are those of the named system call unless a comment says otherwise. Start with
+//! `movers.rs`, the table, and `movers/send.rs`, one of its rows.
 
 mod corked;
 pub mod file;

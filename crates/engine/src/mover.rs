@@ -12,15 +12,15 @@ use crate::tally::Tally;
 /// A row of the table of movers. It reads as its facts.
 #[derive(Clone, Copy, Debug)]
 pub struct Mover {
-    /// What others need to know of it.
+    /// Its name and properties, as surveys and plans have them.
     pub facts: MoverFacts<&'static str>,
-    /// By which calls it moves bytes, where they are copied, what it needs.
+    /// The calls by which it moves bytes, the places where they are copied, and its requirements.
     pub states: Statement,
-    /// What kind of work it does, and what makes it ready for that.
+    /// Its kind of work, with the function that opens it.
     pub open: Open,
 }
 
-/// What a mover does, and what makes it ready, on the thread that will use it.
+/// The kind of a mover's work, with the function that opens it on the thread that will use it.
 #[derive(Clone, Copy, Debug)]
 pub enum Open {
     /// One message after the other, without pause.
@@ -31,7 +31,7 @@ pub enum Open {
     Beats {
         /// The time from one beat to the next, in ns.
         every_ns: u64,
-        /// What makes it ready.
+        /// Opens the mover.
         open: fn(Setup) -> io::Result<Box<dyn Move>>,
     },
 }
@@ -139,7 +139,7 @@ pub const WORK: MoverFacts<&str> = MoverFacts {
     ..PLAIN
 };
 
-/// What became of an offered message.
+/// The state of a message after it was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
     /// The kernel has it, and the buffer is free again.
@@ -152,7 +152,7 @@ pub enum Offer {
     Full,
 }
 
-/// Who works for a mover beside the thread that calls it.
+/// A thread or process that works for a mover in addition to the calling thread.
 #[derive(Clone, Debug)]
 pub enum Helper {
     /// A process, by its number: its CPU time is the mover's.
@@ -178,10 +178,10 @@ pub trait Move {
         Ok(())
     }
 
-    /// What was done so far.
+    /// The counts since it was opened.
     fn tally(&self) -> Tally;
 
-    /// Who works beside the thread that calls, where there is somebody.
+    /// The thread or process that works in addition to the calling thread, if there is one.
     fn helper(&self) -> Option<Helper> {
         None
     }
@@ -199,7 +199,7 @@ pub trait MoveFile: Move {
         0
     }
 
-    /// The place of a queued request that is over, each told once, or why it failed.
+    /// The place of a queued request that is complete, each returned once, or the error of the request.
     fn finished(&mut self) -> io::Result<Option<usize>> {
         Ok(None)
     }

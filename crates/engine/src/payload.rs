@@ -8,10 +8,10 @@ use bytecost_sys::region::Region;
 use crate::pattern::PayloadPattern;
 use crate::setup::Setup;
 
-/// How far apart fields lie at least, as if allocated one by one: no two share a cache line.
+/// The least distance between fields, as if allocated one by one: no two share a cache line.
 const FIELD_GAP: usize = 64;
 
-/// Where each message and each of its fields lies.
+/// The positions of messages and of their fields in a payload buffer.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
     size: usize,
@@ -49,13 +49,13 @@ impl Layout {
         self.size / self.fields
     }
 
-    /// Where field `field` of slot `slot` lies.
+    /// The position of field `field` of slot `slot`.
     pub fn range(&self, slot: usize, field: usize) -> Range<usize> {
         let start = (slot * self.fields + field) * self.stride;
         start..start + self.field()
     }
 
-    /// Where every field of every slot lies, in their order.
+    /// The positions of every field of every slot, in their order.
     pub fn ranges(&self) -> Vec<Range<usize>> {
         (0..self.slots)
             .flat_map(|slot| (0..self.fields).map(move |f| self.range(slot, f)))
@@ -130,7 +130,7 @@ impl Source {
         slot
     }
 
-    /// Where its messages lie.
+    /// The positions of its messages.
     #[inline]
     pub fn layout(&self) -> &Layout {
         &self.layout

@@ -23,7 +23,7 @@ pub use stream::{pipes, tcp, unix};
 /// Bytes of the number.
 pub const NUMBER_BYTES: u64 = 8;
 
-/// One side's end of a way to pass a number. Dropping it tells the other side.
+/// One side's end of a way to pass a number. Dropping it ends the other side's wait.
 pub trait PingEnd: Send + 'static {
     /// Passes the number to the other side: `UnexpectedEof` where that is gone.
     fn give(&mut self, number: u64) -> io::Result<()>;
@@ -55,8 +55,8 @@ impl<E: PingEnd> Game<E> {
     /// Starts the thread that answers, on this thread's CPUs. It sleeps until the first turn.
     pub fn new((asks, answers): (E, E)) -> io::Result<Game<E>> {
         let (waits, begins) = mpsc::channel();
-        let partner = thread::Builder::new().name("partner".to_owned());
-        let partner = partner.spawn(move || {
+        let builder = thread::Builder::new().name("partner".to_owned());
+        let partner = builder.spawn(move || {
             let _ = begins.recv();
             let turns = answer(answers);
             Over {
@@ -113,7 +113,7 @@ impl<E: PingEnd> Game<E> {
         self.end.as_ref().map_or(self.calls, PingEnd::calls)
     }
 
-    /// Where the answering thread was held, once the game is over.
+    /// The CPUs and memory of the second thread, once the game is over.
     pub fn held(&self) -> Option<&Held> {
         self.held.as_ref()
     }
@@ -164,7 +164,7 @@ impl<E: PingEnd> Drop for Game<E> {
     }
 }
 
-/// How many turns, until the other side is gone.
+/// Passes each number back until the other side is gone; returns the number of turns.
 fn answer(mut end: impl PingEnd) -> io::Result<u64> {
     let mut turns = 0;
     loop {

@@ -25,7 +25,7 @@ table!(Receiver, ReceiverFacts, RECEIVERS);
 /// A row of the table of receivers. It reads as its facts.
 #[derive(Clone, Copy, Debug)]
 pub struct Receiver {
-    /// What others need to know of it.
+    /// Its name and properties, as surveys and plans have them.
     pub facts: ReceiverFacts<&'static str>,
     /// Makes it ready: a connected, blocking socket, and the bytes to ask for in one call.
     pub open: fn(OwnedFd, usize) -> io::Result<Box<dyn Take>>,
@@ -33,7 +33,7 @@ pub struct Receiver {
 
 /// A receiver at work. All calls come from one thread.
 pub trait Take {
-    /// Told before the first byte comes, for receivers that ask for exact lengths.
+    /// Announces the size of messages before the first byte, for receivers that ask for exact lengths.
     fn expect(&mut self, _message_bytes: usize) {}
 
     /// Takes in what is there, and waits until something is: its bytes, 0 at the end; `TimedOut`

@@ -60,7 +60,7 @@ pub const SERVERS: &[Server] = &[
 /// A row of the table of servers. It reads as its facts.
 #[derive(Clone, Copy, Debug)]
 pub struct Server {
-    /// What others need to know of it.
+    /// Its name and properties, as surveys and plans have them.
     pub facts: ServerFacts<&'static str>,
     /// Serves until it is stopped. It fails where the kernel does not give what it needs, never by
     /// what a client does.
@@ -84,7 +84,7 @@ pub const ONE_THREAD: ServerFacts<&str> = ServerFacts {
     refused: None,
 };
 
-/// What a server is made from.
+/// The sockets and parameters of a server.
 #[derive(Debug)]
 pub struct ServerSetup {
     /// A listening socket, as [`listen`] makes it with the patience of `limits`; the server sets whether
@@ -92,27 +92,27 @@ pub struct ServerSetup {
     pub listener: OwnedFd,
     /// The server stops when this becomes readable or is hung up: a pipe's reading end, say.
     pub stop: OwnedFd,
-    /// What is answered.
+    /// The service that it provides.
     pub service: &'static Service,
-    /// What the service is made from.
+    /// The parameters of the service.
     pub serving: ServiceSetup,
     /// Threads that serve, for the models that have a fixed number of them; at least 1 is taken.
     pub workers: usize,
-    /// What bounds a client.
+    /// The limits of clients.
     pub limits: Limits,
 }
 
-/// What bounds a client, so that none can hold up the others or use up memory.
+/// The limits of a client, so that none can delay the others or exhaust memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The most connections at one time; further ones wait in the listener's queue.
     pub connections: usize,
-    /// How long a client may take over a request, or leave an answer untaken, before it is closed;
-    /// up to a quarter longer. At least 1 ms.
+    /// The longest time for a client to complete a request, or to receive a response, before it is closed; up
+    /// to a quarter longer. At least 1 ms.
     pub patience: Duration,
-    /// How long a connection may stay open between requests; none for ever.
+    /// The longest time that a connection may stay open between requests; none for ever.
     pub idle: Option<Duration>,
-    /// How long a response may take in all, however often some of it leaves; none for ever.
+    /// The longest time of a response in all, however often a part of it leaves; none for ever.
     pub response: Option<Duration>,
     /// The most connections of one address, or of one network of 64 bits (IPv6); further ones are
     /// closed. None is as many as there may be.
@@ -122,7 +122,7 @@ pub struct Limits {
     /// Bytes of responses that the kernel may keep for a connection (SO_SNDBUF, socket(7)); none
     /// leaves that to the kernel, which takes more the more is sent.
     pub send_buffer: Option<usize>,
-    /// How long answers may take that are under way when the server is stopped.
+    /// The longest time for responses in progress when the server is stopped.
     pub grace: Duration,
 }
 
@@ -144,7 +144,7 @@ impl Default for Limits {
 table!(Server, ServerFacts, SERVERS);
 
 impl Server {
-    /// Why so many connections cannot be served by this model; none where they can.
+    /// The reason why this model cannot serve so many connections; none if it can.
     pub fn refuses(&self, connections: usize) -> Option<String> {
         let (most, reason) = self.bound.filter(|(most, _)| connections as u64 > *most)?;
         Some(format!(

@@ -25,17 +25,17 @@ pub const MOST_ANSWER_BYTES: usize = 1 << 20;
 pub(crate) const MOST_UNSENT: usize = 256 << 10;
 /// The most requests of a connection before the others have their turns.
 pub(crate) const TURN_REQUESTS: u64 = 8;
-/// What a request that is too long is answered with, before the connection is closed.
+/// The response to a request that is too long, after which the connection is closed.
 pub const TOO_LONG: &[u8] = b"error: a request has at most 65536 bytes, its line end included\n";
 
 /// A row of the table of services. It reads as its facts.
 #[derive(Clone, Copy, Debug)]
 pub struct Service {
-    /// What others need to know of it.
+    /// Its name and properties, as surveys and plans have them.
     pub facts: ServiceFacts<&'static str>,
-    /// What delimits a request, by size.
+    /// The framing of a request, by size.
     pub request: fn(usize) -> Framing,
-    /// What delimits an answer, by size.
+    /// The framing of a response, by size.
     pub answer: fn(usize) -> Framing,
     /// Makes the server's half ready, one for each thread.
     pub open: fn(&ServiceSetup) -> Box<dyn Responder>,
@@ -43,12 +43,12 @@ pub struct Service {
     pub question: fn(&ServiceSetup) -> Box<dyn Requester>,
 }
 
-/// What a service is made from.
+/// The parameters of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceSetup {
     /// Bytes of a message, where the service takes a size.
     pub size: usize,
-    /// Where the kernel's files are.
+    /// The root of the kernel's files, `/proc` and `/sys`.
     pub roots: Roots,
     /// For how long a response may be made from what was read for an earlier one. A trial measures what
     /// each response costs, and keeps nothing.
@@ -66,7 +66,7 @@ impl ServiceSetup {
     }
 }
 
-/// What delimits a message.
+/// The rule by which a message ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
     /// It ends with a line feed, which belongs to it.
@@ -75,7 +75,7 @@ pub enum Framing {
     Size(usize),
 }
 
-/// What stands at the beginning of some bytes.
+/// The result of looking for a message at the beginning of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
     /// A part of a message, or nothing.
@@ -116,8 +116,8 @@ pub trait Requester: Send {
     /// Appends request `number` of a connection. Does not allocate where `out` has room.
     fn ask(&self, connection: u32, number: u64, out: &mut Vec<u8>);
 
-    /// Whether `piece`, which starts `at` bytes into the answer to that request, is right. An
-    /// answer that is a line comes in one piece. Does not allocate.
+    /// Returns true if `piece`, which begins `at` bytes into the response to that request, is correct. A
+    /// response that is a line comes in one piece. Does not allocate.
     fn is_right(&self, connection: u32, number: u64, at: usize, piece: &[u8]) -> bool;
 }
 
@@ -132,7 +132,7 @@ impl Service {
         }
     }
 
-    /// Why the service is not available in that size, as one line that says the bounds.
+    /// The reason why the service is not available in that size, as one line with the bounds.
     pub fn check_size(&self, size: usize) -> Result<(), String> {
         match self.sizes {
             Some((least, most)) if !(least..=most).contains(&(size as u64)) => Err(format!(

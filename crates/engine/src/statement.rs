@@ -1,6 +1,6 @@
-//! What a row of the table of movers states of itself: by which calls it moves bytes, where they
-//! are copied, what it needs. Nothing of it is made from the code that does the work: tests compare
-//! the two by what the kernel counts.
+//! The statement of a row of the table of movers about itself: the calls by which it moves bytes, the
+//! places where they are copied, its requirements. It is written independently of the code that does the
+//! work: tests compare the two by the kernel's counts.
 
 use std::ops::RangeInclusive;
 
@@ -10,14 +10,14 @@ use rustix::mm::MapFlags;
 use rustix::net::SendFlags;
 use rustix::pipe::SpliceFlags;
 
-/// What a mover is for.
+/// The claims of a mover about itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Statement {
     /// The calls that move its bytes, and those that go with them; no other could.
     pub calls: &'static [Call],
-    /// Where the kernel copies each byte once: over TCP on one machine, a file from the page cache.
+    /// The places where the kernel copies each byte once: over TCP on one machine, a file from the page cache.
     pub copies: &'static [CopyPlace],
-    /// Where all of this is there it works, and elsewhere it does not.
+    /// The requirements: it works where all of them are met, and nowhere else.
     pub needs: &'static [Requirement],
 }
 
@@ -28,13 +28,13 @@ pub struct Call {
     pub name: &'static str,
     /// All of its flags: of setsockopt(2) the option, of requests none, which the kernel keeps.
     pub flags: u32,
-    /// How often it is made for each of what follows.
+    /// Number of calls for each of these units.
     pub times: u64,
-    /// What it is made for.
+    /// The unit that the calls are made for.
     pub each: Each,
 }
 
-/// What a call is made for.
+/// The unit that a call is made for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Each {
     /// A message, or a request to a file.
@@ -55,7 +55,7 @@ pub enum Each {
     Wait,
 }
 
-/// What there must be for a mover to work.
+/// A requirement of a mover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requirement {
     /// A socket of TCP.
@@ -74,7 +74,7 @@ pub enum Requirement {
     Java,
 }
 
-/// What was moved.
+/// The amount that was moved.
 #[derive(Clone, Copy, Debug)]
 pub struct Moved {
     /// Messages.
@@ -94,8 +94,8 @@ const MOST_WAITS: u64 = 3;
 const MOST_AT_END: u64 = 4;
 
 impl Each {
-    /// How many there are of it.
-    pub fn of(self, moved: &Moved) -> RangeInclusive<u64> {
+    /// The least and the greatest number of these units in an amount.
+    pub fn count(self, moved: &Moved) -> RangeInclusive<u64> {
         let messages = moved.messages;
         let exactly = |n| n..=n;
         match self {
@@ -115,13 +115,13 @@ impl Each {
 }
 
 impl Call {
-    /// For what was moved.
+    /// The least and the greatest number of these calls for an amount.
     pub fn count(&self, moved: &Moved) -> RangeInclusive<u64> {
-        let of = self.each.of(moved);
-        self.times * of.start()..=self.times * of.end()
+        let units = self.each.count(moved);
+        self.times * units.start()..=self.times * units.end()
     }
 
-    /// Whether it is a request of io_uring, which is no call by itself.
+    /// Returns true for a request of io_uring, which is no call by itself.
     pub fn is_request(&self) -> bool {
         self.name.starts_with("IORING_OP_")
     }
@@ -142,7 +142,7 @@ impl Call {
 }
 
 impl Statement {
-    /// How many system calls are made for what was moved.
+    /// The least and the greatest number of system calls for an amount.
     pub fn count(&self, moved: &Moved) -> RangeInclusive<u64> {
         let (mut least, mut most) = (0, 0);
         for call in self.calls.iter().filter(|call| !call.is_request()) {
@@ -222,7 +222,7 @@ pub(crate) const ENTER: Call = call("io_uring_enter").with(GETEVENTS | EXT_ARG);
 pub(crate) const WAITS: Call = ENTER.each(Each::Wait);
 /// Hands requests over and does not wait.
 pub(crate) const HANDS_OVER: Call = call("io_uring_enter").each(Each::Several);
-/// Of a poller: one that has gone to sleep.
+/// The call that wakes a kernel thread that polls and has gone to sleep.
 pub(crate) const WAKES: Call = call("io_uring_enter").with(SQ_WAKEUP).each(Each::Wait);
 /// At the ends of a pass through the file.
 pub(crate) const SEEKS: Call = call("lseek").each(Each::Pass);

@@ -1,6 +1,6 @@
-//! What a mover counts.
+//! The counts of a mover.
 
-/// What a mover has done so far; every number only grows.
+/// The counts of a mover since it was opened; every number only grows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Messages that the kernel has taken whole.
@@ -11,9 +11,9 @@ pub struct Tally {
     pub calls: u64,
     /// Buffers that the kernel kept after it had taken the message, or sends, if none come back.
     pub held: u64,
-    /// Of these, buffers that came back.
+    /// Buffers of these that were released.
     pub released: u64,
-    /// Of these, buffers that the kernel says it copied after all.
+    /// Buffers of these that the kernel reports as copied.
     pub copied: u64,
     /// Sends that the kernel had no room to note (ENOBUFS).
     pub enobufs: u64,
@@ -28,12 +28,12 @@ impl Tally {
         self.bytes += bytes as u64;
     }
 
-    /// What was done since an earlier tally of the same mover.
+    /// The counts since an earlier tally of the same mover.
     pub fn since(&self, earlier: &Tally) -> Tally {
         self.with(earlier, u64::wrapping_sub)
     }
 
-    /// Two of them together.
+    /// The sums of two tallies.
     pub fn plus(&self, other: &Tally) -> Tally {
         self.with(other, u64::wrapping_add)
     }

@@ -38,7 +38,7 @@ pub(crate) fn pages(asked: HugePages) -> Pages {
     }
 }
 
-/// Why memory to work on cannot be had in huge pages here, found by trying; none where it can.
+/// The reason why memory in huge pages is not available here, found by trying; none if it is.
 pub fn huge_pages_refused() -> Option<String> {
     CacheLines::new(1, Pages::Huge).err().map(|e| e.to_string())
 }

@@ -123,9 +123,10 @@ fn a_receiver_that_is_gone_is_an_error() {
         drop(b);
         let why = refused(&mut *engine);
         let expected = [io::ErrorKind::BrokenPipe, io::ErrorKind::ConnectionReset];
-        let is_known = match mover.is_helped() {
-            true => why.to_string().contains("the other side is gone"),
-            false => expected.contains(&why.kind()),
+        let is_known = if mover.is_helped() {
+            why.to_string().contains("the other side is gone")
+        } else {
+            expected.contains(&why.kind())
         };
         assert!(is_known, "{}: {why}", mover.name);
     }

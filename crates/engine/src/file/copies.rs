@@ -1,4 +1,4 @@
-//! What a mover from a file to another writes into: empty before, and the same as the source after.
+//! The target file of a mover that copies: empty before, and equal to the source after.
 
 use std::io;
 use std::os::fd::AsFd;

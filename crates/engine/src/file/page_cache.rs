@@ -1,4 +1,4 @@
-//! Where the pages of a file are: brought into the page cache, or dropped from it, as facts.
+//! The page cache of a file: brings its pages in, or drops them, and verifies either.
 
 use std::io;
 use std::num::NonZeroU64;

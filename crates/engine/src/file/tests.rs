@@ -91,7 +91,7 @@ fn want_of_space_and_of_a_directory_are_told_before_anything_is_written() {
 }
 
 #[test]
-fn a_file_that_is_too_short_and_what_is_no_file_are_told() {
+fn a_file_that_is_too_short_and_anything_but_a_file_are_errors() {
     let mut file = TestFile::in_memory().unwrap();
     file.grow(8192).unwrap();
     let why = warm(&file, 4096, 8192).unwrap_err();

@@ -1,4 +1,4 @@
-//! Where Java is.
+//! The search for a Java virtual machine.
 
 use std::ffi::OsStr;
 use std::io;
@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, access};
 
-/// Where Java is, and what a script in its place needs. No options come with it that nobody sees.
+/// Environment variables that lead to Java, or that a script in its place needs. Java's own options, which
+/// no report would show, are not passed.
 pub const PASSED_ON: &[&str] = &["JAVA_HOME", "PATH", "HOME"];
 
 /// The `java` of JAVA_HOME, else the first one in PATH; `NotFound` with what to do without one.

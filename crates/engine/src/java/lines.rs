@@ -1,4 +1,4 @@
-//! What a virtual machine says, taken apart: nothing is guessed.
+//! Parsers of the lines that the Java program writes. A line of another form is an error.
 
 pub(super) fn greeting(line: &str) -> Option<&str> {
     let version = line.strip_prefix("ready ")?;
@@ -28,7 +28,7 @@ pub(super) fn in_words(why: &str) -> String {
     why.to_owned()
 }
 
-/// Whether it is a Java that knows no source files, or has no compiler.
+/// Returns true for a Java that cannot run source files, or has no compiler.
 pub(super) fn cannot_compile(said: &str) -> bool {
     said.contains("jdk.compiler") || said.contains("--source")
 }

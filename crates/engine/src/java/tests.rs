@@ -173,7 +173,7 @@ fn a_java_that_does_not_do_its_work_is_told_and_nothing_is_left_running() {
 }
 
 #[test]
-fn what_cannot_be_started_is_told() {
+fn a_java_that_cannot_be_started_is_an_error() {
     let (socket, _peer) = unix();
     let begun = start(socket, opened(&file(1)), Way::Stream, 1);
     let error = Jvm::start(Path::new("/nowhere/java"), begun).unwrap_err();

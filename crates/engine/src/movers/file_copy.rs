@@ -209,7 +209,7 @@ struct Copying<C> {
     tally: Tally,
 }
 
-/// A mover of [`Carry`] into a file. `make` is told the most that it is asked for at once.
+/// A mover of [`Carry`] into a file. `make` gets the most bytes of one request.
 fn to_file<C: Carry + 'static>(
     mut setup: Setup,
     make: impl FnOnce(usize) -> io::Result<C>,

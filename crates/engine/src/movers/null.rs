@@ -1,4 +1,4 @@
-//! `null`: moves nothing, so that a trial with it tells what the loop costs.
+//! `null`: moves nothing, so that a trial with it shows the cost of the loop.
 
 use std::hint::black_box;
 use std::io;

@@ -11,9 +11,9 @@ use super::{PingEnd, gone, silent};
 /// Looks before a side takes it that the other one is not running. Some µs to some 10 µs: many
 /// times what a line takes from one end of a machine to the other.
 const LOOKS: u32 = 1 << 14;
-/// How often it then lets others run before it begins to sleep.
+/// Number of times that it then yields before it begins to sleep.
 const YIELDS: u64 = 100;
-/// How long it then sleeps at a time.
+/// Duration of each sleep after that.
 const NAP: Duration = Duration::from_millis(1);
 
 /// Two lines of 64 bytes of its own, since some processors fetch lines in pairs.

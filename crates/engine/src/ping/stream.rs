@@ -30,7 +30,7 @@ impl StreamEnd {
         }
     }
 
-    fn of(socket: impl Into<OwnedFd>) -> StreamEnd {
+    fn from_socket(socket: impl Into<OwnedFd>) -> StreamEnd {
         let socket = Arc::new(socket.into());
         StreamEnd {
             from: Arc::clone(&socket),
@@ -55,7 +55,10 @@ pub fn unix(patience: Duration) -> io::Result<(StreamEnd, StreamEnd)> {
     for end in [&asks, &answers] {
         end.set_read_timeout(Some(patience))?;
     }
-    Ok((StreamEnd::of(asks), StreamEnd::of(answers)))
+    Ok((
+        StreamEnd::from_socket(asks),
+        StreamEnd::from_socket(answers),
+    ))
 }
 
 /// Both ends of a TCP connection over the loopback device, with TCP_NODELAY.
@@ -71,13 +74,17 @@ pub fn tcp(patience: Duration) -> io::Result<(StreamEnd, StreamEnd)> {
             end.set_read_timeout(Some(patience))?;
             end.set_nodelay(true)?;
         }
-        return Ok((StreamEnd::of(asks), StreamEnd::of(answers)));
+        return Ok((
+            StreamEnd::from_socket(asks),
+            StreamEnd::from_socket(answers),
+        ));
     }
     let why = "too many strangers connected";
     Err(io::Error::new(io::ErrorKind::ConnectionRefused, why))
 }
 
-fn told(error: Errno) -> io::Error {
+/// The error of a read or write, with a closed or silent other side in its own words.
+fn side_error(error: Errno) -> io::Error {
     match error {
         Errno::PIPE | Errno::CONNRESET => gone(),
         Errno::AGAIN => silent(),
@@ -94,7 +101,7 @@ impl PingEnd for StreamEnd {
             match rustix::io::write(&*self.to, &bytes[done..]) {
                 Ok(n) => done += n,
                 Err(Errno::INTR) => {}
-                Err(e) => return Err(told(e)),
+                Err(e) => return Err(side_error(e)),
             }
         }
         Ok(())
@@ -109,7 +116,7 @@ impl PingEnd for StreamEnd {
                 Ok(0) => return Err(gone()),
                 Ok(n) => got += n,
                 Err(Errno::INTR) => {}
-                Err(e) => return Err(told(e)),
+                Err(e) => return Err(side_error(e)),
             }
         }
         Ok(u64::from_ne_bytes(bytes))

@@ -1,4 +1,4 @@
-//! What a ping-pong promises: every number is checked, and nobody waits without end.
+//! The promises of a ping-pong: every number is checked, and no thread waits without end.
 
 use std::time::Duration;
 

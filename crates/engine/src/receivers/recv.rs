@@ -100,7 +100,7 @@ impl Take for Recv {
 struct RecvWaitall {
     recv: Recv,
     message: usize,
-    /// What is still to come of the message under way.
+    /// Bytes of the current message that have not arrived.
     left: usize,
 }
 

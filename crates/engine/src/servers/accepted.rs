@@ -1,4 +1,4 @@
-//! What accept(2) has to say.
+//! The result of accept(2), with the errors that a server survives.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,5 +1,5 @@
-//! What a new connection is given: a place among those of its address, so that none takes the places
-//! of all the others, and a send buffer. One whose address may not connect is given none.
+//! The admission of a new connection: a place among those of its address, so that no address takes the
+//! places of all others, and a send buffer. An address that may not connect gets no place.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -47,10 +47,9 @@ impl AddressLimit {
         if self.most.is_none() && self.allow.is_empty() {
             return Some(AddressSlot::default());
         }
-        // One that is gone already has no address, and needs no place.
-        let address = getpeername(socket).ok();
-        let address = address.and_then(|address| SocketAddr::try_from(address?).ok());
-        self.admit_address(address?.ip())
+        // A connection that is gone already has no address, and needs no place.
+        let address = SocketAddr::try_from(getpeername(socket).ok()??).ok()?;
+        self.admit_address(address.ip())
     }
 
     fn admit_address(&self, address: IpAddr) -> Option<AddressSlot> {

@@ -12,18 +12,18 @@ use super::conversation::{Conversation, Worker};
 /// A read of fewer bytes than this that completes no request is a crumb.
 const CRUMB_BYTES: usize = 512;
 
-/// What a connection waits for.
+/// The event that a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wants {
-    /// That something comes: nothing was there.
+    /// Bytes arrive: there were none.
     Read,
-    /// That something more comes: all that was there is dealt with.
+    /// More bytes arrive: all earlier ones are processed.
     Heard,
-    /// That it is read from again: there may be more.
+    /// The next read: there may be more bytes.
     More,
-    /// That it has a turn again: it asked for more than is answered at one time.
+    /// The next turn: there are more requests than are answered in one turn.
     Turn,
-    /// That there is room for the rest of an answer. Until then nothing is read.
+    /// Room for the remainder of a response. Until then nothing is read.
     Write,
     /// It is over, and the socket is to be closed.
     Close,
@@ -135,7 +135,7 @@ impl<S: AsFd> Connection<S> {
         self.after_sending(next)
     }
 
-    /// That there is room for the rest of an answer, unless that has taken too long in all.
+    /// The wait for room for the remainder of a response, or the end if it has taken too long in all.
     fn wants_room(&mut self, worker: &mut Worker) -> Wants {
         let Some(most) = worker.response else {
             return Wants::Write;
@@ -193,12 +193,12 @@ impl<S: AsFd> Connection<S> {
         }
     }
 
-    /// Whether the client owes something: the rest of a request, or to take its answer.
+    /// Returns true if the client owes something: the remainder of a request, or the receipt of its response.
     pub(super) fn is_owed(&self) -> bool {
         !self.unsent.is_empty() || self.talk.is_owed()
     }
 
-    /// Lets a tick pass, and says how many have since something was brought to an end.
+    /// Counts a tick, and returns the number of ticks since something was completed.
     pub(super) fn tick(&mut self) -> u32 {
         self.quiet_ticks = self.quiet_ticks.saturating_add(1);
         self.quiet_ticks
@@ -212,7 +212,7 @@ impl<S: AsFd> Connection<S> {
         !std::mem::replace(&mut self.is_cut_off, true)
     }
 
-    /// What has come is still read, and then the end.
+    /// Ends the input: bytes that have arrived are still read, then follows the end.
     pub(super) fn end_input(&self) {
         // It may be gone already.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Read);

@@ -21,7 +21,7 @@ pub(super) struct Worker {
     pub(super) buffer: Box<[u8]>,
     pub(super) out: Vec<u8>,
     pub(super) tally: ServerTally,
-    /// How long a response may take in all.
+    /// The longest time of a response in all.
     pub(super) response: Option<Duration>,
 }
 
@@ -58,11 +58,11 @@ enum Phase {
 
 #[derive(Debug, Default)]
 pub(super) struct Conversation {
-    /// What has come and is not answered: part of a request, or requests that wait.
+    /// Bytes that were received and not answered: part of a request, or requests that wait.
     heard: Vec<u8>,
     /// Bytes of `heard` that are known to hold no end of a request.
     seen: usize,
-    /// Whether `heard` holds, as far as is known, nothing that could be answered.
+    /// True if `heard` contains no complete request, as far as is known.
     is_part: bool,
     phase: Phase,
     discarded: usize,
@@ -168,12 +168,12 @@ impl Conversation {
         !self.heard.is_empty() && !self.is_part
     }
 
-    /// Whether a request has begun and not ended, or the client is to go away.
+    /// Returns true if a request has begun and not ended, or the client is being closed.
     pub(super) fn is_owed(&self) -> bool {
         !self.heard.is_empty() || self.phase == Phase::Discarding
     }
 
-    /// Whether the client was told that it went too far, and is to be told that no more follows.
+    /// Returns true if the client was sent an error, so that the end of the connection must follow.
     pub(super) fn is_discarding(&self) -> bool {
         self.phase == Phase::Discarding
     }

@@ -1,5 +1,5 @@
-//! What the models with one thread and non-blocking sockets share: connections, listener, clock and
-//! loop of a server that is told what is ready, each in its own way ([`Readiness`]).
+//! The common part of models with one thread and non-blocking sockets: connections, listener, clock and
+//! the loop of a server that learns of ready sockets, each model in its own way ([`Readiness`]).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -170,11 +170,11 @@ impl EventLoop {
 #[derive(Clone, Copy)]
 pub(super) struct Ready {
     pub(super) fd: RawFd,
-    /// What it is ready for, as far as the kernel tells.
+    /// The events for which it is ready, as far as the kernel reports them.
     pub(super) flags: EventFlags,
 }
 
-/// The way in which a server is told what is ready.
+/// The way in which a server learns of ready sockets.
 pub(super) trait Readiness {
     /// Has one of the server's own descriptors watched, by level and for reading, or not any more.
     fn watch(&mut self, fd: BorrowedFd<'_>, on: bool) -> io::Result<()>;
@@ -201,9 +201,10 @@ fn serve_ready(set: &mut impl Readiness, connections: &mut EventLoop, at: Ready)
         set.forget(at.fd);
         return Ok(());
     };
-    let flags = match wants.is_to_write() {
-        true => EventFlags::OUT,
-        false => EventFlags::IN,
+    let flags = if wants.is_to_write() {
+        EventFlags::OUT
+    } else {
+        EventFlags::IN
     };
     // Nearly always it goes on to wait for the same, which needs no call. An event that says
     // neither (an error, a hang-up) leaves open what was waited for.
@@ -263,8 +264,8 @@ impl Limits {
         self.patience / TICKS_OF_PATIENCE
     }
 
-    /// Whether it is out of time, after ticks since something was last brought to an end: one that
-    /// owes something, or one that is only there.
+    /// Returns true for a connection that is out of time, by the ticks since something was last completed and
+    /// by whether it owes something.
     pub(super) fn is_late(&self, ticks: u32, is_owed: bool) -> bool {
         if is_owed {
             return ticks > TICKS_OF_PATIENCE;

@@ -1,7 +1,7 @@
 //! `fork`: a process for each connection, with blocking calls.
 //!
-//! How servers were written before there were threads, and are still where clients must be kept
-//! apart (sshd, PostgreSQL): a child that crashes takes nobody along, and has all limits for
+//! Servers were written so before there were threads, and still are where clients must be isolated
+//! (sshd, PostgreSQL): a child that crashes ends no other connection, and has all limits for
 //! itself. It costs a copy of the page tables for each connection, and the parent must wait for
 //! its children, or they stay as zombies.
 
@@ -42,7 +42,7 @@ struct Parent {
     listener: Option<OwnedFd>,
     stop: OwnedFd,
     child_exits: ChildExits,
-    /// Children tell what they have done: a pipe takes so little in one piece, pipe(7).
+    /// Children write their tallies here: a pipe takes so few bytes in one piece, pipe(7).
     reports: OwnedFd,
     report_to: OwnedFd,
     children: BTreeMap<i32, (Pid, AddressSlot)>,

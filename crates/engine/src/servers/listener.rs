@@ -30,7 +30,7 @@ pub fn listen(address: SocketAddr, patience: Duration) -> io::Result<(OwnedFd, S
     Ok((socket, address))
 }
 
-/// Why the kernel finds no port for a socket that may have any.
+/// The reason why the kernel finds no port for a socket that may have any, as an error in words.
 pub fn no_port_left() -> String {
     format!(
         "no port is left (net.ipv4.ip_local_port_range): {}",

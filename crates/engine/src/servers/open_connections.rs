@@ -33,7 +33,7 @@ pub(super) struct OpenConnections {
     limits: Limits,
     addresses: AddressLimit,
     state: Mutex<State>,
-    /// Told whenever a connection is closed.
+    /// Called whenever a connection is closed.
     closed: Condvar,
 }
 

@@ -40,7 +40,7 @@ const TURNS: u32 = 8;
 /// Events that stand for no slot.
 const LISTENER: u64 = u64::MAX;
 const END: u64 = u64::MAX - 1;
-/// What a connection and the listener are armed for.
+/// The events for which a connection and the listener are armed.
 const ONCE: EventFlags = EventFlags::IN.union(EventFlags::ONESHOT);
 
 struct Pool {
@@ -52,7 +52,7 @@ struct Pool {
     slots: Vec<Mutex<Option<Connection<Arc<OwnedFd>>>>>,
     free: Mutex<Vec<usize>>,
     open: AtomicUsize,
-    /// Whether the listener is armed; who sets it arms it.
+    /// True if the listener is armed; the thread that sets it arms the listener.
     listens: AtomicBool,
     stopping: AtomicBool,
     limits: Limits,
@@ -209,9 +209,10 @@ impl Pool {
             self.free_slot(slot);
             return self.listen_again();
         }
-        let waits_for = match wants.is_to_write() {
-            true => EventFlags::OUT | EventFlags::ONESHOT,
-            false => ONCE,
+        let waits_for = if wants.is_to_write() {
+            EventFlags::OUT | EventFlags::ONESHOT
+        } else {
+            ONCE
         };
         // The place is given up first: from then on another worker may have the next event.
         let socket = Arc::clone(&connection.socket);
@@ -225,7 +226,7 @@ impl Pool {
         self.open.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// What the first thread does: it closes who is late, and has all go when the server stops.
+    /// The work of the first thread: it closes late connections, and ends all of them when the server stops.
     fn keep(&self, stop: &OwnedFd, ticker: &Ticker, tally: &mut ServerTally) -> io::Result<()> {
         while !ready(stop, ticker)? {
             if ticker.ticked() {
@@ -269,7 +270,7 @@ impl Pool {
     }
 }
 
-/// Whether it was the stop signal, not a tick.
+/// Returns true for the stop signal, and false for a tick.
 fn ready(stop: &OwnedFd, ticker: &Ticker) -> io::Result<bool> {
     let mut waiting = [
         PollFd::new(stop, PollFlags::IN),

@@ -34,7 +34,7 @@ impl Ticker {
         Ok(())
     }
 
-    /// Whether it has ticked since this was asked before.
+    /// Returns true if it has ticked since the last call.
     pub(super) fn ticked(&self) -> bool {
         rustix::io::read(&self.0, &mut [0; 8]).is_ok()
     }

@@ -1,4 +1,4 @@
-//! `uring`: one thread that is told of what is done rather than of what could be done.
+//! `uring`: one thread that learns of completed operations instead of ready sockets.
 //!
 //! One request to the kernel takes all connections (multishot accept), and one for each
 //! connection takes all that comes on it (multishot receive), into buffers that all connections
@@ -48,10 +48,11 @@ const MOST_KEPT: usize = 64;
 struct Client {
     socket: OwnedFd,
     talk: Conversation,
-    /// Whether the kernel receives for it, and whether it is to stop that.
+    /// True while the kernel receives for it.
     receives: bool,
+    /// True if it is to stop receiving.
     is_paused: bool,
-    /// Whether an answer is being sent: one at a time, since they must not pass each other.
+    /// True while a response is being sent: one at a time, since they must stay in order.
     sends: bool,
     leaves: bool,
     has_ended_output: bool,

@@ -17,9 +17,9 @@ pub const SERVICE: Service = Service {
     question: |setup| Box::new(Said::new(setup.size)),
 };
 
-/// Bytes at the beginning that tell one request from all others.
+/// Bytes at the beginning of a request that distinguish it from all others.
 const MARK: usize = 8;
-/// How many beginnings the rest of a message has; a prime, so that it shares no rhythm.
+/// Number of different contents of the remainder; a prime, so that it has no period in common with others.
 const SHIFTS: usize = 251;
 
 struct Echo;

@@ -1,7 +1,7 @@
 //! `fixed`: every line is answered with the same bytes, so many as asked for at the start.
 //!
-//! What a server of static content does once it has found it. The answer is lines of letters, so
-//! that a person can look at it.
+//! It is a server of static content without the search for a file. The response is lines of letters, so
+//! that a person can read it.
 
 use crate::services::{
     Framing, MOST_ANSWER_BYTES, Requester, Responder, Service, ServiceFacts, ServiceSetup,

@@ -1,4 +1,4 @@
-//! What background load does.
+//! The work of a background load.
 
 use std::{hint, io};
 
@@ -22,7 +22,7 @@ pub fn of_noise(noise: Noise, bytes: usize) -> io::Result<Option<Box<dyn Work>>>
 #[derive(Debug)]
 struct Pauses;
 
-/// In a unit: a few µs, so that it ends soon when it is told to.
+/// Size of a unit: a few µs, so that it ends soon after the stop signal.
 const PAUSES: u64 = 64;
 
 impl Work for Pauses {

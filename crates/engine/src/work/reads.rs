@@ -47,7 +47,7 @@ pub struct Reads {
     order: Order,
     memory: CacheLines,
     state: u64,
-    /// Of the units of a round, found without the memory.
+    /// The sums of the units of a round, computed without the memory.
     sums: Vec<u64>,
     unit: usize,
 }

@@ -1,4 +1,4 @@
-//! What a unit of work promises: its result, and that a wrong one is noticed.
+//! The promises of a unit of work: its result is correct, and a wrong one is detected.
 
 use bytecost_spec::Noise;
 
