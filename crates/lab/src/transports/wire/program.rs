@@ -7,7 +7,7 @@ use aya::include_bytes_aligned;
 use aya::maps::Map;
 use aya::programs::tc::{NlOptions, TcAttachOptions, qdisc_add_clsact};
 use aya::programs::{SchedClassifier, TcAttachType};
-use bytecost_evidence::bpf::{loaded, told};
+use bytecost_evidence::bpf::{in_one_line, loaded};
 use bytecost_spec::cell::Device;
 
 /// Built from the file beside it.
@@ -24,15 +24,15 @@ pub(super) fn attach(device: &str, kind: Device) -> io::Result<OwnedFd> {
         .program_mut(name)
         .ok_or_else(|| io::Error::other(format!("the object has no program `{name}`")))?
         .try_into()
-        .map_err(|e| told(&e))?;
-    program.load().map_err(|e| told(&e))?;
-    qdisc_add_clsact(device).map_err(|e| told(&e))?;
+        .map_err(|e| in_one_line(&e))?;
+    program.load().map_err(|e| in_one_line(&e))?;
+    qdisc_add_clsact(device).map_err(|e| in_one_line(&e))?;
     // Not by a link (TCX, Linux 6.6), where TC_ACT_STOLEN does not exist and means to go on.
     let options = TcAttachOptions::Netlink(NlOptions::default());
     let attached = program
         .attach_with_options(device, TcAttachType::Egress, options)
         .and_then(|id| program.take_link(id))
-        .map_err(|e| told(&e))?;
+        .map_err(|e| in_one_line(&e))?;
     // Dropped, it would detach by the number of its device, and on a thread of another network
     // that is another device. The program goes with its own.
     std::mem::forget(attached);
