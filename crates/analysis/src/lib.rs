@@ -46,7 +46,7 @@ mod twins;
 mod value;
 mod window_books;
 
-pub use audit::{AS_PUBLISHED, beside};
+pub use audit::beside;
 pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use grid::RANGES;

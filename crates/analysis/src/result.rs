@@ -29,7 +29,7 @@ mod figure;
 mod two_groups;
 
 pub use answer::*;
-pub use audited::{AuditFigure, Audited, Grounds, Ruling};
+pub use audited::*;
 pub use caveat::*;
 pub use estimate::*;
 pub use evidence::*;
@@ -233,8 +233,8 @@ pub struct Analysis {
     /// Questions about why, each answered from these results or said what is missing.
     #[serde(default)]
     pub explanations: Vec<Explanation>,
-    /// What others concluded, held against these results.
-    #[serde(default)]
+    /// Published claims compared with these results. findings.json has the words of these.
+    #[serde(skip)]
     pub audit: Vec<Audited>,
     /// Circumstances that can bend a ranking, with what they did to verdicts.
     #[serde(skip)]

@@ -2,7 +2,8 @@
 
 use bytecost_analysis::Ruling::ConfirmedForAnotherReason as Otherwise;
 use bytecost_analysis::Ruling::{self, Confirmed, Refuted, Undecided};
-use bytecost_analysis::{AuditFigure, Audited, Grounds, audit};
+use bytecost_analysis::{Grounds, audit};
+use bytecost_report::audit::{AuditFigure, AuditText, text};
 use bytecost_spec::claim::{self, Claim};
 use bytecost_spec::evidence::CopyPlace;
 use bytecost_spec::{Cell, Counter, Route, Table};
@@ -31,7 +32,7 @@ fn built_in(id: &str) -> Claim {
     claims.into_iter().find(|c| c.id == id).expect(id)
 }
 
-fn settled(world: &World, claim: Claim) -> Audited {
+fn settled(world: &World, claim: Claim) -> AuditText {
     let tables = TABLES.map(|(name, text)| Table::parse(name, text).expect(name));
     let grounds = Grounds {
         claims: vec![claim],
@@ -39,11 +40,11 @@ fn settled(world: &World, claim: Claim) -> Audited {
         studies: vec!["file-read", "file-copy", "file-to-socket", "os-features"],
         ..Grounds::default()
     };
-    audit(world.input(), &grounds).remove(0)
+    text(&audit(world.input(), &grounds)[0])
 }
 
 /// Holds what runs say of a claim that is built in: `words | more words`.
-fn checker(id: &str) -> impl Fn(&World, Ruling, &str) -> Audited {
+fn checker(id: &str) -> impl Fn(&World, Ruling, &str) -> AuditText {
     move |world, ruling, words| {
         let found = settled(world, built_in(id));
         let words: Vec<&str> = words.split(" | ").collect();
@@ -52,7 +53,7 @@ fn checker(id: &str) -> impl Fn(&World, Ruling, &str) -> Audited {
     }
 }
 
-fn measured(found: &Audited) -> usize {
+fn measured(found: &AuditText) -> usize {
     let of = |f: &&AuditFigure| f.measured.is_some();
     found.figures.iter().filter(of).count()
 }

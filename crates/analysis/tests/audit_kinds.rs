@@ -1,6 +1,7 @@
 //! Each further kind of test of a claim, with every outcome.
 
 use bytecost_analysis::{Grounds, Ruling, audit};
+use bytecost_report::audit::text;
 use bytecost_spec::evidence::CopyPlace;
 use bytecost_spec::{Cell, Counter, Table};
 
@@ -187,6 +188,6 @@ fn published_files_are_held_against_themselves() {
             ..Grounds::default()
         };
         let found = audit(world.input(), &grounds).remove(0);
-        is_ruled(&found, ruling, &[words]);
+        is_ruled(&text(&found), ruling, &[words]);
     }
 }

@@ -1,6 +1,6 @@
 //! `bytecost audit`: claims with their rulings, for a terminal and as JSON.
 
-use bytecost_analysis::{AS_PUBLISHED, AuditFigure, Audited, Ruling};
+use bytecost_analysis::{Analysis, Audited, Ruling};
 use itertools::Itertools as _;
 use serde::Serialize;
 
@@ -9,9 +9,22 @@ use crate::style::{Ink, Style};
 use crate::terminal::Printer;
 use crate::text::{count, joined};
 
+mod book;
+mod ruling;
+mod text;
+
+use book::AS_PUBLISHED;
+pub use ruling::text;
+pub use text::{AuditFigure, AuditText};
+
 /// The version of what [`json`] writes.
 const FORMAT: u32 = 1;
 const MOST_FIGURES: usize = 8;
+
+/// The rulings of a result in words.
+pub(crate) fn texts(a: &Analysis) -> Vec<AuditText> {
+    a.audit.iter().map(text).collect()
+}
 
 /// A claim as a run settles it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -20,7 +33,7 @@ pub struct Settled {
     pub run: Option<String>,
     /// The claim and its ruling.
     #[serde(flatten)]
-    pub audited: Audited,
+    pub audited: AuditText,
 }
 
 /// Every ruling, in the order in which they are counted.
@@ -39,19 +52,18 @@ const OTHERWISE: DocMark = DocMark::new("≠", "confirmed for another reason", M
 const REFUTED: DocMark = DocMark::new("✗", "refuted", MarkKind::Worse);
 const UNDECIDED: DocMark = DocMark::new("?", "undecided", MarkKind::Same);
 
-pub(crate) fn ruling(of: Ruling) -> DocMark {
-    let row = RULINGS.iter().find(|(ruling, _)| *ruling == of);
+pub(crate) fn mark(ruling: Ruling) -> DocMark {
+    let row = RULINGS.iter().find(|(known, _)| *known == ruling);
     row.map_or(UNDECIDED, |(_, mark)| *mark)
 }
 
-/// For each claim, what the first run says that decides it by its own figures; else the first that
-/// has figures, else the first of a study that settles the claim. Each run's claims stand in the
-/// same order.
+/// For each claim, the first run that decides it by its own figures; else the first that has figures,
+/// else the first of a study that settles the claim. Each run's claims stand in the same order.
 pub fn settled(runs: Vec<(Option<String>, Vec<Audited>)>) -> Vec<Settled> {
-    let rank = |a: &Audited| (a.ruling == Ruling::Undecided, !a.is_measured(), !a.of_study);
+    let rank = |a: &AuditText| (a.ruling == Ruling::Undecided, !a.is_measured(), !a.of_study);
     let mut best: Vec<Settled> = Vec::new();
     for (run, audits) in runs {
-        for (place, audited) in audits.into_iter().enumerate() {
+        for (place, audited) in audits.iter().map(text).enumerate() {
             let run = run.clone();
             match best.get_mut(place) {
                 None => best.push(Settled { run, audited }),
@@ -79,7 +91,7 @@ pub fn terminal(settled: &[Settled], style: Style) -> String {
 }
 
 /// `3 claims: 1 confirmed, 2 undecided.`
-pub(crate) fn summary<'a>(audits: impl Iterator<Item = &'a Audited> + Clone) -> String {
+pub(crate) fn summary<'a>(audits: impl Iterator<Item = &'a AuditText> + Clone) -> String {
     let mut counts = RULINGS.iter().filter_map(|(ruling, mark)| {
         let n = audits.clone().filter(|a| a.ruling == *ruling).count();
         (n > 0).then(|| format!("{n} {}", mark.words))
@@ -101,9 +113,9 @@ pub fn json(settled: &[Settled]) -> String {
     })
 }
 
-fn claim(out: &mut Printer, a: &Audited, run: Option<&str>) {
+fn claim(out: &mut Printer, a: &AuditText, run: Option<&str>) {
     out.line("");
-    let mark = ruling(a.ruling);
+    let mark = mark(a.ruling);
     let head = format!("{} {} ({}): {}", mark.sign, a.id, a.source, a.words);
     out.wrapped(mark.kind.ink(), &head, "", "  ");
     let claimed = format!("Claimed: {}", a.claim);
@@ -115,10 +127,10 @@ fn claim(out: &mut Printer, a: &Audited, run: Option<&str>) {
     figures.sort_by_key(|f| f.what != AS_PUBLISHED && f.measured.is_none());
     for figure in figures.into_iter().take(MOST_FIGURES) {
         let both = [("here", &figure.measured), ("published", &figure.published)];
-        let told = both.map(|(whose, n)| n.as_ref().map(|n| format!("{whose} {n}")));
+        let numbers = both.map(|(whose, n)| n.as_ref().map(|n| format!("{whose} {n}")));
         detail(&match &figure.published {
             Some(words) if figure.what == AS_PUBLISHED => format!("{AS_PUBLISHED}: {words}"),
-            _ => format!("{}: {}", figure.what, told.iter().flatten().join("; ")),
+            _ => format!("{}: {}", figure.what, numbers.iter().flatten().join("; ")),
         });
     }
     if let Some(more) = a.figures.len().checked_sub(MOST_FIGURES + 1) {
@@ -130,7 +142,7 @@ fn claim(out: &mut Printer, a: &Audited, run: Option<&str>) {
     }
 }
 
-fn silent<'a>(out: &mut Printer, audits: impl Iterator<Item = &'a Audited>) {
+fn silent<'a>(out: &mut Printer, audits: impl Iterator<Item = &'a AuditText>) {
     for (place, a) in audits.enumerate() {
         if place == 0 {
             out.line("");

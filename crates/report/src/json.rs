@@ -6,18 +6,22 @@ use std::ops::Deref;
 use bytecost_analysis::Analysis;
 use serde::{Deserialize, Serialize};
 
+use crate::audit::{self, AuditText};
 use crate::caveats::{CaveatText, DisturbanceText, caveats, disturbances};
 use crate::explanations::explanations;
 use crate::json_lines::by_lines;
 use crate::text::pretty;
 
-/// The shape of `findings.json`: a result with its caveats in words.
+/// The shape of `findings.json`: a result with its rulings and caveats in words.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Findings<'a> {
-    /// All but the caveats.
+    /// All but the rulings and caveats.
     #[serde(flatten)]
     pub analysis: Cow<'a, Analysis>,
+    /// What others concluded, held against these results.
+    #[serde(default)]
+    pub audit: Vec<AuditText>,
     /// Circumstances that can bend a ranking, with what they did to verdicts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbances: Vec<DisturbanceText>,
@@ -33,12 +37,13 @@ impl Deref for Findings<'_> {
     }
 }
 
-/// Renders a result as `findings.json`: fields in the order of [`Analysis`], then its caveats; one cell,
-/// comparison or other element of a list a line. Numbers have five digits, and one that is not finite is
+/// Renders a result as `findings.json`: fields in the order of [`Analysis`], then its rulings and caveats; one
+/// cell, comparison or other element of a list a line. Numbers have five digits, and one that is not finite is
 /// `null`.
 pub fn findings_json(a: &Analysis) -> String {
     by_lines(&Findings {
         analysis: Cow::Borrowed(a),
+        audit: audit::texts(a),
         disturbances: disturbances(a),
         caveats: caveats(a),
     })

@@ -1,14 +1,12 @@
 //! All that is said of a result, section by section; printers give it the look of a medium.
 
-use bytecost_analysis::{
-    Analysis, AuditFigure, Audited, CaveatEffect, FigureData, PeerFacts, command_of_run,
-};
+use bytecost_analysis::{Analysis, CaveatEffect, FigureData, PeerFacts, command_of_run};
 use bytecost_spec::Host;
 use bytecost_spec::Unit;
 use bytecost_spec::host::{Check, Level};
 use itertools::Itertools as _;
 
-use crate::audit::ruling;
+use crate::audit::{self, AuditFigure, AuditText};
 use crate::books::{self, books};
 use crate::caveats::{CaveatText, caveats};
 use crate::ceiling;
@@ -54,8 +52,9 @@ pub(crate) fn body(a: &Analysis) -> Document {
         count_table(table, a.study.unit, &mut d);
     }
     let title = ["Published claims", "claims", "Claims"];
-    let summary = crate::audit::summary(a.audit.iter());
-    cards(&mut d, title, Some(summary), &a.audit, audited);
+    let rulings = audit::texts(a);
+    let summary = audit::summary(rulings.iter());
+    cards(&mut d, title, Some(summary), &rulings, audited);
     published_tables::section(a, &mut d);
     let title = ["Caveats", "caveats", "Caveats"];
     cards(&mut d, title, None, &caveats(a), |c| caveat(a, c));
@@ -235,11 +234,11 @@ fn count_table(of: CountTable, unit: Unit, d: &mut Document) {
     d.push(DocBlock::Card(card));
 }
 
-fn audited(c: &Audited) -> Vec<DocBlock> {
+fn audited(c: &AuditText) -> Vec<DocBlock> {
     let because = DocLine::from(c.because.as_str());
     let mut blocks = vec![
         DocBlock::Paragraph(DocLine {
-            mark: Some(ruling(c.ruling)),
+            mark: Some(audit::mark(c.ruling)),
             ..DocLine::from(c.words.as_str())
         }),
         DocBlock::paragraph(Ink::Strong, format!("{} ({})", c.claim, c.source)),

@@ -1,11 +1,13 @@
 //! Rulings on claims: the first run that can decides, and nothing is hidden.
 
-use bytecost_analysis::{AuditFigure, Audited, Ruling};
+use bytecost_analysis::{Audited, Ruling};
 use bytecost_report::Style;
-use bytecost_report::audit::{Settled, json, settled, terminal};
+use bytecost_report::audit::{AuditFigure, AuditText, Settled, json, settled, terminal};
 
-fn audited(id: &str, ruling: Ruling, measured: Option<&str>) -> Audited {
-    Audited {
+use crate::fixture;
+
+fn audited(id: &str, ruling: Ruling, measured: Option<&str>) -> AuditText {
+    AuditText {
         id: id.to_owned(),
         source: "blog".to_owned(),
         claim: format!("what {id} says"),
@@ -24,15 +26,15 @@ fn audited(id: &str, ruling: Ruling, measured: Option<&str>) -> Audited {
 
 #[test]
 fn the_first_run_that_can_settles_a_claim() {
-    let open = |measured| audited("c", Ruling::Undecided, measured);
+    let open = |measured| fixture::audited(0, Ruling::Undecided, measured);
     let check = |runs: &[(&str, Audited)], expected: &str| {
         let runs = runs
             .iter()
             .map(|(run, a)| (Some((*run).to_owned()), vec![a.clone()]));
         assert_eq!(settled(runs.collect())[0].run.as_deref(), Some(expected));
     };
-    let holds = audited("c", Ruling::Confirmed, Some("2.00×"));
-    let fails = audited("c", Ruling::Refuted, Some("0.50×"));
+    let holds = fixture::audited(0, Ruling::Confirmed, Some(2.0));
+    let fails = fixture::audited(0, Ruling::Refuted, Some(0.5));
     check(
         &[
             ("1", open(None)),
@@ -42,7 +44,7 @@ fn the_first_run_that_can_settles_a_claim() {
         "2",
     );
     check(&[("1", fails), ("2", holds)], "1");
-    check(&[("1", open(None)), ("2", open(Some("1×")))], "2");
+    check(&[("1", open(None)), ("2", open(Some(1.0)))], "2");
     check(&[("1", open(None)), ("2", open(None))], "1");
     // What says why nothing is known is a run that was to measure it.
     let of_study = Audited {
@@ -54,7 +56,7 @@ fn the_first_run_that_can_settles_a_claim() {
 
 #[test]
 fn rulings_are_told_with_both_figures_and_the_silent_ones_shortly() {
-    let row = |run: &str, audited: Audited| Settled {
+    let row = |run: &str, audited: AuditText| Settled {
         run: Some(run.to_owned()),
         audited,
     };

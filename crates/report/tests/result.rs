@@ -8,8 +8,8 @@ use crate::fixture::{self, empty, hostile, planted};
 
 use bytecost_analysis::{Analysis, CountersCost, Estimate, Finding, Point, Verdict};
 use bytecost_report::{
-    Findings, Style, caveats, disturbances, explanations, findings_json, html, markdown, pictures,
-    screen, terminal,
+    Findings, Style, audit, caveats, disturbances, explanations, findings_json, html, markdown,
+    pictures, screen, terminal,
 };
 use bytecost_spec::Cell;
 
@@ -66,6 +66,7 @@ fn every_medium_says_all_that_there_is_to_say() {
             .iter()
             .flat_map(|e| e.would_change.into_iter().chain([e.question]));
         let fixed: Vec<String> = fixed.map(str::to_owned).collect();
+        let rulings: Vec<_> = a.audit.iter().map(audit::text).collect();
         let caveats = caveats(&a);
         let caveats = caveats
             .iter()
@@ -76,7 +77,7 @@ fn every_medium_says_all_that_there_is_to_say() {
         });
         let refusals = a.refused_cells.iter().map(|r| &r.why);
         let refusals = refusals.chain(a.refused_counters.iter().map(|r| &r.why));
-        let audit = a.audit.iter().flat_map(|c| [&c.claim, &c.because]);
+        let audit = rulings.iter().flat_map(|c| [&c.claim, &c.because]);
         let distances = a.matrices.iter().flat_map(|m| &m.words);
         let study_text = [&a.study.question, &a.study.prediction];
         let found = caveats.chain(explanations).chain(&fixed);

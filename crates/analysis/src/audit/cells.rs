@@ -1,29 +1,26 @@
-//! Cells by themselves: a metric in its own unit, and whether a caveat affects them.
-
-use std::fmt::Display;
+//! Cells by themselves: a metric in its own unit, and caveats that affect them.
 
 use bytecost_spec::claim::{Expected, Place};
-use bytecost_spec::{Measure, Metric, units};
+use bytecost_spec::{Measure, Metric};
 use bytecost_stats::{BetweenRounds, poisson_interval, trimmed_mean};
 use itertools::Itertools as _;
 
-use super::claim_test::{CaseResult, ClaimTest, Item, Wanted, tested, with_interval};
 use super::context::{ClaimContext, counts_calls};
+use super::family::{Cases, Wanted};
 use crate::caveats;
 use crate::confidence::FEWEST;
-use crate::phrases;
-use crate::result::CellResult;
+use crate::result::{
+    Case, CaseState, CellResult, MeasuredNumber, NotTested, OpenReason, PublishedNumber,
+    is_bounded_share,
+};
 use crate::round_noise::round_error;
 use crate::trials::CellTrials;
 
 /// The level of the interval of two sides whose upper end holds at 95 %.
 const ONE_SIDED: f64 = 0.9;
 
-pub(super) fn level(
-    context: &ClaimContext<'_>,
-    place: &Place,
-    (metric, expect): Wanted,
-) -> Result<ClaimTest, String> {
+pub(super) fn level(context: &ClaimContext<'_>, place: &Place, wanted: Wanted) -> Cases {
+    let metric = wanted.metric;
     let knows =
         |r: &CellResult| r.estimates.contains_key(&metric) || r.absent.contains_key(&metric);
     let is_copies = metric.measure == Measure::CopiesPerByte;
@@ -34,34 +31,29 @@ pub(super) fn level(
         context.run.result(&c.id).is_some_and(knows) || (c.by_block.is_empty() && !is_copies)
     });
     if found.is_empty() {
-        return Err(match is_copies && any {
-            true => "bytes copied for each byte of payload were not counted: `--evidence copies` counts them, as root".to_owned(),
-            false => context.no_cells(place, None),
+        return Err(if is_copies && any {
+            NotTested::CopiesNotCounted
+        } else {
+            context.no_cells(place, None)
         });
     }
-    let of = if is_copies { copies } else { item };
-    let items = with_places(context, &found, |c| of(context, c, (metric, expect)));
-    let expected = expected(metric, expect);
-    Ok(ClaimTest::of(
-        context.words(metric),
-        expected,
-        "cell",
-        items,
-    ))
+    let case = if is_copies { copies } else { case };
+    Ok(with_places(context, &found, |c| case(context, c, wanted)).into())
 }
 
 fn with_places(
     context: &ClaimContext<'_>,
     found: &[&CellTrials<'_>],
-    item: impl Fn(&CellTrials<'_>) -> Item,
-) -> Vec<Item> {
+    case: impl Fn(&CellTrials<'_>) -> Case,
+) -> Vec<Case> {
     let cells = found.iter().map(|c| c.cell).collect_vec();
-    let places = context.places(&cells, &[]).into_iter();
-    let items = found.iter().zip(places);
-    items.map(|(c, place)| Item { place, ..item(c) }).collect()
+    let places = context.places(&cells, &[]);
+    let of_cell = |(c, place): (&&CellTrials<'_>, _)| Case { place, ..case(c) };
+    found.iter().zip(places).map(of_cell).collect()
 }
 
-fn item(context: &ClaimContext<'_>, cell: &CellTrials<'_>, (metric, expect): Wanted) -> Item {
+fn case(context: &ClaimContext<'_>, cell: &CellTrials<'_>, wanted: Wanted) -> Case {
+    let Wanted { metric, expect } = wanted;
     let known = cell.trials().filter_map(|t| t.value(metric)).collect_vec();
     // On a log scale as estimates are, unless there is a zero, which has no logarithm.
     let on_logs = known.iter().all(|v| *v > 0.0);
@@ -71,7 +63,7 @@ fn item(context: &ClaimContext<'_>, cell: &CellTrials<'_>, (metric, expect): Wan
     let (trials, rounds) = (context.run.trials, context.run.trials.rounds());
     // Of times and rates it is known what rounds differ by. A share has an upper bound, and a mover
     // makes the same calls in any minute.
-    let between = if is_share(metric) || counts_calls(metric) {
+    let between = if is_bounded_share(metric) || counts_calls(metric) {
         BetweenRounds::NONE
     } else {
         trials.between_rounds_of_cell(metric)
@@ -87,97 +79,56 @@ fn item(context: &ClaimContext<'_>, cell: &CellTrials<'_>, (metric, expect): Wan
             rounds,
         )
     });
-    let estimate = context.run.result(&cell.id);
-    let estimate = estimate.and_then(|r| r.estimates.get(&metric));
-    let estimate = estimate.map(|e| e.widened(round_error(between, rounds)));
-    let of = |v: f64| value(metric, v);
-    let mut measured = estimate.map(|e| match (e.low, e.high) {
-        (Some(low), Some(high)) => with_interval(of(e.value), &of(low), &of(high)),
-        _ => of(e.value),
+    let result = context.run.result(&cell.id);
+    let mut measured = result.and_then(|r| r.estimates.get(&metric)).map(|e| {
+        let e = e.widened(round_error(between, rounds));
+        MeasuredNumber::Level(e.value, e.low.zip(e.high).map(<[f64; 2]>::from))
     });
     let state = match (&location, context.withheld_all(cell, metric)) {
-        (None, _) => CaseResult::Absent(context.absent(&[cell], metric)),
-        (_, Some(why)) => CaseResult::Open(why),
+        (None, _) => CaseState::Absent(context.absent(&[cell], metric)),
+        (_, Some(why)) => CaseState::Open(OpenReason::Withheld(why)),
         // That nothing was seen is a count, and so is that something was.
         _ if expect == Expected::Within(0.0, 0.0) => {
             let is_zero = known.iter().all(|v| *v == 0.0);
             if is_zero {
                 measured = Some(zero(context, metric, known.len()));
             }
-            CaseResult::of(is_zero)
+            CaseState::from_met(is_zero)
         }
-        (Some(location), None) => tested(location, expect, scale, context.family),
+        (Some(location), None) => context.family.state(location, expect, scale),
     };
     let published = context.published(cell.cell, metric);
-    Item {
+    Case {
         value: location.map_or(0.0, |l| l.value),
-        published: published.map(of),
+        published: published.map(PublishedNumber::Value),
         measured,
-        ..Item::of(state)
+        ..Case::new(state)
     }
 }
 
 /// A zero with what it rules out: of a rate, by the rule of three on the sum of all trials.
-fn zero(context: &ClaimContext<'_>, metric: Metric, trials: usize) -> String {
+fn zero(context: &ClaimContext<'_>, metric: Metric, trials: usize) -> MeasuredNumber {
     let seconds = trials as f64 * context.run.study.window_ms as f64 / 1e3;
-    let trials = phrases::count(trials, "trial");
-    if metric.measure.row().unit != "1/s" || seconds <= 0.0 {
-        return format!("0 in {trials}");
-    }
-    let most = value(metric, poisson_interval(0, ONE_SIDED).1 / seconds);
-    format!("0 in {trials}, at most {most} (95 %)")
+    let is_rate = metric.measure.row().unit == "1/s" && seconds > 0.0;
+    let most = is_rate.then(|| poisson_interval(0, ONE_SIDED).1 / seconds);
+    MeasuredNumber::Zero(trials, most)
 }
 
-/// As it was counted: a count has no chance in it but for what TCP sends again.
-fn copies(context: &ClaimContext<'_>, cell: &CellTrials<'_>, (metric, expect): Wanted) -> Item {
-    let estimate = context.run.result(&cell.id);
-    let Some(estimate) = estimate.and_then(|r| r.estimates.get(&metric)) else {
-        return Item::of(CaseResult::Absent(context.absent(&[cell], metric)));
+/// A count of copies, which has no chance in it but for what TCP sends again.
+fn copies(context: &ClaimContext<'_>, cell: &CellTrials<'_>, wanted: Wanted) -> Case {
+    let Wanted { metric, expect } = wanted;
+    let result = context.run.result(&cell.id);
+    let Some(estimate) = result.and_then(|r| r.estimates.get(&metric)) else {
+        return Case::new(CaseState::Absent(context.absent(&[cell], metric)));
     };
-    let state = CaseResult::of(expect.is_met(estimate.value) == Some(true));
-    let means = context
-        .run
-        .evidence
-        .copies
-        .iter()
-        .find(|c| c.cell == cell.id);
-    let means = means.and_then(|c| c.legs.iter().find_map(|l| l.means));
-    let by = means.map_or_else(String::new, |m| format!(", counted by {}", m.title()));
-    Item {
+    let mut counted = context.run.evidence.copies.iter();
+    let counted = counted.find(|c| c.cell == cell.id);
+    let means = counted.and_then(|c| c.legs.iter().find_map(|l| l.means));
+    let is_met = expect.is_met(estimate.value) == Some(true);
+    Case {
         value: estimate.value,
-        measured: Some(format!("{:.2}{by}", estimate.value)),
-        ..Item::of(state)
-    }
-}
-
-fn expected(metric: Metric, expect: Expected) -> String {
-    let of = |v: f64| value(metric, v);
-    match expect {
-        Expected::Above(bound) if is_share(metric) => format!("above {}", of(bound)),
-        Expected::Below(bound) if is_share(metric) => format!("below {}", of(bound)),
-        Expected::Within(low, high) if is_share(metric) => {
-            format!("from {} to {}", of(low), of(high))
-        }
-        other => with_unit(&other, metric),
-    }
-}
-
-fn with_unit(number: &impl Display, metric: Metric) -> String {
-    let text = format!("{number} {}", metric.measure.row().unit);
-    text.trim_end().to_owned()
-}
-
-fn is_share(metric: Metric) -> bool {
-    matches!(
-        metric.measure,
-        Measure::CopiedShare | Measure::SystemShare | Measure::NeighbourShare | Measure::StealShare
-    )
-}
-
-fn value(metric: Metric, value: f64) -> String {
-    match is_share(metric) {
-        true => phrases::percent(value),
-        false => with_unit(&units::number(value), metric),
+        measured: Some(MeasuredNumber::Copies(estimate.value, means)),
+        ..Case::new(CaseState::from_met(is_met))
     }
 }
 
@@ -186,23 +137,21 @@ pub(super) fn caveat(
     place: &Place,
     kind: &str,
     present: bool,
-) -> Result<ClaimTest, String> {
+) -> Cases {
     if !caveats::caveat_kinds().any(|known| known == kind) {
-        return Err(format!("this version does not look for `{kind}`"));
+        return Err(NotTested::UnknownCaveat);
     }
     let measured = context.cells(place).filter(|c| !c.by_block.is_empty());
     let measured = measured.collect_vec();
     if measured.is_empty() {
         return Err(context.no_cells(place, None));
     }
-    let item = |c: &CellTrials<'_>| {
+    let case = |c: &CellTrials<'_>| {
         let found = context.affected(kind, &c.id);
-        Item {
-            measured: Some(if found { "found" } else { "not found" }.to_owned()),
-            ..Item::of(CaseResult::of(found == present))
+        Case {
+            measured: Some(MeasuredNumber::Found(found)),
+            ..Case::new(CaseState::from_met(found == present))
         }
     };
-    let expected = if present { "found" } else { "absent" }.to_owned();
-    let items = with_places(context, &measured, item);
-    Ok(ClaimTest::of(format!("`{kind}`"), expected, "cell", items))
+    Ok(with_places(context, &measured, case).into())
 }

@@ -1,17 +1,16 @@
-//! What tests look things up in: cells and pairs of cells, caveats, published numbers.
+//! Lookups for tests of claims: cells and pairs of cells, caveats, published numbers.
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::claim::{Claim, Contrast, NAGLE_STALL, Place, has, is_at};
-use bytecost_spec::{Axis, Cell, Measure, Metric, Placement, Published, Route, units};
+use bytecost_spec::{Axis, Cell, Measure, Metric, Placement, Published, Route};
 use itertools::Itertools as _;
 
-use super::claim_test::ClaimFamily;
+use super::family::ClaimFamily;
 use crate::caveats;
 use crate::confidence::FEWEST;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
-use crate::phrases;
-use crate::result::{Caveat, Gap, Grounds};
+use crate::result::{AbsentReason, CasePlace, Caveat, Gap, Grounds, NotTested, PublishedNumber};
 use crate::stages::Judged;
 use crate::trials::CellTrials;
 
@@ -22,17 +21,21 @@ pub(super) struct ClaimContext<'d> {
     pub(super) family: &'d ClaimFamily,
 }
 
-/// What decides whether a small write waits for a timer.
+/// The socket options that decide if a small write waits for a timer.
 pub(super) const TIMERS: [Axis; 3] = [Axis::Nodelay, Axis::Cork, Axis::Quickack];
 
-/// Axes by which a published cell is told apart; what else it varies in comes to them.
-const TOLD_APART: [Axis; 5] = [
+/// Axes on which a published cell must agree with a measured one, next to those in which published
+/// cells differ.
+const IDENTIFYING: [Axis; 5] = [
     Axis::Transport,
     Axis::Pattern,
     Axis::Mover,
     Axis::Size,
     Axis::Threads,
 ];
+
+/// Two cells with their place.
+pub(super) type PlacedPair<'p> = (Pairing<'p, 'p>, CasePlace);
 
 pub(super) fn counts_calls(metric: Metric) -> bool {
     [Measure::CallsPerMessage, Measure::CallsPerMib].contains(&metric.measure)
@@ -58,12 +61,12 @@ impl<'d> ClaimContext<'d> {
         !names_cpus && cells.any(|c| is_free(c) && is_at(c.cell, place))
     }
 
-    /// The pairs of a contrast with their places in words, in the order of the plan.
+    /// The pairs of a contrast with their places, in the order of the plan.
     pub(super) fn pairs<'p>(
         &'p self,
         contrast: &Contrast,
         place: &Place,
-    ) -> Result<Vec<(Pairing<'p, 'p>, String)>, String> {
+    ) -> Result<Vec<PlacedPair<'p>>, NotTested> {
         let c = contrast;
         let mut pairs = contrasted(self.run.trials, c.axis, &c.value, &c.against, place);
         if c.axis != Axis::Placement && self.has_free_ends(place) {
@@ -75,7 +78,7 @@ impl<'d> ClaimContext<'d> {
         Ok(self.placed(pairs))
     }
 
-    pub(super) fn placed<'p>(&self, pairs: Vec<Pairing<'p, 'p>>) -> Vec<(Pairing<'p, 'p>, String)> {
+    pub(super) fn placed<'p>(&self, pairs: Vec<Pairing<'p, 'p>>) -> Vec<PlacedPair<'p>> {
         let cells = pairs.iter().map(|p| p.other.cell).collect_vec();
         let axis = pairs.iter().map(|p| p.axis).take(1).collect_vec();
         let places = self.places(&cells, &axis);
@@ -87,16 +90,20 @@ impl<'d> ClaimContext<'d> {
         self.run.input.manifest.study.smallest_effect.ln_1p()
     }
 
-    /// Why nothing is decided of a pair in a measure, where a caveat of the run withholds it. A
-    /// stall of one side is weighed by the claim's test itself.
-    pub(super) fn withheld(&self, metric: Metric, pair: &Pairing<'_, '_>) -> Option<String> {
+    /// The reason for which a caveat of the run withholds the verdict on a pair. A stall of one side
+    /// is weighed by the claim's test itself.
+    pub(super) fn withheld(&self, metric: Metric, pair: &Pairing<'_, '_>) -> Option<&'static str> {
         let is_weighed = TIMERS.contains(&pair.axis) || self.stalls_apart(pair);
         self.because(metric, pair, |c| !(is_weighed && c.kind == NAGLE_STALL))
     }
 
-    /// Why nothing is said of a cell by itself, where a caveat withholds its measure. That a message
-    /// waits for a timer is what some claims are about.
-    pub(super) fn withheld_all(&self, cell: &CellTrials<'_>, metric: Metric) -> Option<String> {
+    /// The reason for which a caveat withholds a metric of a cell by itself. Some claims are about
+    /// messages that wait for a timer.
+    pub(super) fn withheld_all(
+        &self,
+        cell: &CellTrials<'_>,
+        metric: Metric,
+    ) -> Option<&'static str> {
         let alone = Pairing {
             axis: Axis::Mover,
             baseline: cell,
@@ -110,28 +117,24 @@ impl<'d> ClaimContext<'d> {
         metric: Metric,
         pair: &Pairing<'_, '_>,
         weighs: impl Fn(&Caveat) -> bool,
-    ) -> Option<String> {
+    ) -> Option<&'static str> {
         let caveats = self.run.caveats.iter().filter(|c| weighs(c));
-        let why = caveats::because(caveats, metric, pair)?;
-        Some(format!("there is no verdict: {why}"))
+        caveats::because(caveats, metric, pair)
     }
 
-    /// Why cells have no number.
-    pub(super) fn absent(&self, cells: &[&CellTrials<'_>], metric: Metric) -> String {
-        let noun = self.words(metric);
+    /// Why cells have no number in a metric.
+    pub(super) fn absent(&self, cells: &[&CellTrials<'_>], metric: Metric) -> AbsentReason {
         let mut refused = self.run.input.manifest.survey.counters_refused.iter();
         match self.run.gap(cells, metric) {
             Gap::Absent(why) if refused.any(|refusal| refusal.why == why) => {
-                format!("{noun} is not available on this machine: {why}")
+                AbsentReason::RefusedMetric(metric, why)
             }
-            Gap::Absent(why) => format!("{noun} is not available: {why}"),
-            Gap::Failed(why) => format!("trials failed: {why}"),
-            _ => format!("too few blocks have {noun}: an interval takes {FEWEST}"),
+            gap => AbsentReason::Gap {
+                metric,
+                gap,
+                blocks: FEWEST,
+            },
         }
-    }
-
-    pub(super) fn words(&self, metric: Metric) -> String {
-        phrases::metric(metric, self.run.trials.unit)
     }
 
     pub(super) fn affected(&self, kind: &str, id: &str) -> bool {
@@ -139,41 +142,51 @@ impl<'d> ClaimContext<'d> {
         caveats.any(|d| d.cells.is_empty() || d.cells.iter().any(|c| c == id))
     }
 
-    /// Whether one side alone waits for a timer, where that is not what they differ in.
+    /// Returns true if one side alone waits for a timer, where that is not what they differ in.
     pub(super) fn stalls_apart(&self, pair: &Pairing<'_, '_>) -> bool {
         !TIMERS.contains(&pair.axis)
             && self.affected(NAGLE_STALL, &pair.baseline.id)
                 != self.affected(NAGLE_STALL, &pair.other.id)
     }
 
-    /// Said where the kernel copied the buffers of a zero-copy mover that is compared.
-    pub(super) fn copied_note(&self, pairs: &[(Pairing<'_, '_>, String)]) -> Option<String> {
+    /// A zero-copy mover among those compared of which the kernel copied the buffers.
+    pub(super) fn copied_mover(&self, pairs: &[PlacedPair<'_>]) -> Option<String> {
         let mut cells = pairs.iter().flat_map(|(p, _)| [p.other, p.baseline]);
         let copied = cells.find(|c| self.affected("zero-copy-copied", &c.id))?;
-        let mover = &copied.cell.mover;
-        let note = format!("The kernel copied the buffers of `{mover}` after all.");
-        Some(note)
+        Some(copied.cell.mover.clone())
     }
 
-    /// Where cells are, in words: by the axes in which they differ, and by mover, size and threads
-    /// where the study varies those; with a neighbour, where there is one; but for some.
-    pub(super) fn places(&self, cells: &[&Cell], but: &[Axis]) -> Vec<String> {
+    /// The places of cells: by the axes in which they differ, and by mover, size and threads where the
+    /// study varies those; with background load, where there is some; but for some axes.
+    pub(super) fn places(&self, cells: &[&Cell], but: &[Axis]) -> Vec<CasePlace> {
         let apart = grid::varied(cells.iter().copied());
         let always = [Axis::Mover, Axis::Size, Axis::Threads];
-        let varied = |a: &Axis| always.contains(a) && self.run.study.varied.contains(a);
-        let axes = AXES.iter().map(|row| row.axis);
-        // A neighbour is told where there is one: without it the numbers mean something else.
-        let beside =
-            |a: &Axis| *a == Axis::Background && cells.iter().any(|c| !c.neighbour.is_idle());
-        let is_told = |a: &Axis| !but.contains(a) && (apart.contains(a) || varied(a) || beside(a));
-        let axes = axes.filter(is_told).collect_vec();
+        let is_varied = |a: Axis| always.contains(&a) && self.run.study.varied.contains(&a);
+        // Without background load the numbers mean something else.
+        let is_loaded =
+            |a: Axis| a == Axis::Background && cells.iter().any(|c| !c.neighbour.is_idle());
+        let axes = AXES
+            .iter()
+            .map(|row| row.axis)
+            .filter(|a| !but.contains(a))
+            .filter(|a| apart.contains(a) || is_varied(*a) || is_loaded(*a))
+            .collect_vec();
         let survey = &self.run.input.manifest.survey;
-        let of_memory = |cell: &Cell| {
+        let is_of_memory = |cell: &Cell| {
             let route = survey.mover(&cell.mover).map(|m| m.route);
             matches!(route, None | Some(Route::Nowhere | Route::MemoryToSocket))
         };
-        let places = cells.iter().map(|c| in_words(c, &axes, of_memory(c)));
-        places.collect()
+        let place = |cell: &&Cell| {
+            let fields = u64::from(cell.fields);
+            let has_parts =
+                is_of_memory(cell) && fields > 1 && cell.size_bytes.is_multiple_of(fields);
+            CasePlace::Cells {
+                values: axes.iter().map(|axis| (*axis, cell.value(*axis))).collect(),
+                fields: has_parts.then(|| [fields, cell.field_bytes()]),
+                flows: None,
+            }
+        };
+        cells.iter().map(place).collect()
     }
 
     pub(super) fn published(&self, cell: &Cell, metric: Metric) -> Option<f64> {
@@ -182,15 +195,17 @@ impl<'d> ClaimContext<'d> {
         published.cells[like].values.get(&metric).copied()
     }
 
-    /// The ratio of two published cells where they are not the same one there, with both.
-    pub(super) fn published_pair(&self, cells: [&Cell; 2], metric: Metric) -> Option<String> {
+    /// The numbers of two published cells, where they are not the same one there.
+    pub(super) fn published_pair(
+        &self,
+        cells: [&Cell; 2],
+        metric: Metric,
+    ) -> Option<PublishedNumber> {
         let published = self.publication()?;
         let [one, other] = [like(published, cells[0])?, like(published, cells[1])?];
         let value = |place: usize| published.cells[place].values.get(&metric).copied();
-        let (above, below) = (value(one).filter(|_| one != other)?, value(other)?);
-        let both = format!("{} against {}", units::number(above), units::number(below));
-        let ratio = (below > 0.0).then(|| units::number(above / below));
-        Some(ratio.map_or(both.clone(), |ratio| format!("{ratio}× ({both})")))
+        let above = value(one).filter(|_| one != other)?;
+        Some(PublishedNumber::Ratio([above, value(other)?]))
     }
 
     fn publication(&self) -> Option<&'d Published> {
@@ -198,62 +213,32 @@ impl<'d> ClaimContext<'d> {
         self.grounds.published.iter().find(of_source)
     }
 
-    pub(super) fn study(&self, name: &str) -> String {
-        match self.grounds.studies.contains(&name) {
-            true => format!("a run of the study `{name}` (`bytecost run {name}`)"),
-            false => format!("a study of {name}, which this version does not have"),
-        }
-    }
-
-    /// Why the run has no such cells: the refusal, or how they would be had.
-    pub(super) fn no_cells(&self, place: &Place, contrast: Option<&Contrast>) -> String {
+    /// Why the run has no such cells.
+    pub(super) fn no_cells(&self, place: &Place, contrast: Option<&Contrast>) -> NotTested {
         let is_side = |cell: &Cell, c: &Contrast| {
             has(cell, c.axis, &c.value) || has(cell, c.axis, &c.against)
         };
         let asked = |c: &Cell| is_at(c, place) && contrast.is_none_or(|of| is_side(c, of));
         let mut refused = self.run.input.refused.iter();
         if let Some(refused) = refused.find(|r| asked(&r.cell)) {
-            return format!(
-                "the cells are not available on this machine: {}",
-                refused.why
-            );
+            return NotTested::Refused(refused.why.clone());
         }
-        let wanted = place.iter();
-        let wanted = wanted.map(|(axis, of)| format!("{} {}", axis.name(), of.iter().join(" or ")));
-        let both = contrast.map(|c| format!("{} {} and {}", c.axis.name(), c.value, c.against));
-        let wanted = phrases::list(wanted.chain(both));
-        let mut runnable = self.claim.studies.iter();
-        let runnable = runnable.find(|s| self.grounds.studies.contains(&s.as_str()));
-        let left_out = match self.run.input.left_out {
-            [] => "",
-            _ => " with a larger --budget",
-        };
-        let remedy = |study| format!("; `bytecost run {study}`{left_out} measures them");
-        let remedy = runnable.map(remedy).unwrap_or_default();
-        format!("no cells with {wanted} were measured{remedy}")
+        let mut studies = self.claim.studies.iter();
+        NotTested::NotMeasured {
+            study: studies.find(|s| self.has_study(s)).cloned(),
+            is_left_out: !self.run.input.left_out.is_empty(),
+        }
     }
-}
 
-/// Where a cell is; a size with its fields, where it has some, since some publications count those.
-fn in_words(cell: &Cell, axes: &[Axis], has_fields: bool) -> String {
-    let fields = u64::from(cell.fields);
-    let parts = has_fields && fields > 1 && cell.size_bytes.is_multiple_of(fields);
-    let words = axes.iter().map(|axis| {
-        let circumstance = axis.circumstance(&cell.value(*axis));
-        match axis {
-            Axis::Size if parts => {
-                let field = units::bytes_in_words(cell.field_bytes());
-                format!("{circumstance} ({fields} × {field})")
-            }
-            _ => circumstance,
-        }
-    });
-    words.collect_vec().join(", ")
+    /// Returns true if this version has the study.
+    pub(super) fn has_study(&self, name: &str) -> bool {
+        self.grounds.studies.contains(&name)
+    }
 }
 
 fn like(published: &Published, cell: &Cell) -> Option<usize> {
     let mut axes = grid::varied(published.cells.iter().map(|c| &c.cell));
-    axes.extend(TOLD_APART);
+    axes.extend(IDENTIFYING);
     let tells = &published.tells;
     axes.retain(|a| tells.is_empty() || tells.contains(a) || *a != Axis::Transport);
     let alike = |other: &Cell| axes.iter().all(|a| other.value(*a) == cell.value(*a));
@@ -261,7 +246,7 @@ fn like(published: &Published, cell: &Cell) -> Option<usize> {
 }
 
 /// A published table by the cells of a run that set it up again, so that each has the id of the
-/// cell that it stands beside: in the order of `cells`, those that were not published left out.
+/// cell that it is compared with: in the order of `cells`, those that were not published left out.
 pub fn beside(published: &Published, cells: &[Cell]) -> Published {
     let found = cells.iter().filter_map(|cell| {
         let mut like = published.cells[like(published, cell)?].clone();

@@ -1,136 +1,131 @@
 //! From which value along an axis one way is better than another.
 
-use bytecost_spec::claim::{Test, TestKind};
-use bytecost_spec::{Axis, Value, units};
+use bytecost_spec::claim::{Contrast, Place};
+use bytecost_spec::{Axis, Metric, Value};
 use itertools::Itertools as _;
 
-use super::claim_test::{CaseResult, ClaimTest, Item};
 use super::context::ClaimContext;
+use super::family::{Cases, Wanted};
 use super::pairs::{better, compared};
 use crate::grid;
 use crate::grouping::by_key;
+use crate::result::{
+    AxisStep, Case, CaseState, MeasuredNumber, NotTested, OpenReason, PublishedNumber, TestCases,
+};
 
-/// Whether one way is better at a value of the axis; none where that is not decided.
-type Step = (f64, Option<bool>);
+/// The claim of a crossover.
+#[derive(Clone, Copy)]
+pub(super) struct ClaimedCrossover<'c> {
+    pub(super) contrast: &'c Contrast,
+    pub(super) metric: Metric,
+    pub(super) along: Axis,
+    pub(super) from: &'c Value,
+    /// A factor from 1 up.
+    pub(super) tolerance: f64,
+}
 
-pub(super) fn draft(context: &ClaimContext<'_>, test: &Test) -> Result<ClaimTest, String> {
-    let TestKind::Crossover {
-        contrast,
-        metric,
-        along,
-        from,
-        tolerance,
-    } = &test.kind
-    else {
-        return Err("no crossover is claimed".to_owned());
+pub(super) fn cases(
+    context: &ClaimContext<'_>,
+    place: &Place,
+    claimed: ClaimedCrossover<'_>,
+) -> Cases {
+    let ClaimedCrossover {
+        contrast, along, ..
+    } = claimed;
+    let pairs = context.pairs(contrast, place)?;
+    let wanted = Wanted {
+        metric: claimed.metric,
+        expect: better(claimed.metric),
     };
-    let pairs = context.pairs(contrast, &test.place)?;
-    let expect = better(*metric);
-    let claimed = along.number(from).unwrap_or(f64::NAN);
-    let mut items = Vec::new();
-    // The pairs that differ along the axis alone, each with its place in words.
-    let free = [contrast.axis, *along];
+    let from = along.number(claimed.from).unwrap_or(f64::NAN);
+    let mut cases = Vec::new();
+    // The pairs that differ along the axis alone, each with its place.
+    let free = [contrast.axis, along];
     let all = pairs.iter().map(|(pair, _)| *pair);
     let groups = by_key(all.map(|p| (p.other.cell.id_without(&free), p)));
     let firsts = groups.values().map(|g| g[0].other.cell).collect_vec();
     let places = context.places(&firsts, &free).into_iter();
     for (place, group) in places.zip(groups.into_values()) {
-        let values: Vec<Value> = group.iter().map(|p| p.other.cell.value(*along)).collect();
-        let Some(numbers) = grid::numbers(*along, &values).filter(|n| n.len() > 1) else {
+        let values: Vec<Value> = group.iter().map(|p| p.other.cell.value(along)).collect();
+        let Some(numbers) = grid::numbers(along, &values).filter(|n| n.len() > 1) else {
             continue;
         };
         let found = group
             .iter()
-            .map(|p| compared(context, p, (*metric, expect)));
-        let found = found.collect_vec();
-        let is_better = |item: &Item| match item.state {
-            CaseResult::Met => Some(true),
-            // What is better by less than matters is no gain.
-            CaseResult::MetByLess | CaseResult::NotMet => Some(false),
-            CaseResult::Open(_) | CaseResult::Absent(_) => None,
-        };
-        let steps = numbers.into_iter().zip(found.iter().map(is_better));
-        let steps = steps.sorted_by(|a, b| a.0.total_cmp(&b.0)).collect_vec();
-        items.push(Item {
+            .map(|p| compared(context, p, wanted))
+            .collect_vec();
+        let steps = numbers
+            .into_iter()
+            .zip(&found)
+            .map(|(at, case)| AxisStep {
+                at,
+                is_better: is_better(&case.state),
+            })
+            .sorted_by(|a, b| a.at.total_cmp(&b.at))
+            .collect_vec();
+        let state = state(&steps, from, claimed.tolerance);
+        cases.push(Case {
             place,
-            stalled: group.iter().any(|p| context.stalls_apart(p)),
-            published: Some(format!("from {}", along.subject(from))),
-            measured: Some(told(&steps, *along)),
-            finding: found.into_iter().find_map(|i| i.finding),
-            ..Item::of(state(&steps, claimed, *tolerance))
+            stalls_apart: group.iter().any(|p| context.stalls_apart(p)),
+            published: Some(PublishedNumber::Claimed),
+            measured: Some(MeasuredNumber::Steps(steps)),
+            finding: found.into_iter().find_map(|case| case.finding),
+            ..Case::new(state)
         });
     }
-    if items.is_empty() {
-        let name = along.name();
-        let why = format!("the run compares them at one {name} only, or not at all");
-        return Err(why);
+    if cases.is_empty() {
+        return Err(NotTested::OneValue);
     }
-    let [value, against] = [&contrast.value, &contrast.against].map(|v| contrast.axis.subject(v));
-    let (name, metric) = (along.name(), context.words(*metric));
-    let subject = format!("the {name} from which {value} is better than {against} in {metric}");
-    let expected = format!("about {}", along.subject(from));
-    Ok(ClaimTest {
-        note: context.copied_note(&pairs),
-        ..ClaimTest::of(subject, expected, "place", items)
+    Ok(TestCases {
+        copied_mover: context.copied_mover(&pairs),
+        ..cases.into()
     })
 }
 
-/// What was decided along the axis against the value from which it is claimed to be better. The
-/// claim falls where it is better already far below that value, and where it is not far above.
-fn state(steps: &[Step], from: f64, tolerance: f64) -> CaseResult {
-    let open = |why: &str| CaseResult::Open(why.to_owned());
-    let (Some((least, _)), Some((most, _))) = (steps.first(), steps.last()) else {
-        return open("nothing was measured along the axis");
-    };
-    let early = |(at, is): &Step| *is == Some(true) && *at < from / tolerance;
-    let late = |(at, is): &Step| *is == Some(false) && *at > from && *at >= from * tolerance;
-    if steps.iter().any(|s| early(s) || late(s)) {
-        return CaseResult::NotMet;
-    }
-    if from > *most {
-        return open("nothing was measured above the value that is claimed");
-    }
-    let last_not = steps.iter().rposition(|(_, is)| *is == Some(false));
-    let above = &steps[last_not.map_or(0, |at| at + 1)..];
-    let Some(first) = above.iter().position(|(_, is)| *is == Some(true)) else {
-        return open("no comparison above the value that is claimed is decided");
-    };
-    let low = match last_not {
-        Some(at) => steps[at].0,
-        None if first > 0 => return open("the comparisons below it are not decided"),
-        None if from < least / tolerance => {
-            return open("nothing was measured near the value that is claimed");
-        }
-        None => return CaseResult::Met,
-    };
-    let high = above[first].0;
-    let middle = (low.max(1.0) * high.max(1.0)).sqrt();
-    let near = (middle / tolerance..=middle * tolerance).contains(&from);
-    match (low..=high).contains(&from) || near {
-        true => CaseResult::Met,
-        false => open("the value is not known finely enough: measure more values between"),
+fn is_better(state: &CaseState) -> Option<bool> {
+    match state {
+        CaseState::Met => Some(true),
+        // What is better by less than matters is no gain.
+        CaseState::MetByLess | CaseState::NotMet => Some(false),
+        CaseState::Open(_) | CaseState::Absent(_) => None,
     }
 }
 
-/// `not better at 2 KiB; better from 8 KiB to 128 KiB`.
-fn told(steps: &[Step], along: Axis) -> String {
-    let number = |number: f64| match along {
-        Axis::Threads | Axis::Fields | Axis::Depth => units::number(number),
-        _ => units::bytes_in_words(number.round().max(0.0) as u64),
+/// The decisions along the axis compared with the value from which a way is claimed to be better. The
+/// claim falls where it is better already far below that value, and where it is not far above.
+fn state(steps: &[AxisStep], from: f64, tolerance: f64) -> CaseState {
+    let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
+        return CaseState::Open(OpenReason::NothingAlong);
     };
-    let runs = steps.chunk_by(|a, b| a.1 == b.1).map(|run| {
-        let word = match run[0].1 {
-            Some(true) => "better",
-            Some(false) => "not better",
-            None => "undecided",
-        };
-        match run {
-            [one] => format!("{word} at {}", number(one.0)),
-            [first, .., last] => format!("{word} from {} to {}", number(first.0), number(last.0)),
-            [] => String::new(),
+    let early = |s: &AxisStep| s.is_better == Some(true) && s.at < from / tolerance;
+    let late = |s: &AxisStep| s.is_better == Some(false) && s.at > from && s.at >= from * tolerance;
+    if steps.iter().any(|step| early(step) || late(step)) {
+        return CaseState::NotMet;
+    }
+    if from > last.at {
+        return CaseState::Open(OpenReason::NothingAbove);
+    }
+    let last_not = steps.iter().rposition(|s| s.is_better == Some(false));
+    let above = &steps[last_not.map_or(0, |at| at + 1)..];
+    let Some(first_better) = above.iter().position(|s| s.is_better == Some(true)) else {
+        return CaseState::Open(OpenReason::UndecidedAbove);
+    };
+    let low = match last_not {
+        Some(at) => steps[at].at,
+        None if first_better > 0 => return CaseState::Open(OpenReason::UndecidedBelow),
+        None if from < first.at / tolerance => {
+            return CaseState::Open(OpenReason::NothingNear);
         }
-    });
-    runs.collect_vec().join("; ")
+        None => return CaseState::Met,
+    };
+    let high = above[first_better].at;
+    let middle = (low.max(1.0) * high.max(1.0)).sqrt();
+    let is_near = (middle / tolerance..=middle * tolerance).contains(&from);
+    if (low..=high).contains(&from) || is_near {
+        CaseState::Met
+    } else {
+        CaseState::Open(OpenReason::TooCoarse)
+    }
 }
 
 #[cfg(test)]
@@ -141,18 +136,18 @@ mod tests {
     fn a_claimed_value_is_compared_with_what_is_decided_along_the_axis() {
         // Values 1, 2, 4 …; `+` is better, `-` is not, `?` is not decided.
         let check = |marks: &str, from: f64, met: Option<bool>| {
-            let step = |(at, mark): (usize, char)| {
-                let is = match mark {
+            let step = |(place, mark): (usize, char)| AxisStep {
+                at: f64::from(1_u32 << place),
+                is_better: match mark {
                     '+' => Some(true),
                     '-' => Some(false),
                     _ => None,
-                };
-                (f64::from(1_u32 << at), is)
+                },
             };
-            let steps: Vec<Step> = marks.chars().enumerate().map(step).collect();
+            let steps: Vec<AxisStep> = marks.chars().enumerate().map(step).collect();
             let is = match state(&steps, from, 2.0) {
-                CaseResult::Met => Some(true),
-                CaseResult::NotMet => Some(false),
+                CaseState::Met => Some(true),
+                CaseState::NotMet => Some(false),
                 _ => None,
             };
             assert_eq!(is, met, "{marks} {from}");
@@ -180,19 +175,5 @@ mod tests {
         check("?+++", 2.0, None);
         check("-??", 4.0, None);
         check("", 4.0, None);
-    }
-
-    #[test]
-    fn what_was_found_is_told_from_the_least_value_to_the_greatest() {
-        let steps = [
-            (2048.0, Some(false)),
-            (8192.0, None),
-            (32_768.0, Some(true)),
-            (131_072.0, Some(true)),
-        ];
-        assert_eq!(
-            told(&steps, Axis::Size),
-            "not better at 2 KiB; undecided at 8 KiB; better from 32 KiB to 128 KiB"
-        );
     }
 }

@@ -1,8 +1,12 @@
-//! Published claims compared with the results, as findings.json gives them.
+//! Published claims compared with the results, as facts.
 
-use bytecost_spec::claim::Claim;
-use bytecost_spec::{Published, Table};
+use bytecost_spec::claim::{Claim, Quantity, Test, TestKind};
+use bytecost_spec::evidence::CopyMeans;
+use bytecost_spec::{Axis, Measure, Metric, Published, Table, Unit, Value};
+use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
+
+use super::Gap;
 
 /// Claims with all that they are judged by besides the run.
 #[derive(Clone, Debug, Default)]
@@ -37,37 +41,505 @@ pub enum Ruling {
 }
 
 /// A claim compared with the results.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Audited {
     /// The claim's id.
     pub id: String,
     /// Where it was made.
     pub source: String,
-    /// What was claimed.
+    /// The conclusion.
     pub claim: String,
+    /// The figures that were published for it, in the claim's own words.
+    pub published: Option<String>,
     /// The ruling.
     pub ruling: Ruling,
-    /// It in words, with cells where they differ: `confirmed in 3 of 4 cells, 1 undecided`.
-    pub words: String,
-    /// Why, in a sentence or two; where it is confirmed for another reason, that reason.
-    pub because: String,
-    /// Whether the run is of a study that settles the claim.
+    /// True if the run is of a study that settles the claim.
     pub of_study: bool,
-    /// Published next to measured, a row each.
-    pub figures: Vec<AuditFigure>,
-    /// [`crate::Finding::number`]s behind it.
-    pub findings: Vec<usize>,
+    /// What one message of the run is called.
+    pub unit: Unit,
+    /// Tests of the effect, of which all must hold.
+    pub tests: Vec<AuditedTest>,
+    /// Tests of the reasons that are given for it.
+    pub reasons: Vec<AuditedReason>,
+    /// Tests that decide nothing.
+    pub also: Vec<AlsoMeasured>,
 }
 
-/// A published figure beside the measured one.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct AuditFigure {
-    /// Of what: `send-fields, 256 B fields, 1 thread`.
-    pub what: String,
-    /// As it was published; none where it was not.
-    pub published: Option<String>,
-    /// As it was measured here; none where it was not.
-    pub measured: Option<String>,
+/// A reason that a claim gives, compared with the results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditedReason {
+    /// What the reason is where the test fails, in the claim's words.
+    pub otherwise: String,
+    /// What would follow from the reason.
+    pub test: AuditedTest,
+}
+
+/// A test that is reported next to a ruling and has no part in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AlsoMeasured {
+    /// What it means where the test holds, in the claim's words.
+    pub says: Option<String>,
+    /// The test.
+    pub test: AuditedTest,
+}
+
+impl Audited {
+    /// The tests of the effect, those of the reasons, and those that decide nothing.
+    pub fn all_tests(&self) -> impl Iterator<Item = &AuditedTest> {
+        let reasons = self.reasons.iter().map(|reason| &reason.test);
+        let also = self.also.iter().map(|also| &also.test);
+        self.tests.iter().chain(reasons).chain(also)
+    }
+
+    /// The numbers of the findings behind it ([`crate::Finding::number`]), each once.
+    pub fn findings(&self) -> Vec<usize> {
+        let cases = self.all_tests().flat_map(AuditedTest::cases);
+        cases.filter_map(|case| case.finding).unique().collect()
+    }
+}
+
+/// A test of a claim with the cases that the run has for it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AuditedTest {
+    /// The test.
+    pub test: Test,
+    /// Its cases, one at least, or why there is none.
+    pub result: Result<TestCases, NotTested>,
+}
+
+/// The cases of a test.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TestCases {
+    /// In the order of the plan or of the table.
+    pub cases: Vec<Case>,
+    /// A zero-copy mover among them of which the kernel copied the buffers.
+    pub copied_mover: Option<String>,
+    /// The smallest effect that matters, as a share, where the claim is finer than that.
+    pub finer_than: Option<f64>,
+}
+
+impl From<Vec<Case>> for TestCases {
+    fn from(cases: Vec<Case>) -> TestCases {
+        TestCases {
+            cases,
+            ..TestCases::default()
+        }
+    }
+}
+
+/// A cell, a pair of cells, a group of pairs or a row of a table to which a test applies.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// Where it is.
+    pub place: CasePlace,
+    /// What it shows of the test.
+    pub state: CaseState,
+    /// The number by which cases are ordered.
+    pub value: f64,
+    /// The published number.
+    pub published: Option<PublishedNumber>,
+    /// The measured number.
+    pub measured: Option<MeasuredNumber>,
+    /// The [`crate::Finding::number`] of the comparison that the run judges.
+    pub finding: Option<usize>,
+    /// True if one side of the comparison waits for a timer and the other does not.
+    pub stalls_apart: bool,
+    /// The same for cases that differ in nothing but timers.
+    pub twin: String,
+    /// True if the two sides were shown not to differ by more than matters.
+    pub is_same: bool,
+}
+
+impl Case {
+    pub(crate) fn new(state: CaseState) -> Case {
+        Case {
+            place: CasePlace::default(),
+            state,
+            value: 0.0,
+            published: None,
+            measured: None,
+            finding: None,
+            stalls_apart: false,
+            twin: String::new(),
+            is_same: false,
+        }
+    }
+}
+
+/// Where a case is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CasePlace {
+    /// In cells of the run.
+    Cells {
+        /// The values of the axes in which cases differ.
+        values: Vec<(Axis, Value)>,
+        /// The fields of a message and the bytes of each, where a publication may count those.
+        fields: Option<[u64; 2]>,
+        /// The greater and the lesser number of flows, where these are compared.
+        flows: Option<[u32; 2]>,
+    },
+    /// In rows of a published table with these values in its columns.
+    Rows(Vec<(String, String)>),
+    /// The mean of so many groups of rows.
+    MeanOfRows(usize),
+}
+
+impl Default for CasePlace {
+    fn default() -> CasePlace {
+        CasePlace::Rows(Vec::new())
+    }
+}
+
+/// What a case shows of a test.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CaseState {
+    /// It is as expected.
+    Met,
+    /// It is as expected, and the difference is smaller than what matters.
+    MetByLess,
+    /// It is not as expected.
+    NotMet,
+    /// It is measured and not decided.
+    Open(OpenReason),
+    /// It has no number.
+    Absent(AbsentReason),
+}
+
+impl CaseState {
+    pub(crate) fn from_met(is_met: bool) -> CaseState {
+        if is_met {
+            CaseState::Met
+        } else {
+            CaseState::NotMet
+        }
+    }
+
+    /// The state of a comparison; more blocks may decide one that is not decided.
+    pub(crate) fn of_decision(is_decided: bool, is_met: bool) -> CaseState {
+        if is_decided {
+            CaseState::from_met(is_met)
+        } else {
+            CaseState::Open(OpenReason::Blocks(None))
+        }
+    }
+
+    /// True if it is as expected, by however much.
+    pub fn is_met(&self) -> bool {
+        matches!(self, CaseState::Met | CaseState::MetByLess)
+    }
+
+    /// True if it is measured and not decided.
+    pub fn is_open(&self) -> bool {
+        matches!(self, CaseState::Open(_))
+    }
+}
+
+/// Why a measured case is not decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenReason {
+    /// It takes more blocks: about so many, where that is known.
+    Blocks(Option<u32>),
+    /// A caveat withholds the verdict, for this reason.
+    Withheld(&'static str),
+    /// The claim is finer than what matters, and the difference is smaller than that.
+    LessThanMatters,
+    /// The intervals of two cache levels, found by timing, overlap.
+    TimingOverlaps,
+    /// Nothing was measured along the axis.
+    NothingAlong,
+    /// Nothing was measured above the claimed value.
+    NothingAbove,
+    /// No comparison above the claimed value is decided.
+    UndecidedAbove,
+    /// The comparisons below the value at which one way is better are not decided.
+    UndecidedBelow,
+    /// Nothing was measured near the claimed value.
+    NothingNear,
+    /// The measured values lie too far from each other.
+    TooCoarse,
+}
+
+/// Why a case has no number.
+#[derive(Clone, Debug, PartialEq)]
+pub enum AbsentReason {
+    /// The published table has no number to compare it with.
+    NoCounterpart,
+    /// The machine does not give the metric, with the reason.
+    RefusedMetric(Metric, String),
+    /// The cells have no number in the metric, which takes so many blocks at least.
+    Gap {
+        /// The metric.
+        metric: Metric,
+        /// Why there is no number.
+        gap: Gap,
+        /// The blocks that an interval takes at least.
+        blocks: usize,
+    },
+}
+
+/// A published number of a case.
+#[derive(Clone, Debug, PartialEq)]
+pub enum PublishedNumber {
+    /// In the unit of the metric or column.
+    Value(f64),
+    /// The numbers of two cells or rows, of which the first is divided by the second.
+    Ratio([f64; 2]),
+    /// The mean of rows, and the least and the greatest of what they are compared with.
+    Among(f64, [f64; 2]),
+    /// The mean over groups of rows, with the least and the greatest of these.
+    Mean(f64, [f64; 2]),
+    /// The value that a claim of a crossover names.
+    Claimed,
+}
+
+/// A measured number of a case.
+#[derive(Clone, Debug, PartialEq)]
+pub enum MeasuredNumber {
+    /// A ratio with the ends of its interval.
+    Ratio(f64, [f64; 2]),
+    /// A value in the unit of the metric, with the ends of its interval.
+    Level(f64, Option<[f64; 2]>),
+    /// Zero in so many trials, and the most that this leaves possible (95 %), where it is a rate.
+    Zero(usize, Option<f64>),
+    /// Copies of each byte, and how they were counted.
+    Copies(f64, Option<CopyMeans>),
+    /// The ratios of counted metrics.
+    Counted(Vec<(Metric, f64)>),
+    /// The ratios of what was displaced from two cache levels, found by timing (prime and probe).
+    Timed([(u32, f64); 2]),
+    /// True if a caveat affects the cell.
+    Found(bool),
+    /// Which way is better along an axis.
+    Steps(Vec<AxisStep>),
+}
+
+/// A comparison at a value of an axis.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AxisStep {
+    /// The value.
+    pub at: f64,
+    /// True if the claimed way is better there; none where that is not decided.
+    pub is_better: Option<bool>,
+}
+
+/// Why a run has no case of a test.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NotTested {
+    /// A run of another study settles it; whether this version has that study.
+    OtherStudy {
+        /// True if this version has that study.
+        is_known: bool,
+    },
+    /// The machine refuses the cells, with the reason.
+    Refused(String),
+    /// The cells were not measured.
+    NotMeasured {
+        /// A study that measures them.
+        study: Option<String>,
+        /// True if the budget of the run left cells out.
+        is_left_out: bool,
+    },
+    /// No two cells differ in the number of flows alone, for this reason.
+    OneNumberOfFlows(Box<NotTested>),
+    /// So many CPUs leave no two numbers of flows to compare.
+    FlowsForCpus(usize),
+    /// The comparison was made at no two values of the axis.
+    OneValue,
+    /// Copies were not counted.
+    CopiesNotCounted,
+    /// This version does not look for the caveat.
+    UnknownCaveat,
+    /// The test names no metric.
+    NoMetric,
+    /// The published tables do not have what is calculated with.
+    Table(TableGap),
+}
+
+/// What a published table lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TableGap {
+    /// There is no table of that name.
+    NoTable(String),
+    /// A table has no column of that name.
+    NoColumn {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+        /// The columns that it has.
+        known: Vec<String>,
+    },
+    /// No row fulfils the conditions.
+    NoRow,
+    /// A field is no number.
+    NotANumber {
+        /// The table.
+        table: String,
+        /// The line, from 1.
+        line: u64,
+        /// Why it is none.
+        why: String,
+    },
+}
+
+/// What the cases of a test come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TestOutcome {
+    /// It holds in all cases that it must hold in.
+    Holds,
+    /// It holds in most of the cases; in the others it does not, or that is not known.
+    HoldsInPart,
+    /// It holds by a difference that is smaller than what matters, in all cases.
+    HoldsByLess,
+    /// It holds, and only because one side of each comparison stalls.
+    HoldsByStall,
+    /// It does not hold.
+    Fails,
+    /// It is not decided.
+    Open,
+}
+
+impl TestOutcome {
+    /// True if the test holds in some way.
+    pub fn holds(self) -> bool {
+        !matches!(self, TestOutcome::Fails | TestOutcome::Open)
+    }
+}
+
+/// The number of cases in each state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CaseTally {
+    /// All of them.
+    pub all: usize,
+    /// As expected.
+    pub met: usize,
+    /// Of those that are as expected, the ones by less than matters.
+    pub less: usize,
+    /// Not as expected.
+    pub not: usize,
+    /// Not decided.
+    pub open: usize,
+    /// Without a number.
+    pub absent: usize,
+}
+
+impl CaseTally {
+    /// Counts cases.
+    pub fn new(cases: &[&Case]) -> CaseTally {
+        let count =
+            |is: fn(&CaseState) -> bool| cases.iter().filter(|case| is(&case.state)).count();
+        CaseTally {
+            all: cases.len(),
+            met: count(CaseState::is_met),
+            less: count(|state| *state == CaseState::MetByLess),
+            not: count(|state| *state == CaseState::NotMet),
+            open: count(CaseState::is_open),
+            absent: count(|state| matches!(state, CaseState::Absent(_))),
+        }
+    }
+
+    /// The outcome of a test of these cases. A claim about every cell falls with one of them; a claim
+    /// about most of them, with half.
+    pub fn outcome(&self, cells: Quantity) -> TestOutcome {
+        let all_met = if self.met == self.less {
+            TestOutcome::HoldsByLess
+        } else {
+            TestOutcome::Holds
+        };
+        let most_met = 2 * self.met > self.all;
+        match cells {
+            Quantity::Some if self.met > 0 => all_met,
+            Quantity::Every if self.not > 0 => TestOutcome::Fails,
+            Quantity::Most if 2 * self.not >= self.all => TestOutcome::Fails,
+            _ if self.met == self.all => all_met,
+            Quantity::Every | Quantity::Most if most_met => TestOutcome::HoldsInPart,
+            Quantity::Some if self.not == self.all => TestOutcome::Fails,
+            _ => TestOutcome::Open,
+        }
+    }
+
+    /// The share of the cases in which it is not as expected.
+    pub fn share_not(&self) -> f64 {
+        self.not as f64 / self.all.max(1) as f64
+    }
+}
+
+/// The cases of a test by their part in its outcome.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Weighed<'t> {
+    /// The outcome.
+    pub outcome: TestOutcome,
+    /// The cases that decide it.
+    pub deciding: Vec<&'t Case>,
+    /// True if one side stalls in the cases that decide.
+    pub by_stall: bool,
+    /// The cases without a stall, where those with one decide.
+    pub elsewhere: Vec<&'t Case>,
+    /// The number of cases with a stall that are left aside.
+    pub left_aside: usize,
+}
+
+impl AuditedTest {
+    /// Its cases; nothing where the run has none.
+    pub fn cases(&self) -> impl Iterator<Item = &Case> {
+        self.result.iter().flat_map(|found| &found.cases)
+    }
+
+    /// True if the run has no case of it.
+    pub fn is_missing(&self) -> bool {
+        self.result.is_err()
+    }
+
+    /// True if it compares published tables with themselves.
+    pub fn is_of_tables(&self) -> bool {
+        matches!(self.test.kind, TestKind::Arithmetic(_))
+    }
+
+    /// The outcome.
+    pub fn outcome(&self) -> TestOutcome {
+        self.weighed().outcome
+    }
+
+    /// Weighs the cases. Those that stall on one side count for nothing where the same cells were
+    /// measured without the stall; where they were not, the stall is what they show.
+    pub fn weighed(&self) -> Weighed<'_> {
+        let (stalled, free): (Vec<&Case>, Vec<&Case>) =
+            self.cases().partition(|case| case.stalls_apart);
+        let outcome = |cases: &[&Case]| match cases {
+            [] => TestOutcome::Open,
+            some => CaseTally::new(some).outcome(self.test.cells),
+        };
+        let has_twin = |case: &&&Case| free.iter().any(|other| other.twin == case.twin);
+        let bare = stalled.iter().filter(|case| !has_twin(case));
+        let bare: Vec<&Case> = bare.copied().collect();
+        let decides = !bare.is_empty() && (free.is_empty() || outcome(&free) == TestOutcome::Holds);
+        if !decides {
+            return Weighed {
+                outcome: outcome(&free),
+                deciding: free,
+                by_stall: false,
+                elsewhere: Vec::new(),
+                left_aside: stalled.len(),
+            };
+        }
+        Weighed {
+            outcome: if outcome(&bare).holds() {
+                TestOutcome::HoldsByStall
+            } else {
+                TestOutcome::Open
+            },
+            deciding: bare,
+            by_stall: true,
+            elsewhere: free,
+            left_aside: 0,
+        }
+    }
+}
+
+/// Returns true if a metric is a share that is at most 1, and that readers get in percent.
+pub fn is_bounded_share(metric: Metric) -> bool {
+    matches!(
+        metric.measure,
+        Measure::CopiedShare | Measure::SystemShare | Measure::NeighbourShare | Measure::StealShare
+    )
 }

@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use bytecost_analysis::{Audited, Grounds, Ruling, audit};
+use bytecost_analysis::{Grounds, Ruling, audit};
+use bytecost_report::audit::{AuditText, text};
 use bytecost_spec::claim::{self, Claim};
 use bytecost_spec::evidence::{Copied, CopiedBytes, CopyMeans, CopyPlace, TrialEvidence};
 use bytecost_spec::{Cell, Reading};
@@ -71,12 +72,12 @@ pub fn claims(tests: &str) -> Vec<Claim> {
     claim::parse(&format!("{head}{tests}")).unwrap_or_else(|e| panic!("{e}\n{tests}"))
 }
 
-pub fn judged(world: &World, tests: &str) -> Audited {
+pub fn judged(world: &World, tests: &str) -> AuditText {
     let grounds = Grounds {
         claims: claims(tests),
         ..Grounds::default()
     };
-    audit(world.input(), &grounds).remove(0)
+    text(&audit(world.input(), &grounds)[0])
 }
 
 #[track_caller]
@@ -90,7 +91,7 @@ pub fn check_in(world: &World, tests: &str, ruling: Ruling, words: &[&str]) {
 }
 
 #[track_caller]
-pub fn is_ruled(found: &Audited, ruling: Ruling, words: &[&str]) {
+pub fn is_ruled(found: &AuditText, ruling: Ruling, words: &[&str]) {
     assert_eq!(found.ruling, ruling, "{found:#?}");
     says(format!("{}\n{}", found.because, found.words), words);
 }

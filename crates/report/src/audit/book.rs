@@ -1,0 +1,494 @@
+//! The phrase book of claims: tests, places, numbers and reasons in words.
+
+use std::fmt::Display;
+
+use bytecost_analysis::{
+    AbsentReason, AuditedTest, AxisStep, Case, CasePlace, Gap, MeasuredNumber, NotTested,
+    OpenReason, PublishedNumber, TableGap, is_bounded_share, phrases,
+};
+use bytecost_spec::claim::{Arithmetic, Between, Contrast, Expected, Term, TestKind};
+use bytecost_spec::{Axis, Metric, Unit, units};
+use itertools::Itertools as _;
+
+pub(super) const AS_PUBLISHED: &str = "as published";
+
+pub(super) const HOLDS_BY_STALL: &str = "One side waits for a delayed acknowledgement on each message (Nagle's algorithm), which is no cost of copying; the same cells with TCP_NODELAY would tell the two apart.";
+pub(super) const HIDDEN_BY_STALL: &str =
+    "One side waits for a delayed acknowledgement on each message, which hides everything else.";
+pub(super) const STALLS: &str = ", one side waits for the timer of delayed acknowledgements";
+pub(super) const BY_TIMING: &str = "No counter shows this: what is displaced from the caches of the sending CPU was found by timing (prime and probe) instead, and each interval stands by itself.";
+
+/// A test in words, for a run with messages of a unit.
+pub(super) struct TestBook<'t> {
+    pub(super) test: &'t AuditedTest,
+    pub(super) unit: Unit,
+}
+
+impl TestBook<'_> {
+    fn kind(&self) -> &TestKind {
+        &self.test.test.kind
+    }
+
+    fn metric(&self, metric: Metric) -> String {
+        phrases::metric(metric, self.unit)
+    }
+
+    /// What is counted in its cases.
+    pub(super) fn noun(&self) -> &'static str {
+        match self.kind() {
+            TestKind::Scaling { .. } | TestKind::Crossover { .. } => "place",
+            TestKind::Arithmetic(_) => "row",
+            _ => "cell",
+        }
+    }
+
+    /// ``throughput of `a` over that of `b` ``.
+    pub(super) fn subject(&self) -> String {
+        match self.kind() {
+            TestKind::Ratio {
+                contrast, metric, ..
+            } => self.ratio(contrast, *metric),
+            TestKind::Counter { contrast, metrics } => metrics
+                .first()
+                .map_or_else(String::new, |metric| self.ratio(contrast, *metric)),
+            TestKind::Crossover {
+                contrast,
+                metric,
+                along,
+                ..
+            } => {
+                let [value, against] = both(contrast);
+                let (name, metric) = (along.name(), self.metric(*metric));
+                format!("the {name} from which {value} is better than {against} in {metric}")
+            }
+            TestKind::Level { metric, .. } => self.metric(*metric),
+            TestKind::Stall { caveat, .. } => format!("`{caveat}`"),
+            TestKind::Scaling {
+                metric, between, ..
+            } => {
+                let (metric, which) = (self.metric(*metric), flows(*between));
+                format!("the ratio of {metric} of all flows {which}")
+            }
+            TestKind::Arithmetic(sum) => of_tables(sum),
+            TestKind::NotInThisRun { study, .. } => study.clone(),
+        }
+    }
+
+    fn ratio(&self, contrast: &Contrast, metric: Metric) -> String {
+        format!(
+            "{} of {}",
+            self.metric(metric),
+            both(contrast).join(" over ")
+        )
+    }
+
+    /// `above 1`.
+    pub(super) fn expected(&self) -> String {
+        match self.kind() {
+            TestKind::Ratio { expect, .. } | TestKind::Scaling { expect, .. } => expect.to_string(),
+            TestKind::Counter { metrics, .. } => {
+                let others = metrics.iter().skip(1).map(|metric| self.metric(*metric));
+                format!("below that of {}", phrases::list(others))
+            }
+            TestKind::Crossover { along, from, .. } => format!("about {}", along.subject(from)),
+            TestKind::Level { metric, expect } => level(*metric, *expect),
+            TestKind::Stall { present: true, .. } => "found".to_owned(),
+            TestKind::Stall { present: false, .. } => "absent".to_owned(),
+            TestKind::Arithmetic(sum) => sum.expect.to_string(),
+            TestKind::NotInThisRun { why, .. } => why.clone(),
+        }
+    }
+
+    /// A claim that is finer than what matters: `within 5 %, not confirmed at 0.5 %`.
+    pub(super) fn near(&self, smallest_effect: f64) -> Option<String> {
+        let TestKind::Ratio {
+            expect: Expected::Within(_, high),
+            ..
+        } = self.kind()
+        else {
+            return None;
+        };
+        let percent = (1e3 * (high - 1.0)).round() / 10.0;
+        let within = phrases::percent(smallest_effect);
+        Some(format!("within {within}, not confirmed at {percent} %"))
+    }
+
+    /// A case's published number.
+    pub(super) fn published(&self, case: &Case) -> Option<String> {
+        let is_of_tables = self.test.is_of_tables();
+        Some(match (case.published.as_ref()?, self.kind()) {
+            (PublishedNumber::Value(number), TestKind::Level { metric, .. }) => {
+                value(*metric, *number)
+            }
+            (PublishedNumber::Value(number), _) => units::number(*number),
+            (PublishedNumber::Ratio([above, below]), _) if is_of_tables => {
+                let both = [*above, *below].map(units::number).join(" / ");
+                with_ratio(above / below, &both, "")
+            }
+            (PublishedNumber::Ratio([above, below]), _) => {
+                let both = [*above, *below].map(units::number).join(" against ");
+                with_ratio(above / below, &both, "×")
+            }
+            (PublishedNumber::Among(mean, ends), _) => {
+                let [least, most] = ends.map(units::number);
+                format!("{}; its own data {least} to {most}", units::number(*mean))
+            }
+            (PublishedNumber::Mean(mean, ends), _) => {
+                let [least, most] = ends.map(units::number);
+                format!("{} ({least} to {most})", units::number(*mean))
+            }
+            (PublishedNumber::Claimed, TestKind::Crossover { along, from, .. }) => {
+                format!("from {}", along.subject(from))
+            }
+            (PublishedNumber::Claimed, _) => return None,
+        })
+    }
+
+    /// A case's measured number.
+    pub(super) fn measured(&self, case: &Case) -> Option<String> {
+        Some(match (case.measured.as_ref()?, self.kind()) {
+            (MeasuredNumber::Ratio(ratio, interval), _) => {
+                with_interval(times(*ratio), interval.map(times))
+            }
+            (MeasuredNumber::Level(number, interval), TestKind::Level { metric, .. }) => {
+                let text = value(*metric, *number);
+                match interval {
+                    Some(interval) => {
+                        with_interval(text, interval.map(|number| value(*metric, number)))
+                    }
+                    None => text,
+                }
+            }
+            (MeasuredNumber::Zero(trials, Some(most)), TestKind::Level { metric, .. }) => {
+                let trials = phrases::count(*trials, "trial");
+                format!("0 in {trials}, at most {} (95 %)", value(*metric, *most))
+            }
+            (MeasuredNumber::Zero(trials, _), _) => {
+                format!("0 in {}", phrases::count(*trials, "trial"))
+            }
+            (MeasuredNumber::Level(number, _), _) => units::number(*number),
+            (MeasuredNumber::Copies(copies, means), _) => {
+                let by = means.map_or_else(String::new, |m| format!(", counted by {}", m.title()));
+                format!("{copies:.2}{by}")
+            }
+            (MeasuredNumber::Counted(ratios), _) => ratios
+                .iter()
+                .map(|(metric, ratio)| format!("{} {}", self.metric(*metric), times(*ratio)))
+                .join(", "),
+            (MeasuredNumber::Timed([near, last]), _) => {
+                let level =
+                    |(level, ratio): &(u32, f64)| format!("from L{level} {}", times(*ratio));
+                format!("by timing: displaced {}, {}", level(near), level(last))
+            }
+            (MeasuredNumber::Found(true), _) => "found".to_owned(),
+            (MeasuredNumber::Found(false), _) => "not found".to_owned(),
+            (MeasuredNumber::Steps(along), TestKind::Crossover { along: axis, .. }) => {
+                steps(along, *axis)
+            }
+            (MeasuredNumber::Steps(_), _) => return None,
+        })
+    }
+
+    /// Why a case has no number.
+    pub(super) fn absent(&self, reason: &AbsentReason) -> String {
+        match reason {
+            AbsentReason::NoCounterpart => "there is no number to compare it with".to_owned(),
+            AbsentReason::RefusedMetric(metric, why) => {
+                format!(
+                    "{} is not available on this machine: {why}",
+                    self.metric(*metric)
+                )
+            }
+            AbsentReason::Gap {
+                metric,
+                gap,
+                blocks,
+            } => match gap {
+                Gap::Absent(why) => format!("{} is not available: {why}", self.metric(*metric)),
+                Gap::Failed(why) => format!("trials failed: {why}"),
+                _ => format!(
+                    "too few blocks have {}: an interval takes {blocks}",
+                    self.metric(*metric)
+                ),
+            },
+        }
+    }
+
+    /// Why there is no case.
+    pub(super) fn not_tested(&self, reason: &NotTested) -> String {
+        match (reason, self.kind()) {
+            (NotTested::OtherStudy { is_known: true }, TestKind::NotInThisRun { study, why }) => {
+                format!("it needs a run of the study `{study}` (`bytecost run {study}`): {why}")
+            }
+            (NotTested::OtherStudy { .. }, TestKind::NotInThisRun { study, why }) => {
+                format!("it needs a study of {study}, which this version does not have: {why}")
+            }
+            (NotTested::OtherStudy { .. }, _) => "it needs a run of another study".to_owned(),
+            (NotTested::Refused(why), _) => {
+                format!("the cells are not available on this machine: {why}")
+            }
+            (NotTested::NotMeasured { study, is_left_out }, _) => {
+                let budget = if *is_left_out {
+                    " with a larger --budget"
+                } else {
+                    ""
+                };
+                let remedy = study.as_ref().map_or_else(String::new, |study| {
+                    format!("; `bytecost run {study}`{budget} measures them")
+                });
+                format!("no cells with {} were measured{remedy}", self.cells())
+            }
+            (NotTested::OneNumberOfFlows(why), _) => {
+                format!("{} over several numbers of threads", self.not_tested(why))
+            }
+            (NotTested::FlowsForCpus(cpus), TestKind::Scaling { between, .. }) => {
+                no_flows(*between, *cpus)
+            }
+            (NotTested::FlowsForCpus(cpus), _) => phrases::count(*cpus, "CPU"),
+            (NotTested::OneValue, TestKind::Crossover { along, .. }) => {
+                let name = along.name();
+                format!("the run compares them at one {name} only, or not at all")
+            }
+            (NotTested::OneValue, _) => "the run compares them at one value only".to_owned(),
+            (NotTested::CopiesNotCounted, _) => "bytes copied for each byte of payload were not counted: `--evidence copies` counts them, as root".to_owned(),
+            (NotTested::UnknownCaveat, _) => {
+                format!("this version does not look for {}", self.subject())
+            }
+            (NotTested::NoMetric, _) => "no metric is named".to_owned(),
+            (NotTested::Table(TableGap::NoRow), TestKind::Arithmetic(sum)) => {
+                format!("the table {} has no such row", sum.term.table)
+            }
+            (NotTested::Table(gap), _) => table_gap(gap),
+        }
+    }
+
+    /// The cells that a test is about: `pattern streaming, size 4KiB or 8KiB and mover a and b`.
+    fn cells(&self) -> String {
+        let contrast = match self.kind() {
+            TestKind::Ratio { contrast, .. }
+            | TestKind::Crossover { contrast, .. }
+            | TestKind::Counter { contrast, .. } => Some(contrast),
+            _ => None,
+        };
+        let places = self.test.test.place.iter();
+        let places =
+            places.map(|(axis, values)| format!("{} {}", axis.name(), values.iter().join(" or ")));
+        let both = contrast.map(|c| format!("{} {} and {}", c.axis.name(), c.value, c.against));
+        phrases::list(places.chain(both))
+    }
+}
+
+/// Why a case is not decided.
+pub(super) fn open(reason: OpenReason) -> String {
+    match reason {
+        OpenReason::Blocks(Some(blocks)) => format!("about {blocks} blocks would decide it"),
+        OpenReason::Blocks(None) => "more blocks would tell (--blocks, --budget)".to_owned(),
+        OpenReason::Withheld(why) => format!("there is no verdict: {why}"),
+        OpenReason::LessThanMatters => "the difference is smaller than what matters".to_owned(),
+        OpenReason::TimingOverlaps => "their intervals, found by timing, overlap".to_owned(),
+        OpenReason::NothingAlong => "nothing was measured along the axis".to_owned(),
+        OpenReason::NothingAbove => {
+            "nothing was measured above the value that is claimed".to_owned()
+        }
+        OpenReason::UndecidedAbove => {
+            "no comparison above the value that is claimed is decided".to_owned()
+        }
+        OpenReason::UndecidedBelow => "the comparisons below it are not decided".to_owned(),
+        OpenReason::NothingNear => "nothing was measured near the value that is claimed".to_owned(),
+        OpenReason::TooCoarse => {
+            "the value is not known finely enough: measure more values between".to_owned()
+        }
+    }
+}
+
+/// Where a case is: `at 4 KiB, with 1 thread`; empty where there is only one.
+pub(super) fn place(place: &CasePlace) -> String {
+    match place {
+        CasePlace::Cells {
+            values,
+            fields,
+            flows,
+        } => {
+            let circumstances = values.iter().map(|(axis, value)| {
+                let words = axis.circumstance(value);
+                match fields {
+                    // Some publications count the fields of a message.
+                    Some([fields, bytes]) if *axis == Axis::Size => {
+                        format!("{words} ({fields} × {})", units::bytes_in_words(*bytes))
+                    }
+                    _ => words,
+                }
+            });
+            let flows = flows.map(|[more, fewer]| {
+                format!(
+                    "with {} against {fewer}",
+                    phrases::count(more as usize, "flow")
+                )
+            });
+            circumstances.chain(flows).join(", ")
+        }
+        CasePlace::Rows(columns) => columns_in_words(columns),
+        CasePlace::MeanOfRows(rows) => format!("in the mean of {rows} rows"),
+    }
+}
+
+/// `impl OneCopy, size 4096`.
+fn columns_in_words(columns: &[(String, String)]) -> String {
+    let words = columns
+        .iter()
+        .map(|(column, value)| format!("{column} {value}"));
+    words.collect_vec().join(", ")
+}
+
+fn both(contrast: &Contrast) -> [String; 2] {
+    [&contrast.value, &contrast.against].map(|value| contrast.axis.subject(value))
+}
+
+fn flows(between: Between) -> String {
+    match between {
+        Between::Numbers(low, high) => {
+            format!("from {low} to {}", phrases::count(high as usize, "flow"))
+        }
+        Between::WithinCpus => "while every thread has a CPU".to_owned(),
+        Between::BeyondCpus => "once there are more threads than CPUs".to_owned(),
+    }
+}
+
+fn no_flows(between: Between, cpus: usize) -> String {
+    let cpus = phrases::count(cpus, "CPU");
+    match between {
+        Between::Numbers(low, high) => {
+            format!("the run has no cells with {low} and with {high} flows")
+        }
+        Between::WithinCpus => format!(
+            "with {cpus} no two numbers of flows leave every thread a CPU, and a flow has two threads: what flows do to caches cannot be distinguished from waiting for a CPU; a machine with more CPUs would tell"
+        ),
+        Between::BeyondCpus => format!(
+            "with {cpus} the run has no two numbers of flows of which only the greater has more threads than there are CPUs"
+        ),
+    }
+}
+
+/// `published throughput_gbps (pa02-b: impl OneCopy) over published throughput_gbps (pa02-b: impl TwoCopy)`.
+fn of_tables(sum: &Arithmetic) -> String {
+    let term = |term: &Term| {
+        let rows = match term.rows.as_slice() {
+            [] => String::new(),
+            rows => format!(": {}", columns_in_words(rows)),
+        };
+        format!("published {} ({}{rows})", term.column, term.table)
+    };
+    match &sum.against {
+        Some(other) if sum.expect != Expected::Among => {
+            format!("{} over {}", term(&sum.term), term(other))
+        }
+        _ => term(&sum.term),
+    }
+}
+
+fn table_gap(gap: &TableGap) -> String {
+    match gap {
+        TableGap::NoTable(name) => {
+            format!("the table `{name}` is not there: put {name}.csv next to the claims file")
+        }
+        TableGap::NoColumn {
+            table,
+            column,
+            known,
+        } => {
+            let known = known.join(", ");
+            format!("there is no column `{column}` in {table}.csv: its columns are {known}")
+        }
+        TableGap::NoRow => "the table has no such row".to_owned(),
+        TableGap::NotANumber { table, line, why } => format!("in {table}.csv, line {line}: {why}"),
+    }
+}
+
+fn level(metric: Metric, expect: Expected) -> String {
+    let of = |number: f64| value(metric, number);
+    match expect {
+        Expected::Above(bound) if is_bounded_share(metric) => format!("above {}", of(bound)),
+        Expected::Below(bound) if is_bounded_share(metric) => format!("below {}", of(bound)),
+        Expected::Within(low, high) if is_bounded_share(metric) => {
+            format!("from {} to {}", of(low), of(high))
+        }
+        other => with_unit(&other, metric),
+    }
+}
+
+/// A number of a metric with its unit.
+fn value(metric: Metric, number: f64) -> String {
+    if is_bounded_share(metric) {
+        phrases::percent(number)
+    } else {
+        with_unit(&units::number(number), metric)
+    }
+}
+
+fn with_unit(number: &impl Display, metric: Metric) -> String {
+    let text = format!("{number} {}", metric.measure.row().unit);
+    text.trim_end().to_owned()
+}
+
+fn times(ratio: f64) -> String {
+    format!("{}×", units::number(ratio))
+}
+
+/// A number with its interval, which is left out where it reads alike.
+fn with_interval(number: String, [low, high]: [String; 2]) -> String {
+    if number == low && number == high {
+        return number;
+    }
+    format!("{number} ({low} to {high})")
+}
+
+/// The ratio of two numbers with these, which stand alone where there is none.
+fn with_ratio(ratio: f64, both: &str, sign: &str) -> String {
+    if ratio.is_finite() {
+        format!("{}{sign} ({both})", units::number(ratio))
+    } else {
+        both.to_owned()
+    }
+}
+
+/// `not better at 2 KiB; better from 8 KiB to 128 KiB`.
+fn steps(steps: &[AxisStep], along: Axis) -> String {
+    let number = |number: f64| match along {
+        Axis::Threads | Axis::Fields | Axis::Depth => units::number(number),
+        _ => units::bytes_in_words(number.round().max(0.0) as u64),
+    };
+    let runs = steps.chunk_by(|a, b| a.is_better == b.is_better);
+    runs.map(|run| {
+        let word = match run[0].is_better {
+            Some(true) => "better",
+            Some(false) => "not better",
+            None => "undecided",
+        };
+        match run {
+            [one] => format!("{word} at {}", number(one.at)),
+            [first, .., last] => format!("{word} from {} to {}", number(first.at), number(last.at)),
+            [] => String::new(),
+        }
+    })
+    .join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_along_an_axis_are_written_from_the_least_value_to_the_greatest() {
+        let step = |at, is_better| AxisStep { at, is_better };
+        let along = [
+            step(2048.0, Some(false)),
+            step(8192.0, None),
+            step(32_768.0, Some(true)),
+            step(131_072.0, Some(true)),
+        ];
+        assert_eq!(
+            steps(&along, Axis::Size),
+            "not better at 2 KiB; undecided at 8 KiB; better from 32 KiB to 128 KiB"
+        );
+    }
+}

@@ -1,0 +1,53 @@
+//! A claim and its figures in words, as printers and files have them.
+
+use bytecost_analysis::Ruling;
+use serde::{Deserialize, Serialize};
+
+/// A claim compared with the results, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(rename = "Audited"))]
+pub struct AuditText {
+    /// The claim's id.
+    pub id: String,
+    /// Where it was made.
+    pub source: String,
+    /// What was claimed.
+    pub claim: String,
+    /// The ruling.
+    pub ruling: Ruling,
+    /// It in words, with cells where they differ: `confirmed in 3 of 4 cells, 1 undecided`.
+    pub words: String,
+    /// Why, in a sentence or two; where it is confirmed for another reason, that reason.
+    pub because: String,
+    /// Whether the run is of a study that settles the claim.
+    pub of_study: bool,
+    /// Published next to measured, a row each.
+    pub figures: Vec<AuditFigure>,
+    /// [`bytecost_analysis::Finding::number`]s behind it.
+    pub findings: Vec<usize>,
+}
+
+/// A published figure with the measured one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct AuditFigure {
+    /// Of what: `send-fields, 256 B fields, 1 thread`.
+    pub what: String,
+    /// As it was published; none where it was not.
+    pub published: Option<String>,
+    /// As it was measured here; none where it was not.
+    pub measured: Option<String>,
+}
+
+impl AuditText {
+    /// Returns true if the run has neither a figure nor a finding for the claim.
+    pub fn is_silent(&self) -> bool {
+        self.ruling == Ruling::Undecided && self.findings.is_empty() && !self.is_measured()
+    }
+
+    /// Returns true if the run has a figure for it.
+    pub fn is_measured(&self) -> bool {
+        self.figures.iter().any(|f| f.measured.is_some())
+    }
+}
