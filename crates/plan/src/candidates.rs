@@ -44,7 +44,6 @@ impl<'a> PlanContext<'a> {
     }
 
     /// The note on the substitute.
-
     pub(crate) fn note(&self) -> Option<String> {
         let name = self.substitute.as_ref()?;
         let means = if NOT_PACING.contains(&name.as_str()) {
