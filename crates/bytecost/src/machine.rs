@@ -16,6 +16,12 @@ pub fn now() -> Result<String> {
     Ok(second.format(&Rfc3339)?)
 }
 
+/// A time since 1970 in UTC as RFC 3339 writes it; none beyond the year 9999.
+pub fn utc(since_1970_s: u64) -> Option<String> {
+    let second = OffsetDateTime::from_unix_timestamp(i64::try_from(since_1970_s).ok()?).ok()?;
+    second.format(&Rfc3339).ok()
+}
+
 /// Reads this machine, and tests its CPU clock.
 pub fn host() -> (Host, CpuClock) {
     let refused = ThreadMeter::open().refused();

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use bytecost_sys::io_buffers::{ALIGN_BYTES, IoBuffers};
-use bytecost_sys::{proc_view, regular_file};
+use bytecost_sys::{file_system, proc_view, regular_file};
 use rustix::fs::{AtFlags, MemfdFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
@@ -217,31 +217,15 @@ fn no_direct(why: &str) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, why)
 }
 
-/// The file system that a path lies on, from the numbers of statfs(2).
+/// The file system that a path lies on: its name, or its number in hexadecimal, statfs(2).
 pub fn file_system(path: &Path) -> io::Result<String> {
-    const NAMES: &[(u64, &str)] = &[
-        (0xef53, "ext4"),
-        (0x5846_5342, "xfs"),
-        (0x9123_683e, "btrfs"),
-        (0x0102_1994, "tmpfs"),
-        (0x8584_58f6, "ramfs"),
-        (0x794c_7630, "overlayfs"),
-        (0x2fc1_2fc1, "zfs"),
-        (0xf2f5_2010, "f2fs"),
-        (0x6969, "nfs"),
-        (0x6573_5546, "fuse"),
-    ];
-    let kind = rustix::fs::statfs(path)
-        .map_err(|e| in_words(path, "nothing is known of", e))?
-        .f_type as u64;
-    let name = NAMES.iter().find(|(number, _)| *number == kind);
-    Ok(name.map_or_else(|| format!("{kind:#x}"), |(_, name)| (*name).to_owned()))
+    let status = rustix::fs::statfs(path).map_err(|e| in_words(path, "nothing is known of", e))?;
+    Ok(file_system::name_or_number(status.f_type as u32))
 }
 
-/// statfs(2).
+/// Returns true for a file in memory alone.
 fn is_in_memory(file: impl AsFd) -> bool {
-    const IN_MEMORY: [u64; 2] = [0x0102_1994, 0x8584_58f6];
-    rustix::fs::fstatfs(file).is_ok_and(|s| IN_MEMORY.contains(&(s.f_type as u64)))
+    rustix::fs::fstatfs(file).is_ok_and(|s| file_system::is_in_memory(s.f_type as u32))
 }
 
 /// The alignment of lengths and offsets with O_DIRECT, found by trying on a file of at least a page; none

@@ -150,6 +150,15 @@ impl Root {
     /// The names of all runs below the root, in the order of their starts, without profiles. No run is
     /// opened. A missing root has none.
     pub fn names(&self) -> Result<Vec<String>, StoreError> {
+        self.folders(|path| !path.join(PROFILE).is_file())
+    }
+
+    /// The names of all profiles below the root, in the order of their starts.
+    pub fn profiles(&self) -> Result<Vec<String>, StoreError> {
+        self.folders(|path| path.join(PROFILE).is_file())
+    }
+
+    fn folders(&self, is_wanted: impl Fn(&Path) -> bool) -> Result<Vec<String>, StoreError> {
         let fail = |why| StoreError::io("list", &self.path, why);
         let entries = match fs::read_dir(&self.path) {
             Ok(entries) => entries,
@@ -161,7 +170,7 @@ impl Root {
             let entry = entry.map_err(fail)?;
             let id = entry.file_name().to_string_lossy().into_owned();
             let path = entry.path();
-            if path.is_dir() && !id.starts_with('.') && !path.join(PROFILE).is_file() {
+            if path.is_dir() && !id.starts_with('.') && is_wanted(&path) {
                 names.push(id);
             }
         }

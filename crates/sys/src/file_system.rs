@@ -36,6 +36,11 @@ pub fn name(magic: u32) -> Option<&'static str> {
     Some(row.1)
 }
 
+/// The name of a file system, else its magic number in hexadecimal.
+pub fn name_or_number(magic: u32) -> String {
+    name(magic).map_or_else(|| format!("{magic:#x}"), str::to_owned)
+}
+
 /// Returns true if files of this file system are in memory alone (tmpfs and ramfs).
 pub fn is_in_memory(magic: u32) -> bool {
     matches!(name(magic), Some("tmpfs" | "ramfs"))

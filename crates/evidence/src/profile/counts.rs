@@ -4,6 +4,7 @@ use bytecost_spec::Reading;
 use bytecost_spec::profile::{
     CallFlag, Descriptor, DescriptorKind, FailedCalls, Notifications, OtherEnd, Way,
 };
+use bytecost_sys::file_system;
 
 use super::calls::{self, Class};
 
@@ -95,7 +96,7 @@ pub fn descriptor(kind: u64) -> Option<Descriptor> {
         (false, false) => None,
     };
     let on = match of {
-        DescriptorKind::File => Some(file_system(on)),
+        DescriptorKind::File => Some(file_system::name_or_number(on)),
         // The kernel's own packing of a device's numbers, include/linux/kdev_t.h.
         DescriptorKind::Device if on != 0 => Some(format!("{}:{}", on >> 20, on & 0xf_ffff)),
         DescriptorKind::Socket if on != 0 => Some(format!("family {on}")),
@@ -108,31 +109,6 @@ pub fn descriptor(kind: u64) -> Option<Descriptor> {
         is_large: has(10),
         is_direct: has(11),
     })
-}
-
-/// The name of a file system by its number in linux/magic.h, else the number.
-fn file_system(magic: u32) -> String {
-    let name = match magic {
-        0xef53 => "ext4",
-        0x5846_5342 => "xfs",
-        0x9123_683e => "btrfs",
-        0xf2f5_2010 => "f2fs",
-        0x0102_1994 => "tmpfs",
-        0x8584_58f6 => "ramfs",
-        0x794c_7630 => "overlay",
-        0x6969 => "nfs",
-        0x6573_5546 => "fuse",
-        0x0102_1997 => "9p",
-        0x2fc1_2fc1 => "zfs",
-        0xff53_4d42 => "cifs",
-        0x9fa0 => "proc",
-        0x6265_6572 => "sysfs",
-        0x0027_e0eb | 0x6367_7270 => "cgroup",
-        0x1980_0202 => "mqueue",
-        0x9584_58f6 => "hugetlbfs",
-        _ => return format!("{magic:#x}"),
-    };
-    name.to_owned()
 }
 
 fn flags(bits: u16) -> Vec<CallFlag> {
