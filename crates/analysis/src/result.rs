@@ -1,4 +1,4 @@
-//! What an analysis says: the shape of `findings.json`, field by field.
+//! The result of an analysis: the format of `findings.json`, field by field.
 
 use std::collections::BTreeMap;
 
@@ -40,14 +40,14 @@ pub use two_groups::{PartedBy, TrialGroup, TwoGroups};
 /// The format of `findings.json`. It stays 1 until 0.1.0 is released, whatever changes.
 pub const FORMAT: u32 = 1;
 
-/// All that is known of a run: what [`crate::analyse`] works on.
+/// The input of [`crate::analyse`]: the records of a run, and the publications to compare it with.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
     /// The run's manifest.
     pub manifest: &'a Manifest,
     /// The cells of the plan; a sample's `trial.cell` counts into them.
     pub cells: &'a [Cell],
-    /// Cells that cannot be had on this host.
+    /// Cells of the study that are not available on this host.
     pub refused: &'a [RefusedCell],
     /// Cells that the budget did not reach.
     pub left_out: &'a [LeftOut],
@@ -57,24 +57,25 @@ pub struct Input<'a> {
     pub failures: &'a [Failure],
     /// The end of each attempt at a block.
     pub blocks: &'a [Block],
-    /// What was seen in trials for evidence.
+    /// The results of the trials for evidence.
     pub evidence: &'a [TrialEvidence],
-    /// What the plan changed of what was asked, in sentences.
+    /// Changes that the plan made to what the study and the options ask for, in sentences.
     pub notes: &'a [String],
-    /// Why the run ended before its time, where it did.
+    /// Reason for the early end of the run; none where it ended as planned.
     pub ended_early: Option<&'a str>,
-    /// What the log lacks of the records that the run had when it ended.
+    /// Description of the records that the log has lost since the end of the run; none where it is
+    /// complete.
     pub damage: Option<&'a str>,
-    /// What others published, to be shown beside it.
+    /// Published measurements that reports show next to those of the run.
     pub published: Option<&'a Published>,
-    /// What this machine reaches at most, where another run measured that.
+    /// The highest rates of this machine, where another run measured them.
     pub ceiling: Option<&'a Ceiling>,
-    /// Published claims to be compared with it.
+    /// Published claims that are compared with the run.
     pub claims: Option<&'a Grounds>,
 }
 
 impl<'a> Input<'a> {
-    /// A run of which samples alone are known.
+    /// The input of a run that has samples and no other records.
     pub fn of(manifest: &'a Manifest, cells: &'a [Cell], samples: &'a [Sample]) -> Input<'a> {
         Input {
             manifest,
@@ -100,7 +101,7 @@ impl<'a> Input<'a> {
         (cell.transport == Transport::Peer).then_some(peer.side)
     }
 
-    /// The trials for evidence that tell something of a cell of the plan, in the order of the plan.
+    /// The trials for evidence that fulfil a condition, by cell, in the order of the plan.
     pub(crate) fn evidence_by_cell(
         &self,
         tells: impl Fn(&TrialEvidence) -> bool,
@@ -125,27 +126,27 @@ fn without_checks<S: Serializer>(host: &Host, to: S) -> Result<S::Ok, S::Error> 
     host.serialize(to)
 }
 
-/// The other host of a run on two, and the way to it.
+/// The other host of a run on two hosts, and the path to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PeerFacts {
-    /// What it is called.
+    /// The name of the other host.
     pub name: String,
-    /// The way to it in words: `eth0, 10 Gbit/s, MTU 1500, round trip 0.2 ms`.
+    /// The path to it in words: `eth0, 10 Gbit/s, MTU 1500, round trip 0.2 ms`.
     pub way: String,
-    /// Which side played there.
+    /// The side that ran there.
     pub side: PeerSide,
-    /// What machine it is, without its checks.
+    /// The facts of that machine, without its checks.
     #[serde(serialize_with = "without_checks")]
     pub host: Host,
-    /// Its network cards on the way.
+    /// Its network cards on the path.
     pub cards: Vec<NetworkCard>,
-    /// This machine's.
+    /// This machine's network cards on the path.
     pub own_cards: Vec<NetworkCard>,
 }
 
 impl PeerFacts {
-    /// That of a run; none where there is none.
+    /// The other host of a run; none for a run on one host.
     pub(crate) fn of(manifest: &Manifest) -> Option<PeerFacts> {
         let peer = manifest.peer.as_ref()?;
         let own_cards = manifest.own_cards.clone();
@@ -176,61 +177,61 @@ pub struct Analysis {
     /// The other host; none where both sides played on this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peer: Option<PeerFacts>,
-    /// What the run advises, as facts.
+    /// The advice of the run, as facts.
     #[serde(default)]
     pub advice: Advice,
-    /// What the loop itself costs: the `null` mover's time per message.
+    /// The time of the measuring loop itself per message, in ns: that of the `null` mover.
     pub loop_floor_ns_per_message: Option<Estimate>,
-    /// What reading hardware counters costs, where trials read any.
+    /// The cost of reading hardware counters, for each mover whose trials read them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counters_cost: Vec<CountersCost>,
     /// Baselines compared with their twins, which are no cells here and in no finding.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub twins: Vec<Twin>,
-    /// What they come to, where there are any.
+    /// The noise floor by these twins; none where there are no twins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noise_floor: Option<NoiseFloor>,
     /// Every cell of the plan with its estimates.
     #[serde(flatten, with = "cell_table")]
     #[cfg_attr(feature = "schema", schemars(with = "cell_table::CellTable"))]
     pub cells: Vec<CellResult>,
-    /// What is promised of the comparisons, by family.
+    /// The error rates of the comparisons, by family.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub families: Vec<FamilyFacts>,
     /// Every comparison.
     pub findings: Vec<Finding>,
-    /// One way against another over all places of an axis at once.
+    /// Ratios of one value of an axis to another, averaged over all values of a second axis.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub main_effects: Vec<MainEffect>,
-    /// From which size on one way is better than another.
+    /// The values along an axis, such as sizes, at which one way becomes better than another.
     #[serde(default)]
     pub crossovers: Vec<Crossover>,
-    /// Where the CPU time went, of the cells that were watched.
+    /// CPU time by kind of work, of the cells with CPU samples.
     #[serde(default)]
     pub cpu_time: Vec<CellTime>,
-    /// How often each byte was copied, and where, of the cells that were counted.
+    /// Copies of each byte by place, of the cells in which they were counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub copies: Vec<CellCopies>,
-    /// What else a message took, of the cells that were counted.
+    /// Events for each message, such as system calls, of the cells in which they were counted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CellCounts>,
-    /// Why the cells of decided findings differ.
+    /// Causes of the differences that decided findings show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<FindingCauses>,
-    /// Who used the CPUs in the windows of each cell.
+    /// CPU time in the windows of each cell, by user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub books: Vec<CellBooks>,
-    /// What servers and their clients used for each request, by the counters of a published table;
-    /// of the cells with perf events, where there are any.
+    /// Counters of servers and of their clients for each request, as a published table has them; of the
+    /// cells with perf events, where there are any.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub roles: Vec<RoleCounters>,
-    /// What counting cost, where it was counted.
+    /// The cost of counting copies and events; none where they were not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counting_cost: Option<CountingCost>,
-    /// What moving displaced from the sending CPU's caches, of the cells where that was looked at.
+    /// Data that moving displaced from the sending CPU's caches, of the cells in which that was timed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub footprints: Vec<CellFootprint>,
-    /// Questions about why, each answered from these results or said what is missing.
+    /// Questions about causes, each with its answer from these results, or with what is missing for one.
     #[serde(default)]
     pub explanations: Vec<Explanation>,
     /// Published claims compared with these results. findings.json has the words of these.
@@ -239,32 +240,32 @@ pub struct Analysis {
     /// Circumstances that can bend a ranking, with what they did to verdicts.
     #[serde(skip)]
     pub disturbances: Vec<Disturbance>,
-    /// What this machine reaches at most, where another run measured that.
+    /// The highest rates of this machine, where another run measured them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ceiling: Option<Ceiling>,
-    /// What others measured, to be shown beside these results.
+    /// Published measurements that reports show next to these results.
     #[serde(default)]
     pub published: Option<Published>,
-    /// What weakens them. findings.json has the words of these.
+    /// The caveats of these results. findings.json has the words of these.
     #[serde(skip)]
     pub caveats: Vec<Caveat>,
     /// Cells of the study that are not available on this machine, by reason.
     #[serde(with = "by_reason")]
     #[cfg_attr(feature = "schema", schemars(with = "Vec<RefusedCells>"))]
     pub refused_cells: Vec<RefusedCell>,
-    /// Counters that are not.
+    /// Counters that are not available on this machine.
     pub refused_counters: Vec<Refusal>,
-    /// What the budget did not reach.
+    /// Cells that the run does not measure although the machine could, with the reason.
     pub left_out: Vec<LeftOut>,
     /// Trials that failed.
     pub failures: Vec<Failure>,
     /// The figures, ready to be drawn. Their numbers are those of cells and findings.
     #[serde(skip)]
     pub figures: Vec<FigureData>,
-    /// What the distance between two CPUs costs, by each way, where that was measured.
+    /// Metrics of pairs of CPUs, for each way that was measured over such pairs.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub matrices: Vec<MatrixData>,
-    /// The overview: how many times as fast one way of each of the study's pairs is.
+    /// The overview: the speed-up of one way over the other, for each of the study's pairs of ways.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub speed_ups: Vec<SpeedUp>,
 }
@@ -304,35 +305,36 @@ pub struct RunFacts {
     pub blocks: u32,
     /// Trials that gave a sample, repeats included.
     pub trials: usize,
-    /// Of these, trials that were repeated because of their neighbours.
+    /// Trials among these that do not count, because their block was measured again.
     pub repeated: usize,
     /// Trials that failed.
     pub failed: usize,
     /// Half the width of the widest interval of a primary finding, as a share.
     pub widest_interval: Option<f64>,
-    /// What the plan expected to decide, and what came of it, in a sentence.
+    /// The precision that the plan expected and that of the run, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// How much ratios differ from round to round, and how that is known.
+    /// The deviation of ratios from round to round and the source of that number, in a phrase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<String>,
-    /// What the plan changed of what was asked, in sentences.
+    /// Notes on the course of the run: a time above the budget, longer windows, resumptions; in sentences.
     #[serde(default)]
     pub notes: Vec<String>,
     /// The version of Java that carried movers out, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<String>,
-    /// Where files were read and written, where any were.
+    /// The files that were read and written and their file system, in words; none where there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
-    /// Where threads were held and what ran beside them, in sentences, as the kernel said.
+    /// The CPUs to which threads were pinned and what else ran there, in sentences, as the kernel
+    /// reported it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<String>,
-    /// Why the run ended before its time, where it did.
+    /// Reason for the early end of the run; none where it ended as planned.
     pub ended_early: Option<String>,
 }
 
-/// What was asked.
+/// The study of the run: its question, its precision, its windows and its axes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyFacts {
@@ -345,7 +347,7 @@ pub struct StudyFacts {
     pub title: String,
     /// The question.
     pub question: String,
-    /// What was expected before the run.
+    /// The outcome that the study predicts.
     pub prediction: String,
     /// The smallest difference that matters, as a share.
     pub smallest_effect: f64,
@@ -364,12 +366,12 @@ pub struct StudyFacts {
     /// Axes of which the study names several values, or the command line any, with those values.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<(Axis, Vec<Value>)>,
-    /// What one message is called in words: a request, a step.
+    /// The word for one message: a request, a step.
     #[serde(default)]
     pub unit: Unit,
 }
 
-/// A cell and what was found in it.
+/// The result of a cell: its trials, its estimates and the metrics that are not available in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellResult {
     /// [`Cell::id`].
@@ -387,9 +389,9 @@ pub struct CellResult {
     /// Metrics by which its trials fall into two groups; those whose groups lie far apart have no
     /// estimate.
     pub two_groups: Vec<TwoGroups>,
-    /// What of the payload was compared: `content`, `count` or nothing.
+    /// The check of the payload: `content`, `count` or none.
     pub checked: Option<String>,
-    /// Its throughput as a share of what this machine reaches at most, where that was measured.
+    /// Its throughput as a share of the machine's highest rate, where another run measured that.
     pub ceiling: Option<CeilingShare>,
     /// Windows in which its flow stood still, where there were any.
     pub stood_still: Option<StoodStill>,
@@ -400,42 +402,43 @@ pub struct CellResult {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StoodStill {
-    /// How many.
+    /// The number of these windows.
     pub windows: usize,
-    /// Their length together.
+    /// Their total length, in ms.
     pub ms: f64,
     /// Their share of the time of all windows of the cell and its twin.
     pub share: f64,
 }
 
 impl CellResult {
-    /// What a metric comes to; none where there is no estimate.
+    /// The value of a metric's estimate; none where the cell has no estimate of it.
     pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
         Some(self.estimates.get(&metric)?.value)
     }
 }
 
-/// What is promised of the comparisons of a family.
+/// The number and the error rate of the comparisons of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FamilyFacts {
-    /// Which one.
+    /// The family: primary, secondary or exploratory.
     pub family: Family,
     /// Its comparisons in this run.
     pub comparisons: usize,
-    /// Of the primary family the chance of even one false better or worse in it. Of the secondary one
-    /// the share of false ones among those that are said, in the mean over tables, and the chance of
-    /// even one where nothing differs. None of the exploratory one, of which neither is said.
+    /// The error rate. For the primary family: the chance of one false better or worse, or more. For
+    /// the secondary one: the mean over tables of the share of false ones among these verdicts, and the
+    /// chance of one or more where nothing differs. None for the exploratory family, which has no
+    /// verdicts.
     pub rate: Option<f64>,
 }
 
-/// An answered comparison of two cells that differ in one axis.
+/// A comparison of two cells that differ in one axis, with its ratio, interval and verdict.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// Its place among the findings, from 0, by which all else names it.
     pub number: usize,
-    /// What is compared.
+    /// The metric that is compared.
     pub metric: Metric,
     /// The axis in which the two cells differ.
     pub axis: Axis,
@@ -447,9 +450,9 @@ pub struct Finding {
     pub cell: String,
     /// The other's value on the axis.
     pub value: Value,
-    /// Whether the metric is the first of its comparison.
+    /// True if the metric is the first of its comparison.
     pub first: bool,
-    /// What it is tested together with.
+    /// The family of comparisons within which its p value is corrected.
     pub family: Family,
     /// The other's metric over the baseline's: geometric trimmed mean over blocks; of p99 and p99.9
     /// latency the ratio of the quantiles of all trials together, of the maximum the geometric mean.
@@ -459,7 +462,7 @@ pub struct Finding {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// Lower end of what this run's own minutes alone would give.
+    /// Lower end of the interval from the variance within this run alone.
     #[serde(default)]
     pub within_low: f64,
     /// Upper end.
@@ -469,16 +472,16 @@ pub struct Finding {
     /// run's own rounds.
     #[serde(default)]
     pub between_deviation: f64,
-    /// Degrees of freedom that it is known with.
+    /// Degrees of freedom of that standard deviation.
     #[serde(default)]
     pub between_degrees: f64,
     /// Blocks in which both were measured.
     pub blocks: usize,
     /// Two-sided p value.
     pub p: f64,
-    /// The same, corrected within its family: Holm's over all primary comparisons, Benjamini and
-    /// Bogomolov's over the tables of secondary ones. None of what is not judged, and of what a
-    /// caveat withholds, which is no part of its family.
+    /// The p value corrected within its family: Holm's over all primary comparisons, Benjamini and
+    /// Bogomolov's over the tables of secondary ones. None where it is not judged, and where a caveat
+    /// withholds it and so takes it out of its family.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_corrected: Option<f64>,
     /// The level that the correction asks of it: of a primary one that of the first of them, of a
@@ -487,26 +490,27 @@ pub struct Finding {
     pub level: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
-    /// Why there is no verdict although it was measured: what the caveat says that withholds it.
+    /// The text of the caveat that withholds its verdict; none where none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
-    /// Why no amount is said of it: only the direction of its verdict stands.
+    /// Reason for which the amount is withheld, so that only the direction of its verdict stands; none
+    /// where the amount stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub amount_withheld: Option<String>,
-    /// The smallest difference that this many blocks could have seen, 80 % of the time and at
-    /// `level`, or at 5 % where there is none, as a share.
+    /// The smallest difference that this many blocks detect 80 % of the time at `level`, or at 5 %
+    /// where there is none, as a share.
     pub detectable: f64,
     /// Blocks that it would take to decide, at `level` and 80 % of the time if the ratio stays,
     /// where it is not decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_needed: Option<u32>,
-    /// Whether blocks would decide it, did its ratio not differ from round to round.
+    /// True if more blocks would decide it but for the variance from round to round.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub rounds_prevent: bool,
 }
 
 impl Finding {
-    /// What names it in every run of its study: `metric: cell against baseline value`.
+    /// The name of the finding in every run of its study: `metric: cell against baseline value`.
     pub fn name(&self) -> String {
         format!(
             "{}: {} against {}",
@@ -514,7 +518,7 @@ impl Finding {
         )
     }
 
-    /// Whether it compares these two cells in this metric, either of them as the baseline.
+    /// Returns true if it compares these two cells in this metric, either of them as the baseline.
     pub fn compares(&self, metric: Metric, one: &str, other: &str) -> bool {
         let own = [self.baseline.as_str(), self.cell.as_str()];
         self.metric == metric && (own == [one, other] || own == [other, one])
@@ -526,22 +530,22 @@ impl Finding {
         is_of_axis && compare.compares(&self.value) && compare.metrics.contains(&self.metric)
     }
 
-    /// Half the width of its interval within the run, as a share of its ratio: what more blocks lessen.
+    /// Half the width of its interval within the run, as a share of its ratio. More blocks make it smaller.
     pub(crate) fn half_width(&self) -> f64 {
         (self.within_high / self.within_low).sqrt() - 1.0
     }
 
-    /// Whether one of the two is said to be better.
+    /// Returns true if the verdict is better or worse.
     pub fn is_apart(&self) -> bool {
         matches!(self.verdict, Verdict::Better | Verdict::Worse)
     }
 }
 
-/// Where along an axis one way becomes better than another.
+/// A comparison of two ways along an axis, with the values at which the better one changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Crossover {
-    /// What is compared.
+    /// The metric that is compared.
     pub metric: Metric,
     /// The axis in which the two differ.
     pub axis: Axis,
@@ -553,9 +557,9 @@ pub struct Crossover {
     pub along: Axis,
     /// The least and the greatest value along it that both were measured at.
     pub range: (Value, Value),
-    /// What both hold constant, of the axes that vary in the study.
+    /// The values that both have on the other axes that vary in the study.
     pub place: Vec<(Axis, Value)>,
-    /// What it comes to.
+    /// The outcome along the axis.
     pub outcome: Crossing,
     /// [`Finding::number`]s behind it.
     pub findings: Vec<usize>,
@@ -564,7 +568,7 @@ pub struct Crossover {
     pub open: Vec<Value>,
 }
 
-/// What becomes of two ways along an axis, by the values at which a finding decides.
+/// The outcome of a comparison along an axis, by the values at which a finding decides.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -573,19 +577,20 @@ pub enum Crossing {
     AlwaysBetter,
     /// The other is better at no value.
     NeverBetter,
-    /// It is better at some values; where that begins and ends, in the order of the axis.
+    /// It is better at some values. The points are where that begins and ends, in the order of the axis.
     At(Vec<CrossingPoint>),
-    /// It is not shown to be better at any value, and not at each of them that it is not.
+    /// It is better at no decided value, and not every value is decided.
     Undecided,
 }
 
-/// Between which values along the axis the other begins to be better, or ceases to be.
+/// Two consecutive decided values along the axis between which the other begins or ceases to be better.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CrossingPoint {
-    /// Whether the other is the better one above this place, or below it.
+    /// True if the other is better above this place, false if it is better below.
     pub better_above: bool,
-    /// Whether the other side of the place is no difference that matters, rather than worse.
+    /// True if there is no difference that matters on the other side of the place, false if the other
+    /// is worse there.
     #[serde(default)]
     pub fades: bool,
     /// The last decided value below the place; absent where none is decided below.

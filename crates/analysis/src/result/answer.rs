@@ -1,4 +1,4 @@
-//! What a run advises, as facts: the first screen is made from these.
+//! The advice of a run, as facts. The first screen is made from these.
 
 use bytecost_spec::study::Family;
 use bytecost_spec::survey::Condition;
@@ -7,23 +7,23 @@ use serde::{Deserialize, Serialize};
 
 use super::{CauseOf, Verdict};
 
-/// What to use and what to avoid, and what is missing for more.
+/// The advice of a run: the ways to use and to avoid, and the comparisons that are undecided.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advice {
-    /// What was compared, one situation of a reader each, in the order of the study.
+    /// The situations of readers in which ways are compared, in the order of the study.
     pub situations: Vec<Situation>,
-    /// Why nothing is compared, where nothing is.
+    /// Reason for which the run has no comparison; none where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nothing: Option<String>,
-    /// What is undecided, where something is.
+    /// The comparisons without a verdict; none where all have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undecided: Option<Undecided>,
 }
 
 impl Advice {
-    /// What is the same in all situations, of the path and of where a file's pages are: the first line
-    /// says it once, and nothing below it again.
+    /// The transport and the state of the page cache, where all situations have them in common. The
+    /// first line states them, and no line below repeats them.
     pub fn shared_place(&self) -> Vec<(Axis, Value)> {
         let Some((first, others)) = self.situations.split_first() else {
             return Vec::new();
@@ -37,14 +37,15 @@ impl Advice {
 }
 
 impl Situation {
-    /// Returns true if a reader is in both at once, by whatever their ways are compared with.
+    /// Returns true if both have the same subject, place, compared axis and range. Their baselines and
+    /// metrics may differ.
     pub fn is_alike(&self, other: &Situation) -> bool {
         let place = |s: &Situation| (s.axis, s.along, s.subject as u8);
         place(self) == place(other) && self.place == other.place
     }
 }
 
-/// What a reader has, and what is compared for it.
+/// The task of a reader for which ways are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -59,7 +60,7 @@ pub enum Subject {
     WriteFile,
     /// A file to copy into another.
     CopyFile,
-    /// A file to read where the data are thrown away.
+    /// A file to read whose data are discarded.
     FileToNull,
     /// Several connections to serve, idle ones included.
     Connections,
@@ -67,13 +68,13 @@ pub enum Subject {
     OneConnection,
     /// Another choice, of a value of the compared axis.
     Choice,
-    /// No choice: what a circumstance, such as a background load, changes.
+    /// No choice: the effect of a circumstance, such as a background load.
     Circumstance,
 }
 
 impl Subject {
-    /// Returns true if a reader chooses among what is compared. Nobody needs a file taken to where
-    /// it is thrown away: that shows what one step of a way costs.
+    /// Returns true if a reader chooses among the compared ways. Nobody needs to move a file to where
+    /// it is discarded: that shows the cost of one step of a way.
     pub fn is_choice(self) -> bool {
         !matches!(self, Subject::Circumstance | Subject::FileToNull)
     }
@@ -83,9 +84,10 @@ impl Subject {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Situation {
-    /// What the reader has.
+    /// The task of the reader.
     pub subject: Subject,
-    /// What is constant here, of the axes that vary in the study, but for defaults; the path first.
+    /// The values that are constant here, of the axes that vary in the study, without defaults; the
+    /// path first.
     pub place: Vec<(Axis, Value)>,
     /// The axis that is compared.
     pub axis: Axis,
@@ -98,22 +100,22 @@ pub struct Situation {
     /// and written in small pieces costs more than in large ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline_block: Option<Value>,
-    /// Whether the baseline serves another subject: it has data in memory already, for instance.
+    /// True if the baseline serves another subject: data that are in memory already, for instance.
     pub baseline_is_apart: bool,
-    /// What is compared: what the study asks for first of that of which anything is decided.
+    /// The metric that is compared: the study's first of those in which any comparison is decided.
     pub metric: Metric,
-    /// What one message of it is called.
+    /// The word for one message.
     #[serde(default)]
     pub unit: Unit,
-    /// What the study asks for first, where nothing of that is decided here.
+    /// The study's first metric, where none of its comparisons here is decided; else none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<NothingDecided>,
     /// The axis along which it was measured; none where there is one place only.
     pub along: Option<Axis>,
     /// The values along it.
     pub measured: Vec<Value>,
-    /// What to use where anything is decided, in the order of the values along the axis; none for a
-    /// circumstance.
+    /// The ways to use where a comparison is decided, in the order of the values along the axis; none
+    /// for a circumstance.
     pub uses: Vec<Use>,
     /// The cells of the ways without a condition, the baseline included, of which none is shown to be
     /// worse than another one at the same value along the axis (multiple comparisons with the best,
@@ -125,7 +127,7 @@ pub struct Situation {
     pub conditional: Vec<Conditional>,
     /// Ways that are worse.
     pub avoid: Vec<Avoid>,
-    /// What circumstances change for the better.
+    /// The improvements by a circumstance.
     pub gains: Vec<DecidedRange>,
     /// The values along the axis at which nothing is decided.
     pub undecided: Vec<Value>,
@@ -139,9 +141,9 @@ pub struct Situation {
 pub struct NothingDecided {
     /// The metric.
     pub metric: Metric,
-    /// All of them.
+    /// The number of these comparisons.
     pub comparisons: usize,
-    /// Why none has a verdict, each reason once; empty where some are merely undecided.
+    /// Reasons for which none has a verdict, each once; empty where some are merely undecided.
     pub withheld: Vec<String>,
     /// The blocks that the first of them would take, where that is known.
     pub blocks: Option<u32>,
@@ -155,12 +157,12 @@ pub struct Use {
     pub value: Value,
     /// The values along the range, of those that were measured.
     pub at: Vec<Value>,
-    /// How much better it is than the baseline; none where it is the baseline, than which nothing
-    /// was shown to be better.
+    /// Its improvement over the baseline; none where the way is the baseline, and no other is shown to
+    /// be better.
     pub gain: Option<DecidedRange>,
-    /// What other measures say against it.
+    /// Other metrics in which it is worse.
     pub but: Vec<DecidedRange>,
-    /// What must hold to use it, which holds for the baseline too. It is no advice then.
+    /// Conditions of its use, which are conditions of the baseline too. With any, it is no advice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
 }
@@ -193,7 +195,7 @@ pub struct DecidedPoint {
     /// Upper end.
     #[serde(default)]
     pub high: f64,
-    /// Returns true if its direction alone stands, and no amount is said of it.
+    /// True if its amount is withheld and its direction alone stands.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub has_no_amount: bool,
     /// [`super::Finding::number`].
@@ -206,7 +208,7 @@ pub struct DecidedPoint {
 pub struct Conditional {
     /// All that must hold to use it.
     pub conditions: Vec<Condition>,
-    /// Where it is better, and by how much.
+    /// The findings by which it is better.
     pub gain: DecidedRange,
 }
 
@@ -214,7 +216,7 @@ pub struct Conditional {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Avoid {
-    /// Where, and by how much.
+    /// The findings by which it is worse.
     pub cost: DecidedRange,
     /// The property or count that goes with it, where one is known.
     pub with: Option<AvoidWith>,
@@ -227,20 +229,20 @@ pub struct Avoid {
 pub enum AvoidWith {
     /// A zero-copy way whose buffers the kernel copied after all: the share that it did.
     Copied(f64),
-    /// What carries at least half of the difference.
+    /// A cause of at least half of the difference.
     Cause {
-        /// What.
+        /// The copies, the event or the kind of work.
         of: CauseOf,
-        /// How often for a message of the baseline, as [`super::Cause::from`].
+        /// Its number for a message of the baseline, as [`super::Cause::from`].
         from: f64,
-        /// How often for a message of its own.
+        /// Its number for a message of the way, as [`super::Cause::to`].
         to: f64,
         /// The values along the range at which it does; empty where it does at all of them.
         at: Vec<Value>,
     },
 }
 
-/// What a run does not decide of a family of comparisons.
+/// The number of undecided comparisons in a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UndecidedOf {
@@ -252,25 +254,26 @@ pub struct UndecidedOf {
     pub comparisons: usize,
 }
 
-/// What the run does not decide, and what would.
+/// The comparisons that the run does not decide, and the run that would decide most of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Undecided {
-    /// What is undecided of each family that is judged.
+    /// The undecided comparisons of each family that is judged.
     pub by_family: Vec<UndecidedOf>,
-    /// Comparisons that something withholds.
+    /// Comparisons whose verdict a caveat withholds.
     pub withheld: usize,
     /// The family that the command is for: the first in which anything is undecided.
     pub asks: Family,
-    /// How many of its undecided ones a longer run would decide, if the estimates stay.
+    /// Number of its undecided comparisons that a longer run would decide, if the estimates stay.
     pub would_decide: usize,
-    /// How many of them blocks would decide, did ratios not differ from round to round.
+    /// Number of its undecided comparisons that more blocks would decide but for the variance from
+    /// round to round.
     #[serde(default)]
     pub rounds_prevent: usize,
-    /// The typical standard deviation between rounds of these.
+    /// The median standard deviation between rounds of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between_deviation: Option<f64>,
-    /// How long the longer run would take, in s.
+    /// The duration of the longer run, in s.
     pub seconds: Option<u64>,
     /// The command of the run that decides most: a longer one, or one of several rounds.
     pub command: Option<String>,

@@ -21,7 +21,7 @@ pub struct Grounds {
     pub studies: Vec<&'static str>,
 }
 
-/// What becomes of a claim.
+/// The ruling of an audit on a published claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -45,7 +45,7 @@ pub enum Ruling {
 pub struct Audited {
     /// The claim's id.
     pub id: String,
-    /// Where it was made.
+    /// The publication that makes the claim.
     pub source: String,
     /// The conclusion.
     pub claim: String,
@@ -55,7 +55,7 @@ pub struct Audited {
     pub ruling: Ruling,
     /// True if the run is of a study that settles the claim.
     pub of_study: bool,
-    /// What one message of the run is called.
+    /// The word for one message of the run.
     pub unit: Unit,
     /// Tests of the effect, of which all must hold.
     pub tests: Vec<AuditedTest>,
@@ -68,16 +68,16 @@ pub struct Audited {
 /// A reason that a claim gives, compared with the results.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AuditedReason {
-    /// What the reason is where the test fails, in the claim's words.
+    /// The actual reason if the test fails, in the claim's words.
     pub otherwise: String,
-    /// What would follow from the reason.
+    /// A test of what would follow from the reason.
     pub test: AuditedTest,
 }
 
 /// A test that is reported next to a ruling and has no part in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AlsoMeasured {
-    /// What it means where the test holds, in the claim's words.
+    /// The meaning of a test that holds, in the claim's words.
     pub says: Option<String>,
     /// The test.
     pub test: AuditedTest,
@@ -110,7 +110,7 @@ pub struct AuditedTest {
 /// The cases of a test.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TestCases {
-    /// In the order of the plan or of the table.
+    /// The cases, in the order of the plan or of the table.
     pub cases: Vec<Case>,
     /// A zero-copy mover among them of which the kernel copied the buffers.
     pub copied_mover: Option<String>,
@@ -130,9 +130,9 @@ impl From<Vec<Case>> for TestCases {
 /// A cell, a pair of cells, a group of pairs or a row of a table to which a test applies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Case {
-    /// Where it is.
+    /// The cells or table rows of the case.
     pub place: CasePlace,
-    /// What it shows of the test.
+    /// The result of the case.
     pub state: CaseState,
     /// The number by which cases are ordered.
     pub value: f64,
@@ -144,7 +144,7 @@ pub struct Case {
     pub finding: Option<usize>,
     /// True if one side of the comparison waits for a timer and the other does not.
     pub stalls_apart: bool,
-    /// The same for cases that differ in nothing but timers.
+    /// A key that is equal in cases that differ in nothing but timers.
     pub twin: String,
     /// True if the two sides were shown not to differ by more than matters.
     pub is_same: bool,
@@ -166,7 +166,7 @@ impl Case {
     }
 }
 
-/// Where a case is.
+/// The cells or table rows that a case compares.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CasePlace {
     /// In cells of the run.
@@ -190,7 +190,7 @@ impl Default for CasePlace {
     }
 }
 
-/// What a case shows of a test.
+/// The result of a single case of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CaseState {
     /// It is as expected.
@@ -223,18 +223,18 @@ impl CaseState {
         }
     }
 
-    /// True if it is as expected, by however much.
+    /// Returns true if it is as expected, by however much.
     pub fn is_met(&self) -> bool {
         matches!(self, CaseState::Met | CaseState::MetByLess)
     }
 
-    /// True if it is measured and not decided.
+    /// Returns true if it is measured and not decided.
     pub fn is_open(&self) -> bool {
         matches!(self, CaseState::Open(_))
     }
 }
 
-/// Why a measured case is not decided.
+/// Reason for which a measured case is not decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenReason {
     /// It takes more blocks: about so many, where that is known.
@@ -259,7 +259,7 @@ pub enum OpenReason {
     TooCoarse,
 }
 
-/// Why a case has no number.
+/// Reason for which a case has no number.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AbsentReason {
     /// The published table has no number to compare it with.
@@ -270,7 +270,7 @@ pub enum AbsentReason {
     Gap {
         /// The metric.
         metric: Metric,
-        /// Why there is no number.
+        /// The reason for which there is no number.
         gap: Gap,
         /// The blocks that an interval takes at least.
         blocks: usize,
@@ -309,7 +309,7 @@ pub enum MeasuredNumber {
     Timed([(u32, f64); 2]),
     /// True if a caveat affects the cell.
     Found(bool),
-    /// Which way is better along an axis.
+    /// The better way at each value of an axis.
     Steps(Vec<AxisStep>),
 }
 
@@ -322,10 +322,10 @@ pub struct AxisStep {
     pub is_better: Option<bool>,
 }
 
-/// Why a run has no case of a test.
+/// Reason for which a run has no case of a test.
 #[derive(Clone, Debug, PartialEq)]
 pub enum NotTested {
-    /// A run of another study settles it; whether this version has that study.
+    /// A run of another study settles it.
     OtherStudy {
         /// True if this version has that study.
         is_known: bool,
@@ -355,7 +355,7 @@ pub enum NotTested {
     Table(TableGap),
 }
 
-/// What a published table lacks.
+/// The missing part of a published table that a calculation needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TableGap {
     /// There is no table of that name.
@@ -377,12 +377,12 @@ pub enum TableGap {
         table: String,
         /// The line, from 1.
         line: u64,
-        /// Why it is none.
+        /// The reason for which it is no number.
         why: String,
     },
 }
 
-/// What the cases of a test come to.
+/// The outcome of a test over all of its cases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TestOutcome {
     /// It holds in all cases that it must hold in.
@@ -400,7 +400,7 @@ pub enum TestOutcome {
 }
 
 impl TestOutcome {
-    /// True if the test holds in some way.
+    /// Returns true if the test holds in some way.
     pub fn holds(self) -> bool {
         !matches!(self, TestOutcome::Fails | TestOutcome::Open)
     }
@@ -409,7 +409,7 @@ impl TestOutcome {
 /// The number of cases in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CaseTally {
-    /// All of them.
+    /// All cases.
     pub all: usize,
     /// As expected.
     pub met: usize,
@@ -485,12 +485,12 @@ impl AuditedTest {
         self.result.iter().flat_map(|found| &found.cases)
     }
 
-    /// True if the run has no case of it.
+    /// Returns true if the run has no case of it.
     pub fn is_missing(&self) -> bool {
         self.result.is_err()
     }
 
-    /// True if it compares published tables with themselves.
+    /// Returns true if it compares published tables with themselves.
     pub fn is_of_tables(&self) -> bool {
         matches!(self.test.kind, TestKind::Arithmetic(_))
     }

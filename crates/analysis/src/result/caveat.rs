@@ -1,4 +1,4 @@
-//! What weakens findings, as facts.
+//! Caveats of findings, as facts.
 
 use bytecost_spec::host::Obstacle;
 use bytecost_spec::manifest::Difference;
@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::{CopiedMover, Uncertain};
 
-/// What a caveat does to the verdicts of the findings that it affects.
+/// The effect of a caveat on the verdicts of the findings that it affects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CaveatEffect {
-    /// It is said beside them.
+    /// Their verdicts stand, and reports show the caveat next to them.
     #[default]
     Annotates,
     /// Findings of some metrics have no verdict.
@@ -23,39 +23,41 @@ pub enum CaveatEffect {
     WithholdsAll,
 }
 
-/// What weakens a finding.
+/// A circumstance that limits what the findings of a run show.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Caveat {
     /// Its name in the table of caveats: `zero-copy-copied`, `pacing`, …
     pub kind: &'static str,
-    /// What it does to verdicts.
+    /// Its effect on verdicts.
     pub effect: CaveatEffect,
-    /// Returns true if something from outside disturbed the run, which the first screen names.
+    /// True if something from outside disturbed the run, which the first screen states.
     pub disturbs: bool,
     /// The mover, server, receiver or host that it is about; none where its cells or the run are.
     pub subject: Option<String>,
-    /// What it rests on, beside what the result has of its cells.
+    /// The facts that it rests on, in addition to the results of its cells.
     pub facts: Vec<CaveatFact>,
     /// [`bytecost_spec::Cell::id`]s that it affects; none is the whole run.
     pub cells: Vec<String>,
 }
 
-/// What a caveat rests on. Two numbers are the least and the most over its cells, trials or blocks.
+/// A fact that a caveat rests on. Two numbers are the least and the greatest over its cells, trials or
+/// blocks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CaveatFact {
     /// The share, or the ratio, that it is about.
     Share([f64; 2]),
     /// The share that it is beyond.
     Bound(f64),
-    /// What a counter read, in its unit: of a cell, or in sum.
+    /// The reading of a counter in its unit: of a cell, or in sum.
     Reading(Counter, [f64; 2]),
     /// A metric of a cell.
     Metric(Metric, [f64; 2]),
-    /// By what share a metric changed.
+    /// The relative change of a metric, as a share.
     Change(Metric, [f64; 2]),
     /// A metric by which trials fall into two groups.
     Groups(Metric),
-    /// A metric where something was high over the same where it was low, from so many blocks.
+    /// The ratio of a metric where a circumstance is high to the same metric where it is low, over the
+    /// blocks with both.
     Ratio {
         /// The metric.
         metric: Metric,
@@ -64,46 +66,47 @@ pub enum CaveatFact {
         /// Blocks with both.
         blocks: usize,
     },
-    /// How many trials, cells or comparisons it is about.
+    /// The number of trials, cells or comparisons that it is about.
     Count(usize),
-    /// How many it is about, and of how many.
+    /// The number of those that it is about, out of a larger number.
     Part {
-        /// These.
+        /// The number that it is about.
         some: usize,
-        /// All.
+        /// The larger number.
         all: usize,
     },
     /// A time of the run, in s.
     Seconds(f64),
-    /// Why, in words of what failed, of the kernel or of the tables.
+    /// The reason, as an error message, the kernel or a table states it.
     Reason(String),
-    /// The packet sockets that took packets too.
+    /// The packet sockets that also received packets.
     Sockets(Vec<PacketSocket>),
-    /// What is in the way.
+    /// A circumstance of the host that disturbs measurements.
     Obstacle(Obstacle),
-    /// What processes of others used of the CPUs.
+    /// The CPU use of other processes.
     Others(OthersLoad),
     /// A part of the run under other conditions.
     Leg {
         /// Its first block.
         first_block: u32,
-        /// What is not as it was in the part before.
+        /// The differences from the part before.
         differences: Vec<Difference>,
     },
     /// A way without a copy that was copied.
     Copied(CopiedMover),
-    /// A sign of a wait for the timer of delayed acknowledgements.
+    /// The value of a reading that shows a wait for the timer of delayed acknowledgements.
     Sign(StallSign, [f64; 2]),
-    /// The blocks of a comparison, and those that the study asks for at least.
+    /// The blocks of a comparison, and the least number that the study requires.
     Blocks {
-        /// The least and the most.
+        /// The least and the greatest number of blocks.
         measured: [usize; 2],
         /// The bound.
         asked: usize,
     },
-    /// How long a run would have to be, in s; none where more time alone would hardly do.
+    /// The duration of a run that would be long enough, in s; none where more time alone would hardly
+    /// suffice.
     LongerRun(Option<u64>),
-    /// The largest packet that the way to the other host took, in so many trials.
+    /// The largest packet that passed the path to the other host, in so many trials.
     PathMtu {
         /// Its bytes.
         bytes: u64,
@@ -119,18 +122,18 @@ pub enum CaveatFact {
     },
     /// The least and the most memory of the payload of all flows.
     Payload {
-        /// Returns true if it is that of files.
+        /// True if the payload is that of files.
         of_files: bool,
         /// The bytes.
         bytes: [u64; 2],
     },
-    /// In how many cells CPU time was read by which means, where the kernel leaves interrupts out.
+    /// The number of cells by the source of their CPU time, on a kernel that leaves interrupts out of it.
     CpuClock {
-        /// Interrupts of the cell's CPUs were added.
+        /// Cells whose CPU time includes added interrupts of their CPUs.
         with_interrupts: usize,
-        /// By the task clock of perf.
+        /// Cells with the task clock of perf.
         by_task_clock: usize,
-        /// By none.
+        /// Cells with neither.
         without: usize,
     },
 }
@@ -148,34 +151,34 @@ pub struct OthersLoad {
     pub names: Vec<String>,
 }
 
-/// A sign of a wait for the timer of delayed acknowledgements.
+/// A reading that can show a wait for the timer of delayed acknowledgements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StallSign {
-    /// Delayed acknowledgements a message.
+    /// Delayed acknowledgements for each message.
     DelayedAcks,
     /// The share of the round trips that took as long as the timer.
     Clustered,
-    /// The share of the time that went into these.
+    /// The share of the time that these round trips took.
     Waited,
     /// The median round trip, in µs.
     Latency,
     /// The smoothed round-trip time of the socket, in µs.
     Rtt,
-    /// Its least, in µs.
+    /// The least round-trip time of the socket, in µs.
     MinRtt,
     /// The share of the time with data in flight.
     Busy,
-    /// System calls a message.
+    /// System calls for each message.
     Calls,
 }
 
 /// A caveat of something from outside that can bend a ranking, with what it did to verdicts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Disturbance {
-    /// Its place among [`super::Analysis::caveats`].
+    /// Its index in [`super::Analysis::caveats`].
     pub caveat: usize,
-    /// Judged findings that have no verdict for it.
+    /// Judged findings whose verdict it withholds.
     pub verdicts_withheld: usize,
-    /// Findings of which the direction alone stands.
+    /// Findings whose amount it withholds, so that their direction alone stands.
     pub amounts_withheld: usize,
 }

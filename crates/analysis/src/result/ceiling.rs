@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Estimate, OthersLoad};
 
-/// What a ceiling is the ceiling of.
+/// The operation whose highest rate a ceiling gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -21,17 +21,17 @@ pub enum CeilingKind {
     DiskRandom,
 }
 
-/// A rate that was reached.
+/// The highest measured rate of an operation, with the request that reached it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CeilingRate {
-    /// What of.
+    /// The operation.
     pub kind: CeilingKind,
     /// The mover that reached it.
     pub mover: String,
     /// Bytes of a request.
     pub size_bytes: u64,
-    /// Bytes that were gone through again and again.
+    /// Bytes of memory or of a file that the requests pass through repeatedly.
     pub working_set_bytes: u64,
     /// Requests in flight.
     pub depth: u32,
@@ -39,7 +39,7 @@ pub struct CeilingRate {
     pub gbit_per_s: Estimate,
 }
 
-/// What a machine reached at most, as one run measured it.
+/// The highest rates of a machine, as one run measured them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Ceiling {
@@ -47,11 +47,11 @@ pub struct Ceiling {
     pub run: String,
     /// Its start, RFC 3339.
     pub started: String,
-    /// Where the disk's files lay.
+    /// The directory of the files with which the disk was measured.
     pub dir: Option<String>,
-    /// The device that this is on, as stat(2) tells it.
+    /// The device of that directory (`st_dev` of stat(2)).
     pub device: Option<u64>,
-    /// What something else took of the machine meanwhile, where it was too much.
+    /// The CPU use of other processes during the run, where it was above the study's bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<OthersLoad>,
     /// The rates, by kind and working set.
@@ -70,16 +70,16 @@ pub struct CeilingShare {
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// Why there is no share, where there is none.
+    /// Reason for which there is no share; none where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
 }
 
-/// What is drawn of a ceiling.
+/// The line of a ceiling in a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CeilingLine {
-    /// Whose most it is, in words.
+    /// The label of the line.
     pub words: String,
-    /// The rate at each value across, in Gbit/s; none where there is none.
+    /// The rate at each value across, in Gbit/s; none at a value without a ceiling.
     pub points: Vec<Option<f64>>,
 }

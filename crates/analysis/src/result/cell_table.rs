@@ -1,4 +1,4 @@
-//! The cells of a run as findings.json has them: what is the same in many of them stands once.
+//! The table of cells in findings.json, where values that many cells share stand once.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::{CeilingShare, CellResult, Estimate, StoodStill, TwoGroups};
 use crate::grid;
 use crate::grouping::grouped;
 
-/// The cells, and the metrics that they have not.
+/// The cells, and the metrics that are not available in them.
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(crate) struct CellTable {
@@ -21,7 +21,7 @@ pub(crate) struct CellTable {
     absent: Vec<AbsentMetrics>,
 }
 
-/// A cell and what was found in it.
+/// The row of a cell in findings.json.
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CellRow {
@@ -40,10 +40,10 @@ struct CellRow {
     /// estimate.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     two_groups: Vec<TwoGroups>,
-    /// What of the payload was compared: `content`, `count` or nothing.
+    /// The check of the payload: `content`, `count` or none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     checked: Option<String>,
-    /// Its throughput as a share of what this machine reaches at most, where that was measured.
+    /// Its throughput as a share of the machine's highest rate, where another run measured that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ceiling: Option<CeilingShare>,
     /// Windows in which its flow stood still, where there were any.
@@ -58,7 +58,7 @@ struct CellRow {
 enum CellValue {
     /// Bytes, or a count.
     Number(u64),
-    /// All else: `250ms`, `on`, `sendmsg`.
+    /// A word or a duration: `250ms`, `on`, `sendmsg`.
     Text(String),
 }
 
@@ -74,7 +74,7 @@ impl From<Value> for CellValue {
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CellEstimate {
-    /// The estimate, as that of an [`Estimate`].
+    /// The estimate, as [`Estimate::value`].
     value: f64,
     /// Lower end of the 95 % interval; absent with fewer trials than an interval needs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,11 +87,11 @@ struct CellEstimate {
     trials: Option<usize>,
 }
 
-/// Metrics that cells have not, for one reason.
+/// Metrics that are not available in cells, for one reason.
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct AbsentMetrics {
-    /// Why, and what to do about it where something can be done.
+    /// The reason, and the remedy where there is one.
     why: String,
     /// The metrics.
     metrics: Vec<Metric>,

@@ -1,4 +1,4 @@
-//! What a number, a comparison and several of them together come to.
+//! Estimates, verdicts, and results of several comparisons together: main effects and the noise floor.
 
 use bytecost_spec::{Axis, Metric, Value};
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ impl Estimate {
     }
 }
 
-/// What a comparison comes to.
+/// The decision of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -41,15 +41,15 @@ pub enum Verdict {
     Worse,
     /// The whole interval lies within the smallest difference that matters.
     NoDifferenceThatMatters,
-    /// Neither; the finding says what it would take.
+    /// None of these is shown. [`super::Finding::blocks_needed`] has the blocks that would decide.
     NotDecided,
-    /// It is exploratory: its interval stands for itself, and nothing corrects it.
+    /// No verdict, since the comparison is exploratory. Its interval is not corrected.
     NotJudged,
 }
 
 /// A main effect: one value of an axis against another over all values of a second axis.
 ///
-/// In each block the log ratios of all places are averaged, so that all cells speak to it at once.
+/// In each block the log ratios of all places are averaged, so that all cells contribute to the estimate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MainEffect {
@@ -63,7 +63,7 @@ pub struct MainEffect {
     pub value: Value,
     /// The axis over which is averaged.
     pub over: Axis,
-    /// What else the cells have in common, of the axes that vary in the study.
+    /// The values that the cells have in common on the other axes that vary in the study.
     pub place: Vec<(Axis, Value)>,
     /// The mean ratio over the places: geometric, and trimmed over blocks.
     pub ratio: f64,
@@ -75,20 +75,20 @@ pub struct MainEffect {
     pub blocks: usize,
     /// Two-sided p value of there being no effect, not corrected.
     pub p: f64,
-    /// The same corrected over all main effects that the study asks for; none of one that it does
-    /// not ask for, which then has an interval and no verdict.
+    /// The p value corrected over all main effects that the study asks for. None for others, which have
+    /// an interval and no verdict.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p_corrected: Option<f64>,
-    /// What was decided of it: of one that the study does not ask for, and of one whose places
-    /// disagree, nothing is.
+    /// The verdict. Nothing is decided where the study does not ask for it, and where its places disagree.
     pub verdict: Verdict,
     /// The ratio at each place by itself, in the order of the axis.
     pub places: Vec<PlaceEffect>,
     /// The place whose ratio is furthest from the mean of all.
     pub furthest: PlaceDeviation,
-    /// Whether one place is shown to be better and another to be worse, so that a mean says nothing.
+    /// True if one place is shown to be better and another to be worse, so that the mean has no meaning.
     pub turns: bool,
-    /// Why it has no verdict and is not told, where a caveat withholds that of one of its places.
+    /// The text of a caveat that withholds the verdict of one of its places, so that it has none and
+    /// reports omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub withheld: Option<String>,
 }
@@ -107,7 +107,7 @@ pub struct PlaceEffect {
     pub high: f64,
 }
 
-/// How far a place is from the mean of all places: the interaction of the two axes.
+/// The deviation of a place from the mean of all places: the interaction of the two axes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlaceDeviation {
@@ -141,22 +141,22 @@ pub struct Twin {
     pub blocks: usize,
     /// Two-sided p value, not corrected.
     pub p: f64,
-    /// Whether it is below 5 %, which it is of one twin in twenty by chance.
+    /// True if the p value is below 5 %, as by chance it is for one twin in twenty.
     pub different: bool,
 }
 
-/// How far apart this machine put equal things while the run went on.
+/// The difference between equal cells, baselines and their twins, that this machine showed during the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoiseFloor {
     /// The twin whose interval is the widest.
     pub widest: Twin,
-    /// Twins that were looked at.
+    /// The number of twins.
     pub twins: usize,
-    /// Of these, twins that came out different.
+    /// The number of twins that differ from their baseline.
     pub different: usize,
-    /// The chance that so many or more do where nothing is different.
+    /// The probability of so many different twins or more where nothing differs.
     pub chance: f64,
-    /// It in one sentence.
+    /// The noise floor in one sentence.
     pub sentence: String,
 }

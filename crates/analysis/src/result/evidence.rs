@@ -1,4 +1,4 @@
-//! What trials for evidence found, and the books of all CPUs, as findings.json tells it.
+//! The results of trials for evidence, and the books of all CPUs, as findings.json has them.
 
 use bytecost_spec::Side;
 use bytecost_spec::evidence::{
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use super::Estimate;
 
-/// A line of a cell's books.
+/// The CPU time of one user in the books of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BookLine {
-    /// Whose CPU time it is. What a side measures of itself does not tell workers and children apart.
+    /// The user of the CPU time. A side's own clocks do not separate workers from children.
     pub user: CpuUser,
     /// Its share of the time of all CPUs in the windows, in the mean over trials.
     pub share: f64,
-    /// Standard error of that.
+    /// Standard error of the share.
     pub error: f64,
 }
 
-/// Whether the books of a cell are closed.
+/// The size of what is left over in the books of a cell, compared with 3 % of the cell's own CPU time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -33,38 +33,38 @@ pub enum Closed {
     No,
 }
 
-/// The books of a cell: its lines add up to the time of all CPUs.
+/// The books of a cell: the time of all CPUs by user, in lines that add up to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellBooks {
     /// [`bytecost_spec::Cell::id`].
     pub cell: String,
-    /// Trials that they are of.
+    /// Trials whose windows they cover.
     pub trials: usize,
     /// The lines.
     pub lines: Vec<BookLine>,
-    /// What is left over, as a share of the cell's own CPU time (both sides with all that works
+    /// Time that is left over, as a share of the cell's own CPU time (both sides with all that works
     /// for them): the sum over blocks. Negative where time was counted twice.
     pub left_over: f64,
-    /// Its 95 % interval.
+    /// Lower end of its 95 % interval.
     pub low: f64,
-    /// The interval's other end.
+    /// Upper end.
     pub high: f64,
     /// CPU time of the whole machine less that of others, of the background load and of bytecost,
     /// over the cell's own: the sum over blocks. 1 where a cell's cost is all that the machine did for it.
     pub machine_over_own: f64,
-    /// Whether the books are closed.
+    /// The comparison of what is left over with 3 %.
     pub closed: Closed,
     /// Interrupts on idle CPUs and kernel threads that handle interrupts, above the idle rate of the
     /// run, as a share of the cell's own CPU time; none where the kernel's accounts do not show them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupts: Option<Uncertain>,
-    /// Whether that share is added to the CPU time of both sides together, with its error: in all
-    /// cells of a run, or in none. A share below 0 adds nothing.
+    /// True if that share is added to the CPU time of both sides together, with its error: in all cells
+    /// of a run, or in none. A share below 0 adds nothing.
     #[serde(default)]
     pub interrupts_charged: bool,
-    /// Who used the CPUs in one trial for evidence, as exactly as the kernel's tracepoints tell;
-    /// none where nobody counted.
+    /// CPU time by user in one trial for evidence, counted by tracepoints of the kernel; none where it
+    /// was not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<CpuAccounts>,
 }
@@ -81,7 +81,7 @@ pub struct Uncertain {
     pub high: f64,
 }
 
-/// What a message of one way takes more of than a message of another.
+/// A quantity in which the messages of two ways can differ: copies, an event or a kind of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -107,18 +107,20 @@ pub enum CauseMeans {
     TimedTrials,
 }
 
-/// Something in which two ways differ, with its part of the difference in time.
+/// A quantity in which two ways differ, with its part of the difference in time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cause {
-    /// What.
+    /// The quantity.
     pub of: CauseOf,
-    /// How often for a message of the baseline, of copies for a byte; of work its ns a message.
+    /// Its number for a message of the baseline. Of copies: for each byte. Of work: the ns for each
+    /// message.
     pub from: f64,
-    /// How often for a message of the other.
+    /// Its number for a message of the other way.
     pub to: f64,
-    /// What the difference costs the dearer way for each message, in ns; negative where that has
-    /// less of it. None where the cost of one such event was not measured on the machine.
+    /// The cost of the difference for each message of the way that takes more time, in ns; negative
+    /// where that way has less of the quantity. None where the cost of one such event was not measured
+    /// on the machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_ns: Option<Uncertain>,
     /// The cost as a share of the difference; none where the costs do not add.
@@ -126,20 +128,20 @@ pub struct Cause {
     pub share: Option<Uncertain>,
 }
 
-/// Why the cells of a decided finding differ.
+/// The causes of the difference that a decided finding shows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FindingCauses {
     /// [`super::Finding::number`].
     pub finding: usize,
-    /// By what means that is known.
+    /// The means by which the causes are known.
     pub by: CauseMeans,
-    /// How much more time the dearer one takes for a message, in ns.
+    /// The additional time for a message of the cell that takes more, in ns.
     pub difference_ns: Uncertain,
-    /// What accounts for it, the most costly first. None where the counts do not explain it.
+    /// The causes, the most costly first. Empty where the counts do not explain the difference.
     pub causes: Vec<Cause>,
-    /// How much of the difference all of them account for, less what the dearer way saves; none where
-    /// the costs do not add.
+    /// The share of the difference that all causes explain, less what the cell that takes more time
+    /// saves; none where the costs do not add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained: Option<Uncertain>,
 }
@@ -178,7 +180,7 @@ impl Uncertain {
         })
     }
 
-    /// The same with an interval that reaches to that of another.
+    /// The value with its interval extended to cover that of another.
     pub(crate) fn up_to(self, other: Uncertain) -> Uncertain {
         Uncertain {
             low: self.low.min(other.low),
@@ -196,60 +198,60 @@ impl Uncertain {
     }
 }
 
-/// How often each byte of a cell was copied, and where.
+/// The copies of each byte of a cell, by place.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellCopies {
     /// [`bytecost_spec::Cell::id`].
     pub cell: String,
-    /// Each place that the cell has, in the order of the way.
+    /// The copies at each place that the cell's data pass, in the order of their path.
     pub legs: Vec<LegCopies>,
-    /// What could not be hooked in the kernel, in sentences.
+    /// Parts of the kernel that could not be hooked, in sentences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gaps: Vec<String>,
 }
 
-/// Copies at one place.
+/// The copies of each byte at one place of the path.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LegCopies {
-    /// Where.
+    /// The place.
     pub leg: CopyPlace,
-    /// By what means it is known; none where it is not.
+    /// The means by which the number is known; none where it is not known.
     pub means: Option<CopyMeans>,
-    /// How often each byte was copied there, on average.
+    /// Copies of each byte there, on average.
     pub per_byte: Option<f64>,
-    /// Why that is not known, where it is not.
+    /// Reason for which the number is not known; none where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
 }
 
-/// What else a message of a cell took.
+/// The events for each message of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellCounts {
     /// [`bytecost_spec::Cell::id`].
     pub cell: String,
-    /// Each event of each side.
+    /// The rates, one for each event and side.
     pub events: Vec<EventRate>,
 }
 
-/// How often something happened for each message.
+/// The rate of an event on one side.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EventRate {
-    /// What.
+    /// The event.
     pub event: CountedEvent,
-    /// On which side; both for what is the connection's.
+    /// The side on which it happened; both for an event of the connection.
     pub side: Side,
-    /// How often for each message sent.
+    /// The number of events for each message sent.
     pub per_message: Option<f64>,
-    /// Why that is not known, where it is not.
+    /// Reason for which the number is not known; none where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
 }
 
-/// What reading hardware counters costs a mover, by trials with and without them.
+/// The cost for a mover of reading hardware counters, by trials with and without them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountersCost {
@@ -257,59 +259,58 @@ pub struct CountersCost {
     pub mover: String,
     /// CPU time of both sides per message, in ns, without them.
     pub without_ns_per_message: Estimate,
-    /// The same with them.
+    /// CPU time of both sides per message, in ns, with them.
     pub with_ns_per_message: Estimate,
 }
 
-/// What counting itself cost.
+/// The cost of counting copies and events.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountingCost {
-    /// Time of all trials in which it was counted, in s.
+    /// Time of all trials with counting, in s.
     pub took_s: f64,
     /// Cells that were counted.
     pub cells: usize,
-    /// Cells that could have been.
+    /// Cells in which counting was possible.
     pub of_cells: usize,
-    /// Message rate while it was counted, over that of the timed trials: the median cell's.
+    /// Message rate with counting over that of the timed trials: the median cell's.
     pub rate: Option<f64>,
 }
 
-/// Where the CPU time of a cell went, from looks at the CPUs in a trial of its own.
+/// The CPU time of a cell by kind of work and by function, from CPU samples in a trial of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellTime {
     /// [`bytecost_spec::Cell::id`].
     pub cell: String,
-    /// What the times are told for.
+    /// The unit of work that the times are for.
     pub per: TimePer,
-    /// Looks that found one of the two sides at work.
+    /// CPU samples that found one of the two sides on a CPU.
     pub looks: u64,
-    /// The sender's kinds of work, then the receiver's, then those of all else that ran, which no
-    /// sum has in it; each in the order of the table of kinds. Those that no look found are left
-    /// away.
+    /// The times by kind of work: the sender's, the receiver's, then those of all else that ran, which
+    /// no sum includes; each in the order of the table of kinds. Kinds without a sample are left out.
     pub kinds: Vec<KindTime>,
-    /// Functions of the kernel with most time, both sides together.
+    /// Kernel functions with the most time, both sides together.
     pub functions: Vec<FunctionTime>,
-    /// Share of the two sides' looks at functions that the map does not know.
+    /// Share of the two sides' samples in functions that the map does not know.
     pub unattributed: f64,
-    /// Share of the two sides' looks that landed in a function which works for its caller, or in
-    /// which interrupts are switched on again, and that were given to the caller.
+    /// Share of the two sides' samples that were attributed to the caller of a function, because it
+    /// works for its caller or enables interrupts again.
     pub moved: f64,
-    /// Share of all looks at busy CPUs that found neither side.
+    /// Share of all samples of busy CPUs that found neither side.
     pub rest: f64,
-    /// Share of looks that were lost.
+    /// Share of samples that were lost.
     pub lost: f64,
 }
 
-/// What CPU time is told for.
+/// A unit of work for which CPU time is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum TimePer {
     /// Each KiB sent, of both sides together.
     Kib,
-    /// Each request answered, of the server alone: its clients are the instrument.
+    /// Each request with a response, of the server alone: its clients belong to the instrument.
     Request,
 }
 
@@ -322,7 +323,7 @@ impl TimePer {
         }
     }
 
-    /// Whether a party's time is told.
+    /// Returns true if the sums include the party's time.
     pub fn tells(self, party: Party) -> bool {
         match self {
             TimePer::Kib => party != Party::Rest,
@@ -335,15 +336,15 @@ impl TimePer {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KindTime {
-    /// Whose.
+    /// The party that used the time.
     pub party: Party,
     /// The kind.
     pub kind: Kind,
-    /// Looks that found it.
+    /// CPU samples that found it.
     pub looks: u64,
-    /// CPU time in ns for each of what [`CellTime::per`] says.
+    /// CPU time for each unit of work ([`CellTime::per`]), in ns.
     pub ns_per_unit: f64,
-    /// Lower end of its 95 % interval, were looks to fall by chance (Poisson).
+    /// Lower end of its 95 % interval, for samples with a Poisson distribution.
     pub low: f64,
     /// Upper end.
     pub high: f64,
@@ -355,50 +356,50 @@ pub struct KindTime {
 pub struct FunctionTime {
     /// Its name.
     pub function: String,
-    /// The kind that it counts as.
+    /// The kind of work that it counts as.
     pub kind: Kind,
     /// Share of the two sides' time.
     pub share: f64,
 }
 
-/// What moving a cell's messages displaced from the caches of the sending CPU, found by timing
-/// lines that were primed, in a trial of its own.
+/// The data that moving a cell's messages displaced from the caches of the sending CPU, found by timing
+/// primed lines in a trial of its own.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellFootprint {
     /// [`bytecost_spec::Cell::id`].
     pub cell: String,
-    /// One for each cache, nearest first.
+    /// The displaced data of each cache, nearest first.
     pub levels: Vec<LevelFootprint>,
 }
 
-/// What was displaced from one cache.
+/// The part of a primed working set that was displaced from one cache.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LevelFootprint {
-    /// 1, 2, 3 …
+    /// The level of the cache: 1, 2, 3 …
     pub level: u32,
     /// The cache's size.
     pub size_bytes: u64,
-    /// The working set that was primed, which is the most that can be displaced.
+    /// The size of the primed working set: the most that can be displaced.
     pub primed_bytes: u64,
     /// Payload that was moved in a round, median.
     pub moved_bytes: u64,
-    /// KiB of the set that were displaced in a round, by how long its lines took between what they
-    /// take where all are there and where none is: trimmed mean over rounds.
+    /// KiB of the set that were displaced in a round: trimmed mean over rounds. The time of a round's
+    /// lines is compared with those of a set that is all cached and of one that is all displaced.
     pub displaced_kib: Option<Estimate>,
-    /// The same after as much time in which nothing was moved.
+    /// KiB of the set that were displaced in as much time in which nothing was moved.
     pub idle_kib: Option<Estimate>,
-    /// Ticks of a line that is there, median over rounds, the cost of looking included.
+    /// Ticks for a cached line, median over rounds, the cost of timing included.
     pub hit_ticks: f64,
-    /// Ticks of a line that was displaced.
+    /// Ticks for a displaced line.
     pub miss_ticks: f64,
-    /// Why nothing can be said, where that is so.
+    /// Reason for which the displaced data are not known; none where they are.
     pub missing: Option<String>,
 }
 
-/// Counters of a server, or of its clients, threads and children included, for each request that
-/// was answered: the columns of a published table.
+/// The counters of a server, or of its clients, for each request with a response, threads and children
+/// included: the columns of a published table.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoleCounters {
@@ -406,9 +407,9 @@ pub struct RoleCounters {
     pub cell: String,
     /// The server or its clients.
     pub role: Side,
-    /// Length of the window, typically, in ms.
+    /// Typical length of the window, in ms.
     pub window_ms: f64,
-    /// Requests that were answered in it, typically.
+    /// Typical number of requests with a response in the window.
     pub requests: f64,
     /// The counters, in the order of the published table.
     pub counters: Vec<RoleCounter>,
@@ -418,11 +419,11 @@ pub struct RoleCounters {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoleCounter {
-    /// What it is called there, with its unit.
+    /// Its name in the published table, with its unit.
     pub name: String,
-    /// Typically: the trimmed mean of the trials.
+    /// The number for each request: trimmed mean over trials.
     pub per_request: Option<f64>,
-    /// Why there is none, where there is none.
+    /// Reason for which there is no number; none where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
 }

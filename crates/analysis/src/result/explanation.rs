@@ -1,4 +1,4 @@
-//! Questions about why, with what these results say to each, as facts.
+//! Questions about causes, with the answers of the results, as facts.
 
 use bytecost_spec::study::Outcome;
 use bytecost_spec::{HugePages, Transport};
@@ -6,73 +6,72 @@ use serde::{Deserialize, Serialize};
 
 use super::Uncertain;
 
-/// A question about why that a run is asked, in the order of answers.
+/// A question about causes that reports answer, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Question {
-    /// Why one way is better than another.
+    /// The causes of one way being better than another.
     WhyOneWayWins,
-    /// How often each byte is copied, and where.
+    /// The copies of each byte and their places.
     CopiesPerByte,
-    /// Why zero-copy is not always fastest.
+    /// The causes of zero-copy not always being fastest.
     ZeroCopyNotFastest,
-    /// From what size zero-copy is better than copying.
+    /// The message size from which zero-copy is better than copying.
     ZeroCopyAgainstCopying,
-    /// From what size one call is better than one for each field.
+    /// The message sizes at which one call is better than one for each field.
     OneCallAgainstSeveral,
-    /// How threads interact with caches.
+    /// The effect of several threads on caches.
     ThreadsAndCaches,
-    /// Which cache level gains most from sending without a copy.
+    /// The cache level that gains most from sending without a copy.
     CacheLevel,
-    /// When asynchronous is slower than synchronous.
+    /// The cases in which asynchronous is slower than synchronous.
     AsynchronousSlower,
-    /// What sendfile saves.
+    /// The savings of sendfile.
     SendfileSaves,
-    /// Which server for how many connections.
+    /// The best server for each number of connections.
     WhichServer,
-    /// Where servers lose with idle connections.
+    /// The servers that become slower with idle connections.
     IdleConnections,
-    /// How much of a request was the clients' own work.
+    /// The clients' share of the work for a request.
     ClientsShare,
-    /// What a thread or process for each connection costs in memory.
+    /// The memory of a thread or process for each connection.
     MemoryPerConnection,
-    /// Whether a server of one connection after the other has the least latency.
+    /// The claim that a server of one connection after the other has the least latency.
     SingleSoonest,
-    /// What was unexpected.
+    /// The findings that differ from the study's expectation.
     Unexpected,
-    /// Whether two CPUs share a core.
+    /// The core of two CPUs: shared or not, by measurement.
     SharedCore,
-    /// What it changes to hold threads on CPUs.
+    /// The effect of pinning threads to CPUs.
     Pinning,
-    /// Whether two threads share a core or take turns on a CPU.
+    /// The cause of two threads slowing each other: a shared core, or turns on one CPU.
     TakingTurns,
-    /// Where an access becomes more expensive over the working set.
+    /// The working sets at which an access becomes more expensive.
     CacheSteps,
-    /// From which working set huge pages are better.
+    /// The working set from which huge pages are better.
     HugePages,
-    /// Which class or control group protects work.
+    /// The scheduling class or control group that protects work from background load.
     IsolationProtects,
-    /// What a class, a weight and a quota do to wake-ups.
+    /// The effects of a class, a weight and a quota on wake-ups.
     IsolationWakes,
-    /// What share of the machine's ceiling is reached.
+    /// The share of the machine's ceiling that is reached.
     CeilingShare,
 }
 
-/// A question and what these results say to it: comparisons of the run, further facts, or what is
-/// missing for an answer.
+/// The answer to a question: comparisons of the run and further facts, or what is missing for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explanation {
     /// The question.
     pub question: Question,
-    /// What is missing for an answer; none where there is one.
+    /// The part that is missing for an answer; none where there is an answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<Missing>,
-    /// The comparisons that it is about, as the question sees them.
+    /// The comparisons that it is about, in the direction of the question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<PairSeen>,
-    /// What else bears on it.
+    /// Further facts of the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub facts: Vec<Fact>,
 }
@@ -83,12 +82,12 @@ pub struct Explanation {
 pub struct PairSeen {
     /// [`super::Finding::number`].
     pub finding: usize,
-    /// Returns true if the finding's baseline is compared with its other cell here.
+    /// True if the baseline is compared with the other cell here, opposite to the finding's direction.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_turned: bool,
 }
 
-/// What is missing for an answer.
+/// A part of an answer that the run does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -105,13 +104,13 @@ pub enum Missing {
     Verdicts(String),
     /// Amounts, which a caveat withholds.
     Amounts,
-    /// What was refused for this reason.
+    /// A measurement that was refused, with the reason.
     Refused(String),
     /// A trial for evidence that came to its end.
     Evidence,
     /// Two counted cells that are decided to differ.
     Difference,
-    /// The copy that a way without one was to save: the kernel copied after all.
+    /// A saved copy: the kernel copied for the zero-copy way after all.
     SavedCopy,
     /// A completion that the kernel flagged, or a count.
     Completions,
@@ -119,34 +118,34 @@ pub enum Missing {
     Misses {
         /// The level.
         level: CacheLevel,
-        /// Why they are not counted.
+        /// The reason for which they are not counted.
         why: String,
     },
-    /// The same where timing could tell them.
+    /// Misses of a cache level that were neither counted nor timed.
     MissesAndTiming {
         /// The level.
         level: CacheLevel,
-        /// Why they are not counted.
+        /// The reason for which they are not counted.
         why: String,
-        /// Why they are not timed either.
+        /// The reason for which they are not timed.
         timing: NotTimed,
     },
-    /// A cache level whose hits and misses are apart.
+    /// A cache level whose hits and misses differ in time.
     Level,
     /// Levels whose intervals do not overlap.
     LevelsApart,
 }
 
-/// Why caches were not timed.
+/// Reason for which caches were not timed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NotTimed {
-    /// Nobody asked for it.
+    /// The run did not ask for timing.
     Unasked,
-    /// No pair of zero-copy and copying was.
+    /// No pair of a zero-copy and a copying cell was timed.
     NoPair,
-    /// This was refused.
+    /// The timing was refused, with the reason.
     Refused(String),
 }
 
@@ -163,20 +162,20 @@ pub enum CacheLevel {
     Number(u32),
 }
 
-/// Share of copied buffers from which a zero-copy mover is said to copy.
+/// Share of copied buffers above which a zero-copy mover counts as copied.
 const COPIED: f64 = 0.01;
 
-/// A zero-copy mover that the kernel made a copying one.
+/// A zero-copy mover whose buffers the kernel copied, over one transport.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CopiedMover {
     /// The mover.
     pub mover: String,
-    /// Over what.
+    /// The transport.
     pub transport: Transport,
     /// One copied share for each cell.
     pub shares: Vec<f64>,
-    /// Returns true if all of them were counted, rather than flagged.
+    /// True if all shares were counted, false if one was derived from a flag.
     pub is_counted: bool,
     /// [`bytecost_spec::Cell::id`]s.
     pub cells: Vec<String>,
@@ -194,7 +193,7 @@ impl CopiedMover {
     }
 }
 
-/// What one way has at a cache level, over what another has.
+/// The ratio of one way to another at a cache level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LevelRatio {
@@ -214,44 +213,44 @@ pub struct AccessCost {
     pub ns: Uncertain,
 }
 
-/// What bears on a question beside comparisons.
+/// A fact of an answer that is not a comparison.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Fact {
     /// CPU samples were asked for and refused for this reason.
     NoCpuSamples(String),
-    /// A way without a copy was copied.
+    /// The kernel copied the buffers of a zero-copy mover.
     Copied(CopiedMover),
-    /// None of the ways without a copy saved one anywhere.
+    /// No zero-copy way saved a copy in any cell.
     NoCopySaved,
-    /// What one way has at each cache level over another.
+    /// The ratio of one way to another at each cache level.
     Levels {
         /// The one, a mover.
         way: String,
         /// The other.
         baseline: String,
-        /// Returns true if it is by timing, and not by counters.
+        /// True if the ratios are from timing, false if they are from counters.
         by_timing: bool,
-        /// Returns true if the one is shown to have less at some level.
+        /// True if the one is shown to have less at some level.
         is_shown: bool,
-        /// Each level where that is known.
+        /// The levels at which the ratio is known.
         levels: Vec<LevelRatio>,
     },
-    /// What is displaced from a level by ways without a copy and with one; no ratio where copying
+    /// The data that zero-copy and copying displace from a cache level; no ratio where copying
     /// displaces hardly more than time alone does.
     Displaced {
         /// The level.
         level: u32,
         /// [`super::CellFootprint::cell`]s: of the way without a copy, and of the copying one.
         cells: Vec<[String; 2]>,
-        /// What is displaced by the one over what is by the other.
+        /// The data that zero-copy displaces over those that copying displaces.
         ratio: Option<Uncertain>,
-        /// Why it was not timed, where it was not.
+        /// Reason for which the level was not timed; none where it was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         missing: Option<String>,
     },
-    /// What clients of a closed loop took for a request, over cells with so many connections.
+    /// The work of clients in a closed loop for a request, over cells with so many connections.
     ClientWork {
         /// The connections.
         connections: u32,
@@ -260,22 +259,22 @@ pub enum Fact {
         /// The least and the largest share of the window in which they were busy.
         busy: [f64; 2],
     },
-    /// What a further connection takes of memory.
+    /// The memory of a further connection.
     ConnectionMemory {
         /// The server.
         server: String,
-        /// How much, in KiB.
+        /// The memory, in KiB.
         kib: f64,
-        /// Returns true if each connection has a thread or process.
+        /// True if each connection has a thread or process.
         has_tasks: bool,
     },
-    /// What became of an expectation of the study, of which some finding speaks.
+    /// The result of an expectation of the study that one finding or more test.
     Expected(Expected),
-    /// Where two CPUs were held, and whether they share a core; none where that is not decided.
+    /// The placement of two CPUs, with the result whether they share a core.
     Core {
         /// The placement.
         placement: String,
-        /// The answer.
+        /// True if they share a core; none where that is not decided.
         is_shared: Option<bool>,
     },
     /// The cost of an access over the working set, with the steps that it makes.
@@ -289,16 +288,16 @@ pub enum Fact {
     },
 }
 
-/// An expectation of the study and the findings that speak to it.
+/// An expectation of the study and the findings that test it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Expected {
-    /// What was expected.
+    /// The expected outcome.
     pub outcome: Outcome,
-    /// Findings that came out so.
+    /// The number of findings with that outcome.
     pub met: usize,
-    /// [`super::Finding::number`]s of those that did not.
+    /// [`super::Finding::number`]s of the findings with another outcome.
     pub otherwise: Vec<usize>,
-    /// Findings that are not decided.
+    /// The number of findings that are not decided.
     pub open: usize,
 }

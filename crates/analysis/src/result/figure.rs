@@ -1,4 +1,4 @@
-//! What is drawn: figures, matrices and speed-ups, with their points and gaps.
+//! Figures, matrices and speed-ups, with their points and gaps.
 
 use bytecost_spec::{Axis, Metric, Nearness, Value};
 use serde::{Deserialize, Serialize};
@@ -8,25 +8,25 @@ use super::{CeilingLine, Estimate};
 /// A figure: panels, one for each choice of the axes that are neither across nor a line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureData {
-    /// Its heading, with what the panel shows.
+    /// Its heading, with the values of the panel.
     pub title: String,
-    /// What the panel holds constant, of the axes that vary in the study.
+    /// The values that all cells of the panel have, of the axes that vary in the study.
     pub panel: Vec<(Axis, Value)>,
-    /// Across.
+    /// The horizontal axis.
     pub x: Axis,
     /// The values across, in order, as text.
     pub x_values: Vec<Value>,
-    /// The same as numbers, where they are numbers (bytes, threads).
+    /// The values across as numbers (bytes, threads); none where they are words.
     pub x_numbers: Option<Vec<f64>>,
-    /// Up.
+    /// The metric of the vertical axis.
     pub y: Metric,
-    /// Where the points are ratios: the value of the series axis that they are ratios to.
+    /// The value of the series axis that points are ratios to; none where they are not ratios.
     pub relative_to: Option<Value>,
-    /// One line each.
+    /// The lines, one for each value of the series axis.
     pub series: Vec<Series>,
-    /// What a reader must know of it: that it shows another metric than was asked for, and why.
+    /// A note to readers: the figure shows another metric than the requested one, and the reason.
     pub note: Option<String>,
-    /// What this machine reaches at most, for throughput, where that was measured.
+    /// The highest rates of this machine, for a figure of throughput and where they were measured.
     pub ceiling: Option<CeilingLine>,
 }
 
@@ -44,13 +44,13 @@ pub struct Series {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Point {
-    /// Measured.
+    /// The estimate of the cell or comparison.
     Measured(Estimate),
-    /// Not measured, and why.
+    /// The reason for which there is no estimate.
     Gap(Gap),
 }
 
-/// Why there is no point.
+/// Reason for a gap in a line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -71,7 +71,7 @@ pub enum Gap {
     FewBlocks,
     /// A caveat withholds it, with the reason.
     Withheld(String),
-    /// The budget did not reach the cell; with the option that brings it in, where there is one.
+    /// The budget did not reach the cell. The option that includes it, where there is one.
     LeftOut(Option<String>),
     /// It is no cell of the study.
     NotInStudy,
@@ -88,7 +88,7 @@ pub enum Gap {
 }
 
 impl Point {
-    /// What was measured, where anything was.
+    /// The estimate; none for a gap.
     pub fn measured(&self) -> Option<&Estimate> {
         match self {
             Point::Measured(estimate) => Some(estimate),
@@ -97,22 +97,22 @@ impl Point {
     }
 }
 
-/// One way to take turns, over pairs of CPUs.
+/// A metric of a mover whose two threads take turns, over pairs of CPUs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MatrixData {
     /// The mover.
     pub mover: String,
-    /// What all pairs hold constant, of the other axes that vary in the study.
+    /// The values that all pairs have on the other axes that vary in the study.
     pub panel: Vec<(Axis, Value)>,
-    /// What is told of each pair.
+    /// The metric of each pair.
     pub metric: Metric,
     /// The CPUs, in their order.
     pub cpus: Vec<u32>,
     /// The pairs, from near to far. One that is not among them was measured the other way round,
     /// or not at all.
     pub pairs: Vec<PairPoint>,
-    /// What they come to, a sentence each.
+    /// A summary of the pairs, in sentences.
     pub words: Vec<String>,
 }
 
@@ -120,15 +120,15 @@ pub struct MatrixData {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairPoint {
-    /// The CPU of the thread that asks.
+    /// The CPU of the thread that sends the request.
     pub from: u32,
-    /// The CPU of the one that answers.
+    /// The CPU of the thread that sends the response.
     pub to: u32,
-    /// How near they are, where the kernel tells enough.
+    /// The nearness of the two CPUs; none where the kernel does not report enough of their topology.
     pub nearness: Option<Nearness>,
-    /// What they have in common, in words: `same L3 of 32 MiB`.
+    /// The hardware that they share, in words: `same L3 of 32 MiB`.
     pub shared: String,
-    /// What was measured, or why nothing was.
+    /// The estimate, or the reason for which there is none.
     pub point: Point,
 }
 
@@ -146,17 +146,17 @@ impl MatrixData {
 pub struct SpeedUp {
     /// Its heading.
     pub title: String,
-    /// What tells how fast they are.
+    /// The metric of their speed.
     pub metric: Metric,
     /// The axis in which the two differ.
     pub axis: Axis,
-    /// The value that others are held against.
+    /// The value that others are compared with.
     pub against: Value,
-    /// How many times as fast someone else published it to be.
+    /// The published speed-up, as a factor; none where none was published.
     pub published: Option<f64>,
-    /// What a reader must know of it.
+    /// A note to readers.
     pub note: Option<String>,
-    /// One for each two cells that differ in nothing else; one gap where there are none.
+    /// One row for each two cells that differ in nothing else; one gap where there are none.
     pub rows: Vec<SpeedUpRow>,
 }
 
@@ -164,15 +164,15 @@ pub struct SpeedUp {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SpeedUpRow {
-    /// The value on the axis whose speed is told.
+    /// The value on the axis whose speed-up this is.
     pub value: Value,
-    /// What tells the place from those of the other rows.
+    /// The values on other axes that distinguish this row from the others.
     pub place: Vec<(Axis, Value)>,
-    /// [`bytecost_spec::Cell::id`] of the one; empty where no cell was planned.
+    /// [`bytecost_spec::Cell::id`] of the cell with that value; empty where no cell was planned.
     pub cell: String,
-    /// The same of the other, which it is held against.
+    /// [`bytecost_spec::Cell::id`] of the cell that it is compared with; empty where no cell was planned.
     pub baseline: String,
-    /// How many times as fast: above 1 it is faster; its trials are blocks in which both were
-    /// measured. Or why there is none.
+    /// The speed-up as a factor, above 1 where the cell is faster, with the blocks that measured both
+    /// as its trials; or the reason for which there is none.
     pub point: Point,
 }

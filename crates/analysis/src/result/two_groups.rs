@@ -3,7 +3,7 @@
 use bytecost_spec::{Metric, units};
 use serde::{Deserialize, Serialize};
 
-/// From which factor between two groups on no single number stands for both.
+/// Factor between the means of two groups from which no single number describes both.
 const FAR_APART: f64 = 1.5;
 
 /// One of two groups of trials.
@@ -20,7 +20,7 @@ pub struct TrialGroup {
     pub high: f64,
 }
 
-/// The reading of timed trials that differs most clearly between two groups of them.
+/// The reading of timed trials that differs most clearly between two groups of trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartedBy {
