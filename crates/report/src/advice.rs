@@ -17,7 +17,7 @@ use range::{amount, are_less, places, span};
 use undecided::nothing_decided;
 pub(crate) use undecided::{open, undecided};
 
-/// How many times the strongest of several ratios is the weakest where each is given with its place.
+/// Ratio of the greatest to the least of several values from which on each is named with its place.
 const WIDE: f64 = 1.5;
 /// The most clauses of a sentence.
 const MOST_CLAUSES: usize = 3;
@@ -26,11 +26,11 @@ const MOST_PLACES: usize = 2;
 
 /// A sentence of the advice with the numbers of the findings that it rests on.
 pub(crate) struct Sentence {
-    /// What a reader has.
+    /// Title of the situation: `Data in memory`.
     pub label: String,
-    /// What to use then, without the full stop.
+    /// Recommendation for the situation, without the full stop.
     pub text: String,
-    /// The same without amounts, for where there is no room.
+    /// Recommendation without amounts, for a screen without room for them.
     pub brief: String,
     pub findings: Vec<usize>,
 }
@@ -126,19 +126,19 @@ fn sentence(
     })
 }
 
-/// What is said of one way in one situation.
+/// Recommendation or cost of one way in one situation: a clause of a sentence.
 struct Claim<'s> {
     situation: &'s Situation,
     way: &'s Value,
-    /// Where along the situation's axis.
+    /// Values of the situation's axis at which the claim holds.
     at: Vec<Value>,
-    /// How much it differs from the baseline; none where it is the baseline, than which nothing was
-    /// shown to be better.
+    /// Range of the ratios to the baseline; none where the way is the baseline itself and nothing
+    /// is shown to be better.
     range: Option<&'s DecidedRange>,
 }
 
 impl<'s> Claim<'s> {
-    /// What to use without a condition. A way that is named twice without an amount is so once.
+    /// Claims for the uses without a condition; a way without an amount is listed once.
     fn of_uses(situation: &'s Situation) -> Vec<Claim<'s>> {
         let mut claims: Vec<Claim<'s>> = Vec::new();
         for used in situation.uses.iter().filter(|u| u.conditions.is_empty()) {
@@ -159,7 +159,7 @@ impl<'s> Claim<'s> {
         claims
     }
 
-    /// What a circumstance changes, for the worse and for the better.
+    /// Claims for the effects of a circumstance: worse first, then better.
     fn of_change(situation: &'s Situation) -> Vec<Claim<'s>> {
         if situation.subject != Subject::Circumstance {
             return Vec::new();
@@ -318,8 +318,8 @@ fn subject(axis: Axis, value: &Value) -> String {
     }
 }
 
-/// How a way differs from its baseline: ``12–25 % less CPU time per byte than `send` ``. Ratios
-/// far apart are given with their places.
+/// Difference of a way from its baseline in words: ``12–25 % less CPU time per byte than `send` ``.
+/// Ratios far apart are given with their places.
 fn relation(claims: &[Claim<'_>]) -> String {
     let s = claims[0].situation;
     let points: Vec<&DecidedPoint> = claims.iter().flat_map(Claim::points).collect();
@@ -409,7 +409,7 @@ fn baseline(s: &Situation) -> String {
     words.join(" ")
 }
 
-/// What a reader has, as the title of what is said to them.
+/// Title of a situation, for advice and tables.
 pub(crate) fn title(s: &Situation) -> String {
     let title = match (s.subject, s.axis) {
         (Subject::DataInMemory, _) => "Data in memory",

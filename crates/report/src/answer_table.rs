@@ -24,7 +24,7 @@ const NOTE_CHARS_LEAST: usize = 12;
 pub(crate) const NOTE: &str = "note";
 const NO_VERDICT: &str = "–";
 
-/// What there is room for.
+/// Limits on the size of a table on the first screen.
 #[derive(Clone, Copy)]
 pub(crate) struct TableRoom {
     /// The most rows in all, those of the baselines included.
@@ -43,7 +43,7 @@ pub(crate) struct AnswerTables {
     pub values: Vec<(Axis, Value)>,
     /// The notes and titles.
     pub texts: Vec<String>,
-    /// How many rows there was no room for.
+    /// Number of rows that were left out for lack of room.
     pub rows_left: usize,
 }
 
@@ -336,7 +336,7 @@ impl AnswerTables {
 }
 
 impl Part<'_> {
-    /// What tells a part from the others: who it is for, where, and by what measure.
+    /// Title of a part: reader, place and metric, as far as they differ between the parts.
     fn title(&self, a: &Analysis, parts: &[Part<'_>]) -> String {
         let reader = |part: &Part<'_>| part.situations.first().map(|s| advice::title(s));
         let shared = a.advice.shared_place();
@@ -406,7 +406,7 @@ impl Part<'_> {
     }
 }
 
-/// What the numbers are, and what the marks mean.
+/// Caption of the table: the meaning of its numbers and of its marks.
 fn caption(a: &Analysis, parts: &[Part<'_>], rows: &[DocRow]) -> String {
     let q = parts[0].question;
     let is_one = parts.len() == 1;
@@ -447,7 +447,8 @@ fn caption(a: &Analysis, parts: &[Part<'_>], rows: &[DocRow]) -> String {
     )
 }
 
-/// What stands in a column of a row. A baseline out of place has what the others are compared with.
+/// Entry of a row in a column. A baseline out of place has the value that the others are compared
+/// with.
 fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: usize) -> DocEntry {
     match row.entries.get(i) {
         Some(QuestionEntry::Measured(e, _)) if row.is_baseline => {

@@ -100,7 +100,8 @@ pub(crate) fn is_constant(a: &Analysis, axis: Axis) -> bool {
     measured.count() == 1
 }
 
-/// The way of a cell with the first value beside which it was never measured; else all values.
+/// The way of a cell with the first value that it was never measured with; else all of the cell's
+/// values.
 fn place_without_result(a: &Analysis, cell: &Cell) -> String {
     let way = if cell.is_served() {
         Axis::Server

@@ -52,7 +52,8 @@ pub(crate) fn books(a: &Analysis) -> Option<CountTable> {
     })
 }
 
-/// The same of one trial for evidence, by the kernel's tracepoints; none where nobody counted.
+/// The table of CPU accounts of one evidence trial a cell, from the kernel's tracepoints; none
+/// where no trial has them.
 pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
     let all = a.books.iter();
     let mut all = all.filter_map(|b| Some((b.cell.as_str(), b.counted.as_ref()?)));

@@ -27,19 +27,19 @@ use vocabulary::word;
 pub struct CaveatText {
     /// Short name: `zero-copy-copied`, `pacing`, …
     pub kind: String,
-    /// What it does to verdicts.
+    /// Effect of the caveat on verdicts.
     #[serde(default)]
     pub effect: CaveatEffect,
-    /// What it says, in a sentence or two.
+    /// Description of the caveat, in a sentence or two.
     pub text: String,
-    /// What disturbed the run, in a few words; empty where nothing from outside did.
+    /// Short name of the outside disturbance; empty where nothing from outside disturbed the run.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub brief: String,
     /// The readings behind it.
     pub evidence: String,
-    /// What would remove it.
+    /// Action that would remove the caveat.
     pub remedy: String,
-    /// [`bytecost_spec::Cell::id`]s that it affects; none is the whole run.
+    /// [`bytecost_spec::Cell::id`]s of the affected cells; empty where it affects the whole run.
     pub cells: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ pub struct CaveatText {
 pub struct DisturbanceText {
     /// The name of its caveat.
     pub caveat: String,
-    /// What it is, in a few words.
+    /// Short name of the disturbance.
     pub text: String,
     /// Judged findings that have no verdict for it.
     pub verdicts_withheld: usize,
@@ -86,7 +86,8 @@ pub(crate) fn caveat(a: &Analysis, caveat: &Caveat) -> CaveatText {
     }
 }
 
-/// What disturbed the run in words, that first which withheld most.
+/// Outside disturbances of the run in words, by the number of verdicts that each withheld, most
+/// first.
 pub fn disturbances(a: &Analysis) -> Vec<DisturbanceText> {
     let texts = a.disturbances.iter().filter_map(|disturbance| {
         let text = caveat(a, a.caveats.get(disturbance.caveat)?);

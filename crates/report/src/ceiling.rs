@@ -1,4 +1,4 @@
-//! What a machine reaches at most, for a terminal.
+//! The ceiling of a machine, for a terminal.
 
 use bytecost_analysis::ceiling::STUDY;
 use bytecost_analysis::{Analysis, Ceiling, CeilingKind, CeilingRate};
@@ -11,7 +11,7 @@ use crate::{caveats, descriptions, numbers, terminal};
 
 const HINT: &str = "`bytecost ceiling` measures once, in under a minute, what this machine can copy at all; reports then say what share of it is reached.";
 
-/// What is said where rates were measured and no ceiling is known to compare them with.
+/// Hint to measure the ceiling, where throughput was measured and no ceiling is known.
 pub(crate) fn hint(a: &Analysis) -> Option<&'static str> {
     let throughput = Metric::both(Measure::ThroughputGbitPerS);
     let is_known = a.ceiling.is_some() || a.study.name == STUDY;

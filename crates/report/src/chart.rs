@@ -15,7 +15,7 @@ const LABEL_HEIGHT: f64 = 15.0;
 const CHARACTER: f64 = 7.6;
 /// The same on a narrow screen, where text is drawn larger.
 const CHARACTER_NARROW: f64 = 12.0;
-/// The most characters of a label beside a line.
+/// The most characters of a label at the end of a line.
 const LABEL_MOST: usize = 16;
 
 pub(crate) struct Chart {
@@ -35,9 +35,9 @@ pub(crate) struct Chart {
 
 pub(crate) struct Tick {
     pub at: f64,
-    /// What stands there; empty where there is no room.
+    /// Text of the tick; empty where there is no room.
     pub label: String,
-    /// Whether there is room for it on a narrow screen too.
+    /// True if a narrow screen has room for the label too.
     pub narrow: bool,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct Label {
     pub y: f64,
 }
 
-/// Lays a figure out; `labels` are what stands beside the end of each line.
+/// Lays a figure out; `labels` are the names at the ends of the lines.
 pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
     let estimates = figure.series.iter().flat_map(measured);
     let spans = estimates.flat_map(|(_, e)| [Some(e.value), e.low, e.high]);
@@ -191,7 +191,7 @@ fn through(points: impl IntoIterator<Item = (f64, f64)>) -> String {
     steps.zip(points).map(write).collect()
 }
 
-/// Writes names beside the ends of the lines, moved apart so that none covers another.
+/// Places names at the ends of the lines, moved apart so that none covers another.
 fn label(lines: &mut [ChartLine], names: &[String], right: f64, bottom: f64) {
     let ends = lines.iter_mut().zip(names);
     let ends = ends.filter_map(|(line, name)| Some((*line.dots.last()?, line, name)));

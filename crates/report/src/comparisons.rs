@@ -112,14 +112,15 @@ fn entry(
     }
 }
 
-/// Whether a reader who divides the two numbers would take the ratio for a mistake.
+/// Returns true if the quotient of the two values contradicts the ratio of the finding: it is
+/// outside the interval, and differs by more than the smallest effect that matters.
 fn contradicts(f: &Finding, quotient: f64, matters: f64) -> bool {
     let apart = (quotient / f.ratio).ln().abs();
     let is_outside = quotient < f.low || quotient > f.high;
     is_outside && apart.is_finite() && apart > (1.0 + matters).ln()
 }
 
-/// What a legend says of findings that are not judged, where any of them is such.
+/// Addition to a legend where any of the findings is not judged.
 pub(crate) fn not_judged<'f>(mut findings: impl Iterator<Item = &'f Finding>) -> &'static str {
     match findings.any(|f| f.verdict == Verdict::NotJudged) {
         true => ", · not judged",
@@ -145,7 +146,7 @@ fn said(f: &Finding) -> String {
     }
 }
 
-/// What both cells of a finding hold constant, of the axes that vary, in words.
+/// Values of the varied axes that both cells of a finding share, in words.
 pub(crate) fn place(a: &Analysis, f: &Finding) -> String {
     let Some(cell) = a.cell(&f.cell) else {
         return f.cell.clone();

@@ -1,4 +1,4 @@
-//! What was counted of each cell as a table: copies of each byte, and what else a message took.
+//! Table of the events counted in each cell: copies of each byte, and other work for a message.
 
 use bytecost_analysis::{Analysis, CellCopies, CellCounts, grouped};
 use bytecost_spec::evidence::{CopyPlace, CountedEvent, EVENTS};
@@ -7,7 +7,7 @@ use itertools::Itertools as _;
 
 use crate::question::{place_in_words, way};
 
-/// The most cells that are told; findings.json has the others.
+/// The most rows of a table; findings.json has the other cells.
 pub(crate) const MOST_ROWS: usize = 48;
 const MOST_NOTES: usize = 12;
 pub(crate) const NOTHING: &str = "–";
@@ -16,13 +16,13 @@ pub(crate) struct CountTable {
     /// Its section on the page, and its name in the page's list of sections.
     pub section: &'static str,
     pub short: &'static str,
-    /// What it is called, and what stands in it.
+    /// Title of the table; `lead` is its introductory paragraph.
     pub title: &'static str,
     pub lead: &'static str,
     /// Headings, without that of the cell, which is first.
     pub columns: Vec<String>,
     pub rows: Vec<(String, Vec<String>)>,
-    /// What was not counted and why, and how many cells are not here.
+    /// Notes on missing counts and their reasons, and the number of cells left out.
     pub notes: Vec<String>,
 }
 
@@ -78,7 +78,8 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
     })
 }
 
-/// What servers and their clients used, by the columns of a published table; none without servers.
+/// The table of the resources that servers and their clients used, with the columns of a published
+/// table; none without servers.
 pub(crate) fn roles(a: &Analysis) -> Option<CountTable> {
     let first = a.roles.first()?;
     let names = first.counters.iter().map(|c| c.name.as_str());
@@ -141,7 +142,7 @@ fn label(a: &Analysis, id: &str) -> Option<String> {
     })
 }
 
-/// What is said of those that are not shown.
+/// Note on the rows that are left out; none where all are shown.
 pub(crate) fn further(all: usize, shown: usize, what: &str) -> Option<String> {
     let more = all.checked_sub(shown).filter(|n| *n > 0)?;
     Some(format!("{more} {what} are in findings.json."))

@@ -51,7 +51,7 @@ fn table(of: &[&Crossover], unit: Unit) -> DocTable {
     DocTable::of::<DocEntry>(columns.to_vec(), rows).without_empty_columns()
 }
 
-/// What is to be said of those that are left open; `all` where no other is decided.
+/// Sentence about the undecided pairs; `all` where no pair is decided.
 fn open_in_words(open: usize, all: bool) -> String {
     match (open, all) {
         (1, true) => "The one pair that was looked at is not decided.".to_owned(),

@@ -1,4 +1,4 @@
-//! What a run, a host and a group of cells are, in words that all renderers share.
+//! Descriptions of a run, a host and a group of cells, shared by all renderers.
 
 use bytecost_analysis::{Analysis, Estimate, grouped};
 use bytecost_spec::axis::AXES;
@@ -43,7 +43,8 @@ pub(crate) fn counters_cost(a: &Analysis) -> Option<String> {
     ))
 }
 
-/// What the loop and reading counters cost, and how far apart equal cells came out, where measured.
+/// Noise floors: the cost of the loop and of reading counters, and the difference between equal
+/// cells, where measured.
 pub(crate) fn floors(a: &Analysis) -> Vec<String> {
     let of_loop = a.loop_floor_ns_per_message.as_ref().map(|floor| {
         let interval = numbers::interval(floor);
@@ -172,7 +173,7 @@ fn card(card: &NetworkCard) -> Vec<(&'static str, String)> {
     known(facts)
 }
 
-/// How the numbers were made, with the numbers of this run.
+/// Method of measurement, term by term, with the numbers of this run.
 pub(crate) fn method(a: &Analysis) -> Vec<(&'static str, String)> {
     let s = &a.study;
     let level = numbers::percent(s.level);
@@ -257,8 +258,9 @@ pub(crate) fn panel(panel: &[(Axis, Value)]) -> String {
     told.join(", ")
 }
 
-/// A group of cells by what they differ in: `mover splice, vmsplice; size 256 B, 4 KiB`. What is
-/// no cell's id stays as it is. Where nothing varies they are named by what tells most.
+/// A group of cells by the axes that they differ in: `mover splice, vmsplice; size 256 B, 4 KiB`.
+/// Text that is no cell's id stays as it is. Where no axis varies, the mover, the size and the
+/// threads name them.
 pub(crate) fn cells(a: &Analysis, ids: &[&str]) -> String {
     let cells = ids.iter().map(|id| a.cell(id).ok_or(*id));
     let (cells, others): (Vec<&Cell>, Vec<&str>) = cells.partition_result();
@@ -267,7 +269,7 @@ pub(crate) fn cells(a: &Analysis, ids: &[&str]) -> String {
     words.into_iter().chain(others).join("; ")
 }
 
-/// What some cells have along axes that vary: `mover splice, vmsplice`, `size 256 B, 4 KiB`.
+/// Values of some cells along each axis that varies: `mover splice, vmsplice`, `size 256 B, 4 KiB`.
 fn differences(cells: &[&Cell], varied: &[Axis]) -> Vec<String> {
     let varied = match varied {
         [] => &[Axis::Mover, Axis::Size, Axis::Threads],

@@ -1,5 +1,5 @@
-//! What is said of a result, as blocks; a printer for each medium gives them their look. Texts are
-//! one line each, with `code` between backticks. Printers clean and escape them.
+//! A report as blocks, which a printer for each medium lays out. Texts are one line each, with
+//! `code` between backticks; printers clean and escape them.
 
 use bytecost_analysis::Verdict;
 
@@ -28,12 +28,12 @@ pub(crate) enum DocBlock {
     Fold {
         title: String,
         blocks: Vec<DocBlock>,
-        /// Whether it only goes on with what stands above it: a text needs no title for that.
+        /// True for a continuation of the block above, whose title a text leaves out.
         is_rest: bool,
     },
-    /// What can be typed as it is.
+    /// A command line that can be copied as it is.
     Code(String),
-    /// What a page alone shows: drawings, and details that no text has room for.
+    /// Blocks that only a page shows: drawings, and details too long for a text.
     PageOnly(Vec<DocBlock>),
 }
 
@@ -73,7 +73,7 @@ pub(crate) struct DocMark {
     pub kind: MarkKind,
 }
 
-/// What a sign means to a reader, and so its colour.
+/// Meaning of a sign, which gives its colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum MarkKind {
@@ -88,7 +88,7 @@ pub(crate) enum MarkKind {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DocTable {
-    /// What is in it, in one line above it; empty where a heading says it.
+    /// Caption of the table, one line above it; empty where a heading serves as one.
     pub caption: String,
     pub columns: Vec<DocColumn>,
     pub rows: Vec<DocRow>,
@@ -98,11 +98,11 @@ pub(crate) struct DocTable {
 pub(crate) struct DocColumn {
     pub heading: String,
     pub align: Align,
-    /// Whether its entries must be copied, and so are never broken over lines.
+    /// True if the entries are copied by readers, and so are never broken over lines.
     pub whole: bool,
 }
 
-/// Where the entries of a column stand.
+/// Alignment of the entries of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Align {
     Left,
@@ -113,7 +113,7 @@ pub(crate) enum Align {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DocRow {
     pub entries: Vec<DocEntry>,
-    /// Whether the other rows are compared with it.
+    /// True for the row that the other rows are compared with.
     pub is_baseline: bool,
     /// The finding that the row is of, by its place among all.
     pub finding: Option<usize>,
@@ -122,12 +122,12 @@ pub(crate) struct DocRow {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DocEntry {
     pub text: String,
-    /// What it is beside another, as `0.62×`.
+    /// Ratio to the baseline: `0.62×`.
     pub ratio: String,
     pub mark: Option<DocMark>,
     /// Footnote, from 1.
     pub note: Option<usize>,
-    /// All of it in words, for who points at it or cannot see it.
+    /// The entry in words, for a tooltip and for screen readers.
     pub tells: String,
 }
 
@@ -196,7 +196,7 @@ impl DocBlock {
         }
     }
 
-    /// The same of what only goes on with what stands above it.
+    /// A fold that continues the block above it, without a title in a text.
     pub fn rest(title: impl Into<String>, blocks: Vec<DocBlock>) -> DocBlock {
         DocBlock::Fold {
             title: title.into(),
@@ -205,7 +205,7 @@ impl DocBlock {
         }
     }
 
-    /// Whether a text has anything of it.
+    /// Returns true if a text shows anything of the block.
     pub fn is_in_text(&self) -> bool {
         match self {
             DocBlock::PageOnly(_) => false,
@@ -274,7 +274,7 @@ impl DocColumn {
         headings.split(" | ").map(column).collect()
     }
 
-    /// Those of a table of numbers, after the column of what they are of.
+    /// Columns of a table of numbers: the first names the rows, the others have the numbers.
     pub fn numbers<H: Into<String>>(
         first: impl Into<String>,
         headings: impl IntoIterator<Item = H>,

@@ -27,11 +27,11 @@ pub struct ExplanationText {
     pub answer: Option<String>,
     /// The numbers behind it, a row each.
     pub numbers: Vec<String>,
-    /// What else bears on it.
+    /// Further facts that support the answer, a line each.
     pub evidence: Vec<String>,
-    /// What would change the answer.
+    /// A change of conditions that would change the answer.
     pub would_change: Option<&'static str>,
-    /// What is missing for an answer, where there is none.
+    /// The data that an answer would need, where there is none.
     pub missing: Option<String>,
     /// [`Finding::number`](bytecost_analysis::Finding::number)s of those behind it.
     pub findings: Vec<usize>,
@@ -275,7 +275,7 @@ pub(crate) fn text(a: &Analysis, explanation: &Explanation) -> ExplanationText {
 }
 
 impl Why<'_> {
-    /// What is missing for an answer, in a short clause.
+    /// Reason for a missing answer, in a short clause.
     fn missing(&self, missing: &Missing) -> String {
         match missing {
             Missing::Cells => self.words.needs.to_owned(),

@@ -42,7 +42,8 @@ pub(crate) struct DrawnFigure {
     pub y: String,
     pub x: String,
     pub chart: Chart,
-    /// How much wider it is than a narrow screen, where the names beside the lines are cut off.
+    /// Ratio of the figure's width to that without the names at the ends of the lines, which a
+    /// narrow screen cuts off.
     pub crop: String,
     pub lines: Vec<SeriesLine>,
     pub columns: Vec<String>,
@@ -51,10 +52,10 @@ pub(crate) struct DrawnFigure {
     pub gap_marks: Vec<(f64, String)>,
     pub empty: Option<String>,
     pub note: Option<Vec<TextSpan>>,
-    /// Who published the hollow points, where there are any.
+    /// Source of the hollow points, which others published.
     pub source: Option<String>,
     pub stalls: bool,
-    /// What the line of the most that can be reached is of, where there is one.
+    /// Description of the line of the ceiling, where there is one.
     pub ceiling: Option<String>,
 }
 
@@ -65,10 +66,10 @@ pub(crate) const STALL_WORDS: &str = "waits for a delayed acknowledgement";
 pub(crate) struct SeriesLine {
     pub name: String,
     pub color: usize,
-    /// Whether it is drawn dashed, because its colour is another's too.
+    /// True for a dashed line: another line has the same colour.
     pub dashed: bool,
     pub is_baseline: bool,
-    /// Whether it was published by others, and is drawn hollow.
+    /// True for a series that others published, drawn hollow.
     pub hollow: bool,
     pub marker: &'static str,
     pub dots: Vec<DotText>,

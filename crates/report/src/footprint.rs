@@ -1,4 +1,4 @@
-//! What each cell displaced from the caches, as a table: a row a cell, a column a cache.
+//! Table of the bytes that each cell displaced from the caches: a row a cell, a column a cache.
 
 use bytecost_analysis::{Analysis, LevelFootprint, grouped};
 use bytecost_spec::units;

@@ -1,5 +1,5 @@
-//! What the distance between two CPUs costs, as a heat map: a row for the CPU that asks, a column
-//! for the one that answers, and the stronger the colour the longer. Each has its table.
+//! Heat map of the latency between two CPUs: a row for the CPU that asks, a column for the one that
+//! answers, and a stronger colour for a longer time. Each map has its table.
 
 use askama::Template;
 use bytecost_analysis::{Analysis, MatrixData, PairPoint, Point, grouped};
@@ -16,7 +16,7 @@ use crate::text::{TextSpan, clean, spans};
 pub(crate) const LEFT: f64 = 52.0;
 pub(crate) const TOP: f64 = 44.0;
 const MARGIN: f64 = 6.0;
-/// How wide all columns are together, and a column at most.
+/// Width of all columns together, and the widest column.
 const WIDTH: f64 = 520.0;
 const COLUMN_MOST: f64 = 104.0;
 /// The narrowest column that has room for a number, and for a CPU's name.
@@ -26,7 +26,7 @@ const COLUMN_OF_NAMES: f64 = 22.0;
 const MOST_CPUS: usize = 64;
 /// Opacity of the quickest and of the slowest field: text stays readable on both.
 const OPACITY: (f64, f64) = (0.06, 0.5);
-/// From so many ns on, at most, all of a map is told in µs.
+/// Value in ns from which on all values of a map are shown in µs.
 const IN_US: f64 = 10_000.0;
 
 #[derive(Template)]
@@ -35,20 +35,21 @@ pub(crate) struct Heat {
     /// Unique within the page, and the name of its picture.
     pub id: String,
     pub title: String,
-    /// What is told of each pair and in which unit, and what all hold constant.
+    /// Subtitle: the metric of each pair with its unit, and the values that all pairs share.
     pub sub: String,
     pub width: f64,
     pub height: f64,
     pub step: f64,
-    /// Where the names of CPUs stand, beside their rows and above their columns.
+    /// Offsets of the CPUs' names along the rows and the columns, with the CPU.
     pub names: Vec<(f64, u32)>,
     pub fields: Vec<Field>,
-    /// Swatches from quick to slow: where, their opacity, and what the two ends are.
+    /// Swatches of the legend from quick to slow, as offset and opacity; `ends` are the labels of
+    /// both ends.
     pub swatches: Vec<(f64, f64)>,
     pub ends: (String, String),
-    /// What it comes to, a sentence each.
+    /// Summary of the map, a sentence each.
     pub words: Vec<Vec<TextSpan>>,
-    /// The same in one text, for who does not see the map.
+    /// Summary of the map in one text, for screen readers.
     pub told: String,
     pub columns: Vec<u32>,
     pub rows: Vec<(u32, Vec<HeatEntry>)>,
@@ -146,11 +147,11 @@ fn sub(m: &MatrixData, unit: &str, panel: &str) -> String {
     parts.join("; ")
 }
 
-/// How values are told and painted: by their logarithm between the least and the most.
+/// Logarithmic scale of a map's values, from the least to the most.
 struct Scale {
     least: f64,
     most: f64,
-    /// Its name, and what a nanosecond is in it.
+    /// Name of the unit, and the value of a nanosecond in it.
     unit: (&'static str, f64),
 }
 

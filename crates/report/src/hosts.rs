@@ -25,11 +25,11 @@ const SETTINGS: &str = "SMT, NUMA, frequency governor, turbo, mitigations, hardw
 /// A run on a host, or on a pair of hosts.
 #[derive(Clone, Copy, Debug)]
 pub struct HostRun<'a> {
-    /// What the host is called; of a pair both: `a → b`.
+    /// Name of the host; of a pair both: `a → b`.
     pub host: &'a str,
     /// Build of bytecost that measured, where that is known.
     pub build: Option<&'a str>,
-    /// What the run comes to.
+    /// Results of the run.
     pub analysis: &'a Analysis,
 }
 
@@ -43,7 +43,7 @@ pub struct HostTable {
     pub study: String,
     /// Its heading.
     pub title: String,
-    /// What one message is called.
+    /// Unit of one message.
     pub unit: Unit,
     /// The smallest difference that matters, as a share.
     pub smallest_effect: f64,
@@ -51,7 +51,7 @@ pub struct HostTable {
     pub hosts: Vec<HostLine>,
     /// Every comparison that any of the runs has.
     pub findings: Vec<HostFinding>,
-    /// What differs between the machines and their runs.
+    /// Differences between the machines and between their runs.
     pub differences: Vec<HostDifference>,
 }
 
@@ -59,9 +59,9 @@ pub struct HostTable {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostLine {
-    /// What the host is called.
+    /// Name of the host.
     pub host: String,
-    /// What the other host of a pair is called.
+    /// Name of the other host of a pair.
     pub peer: Option<String>,
     /// The run's name.
     pub run: String,
@@ -79,19 +79,19 @@ pub struct HostLine {
 pub struct HostFinding {
     /// [`Finding::name`], which names it within each of the runs.
     pub id: String,
-    /// What is compared.
+    /// Metric of the comparison.
     pub metric: Metric,
-    /// The two values, in words.
+    /// The two compared values, in words.
     pub what: String,
-    /// What both hold constant, in words.
+    /// The values that both cells share, in words.
     pub place: String,
-    /// What it is tested together with.
+    /// Family of comparisons that it is tested in.
     pub family: Family,
     /// The finding of each host, from the least ratio to the greatest.
     pub hosts: Vec<HostEstimate>,
     /// Hosts without one.
     pub gaps: Vec<HostGap>,
-    /// Whether one host's verdict is better, and another's worse.
+    /// True if the verdict is better on one host and worse on another.
     pub hosts_disagree: bool,
 }
 
@@ -99,9 +99,9 @@ pub struct HostFinding {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostEstimate {
-    /// What the host is called.
+    /// Name of the host.
     pub host: String,
-    /// What its run found.
+    /// Finding of the host's run.
     #[serde(flatten)]
     pub finding: Finding,
 }
@@ -110,9 +110,9 @@ pub struct HostEstimate {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostGap {
-    /// What the host is called.
+    /// Name of the host.
     pub host: String,
-    /// Why it was not measured.
+    /// Reason why it was not measured.
     pub why: String,
 }
 

@@ -19,13 +19,13 @@ pub struct Findings<'a> {
     /// All but the rulings and caveats.
     #[serde(flatten)]
     pub analysis: Cow<'a, Analysis>,
-    /// What others concluded, held against these results.
+    /// Published claims, with the rulings that these results give.
     #[serde(default)]
     pub audit: Vec<AuditText>,
     /// Circumstances that can bend a ranking, with what they did to verdicts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disturbances: Vec<DisturbanceText>,
-    /// What weakens the findings.
+    /// Caveats of the findings, in words.
     pub caveats: Vec<CaveatText>,
 }
 

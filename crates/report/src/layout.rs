@@ -36,15 +36,15 @@ pub trait TableLayout: Debug {
 pub struct ColumnLayout {
     /// Its name, which is also that of the study that sets it up again.
     pub name: &'static str,
-    /// What its programs did, where that is not a column.
+    /// Values of the published programs for axes without a column.
     pub axes: &'static [(Axis, &'static str)],
     /// Their names of implementations, with the movers.
     pub impls: &'static [(&'static str, &'static str)],
-    /// Whether its size is that of one field, not of the message.
+    /// True if the size column has the size of one field, not of the message.
     pub sizes_are_of_fields: bool,
-    /// The side whose counters it tells.
+    /// The side whose counters the layout has.
     pub counted: Side,
-    /// What its rows are sorted by.
+    /// Columns that rows are sorted by, the most significant first.
     pub order: [What; 3],
     /// Its columns, in their order.
     pub columns: &'static [Column],
@@ -55,13 +55,13 @@ pub struct ColumnLayout {
 pub struct Column {
     /// Its name in the header.
     pub name: &'static str,
-    /// What stands in it.
+    /// Quantity in the column.
     pub what: What,
     /// Decimals as they are written there, where three digits need no more.
     pub decimals: usize,
 }
 
-/// What stands in a column.
+/// Quantity that a column of a layout has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum What {
     /// Their name of the mover.
@@ -197,7 +197,7 @@ impl ColumnLayout {
         row.map(|(theirs, _)| *theirs)
     }
 
-    /// How many times their size a message has.
+    /// Number of sizes that make up one message.
     pub(crate) fn sizes_a_message(&self) -> u64 {
         match self.sizes_are_of_fields {
             true => u64::from(FIELDS),

@@ -116,7 +116,7 @@ fn aligned(session: &Session, first: &str, text: impl Fn(&Column) -> String) -> 
     line
 }
 
-/// What a session is, and the heads of the lines that follow.
+/// Description of a session, and the column heads of the lines that follow.
 pub fn began(session: &Session, style: Style) -> String {
     let with = if session.side == Side::Receiver {
         "from"

@@ -1,4 +1,4 @@
-//! What a figure does not show, and why.
+//! Gaps of a figure, with their reasons.
 
 use bytecost_analysis::{FigureData, Gap, Point, grouped, phrases};
 use bytecost_spec::{Axis, Unit, units};
@@ -9,7 +9,7 @@ use crate::text::clean;
 /// A mover that never has more than one request in flight, at another depth.
 pub(crate) const ONE_IN_FLIGHT: &str = "it has one request in flight: see depth 1";
 
-/// The most reasons that are told at one place.
+/// The most reasons that are listed at one place.
 const REASONS_MOST: usize = 3;
 
 /// Why there is no point, in words.
@@ -53,7 +53,7 @@ pub(crate) fn why_empty(f: &FigureData, unit: Unit) -> String {
     }
 }
 
-/// What is missing in a column, but for what others did not publish: `splice, vmsplice: why`.
+/// Gaps of a column, except points that others did not publish: `splice, vmsplice: why`.
 pub(crate) fn at_column(f: &FigureData, column: usize, unit: Unit) -> Option<String> {
     let missing = f.series.iter().filter_map(|s| match s.points.get(column) {
         Some(Point::Gap(why)) if *why != Gap::NotPublished => {
@@ -74,8 +74,8 @@ pub(crate) fn at_column(f: &FigureData, column: usize, unit: Unit) -> Option<Str
     Some(format!("No point at {}: {told}", clean(&f.x.in_words(x))))
 }
 
-/// The gaps to tell below a figure, those with the same reason together: `splice, vmsplice at 256 B,
-/// 4 KiB: why`. An empty figure tells its only reason itself.
+/// Notes on gaps below a figure, grouped by reason: `splice, vmsplice at 256 B, 4 KiB: why`. None
+/// for an empty figure with a single reason, which the figure itself shows.
 pub(crate) fn told(f: &FigureData, empty: bool, unit: Unit) -> Vec<String> {
     let of_series = f.series.iter().flat_map(|series| {
         let points = f.x_values.iter().zip(&series.points);

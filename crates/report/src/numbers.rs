@@ -72,7 +72,7 @@ pub(crate) fn superscript(n: usize) -> String {
     digits.map(|d| DIGITS[d as usize]).collect()
 }
 
-/// An amount in its metric's unit; a rate far below that unit has a smaller one beside it.
+/// An amount in its metric's unit; a rate far below that unit is in a smaller one.
 pub(crate) fn amount(metric: Metric, value: f64) -> String {
     match scaled(metric, value) {
         (number, Some(unit)) => format!("{number} {unit}"),

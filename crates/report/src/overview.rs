@@ -40,14 +40,14 @@ pub(crate) struct Overview {
     pub ends: (f64, f64),
     pub height: f64,
     pub published: bool,
-    /// What a reader must know of what is not drawn.
+    /// Notes on what the drawing leaves out.
     pub notes: Vec<String>,
 }
 
 pub(crate) struct ScaleTick {
     pub x: f64,
     pub label: String,
-    /// Whether it is 1: neither is faster.
+    /// True for the tick at 1, where neither is faster.
     pub even: bool,
 }
 

@@ -25,7 +25,7 @@ pub fn html(a: &Analysis) -> String {
     let leading = sections::leading(a);
     let printer = || Printer::of(&drawings, leading);
     let mut answer = screen::answer(a).blocks;
-    // The advice and its tables stand beside the figure; what is below them has the whole width.
+    // The page has the advice and its tables next to the figure, and the rest below at full width.
     let table = answer.iter().rposition(|b| matches!(b, DocBlock::Table(_)));
     let below = answer.split_off(table.map_or(answer.len(), |table| table + 1));
     let body = sections::body(a).blocks;
@@ -46,8 +46,8 @@ pub fn html(a: &Analysis) -> String {
     page(&a.study.title, &foot, sections_of(&body), parts)
 }
 
-/// Renders blocks as a page: what a reader sees first, a drawing beside it (HTML, or empty), and
-/// everything below it.
+/// Renders blocks as a page: the answer, a drawing next to it (HTML, or empty), and everything
+/// below.
 pub(crate) fn plain(
     title: &str,
     answer: &[DocBlock],
@@ -161,11 +161,11 @@ impl Drawings {
 
 struct Printer<'a> {
     drawings: &'a Drawings,
-    /// The drawing that stands beside the answer, and so nowhere else.
+    /// The drawing next to the answer, which is drawn nowhere else.
     leading: Option<DrawingRef>,
     notes: usize,
     out: String,
-    /// The last heading: what tables below it are called.
+    /// The last heading, which labels the tables below it.
     heading: String,
     is_in_section: bool,
 }
@@ -377,7 +377,7 @@ impl<'a> Printer<'a> {
         })
     }
 
-    /// An entry of a table of numbers: the value, what it is beside another, and the verdict.
+    /// An entry of a table of numbers: the value, its ratio to the baseline, and the verdict.
     fn number(&self, entry: &DocEntry) -> String {
         let note = self.note(entry);
         let class = match entry.mark {

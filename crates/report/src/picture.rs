@@ -15,11 +15,11 @@ use crate::text::{TextSpan, clean, joined, wrap};
 /// A picture of a figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Picture {
-    /// What it shows, as the name of a file without its ending:
+    /// Name of the picture's file without its ending:
     /// `figure-1-throughput_gbit_per_s-over-size-threads-1`.
     pub name: String,
-    /// The picture as SVG that stands by itself: on white, and told apart by marks and dashes as
-    /// well as by colours, so that print in grey can be read too.
+    /// Stand-alone SVG on white; series differ in marks and dashes as well as in colour, for print
+    /// in grey.
     pub svg: String,
 }
 
@@ -32,7 +32,7 @@ const LINE_HEIGHT: (f64, f64) = (22.0, 17.0);
 /// Width of a character of the legend, about, and of what stands before its words.
 const LEGEND_WIDTH: (f64, f64) = (7.9, 52.0);
 
-/// What is around every drawing: lines of text with their places, and where the drawing begins.
+/// Frame of a drawing: lines of text with their offsets, and the top of the drawing.
 struct Frame {
     subtitles: Vec<(f64, String)>,
     plot: f64,
@@ -106,7 +106,7 @@ struct Key {
     color: usize,
     marker: &'static str,
     class: &'static str,
-    /// Whether a line goes through the marker.
+    /// True if the key's marker has a line through it.
     line: bool,
 }
 
@@ -279,7 +279,7 @@ fn legend(f: &DrawnFigure, y: &mut f64) -> Vec<Key> {
     keys
 }
 
-/// What a reader of the picture alone must know: the machine, the version, the day, the study.
+/// Foot of a picture: the machine, the version, the day and the study.
 fn foot(a: &Analysis) -> String {
     let bytecost = format!("bytecost {}", a.run.bytecost_version);
     let day = a.run.started.get(..10).unwrap_or(&a.run.started);

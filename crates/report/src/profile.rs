@@ -34,9 +34,9 @@ const LEAST_SHARE_OF_WORK: f64 = 0.02;
 pub struct ProfileReport {
     /// The version of this form: 1.
     pub format: u32,
-    /// What was counted.
+    /// The profile of a program: its counted system calls.
     pub profile: Profile,
-    /// What another way would save, most first.
+    /// Predictions for other ways, the largest saving first.
     pub advice: Vec<Advice>,
 }
 
@@ -127,7 +127,7 @@ fn document(report: &ProfileReport, has_all: bool) -> Document {
     document
 }
 
-/// What is predicted in words.
+/// Prediction of an advice in words.
 fn prediction(advice: &Advice) -> String {
     match &advice.prediction {
         Prediction::Saves {

@@ -1,4 +1,4 @@
-//! What others published, laid over the figures.
+//! Published series, laid over the figures.
 
 use bytecost_analysis::{Analysis, Estimate, FigureData, Gap, Point, Published, Series};
 use bytecost_spec::{Axis, Value};
@@ -14,9 +14,9 @@ const STALL: &str = "nagle-stall";
 pub(crate) struct OverlaidLine {
     /// The name that gives it its colour.
     pub of: String,
-    /// Who published it; none for what was measured here.
+    /// Source of a published series; none for one that was measured here.
     pub source: Option<String>,
-    /// Which of its points wait for a delayed acknowledgement.
+    /// Flag for each point: true if it waits for a delayed acknowledgement.
     pub stalled: Vec<bool>,
 }
 

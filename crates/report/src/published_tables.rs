@@ -1,4 +1,4 @@
-//! What others published beside what was measured here, cell by cell.
+//! Published values next to those measured here, cell by cell.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct Pair<'a> {
     differs: Vec<Difference>,
 }
 
-/// The published table beside the measured one, a table a metric; nothing where nothing was published.
+/// The published and the measured values, a table a metric; nothing where nothing was published.
 pub(crate) fn section(a: &Analysis, d: &mut Document) {
     let Some(published) = &a.published else {
         return;
@@ -67,7 +67,8 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
     }
 }
 
-/// The nearest of our cells: the same in all that tells cells apart, else in as much as can be.
+/// The best match of a published cell in the run: equal along [`MATCHED`], measured if possible,
+/// with the fewest differences.
 fn pair<'a>(a: &'a Analysis, theirs: &'a PublishedCell) -> Pair<'a> {
     let is_same = |c: &CellResult, axis: Axis| c.cell.value(axis) == theirs.cell.value(axis);
     let same = |c: &&CellResult| MATCHED.iter().all(|axis| is_same(c, *axis));
@@ -83,7 +84,8 @@ fn pair<'a>(a: &'a Analysis, theirs: &'a PublishedCell) -> Pair<'a> {
     }
 }
 
-/// Every measured cell that is alike in what the publication tells: it may be any of them.
+/// Pairs of a published cell with every measured cell that is equal along the axes that were
+/// published.
 fn pairs_told<'a>(
     a: &'a Analysis,
     published: &Published,
@@ -107,7 +109,8 @@ fn pairs_told<'a>(
     }
 }
 
-/// Where a measured cell is, in what the study varies and the publication does not tell.
+/// Values of a measured cell along the axes that the study varies and the publication does not
+/// give.
 fn place(a: &Analysis, published: &Published, ours: &CellResult) -> String {
     let free = |axis: &&Axis| !MATCHED.contains(axis) && !published.tells.contains(axis);
     let axes = a.study.varied.iter().filter(free);

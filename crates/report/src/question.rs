@@ -22,14 +22,14 @@ pub(crate) struct QuestionTable<'a> {
     /// The axis across, where anything else varies.
     pub x: Option<Axis>,
     pub columns: Vec<Value>,
-    /// What the table holds constant, of the axes that vary in the study.
+    /// Values that the table holds constant, of the axes that vary in the study.
     pub panel: Vec<(Axis, Value)>,
     pub rows: Vec<QuestionRow<'a>>,
 }
 
 pub(crate) struct QuestionRow<'a> {
     pub name: Value,
-    /// Whether the others are held against it.
+    /// True for the row that the others are compared with.
     pub is_baseline: bool,
     pub entries: Vec<QuestionEntry<'a>>,
 }
@@ -56,7 +56,7 @@ pub(crate) fn questions(a: &Analysis) -> Vec<QuestionTable<'_>> {
     keys.unique().map(|key| grid.question(&key)).collect()
 }
 
-/// What the findings of one table share.
+/// Common properties of the findings of one table.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Key {
     axis: Axis,
@@ -319,7 +319,7 @@ pub(crate) fn is_at(cell: &Cell, place: &[(Axis, Value)]) -> bool {
     values.all(|(axis, value)| cell.value(*axis) == *value)
 }
 
-/// What a cell tries: its server, or its mover.
+/// Way of a cell: its server, or its mover.
 pub(crate) fn way(cell: &Cell) -> &String {
     cell.serving.server.as_ref().unwrap_or(&cell.mover)
 }

@@ -8,11 +8,11 @@ const LOG_FROM: f64 = 30.0;
 /// The axis of values, upwards.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scale {
-    /// Whether equal ratios take equal room. Else the axis begins at zero.
+    /// True for a logarithmic axis. A linear one begins at zero.
     pub log: bool,
     pub from: f64,
     pub to: f64,
-    /// Where lines and numbers stand.
+    /// Values with a line and a number.
     pub ticks: Vec<f64>,
 }
 

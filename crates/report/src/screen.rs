@@ -30,7 +30,7 @@ const NOTE_CHARS: usize = 90;
 const NOTE_CHARS_LEAST: usize = 36;
 /// The most reasons for which comparisons have no verdict.
 const WITHHELD: usize = 2;
-/// Two lines beside the label.
+/// The most characters of a disturbance: two lines next to the label.
 const DISTURBED_CHARS: usize = 160;
 /// Two lines of a reason, and one where there is no room.
 const MISSING_CHARS: usize = 160;
@@ -42,15 +42,15 @@ const TWO_GROUPS: usize = 2;
 /// The kind of the caveat that says that a run has lost trials.
 const MISSING_TRIALS: &str = "missing-trials";
 
-/// How much of each part there is room for.
+/// Limits on each part of the first screen.
 #[derive(Clone, Copy)]
 struct Room {
     table: TableRoom,
     reasons: usize,
     noise_floor: bool,
-    /// Whether cells in two groups have lines of their own.
+    /// True if cells in two groups have lines of their own.
     two_groups: bool,
-    /// Whether the command that would decide more is shown.
+    /// True if the command that would decide more is shown.
     command: bool,
     /// The most sentences of the advice.
     sentences: usize,
@@ -62,11 +62,11 @@ struct Room {
     disturbed_chars: usize,
 }
 
-/// What is the same however much room there is.
+/// Content of the first screen that does not depend on its room.
 struct Content<'a> {
     /// The advice, brief where it has to be.
     advice: Vec<Sentence>,
-    /// How many sentences there are, those for which there is no room included.
+    /// Number of all sentences, with those for which there is no room.
     sentences: usize,
     questions: Vec<QuestionTable<'a>>,
 }
@@ -172,7 +172,8 @@ fn advice_within(mut sentences: Vec<Sentence>, lines: usize, style: Style) -> Ve
 }
 
 impl Room {
-    /// What gives way first: reasons, the noise floor, the words of notes, and rows of the table last.
+    /// The next smaller room; none below the least. Reasons shrink first, then the noise floor, the
+    /// words of notes, and rows of the table last.
     fn less(mut self, line_columns: usize) -> Option<Room> {
         if self.reasons > 1 {
             self.reasons -= 1;
@@ -204,7 +205,7 @@ impl Room {
     }
 }
 
-/// What the first screen says, with room for all of it.
+/// The first screen without limits on room.
 pub(crate) fn answer(a: &Analysis) -> Document {
     let advice = advice::sentences(a);
     let content = Content {
@@ -438,8 +439,8 @@ fn header(a: &Analysis, constants: &[(Axis, &Value)]) -> String {
     joined(parts, " · ")
 }
 
-/// Where cells had their ends, in one way or in two, and what ran beside all of them, where that is
-/// not the usual.
+/// Placements of all cells, up to two, and the background load of all, where they are not the
+/// default.
 fn places(a: &Analysis) -> impl Iterator<Item = (Axis, Vec<Value>)> {
     let values = |(axis, most): (Axis, usize)| {
         let values = a.cells.iter().map(|c| c.cell.value(axis)).unique();
@@ -518,7 +519,8 @@ fn counted(names: &[String], command: Option<&str>) -> Option<DocLine> {
     }))
 }
 
-/// What disturbed the run, with what it did to verdicts, in at most so many characters.
+/// Lines about the disturbances of the run and the verdicts that they withheld, in at most
+/// `most_chars`.
 fn disturbed(a: &Analysis, most_chars: usize) -> Vec<DocLine> {
     let words = |d: &DisturbanceText| {
         let counted = [
@@ -558,7 +560,7 @@ fn disturbed(a: &Analysis, most_chars: usize) -> Vec<DocLine> {
     }
 }
 
-/// How many comparisons have no verdict, by reason, and how many trials failed.
+/// Lines about comparisons without a verdict, by reason, and about failed trials.
 fn withheld(a: &Analysis, most: usize, short: bool) -> Vec<DocLine> {
     let judged = (a.findings.iter()).filter(|f| f.verdict != Verdict::NotJudged);
     let of = judged.clone().count();

@@ -125,7 +125,7 @@ fn speed_ups(a: &Analysis, d: &mut Document) {
     d.push(DocBlock::PageOnly(vec![as_fold(as_table)]));
 }
 
-/// What a drawing shows, for who cannot see it.
+/// Fold with the table of a drawing, for readers who cannot see it.
 fn as_fold(blocks: Vec<DocBlock>) -> DocBlock {
     DocBlock::fold("The same as a table", blocks)
 }
@@ -161,7 +161,8 @@ pub(crate) fn explanation(e: &ExplanationText) -> Vec<DocBlock> {
     blocks
 }
 
-/// The drawing that stands beside the answer: of what the answer is about, and not an empty one.
+/// The drawing next to the answer: the first figure with points for the answer's metric, else the
+/// first with any points, else the first heat map.
 pub(crate) fn leading(a: &Analysis) -> Option<DrawingRef> {
     let first = a.advice.situations.first();
     let drawn = || a.figures.iter().enumerate().filter(|(_, f)| has_points(f));
@@ -338,7 +339,7 @@ fn two_machines(host: &Host, peer: &PeerFacts) -> DocTable {
     DocTable::of(columns.map(DocColumn::left).into(), rows)
 }
 
-/// What was looked at on the machine, what it means, and what to do.
+/// Checks of the machine: the reading, its meaning and the remedy.
 pub(crate) fn checks(checks: &[Check]) -> Vec<DocTerm> {
     let term = |check: &Check| {
         let mark = match check.level {

@@ -1,4 +1,4 @@
-//! What is shown live of a server and of a load on it, in words and as JSON.
+//! Live reports of a server and of a load on it, in words and as JSON.
 
 use bytecost_spec::service::{Asked, Asking, Latencies, Pace, Process, Response, ServerTally};
 use bytecost_spec::{Arrivals, units};
@@ -42,7 +42,7 @@ fn busiest(processes: &[Process], style: Style) -> String {
     terminal::print(&Document { blocks }, style)
 }
 
-/// What a load found.
+/// Report of a load that has ended.
 pub fn asked(asked: &Asked, style: Style) -> String {
     let here = if asked.interrupted { " here" } else { "" };
     let seconds = units::number(asked.elapsed_s);
@@ -167,7 +167,7 @@ fn generator(asked: &Asked) -> String {
     text
 }
 
-/// What the load says of the server; nothing where it cannot.
+/// Verdict on the server from the load, or `none` with the reason.
 fn verdict(asked: &Asked) -> String {
     if let Some(limit) = &asked.generator.limit {
         return format!("none, the load generator was the limit: {limit}");
@@ -215,7 +215,7 @@ fn unserved(asked: &Asked) -> String {
     format!("the server did not serve all requests{more}")
 }
 
-/// What a server has done, when it ends.
+/// Summary of a server's work, when it ends.
 pub fn tally(model: &str, service: &str, tally: &ServerTally) -> String {
     let requests = count(tally.requests as usize, "request", "requests");
     let connections = count(tally.connections as usize, "connection", "connections");

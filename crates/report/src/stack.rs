@@ -32,21 +32,21 @@ pub(crate) struct Stack {
     pub id: &'static str,
     pub short: &'static str,
     pub title: &'static str,
-    /// What bars show, as a page says it and below a picture's title.
+    /// Introduction to the bars for a page; `sub` is the subtitle of a picture.
     pub lead: &'static str,
     pub sub: &'static str,
     pub groups: Vec<BarGroup>,
     pub height: f64,
     /// What appears, for the legend.
     pub kinds: Vec<Key>,
-    /// What a reader must know: how it was seen, and how much was not.
+    /// Notes on the method, and on the share that was not seen.
     pub notes: Vec<String>,
 }
 
 /// Bars that share a scale.
 pub(crate) struct BarGroup {
     pub y: f64,
-    /// What they have in common, of what varies; empty where nothing else varies.
+    /// Values that the bars share, of the axes that vary; empty where nothing else varies.
     pub title: String,
     pub bars: Vec<Bar>,
 }

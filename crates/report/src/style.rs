@@ -1,15 +1,15 @@
-//! How text for a terminal is laid out and painted.
+//! Layout and colours of text for a terminal.
 
 /// The look of text for a terminal. The caller decides; nothing here asks the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Style {
     /// The most columns that a line may take. Anything below 40 is taken for 40.
     pub width: usize,
-    /// Whether to paint with ANSI escape sequences.
+    /// True if text is painted with ANSI escape sequences.
     pub color: bool,
 }
 
-/// How loud a text is, and what it means: its paint on a terminal, its class on a page.
+/// Emphasis and meaning of a text: its paint on a terminal, its class on a page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "lowercase")]
 pub(crate) enum Ink {

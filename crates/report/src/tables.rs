@@ -118,7 +118,7 @@ pub fn runs(runs: &[RunProgress], noise: &[(RoundConditions, RoundNoise)], style
     terminal::print(&d, style)
 }
 
-/// How much ratios differ from run to run: two of them agree as well in 95 % of runs.
+/// Table of the differences of ratios between runs, as limits that 95 % of runs keep.
 fn between_rounds(noise: &[(RoundConditions, RoundNoise)], d: &mut Document) {
     let heading = "How much ratios differ from run to run on this machine";
     d.push(DocBlock::heading(heading));

@@ -8,13 +8,14 @@ use crate::numbers::superscript;
 use crate::style::{Ink, MARKS, Style, VERDICTS};
 use crate::text::{clean, columns, wrap};
 
-/// The widest label beside its lines.
+/// The widest label with its lines to the right.
 const LABEL_COLUMNS: usize = 24;
 /// The widest heading of a column before it is broken over lines.
 const HEADING_COLUMNS: usize = 20;
 /// The least room for notes in a table.
 const NOTE_COLUMNS: usize = 20;
-/// The least room beside labels; with less, lines stand below their label.
+/// The least columns for lines to the right of labels; with fewer, the first line follows `label:
+/// `.
 const LEAST_BESIDE: usize = 30;
 
 /// Prints a document. No line is wider than `style.width`; every line ends in a newline.
@@ -24,7 +25,7 @@ pub(crate) fn print(document: &Document, style: Style) -> String {
     printer.out
 }
 
-/// Texts beside their labels, of so many columns each.
+/// Lines of text to the right of their labels, which have `label` columns.
 pub(crate) fn labelled(
     rows: impl IntoIterator<Item = (&'static str, String)>,
     label: usize,
@@ -43,7 +44,7 @@ pub(crate) struct Printer {
     style: Style,
     indent: String,
     pub out: String,
-    /// Whether an empty line may stand before the next block: not below a heading, nor in a card.
+    /// True if an empty line may stand before the next block: not below a heading, nor in a card.
     may_gap: bool,
 }
 
@@ -149,7 +150,8 @@ impl Printer {
         }
     }
 
-    /// Labels beside their lines; where one is long or the terminal narrow, before them.
+    /// Labels with their lines to the right: in a column where labels are short and the terminal is
+    /// wide, else after `label: `.
     fn terms(&mut self, terms: &[DocTerm]) {
         let name = |term: &DocTerm| DocMark::sign_of(term.mark) + &clean(&term.label);
         let names: Vec<String> = terms.iter().map(name).collect();
@@ -243,7 +245,7 @@ impl Printer {
     }
 }
 
-/// How many columns all but the last column of a table take, with the blanks behind each.
+/// Number of columns that all but the last column of a table take, with the blanks after each.
 pub(crate) fn columns_of_numbers(table: &DocTable) -> usize {
     let texts = entry_texts(table);
     let widths = table.columns.iter().enumerate().map(|(i, column)| {

@@ -50,7 +50,7 @@ pub(crate) fn first_words(text: &str, most: usize) -> String {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TextSpan {
-    /// Whether it stood between backticks.
+    /// True for text that stood between backticks.
     pub code: bool,
     pub text: String,
 }

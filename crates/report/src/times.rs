@@ -10,28 +10,29 @@ use bytecost_spec::{Axis, Cell, Measure, Metric, Published, PublishedCell};
 pub struct Times {
     /// Name of its table, and of what it is called.
     pub source: &'static str,
-    /// How its numbers became metrics, and what it does not tell: a sentence each.
+    /// Notes on the conversion to metrics and on missing facts, a sentence each.
     pub notes: &'static [&'static str],
-    /// The axes that it tells.
+    /// The axes whose values the publication gives.
     pub tells: &'static [Axis],
-    /// What it timed.
+    /// The published times.
     pub rows: &'static [Timed],
 }
 
-/// What was timed: a mover on a file.
+/// A published time: a mover on a file.
 #[derive(Debug)]
 pub struct Timed {
     /// The column of the times.
     pub column: &'static str,
-    /// How many ms its unit is.
+    /// Length of the column's unit, in ms.
     pub unit_ms: f64,
-    /// Which rows: columns with the values that they must have. Of several the mean is taken.
+    /// Selected rows: columns with the values that they must have; the mean of several rows is
+    /// taken.
     pub rows: Option<[(&'static str, &'static str); 2]>,
     /// The cells that it may be: those of a mover with these values.
     pub mover: &'static str,
     /// Axes besides the mover.
     pub axes: &'static [(Axis, &'static str)],
-    /// What was read or sent.
+    /// The file that was read or sent.
     pub file: File,
 }
 
@@ -42,12 +43,13 @@ pub enum File {
     MibIn(&'static str),
     /// One of so many bytes, in one message.
     Whole(u64),
-    /// One of so many bytes, in requests whose size is not told: any of these.
+    /// A file of so many bytes, in requests of one of these sizes: the publication does not give
+    /// it.
     InRequests(u64, &'static [&'static str]),
 }
 
 const GIB: u64 = 1 << 30;
-/// 1 GiB in requests beside which a time stands that does not tell their size.
+/// 1 GiB in requests whose size the publication does not give.
 const REQUESTS: File = File::InRequests(GIB, &["4KiB", "64KiB", "1MiB"]);
 const WHOLE: File = File::Whole(GIB);
 const SENT: &[(Axis, &str)] = &[(Axis::Pattern, "request-response"), (Axis::Block, "4KiB")];

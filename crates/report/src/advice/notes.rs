@@ -8,8 +8,8 @@ use itertools::Itertools as _;
 
 use super::range::{amount, places, span};
 
-/// What a reader must know of one way in some situations: use, condition, or the reason for its cost.
-/// Empty where there is nothing to add to its numbers.
+/// Notes on one way in some situations: its use, its condition, or the reason for its cost. Empty
+/// where the numbers need no note.
 pub(crate) fn note(a: &Analysis, situations: &[&Situation], way: &Value) -> String {
     let notes = situations.iter().flat_map(|s| notes(a, s, way));
     // One note with all of its places.
@@ -35,7 +35,7 @@ struct Note {
     /// Where along the range.
     at: String,
     is_everywhere: bool,
-    /// Whether it says when a way can be used at all.
+    /// True if the note is a condition for using the way at all.
     is_condition: bool,
 }
 
@@ -156,7 +156,7 @@ fn reason(unit: Unit, with: &AvoidWith) -> (String, &[Value]) {
     }
 }
 
-/// What a run did not measure that would change a reason: zero-copy over a network card.
+/// Note that zero-copy over a network card was not measured, where that would change a reason.
 pub(crate) fn network_card(a: &Analysis) -> Option<String> {
     let is_copied = |s: &&Situation| {
         let path = s.place.iter().find(|(axis, _)| *axis == Axis::Transport);

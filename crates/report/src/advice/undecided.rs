@@ -1,4 +1,4 @@
-//! What is not decided, why, and what would decide it.
+//! Undecided comparisons in words: their number, the reasons, and the remedy.
 
 use bytecost_analysis::phrases;
 use bytecost_analysis::{Analysis, Situation, Undecided, UndecidedOf, Verdict};
@@ -37,7 +37,7 @@ pub(super) fn nothing_decided(a: &Analysis, undecided: &Undecided) -> String {
     }
 }
 
-/// How many comparisons of each family are undecided, and what would decide more of them.
+/// Number of undecided comparisons in each family, with the remedy.
 pub(crate) fn undecided(u: &Undecided, with_command: bool) -> String {
     // Those without a verdict are counted by themselves, with their reasons.
     if u.withheld > 0 && u.by_family.iter().all(|own| own.undecided == 0) {
@@ -63,7 +63,7 @@ pub(crate) fn undecided(u: &Undecided, with_command: bool) -> String {
     }
 }
 
-/// What would decide more, and the command that does.
+/// Remedy for undecided comparisons, and its command where there is one.
 fn remedy(u: &Undecided, several: bool) -> (String, Option<&str>) {
     let family = u.asks.name();
     let command = u.command.as_deref();

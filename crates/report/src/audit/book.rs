@@ -33,7 +33,7 @@ impl TestBook<'_> {
         phrases::metric(metric, self.unit)
     }
 
-    /// What is counted in its cases.
+    /// Noun for the cases that a test counts: place, row or cell.
     pub(super) fn noun(&self) -> &'static str {
         match self.kind() {
             TestKind::Scaling { .. } | TestKind::Crossover { .. } => "place",

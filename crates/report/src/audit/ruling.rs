@@ -385,7 +385,7 @@ impl<'a> Sides<'a> {
         self.effect(|outcome| outcome.holds() && outcome != TestOutcome::HoldsByStall)
     }
 
-    /// What reasons that are refuted are otherwise.
+    /// Sentences that correct the refuted reasons.
     fn otherwise(&self) -> Vec<String> {
         let reasons = self.reasons.iter();
         let refuted = reasons.filter(|(_, test)| test.outcome == TestOutcome::Fails);

@@ -12,15 +12,15 @@ pub struct AuditText {
     pub id: String,
     /// Where it was made.
     pub source: String,
-    /// What was claimed.
+    /// The published claim.
     pub claim: String,
     /// The ruling.
     pub ruling: Ruling,
-    /// It in words, with cells where they differ: `confirmed in 3 of 4 cells, 1 undecided`.
+    /// The ruling in words, with cells where they differ: `confirmed in 3 of 4 cells, 1 undecided`.
     pub words: String,
     /// Why, in a sentence or two; where it is confirmed for another reason, that reason.
     pub because: String,
-    /// Whether the run is of a study that settles the claim.
+    /// True if the run is of a study that settles the claim.
     pub of_study: bool,
     /// Published next to measured, a row each.
     pub figures: Vec<AuditFigure>,

@@ -8,7 +8,7 @@ use bytecost_spec::CircumstanceKind as Kind;
 /// The words of a caveat's name.
 pub(super) struct Words {
     pub(super) kind: &'static str,
-    /// What disturbed the run, in a few words; empty where nothing from outside did.
+    /// Short name of the outside disturbance; empty where nothing from outside disturbed the run.
     pub(super) brief: &'static str,
     pub(super) text: &'static str,
     pub(super) evidence: &'static str,

@@ -1,4 +1,4 @@
-//! What is known of a caveat: its facts, and the result that it is of.
+//! Facts of a caveat, with the result that it belongs to.
 
 use bytecost_analysis::{Analysis, Caveat, CaveatFact, CellResult, OthersLoad, phrases};
 use bytecost_spec::host::Obstacle;
@@ -34,7 +34,7 @@ impl<'a> Known<'a> {
         shares.nth(place)
     }
 
-    /// What a counter read: the least and the most.
+    /// Range of a counter's readings: the least and the most.
     pub(super) fn reading(&self, counter: Counter) -> Option<[f64; 2]> {
         fact!(self, CaveatFact::Reading(of, read) if *of == counter => *read)
     }
@@ -71,7 +71,7 @@ impl<'a> Known<'a> {
         Some(phrases::count(self.count()?, noun))
     }
 
-    /// How many, and of how many.
+    /// Number of affected items, and number of all.
     pub(super) fn part(&self) -> Option<(usize, usize)> {
         fact!(self, CaveatFact::Part { some, all } => (*some, *all))
     }
@@ -108,7 +108,7 @@ pub(super) fn cpus(load: &OthersLoad) -> String {
     span(load.cpus, |cpus| format!("{cpus:.2}"))
 }
 
-/// What processes of others used of the CPUs.
+/// CPU use of processes that do not belong to the run, in words.
 pub(crate) fn others(load: &OthersLoad) -> String {
     let (cpus, bound) = (cpus(load), units::number(load.bound));
     let most = match load.names.as_slice() {

@@ -1,4 +1,4 @@
-//! What is in the way of packets, in words.
+//! Obstacles on the path of packets, in words.
 
 use bytecost_analysis::phrases;
 use bytecost_spec::CircumstanceKind;
@@ -22,7 +22,7 @@ fn name(obstacle: &Obstacle) -> String {
     }
 }
 
-/// What obstacles of these kinds mean for results, in a sentence.
+/// Sentence about the effect that obstacles of these kinds have on results.
 pub(super) fn meaning(c: &Known<'_>) -> String {
     let kinds = c.obstacles().map(|o| o.kind).dedup();
     let means = kinds.map(|kind| kind.row().means).join("; ");

@@ -83,7 +83,7 @@ pub(super) fn twins(c: &Known<'_>) -> Option<String> {
     ))
 }
 
-/// What became of blocks in which the run was stopped.
+/// Outcome of the blocks in which the run was stopped: measured again, or part of the result.
 pub(super) fn stopped(c: &Known<'_>) -> Option<String> {
     Some(match c.part()? {
         (0, 1) => "measured again".to_owned(),
@@ -124,7 +124,7 @@ pub(super) fn segments(c: &Known<'_>) -> Option<String> {
     Some(format!("{from} {a} B, {to} {b} B"))
 }
 
-/// What changed within windows; none where connections or their buffers grew.
+/// Name of the measure that changed within windows; none where connections or their buffers grew.
 pub(super) fn course(c: &Known<'_>) -> Option<&'static str> {
     Some(match c.change()?.0.measure {
         Measure::CpuSPerGb => "CPU time",

@@ -7,7 +7,7 @@ use itertools::Itertools as _;
 use super::known::{Known, fact, span};
 use crate::stalls;
 
-/// What Nagle's algorithm holds back.
+/// Clause on the packets that Nagle's algorithm holds back.
 pub(super) fn held_back(c: &Known<'_>) -> String {
     let held = match sign(c, StallSign::Calls) {
         Some([_, most]) if most > 1.0 => {
@@ -25,7 +25,7 @@ pub(super) fn of_messages(c: &Known<'_>) -> String {
     })
 }
 
-/// Those of a completion that waits, by the rate.
+/// Remedies for a completion that waits, with their message rates.
 pub(super) fn of_completions(c: &Known<'_>) -> String {
     remedies(c, Metric::both(Measure::MessagesPerS), "messages/s").unwrap_or_else(|| {
         "several buffers in flight; `--ring 4MiB` or more measures it beside this".to_owned()
@@ -107,7 +107,7 @@ const REMEDIES: [(Axis, &str, &str); 8] = [
     (Axis::Ring, "4MiB", "more buffers in flight (--ring 4MiB)"),
 ];
 
-/// The cells beside a stalled one that do not stall, by what remedies them.
+/// Cells that differ from a stalled one by one remedy and do not stall, with the remedy in words.
 fn remedied<'a>(
     c: &Known<'a>,
     stalled: &CellResult,
@@ -123,8 +123,8 @@ fn remedied<'a>(
     })
 }
 
-/// The remedies that the run measured beside the stalled cells, with their numbers; none where it
-/// measured none.
+/// Remedies that the run measured for the stalled cells, with their numbers; none where it measured
+/// none.
 fn remedies(c: &Known<'_>, metric: Metric, unit: &str) -> Option<String> {
     let value = |cell: &CellResult| Some(cell.estimates.get(&metric)?.value);
     let measured = c.cells().flat_map(|cell| remedied(c, cell));

@@ -50,7 +50,7 @@ fn sum(c: &Known<'_>, counter: Counter) -> Option<String> {
     c.sum(counter).map(units::number)
 }
 
-/// The same of a count, without the decimals that such a number may have.
+/// Sum of a counter of events, without decimals.
 fn count(c: &Known<'_>, counter: Counter) -> Option<String> {
     let text = sum(c, counter)?;
     Some(text.split('.').next().unwrap_or(&text).to_owned())
@@ -77,7 +77,7 @@ fn blocks(c: &Known<'_>) -> Option<([usize; 2], usize)> {
     fact!(c, CaveatFact::Blocks { measured, asked } => (*measured, *asked))
 }
 
-/// What is in the way, where that is one thing.
+/// The first obstacle of a caveat.
 fn obstacle<'a>(c: &Known<'a>) -> Option<&'a Obstacle> {
     c.obstacles().next()
 }

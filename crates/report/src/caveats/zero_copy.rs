@@ -22,7 +22,7 @@ pub(super) fn sockets(c: &Known<'_>) -> Option<String> {
     (!all.is_empty()).then(|| phrases::list(names))
 }
 
-/// How it is known that the kernel copied.
+/// Evidence by which the kernel is known to have copied.
 pub(super) fn means(c: &Known<'_>) -> Option<&'static str> {
     Some(if mover(c)?.is_counted {
         "bytes counted as copied before they were read"
@@ -68,7 +68,7 @@ pub(super) fn way(c: &Known<'_>) -> Option<CopyingWay> {
     Some(CopyingWay { why, remedy })
 }
 
-/// What the kernel copied of what a mover was to leave where it was, in a sentence.
+/// Sentence about the bytes that the kernel copied for a zero-copy mover.
 pub(crate) fn copied(of: &CopiedMover) -> String {
     let place = match of.transport {
         Transport::Loopback => "on loopback".to_owned(),

@@ -105,7 +105,7 @@ fn level(fact: &Fact) -> Option<String> {
     })
 }
 
-/// What the ways displace from a level by timing.
+/// Displacement from a cache level by each way, by timing.
 fn displaced(why: &Why<'_>, fact: &Fact) -> Option<String> {
     let Fact::Displaced {
         level,
@@ -149,7 +149,8 @@ fn footprint<'a>(why: &Why<'a>, cell: &str, level: u32) -> Option<&'a LevelFootp
     cell.levels.iter().find(|l| l.level == level)
 }
 
-/// How the caches were timed, and what time alone displaces; none where they were not.
+/// Method of the timing of caches, and the displacement by time alone; none where caches were not
+/// timed.
 fn idle(why: &Why<'_>) -> Option<String> {
     let cells = why.explanation.facts.iter().find_map(|fact| match fact {
         Fact::Displaced { cells, .. } => Some(cells),

@@ -104,7 +104,7 @@ fn share(share: &Uncertain) -> String {
     }
 }
 
-/// How the CPU samples were taken, or why there are none where they were asked for.
+/// Method of the CPU samples, or the reason why there are none.
 fn evidence(why: &Why<'_>) -> Vec<String> {
     let refused = why.explanation.facts.iter().find_map(|fact| match fact {
         Fact::NoCpuSamples(why) => Some(format!("no CPU samples: {why}")),

@@ -1,4 +1,4 @@
-//! What share of the ceiling of this machine is reached, in words.
+//! Shares of this machine's ceiling that rates reach, in words.
 
 use bytecost_analysis::{CeilingKind, CeilingRate, CeilingShare, CellResult, phrases};
 use bytecost_spec::{Axis, units};
@@ -7,10 +7,10 @@ use itertools::Itertools as _;
 use super::why::{MOST_ROWS, Said, Why};
 use crate::caveats::others;
 
-/// What is said of a ceiling that was measured beside something else.
+/// Caution for a ceiling that was measured while another program ran.
 const TOO_LOW: &str = "something else ran while the ceiling was measured, so that it may be too low and shares of it too high";
 
-/// What the rate is a rate of: `what this core can copy, out of 4 MiB (159 Gbit/s)`.
+/// Description of a ceiling's rate: `what this core can copy, out of 4 MiB (159 Gbit/s)`.
 fn of_what(rate: &CeilingRate) -> String {
     let set = units::bytes_in_words(rate.working_set_bytes);
     let what = match rate.kind {

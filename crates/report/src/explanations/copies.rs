@@ -1,4 +1,4 @@
-//! How often each byte is copied, and where, in words.
+//! Copies of each byte, by place, in words.
 
 use bytecost_analysis::{CellCopies, CellResult, grouped, phrases};
 use bytecost_spec::evidence::{CopyMeans, CopyPlace};
@@ -7,7 +7,7 @@ use itertools::Itertools as _;
 
 use super::why::{MOST_ROWS, Said, Why};
 
-/// How far copies may lie apart to be shown as the same.
+/// Largest difference between numbers of copies that are shown as equal.
 const ALIKE: f64 = 0.05;
 /// Copies from which on a byte is said to have been copied at a place.
 const SOME: f64 = 0.01;
@@ -64,7 +64,7 @@ fn is_alike(a: &CellCopies, b: &CellCopies) -> bool {
     })
 }
 
-/// Who is copied so: with the sizes where not every size of it is.
+/// Names of the ways with these copies, with sizes where not every size of a way has them.
 fn names(way: &Way<'_>, all: &[Way<'_>]) -> String {
     let sizes = grouped(way.iter().map(|(name, cell, _)| {
         let size = Axis::Size.circumstance(&cell.cell.value(Axis::Size));

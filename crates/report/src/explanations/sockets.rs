@@ -6,7 +6,7 @@ use super::why::{Said, Why};
 use crate::caveats::copied;
 
 impl Why<'_> {
-    /// What the kernel copied after all, a sentence a way.
+    /// Sentences about the bytes that the kernel copied for zero-copy movers, one a way.
     pub(super) fn copied(&self) -> Vec<String> {
         let facts = self.explanation.facts.iter();
         let sentences = facts.filter_map(|fact| match fact {

@@ -1,4 +1,4 @@
-//! What was unexpected, in words.
+//! Expectations of the study that the results meet or contradict, in words.
 
 use bytecost_analysis::{Expected, Explanation, Fact, phrases};
 use bytecost_spec::study::Outcome;

@@ -1,4 +1,4 @@
-//! What a question has to be answered from, and comparisons in words: where one way is better, by how
+//! Material for the answer to a question, and comparisons in words: where one way is better, by how
 //! much, and where it is not.
 
 use bytecost_analysis::{
@@ -14,7 +14,7 @@ const MOST_SENTENCES: usize = 4;
 /// Places that a sentence lists; where there are more, cells are counted.
 const MOST_ITEMS: usize = 4;
 
-/// What a run says to a question.
+/// Material for the answer to one question: explanation, words and comparisons.
 pub(super) struct Why<'a> {
     pub(super) a: &'a Analysis,
     pub(super) explanation: &'a Explanation,
@@ -34,7 +34,7 @@ pub(super) struct Said {
 pub(super) struct Words {
     pub(super) key: Question,
     pub(super) question: &'static str,
-    /// What is needed, where no cell is about it.
+    /// Cells that an answer needs, for a study without any of them.
     pub(super) needs: &'static str,
     pub(super) would_change: &'static str,
     /// The axes whose values an answer by comparisons lists.
@@ -123,7 +123,7 @@ impl<'a> Seen<'a> {
 }
 
 impl Why<'_> {
-    /// What the comparisons say, with evidence and what is withheld of them.
+    /// An answer from the comparisons alone, with the evidence given and the withheld verdicts.
     pub(super) fn by_pairs(&self, evidence: Vec<String>) -> Said {
         Said {
             answer: self.comparisons(),
@@ -132,7 +132,7 @@ impl Why<'_> {
         }
     }
 
-    /// What is decided of the comparisons, sentence by sentence.
+    /// Sentences about the decided comparisons.
     pub(super) fn comparisons(&self) -> String {
         let bare = self.pairs.iter().filter(|v| v.finding.withheld.is_none());
         let groups = grouped(bare.map(|v| (self.head(v), v))).into_iter();
@@ -252,7 +252,8 @@ impl Why<'_> {
         places.collect_vec().join(" and ")
     }
 
-    /// What is decided of a group: `better at 256 B and at 4 KiB, 0.20× to 0.31× (0.19 to 0.33)`.
+    /// Sentence about the decided comparisons of a group: `better at 256 B and at 4 KiB, 0.20× to
+    /// 0.31× (0.19 to 0.33)`.
     fn sentence(&self, head: &str, of: &[&Seen<'_>]) -> Option<String> {
         let clause = |(verdict, word): (Verdict, &str)| {
             let own = of.iter().filter(|v| v.is(verdict)).copied().collect_vec();

@@ -1,4 +1,4 @@
-//! Work, files and servers, in words: what bears on an answer beside comparisons.
+//! Evidence about work, files and servers that is not a comparison, in words.
 
 use std::ops::RangeInclusive;
 
@@ -113,7 +113,7 @@ pub(super) fn shared_core(why: &Why<'_>) -> Said {
     }
 }
 
-/// How often free threads moved between CPUs.
+/// Rate at which free threads moved between CPUs.
 pub(super) fn moves(why: &Why<'_>) -> Vec<String> {
     let free = why.pairs.iter().map(|v| v.baseline);
     let moves = why.estimates(free, Metric::both(Measure::MigrationsPerS));

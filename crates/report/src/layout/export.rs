@@ -31,7 +31,7 @@ impl TableLayout for ColumnLayout {
         let is_row = |c: &&Cell| is_of(self, c) && counted.contains_key(&c.id());
         for cell in cells.iter().filter(is_row) {
             let other = chosen.entry(self.place_of(cell)).or_insert(cell);
-            // The run's main cells come first; only the published design is told by its axes.
+            // The run's main cells come first. Only the published design is identified by its axes.
             if as_published && likeness(self, cell) > likeness(self, other) {
                 *other = cell;
             }
@@ -69,7 +69,8 @@ pub(super) fn counted(samples: &[Sample]) -> BTreeMap<String, Vec<&Sample>> {
     by_cell
 }
 
-/// Whether a layout has a row for a cell: what it does not tell apart is not mixed.
+/// Returns true if a layout has a row for a cell: the transport and the pattern match, since no
+/// column tells them apart.
 fn is_of(layout: &ColumnLayout, cell: &Cell) -> bool {
     let decides = |axis: &Axis| matches!(axis, Axis::Transport | Axis::Pattern);
     let mut told = layout.axes.iter().filter(|(axis, _)| decides(axis));
@@ -133,7 +134,7 @@ pub(super) fn written(value: f64, decimals: usize) -> String {
     text[..kept.min(text.len())].to_owned()
 }
 
-/// What one window says of a column.
+/// Value of a column from one window.
 fn read(
     layout: &ColumnLayout,
     what: What,

@@ -66,7 +66,7 @@ fn mover(layout: &ColumnLayout, name: &str) -> Result<&'static str, String> {
         .ok_or_else(|| units::unknown("implementation", name, layout.impls.iter().map(|(n, _)| *n)))
 }
 
-/// What of a row are metrics. Counters are of all threads, and bytes of the first client.
+/// Metrics of a published row. Counters are of all threads, and bytes of the first client.
 fn metrics(
     layout: &ColumnLayout,
     cell: &Cell,

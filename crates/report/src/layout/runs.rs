@@ -11,7 +11,7 @@ use super::{LAYOUTS, TableLayout};
 const COLUMNS: [&str; 3] = ["Run", "Mode", "Time_s"];
 const DECIMALS: usize = 3;
 
-/// What a program does, so that a speed becomes its time: bytes of a file, or steps of each thread.
+/// Work of a program, which makes a time of a speed: bytes of a file, or steps of each thread.
 const BYTES: f64 = (1u64 << 30) as f64;
 const STEPS: f64 = 1e9;
 /// The mover of the modes that are work.
@@ -99,7 +99,7 @@ impl Mode {
                 || places.any(|v| has(cell, Axis::Placement, &(*v).into())))
     }
 
-    /// What the work of a program takes at the speed of a trial, in s.
+    /// Time of a program's work at the speed of a trial, in s.
     fn seconds(&self, sample: &Sample) -> Option<f64> {
         let flows = &sample.receiver.as_ref().unwrap_or(&sample.sender).flows;
         let done = |f: &FlowReading| match self.mover {

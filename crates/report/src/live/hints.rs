@@ -1,4 +1,4 @@
-//! What a newcomer should know before believing the figures of a session.
+//! Hints on the interpretation of a live session's figures.
 
 use bytecost_spec::live::Totals;
 use bytecost_spec::{Counter, Pattern, Side, units};

@@ -2,7 +2,7 @@
 
 use bytecost_spec::profile::{CallFlag, Descriptor, DescriptorKind, OtherEnd, Profile, Way};
 
-/// Ways that are one row: file systems and sizes of files are not told apart.
+/// Ways in one row: file systems and sizes of files are put together.
 pub(super) struct Row<'p> {
     pub(super) name: String,
     /// Positions of the ways in the profile.

@@ -21,8 +21,8 @@ pub fn answer_json(asking: &Asking, answer: &Response) -> String {
     line(&object)
 }
 
-/// What a load found as one line of JSON. What is not available is `null`; `generator_limit` is so
-/// where the figures are the server's.
+/// Report of a load as one line of JSON. Fields that are not available are `null`; so is
+/// `generator_limit` where the generator was not the limit.
 pub fn asked_json(asked: &Asked) -> String {
     let Asking { pace, arrivals, .. } = asked.asking;
     let (think_s, rate_per_s, arrivals) = match pace {
@@ -70,7 +70,7 @@ pub fn asked_json(asked: &Asked) -> String {
     }))
 }
 
-/// What a server has done as one line of JSON.
+/// Summary of a server's work as one line of JSON.
 pub fn tally_json(model: &str, service: &str, tally: &ServerTally) -> String {
     let mut object = json!(tally);
     for (key, value) in [("kind", "tally"), ("model", model), ("service", service)] {
