@@ -17,7 +17,7 @@ use range::{amount, are_less, places, span};
 use undecided::nothing_decided;
 pub(crate) use undecided::{open, undecided};
 
-/// Ratio of the greatest to the least of several values from which on each is named with its place.
+/// Ratio of the greatest to the least of several ratios from which on each is given with its place.
 const WIDE: f64 = 1.5;
 /// The most clauses of a sentence.
 const MOST_CLAUSES: usize = 3;
@@ -174,7 +174,7 @@ impl<'s> Claim<'s> {
         worse.chain(&situation.gains).map(claim).collect()
     }
 
-    /// Claims with the same key make one clause.
+    /// Key of a claim: claims with the same key make one clause.
     fn key(&self) -> (&'s Value, &'s Value, Option<(Metric, bool)>, String) {
         let s = self.situation;
         let relation = self.range.map(|range| (s.metric, are_less(&range.points)));
@@ -230,7 +230,7 @@ impl<'s> Claim<'s> {
     }
 }
 
-/// A part of a sentence, and the same without amounts.
+/// A clause of a sentence, in full and without amounts.
 struct Clause {
     text: String,
     brief: String,
@@ -309,7 +309,7 @@ fn clause(
     }
 }
 
-/// A value of an axis where its name stands before it: numbers alone have theirs.
+/// A value of an axis in words, with the name of the axis before a bare number.
 fn subject(axis: Axis, value: &Value) -> String {
     if axis == Axis::Background {
         axis.in_words(value)

@@ -27,7 +27,7 @@ const NO_VERDICT: &str = "–";
 /// Limits on the size of a table on the first screen.
 #[derive(Clone, Copy)]
 pub(crate) struct TableRoom {
-    /// The most rows in all, those of the baselines included.
+    /// The most rows in all, with those of the baselines.
     pub rows: usize,
     /// The most characters of a note.
     pub note_chars: usize,
@@ -55,8 +55,8 @@ struct Part<'q> {
     rows: Vec<&'q QuestionRow<'q>>,
 }
 
-/// The tables that answer the study's question: those of the comparisons; the pairs of a study that
-/// has pairs; the numbers of the cells where nothing is compared.
+/// The tables that answer the study's question: of comparisons, of pairs for a study that has
+/// pairs, or of the cells' numbers where nothing is compared.
 pub(crate) fn answer_tables(
     a: &Analysis,
     questions: &[QuestionTable<'_>],
@@ -81,7 +81,7 @@ pub(crate) fn answer_tables(
         parts.clear();
     }
     found.rows_left += all - rows(&parts);
-    // Parts over the same columns stand in one table.
+    // Parts with equal columns are put into one table.
     let mut tables: Vec<(Option<Axis>, Vec<Value>, Vec<Part<'_>>)> = Vec::new();
     for part in parts {
         let (x, columns) = (part.question.x, &part.question.columns);
@@ -146,7 +146,7 @@ fn parts<'q>(a: &'q Analysis, questions: &'q [QuestionTable<'q>]) -> Vec<Part<'q
             if row.is_baseline {
                 return has_own_baseline;
             }
-            // The same comparison seen from its other side is shown once.
+            // A comparison and its inverse are shown once.
             let is_turned = |part: &Part<'_>| {
                 let q = part.question;
                 let mut others = part.rows.iter();

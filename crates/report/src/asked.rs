@@ -152,7 +152,7 @@ pub(crate) fn unshown<'a>(
     measured.filter(|value| !is_shown(*value)).collect()
 }
 
-/// Returns true if the words stand in the text by themselves: `1 MiB` is not in `11 MiB`.
+/// Returns true if the text contains the words as whole words: `1 MiB` is not in `11 MiB`.
 fn names(text: &str, words: &str) -> bool {
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric());
     let mut found = text.match_indices(words);

@@ -122,7 +122,7 @@ fn claim(out: &mut Printer, a: &AuditText, run: Option<&str>) {
     out.wrapped(Ink::Plain, &claimed, "  ", "    ");
     out.wrapped(Ink::Plain, &a.because, "  ", "  ");
     let mut detail = |text: &str| out.wrapped(Ink::Faint, text, "    · ", "      ");
-    // What was measured comes before what stands in published files alone.
+    // Measured figures come before figures from published files alone.
     let mut figures: Vec<&AuditFigure> = a.figures.iter().collect();
     figures.sort_by_key(|f| f.what != AS_PUBLISHED && f.measured.is_none());
     for figure in figures.into_iter().take(MOST_FIGURES) {

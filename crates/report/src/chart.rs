@@ -13,7 +13,7 @@ const BOTTOM: f64 = 34.0;
 const LABEL_HEIGHT: f64 = 15.0;
 /// Width of a character of a label, about.
 const CHARACTER: f64 = 7.6;
-/// The same on a narrow screen, where text is drawn larger.
+/// Width of a character on a narrow screen, where text is drawn larger.
 const CHARACTER_NARROW: f64 = 12.0;
 /// The most characters of a label at the end of a line.
 const LABEL_MOST: usize = 16;
@@ -44,7 +44,7 @@ pub(crate) struct Tick {
 pub(crate) struct ChartLine {
     /// Path of the line, broken at gaps.
     pub path: String,
-    /// Path of the intervals: a band along the line, a bar where a point stands alone.
+    /// Path of the intervals: a band along the line, a bar at an isolated point.
     pub band: String,
     pub dots: Vec<Dot>,
     pub label: Option<Label>,

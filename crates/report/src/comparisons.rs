@@ -35,7 +35,7 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
             DocBlock::Table(table(a, q, &mut notes)),
         ])
     });
-    // The first of them stands above with the marks alone.
+    // The first table is shown above, with its marks alone.
     let title = count(all.len(), "table", "tables");
     d.push(DocBlock::rest(
         format!("{title} with every estimate"),

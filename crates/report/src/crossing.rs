@@ -72,7 +72,7 @@ fn rank(outcome: &Crossing) -> u8 {
     }
 }
 
-/// From where on it is better, `from 4.2 KiB`, and the intervals of the places in the same order.
+/// The outcome of a crossover, `from 4.2 KiB`, and the intervals of its places in the same order.
 fn outcome_in_words(c: &Crossover) -> (String, Option<String>) {
     let [least, most] = [&c.range.0, &c.range.1].map(|end| c.along.in_words(end));
     let word = match &c.outcome {

@@ -286,7 +286,7 @@ fn differences(cells: &[&Cell], varied: &[Axis]) -> Vec<String> {
     axes.collect()
 }
 
-/// Refusals with the same reason, together: what, and why.
+/// Refused cells, grouped by reason: the cells in words, and the reason.
 pub(crate) fn refusals(a: &Analysis) -> Vec<(String, String)> {
     let cells = grouped(a.refused_cells.iter().map(|r| (&r.why, &r.cell))).into_iter();
     let cells = cells.map(|(why, of)| (differences(&of, &a.study.varied).join("; "), why));

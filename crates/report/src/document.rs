@@ -20,9 +20,9 @@ pub(crate) enum DocBlock {
     Table(DocTable),
     /// Footnotes of the tables above, numbered from 1.
     Notes(Vec<String>),
-    /// A drawing, and what stands in its place where nothing can be drawn.
+    /// A drawing, and the blocks that a text has instead.
     Figure(DrawingRef, Vec<DocBlock>),
-    /// Blocks that belong together.
+    /// Blocks in a frame of their own.
     Card(Vec<DocBlock>),
     /// Blocks that a page shows when it is asked for them.
     Fold {
@@ -264,8 +264,8 @@ impl DocColumn {
         }
     }
 
-    /// Columns by their headings, `|` between two; `>` ends that of one whose entries stand to
-    /// the right.
+    /// Columns by their headings, separated by `|`; a heading that ends in `>` has its entries
+    /// aligned to the right.
     pub fn all(headings: &str) -> Vec<DocColumn> {
         let column = |heading: &str| match heading.strip_suffix('>') {
             Some(heading) => DocColumn::right(heading),
@@ -309,7 +309,7 @@ impl DocTable {
         }
     }
 
-    /// The table without columns in which nothing stands.
+    /// The table without its empty columns.
     pub fn without_empty_columns(mut self) -> DocTable {
         for i in (0..self.columns.len()).rev() {
             if self.rows.iter().all(|row| row.entries[i].text.is_empty()) {

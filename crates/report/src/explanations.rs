@@ -21,7 +21,7 @@ use why::{MOST_ROWS, Why, Words};
 pub struct ExplanationText {
     /// The question.
     pub key: Question,
-    /// The same in words.
+    /// The question in words.
     pub question: &'static str,
     /// The answer; none where the data do not support one.
     pub answer: Option<String>,

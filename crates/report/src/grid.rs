@@ -7,7 +7,7 @@ use crate::text::{clean, columns, wrap};
 
 /// The widest label of a table's row before it is broken over lines.
 pub(crate) const ROW_COLUMNS: usize = 32;
-/// The least room for a column of texts; with less, entries stand below each other.
+/// The least width of a column of texts; with less, entries are printed one below the other.
 const LEAST_COLUMNS: usize = 8;
 
 /// The lines of a table, headings first; no line is wider than asked.

@@ -55,7 +55,7 @@ pub struct HostTable {
     pub differences: Vec<HostDifference>,
 }
 
-/// The run that stands for a host.
+/// Host of a comparison of hosts, with the run that represents it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostLine {

@@ -15,9 +15,9 @@ pub(crate) fn by_lines(value: &impl Serialize) -> String {
     for_terminal(String::from_utf8(text).expect("JSON is text")) + "\n"
 }
 
-/// The depth from which on all stands in one line.
+/// The depth from which on an element is written on one line.
 const LINE_DEPTH: usize = 2;
-/// The digits of a number that is not whole.
+/// Significant digits of a number that is not whole.
 const DIGITS: usize = 5;
 
 /// Writes the elements of the outermost lists and objects a line each, and numbers rounded.

@@ -258,7 +258,7 @@ fn copied(session: &Session, activity: &Activity, figures: &Figures) -> Option<S
     })
 }
 
-/// The command that measures the same; on a line of its own, so that it can be copied.
+/// The command that measures a session's cell with intervals, on a line of its own for copying.
 fn with_intervals(session: &Session) -> String {
     let mut options = AXES.iter().filter_map(|row| {
         let value = session.cell.value(row.axis);

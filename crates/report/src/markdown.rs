@@ -71,7 +71,7 @@ fn list(lines: impl Iterator<Item = String>) -> String {
     lines.join("\n")
 }
 
-/// A label with its line; several lines stand below it.
+/// A label with its line; several lines follow below it.
 fn term(term: &DocTerm) -> String {
     let label = format!("**{}**:", prose(&term.label));
     match &term.lines[..] {

@@ -231,7 +231,7 @@ fn name(s: &SpeedUp, row: &SpeedUpRow) -> String {
     clean(&joined([own, place], ", "))
 }
 
-/// The same as a table: a row for each place of each pair.
+/// The table of the overview: a row for each place of each pair.
 pub(crate) fn table(a: &Analysis) -> DocTable {
     let rows = a.speed_ups.iter().flat_map(|s| {
         s.rows.iter().map(move |row| {

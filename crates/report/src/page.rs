@@ -327,7 +327,7 @@ impl<'a> Printer<'a> {
             out.push_str(&format!(" id=\"c{id}\" data-verdict=\"{verdict}\""));
         }
         out.push('>');
-        // The heading of a part stands over all columns of numbers.
+        // The heading of a part spans all columns of numbers.
         let numbers = table
             .columns
             .iter()
@@ -403,7 +403,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// The class of what holds blocks that stand side by side; none for those that do not.
+/// The class of the element that holds blocks side by side; none for other blocks.
 fn group(block: &DocBlock) -> Option<&'static str> {
     match block {
         DocBlock::Card(_) => Some("cards"),
@@ -491,7 +491,7 @@ fn prose(text: &str) -> String {
     spans.collect()
 }
 
-/// A text that stands as it is within a tag and between two.
+/// A text with the characters escaped that HTML reserves, for content and attributes.
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")

@@ -25,11 +25,11 @@ pub struct Picture {
 
 /// Room around the drawing.
 const MARGIN: f64 = 14.0;
-/// Characters of a line of the heading, of what stands below it, and of the foot.
+/// The most characters of a line of the heading, of a subtitle, and of the foot.
 const COLUMNS: (usize, usize, usize) = (60, 84, 92);
 /// Height of a line of the heading, and of every other line.
 const LINE_HEIGHT: (f64, f64) = (22.0, 17.0);
-/// Width of a character of the legend, about, and of what stands before its words.
+/// Width of a character of the legend, about, and of the marker before a name.
 const LEGEND_WIDTH: (f64, f64) = (7.9, 52.0);
 
 /// Frame of a drawing: lines of text with their offsets, and the top of the drawing.
@@ -133,7 +133,7 @@ impl Picture {
     }
 }
 
-/// Lines of text of so many columns and a height from a place downwards, each with its place.
+/// A text wrapped at `columns`, as lines with their offsets; moves `y` below the last.
 fn lines(text: &str, columns: usize, height: f64, y: &mut f64) -> Vec<(f64, String)> {
     let down = |line| {
         *y += height;

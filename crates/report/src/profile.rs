@@ -27,7 +27,7 @@ const LEAST_SHARE: f64 = 0.005;
 /// Kinds of work below this share of the samples are not named.
 const LEAST_SHARE_OF_WORK: f64 = 0.02;
 
-/// A profile with what it comes to: `profile.json`.
+/// A profile with advice: `profile.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -50,7 +50,7 @@ impl ProfileReport {
         }
     }
 
-    /// Reads `profile.json`; else says what is wrong with it.
+    /// Reads `profile.json`. The error says what is wrong with it.
     pub fn parse(text: &str) -> Result<ProfileReport, String> {
         let report: ProfileReport = serde_json::from_str(text).map_err(|e| e.to_string())?;
         match report.format {
@@ -350,7 +350,7 @@ fn process_io(io: &ProcessIo) -> DocTable {
     )
 }
 
-/// A pattern in words: what was seen, and what does the same for less.
+/// A pattern of system calls in words: what was seen, and a cheaper equivalent.
 fn pattern(found: &PatternFound, profile: &Profile) -> String {
     let ways: Vec<&Way> = found
         .ways

@@ -10,7 +10,7 @@ pub(crate) const MATCHED: [Axis; 4] = [Axis::Pattern, Axis::Mover, Axis::Size, A
 /// The caveat that names the cells which wait for a delayed acknowledgement.
 const STALL: &str = "nagle-stall";
 
-/// A line of a figure and whose it is.
+/// A line of a figure, measured here or published.
 pub(crate) struct OverlaidLine {
     /// The name that gives it its colour.
     pub of: String,

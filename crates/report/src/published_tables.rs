@@ -15,7 +15,7 @@ use crate::question::axis_in_words;
 use crate::style::Ink;
 use crate::text::count;
 
-/// An axis, our value and theirs.
+/// An axis, the measured value and the published one.
 type Difference = (Axis, Value, Value);
 
 /// A published cell with the nearest of the measured ones.

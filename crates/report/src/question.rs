@@ -104,7 +104,7 @@ impl<'a> Grid<'a> {
         Some(place)
     }
 
-    /// The tables that a finding could stand in: one for each axis that could go across.
+    /// Keys of the tables that may have a finding: one for each possible axis of columns.
     fn keys(&self, finding: &Finding) -> Vec<Key> {
         let Some(place) = self.place(finding) else {
             return Vec::new();
@@ -137,7 +137,7 @@ impl<'a> Grid<'a> {
         values
     }
 
-    /// The same, with the values at which something was measured that is compared with nothing.
+    /// Columns of a table, with the values of measured cells that no comparison has.
     fn all_columns(&self, key: &Key) -> Vec<Value> {
         let mut values = self.columns(key);
         if let Some(x) = key.x {
@@ -279,7 +279,7 @@ impl<'a> Grid<'a> {
         there.then(|| ONE_IN_FLIGHT.to_owned())
     }
 
-    /// The reason that a figure gives for the same gap.
+    /// The reason that a figure gives for a gap of the table.
     fn drawn_gap(&self, key: &Key, cell: &Cell, name: &Value, column: &Value) -> Option<String> {
         let figure = self.a.figures.iter().find(|f| {
             f.y == key.metric
@@ -300,7 +300,7 @@ fn compared_here(findings: &[&Finding], value: &Value) -> bool {
     findings.iter().any(|f| f.value == *value)
 }
 
-/// The axes that could go across: those of figures, the metric's first, else what varies.
+/// Possible axes of columns: those of figures, the metric's first, else those that vary.
 fn across(a: &Analysis, metric: Metric, axis: Axis) -> Vec<Option<Axis>> {
     let of_metric = a.figures.iter().filter(|f| f.y == metric).map(|f| f.x);
     let of_any = a.figures.iter().map(|f| f.x);

@@ -17,7 +17,7 @@ pub(crate) struct Scale {
 }
 
 impl Scale {
-    /// The same for ratios: equal ratios take equal room, and 1 has a line.
+    /// A logarithmic scale of ratios, with a line at 1.
     pub(crate) fn of_ratios(values: impl Iterator<Item = f64>) -> Scale {
         let positive = values.filter(|v| v.is_finite() && *v > 0.0);
         let (least, most) = positive.fold((1.0_f64, 1.0_f64), |(a, b), v| (a.min(v), b.max(v)));

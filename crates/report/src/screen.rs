@@ -22,7 +22,7 @@ use crate::text::{columns, count, joined, shortened, wrap};
 pub const LINES: usize = 30;
 /// The most lines of the advice.
 const ADVICE_LINES: usize = 3;
-/// The most rows of its tables, those of the baselines included, and the fewest.
+/// The most and the fewest rows of the tables, with those of the baselines.
 const ROWS: usize = 16;
 const FEWEST_ROWS: usize = 3;
 /// The most characters of a note, and of one where there is no room.
@@ -151,8 +151,8 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
     text
 }
 
-/// The advice in at most so many lines: amounts give way, those of the last sentence first, then
-/// sentences do.
+/// The advice in at most `lines` lines: amounts are left out first, from the last sentence on, then
+/// sentences.
 fn advice_within(mut sentences: Vec<Sentence>, lines: usize, style: Style) -> Vec<Sentence> {
     let labels = sentences.iter().map(|s| columns(&s.label));
     let label = labels.max().unwrap_or(0) + 2;

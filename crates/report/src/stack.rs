@@ -37,7 +37,7 @@ pub(crate) struct Stack {
     pub sub: &'static str,
     pub groups: Vec<BarGroup>,
     pub height: f64,
-    /// What appears, for the legend.
+    /// Entries of the legend.
     pub kinds: Vec<Key>,
     /// Notes on the method, and on the share that was not seen.
     pub notes: Vec<String>,
@@ -55,7 +55,7 @@ pub(crate) struct Bar {
     pub y: f64,
     pub name: String,
     pub parts: Vec<BarPart>,
-    /// Where the bar ends, and what stands there.
+    /// Right end of the bar; `total` is the text there.
     pub end: f64,
     pub total: String,
 }

@@ -77,7 +77,7 @@ fn line(a: &Analysis, caveat: &Caveat, timer: &Timer) -> String {
         [one] => format!("; {one} does not wait"),
         several => format!("; {} do not wait", several.join(", ")),
     };
-    // The same cells where the option is set.
+    // The waiting cells with TCP_NODELAY set.
     let remedied = waiting.iter().filter_map(|c| {
         let mut cell = c.cell.clone();
         cell.set(Axis::Nodelay, "on").ok()?;

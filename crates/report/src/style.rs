@@ -36,7 +36,7 @@ impl Ink {
 }
 
 impl Style {
-    /// Text of so many columns, without paint.
+    /// A style without colours, with lines of at most `width` columns.
     pub const fn plain(width: usize) -> Style {
         Style {
             width,

@@ -212,7 +212,7 @@ fn servers(serving: &ServerSurvey, d: &mut Document) {
     named("Services", ["service", "what it answers"], rows, d);
 }
 
-/// A table of what works over what; the reasons stand below it, each once.
+/// A table of supported combinations; the reasons for gaps follow below, each once.
 fn support<C: Copy>(
     [heading, what]: [&str; 2],
     rows: &[(String, String)],

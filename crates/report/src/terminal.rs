@@ -256,7 +256,7 @@ pub(crate) fn columns_of_numbers(table: &DocTable) -> usize {
     widths.take(table.columns.len().saturating_sub(1)).sum()
 }
 
-/// The text of every entry; the parts of an entry with a ratio or a mark stand below each other.
+/// The text of every entry; the parts of an entry with a ratio or a mark are on lines of their own.
 fn entry_texts(table: &DocTable) -> Vec<Vec<String>> {
     let value = |entry: &DocEntry| {
         let note = entry.note.map(superscript).unwrap_or_default();

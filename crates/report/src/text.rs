@@ -34,7 +34,8 @@ pub(crate) fn shortened(name: &str, most: usize) -> String {
     name.chars().take(most - 1).chain(['…']).collect()
 }
 
-/// As many whole words as so many characters have room for, and a sign where some are left out.
+/// The first whole words of a text in at most `most` characters, with an ellipsis where words are
+/// left out.
 pub(crate) fn first_words(text: &str, most: usize) -> String {
     let short = shortened(text, most);
     match short.strip_suffix('…').filter(|_| short != text) {
@@ -92,8 +93,8 @@ pub(crate) fn line(value: &impl serde::Serialize) -> String {
     for_terminal(serde_json::to_string(value).expect("keys are text")) + "\n"
 }
 
-/// JSON with the characters escaped that a terminal obeys. Those of ASCII are escaped already; others
-/// stand in strings alone, and all have four hexadecimal digits.
+/// JSON with the control characters escaped that a terminal interprets. JSON escapes those of ASCII
+/// itself; the others occur only in strings, as four hexadecimal digits.
 pub(crate) fn for_terminal(json: String) -> String {
     if json.is_ascii() {
         return json;

@@ -1,4 +1,4 @@
-//! Published times that are no grid of ours: which cells they speak of, and how they are metrics.
+//! Published times that follow no grid of bytecost: their cells, and their conversion to metrics.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ pub struct Timed {
     /// Selected rows: columns with the values that they must have; the mean of several rows is
     /// taken.
     pub rows: Option<[(&'static str, &'static str); 2]>,
-    /// The cells that it may be: those of a mover with these values.
+    /// The mover of the cells that the time may belong to.
     pub mover: &'static str,
     /// Axes besides the mover.
     pub axes: &'static [(Axis, &'static str)],
@@ -41,7 +41,7 @@ pub struct Timed {
 pub enum File {
     /// A column has its length in MiB, and the file is one message.
     MibIn(&'static str),
-    /// One of so many bytes, in one message.
+    /// A file of so many bytes, in one message.
     Whole(u64),
     /// A file of so many bytes, in requests of one of these sizes: the publication does not give
     /// it.

@@ -442,7 +442,8 @@ fn with_interval(number: String, [low, high]: [String; 2]) -> String {
     format!("{number} ({low} to {high})")
 }
 
-/// The ratio of two numbers with these, which stand alone where there is none.
+/// The ratio of two numbers, followed by the numbers; the numbers alone where the ratio is not
+/// finite.
 fn with_ratio(ratio: f64, both: &str, sign: &str) -> String {
     if ratio.is_finite() {
         format!("{}{sign} ({both})", units::number(ratio))

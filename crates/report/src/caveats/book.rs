@@ -40,7 +40,7 @@ const fn disturbance(
     }
 }
 
-/// The words of a circumstance: its name and its remedy are those of the table of circumstances.
+/// The words of a circumstance; its name and its remedy are in the table of circumstances.
 const fn circumstance(
     kind: Kind,
     brief: &'static str,

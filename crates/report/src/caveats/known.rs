@@ -44,7 +44,7 @@ impl<'a> Known<'a> {
         Some(self.reading(counter)?[1])
     }
 
-    /// The same for readers.
+    /// Range of a counter's readings in words.
     pub(super) fn read(&self, counter: Counter, write: impl Fn(f64) -> String) -> Option<String> {
         Some(span(self.reading(counter)?, write))
     }

@@ -101,7 +101,7 @@ pub(super) fn busiest(c: &Known<'_>) -> Option<String> {
     })
 }
 
-/// A metric where core-to-core latency was high over the same where it was low.
+/// Ratio of a metric in blocks with high core-to-core latency to blocks with low, in words.
 pub(super) fn cost_of_high(c: &Known<'_>) -> Option<String> {
     let (metric, ratio, blocks) = fact!(
         c,

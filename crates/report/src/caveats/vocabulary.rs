@@ -1,4 +1,4 @@
-//! The words that stand for facts in the phrase book of caveats, by their names.
+//! The words for facts in the phrase book of caveats, by name.
 
 use bytecost_analysis::{CaveatFact, phrases};
 use bytecost_spec::cell::Device;

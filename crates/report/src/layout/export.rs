@@ -69,8 +69,8 @@ pub(super) fn counted(samples: &[Sample]) -> BTreeMap<String, Vec<&Sample>> {
     by_cell
 }
 
-/// Returns true if a layout has a row for a cell: the transport and the pattern match, since no
-/// column tells them apart.
+/// Returns true if a layout has a row for a cell: the layout names its mover, its fields fit, and it
+/// has the transport and the pattern of the published programs, for which there is no column.
 fn is_of(layout: &ColumnLayout, cell: &Cell) -> bool {
     let decides = |axis: &Axis| matches!(axis, Axis::Transport | Axis::Pattern);
     let mut told = layout.axes.iter().filter(|(axis, _)| decides(axis));

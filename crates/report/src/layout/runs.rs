@@ -112,7 +112,7 @@ impl Mode {
         let rate = |f: &FlowReading| 1e9 * done(f) as f64 / f.elapsed_ns as f64;
         let rate: f64 = flows.iter().map(rate).sum();
         Some(match self.mover {
-            // Each thread does all of it, and the threads at the same time.
+            // Each thread does all of the work, at the same time as the others.
             WORK => STEPS * flows.len() as f64 / rate,
             _ => BYTES / rate,
         })

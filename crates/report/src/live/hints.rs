@@ -5,8 +5,8 @@ use bytecost_spec::{Counter, Pattern, Side, units};
 
 use super::figures::counter;
 
-/// A smoothed round trip that is so long, in µs, and so many times the least, was waited for: the
-/// timer of delayed acknowledgements is 40 ms, and memory is far quicker than either.
+/// Thresholds of the smoothed round-trip time that shows a stall, in µs and as a multiple of the
+/// least: the timer of delayed acknowledgements is 40 ms, and memory is far quicker than either.
 const STALL_US: u64 = 10_000;
 const STALL_TIMES: u64 = 20;
 
