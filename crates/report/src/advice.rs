@@ -194,7 +194,7 @@ impl<'s> Claim<'s> {
         span(s, &self.at)
     }
 
-    /// Where nothing is decided, in words after a claim without an amount.
+    /// Addition to a claim without an amount: the values for which nothing is decided.
     fn open(&self) -> String {
         let s = self.situation;
         let parts = [("undecided", &s.undecided), ("no verdict", &s.withheld)];
@@ -397,8 +397,8 @@ fn place_word(axis: Axis, value: &Value) -> String {
     }
 }
 
-/// The baseline, with its block where the others have none, and with what it leaves out where it
-/// serves who has something else.
+/// The baseline in words, with its block where the others have none, and with the cost that it
+/// leaves out.
 fn baseline(s: &Situation) -> String {
     let block = s.baseline_block.iter();
     let mut words = vec![subject(s.axis, &s.baseline)];

@@ -212,7 +212,7 @@ fn is_of(q: &QuestionTable<'_>, s: &Situation) -> bool {
         && q.panel.iter().all(is_at)
 }
 
-/// The place of a way among those that the advice names: what to use before what costs more.
+/// Rank of a way in the advice: the ways to use, then the conditional ones, then those to avoid.
 fn rank(a: &Analysis, situations: &[&Situation]) -> impl Fn(&Value) -> usize + use<> {
     let used = situations.iter().flat_map(|s| {
         s.uses.iter().flat_map(|u| {
@@ -232,8 +232,8 @@ fn rank(a: &Analysis, situations: &[&Situation]) -> impl Fn(&Value) -> usize + u
     move |name| named.iter().position(|n| n == name).unwrap_or(usize::MAX)
 }
 
-/// Takes a row from the longest part; a part of a baseline and one row goes as a whole, the last of
-/// them first. Returns false where one such part is left.
+/// Removes a row from the longest part, or the last part where none has more than two rows. Returns
+/// false where one such part is left.
 fn shorten(parts: &mut Vec<Part<'_>>) -> bool {
     let longest = (parts.iter().enumerate()).max_by_key(|(place, part)| (part.rows.len(), *place));
     match longest.map(|(place, part)| (place, part.rows.len())) {
@@ -249,7 +249,7 @@ fn shorten(parts: &mut Vec<Part<'_>>) -> bool {
     }
 }
 
-/// Some of the columns: the ends, and what lies evenly between.
+/// At most [`COLUMNS`] of the columns: both ends, and columns spread evenly between them.
 fn spread(columns: &[Value]) -> Vec<Value> {
     let shown = columns.len().min(COLUMNS);
     let steps = shown.saturating_sub(1).max(1);

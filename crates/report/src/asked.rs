@@ -9,16 +9,16 @@ use crate::question::place_in_words;
 
 /// The label of cells of which every trial failed.
 const FAILED: &str = "Failed";
-/// The label of what this machine refuses.
+/// The label of values that this machine refuses.
 const NOT_AVAILABLE: &str = "Not available";
-/// The label of what the plan left out, or the run did not reach.
+/// The label of values that the plan left out, or that the run did not reach.
 const NOT_MEASURED: &str = "Not measured";
 
 /// A value, or a way with a value of another axis, that has no result.
 #[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Missing {
     pub label: &'static str,
-    /// It in words: `` `select` with 2,000 connections ``.
+    /// The missing value in words: `` `select` with 2,000 connections ``.
     pub subject: String,
     pub why: String,
 }

@@ -17,7 +17,7 @@ use book::AS_PUBLISHED;
 pub use ruling::text;
 pub use text::{AuditFigure, AuditText};
 
-/// The version of what [`json`] writes.
+/// The version of the format of [`json`].
 const FORMAT: u32 = 1;
 const MOST_FIGURES: usize = 8;
 

@@ -29,7 +29,7 @@ pub(crate) struct Chart {
     /// Columns where a line has no point, by their number, and where they lie.
     pub gaps: Vec<(usize, f64)>,
     pub empty: bool,
-    /// Path of what can be reached at most; empty where that is not known.
+    /// Path of the ceiling's line; empty where the ceiling is not known.
     pub ceiling: String,
 }
 
@@ -114,7 +114,8 @@ pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
     }
 }
 
-/// The line of what can be reached at most, broken where it is not known; short at one place alone.
+/// Path of the ceiling's line, broken where the ceiling is not known; a short line at an isolated
+/// point.
 fn ceiling(figure: &FigureData, across: &[f64], height: &impl Fn(f64) -> f64) -> String {
     const HALF: f64 = 9.0;
     let points = figure.ceiling.iter().flat_map(|c| &c.points);

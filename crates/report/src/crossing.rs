@@ -23,7 +23,7 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
     }
 }
 
-/// Those that say something, what says most first, and those that the intervals leave open.
+/// Decided crossovers, those that change within the range first, and undecided ones.
 fn ordered(all: &[Crossover]) -> (Vec<&Crossover>, Vec<&Crossover>) {
     let is_decided = |c: &&Crossover| c.outcome != Crossing::Undecided;
     let (mut decided, open): (Vec<_>, Vec<_>) = all.iter().partition(is_decided);

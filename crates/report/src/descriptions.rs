@@ -251,7 +251,8 @@ pub(crate) fn panel_heading(q: &QuestionTable<'_>) -> String {
     format!("{} against {}{across}{panel}", q.axis.name(), q.baseline)
 }
 
-/// `threads 1, transport loopback`, without what a cell's name leaves out.
+/// Values of a panel in words, without defaults that a cell's id leaves out: `threads 1, transport
+/// loopback`.
 pub(crate) fn panel(panel: &[(Axis, Value)]) -> String {
     let told = panel.iter().filter(|(axis, value)| axis.tells(value));
     let mut told = told.map(|(axis, value)| axis_in_words(*axis, value));

@@ -142,7 +142,7 @@ pub(crate) enum DrawingRef {
 }
 
 impl Document {
-    /// A list, notes or what a page alone shows are left out where there is nothing in them.
+    /// Appends a block; an empty list, empty notes and an empty page-only block are left out.
     pub fn push(&mut self, block: DocBlock) {
         match &block {
             DocBlock::List(lines) if lines.is_empty() => {}

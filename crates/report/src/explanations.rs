@@ -16,7 +16,7 @@ mod work;
 
 use why::{MOST_ROWS, Why, Words};
 
-/// A question with what a run says to it, in words.
+/// A question with the run's answer, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExplanationText {
     /// The question.
@@ -243,7 +243,7 @@ pub fn explanations(a: &Analysis) -> Vec<ExplanationText> {
     a.explanations.iter().map(|e| text(a, e)).collect()
 }
 
-/// The words of a question and of what a run says to it.
+/// The words of a question and of its answer.
 pub(crate) fn text(a: &Analysis, explanation: &Explanation) -> ExplanationText {
     let words = &QUESTIONS[explanation.question as usize];
     let why = Why {

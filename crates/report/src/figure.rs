@@ -87,7 +87,7 @@ pub(crate) struct DotText {
 }
 
 impl DotText {
-    /// All of it in one line.
+    /// The value, its place and its interval in one line.
     pub(crate) fn all(&self) -> String {
         let stalled = if self.stalled { STALL_WORDS } else { "" };
         let DotText { x, value, .. } = self;

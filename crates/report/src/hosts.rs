@@ -130,7 +130,7 @@ pub struct HostDifference {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFact {
-    /// It in words; none where it is not known.
+    /// The fact in words; none where it is not known.
     pub value: Option<String>,
     /// The hosts that have it.
     pub hosts: Vec<String>,

@@ -71,7 +71,7 @@ pub(crate) struct Mark {
 /// A place at which both were measured, or not.
 pub(crate) struct OverviewRow {
     pub y: f64,
-    /// Its name, cut where it would not fit, and all of it.
+    /// Name of the row, cut where it would not fit; `full` is the whole name.
     pub name: String,
     pub full: String,
     pub entry: OverviewEntry,
@@ -87,7 +87,7 @@ pub(crate) enum OverviewEntry {
         interval: String,
         blocks: String,
     },
-    /// Why there is none: all of it, and as lines with their places.
+    /// Reason of the gap: the whole text, and its lines with their offsets.
     Gap(String, Vec<(f64, String)>),
 }
 

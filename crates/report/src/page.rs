@@ -87,7 +87,7 @@ fn page(
     page
 }
 
-/// Of the head: what the page looks like where a script runs.
+/// Script in the head that gives the page its style for scripts before it is drawn.
 const FIRST_SCRIPT: &str = "document.documentElement.classList.add('js');";
 const SCRIPT: &str = include_str!("../templates/page.js");
 

@@ -33,7 +33,7 @@ pub(crate) struct Overlaid {
     pub lines: Vec<OverlaidLine>,
 }
 
-/// Lays what was published over a figure.
+/// A figure with the published series added.
 pub(crate) fn overlaid(a: &Analysis, f: &FigureData) -> Overlaid {
     let axis = series_axis(a, f);
     let own = f.series.iter().map(|series| {

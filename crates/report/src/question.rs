@@ -210,7 +210,8 @@ impl<'a> Grid<'a> {
         }
     }
 
-    /// The rows: the baseline, what was compared with it in no other table, and what was refused.
+    /// Names of the rows: the baseline, the ways compared with it in no other table, and refused
+    /// ways.
     fn names(&self, key: &Key, findings: &[&Finding], free: &[Axis]) -> Vec<Value> {
         let is_own = |f: &&&Finding| self.best_key(f).as_ref() == Some(key);
         let own = findings.iter().filter(is_own);

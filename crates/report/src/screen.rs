@@ -378,7 +378,7 @@ fn machine(host: &Host) -> String {
     joined(parts, ", ")
 }
 
-/// The values that the first line has in words of its own.
+/// Values that the first line of the screen has already.
 fn in_header(a: &Analysis) -> Vec<(Axis, Value)> {
     let situations = a.advice.situations.iter().flat_map(|s| s.place.clone());
     let paths = situations.filter(|(axis, _)| *axis == Axis::Transport);

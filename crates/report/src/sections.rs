@@ -65,7 +65,7 @@ pub(crate) fn body(a: &Analysis) -> Document {
     d
 }
 
-/// A section with a card for each, below what leads to them; nothing where there is none.
+/// A section of cards, one for each item, below an introduction; nothing where there are no items.
 fn cards<T>(
     d: &mut Document,
     [title, anchor, short]: [&'static str; 3],
@@ -130,7 +130,7 @@ fn as_fold(blocks: Vec<DocBlock>) -> DocBlock {
     DocBlock::fold("The same as a table", blocks)
 }
 
-/// A question with its answer or what is missing for one, and what is behind it.
+/// Blocks of a question: its answer or the missing data, then the numbers and the evidence.
 pub(crate) fn explanation(e: &ExplanationText) -> Vec<DocBlock> {
     let answer = match &e.answer {
         Some(answer) => DocLine::from(answer.as_str()),

@@ -99,7 +99,8 @@ impl TestBook<'_> {
         }
     }
 
-    /// A claim that is finer than what matters: `within 5 %, not confirmed at 0.5 %`.
+    /// Note on a claim with a tighter bound than the smallest effect that matters: `within 5 %, not
+    /// confirmed at 0.5 %`.
     pub(super) fn near(&self, smallest_effect: f64) -> Option<String> {
         let TestKind::Ratio {
             expect: Expected::Within(_, high),

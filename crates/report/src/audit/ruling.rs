@@ -268,13 +268,14 @@ fn numbers(book: &TestBook<'_>, mut cases: Vec<&Case>) -> String {
     }
 }
 
-/// The tests of a claim in words: of the effect, and of the reasons with what they are otherwise.
+/// The tests of a claim in words: of the effect, and of each reason, with the correction for a
+/// refuted one.
 struct Sides<'a> {
     tests: Vec<TestText>,
     reasons: Vec<(&'a str, TestText)>,
 }
 
-/// The ruling, and the sentences that say why.
+/// The ruling, and the sentences with its reasons.
 type Ruled = (String, Vec<String>);
 
 impl<'a> Sides<'a> {

@@ -32,11 +32,11 @@ pub struct AuditText {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditFigure {
-    /// Of what: `send-fields, 256 B fields, 1 thread`.
+    /// The cell or quantity of the figure: `send-fields, 256 B fields, 1 thread`.
     pub what: String,
-    /// As it was published; none where it was not.
+    /// The published value; none where none was published.
     pub published: Option<String>,
-    /// As it was measured here; none where it was not.
+    /// The value measured here; none where it was not measured.
     pub measured: Option<String>,
 }
 

@@ -78,7 +78,7 @@ fn sign(c: &Known<'_>, sign: StallSign) -> Option<[f64; 2]> {
     fact!(c, CaveatFact::Sign(of, numbers) if *of == sign => *numbers)
 }
 
-/// In how many trials it stalls, and what is seen of it there.
+/// Signs of a stall with their readings, and the number of trials that stall where not all do.
 pub(super) fn signs(c: &Known<'_>) -> String {
     let in_some = match c.part() {
         Some((some, all)) if some < all => format!("in {some} of {all} trials: "),

@@ -8,10 +8,10 @@ use bytecost_spec::{Counter, Measure, Metric, Side, Transport, units};
 use super::known::{Known, cpus, fact, others, span};
 use super::{cards, path, run, stall, zero_copy};
 
-/// A name with what makes its word; none where that is not known.
+/// A name, and the function that makes its word from the facts; none where they are not known.
 type Word = (&'static str, fn(&Known<'_>) -> Option<String>);
 
-/// The word of a name for what is known.
+/// The word of a name for the facts of a caveat.
 pub(super) fn word(c: &Known<'_>, name: &str) -> Option<String> {
     let mut words = VOCABULARY.iter();
     let (_, word) = words.find(|(known, _)| *known == name)?;

@@ -1,4 +1,4 @@
-//! Ways without a copy that were copied, in words.
+//! Zero-copy movers whose bytes the kernel copied, in words.
 
 use bytecost_analysis::{CaveatFact, CopiedMover, phrases};
 use bytecost_spec::{PacketSocket, Transport, units};

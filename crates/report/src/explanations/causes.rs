@@ -1,4 +1,4 @@
-//! Why one way costs less than another: what its messages take less of, at what cost, and where.
+//! Causes of a difference in cost between two ways: events per message, their cost and their place.
 
 use bytecost_analysis::phrases;
 use bytecost_analysis::{Cause, CauseMeans, CellTime, Fact, Finding, FindingCauses, Uncertain};

@@ -14,7 +14,7 @@ const SOME: f64 = 0.01;
 /// Ways that the sentence has; the rows have the others.
 const MOST_WAYS: usize = 6;
 
-/// Cells whose bytes are copied alike, each with its name.
+/// Cells with equal copies of each byte, each with its name.
 type Way<'a> = Vec<(String, &'a CellResult, &'a CellCopies)>;
 
 pub(super) fn says(why: &Why<'_>) -> Said {

@@ -222,7 +222,7 @@ impl Why<'_> {
         !self.words.is_together || matches!(axis, Axis::Mover | Axis::Server)
     }
 
-    /// Where a pair is along, in words: what the last axis says, and what those before it do.
+    /// Place of a pair in words: the value of the last axis, and those of the axes before it.
     fn item(&self, v: &Seen<'_>) -> (String, String) {
         let axis = v.finding.axis;
         if self.is_along(axis) {

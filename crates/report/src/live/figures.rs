@@ -14,7 +14,7 @@ pub(super) struct Figures {
     pub bytes: u64,
     /// None where this side does not know the size of messages.
     pub messages: Option<u64>,
-    /// The sum of what each flow reached in its own time.
+    /// Sum of the throughputs of the flows, each over its own time.
     pub throughput_gbit_per_s: f64,
     pub messages_per_s: Option<f64>,
     pub cpu_s_per_gb: Option<f64>,

@@ -1,4 +1,4 @@
-//! Rows of a profile's table, and what a way is called.
+//! Rows of a profile's table, and the names of ways.
 
 use bytecost_spec::profile::{CallFlag, Descriptor, DescriptorKind, OtherEnd, Profile, Way};
 
