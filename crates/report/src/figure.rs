@@ -73,7 +73,7 @@ pub(crate) struct SeriesLine {
     pub hollow: bool,
     pub marker: &'static str,
     pub dots: Vec<DotText>,
-    /// Its row of the table: value and interval, or the reason of the gap.
+    /// Entries of the series in the table: value and interval, or the reason of the gap.
     pub entries: Vec<EntryText>,
 }
 

@@ -16,7 +16,7 @@ use crate::text::pretty;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Findings<'a> {
-    /// All but the rulings and caveats.
+    /// The result, without rulings and caveats.
     #[serde(flatten)]
     pub analysis: Cow<'a, Analysis>,
     /// Published claims, with the rulings that these results give.

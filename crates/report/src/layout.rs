@@ -19,13 +19,14 @@ pub(crate) const FIELDS: u32 = 8;
 
 /// A layout: of cells in rows, or of single runs of programs.
 pub trait TableLayout: Debug {
-    /// Its name, which is also that of the study that sets it up again.
+    /// Name of the layout, and of the study that measures it again.
     fn name(&self) -> &'static str;
 
     /// Renders a run in the layout; `as_published` where it has the published design.
     ///
     /// # Errors
-    /// That the run has no cell that the layout has a row for, and which those would be.
+    /// The run has no cell that the layout has a row for; the error says which cells those would
+    /// be.
     fn csv(&self, cells: &[Cell], samples: &[Sample], as_published: bool)
     -> Result<String, String>;
 }
@@ -34,7 +35,7 @@ pub trait TableLayout: Debug {
 /// are computed.
 #[derive(Debug)]
 pub struct ColumnLayout {
-    /// Its name, which is also that of the study that sets it up again.
+    /// Name of the layout, and of the study that measures it again.
     pub name: &'static str,
     /// Values of the published programs for axes without a column.
     pub axes: &'static [(Axis, &'static str)],
@@ -53,7 +54,7 @@ pub struct ColumnLayout {
 /// A column.
 #[derive(Debug)]
 pub struct Column {
-    /// Its name in the header.
+    /// Name of the column in the header.
     pub name: &'static str,
     /// Quantity in the column.
     pub what: What,

@@ -274,7 +274,7 @@ fn with_intervals(session: &Session) -> String {
     format!("bytecost run {}", options.join(" "))
 }
 
-/// All sessions of a program that listens, when it ends.
+/// Totals of a listening program over all sessions, as text for its end.
 pub fn served(served: &Served) -> String {
     let sessions = count(served.sessions as usize, "session", "sessions");
     let [failed, bytes, away] = [served.failed, served.bytes, served.turned_away].map(whole);

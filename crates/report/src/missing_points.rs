@@ -12,7 +12,7 @@ pub(crate) const ONE_IN_FLIGHT: &str = "it has one request in flight: see depth 
 /// The most reasons that are listed at one place.
 const REASONS_MOST: usize = 3;
 
-/// Why there is no point, in words.
+/// Reason of a gap, in words.
 pub(crate) fn gap_in_words(gap: &Gap, unit: Unit) -> String {
     clean(&match gap {
         Gap::Refused(why) | Gap::Absent(why) => why.clone(),
@@ -38,7 +38,7 @@ pub(crate) fn gap_in_words(gap: &Gap, unit: Unit) -> String {
     })
 }
 
-/// Why a figure has no point at all: the reason of most of its gaps.
+/// Reason of an empty figure: that of most of its gaps.
 pub(crate) fn why_empty(f: &FigureData, unit: Unit) -> String {
     let points = f.series.iter().flat_map(|s| &s.points);
     let reasons = grouped(points.filter_map(|point| match point {

@@ -11,7 +11,7 @@ use crate::question::place_in_words;
 use crate::scale::{Scale, down, tick};
 use crate::text::{clean, count, joined, shortened, wrap};
 
-/// Where names end, and where the scale begins and ends.
+/// Right end of the names, and both ends of the scale.
 pub(crate) const NAMES: f64 = 226.0;
 pub(crate) const LEFT: f64 = 240.0;
 pub(crate) const RIGHT: f64 = 458.0;
@@ -119,7 +119,7 @@ pub(crate) fn overview(a: &Analysis) -> Option<Overview> {
     })
 }
 
-/// All numbers that the scale must reach.
+/// All values that the scale must include.
 fn values(speed_ups: &[SpeedUp]) -> impl Iterator<Item = f64> + '_ {
     let rows = speed_ups.iter().flat_map(|s| &s.rows);
     let measured = rows.filter_map(|row| row.point.measured());

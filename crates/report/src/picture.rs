@@ -155,7 +155,7 @@ fn heat(a: &Analysis, h: Heat) -> Picture {
 }
 
 fn stacked(a: &Analysis, s: Stack) -> Picture {
-    /// From one column of the legend to the next, and columns.
+    /// Distance between columns of the legend, and number of columns.
     const LEGEND: (f64, usize) = (212.0, 3);
     let mut y = 74.0;
     let mut legend = Vec::with_capacity(s.kinds.len());

@@ -49,7 +49,7 @@ impl<'a> QuestionEntry<'a> {
     }
 }
 
-/// All tables of a result, in the order in which its findings first speak of them.
+/// All tables of a result, in the order of the first finding of each.
 pub(crate) fn questions(a: &Analysis) -> Vec<QuestionTable<'_>> {
     let grid = Grid::new(a);
     let keys = a.findings.iter().filter_map(|f| grid.best_key(f));
@@ -90,7 +90,7 @@ impl<'a> Grid<'a> {
         grid
     }
 
-    /// Where a finding is: its cell, or its baseline where something applies to that alone.
+    /// Place of a finding: its cell, with the baseline's value along axes at their default in the cell.
     fn place(&self, finding: &Finding) -> Option<Cell> {
         let [cell, baseline] =
             [&finding.cell, &finding.baseline].map(|id| self.cells.get(id.as_str()));

@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 
 use crate::text::csv_rows;
 
-/// Why samples could not be written as a table.
+/// Error of writing samples as a table.
 #[derive(Debug, thiserror::Error)]
 pub enum SamplesError {
     /// A sample names a cell that the plan does not have.

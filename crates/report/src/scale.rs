@@ -77,7 +77,7 @@ impl Scale {
         }
     }
 
-    /// Where a value lies, from 0 at the lower end to 1 at the upper.
+    /// Position of a value, from 0 at the lower end to 1 at the upper.
     pub(crate) fn share(&self, value: f64) -> f64 {
         let share = if self.log {
             (value.max(self.from) / self.from).ln() / (self.to / self.from).ln()
@@ -88,8 +88,8 @@ impl Scale {
     }
 }
 
-/// Where the values across lie, from 0 to 1: by their logarithm where they are numbers that span
-/// more than a factor of four, in proportion where they are numbers, else evenly.
+/// Positions of the values across, from 0 to 1: by their logarithm where they are numbers that span
+/// more than a factor of four, in proportion where they are other numbers, else evenly.
 pub(crate) fn places(numbers: Option<&[f64]>, count: usize) -> Vec<f64> {
     let numbers = numbers.filter(|n| n.len() == count && n.is_sorted());
     let (numbers, first, last) = match numbers {

@@ -216,7 +216,7 @@ pub(crate) fn answer(a: &Analysis) -> Document {
     within(a, ROOMY, None, &[], &content)
 }
 
-/// All of it: the answer, then what it rests on.
+/// The whole report for a text: the answer, then the sections.
 pub(crate) fn document(a: &Analysis) -> Document {
     let mut document = answer(a);
     document.blocks.extend(sections::body(a).blocks);
@@ -509,7 +509,8 @@ fn missing(a: &Analysis, room: Room, command: Option<&str>) -> Vec<DocTerm> {
     by_label.into_iter().map(term).collect()
 }
 
-/// Some names, counted, and the command that has all of each: none of none.
+/// Line with the number of some names, the names, and the command that shows each in full; none
+/// without names.
 fn counted(names: &[String], command: Option<&str>) -> Option<DocLine> {
     let [_, ..] = names else { return None };
     let counted = format!("{} more: {}", names.len(), names.join(", "));

@@ -1,4 +1,4 @@
-//! All that is said of a result, section by section; printers give it the look of a medium.
+//! Content of a report, section by section; printers lay it out for a medium.
 
 use bytecost_analysis::{Analysis, CaveatEffect, FigureData, PeerFacts, command_of_run};
 use bytecost_spec::Host;

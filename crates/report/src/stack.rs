@@ -13,7 +13,7 @@ use crate::question::{axis_in_words, way};
 use crate::scale::down;
 use crate::text::{clean, shortened};
 
-/// Where bars begin, and where the longest ends.
+/// Left end of all bars, and right end of the longest.
 pub(crate) const LEFT: f64 = 176.0;
 const RIGHT: f64 = 566.0;
 /// Height of a bar with the room below it, of the bar, and of a group's heading.
@@ -27,7 +27,8 @@ const NAME_MOST: usize = 24;
 #[derive(Template)]
 #[template(path = "stack.html", whitespace = "minimize")]
 pub(crate) struct Stack {
-    /// Its section on the page, its own name, and that in the page's list of sections.
+    /// Section on the page; `id` is the drawing's own name, `short` the name in the page's list of
+    /// sections.
     pub section: &'static str,
     pub id: &'static str,
     pub short: &'static str,
@@ -128,7 +129,7 @@ pub(crate) fn stacks(a: &Analysis) -> Vec<Stack> {
     times.filter_map(|per| cpu_time(a, per)).collect()
 }
 
-/// Where the CPU time goes, of both sides or of servers; none where no such cell was watched.
+/// Bars of CPU time, of both sides or of servers; none without a cell whose CPU time was sampled.
 fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
     let known = a.cpu_time.iter().filter(|time| time.per == per);
     let known = known.filter_map(|time| Some((time, &a.result(&time.cell)?.cell)));

@@ -119,7 +119,7 @@ impl Times {
     /// The publication as cells with metrics, from the table of its name.
     ///
     /// # Errors
-    /// That there is no such table or column, or no number where one should be.
+    /// The error says which table or column is missing, or where a number is.
     pub fn published(&self, tables: &[Table]) -> Result<Published, String> {
         let table = tables.iter().find(|t| t.name == self.source);
         let table = table.ok_or_else(|| format!("there is no table {}", self.source))?;

@@ -32,7 +32,7 @@ pub(crate) fn note(a: &Analysis, situations: &[&Situation], way: &Value) -> Stri
 
 struct Note {
     text: String,
-    /// Where along the range.
+    /// Values along the range at which the note applies.
     at: String,
     is_everywhere: bool,
     /// True if the note is a condition for using the way at all.

@@ -5,7 +5,7 @@ use bytecost_analysis::{Analysis, Situation, Undecided, UndecidedOf, Verdict};
 use bytecost_spec::units;
 use itertools::Itertools as _;
 
-/// Why what the study asks for first has no verdict in a situation, where something else has.
+/// Reason why the study's first metric has no verdict in a situation where another metric has one.
 pub(crate) fn open(s: &Situation) -> Option<String> {
     let open = s.open.as_ref()?;
     let noun = phrases::metric(open.metric, s.unit);

@@ -190,7 +190,7 @@ impl TestBook<'_> {
         })
     }
 
-    /// Why a case has no number.
+    /// Reason of a case without a number.
     pub(super) fn absent(&self, reason: &AbsentReason) -> String {
         match reason {
             AbsentReason::NoCounterpart => "there is no number to compare it with".to_owned(),
@@ -215,7 +215,7 @@ impl TestBook<'_> {
         }
     }
 
-    /// Why there is no case.
+    /// Reason of a test without cases.
     pub(super) fn not_tested(&self, reason: &NotTested) -> String {
         match (reason, self.kind()) {
             (NotTested::OtherStudy { is_known: true }, TestKind::NotInThisRun { study, why }) => {
@@ -279,7 +279,7 @@ impl TestBook<'_> {
     }
 }
 
-/// Why a case is not decided.
+/// Reason of an undecided case.
 pub(super) fn open(reason: OpenReason) -> String {
     match reason {
         OpenReason::Blocks(Some(blocks)) => format!("about {blocks} blocks would decide it"),
@@ -302,7 +302,7 @@ pub(super) fn open(reason: OpenReason) -> String {
     }
 }
 
-/// Where a case is: `at 4 KiB, with 1 thread`; empty where there is only one.
+/// Place of a case: `at 4 KiB, with 1 thread`; empty where there is only one.
 pub(super) fn place(place: &CasePlace) -> String {
     match place {
         CasePlace::Cells {

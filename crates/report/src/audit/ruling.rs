@@ -370,7 +370,7 @@ impl<'a> Sides<'a> {
         ("undecided; the reason given is refuted".to_owned(), because)
     }
 
-    /// Where the effect holds, if that is in some of the cells.
+    /// Cells in which the effect holds, in words; empty unless it holds in some of them only.
     fn part(&self) -> String {
         let mut tests = self.tests.iter();
         let part = tests.find(|test| test.outcome == TestOutcome::HoldsInPart);

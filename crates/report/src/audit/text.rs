@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct AuditText {
     /// The claim's id.
     pub id: String,
-    /// Where it was made.
+    /// Source of the claim.
     pub source: String,
     /// The published claim.
     pub claim: String,
@@ -18,7 +18,8 @@ pub struct AuditText {
     pub ruling: Ruling,
     /// The ruling in words, with cells where they differ: `confirmed in 3 of 4 cells, 1 undecided`.
     pub words: String,
-    /// Why, in a sentence or two; where it is confirmed for another reason, that reason.
+    /// Reason of the ruling, in a sentence or two; for a claim that is confirmed for another
+    /// reason, that reason.
     pub because: String,
     /// True if the run is of a study that settles the claim.
     pub of_study: bool,

@@ -98,7 +98,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// From the least to the most, or one where they read alike.
+/// A range in words, or one value where both ends have the same text.
 pub(super) fn span(ends: [f64; 2], write: impl Fn(f64) -> String) -> String {
     phrases::from_to(ends.map(write))
 }

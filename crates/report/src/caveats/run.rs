@@ -153,7 +153,7 @@ pub(super) fn failed_requests(c: &Known<'_>) -> String {
     phrases::list(kinds)
 }
 
-/// By which means CPU time was read where the kernel leaves interrupts out, with the numbers of cells.
+/// Methods of reading CPU time where the kernel leaves interrupts out, with the numbers of cells.
 pub(super) fn clock_means(c: &Known<'_>) -> Option<String> {
     let numbers = clocks(c)?;
     let words = [

@@ -31,7 +31,8 @@ pub(super) fn means(c: &Known<'_>) -> Option<&'static str> {
     })
 }
 
-/// Why a transport copies after all, after the sentence that says so, and the remedy.
+/// Reason and remedy of the copies on a transport; the reason follows the sentence about the
+/// copies.
 pub(super) struct CopyingWay {
     pub(super) why: &'static str,
     pub(super) remedy: &'static str,

@@ -56,7 +56,7 @@ pub(super) struct Seen<'a> {
     verdict: Verdict,
 }
 
-/// Those that a result has.
+/// Pairs of an explanation whose finding and cells the result has.
 pub(super) fn seen<'a>(a: &'a Analysis, pairs: &[PairSeen]) -> Vec<Seen<'a>> {
     let seen = pairs.iter().filter_map(|pair| {
         let finding = a.findings.get(pair.finding)?;
@@ -160,7 +160,7 @@ impl Why<'_> {
         phrases::metric(metric, self.a.study.unit)
     }
 
-    /// Where a finding's cells are: `` at 64 KiB over loopback``, with a space in front.
+    /// Place of a finding's cells, with a space in front: `` at 64 KiB over loopback``.
     pub(super) fn place(&self, finding: &Finding) -> String {
         let place = self.a.result(&finding.cell).map(|c| {
             let others = self.a.study.varied.iter().filter(|a| **a != finding.axis);
@@ -290,8 +290,7 @@ fn places<'a>(cell: &Cell, axes: impl Iterator<Item = &'a Axis>) -> Vec<String> 
     shown.map(|(a, v)| a.circumstance(&v)).collect()
 }
 
-/// From the least to the greatest of some ratios, with all that their intervals span:
-/// `0.12× to 0.30× (0.11 to 0.33)`.
+/// Range of some ratios, with the range of their intervals: `0.12× to 0.30× (0.11 to 0.33)`.
 pub(super) fn hull(pairs: &[&Seen<'_>]) -> String {
     let ratios = || pairs.iter().map(|v| v.ratio);
     let ends = ratios().minmax_by(|a, b| a[0].total_cmp(&b[0]));

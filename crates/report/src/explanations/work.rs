@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 
 use super::why::{Said, Seen, Why, hull};
 
-/// That a cold page cache was not measured of the ways of a file, and why.
+/// Note that a cold page cache was not measured for ways to read a file, with the reason.
 pub(super) fn no_cold_cache(why: &Why<'_>) -> Vec<String> {
     let cells = || why.pairs.iter().flat_map(|v| [v.baseline, v.cell]);
     if why.pairs.is_empty() || why.pairs.iter().any(|v| v.cell.cache == Cache::Cold) {

@@ -80,7 +80,7 @@ fn is_of(layout: &ColumnLayout, cell: &Cell) -> bool {
         && told.all(|(axis, value)| has(cell, *axis, &Value::from(*value)))
 }
 
-/// In how many things a cell does as the published programs did.
+/// Number of axes along which a cell has the values of the published programs.
 fn likeness(layout: &ColumnLayout, cell: &Cell) -> usize {
     let axes = layout.axes.iter();
     axes.filter(|(axis, value)| has(cell, *axis, &Value::from(*value)))

@@ -34,7 +34,7 @@ type Conditions = &'static [(Axis, &'static str)];
 /// A layout of runs and modes. published/README.md says what a time of ours is.
 #[derive(Debug)]
 pub struct Runs {
-    /// Its name, which is also that of the study that sets it up again.
+    /// Name of the layout, and of the study that measures it again.
     pub name: &'static str,
     modes: &'static [Mode],
 }

@@ -78,7 +78,7 @@ pub fn totals_json(totals: &Totals) -> String {
     })
 }
 
-/// All sessions of a program that listens as one line of JSON.
+/// Totals of a listening program over all sessions, as one line of JSON.
 pub fn served_json(served: &Served) -> String {
     line(served)
 }
