@@ -35,7 +35,7 @@ pub(crate) struct TableRoom {
     pub line_columns: Option<usize>,
 }
 
-/// Tables with what they show.
+/// Tables of an answer, with the values that they show.
 #[derive(Default)]
 pub(crate) struct AnswerTables {
     pub tables: Vec<DocTable>,

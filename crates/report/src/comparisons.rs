@@ -128,7 +128,7 @@ pub(crate) fn not_judged<'f>(mut findings: impl Iterator<Item = &'f Finding>) ->
     }
 }
 
-/// The verdict in words, with what it would take where there is none.
+/// The verdict in words, with the blocks needed or the reason where it is not decided.
 fn said(f: &Finding) -> String {
     match (&f.withheld, f.verdict, f.blocks_needed) {
         (Some(why), ..) => format!("no verdict: {why}"),

@@ -132,7 +132,7 @@ pub(crate) fn rows<'c>(
     cells.take(MOST_ROWS).filter_map(row).collect()
 }
 
-/// A cell by what varies: `send, 64 KiB`.
+/// Label of a cell: its values along the axes that vary, `send, 64 KiB`.
 fn label(a: &Analysis, id: &str) -> Option<String> {
     let cell = &a.result(id)?.cell;
     let varied = a.study.varied.iter().map(|axis| (*axis, cell.value(*axis)));

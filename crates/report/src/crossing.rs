@@ -61,7 +61,8 @@ fn open_in_words(open: usize, all: bool) -> String {
     }
 }
 
-/// Places come first whose intervals end within the range, then ways that are better all over it.
+/// Order of outcomes in a table: places whose intervals end within the range, then ways that are
+/// better all over it.
 fn rank(outcome: &Crossing) -> u8 {
     match outcome {
         Crossing::At(points) if points.iter().all(|p| p.low.is_some() && p.high.is_some()) => 0,

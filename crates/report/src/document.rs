@@ -15,7 +15,7 @@ pub(crate) enum DocBlock {
     Heading(DocHeading),
     Paragraph(DocLine),
     List(Vec<DocLine>),
-    /// Labels with what is said of each.
+    /// Labels, each with its lines.
     Terms(Vec<DocTerm>),
     Table(DocTable),
     /// Footnotes of the tables above, numbered from 1.

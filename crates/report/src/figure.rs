@@ -48,7 +48,7 @@ pub(crate) struct DrawnFigure {
     pub lines: Vec<SeriesLine>,
     pub columns: Vec<String>,
     pub gaps: Vec<Vec<TextSpan>>,
-    /// Columns with gaps: where, and what is missing there.
+    /// Offsets of columns with gaps, and the reasons of the gaps.
     pub gap_marks: Vec<(f64, String)>,
     pub empty: Option<String>,
     pub note: Option<Vec<TextSpan>>,

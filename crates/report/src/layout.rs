@@ -31,8 +31,8 @@ pub trait TableLayout: Debug {
     -> Result<String, String>;
 }
 
-/// A layout of a row a cell: whose columns, and what they mean. published/README.md says how they
-/// are computed.
+/// A layout with a row for each cell: its columns and their meaning. published/README.md says how
+/// they are computed.
 #[derive(Debug)]
 pub struct ColumnLayout {
     /// Name of the layout, and of the study that measures it again.

@@ -269,7 +269,8 @@ pub(crate) fn summary(a: &Analysis, most_rows: usize) -> (DocTable, usize) {
     (DocTable::of(columns, rows).without_empty_columns(), left)
 }
 
-/// The intervals of what is decided of a pair, and how many places that is and is not.
+/// Summary of a pair: the range of the decided intervals, and the numbers of decided and undecided
+/// places.
 fn together(a: &Analysis, s: &SpeedUp) -> [String; 2] {
     let is_decided = |row: &SpeedUpRow| {
         let mut findings = a.findings.iter();

@@ -294,7 +294,7 @@ fn foot(a: &Analysis) -> String {
     ))
 }
 
-/// The name of a picture's file: its place on the page, and what it shows.
+/// The name of a picture's file: its number on the page, its metric and its axes.
 fn name(number: usize, f: &FigureData) -> String {
     let against = f.relative_to.as_ref().map_or("", |_| "-relative");
     let panel = f.panel.iter();

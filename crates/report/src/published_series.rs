@@ -5,7 +5,7 @@ use bytecost_spec::{Axis, Value};
 
 use crate::question::is_at;
 
-/// Axes by which a published cell is found; in the others it may differ from what was measured.
+/// Axes along which a published cell equals its measured one; along others it may differ.
 pub(crate) const MATCHED: [Axis; 4] = [Axis::Pattern, Axis::Mover, Axis::Size, Axis::Threads];
 /// The caveat that names the cells which wait for a delayed acknowledgement.
 const STALL: &str = "nagle-stall";

@@ -24,7 +24,7 @@ impl Scale {
         Scale::log(least.min(0.8), most.max(1.25))
     }
 
-    /// A scale on which all values lie; what is not finite or below zero does not count.
+    /// A scale that includes all values; values that are not finite or below zero are left out.
     pub(crate) fn of(values: impl Iterator<Item = f64> + Clone) -> Scale {
         let values = values.filter(|v| v.is_finite() && *v >= 0.0);
         let positive = values.clone().filter(|v| *v > 0.0);

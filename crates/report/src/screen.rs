@@ -58,7 +58,7 @@ struct Room {
     missing_reasons: usize,
     /// The most characters of the reason why something has no result.
     missing_chars: usize,
-    /// The most characters of what disturbed the run.
+    /// The most characters of a disturbance.
     disturbed_chars: usize,
 }
 
@@ -330,8 +330,8 @@ fn left_out(rows: usize, sentences: usize, command: Option<&str>) -> Option<DocT
     (!more.is_empty()).then(|| DocTerm::new("More", [line]))
 }
 
-/// Cells of what is compared first that have no one value: their trials fall into two groups far apart,
-/// and a comparison has no verdict for that.
+/// Lines about cells of the first comparison whose trials fall into two groups far apart, so that
+/// it has no verdict.
 fn two_groups(a: &Analysis) -> Vec<DocLine> {
     let compared: Vec<Metric> = a
         .advice

@@ -13,7 +13,7 @@ mod json;
 
 pub use json::{answer_json, asked_json, tally_json};
 
-/// Fewer answers than this say nothing of what a server can do.
+/// Number of responses below which there is no verdict on a server.
 const FEW_ANSWERS: u64 = 1000;
 /// The share of the asked rate that must be answered, for a server to have kept up with it.
 const KEPT_UP: f64 = 0.99;

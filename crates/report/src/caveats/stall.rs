@@ -95,7 +95,7 @@ pub(super) fn signs(c: &Known<'_>) -> String {
     in_some + &signs.chain(nodelay).chain(ring).join("; ")
 }
 
-/// Values of axes that remedy a stall, and what these are called.
+/// Axis values that remedy a stall, with their names in text.
 const REMEDIES: [(Axis, &str, &str); 8] = [
     (Axis::Nodelay, "on", "TCP_NODELAY on"),
     (Axis::Nodelay, "auto", "TCP_NODELAY on"),

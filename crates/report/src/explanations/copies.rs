@@ -51,7 +51,8 @@ fn ways<'a>(why: &Why<'a>) -> Vec<Way<'a>> {
     ways
 }
 
-/// A way that has no such place is copied there as little as one that has it and is not.
+/// Returns true if two cells have equal copies at every place. A place that a cell does not have
+/// counts as zero copies.
 fn is_alike(a: &CellCopies, b: &CellCopies) -> bool {
     let at = |c: &CellCopies, leg: CopyPlace| match c.legs.iter().any(|l| l.leg == leg) {
         true => c.at(leg),
