@@ -34,7 +34,7 @@ const LEAST_SHARE_OF_WORK: f64 = 0.02;
 pub struct ProfileReport {
     /// The version of this form: 1.
     pub format: u32,
-    /// The profile of a program: its counted system calls.
+    /// The profile of a program: the ways in which it moved bytes while it was observed.
     pub profile: Profile,
     /// Predictions for other ways, the largest saving first.
     pub advice: Vec<Advice>,

@@ -129,7 +129,7 @@ pub(crate) fn stacks(a: &Analysis) -> Vec<Stack> {
     times.filter_map(|per| cpu_time(a, per)).collect()
 }
 
-/// Bars of CPU time, of both sides or of servers; none without a cell whose CPU time was sampled.
+/// Bars of CPU time, of both sides or of servers; none where that of no cell is known.
 fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
     let known = a.cpu_time.iter().filter(|time| time.per == per);
     let known = known.filter_map(|time| Some((time, &a.result(&time.cell)?.cell)));
