@@ -231,7 +231,8 @@ pub struct Analysis {
     /// Data that moving displaced from the sending CPU's caches, of the cells in which that was timed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub footprints: Vec<CellFootprint>,
-    /// Questions about causes, each with its answer from these results, or with what is missing for one.
+    /// The questions of the report, each with its answer from these results, or with what is missing
+    /// for one.
     #[serde(default)]
     pub explanations: Vec<Explanation>,
     /// Published claims compared with these results. findings.json has the words of these.
@@ -436,7 +437,7 @@ pub struct FamilyFacts {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// Its place among the findings, from 0, by which all else names it.
+    /// Its index among the findings, from 0, by which other parts of the result refer to it.
     pub number: usize,
     /// The metric that is compared.
     pub metric: Metric,
@@ -457,7 +458,7 @@ pub struct Finding {
     /// The other's metric over the baseline's: geometric trimmed mean over blocks; of p99 and p99.9
     /// latency the ratio of the quantiles of all trials together, of the maximum the geometric mean.
     pub ratio: f64,
-    /// Lower end of the 95 % interval of the ratio, which holds what varies within the run and from
+    /// Lower end of the 95 % interval of the ratio, which covers the variance within the run and from
     /// round to round.
     pub low: f64,
     /// Upper end.
@@ -584,6 +585,7 @@ pub enum Crossing {
 }
 
 /// Two consecutive decided values along the axis between which the other begins or ceases to be better.
+/// One is absent where that is before the first decided value or after the last.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CrossingPoint {

@@ -160,7 +160,8 @@ pub struct Use {
     /// Its improvement over the baseline; none where the way is the baseline, and no other is shown to
     /// be better.
     pub gain: Option<DecidedRange>,
-    /// Other metrics in which it is worse.
+    /// Other metrics in which the way is worse than the baseline; for the baseline, those in which
+    /// another way is better.
     pub but: Vec<DecidedRange>,
     /// Conditions of its use, which are conditions of the baseline too. With any, it is no advice.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -202,7 +203,7 @@ pub struct DecidedPoint {
     pub finding: usize,
 }
 
-/// A way that is better under conditions that the baseline has not.
+/// A way that is better under conditions that the baseline does not have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Conditional {

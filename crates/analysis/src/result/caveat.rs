@@ -30,9 +30,9 @@ pub struct Caveat {
     pub kind: &'static str,
     /// Its effect on verdicts.
     pub effect: CaveatEffect,
-    /// True if something from outside disturbed the run, which the first screen states.
+    /// True if it is a disturbance of the run from outside, which the first screen states.
     pub disturbs: bool,
-    /// The mover, server, receiver or host that it is about; none where its cells or the run are.
+    /// The mover, server, receiver or host that it is about; none where it is about its cells or the run.
     pub subject: Option<String>,
     /// The facts that it rests on, in addition to the results of its cells.
     pub facts: Vec<CaveatFact>,
@@ -94,7 +94,7 @@ pub enum CaveatFact {
     },
     /// A way without a copy that was copied.
     Copied(CopiedMover),
-    /// The value of a reading that shows a wait for the timer of delayed acknowledgements.
+    /// A reading that shows a wait for the timer of delayed acknowledgements, with its value.
     Sign(StallSign, [f64; 2]),
     /// The blocks of a comparison, and the least number that the study requires.
     Blocks {
@@ -146,7 +146,7 @@ pub struct OthersLoad {
     pub cpus: [f64; 2],
     /// The bound.
     pub bound: f64,
-    /// Those processes that used most, these first; empty where they are not known.
+    /// The processes that used most, in descending order; empty where they are not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Questions about causes, with the answers of the results, as facts.
+//! The questions of a report, with the answers of the results, as facts.
 
 use bytecost_spec::study::Outcome;
 use bytecost_spec::{HugePages, Transport};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Uncertain;
 
-/// A question about causes that reports answer, in their order.
+/// A question that reports answer, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
