@@ -166,8 +166,12 @@ fn a_run_prices_both_ways_at_the_nearest_length_within_a_factor_of_two() {
         .expect("it is measured")
         .expect("nothing withholds it");
     assert_eq!(priced.call_bytes, 65_536);
-    assert!(priced.low < 0.4 && 0.4 < priced.high, "{priced:?}");
-    assert!(priced.high - priced.low < 0.1, "{priced:?}");
+    // Narrow, but for the tenth that another program may differ by.
+    let (low, high) = (priced.low * 1.1, priced.high / 1.1);
+    assert!(
+        0.37 < low && low < 0.4 && 0.4 < high && high < 0.43,
+        "{priced:?}"
+    );
     assert_eq!(by(&sends, 9e9), None, "no length is near");
     assert_eq!(by(&SENDFILE, 60_000.0), None, "it has no read-write");
     let unix = price(world.input(), &sends, 60_000.0, Transport::Unix);
