@@ -1,5 +1,5 @@
-//! `profile`: what profiling costs a program of 100,000 calls a second, and whether what it predicts
-//! for another way is what that way saves.
+//! `profile`: the cost of profiling for a program of 100,000 calls a second, and predictions of a profile
+//! against the savings of the other way.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -115,16 +115,16 @@ fn run(context: &Context) -> Result<BenchOutcome> {
     }
     let runs = tempfile::tempdir()?;
     let sink = Sink::start(&program)?;
+    let programs = Programs {
+        bytecost: &bytecost,
+        patterns: &program,
+        sink: &sink.address,
+        runs: runs.path(),
+    };
     let mut found = BenchResults::default();
-    cost(context, &bytecost, &program, runs.path(), &mut found)?;
+    cost(context, &programs, &mut found)?;
     let mut held = 0;
     for pair in PAIRS {
-        let programs = Programs {
-            bytecost: &bytecost,
-            patterns: &program,
-            sink: &sink.address,
-            runs: runs.path(),
-        };
         held += u32::from(predicted(context, pair, &programs, &mut found)?);
     }
     let target = Target::AtLeast(HELD);
@@ -136,12 +136,22 @@ fn run(context: &Context) -> Result<BenchOutcome> {
     Ok(BenchOutcome::Ran(found))
 }
 
-/// The paths and the address that a prediction needs.
+/// The programs of the bench, the address of the sink, and the directory of runs.
 struct Programs<'p> {
     bytecost: &'p Path,
     patterns: &'p Path,
     sink: &'p str,
     runs: &'p Path,
+}
+
+impl Programs<'_> {
+    /// `bytecost profile` with options, up to the command that follows.
+    fn profile(&self, options: &[&str]) -> Command {
+        let mut profile = Command::new(self.bytecost);
+        profile.arg("profile").args(options);
+        profile.arg("--runs-dir").arg(self.runs).arg("--");
+        profile
+    }
 }
 
 /// A process that reads what the programs send, so that its CPU time is not theirs.
@@ -175,18 +185,12 @@ impl Drop for Sink {
 }
 
 /// The time of a program of many calls, profiled and not.
-fn cost(
-    context: &Context,
-    bytecost: &Path,
-    program: &Path,
-    runs: &Path,
-    found: &mut BenchResults,
-) -> Result<()> {
+fn cost(context: &Context, programs: &Programs<'_>, found: &mut BenchResults) -> Result<()> {
     const CALLS: f64 = 200_000.0;
-    let mut alone = Command::new(program);
+    let mut alone = Command::new(programs.patterns);
     alone.arg("steady-calls");
-    let mut profiled = profile(bytecost, runs, &[]);
-    profiled.arg(program).arg("steady-calls");
+    let mut profiled = programs.profile(&[]);
+    profiled.arg(programs.patterns).arg("steady-calls");
     let subjects = vec![
         Subject::new("profiled", || seconds(&mut profiled)),
         Subject::new("alone", || seconds(&mut alone)),
@@ -226,7 +230,7 @@ fn predicted(
         "{:?}: {measured}",
         pair.study
     );
-    let mut profile = profile(programs.bytecost, programs.runs, &["--json"]);
+    let mut profile = programs.profile(&["--json"]);
     let profiled = profile
         .env(SINK, programs.sink)
         .env(MIB, pair.mib)
@@ -273,18 +277,7 @@ fn predicted(
     Ok(is_held)
 }
 
-fn profile(bytecost: &Path, runs: &Path, options: &[&str]) -> Command {
-    let mut profile = Command::new(bytecost);
-    profile
-        .arg("profile")
-        .args(options)
-        .arg("--runs-dir")
-        .arg(runs);
-    profile.arg("--");
-    profile
-}
-
-/// What a program prints of its own time.
+/// The time in seconds that a program measures and prints.
 fn seconds(command: &mut Command) -> Result<f64> {
     let ended = command.stderr(Stdio::null()).output()?;
     ensure!(ended.status.success(), "{}", ended.status);
