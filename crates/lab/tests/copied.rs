@@ -31,7 +31,7 @@ const MOUNTED: &[(&str, &[&str], &str)] = &[
         "truncate -s 400M image && mkfs.xfs -q image && mount -o loop image at",
     ),
     (
-        "overlayfs",
+        "overlay",
         &[],
         "mkdir lower upper work && mount -t overlay overlay -o lowerdir=lower,upperdir=upper,workdir=work at",
     ),
