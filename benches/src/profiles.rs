@@ -76,8 +76,8 @@ const PAIRS: &[Pair] = &[
     Pair {
         now: "small-sequential-reads",
         instead: "large-sequential-reads",
-        count: "10",
-        mib: "64",
+        count: "6",
+        mib: "256",
         study: &[
             "file-read",
             "--mover",
@@ -93,7 +93,7 @@ const PAIRS: &[Pair] = &[
 const SINK: &str = "PATTERN_SINK";
 /// The environment variable by which a program has the length of its file.
 const MIB: &str = "PATTERN_MIB";
-const STUDY_BUDGET: &str = "20s";
+const STUDY_BUDGET: &str = "40s";
 /// The widest interval that says something.
 const WIDEST: f64 = 0.2;
 /// Of the programs so many must save what is predicted.

@@ -420,7 +420,9 @@ fn stalls(profile: &Profile) -> Vec<Match> {
     const LEAST_STALLS: u64 = 3;
     each(profile, |way| {
         let from = way.from.as_ref()?;
-        let is_found = from.kind == DescriptorKind::Tcp && way.delayed_reads >= LEAST_STALLS;
+        // Fewer may be pauses of the other end that happen to be as long.
+        let is_often = way.delayed_reads >= LEAST_STALLS && 20 * way.delayed_reads > way.calls;
+        let is_found = from.kind == DescriptorKind::Tcp && is_often;
         is_found.then(|| Match {
             calls: way.delayed_reads,
             ns: way.delayed_ns,

@@ -36,6 +36,7 @@ const PROGRAMS: &[(&str, u64, Program)] = &[
     ("small-writes-answered", 4000, answered_writes),
     ("write-write-read-stall", 20, stalls),
     ("write-write-read-nodelay", 20, no_stalls),
+    ("large-writes-answered-late", 20, late_answers),
     ("zero-copy-copied", 400, zero_copy_under_way),
     ("zero-copy-one-at-a-time", 400, zero_copy_one_at_a_time),
     ("zero-copy-of-little", 2000, zero_copy_of_little),
@@ -79,7 +80,8 @@ fn file() -> io::Result<File> {
     options.read(true).write(true).create(true).truncate(true);
     let mut file = options.open(&path)?;
     fs::remove_file(&path)?;
-    file.write_all(&vec![7; file_bytes()])?;
+    let piece = vec![7; 1 << 20];
+    (0..file_bytes() >> 20).try_for_each(|_| file.write_all(&piece))?;
     file.rewind()?;
     Ok(file)
 }
@@ -108,8 +110,10 @@ fn sink(mut from: TcpStream) -> JoinHandle<io::Result<()>> {
     })
 }
 
-/// Prints an address, and reads from so many connections to it, one after the other.
+/// Prints an address, and reads from so many connections to it, one after the other. It ends with its
+/// parent.
 fn sinks(count: u64) -> io::Result<()> {
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     let listener = TcpListener::bind("127.0.0.1:0")?;
     println!("{}", listener.local_addr()?);
     let mut buffer = vec![0; 1 << 20];
@@ -269,36 +273,73 @@ fn writes_by_eight(count: u64) -> io::Result<()> {
     })
 }
 
-/// So many writes of 100 B, and the other end's answer to them.
-fn answered(count: u64, writes: usize, nodelay: bool) -> io::Result<()> {
-    let (mut to, mut from) = connection()?;
-    to.set_nodelay(nodelay)?;
-    let answers = thread::spawn(move || {
-        let mut message = vec![0; 100 * writes];
-        (0..count).try_for_each(|_| {
-            from.read_exact(&mut message)?;
-            from.write_all(&[1])
-        })
-    });
-    for _ in 0..count {
-        for _ in 0..writes {
-            to.write_all(&[7; 100])?;
+/// Requests in so many writes, each answered after a time by the other end.
+#[derive(Clone, Copy)]
+struct Requests {
+    writes: usize,
+    write_bytes: usize,
+    nodelay: bool,
+    answered_after: Duration,
+}
+
+impl Requests {
+    const SMALL: Requests = Requests {
+        writes: 2,
+        write_bytes: 100,
+        nodelay: true,
+        answered_after: Duration::ZERO,
+    };
+
+    fn run(self, count: u64) -> io::Result<()> {
+        let (mut to, mut from) = connection()?;
+        to.set_nodelay(self.nodelay)?;
+        let answers = thread::spawn(move || {
+            let mut message = vec![0; self.write_bytes * self.writes];
+            (0..count).try_for_each(|_| {
+                from.read_exact(&mut message)?;
+                thread::sleep(self.answered_after);
+                from.write_all(&[1])
+            })
+        });
+        let bytes = vec![7; self.write_bytes];
+        for _ in 0..count {
+            for _ in 0..self.writes {
+                to.write_all(&bytes)?;
+            }
+            to.read_exact(&mut [0])?;
         }
-        to.read_exact(&mut [0])?;
+        joined(answers)
     }
-    joined(answers)
 }
 
 fn answered_writes(count: u64) -> io::Result<()> {
-    answered(count, 1, true)
+    let requests = Requests {
+        writes: 1,
+        ..Requests::SMALL
+    };
+    requests.run(count)
 }
 
 fn stalls(count: u64) -> io::Result<()> {
-    answered(count, 2, false)
+    let requests = Requests {
+        nodelay: false,
+        ..Requests::SMALL
+    };
+    requests.run(count)
 }
 
 fn no_stalls(count: u64) -> io::Result<()> {
-    answered(count, 2, true)
+    Requests::SMALL.run(count)
+}
+
+/// An answer that takes as long as a delayed acknowledgement, to more than waits for one.
+fn late_answers(count: u64) -> io::Result<()> {
+    let requests = Requests {
+        write_bytes: CALL_BYTES,
+        answered_after: Duration::from_millis(50),
+        ..Requests::SMALL
+    };
+    requests.run(count)
 }
 
 /// Zero-copy messages, of which so many may be under way.

@@ -84,6 +84,7 @@ fn each_pattern_is_found_in_its_program_and_not_in_one_near_to_it() {
         ("small-writes-answered", &[]),
         ("write-write-read-stall", &["write-write-read-stall"]),
         ("write-write-read-nodelay", &[]),
+        ("large-writes-answered-late", &[]),
         ("zero-copy-copied", &["zero-copy-copied"]),
         (
             "zero-copy-one-at-a-time",
@@ -130,60 +131,156 @@ fn kinds_of_work_are_sampled_in_children_as_well() {
     );
 }
 
+/// The results of the calls of these names that strace(1) sees of a command and its children.
+fn traced(place: &Place, calls: &str, command: &[&str]) -> Vec<i64> {
+    let trace = place.path().join("trace");
+    let traced = Command::new("strace")
+        .args(["-f", "-qq", "-e", &format!("trace={calls}"), "-o"])
+        .arg(&trace)
+        .args(command)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    assert!(traced.unwrap().success(), "{command:?}");
+    let text = fs::read_to_string(&trace).unwrap();
+    // A call that others come between is in two lines, of which the second has its result.
+    let results = text
+        .lines()
+        .filter(|line| !line.ends_with("<unfinished ...>"));
+    results
+        .filter_map(|line| line.rsplit_once(" = ")?.1.split(' ').next()?.parse().ok())
+        .collect()
+}
+
+/// A program of Debian's, of which it is known by which call it moves a file of 3 MiB.
+struct RealProgram<'c> {
+    command: &'c [&'c str],
+    /// The call that moves the file, of those which are compared with strace.
+    mover: &'static str,
+    others: &'static [&'static str],
+    /// The kinds of descriptors that it moves it from and to.
+    from: Option<&'static str>,
+    to: Option<&'static str>,
+    /// Bytes of one call.
+    call_bytes: u64,
+    /// Each run makes the same calls. How a pipe is cut into reads depends on when its other end writes.
+    is_repeated: bool,
+}
+
 #[test]
-fn calls_and_bytes_are_those_that_strace_sees() {
+fn ways_calls_and_bytes_of_real_programs_are_those_that_strace_sees() {
+    const FILE_BYTES: usize = 3 << 20;
+    const SENDFILE: &str = "import socket, sys, threading
+listener = socket.create_server(('127.0.0.1', 0))
+def take():
+    to = listener.accept()[0]
+    while to.recv(1 << 20, socket.MSG_WAITALL): pass
+thread = threading.Thread(target=take); thread.start()
+with socket.create_connection(listener.getsockname()) as one: one.sendfile(open(sys.argv[1], 'rb'))
+thread.join()";
     if !is_root() || !has("strace") {
         return;
     }
     let place = Place::new();
     let big = place.path().join("big");
-    fs::write(&big, vec![7; 3 << 20]).unwrap();
+    fs::write(&big, vec![7; FILE_BYTES]).unwrap();
     let big = big.to_str().unwrap();
-    for command in [
-        vec!["cat", big],
-        vec![
-            "dd",
-            &format!("if={big}"),
-            "of=/dev/null",
-            "bs=4k",
-            "status=none",
-        ],
-        vec!["sh", "-c", &format!("cat {big} | wc -c")],
-    ] {
-        let trace = place.path().join("trace");
-        let traced = Command::new("strace")
-            .args(["-f", "-qq", "-e", "trace=read,write", "-o"])
-            .arg(&trace)
-            .args(&command)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .status();
-        assert!(traced.unwrap().success());
-        let text = fs::read_to_string(&trace).unwrap();
-        // A call that others come between is in two lines, of which the second has its result.
-        let results = text
-            .lines()
-            .filter(|line| !line.ends_with("<unfinished ...>"));
-        let results = results.filter_map(|line| {
-            line.rsplit_once(" = ")?
-                .1
-                .split(' ')
-                .next()?
-                .parse::<i64>()
-                .ok()
-        });
-        let (mut calls, mut bytes) = (0, 0);
-        for result in results {
-            calls += 1;
-            bytes += result.max(0) as u64;
+    let copy = place.path().join("copy");
+    let copy = copy.to_str().unwrap();
+    let programs = [
+        RealProgram {
+            command: &["cat", big],
+            mover: "read",
+            others: &["write"],
+            from: Some("file"),
+            to: None,
+            call_bytes: 128 << 10,
+            is_repeated: true,
+        },
+        RealProgram {
+            command: &["sh", "-c", &format!("cat {big} | wc -c")],
+            mover: "write",
+            others: &["read"],
+            from: None,
+            to: Some("pipe"),
+            call_bytes: 128 << 10,
+            is_repeated: false,
+        },
+        RealProgram {
+            command: &[
+                "dd",
+                &format!("if={big}"),
+                "of=/dev/null",
+                "bs=4k",
+                "status=none",
+            ],
+            mover: "write",
+            others: &["read"],
+            from: None,
+            to: Some("device"),
+            call_bytes: 4 << 10,
+            is_repeated: true,
+        },
+        RealProgram {
+            command: &["cp", "--reflink=never", big, copy],
+            mover: "write",
+            others: &["read", "copy_file_range"],
+            from: None,
+            to: Some("file"),
+            call_bytes: 128 << 10,
+            is_repeated: true,
+        },
+        RealProgram {
+            command: &["tar", "--create", "--file", copy, "--absolute-names", big],
+            mover: "write",
+            others: &["read"],
+            from: None,
+            to: Some("file"),
+            call_bytes: 10 << 10,
+            is_repeated: true,
+        },
+        RealProgram {
+            command: &["python3", "-c", SENDFILE, big],
+            mover: "sendfile",
+            others: &[],
+            from: Some("file"),
+            to: Some("tcp"),
+            call_bytes: FILE_BYTES as u64,
+            is_repeated: true,
+        },
+    ];
+    for program in programs {
+        let command = program.command;
+        if !has(command[0]) {
+            continue;
         }
-        let profile = place.profile(&command);
-        let (counted, moved) = sums(&profile, &["read", "write"]);
-        assert_eq!(moved, bytes, "{command:?}");
-        // How a pipe is cut into reads depends on when its other end writes.
-        if command[0] != "sh" {
-            assert_eq!(counted, calls, "{command:?}");
+        let compared = [&[program.mover], program.others].concat();
+        let traced = traced(&place, &compared.join(","), command);
+        let profile = place.profile(command);
+        let (calls, bytes) = sums(&profile, &compared);
+        let traced_bytes: i64 = traced.iter().filter(|result| **result > 0).sum();
+        assert_eq!(bytes as i64, traced_bytes, "{command:?}");
+        if program.is_repeated {
+            assert_eq!(calls as usize, traced.len(), "{command:?}");
         }
+        let mut ways = profile["profile"]["ways"].as_array().unwrap().iter();
+        let moves = |way: &&Value| {
+            way["call"] == program.mover
+                && way["bytes"].as_u64() >= Some(FILE_BYTES as u64)
+                && program.from.is_none_or(|kind| way["from"]["kind"] == kind)
+                && program.to.is_none_or(|kind| way["to"]["kind"] == kind)
+        };
+        let way = ways
+            .find(moves)
+            .unwrap_or_else(|| panic!("{command:?}: {profile:#}"));
+        // The power of two of most calls' lengths.
+        let lengths = way["lengths"].as_array().unwrap();
+        let most = lengths
+            .iter()
+            .enumerate()
+            .max_by_key(|(_, calls)| calls.as_u64());
+        let power = most.unwrap().0 as u32;
+        assert_eq!(power, program.call_bytes.ilog2(), "{command:?}");
     }
 }
 

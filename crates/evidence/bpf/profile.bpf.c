@@ -28,6 +28,8 @@ static u64 (*bpf_ktime_get_coarse_ns)(void) = (void *)160;
 // How long a delayed acknowledgement waits, with what a busy machine adds.
 #define DELAYED_LEAST_NS 35000000
 #define DELAYED_MOST_NS 80000000
+// Of so many bytes a message is more than segments that wait for one acknowledgement.
+#define DELAYED_MOST_BYTES 65536
 #define LARGE_FILE (1 << 20)
 
 // Classes of calls, as `crates/evidence/src/profile/calls.rs` numbers them.
@@ -98,7 +100,7 @@ struct counts {
 	u64 failed; // all other errors
 	u64 follows; // calls soon after one of the same way on the same descriptor
 	u64 follow_bytes;
-	u64 delayed; // replies that came 40 ms after two or more writes in a row
+	u64 delayed; // replies that came 40 ms after two or more writes in a row of little
 	u64 delayed_ns;
 	u64 notified; // zero-copy messages whose completion was read
 	u64 notified_copied; // of these, copied after all
@@ -139,6 +141,7 @@ struct state {
 	u32 way;    // the last, and 1 more
 	u32 writes; // since it was last read
 	u64 wrote;  // the end of the last write
+	u64 written; // bytes since it was last read
 	u64 next;   // position after the last read
 	u32 seeked;
 	u32 messages; // sent without copying
@@ -638,6 +641,7 @@ INLINE void note_write(struct thread *thread, struct state *state, struct counts
 		of->follow_bytes += result;
 	}
 	state->writes++;
+	state->written += result;
 	state->wrote = now;
 	if (key->flags & ZEROCOPY) {
 		if (state->messages && !state->under_way)
@@ -662,7 +666,7 @@ INLINE void note_read(struct thread *thread, struct state *state, struct counts 
 {
 	if (result <= 0)
 		return;
-	if (state->writes >= 2 && state->wrote) {
+	if (state->writes >= 2 && state->wrote && state->written < DELAYED_MOST_BYTES) {
 		u64 since = now - state->wrote;
 		if (since >= DELAYED_LEAST_NS && since <= DELAYED_MOST_NS) {
 			of->delayed++;
@@ -670,6 +674,7 @@ INLINE void note_read(struct thread *thread, struct state *state, struct counts 
 		}
 	}
 	state->writes = 0;
+	state->written = 0;
 	if (has_offset ? offset == state->next && state->next : state->next && !state->seeked)
 		of->sequential++;
 	state->seeked = 0;
@@ -759,6 +764,7 @@ int returned(u64 *arguments)
 			   argument(regs, call->to), result);
 	} else if (class == MOVES && to && result > 0) {
 		to->writes++;
+		to->written += result;
 		to->wrote = now;
 		if (to->socket && to->way != way + 1 && (u8)to->kind == IS_TCP)
 			bpf_map_update_elem(&sockets, &to->socket, &way, 0);

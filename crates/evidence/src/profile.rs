@@ -4,8 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use aya::maps::{Array, HashMap, Map, MapData, PerCpuArray};
@@ -15,17 +14,18 @@ use aya::{Ebpf, include_bytes_aligned};
 use bytecost_spec::Reading;
 use bytecost_spec::profile::{CopyLoop, Way, WorkSamples};
 use bytecost_sys::{children, clock};
-use rustix::fs::MemfdFlags;
 
 use crate::bpf::{self, OTHER_NUMBERS};
 
 mod calls;
 mod counts;
+mod known_calls;
 mod work;
 
 use calls::{CALLS, REQUESTS};
 pub use counts::Totals;
 use counts::{COUNTS, Key, TOTALS, sum, way};
+use known_calls::{CallCost, KNOWN_CALLS, KNOWN_ROUNDS, KnownCalls};
 use work::WorkSampler;
 
 /// Built from the file beside it.
@@ -75,26 +75,20 @@ const MOST_WAYS: usize = 1024;
 const MOST_COUNTS_BYTES: usize = 32 << 20;
 /// Rounds of listing threads, until a round finds no new one.
 const MOST_ROUNDS: usize = 100;
-/// Calls of known effect, and how often as many are made: reads of a file in memory, since a call that
-/// moves bytes displaces from the caches what counting needs.
-const KNOWN_CALLS: u64 = 100;
-const KNOWN_ROUNDS: u64 = 10;
-const KNOWN_BYTES: usize = 4096;
-
 /// States of `struct control`.
 const OPEN: u64 = 1;
 const OPEN_AT_EXEC: u64 = 2;
 
-/// Calls a second that are all counted. Of more, those in slices of time are, and between these no call
-/// passes a tracepoint.
-const MOST_CALLS_PER_S: f64 = 100_000.0;
+/// The part of its time that a program may lose to counting. One that would lose more is counted in slices
+/// of time, between which no call passes a tracepoint.
+const MOST_COST: f64 = 0.04;
 /// The length of such a slice, and the longest time from one to the next.
 const SLICE_NS: u64 = 10_000_000;
 const MOST_PAUSE_NS: f64 = 1e9;
 /// A program is taken to be slowed down so many times at most within a slice.
 const MOST_SLOWED: f64 = 5.0;
 /// From one reading of the maps to the next where all calls are counted.
-const READING_NS: u64 = 250_000_000;
+const READING_NS: u64 = 100_000_000;
 /// The programs that are detached between slices.
 const COUNTING: [&str; 2] = ["returned", "entered"];
 /// Words of `struct thread`.
@@ -134,6 +128,7 @@ pub struct Profiler {
     /// Links of the programs that count calls, while they are attached.
     counting: Vec<(&'static str, BtfTracePointLinkId)>,
     slice: Slice,
+    last_reading: LastReading,
     /// Calls, scaled as the counts of ways are.
     calls: f64,
     totals: Totals,
@@ -153,29 +148,47 @@ struct Slice {
     began_ns: u64,
     /// The pause before it, for which its calls stand too.
     after_ns: u64,
+    /// The part of that pause in which programs were attached.
+    attaching_ns: u64,
     /// The pause that is to follow it, of which there is none where all calls are counted.
     pause_ns: u64,
 }
 
-/// Words of a map, as they were read last, and the sum of what each reading brought, scaled for the
-/// slices of time that were left out before it.
+/// Calls of the last reading of the maps, and the time that the program would have needed for them
+/// uncounted.
+#[derive(Clone, Copy, Debug)]
+struct LastReading {
+    calls: u64,
+    own_ns: f64,
+}
+
+/// Words of a map, as they were read last, what that reading brought, and the sum of what each brought,
+/// scaled for the slices of time that were left out before it.
 #[derive(Clone, Copy, Debug)]
 struct Summed<const N: usize> {
     last: [u64; N],
+    brought: [u64; N],
     sums: [f64; N],
 }
 
 impl<const N: usize> Summed<N> {
     const NONE: Summed<N> = Summed {
         last: [0; N],
+        brought: [0; N],
         sums: [0.0; N],
     };
 
     fn add(&mut self, words: [u64; N], scale: f64) {
-        for ((sum, word), last) in self.sums.iter_mut().zip(words).zip(self.last) {
-            *sum += word.saturating_sub(last) as f64 * scale;
-        }
+        self.brought = std::array::from_fn(|at| words[at].saturating_sub(self.last[at]));
         self.last = words;
+        self.repeat(scale);
+    }
+
+    /// Adds what the last reading brought, so many times.
+    fn repeat(&mut self, times: f64) {
+        for (sum, brought) in self.sums.iter_mut().zip(self.brought) {
+            *sum += brought as f64 * times;
+        }
     }
 }
 
@@ -228,6 +241,10 @@ impl Profiler {
             call_cost: CallCost::default(),
             counting: Vec::new(),
             slice: Slice::default(),
+            last_reading: LastReading {
+                calls: 0,
+                own_ns: 1.0,
+            },
             calls: 0.0,
             totals: Totals::default(),
             before: Totals::default(),
@@ -237,8 +254,9 @@ impl Profiler {
             work: WorkSampler::open(root).map_err(|why| why.to_string()),
         };
         profiler.fill_tables()?;
+        let uncounted = KnownCalls::made()?;
         profiler.attach_counting()?;
-        profiler.check_known_calls()?;
+        profiler.check_known_calls(uncounted)?;
         Ok(profiler)
     }
 
@@ -253,13 +271,13 @@ impl Profiler {
         Ok(())
     }
 
-    /// Counts known calls of this thread, finds out what it adds to each, and begins anew.
-    fn check_known_calls(&mut self) -> io::Result<()> {
+    /// Counts known calls of this thread, finds out what it adds to each, and begins anew. The others were
+    /// made before any program was attached, which alone makes each call of the machine slower.
+    fn check_known_calls(&mut self, uncounted: KnownCalls) -> io::Result<()> {
         let own = bytecost_sys::process::gettid();
-        let without = KnownCalls::made()?;
         self.insert_thread(own)?;
         self.set_control(OPEN)?;
-        let with = KnownCalls::made()?;
+        let counted = KnownCalls::made()?;
         self.take(1)?;
         self.set_control(0)?;
         let mut threads = self.threads_mut()?;
@@ -271,10 +289,10 @@ impl Profiler {
             return Err(io::Error::other(OTHER_NUMBERS));
         }
         let seen_ns: u64 = reads().filter_map(|way| way.cpu_ns).sum();
-        let added_ns = (with.least_ns - without.least_ns).max(0.0);
+        let added_ns = (counted.median_ns - uncounted.median_ns).max(0.0);
         self.call_cost = CallCost {
             added_ns,
-            unseen_ns: with.mean_ns - seen_ns as f64 / calls as f64 - added_ns,
+            unseen_ns: counted.mean_ns - seen_ns as f64 / calls as f64 - added_ns,
         };
         // What was counted so far stays in the maps, and is taken off from now on.
         for (_, summed) in self.ways.values_mut() {
@@ -385,7 +403,9 @@ impl Profiler {
 
     /// Takes in the rest, and counts no longer.
     pub fn stop(&mut self) -> io::Result<()> {
-        if !self.counting.is_empty() {
+        if self.counting.is_empty() {
+            self.end_in_pause()?;
+        } else {
             self.take(clock::monotonic_ns().saturating_sub(self.slice.began_ns))?;
         }
         self.totals.cpu_ns += self.running_ns()?;
@@ -456,9 +476,9 @@ impl Profiler {
         Ok(threads.keys().next().is_some())
     }
 
-    /// To be called every 10 ms or so. Takes in what was counted, a few times a second. Where the
-    /// processes make more calls than can be counted for little, it counts in slices of time from then
-    /// on, each of which stands for the pause before it too.
+    /// To be called every 10 ms or so. Takes in what was counted, ten times a second. Where counting all
+    /// calls would cost the processes too much, it counts in slices of time from then on, each of which
+    /// stands for the pause before it too.
     pub fn advance(&mut self) -> io::Result<()> {
         let now = clock::monotonic_ns();
         let elapsed = now.saturating_sub(self.slice.began_ns);
@@ -473,56 +493,83 @@ impl Profiler {
         if elapsed < least {
             return Ok(());
         }
-        if is_after_pause {
+        let calls = self.read_totals()?.calls - self.totals.calls;
+        let cost = calls as f64 * self.call_cost.added_ns / elapsed as f64;
+        // While programs are attached, which is the end of the pause, calls are slower as well.
+        let slice_ns = if is_after_pause {
+            elapsed + self.slice.attaching_ns
+        } else {
+            SLICE_NS
+        };
+        let pause = slice_ns as f64 * (cost / MOST_COST - 1.0);
+        let pause_ns = pause.clamp(0.0, MOST_PAUSE_NS) as u64;
+        if is_after_pause || pause_ns > 0 {
             self.detach_counting()?;
         }
-        let before = self.totals.calls;
-        self.take(elapsed)?;
-        let rate = (self.totals.calls - before) as f64 * 1e9 / elapsed as f64;
-        let pause = SLICE_NS as f64 * (rate / MOST_CALLS_PER_S - 1.0);
-        let pause_ns = pause.clamp(0.0, MOST_PAUSE_NS) as u64;
+        let ended_ns = clock::monotonic_ns();
+        self.take(ended_ns.saturating_sub(self.slice.began_ns))?;
         self.slice = Slice {
-            began_ns: now,
-            after_ns: 0,
+            began_ns: ended_ns,
             // No rhythm of the program's is kept in step with.
             pause_ns: pause_ns + self.totals.calls % (pause_ns / 2).max(1),
+            ..Slice::default()
         };
-        match (pause_ns, is_after_pause) {
-            (0, true) => self.begin_slice(),
-            (0, false) | (_, true) => Ok(()),
-            (_, false) => {
-                self.detach_counting()?;
-                self.take(elapsed)
-            }
+        if is_after_pause && pause_ns == 0 {
+            self.begin_slice()?;
         }
+        Ok(())
     }
 
     /// Counts again after a pause, which lasts until the programs are attached: that takes the kernel
     /// some milliseconds.
     fn begin_slice(&mut self) -> io::Result<()> {
         let pause_began_ns = self.slice.began_ns;
-        self.set_since(clock::monotonic_ns())?;
+        let attaching_began_ns = clock::monotonic_ns();
+        self.set_since(attaching_began_ns)?;
         self.attach_counting()?;
         let began_ns = clock::monotonic_ns();
         self.slice = Slice {
             began_ns,
             after_ns: began_ns.saturating_sub(pause_began_ns),
+            attaching_ns: began_ns.saturating_sub(attaching_began_ns),
             pause_ns: 0,
         };
         Ok(())
     }
 
-    /// Takes in what was counted since the last time, in a slice that was so long.
-    fn take(&mut self, elapsed: u64) -> io::Result<()> {
+    fn read_totals(&self) -> io::Result<Totals> {
         let totals: PerCpuArray<_, [u64; TOTALS]> =
             PerCpuArray::try_from(self.map_ref("totals")?).map_err(error)?;
-        let totals = Totals::from_words(sum(&totals.get(&0, 0).map_err(error)?));
+        Ok(Totals::from_words(sum(&totals
+            .get(&0, 0)
+            .map_err(error)?)))
+    }
+
+    /// Has the last slice stand for the pause after it as well, in which counting ends.
+    fn end_in_pause(&mut self) -> io::Result<()> {
+        let pause_ns = clock::monotonic_ns().saturating_sub(self.slice.began_ns);
+        let times = pause_ns as f64 / self.last_reading.own_ns;
+        for (_, summed) in self.ways.values_mut() {
+            summed.repeat(times);
+        }
+        for summed in self.pairs.values_mut() {
+            summed.repeat(times);
+        }
+        self.calls += self.last_reading.calls as f64 * times;
+        self.totals = self.read_totals()?;
+        Ok(())
+    }
+
+    /// Takes in what was counted since the last time, in a slice that was so long.
+    fn take(&mut self, elapsed: u64) -> io::Result<()> {
+        let totals = self.read_totals()?;
         let calls = totals.calls - self.totals.calls;
         // Counting itself slows a program down, which it does not in the pause.
         let slowed = calls as f64 * self.call_cost.added_ns;
         let counted_ns = elapsed.max(1) as f64;
         let own_ns = (counted_ns - slowed).max(counted_ns / MOST_SLOWED);
         let scale = 1.0 + self.slice.after_ns as f64 / own_ns;
+        self.last_reading = LastReading { calls, own_ns };
         let names: HashMap<_, Key, u32> =
             HashMap::try_from(self.map_ref("ways")?).map_err(error)?;
         let names: Vec<(Key, u32)> = names.iter().filter_map(Result::ok).collect();
@@ -600,46 +647,6 @@ impl Profiler {
 
     fn map_ref(&self, name: &str) -> io::Result<&Map> {
         self.object.map(name).ok_or_else(|| no_map(name))
-    }
-}
-
-/// CPU time of one call besides what the programs see of it, measured by known calls.
-#[derive(Clone, Copy, Debug, Default)]
-struct CallCost {
-    /// The part that counting adds.
-    added_ns: f64,
-    /// Entry and return outside of the two tracepoints, less the part of `added_ns` that lies between
-    /// them.
-    unseen_ns: f64,
-}
-
-/// CPU time of one of the known calls.
-#[derive(Clone, Copy, Debug)]
-struct KnownCalls {
-    mean_ns: f64,
-    /// The mean of the quickest round, as anything may come between two calls.
-    least_ns: f64,
-}
-
-impl KnownCalls {
-    fn made() -> io::Result<KnownCalls> {
-        let file = rustix::fs::memfd_create("known", MemfdFlags::CLOEXEC)?;
-        let mut file = fs::File::from(file);
-        let mut bytes = [0; KNOWN_BYTES];
-        file.write_all(&bytes)?;
-        let mut rounds = Vec::new();
-        for _ in 0..KNOWN_ROUNDS {
-            let began = clock::thread_cpu_ns();
-            for _ in 0..KNOWN_CALLS {
-                file.read_exact_at(&mut bytes, 0)?;
-            }
-            let ns = clock::thread_cpu_ns().saturating_sub(began);
-            rounds.push(ns as f64 / KNOWN_CALLS as f64);
-        }
-        Ok(KnownCalls {
-            mean_ns: rounds.iter().sum::<f64>() / rounds.len() as f64,
-            least_ns: rounds.iter().copied().fold(f64::MAX, f64::min),
-        })
     }
 }
 

@@ -9,9 +9,9 @@ use crate::result::Input;
 use crate::trials::{CellTrials, Trials};
 use crate::{judge, measure};
 
-/// The part by which the ratio may differ in another program, whose buffers lie otherwise in caches and
-/// whose threads otherwise on CPUs than those that were measured.
-const OTHER_PROGRAM: f64 = 0.1;
+/// By how much the ratio may differ in another program, whose buffers lie otherwise in caches and whose
+/// threads otherwise on CPUs than those that were measured. `make bench-profile` tries it.
+const OTHER_PROGRAM: f64 = 0.05;
 /// A measured length stands for those up to twice as long or as short.
 const NEAR: f64 = 2.0;
 
@@ -96,7 +96,7 @@ impl Price {
 pub struct Priced {
     /// The ratio.
     pub ratio: f64,
-    /// The interval in which it lies, with the variance between runs and a tenth for another program.
+    /// The interval in which it lies, with the variance between runs and 0.05 for another program.
     pub low: f64,
     /// Its other end.
     pub high: f64,
@@ -151,8 +151,8 @@ pub fn price(
     let ratio = run.trials.contrast(pairing, price.metric())?.ratio();
     Some(Ok(Priced {
         ratio: ratio.value,
-        low: ratio.low / (1.0 + OTHER_PROGRAM),
-        high: ratio.high * (1.0 + OTHER_PROGRAM),
+        low: (ratio.low - OTHER_PROGRAM).max(0.0),
+        high: ratio.high + OTHER_PROGRAM,
         call_bytes: price.bytes(pairing.baseline.cell),
     }))
 }
