@@ -50,6 +50,8 @@ struct Match {
     bytes: u64,
     /// Calls of the pattern for each that would do.
     calls_for_one: f64,
+    /// Known by the sums of bytes alone.
+    is_by_sums: bool,
     /// CPU time, or time of waiting.
     ns: u64,
 }
@@ -69,6 +71,10 @@ pub struct PatternFound {
     pub bytes: u64,
     /// Calls of the pattern for each that would do.
     pub calls_for_one: f64,
+    /// The ways moved the same bytes in all; that a call passes on what the one before it has read was
+    /// not seen, as where several reads are gathered into one write.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_by_sums: bool,
     /// What it costs.
     pub costs: Costs,
     /// Its share of the program's CPU time; of elapsed time where it costs waiting, which many
@@ -322,6 +328,7 @@ fn pattern(row: &PatternRow, found: Match, profile: &Profile) -> PatternFound {
         calls: found.calls,
         bytes: found.bytes,
         calls_for_one: found.calls_for_one,
+        is_by_sums: found.is_by_sums,
         costs: row.costs,
         // Threads may wait at once, and the CPU time of short calls is known to some tens of ns each.
         share: match (of, row.costs) {
@@ -357,7 +364,8 @@ fn part_of_cpu(way: &Way, part: u64, of: u64) -> u64 {
 }
 
 /// Each pair of a reading and a writing way between such descriptors, with its part of both ways'
-/// CPU time. A way that writes mostly something else than was just read has none.
+/// CPU time. A way that writes mostly something else than was just read has none. Without a pair, ways
+/// that moved the same sum of bytes.
 fn copy_loops(
     profile: &Profile,
     is_from: fn(&Descriptor) -> bool,
@@ -373,11 +381,45 @@ fn copy_loops(
             calls: pair.calls,
             bytes: pair.bytes,
             calls_for_one: 2.0,
+            is_by_sums: false,
             ns: part_of_cpu(read, pair.bytes, read.bytes)
                 + part_of_cpu(write, pair.bytes, write.bytes),
         })
     });
-    found.collect()
+    let pairs: Vec<Match> = found.collect();
+    if pairs.is_empty() {
+        same_sums(profile, is_from, is_to).into_iter().collect()
+    } else {
+        pairs
+    }
+}
+
+/// The reading and the writing way of most bytes between such descriptors, if they moved the same sum.
+fn same_sums(
+    profile: &Profile,
+    is_from: fn(&Descriptor) -> bool,
+    is_to: fn(&Descriptor) -> bool,
+) -> Option<Match> {
+    const LEAST_BYTES: u64 = 1 << 20;
+    // Headers are sent besides; records of TLS add more.
+    const MOST_APART: u64 = 1000;
+    let most = |is_meant: &dyn Fn(&Way) -> bool| {
+        let ways = profile.ways.iter().enumerate();
+        ways.filter(|(_, way)| is_meant(way))
+            .max_by_key(|(_, way)| way.bytes)
+    };
+    let (read, from) = most(&|way| way.to.is_none() && way.from.as_ref().is_some_and(is_from))?;
+    let (write, to) = most(&|way| way.from.is_none() && way.to.as_ref().is_some_and(is_to))?;
+    let is_same = from.bytes.abs_diff(to.bytes) <= to.bytes / MOST_APART;
+    let is_much = to.bytes >= LEAST_BYTES && to.calls >= LEAST_CALLS;
+    (is_same && is_much && from.calls >= LEAST_CALLS).then(|| Match {
+        ways: vec![read, write],
+        calls: to.calls,
+        bytes: to.bytes,
+        calls_for_one: (from.calls + to.calls) as f64 / to.calls as f64,
+        is_by_sums: true,
+        ns: from.cpu_ns.unwrap_or(0) + to.cpu_ns.unwrap_or(0),
+    })
 }
 
 fn each(profile: &Profile, find: impl Fn(&Way) -> Option<Match>) -> Vec<Match> {
@@ -395,6 +437,7 @@ fn of_way(way: &Way) -> Match {
         calls: way.calls,
         bytes: way.bytes,
         calls_for_one: 1.0,
+        is_by_sums: false,
         ns: way.cpu_ns.unwrap_or(0),
     }
 }

@@ -1,6 +1,9 @@
 //! A profile of a running program: its screen, its page, its JSON.
 
-use bytecost_analysis::profile::{Advice, Costs, PatternFound, Prediction, mean_bytes};
+use bytecost_analysis::profile::{
+    Advice, Costs, LEAST_SHARE as LEAST_ADVISED_SHARE, PATTERNS, PatternFound, Prediction,
+    mean_bytes,
+};
 use bytecost_spec::profile::{ProcessIo, Profile, Way};
 use bytecost_spec::{Reading, units};
 use itertools::Itertools as _;
@@ -26,6 +29,10 @@ const SCREEN_ROWS: usize = 12;
 const LEAST_SHARE: f64 = 0.005;
 /// Kinds of work below this share of the samples are not named.
 const LEAST_SHARE_OF_WORK: f64 = 0.02;
+/// Fewer samples give no shares of kinds of work.
+const LEAST_SAMPLES: u64 = 100;
+/// CPU time below which shares are rough.
+const LITTLE_CPU_NS: u64 = 100_000_000;
 
 /// A profile with advice: `profile.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -113,6 +120,14 @@ fn document(report: &ProfileReport, has_all: bool) -> Document {
             DocLine::of(Ink::Plain, text)
         });
         document.push(DocBlock::List(lines.collect()));
+    }
+    if report.advice.is_empty() && !profile.ways.is_empty() {
+        let none = format!(
+            "No pattern for which there is a cheaper way takes {} of its CPU time or more; {} were looked for.",
+            percent(LEAST_ADVISED_SHARE),
+            PATTERNS.len()
+        );
+        document.paragraph(Ink::Plain, none);
     }
     if has_all && !profile.ways.is_empty() {
         document.section("Bytes a call", "lengths", "Lengths");
@@ -366,18 +381,23 @@ fn pattern(found: &PatternFound, profile: &Profile) -> String {
     let calls = units::whole(found.calls);
     let share = percent(found.share);
     let whose = match found.costs {
-        Costs::CpuTime => format!("{share} of its CPU time"),
-        Costs::Waiting => format!("threads wait {share} of the time for it"),
+        Costs::CpuTime => format!("It takes {share} of its CPU time"),
+        Costs::Waiting => format!("Threads wait {share} of the time for it"),
+    };
+    let pairs = if found.is_by_sums {
+        format!("move the same bytes ({})", units::short_bytes(found.bytes))
+    } else {
+        format!("come in pairs of the same length ({calls} of {each})")
     };
     let text = match found.pattern.as_str() {
         "file-to-socket-by-copies" => format!(
-            "{names} come in pairs of the same length ({calls} of {each}): it copies a file to a socket. sendfile does so without a copy, if the program does not change the bytes"
+            "{names} {pairs}: it copies a file to a socket. sendfile does so without a copy, if the program does not change the bytes"
         ),
         "file-to-file-by-copies" => format!(
-            "{names} come in pairs of the same length ({calls} of {each}): it copies a file to a file. copy_file_range does so within the kernel, if the program does not change the bytes"
+            "{names} {pairs}: it copies a file to a file. copy_file_range does so within the kernel, if the program does not change the bytes"
         ),
         "socket-to-socket-by-copies" => format!(
-            "{names} come in pairs of the same length ({calls} of {each}): it copies from one socket to another. splice through a pipe does so without a copy, if the program does not change the bytes"
+            "{names} {pairs}: it copies from one socket to another. splice through a pipe does so without a copy, if the program does not change the bytes"
         ),
         "small-writes-in-a-row" => format!(
             "{names}: {calls} calls of {each}, in rows of {} within 20 µs each. One writev or sendmsg for a row, or MSG_MORE, TCP_CORK or io_uring, saves calls",
@@ -409,13 +429,13 @@ fn pattern(found: &PatternFound, profile: &Profile) -> String {
         ),
         other => other.to_owned(),
     };
-    format!("{text}: {whose}.")
+    format!("{text}. {whose}.")
 }
 
-/// The kinds of work that take most of its CPU time, in a sentence; none without samples.
+/// The kinds of work that take most of its CPU time, in a sentence; none with too few samples.
 fn kinds_of_work(profile: &Profile) -> Option<String> {
     let samples: u64 = profile.work.iter().map(|of| of.samples).sum();
-    if samples == 0 {
+    if samples < LEAST_SAMPLES {
         return None;
     }
     let shares = profile
@@ -433,10 +453,22 @@ fn kinds_of_work(profile: &Profile) -> Option<String> {
 
 fn notes(profile: &Profile) -> Vec<String> {
     let mut notes = Vec::new();
+    if !profile.ways.is_empty() {
+        notes.push(
+            "copies/B: times the kernel copies a byte in the calls of that row. CPU s/GB: of 10⁹ bytes."
+                .to_owned(),
+        );
+        if profile.cpu_ns < LITTLE_CPU_NS {
+            notes.push(format!(
+                "{} of CPU time is little: shares are rough.",
+                seconds(profile.cpu_ns)
+            ));
+        }
+    }
     if profile.skipped_calls > 0 {
         let seen = profile.calls.saturating_sub(profile.skipped_calls);
         notes.push(format!(
-            "The program makes so many calls that they were counted in slices of time, {} of about {}: numbers are estimates, rather too low than too high.",
+            "The program makes so many calls that they were counted in slices of time, {} of about {}: numbers of calls and bytes are estimates.",
             units::whole(seen),
             units::whole(profile.calls),
         ));
@@ -444,7 +476,7 @@ fn notes(profile: &Profile) -> Vec<String> {
     if profile.own_cost_ns > 0 && profile.cpu_ns > 0 {
         let share = profile.own_cost_ns as f64 / profile.cpu_ns as f64;
         notes.push(format!(
-            "Counting took about {} as much CPU time besides.",
+            "Counting took about {} as much CPU time, which is in no number above.",
             percent(share)
         ));
     }

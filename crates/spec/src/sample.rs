@@ -198,7 +198,7 @@ impl Failure {
 
     /// Returns true if a flow stood still. The CPU time per byte is the same without such a trial.
     pub fn stood_still(&self) -> bool {
-        self.reason.starts_with(Failure::STOOD_STILL)
+        self.stood_still_ns.is_some()
     }
 
     /// Returns true if the trial failed because its bytes were wrong.

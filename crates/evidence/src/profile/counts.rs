@@ -196,7 +196,9 @@ fn copied(
             Reading::absent("no tracepoint shows what such a descriptor copies to its reader")
         }
         Some(Class::Writes | Class::WritesMany | Class::Moves) if is(to, Tcp) => {
-            if sent > 0 {
+            if sent > bytes + bytes / 2 {
+                Reading::absent("its packets carry bytes of other calls on the same socket as well")
+            } else if sent > 0 {
                 by_share(copied, sent)
             } else {
                 Reading::absent("no packet of these sockets was seen")
@@ -237,6 +239,8 @@ mod tests {
         assert_eq!(share([100, 300, 0]), Reading::Measured(250));
         assert_eq!(share([0, 0, 900]), Reading::Measured(0));
         assert_eq!(share([0, 0, 0]).measured(), None);
+        // A header and a page of a file in one packet.
+        assert_eq!(share([1000, 0, 16_000]).measured(), None);
     }
 
     #[test]
