@@ -19,7 +19,8 @@ use bytecost_lab::flow_key::FlowKey;
 use bytecost_lab::passes::Passes;
 use bytecost_lab::program::Program;
 use bytecost_lab::protocol::{
-    self, ContentCheck, Done, FromEndpoint, LocalSettings, Meets, Role, Schedule, Task, ToEndpoint,
+    self, ConnectionSetup, ContentCheck, Done, FromEndpoint, LocalSettings, Role, Schedule, Task,
+    ToEndpoint,
 };
 use bytecost_spec::{Axis, Cell, Counter, SideReadings, units};
 use bytecost_sys::clock;
@@ -265,7 +266,7 @@ impl Receiver {
         receiver.order(&ToEndpoint::Prepare(Box::new(Task {
             role: Role::Receiver,
             cell: cell.clone(),
-            meets: Meets::Listens {
+            connection: ConnectionSetup::Listen {
                 at: None,
                 port: None,
                 from: None,
@@ -273,7 +274,7 @@ impl Receiver {
             keys: vec![key],
             check: ContentCheck::Quick,
             min_messages: 0,
-            patience_ms: 5000,
+            timeout_ms: 5000,
             here: LocalSettings::default(),
         })))?;
         match receiver.answer()? {

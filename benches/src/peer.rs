@@ -17,7 +17,7 @@ pub fn built_program(name: &str) -> Option<PathBuf> {
     program.is_file().then_some(program)
 }
 
-/// Interval of polling: long enough not to disturb the program that is waited for.
+/// Interval of polling: long enough not to background the program that is waited for.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Maximum time until a server listens.
 const START_LIMIT: Duration = Duration::from_secs(5);

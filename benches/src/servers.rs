@@ -192,7 +192,7 @@ impl Place {
         );
         load.connections = connections;
         load.threads = self.generator.len() as u32;
-        load.patience = PATIENCE;
+        load.timeout = PATIENCE;
         load.pace = Pace::Closed {
             think: Duration::ZERO,
         };

@@ -4,8 +4,8 @@ use bytecost_lab::flow_key::FlowKey;
 use bytecost_lab::live::greeting::{GREETING_BYTES, Greeting};
 use bytecost_lab::peer::reread;
 use bytecost_lab::protocol::{
-    self, ContentCheck, Disturb, Done, FromEndpoint, MAX_FRAME_BYTES, Meets, Role, Schedule, Task,
-    ToEndpoint, Traffic,
+    self, BackgroundTask, ConnectionSetup, ContentCheck, Done, FromEndpoint, MAX_FRAME_BYTES, Role,
+    Schedule, Task, ToEndpoint, Traffic,
 };
 use bytecost_spec::reading::COUNTERS;
 use bytecost_spec::sample::FlowReading;
@@ -59,14 +59,14 @@ fn orders() -> Vec<Vec<u8>> {
     let task = Task {
         role: Role::Sender,
         cell: Cell::default(),
-        meets: Meets::Connects("127.0.0.1:5201".into()),
+        connection: ConnectionSetup::Connect("127.0.0.1:5201".into()),
         keys: vec![FlowKey::default()],
         check: ContentCheck::Quick,
-        patience_ms: 5000,
+        timeout_ms: 5000,
         min_messages: 3,
         here: Default::default(),
     };
-    let disturb = Disturb {
+    let background = BackgroundTask {
         noise: Noise::Chase,
         cpus: vec![0, 1],
         memory_bytes: 1 << 26,
@@ -76,7 +76,7 @@ fn orders() -> Vec<Vec<u8>> {
     [
         ToEndpoint::Stop,
         ToEndpoint::Go(schedule),
-        ToEndpoint::Disturb(disturb),
+        ToEndpoint::Background(background),
         ToEndpoint::Prepare(Box::new(task)),
     ]
     .iter()

@@ -8,11 +8,11 @@ use bytecost_sys::clock;
 
 use crate::endpoint_process::{Endpoint, all_ended, unexpected, wait};
 use crate::program::Program;
-use crate::protocol::{Disturb, FromEndpoint, Role, ToEndpoint};
+use crate::protocol::{BackgroundTask, FromEndpoint, Role, ToEndpoint};
 use crate::trial_error::TrialError;
 
 /// The longest time until its memory is ready, and until it ends, in ns.
-const PATIENCE_NS: u64 = 30_000_000_000;
+const TIMEOUT_NS: u64 = 30_000_000_000;
 /// The time for which a load that keeps CPUs awake stays for later trials, in ns.
 const KEPT_NS: u64 = 600_000_000_000;
 /// The least and the most memory that it works on, in bytes.
@@ -21,7 +21,7 @@ const MEMORY_BYTES: std::ops::RangeInclusive<u64> = 32 << 20..=256 << 20;
 /// The process of the background load, which ends when this is dropped.
 pub(crate) struct BackgroundProcess {
     end: Endpoint,
-    what: Disturb,
+    what: BackgroundTask,
     pub(crate) held: Vec<Held>,
 }
 
@@ -40,10 +40,10 @@ impl BackgroundProcess {
         if cell.neighbour.is_idle() {
             return Ok(None);
         }
-        let needed_ns = clock::monotonic_ns() + PATIENCE_NS + most_ns;
+        let needed_ns = clock::monotonic_ns() + TIMEOUT_NS + most_ns;
         let noise = cell.neighbour.noise;
         let kept_ns = if noise == Noise::Awake { KEPT_NS } else { 0 };
-        let what = Disturb {
+        let what = BackgroundTask {
             noise,
             cpus,
             memory_bytes: memory_bytes(host),
@@ -53,16 +53,16 @@ impl BackgroundProcess {
         let does_it = |former: &BackgroundProcess| {
             let until_ns = what.until_ns;
             let does = former.what.clone();
-            does.until_ns >= needed_ns && Disturb { until_ns, ..does } == what
+            does.until_ns >= needed_ns && BackgroundTask { until_ns, ..does } == what
         };
         if let Some(former) = former.filter(does_it) {
             return Ok(Some(former));
         }
-        let mut end = Endpoint::start(program, Role::Neighbour, None)?;
-        end.order(&ToEndpoint::Disturb(what.clone()))?;
+        let mut end = Endpoint::start(program, Role::Background, None)?;
+        end.order(&ToEndpoint::Background(what.clone()))?;
         match answer(&mut end, stop)? {
             FromEndpoint::Busy(held) => Ok(Some(BackgroundProcess { end, what, held })),
-            other => Err(unexpected(Role::Neighbour.name(), &other)),
+            other => Err(unexpected(Role::Background.name(), &other)),
         }
     }
 
@@ -82,13 +82,13 @@ impl BackgroundProcess {
         self.end.order(&ToEndpoint::Stop)?;
         match answer(&mut self.end, stop)? {
             FromEndpoint::Done(_) => all_ended(vec![self.end], stop).map(|()| None),
-            other => Err(unexpected(Role::Neighbour.name(), &other)),
+            other => Err(unexpected(Role::Background.name(), &other)),
         }
     }
 }
 
 fn answer(end: &mut Endpoint, stop: &AtomicBool) -> Result<FromEndpoint, TrialError> {
-    let until_ns = clock::monotonic_ns() + PATIENCE_NS;
+    let until_ns = clock::monotonic_ns() + TIMEOUT_NS;
     Ok(wait(slice::from_mut(end), until_ns, stop)?.1)
 }
 

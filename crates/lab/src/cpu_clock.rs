@@ -22,7 +22,7 @@ const MOST_TRIES: u32 = 60;
 /// Datagrams of one try: less than 1 ms, which is less than a thread is let run at one time.
 const DATAGRAMS: u32 = 200;
 /// The longest time for a datagram.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 
 trait Clocks {
     fn elapsed_ns(&mut self) -> u64;
@@ -38,7 +38,7 @@ pub fn test(roots: &Roots) -> CpuClock {
             process::set_affinity(&[process::current_cpu()])?;
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
             socket.connect(socket.local_addr()?)?;
-            socket.set_read_timeout(Some(PATIENCE))?;
+            socket.set_read_timeout(Some(TIMEOUT))?;
             best_of(&mut Loopback(socket))
         })?;
         let panicked = |_| Err(io::Error::other("the thread panicked"));

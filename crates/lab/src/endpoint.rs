@@ -19,15 +19,17 @@ use crate::flow_setup::mover_of;
 use crate::groups;
 use crate::limits;
 use crate::phase::{Phase, SharedGate};
-use crate::protocol::{self, Done, FromEndpoint, Meets, Role, Task, ToEndpoint, out_of_turn};
+use crate::protocol::{
+    self, ConnectionSetup, Done, FromEndpoint, Role, Task, ToEndpoint, out_of_turn,
+};
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
 use crate::warmup::may_grow;
 
+mod background;
 mod file_side;
 mod gate_control;
 mod growth;
-mod neighbour;
 mod probed;
 mod sending;
 mod serving;
@@ -47,7 +49,7 @@ pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     let _ = rustix::thread::set_name(c"bytecost");
     let served = protocol::read(&mut control).and_then(|order| match order {
         ToEndpoint::Prepare(task) => serve(*task, &mut control),
-        ToEndpoint::Disturb(what) => neighbour::run(&what, &mut control),
+        ToEndpoint::Background(what) => background::run(&what, &mut control),
         _ => Err(out_of_turn()),
     });
     let answer = match served.map_err(|e| explain(&e)) {
@@ -76,7 +78,7 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
         Role::Receiver if !task.cell.transport.has_receiver() => {
             return wire_side::run(&task, control);
         }
-        Role::Neighbour => return Err(out_of_turn()),
+        Role::Background => return Err(out_of_turn()),
         Role::Sender | Role::Receiver => {}
     }
     groups::enter(&task.here.cgroup_procs, 0)?;
@@ -144,7 +146,7 @@ fn one_flow(
 /// The connections of the flows, in order, none without a peer; and the number of strangers that were
 /// closed.
 fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<OwnedFd>>, u64)> {
-    let patience = Duration::from_millis(task.patience_ms);
+    let timeout = Duration::from_millis(task.timeout_ms);
     let mut sockets: Vec<Option<OwnedFd>> = task.keys.iter().map(|_| None).collect();
     if sockets.len() != task.cell.threads as usize {
         return Err(out_of_turn());
@@ -153,17 +155,17 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<
         Role::Receiver => transports::of_receiver(&task.cell),
         _ => Cow::Borrowed(&task.cell),
     };
-    match &task.meets {
-        Meets::Nobody => Ok((sockets, 0)),
-        Meets::Connects(to) => {
+    match &task.connection {
+        ConnectionSetup::None => Ok((sockets, 0)),
+        ConnectionSetup::Connect(to) => {
             for (place, key) in sockets.iter_mut().zip(&task.keys) {
-                let socket = transports::connect(&cell, to, patience)?;
+                let socket = transports::connect(&cell, to, timeout)?;
                 key.send(&socket)?;
                 *place = Some(socket);
             }
             Ok((sockets, 0))
         }
-        Meets::Listens { at, port, .. } => {
+        ConnectionSetup::Listen { at, port, .. } => {
             let listener = match at {
                 Some(at) => transports::listen_for_peer(&cell, *at, *port)?,
                 None => transports::listen(&cell, *port)?,
@@ -176,8 +178,8 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<
             let listeners = [listener];
             let mut acceptor = FlowAcceptor::new(&task.keys);
             for _ in &task.keys {
-                let (flow, socket) = acceptor.next(&listeners, patience)?;
-                transports::set_patience(&socket, patience)?;
+                let (flow, socket) = acceptor.next(&listeners, timeout)?;
+                transports::set_timeout(&socket, timeout)?;
                 sockets[flow] = Some(socket);
             }
             Ok((sockets, acceptor.strangers()))

@@ -25,7 +25,7 @@ use crate::trial_error::TrialError;
 use crate::trial_processes::{SideProcess, TrialProcesses};
 
 /// The longest time of a call without progress.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 /// The time between the coordinator's checks of its stop flag, in ns.
 const LOOK_NS: u64 = 50_000_000;
 /// The silence of all sides after which the coordinator checks if one of them is stopped, in ns.
@@ -91,7 +91,7 @@ impl Endpoint {
     }
 
     fn new(role: Role, process: EndpointProcess, control: UnixStream) -> io::Result<Endpoint> {
-        control.set_write_timeout(Some(PATIENCE))?;
+        control.set_write_timeout(Some(TIMEOUT))?;
         Ok(Endpoint {
             role,
             process,
@@ -192,7 +192,7 @@ impl Endpoint {
 
     /// Its next answer, which has begun to come; an error where it has failed.
     pub(crate) fn answer(&mut self) -> Result<FromEndpoint, TrialError> {
-        match self.message_within(PATIENCE)? {
+        match self.message_within(TIMEOUT)? {
             FromEndpoint::Failed(reason) => Err(TrialError::Failed(match &self.process {
                 EndpointProcess::Here(_) => format!("{}: {reason}", self.role.name()),
                 EndpointProcess::There(end) => format!("on {}: {reason}", end.host()),
@@ -201,14 +201,11 @@ impl Endpoint {
         }
     }
 
-    /// Its next message, also that it has failed; an error where it is gone or slower than `patience`.
-    pub(crate) fn message_within(
-        &mut self,
-        patience: Duration,
-    ) -> Result<FromEndpoint, TrialError> {
+    /// Its next message, also that it has failed; an error where it is gone or slower than `timeout`.
+    pub(crate) fn message_within(&mut self, timeout: Duration) -> Result<FromEndpoint, TrialError> {
         let mut whole = DeadlineReader {
             from: self.control.as_fd(),
-            until_ns: clock::monotonic_ns() + patience.as_nanos() as u64,
+            until_ns: clock::monotonic_ns() + timeout.as_nanos() as u64,
             stop: None,
         };
         match protocol::read(&mut whole) {

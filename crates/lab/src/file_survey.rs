@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use crate::edges::LoopBody;
 use crate::file_part::FilePart;
 use crate::file_task::FileTask;
-use crate::files::{self, DISK_PATIENCE, Files};
+use crate::files::{self, DISK_TIMEOUT, Files};
 use crate::limits::retried_without_memory;
 use crate::protocol::ContentCheck;
 use crate::requests::Requests;
@@ -204,7 +204,7 @@ fn attempt(
     let mut engine = mover.open_file(Setup {
         file: Some(work),
         java,
-        ..Setup::new(part.size(), DISK_PATIENCE)
+        ..Setup::new(part.size(), DISK_TIMEOUT)
     })?;
     let mut requests = Requests::new(&mut *engine, part.places(), part.content(), None);
     requests.step()?;

@@ -14,7 +14,7 @@ use crate::file_task::FileTask;
 use crate::page_cache;
 
 /// The longest time of a call on a file without progress: a busy disk is slow to sync.
-pub(crate) const DISK_PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const DISK_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The use of a file. One that is to stay in the page cache is never dropped, and none that is read is
 /// written.
@@ -230,15 +230,15 @@ pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Resul
 }
 
 /// Brings the pages of the walk's part into the state that the cell names, and blanks a second file.
-/// Waits at most `patience` for sockets of earlier trials that hold pages of a file that is to be cold.
-pub fn settle(cell: &Cell, work: &FileWork, patience: Duration) -> io::Result<()> {
+/// Waits at most `timeout` for sockets of earlier trials that hold pages of a file that is to be cold.
+pub fn settle(cell: &Cell, work: &FileWork, timeout: Duration) -> io::Result<()> {
     let (offset, len) = work.walk.part();
     if let Some(target) = &work.target {
         file::blank(target, offset, len)?;
     }
     match cell.cache {
         Cache::Warm => file::warm(&work.file, offset, len),
-        Cache::Cold => page_cache::cool(&work.file, offset, len, patience),
+        Cache::Cold => page_cache::cool(&work.file, offset, len, timeout),
         Cache::Memory | Cache::Direct => Ok(()),
     }
 }

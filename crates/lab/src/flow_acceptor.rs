@@ -22,14 +22,14 @@ use crate::transports::Listener;
 /// The most connections whose first bytes are awaited; of more, the oldest is closed.
 const MAX_PENDING: usize = 64;
 /// The longest time for the key of a trial's flow.
-const KEY_PATIENCE: Duration = Duration::from_secs(2);
+const KEY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Bounds of connections whose first bytes are awaited.
 pub(crate) struct PendingLimits {
     /// Number of first bytes.
     pub(crate) length: usize,
     /// The longest time for them.
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     /// Connections from one address; of more, the oldest is rejected.
     pub(crate) most_an_address: usize,
     /// Addresses that may connect; none at all lets all connect.
@@ -160,7 +160,7 @@ impl PendingConnections {
             return;
         };
         let from = address(&socket).map(|a| a.ip().to_canonical());
-        let patience_ns = self.limits.patience.as_nanos() as u64;
+        let timeout_ns = self.limits.timeout.as_nanos() as u64;
         let of_same = |g: &PendingConnection| g.from == from;
         let same = self.waiting.iter().filter(|g| of_same(g)).count();
         let oldest = self.waiting.iter().position(of_same);
@@ -168,7 +168,7 @@ impl PendingConnections {
             socket,
             received: Vec::new(),
             from,
-            until_ns: clock::monotonic_ns().saturating_add(patience_ns),
+            until_ns: clock::monotonic_ns().saturating_add(timeout_ns),
         });
         let newest = self.waiting.len() - 1;
         if !self.limits.allows(from) {
@@ -201,7 +201,7 @@ impl FlowAcceptor {
             keys: UnusedKeys::new(keys),
             pending: PendingConnections::new(PendingLimits {
                 length: KEY_BYTES,
-                patience: KEY_PATIENCE,
+                timeout: KEY_TIMEOUT,
                 most_an_address: usize::MAX,
                 allow: Vec::new(),
             }),
@@ -218,9 +218,9 @@ impl FlowAcceptor {
     pub(crate) fn next(
         &mut self,
         listeners: &[Listener],
-        patience: Duration,
+        timeout: Duration,
     ) -> io::Result<(usize, OwnedFd)> {
-        let until_ns = clock::monotonic_ns().saturating_add(patience.as_nanos() as u64);
+        let until_ns = clock::monotonic_ns().saturating_add(timeout.as_nanos() as u64);
         while let Some(incoming) = self.pending.next(listeners, until_ns)? {
             if let Incoming::Complete(connection) = incoming
                 && let Some(key) = connection.received.first_chunk()
@@ -268,8 +268,8 @@ mod tests {
         let mut say = |key: &FlowKey, flow: Option<usize>| {
             let socket = connect(&cell, &listeners[0].address(), LONG).unwrap();
             key.send(&socket).unwrap();
-            let patience = flow.map_or(Duration::from_millis(5), |_| LONG);
-            let came = acceptor.next(&listeners, patience);
+            let timeout = flow.map_or(Duration::from_millis(5), |_| LONG);
+            let came = acceptor.next(&listeners, timeout);
             assert_eq!(came.ok().map(|(flow, _)| flow), flow);
             acceptor.strangers
         };
@@ -314,7 +314,7 @@ mod tests {
         let at = listeners[0].address();
         let mut pending = PendingConnections::new(PendingLimits {
             length: 1,
-            patience: LONG,
+            timeout: LONG,
             most_an_address: 2,
             allow: Vec::new(),
         });

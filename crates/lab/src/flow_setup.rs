@@ -24,21 +24,21 @@ pub(crate) struct SendingEnd<'a> {
     /// True if each message has new content.
     pub(crate) fresh: bool,
     /// The longest time of a call without progress.
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     /// The compiled program, for a mover that is helped by Java.
     pub(crate) java: Option<&'a Path>,
 }
 
 impl<'a> SendingEnd<'a> {
     /// The first flow of a cell, from memory.
-    pub(crate) fn new(cell: &'a Cell, socket: Option<OwnedFd>, patience: Duration) -> Self {
+    pub(crate) fn new(cell: &'a Cell, socket: Option<OwnedFd>, timeout: Duration) -> Self {
         SendingEnd {
             cell,
             socket,
             file: None,
             flow: 0,
             fresh: false,
-            patience,
+            timeout,
             java: None,
         }
     }
@@ -58,7 +58,7 @@ impl<'a> SendingEnd<'a> {
             refill: cell.payload == Payload::Refilled,
             reaping: cell.reaping,
             huge_pages: cell.huge_pages,
-            patience: self.patience,
+            patience: self.timeout,
         })?;
         Ok(match corked {
             Some(socket) => Box::new(Corked::new(mover, socket?)),

@@ -209,7 +209,7 @@ fn owners(cell: &Cell, processes: &TrialProcesses) -> Vec<(u32, ProcessOwner)> {
         // The responder over wire is none of the sides.
         Role::Receiver if !cell.transport.has_receiver() => ProcessOwner::Instrument,
         Role::Receiver | Role::Server => ProcessOwner::Receiver,
-        Role::Neighbour => ProcessOwner::Background,
+        Role::Background => ProcessOwner::Background,
     };
     let sides = processes.sides.iter().map(|s| (s.pid, owner(s.role)));
     let background = (processes.background).map(|pid| (pid, ProcessOwner::Background));

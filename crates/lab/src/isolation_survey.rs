@@ -4,11 +4,13 @@ use bytecost_host::{Roots, classes};
 use bytecost_spec::survey::IsolationSupport;
 use bytecost_spec::{Cell, Class, Host};
 
-use crate::endpoint_process::{Endpoint, PATIENCE, unexpected};
+use crate::endpoint_process::{Endpoint, TIMEOUT, unexpected};
 use crate::flow_key::FlowKey;
 use crate::groups::ControlGroups;
 use crate::program::Program;
-use crate::protocol::{ContentCheck, FromEndpoint, LocalSettings, Meets, Role, Task, ToEndpoint};
+use crate::protocol::{
+    ConnectionSetup, ContentCheck, FromEndpoint, LocalSettings, Role, Task, ToEndpoint,
+};
 
 /// Tries each class with each control group of these cells, by an endpoint that `program` plays.
 pub fn survey<'c>(
@@ -58,11 +60,11 @@ fn get_ready(program: &Program, roots: &Roots, host: &Host, cell: &Cell) -> Resu
             mover: "null".to_owned(),
             ..Cell::default()
         },
-        meets: Meets::Nobody,
+        connection: ConnectionSetup::None,
         keys: vec![FlowKey::default()],
         check: ContentCheck::Quick,
         min_messages: 0,
-        patience_ms: PATIENCE.as_millis() as u64,
+        timeout_ms: TIMEOUT.as_millis() as u64,
         here: LocalSettings {
             cgroup_procs: group
                 .as_ref()
@@ -73,7 +75,7 @@ fn get_ready(program: &Program, roots: &Roots, host: &Host, cell: &Cell) -> Resu
     let mut end = Endpoint::start(program, Role::Sender, None).map_err(|e| e.to_string())?;
     let answer = end
         .order(&ToEndpoint::Prepare(Box::new(task)))
-        .and_then(|()| end.message_within(PATIENCE));
+        .and_then(|()| end.message_within(TIMEOUT));
     match answer.map_err(|e| e.to_string())? {
         FromEndpoint::Ready => Ok(()),
         FromEndpoint::Failed(why) => Err(why),

@@ -46,11 +46,11 @@ pub const RECEIVER_AXES: &[Axis] = &[
 ];
 
 /// The longest wait of the two sides for each other, and for the next flow of a session.
-pub const START_PATIENCE: Duration = Duration::from_secs(10);
+pub const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest time for the other side's greeting.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// The longest time of a flow without a byte: one of both sides may be slow on purpose.
-const FLOW_PATIENCE: Duration = Duration::from_secs(60);
+const FLOW_TIMEOUT: Duration = Duration::from_secs(60);
 /// The longest preparation of memory and threads.
 const PREPARATION: Duration = Duration::from_secs(60);
 /// The longest time for the ends of flows before they are cut off.
@@ -77,8 +77,8 @@ pub struct LiveSetup {
     pub longest: Option<(Duration, SessionEnd)>,
     /// The most bytes in a second, all flows of a session together.
     pub max_bytes_per_s: Option<u64>,
-    /// [`START_PATIENCE`], or what a test has for it.
-    pub start_patience: Duration,
+    /// [`START_TIMEOUT`], or what a test has for it.
+    pub start_timeout: Duration,
 }
 
 /// Event of a program that is live.

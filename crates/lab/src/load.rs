@@ -83,7 +83,7 @@ pub struct Load {
     /// Its length, in time or in requests.
     pub span: LoadSpan,
     /// The longest latency: a later response counts as an error, and its connection is given up.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Threads of the generator, which share the connections evenly.
     pub threads: u32,
     /// True if it ends with the server: when each connection of a thread has been tried, as many were
@@ -177,7 +177,7 @@ impl Load {
             depth: 1,
             ramp: Duration::ZERO,
             span: LoadSpan::Requests(1),
-            patience: Duration::from_secs(5),
+            timeout: Duration::from_secs(5),
             threads: 1,
             ends_with_server: false,
             congestion: None,

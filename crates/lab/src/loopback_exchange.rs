@@ -6,17 +6,17 @@ use std::path::Path;
 
 use bytecost_evidence::Events;
 
-use crate::endpoint_process::PATIENCE;
+use crate::endpoint_process::TIMEOUT;
 
 const MESSAGE_BYTES: usize = 100;
 
 /// The sending and the receiving end of a connection over loopback, which sends at once.
 pub(crate) fn connection() -> io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-    let sending = TcpStream::connect_timeout(&listener.local_addr()?, PATIENCE)?;
+    let sending = TcpStream::connect_timeout(&listener.local_addr()?, TIMEOUT)?;
     sending.set_nodelay(true)?;
     let (taking, _) = listener.accept()?;
-    taking.set_read_timeout(Some(PATIENCE))?;
+    taking.set_read_timeout(Some(TIMEOUT))?;
     Ok((sending, taking))
 }
 

@@ -20,10 +20,10 @@ use netlink_packet_route::{AddressFamily, RouteNetlinkMessage};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{Protocol, SendFlags, SocketFlags, SocketType, sendto};
 
-use crate::socket::set_patience;
+use crate::socket::set_timeout;
 
 /// The longest time for a part of the kernel's answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// The kernel makes no datagram larger than this; a whole link takes some 2 KiB.
 const MOST_BYTES: usize = 32 << 10;
 /// Datagrams that are read for one answer; a list that is longer is an error, not cut short.
@@ -161,7 +161,7 @@ impl Netlink {
 fn socket(protocol: Option<Protocol>) -> io::Result<OwnedFd> {
     let (family, flags) = (rustix::net::AddressFamily::NETLINK, SocketFlags::CLOEXEC);
     let socket = rustix::net::socket_with(family, SocketType::RAW, flags, protocol)?;
-    set_patience(&socket, PATIENCE)?;
+    set_timeout(&socket, TIMEOUT)?;
     Ok(socket)
 }
 

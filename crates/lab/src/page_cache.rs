@@ -19,11 +19,11 @@ use crate::limits;
 /// The time between two attempts: a receiver may still be reading.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Drops a piece of a file from the page cache, and checks that; tries for `patience` while sockets hold
+/// Drops a piece of a file from the page cache, and checks that; tries for `timeout` while sockets hold
 /// pages.
-pub(crate) fn cool(file: impl AsFd, offset: u64, len: u64, patience: Duration) -> io::Result<()> {
+pub(crate) fn cool(file: impl AsFd, offset: u64, len: u64, timeout: Duration) -> io::Result<()> {
     let file = file.as_fd();
-    let until_ns = clock::monotonic_ns() + patience.as_nanos() as u64;
+    let until_ns = clock::monotonic_ns() + timeout.as_nanos() as u64;
     loop {
         match file::cool(file, offset, len) {
             Err(e)

@@ -124,7 +124,7 @@ impl<'a> PassSender<'a> {
 
 impl Intake<'_> {
     /// Receives passes until the sender has closed the connection; calls `warm` after the warm-up and
-    /// `closed` at the end. Waits on `socket` for a pass's first byte, for `patience` at most.
+    /// `closed` at the end. Waits on `socket` for a pass's first byte, for `timeout` at most.
     ///
     /// # Errors
     /// `InvalidData` where something else arrives, `UnexpectedEof` where the sender leaves early.
@@ -132,7 +132,7 @@ impl Intake<'_> {
         &mut self,
         passes: Passes,
         socket: &OwnedFd,
-        patience: Duration,
+        timeout: Duration,
         meter: &mut M,
         warm: impl FnOnce(),
         closed: impl FnOnce(),
@@ -147,7 +147,7 @@ impl Intake<'_> {
         // A receiver that is behind would count the first passes of the window as warm-up.
         warm();
         loop {
-            wait_for_bytes(socket, patience)?;
+            wait_for_bytes(socket, timeout)?;
             let from = Edge::opens(meter, || self.tally());
             if !self.pull()? {
                 break;
@@ -184,8 +184,8 @@ fn sender_left(bytes: u64) -> io::Error {
     )
 }
 
-fn wait_for_bytes(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
-    let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
+fn wait_for_bytes(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
+    let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut polled = [PollFd::new(socket, PollFlags::IN)];
     if retry_on_intr(|| poll(&mut polled, Some(&timeout)))? == 0 {
         let why = "no byte came for as long as patience lasts: does the sender still send?";

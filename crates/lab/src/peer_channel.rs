@@ -141,17 +141,17 @@ pub(crate) struct IncomingMessages {
     from: OwnedFd,
     /// The time of the last whole message, in ns of CLOCK_MONOTONIC, and the longest silence.
     heard_ns: u64,
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     received: Vec<u8>,
 }
 
 impl IncomingMessages {
     /// Messages from a descriptor, of which the first one may take so long.
-    pub(crate) fn new(from: OwnedFd, patience: Duration) -> IncomingMessages {
+    pub(crate) fn new(from: OwnedFd, timeout: Duration) -> IncomingMessages {
         IncomingMessages {
             from,
             heard_ns: clock::monotonic_ns(),
-            patience,
+            timeout,
             received: Vec::new(),
         }
     }
@@ -179,7 +179,7 @@ impl IncomingMessages {
         self.read_exact(&mut rest)?;
         let message = protocol::parsed(&self.received[before..])?;
         self.heard_ns = clock::monotonic_ns();
-        self.patience = SILENCE;
+        self.timeout = SILENCE;
         Ok(message)
     }
 
@@ -189,12 +189,12 @@ impl IncomingMessages {
         self.received.clear();
         let message = protocol::read(self)?;
         self.heard_ns = clock::monotonic_ns();
-        self.patience = SILENCE;
+        self.timeout = SILENCE;
         Ok(message)
     }
 
     fn until_ns(&self) -> u64 {
-        self.heard_ns + self.patience.as_nanos() as u64
+        self.heard_ns + self.timeout.as_nanos() as u64
     }
 
     pub(crate) fn is_silent(&self) -> bool {
@@ -203,7 +203,7 @@ impl IncomingMessages {
 
     /// The first line of received bytes that are no frame.
     pub(crate) fn first_line(&mut self) -> Option<String> {
-        self.patience = Duration::ZERO;
+        self.timeout = Duration::ZERO;
         // The part of it that is not there by now is left out.
         let _ = self.read(&mut [0; MOST_LINE_BYTES]);
         let text = String::from_utf8_lossy(&self.received);

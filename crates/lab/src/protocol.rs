@@ -52,11 +52,13 @@ pub enum ContentCheck {
 /// The endpoint's part in making the connections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Meets {
+pub enum ConnectionSetup {
     /// There is no other side.
-    Nobody,
+    #[serde(rename = "nobody")]
+    None,
     /// It accepts them.
-    Listens {
+    #[serde(rename = "listens")]
+    Listen {
         /// The address to listen at; none is where the transport does.
         at: Option<IpAddr>,
         /// The TCP port; none takes a free one.
@@ -65,7 +67,8 @@ pub enum Meets {
         from: Option<IpAddr>,
     },
     /// It connects to the address of the other side, as in [`FromEndpoint::Listening`].
-    Connects(String),
+    #[serde(rename = "connects")]
+    Connect(String),
 }
 
 /// The task of an endpoint: one side of a trial.
@@ -77,7 +80,8 @@ pub struct Task {
     /// The cell.
     pub cell: Cell,
     /// Its part in making the connections.
-    pub meets: Meets,
+    #[serde(rename = "meets")]
+    pub connection: ConnectionSetup,
     /// The key that the connection of each flow sends first, so that no stranger is taken for the peer.
     pub keys: Vec<FlowKey>,
     /// The part of the payload that is checked.
@@ -85,7 +89,8 @@ pub struct Task {
     /// Sender: messages that each flow sends at least, whatever the schedule says.
     pub min_messages: u64,
     /// The longest time of a call without progress, in ms.
-    pub patience_ms: u64,
+    #[serde(rename = "patience_ms")]
+    pub timeout_ms: u64,
     /// Settings of its host alone.
     pub here: LocalSettings,
 }
@@ -121,7 +126,7 @@ impl LocalSettings {
 /// The task of a background load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Disturb {
+pub struct BackgroundTask {
     /// The work that keeps it busy.
     pub noise: Noise,
     /// A thread on each of these CPUs; empty is one thread where the scheduler puts it.
@@ -156,13 +161,14 @@ pub enum ToEndpoint {
     /// Get ready.
     Prepare(Box<Task>),
     /// Keep CPUs busy until [`ToEndpoint::Stop`].
-    Disturb(Disturb),
+    #[serde(rename = "disturb")]
+    Background(BackgroundTask),
     /// Go by this schedule.
     Go(Schedule),
     /// Sender of passes: open the window.
     Open,
     /// Sender, and receiver of passes: finish what is under way. All windows are closed.
-    /// Neighbour: end.
+    /// Background load: end.
     Stop,
 }
 
@@ -179,7 +185,7 @@ pub enum FromEndpoint {
     },
     /// All connections stand and all threads wait.
     Ready,
-    /// Neighbour: all threads are busy, each held there.
+    /// Background load: all threads are busy, each held there.
     Busy(Vec<Held>),
     /// Client: everyone is connected, with the window to come, in ns of CLOCK_MONOTONIC.
     Connected(Range<u64>),

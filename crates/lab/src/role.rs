@@ -11,7 +11,8 @@ pub enum Role {
     /// It receives.
     Receiver,
     /// It keeps CPUs busy beside the trial.
-    Neighbour,
+    #[serde(rename = "neighbour")]
+    Background,
     /// It serves.
     Server,
     /// It generates the load of the server.
@@ -23,7 +24,7 @@ impl Role {
         match self {
             Role::Sender => "sender",
             Role::Receiver => "receiver",
-            Role::Neighbour => "background load",
+            Role::Background => "background load",
             Role::Server => "server",
             Role::Client => "load generator",
         }

@@ -73,7 +73,7 @@ pub(crate) fn descriptors(cell: &Cell) -> u64 {
 }
 
 /// The load of a cell, of one request for each connection.
-pub(crate) fn load(cell: &Cell, address: SocketAddr, patience: Duration) -> io::Result<Load> {
+pub(crate) fn load(cell: &Cell, address: SocketAddr, timeout: Duration) -> io::Result<Load> {
     let served = ServedService::find(cell)?;
     let serving = &cell.serving;
     let queue = listen_queue();
@@ -90,7 +90,7 @@ pub(crate) fn load(cell: &Cell, address: SocketAddr, patience: Duration) -> io::
         kept: serving.connect == Connect::Kept,
         depth: cell.depth,
         span: LoadSpan::Requests(1),
-        patience,
+        timeout,
         threads: cell.threads,
         congestion: congestion(cell).map(str::to_owned),
         // Its thread or process is started before the window opens.

@@ -21,7 +21,7 @@ use crate::side_by_side;
 use crate::survey::reason;
 
 const SIZE_BYTES: u64 = 64;
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Tries every server once. One that forks needs its own process, and is taken to work.
 pub fn survey() -> ServerSurvey {
@@ -41,7 +41,7 @@ pub fn survey() -> ServerSurvey {
 
 /// Attaches the longest packet filter that a server of a trial has.
 fn filter() -> io::Result<()> {
-    let (listener, _) = servers::listen((Ipv4Addr::LOCALHOST, 0).into(), PATIENCE)?;
+    let (listener, _) = servers::listen((Ipv4Addr::LOCALHOST, 0).into(), TIMEOUT)?;
     tcp::admit_only(listener, Ipv6Addr::LOCALHOST.into())
 }
 
@@ -65,9 +65,9 @@ fn attempt(server: &Server) -> io::Result<()> {
     };
     cell.serving.server = Some(server.name.to_owned());
     cell.serving.connections = 1;
-    let (listener, address) = servers::listen((Ipv4Addr::LOCALHOST, 0).into(), PATIENCE)?;
+    let (listener, address) = servers::listen((Ipv4Addr::LOCALHOST, 0).into(), TIMEOUT)?;
     let (stopped, stop) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)?;
-    let load = server_setup::load(&cell, address, PATIENCE)?;
+    let load = server_setup::load(&cell, address, TIMEOUT)?;
     thread::scope(|scope| {
         let serving = limits::start(scope, || server_setup::serve(&cell, listener, stopped))?;
         let outcome = load.run(&AtomicBool::new(false), &|_| ());

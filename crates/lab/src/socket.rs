@@ -9,9 +9,9 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 
 /// Bounds every wait on a socket, setsockopt(2).
-pub fn set_patience(socket: &OwnedFd, patience: Duration) -> io::Result<()> {
-    sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, Some(patience))?;
-    sockopt::set_socket_timeout(socket, sockopt::Timeout::Send, Some(patience))?;
+pub fn set_timeout(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
+    sockopt::set_socket_timeout(socket, sockopt::Timeout::Recv, Some(timeout))?;
+    sockopt::set_socket_timeout(socket, sockopt::Timeout::Send, Some(timeout))?;
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use bytecost_spec::cell::Device;
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 
 use crate::edges::LoopBody;
-use crate::files::DISK_PATIENCE;
+use crate::files::DISK_TIMEOUT;
 use crate::flow::{Intake, Stream, drain};
 use crate::flow_setup::{SendingEnd, content, mover_of, receiving_end};
 use crate::limits::retried_without_memory;
@@ -24,7 +24,7 @@ use crate::transports;
 mod away;
 mod links;
 
-use away::{PATIENCE, cell};
+use away::{TIMEOUT, cell};
 pub use links::links;
 
 /// Tries every mover and receiver over these transports with one small message, checked byte by
@@ -189,9 +189,9 @@ impl Place<'_> {
     fn connect(&self) -> io::Result<(OwnedFd, OwnedFd)> {
         let (path, cell) = (self.path()?, cell(self.transport));
         let listener = path.within(Role::Receiver, || transports::listen(&cell, None))??;
-        let connect = || transports::connect(&cell, &listener.address(), PATIENCE);
+        let connect = || transports::connect(&cell, &listener.address(), TIMEOUT);
         let sender = path.within(Role::Sender, connect)??;
-        Ok((sender, listener.accept(PATIENCE)?))
+        Ok((sender, listener.accept(TIMEOUT)?))
     }
 }
 
@@ -257,13 +257,13 @@ fn one_message(
     java: Option<PathBuf>,
 ) -> io::Result<()> {
     let (sender, receiver) = place.connect()?;
-    let patience = match (&file, mover_of(cell)?.is_helped()) {
-        (Some(_), _) => DISK_PATIENCE,
+    let timeout = match (&file, mover_of(cell)?.is_helped()) {
+        (Some(_), _) => DISK_TIMEOUT,
         (None, true) => START_PATIENCE,
-        (None, false) => PATIENCE,
+        (None, false) => TIMEOUT,
     };
-    transports::set_patience(&sender, patience)?;
-    transports::set_patience(&receiver, patience)?;
+    transports::set_timeout(&sender, timeout)?;
+    transports::set_timeout(&receiver, timeout)?;
     let (file, known) = file.map_or_else(
         || (None, Some(content(cell, 0, false))),
         |(file, known)| (Some(file), known),
@@ -278,7 +278,7 @@ fn one_message(
     let end = SendingEnd {
         file,
         java: java.as_deref(),
-        ..SendingEnd::new(cell, Some(sender), patience)
+        ..SendingEnd::new(cell, Some(sender), timeout)
     };
     let mut mover = end.open()?;
     Stream(&mut *mover).step()?;

@@ -9,14 +9,14 @@ use bytecost_plan::Pins;
 use bytecost_spec::{Cell, Transport};
 
 use crate::background_process::BackgroundProcess;
-use crate::endpoint_process::{PATIENCE, StandbyEndpoints};
-use crate::files::DISK_PATIENCE;
+use crate::endpoint_process::{StandbyEndpoints, TIMEOUT};
+use crate::files::DISK_TIMEOUT;
 use crate::flow_key::FlowKey;
 use crate::instruments::Instruments;
 use crate::local_host::LocalHost;
 use crate::networks::Networks;
 use crate::peer::PeerLink;
-use crate::protocol::{ContentCheck, Meets, Role, Task};
+use crate::protocol::{ConnectionSetup, ContentCheck, Role, Task};
 use crate::settings::Settings;
 use crate::trial_error::TrialError;
 
@@ -145,11 +145,11 @@ impl Testbed {
             } else {
                 self.local.without_sender(cell, mover, pins, window)
             };
-        let patience = here.file.as_ref().map_or(PATIENCE, |_| DISK_PATIENCE);
+        let timeout = here.file.as_ref().map_or(TIMEOUT, |_| DISK_TIMEOUT);
         Ok(Task {
             role: Role::Sender,
             cell: cell.clone(),
-            meets: Meets::Nobody,
+            connection: ConnectionSetup::None,
             keys: FlowKey::several(cell.threads)?,
             check: self.settings.check,
             // A full check uses all of the ring, however slow the machine is.
@@ -158,7 +158,7 @@ impl Testbed {
                 ContentCheck::Full if is_of_files => 3 * cell.file_slots(),
                 ContentCheck::Full => 3 * cell.ring_slots(),
             },
-            patience_ms: patience.as_millis() as u64,
+            timeout_ms: timeout.as_millis() as u64,
             here,
         })
     }

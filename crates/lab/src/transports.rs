@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytecost_spec::{Cell, Transport};
 
-pub use crate::socket::{Socket, set_patience};
+pub use crate::socket::{Socket, set_timeout};
 pub use listener::Listener;
 pub use tcp::listen_at;
 pub(crate) use tcp::{listen as listen_for_peer, of_receiver, socket as tcp_socket};
@@ -38,13 +38,13 @@ pub fn listen(cell: &Cell, port: Option<u16>) -> io::Result<Listener> {
 }
 
 /// Connects to the receiving end. The handshake and each later wait on the socket end within
-/// `patience`, with `TimedOut` where nobody answers.
-pub fn connect(cell: &Cell, address: &str, patience: Duration) -> io::Result<OwnedFd> {
+/// `timeout`, with `TimedOut` where nobody answers.
+pub fn connect(cell: &Cell, address: &str, timeout: Duration) -> io::Result<OwnedFd> {
     match cell.transport {
         Transport::Loopback | Transport::Veth | Transport::Wire | Transport::Peer => {
-            tcp::connect(cell, address, patience)
+            tcp::connect(cell, address, timeout)
         }
-        Transport::Unix => unix::connect(cell, address, patience),
+        Transport::Unix => unix::connect(cell, address, timeout),
     }
 }
 

@@ -65,10 +65,10 @@ pub(crate) fn attempt(
         window,
         slowest_ns: passes.map_or(0, |p| p.most_ns(cell.threads)),
         warmup_passes: passes.map_or(0, |p| p.warmup),
-        patience_ns: task.patience_ms * 1_000_000,
+        timeout_ns: task.timeout_ms * 1_000_000,
     };
     let is_own_file = task.here.file.as_ref().is_none_or(|file| file.own);
-    let ready_ns = span.slowest_ns + span.patience_ns + start_ns(&task, mover);
+    let ready_ns = span.slowest_ns + span.timeout_ns + start_ns(&task, mover);
     let link = Peer::link(bed.peer.as_ref(), cell);
     let mut sides = Sides {
         settings: &bed.settings,
@@ -96,7 +96,7 @@ pub(crate) fn attempt(
         None => window::by_clock,
     };
     host.prepare(&mut bed.instruments, &processes);
-    let mut control = TrialControl::new(&mut ends, watch.as_deref_mut(), stop, span.patience_ns);
+    let mut control = TrialControl::new(&mut ends, watch.as_deref_mut(), stop, span.timeout_ns);
     let core_to_core = CoreToCore::before(bed.core_to_core.as_ref());
     let mut machine = conduct(&mut host, &mut bed.instruments, &mut control, span)?;
     machine.extend(core_to_core.after());

@@ -35,14 +35,14 @@ pub(crate) struct WindowTimes {
     /// Passes before the window.
     pub(crate) warmup_passes: u64,
     /// The longest time of a side's call without progress, in ns.
-    pub(crate) patience_ns: u64,
+    pub(crate) timeout_ns: u64,
 }
 
 impl WindowTimes {
     /// The longest trial from its first order on, in ns; for a process that must end by itself.
     pub(crate) fn most_ns(self) -> u64 {
         let windows = WARMUPS_MOST * self.warmup_ns() + 2 * self.window.as_nanos() as u64;
-        windows + 2 * (GRACE_NS + self.patience_ns) + (7 + self.warmup_passes) * self.slowest_ns
+        windows + 2 * (GRACE_NS + self.timeout_ns) + (7 + self.warmup_passes) * self.slowest_ns
     }
 
     fn warmup_ns(self) -> u64 {
@@ -68,7 +68,7 @@ pub(crate) struct TrialControl<'t> {
     pub(crate) watch: Option<&'t mut Watch>,
     stop: &'t AtomicBool,
     /// As in [`WindowTimes`].
-    patience_ns: u64,
+    timeout_ns: u64,
     closed: Vec<bool>,
     done: Vec<Option<Done>>,
     /// True while the samplers must be emptied.
@@ -80,7 +80,7 @@ impl<'t> TrialControl<'t> {
         ends: &'t mut [Endpoint],
         watch: Option<&'t mut Watch>,
         stop: &'t AtomicBool,
-        patience_ns: u64,
+        timeout_ns: u64,
     ) -> TrialControl<'t> {
         TrialControl {
             closed: vec![false; ends.len()],
@@ -88,7 +88,7 @@ impl<'t> TrialControl<'t> {
             ends,
             watch,
             stop,
-            patience_ns,
+            timeout_ns,
             is_watched: false,
         }
     }
@@ -171,7 +171,7 @@ impl<'t> TrialControl<'t> {
         }
         self.end_watch()?;
         let mut readings = host.machine_readings(instruments);
-        let deadline_ns = clock::monotonic_ns() + self.patience_ns + GRACE_NS;
+        let deadline_ns = clock::monotonic_ns() + self.timeout_ns + GRACE_NS;
         self.wait_for_close(|| deadline_ns)?;
         readings.extend(host.network_readings());
         Ok(readings)
@@ -193,7 +193,7 @@ impl<'t> TrialControl<'t> {
 
     /// The results of the sides, which have the order to stop: the receiver's first.
     pub(crate) fn results(mut self) -> Result<Vec<Done>, TrialError> {
-        let deadline_ns = clock::monotonic_ns() + self.patience_ns + GRACE_NS;
+        let deadline_ns = clock::monotonic_ns() + self.timeout_ns + GRACE_NS;
         self.wait_until(
             |control| control.done.iter().all(Option::is_some),
             || deadline_ns,
@@ -261,11 +261,11 @@ pub(crate) fn by_passes(
 ) -> Result<Readings, TrialError> {
     let schedule = span.schedule();
     control.order(&ToEndpoint::Go(schedule))?;
-    let patience_ns = GRACE_NS + span.patience_ns + 2 * span.slowest_ns;
+    let timeout_ns = GRACE_NS + span.timeout_ns + 2 * span.slowest_ns;
     // A mover whose program compiles itself has many of them, each of which may be slow.
     let warmup_ns = span.warmup_passes * span.slowest_ns;
     for _ in 0..control.ends.len() {
-        match control.next(schedule.begin_ns + warmup_ns + patience_ns)? {
+        match control.next(schedule.begin_ns + warmup_ns + timeout_ns)? {
             (_, FromEndpoint::Opening) => {}
             (_, other) => return Err(unexpected("endpoint", &other)),
         }
@@ -275,7 +275,7 @@ pub(crate) fn by_passes(
     control.begin_watch()?;
     control.order_sender(&ToEndpoint::Open)?;
     // Each pass has its time: the last one begins within the window.
-    let each_ns = span.window.as_nanos() as u64 + patience_ns;
+    let each_ns = span.window.as_nanos() as u64 + timeout_ns;
     control.wait_for_close(|| clock::monotonic_ns() + each_ns)?;
     host.pass_edge(instruments);
     control.end_watch()?;

@@ -50,7 +50,7 @@ const MESSAGES: u64 = 3 * PASS;
 const DEPTH: usize = 32;
 /// More than all messages together have.
 const ROOM_BYTES: usize = 4 << 20;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// The time between checks if a mover is through, while it makes no call.
 const SOON: Duration = Duration::from_millis(5);
 /// A flag that is put to those of a call, or taken from them: as it happens, MSG_MORE.
@@ -338,7 +338,7 @@ fn ready(mover: &Mover) -> io::Result<(Setup, Option<JoinHandle<io::Result<Owned
             .flatten(),
         fields: FIELDS,
         slots: PASS as usize,
-        ..Setup::new(SIZE, PATIENCE)
+        ..Setup::new(SIZE, TIMEOUT)
     };
     Ok((setup, reader))
 }

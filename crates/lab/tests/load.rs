@@ -14,7 +14,7 @@ use bytecost_spec::Arrivals;
 
 const SIZE: usize = 64;
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Each asks again as soon as it has its answer.
 const CLOSED: Pace = Pace::Closed {
@@ -79,7 +79,7 @@ fn honest() -> SocketAddr {
 
 fn load(address: SocketAddr, way: LoadInterface, span: LoadSpan) -> Load {
     let mut load = Load::once(address, Service::named("echo").unwrap(), setup());
-    (load.way, load.span, load.patience) = (way, span, PATIENCE);
+    (load.way, load.span, load.timeout) = (way, span, TIMEOUT);
     load
 }
 
@@ -151,7 +151,7 @@ fn what_is_never_answered_is_not_left_out() {
             let mut load = load(silent, way, time(0, 300));
             load.pace = Pace::Open { per_s: 500.0 };
             load.arrivals = Arrivals::Fixed;
-            load.patience = Duration::from_secs(patience_s);
+            load.timeout = Duration::from_secs(patience_s);
             run(&load)
         };
         let mut outcome = found(1);
@@ -175,7 +175,7 @@ fn no_server_changes_when_it_is_asked() {
             let mut load = load(server(does), way, time(0, 300));
             load.pace = Pace::Open { per_s: 500.0 };
             (load.seed, load.connections, load.threads) = (seed, 4, threads);
-            load.patience = Duration::from_millis(if silent { 1_000 } else { 60_000 });
+            load.timeout = Duration::from_millis(if silent { 1_000 } else { 60_000 });
             all_due(&run(&load))
         };
         for threads in [1, 2] {
@@ -202,7 +202,7 @@ fn every_kind_of_error_has_its_name() {
         let check = |address, kind: &str, expected: std::ops::RangeInclusive<u64>| {
             let mut load = load(address, way, LoadSpan::Requests(3));
             if kind == "timeout" {
-                load.patience = Duration::from_millis(100);
+                load.timeout = Duration::from_millis(100);
             }
             let outcome = run(&load);
             let mut kinds = outcome.errors.by_kind().to_vec();
@@ -278,7 +278,7 @@ fn a_stop_ends_it_early() {
 #[test]
 fn any_number_of_unanswered_requests_is_counted_soon() {
     let mut load = load(server(|_, _, _| true), LoadInterface::Epoll, time(0, 300));
-    load.patience = Duration::from_millis(500);
+    load.timeout = Duration::from_millis(500);
     for arrivals in [Arrivals::Fixed, Arrivals::Poisson] {
         (load.pace, load.arrivals) = (Pace::Open { per_s: 1e8 }, arrivals);
         let outcome = run(&load);
@@ -292,7 +292,7 @@ fn any_number_of_unanswered_requests_is_counted_soon() {
     }
 }
 
-/// A server whose bytes come one by one holds up nobody for longer than the patience.
+/// A server whose bytes come one by one holds up nobody for longer than the timeout.
 #[test]
 fn a_response_that_drips_is_late() {
     let drips = server_of(4096, |_, socket, message| {
@@ -305,8 +305,8 @@ fn a_response_that_drips_is_late() {
         Service::named("echo").unwrap(),
         services::ServiceSetup::of(4096),
     );
-    let patience = Duration::from_millis(400);
-    let error = ask(drips, echo, &setup, patience).unwrap_err();
+    let timeout = Duration::from_millis(400);
+    let error = ask(drips, echo, &setup, timeout).unwrap_err();
     assert_eq!(error.kind(), std::io::ErrorKind::TimedOut);
     assert!(
         error.to_string().contains("no whole response from"),
@@ -450,7 +450,7 @@ fn a_generator_that_was_the_bottleneck_says_so() {
 fn crowded() -> SocketAddr {
     let limits = servers::Limits::default();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let (listener, address) = servers::listen(address, limits.patience).unwrap();
+    let (listener, address) = servers::listen(address, limits.timeout).unwrap();
     let (stop, held) = rustix::pipe::pipe().unwrap();
     let setup = servers::ServerSetup {
         listener,
@@ -496,10 +496,10 @@ fn a_window_has_time_for_rounds_of_a_crowd() {
 #[test]
 fn a_person_gets_the_answer_or_the_reason() {
     let echo = Service::named("echo").unwrap();
-    let asked = |address, patience| ask(address, echo, &setup(), patience);
-    assert_eq!(asked(honest(), PATIENCE).unwrap().len(), SIZE);
-    let check = |address, patience, words: &str| {
-        let error = asked(address, patience).unwrap_err().to_string();
+    let asked = |address, timeout| ask(address, echo, &setup(), timeout);
+    assert_eq!(asked(honest(), TIMEOUT).unwrap().len(), SIZE);
+    let check = |address, timeout, words: &str| {
+        let error = asked(address, timeout).unwrap_err().to_string();
         assert!(error.contains(words), "{error}");
     };
     let refusing = server(|_, socket, _| {
@@ -507,11 +507,11 @@ fn a_person_gets_the_answer_or_the_reason() {
         false
     });
     let says = "the server says: a request has at most";
-    check(refusing, PATIENCE, says);
+    check(refusing, TIMEOUT, says);
     let soon = Duration::from_millis(200);
     check(server(|_, _, _| true), soon, "within 200ms");
     let says = "the same service with the same --size";
-    check(server(|_, _, _| false), PATIENCE, says);
+    check(server(|_, _, _| false), TIMEOUT, says);
     let (_held, nobody) = nobody();
-    check(nobody, PATIENCE, "refused");
+    check(nobody, TIMEOUT, "refused");
 }

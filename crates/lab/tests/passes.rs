@@ -22,7 +22,7 @@ mod loops;
 
 use lack::{Lack, skipped};
 
-use loops::{PATIENCE, counted, finish, in_memory, pair};
+use loops::{TIMEOUT, counted, finish, in_memory, pair};
 
 const SIZE: usize = 50_001;
 const MESSAGES: u64 = 3;
@@ -45,7 +45,7 @@ fn setup(socket: OwnedFd, sent: &TestFile) -> Setup {
             block: 4096,
             target: None,
         }),
-        ..Setup::new(SIZE, PATIENCE)
+        ..Setup::new(SIZE, TIMEOUT)
     }
 }
 
@@ -63,7 +63,7 @@ fn taker(socket: OwnedFd, answers: bool) -> thread::JoinHandle<(u64, Vec<u64>)> 
         };
         let mut meter = NoMeter;
         let (count, all) =
-            counted(|| intake.run_passes(passes(), &kept, PATIENCE, &mut meter, || (), || ()));
+            counted(|| intake.run_passes(passes(), &kept, TIMEOUT, &mut meter, || (), || ()));
         let all = all.unwrap();
         assert_eq!(intake.checker.compared(), all.total.bytes);
         (count, bytes_of(&all))
@@ -87,7 +87,7 @@ fn no_pass_allocates_and_both_sides_measure_the_same_messages() {
                 skipped(Lack::Machine, mover.name);
                 continue;
             };
-            // Patience begins now: to open a mover may take longer.
+            // Timeout begins now: to open a mover may take longer.
             let taker = taker(b, is_asked);
             let cooled = RefCell::new(0);
             let mut cool = || {
@@ -144,7 +144,7 @@ fn a_sender_that_goes_away_within_a_pass_is_reported() {
         let sender = thread::spawn(move || Socket(&a).write_all(&vec![0; bytes]).unwrap());
         let mut closed = false;
         let closes = || closed = true;
-        let ended = intake.run_passes(passes(), &kept, PATIENCE, &mut NoMeter, || (), closes);
+        let ended = intake.run_passes(passes(), &kept, TIMEOUT, &mut NoMeter, || (), closes);
         let why = ended.map(|_| ()).unwrap_err();
         sender.join().unwrap();
         let says = format!("went away before it had sent all: {bytes} bytes came");

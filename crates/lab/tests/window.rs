@@ -25,7 +25,7 @@ mod loops;
 
 use lack::{Lack, skipped};
 
-use loops::{PATIENCE, counted, finish, pair};
+use loops::{TIMEOUT, counted, finish, pair};
 
 /// Room for what is measured is made once, before the warm-up.
 const ROOM: u64 = 1;
@@ -37,7 +37,7 @@ fn setup(socket: Option<OwnedFd>) -> Setup {
         socket,
         fields: 8,
         slots: 16,
-        ..Setup::new(SIZE, PATIENCE)
+        ..Setup::new(SIZE, TIMEOUT)
     }
 }
 
@@ -104,7 +104,7 @@ fn no_mover_allocates_while_it_streams() {
             skipped(Lack::Machine, mover.name);
             continue;
         };
-        // Patience begins now: to open a mover may take longer.
+        // Timeout begins now: to open a mover may take longer.
         let reader = swallow(b);
         let mut meter = ThreadMeter::open();
         let gate = CountingGate::new(100, 500);

@@ -27,8 +27,8 @@ pub(super) fn run(
     let none = || io::Error::new(io::ErrorKind::InvalidInput, "no file was named");
     let at = task.here.file.as_ref().ok_or_else(none)?;
     let work = files::open(cell, mover, at, flow)?;
-    let patience = Duration::from_millis(task.patience_ms);
-    files::settle(cell, &work, patience)?;
+    let timeout = Duration::from_millis(task.timeout_ms);
+    files::settle(cell, &work, timeout)?;
     let kept = work.file.try_clone()?;
     let part = FilePart {
         cell,
@@ -40,7 +40,7 @@ pub(super) fn run(
     let mut engine = mover.open_file(Setup {
         file: Some(work),
         flow,
-        ..Setup::new(part.size(), patience)
+        ..Setup::new(part.size(), timeout)
     })?;
     let mut seen = None;
     if flow == 0 && !task.here.probed.is_empty() {
@@ -49,7 +49,7 @@ pub(super) fn run(
     }
     let (offset, len) = part.walk.part();
     // Other flows may be writing to folios that this part shares with theirs.
-    let mut cool = || page_cache::cool(&kept, offset, len, patience);
+    let mut cool = || page_cache::cool(&kept, offset, len, timeout);
     let cold = (cell.cache == Cache::Cold).then_some((part.walk.blocks(), &mut cool as _));
     let mut requests = Requests::new(&mut *engine, part.places(), part.content(), cold);
     let end = WindowEnd {

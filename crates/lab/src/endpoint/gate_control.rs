@@ -13,7 +13,7 @@ use bytecost_sys::clock;
 use super::growth::Growth;
 use crate::passes::Passes;
 use crate::phase::{EIGHTHS, Gate, Phase, SharedGate};
-use crate::protocol::{self, FromEndpoint, Meets, Role, Schedule, Task, ToEndpoint};
+use crate::protocol::{self, ConnectionSetup, FromEndpoint, Role, Schedule, Task, ToEndpoint};
 
 /// The time before the end of a window in which the control does not wake, in ns.
 const UNDISTURBED_NS: u64 = 300_000_000;
@@ -160,7 +160,9 @@ fn advance<T>(
         Some(early) if received(threads.len() - early, Signal::Closed) => {}
         _ => return Ok(0),
     }
-    if task.role == Role::Sender && task.meets == Meets::Nobody && task.cell.class.needs_watchdog()
+    if task.role == Role::Sender
+        && task.connection == ConnectionSetup::None
+        && task.cell.class.needs_watchdog()
     {
         // Nobody's window depends on theirs, and all others wait for their CPUs.
         gate.set(Phase::Stop);
@@ -228,7 +230,7 @@ fn window(
 }
 
 /// Sleeps until then. Returns the number of threads that closed their windows meanwhile, or none where one
-/// ended before its time. A short sleep is not interrupted, since that would disturb the window.
+/// ended before its time. A short sleep is not interrupted, since that would background the window.
 fn slept(signals: &mpsc::Receiver<Signal>, until_ns: u64) -> Option<usize> {
     let mut closed = 0;
     loop {

@@ -93,7 +93,7 @@ struct Flow<'a> {
     socket: Option<OwnedFd>,
     /// The part of the file that is made cold before each pass.
     cooled: Option<ColdPart>,
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl<'a> Flow<'a> {
@@ -105,7 +105,7 @@ impl<'a> Flow<'a> {
     ) -> io::Result<Flow<'a>> {
         let cell = &task.cell;
         let kept = socket.as_ref().map(OwnedFd::try_clone).transpose()?;
-        let patience = Duration::from_millis(task.patience_ms);
+        let timeout = Duration::from_millis(task.timeout_ms);
         let file = file_of(task, mover, flow)?;
         let cooled = match &file {
             Some(work) if cell.cache == Cache::Cold => {
@@ -120,14 +120,14 @@ impl<'a> Flow<'a> {
             flow,
             fresh: is_fresh(task, mover),
             java: task.here.java.as_deref(),
-            ..SendingEnd::new(cell, socket, patience)
+            ..SendingEnd::new(cell, socket, timeout)
         };
         Ok(Flow {
             task,
             engine: end.open()?,
             socket: kept,
             cooled,
-            patience,
+            timeout,
         })
     }
 
@@ -178,11 +178,11 @@ impl<'a> Flow<'a> {
         let engine = &mut *self.engine;
         let shut = || socket.map_or(Ok(()), transports::close);
         if let Some(passes) = Passes::new(cell) {
-            let patience = self.patience;
+            let timeout = self.timeout;
             let mut cool = self
                 .cooled
                 .as_ref()
-                .map(|part| move || page_cache::cool(&part.file, part.offset, part.len, patience));
+                .map(|part| move || page_cache::cool(&part.file, part.offset, part.len, timeout));
             let mut sender = PassSender::new(engine, passes);
             let is_asked = asked.is_some();
             sender.answers = asked;
@@ -225,7 +225,7 @@ fn file_of(task: &Task, mover: &Mover, flow: u32) -> io::Result<Option<FileWork>
         return Ok(None);
     };
     let work = files::open(&task.cell, mover, at, flow)?;
-    let patience = Duration::from_millis(task.patience_ms);
-    files::settle(&task.cell, &work, patience)?;
+    let timeout = Duration::from_millis(task.timeout_ms);
+    files::settle(&task.cell, &work, timeout)?;
     Ok(Some(work))
 }

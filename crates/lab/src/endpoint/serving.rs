@@ -16,7 +16,7 @@ use super::side::encode;
 use crate::descriptors;
 use crate::flow_key::FlowKey;
 use crate::load::{Limit, Load, LoadError, LoadOutcome, LoadSpan, Stage};
-use crate::protocol::{self, Done, FromEndpoint, Meets, Schedule, Task, out_of_turn};
+use crate::protocol::{self, ConnectionSetup, Done, FromEndpoint, Schedule, Task, out_of_turn};
 use crate::server_setup::{self, ServedService};
 
 pub(super) mod served;
@@ -42,11 +42,11 @@ fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load
     let serving = &task.cell.serving;
     let warmup = Duration::from_nanos(schedule.window_from_ns - schedule.begin_ns);
     let window = Duration::from_nanos(schedule.window_to_ns - schedule.window_from_ns);
-    let patience = Duration::from_millis(task.patience_ms);
+    let timeout = Duration::from_millis(task.timeout_ms);
     let mut load = Load {
         seed: task.keys.first().map_or(0, FlowKey::seed),
         span: LoadSpan::Time { warmup, window },
-        ..server_setup::load(&task.cell, address, patience)?
+        ..server_setup::load(&task.cell, address, timeout)?
     };
     if !load.takes_round() {
         load.span = LoadSpan::Time {
@@ -65,7 +65,7 @@ fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load
 
 pub(super) fn ask(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let cell = &task.cell;
-    let Meets::Connects(to) = &task.meets else {
+    let ConnectionSetup::Connect(to) = &task.connection else {
         return Err(out_of_turn());
     };
     let address = to.parse().map_err(|_| io::ErrorKind::InvalidInput)?;

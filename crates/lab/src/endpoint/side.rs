@@ -78,9 +78,9 @@ pub(super) fn receive(
     handle.ready();
     let mut done = match Passes::new(cell) {
         Some(passes) => {
-            let patience = Duration::from_millis(task.patience_ms);
+            let timeout = Duration::from_millis(task.timeout_ms);
             let (warm, closed) = (|| handle.warm(), || handle.closed());
-            let segments = intake.run_passes(passes, &kept, patience, &mut meter, warm, closed)?;
+            let segments = intake.run_passes(passes, &kept, timeout, &mut meter, warm, closed)?;
             handle.stop();
             FlowDone::from_passes(&segments, &meter)
         }

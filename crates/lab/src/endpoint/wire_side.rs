@@ -77,8 +77,8 @@ fn respond(
 ) -> io::Result<Done> {
     let hold = ThreadBinding::take(&task.here.pins, 0, None)?;
     let flows = task.cell.threads as usize;
-    let patience_ns = Duration::from_millis(task.patience_ms).as_nanos() as u64;
-    look_until(&mut far, patience_ns, "connected", |far| {
+    let timeout_ns = Duration::from_millis(task.timeout_ms).as_nanos() as u64;
+    look_until(&mut far, timeout_ns, "connected", |far| {
         far.seen().filter(|s| s.bytes >= KEY_BYTES as u64).count() == flows
     })?;
     let _ = signals.send(Signal::Ready);
@@ -88,7 +88,7 @@ fn respond(
     look_through(&mut far, gate, Phase::Cooldown)?;
     let to = Edge::closes(&mut meter, || Seen::read(&far));
     let _ = signals.send(Signal::Closed);
-    look_until(&mut far, patience_ns, "closed", |far| far.ended() == flows)?;
+    look_until(&mut far, timeout_ns, "closed", |far| far.ended() == flows)?;
     if far.seen().any(|s| s.reset) {
         let why = "a flow's sender gave up";
         return Err(io::Error::new(io::ErrorKind::ConnectionReset, why));
@@ -114,10 +114,10 @@ fn look_through(far: &mut WireResponder, gate: &SharedGate, until: Phase) -> io:
     Ok(())
 }
 
-/// Serves the far end until a condition holds, or nothing has come for as long as patience lasts.
+/// Serves the far end until a condition holds, or nothing has come for as long as timeout lasts.
 fn look_until(
     far: &mut WireResponder,
-    patience_ns: u64,
+    timeout_ns: u64,
     what: &str,
     is_so: impl Fn(&WireResponder) -> bool,
 ) -> io::Result<()> {
@@ -125,7 +125,7 @@ fn look_until(
     while !is_so(far) {
         far.look()?;
         let quiet_ns = clock::monotonic_ns().saturating_sub(far.busy_ns().max(began_ns));
-        if quiet_ns > patience_ns {
+        if quiet_ns > timeout_ns {
             let (came, ended) = (far.opened(), far.ended());
             let why = format!("not all flows {what} in time: {came} came, {ended} ended");
             return Err(io::Error::new(io::ErrorKind::TimedOut, why));

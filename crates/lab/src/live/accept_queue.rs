@@ -12,7 +12,7 @@ use bytecost_spec::units;
 use bytecost_sys::clock;
 
 use super::greeting::{BadGreeting, GREETING_BYTES, Greeting, Kind};
-use super::{LiveEvent, PATIENCE, TURN, after};
+use super::{LiveEvent, TIMEOUT, TURN, after};
 use crate::flow_acceptor::{
     Incoming, PendingConnection, PendingConnections, PendingLimits, Rejection, address,
 };
@@ -59,7 +59,7 @@ impl AcceptQueue {
             listener: [listener],
             pending: PendingConnections::new(PendingLimits {
                 length: GREETING_BYTES,
-                patience: PATIENCE,
+                timeout: TIMEOUT,
                 most_an_address: MOST_SILENT_AN_ADDRESS,
                 allow: allow.to_vec(),
             }),
@@ -70,9 +70,9 @@ impl AcceptQueue {
         }
     }
 
-    /// Handles all connections that come within `patience`, and then those that are there already.
-    pub(super) fn look(&mut self, patience: Duration, events: &mut dyn FnMut(LiveEvent)) {
-        let mut until_ns = after(patience);
+    /// Handles all connections that come within `timeout`, and then those that are there already.
+    pub(super) fn look(&mut self, timeout: Duration, events: &mut dyn FnMut(LiveEvent)) {
+        let mut until_ns = after(timeout);
         for _ in 0..MOST_AT_ONCE {
             let Ok(Some(incoming)) = self.pending.next(&self.listener, until_ns) else {
                 break;
@@ -181,7 +181,7 @@ fn rejected(connection: &PendingConnection, why: &Rejection) -> String {
             io::ErrorKind::TimedOut => {
                 format!(
                     "it did not say what it is within {}",
-                    units::duration(PATIENCE)
+                    units::duration(TIMEOUT)
                 )
             }
             io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset => {

@@ -15,7 +15,7 @@ use rustix::net::sockopt;
 
 use super::greeting::{GREETING_BYTES, Greeting};
 use super::session::Running;
-use super::{LOOK, LiveError, LiveEvent, LiveSetup, PATIENCE, after};
+use super::{LOOK, LiveError, LiveEvent, LiveSetup, TIMEOUT, after};
 use crate::endpoint::explain;
 use crate::protocol::{DeadlineReader, await_event};
 use crate::transports;
@@ -42,7 +42,7 @@ pub fn connect(
         .map_err(|why| LiveError::Mismatch(format!("{address}: {why}")))?;
     let mut flows = vec![first];
     for flow in 1..setup.cell.threads {
-        let until_ns = after(PATIENCE);
+        let until_ns = after(TIMEOUT);
         let socket = try_connect(&setup.cell, address, until_ns, stop)
             .map_err(|e| unreachable_at(address, e))?;
         let own = Greeting {
@@ -68,7 +68,7 @@ fn first_connection(
     stop: &AtomicBool,
     events: &mut dyn FnMut(LiveEvent),
 ) -> Result<(SocketAddr, OwnedFd), LiveError> {
-    let until_ns = after(setup.start_patience);
+    let until_ns = after(setup.start_timeout);
     let mut has_reported = false;
     loop {
         let mut failed = None;
@@ -97,7 +97,7 @@ fn first_connection(
             return Err(unreachable_at(address, error).into());
         }
         if !has_reported {
-            events(LiveEvent::Retrying(address, setup.start_patience));
+            events(LiveEvent::Retrying(address, setup.start_timeout));
             has_reported = true;
         }
         clock::sleep_until_ns(after(LOOK));
@@ -140,7 +140,7 @@ fn unreachable_at(address: SocketAddr, error: io::Error) -> io::Error {
     let why = match error.kind() {
         io::ErrorKind::ConnectionRefused => format!(
             "nothing listens at {address}: start the other side there with --listen, within {}",
-            units::duration(super::START_PATIENCE)
+            units::duration(super::START_TIMEOUT)
         ),
         io::ErrorKind::TimedOut => format!(
             "no response from {address}: is the address right, and does a firewall allow the port?"
@@ -159,7 +159,7 @@ fn greet(
 ) -> Result<Greeting, LiveError> {
     let mut stream = DeadlineReader {
         from: socket.as_fd(),
-        until_ns: after(PATIENCE),
+        until_ns: after(TIMEOUT),
         stop: Some(stop),
     };
     let mut bytes = [0; GREETING_BYTES];

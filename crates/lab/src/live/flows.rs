@@ -13,7 +13,7 @@ use bytecost_sys::{clock, tcp};
 use hdrhistogram::Histogram;
 
 use super::flow_counters::{FlowCounters, FlowTotals, STOP, WAIT, histogram};
-use super::{FLOW_PATIENCE, LiveSetup, completes};
+use super::{FLOW_TIMEOUT, LiveSetup, completes};
 use crate::connection::ConnectionMeter;
 use crate::edges::LoopBody;
 use crate::flow::{Ask, Intake, Stream, moved, tallied};
@@ -67,7 +67,7 @@ fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Res
     let (flow, completes) = (reporter.flow, completes(cell));
     let end = SendingEnd {
         flow,
-        ..SendingEnd::new(cell, Some(socket), FLOW_PATIENCE)
+        ..SendingEnd::new(cell, Some(socket), FLOW_TIMEOUT)
     };
     let mut engine = end.open()?;
     let mut end = match cell.pattern {
@@ -239,7 +239,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const TIMEOUT: Duration = Duration::from_secs(60);
 
     /// The number of a loop's allocations, and the bytes that it moved.
     fn counted<S: LoopBody>(
@@ -262,7 +262,7 @@ mod tests {
 
     fn sent(cell: &Cell, socket: OwnedFd, counters: &FlowCounters) -> (u64, u64) {
         let kept = socket.try_clone().unwrap();
-        let mut mover = (SendingEnd::new(cell, Some(socket), PATIENCE).open()).unwrap();
+        let mut mover = (SendingEnd::new(cell, Some(socket), TIMEOUT).open()).unwrap();
         let counted = match cell.pattern {
             Exchange::Ask => {
                 let mut ask = Ask::new(&mut *mover, &kept, answer(cell).unwrap());
@@ -293,15 +293,15 @@ mod tests {
                 ..Cell::default()
             };
             let listener = transports::listen(&cell, None).unwrap();
-            let sending = transports::connect(&cell, &listener.address(), PATIENCE).unwrap();
-            let taking = listener.accept(PATIENCE).unwrap();
+            let sending = transports::connect(&cell, &listener.address(), TIMEOUT).unwrap();
+            let taking = listener.accept(TIMEOUT).unwrap();
             let receiver = LiveSetup {
                 side: Side::Receiver,
                 cell: cell.clone(),
                 knows_size: true,
                 longest: None,
                 max_bytes_per_s: None,
-                start_patience: PATIENCE,
+                start_timeout: TIMEOUT,
             };
             let (here, there) = (FlowCounters::new(1, asks), FlowCounters::new(1, false));
             thread::scope(|scope| {

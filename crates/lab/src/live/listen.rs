@@ -104,7 +104,7 @@ impl Program<'_> {
         let kind = first.greeting.kind;
         self.queue.expect(Some(first.from.ip()));
         let mut flows = vec![first.socket];
-        let mut until_ns = after(setup.start_patience);
+        let mut until_ns = after(setup.start_timeout);
         while flows.len() < all {
             self.queue.look(Duration::from_millis(2), self.events);
             if let Some(next) = self.queue.next() {
@@ -120,16 +120,16 @@ impl Program<'_> {
                     },
                 )?;
                 flows.push(next.socket);
-                until_ns = after(setup.start_patience);
+                until_ns = after(setup.start_timeout);
             } else if self.stop.load(Ordering::Relaxed) {
                 return Err("this side was stopped".to_owned());
             } else if flows.iter().any(super::has_ended) {
                 return Err(format!("it went away after flow {} of {all}", flows.len()));
             } else if clock::monotonic_ns() >= until_ns {
-                let patience = units::duration(setup.start_patience);
+                let timeout = units::duration(setup.start_timeout);
                 let missing = flows.len() + 1;
                 return Err(format!(
-                    "flow {missing} of {all} is missing: it did not connect within {patience}"
+                    "flow {missing} of {all} is missing: it did not connect within {timeout}"
                 ));
             }
         }

@@ -10,7 +10,7 @@ use rustix::net::sockopt;
 
 use super::flow_threads::{FlowThreads, is_late, is_reset};
 use super::{
-    ARRIVAL, FLOW_PATIENCE, GRACE, LOOK, LiveError, LiveEvent, LiveSetup, PREPARATION, after,
+    ARRIVAL, FLOW_TIMEOUT, GRACE, LOOK, LiveError, LiveEvent, LiveSetup, PREPARATION, after,
 };
 use crate::endpoint::explain;
 use crate::transports;
@@ -33,7 +33,7 @@ impl<'a> Running<'a> {
         mut aside: impl FnMut(),
     ) -> Result<Running<'a>, LiveError> {
         for socket in &sockets {
-            transports::set_patience(socket, FLOW_PATIENCE)?;
+            transports::set_timeout(socket, FLOW_TIMEOUT)?;
             sockopt::set_tcp_nodelay(socket, setup.cell.sends_at_once())
                 .map_err(io::Error::from)?;
         }

@@ -15,19 +15,19 @@ use crate::protocol::DeadlineReader;
 /// Sends one request and returns its response, whole and checked.
 ///
 /// # Errors
-/// `TimedOut` where the whole of it is not there within `patience` of the connection; `InvalidData`
+/// `TimedOut` where the whole of it is not there within `timeout` of the connection; `InvalidData`
 /// for a wrong answer or the server's own error.
 pub fn ask(
     address: SocketAddr,
     service: &Service,
     asking: &services::ServiceSetup,
-    patience: Duration,
+    timeout: Duration,
 ) -> io::Result<Vec<u8>> {
-    let socket = TcpStream::connect_timeout(&address, patience)?;
+    let socket = TcpStream::connect_timeout(&address, timeout)?;
     socket.set_nodelay(true)?;
     let mut socket = DeadlineReader {
         from: socket.as_fd(),
-        until_ns: clock::monotonic_ns() + patience.as_nanos() as u64,
+        until_ns: clock::monotonic_ns() + timeout.as_nanos() as u64,
         stop: None,
     };
     let codec = Codec::new(service, asking);
@@ -44,7 +44,7 @@ pub fn ask(
         } else {
             "whole response"
         };
-        let why = format!("no {what} from {address} within {patience:?}");
+        let why = format!("no {what} from {address} within {timeout:?}");
         io::Error::new(e.kind(), why + ": is it busy with other clients?")
     };
     socket.write_all(&request).map_err(|e| late(e, &answer))?;

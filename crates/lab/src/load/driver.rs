@@ -220,14 +220,14 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             self.close_window(now_ns, on_stage);
         }
         if self.phase == Phase::Rest {
-            let patience_ns = self.load.patience.as_nanos() as u64;
+            let timeout_ns = self.load.timeout.as_nanos() as u64;
             let is_answered = self.next_due_ns().is_none() && self.under_way() == 0;
-            let patience_ns = match (self.is_closed(), self.drains()) {
-                (false, _) => patience_ns,
-                (true, true) => patience_ns.min(DRAIN_NS),
+            let timeout_ns = match (self.is_closed(), self.drains()) {
+                (false, _) => timeout_ns,
+                (true, true) => timeout_ns.min(DRAIN_NS),
                 (true, false) => 0,
             };
-            if is_answered || now_ns >= self.closes_ns + patience_ns {
+            if is_answered || now_ns >= self.closes_ns + timeout_ns {
                 self.phase = Phase::Over;
             }
         }
@@ -499,7 +499,7 @@ mod tests {
     fn a_thread_that_is_refused_at_once_does_not_hold_up_the_others() {
         let (start, mut load) = (StartGate::new(2), super::super::tests::load());
         load.ends_with_server = true;
-        let (warmup, window) = (load.ramp, load.patience);
+        let (warmup, window) = (load.ramp, load.timeout);
         load.span = LoadSpan::Time { warmup, window };
         let wire = EpollLoop::new(&load).unwrap();
         let one = Driver::new(&load, wire, 0, &start).run(&AtomicBool::new(false), &|_| ());

@@ -55,7 +55,7 @@ pub enum LoadError {
     Reset,
     /// The server closed the connection while something was asked, or one that was only there.
     Closed,
-    /// No connection or answer came within the patience.
+    /// No connection or answer came within the timeout.
     Timeout,
     /// The answer's content was wrong.
     Wrong,

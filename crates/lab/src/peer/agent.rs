@@ -340,7 +340,7 @@ impl Agent {
             return;
         };
         let given = match order {
-            ToEndpoint::Prepare(_) | ToEndpoint::Disturb(_) => Err(TrialError::Failed(
+            ToEndpoint::Prepare(_) | ToEndpoint::Background(_) => Err(TrialError::Failed(
                 "protocol error: no order for a side of a trial".to_owned(),
             )),
             ToEndpoint::Go(_) | ToEndpoint::Open | ToEndpoint::Stop => {

@@ -7,12 +7,12 @@ use std::time::Duration;
 use bytecost_spec::cell::{MAX_CALL_BYTES, MAX_CONNECTIONS, MAX_SIZE_BYTES, MAX_THREADS};
 use bytecost_spec::{Transport, units};
 
-use crate::protocol::{Meets, Role, Task};
+use crate::protocol::{ConnectionSetup, Role, Task};
 
 /// The share of the memory that buffers may take, as a divisor.
 const MEMORY_SHARE: u64 = 2;
 /// The longest that a call may go without progress, and the longest window.
-const MOST_PATIENCE_MS: u64 = 60_000;
+const MOST_TIMEOUT_MS: u64 = 60_000;
 const MOST_WINDOW: Duration = Duration::from_secs(3600);
 
 /// The addresses at which an endpoint may listen, and to which it may connect.
@@ -36,15 +36,15 @@ pub(super) fn fits(
     if task.here != task.here.elsewhere() {
         return Err("a path, a CPU or a program of this host was named, which is not for the other host to choose".to_owned());
     }
-    if cell.transport != Transport::Peer || task.role == Role::Neighbour {
+    if cell.transport != Transport::Peer || task.role == Role::Background {
         return Err("only a side of a trial between two hosts is played here".to_owned());
     }
-    match &task.meets {
-        Meets::Nobody => return Err("a side without another was asked for".to_owned()),
-        Meets::Listens { at, .. } if !at.is_some_and(|at| addresses.own.contains(&at)) => {
+    match &task.connection {
+        ConnectionSetup::None => return Err("a side without another was asked for".to_owned()),
+        ConnectionSetup::Listen { at, .. } if !at.is_some_and(|at| addresses.own.contains(&at)) => {
             return Err("an address to listen at was named that is none of this host's".to_owned());
         }
-        Meets::Connects(to) => {
+        ConnectionSetup::Connect(to) => {
             let to: SocketAddr = to
                 .parse()
                 .map_err(|_| "an address to connect to was named that is none")?;
@@ -52,7 +52,7 @@ pub(super) fn fits(
                 return Err("an address to connect to was named that is none of the host that runs the study".to_owned());
             }
         }
-        Meets::Listens { .. } => {}
+        ConnectionSetup::Listen { .. } => {}
     }
     let in_bounds = (1..=MAX_THREADS).contains(&cell.threads)
         && (1..=MAX_SIZE_BYTES).contains(&cell.size_bytes)
@@ -60,7 +60,7 @@ pub(super) fn fits(
         && cell.serving.all_connections() <= u64::from(MAX_CONNECTIONS)
         && task.keys.len() == cell.threads as usize
         && task.min_messages <= 3 * cell.ring_slots().max(cell.file_slots())
-        && task.patience_ms <= MOST_PATIENCE_MS
+        && task.timeout_ms <= MOST_TIMEOUT_MS
         && window <= MOST_WINDOW;
     if !in_bounds {
         return Err("a size, a time or a number of flows is out of bounds".to_owned());
@@ -94,8 +94,8 @@ mod tests {
     const OWN: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))];
     const PARTNERS: [IpAddr; 1] = [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7))];
 
-    fn listens(at: Option<IpAddr>) -> Meets {
-        Meets::Listens {
+    fn listens(at: Option<IpAddr>) -> ConnectionSetup {
+        ConnectionSetup::Listen {
             at,
             port: None,
             from: None,
@@ -108,11 +108,11 @@ mod tests {
         Task {
             role: Role::Receiver,
             cell,
-            meets: listens(Some(OWN[0])),
+            connection: listens(Some(OWN[0])),
             keys: vec![FlowKey::default()],
             check: ContentCheck::Quick,
             min_messages: 0,
-            patience_ms: 5000,
+            timeout_ms: 5000,
             here: LocalSettings {
                 file: Some(FileTask::elsewhere(true)),
                 ..LocalSettings::default()
@@ -149,24 +149,28 @@ mod tests {
             file(t, |f| f.target = Some("/etc/shadow".into()))
         });
         let side = "only a side of a trial";
-        check(side, &|t| t.role = Role::Neighbour);
+        check(side, &|t| t.role = Role::Background);
         check(side, &|t| t.cell = Cell::default());
-        check("without another", &|t| t.meets = Meets::Nobody);
-        check("none of this host's", &|t| t.meets = listens(None));
+        check("without another", &|t| t.connection = ConnectionSetup::None);
+        check("none of this host's", &|t| t.connection = listens(None));
         let everywhere = Some(Ipv4Addr::UNSPECIFIED.into());
-        check("none of this host's", &|t| t.meets = listens(everywhere));
-        check("", &|t| t.meets = Meets::Connects("192.0.2.7:80".into()));
+        check("none of this host's", &|t| {
+            t.connection = listens(everywhere)
+        });
+        check("", &|t| {
+            t.connection = ConnectionSetup::Connect("192.0.2.7:80".into())
+        });
         check("none of the host that runs the study", &|t| {
-            t.meets = Meets::Connects("192.0.2.8:80".into());
+            t.connection = ConnectionSetup::Connect("192.0.2.8:80".into());
         });
         check("that is none", &|t| {
-            t.meets = Meets::Connects("bytecost-1-0".into())
+            t.connection = ConnectionSetup::Connect("bytecost-1-0".into())
         });
         let bounds = "out of bounds";
         check(bounds, &|t| t.keys = Vec::new());
         check(bounds, &|t| t.cell.threads = u32::MAX);
         check(bounds, &|t| t.cell.size_bytes = 0);
         check(bounds, &|t| t.min_messages = u64::MAX);
-        check(bounds, &|t| t.patience_ms = u64::MAX);
+        check(bounds, &|t| t.timeout_ms = u64::MAX);
     }
 }

@@ -30,7 +30,7 @@ use crate::peer_channel::{
     VERSION, lock, write_out,
 };
 use crate::program;
-use crate::protocol::{Meets, Role};
+use crate::protocol::{ConnectionSetup, Role};
 use crate::trial_error::TrialError;
 
 /// The longest time until bytecost answers there.
@@ -164,8 +164,8 @@ impl JoinedCommand {
             .ok()
             .flatten();
         // The last message of a command that has ended may still be on its way.
-        let patience = status.map_or(Duration::ZERO, |_| ENDED_WITHIN);
-        let line = self.stderr_line.recv_timeout(patience).unwrap_or_default();
+        let timeout = status.map_or(Duration::ZERO, |_| ENDED_WITHIN);
+        let line = self.stderr_line.recv_timeout(timeout).unwrap_or_default();
         let mut beside = String::new();
         if !line.is_empty() {
             beside += &format!(" ({line})");
@@ -201,12 +201,12 @@ impl JoinedCommand {
 
     fn wait_for<T>(
         &self,
-        patience: Duration,
+        timeout: Duration,
         stop: &AtomicBool,
         reply: impl Fn(FromAgent) -> Option<T>,
     ) -> Result<T, PeerError> {
         let name = &self.state.name;
-        let until = Instant::now() + patience;
+        let until = Instant::now() + timeout;
         loop {
             if stop.load(Ordering::Relaxed) {
                 return Err(PeerError::interrupted());
@@ -220,7 +220,7 @@ impl JoinedCommand {
                 },
                 Err(RecvTimeoutError::Timeout) if left.is_zero() => format!(
                     "peer {name}: no response within {}: does the command run bytecost there, and is the network up?",
-                    units::duration(patience)
+                    units::duration(timeout)
                 ),
                 Err(RecvTimeoutError::Timeout) => continue,
                 Err(RecvTimeoutError::Disconnected) => self.state.why_down().unwrap_or_default(),
@@ -269,7 +269,7 @@ fn read_in(
         }
         message = incoming.next();
     };
-    let patience = incoming.patience;
+    let timeout = incoming.timeout;
     if is_first {
         *lock(&state.printed) = incoming.first_line();
     }
@@ -278,7 +278,7 @@ fn read_in(
         io::ErrorKind::UnexpectedEof => format!("peer {name} is gone: its command has ended"),
         io::ErrorKind::TimedOut => format!(
             "peer {name}: no response within {}: is the network up?",
-            units::duration(patience)
+            units::duration(timeout)
         ),
         io::ErrorKind::InvalidData => {
             let line = incoming.first_line().unwrap_or_else(|| lost.to_string());
@@ -437,9 +437,9 @@ impl PeerLink {
         }
     }
 
-    pub(crate) fn listens(&self, role: Role, port: Option<u16>) -> Meets {
+    pub(crate) fn listens(&self, role: Role, port: Option<u16>) -> ConnectionSetup {
         let (at, from) = self.addresses(role);
-        Meets::Listens {
+        ConnectionSetup::Listen {
             at: Some(at),
             port,
             from: Some(from),

@@ -14,7 +14,7 @@ use crate::transports::wire::{FAR_END, Wire};
 
 /// Bytes of the message.
 const SIZE_BYTES: u64 = 4096;
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(10);
 /// The refusal of movers that start another program.
 pub(super) const NO_HELPERS: &str =
     "movers that start another program are not supported over this transport";
@@ -30,8 +30,8 @@ pub(super) fn one_message(cell: &Cell, wire: &Wire) -> io::Result<()> {
     let mut far = wire.responder(cell.size_bytes, 1)?;
     // Each wait of the sender has a bound.
     wire.answered(&mut far, || {
-        let socket = transports::connect(cell, &FAR_END.to_string(), PATIENCE)?;
-        let mut mover = SendingEnd::new(cell, Some(socket), PATIENCE).open()?;
+        let socket = transports::connect(cell, &FAR_END.to_string(), TIMEOUT)?;
+        let mut mover = SendingEnd::new(cell, Some(socket), TIMEOUT).open()?;
         Stream(&mut *mover).step()?;
         drain(&mut *mover)
     })??;

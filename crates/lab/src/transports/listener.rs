@@ -28,9 +28,9 @@ impl Listener {
         self.socket.as_fd()
     }
 
-    /// The next connection, accept(2); `TimedOut` when none came within `patience`.
-    pub fn accept(&self, patience: Duration) -> io::Result<OwnedFd> {
-        let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
+    /// The next connection, accept(2); `TimedOut` when none came within `timeout`.
+    pub fn accept(&self, timeout: Duration) -> io::Result<OwnedFd> {
+        let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
         let mut polled = [PollFd::new(&self.socket, PollFlags::IN)];
         if rustix::event::poll(&mut polled, Some(&timeout))? == 0 {
             let why = "no connection came: did the sender start?";

@@ -12,7 +12,7 @@ use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{SocketFlags, sockopt};
 
 use super::listener::{Listener, set_buffers};
-use super::set_patience;
+use super::set_timeout;
 
 pub(crate) fn listen(cell: &Cell, address: IpAddr, port: Option<u16>) -> io::Result<Listener> {
     let address = SocketAddr::from((address, port.unwrap_or(0)));
@@ -40,11 +40,11 @@ pub fn listen_at(cell: &Cell, address: SocketAddr) -> io::Result<Listener> {
     })
 }
 
-pub(super) fn connect(cell: &Cell, address: &str, patience: Duration) -> io::Result<OwnedFd> {
+pub(super) fn connect(cell: &Cell, address: &str, timeout: Duration) -> io::Result<OwnedFd> {
     let address: SocketAddr = address.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
     let socket = socket(cell, address)?;
     sockopt::set_tcp_nodelay(&socket, cell.sends_at_once())?;
-    set_patience(&socket, patience)?;
+    set_timeout(&socket, timeout)?;
     // Work of io_uring for this thread interrupts a connect with a time limit; the next call continues it.
     match retry_on_intr(|| rustix::net::connect(&socket, &address)) {
         // The time limit has ended the connect, socket(7).

@@ -9,7 +9,7 @@ use rustix::io::retry_on_intr;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 
 use super::listener::{Listener, set_buffers};
-use super::set_patience;
+use super::set_timeout;
 use crate::flow_key::FlowKey;
 
 pub(super) fn listen(cell: &Cell) -> io::Result<Listener> {
@@ -26,9 +26,9 @@ pub(super) fn listen(cell: &Cell) -> io::Result<Listener> {
     })
 }
 
-pub(super) fn connect(cell: &Cell, name: &str, patience: Duration) -> io::Result<OwnedFd> {
+pub(super) fn connect(cell: &Cell, name: &str, timeout: Duration) -> io::Result<OwnedFd> {
     let socket = socket(cell)?;
-    set_patience(&socket, patience)?;
+    set_timeout(&socket, timeout)?;
     let address = SocketAddrUnix::new_abstract_name(name.as_bytes())?;
     retry_on_intr(|| rustix::net::connect(&socket, &address))?;
     Ok(socket)

@@ -22,7 +22,7 @@ pub const SENDER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// The receiver's address.
 pub const RECEIVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 pub(crate) const NAMES: [&str; 2] = ["bytecost0", "bytecost1"];
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Two namespaces and the link between them. Dropping it drops both.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl VethPair {
     /// The namespace of one side.
     pub fn network(&self, role: Role) -> &Network {
         match role {
-            Role::Sender | Role::Client | Role::Neighbour => &self.sender,
+            Role::Sender | Role::Client | Role::Background => &self.sender,
             Role::Receiver | Role::Server => &self.receiver,
         }
     }
@@ -89,8 +89,8 @@ pub(super) fn await_up(name: &str) -> io::Result<()> {
     let mut netlink = Netlink::open()?;
     let began = Instant::now();
     while !netlink.existing_link(name)?.is_up {
-        if began.elapsed() > PATIENCE {
-            let seconds = PATIENCE.as_secs();
+        if began.elapsed() > TIMEOUT {
+            let seconds = TIMEOUT.as_secs();
             let why = format!("the link {name} did not come up within {seconds} s");
             return Err(io::Error::new(io::ErrorKind::TimedOut, why));
         }
@@ -156,7 +156,7 @@ pub(super) mod tests {
     fn connection(pair: &VethPair) -> (OwnedFd, OwnedFd) {
         let listener = listener(pair);
         let address = listener.address();
-        let sender = at(pair, Role::Sender, || connect(&cell(), &address, PATIENCE));
+        let sender = at(pair, Role::Sender, || connect(&cell(), &address, TIMEOUT));
         (sender, listener.accept(Duration::from_secs(60)).unwrap())
     }
 

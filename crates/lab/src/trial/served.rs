@@ -12,7 +12,7 @@ use bytecost_sys::clock;
 use bytecost_sys::sched::Promptness;
 
 use super::sides::{Sides, one_ready};
-use crate::endpoint_process::{Endpoint, GRACE_NS, PATIENCE, all_ended, unexpected, wait_until};
+use crate::endpoint_process::{Endpoint, GRACE_NS, TIMEOUT, all_ended, unexpected, wait_until};
 use crate::host_window::HostWindow;
 use crate::instruments::CoreToCore;
 use crate::networks::{self, NetworkPath};
@@ -73,7 +73,7 @@ pub(super) fn attempt(
     ends.push(sides.start(Role::Client)?);
     ends[CLIENT].order(&ToEndpoint::Prepare(Box::new(Task {
         role: Role::Client,
-        meets: sides.connects(Role::Client, &address)?,
+        connection: sides.connects(Role::Client, &address)?,
         here: LocalSettings {
             pins: pins.receiver,
             ..task.here
@@ -138,8 +138,8 @@ impl ServedWindow<'_> {
         }))?;
         let schedule = wait_for_connections(self.cell, ends, begin_ns, &queue, stop)?;
         ends[SERVER].order(&ToEndpoint::Go(schedule))?;
-        let patience_ns = PATIENCE.as_nanos() as u64;
-        let mut control = TrialControl::new(ends, watch, stop, patience_ns);
+        let timeout_ns = TIMEOUT.as_nanos() as u64;
+        let mut control = TrialControl::new(ends, watch, stop, timeout_ns);
         let _prompt = Promptness::take(true);
         if let Some(watch) = &mut control.watch {
             watch.schedule(&schedule)?;
@@ -153,7 +153,7 @@ impl ServedWindow<'_> {
         let mut machine = control.conduct(&mut host, &mut bed.instruments)?;
         machine.extend(core_to_core.after());
         // In an open loop the last answers may take as long as the clients wait for them.
-        control.wait_for_done(CLIENT, schedule.window_to_ns + patience_ns + GRACE_NS)?;
+        control.wait_for_done(CLIENT, schedule.window_to_ns + timeout_ns + GRACE_NS)?;
         control.ends[SERVER].order(&ToEndpoint::Stop)?;
         bed.standby.start(&bed.settings.program);
         machine.extend(queue.readings());
@@ -210,11 +210,11 @@ fn wait_for_connections(
     stop: &AtomicBool,
 ) -> Result<Schedule, TrialError> {
     let all = cell.serving.all_connections();
-    let patience_ns = CONNECT_NS + CONNECT_EACH_NS * all;
+    let timeout_ns = CONNECT_NS + CONNECT_EACH_NS * all;
     let answer = loop {
         let now_ns = clock::monotonic_ns();
         let answer = wait_until(ends, now_ns + LOOK_NS, stop)?;
-        if answer.is_some() || now_ns >= begin_ns + patience_ns {
+        if answer.is_some() || now_ns >= begin_ns + timeout_ns {
             break answer;
         }
         let drops = (queue.readings().get(&Counter::TcpListenDrops))
@@ -237,7 +237,7 @@ fn wait_for_connections(
         Some((_, other)) => Err(unexpected("endpoint", &other)),
         None => Err(TrialError::Failed(format!(
             "{all} connections were not all open and served within {} s: choose fewer --connections, or stop other programs",
-            patience_ns / 1_000_000_000
+            timeout_ns / 1_000_000_000
         ))),
     }
 }

@@ -8,7 +8,7 @@ use bytecost_sys::clock;
 use crate::endpoint_process::{Endpoint, GRACE_NS, StandbyEndpoints, unexpected, wait};
 use crate::networks::NetworkPath;
 use crate::peer::PeerLink;
-use crate::protocol::{FromEndpoint, Meets, Role, Task, ToEndpoint};
+use crate::protocol::{ConnectionSetup, FromEndpoint, Role, Task, ToEndpoint};
 use crate::settings::Settings;
 use crate::trial_error::TrialError;
 use crate::watch::Listens;
@@ -34,8 +34,12 @@ impl Sides<'_> {
     }
 
     /// The connection of a side to the other one, which reports that it listens at that address.
-    pub(super) fn connects(&self, role: Role, address: &str) -> Result<Meets, TrialError> {
-        Ok(Meets::Connects(match self.link {
+    pub(super) fn connects(
+        &self,
+        role: Role,
+        address: &str,
+    ) -> Result<ConnectionSetup, TrialError> {
+        Ok(ConnectionSetup::Connect(match self.link {
             Some(link) => link.reached(role, address)?,
             None => address.to_owned(),
         }))
@@ -71,11 +75,11 @@ impl Sides<'_> {
         for task in tasks {
             let role = task.role;
             let mut end = self.start(role)?;
-            let meets = match &listens {
+            let connection = match &listens {
                 Some((_, address)) => self.connects(role, address)?,
-                None => Meets::Nobody,
+                None => ConnectionSetup::None,
             };
-            end.order(&ToEndpoint::Prepare(Box::new(Task { meets, ..task })))?;
+            end.order(&ToEndpoint::Prepare(Box::new(Task { connection, ..task })))?;
             let place = match role {
                 Role::Receiver => 0,
                 _ => ends.len(),
@@ -97,15 +101,15 @@ impl Sides<'_> {
     ) -> Result<(String, Option<u32>), TrialError> {
         let mut end = self.start(task.role)?;
         let port = self.settings.port;
-        let meets = match self.link {
+        let connection = match self.link {
             Some(link) => link.listens(task.role, port),
-            None => Meets::Listens {
+            None => ConnectionSetup::Listen {
                 at: None,
                 port,
                 from: None,
             },
         };
-        end.order(&ToEndpoint::Prepare(Box::new(Task { meets, ..task })))?;
+        end.order(&ToEndpoint::Prepare(Box::new(Task { connection, ..task })))?;
         if let Some(wire) = self.between.wire() {
             end.hand_over(wire.descriptors())?;
         }

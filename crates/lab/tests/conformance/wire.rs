@@ -62,7 +62,7 @@ fn all_is_counted(cell: &Cell) {
     machine(Counter::WirePackets);
     machine(Counter::WireAcknowledgements);
     machine(Counter::TcpOutSegs);
-    // Nothing is lost, so whatever is sent again is sent for lack of patience.
+    // Nothing is lost, so whatever is sent again is sent for lack of timeout.
     assert_eq!(machine(Counter::WireGaps), 0, "out of order");
     machine(Counter::ResponderCpuNs);
     machine(Counter::ResponderWritingNs);

@@ -9,7 +9,7 @@ use bytecost_lab::edges::WindowEnd;
 use bytecost_lab::transports;
 use bytecost_spec::{Cell, Transport};
 
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub fn pair(transport: Transport) -> (OwnedFd, OwnedFd) {
     let cell = Cell {
@@ -18,10 +18,10 @@ pub fn pair(transport: Transport) -> (OwnedFd, OwnedFd) {
         ..Cell::default()
     };
     let listener = transports::listen(&cell, None).unwrap();
-    let a = transports::connect(&cell, &listener.address(), PATIENCE).unwrap();
-    let b = listener.accept(PATIENCE).unwrap();
+    let a = transports::connect(&cell, &listener.address(), TIMEOUT).unwrap();
+    let b = listener.accept(TIMEOUT).unwrap();
     for socket in [&a, &b] {
-        transports::set_patience(socket, PATIENCE).unwrap();
+        transports::set_timeout(socket, TIMEOUT).unwrap();
     }
     (a, b)
 }

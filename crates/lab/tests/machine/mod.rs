@@ -1,4 +1,4 @@
-//! The needs of a row that this machine meets.
+//! The needs of a row that this machine connection.
 
 use bytecost_engine::statement::Requirement;
 use bytecost_sys::ring;

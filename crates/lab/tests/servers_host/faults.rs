@@ -27,7 +27,7 @@ pub const FAULTS: &[Fault] = &[
     }),
     // Invariant 8.
     ("who stalls in a request is closed", |server| {
-        with_patience(|ms| {
+        with_timeout(|ms| {
             let tally = is_closed_in_time(start(server, 100, ms), half_a_request);
             assert_eq!((tally.timed_out, tally.idle), (1, 0));
         });
@@ -62,9 +62,9 @@ const SHORT_MS: u64 = 200;
 /// Bytes of an answer that fits nowhere at once.
 pub const LARGE: usize = services::MOST_ANSWER_BYTES;
 
-pub fn start(server: &'static Server, size: usize, patience_ms: u64) -> Start {
+pub fn start(server: &'static Server, size: usize, timeout_ms: u64) -> Start {
     let mut start = Start::new(server, "fixed", size);
-    start.patience_ms = patience_ms;
+    start.timeout_ms = timeout_ms;
     start
 }
 
@@ -82,8 +82,8 @@ pub fn clients(running: &Running, number: u64, size: usize) -> Vec<TcpStream> {
 pub fn client(running: &Running) -> TcpStream {
     let client = TcpStream::connect(running.address).unwrap();
     client.set_nodelay(true).unwrap();
-    let patience = Some(Duration::from_secs(60));
-    client.set_read_timeout(patience).unwrap();
+    let timeout = Some(Duration::from_secs(60));
+    client.set_read_timeout(timeout).unwrap();
     client
 }
 
@@ -97,8 +97,8 @@ fn client_from(address: Ipv4Addr, running: &Running) -> TcpStream {
 /// Asks as another client and gets the right answer, and not by waiting until others are closed.
 pub fn serves(running: &Running, size: usize) {
     let fixed = Service::named("fixed").unwrap();
-    let patience = Duration::from_secs(60);
-    load::ask(running.address, fixed, &ServiceSetup::of(size), patience).unwrap();
+    let timeout = Duration::from_secs(60);
+    load::ask(running.address, fixed, &ServiceSetup::of(size), timeout).unwrap();
 }
 
 pub fn answer(client: &mut TcpStream, size: usize) {
@@ -157,8 +157,8 @@ fn holds_up_nobody(server: &'static Server, size: usize, does: fn(&mut TcpStream
     serves(&running, size);
 }
 
-/// With longer patience where it fails: on a machine that stands still others are late too.
-fn with_patience(check: impl Fn(u64)) {
+/// With longer timeout where it fails: on a machine that stands still others are late too.
+fn with_timeout(check: impl Fn(u64)) {
     let holds = |ms: &u64| catch_unwind(AssertUnwindSafe(|| check(*ms))).is_ok();
     if ![SHORT_MS, 10 * SHORT_MS].iter().any(holds) {
         check(50 * SHORT_MS);
@@ -187,10 +187,10 @@ pub fn half_a_request(client: &mut TcpStream) {
 }
 
 fn crumbs_are_closed(server: &'static Server) {
-    with_patience(|ms| {
+    with_timeout(|ms| {
         let running = Running::start(&start(server, 100, ms));
         let mut client = client(&running);
-        // Each comes long before the patience is over, and all of them never make a request.
+        // Each comes long before the timeout is over, and all of them never make a request.
         cannot_write(&mut client, b"x");
         serves(&running, 100);
         assert_eq!(running.stop().timed_out, 1);
@@ -223,7 +223,7 @@ fn flooded(server: &'static Server) {
 }
 
 fn silent_is_closed(server: &'static Server) {
-    with_patience(|ms| {
+    with_timeout(|ms| {
         let mut start = start(server, 100, ms);
         start.idle_ms = Some(ms);
         let tally = is_closed_in_time(start, |client| {
@@ -240,7 +240,7 @@ pub fn asks_and_does_not_read(client: &mut TcpStream) {
 }
 
 fn deaf_is_closed(server: &'static Server) {
-    with_patience(|ms| {
+    with_timeout(|ms| {
         let running = Running::start(&start(server, LARGE, ms));
         let descriptors = running.descriptors_alone();
         let mut client = client(&running);
@@ -253,10 +253,10 @@ fn deaf_is_closed(server: &'static Server) {
     });
 }
 
-/// One that receives some of a response each time, and always long before the patience is over.
+/// One that receives some of a response each time, and always long before the timeout is over.
 fn slow_is_closed(server: &'static Server) {
     const READS: u32 = 1000;
-    with_patience(|ms| {
+    with_timeout(|ms| {
         let mut start = start(server, LARGE, ms);
         start.response_ms = Some(ms);
         start.send_buffer = Some(SEND_BUFFER);
@@ -272,7 +272,7 @@ fn slow_is_closed(server: &'static Server) {
         assert!(reads.any(|length| length == 0), "it is still served");
         serves(&running, LARGE);
         let tally = running.stop();
-        // The patience is the time of a whole response there.
+        // The timeout is the time of a whole response there.
         let closed = [tally.slow, tally.timed_out];
         assert_eq!(closed, if server.uses_uring { [0, 1] } else { [1, 0] });
     });

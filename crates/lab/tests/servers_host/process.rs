@@ -21,7 +21,7 @@ pub struct Start {
     service: String,
     pub size: usize,
     pub connections: usize,
-    pub patience_ms: u64,
+    pub timeout_ms: u64,
     pub idle_ms: Option<u64>,
     pub response_ms: Option<u64>,
     pub each_address: Option<usize>,
@@ -39,7 +39,7 @@ impl Start {
             service: service.to_owned(),
             size,
             connections: Limits::default().connections,
-            patience_ms: 60_000,
+            timeout_ms: 60_000,
             idle_ms: None,
             response_ms: None,
             each_address: None,
@@ -96,7 +96,7 @@ impl Running {
     pub fn load(&self, service: &str, size: usize) -> Load {
         let service = Service::named(service).unwrap();
         let mut load = Load::once(self.address, service, ServiceSetup::of(size));
-        load.patience = Duration::from_secs(60);
+        load.timeout = Duration::from_secs(60);
         load
     }
 
@@ -221,8 +221,8 @@ fn try_serve(words: &[String]) -> std::io::Result<()> {
         };
         setrlimit(Resource::Nofile, limit)?;
     }
-    let patience = Duration::from_millis(start.patience_ms);
-    let (listener, address) = servers::listen((Ipv4Addr::LOCALHOST, start.port).into(), patience)?;
+    let timeout = Duration::from_millis(start.timeout_ms);
+    let (listener, address) = servers::listen((Ipv4Addr::LOCALHOST, start.port).into(), timeout)?;
     println!("{}", address.port());
     std::io::stdout().flush()?;
     let setup = servers::ServerSetup {
@@ -233,7 +233,7 @@ fn try_serve(words: &[String]) -> std::io::Result<()> {
         workers: 3,
         limits: Limits {
             connections: start.connections,
-            patience,
+            timeout,
             idle: start.idle_ms.map(Duration::from_millis),
             response: start.response_ms.map(Duration::from_millis),
             each_address: start.each_address,

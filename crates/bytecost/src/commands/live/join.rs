@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use anyhow::Result;
-use bytecost_lab::live::{self, LiveError, LiveSetup, PORT, START_PATIENCE};
+use bytecost_lab::live::{self, LiveError, LiveSetup, PORT, START_TIMEOUT};
 use bytecost_spec::live::SessionEnd;
 use bytecost_spec::{Cell, Side, units};
 
@@ -131,7 +131,7 @@ pub(super) fn run(
         knows_size,
         longest: longest(join, args)?,
         max_bytes_per_s: args.max_rate,
-        start_patience: START_PATIENCE,
+        start_timeout: START_TIMEOUT,
     };
     let stop = signals::stop_flag()?;
     let mut screen = Screen::new(output, side, &stop);

@@ -38,7 +38,7 @@ pub fn run(args: &LoadArgs) -> Result<Exit> {
     }
     descriptors::make_room(load.descriptors()).map_err(bad_input)?;
     let description = description(&load);
-    let first = load::ask(load.address, load.service, &load.asking, load.patience)
+    let first = load::ask(load.address, load.service, &load.asking, load.timeout)
         .map_err(|e| first_request_failed(&load, e))?;
     let response = response(load.service, &first);
     // From here on Ctrl-C ends the load; before, it ends the command.
@@ -87,7 +87,7 @@ fn load_of(args: &LoadArgs) -> Result<Load> {
     load.depth = args.depth;
     load.threads = args.threads;
     load.ends_with_server = true;
-    load.patience = args.patience;
+    load.timeout = args.patience;
     load.ramp = args.ramp.unwrap_or_default();
     load.pace = match args.rate {
         Some(per_s) => Pace::Open { per_s },

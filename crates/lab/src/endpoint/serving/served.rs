@@ -24,7 +24,7 @@ use rustix::process::Pid;
 use super::hold;
 use crate::descriptors;
 use crate::protocol::{
-    self, Done, FromEndpoint, Meets, Schedule, Task, ToEndpoint, Traffic, out_of_turn,
+    self, ConnectionSetup, Done, FromEndpoint, Schedule, Task, ToEndpoint, Traffic, out_of_turn,
 };
 use crate::server_setup::{self, ServedService, congestion, max_looked_at};
 
@@ -81,7 +81,7 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
 /// Listens for the load. Beyond loopback a filter passes only the other side's packets, since a service
 /// knows no keys.
 fn listen(task: &Task) -> io::Result<(OwnedFd, SocketAddr)> {
-    let Meets::Listens { at, port, from } = &task.meets else {
+    let ConnectionSetup::Listen { at, port, from } = &task.connection else {
         return Err(out_of_turn());
     };
     let at = at.unwrap_or(Ipv4Addr::LOCALHOST.into());

@@ -118,7 +118,7 @@ impl ClientLoop for UringLoop {
     }
 
     fn receive_more(&mut self, i: u32) {
-        // If that is refused, nothing more comes, and the patience ends it.
+        // If that is refused, nothing more comes, and the timeout ends it.
         let _ = self.client.listen(i);
     }
 

@@ -303,20 +303,20 @@ impl<W: ClientLoop> Driver<'_, W> {
         self.timers.push(Reverse((now_ns + BACK_OFF_NS, i)));
     }
 
-    /// Gives up clients that have waited longer than the patience; checks a few times within it.
+    /// Gives up clients that have waited longer than the timeout; checks a few times within it.
     pub(super) fn sweep(&mut self, now_ns: u64) {
         if now_ns < self.next_sweep_ns {
             return;
         }
-        let patience_ns = self.load.patience.as_nanos() as u64;
-        self.next_sweep_ns = now_ns + (patience_ns / 8).clamp(1_000_000, LONGEST_WAIT_NS);
+        let timeout_ns = self.load.timeout.as_nanos() as u64;
+        self.next_sweep_ns = now_ns + (timeout_ns / 8).clamp(1_000_000, LONGEST_WAIT_NS);
         for i in 0..self.clients.len() {
             let client = &self.clients[i];
             let oldest = match client.state {
                 ClientState::Connecting => Some(client.connecting_for),
                 _ => client.under_way.front().copied(),
             };
-            if oldest.is_some_and(|due| due.sent_ns + patience_ns < now_ns) {
+            if oldest.is_some_and(|due| due.sent_ns + timeout_ns < now_ns) {
                 self.fail(i as u32, LoadError::Timeout);
             }
         }

@@ -14,7 +14,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
 const ACKNOWLEDGE_BYTES: u64 = 128 << 10;
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A wire of each kind; none, and the reason printed, without the rights for one.
 fn wires(mtu_bytes: u32) -> impl Iterator<Item = Wire> {
@@ -46,7 +46,7 @@ fn answered<T: Send>(
     let began = Instant::now();
     while far.ended() < ends {
         far.look().unwrap();
-        assert!(began.elapsed() < PATIENCE, "{:?}", far.tally());
+        assert!(began.elapsed() < TIMEOUT, "{:?}", far.tally());
     }
     got
 }
@@ -73,7 +73,7 @@ fn all_that_is_sent_is_counted_and_acknowledged() {
         assert_eq!(seen.bytes, sizes.iter().sum::<usize>() as u64, "{link:?}");
         assert!(seen.closed && !seen.reset, "{seen:?}");
         assert_eq!(tally.gaps, 0, "{link:?} {tally:?}");
-        // On a busy machine TCP may send again for lack of patience, and counts that itself.
+        // On a busy machine TCP may send again for lack of timeout, and counts that itself.
         let again = u64::from(sent.retransmits);
         assert!(tally.repeats <= again, "{link:?} {tally:?} {again}");
         assert!(tally.acknowledgements >= 2, "{tally:?}");
@@ -148,12 +148,12 @@ fn zero_copy_sender() -> Box<dyn Move> {
         congestion: "default".to_owned(),
         ..Cell::default()
     };
-    let socket = tcp::connect(&cell, &FAR_END.to_string(), PATIENCE).unwrap();
+    let socket = tcp::connect(&cell, &FAR_END.to_string(), TIMEOUT).unwrap();
     let setup = Setup {
         socket: Some(socket),
         fields: 8,
         slots: 256,
-        ..Setup::new(1000, PATIENCE)
+        ..Setup::new(1000, TIMEOUT)
     };
     Mover::named("send-zerocopy").unwrap().open(setup).unwrap()
 }

@@ -11,12 +11,12 @@ use bytecost_spec::{Class, Held, Noise};
 use rustix::event::PollFlags;
 
 use crate::limits;
-use crate::protocol::{self, Disturb, Done, FromEndpoint, ToEndpoint, await_event};
+use crate::protocol::{self, BackgroundTask, Done, FromEndpoint, ToEndpoint, await_event};
 use crate::thread_binding::ThreadBinding;
 
 /// Keeps CPUs busy until the order to stop, the end of the coordinator or of its time. Reports first the
 /// CPUs that its threads are held to.
-pub(super) fn run(what: &Disturb, control: &mut UnixStream) -> io::Result<Done> {
+pub(super) fn run(what: &BackgroundTask, control: &mut UnixStream) -> io::Result<Done> {
     let stop = AtomicBool::new(false);
     let pins: Vec<Vec<u32>> = what.cpus.iter().map(|cpu| vec![*cpu]).collect();
     thread::scope(|scope| {
@@ -47,7 +47,7 @@ pub(super) fn run(what: &Disturb, control: &mut UnixStream) -> io::Result<Done> 
 }
 
 fn busy(
-    what: &Disturb,
+    what: &BackgroundTask,
     pins: &[Vec<u32>],
     number: u32,
     stop: &AtomicBool,
@@ -68,7 +68,7 @@ fn busy(
     Ok(())
 }
 
-fn wait(what: &Disturb, control: &mut UnixStream) -> io::Result<()> {
+fn wait(what: &BackgroundTask, control: &mut UnixStream) -> io::Result<()> {
     match await_event(&*control, PollFlags::IN, what.until_ns, None) {
         Err(e) if e.kind() == io::ErrorKind::TimedOut => return Ok(()),
         awaited => awaited?,
