@@ -54,9 +54,9 @@ fn main() -> Result<(), Box<dyn Error>> {
                 continue;
             }
             for (name, signs) in [("drawn", false), ("signs", true)] {
-                let told = resampled(&family, shared.len(), signs);
+                let rates = resampled(&family, shared.len(), signs);
                 println!(
-                    "{study:16} {metric:32} {:3} comparisons {:3} blocks {name}  {told}",
+                    "{study:16} {metric:32} {:3} comparisons {:3} blocks {name}  {rates}",
                     family.len(),
                     shared.len()
                 );
@@ -73,10 +73,11 @@ fn resampled(family: &[Vec<f64>], blocks: usize, signs: bool) -> String {
     let mut of_each = vec![[0_usize; 2]; family.len()];
     for _ in 0..DRAWS {
         let drawn: Vec<(usize, f64)> = (0..blocks)
-            .map(|block| match signs {
-                true => (block, if g.unit() < 0.5 { -1.0 } else { 1.0 }),
-                false => (g.below(blocks), 1.0),
-            })
+            .map(|block| if signs {
+(block, if g.unit() < 0.5 { -1.0 } else { 1.0 })
+} else {
+(g.below(blocks), 1.0)
+})
             .collect();
         let logs = |logs: &Vec<f64>| {
             let values: Vec<f64> = drawn

@@ -1,8 +1,8 @@
-//! What to use and what to avoid: one rule (`Group::may_use`), and the facts that follow from it.
+//! Ways to use and ways to avoid: one rule (`Group::may_use`), and the facts that follow from it.
 
 use bytecost_spec::study::{Compare, Family, Tier};
-use bytecost_spec::survey::{Condition, MoverFacts, Route, ServerFacts};
-use bytecost_spec::{Axis, Better, Cell, Measure, Metric, Placement, Side, Value};
+use bytecost_spec::survey::{Condition, Route};
+use bytecost_spec::{Axis, Better, Cell, Measure, Metric, Side, Value};
 use itertools::Itertools as _;
 
 use crate::causes;
@@ -11,7 +11,7 @@ use crate::confidence::ERROR_RATE;
 use crate::contrast::best_set;
 use crate::grid::{self, RANGES};
 use crate::grouping::grouped;
-use crate::phrases::{Kind, kind};
+use crate::measure_kind::MeasureKind;
 use crate::result::{
     Advice, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, Finding, NothingDecided,
     Situation, Subject, Use, Verdict,
@@ -19,9 +19,12 @@ use crate::result::{
 use crate::stages::Explained;
 use crate::trials::CellTrials;
 
+mod conditions;
 mod undecided;
 
-/// What is no choice of whoever moves bytes, but a circumstance.
+use conditions::{conditions, more_conditions};
+
+/// Axes that are circumstances of a transfer, in which nobody has a choice.
 const CIRCUMSTANCES: [Axis; 13] = [
     Axis::Transport,
     Axis::Size,
@@ -64,7 +67,7 @@ struct Group<'v> {
     run: &'v Explained<'v>,
     compare: &'v Compare,
     metric: Metric,
-    /// What the study asks for first, where nothing of that is decided.
+    /// The study's first metric, where none of its comparisons here is decided.
     open: Option<NothingDecided>,
     along: Option<Axis>,
     place: Vec<(Axis, Value)>,
@@ -76,15 +79,21 @@ struct Group<'v> {
 pub(crate) fn all<'v>(run: &'v Explained<'v>) -> Advice {
     let mut advice = Advice::default();
     // Of comparisons with one baseline the first says what is asked.
-    let compares = run.input.manifest.study.compare.iter();
-    let compares = compares.unique_by(|c| (c.axis, &c.baseline, &c.values));
+    let compares = run
+        .input
+        .manifest
+        .study
+        .compare
+        .iter()
+        .unique_by(|c| (c.axis, &c.baseline, &c.values));
     let mut all = compares.map(|c| groups(run, c)).collect_vec();
     share_rate(&mut all, run.error_rate());
     for (place, groups) in all.iter().enumerate() {
         let situations = groups.iter().flat_map(Group::situations);
         // What no further comparison decided is counted with all that is undecided.
-        let told = situations.filter(|s| place == 0 || says(s));
-        advice.situations.extend(told);
+        advice
+            .situations
+            .extend(situations.filter(|s| place == 0 || has_advice(s)));
     }
     if run.findings.is_empty() {
         advice.nothing = Some(undecided::why_nothing(run));
@@ -93,7 +102,7 @@ pub(crate) fn all<'v>(run: &'v Explained<'v>) -> Advice {
     advice
 }
 
-fn says(s: &Situation) -> bool {
+fn has_advice(s: &Situation) -> bool {
     let uses = |u: &Use| u.gain.is_some() || !u.but.is_empty();
     let no_other = s.conditional.is_empty() && s.avoid.is_empty() && s.gains.is_empty();
     !no_other || s.uses.iter().any(uses)
@@ -122,9 +131,10 @@ fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
     };
     // A thread that wakes up is asked how late it comes, whatever else the study counts.
     let metric = |of: &CellTrials<'_>| {
-        let own: &[Metric] = match of.facts.wakes() {
-            true => of.facts.metrics(),
-            false => &[],
+        let own: &[Metric] = if of.facts.wakes() {
+            of.facts.metrics()
+        } else {
+            &[]
         };
         let mut own = own.iter().filter(|m| compare.metrics.contains(m));
         *own.next().unwrap_or(&first)
@@ -139,7 +149,7 @@ fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
         let tier = study.tiers.iter().position(|t| is_part(t, cell.cell));
         let along = range(&study.tiers, tier, compare.axis, cell);
         let free: Vec<Axis> = along.into_iter().chain([compare.axis]).collect();
-        // The baseline's tells more: where it has no depth, say, the others' places differ.
+        // The place is that of the other cell: where the baseline has no depth, its place has none.
         // Where clients were what limited a server, something else is said than elsewhere.
         let limited =
             [cell, baseline].into_iter().any(clients_limit) || are_clients_of_both_busy(&pair);
@@ -155,7 +165,7 @@ fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
     let mut found = grouped(compared);
     found.sort_by_key(|((tier, ..), _)| *tier);
     let groups = found.into_iter().map(|((_, along, metric, _), members)| {
-        Group::of(run, compare, metric, along, members).of_what_is_decided()
+        Group::new(run, compare, metric, along, members).by_decided_metric()
     });
     groups.collect()
 }
@@ -178,8 +188,8 @@ fn is_primary(at: &[Compared<'_>]) -> bool {
     at.iter().any(|c| c.finding.family == Family::Primary)
 }
 
-/// Whether a part of the study asks for the cell, whatever its size, since a later part may ask for
-/// the sizes between. Which congestion control it got is the host's choice.
+/// Returns true if a part of the study has the cell, at any size and with any congestion control. A
+/// later part may add sizes, and the congestion control is the host's choice.
 fn is_part(tier: &Tier, cell: &Cell) -> bool {
     let is_named = |axis: Axis| ![Axis::Congestion, Axis::Size].contains(&axis);
     let mut named = tier.axes.iter().filter(|(axis, _)| is_named(*axis));
@@ -194,59 +204,6 @@ fn range(tiers: &[Tier], tier: Option<usize>, axis: Axis, cell: &CellTrials<'_>)
     };
     let mut ranges = RANGES.into_iter().filter(|a| *a != axis);
     ranges.find(|a| cell.facts.applies(*a) && several(a))
-}
-
-/// All that must hold to use a cell's value of an axis.
-fn conditions(run: &Explained<'_>, axis: Axis, cell: &CellTrials<'_>) -> Vec<Condition> {
-    let survey = &run.input.manifest.survey;
-    let of_value = |applies: bool, condition| applies.then_some(condition).into_iter().collect();
-    match axis {
-        Axis::Mover => survey.mover(&cell.cell.mover).map(MoverFacts::conditions),
-        Axis::Server => Some(conditions_of_server(run, cell)),
-        Axis::Receiver => survey
-            .receiver(&cell.cell.receiver)
-            .map(|r| of_value(!r.sees_content, Condition::NoDataNeeded)),
-        Axis::Class => {
-            let needs_privilege = cell.cell.class.needs_privilege();
-            Some(of_value(needs_privilege, Condition::Privilege))
-        }
-        Axis::Placement => {
-            let is_pinned = cell.cell.placement != Placement::Free;
-            Some(of_value(is_pinned, Condition::CpusAlone))
-        }
-        Axis::Quickack => {
-            let is_on = cell.cell.value(axis) != axis.row().default;
-            Some(of_value(is_on, Condition::ReceiverAsksAgain))
-        }
-        _ => None,
-    }
-    .unwrap_or_default()
-}
-
-/// Those of its model, and that no connection is idle where the run has not measured the model with
-/// idle ones.
-fn conditions_of_server(run: &Explained<'_>, cell: &CellTrials<'_>) -> Vec<Condition> {
-    let server = &cell.cell.serving.server;
-    let mut serving = run.input.manifest.survey.serving.iter();
-    let facts = serving.find_map(|s| s.servers.iter().find(|f| Some(&f.name) == server.as_ref()));
-    let mut conditions = facts.map(ServerFacts::conditions).unwrap_or_default();
-    let is_idle = |c: &CellTrials<'_>| c.cell.serving.server == *server && c.cell.serving.idle > 0;
-    if !conditions.contains(&Condition::NoneIdle) && !run.measured().any(is_idle) {
-        conditions.push(Condition::IdleNotMeasured);
-    }
-    conditions
-}
-
-fn more_conditions(
-    run: &Explained<'_>,
-    axis: Axis,
-    cell: &CellTrials<'_>,
-    baseline: &CellTrials<'_>,
-) -> Vec<Condition> {
-    let shared = conditions(run, axis, baseline);
-    let mut more = conditions(run, axis, cell);
-    more.retain(|condition| !shared.contains(condition));
-    more
 }
 
 fn subject(axis: Axis, cell: &CellTrials<'_>) -> Subject {
@@ -267,7 +224,7 @@ fn subject(axis: Axis, cell: &CellTrials<'_>) -> Subject {
 }
 
 impl<'v> Group<'v> {
-    fn of(
+    fn new(
         run: &'v Explained<'v>,
         compare: &'v Compare,
         metric: Metric,
@@ -296,10 +253,14 @@ impl<'v> Group<'v> {
     }
 
     /// The same by the first metric of which anything is decided: a rate may be the clients'.
-    fn of_what_is_decided(self) -> Group<'v> {
+    fn by_decided_metric(self) -> Group<'v> {
         let (own, mut open) = (self.metric, None);
-        let others = self.compare.metrics.iter().copied();
-        let others = others.filter(|m| *m != own && is_cost(*m));
+        let others = self
+            .compare
+            .metrics
+            .iter()
+            .copied()
+            .filter(|m| *m != own && is_cost(*m));
         for metric in std::iter::once(own).chain(others) {
             let of = |c: &Compared<'v>| {
                 let finding = self.finding(c, metric)?;
@@ -335,11 +296,10 @@ impl<'v> Group<'v> {
         self.run.findings.iter().find(same)
     }
 
-    /// What each reader has to do: who has data in memory has other ways than who has a file.
+    /// One situation for each task of a reader: data in memory and data in a file have different ways.
     fn situations(&self) -> Vec<Situation> {
         let axis = self.compare.axis;
         let all = || self.at.iter().flat_map(|(_, all)| all);
-        let subjects = all().map(|c| subject(axis, c.cell)).unique_by(|s| *s as u8);
         let apart = |s: &Subject| all().all(|c| subject(axis, c.baseline) != *s);
         // A baseline that has the data in a file is the fair one.
         let is_fair = |s: &Subject| {
@@ -348,7 +308,10 @@ impl<'v> Group<'v> {
             let mut findings = self.run.findings.iter();
             !apart(s) || !findings.any(|f| f.axis == axis && of(f))
         };
-        let subjects = subjects.filter(is_fair);
+        let subjects = all()
+            .map(|c| subject(axis, c.cell))
+            .unique_by(|s| *s as u8)
+            .filter(is_fair);
         subjects.map(|s| self.situation(s, apart(&s))).collect()
     }
 
@@ -371,8 +334,10 @@ impl<'v> Group<'v> {
             Subject::FileToNull => (Vec::new(), self.conditional(&at), Vec::new()),
             _ => (self.uses(&at, apart), self.conditional(&at), Vec::new()),
         };
-        let values = at.iter().flat_map(|(_, all)| all);
-        let values = values.unique_by(|c| &c.finding.value);
+        let values = at
+            .iter()
+            .flat_map(|(_, all)| all)
+            .unique_by(|c| &c.finding.value);
         let is_free = |c: &Compared<'_>| is_choice && c.is_free();
         let may_be_best = at
             .iter()
@@ -421,7 +386,7 @@ impl<'v> Group<'v> {
         Some(if best.is_empty() { better } else { best })
     }
 
-    /// Of these ways and the baseline, those that may be the best; none where all is withheld.
+    /// The ways that may be the best, of these and the baseline; none where all is withheld.
     fn may_be_best(
         &self,
         at: &[Compared<'v>],
@@ -454,8 +419,11 @@ impl<'v> Group<'v> {
             let last = stretches.last_mut().filter(|_| !parted);
             parted = false;
             if let Some((common, part)) = last {
-                let still = common.iter().copied().filter(|n| names.contains(n));
-                let still = still.collect_vec();
+                let still = common
+                    .iter()
+                    .copied()
+                    .filter(|n| names.contains(n))
+                    .collect_vec();
                 if !still.is_empty() || common.is_empty() && names.is_empty() {
                     *common = still;
                     part.push(here.clone());
@@ -465,22 +433,26 @@ impl<'v> Group<'v> {
             stretches.push((names, vec![here.clone()]));
         }
         stretches.retain(|(names, _)| !(names.is_empty() && apart));
-        let told = |(names, part): &(Vec<&Value>, Vec<At<'v>>)| self.one_use(part, names);
-        stretches.iter().map(told).collect()
+        stretches
+            .iter()
+            .map(|(names, part)| self.one_use(part, names))
+            .collect()
     }
 
     fn one_use(&self, part: &[At<'v>], names: &[&Value]) -> Use {
         let bound = |name: &&&Value| {
-            let own = part.iter().flat_map(|(_, all)| all);
-            let own = own.filter(|c| c.finding.value == ***name);
+            let own = part
+                .iter()
+                .flat_map(|(_, all)| all)
+                .filter(|c| c.finding.value == ***name);
             let costs = own.map(|c| worst(c.finding));
             costs.fold(f64::NEG_INFINITY, f64::max)
         };
         let safest = names.iter().min_by(|a, b| bound(a).total_cmp(&bound(b)));
         let value = safest.map_or(&self.compare.baseline, |name| name);
         let of = |c: &Compared<'_>| c.finding.value == *value;
-        let told = |m: &Metric| *m != self.metric && is_cost(*m);
-        let others = self.compare.metrics.iter().copied().filter(told);
+        let is_other = |m: &Metric| *m != self.metric && is_cost(*m);
+        let others = self.compare.metrics.iter().copied().filter(is_other);
         let but = others.flat_map(|metric| match safest {
             Some(_) => self.ranges(part, metric, Verdict::Worse, &of),
             None => self.ranges(part, metric, Verdict::Better, &Compared::is_free),
@@ -508,19 +480,21 @@ impl<'v> Group<'v> {
             let best = self.may_use(all, holds).unwrap_or_default();
             !c.is_free() && best.iter().any(|b| b.cell.id == c.cell.id)
         };
-        let best = at.iter().map(|(x, all)| {
-            let best = all.iter().filter(|c| is_best(c, all));
-            (x.clone(), best.cloned().collect_vec())
-        });
-        let best = best.collect_vec();
+        let best = at
+            .iter()
+            .map(|(x, all)| {
+                let best = all.iter().filter(|c| is_best(c, all));
+                (x.clone(), best.cloned().collect_vec())
+            })
+            .collect_vec();
         let gains = self.ranges(&best, self.metric, Verdict::Better, &|_| true);
-        let told = gains.into_iter().filter_map(|gain| {
+        let conditional = gains.into_iter().filter_map(|gain| {
             let mut all = best.iter().flat_map(|(_, all)| all);
             let cell = all.find(|c| c.finding.value == gain.value)?.cell;
             let conditions = conditions(self.run, self.compare.axis, cell);
             Some(Conditional { conditions, gain })
         });
-        told.collect()
+        conditional.collect()
     }
 
     /// The findings of a metric with one verdict that nothing withholds, a range for each way.
@@ -532,8 +506,10 @@ impl<'v> Group<'v> {
         is: &dyn Fn(&Compared<'v>) -> bool,
     ) -> Vec<DecidedRange> {
         let points = at.iter().flat_map(|(x, all)| {
-            let own = all.iter().filter(|c| is(c));
-            let own = own.filter_map(|c| self.finding(c, metric));
+            let own = all
+                .iter()
+                .filter(|c| is(c))
+                .filter_map(|c| self.finding(c, metric));
             let decided = own.filter(|f| f.verdict == verdict && f.withheld.is_none());
             let point = |f: &Finding| DecidedPoint {
                 at: x.clone(),
@@ -612,7 +588,8 @@ fn worst(finding: &Finding) -> f64 {
     }
 }
 
-/// Whether a metric is something that users pay or wait for, on both sides or on a server.
+/// Returns true for costs, rates and times of both sides or of a server.
 fn is_cost(metric: Metric) -> bool {
-    matches!(metric.side, Side::Both | Side::Server) && kind(metric.measure) != Kind::Number
+    matches!(metric.side, Side::Both | Side::Server)
+        && MeasureKind::from(metric.measure) != MeasureKind::Number
 }

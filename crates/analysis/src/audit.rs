@@ -19,10 +19,10 @@ pub use context::beside;
 use crossover::ClaimedCrossover;
 use family::{ClaimFamily, Wanted};
 
-/// Judges claims by a run and its analysis, in the order of the claims.
+/// The rulings on claims by a run, in the order of the claims.
 ///
-/// A comparison that the run judges keeps its verdict. All others are a family of their own (Holm):
-/// many claims give no more false rulings than one. The first round collects, the second judges.
+/// Comparisons that the run judges keep their verdict. All others are a family of their own (Holm), so that
+/// many claims give no more false rulings than one. The first pass collects p values, the second decides.
 pub(crate) fn rulings(run: &Judged<'_>, grounds: &Grounds) -> Vec<Audited> {
     let all = |family: &ClaimFamily| -> Vec<Audited> {
         let audited = |claim| {
@@ -101,8 +101,8 @@ impl ClaimContext<'_> {
     fn audited(&self) -> Audited {
         let claim = self.claim;
         let mut tests: Vec<AuditedTest> = claim.tests.iter().map(|t| audited(t, self)).collect();
-        // What the run has no cells for is left aside where it has some for another test; where
-        // it has none, one of them says what it takes.
+        // Tests without cells are left aside if another test has cells; else the first of them is kept,
+        // with the study that it takes.
         let mut left_aside = tests.iter().any(|t| is_of_run(&t.test) && !t.is_missing());
         tests.retain(|t| {
             let aside = t.test.if_measured && t.is_missing();
@@ -119,9 +119,9 @@ impl ClaimContext<'_> {
             })
             .filter(|reason| !(reason.test.test.if_measured && reason.test.is_missing()))
             .collect();
-        let also = claim.beside.iter().map(|beside| AlsoMeasured {
-            says: beside.says.clone(),
-            test: audited(&beside.test, self),
+        let also = claim.beside.iter().map(|also| AlsoMeasured {
+            says: also.says.clone(),
+            test: audited(&also.test, self),
         });
         Audited {
             id: claim.id.clone(),
@@ -138,7 +138,7 @@ impl ClaimContext<'_> {
     }
 }
 
-/// The effect first: where it is not there, no reason matters.
+/// The ruling by the tests of the effect, then by those of its reasons: without an effect no reason matters.
 fn ruling(tests: &[AuditedTest], reasons: &[AuditedReason]) -> Ruling {
     use TestOutcome::{Fails, HoldsByLess, HoldsByStall, HoldsInPart, Open};
     let effect: Vec<TestOutcome> = tests.iter().map(AuditedTest::outcome).collect();

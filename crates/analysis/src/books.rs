@@ -1,17 +1,17 @@
-//! The books of each cell: who used the CPUs in its windows, and what nobody accounts for.
+//! The books of each cell: the users of the CPUs in its windows, and CPU time that no account has.
 //!
-//! The edges are those of the two machine readings. What is left over is compared with what the
-//! sides have measured of themselves, which the costs are made of: the processes' clocks would hide
-//! what a side does not measure of itself.
+//! The edges are those of the two machine readings. The rest is compared with the CPU time that the
+//! sides have measured of themselves, of which costs are made: clocks of the processes would hide CPU
+//! time that a side does not measure.
 //!
-//! All of it is the sum over blocks. Idle time comes in steps of 10 ms, which begin anywhere in a
-//! window: the mean over windows is right, and a median is one of the steps.
+//! Books are sums over blocks. Idle time comes in steps of 10 ms, which begin anywhere in a window, so
+//! that the mean over windows is unbiased, and a median is one of the steps.
 
 use bytecost_spec::evidence::{CPU_USERS, CpuUser};
-use bytecost_stats::{Location, mean, student_mean};
+use bytecost_stats::{mean, student_mean};
 
-use crate::beside_sides::typical_sides_ns;
 use crate::confidence::{FEWEST, LEVEL};
+use crate::outside_time::typical_sides_ns;
 use crate::result::{BookLine, CellBooks, Closed, Input, Uncertain};
 use crate::trials::{CellTrials, Trials};
 
@@ -21,11 +21,11 @@ const MOST_LEFT_OVER: f64 = 0.03;
 /// The books of every cell that moves something and has enough trials. Where a
 /// side plays on another host, they are those of both machines together.
 pub(crate) fn all(trials: &Trials<'_>, input: &Input<'_>) -> Vec<CellBooks> {
-    let books = |cell| of_cell(cell, input);
+    let books = |cell| cell_books(cell, input);
     trials.moving().filter_map(books).collect()
 }
 
-fn of_cell(cell: &CellTrials<'_>, input: &Input<'_>) -> Option<CellBooks> {
+fn cell_books(cell: &CellTrials<'_>, input: &Input<'_>) -> Option<CellBooks> {
     let mut counted = input.evidence.iter().filter(|e| e.cell == cell.id);
     let windows = cell.window_books(input.peer_side(cell.cell));
     if windows.len() < FEWEST {
@@ -45,7 +45,7 @@ fn of_cell(cell: &CellTrials<'_>, input: &Input<'_>) -> Option<CellBooks> {
     });
     let typical_ns = typical_sides_ns(&windows)?;
     let of_cell: Vec<f64> = windows.iter().map(|w| w.of_cell_ns).collect();
-    let left = uncertain(cell.beside.left_over?)?;
+    let left = Uncertain::from_location(cell.outside.left_over?, LEVEL)?;
     let closed = if left.low > MOST_LEFT_OVER || left.high < -MOST_LEFT_OVER {
         Closed::No
     } else if left.low < -MOST_LEFT_OVER || left.high > MOST_LEFT_OVER {
@@ -62,17 +62,11 @@ fn of_cell(cell: &CellTrials<'_>, input: &Input<'_>) -> Option<CellBooks> {
         high: left.high,
         machine_over_own: mean(&of_cell)? / typical_ns,
         closed,
-        interrupts: cell.beside.interrupts.and_then(uncertain),
-        interrupts_charged: cell.beside.charged().is_some(),
+        interrupts: cell
+            .outside
+            .interrupts
+            .and_then(|location| Uncertain::from_location(location, LEVEL)),
+        interrupts_charged: cell.outside.charged().is_some(),
         counted: counted.find_map(|e| e.accounts.clone()),
-    })
-}
-
-fn uncertain(location: Location) -> Option<Uncertain> {
-    let interval = location.interval(LEVEL)?;
-    Some(Uncertain {
-        value: location.value,
-        low: interval.low,
-        high: interval.high,
     })
 }

@@ -1,44 +1,41 @@
-//! Why the two cells of a decided finding differ: the kinds of work that CPU samples show, or else
-//! events of which one has more, each with what that costs by the unit costs of the machine.
+//! Causes of the difference of a decided finding: kinds of work by CPU samples, else events that one
+//! cell has more of, each with its cost by the unit costs of the machine.
 //!
-//! A cause has a difference whose interval leaves out zero. One of the other sign is what the dearer
-//! way saves. Wake-ups are in the cost of switches, acknowledgements and segments in that of packets.
+//! The difference of a cause has an interval that excludes zero. One of the other sign is saved by the
+//! dearer way. Wake-ups are in the cost of switches, acknowledgements and segments in that of packets.
 
-use bytecost_spec::evidence::{COUNTED_TRIALS, CountedEvent, KINDS, Kind, Party, TrialEvidence};
-use bytecost_spec::survey::Priced;
+use bytecost_spec::evidence::{COUNTED_TRIALS, CountedEvent, TrialEvidence};
 use bytecost_spec::{Counter, Measure, Metric, Reading, Side, Transport};
-use bytecost_spec::{cell::Placement, cell::Ring};
-use bytecost_stats::{Location, mean, student_mean, trimmed_mean};
+use bytecost_stats::{Location, mean, student_mean};
 use itertools::Itertools as _;
 
 use crate::confidence::{FEWEST, LEVEL};
 use crate::judged_pair::JudgedPair;
 use crate::pairing::Pairing;
-use crate::result::{
-    Cause, CauseMeans, CauseOf, CellTime, Finding, FindingCauses, TimePer, Uncertain,
-};
+use crate::result::{Cause, CauseMeans, CauseOf, Finding, FindingCauses, Uncertain};
 use crate::stages::{Explained, Judged};
 use crate::stalls::Stalls;
 use crate::trials::CellTrials;
 
-/// Shares of the difference below which nothing is a cause.
-const LEAST_SHARE: f64 = 0.05;
-/// Share of the difference from which on a cause is the reason for it.
+mod sampled;
+mod unit_costs;
+
+use sampled::{FoundCauses, LEAST_SHARE, SampledPair, ordered};
+use unit_costs::UnitCosts;
+
+/// The least share of the difference of a cause that is the reason for it.
 const REASON: f64 = 0.5;
-/// What all causes may come to before their costs are known not to add.
+/// The largest sum of the shares of all causes; above it costs overlap, and none is given.
 const MOST_SHARE: f64 = 1.2;
-/// Factor by which the cost of counted events may be wrong, beside the error of the counts and of
-/// the unit costs. `benches/model_error.py` found at most 3.0 in ten causes
-/// of three runs on 2 virtual CPUs.
+/// Factor by which the cost of counted events may be wrong, in addition to the errors of the counts and
+/// of the unit costs. `benches/model_error.py` found at most 3.0 in ten causes of three runs on 2 virtual
+/// CPUs.
 const MODEL_ERROR: f64 = 3.0;
-/// How far the difference by samples may be from that of the timed trials, as a factor.
-const SAMPLED_APART: f64 = 2.0;
-/// Standard errors between the ends of a 95 % interval and its middle.
-const ERRORS: f64 = 1.96;
-/// Copies a byte from which on two ways differ, where they were counted once.
+/// The error of copies of a byte that were counted once.
 const COPIES_APART: f64 = 0.05;
-/// Without costs: from which factor on counts differ, and from how many a message.
-const APART: (f64, f64) = (1.2, 0.02);
+/// The least ratio and the least difference of counts that are apart, without unit costs.
+const LEAST_RATIO: f64 = 1.2;
+const LEAST_DIFFERENCE: f64 = 0.02;
 
 const CANDIDATES: [CauseOf; 5] = [
     CauseOf::Copies,
@@ -56,7 +53,7 @@ struct Compared<'v, 'a> {
     side: Side,
 }
 
-/// How often a message of each cell has something, and how much more of it the dearer one has.
+/// The number of an event for a message of each cell, and its excess in the dearer one.
 #[derive(Clone, Copy)]
 struct Counts {
     from: f64,
@@ -64,45 +61,42 @@ struct Counts {
     more: Option<Uncertain>,
 }
 
-/// What was found of the causes of a difference, and by what means.
-struct Found {
-    by: CauseMeans,
-    causes: Vec<Cause>,
-    explained: Option<Uncertain>,
-}
-
 /// The causes of every decided finding about time, in the order of the findings.
 pub(crate) fn all(run: &Judged<'_>) -> Vec<FindingCauses> {
     let pairs = run.pairs();
-    let worth_it = pairs.filter(|pair| is_worth_a_reason(pair.finding, &run.stalls));
-    worth_it.filter_map(|pair| of(run, &pair)).collect()
+    pairs
+        .filter(|pair| is_worth_a_reason(pair.finding, &run.stalls))
+        .filter_map(|pair| finding_causes(run, &pair))
+        .collect()
 }
 
-/// Whether a finding is decided, and about CPU time, or else the first of its comparison. Where one
-/// side waits for a timer, its CPU time alone is worth a reason.
+/// Returns true for decided findings of CPU time, and for others that are the first of their
+/// comparison. Where one side waits for a timer, only its CPU time has causes.
 pub(crate) fn is_worth_a_reason(finding: &Finding, stalls: &Stalls) -> bool {
     let of_cpu = match finding.metric.measure {
         Measure::CpuSPerGb => true,
         Measure::CpuNsPerMessage => finding.metric.side == Side::Server,
         _ => false,
     };
-    let is_told = of_cpu || finding.first && !stalls.touch(finding);
-    is_told && finding.is_apart()
+    let is_candidate = of_cpu || finding.first && !stalls.touch(finding);
+    is_candidate && finding.is_apart()
 }
 
-/// Of each value with its baseline the greatest ratio; greatest first, `preferred` ones before all.
+/// The finding with the greatest ratio for each value and baseline, in descending order of the ratio;
+/// `preferred` ones come first.
 pub(crate) fn greatest<'f>(
     findings: impl Iterator<Item = &'f Finding>,
     preferred: impl Fn(&Finding) -> bool,
 ) -> Vec<&'f Finding> {
     let size = |f: &Finding| f.ratio.ln().abs();
-    let found = findings.sorted_by(|a, b| size(b).total_cmp(&size(a)));
-    let found = found.sorted_by_key(|f| !preferred(f));
-    let once = found.unique_by(|f| (f.axis, &f.value, &f.baseline_value));
-    once.collect()
+    findings
+        .sorted_by(|a, b| size(b).total_cmp(&size(a)))
+        .sorted_by_key(|f| !preferred(f))
+        .unique_by(|f| (f.axis, &f.value, &f.baseline_value))
+        .collect()
 }
 
-fn of(run: &Judged<'_>, pair: &JudgedPair<'_>) -> Option<FindingCauses> {
+fn finding_causes(run: &Judged<'_>, pair: &JudgedPair<'_>) -> Option<FindingCauses> {
     let finding = pair.finding;
     let Pairing {
         baseline, other, ..
@@ -111,59 +105,55 @@ fn of(run: &Judged<'_>, pair: &JudgedPair<'_>) -> Option<FindingCauses> {
         run,
         baseline,
         other,
-        side: match other.cell.is_served() {
-            true => Side::Server,
-            false => finding.metric.side,
+        side: if other.cell.is_served() {
+            Side::Server
+        } else {
+            finding.metric.side
         },
     };
     let difference_ns = compared.difference_ns(finding)?;
     let sign = (finding.ratio - 1.0).signum();
-    let sampled = compared.sampled(finding.metric.measure, sign, difference_ns);
-    let found = sampled.or_else(|| compared.priced(sign, difference_ns))?;
+    let (by, found) = match compared.sampled(finding.metric.measure, sign, difference_ns) {
+        Some(found) => (CauseMeans::Samples, found),
+        None => (
+            if compared.is_counted() {
+                CauseMeans::Counts
+            } else {
+                CauseMeans::TimedTrials
+            },
+            compared.priced(sign, difference_ns)?,
+        ),
+    };
     Some(FindingCauses {
         finding: finding.number,
-        by: found.by,
+        by,
         difference_ns,
         causes: found.causes,
         explained: found.explained,
     })
 }
 
-/// The causes that carry at least half of the difference of a finding; none where none does.
+/// The cause that explains at least half of the difference of a finding; none where none does.
 pub(crate) fn reason<'v>(run: &'v Explained<'_>, finding: usize) -> Option<&'v Cause> {
     let found = run.causes.iter().find(|c| c.finding == finding)?;
     let first = found.causes.first()?;
-    first
-        .share
-        .filter(|share| share.value >= REASON)
-        .map(|_| first)
-}
-
-/// The most costly first; what the dearer way saves is last.
-fn ordered(causes: impl Iterator<Item = Cause>) -> Vec<Cause> {
-    let cost = |c: &Cause| c.cost_ns.map_or(0.0, |c| c.value);
-    let causes = causes.sorted_by(|a, b| cost(b).total_cmp(&cost(a)));
-    causes.collect()
+    (first.share?.value >= REASON).then_some(first)
 }
 
 fn is_apart(from: f64, to: f64) -> bool {
-    let least = APART.1;
-    let factor = to.max(least) / from.max(least);
-    factor.ln().abs() > APART.0.ln() && (to - from).abs() > least
-}
-
-/// Whether the two ends of a cell share a CPU.
-enum Ends {
-    SameCpu,
-    OtherCpu,
-    /// The scheduler chose.
-    Free,
+    let factor = to.max(LEAST_DIFFERENCE) / from.max(LEAST_DIFFERENCE);
+    factor.ln().abs() > LEAST_RATIO.ln() && (to - from).abs() > LEAST_DIFFERENCE
 }
 
 impl Compared<'_, '_> {
-    /// By CPU samples, which show all work there is: each kind's part of the difference. None where
-    /// not both cells were sampled, or where the samples show another difference than the timed trials.
-    fn sampled(&self, measure: Measure, sign: f64, difference_ns: Uncertain) -> Option<Found> {
+    /// The causes by CPU samples; none where not both cells were sampled, or where the samples show
+    /// another difference than the timed trials.
+    fn sampled(
+        &self,
+        measure: Measure,
+        sign: f64,
+        difference_ns: Uncertain,
+    ) -> Option<FoundCauses> {
         if !matches!(measure, Measure::CpuSPerGb | Measure::CpuNsPerMessage) {
             return None;
         }
@@ -171,170 +161,111 @@ impl Compared<'_, '_> {
             let mut sampled = self.run.cpu_time.iter();
             sampled.find(|time| time.cell == cell.id)
         };
-        let [from, to] = [cell_time(self.baseline)?, cell_time(self.other)?];
-        // ns a message, and its variance.
-        let of_kind = |time: &CellTime, kind: Kind| {
-            let messages = match time.per {
-                TimePer::Kib => self.other.cell.size_bytes as f64 / 1024.0,
-                TimePer::Request => 1.0,
-            };
-            let parties = time.kinds.iter().filter(|k| k.kind == kind);
-            let parties = parties.filter(|k| self.is_of_side(k.party));
-            let ns_and_looks = parties.map(|k| (messages * k.ns_per_unit, k.looks.max(1) as f64));
-            ns_and_looks.fold((0.0, 0.0), |sum, (ns, looks)| {
-                (sum.0 + ns, sum.1 + ns * ns / looks)
-            })
+        let pair = SampledPair {
+            times: [cell_time(self.baseline)?, cell_time(self.other)?],
+            message_bytes: self.other.cell.size_bytes,
+            side: self.side,
+            sign,
         };
-        let kinds = KINDS.iter().map(|row| {
-            let [(from, a), (to, b)] = [of_kind(from, row.kind), of_kind(to, row.kind)];
-            (row.kind, from, to, a + b)
-        });
-        let kinds = kinds.collect_vec();
-        let more_ns: f64 = kinds
-            .iter()
-            .map(|(_, from, to, _)| sign * (to - from))
-            .sum();
-        let variance: f64 = kinds.iter().map(|(.., variance)| variance).sum();
-        let is_seen = more_ns > ERRORS * variance.sqrt();
-        let apart = (more_ns / difference_ns.value).ln().abs();
-        if !is_seen || apart > SAMPLED_APART.ln() {
-            return None;
-        }
-        // A kind is a part of the whole that it is compared with.
-        let share = |more: f64, part: f64| {
-            let value = more / more_ns;
-            let others = variance - part;
-            let error = ((1.0 - value).powi(2) * part + value * value * others).sqrt() / more_ns;
-            Uncertain {
-                value,
-                low: value - ERRORS * error,
-                high: value + ERRORS * error,
-            }
-        };
-        let causes = kinds.iter().filter_map(|&(kind, from, to, variance)| {
-            let more = sign * (to - from);
-            let share = share(more, variance);
-            let is_cause =
-                more.abs() > ERRORS * variance.sqrt() && share.value.abs() >= LEAST_SHARE;
-            (is_cause && kind != Kind::Unattributed).then(|| Cause {
-                of: CauseOf::Work(kind),
-                from,
-                to,
-                cost_ns: Some(share.times(difference_ns)),
-                share: Some(share),
-            })
-        });
-        let causes = ordered(causes);
-        let is_cause = |kind: Kind| causes.iter().any(|c| c.of == CauseOf::Work(kind));
-        let named = || kinds.iter().filter(|(kind, ..)| is_cause(*kind));
-        let more = named().map(|(_, from, to, _)| sign * (to - from)).sum();
-        let explained = share(more, named().map(|(.., variance)| variance).sum());
-        Some(Found {
-            by: CauseMeans::Samples,
-            explained: (!causes.is_empty()).then_some(explained),
-            causes,
-        })
+        pair.causes(difference_ns)
     }
 
-    fn is_of_side(&self, party: Party) -> bool {
-        match self.side {
-            Side::Sender | Side::Client => party == Party::Sender,
-            Side::Receiver | Side::Server => party == Party::Receiver,
-            Side::Both => party != Party::Rest,
-        }
-    }
-
-    /// By counts times unit costs; none where neither is known of any event.
-    fn priced(&self, sign: f64, difference_ns: Uncertain) -> Option<Found> {
-        // What works in memory alone costs by its caches, of which none is counted here.
+    /// The causes by counts times unit costs; none where neither is known of any event. Work in memory
+    /// costs by its caches, of which none is counted here.
+    fn priced(&self, sign: f64, difference_ns: Uncertain) -> Option<FoundCauses> {
         let route = self.baseline.route;
         let by_kernel = route.has_peer() || route.is_of_files() || self.baseline.cell.is_served();
-        let known = CANDIDATES.map(|of| Some((of, self.more(of, sign)?)));
-        if !by_kernel || known.iter().all(Option::is_none) {
+        let counts = CANDIDATES.map(|of| Some((of, self.more(of, sign)?)));
+        if !by_kernel || counts.iter().all(Option::is_none) {
             return None;
         }
-        let has_costs = CANDIDATES.iter().any(|of| self.price(*of).is_some());
-        let cause = |(of, counts): (CauseOf, Counts)| {
-            let more = counts.more.filter(|m| m.low > 0.0 || m.high < 0.0)?;
-            let cost_ns = match of {
-                CauseOf::Copies => self.copy_cost(sign, more),
-                _ => self.price(of).map(|price| more.times(price)),
-            };
-            let model = Uncertain {
-                value: 1.0,
-                low: 1.0 / MODEL_ERROR,
-                high: MODEL_ERROR,
-            };
-            let cost_ns = cost_ns.map(|cost| cost.times(model));
-            let share = cost_ns.map(|cost| cost.over(difference_ns));
-            let Counts { from, to, .. } = counts;
-            let is_cause = match share {
-                Some(share) => share.value.abs() >= LEAST_SHARE,
-                None => !has_costs && more.low > 0.0 && is_apart(from, to),
-            };
-            is_cause.then_some(Cause {
-                of,
-                from,
-                to,
-                cost_ns,
-                share,
-            })
-        };
-        let mut causes = ordered(known.into_iter().flatten().filter_map(cause));
+        let causes = counts.into_iter().flatten();
+        let mut causes =
+            ordered(causes.filter_map(|(of, counts)| self.cause(of, counts, sign, difference_ns)));
         // Savings alone explain nothing.
-        if causes
-            .first()
-            .and_then(|c| c.share)
-            .is_some_and(|share| share.value < 0.0)
-        {
+        let first = causes.first().and_then(|c| c.share);
+        if first.is_some_and(|share| share.value < 0.0) {
             causes.clear();
         }
-        let net = Uncertain::sum(causes.iter().filter_map(|c| c.cost_ns));
-        let explained = net.map(|net| net.over(difference_ns));
-        let explained = explained.filter(|e| e.value <= MOST_SHARE);
+        let explained = Uncertain::sum(causes.iter().filter_map(|c| c.cost_ns))
+            .map(|net| net.over(difference_ns))
+            .filter(|e| e.value <= MOST_SHARE);
         if explained.is_none() {
             causes.iter_mut().for_each(|c| c.share = None);
         }
-        Some(Found {
-            by: if self.is_counted() {
-                CauseMeans::Counts
-            } else {
-                CauseMeans::TimedTrials
-            },
-            causes,
-            explained,
+        Some(FoundCauses { causes, explained })
+    }
+
+    /// An event as a cause; none where its share of the difference is small. Without any unit costs, one
+    /// that the dearer cell has clearly more of.
+    fn cause(
+        &self,
+        of: CauseOf,
+        counts: Counts,
+        sign: f64,
+        difference_ns: Uncertain,
+    ) -> Option<Cause> {
+        const MODEL: Uncertain = Uncertain {
+            value: 1.0,
+            low: 1.0 / MODEL_ERROR,
+            high: MODEL_ERROR,
+        };
+        let more = counts.more.filter(|m| m.low > 0.0 || m.high < 0.0)?;
+        let cost_ns = match of {
+            CauseOf::Copies => self.copy_cost(sign, more),
+            _ => self
+                .unit_costs()
+                .cause_cost(of)
+                .map(|cost| more.times(cost)),
+        };
+        let cost_ns = cost_ns.map(|cost| cost.times(MODEL));
+        let share = cost_ns.map(|cost| cost.over(difference_ns));
+        let Counts { from, to, .. } = counts;
+        let is_cause = match share {
+            Some(share) => share.value.abs() >= LEAST_SHARE,
+            None => {
+                let has_cost = |of: &CauseOf| self.unit_costs().cause_cost(*of).is_some();
+                !CANDIDATES.iter().any(has_cost) && more.low > 0.0 && is_apart(from, to)
+            }
+        };
+        is_cause.then_some(Cause {
+            of,
+            from,
+            to,
+            cost_ns,
+            share,
         })
     }
 
-    /// The cost of more copies, by where they are: a reader whose bytes another CPU has just written
-    /// has them in no cache of its own.
+    fn unit_costs(&self) -> UnitCosts<'_, '_> {
+        UnitCosts {
+            costs: &self.run.input.manifest.survey.unit_costs,
+            cell: self.other,
+        }
+    }
+
+    /// The cost of more copies, by the copies that each end has more of.
     fn copy_cost(&self, sign: f64, more: Uncertain) -> Option<Uncertain> {
-        let price = self.price(CauseOf::Copies)?;
-        let legs = [Side::Sender, Side::Receiver].map(|leg| {
-            let means = [self.baseline, self.other].map(|cell| {
-                let counts = self
-                    .evidence_of(cell)
-                    .filter_map(|e| copies(e, leg, self.side));
-                mean(&counts.collect_vec())
+        let sent_ns = self.unit_costs().cause_cost(CauseOf::Copies)?;
+        let received_ns = self.unit_costs().copy_received()?;
+        let [sent, received] = [Side::Sender, Side::Receiver].map(|end| {
+            let [from, to] = [self.baseline, self.other].map(|cell| {
+                let counts = self.evidence_of(cell);
+                mean(
+                    &counts
+                        .filter_map(|e| copies(e, end, self.side))
+                        .collect_vec(),
+                )
+                .unwrap_or_default()
             });
-            let [from, to] = means;
-            sign * (to.unwrap_or_default() - from.unwrap_or_default())
+            (sign * (to - from)).abs()
         });
-        let size = Uncertain::exact(self.other.cell.size_bytes as f64);
-        let other_cpu = self.cost(Priced::CopyOtherCpu).map(|cost| cost.times(size));
-        let received = match (self.ends(), other_cpu) {
-            (Ends::SameCpu, _) | (_, None) => price,
-            (Ends::OtherCpu, Some(other)) => other,
-            (Ends::Free, Some(other)) => price.up_to(other),
+        // The error of an end's count is a part of the whole, so that the weighted cost is multiplied by
+        // the sum.
+        let weight = (sent + received).max(f64::MIN_POSITIVE);
+        let mixed = |end: fn(Uncertain) -> f64| {
+            sent / weight * end(sent_ns) + received / weight * end(received_ns)
         };
-        // One leg's error is a part of the whole, so that the mean price is taken times it.
-        let [sent, read] = legs;
-        let weight = (sent.abs() + read.abs()).max(f64::MIN_POSITIVE);
-        let [a, b] = [
-            (sent.abs() / weight, price),
-            (read.abs() / weight, received),
-        ];
-        let mixed = |end: fn(Uncertain) -> f64| a.0 * end(a.1) + b.0 * end(b.1);
         Some(more.times(Uncertain {
             value: mixed(|u| u.value),
             low: mixed(|u| u.low),
@@ -342,22 +273,13 @@ impl Compared<'_, '_> {
         }))
     }
 
-    fn ends(&self) -> Ends {
-        match &self.other.cell.placement {
-            Placement::Within { cpus } if cpus.len() == 1 => Ends::SameCpu,
-            Placement::Cpus { sender, receiver } if sender == receiver => Ends::SameCpu,
-            Placement::Cpus { .. } | Placement::Pinned => Ends::OtherCpu,
-            _ => Ends::Free,
-        }
-    }
-
-    /// How much more a message of the dearer one takes, in ns; none where messages are not alike.
+    /// The difference of a message's cost, in ns; none where messages have different sizes.
     fn difference_ns(&self, finding: &Finding) -> Option<Uncertain> {
         let (measure, ns) = match finding.metric.measure {
             Measure::CpuSPerGb | Measure::CpuNsPerMessage => (Measure::CpuNsPerMessage, 1.0),
             Measure::RoundTripNs => (Measure::RoundTripNs, 1.0),
             Measure::MsPerMessage => (Measure::MsPerMessage, 1e6),
-            // Who asks a server waits for others too.
+            // Requests to a server wait for each other too.
             Measure::LatencyUsP50 if !self.other.cell.is_served() => (Measure::LatencyUsP50, 1e3),
             _ => return None,
         };
@@ -374,14 +296,15 @@ impl Compared<'_, '_> {
         (sizes[0] == sizes[1] && difference.low > 0.0).then_some(difference)
     }
 
-    /// None where the count of one is not known. Trials for evidence may run in another regime than
-    /// timed ones, so that what these count themselves is theirs, and packets are scaled to theirs.
+    /// The counts of an event in both cells; none where that of one is not known. Trials for evidence may
+    /// behave unlike timed ones: counts of timed trials are preferred, and packets are scaled to their
+    /// segments.
     fn more(&self, of: CauseOf, sign: f64) -> Option<Counts> {
         let both = [self.baseline, self.other];
         let counted = both.map(|cell| self.counted(of, cell));
         let enough = |trials: usize| counted.iter().all(|c| c.len() >= trials);
         if !enough(COUNTED_TRIALS) && of == CauseOf::Copies && enough(1) {
-            // Of old runs, which counted once: there is no chance in whether bytes are copied.
+            // One trial counted: copies hardly vary by chance.
             let [from, to] = counted.map(|c| c[0]);
             let value = sign * (to - from);
             let more = Some(Uncertain {
@@ -395,18 +318,16 @@ impl Compared<'_, '_> {
         let is_timed = timed.iter().all(|t| t.len() >= FEWEST);
         let same = [CountedEvent::ContextSwitches, CountedEvent::PageFaults];
         let of_kernel = same.into_iter().any(|event| of == CauseOf::Event(event));
-        let values = match enough(COUNTED_TRIALS) {
-            true if of_kernel && is_timed => timed,
-            true if of == CauseOf::Event(CountedEvent::Packets) => {
-                let scales = both.map(|cell| self.timed_over_counted_segments(cell));
-                let mut scales = scales.into_iter();
-                counted.map(|counts| {
-                    let scale = scales.next().flatten().unwrap_or(1.0);
-                    counts.into_iter().map(|count| scale * count).collect()
-                })
-            }
-            true => counted,
-            false => timed,
+        let values = if !enough(COUNTED_TRIALS) || of_kernel && is_timed {
+            timed
+        } else if of == CauseOf::Event(CountedEvent::Packets) {
+            both.map(|cell| {
+                let scale = self.timed_over_counted_segments(cell).unwrap_or(1.0);
+                let counts = self.counted(of, cell).into_iter();
+                counts.map(|count| scale * count).collect()
+            })
+        } else {
+            counted
         };
         if values.iter().any(|v| v.len() < FEWEST) {
             return None;
@@ -440,7 +361,7 @@ impl Compared<'_, '_> {
         trials.filter(|trial| trial.cell == cell.id)
     }
 
-    /// In each trial of evidence of a cell.
+    /// The counts of an event for a message in each trial for evidence of a cell.
     fn counted(&self, of: CauseOf, cell: &CellTrials<'_>) -> Vec<f64> {
         let count = |e: &TrialEvidence| match of {
             CauseOf::Copies => copies(e, Side::Both, self.side),
@@ -450,7 +371,8 @@ impl Compared<'_, '_> {
         self.evidence_of(cell).filter_map(count).collect()
     }
 
-    /// In each timed trial of a cell, as far as these count it. Over loopback a segment is a packet.
+    /// The same in each timed trial; empty for events that these do not count. Over loopback a segment
+    /// is a packet.
     fn timed(&self, of: CauseOf, cell: &CellTrials<'_>) -> Vec<f64> {
         let side = self.side;
         let measure = match of {
@@ -469,69 +391,6 @@ impl Compared<'_, '_> {
         };
         let metric = Metric::of(measure, side);
         cell.trials().filter_map(|t| t.value(metric)).collect()
-    }
-
-    /// What one more of it costs a message, in ns; none where that is not known.
-    fn price(&self, of: CauseOf) -> Option<Uncertain> {
-        let (cell, route) = (self.other.cell, self.other.route);
-        let event = match of {
-            CauseOf::Event(event) => event,
-            CauseOf::Copies => return self.copy_near(),
-            CauseOf::Work(_) => return None,
-        };
-        let priced = match event {
-            CountedEvent::SystemCalls if cell.is_served() || route.has_peer() => Priced::SocketCall,
-            CountedEvent::SystemCalls if route.is_of_files() => Priced::FileCall,
-            CountedEvent::SystemCalls => Priced::SystemCall,
-            CountedEvent::ContextSwitches => return self.switch(),
-            CountedEvent::PageFaults => Priced::PageFault,
-            CountedEvent::Packets if cell.transport.has_receiver() => Priced::Packet,
-            _ => return None,
-        };
-        self.cost(priced)
-    }
-
-    /// What one more copy of a message costs, in ns, out of what the sender's caches have of it.
-    fn copy_near(&self) -> Option<Uncertain> {
-        let cell = self.other.cell;
-        let bytes = match cell.ring {
-            Ring::Bytes(bytes) => bytes,
-            Ring::Message => cell.size_bytes,
-        };
-        let copy = match bytes {
-            ..=0x4_0000 => Priced::CopyNear,
-            0x4_0001..=0x40_0000 => Priced::CopyMiddle,
-            _ => Priced::CopyFar,
-        };
-        let size = Uncertain::exact(cell.size_bytes as f64);
-        Some(self.cost(copy)?.times(size))
-    }
-
-    /// A switch on one CPU, or one that another CPU asks for, which may cost ten times as much.
-    fn switch(&self) -> Option<Uncertain> {
-        let same = self.cost(Priced::SwitchSameCpu);
-        let other = self.cost(Priced::SwitchOtherCpu);
-        match self.ends() {
-            Ends::SameCpu => same,
-            Ends::OtherCpu => other,
-            Ends::Free => same
-                .zip(other)
-                .map(|(same, other)| same.up_to(other))
-                .or(same)
-                .or(other),
-        }
-    }
-
-    /// What one event cost this machine; none where it was not found to cost anything, and where
-    /// others ran in most of the repetitions.
-    fn cost(&self, event: Priced) -> Option<Uncertain> {
-        let costs = &self.run.input.manifest.survey.unit_costs;
-        let trials = costs.iter().find(|c| c.event == event)?.undisturbed();
-        let each = trials
-            .iter()
-            .map(|t| t.cpu_ns as f64 / t.events.max(1) as f64);
-        let location = trimmed_mean(&each.collect_vec())?;
-        within(location).filter(|cost| cost.low > 0.0)
     }
 
     fn is_counted(&self) -> bool {
@@ -561,8 +420,10 @@ fn events(evidence: &TrialEvidence, event: CountedEvent, side: Side) -> Option<f
         Side::Sender | Side::Client => counted != Side::Receiver,
         Side::Both => true,
     };
-    let counts = evidence.counts.iter();
-    let counts = counts.filter(|c| c.event == event && own(c.side));
+    let counts = evidence
+        .counts
+        .iter()
+        .filter(|c| c.event == event && own(c.side));
     each(counts.map(|c| &c.count), evidence.sent_messages)
 }
 
@@ -573,27 +434,20 @@ fn each<'r>(readings: impl Iterator<Item = &'r Reading>, of: u64) -> Option<f64>
     Some(known.iter().sum::<u64>() as f64 / of as f64)
 }
 
-/// How much larger, or smaller by its sign, the second of two means is (Welch).
+/// The difference of two means with its interval (Welch), times a sign.
 fn apart(from: Location, to: Location, sign: f64) -> Option<Uncertain> {
     let [a, b] = [from, to].map(|l| l.standard_error * l.standard_error);
     let spread = a * a / from.degrees + b * b / to.degrees;
-    within(Location {
+    let difference = Location {
         value: sign * (to.value - from.value),
         standard_error: (a + b).sqrt(),
-        degrees: match spread > 0.0 {
-            true => (a + b) * (a + b) / spread,
-            false => from.degrees + to.degrees,
+        degrees: if spread > 0.0 {
+            (a + b) * (a + b) / spread
+        } else {
+            from.degrees + to.degrees
         },
         count: from.count + to.count,
         lent: 0.0,
-    })
-}
-
-fn within(location: Location) -> Option<Uncertain> {
-    let interval = location.interval(LEVEL)?;
-    Some(Uncertain {
-        value: location.value,
-        low: interval.low,
-        high: interval.high,
-    })
+    };
+    Uncertain::from_location(difference, LEVEL)
 }

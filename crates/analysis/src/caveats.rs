@@ -1,9 +1,11 @@
-//! What weakens the findings: one row each, with the facts that it rests on.
+//! The table of caveats.
 //!
-//! A new caveat is a function in `caveats/` that looks at the run and gives what it found (facts and
-//! the ids of the cells that it affects), its row here (its name, and whether it annotates verdicts or
-//! withholds those of some measures), and its words in the report. `tests/caveat_rules.rs` has it fire
-//! on a run in which its condition is planted, and be silent on the same run without.
+//! A new caveat is a function in `caveats/` that looks at the run and gives a caveat with its facts
+//! and the
+//! ids of its cells, its row here with its name and its effect on verdicts, and its words in the
+//! report.
+//! `tests/caveat_rules.rs` plants its condition in a run and looks for the caveat, with and
+//! without.
 
 use bytecost_spec::circumstance::{self, CircumstanceEffect, CircumstanceKind};
 use bytecost_spec::{Axis, Measure, Metric};
@@ -11,13 +13,14 @@ use itertools::Itertools as _;
 
 use crate::pairing::Pairing;
 use crate::regimes;
-use crate::result::{Caveat, CaveatEffect, CaveatFact, Disturbance, Finding, Verdict};
+use crate::result::{Caveat, CaveatEffect, Disturbance, Finding, Verdict};
 use crate::stages::{Judged, Measured};
 use crate::trials::CellTrials;
 use crate::value::{QUANTILES, is_cpu_time};
 
 mod bottlenecks;
 mod cautions;
+mod constructors;
 mod core_to_core;
 mod course;
 mod cpu_time;
@@ -31,11 +34,11 @@ mod windows;
 mod wire;
 pub(crate) mod zero_copy;
 
-/// How a caveat is found: once, or for each of several things. Its row names it.
+/// A function that finds a caveat. Its row gives the caveat its name.
 enum Detect {
     One(fn(&Measured<'_>) -> Option<Caveat>),
     Each(fn(&Measured<'_>) -> Vec<Caveat>),
-    /// Where verdicts are known; it withholds none.
+    /// Called after verdicts are known; such a caveat withholds none.
     OfVerdicts(fn(&Measured<'_>, &[Finding]) -> Option<Caveat>),
 }
 
@@ -48,7 +51,7 @@ struct Row {
     effect: Effect,
 }
 
-/// A caveat that is told; what else it does comes `with` it.
+/// A row whose caveat annotates verdicts; `with` gives it another effect.
 const fn row(kind: &'static str, detect: Detect) -> Row {
     Row {
         kind,
@@ -57,7 +60,7 @@ const fn row(kind: &'static str, detect: Detect) -> Row {
     }
 }
 
-/// The caveat of a circumstance: its name and its effect are those of the table of circumstances.
+/// The row of a circumstance, with the name and the effect that the table of circumstances has.
 const fn circumstance(kind: CircumstanceKind, detect: Detect) -> Row {
     let of_circumstance = kind.row();
     row(of_circumstance.name, detect).with(match of_circumstance.effect {
@@ -70,7 +73,7 @@ const fn circumstance(kind: CircumstanceKind, detect: Detect) -> Row {
 }
 
 impl Row {
-    /// What it finds without a look at verdicts.
+    /// Its caveats, of those that need no verdict.
     fn find(&self, run: &Measured<'_>) -> Vec<Caveat> {
         let found = match self.detect {
             One(detect) => detect(run).into_iter().collect(),
@@ -86,9 +89,10 @@ impl Row {
     fn named(&self, caveat: Caveat, run: &Measured<'_>) -> Caveat {
         Caveat {
             kind: self.kind,
-            effect: match self.effect.spares_all(run, &caveat) {
-                true => CaveatEffect::Annotates,
-                false => self.effect.of_result(),
+            effect: if self.effect.spares_all(run, &caveat) {
+                CaveatEffect::Annotates
+            } else {
+                self.effect.result_effect()
             },
             ..caveat
         }
@@ -97,7 +101,7 @@ impl Row {
     const fn with(self, effect: Effect) -> Row {
         assert!(
             !matches!(self.detect, OfVerdicts(_)),
-            "what looks at verdicts withholds none"
+            "a caveat that needs verdicts withholds none"
         );
         Row { effect, ..self }
     }
@@ -106,12 +110,12 @@ impl Row {
 #[derive(Clone, Copy)]
 enum Effect {
     Annotates,
-    /// Findings of such measures, along such axes, with a cell of its have no verdict.
+    /// Findings of such measures, along such axes, with one of its cells have no verdict.
     Withholds(fn(Measure, Axis) -> bool, &'static str),
-    /// As `Withholds`, of those findings whose cells do not share what it is about.
+    /// As `Withholds`, of findings whose cells do not share the circumstance.
     WithholdsUnshared(fn(Measure) -> bool, Shared, &'static str),
-    /// As `Withholds`; its cells could do more requests than they were given, so that the other cell
-    /// of a finding is slower all the same where it does fewer.
+    /// As `Withholds`; its cells could serve more requests than they got, so that another cell with fewer
+    /// requests is slower in any case.
     Caps(fn(Measure, Axis) -> bool, &'static str),
     /// Findings of all measures with a cell that it affects have none.
     WithholdsAll(&'static str),
@@ -120,7 +124,7 @@ enum Effect {
 }
 
 impl Effect {
-    fn of_result(self) -> CaveatEffect {
+    fn result_effect(self) -> CaveatEffect {
         match self {
             Effect::Annotates => CaveatEffect::Annotates,
             Effect::WithholdsAll(_) => CaveatEffect::WithholdsAll,
@@ -129,7 +133,7 @@ impl Effect {
         }
     }
 
-    /// Whether each finding that it could be about has cells that share it, and there is one.
+    /// Returns true if all comparisons that it could affect share their circumstance, and there is one.
     fn spares_all(self, run: &Measured<'_>, caveat: &Caveat) -> bool {
         let Effect::WithholdsUnshared(of, shared, _) = self else {
             return false;
@@ -143,7 +147,7 @@ impl Effect {
         affected.peek().is_some() && affected.all(|(metric, pair)| shared(pair, metric))
     }
 
-    /// Why the verdict of a metric on two cells is withheld, where it is.
+    /// The reason for which the verdict of a metric on two cells is withheld; none where it is not.
     fn because(self, metric: Metric, pair: &Pairing<'_, '_>) -> Option<&'static str> {
         match self {
             Effect::Withholds(of, because) | Effect::Caps(of, because) => {
@@ -170,16 +174,17 @@ impl Effect {
     }
 }
 
-/// Whether two cells have something in common in each block, so that their ratio is free of it.
+/// Returns true if a circumstance is common to two cells in each block, so that their ratio is free of
+/// it.
 type Shared = fn(&Pairing<'_, '_>, Metric) -> bool;
 
-/// The effect of those that say what sets the rates in place of what is compared.
+/// The effect of a bottleneck that sets the rates in place of the compared axis.
 const fn no_rates(because: &'static str) -> Effect {
     Effect::Withholds(|measure, _| is_of_time(measure), because)
 }
 
-/// The effect of a congestion control that sets rates and costs in place of what is compared, unless
-/// congestion controls are what is compared.
+/// The effect of a congestion control that sets rates and costs in place of the compared axis, unless
+/// that is the congestion control.
 const fn no_costs(because: &'static str) -> Effect {
     Effect::Withholds(
         |measure, axis| axis != Axis::Congestion && (is_of_time(measure) || is_cpu_time(measure)),
@@ -187,7 +192,7 @@ const fn no_costs(because: &'static str) -> Effect {
     )
 }
 
-/// The effect of waits for a timer, which take no CPU time; not on what such a wait is remedied by.
+/// The effect of waits for a timer, which take no CPU time; not on the axes that are remedies of them.
 const TIMER: Effect = Effect::Withholds(
     |measure, axis| {
         let remedies = [Axis::Nodelay, Axis::Cork, Axis::Quickack];
@@ -209,7 +214,7 @@ fn is_latency(measure: Measure) -> bool {
     QUANTILES.iter().any(|(latency, _)| *latency == measure)
 }
 
-/// Whether a measure is a rate, or the time of a message that one gives.
+/// Returns true for rates, and for the time of a message, which follows from one.
 fn is_rate(measure: Measure) -> bool {
     matches!(
         measure,
@@ -221,7 +226,7 @@ fn is_of_time(measure: Measure) -> bool {
     is_rate(measure) || is_latency(measure)
 }
 
-/// Every caveat that is looked for, in the order in which they are told.
+/// Every caveat, in the order of reports.
 const CAVEATS: &[Row] = &[
     row("ended-early", One(course::ended_early)),
     row("missing-trials", One(course::missing_trials)),
@@ -242,7 +247,7 @@ const CAVEATS: &[Row] = &[
         .with(two_modes(is_cpu_time)),
     row("two-modes-time", One(|run| modes::far(run, is_rate)))
         .with(two_modes(is_rate)),
-    // A tail in two groups says nothing of the rate.
+    // Two groups of a tail do not affect the rate.
     row("two-modes-latency", One(|run| modes::far(run, is_latency)))
         .with(two_modes(is_latency)),
     row("few-blocks", One(course::few_blocks)),
@@ -349,17 +354,17 @@ const CAVEATS: &[Row] = &[
     row("two-modes", One(modes::near)),
 ];
 
-/// The names of all caveats that are looked for, in the order in which they are told.
+/// The names of all caveats, in the order of reports.
 pub fn caveat_kinds() -> impl Iterator<Item = &'static str> {
     CAVEATS.iter().map(|row| row.kind)
 }
 
-/// The caveats that look at no verdict, so that they can withhold some.
+/// The caveats that need no verdict, so that they can withhold some.
 pub(crate) fn without_verdicts(run: &Measured<'_>) -> Vec<Caveat> {
     CAVEATS.iter().flat_map(|row| row.find(run)).collect()
 }
 
-/// All of them in the order of the table: these, and those that look at verdicts.
+/// All caveats in the order of the table: these, and those that need verdicts.
 pub(crate) fn with_verdicts(
     run: &Measured<'_>,
     mut known: Vec<Caveat>,
@@ -375,7 +380,7 @@ pub(crate) fn with_verdicts(
     caveats
 }
 
-/// What caveats permit to say of a comparison. They look at no verdict and no p value, since
+/// The verdicts that caveats permit for a comparison. Caveats use no verdict and no p value, since the
 /// correction comes after them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Permitted {
@@ -383,7 +388,8 @@ pub(crate) enum Permitted {
     /// Better or worse where the estimate has this sign, and nothing else. The comparison stays in
     /// its family: a rule that looks at its ratio may make no other one more certain.
     Sign {
-        /// Whether the other cell has more than the baseline; none where neither may be said.
+        /// True if the other cell may be shown to have more than the baseline, false for less; none for
+        /// neither.
         is_more: Option<bool>,
         has_amount: bool,
         because: &'static str,
@@ -393,7 +399,7 @@ pub(crate) enum Permitted {
 }
 
 impl Permitted {
-    /// What both permit.
+    /// The verdicts that both permit.
     fn and(self, other: Permitted) -> Permitted {
         match (self, other) {
             (Permitted::Nothing(_), _) | (_, Permitted::Verdict) => self,
@@ -418,8 +424,8 @@ impl Permitted {
     }
 }
 
-/// What caveats permit to say of a metric on two cells. `confirmed` is the sign of their ratio
-/// where the first attempts at the blocks confirm one: whether the other cell has more.
+/// The verdicts that caveats permit for a metric of two cells. `confirmed` returns true if the first
+/// attempts at the blocks show that the other cell has more, false if less; none if neither.
 pub(crate) fn permitted<'c>(
     caveats: impl IntoIterator<Item = &'c Caveat>,
     metric: Metric,
@@ -454,7 +460,8 @@ pub(crate) fn permitted<'c>(
     each.fold(Permitted::Verdict, Permitted::and)
 }
 
-/// Says of a cell whether a circumstance was found that lies nearer than the caveat of that name.
+/// A function that returns true for cells with a circumstance that is a nearer cause than the caveat of that
+/// name.
 fn nearer_causes(run: &Measured<'_>, name: &str) -> impl Fn(&CellTrials<'_>) -> bool {
     let is_nearer = |row: &&Row| {
         circumstance::named(row.kind).is_some_and(|nearer| nearer.excludes.contains(&name))
@@ -467,7 +474,7 @@ fn nearer_causes(run: &Measured<'_>, name: &str) -> impl Fn(&CellTrials<'_>) -> 
     }
 }
 
-/// The caveats of something from outside that can bend a ranking, those first that withheld most.
+/// Disturbances of the run from outside, in descending order of the verdicts that they withheld.
 pub(crate) fn disturbances(run: &Judged<'_>) -> Vec<Disturbance> {
     let judged = |f: &&Finding| f.verdict != Verdict::NotJudged;
     let disturbance = |(place, caveat): (usize, &Caveat)| {
@@ -491,7 +498,7 @@ pub(crate) fn disturbances(run: &Judged<'_>) -> Vec<Disturbance> {
         .collect()
 }
 
-/// Why the verdict of a metric on two cells is withheld: what the first caveat says that does so.
+/// The reason of the first caveat that withholds the verdict of a metric on two cells.
 pub(crate) fn because<'c>(
     caveats: impl IntoIterator<Item = &'c Caveat>,
     metric: Metric,
@@ -501,7 +508,7 @@ pub(crate) fn because<'c>(
     affecting.next().map(|(.., because)| because)
 }
 
-/// The caveats that say something of the verdict of a metric on two cells, with their reasons.
+/// The caveats that affect the verdict of a metric on two cells, with their reasons.
 fn affecting<'c>(
     caveats: impl IntoIterator<Item = &'c Caveat>,
     metric: Metric,
@@ -517,73 +524,4 @@ fn affecting<'c>(
             let effect = CAVEATS.iter().find(|row| row.kind == caveat.kind)?.effect;
             Some((caveat, effect, effect.because(metric, pair)?))
         })
-}
-
-/// A caveat of the whole run.
-fn of_run(facts: impl IntoIterator<Item = CaveatFact>) -> Caveat {
-    Caveat {
-        facts: facts.into_iter().collect(),
-        ..Caveat::default()
-    }
-}
-
-/// A caveat of some cells; none where there are none.
-fn of_cells(cells: Vec<String>, facts: impl IntoIterator<Item = CaveatFact>) -> Option<Caveat> {
-    (!cells.is_empty()).then(|| Caveat {
-        cells,
-        ..of_run(facts)
-    })
-}
-
-impl Caveat {
-    fn and(self, fact: CaveatFact) -> Caveat {
-        let facts = self.facts.into_iter().chain([fact]).collect();
-        Caveat { facts, ..self }
-    }
-
-    fn about(self, subject: &str) -> Caveat {
-        Caveat {
-            subject: Some(subject.to_owned()),
-            ..self
-        }
-    }
-
-    /// The same of something from outside that the first screen names.
-    fn disturbing(self) -> Caveat {
-        Caveat {
-            disturbs: true,
-            ..self
-        }
-    }
-}
-
-/// A fact made of the least and the most of some numbers.
-type OfSpan = fn([f64; 2]) -> CaveatFact;
-
-/// The caveat of the cells in which something shows, with what its known numbers span.
-fn spans<'v, const N: usize>(
-    cells: impl Iterator<Item = &'v CellTrials<'v>>,
-    facts: [OfSpan; N],
-    shows: impl Fn(&'v CellTrials<'v>) -> Option<[Option<f64>; N]>,
-) -> Option<Caveat> {
-    let shown = cells.filter_map(|cell| Some((cell.id.clone(), shows(cell)?)));
-    let (ids, numbers): (Vec<_>, Vec<_>) = shown.unzip();
-    let facts = facts.into_iter().enumerate();
-    let known = facts.filter_map(|(at, fact)| span(numbers.iter().filter_map(|n| n[at])).map(fact));
-    of_cells(ids, known.collect_vec())
-}
-
-/// The least and the most of some numbers; none of none.
-fn span(numbers: impl IntoIterator<Item = f64>) -> Option<[f64; 2]> {
-    let ends = numbers.into_iter().minmax().into_option();
-    ends.map(|(least, most)| [least, most])
-}
-
-/// One number as a span.
-const fn both(number: f64) -> [f64; 2] {
-    [number; 2]
-}
-
-fn ids<'c>(cells: impl IntoIterator<Item = &'c CellTrials<'c>>) -> Vec<String> {
-    cells.into_iter().map(|c| c.id.clone()).collect()
 }

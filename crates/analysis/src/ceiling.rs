@@ -47,9 +47,10 @@ pub fn ceiling(manifest: &Manifest, analysis: &Analysis) -> Option<Ceiling> {
         true => other,
         false => one,
     };
-    let bests = grouped(measured).into_iter();
-    let bests = bests.filter_map(|((key, _), ways)| Some((key, ways.into_iter().reduce(better)?)));
-    let bests = bests.sorted_by_key(|(key, _)| *key);
+    let bests = grouped(measured)
+        .into_iter()
+        .filter_map(|((key, _), ways)| Some((key, ways.into_iter().reduce(better)?)))
+        .sorted_by_key(|(key, _)| *key);
     let rates = bests.map(|(_, rate)| rate).collect_vec();
     let files = manifest.survey.files.as_ref();
     let others = CircumstanceKind::OtherProcesses.row().name;
@@ -88,8 +89,8 @@ fn kind(cell: &Cell) -> Option<CeilingKind> {
     }
 }
 
-/// Whether two descriptions are of one machine under one kernel: the same CPUs, caches and memory.
-/// Two machines of one make cannot be told apart, and reach the same.
+/// Returns true if two hosts have the same CPUs, caches, memory and kernel. Two machines of one model
+/// are the same by this, and have the same ceiling.
 pub fn is_same_machine(one: &Host, other: &Host) -> bool {
     let memory = [one, other].map(|h| h.memory_bytes as f64);
     let apart = (memory[0] - memory[1]).abs() / memory[0].max(memory[1]).max(1.0);
@@ -106,7 +107,7 @@ impl Ceiling {
     /// one core's copy within the kernel at about the same working set, however often it is copied
     /// itself. Disk: the disk's most. None for several flows, which have several cores, for who
     /// waits for answers, and for writing to the disk, which was not measured.
-    fn of(&self, cell: &Cell, route: Route, device: Option<u64>) -> Option<&CeilingRate> {
+    fn rate_for(&self, cell: &Cell, route: Route, device: Option<u64>) -> Option<&CeilingRate> {
         if cell.threads != 1 {
             return None;
         }
@@ -166,7 +167,7 @@ pub(crate) fn take_shares(cells: &mut [CellResult], input: &Input<'_>, trials: &
     let between = trials.between_rounds_of_cell(THROUGHPUT);
     let by_rounds = round_error(between, trials.rounds()).hypot(round_error(between, 1));
     for (result, of) in cells.iter_mut().zip(&trials.cells) {
-        let rate = ceiling.of(of.cell, of.route, device);
+        let rate = ceiling.rate_for(of.cell, of.route, device);
         if let (Some(rate), Some(found)) = (rate, result.estimates.get(&THROUGHPUT)) {
             result.ceiling = share(found, rate, by_rounds);
         }
@@ -191,34 +192,13 @@ fn share(found: &Estimate, rate: &CeilingRate, by_rounds: f64) -> Option<Ceiling
         share,
         low: end(|e| e.low, ceiling.high),
         high: end(|e| e.high, ceiling.low),
-        withheld: share.is_none().then(|| above(rate.kind)),
     })
 }
 
-/// Why a share above 100 % is not given.
-fn above(kind: CeilingKind) -> String {
-    let why = match kind.is_of_disk() {
-        true => "not all bytes came from the disk",
-        false => "the cell copies each byte less than once",
-    };
-    format!("it would be above 100 %: {why}, or the ceiling was measured too low")
-}
-
 impl CeilingKind {
-    /// Whether it is the disk's.
+    /// Returns true for the rates of a disk.
     pub fn is_of_disk(self) -> bool {
         matches!(self, CeilingKind::DiskSequential | CeilingKind::DiskRandom)
-    }
-
-    /// What reaches it, as the subject of a sentence: `one core's kernel`.
-    pub fn words(self) -> &'static str {
-        match self {
-            CeilingKind::UserCopy => "memcpy by one core",
-            CeilingKind::KernelRead => "one core's copy out of the kernel",
-            CeilingKind::KernelWrite => "one core's copy into the kernel",
-            CeilingKind::DiskSequential => "this disk in order",
-            CeilingKind::DiskRandom => "this disk in random order",
-        }
     }
 }
 
@@ -273,8 +253,9 @@ mod tests {
                 let (axis, value) = pair.split_once('=').unwrap();
                 cell.set(Axis::named(axis).unwrap(), value).unwrap();
             }
-            let found = ceiling.of(&cell, route, device);
-            let found = found.map(|r| r.gbit_per_s.value);
+            let found = ceiling
+                .rate_for(&cell, route, device)
+                .map(|r| r.gbit_per_s.value);
             assert_eq!(found, expected, "{route:?} {at} {device:?}");
         };
         let check = |route: Route, at: &str, expected: Option<f64>| {
@@ -317,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn a_share_has_an_interval_from_those_of_both_and_is_withheld_above_the_whole() {
+    fn a_share_has_an_interval_from_those_of_both_and_is_absent_above_the_whole() {
         let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
         let ceiling = rate(CeilingKind::KernelRead, 1.0, 1, 160.0);
         let share_of = |found: Estimate| share(&found, &ceiling, 0.0).unwrap();
@@ -341,9 +322,7 @@ mod tests {
         assert_eq!(share(&estimate(0.0, 1.0), &ceiling, 0.0), None);
         let found = share_of(estimate(170.0, 1.1));
         assert_eq!((found.share, found.low, found.high), (None, None, None));
-        assert!(found.withheld.unwrap().contains("above 100 %"));
-        let found = share_of(estimate(160.0, 1.1));
-        assert_eq!((found.share, found.withheld), (Some(1.0), None));
+        assert_eq!(share_of(estimate(160.0, 1.1)).share, Some(1.0));
     }
 
     #[test]

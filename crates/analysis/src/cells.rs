@@ -7,14 +7,14 @@ use bytecost_spec::{Counter, Measure, Metric, Survey};
 use bytecost_stats::{Location, student_mean, tail_quantile, trimmed_mean, trimmed_mean_value};
 use itertools::Itertools as _;
 
-use crate::beside_sides::{holds_interrupts, log_of_one_more};
 use crate::confidence::{FEWEST, LEVEL};
 use crate::logs::exp;
+use crate::outside_time::{holds_interrupts, log_of_one_more};
 use crate::result::{CellResult, CountersCost, Estimate, Input};
-use crate::trials::{CellTrials, Trials, of_block};
+use crate::trials::{CellTrials, Trials, block_value};
 use crate::value::{LatencyQuantiles, QUANTILES, is_extreme, latencies, read, tail_share};
 
-/// What was found in each cell, by its own trials and by those for evidence.
+/// The results of each cell by its timed trials and by those for evidence.
 pub(crate) fn results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult> {
     let survey = &input.manifest.survey;
     let mut results: Vec<CellResult> = trials.cells.iter().map(result).collect();
@@ -26,7 +26,7 @@ pub(crate) fn results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult>
     results
 }
 
-/// Why this machine has no such hardware counter, whatever a trial says: to ask for it is no help.
+/// The reason for which this machine has no such hardware counter, which no option changes.
 fn refused_here(survey: &Survey, measure: Measure) -> Option<&str> {
     let counter = match measure {
         Measure::CyclesPerByte | Measure::CyclesPerMessage => Counter::Cycles,
@@ -45,7 +45,7 @@ fn result(cell: &CellTrials<'_>) -> CellResult {
     let (mut estimates, mut absent) = (BTreeMap::new(), BTreeMap::new());
     let latency = merged_latency(cell);
     for metric in Metric::all() {
-        if let Some(found) = of_metric(cell, metric, latency.as_ref()) {
+        if let Some(found) = metric_estimate(cell, metric, latency.as_ref()) {
             estimates.insert(metric, found);
         } else if let Some(why) = cell.trials().find_map(|t| t.absent(metric)) {
             absent.insert(metric, why.clone());
@@ -68,14 +68,14 @@ fn result(cell: &CellTrials<'_>) -> CellResult {
 
 /// The percentile of all messages stands in place of the mean of the trials' percentiles. The
 /// interval, which is from the trials, is widened to hold it where it does not.
-fn of_metric(
+fn metric_estimate(
     cell: &CellTrials<'_>,
     metric: Metric,
     latency: Option<&LatencyQuantiles>,
 ) -> Option<Estimate> {
     let measure = metric.measure;
     let blocks = cell.by_block.keys();
-    let known = blocks.filter_map(|block| of_block(&cell.known(*block, metric)));
+    let known = blocks.filter_map(|block| block_value(&cell.known(*block, metric)));
     let known: Vec<f64> = known.collect();
     let share = tail_share(measure).filter(|_| !known.is_empty());
     if let Some(of_tail) = share.and_then(|share| tail(cell, share)) {
@@ -85,7 +85,7 @@ fn of_metric(
         return estimate_by(&known, student_mean);
     }
     let mut found = estimate(&known)?;
-    let charged = cell.beside.charged().filter(|_| holds_interrupts(metric));
+    let charged = cell.outside.charged().filter(|_| holds_interrupts(metric));
     let error = charged.map(log_of_one_more).and_then(|l| l.interval(LEVEL));
     if let Some(error) = error {
         found = found.widened(error.half_width());
@@ -100,7 +100,7 @@ fn of_metric(
 }
 
 impl Estimate {
-    /// The same with an error of its logarithm beside that of the trials, by half of its interval: on
+    /// The same with an error of its logarithm in addition to that of the trials, by half of its interval: on
     /// a log scale the distances to each end add up as squares (Zou and Donner, Construction of
     /// confidence limits about effect measures, 2008).
     pub(crate) fn widened(self, half_width: f64) -> Estimate {
@@ -168,7 +168,7 @@ fn merged_latency(cell: &CellTrials<'_>) -> Option<LatencyQuantiles> {
     Some(latencies(&merged))
 }
 
-/// What the loop itself costs: the sender's time per message of movers that move nothing.
+/// The time of the measuring loop itself: that of the sender per message of movers that move nothing.
 pub(crate) fn loop_floor(trials: &Trials<'_>) -> Option<Estimate> {
     let idle = trials.cells.iter().filter(|c| c.idle);
     let each = idle.flat_map(CellTrials::trials).filter_map(|t| {
@@ -186,7 +186,7 @@ pub(crate) fn loop_floor(trials: &Trials<'_>) -> Option<Estimate> {
     estimate(&each.collect::<Vec<f64>>())
 }
 
-/// What reading hardware counters costs each mover that was tried with them and without.
+/// The cost of reading hardware counters, for each mover that was tried with them and without.
 pub(crate) fn counters_cost(trials: &[CounterTrial]) -> Vec<CountersCost> {
     let movers = trials.iter().map(|t| t.mover.as_str()).unique();
     let of = |mover: &str, with| {

@@ -1,4 +1,4 @@
-//! How sure a statement must be.
+//! Confidence and error rates.
 
 pub(crate) use bytecost_spec::study::{ERROR_RATE, FALSE_DISCOVERY_RATE};
 

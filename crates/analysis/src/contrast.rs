@@ -1,7 +1,7 @@
 //! The one query: a metric over an axis, one value against another, at a place.
 //!
-//! It gives each pair of cells that differ in that axis alone its paired ratio. What is decided of it
-//! is corrected within its family ([`crate::findings`]).
+//! Its result is the paired ratio of each two cells that differ in that axis alone. Verdicts are corrected
+//! within families ([`crate::findings`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,13 +13,13 @@ use bytecost_stats::{
 
 use itertools::Itertools as _;
 
-use crate::beside_sides::{holds_interrupts, log_of_one_more, with_error};
 use crate::confidence::{FEWEST, LEVEL};
 use crate::grouping::by_key;
 use crate::logs::{as_share, exp};
+use crate::outside_time::{holds_interrupts, log_of_one_more, with_error};
 use crate::pairing::{AskedPair, Pairing};
 use crate::result::Uncertain;
-use crate::trials::{CellTrials, Moderations, Trials, of_block};
+use crate::trials::{CellTrials, Moderations, Trials, block_value};
 use crate::value::{is_extreme, tail_share};
 
 /// Two cells that differ in one axis, compared in a metric within blocks.
@@ -27,15 +27,15 @@ use crate::value::{is_extreme, tail_share};
 pub(crate) struct PairContrast<'v> {
     pub(crate) pairing: Pairing<'v, 'v>,
     pub(crate) metric: Metric,
-    /// Of the logarithms of the other's metric over the baseline's, with the variance between rounds.
+    /// The mean log ratio of the other cell to the baseline, with the variance between rounds.
     pub(crate) location: Location,
     pub(crate) interval: Interval,
     /// Two-sided and not corrected.
     pub(crate) p: f64,
-    /// The same as far as this run's own rounds alone show it.
+    /// The same by this run's own rounds alone.
     pub(crate) within: Location,
     pub(crate) within_interval: Interval,
-    /// What it has beyond that: of the mean of the run's rounds.
+    /// The variance between rounds of that mean.
     pub(crate) between: BetweenRounds,
 }
 
@@ -43,6 +43,16 @@ impl Uncertain {
     /// The ratio of which this is the logarithm.
     pub(crate) fn ratio_at(log: &Location, level: f64) -> Option<Uncertain> {
         Some(Uncertain::ratio(*log, log.interval(level)?))
+    }
+
+    /// The value of a location with its interval.
+    pub(crate) fn from_location(location: Location, level: f64) -> Option<Uncertain> {
+        let interval = location.interval(level)?;
+        Some(Uncertain {
+            value: location.value,
+            low: interval.low,
+            high: interval.high,
+        })
     }
 
     fn ratio(log: Location, interval: Interval) -> Uncertain {
@@ -54,13 +64,13 @@ impl Uncertain {
     }
 }
 
-/// A comparison of the study before anything is decided of it.
+/// A comparison of the study without a verdict.
 pub(crate) struct Comparison<'t> {
     pub(crate) asked: AskedPair<'t, 't>,
     pub(crate) contrast: PairContrast<'t>,
 }
 
-/// Every comparison of the study that at least three blocks can speak to, in its order.
+/// Every comparison of the study with at least three blocks, in its order.
 pub(crate) fn comparisons<'t>(trials: &'t Trials<'t>) -> Vec<Comparison<'t>> {
     let comparisons = trials.asked().filter_map(|asked| {
         let (pairing, metric) = (asked.pairing, asked.metric);
@@ -83,7 +93,7 @@ impl<'t> Comparison<'t> {
         &self.asked.pairing
     }
 
-    /// Returns true if it is judged, in what the study asks for first.
+    /// Returns true if it is judged, in the first metric of its comparison.
     pub(crate) fn is_first(&self) -> bool {
         self.asked.is_first() && self.is_judged()
     }
@@ -102,8 +112,8 @@ impl<'t> Comparison<'t> {
     }
 }
 
-/// Where log ratios lie within a run's rounds by an estimator, and by the variance that other
-/// comparisons let expect.
+/// The location of log ratios within a run's rounds, with a variance that is moderated by those of
+/// other comparisons.
 fn located(
     rounds: &[Vec<f64>],
     locate: fn(&[f64]) -> Option<Location>,
@@ -117,7 +127,7 @@ fn located(
     Some(by.map_or(enough, |by| by.moderate(enough)))
 }
 
-/// The estimator of a measure's log ratios: the mean of what is furthest out.
+/// The estimator of a measure's log ratios: of the maximum the mean.
 fn locator(measure: Measure) -> fn(&[f64]) -> Option<Location> {
     if is_extreme(measure) {
         student_mean
@@ -126,8 +136,8 @@ fn locator(measure: Measure) -> fn(&[f64]) -> Option<Location> {
     }
 }
 
-/// The mean log ratio of some pairs with the errors of the interrupts on idle CPUs that are in the
-/// costs of their cells: each is one number for all blocks, so that the blocks do not show it.
+/// The mean log ratio of some pairs with the errors of the interrupts on idle CPUs in the costs of their
+/// cells. Each is one number for all blocks, so that the variance between blocks does not include it.
 fn with_interrupts<'p, 'c: 'p>(
     location: Location,
     pairings: impl IntoIterator<Item = &'p Pairing<'c, 'c>, IntoIter: ExactSizeIterator>,
@@ -136,8 +146,9 @@ fn with_interrupts<'p, 'c: 'p>(
     let pairings = pairings.into_iter();
     let pairs = pairings.len() as f64;
     let cells = pairings.flat_map(|p| [p.baseline, p.other]);
-    let charged = cells.filter_map(|c| c.beside.charged());
-    let charged = charged.filter(|_| holds_interrupts(metric));
+    let charged = cells
+        .filter_map(|c| c.outside.charged())
+        .filter(|_| holds_interrupts(metric));
     charged.map(log_of_one_more).fold(location, |sum, share| {
         let standard_error = share.standard_error / pairs;
         with_error(
@@ -150,17 +161,17 @@ fn with_interrupts<'p, 'c: 'p>(
     })
 }
 
-/// Whether a measure is located by the trimmed mean of its blocks.
+/// Returns true if the estimate of a measure is the trimmed mean of its blocks.
 pub(crate) fn is_trimmed(measure: Measure) -> bool {
     tail_share(measure).is_none() && !is_extreme(measure)
 }
 
 impl<'v> PairContrast<'v> {
-    /// A pair in a metric as the run's own rounds alone show it, without a finding; none where fewer
-    /// than three blocks have both. Its ratio is the trimmed mean over blocks, its variance moderated
-    /// by the run's other comparisons in that metric; of a tail the quantiles of all trials together;
-    /// of what is furthest out the mean, since there the trials at the ends are what is asked for.
-    pub(crate) fn of(
+    /// A pair in a metric by the run's own rounds alone; none where fewer than three blocks have both. Its
+    /// ratio is the trimmed mean over blocks, with a variance that is moderated by the run's other
+    /// comparisons in that metric; for a quantile of the tail the ratio of the quantiles of all trials; for
+    /// the maximum the mean, since extreme trials are its subject.
+    pub(crate) fn new(
         pairing: Pairing<'v, 'v>,
         metric: Metric,
         moderations: &Moderations,
@@ -190,7 +201,7 @@ impl<'v> PairContrast<'v> {
         })
     }
 
-    /// The same as of any minute, with a variance between rounds.
+    /// The same with a variance between rounds.
     fn with_rounds(self, between: BetweenRounds) -> Option<PairContrast<'v>> {
         let rounds = self.pairing.rounds();
         let (location, interval, p) = if tail_share(self.metric.measure).is_some() {
@@ -212,7 +223,7 @@ impl<'v> PairContrast<'v> {
         })
     }
 
-    /// What makes its log ratios vary.
+    /// The variances of its log ratios.
     pub(crate) fn noise(&self) -> RatioVariation {
         RatioVariation {
             deviation: self.within.deviation(),
@@ -235,7 +246,7 @@ impl<'v> PairContrast<'v> {
     }
 }
 
-/// What locations of log ratios say of each other's variance, metric by metric.
+/// The prior of the variance of log ratios, by metric.
 pub(crate) fn moderations(of: impl IntoIterator<Item = (Metric, Location)>) -> Moderations {
     let by_metric = by_key(of).into_iter();
     by_metric
@@ -244,17 +255,17 @@ pub(crate) fn moderations(of: impl IntoIterator<Item = (Metric, Location)>) -> M
 }
 
 impl Trials<'_> {
-    /// Two cells in a metric, as of any minute; none of fewer than three blocks.
+    /// Two cells in a metric, with a variance between rounds; none of fewer than three blocks.
     pub(crate) fn contrast<'t>(
         &self,
         pairing: Pairing<'t, 't>,
         metric: Metric,
     ) -> Option<PairContrast<'t>> {
-        let within = PairContrast::of(pairing, metric, self.moderations())?;
+        let within = PairContrast::new(pairing, metric, self.moderations())?;
         within.with_rounds(self.between_rounds(metric, &pairing))
     }
 
-    /// From every comparison of the study that at least three blocks can speak to.
+    /// The priors of the variance by metric, from every comparison of the study with at least three blocks.
     pub(crate) fn moderations(&self) -> &Moderations {
         self.moderations.get_or_init(|| {
             let mut seen = BTreeSet::new();
@@ -276,7 +287,7 @@ impl Trials<'_> {
 pub(crate) struct PairsContrast<'v> {
     pub(crate) pairings: Vec<Pairing<'v, 'v>>,
     metric: Metric,
-    /// Of each pair the log ratios of these blocks.
+    /// For each pair the log ratios of these blocks.
     logs: Vec<Vec<f64>>,
     /// The round of each of these blocks.
     rounds: Vec<u32>,
@@ -298,12 +309,12 @@ impl<'v> PairsContrast<'v> {
         })
     }
 
-    /// Where the mean ratio of all pairs lies within the run's rounds.
+    /// The location of the mean log ratio of all pairs within the run's rounds.
     pub(crate) fn within(&self) -> Option<Location> {
         self.located(&self.means())
     }
 
-    /// The same as of any minute, by the variance that other such means let expect.
+    /// The same with a variance between rounds, moderated by other such means.
     pub(crate) fn mean(&self, trials: &Trials<'_>, by: Option<&Moderation>) -> Option<Location> {
         let within = self.within()?;
         let within = by.map_or(within, |by| by.moderate(within));
@@ -312,7 +323,7 @@ impl<'v> PairsContrast<'v> {
         Some(mean.with_rounds(between, self.rounds()))
     }
 
-    /// How far a pair lies from the mean of all, as of any minute.
+    /// The deviation of a pair from the mean of all, with the variance between rounds.
     pub(crate) fn deviation(&self, trials: &Trials<'_>, pair: usize) -> Option<Location> {
         let means = self.means().into_iter();
         let own: Vec<f64> = self.logs[pair]
@@ -338,7 +349,7 @@ impl<'v> PairsContrast<'v> {
         (0..self.rounds.len()).map(of_block).collect()
     }
 
-    /// Where values of the blocks lie.
+    /// The location of values of the blocks.
     fn located(&self, values: &[f64]) -> Option<Location> {
         let by_round = by_key(self.rounds.iter().copied().zip(values.iter().copied()));
         let by_round: Vec<Vec<f64>> = by_round.into_values().collect();
@@ -347,9 +358,8 @@ impl<'v> PairsContrast<'v> {
 }
 
 impl Trials<'_> {
-    /// How much more one metric changes between two cells than another does: each block's ratio of
-    /// the first over that of the second, so that what disturbs both falls out. Between rounds that
-    /// is not known, so that it has the variances of both.
+    /// The log ratio of two cells in one metric less that in another, block by block, so that
+    /// disturbances of both metrics cancel. It has the variances between rounds of both.
     pub(crate) fn relative_contrast(
         &self,
         pairing: &Pairing<'_, '_>,
@@ -384,13 +394,13 @@ impl CellTrials<'_> {
     }
 }
 
-/// Of one cell's value over another's.
+/// The log ratio of two values.
 fn log_ratio(above: f64, below: f64) -> f64 {
     (above / below).ln()
 }
 
 impl Pairing<'_, '_> {
-    /// What each round of the run shows of a pair by itself; none of a tail.
+    /// The estimates of a pair in each round of the run by itself; none for quantiles of the tail.
     pub(crate) fn round_estimates(&self, metric: Metric) -> Option<Vec<RoundEstimate>> {
         let rounds = self.log_ratios_by_round(metric);
         let is_located = tail_share(metric.measure).is_none();
@@ -422,7 +432,7 @@ impl Pairing<'_, '_> {
         by_round.into_values().collect()
     }
 
-    /// How many rounds of the run have both cells.
+    /// The number of rounds in which both cells were measured.
     pub(crate) fn rounds(&self) -> usize {
         let has_other = |block: &&u32| self.other.by_block.contains_key(*block);
         let blocks = self.baseline.by_block.keys().filter(has_other);
@@ -438,7 +448,8 @@ impl Pairing<'_, '_> {
         let mut logs = Vec::with_capacity(self.baseline.by_block.len());
         for block in self.baseline.by_block.keys() {
             let known = [self.baseline, self.other].map(|cell| cell.known(*block, metric));
-            let [Some(below), Some(above)] = known.each_ref().map(|values| of_block(values)) else {
+            let [Some(below), Some(above)] = known.each_ref().map(|values| block_value(values))
+            else {
                 continue;
             };
             if known.iter().flatten().any(|v| *v <= 0.0) {
@@ -451,12 +462,12 @@ impl Pairing<'_, '_> {
     }
 }
 
-/// Which of several cells that differ in one axis may be the best: none is shown to be worse than
-/// another. Multiple comparisons with the best (Hsu, "Multiple Comparisons: Theory and Methods",
-/// 1996, chapter 4), by paired contrasts within blocks: the truly best one is in the set in at
-/// least `1 - rate` of all runs, whatever the noise of each (Bonferroni over its contrasts).
-/// Whoever asks at several places gives each its part of the rate. Cells without the metric in
-/// three blocks beside any other are left out; the order is that of `cells`.
+/// The cells that may be the best of several that differ in one axis: none of them is shown to be worse
+/// than another. Multiple comparisons with the best (Hsu, "Multiple Comparisons: Theory and Methods",
+/// 1996, chapter 4), by paired contrasts within blocks: the truly best one is in the set in at least
+/// `1 - rate` of all runs, whatever the noise of each (Bonferroni over its contrasts). For several
+/// places each has a part of the rate. Cells without the metric in three blocks with any other are
+/// left out; the order is that of `cells`.
 pub(crate) fn best_set<'v>(
     cells: &[&'v CellTrials<'v>],
     axis: Axis,
@@ -541,7 +552,7 @@ mod tests {
         check(&[0.0, -0.1, -0.3], 21, 0.03, 500, |s| {
             s[1] < 0.01 && s[2] == 0.0
         });
-        // Blocks differ three times as much as ways do within them: pairing tells apart what
+        // Blocks differ three times as much as ways do within them: pairing distinguishes what
         // overlapping intervals do not.
         check(&[0.0, -0.07], 21, 0.03, 500, |s| s[1] < 0.05);
     }

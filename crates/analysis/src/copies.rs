@@ -1,4 +1,4 @@
-//! How often bytes were copied, what else a message took, and what counting that cost.
+//! Copies of each byte, events of each message, and the cost of counting them.
 
 use bytecost_spec::evidence::{CopyMeans, CopyPlace, Means, TrialEvidence};
 use bytecost_spec::{Cell, Measure, Metric, Reading, Side};
@@ -10,13 +10,14 @@ use crate::result::{
 };
 use crate::trials::Trials;
 
-/// The mean over trials of what is known of a reading for each of so many, else why it is not.
+/// The mean over trials of a reading for each of so many, and the reason for which the first is absent.
 fn mean_for_each<'r>(
     trials: impl Iterator<Item = (&'r Reading, u64)>,
 ) -> (Option<f64>, Option<String>) {
     let trials = trials.collect_vec();
-    let known = trials.iter();
-    let known = known.filter_map(|(reading, of)| Some(reading.measured()? as f64 / *of as f64));
+    let known = trials
+        .iter()
+        .filter_map(|(reading, of)| Some(reading.measured()? as f64 / *of as f64));
     let absent = match trials.first() {
         Some((Reading::Absent { absent }, _)) => Some(absent.clone()),
         _ => None,
@@ -24,10 +25,13 @@ fn mean_for_each<'r>(
     (mean(&known.collect_vec()), absent)
 }
 
-/// None where nothing was sent.
+/// The mean copies over the trials of a cell; none where nothing was sent.
 fn mean_copies(trials: &[&TrialEvidence]) -> Option<CellCopies> {
-    let all = trials.iter().filter_map(|e| e.copies.as_ref());
-    let all = all.filter(|c| c.payload_bytes > 0).collect_vec();
+    let all = trials
+        .iter()
+        .filter_map(|e| e.copies.as_ref())
+        .filter(|c| c.payload_bytes > 0)
+        .collect_vec();
     let first = all.first()?;
     let legs = first.legs.iter().map(|leg| {
         let same = all.iter().filter_map(|c| {
@@ -78,7 +82,7 @@ fn mean_counts(trials: &[&TrialEvidence], cell: &Cell) -> Option<CellCounts> {
     })
 }
 
-/// What completion flags tell: whether the kernel copied buffers that were to stay where they are.
+/// Copies by completion flags, which show if the kernel copied the buffers of a zero-copy mover.
 fn flagged(cell: &CellResult) -> Option<CellCopies> {
     let share = cell.value(Metric::both(Measure::CopiedShare))?;
     Some(CellCopies {
@@ -108,9 +112,10 @@ fn cost(counted: &[(&Cell, Vec<&TrialEvidence>)], cells: &[CellResult]) -> Optio
         (e.elapsed_ns > 0).then_some(counted / timed(&e.cell)?)
     });
     let moves = |c: &&CellResult| {
-        let rate = Metric::both(match c.cell.is_served() {
-            true => Measure::MessagesPerS,
-            false => Measure::ThroughputGbitPerS,
+        let rate = Metric::both(if c.cell.is_served() {
+            Measure::MessagesPerS
+        } else {
+            Measure::ThroughputGbitPerS
         });
         c.estimates.contains_key(&rate)
     };
@@ -122,7 +127,7 @@ fn cost(counted: &[(&Cell, Vec<&TrialEvidence>)], cells: &[CellResult]) -> Optio
     })
 }
 
-/// What was counted in trials for evidence, in the order of the plan.
+/// Counts of trials for evidence, in the order of the plan.
 pub(crate) struct Evidence {
     pub(crate) copies: Vec<CellCopies>,
     pub(crate) counts: Vec<CellCounts>,
@@ -143,8 +148,11 @@ pub(crate) fn evidence(
         .filter_map(|(_, all)| mean_copies(all))
         .collect_vec();
     let is_new = |cell: &&CellResult| copies.iter().all(|c| c.cell != cell.id);
-    let flagged = cells.iter().filter(is_new).filter_map(flagged);
-    let flagged = flagged.collect_vec();
+    let flagged = cells
+        .iter()
+        .filter(is_new)
+        .filter_map(flagged)
+        .collect_vec();
     copies.extend(flagged);
     let place = |id: &str| cells.iter().position(|c| c.id == id);
     copies.sort_by_key(|c| place(&c.cell));
@@ -165,11 +173,12 @@ fn take_copies(
     input: &Input<'_>,
     trials: &Trials<'_>,
 ) {
-    let mut asked = input.manifest.evidence.iter();
-    let asked = asked.find(|a| a.means == Means::Copies);
+    let asked = input.asked_evidence(Means::Copies);
     for (cell, trials) in cells.iter_mut().zip(&trials.cells) {
-        let counted = copies.iter().find(|c| c.cell == cell.id);
-        let counted = counted.filter(|c| !c.is_flagged_only());
+        let counted = copies
+            .iter()
+            .find(|c| c.cell == cell.id)
+            .filter(|c| !c.is_flagged_only());
         let own = |e: &&TrialEvidence| e.cell == cell.id && e.copies.is_some();
         let counted_in = input.evidence.iter().filter(own).count();
         let route = trials.route;
@@ -193,8 +202,8 @@ fn take_copies(
 }
 
 impl CellCopies {
-    /// How often each byte was copied on a side, or on both; an error where a place of it is not
-    /// known, and none where the side has none.
+    /// Copies of each byte on a side, or on both; an error where a place of it is not known, and none
+    /// where the side has none.
     pub fn per_byte(&self, side: Side) -> Option<Result<f64, String>> {
         let own = |l: &&LegCopies| side == Side::Both || l.leg.side() == side;
         let mut legs = self.legs.iter().filter(own).peekable();
@@ -206,19 +215,18 @@ impl CellCopies {
         Some(known.sum())
     }
 
-    /// How often each byte was copied at a place, where that is known.
+    /// Copies of each byte at a place, where they are known.
     pub fn at(&self, leg: CopyPlace) -> Option<f64> {
         self.legs.iter().find(|l| l.leg == leg)?.per_byte
     }
 
-    /// Whether nothing was counted, and the kernel's flags are all that there is.
+    /// Returns true if nothing was counted, so that only the kernel's flags are known.
     pub fn is_flagged_only(&self) -> bool {
         let flags = Some(CopyMeans::CompletionFlags);
         self.legs.iter().all(|l| l.means == flags)
     }
 
-    /// Of bytes that were to be left where they are: how often each was copied after all, before
-    /// its reader took it. Counted, not flagged.
+    /// Counted copies of each byte of a zero-copy mover before its reader received it.
     pub fn after_all(&self) -> Option<f64> {
         if self.is_flagged_only() {
             return None;
@@ -228,16 +236,16 @@ impl CellCopies {
 }
 
 impl CellCounts {
-    /// Whether they are of a server and its clients.
+    /// Returns true for a server and its clients.
     pub fn is_of_server(&self) -> bool {
         self.events.iter().any(|e| e.side == Side::Server)
     }
 
-    /// How often something happened for each message on all sides that have it. The clients of a
-    /// server are the instrument: for each request only the server's own are told.
+    /// The number of an event for each message, over all sides but the clients of a server, which
+    /// belong to the instrument.
     pub fn per_message(&self, event: bytecost_spec::evidence::CountedEvent) -> Option<f64> {
-        let tells = |e: &&EventRate| e.event == event && e.side != Side::Client;
-        let own = self.events.iter().filter(tells);
+        let is_counted = |e: &&EventRate| e.event == event && e.side != Side::Client;
+        let own = self.events.iter().filter(is_counted);
         let known: Option<Vec<f64>> = own.map(|e| e.per_message).collect();
         let known = known?;
         (!known.is_empty()).then(|| known.iter().sum())

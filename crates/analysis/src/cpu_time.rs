@@ -1,4 +1,4 @@
-//! Where the CPU time of each watched cell went, per KiB that was sent or per request.
+//! CPU time of each watched cell by kind of work, per KiB that was sent or per request.
 
 use bytecost_spec::evidence::{KINDS, Kind, Looks, Party, TimeByKind, TrialEvidence};
 use bytecost_stats::poisson_interval;
@@ -8,22 +8,26 @@ use crate::confidence::LEVEL;
 use crate::grouping::by_key;
 use crate::result::{CellTime, FunctionTime, Input, KindTime, TimePer};
 
-/// Functions of a cell that are told, most time first.
+/// The most functions of a cell, in descending order of their time.
 const MOST_FUNCTIONS: usize = 12;
 const KIB: f64 = 1024.0;
 
 /// Every watched cell, in the order of the plan; the first evidence of time of a cell counts.
 pub(crate) fn all(input: &Input<'_>) -> Vec<CellTime> {
     let watched = input.evidence_by_cell(|e| e.time.is_some()).into_iter();
-    let told = watched.filter_map(|(cell, evidence)| match cell.is_served() {
-        true => of(evidence[0], TimePer::Request),
-        false => of(evidence[0], TimePer::Kib),
+    let times = watched.filter_map(|(cell, evidence)| {
+        let per = if cell.is_served() {
+            TimePer::Request
+        } else {
+            TimePer::Kib
+        };
+        cell_time(evidence[0], per)
     });
-    told.collect()
+    times.collect()
 }
 
-/// None where nothing was sent, or nothing was seen of who sent it.
-fn of(evidence: &TrialEvidence, per: TimePer) -> Option<CellTime> {
+/// The CPU time of a cell; none where nothing was sent, or no sample found a thread of it.
+fn cell_time(evidence: &TrialEvidence, per: TimePer) -> Option<CellTime> {
     let time = evidence.time.as_ref()?;
     let of_parties = |parties: &[Party]| count(time, |l| parties.contains(&l.party));
     let own = of_parties(&[Party::Sender, Party::Receiver]);
@@ -76,29 +80,30 @@ fn functions(time: &TimeByKind, own: u64) -> Vec<FunctionTime> {
     let named = |l: &&Looks| l.party != Party::Rest && !l.function.is_empty();
     let named = time.looks.iter().filter(named);
     let by_name = by_key(named.map(|l| ((&l.function, l.kind), l.count))).into_iter();
-    let all = by_name.map(|((function, kind), looks)| FunctionTime {
-        function: function.clone(),
-        kind,
-        share: looks.iter().sum::<u64>() as f64 / own as f64,
-    });
-    let all = all.sorted_by(|a, b| b.share.total_cmp(&a.share));
+    let all = by_name
+        .map(|((function, kind), looks)| FunctionTime {
+            function: function.clone(),
+            kind,
+            share: looks.iter().sum::<u64>() as f64 / own as f64,
+        })
+        .sorted_by(|a, b| b.share.total_cmp(&a.share));
     all.take(MOST_FUNCTIONS).collect()
 }
 
 impl CellTime {
-    /// The times that are told: of both sides, or of a server.
-    fn told(&self) -> impl Iterator<Item = &KindTime> {
-        self.kinds.iter().filter(|k| self.per.tells(k.party))
+    /// The times of both sides, or of a server.
+    fn kinds_in_sums(&self) -> impl Iterator<Item = &KindTime> {
+        self.kinds.iter().filter(|k| self.per.counts(k.party))
     }
 
     /// CPU time in a kind, in ns for each KiB sent on both sides, or for each request of a server.
     pub fn of_kind(&self, kind: Kind) -> f64 {
-        let own = self.told().filter(|k| k.kind == kind);
+        let own = self.kinds_in_sums().filter(|k| k.kind == kind);
         own.map(|k| k.ns_per_unit).sum()
     }
 
     /// CPU time in all kinds, as [`CellTime::of_kind`].
     pub fn total(&self) -> f64 {
-        self.told().map(|k| k.ns_per_unit).sum()
+        self.kinds_in_sums().map(|k| k.ns_per_unit).sum()
     }
 }

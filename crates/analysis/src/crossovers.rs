@@ -59,9 +59,10 @@ fn curves<'v>(run: &'v Judged<'v>, compare: &Compare, along: Axis) -> Vec<Curve<
         Some((key, (number, x, pair)))
     });
     let place = |metric: &Metric| compare.metrics.iter().position(|m| m == metric);
-    let curves = grouped(points).into_iter();
-    let curves = curves.filter(|(_, points)| points.len() > 1);
-    let curves = curves.sorted_by_key(|((metric, _), _)| place(metric));
+    let curves = grouped(points)
+        .into_iter()
+        .filter(|(_, points)| points.len() > 1)
+        .sorted_by_key(|((metric, _), _)| place(metric));
     let curve = |points: Vec<(f64, Value, JudgedPair<'v>)>| {
         let points = points.into_iter().sorted_by(|a, b| a.0.total_cmp(&b.0));
         points.map(|(_, x, pair)| (x, pair)).collect()
@@ -71,8 +72,10 @@ fn curves<'v>(run: &'v Judged<'v>, compare: &Compare, along: Axis) -> Vec<Curve<
 
 fn crossover(run: &Judged<'_>, along: Axis, curve: &Curve<'_>) -> Crossover {
     let decided = |pair: &JudgedPair<'_>| pair.verdict().filter(|_| pair.is_decided());
-    let steps = curve.iter().map(|(x, pair)| (x, decided(pair)));
-    let steps = steps.collect_vec();
+    let steps = curve
+        .iter()
+        .map(|(x, pair)| (x, decided(pair)))
+        .collect_vec();
     let open = steps.iter().filter(|(_, verdict)| verdict.is_none());
     let (finding, pairing) = (curve[0].1.finding, curve[0].1.pairing);
     let (base, other) = (pairing.baseline.cell, pairing.other);
@@ -93,8 +96,8 @@ fn crossover(run: &Judged<'_>, along: Axis, curve: &Curve<'_>) -> Crossover {
     }
 }
 
-/// What becomes of two ways along values in their order. A place lies between the last decided
-/// value on its one side and the first on its other: values that are not decided widen it.
+/// The outcome of two ways along an axis. A crossing point lies between the last decided value on one
+/// side and the first on the other, so that undecided values widen it.
 fn crossing(steps: &[Step<'_>]) -> Crossing {
     type Known<'s> = (&'s Value, Verdict);
     let known = steps
@@ -104,9 +107,10 @@ fn crossing(steps: &[Step<'_>]) -> Crossing {
     let is_better = |step: &Known<'_>| step.1 == Verdict::Better;
     let whole = known.len() == steps.len();
     if !known.iter().any(is_better) {
-        return match whole && !known.is_empty() {
-            true => Crossing::NeverBetter,
-            false => Crossing::Undecided,
+        return if whole && !known.is_empty() {
+            Crossing::NeverBetter
+        } else {
+            Crossing::Undecided
         };
     }
     if whole && known.iter().all(is_better) {

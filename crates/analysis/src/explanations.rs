@@ -1,7 +1,6 @@
-//! Questions about why, each answered by comparisons of the run and further facts, or with what is
-//! missing.
+//! The questions of a report, each answered by comparisons and further facts, or with the missing data.
 
-use bytecost_spec::evidence::{EvidenceAsked, Means};
+use bytecost_spec::evidence::Means;
 use bytecost_spec::survey::{InFlight, Route, WorkKind};
 use bytecost_spec::{Axis, Cell, Class, HugePages, Measure, Metric, Side};
 use itertools::Itertools as _;
@@ -23,7 +22,7 @@ use pairs::{Answer, MeasuredWay, PairQuery};
 use servers::{is_busy, is_kept_busy, serves};
 use sockets::ZERO_COPY;
 
-/// A question, which runs are asked it, and what answers it.
+/// A question, the runs that it is about, and the way to answer it.
 struct Row {
     question: Question,
     asks: fn(&Explained<'_>) -> bool,
@@ -32,9 +31,9 @@ struct Row {
 
 enum By {
     Pairs(PairQuery),
-    /// By pairs of which the other is such a cell; where none was measured, by why it was refused.
+    /// By pairs whose other cell fits; where none was measured, with the reason of its refusal.
     PairsOr(PairQuery, fn(&Cell) -> bool),
-    /// In its own way; none where there is nothing to be explained.
+    /// By a function of its own; none where there is nothing to explain.
     Own(fn(&Explained<'_>) -> Option<Answer>),
 }
 
@@ -217,13 +216,13 @@ const QUESTIONS: &[Row] = &[
     Row {
         question: Question::IsolationProtects,
         asks: |run| {
-            let is_beside = |w: MeasuredWay<'_>| !w.is_alone() && !w.works(WorkKind::Beats);
-            run.plans(|w| is_set_apart(w) && is_beside(w))
+            let is_loaded = |w: MeasuredWay<'_>| !w.is_alone() && !w.works(WorkKind::Beats);
+            run.plans(|w| is_set_apart(w) && is_loaded(w))
         },
         by: By::Pairs(PairQuery {
             axes: &[Axis::Background],
-            pairs: |alone, beside| {
-                let is_work = beside.route().is_work() && !beside.works(WorkKind::Beats);
+            pairs: |alone, loaded| {
+                let is_work = loaded.route().is_work() && !loaded.works(WorkKind::Beats);
                 is_work && alone.is_alone()
             },
             ..PINNED
@@ -250,7 +249,7 @@ const QUESTIONS: &[Row] = &[
     },
 ];
 
-/// The questions that the run is about. What no run on this machine can answer comes last.
+/// The questions that the run is about. Those that no run on this machine can answer come last.
 pub(crate) fn all(run: &Explained<'_>) -> Vec<Explanation> {
     let asked = QUESTIONS.iter().filter(|row| (row.asks)(run));
     let found = asked.filter_map(|row| {
@@ -304,12 +303,6 @@ fn is_set_apart(way: MeasuredWay<'_>) -> bool {
     way.route().is_work() && (cell.class != Class::default() || !cell.cgroup.is_none())
 }
 
-/// What became of a means of evidence; none where it was not looked for.
-fn asked<'v>(run: &Explained<'v>, means: Means) -> Option<&'v EvidenceAsked> {
-    let mut all = run.input.manifest.evidence.iter();
-    all.find(|a| a.means == means)
-}
-
 /// The decided findings whose causes are known, those with the greatest ratio first.
 fn causes(run: &Explained<'_>) -> Option<Answer> {
     let causes = |f: &Finding| run.causes.iter().find(|c| c.finding == f.number);
@@ -317,9 +310,10 @@ fn causes(run: &Explained<'_>) -> Option<Answer> {
     let is_counted = |f: &Finding| causes(f).is_some_and(|c| c.by != CauseMeans::TimedTrials);
     let findings = greatest(run.findings.iter().filter(has_causes), is_counted);
     let missing = if findings.is_empty() {
-        let is_asked = |m: &Means| asked(run, *m).is_some_and(|a| !a.unasked);
+        let is_asked = |m: &Means| run.input.asked_evidence(*m).is_some_and(|a| !a.unasked);
         let mut means = [Means::Copies, Means::Counts, Means::Time].into_iter();
-        let refused = asked(run, means.find(is_asked)?)?.refused.clone();
+        let asked = run.input.asked_evidence(means.find(is_asked)?)?;
+        let refused = asked.refused.clone();
         Some(refused.map_or(Missing::Difference, Missing::Refused))
     } else {
         None
@@ -328,7 +322,8 @@ fn causes(run: &Explained<'_>) -> Option<Answer> {
         finding: f.number,
         is_turned: false,
     });
-    let no_samples = asked(run, Means::Time).and_then(|a| a.refused.clone());
+    let asked = run.input.asked_evidence(Means::Time);
+    let no_samples = asked.and_then(|a| a.refused.clone());
     Some(Answer {
         missing,
         pairs: pairs.collect(),
@@ -336,13 +331,14 @@ fn causes(run: &Explained<'_>) -> Option<Answer> {
     })
 }
 
-/// None where nothing was counted, and nobody asked for it.
+/// The answer about copies; none where they were neither counted nor asked for.
 fn copies(run: &Explained<'_>) -> Option<Answer> {
     let mut counted = run.evidence.copies.iter();
     let missing = if counted.any(|c| !c.is_flagged_only() && run.result(&c.cell).is_some()) {
         None
     } else {
-        let asked = asked(run, Means::Copies).filter(|a| !a.unasked)?;
+        let asked = run.input.asked_evidence(Means::Copies);
+        let asked = asked.filter(|a| !a.unasked)?;
         let refused = asked.refused.clone();
         Some(refused.map_or(Missing::Evidence, Missing::Refused))
     };

@@ -1,4 +1,4 @@
-//! Which comparisons are tested together, and what their corrected p values are.
+//! Families of comparisons that are tested together, and their corrected p values.
 
 use bytecost_spec::study::Family;
 use bytecost_stats::{false_discovery, holm};
@@ -13,7 +13,7 @@ use crate::stages::Judged;
 pub(crate) struct Correction {
     /// None of what is not judged.
     pub(crate) p: Option<f64>,
-    /// The level at which a comparison that is not decided yet would be, beside the others.
+    /// The level at which a further comparison of the family would be decided.
     pub(crate) level: f64,
 }
 

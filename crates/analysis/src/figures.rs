@@ -10,8 +10,9 @@ use itertools::Itertools as _;
 
 use crate::grid;
 use crate::grouping::grouped;
-use crate::phrases;
-use crate::result::{CeilingLine, CellResult, Estimate, FigureData, Finding, Gap, Point, Series};
+use crate::result::{
+    AbsentMetric, CeilingLine, CellResult, Estimate, FigureData, Finding, Gap, Point, Series,
+};
 use crate::stages::Judged;
 use crate::trials::idle;
 
@@ -37,8 +38,11 @@ impl<'v> Drawing<'v> {
         let manifest = run.input.manifest;
         let refused = run.input.refused.iter();
         let refused: HashMap<String, &str> = refused.map(|r| (r.cell.id(), &*r.why)).collect();
-        let whole = manifest.study.cells().into_iter().map(|(_, c)| c);
-        let whole = whole
+        let whole = manifest
+            .study
+            .cells()
+            .into_iter()
+            .map(|(_, c)| c)
             .filter(|c| !idle(&manifest.survey, &c.mover))
             .collect_vec();
         let planned: BTreeSet<&Cell> = run.trials.cells.iter().map(|c| c.cell).collect();
@@ -56,11 +60,11 @@ impl<'v> Drawing<'v> {
         }
     }
 
-    /// The figure's panels; with another metric where no cell has its own. What none has is drawn
-    /// as gaps with their reasons, if cells that it is about were measured at all.
+    /// The figure's panels. Where no cell has its metric, they show its other metric, if it has one,
+    /// and else gaps with their reasons.
     fn figure(&self, figure: &Figure) -> Vec<FigureData> {
         let panels = self.panels(figure, figure.y, true);
-        let Some(why) = self.why_nowhere(figure).filter(|_| panels.is_empty()) else {
+        let Some(why) = self.why_absent(figure).filter(|_| panels.is_empty()) else {
             return panels;
         };
         let mut panels = figure
@@ -69,25 +73,23 @@ impl<'v> Drawing<'v> {
         if panels.is_empty() {
             return self.panels(figure, figure.y, false);
         }
-        let name = |metric| phrases::metric(metric, self.run.trials.unit);
         for panel in &mut panels {
-            panel.note = Some(format!(
-                "{} instead of {}, which is not available on this machine: {}.",
-                phrases::capital(&name(panel.y)),
-                name(figure.y),
-                why.trim_end_matches('.')
-            ));
+            panel.replaced = Some(AbsentMetric {
+                metric: figure.y,
+                why: why.clone(),
+            });
         }
         panels
     }
 
-    /// Why no cell has the figure's metric; none where one has it, or it has no meaning for any.
-    fn why_nowhere(&self, figure: &Figure) -> Option<String> {
+    /// The reason for which no cell has the figure's metric; none where one has it, or it has no
+    /// meaning for any.
+    fn why_absent(&self, figure: &Figure) -> Option<String> {
         let results = |c: &Cell| self.results.get(c.id().as_str());
         let cells = || self.shown.iter().filter_map(results);
-        let had = cells().any(|r| r.estimates.contains_key(&figure.y));
+        let is_known = cells().any(|r| r.estimates.contains_key(&figure.y));
         let why = cells().find_map(|r| r.absent.get(&figure.y));
-        why.filter(|_| !had).cloned()
+        why.filter(|_| !is_known).cloned()
     }
 
     /// The panels of a figure over a metric: those with a measured point, or all.
@@ -136,8 +138,9 @@ impl<'v> Drawing<'v> {
         let mut names = grid::values(study, figure.series, cells.iter().copied());
         names.retain(|n| lines.contains(n));
         let lines = names.into_iter();
-        let series = lines.map(|line| self.series(figure, cells, line, &x_values));
-        let series = series.collect_vec();
+        let series = lines
+            .map(|line| self.series(figure, cells, line, &x_values))
+            .collect_vec();
         let measured = |p: &Point| p.measured().is_some();
         if some && !series.iter().any(|s| s.points.iter().any(measured)) {
             return None;
@@ -146,7 +149,7 @@ impl<'v> Drawing<'v> {
         let panel = grid::coordinates(first, held);
         let ceiling = self.ceiling(figure, first, &series, &x_values);
         Some(FigureData {
-            title: format!("{}{}", figure.title, phrases::joined_circumstances(&panel)),
+            title: figure.title.clone(),
             panel,
             x: figure.x,
             x_numbers: grid::numbers(figure.x, &x_values),
@@ -154,12 +157,12 @@ impl<'v> Drawing<'v> {
             y: figure.y,
             relative_to: self.baseline(figure).filter(|_| figure.relative).cloned(),
             series,
-            note: None,
+            replaced: None,
             ceiling,
         })
     }
 
-    /// What a panel of throughputs could reach at most: of several ceilings the highest.
+    /// The highest rates of the machine for a panel of throughputs: of several ceilings the highest.
     fn ceiling(
         &self,
         figure: &Figure,
@@ -183,17 +186,11 @@ impl<'v> Drawing<'v> {
             rates.max_by(|a, b| a.1.total_cmp(&b.1))
         };
         let highest = x_values.iter().map(highest).collect_vec();
-        let kinds = highest.iter().flatten().map(|(kind, _)| *kind);
-        let kinds = kinds.sorted().dedup();
-        let words = match kinds.collect_vec()[..] {
-            [] => return None,
-            [kind] => kind.words(),
-            _ => "the most that was reached here",
-        };
-        let points = highest.into_iter().map(|most| Some(most?.1)).collect();
+        let mut kinds = highest.iter().flatten().map(|(kind, _)| *kind);
+        let first = kinds.next()?;
         Some(CeilingLine {
-            words: words.to_owned(),
-            points,
+            kind: kinds.all(|kind| kind == first).then_some(first),
+            points: highest.iter().map(|most| Some((*most)?.1)).collect(),
         })
     }
 
@@ -243,8 +240,10 @@ impl<'v> Drawing<'v> {
             let is_here = normal.value(figure.x) == *x && cells.contains(&&normal);
             Ok(self.point(figure, if is_here { &normal } else { &cell }))
         };
-        let points = x_values.iter().map(point);
-        let points = points.map(|p| p.unwrap_or(Point::Gap(Gap::NotInStudy)));
+        let points = x_values
+            .iter()
+            .map(point)
+            .map(|p| p.unwrap_or(Point::Gap(Gap::NotInStudy)));
         Series {
             points: points.collect(),
             name: name.to_string(),
@@ -312,7 +311,7 @@ fn alike<'c>(cells: &'c [Cell], free: &[Axis]) -> Vec<(String, Vec<&'c Cell>)> {
     grouped(cells.iter().map(|cell| (cell.id_without(free), cell)))
 }
 
-/// Why a row of the survey refuses a cell, where it was tried and does.
+/// The refusal of a cell in the survey; none where it was not tried or works.
 fn refusal(rows: &[bytecost_spec::Support], name: &str, cell: &Cell) -> Option<String> {
     let mut rows = rows.iter();
     let row = rows.find(|r| r.name == name && r.transport == cell.transport)?;

@@ -24,8 +24,9 @@ pub(crate) fn judged(run: &Measured<'_>, caveats: &[Caveat]) -> Vec<Finding> {
     let (manifest, comparisons) = (run.input.manifest, &run.comparisons);
     let is_unconfirmed = |c: &Caveat| c.effect == CaveatEffect::WithholdsUnconfirmed;
     let asks_for_first = caveats.iter().any(is_unconfirmed);
-    let first = asks_for_first.then(|| Trials::first_attempts(run.input));
-    let first = first.flatten();
+    let first = asks_for_first
+        .then(|| Trials::first_attempts(run.input))
+        .flatten();
     let permitted = |c: &Comparison<'_>| {
         let (metric, pairing) = (c.asked.metric, &c.asked.pairing);
         let confirmed = || c.confirmed_sign(first.as_ref());
@@ -84,8 +85,9 @@ impl Comparison<'_> {
         }
     }
 
-    /// Whether the other cell has more than the baseline by the interval of the first attempts at
-    /// the blocks, or by this one where no block was measured again; none where that holds 1.
+    /// Returns true if the interval of the first attempts at the blocks shows that the other cell has
+    /// more than the baseline, false if less; none where it holds 1. Without repeated blocks the
+    /// interval is its own.
     fn confirmed_sign(&self, first: Option<&Trials<'_>>) -> Option<bool> {
         let ratio = match first {
             None => self.contrast.ratio(),

@@ -1,4 +1,4 @@
-//! What each cell displaced from the caches, from the rounds of its trial for evidence.
+//! Data that each cell displaced from the caches, by the rounds of its trial for evidence.
 
 use bytecost_spec::evidence::{LevelProbe, ProbeRound};
 use bytecost_stats::{median, trimmed_mean, trimmed_mean_value};
@@ -7,22 +7,23 @@ use crate::confidence::{FEWEST, LEVEL};
 use crate::result::{CellFootprint, Estimate, Input, LevelFootprint, Uncertain};
 
 const KIB: f64 = 1024.0;
-/// A set of which less is displaced, as a share, is as good as untouched.
+/// The displaced share of a set below which the set counts as untouched.
 const UNTOUCHED: f64 = 0.02;
-/// The share of what is displaced that may go without moving anything; above, others use the cache.
+/// The largest share of the displaced data that an idle machine displaces too; above it other processes
+/// use the cache.
 const OWN: f64 = 0.5;
 
-/// Every cell that was looked at, in the order of the plan; the first evidence of a cell counts.
+/// Every probed cell, in the order of the plan; the first evidence of a cell counts.
 pub(crate) fn all(input: &Input<'_>) -> Vec<CellFootprint> {
-    let looked_at = input.evidence_by_cell(|e| e.footprint.is_some());
-    let told = looked_at.into_iter().filter_map(|(_, evidence)| {
+    let probed = input.evidence_by_cell(|e| e.footprint.is_some());
+    let footprints = probed.into_iter().filter_map(|(_, evidence)| {
         let levels = evidence[0].footprint.as_ref()?.levels.iter();
         Some(CellFootprint {
             cell: evidence[0].cell.clone(),
             levels: levels.map(level).collect(),
         })
     });
-    told.collect()
+    footprints.collect()
 }
 
 fn level(probe: &LevelProbe) -> LevelFootprint {
@@ -81,18 +82,17 @@ fn estimate(kib: &[f64]) -> Option<Estimate> {
 }
 
 impl CellFootprint {
-    /// What was found of a level; the greatest is the last.
+    /// The footprint at a cache level; none where that was not probed.
     pub(crate) fn level(&self, level: u32) -> Option<&LevelFootprint> {
         self.levels.iter().find(|l| l.level == level)
     }
 }
 
-/// How much one way displaces from a cache against another, over all places together: the sums, and
-/// the ratios of the ends of their intervals, which is wider than need be. None where either is not
-/// known, or the other displaces next to nothing or hardly more than goes in as much time anyway.
+/// The ratio of the data that two ways displace from a cache, summed over all places, and its interval
+/// by the ends of theirs, which is conservative. None where either is unknown, or the other displaces
+/// next to nothing, or hardly more than an idle machine does in the same time.
 ///
-/// It has no variance between rounds: lines are counted in one trial, next to a stretch in which
-/// nothing is moved, which shows what the minute adds.
+/// It has no variance between rounds: lines are counted in one trial, next to an idle period.
 pub(crate) fn against(pairs: &[(&LevelFootprint, &LevelFootprint)]) -> Option<Uncertain> {
     let one = displaced(pairs.iter().map(|(one, _)| *one))?;
     let others = || pairs.iter().map(|(_, other)| *other);
@@ -103,15 +103,16 @@ pub(crate) fn against(pairs: &[(&LevelFootprint, &LevelFootprint)]) -> Option<Un
         Some(f64::max(one?.value, other?.value))
     });
     let idle: f64 = idle.sum::<Option<f64>>()?;
-    let told = other[1] > UNTOUCHED * primed.sum::<f64>() && idle < OWN * other[0];
-    told.then(|| Uncertain {
+    let is_clear = other[1] > UNTOUCHED * primed.sum::<f64>() && idle < OWN * other[0];
+    is_clear.then(|| Uncertain {
         value: one[0] / other[0],
         low: one[1] / other[2],
         high: one[2] / other[1],
     })
 }
 
-/// What is displaced from a cache over several places: its value and the ends of its interval.
+/// The sum over several places of the data displaced from a cache: its value and the ends of its
+/// interval.
 fn displaced<'l>(mut levels: impl Iterator<Item = &'l LevelFootprint>) -> Option<[f64; 3]> {
     levels.try_fold([0.0; 3], |[value, low, high], level| {
         let e = level.displaced_kib.as_ref()?;

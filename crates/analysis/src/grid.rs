@@ -4,7 +4,7 @@ use bytecost_spec::axis::AXES;
 use bytecost_spec::{Axis, Cell, Study, Value};
 use itertools::Itertools as _;
 
-/// Axes along which results are told in ranges, the likeliest first.
+/// Axes along which results are grouped in ranges; the first that applies is used.
 pub const RANGES: [Axis; 9] = [
     Axis::Connections,
     Axis::Size,
@@ -25,13 +25,17 @@ pub(crate) fn values<'c>(
     cells: impl Iterator<Item = &'c Cell>,
 ) -> Vec<Value> {
     let axes = study.tiers.iter().flat_map(|t| &t.axes);
-    let lists = axes.filter(|(a, _)| *a == axis).map(|(_, list)| list);
-    let lists = lists.sorted_by_key(|list| std::cmp::Reverse(list.len()));
+    let lists = axes
+        .filter(|(a, _)| *a == axis)
+        .map(|(_, list)| list)
+        .sorted_by_key(|list| std::cmp::Reverse(list.len()));
     let named = lists.flatten().cloned();
     let mut ordered: Vec<Value> = named.chain(cells.map(|c| c.value(axis))).unique().collect();
     if let Some(numbers) = numbers(axis, &ordered) {
-        let pairs = numbers.into_iter().zip(ordered);
-        let pairs = pairs.sorted_by(|a, b| a.0.total_cmp(&b.0));
+        let pairs = numbers
+            .into_iter()
+            .zip(ordered)
+            .sorted_by(|a, b| a.0.total_cmp(&b.0));
         ordered = pairs.map(|(_, value)| value).collect();
     }
     ordered

@@ -28,7 +28,7 @@ impl<'v> JudgedPair<'v> {
         JudgedPair::new(self.finding, self.pairing.turned())
     }
 
-    /// Which finding it is, and from which of its cells it is seen.
+    /// The finding, and the direction in which its cells are compared.
     pub(crate) fn seen(&self) -> PairSeen {
         PairSeen {
             finding: self.finding.number,
@@ -79,8 +79,8 @@ impl<'v> JudgedPair<'v> {
     }
 }
 
-/// What is decided of a log ratio with its interval, by its corrected p value at a rate and the least
-/// difference that matters: an interval within that is told as such even where it leaves out 1.
+/// The verdict on a log ratio: better or worse by its corrected p value at an error rate; no difference
+/// that matters if its interval lies within `bound`, even one that excludes 1.
 pub(crate) fn verdict(
     metric: Metric,
     (value, interval): (f64, Interval),

@@ -1,16 +1,16 @@
 //! From samples to findings and caveats: pure, so that any run can be judged again anywhere.
 //!
 //! [`analyse`] takes all that is known of a run as values and gives back an [`Analysis`], which
-//! holds everything that a report says. [`progress`] is the same arithmetic while a run goes on.
+//! holds everything that a report says. [`progress`] is the same arithmetic for a running study.
 
 mod advice;
 mod audit;
-mod beside_sides;
 mod books;
 mod causes;
 mod caveats;
 pub mod ceiling;
 mod cells;
+mod command;
 mod confidence;
 mod contrast;
 mod copies;
@@ -27,8 +27,9 @@ mod judged_pair;
 mod logs;
 mod main_effects;
 mod matrix;
+mod measure_kind;
+mod outside_time;
 mod pairing;
-pub mod phrases;
 mod places;
 pub mod profile;
 pub mod progress;
@@ -49,9 +50,10 @@ mod window_books;
 pub use audit::beside;
 pub use caveats::caveat_kinds;
 pub use cells::typical;
+pub use command::{command_line, command_of_run, peer_again};
 pub use grid::RANGES;
 pub use grouping::grouped;
-pub use phrases::{by_rounds, command_line, command_of_run, peer_again};
+pub use measure_kind::MeasureKind;
 pub use progress::{Interim, LiveEstimate, LiveEstimates, Progress, log_ratios};
 pub use result::*;
 pub use rounds::{noise_between_rounds, round_summaries};
@@ -63,8 +65,8 @@ use trials::Trials;
 
 /// Judges a run: the same input always gives the same analysis.
 ///
-/// Bad or foreign samples are left out, never a reason to stop; what cannot be had stands in the
-/// result with its reason.
+/// Bad or foreign samples are left out and stop nothing. Data that are not available are in the result with
+/// their reason.
 pub fn analyse(input: Input<'_>) -> Analysis {
     let trials = Trials::of_run(&input);
     let judged = judge(measure(&input, &trials));
@@ -75,25 +77,25 @@ fn measure<'v>(input: &'v Input<'v>, trials: &'v Trials<'v>) -> Measured<'v> {
     let mut cells = cells::results(input, trials);
     ceiling::take_shares(&mut cells, input, trials);
     let evidence = copies::evidence(&mut cells, input, trials);
-    regimes::part(&mut cells, trials);
+    regimes::find_groups(&mut cells, trials);
     let twins = twins::all(trials);
     Measured {
         input,
         trials,
         study: run::study_facts(input.manifest, trials),
-        stalls: Stalls::of(trials),
+        stalls: Stalls::new(trials),
         cells,
         evidence,
         cpu_time: cpu_time::all(input),
         books: books::all(trials, input),
         footprints: footprint::all(input),
-        noise_floor: twins::floor(&twins, trials),
+        noise_floor: twins::noise_floor(&twins, trials),
         twins,
         comparisons: contrast::comparisons(trials),
     }
 }
 
-/// Caveats that look at no verdict come before verdicts, since they may withhold some.
+/// Caveats that need no verdict come before verdicts, since they may withhold some.
 fn judge(measured: Measured<'_>) -> Judged<'_> {
     let caveats = caveats::without_verdicts(&measured);
     let findings = findings::judged(&measured, &caveats);
@@ -111,7 +113,7 @@ fn explain(judged: Judged<'_>) -> Explained<'_> {
     }
 }
 
-/// All that is said of a run.
+/// The result of a run.
 fn result(run: &Explained<'_>) -> Analysis {
     let (input, trials, manifest) = (run.input, run.trials, run.input.manifest);
     Analysis {
@@ -119,7 +121,7 @@ fn result(run: &Explained<'_>) -> Analysis {
         run: run::run_facts(run),
         study: run.study.clone(),
         host: manifest.host.clone(),
-        peer: PeerFacts::of(manifest),
+        peer: PeerFacts::from_manifest(manifest),
         advice: advice::all(run),
         loop_floor_ns_per_message: cells::loop_floor(trials),
         counters_cost: cells::counters_cost(&manifest.survey.counters_cost),
@@ -160,17 +162,15 @@ pub fn audit(input: Input<'_>, claims: &Grounds) -> Vec<Audited> {
     audit::rulings(&judge(measure(&input, &trials)), claims)
 }
 
-/// The cells of decided comparisons, baseline first, those that differ most before others: what is
-/// to be counted where not all can be. A pair whose verdict a caveat withholds is not decided.
+/// The cells of decided comparisons, baseline first, in descending order of their difference: those to
+/// count where not all can be. A pair whose verdict a caveat withholds is not decided.
 pub fn pairs_to_count(input: Input<'_>) -> Vec<[String; 2]> {
     let trials = Trials::of_run(&input);
     let run = judge(measure(&input, &trials));
-    let told = run
-        .findings
-        .iter()
-        .filter(|f| causes::is_worth_a_reason(f, &run.stalls));
-    let decided = causes::greatest(told, |_| true).into_iter();
-    decided
+    let candidates = run.findings.iter();
+    let candidates = candidates.filter(|f| causes::is_worth_a_reason(f, &run.stalls));
+    causes::greatest(candidates, |_| true)
+        .into_iter()
         .map(|f| [f.baseline.clone(), f.cell.clone()])
         .collect()
 }

@@ -1,8 +1,8 @@
 //! Main effects: one value of an axis against another over all places at once.
 //!
-//! Which places are averaged is decided by the study, never by what came out: all values of one
-//! further axis. Only blocks in which every place was measured count, so that no place weighs more
-//! in one block than in another.
+//! The places are all values of one further axis, chosen by the study and never by the outcome. Only
+//! blocks in which every place was measured count, so that all places have the same weight in each
+//! block.
 
 use bytecost_spec::study::{Compare, Family};
 use bytecost_spec::{Axis, Metric, Value};
@@ -31,19 +31,26 @@ struct RawEffect<'v> {
 /// The main effects of a study's comparisons in their first metric, in the order of the plan: over
 /// the axis that the study asks for, else over the first range that varies.
 pub(crate) fn all<'v>(run: &'v Judged<'v>) -> Vec<MainEffect> {
-    let compares = run.input.manifest.study.compare.iter();
-    let compares = compares.filter(|compare| compare.family != Family::Exploratory);
-    let raws = compares.flat_map(|compare| of_compare(run, compare));
+    let compares = run
+        .input
+        .manifest
+        .study
+        .compare
+        .iter()
+        .filter(|compare| compare.family != Family::Exploratory);
+    let raws = compares.flat_map(|compare| raw_effects(run, compare));
     let raws: Vec<RawEffect<'_>> = raws.unique_by(RawEffect::key).collect();
     let within = raws
         .iter()
         .filter_map(|r| Some((r.metric, r.contrast.within()?)));
     let moderations = moderations(within);
-    let located = raws.iter().filter_map(|raw| {
-        let by = moderations.get(&raw.metric);
-        Some((raw, raw.contrast.mean(run.trials, by)?))
-    });
-    let located = located.collect_vec();
+    let located = raws
+        .iter()
+        .filter_map(|raw| {
+            let by = moderations.get(&raw.metric);
+            Some((raw, raw.contrast.mean(run.trials, by)?))
+        })
+        .collect_vec();
     // What a caveat withholds is no part of the family.
     let is_tested = |raw: &RawEffect<'_>| raw.is_asked() && raw.withheld(run).is_none();
     let tested = located.iter().filter(|(raw, _)| is_tested(raw));
@@ -58,7 +65,7 @@ pub(crate) fn all<'v>(run: &'v Judged<'v>) -> Vec<MainEffect> {
     effects.collect()
 }
 
-fn of_compare<'v>(run: &'v Judged<'v>, compare: &'v Compare) -> Vec<RawEffect<'v>> {
+fn raw_effects<'v>(run: &'v Judged<'v>, compare: &'v Compare) -> Vec<RawEffect<'v>> {
     let study = &run.input.manifest.study;
     let Some(metric) = compare
         .metrics
@@ -166,8 +173,9 @@ impl RawEffect<'_> {
             |a: &&Axis| ![compare.axis, self.over].contains(a) && first.other.facts.applies(**a);
         let rest = run.varied().iter().filter(is_rest);
         let is_open = withheld.is_none() && !turns;
-        let corrected = p_corrected.filter(|_| is_open);
-        let corrected = corrected.map(|p| (p, run.error_rate()));
+        let corrected = p_corrected
+            .filter(|_| is_open)
+            .map(|p| (p, run.error_rate()));
         let verdict = verdict(self.metric, (mean.value, interval), corrected, bound);
         Some(MainEffect {
             metric: self.metric,

@@ -1,4 +1,4 @@
-//! Which cells are held against which, and their log ratios within blocks.
+//! Pairs of cells that the study compares, and their log ratios within blocks.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ pub(crate) struct Pairing<'t, 'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AskedPair<'t, 'a> {
     pub(crate) compare: &'t Compare,
-    /// Which of the study's comparisons that is.
+    /// Index among the study's comparisons.
     pub(crate) number: usize,
     pub(crate) metric: Metric,
     pub(crate) pairing: Pairing<'t, 'a>,
@@ -68,8 +68,8 @@ impl<'t, 'a> Baselines<'t, 'a> {
         let exact = self
             .exact
             .get(&other.cell.id_without(&[self.axis]))
-            .copied();
-        let exact = exact.filter(|at| agrees(&self.cells[*at]));
+            .copied()
+            .filter(|at| agrees(&self.cells[*at]));
         exact.or_else(|| self.cells.iter().position(agrees))
     }
 }
@@ -84,16 +84,18 @@ fn pairings<'t, 'a>(trials: &'t Trials<'a>, axis: Axis, baseline: &Value) -> Vec
         .partition(|c| c.cell.value(axis) == *baseline);
     others.sort_by_cached_key(|c| order.iter().position(|v| *v == c.cell.value(axis)));
     let baselines = Baselines::new(axis, baselines);
-    let found = others.into_iter().filter_map(|other| {
-        let at = baselines.place(other, |_| true)?;
-        let pairing = Pairing {
-            axis,
-            baseline: baselines.cells[at],
-            other,
-        };
-        Some((at, pairing))
-    });
-    let found = found.sorted_by_key(|(at, _)| *at);
+    let found = others
+        .into_iter()
+        .filter_map(|other| {
+            let at = baselines.place(other, |_| true)?;
+            let pairing = Pairing {
+                axis,
+                baseline: baselines.cells[at],
+                other,
+            };
+            Some((at, pairing))
+        })
+        .sorted_by_key(|(at, _)| *at);
     found.map(|(_, pairing)| pairing).collect()
 }
 
@@ -135,7 +137,7 @@ pub(crate) fn contrasted<'t, 'a>(
 }
 
 impl<'a> Trials<'a> {
-    /// What the study compares: by comparison, then metric, then the order of the plan.
+    /// The comparisons of the study, by comparison, then metric, then the order of the plan.
     pub(crate) fn asked(&self) -> impl Iterator<Item = AskedPair<'_, 'a>> {
         let compares = self.study.compare.iter().enumerate();
         compares.flat_map(move |(number, compare)| {

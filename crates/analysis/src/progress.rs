@@ -1,7 +1,7 @@
-//! How precise a running study is so far: for the bar, and for the rule that ends it.
+//! The precision of a running study, for the progress bar and for the stopping rule.
 //!
-//! Who looks at verdicts while blocks are added, and stops at one, is wrong more often than the
-//! error rate says. A ratio that becomes more precise misleads nobody who has to wait for the end.
+//! Stopping at a verdict raises the rate of false ones above the error rate. Stopping at the width of
+//! an interval does not.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -26,19 +26,19 @@ const NOISE_SHARE: f64 = 0.75;
 const NOISE_COMPARISONS: usize = 3;
 const NOISE_BLOCKS: usize = 6;
 
-/// How many ways are shown at most.
+/// The most ways that are shown.
 const MOST_WAYS: usize = 6;
 
 /// The first metric of a study's first comparison, so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LiveEstimates {
-    /// What is measured.
+    /// The metric.
     pub metric: Metric,
-    /// What one message is called in words.
+    /// The word for one message.
     pub unit: Unit,
-    /// What the ways differ in.
+    /// The axis in which the ways differ.
     pub axis: Axis,
-    /// What they are compared with.
+    /// The cell that they are compared with.
     pub baseline: Cell,
     /// One way each, in the order of the plan.
     pub ways: Vec<LiveEstimate>,
@@ -64,15 +64,15 @@ pub struct Progress {
     pub metric: Metric,
     /// [`Cell::id`] of the cell.
     pub cell: String,
-    /// [`Cell::id`] of the baseline that the cell is held against.
+    /// [`Cell::id`] of the baseline that the cell is compared with.
     pub baseline: String,
     /// Blocks that this comparison has so far.
     pub blocks: usize,
-    /// Comparisons that were looked at.
+    /// The number of comparisons.
     pub comparisons: usize,
 }
 
-/// A run while it goes on: its samples are sorted when something is first asked of it, and once.
+/// A running study. Its samples are sorted once, at the first use.
 #[derive(Debug)]
 pub struct Interim<'a> {
     input: Input<'a>,
@@ -80,7 +80,7 @@ pub struct Interim<'a> {
 }
 
 impl<'a> Interim<'a> {
-    /// Of the log so far.
+    /// A running study with the log so far.
     pub fn new(input: Input<'a>) -> Interim<'a> {
         Interim {
             input,
@@ -89,8 +89,8 @@ impl<'a> Interim<'a> {
     }
 
     /// The widest 95 % interval over the primary comparisons of the study that have at least three
-    /// blocks; `None` while there is none. It never looks at what a comparison says, only at how
-    /// precisely: whoever stops by it stops when precise, not when significant.
+    /// blocks; `None` while there is none. It uses the width of intervals alone: a
+    /// rule that stops by it stops when precise, not when significant.
     pub fn widest_interval(&self) -> Option<Progress> {
         let all = primaries(self.trials());
         let widest = (all.iter()).max_by(|a, b| half_width(a).total_cmp(&half_width(b)))?;
@@ -104,13 +104,13 @@ impl<'a> Interim<'a> {
         })
     }
 
-    /// How much the ratios of a run's primary comparisons vary from block to block: three of four
-    /// vary no more. None where too few have enough blocks.
+    /// The noise of ratios from block to block: its upper quartile over the primary comparisons. None
+    /// where too few of them have enough blocks.
     pub fn noise(&self) -> Option<RatioNoise> {
         noise_of(self.input.manifest, self.trials())
     }
 
-    /// What there is to watch: of the baselines that most ways are compared with, the one in the
+    /// The estimates for a display: of the baselines that most ways are compared with, the one in the
     /// middle. None while no way has three blocks.
     pub fn estimates(&self) -> Option<LiveEstimates> {
         let trials = self.trials();
@@ -119,12 +119,14 @@ impl<'a> Interim<'a> {
         let pairings = compared(trials, compare).into_iter();
         let groups = grouped(pairings.map(|p| (&p.baseline.id, p)));
         let most = groups.iter().map(|(_, ways)| ways.len()).max()?;
-        let fullest = groups.iter().filter(|(_, ways)| ways.len() == most);
-        let fullest = fullest.collect_vec();
+        let fullest = groups
+            .iter()
+            .filter(|(_, ways)| ways.len() == most)
+            .collect_vec();
         let (_, chosen) = fullest[fullest.len() / 2];
         let contrasts = chosen.iter();
         let contrasts =
-            contrasts.filter_map(|p| PairContrast::of(*p, metric, trials.moderations()));
+            contrasts.filter_map(|p| PairContrast::new(*p, metric, trials.moderations()));
         let ways = contrasts.take(MOST_WAYS).map(|contrast| {
             let ratio = contrast.ratio();
             LiveEstimate {
@@ -165,11 +167,11 @@ pub(crate) fn noise_of(manifest: &Manifest, trials: &Trials<'_>) -> Option<Ratio
     })
 }
 
-/// The primary comparisons that at least three blocks can speak to.
+/// The primary comparisons with at least three blocks.
 fn primaries<'t>(trials: &'t Trials<'t>) -> Vec<PairContrast<'t>> {
     let primary = trials.asked().filter(|a| a.family() == Family::Primary);
     let contrast =
-        primary.filter_map(|a| PairContrast::of(a.pairing, a.metric, trials.moderations()));
+        primary.filter_map(|a| PairContrast::new(a.pairing, a.metric, trials.moderations()));
     contrast.collect()
 }
 
@@ -186,10 +188,11 @@ pub fn log_ratios(
 ) -> Vec<(Metric, BTreeMap<u32, f64>)> {
     let trials = Trials::of_run(&Input::of(manifest, cells, samples));
     let trimmed = trials.asked().filter(|a| is_trimmed(a.metric.measure));
-    let found = trimmed.map(|a| {
-        let logs = a.pairing.log_ratios_by_block(a.metric);
-        (a.metric, logs.into_iter().collect::<BTreeMap<u32, f64>>())
-    });
-    let found = found.filter(|(_, logs)| logs.len() >= FEWEST);
+    let found = trimmed
+        .map(|a| {
+            let logs = a.pairing.log_ratios_by_block(a.metric);
+            (a.metric, logs.into_iter().collect::<BTreeMap<u32, f64>>())
+        })
+        .filter(|(_, logs)| logs.len() >= FEWEST);
     found.sorted_by_key(|(metric, _)| *metric).collect()
 }

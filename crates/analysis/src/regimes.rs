@@ -6,23 +6,23 @@ use itertools::Itertools as _;
 
 use crate::grouping::by_key;
 use crate::logs::exp;
+use crate::measure_kind::MeasureKind;
 use crate::pairing::Pairing;
-use crate::phrases::{Kind, kind};
 use crate::result::{CellResult, PartedBy, TrialGroup, TwoGroups};
-use crate::trials::{CellTrials, Trials, of_block};
+use crate::trials::{CellTrials, Trials, block_value};
 use crate::value::Trial;
 
-/// Fewest trials or blocks over which groups are looked for.
+/// The fewest trials or blocks of which groups are formed.
 const FEWEST: usize = 12;
-/// Least share of the trials that is a group; fewer are outliers, which a trimmed mean leaves out.
+/// The least share of the trials in a group; fewer are outliers, which a trimmed mean leaves out.
 const LEAST_SHARE: f64 = 0.15;
-/// How far the groups lie apart at least, as a factor.
+/// The least ratio between the groups.
 const APART: f64 = 1.25;
 /// Deviation of the log ratios, as a share of that of the cells' trials, up to which both cells
 /// change groups in the same blocks. Cells that change groups independently have 1 to 1.4.
 const COLLAPSED: f64 = 0.5;
 
-/// Measures of which each gives the others, for trials of one cell.
+/// Measures that follow from each other for trials of one cell.
 const SAME_QUANTITY: [&[Measure]; 2] = [
     &[Measure::CpuSPerGb, Measure::CpuNsPerMessage],
     &[
@@ -32,74 +32,68 @@ const SAME_QUANTITY: [&[Measure]; 2] = [
     ],
 ];
 
-/// A reading that may part two groups: its name, its value in a trial, and the least difference
-/// between the medians of the groups that matters.
-type PartingReading = (&'static str, fn(&Trial<'_>) -> Option<f64>, f64);
+/// A reading by which two groups may be parted.
+struct PartingReading {
+    name: &'static str,
+    value: fn(&Trial<'_>) -> Option<f64>,
+    /// The least difference between the medians of the groups that matters.
+    least: f64,
+}
 
-/// The likeliest first, which is taken where several part the groups as clearly.
+const fn reading(
+    name: &'static str,
+    least: f64,
+    value: fn(&Trial<'_>) -> Option<f64>,
+) -> PartingReading {
+    PartingReading { name, value, least }
+}
+
+/// In descending order of their likelihood, by which ties are decided.
 const PARTING_READINGS: [PartingReading; 10] = [
-    (
-        "segments a message",
-        |t| t.sent_over(Counter::TcpDataSegments, Counter::Messages),
-        0.02,
-    ),
-    (
-        "delayed acknowledgements a message",
-        |t| t.value(Metric::both(Measure::DelayedAcksPerMessage)),
-        0.02,
-    ),
-    (
-        "context switches a message",
-        |t| t.value(Metric::both(Measure::ContextSwitchesPerMessage)),
-        0.02,
-    ),
-    (
-        "calls a message",
-        |t| t.value(Metric::both(Measure::CallsPerMessage)),
-        0.02,
-    ),
-    (
-        "page faults a message",
-        |t| t.value(Metric::both(Measure::PageFaultsPerMessage)),
-        0.02,
-    ),
-    (
-        "share of copied buffers",
-        |t| t.value(Metric::both(Measure::CopiedShare)),
-        0.02,
-    ),
-    (
-        "ns from core to core",
-        |t| {
-            let before = t.of_all(Counter::CoreToCoreBeforeNs)?;
-            Some((before * t.of_all(Counter::CoreToCoreAfterNs)?).sqrt())
-        },
-        5.0,
-    ),
-    (
-        "migrations a second",
-        |t| t.value(Metric::both(Measure::MigrationsPerS)),
-        1.0,
-    ),
-    (
+    reading("segments a message", 0.02, |t| {
+        t.sent_over(Counter::TcpDataSegments, Counter::Messages)
+    }),
+    reading("delayed acknowledgements a message", 0.02, |t| {
+        t.value(Metric::both(Measure::DelayedAcksPerMessage))
+    }),
+    reading("context switches a message", 0.02, |t| {
+        t.value(Metric::both(Measure::ContextSwitchesPerMessage))
+    }),
+    reading("calls a message", 0.02, |t| {
+        t.value(Metric::both(Measure::CallsPerMessage))
+    }),
+    reading("page faults a message", 0.02, |t| {
+        t.value(Metric::both(Measure::PageFaultsPerMessage))
+    }),
+    reading("share of copied buffers", 0.02, |t| {
+        t.value(Metric::both(Measure::CopiedShare))
+    }),
+    reading("ns from core to core", 5.0, |t| {
+        let before = t.of_all(Counter::CoreToCoreBeforeNs)?;
+        Some((before * t.of_all(Counter::CoreToCoreAfterNs)?).sqrt())
+    }),
+    reading("migrations a second", 1.0, |t| {
+        t.value(Metric::both(Measure::MigrationsPerS))
+    }),
+    reading(
         "share of the machine's CPU time that other processes used",
+        0.02,
         |t| t.value(Metric::both(Measure::NeighbourShare)),
-        0.02,
     ),
-    (
+    reading(
         "share of the machine's CPU time that was stolen",
-        |t| t.value(Metric::both(Measure::StealShare)),
         0.02,
+        |t| t.value(Metric::both(Measure::StealShare)),
     ),
 ];
-/// How sure it must be that a value of the upper group is the larger one, or the smaller one.
+/// The least probability that a value of one group is larger than one of the other.
 const CLEAR: f64 = 0.95;
 /// Standard errors of the rank sum between the groups: at most 1 in 20 cells without a difference
 /// has such a reading, over all of them.
 const RANK_SUM_ERRORS: f64 = 2.8;
 
-/// Gives the cells their groups; where these are far apart, in the place of the one number.
-pub(crate) fn part(cells: &mut [CellResult], trials: &Trials<'_>) {
+/// Sets the groups of cells. Groups that lie far apart replace the estimate.
+pub(crate) fn find_groups(cells: &mut [CellResult], trials: &Trials<'_>) {
     let mut found = by_key(groups(trials));
     for cell in cells {
         cell.two_groups = found.remove(&cell.id).unwrap_or_default();
@@ -118,27 +112,31 @@ pub(crate) fn part(cells: &mut [CellResult], trials: &Trials<'_>) {
     }
 }
 
-/// Of the compared metrics that are CPU time, rates or latencies, and of those that they give.
+/// The groups of each cell in compared costs, rates and latencies, and in metrics that follow from
+/// them.
 fn groups(trials: &Trials<'_>) -> Vec<(String, TwoGroups)> {
     let compares = trials.study.compare.iter();
     let compared = compares.flat_map(|c| c.metrics.iter().copied());
-    let metrics = compared.flat_map(|metric| {
-        let mut same = SAME_QUANTITY.iter().copied();
-        let same = same.find(|measures| measures.contains(&metric.measure));
-        let others = same.into_iter().flatten().copied();
-        let measures = others.chain([metric.measure]).unique();
-        measures.map(move |measure| Metric::of(measure, metric.side))
-    });
-    let metrics = metrics.filter(|m| is_of_cost(m.measure));
-    let metrics = metrics.sorted_unstable().dedup();
+    let metrics = compared
+        .flat_map(|metric| {
+            let mut same = SAME_QUANTITY.iter().copied();
+            let same = same.find(|measures| measures.contains(&metric.measure));
+            let others = same.into_iter().flatten().copied();
+            let measures = others.chain([metric.measure]).unique();
+            measures.map(move |measure| Metric::of(measure, metric.side))
+        })
+        .filter(|m| is_of_cost(m.measure))
+        .sorted_unstable()
+        .dedup();
     metrics
-        .flat_map(|metric| of_metric(trials, metric))
+        .flat_map(|metric| metric_groups(trials, metric))
         .collect()
 }
 
 /// Returns true for CPU time, rates and latencies.
 fn is_of_cost(measure: Measure) -> bool {
-    let is_number = kind(measure) == Kind::Number && measure != Measure::CpuUtilization;
+    let is_number =
+        MeasureKind::from(measure) == MeasureKind::Number && measure != Measure::CpuUtilization;
     !is_number && measure != Measure::RoundTripNs
 }
 
@@ -148,10 +146,13 @@ struct TimedTrial<'t, 'a> {
     log: f64,
 }
 
-/// The cells of a metric, without what whole blocks have in common. Twins are trials of their own.
-fn of_metric(trials: &Trials<'_>, metric: Metric) -> Vec<(String, TwoGroups)> {
-    let cells = trials.measured().map(|c| (c, trials_of(c, metric)));
-    let cells = cells.filter(|(_, trials)| !trials.is_empty()).collect_vec();
+/// The groups of cells in a metric, after the median of each block is subtracted. Trials of twins count.
+fn metric_groups(trials: &Trials<'_>, metric: Metric) -> Vec<(String, TwoGroups)> {
+    let cells = trials
+        .measured()
+        .map(|c| (c, trials_of(c, metric)))
+        .filter(|(_, trials)| !trials.is_empty())
+        .collect_vec();
     let middle = |trials: &[TimedTrial<'_, '_>]| {
         let logs = trials.iter().map(|t| t.log).collect_vec();
         median(&logs).unwrap_or_default()
@@ -164,8 +165,11 @@ fn of_metric(trials: &Trials<'_>, metric: Metric) -> Vec<(String, TwoGroups)> {
     let several = cells.len() > 2;
     let common = |block: &u32| median(&blocks[block]).filter(|_| several).unwrap_or(0.0);
     let found = cells.iter().filter_map(|(cell, trials)| {
-        let trials = trials.iter().map(|t| (t.log - common(&t.block), t.trial));
-        let trials = trials.sorted_by(|a, b| a.0.total_cmp(&b.0)).collect_vec();
+        let trials = trials
+            .iter()
+            .map(|t| (t.log - common(&t.block), t.trial))
+            .sorted_by(|a, b| a.0.total_cmp(&b.0))
+            .collect_vec();
         let logs = trials.iter().map(|(log, _)| *log).collect_vec();
         let (low, high) = trials.split_at(parted(&logs)?);
         let group = |of: &[(f64, &Trial<'_>)]| {
@@ -202,9 +206,10 @@ fn trials_of<'t, 'a>(cell: &'t CellTrials<'a>, metric: Metric) -> Vec<TimedTrial
     trials.collect()
 }
 
-/// Where sorted values part into two groups: how many are in the lower one. The groups must lie many
-/// deviations within them apart; so far that values of one group, normal or with heavy tails, are
-/// parted in fewer than one of a thousand cells, and exponential ones in one of a hundred.
+/// The size of the lower of two groups into which sorted values fall; none where they are one group.
+/// The distance must be so many deviations within the groups that values of one group, normal or with
+/// heavy tails, are parted in fewer than one of a thousand cells, and exponential ones in one of a
+/// hundred.
 fn parted(sorted: &[f64]) -> Option<usize> {
     let count = sorted.len();
     let least = ((LEAST_SHARE * count as f64).ceil() as usize).max(3);
@@ -224,11 +229,16 @@ fn parted(sorted: &[f64]) -> Option<usize> {
     (most >= 4.0 + 30.0 / count as f64).then_some(at)
 }
 
-/// The reading that parts two groups most clearly: a value of one group is nearly always larger
-/// than one of the other, and most of their values do not overlap. None where none does.
+/// The reading that parts two groups most clearly: values of one group are nearly always larger than
+/// those of the other, and most of them do not overlap. None where no reading does.
 fn parted_by([lower, upper]: [Vec<&Trial<'_>>; 2]) -> Option<PartedBy> {
-    let parting = PARTING_READINGS.iter().filter_map(|(reading, of, least)| {
-        let read = |trials: &[&Trial<'_>]| trials.iter().filter_map(|t| of(t)).collect_vec();
+    let parting = PARTING_READINGS.iter().filter_map(|reading| {
+        let read = |trials: &[&Trial<'_>]| {
+            trials
+                .iter()
+                .filter_map(|t| (reading.value)(t))
+                .collect_vec()
+        };
         let [low, high] = [read(&lower), read(&upper)];
         let is_complete = low.len() == lower.len() && high.len() == upper.len();
         let ranges = [&low, &high].map(|v| Some([quantile(v, 0.1)?, quantile(v, 0.9)?]));
@@ -236,11 +246,11 @@ fn parted_by([lower, upper]: [Vec<&Trial<'_>>; 2]) -> Option<PartedBy> {
             return None;
         };
         let [a, b] = [median(&low)?, median(&high)?];
-        let matters = (a - b).abs() >= *least && a.max(b) >= APART * a.min(b);
+        let matters = (a - b).abs() >= reading.least && a.max(b) >= APART * a.min(b);
         let overlap = lower[0] <= upper[1] && upper[0] <= lower[1];
         let clear = clearness(&low, &high).filter(|_| is_complete && matters && !overlap)?;
         let parted_by = PartedBy {
-            reading: (*reading).to_owned(),
+            reading: reading.name.to_owned(),
             lower,
             upper,
         };
@@ -251,8 +261,8 @@ fn parted_by([lower, upper]: [Vec<&Trial<'_>>; 2]) -> Option<PartedBy> {
     clearest.map(|(_, parted_by)| parted_by)
 }
 
-/// The probability that a value of one group is larger than one of the other, whichever is the
-/// larger one (Mann and Whitney, 1947); none where chance may give as much.
+/// The probability that a value of the larger group exceeds one of the other (Mann and Whitney, 1947);
+/// none where it is not significant.
 fn clearness(low: &[f64], high: &[f64]) -> Option<f64> {
     let pairs = (low.len() * high.len()) as f64;
     let above = low
@@ -279,15 +289,18 @@ pub(crate) fn change_together(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
     let of_cell = |cell: &CellTrials<'_>| {
         let values = ratios.iter().filter_map(|(block, _)| {
             let known = cell.known(*block, metric);
-            of_block(&known).map(f64::ln)
+            block_value(&known).map(f64::ln)
         });
         deviation(&values.collect_vec())
     };
     let [Some(baseline), Some(other)] = [pair.baseline, pair.other].map(of_cell) else {
         return false;
     };
-    let ratios = ratios.into_iter().map(|(_, log)| log);
-    let ratios = ratios.sorted_by(f64::total_cmp).collect_vec();
+    let ratios = ratios
+        .into_iter()
+        .map(|(_, log)| log)
+        .sorted_by(f64::total_cmp)
+        .collect_vec();
     let is_collapsed = deviation(&ratios).is_some_and(|d| d <= COLLAPSED * baseline.max(other));
     let groups_apart = parted(&ratios).is_some_and(|at| {
         let (low, high) = ratios.split_at(at);

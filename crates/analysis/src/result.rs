@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 #[cfg(feature = "schema")]
 use bytecost_spec::RefusedCells;
-use bytecost_spec::evidence::TrialEvidence;
+use bytecost_spec::evidence::{EvidenceAsked, Means, TrialEvidence};
 use bytecost_spec::sample::Block;
 use bytecost_spec::study::{Compare, Family};
 use bytecost_spec::{
-    Axis, Cell, Failure, Host, Manifest, Metric, NetworkCard, PeerSide, Refusal, RefusedCell,
-    Sample, Transport, Unit, Value, by_reason,
+    Axis, Cell, Failure, Host, Manifest, Metric, PeerSide, Refusal, RefusedCell, Sample, Transport,
+    Value, by_reason,
 };
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
@@ -26,6 +26,7 @@ mod estimate;
 mod evidence;
 mod explanation;
 mod figure;
+mod run_facts;
 mod two_groups;
 
 pub use answer::*;
@@ -35,6 +36,7 @@ pub use estimate::*;
 pub use evidence::*;
 pub use explanation::*;
 pub use figure::*;
+pub use run_facts::*;
 pub use two_groups::{PartedBy, TrialGroup, TwoGroups};
 
 /// The format of `findings.json`. It stays 1 until 0.1.0 is released, whatever changes.
@@ -101,17 +103,23 @@ impl<'a> Input<'a> {
         (cell.transport == Transport::Peer).then_some(peer.side)
     }
 
+    /// The outcome of a means of evidence; none where the run did not use it.
+    pub(crate) fn asked_evidence(&self, means: Means) -> Option<&'a EvidenceAsked> {
+        let mut asked = self.manifest.evidence.iter();
+        asked.find(|asked| asked.means == means)
+    }
+
     /// The trials for evidence that fulfil a condition, by cell, in the order of the plan.
     pub(crate) fn evidence_by_cell(
         &self,
-        tells: impl Fn(&TrialEvidence) -> bool,
+        is_wanted: impl Fn(&TrialEvidence) -> bool,
     ) -> Vec<(&'a Cell, Vec<&'a TrialEvidence>)> {
-        let found = self.evidence.iter().filter(|e| tells(e));
+        let found = self.evidence.iter().filter(|e| is_wanted(e));
         let by_cell = by_key(found.filter_map(|e| {
             let place = usize::try_from(e.trial.cell).ok()?;
             (self.cells.get(place)?.id() == e.cell).then_some((place, e))
-        }));
-        let by_cell = by_cell.into_iter();
+        }))
+        .into_iter();
         by_cell
             .map(|(place, found)| (&self.cells[place], found))
             .collect()
@@ -124,41 +132,6 @@ fn without_checks<S: Serializer>(host: &Host, to: S) -> Result<S::Ok, S::Error> 
         ..host.clone()
     };
     host.serialize(to)
-}
-
-/// The other host of a run on two hosts, and the path to it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct PeerFacts {
-    /// The name of the other host.
-    pub name: String,
-    /// The path to it in words: `eth0, 10 Gbit/s, MTU 1500, round trip 0.2 ms`.
-    pub way: String,
-    /// The side that ran there.
-    pub side: PeerSide,
-    /// The facts of that machine, without its checks.
-    #[serde(serialize_with = "without_checks")]
-    pub host: Host,
-    /// Its network cards on the path.
-    pub cards: Vec<NetworkCard>,
-    /// This machine's network cards on the path.
-    pub own_cards: Vec<NetworkCard>,
-}
-
-impl PeerFacts {
-    /// The other host of a run; none for a run on one host.
-    pub(crate) fn of(manifest: &Manifest) -> Option<PeerFacts> {
-        let peer = manifest.peer.as_ref()?;
-        let own_cards = manifest.own_cards.clone();
-        Some(PeerFacts {
-            name: peer.name.clone(),
-            way: peer.way(&own_cards),
-            side: peer.side,
-            host: peer.host.clone(),
-            cards: peer.cards.clone(),
-            own_cards,
-        })
-    }
 }
 
 /// The whole result of a run.
@@ -281,95 +254,6 @@ impl Analysis {
     pub fn cell(&self, id: &str) -> Option<&Cell> {
         Some(&self.result(Cell::without_twin(id))?.cell)
     }
-}
-
-/// The run, in a few facts.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct RunFacts {
-    /// Its name.
-    pub id: String,
-    /// Its start, RFC 3339.
-    pub started: String,
-    /// Version that measured.
-    pub bytecost_version: String,
-    /// The command line.
-    pub command: Vec<String>,
-    /// Seed of the order.
-    pub seed: u64,
-    /// Time from the start of the first trial to the end of the last, in s.
-    pub measured_s: f64,
-    /// The budget, in s, where that was clearly longer.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub over_budget_s: Option<f64>,
-    /// Blocks that every remaining cell completed.
-    pub blocks: u32,
-    /// Trials that gave a sample, repeats included.
-    pub trials: usize,
-    /// Trials among these that do not count, because their block was measured again.
-    pub repeated: usize,
-    /// Trials that failed.
-    pub failed: usize,
-    /// Half the width of the widest interval of a primary finding, as a share.
-    pub widest_interval: Option<f64>,
-    /// The precision that the plan expected and that of the run, in a sentence.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub plan: Option<String>,
-    /// The deviation of ratios from round to round and the source of that number, in a phrase.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rounds: Option<String>,
-    /// Notes on the course of the run: a time above the budget, longer windows, resumptions; in sentences.
-    #[serde(default)]
-    pub notes: Vec<String>,
-    /// The version of Java that carried movers out, where it did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub java: Option<String>,
-    /// The files that were read and written and their file system, in words; none where there were none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub files: Option<String>,
-    /// The CPUs to which threads were pinned and what else ran there, in sentences, as the kernel
-    /// reported it.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub places: Vec<String>,
-    /// Reason for the early end of the run; none where it ended as planned.
-    pub ended_early: Option<String>,
-}
-
-/// The study of the run: its question, its precision, its windows and its axes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct StudyFacts {
-    /// Its name.
-    pub name: String,
-    /// The name of the design, where it is not the study's own: `as-published`.
-    #[serde(default)]
-    pub design: Option<String>,
-    /// Its heading.
-    pub title: String,
-    /// The question.
-    pub question: String,
-    /// The outcome that the study predicts.
-    pub prediction: String,
-    /// The smallest difference that matters, as a share.
-    pub smallest_effect: f64,
-    /// The precision that was asked for, as a share.
-    pub precision: f64,
-    /// Confidence level of every interval: 0.95.
-    pub level: f64,
-    /// Time before the window, in ms.
-    pub warmup_ms: u64,
-    /// Length of the window, in ms.
-    pub window_ms: u64,
-    /// Axes with one value in all cells: axis and value.
-    pub constants: Vec<(Axis, Value)>,
-    /// Axes with several values, in their order.
-    pub varied: Vec<Axis>,
-    /// Axes of which the study names several values, or the command line any, with those values.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub asked: Vec<(Axis, Vec<Value>)>,
-    /// The word for one message: a request, a step.
-    #[serde(default)]
-    pub unit: Unit,
 }
 
 /// The result of a cell: its trials, its estimates and the metrics that are not available in it.

@@ -1,5 +1,5 @@
-//! The variance between rounds that a comparison's interval holds: of the run's own rounds where
-//! there are three, else what the manifest has.
+//! The variance between rounds in the interval of a comparison: that of the run's own rounds where there
+//! are three, else that of the manifest.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +21,7 @@ impl Trials<'_> {
     /// The variance between rounds of two cells in a metric.
     pub(crate) fn between_rounds(&self, metric: Metric, pair: &Pairing<'_, '_>) -> BetweenRounds {
         let noise = self.round_noise();
-        let between = noise.between(metric, &pair.baseline.id, &pair.other.id);
-        BetweenRounds {
-            variance: between.variance,
-            degrees: between.degrees,
-        }
+        between(noise.between(metric, &pair.baseline.id, &pair.other.id))
     }
 
     /// The variance between rounds of the mean ratio of several pairs: the mean of theirs, since they
@@ -35,8 +31,10 @@ impl Trials<'_> {
         metric: Metric,
         pairs: &[Pairing<'_, '_>],
     ) -> BetweenRounds {
-        let each = pairs.iter().map(|p| self.between_rounds(metric, p));
-        let each: Vec<BetweenRounds> = each.collect();
+        let each = pairs
+            .iter()
+            .map(|p| self.between_rounds(metric, p))
+            .collect_vec();
         let sum: f64 = each.iter().map(|b| b.variance).sum();
         let degrees = each.iter().map(|b| b.degrees);
         BetweenRounds {
@@ -48,25 +46,21 @@ impl Trials<'_> {
     /// The variance between rounds of the logarithm of a metric of one cell. Rounds are kept as ratios
     /// alone, so that it is taken for that which is typical of the metric's ratios.
     pub(crate) fn between_rounds_of_cell(&self, metric: Metric) -> BetweenRounds {
-        let typical = self.round_noise().typical(metric);
-        BetweenRounds {
-            variance: typical.variance,
-            degrees: typical.degrees,
-        }
+        between(self.round_noise().typical(metric))
     }
 
     fn round_noise(&self) -> &RoundNoise {
         self.round_noise.get_or_init(|| self.with_own_rounds())
     }
 
-    /// How many rounds the run has.
+    /// The number of rounds of the run.
     pub(crate) fn rounds(&self) -> usize {
         let blocks = self.cells.iter().flat_map(|c| c.by_block.keys());
         let rounds = blocks.map(|block| self.manifest.round_of(*block)).unique();
         rounds.count().max(1)
     }
 
-    /// What the manifest has, behind what the run's own rounds say.
+    /// The noise by the run's own rounds, then by the manifest.
     fn with_own_rounds(&self) -> RoundNoise {
         let known = &self.manifest.rounds;
         if self.rounds() < FEWEST_ROUNDS {
@@ -100,7 +94,8 @@ impl Trials<'_> {
     }
 }
 
-/// Half of the 95 % interval of how far a mean of so many rounds lies from that of any minute.
+/// Half the width of the 95 % interval of the difference between a mean of so many rounds and the long-run
+/// mean, on a log scale.
 pub(crate) fn round_error(between: BetweenRounds, rounds: usize) -> f64 {
     let error = Location {
         value: 0.0,
@@ -135,6 +130,13 @@ pub(crate) fn noise_of_metric(
         })
     });
     (typical, comparisons.collect())
+}
+
+fn between(known: RoundVariance) -> BetweenRounds {
+    BetweenRounds {
+        variance: known.variance,
+        degrees: known.degrees,
+    }
 }
 
 fn variance(between: BetweenRounds) -> RoundVariance {

@@ -62,7 +62,7 @@ fn comparisons(trials: &Trials<'_>) -> Vec<RoundComparison> {
     let asked = asked.sorted_by_key(|asked| asked.family() != Family::Primary);
     let unique = asked.unique_by(|a| (a.metric, &a.pairing.baseline.id, &a.pairing.other.id));
     let summary = unique.filter_map(|asked| {
-        let contrast = PairContrast::of(asked.pairing, asked.metric, trials.moderations())?;
+        let contrast = PairContrast::new(asked.pairing, asked.metric, trials.moderations())?;
         let location = contrast.within;
         let is_known = location.standard_error.is_finite() && location.degrees > 0.0;
         is_known.then(|| RoundComparison {

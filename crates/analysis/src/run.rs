@@ -3,36 +3,39 @@
 use bytecost_spec::axis::AXES;
 use bytecost_spec::sample::last_short_windows;
 use bytecost_spec::study::Family;
-use bytecost_spec::{Axis, Cell, Manifest, Sample, Study, Value, units};
+use bytecost_spec::{Axis, Cell, Manifest, Sample, Study, Value};
 use bytecost_stats::{FEWEST_ROUNDS, median};
 use itertools::Itertools as _;
 
 use crate::confidence::ERROR_RATE;
 use crate::grouping::grouped;
-use crate::phrases;
 use crate::progress::noise_of;
-use crate::result::{Finding, Input, RunFacts, StudyFacts, Verdict};
+use crate::result::{
+    FileFacts, Finding, Input, PlanFacts, Precision, RoundFacts, RoundSource, RunFacts, RunNote,
+    StudyFacts, Verdict,
+};
 use crate::stages::Judged;
 use crate::trials::{CellTrials, Trials};
 
 pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFacts {
     let study = &manifest.study;
-    // The cells that move nothing stand beside the question, unless nothing else is asked.
-    let some = trials.moving().next().is_some();
-    let cells: Vec<&CellTrials<'_>> = (trials.cells.iter()).filter(|c| !some || !c.idle).collect();
-    // An axis is of the study where it applies to some of its cells, and varied where it takes
-    // several values in those.
+    // Cells that move nothing are left out, unless the study has no others.
+    let has_movers = trials.moving().next().is_some();
+    let cells: Vec<&CellTrials<'_>> = (trials.cells.iter())
+        .filter(|c| !has_movers || !c.idle)
+        .collect();
     let (mut varied, mut constants) = (Vec::new(), Vec::new());
     for row in AXES {
         let axis = row.axis;
-        let applies = cells.iter().filter(|c| c.facts.applies(axis));
-        let mut values = applies.map(|c| c.cell.value(axis));
+        let mut values = cells
+            .iter()
+            .filter(|c| c.facts.applies(axis))
+            .map(|c| c.cell.value(axis));
         let Some(first) = values.next() else { continue };
-        match values.any(|value| value != first) {
-            true => varied.push(axis),
-            // Of movers nobody asks which server they are.
-            false if axis == Axis::Server && first == row.default => {}
-            false => constants.push((axis, first)),
+        if values.any(|value| value != first) {
+            varied.push(axis);
+        } else if axis != Axis::Server || first != row.default {
+            constants.push((axis, first));
         }
     }
     StudyFacts {
@@ -56,9 +59,13 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
 /// The values of each axis that the parts of a study name together, where they are several or the
 /// command line names the axis.
 fn asked(study: &Study) -> Vec<(Axis, Vec<Value>)> {
-    let named = study.tiers.iter().flat_map(|tier| &tier.axes);
-    let named = named.flat_map(|(axis, values)| values.iter().map(|value| (*axis, value.clone())));
-    let mut by_axis = grouped(named);
+    let mut by_axis = grouped(
+        study
+            .tiers
+            .iter()
+            .flat_map(|tier| &tier.axes)
+            .flat_map(|(axis, values)| values.iter().map(|value| (*axis, value.clone()))),
+    );
     for (_, values) in &mut by_axis {
         *values = values.drain(..).unique().collect();
     }
@@ -66,45 +73,18 @@ fn asked(study: &Study) -> Vec<(Axis, Vec<Value>)> {
     by_axis
 }
 
-/// What the earlier looks at a run cost that went on.
-fn looks(manifest: &Manifest) -> Option<String> {
-    let last = manifest.looks.last()?;
-    let times = match manifest.looks.len() {
-        1 => "once".to_owned(),
-        n => format!("{n} times"),
-    };
-    let rate = |share: f64| units::percent(ERROR_RATE * share);
-    Some(format!(
-        "The run had ended {times} before it went on, the last time after {last} blocks, and its verdicts could be seen. Each look halves the error rate of the next: verdicts of now are given at {}, and all reports of the run together give a false one in at most {} of runs.",
-        rate(manifest.rate_share()),
-        rate(2.0 - manifest.rate_share()),
-    ))
-}
-
 pub(crate) fn run_facts(run: &Judged<'_>) -> RunFacts {
     let (input, trials, findings) = (run.input, run.trials, &run.findings);
     let manifest = input.manifest;
-    let samples = || input.samples.iter();
-    let failed = input.failures.iter().map(|f| (f.started_ms, f.started_ms));
-    let spans = samples().map(|s| (s.started_ms, s.started_ms.saturating_add(s.trial_ms)));
-    let (starts, ends): (Vec<u64>, Vec<u64>) = spans.chain(failed).unzip();
-    let span = ends.iter().max().zip(starts.iter().min());
-    let measured_ms = span.map_or(0, |(last, first)| last.saturating_sub(*first));
-    let blocks = trials.cells.iter().map(|c| c.by_block.len());
-    let blocks = blocks.filter(|n| *n > 0).min().unwrap_or(0);
+    let measured_ms = measured_ms(input);
     let budget_ms = manifest.study.budget_ms;
-    let over_budget = (measured_ms as f64 > 1.1 * budget_ms as f64).then_some(budget_ms);
+    let is_over_budget = measured_ms as f64 > 1.1 * budget_ms as f64;
+    let block_counts = trials.cells.iter().map(|c| c.by_block.len());
+    let blocks = block_counts.filter(|n| *n > 0).min().unwrap_or(0);
     let is_repeated = |s: &&Sample| {
         let counts = trials.attempts.get(&s.trial.block);
         counts.is_some_and(|attempt| *attempt != s.trial.attempt)
     };
-    let took_longer = over_budget.map(|ms| took_longer(manifest, measured_ms, ms));
-    // What the plan notes is a caveat.
-    let notes = (took_longer.into_iter())
-        .chain(longer_windows(*input))
-        .chain(looks(manifest))
-        .collect();
-    let primary = findings.iter().filter(|f| f.family == Family::Primary);
     RunFacts {
         id: manifest.id.clone(),
         started: manifest.started.clone(),
@@ -112,98 +92,120 @@ pub(crate) fn run_facts(run: &Judged<'_>) -> RunFacts {
         command: manifest.command.clone(),
         seed: manifest.seed,
         measured_s: measured_ms as f64 / 1e3,
-        over_budget_s: over_budget.map(|ms| ms as f64 / 1e3),
+        over_budget_s: is_over_budget.then(|| budget_ms as f64 / 1e3),
         blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
         trials: input.samples.len(),
-        repeated: samples().filter(is_repeated).count(),
+        repeated: input.samples.iter().filter(is_repeated).count(),
         failed: input.failures.len(),
-        widest_interval: primary.map(Finding::half_width).max_by(f64::total_cmp),
+        widest_interval: primary(findings)
+            .map(Finding::half_width)
+            .max_by(f64::total_cmp),
         plan: plan(manifest, trials, findings),
         rounds: rounds(manifest, trials, findings),
-        notes,
-        files: manifest.survey.files.as_ref().map(|f| match &f.user_file {
-            Some(path) => format!("the file {path}, on {}", f.file_system),
-            None => format!("test files in {}, on {}", f.dir, f.file_system),
+        notes: notes(input, measured_ms, is_over_budget),
+        files: manifest.survey.files.as_ref().map(|f| FileFacts {
+            path: f.user_file.as_ref().unwrap_or(&f.dir).clone(),
+            is_of_user: f.user_file.is_some(),
+            file_system: f.file_system.clone(),
         }),
         java: manifest.survey.java.clone(),
-        places: crate::places::sentences(trials),
+        places: crate::places::places(trials),
         ended_early: input.ended_early.map(str::to_owned),
     }
 }
 
-fn took_longer(manifest: &Manifest, measured_ms: u64, budget_ms: u64) -> String {
-    format!(
-        "Measuring took {} s, more than the budget of {} s: {} blocks are measured in any case, and windows that are too short grow in the first ones.",
-        measured_ms.div_ceil(1000),
-        budget_ms.div_ceil(1000),
-        manifest.study.blocks_least
-    )
+fn primary(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
+    findings.iter().filter(|f| f.family == Family::Primary)
+}
+
+/// Time from the start of the first trial to the end of the last, failed ones included.
+fn measured_ms(input: &Input<'_>) -> u64 {
+    let (starts, ends): (Vec<u64>, Vec<u64>) = (input.samples.iter())
+        .map(|s| (s.started_ms, s.started_ms.saturating_add(s.trial_ms)))
+        .chain(input.failures.iter().map(|f| (f.started_ms, f.started_ms)))
+        .unzip();
+    let first = starts.iter().min().copied().unwrap_or_default();
+    ends.iter()
+        .max()
+        .map_or(0, |last| last.saturating_sub(first))
+}
+
+/// Notes on the course of the run. Changes of the plan are caveats.
+fn notes(input: &Input<'_>, measured_ms: u64, is_over_budget: bool) -> Vec<RunNote> {
+    let manifest = input.manifest;
+    let over_budget = is_over_budget.then_some(RunNote::OverBudget {
+        measured_ms,
+        budget_ms: manifest.study.budget_ms,
+        min_blocks: manifest.study.blocks_least,
+    });
+    let resumed = manifest.looks.last().map(|last| RunNote::Resumed {
+        times: manifest.looks.len(),
+        last_blocks: *last,
+        rate: ERROR_RATE * manifest.rate_share(),
+        total_rate: ERROR_RATE * (2.0 - manifest.rate_share()),
+    });
+    let mut notes: Vec<RunNote> = over_budget.into_iter().collect();
+    notes.extend(longer_windows(input));
+    notes.extend(resumed);
+    notes
 }
 
 /// The cells whose windows became longer, and the trials that they lost by it.
-fn longer_windows(input: Input<'_>) -> Vec<String> {
-    let last = input.blocks.last();
-    let times = |cell: &Cell| last.and_then(|block| block.longer.get(&cell.id()));
+fn longer_windows(input: &Input<'_>) -> Vec<RunNote> {
+    let Some(end) = input.blocks.last() else {
+        return Vec::new();
+    };
     let short_windows = last_short_windows(input.blocks);
     let note = |cell: &Cell| {
-        let (times, id) = (times(cell)?, cell.id());
-        let last = *short_windows.get(id.as_str())?;
+        let id = cell.id();
+        let (times, last) = (*end.longer.get(&id)?, *short_windows.get(id.as_str())?);
         let is_dropped = |s: &&Sample| s.cell == id && s.trial.attempt_at_block() <= last;
-        let dropped = input.samples.iter().filter(is_dropped).count();
-        Some(format!(
-            "A flow of {id} moved nothing in its window: from block {} on its windows are {times} times as long, and its earlier {} {} count.",
-            last.0 + 2,
-            units::count(dropped, "trial"),
-            if dropped == 1 { "does not" } else { "do not" }
-        ))
+        Some(RunNote::LongerWindows {
+            first_block: last.0 + 2,
+            times,
+            dropped: input.samples.iter().filter(is_dropped).count(),
+            cell: id,
+        })
     };
     let cells = input.cells.iter().filter(|cell| !cell.twin);
     cells.filter_map(note).collect()
 }
 
-/// How much ratios differ from round to round, and how that is known.
-fn rounds(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Option<String> {
+fn rounds(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Option<RoundFacts> {
     let deviations = findings.iter().map(|f| f.between_deviation).collect_vec();
-    let apart = phrases::from_run_to_run(median(&deviations)?);
-    let own = trials.rounds();
-    let source = match manifest.rounds.runs.len() {
-        _ if own >= FEWEST_ROUNDS => format!("from the {own} rounds of this run"),
-        0 => "assumed: fewer than three earlier runs of this machine measured it".to_owned(),
-        earlier => format!(
-            "from {} of this machine",
-            units::count(earlier, "earlier run")
-        ),
-    };
-    Some(format!("{apart} ({source})"))
+    let own_rounds = trials.rounds();
+    Some(RoundFacts {
+        deviation: median(&deviations)?,
+        source: match manifest.rounds.runs.len() {
+            _ if own_rounds >= FEWEST_ROUNDS => RoundSource::OwnRounds(own_rounds),
+            0 => RoundSource::Assumed,
+            runs => RoundSource::EarlierRuns(runs),
+        },
+    })
 }
 
-/// What the plan expected of the primary comparisons, and what came of it.
-fn plan(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Option<String> {
+fn plan(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Option<PlanFacts> {
     let planned = manifest.plan.expectation.as_ref()?;
-    let told = |effect: Option<f64>, deviation: f64, blocks: u32| {
-        let blocks = units::count(blocks as usize, "block");
-        let effect = effect.filter(|e| e.is_finite()).map(units::percent);
-        let effect = effect.map(|e| format!(", effects above {e} found 80 % of the time"));
-        let (noise, effect) = (units::percent(deviation), effect.unwrap_or_default());
-        format!("{blocks}, noise of a ratio {noise}{effect}")
-    };
-    let source = match &planned.noise.run {
-        Some(run) => format!("measured by run {run}"),
-        None => "assumed".to_owned(),
-    };
-    let noise = planned.noise.deviation;
-    let of_plan = told(planned.smallest_effect, noise, planned.blocks);
-    let is_primary = |f: &&Finding| f.family == Family::Primary;
-    let primary = findings.iter().filter(is_primary).collect_vec();
-    let came = noise_of(manifest, trials).and_then(|noise| {
-        let typical =
-            |of: fn(&Finding) -> f64| median(&primary.iter().map(|f| of(f)).collect_vec());
-        let blocks = typical(|f| f.blocks as f64)?.round() as u32;
-        let decided = primary.iter().filter(|f| f.verdict != Verdict::NotDecided);
-        let decided = decided.filter(|f| f.withheld.is_none()).count();
-        let came = told(typical(|f| f.detectable), noise.deviation, blocks);
-        Some(format!("{came}; {decided} of {} decided", primary.len()))
+    let primary = primary(findings).collect_vec();
+    let typical =
+        |number: fn(&Finding) -> f64| median(&primary.iter().map(|f| number(f)).collect_vec());
+    let is_decided = |f: &&&Finding| f.verdict != Verdict::NotDecided && f.withheld.is_none();
+    let reached = noise_of(manifest, trials).and_then(|noise| {
+        Some(Precision {
+            blocks: typical(|f| f.blocks as f64)?.round() as u32,
+            noise: noise.deviation,
+            detectable: typical(|f| f.detectable).filter(|effect| effect.is_finite()),
+        })
     });
-    let came = came.unwrap_or_else(|| "too few blocks to say".to_owned());
-    Some(format!("planned: {of_plan} (noise {source}); came: {came}"))
+    Some(PlanFacts {
+        expected: Precision {
+            blocks: planned.blocks,
+            noise: planned.noise.deviation,
+            detectable: planned.smallest_effect.filter(|effect| effect.is_finite()),
+        },
+        noise_run: planned.noise.run.clone(),
+        reached,
+        comparisons: primary.len(),
+        decided: primary.iter().filter(is_decided).count(),
+    })
 }

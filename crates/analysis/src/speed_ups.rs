@@ -106,7 +106,7 @@ fn point(pair: &Pair, p: &Pairing<'_, '_>, run: &Judged<'_>) -> Point {
     }
 }
 
-/// Why no two cells of a pair were planned: they were refused, or the budget did not reach them.
+/// The reason for which no two cells of a pair were planned: refused, or not reached by the budget.
 fn why_none(pair: &Pair, run: &Judged<'_>) -> Gap {
     let asked = |value: &Value| {
         let mut refused = run.input.refused.iter();

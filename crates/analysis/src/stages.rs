@@ -72,7 +72,7 @@ impl<'v> Measured<'v> {
         }
     }
 
-    /// Why a cell has no number in a metric, or two cells no ratio.
+    /// The reason for which a cell has no number in a metric, or two cells have no ratio.
     pub(crate) fn gap(&self, cells: &[&CellTrials<'_>], metric: Metric) -> Gap {
         let results = || cells.iter().filter_map(|c| self.result(&c.id));
         let is_without = |r: &CellResult| r.trials > 0 && !r.estimates.contains_key(&metric);
@@ -92,7 +92,7 @@ impl<'v> Measured<'v> {
         }
     }
 
-    /// Why a cell that the study spans is not in the plan, where nothing refuses it.
+    /// The reason for which a cell of the study that works here is not in the plan.
     pub(crate) fn left_out(&self) -> Gap {
         Gap::LeftOut(match self.input.left_out {
             [one] => Some(one.why.clone()),
@@ -124,7 +124,7 @@ impl<'v> Measured<'v> {
 }
 
 impl<'v> Judged<'v> {
-    /// What the study compares, with its verdicts.
+    /// The comparisons of the study with their verdicts.
     pub(crate) fn pairs(&'v self) -> impl Iterator<Item = JudgedPair<'v>> {
         let each = self.comparisons.iter().zip(&self.findings);
         each.map(|(comparison, finding)| JudgedPair::new(finding, *comparison.pairing()))

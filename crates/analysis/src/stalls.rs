@@ -1,4 +1,4 @@
-//! Which cells wait for the timer of delayed acknowledgements.
+//! Cells that wait for the timer of delayed acknowledgements.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ const CLUSTERED: f64 = 0.5;
 const TIMER_MS: (u64, u64) = (35, 60);
 /// Share of the trials from which a cell that waits in some of them is said to stall.
 const IN_SOME: f64 = 0.15;
-/// How far the smoothed round-trip time must lie above the least.
+/// The least ratio of the smoothed round-trip time to the least one.
 const RTT_TIMES: f64 = 10.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -35,17 +35,17 @@ pub(crate) enum Waits {
 #[derive(Debug, Default)]
 pub(crate) struct Stalls(BTreeMap<String, Stall>);
 
-/// What stalls in a cell.
+/// The stall of a cell.
 #[derive(Debug)]
 pub(crate) struct Stall {
     pub(crate) waits: Waits,
-    /// What is seen of it in the trials that stall.
+    /// Its signs in the trials that stall.
     pub(crate) signs: Signs,
-    /// How many trials stall, and of how many.
+    /// The number of trials that stall, and of all trials.
     pub(crate) trials: (usize, usize),
 }
 
-/// What can be seen of a stall: of a trial, or medians over several.
+/// The signs of a stall: of a trial, or medians over several.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Signs {
     pub(crate) delayed_acks: Option<f64>,
@@ -62,9 +62,10 @@ pub(crate) struct Signs {
 }
 
 impl Stalls {
-    pub(crate) fn of(trials: &Trials<'_>) -> Stalls {
+    /// The stalls of a run by cell.
+    pub(crate) fn new(trials: &Trials<'_>) -> Stalls {
         let cells = trials.moving();
-        let found = cells.filter_map(|cell| Some((cell.id.clone(), Stall::of(cell)?)));
+        let found = cells.filter_map(|cell| Some((cell.id.clone(), Stall::from_cell(cell)?)));
         Stalls(found.collect())
     }
 
@@ -72,7 +73,7 @@ impl Stalls {
         ids.into_iter().any(|id| self.0.contains_key(id))
     }
 
-    /// Whether a finding compares with a cell that stalls: then it is not about its axis.
+    /// Returns true if a cell of the finding stalls, so that the finding is not about its axis.
     pub(crate) fn touch(&self, finding: &Finding) -> bool {
         self.any([&finding.baseline, &finding.cell])
     }
@@ -87,19 +88,20 @@ impl Stalls {
 }
 
 impl Stall {
-    /// By the trials of a cell in most of which it waits, or in some of them alone; none for cells
-    /// that cannot stall: no TCP, or nothing measured.
-    fn of(cell: &CellTrials<'_>) -> Option<Stall> {
+    /// The stall of a cell that waits in most of its trials, or in some of them; none for cells that do not
+    /// wait, have no TCP, or were not measured.
+    fn from_cell(cell: &CellTrials<'_>) -> Option<Stall> {
         if !cell.cell.transport.is_tcp() || cell.by_block.is_empty() {
             return None;
         }
-        let all: Vec<Signs> = cell.trials().map(|t| Signs::of(cell, t)).collect();
+        let all: Vec<Signs> = cell.trials().map(|t| Signs::from_trial(cell, t)).collect();
         let stalled = all.iter().filter(|s| s.waits(cell).is_some());
         let stalled: Vec<Signs> = stalled.cloned().collect();
         let several = stalled.len() as f64 >= IN_SOME * all.len() as f64;
-        let (signs, count) = match several {
-            true => (Signs::typical(&stalled), stalled.len()),
-            false => (Signs::typical(&all), all.len()),
+        let (signs, count) = if several {
+            (Signs::typical(&stalled), stalled.len())
+        } else {
+            (Signs::typical(&all), all.len())
         };
         Some(Stall {
             waits: signs.waits(cell)?,
@@ -110,7 +112,7 @@ impl Stall {
 }
 
 impl Signs {
-    fn of(cell: &CellTrials<'_>, trial: &Trial<'_>) -> Signs {
+    fn from_trial(cell: &CellTrials<'_>, trial: &Trial<'_>) -> Signs {
         let metric = |measure| trial.value(Metric::both(measure));
         let sender = |counter| trial.sent(counter);
         let flows = f64::from(cell.cell.threads);

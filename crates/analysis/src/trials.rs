@@ -14,8 +14,8 @@ use bytecost_spec::{
 use bytecost_stats::{BlockTrials, Moderation, mean, median};
 use itertools::Itertools as _;
 
-use crate::beside_sides::{BesideSides, IdleRates};
 use crate::confidence::ERROR_RATE;
+use crate::outside_time::{IdleRates, OutsideTime};
 use crate::result::{Input, StoodStill};
 use crate::value::Trial;
 use crate::window_books::WindowBooks;
@@ -23,7 +23,7 @@ use crate::window_books::WindowBooks;
 /// The name of the mover that moves nothing, for surveys that do not list it.
 const NULL: &str = "null";
 
-/// Of each metric that a study compares in, what its comparisons say of each other's variance.
+/// The priors of the variance of log ratios, by compared metric.
 pub(crate) type Moderations = BTreeMap<Metric, Moderation>;
 
 /// Every cell of the plan but twins, with the trials that count; those of a twin are with its
@@ -36,9 +36,9 @@ pub(crate) struct Trials<'a> {
     /// The attempt that counts, of the blocks whose end is recorded.
     pub(crate) attempts: BTreeMap<u32, u32>,
     pub(crate) manifest: &'a Manifest,
-    /// Of the study's comparisons, once they were asked for.
+    /// Computed from the study's comparisons at the first use.
     pub(crate) moderations: OnceCell<Moderations>,
-    /// How much ratios differ between rounds, once it was asked for.
+    /// The deviation of ratios between rounds, computed at the first use.
     pub(crate) round_noise: OnceCell<RoundNoise>,
 }
 
@@ -47,31 +47,32 @@ pub(crate) struct CellTrials<'a> {
     pub(crate) id: String,
     pub(crate) cell: &'a Cell,
     pub(crate) manifest: &'a Manifest,
-    /// Whether the mover moves nothing: it is never compared and never drawn.
+    /// True if the mover moves nothing, so that it is never compared and never drawn.
     pub(crate) idle: bool,
     /// From where to where it moves.
     pub(crate) route: Route,
-    /// What decides which axes apply to it.
+    /// Facts by which axes apply to it.
     pub(crate) facts: CellFacts<'a>,
     /// The sample that counts, by block.
     pub(crate) by_block: BTreeMap<u32, Trial<'a>>,
     /// The same of its twin, where it has one: the second measurement of a baseline in a block.
     pub(crate) twin: BTreeMap<u32, Trial<'a>>,
     pub(crate) failures: Vec<&'a Failure>,
-    pub(crate) beside: BesideSides,
+    pub(crate) outside: OutsideTime,
 }
 
 impl<'a> Trials<'a> {
     /// Sorts the log: of the attempts at a block only the one that stands counts; where no end of
-    /// the block is recorded, the last one of each cell. Trials of a cell before its windows had their
-    /// last length do not count. A sample belongs to the cell of that id at its place in the plan; one
+    /// the block is recorded, the last one of each cell. Trials of a cell before its last
+    /// change of the length of windows do not count. A sample belongs to the cell of that id at its place in the plan; one
     /// whose id is of no cell is left out.
     pub(crate) fn of_run(input: &Input<'a>) -> Trials<'a> {
         let stands = input.blocks.iter().filter(|b| b.repeated_because.is_none());
         Trials::of_attempts(input, stands.map(|b| (b.block, b.attempt)).collect())
     }
 
-    /// The same with the first attempts at blocks that others' CPU time had measured again, if any.
+    /// The same with the first attempts at blocks that were measured again for the CPU time of other
+    /// processes; none where no block was.
     pub(crate) fn first_attempts(input: &Input<'a>) -> Option<Trials<'a>> {
         let mut attempts = BTreeMap::new();
         for block in input.blocks {
@@ -125,9 +126,10 @@ impl<'a> Trials<'a> {
                 continue;
             }
             let slot = &mut trials.cells[place];
-            let trials = match twin {
-                true => &mut slot.twin,
-                false => &mut slot.by_block,
+            let trials = if twin {
+                &mut slot.twin
+            } else {
+                &mut slot.by_block
             };
             let earlier = trials.get(&block).map(|t| t.sample.trial.attempt);
             if earlier.is_none_or(|earlier| earlier <= attempt) {
@@ -140,25 +142,33 @@ impl<'a> Trials<'a> {
                 trials.cells[place].failures.push(failure);
             }
         }
-        trials.read_beside(input);
+        trials.read_outside_time(input);
         trials
     }
 
-    /// Reads what was done beside the sides of each cell, and adds interrupts on idle CPUs to the
-    /// cost of all cells where they are to be expected or shown to matter. Elsewhere nothing is
-    /// added: the coarse reading of such a share would widen every interval.
-    fn read_beside(&mut self, input: &Input<'a>) {
-        let idle = self.cells.iter().filter(|c| c.idle);
-        let idle = idle.flat_map(|c| c.window_books(None)).collect_vec();
+    /// Reads the CPU time outside of the sides of each cell, and adds interrupts on idle CPUs to the cost of
+    /// all cells where they are expected or shown to matter. Elsewhere nothing is added: the coarse reading
+    /// of such a share would widen every interval.
+    fn read_outside_time(&mut self, input: &Input<'a>) {
+        let idle = self
+            .cells
+            .iter()
+            .filter(|c| c.idle)
+            .flat_map(|c| c.window_books(None))
+            .collect_vec();
         let accounts = input.evidence.iter().filter_map(|e| e.accounts.as_ref());
         let idle = IdleRates::new(&idle, accounts);
         let smallest_effect = self.study.smallest_effect.ln_1p();
         for cell in self.cells.iter_mut().filter(|c| !c.idle) {
             let there = input.peer_side(cell.cell);
-            let counted = input.evidence.iter().filter(|e| e.cell == cell.id);
-            let counted = counted.filter_map(|e| e.accounts.as_ref()).collect_vec();
+            let counted = input
+                .evidence
+                .iter()
+                .filter(|e| e.cell == cell.id)
+                .filter_map(|e| e.accounts.as_ref())
+                .collect_vec();
             let windows = cell.window_books(there);
-            cell.beside = BesideSides::new(&windows, &counted, idle, smallest_effect);
+            cell.outside = OutsideTime::new(&windows, &counted, idle, smallest_effect);
         }
         if self.expects_interrupts() || self.shows_interrupts() {
             self.charge_interrupts();
@@ -179,16 +189,18 @@ impl<'a> Trials<'a> {
     /// Returns true where interrupts on idle CPUs are shown to matter in a cell, by Bonferroni over
     /// the cells.
     fn shows_interrupts(&self) -> bool {
-        let each = self.moving().filter_map(|c| c.beside.p_of_interrupts());
-        let each = each.collect_vec();
+        let each = self
+            .moving()
+            .filter_map(|c| c.outside.p_of_interrupts())
+            .collect_vec();
         let least = each.iter().copied().reduce(f64::min);
         least.is_some_and(|p| p * (each.len() as f64) < ERROR_RATE)
     }
 
     fn charge_interrupts(&mut self) {
         for cell in self.cells.iter_mut().filter(|c| !c.idle) {
-            cell.beside.is_charged = true;
-            let Some(charged) = cell.beside.charged() else {
+            cell.outside.is_charged = true;
+            let Some(charged) = cell.outside.charged() else {
                 continue;
             };
             for trial in cell.by_block.values_mut().chain(cell.twin.values_mut()) {
@@ -225,12 +237,12 @@ impl<'a> CellTrials<'a> {
             by_block: BTreeMap::new(),
             twin: BTreeMap::new(),
             failures: Vec::new(),
-            beside: BesideSides::default(),
+            outside: OutsideTime::default(),
         }
     }
 
-    /// What is constant at a cell, of the axes that vary and apply to it: the path where something is
-    /// sent, where a file's pages are, and what is not as usual.
+    /// Values that are constant at a cell, of the axes that vary and apply to it: the path of what is
+    /// sent, the state of a file's pages, and values other than the default.
     pub(crate) fn place(
         &self,
         axis: Axis,
@@ -241,8 +253,8 @@ impl<'a> CellTrials<'a> {
         let is_path = |a: Axis| a == Axis::Transport && facts.is_sent();
         let is_usual = |a: Axis| cell.value(a) == a.row().default;
         let differs = |a: Axis| {
-            let tells = !is_usual(a) || matches!(a, Axis::Size | Axis::Mover);
-            varied.contains(&a) && facts.applies(a) && tells
+            let is_named = !is_usual(a) || matches!(a, Axis::Size | Axis::Mover);
+            varied.contains(&a) && facts.applies(a) && is_named
         };
         let is_of_file = |a: Axis| a == Axis::Cache && facts.applies(a) && !is_usual(a);
         let is_size = |a: Axis| match a {
@@ -250,8 +262,7 @@ impl<'a> CellTrials<'a> {
             Axis::Connections => facts.is_served(),
             _ => false,
         };
-        let axes = AXES.iter().map(|row| row.axis);
-        let axes = axes.filter(|a| {
+        let axes = AXES.iter().map(|row| row.axis).filter(|a| {
             let is_held = *a != axis && Some(*a) != along;
             is_held && (is_path(*a) || is_of_file(*a) || differs(*a) || is_size(*a))
         });
@@ -266,7 +277,7 @@ impl<'a> CellTrials<'a> {
             .collect()
     }
 
-    /// Whether the kernel says when buffers are the mover's again; so where it is not known.
+    /// Returns true if the kernel reports the completion of buffers, or that is not known.
     pub(crate) fn completes(&self) -> bool {
         self.facts.applies(Axis::Reaping)
     }
@@ -288,12 +299,12 @@ impl<'a> CellTrials<'a> {
         both.filter_map(move |trials| trials.get(&block))
     }
 
-    /// What is known of a metric in a block: by the cell's own trial, and by its twin's.
+    /// The values of a metric in a block: of the cell's own trial, and of its twin's.
     pub(crate) fn known(&self, block: u32, metric: Metric) -> Vec<f64> {
         self.both(block).filter_map(|t| t.value(metric)).collect()
     }
 
-    /// How the latencies of a block are spread: of its own trial, and of its twin's.
+    /// The distributions of latencies in a block: of its own trial, and of its twin's.
     pub(crate) fn spread(&self, block: u32) -> BlockTrials<'_> {
         self.both(block).filter_map(Trial::distribution).collect()
     }
@@ -318,10 +329,17 @@ impl<'a> CellTrials<'a> {
 
     /// The windows in which its flow stood still; none where there is none of known length.
     pub(crate) fn stood_still(&self) -> Option<StoodStill> {
-        let still = self.failures.iter().filter_map(|f| f.stood_still_ns);
-        let still = still.map(|ns| ns as f64).collect_vec();
-        let moved = self.by_block.values().chain(self.twin.values());
-        let moved = moved.filter_map(|trial| trial.sent(Counter::ElapsedNs));
+        let still = self
+            .failures
+            .iter()
+            .filter_map(|f| f.stood_still_ns)
+            .map(|ns| ns as f64)
+            .collect_vec();
+        let moved = self
+            .by_block
+            .values()
+            .chain(self.twin.values())
+            .filter_map(|trial| trial.sent(Counter::ElapsedNs));
         let still_ns: f64 = still.iter().sum();
         (!still.is_empty()).then(|| StoodStill {
             windows: still.len(),
@@ -332,7 +350,7 @@ impl<'a> CellTrials<'a> {
 }
 
 /// The value of a block: the mean of its trials on a log scale, or of the values where one is zero.
-pub(crate) fn of_block(values: &[f64]) -> Option<f64> {
+pub(crate) fn block_value(values: &[f64]) -> Option<f64> {
     match values {
         [one] => Some(*one),
         all if all.iter().all(|v| *v > 0.0) => {

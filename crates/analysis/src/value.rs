@@ -42,7 +42,7 @@ pub(crate) fn is_cpu_time(measure: Measure) -> bool {
     )
 }
 
-/// Whether a measure is of the one value of a trial that is furthest out, which is never trimmed.
+/// Returns true for a measure of the most extreme value of a trial, which is never trimmed.
 pub(crate) fn is_extreme(measure: Measure) -> bool {
     measure == Measure::LatencyUsMax
 }
@@ -59,7 +59,7 @@ pub(crate) struct Trial<'a> {
     is_ping: bool,
     latency: OnceCell<Option<LatencyQuantiles>>,
     distribution: OnceCell<Option<Distribution>>,
-    /// What interrupts on idle CPUs add to the CPU time of both sides, as a share of it.
+    /// Interrupts on idle CPUs as a share of the CPU time of both sides, to which they are added.
     interrupts: f64,
 }
 
@@ -72,7 +72,7 @@ enum Per {
     Ns(f64),
 }
 
-/// Why a transport of one side has no readings of the other.
+/// The reason for which a transport of one side has no readings of the other.
 const NOBODY: &str = "nobody receives over wire: packets are freed as they leave, so there is no receiving side to measure";
 
 impl<'a> Trial<'a> {
@@ -129,7 +129,7 @@ impl<'a> Trial<'a> {
         self.found(metric)?.as_ref().ok().copied()
     }
 
-    /// Why the metric is absent, where it has a meaning for the cell.
+    /// The reason for which the metric is absent, where it has a meaning for the cell.
     pub(crate) fn absent(&self, metric: Metric) -> Option<&String> {
         self.found(metric)?.as_ref().err()
     }
@@ -151,8 +151,8 @@ impl<'a> Trial<'a> {
         let is_served = self.cell.is_served();
         let moves = !is_served && self.moves();
         let per = |counters: &[Counter], per: Per| {
-            let is_told = moves || !matches!(per, Per::Bytes(_));
-            is_told.then(|| self.sum(side, counters, per))
+            let has_meaning = moves || !matches!(per, Per::Bytes(_));
+            has_meaning.then(|| self.sum(side, counters, per))
         };
         let (byte, kib, mib) = (Per::Bytes(1.0), Per::Bytes(1024.0), Per::Bytes(1_048_576.0));
         let is_there = match side {
@@ -210,12 +210,12 @@ impl<'a> Trial<'a> {
             Measure::NeighbourShare => Some(self.neighbour_share()),
             Measure::StealShare => {
                 let steal_ns = machine(self.sample, Counter::MachineStealNs);
-                Some(steal_ns.and_then(|ns| self.of_machine(ns)))
+                Some(steal_ns.and_then(|ns| self.machine_share(ns)))
             }
         }
     }
 
-    /// Whether anything is moved at all: per byte, the `null` mover has no meaning.
+    /// Returns true if bytes are moved; the `null` mover has no metrics per byte.
     fn moves(&self) -> bool {
         self.sample.receiver.is_some() || self.sample.truth.is_some()
     }
@@ -233,8 +233,11 @@ impl<'a> Trial<'a> {
     pub(crate) fn played(&self, side: Side) -> Vec<&'a SideReadings> {
         let sender =
             (!matches!(side, Side::Receiver | Side::Server)).then_some(&self.sample.sender);
-        let receiver = self.sample.receiver.as_ref();
-        let receiver = receiver.filter(|_| !matches!(side, Side::Sender | Side::Client));
+        let receiver = self
+            .sample
+            .receiver
+            .as_ref()
+            .filter(|_| !matches!(side, Side::Sender | Side::Client));
         sender.into_iter().chain(receiver).collect()
     }
 
@@ -305,10 +308,10 @@ impl<'a> Trial<'a> {
             let elapsed_ns = read(side, Counter::ElapsedNs)?;
             return over(bits, elapsed_ns, "the window had no length");
         }
-        of_flows(side, |f| 8.0 * f.bytes as f64)
+        flow_sum(side, |f| 8.0 * f.bytes as f64)
     }
 
-    /// Of several flows side by side, what a message of one of them takes.
+    /// The time of a message; of several flows that of a message of one of them.
     fn ms_per_message(&self) -> Found {
         let flows = (self.sample.sender.flows.len().max(1)) as f64;
         let rate = self.message_rate()?;
@@ -321,7 +324,7 @@ impl<'a> Trial<'a> {
             let seconds = read(side, Counter::ElapsedNs)? / 1e9;
             return over(self.messages(side)?, seconds, "the window had no length");
         }
-        of_flows(side, |f| 1e9 * f.messages as f64)
+        flow_sum(side, |f| 1e9 * f.messages as f64)
     }
 
     fn latency_us(&self, measure: Measure) -> Option<Found> {
@@ -383,7 +386,7 @@ impl<'a> Trial<'a> {
     /// that of both sides.
     fn neighbour_share(&self) -> Found {
         if self.sample.machine.contains_key(&Counter::OtherProcessesNs) {
-            return self.of_machine(machine(self.sample, Counter::OtherProcessesNs)?);
+            return self.machine_share(machine(self.sample, Counter::OtherProcessesNs)?);
         }
         let busy = machine(self.sample, Counter::MachineBusyNs)?;
         let sides = self.played(Side::Both).into_iter();
@@ -392,13 +395,13 @@ impl<'a> Trial<'a> {
         };
         let mut own = sides.map(of_side).sum::<Found>()?;
         own += machine(self.sample, Counter::ResponderCpuNs).unwrap_or(0.0);
-        // The lab's own beside the trial is what was asked for.
+        // The study's own background load is not of other processes.
         own += machine(self.sample, Counter::NeighbourNs).unwrap_or(0.0);
-        self.of_machine((busy - own).max(0.0))
+        self.machine_share((busy - own).max(0.0))
     }
 
     /// A time of the machine over the time of all its CPUs.
-    fn of_machine(&self, time_ns: f64) -> Found {
+    fn machine_share(&self, time_ns: f64) -> Found {
         let elapsed = machine(self.sample, Counter::MachineElapsedNs)?;
         let cpus = machine(self.sample, Counter::MachineCpus)?;
         over(time_ns, elapsed * cpus, "the window had no length")
@@ -406,7 +409,7 @@ impl<'a> Trial<'a> {
 }
 
 /// The sum of what each flow of a side has, over its own window in ns.
-fn of_flows(side: &SideReadings, of: fn(&FlowReading) -> f64) -> Found {
+fn flow_sum(side: &SideReadings, of: fn(&FlowReading) -> f64) -> Found {
     let why_not = "a flow's window had no length";
     let each = (side.flows.iter()).map(|f| over(of(f), f.elapsed_ns as f64, why_not));
     each.sum()

@@ -1,6 +1,5 @@
-//! The books of one window: who used the CPUs between the two readings of the machine.
-//!
-//! What a side has measured by its own clocks over its own window is scaled to the machine's.
+//! The books of one window: the users of the CPUs between the two readings of the machine. Times that a
+//! side has measured over its own window are scaled to the machine's.
 
 use bytecost_spec::evidence::CpuUser;
 use bytecost_spec::{Counter, PeerSide, Readings, Sample, SideReadings};
@@ -17,7 +16,7 @@ pub(crate) struct WindowBooks {
     pub(crate) capacity_ns: f64,
     /// Both sides with their workers.
     pub(crate) sides_ns: f64,
-    /// What the machine did that was not others'.
+    /// CPU time of the machine that is not of other processes.
     pub(crate) of_cell_ns: f64,
     /// Interrupts on idle CPUs, and kernel threads that handle interrupts; none where the kernel's
     /// accounts do not show the former.
@@ -33,8 +32,8 @@ impl WindowBooks {
             Some(PeerSide::Receiver) => ((sender, None), (None, receiver)),
             Some(PeerSide::Sender) => ((None, receiver), (sender, None)),
         };
-        let here = of_machine(&sample.machine, here)?;
-        let other = of_machine(&sample.peer_machine, other).filter(|_| there.is_some());
+        let here = machine_books(&sample.machine, here)?;
+        let other = machine_books(&sample.peer_machine, other).filter(|_| there.is_some());
         Some(match other {
             Some(other) => here.plus(other),
             None => here,
@@ -74,7 +73,7 @@ struct SideTime {
     interrupts: f64,
 }
 
-fn of_machine(
+fn machine_books(
     machine: &Readings,
     (sender, receiver): (Option<&SideReadings>, Option<&SideReadings>),
 ) -> Option<WindowBooks> {
@@ -97,8 +96,10 @@ fn of_machine(
     // their time accounts for them apart, on any CPU.
     let apart = || of(Counter::MachineSoftirqNs).filter(|_| in_sides > 0.0);
     let tasks = of(Counter::MachineTasksNs);
-    let on_idle = tasks.map(|tasks| busy - tasks).or_else(apart);
-    let on_idle = on_idle.map(|ns| ns - in_sides);
+    let on_idle = tasks
+        .map(|tasks| busy - tasks)
+        .or_else(apart)
+        .map(|ns| ns - in_sides);
     let interrupts = on_idle.unwrap_or(0.0);
     let kernel = or_none(Counter::KernelThreadsNs);
     let background = or_none(Counter::NeighbourNs);

@@ -7,7 +7,7 @@ use bytecost_spec::survey::Route;
 
 use crate::world::{self, True, World, one};
 
-/// What a study of these axes and this comparison finds, with its cells as a plan has them.
+/// The analysis of a study of these axes and this comparison, with its cells as a plan has them.
 fn analysis(axes: &str, axis: &str, baseline: &str) -> Analysis {
     let head = world::study!("applies", "");
     let mut world = World::new(&format!(

@@ -26,8 +26,8 @@ fn a_ratio_holds_or_not() {
     // Against a value that no comparison of the study has as its baseline.
     let turned = test(&ratio("send-fields", "sendmsg", NODELAY, "below 1"));
     check(&turned, Ruling::Confirmed, &[]);
-    let beside = test(&ratio("send-zerocopy", "sendmsg", NODELAY, "below 1"));
-    check(&beside, Ruling::Confirmed, &["12 of 12"]);
+    let also = test(&ratio("send-zerocopy", "sendmsg", NODELAY, "below 1"));
+    check(&also, Ruling::Confirmed, &["12 of 12"]);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn stall(world: &mut World, which: impl Fn(&Cell) -> bool) {
 }
 
 #[test]
-fn a_stall_on_one_side_is_told_apart_from_the_effect() {
+fn a_stall_on_one_side_is_reported_apart_from_the_effect() {
     let mut world = judge::world(STUDY);
     stall(&mut world, |c| {
         c.mover == "send-fields" && !c.sends_at_once()

@@ -11,7 +11,7 @@ use bytecost_spec::{Cell, Counter, Route, Table};
 use crate::file_worlds::{self, READS, SENDS, reads, sends, speed, stalling};
 use crate::judge::{count_copies, is_ruled};
 use crate::work_worlds::{STUDY, truth, without_siblings, work};
-use crate::world::{True, World, of, put};
+use crate::world::{True, World, by_mover, put};
 
 const BUILT_IN: &str = include_str!("../../../published/claims.toml");
 const TABLES: [(&str, &str); 4] = [
@@ -104,7 +104,7 @@ fn blocks(truth: fn(&Cell) -> True, calls_of_a_block: u64) -> World {
     );
     let mut world = sends(&study, truth);
     world.keep(|c| c.mover != "sendfile" || c.block_bytes != 4096);
-    world.change(of("read-write"), |sample| {
+    world.change(by_mover("read-write"), |sample| {
         let bytes = file_worlds::count(&sample.sender, Counter::Bytes);
         let is_small = sample.cell.contains("block=4KiB");
         let calls = calls_of_a_block * bytes / if is_small { 4096 } else { 65_536 };
@@ -154,8 +154,8 @@ fn switches_are_counted_as_calls_and_copies_by_the_kernel() {
     assert!(!found.because.contains("Nagle"), "{found:#?}");
     assert!(found.figures.iter().all(|f| !f.what.contains("8 ×")));
     let mut uncounted = blocks(five_times, 2);
-    uncounted.hide(Counter::Calls, "not told");
-    check(&uncounted, Undecided, "not told");
+    uncounted.hide(Counter::Calls, "not counted");
+    check(&uncounted, Undecided, "not counted");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn the_mean_of_its_own_rows_contradicts_the_sixty_five_percent() {
     let check = checker("f-sixty-five-percent");
     let words = "in the mean of 8 rows 0.427 (0.288 to 0.541)";
     let found = check(&blocks(five_times, 2), Refuted, words);
-    // Natively, in blocks of 4 KiB, at two sizes: beside it, since that is no Java.
+    // Natively, in blocks of 4 KiB, at two sizes: also measured, since that is no Java.
     assert_eq!(measured(&found), 2, "{found:#?}");
     assert_eq!(found.words, "refuted by its own table");
     let java = SENDS
@@ -195,8 +195,8 @@ fn the_mean_of_its_own_rows_contradicts_the_sixty_five_percent() {
     is_ruled(&settled(&sends(&java, fifth), of_run.clone()), Refuted, &[]);
     let found = settled(&read(five_times), of_run);
     is_ruled(&found, Undecided, &[]);
-    let told = found.because.matches("bytecost run file-to-socket").count();
-    assert_eq!(told, 1, "what is missing is said once: {found:#?}");
+    let mentions = found.because.matches("bytecost run file-to-socket").count();
+    assert_eq!(mentions, 1, "missing data are named once: {found:#?}");
 }
 
 /// Files taken to where they are thrown away, so many times as fast by `sendfile-null`.
@@ -247,7 +247,7 @@ fn whether_pinning_matters_and_for_want_of_moves() {
     let words = "within 5 %, not confirmed at 0.5 % | Also measured: Step rate | with background load spin@all";
     let found = check(&run(0, 1.0), Undecided, words);
     assert_eq!(found.words, "within 5 %, not confirmed at 0.5 %");
-    // Two kinds of work: pinned against free alone, moved free, and beside spinning threads.
+    // Two kinds of work: pinned against free alone, moved free, and with spinning threads.
     assert_eq!(measured(&found), 6, "{found:#?}");
     assert!(!found.findings.is_empty());
     check(&run(3, 1.0), Undecided, "does move the free threads | 30");
@@ -270,10 +270,10 @@ fn whether_a_shared_core_doubles_or_one_cpu_does() {
     check(&run(1.4, 2.0), Refuted, "is not from 1.9 to 2.1 | 1.4");
     let words = "no two CPUs are threads of one core | the published figure is time slicing | take that much longer than two threads on two CPUs | Also measured: Step rate of placement same-cache over placement same-cpu is from 1.6 to 2.4";
     let found = check(&without_siblings(run(1.4, 2.0)), Undecided, words);
-    let beside = (found.figures.iter())
+    let also = (found.figures.iter())
         .filter(|f| f.what.contains("over placement same-cpu") && f.measured.is_some());
-    assert_eq!(beside.count(), 2, "{found:#?}");
-    // What stands beside decides nothing.
+    assert_eq!(also.count(), 2, "{found:#?}");
+    // What is also measured decides nothing.
     let turns = without_siblings(run(1.4, 1.2));
     check(&turns, Undecided, "is not from 1.6 to 2.4");
 }

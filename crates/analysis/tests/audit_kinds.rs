@@ -78,7 +78,7 @@ fn crossovers_are_near_the_claimed_place_or_not() {
 }
 
 #[test]
-fn threads_are_told_apart_by_the_cpus_that_there_are() {
+fn threads_are_reported_apart_by_the_cpus_that_there_are() {
     let of = |threads: &str, expect: &str| {
         let metric = match expect {
             "above 1" => "llc_load_misses_per_kib",

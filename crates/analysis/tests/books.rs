@@ -17,7 +17,7 @@ struct Machine {
     cpus: f64,
     /// Step of its idle time, in ns.
     step_ns: f64,
-    /// Whether the scheduler's own account of all tasks can be read.
+    /// True if the scheduler's own account of all tasks can be read.
     has_tasks: bool,
 }
 
@@ -122,8 +122,10 @@ fn hidden_work_withholds_the_verdicts_of_cpu_time_and_no_others() {
     // With its baseline.
     fires(&world, "books-not-closed", 2, "left over");
     for finding in analysis.findings.iter().filter(|f| f.cell == id) {
-        let withheld = finding.withheld.as_ref();
-        let withheld = withheld.is_some_and(|why| why.starts_with("CPU time not accounted for"));
+        let withheld = finding
+            .withheld
+            .as_ref()
+            .is_some_and(|why| why.starts_with("CPU time not accounted for"));
         assert_eq!(withheld, finding.metric == COST, "{finding:?}");
         if withheld {
             assert_eq!(finding.verdict, Verdict::NotDecided);
@@ -322,7 +324,7 @@ fn equal_cells_stay_equal_with_interrupts_on_idle_cpus_and_without() {
 }
 
 #[test]
-fn cells_whose_interrupts_cannot_be_read_beside_others_have_no_verdict_on_cpu_time() {
+fn cells_whose_interrupts_cannot_be_read_next_to_others_have_no_verdict_on_cpu_time() {
     let known = interrupted(0.78, "send-zerocopy", 6e7);
     silent(&known, "idle-interrupts-differ");
     silent(&interrupted(0.78, "send", 0.0), "idle-interrupts");
@@ -336,7 +338,7 @@ fn cells_whose_interrupts_cannot_be_read_beside_others_have_no_verdict_on_cpu_ti
     assert!(analysis.of_cell(COST, &id).withheld.is_some());
 }
 
-/// A token bucket of 2 Gbit/s: the sides use 7.5 ms of a window, and steps of 10 ms are read beside
+/// A token bucket of 2 Gbit/s: the sides use 7.5 ms of a window, and steps of 10 ms are read next to
 /// them. The copy that a zero-copy send leaves to softirq cannot be seen, nor be left out.
 #[test]
 fn behind_a_token_bucket_no_cost_is_better_for_what_softirq_does_in_its_place() {
@@ -436,7 +438,7 @@ fn sham(g: &mut Generator, sample: &mut Sample) {
 }
 
 /// Blocks are measured again for what others did: the sham's cost comes out the same with repeats
-/// and without. Had each of its dear trials been repeated, it would come out cheaper.
+/// and without. If each of its dear trials were repeated, it would come out cheaper.
 // Invariant 11.
 #[test]
 fn repeats_do_not_choose_by_what_a_mover_does_itself() {
@@ -476,7 +478,7 @@ fn repeats_do_not_choose_by_what_a_mover_does_itself() {
 }
 
 #[test]
-fn first_attempts_that_say_something_else_are_told() {
+fn first_attempts_that_say_something_else_are_reported() {
     let world = |dear: f64| {
         let mut world = World::new(STUDY).run(5, 12, 0.005, |_| True::costs(0.2));
         let mut first = world.samples.clone();

@@ -1,4 +1,4 @@
-//! Why one way is dearer than another: planted differences in counts, with planted unit costs.
+//! Causes of a difference: planted differences in counts, with planted unit costs.
 
 use bytecost_analysis::{
     Analysis, AvoidWith, CauseMeans, CauseOf, FindingCauses, Interim, pairs_to_count,
@@ -11,7 +11,7 @@ use bytecost_spec::{Axis, Counter, Measure, Metric, Reading, Side, Value};
 use bytecost_stats::Generator;
 
 use crate::cpu_time::{EVERY_NS, looks, time_by_kind};
-use crate::world::{self, Found, True, World, of as of_mover, one, row, says, study};
+use crate::world::{self, Found, True, World, by_mover as of_mover, one, row, says, study};
 
 const CALLS: CauseOf = CauseOf::Event(CountedEvent::SystemCalls);
 const SWITCHES: CauseOf = CauseOf::Event(CountedEvent::ContextSwitches);
@@ -32,7 +32,7 @@ metrics = ["cpu_s_per_gb", "throughput_gbit_per_s"]
 "#
 );
 
-/// What a message takes: calls, context switches, packets.
+/// The events of a message: calls, context switches, packets.
 type Takes = [f64; 3];
 
 /// A run in which a message of `send` takes 512 ns, one of `send-fields` `dearer_ns` more, and
@@ -123,7 +123,7 @@ fn priced(mut world: World, times: f64) -> World {
     world
 }
 
-fn of<'a>(analysis: &'a Analysis, mover: &str) -> Option<&'a FindingCauses> {
+fn mover_causes<'a>(analysis: &'a Analysis, mover: &str) -> Option<&'a FindingCauses> {
     let metric = Metric::both(Measure::CpuSPerGb);
     let own = |c: &&FindingCauses| {
         let finding = analysis.findings.get(c.finding);
@@ -140,7 +140,7 @@ fn eight_calls() -> World {
 #[test]
 fn calls_that_cost_most_are_named_first_with_their_share() {
     let analysis = priced(eight_calls(), 1.0).analyse();
-    let found = of(&analysis, "send-fields").unwrap();
+    let found = mover_causes(&analysis, "send-fields").unwrap();
     let calls = one(&found.causes);
     assert_eq!(calls.of, CALLS);
     let share = calls.share.unwrap();
@@ -180,7 +180,7 @@ fn the_reason_on_the_screen_carries_half_of_the_difference_at_that_size() {
     assert!(is_of_calls(Some((of_it, times, at.clone()))) && at.is_empty());
     assert_eq!(times.map(f64::round), [1.0, 8.0]);
     let little = priced(counted(1, 87_500.0, takes, 0.0), 1.0).analyse();
-    let calls = one(&of(&little, "send-fields").unwrap().causes);
+    let calls = one(&mover_causes(&little, "send-fields").unwrap().causes);
     let share = calls.share.unwrap().value;
     assert!((0.07..0.09).contains(&share), "{share}");
     assert!(!is_of_calls(reason(&little)));
@@ -222,7 +222,7 @@ fn samples_say_the_shares_where_they_show_the_difference() {
     ];
     let movers = [("send", send), ("send-fields", fields)];
     let analysis = sampled(priced(eight_calls(), 1.0), movers).analyse();
-    let found = of(&analysis, "send-fields").unwrap();
+    let found = mover_causes(&analysis, "send-fields").unwrap();
     assert_eq!(found.by, CauseMeans::Samples);
     let shares = found.causes.iter().map(|c| (c.of, c.share.unwrap()));
     let expected = [(Socket, 0.52), (DataCopy, 0.33), (Entry, 0.15)];
@@ -241,13 +241,20 @@ fn samples_say_the_shares_where_they_show_the_difference() {
     let saving: &[_] = &[(Entry, 1800.0), (Socket, 9462.0)];
     let movers = [("send", send), ("send-fields", saving)];
     let analysis = sampled(priced(eight_calls(), 1.0), movers).analyse();
-    let last = of(&analysis, "send-fields").unwrap().causes.last().unwrap();
+    let last = mover_causes(&analysis, "send-fields")
+        .unwrap()
+        .causes
+        .last()
+        .unwrap();
     assert_eq!(last.of, CauseOf::Work(DataCopy));
     assert!((last.share.unwrap().value + 0.085).abs() < 0.01, "{last:?}");
     // Samples of another difference than that of the timed trials are of another regime.
     let movers = [("send", send), ("send-fields", &fields[..1])];
     let analysis = sampled(priced(eight_calls(), 1.0), movers).analyse();
-    assert_eq!(of(&analysis, "send-fields").unwrap().by, CauseMeans::Counts);
+    assert_eq!(
+        mover_causes(&analysis, "send-fields").unwrap().by,
+        CauseMeans::Counts
+    );
 }
 
 #[test]
@@ -255,7 +262,7 @@ fn causes_are_net_of_what_the_dearer_way_saves() {
     // Seven calls more, and three packets fewer of 2 µs: 7 µs less 6 µs of 1 µs.
     let world = counted(4, 1000.0, [[1.0, 0.05, 4.0], [8.0, 0.05, 1.0]], 0.005);
     let analysis = priced(world, 1.0).analyse();
-    let found = of(&analysis, "send-fields").unwrap();
+    let found = mover_causes(&analysis, "send-fields").unwrap();
     let named: Vec<CauseOf> = found.causes.iter().map(|c| c.of).collect();
     assert_eq!(named, [CALLS, CauseOf::Event(CountedEvent::Packets)]);
     let costs = found.causes.iter().map(|c| c.cost_ns.unwrap().value);
@@ -267,7 +274,7 @@ fn causes_are_net_of_what_the_dearer_way_saves() {
     // Savings alone are no cause.
     let world = counted(4, 1000.0, [[1.0, 0.05, 4.0], [1.0, 0.05, 1.0]], 0.005);
     let analysis = priced(world, 1.0).analyse();
-    assert_eq!(of(&analysis, "send-fields").unwrap().causes, []);
+    assert_eq!(mover_causes(&analysis, "send-fields").unwrap().causes, []);
 }
 
 #[test]
@@ -283,11 +290,14 @@ fn unit_costs_of_repetitions_with_others_do_not_count() {
     };
     disturb(&mut world, 2);
     let analysis = world.analyse();
-    let share = of(&analysis, "send-fields").unwrap().causes[0].share;
+    let share = mover_causes(&analysis, "send-fields").unwrap().causes[0].share;
     assert!((share.unwrap().value - 0.8).abs() < 0.05, "{share:?}");
     disturb(&mut world, 6);
     let analysis = world.analyse();
-    assert_eq!(of(&analysis, "send-fields").unwrap().causes[0].share, None);
+    assert_eq!(
+        mover_causes(&analysis, "send-fields").unwrap().causes[0].share,
+        None
+    );
     assert!(!is_of_calls(reason(&analysis)));
 }
 
@@ -301,7 +311,7 @@ fn switches_are_those_of_timed_trials_since_counting_changes_them() {
         world::put(readings, Counter::ContextSwitchesVoluntary, switches);
     });
     let analysis = priced(world, 1.0).analyse();
-    let switches = one(&of(&analysis, "send-fields").unwrap().causes);
+    let switches = one(&mover_causes(&analysis, "send-fields").unwrap().causes);
     assert_eq!(switches.of, SWITCHES);
     assert!((switches.to - 0.487).abs() < 0.01, "{switches:?}");
 }
@@ -343,7 +353,7 @@ fn bytes_that_another_cpu_has_written_are_copied_at_that_price() {
             });
         }
         let analysis = world.analyse();
-        one(&of(&analysis, "send-fields").unwrap().causes)
+        one(&mover_causes(&analysis, "send-fields").unwrap().causes)
             .cost_ns
             .unwrap()
     };
@@ -357,13 +367,16 @@ fn bytes_that_another_cpu_has_written_are_copied_at_that_price() {
 fn a_cause_has_the_sign_of_the_effect() {
     for times in [0.0, 1.0] {
         let analysis = priced(eight_calls(), times).analyse();
-        let mut causes = of(&analysis, "send-fields").unwrap().causes.iter();
+        let mut causes = mover_causes(&analysis, "send-fields")
+            .unwrap()
+            .causes
+            .iter();
         assert!(causes.all(|c| c.of != SWITCHES && c.to > c.from));
     }
     // The cheaper one is explained by fewer, less the packets that it has more of.
     let cheaper = counted(2, -300.0, [[1.3, 0.01, 0.1], [1.0, 0.05, 0.2]], 0.02);
     let analysis = priced(cheaper, 1.0).analyse();
-    let found = of(&analysis, "send-fields").unwrap();
+    let found = mover_causes(&analysis, "send-fields").unwrap();
     let named: Vec<CauseOf> = found.causes.iter().map(|c| c.of).collect();
     assert_eq!(named, [CALLS, CauseOf::Event(CountedEvent::Packets)]);
 }
@@ -373,8 +386,8 @@ fn equal_cells_name_no_cause() {
     for seed in 0..20 {
         let world = counted(seed, 8750.0, [[1.0, 0.05, 0.1], [8.0, 0.05, 0.1]], 0.1);
         let analysis = priced(world, 1.0).analyse();
-        assert_eq!(of(&analysis, "writev"), None, "{seed}");
-        assert!(of(&analysis, "send-fields").is_some(), "{seed}");
+        assert_eq!(mover_causes(&analysis, "writev"), None, "{seed}");
+        assert!(mover_causes(&analysis, "send-fields").is_some(), "{seed}");
     }
 }
 
@@ -385,7 +398,7 @@ fn chance_in_counts_is_no_cause_more_often_than_promised() {
         let equal = [1.0, 0.3, 0.3];
         let world = counted(seed, 600.0, [equal, equal], 0.2);
         let analysis = priced(world, 1.0).analyse();
-        let found = of(&analysis, "send-fields").unwrap();
+        let found = mover_causes(&analysis, "send-fields").unwrap();
         named += found.causes.len();
         if found.causes.is_empty() {
             says(analysis.answer(WHY), ["the counts do not explain it"]);
@@ -398,7 +411,7 @@ fn chance_in_counts_is_no_cause_more_often_than_promised() {
 #[test]
 fn costs_that_are_more_than_the_difference_have_no_share() {
     let analysis = priced(eight_calls(), 1.6).analyse();
-    let found = of(&analysis, "send-fields").unwrap();
+    let found = mover_causes(&analysis, "send-fields").unwrap();
     assert_eq!(found.explained, None);
     let mut causes = found.causes.iter();
     assert!(causes.all(|c| c.share.is_none() && c.cost_ns.is_some()));
@@ -408,17 +421,17 @@ fn costs_that_are_more_than_the_difference_have_no_share() {
 #[test]
 fn without_unit_costs_causes_are_named_without_shares() {
     let analysis = eight_calls().analyse();
-    let found = of(&analysis, "send-fields").unwrap();
+    let found = mover_causes(&analysis, "send-fields").unwrap();
     assert_eq!(found.causes[0].of, CALLS);
     let mut causes = found.causes.iter();
     assert!(causes.all(|c| c.share.is_none() && c.cost_ns.is_none()));
-    let told = analysis.answer(WHY);
-    says(&told, ["system calls"]);
-    assert!(!told.contains('%'), "{told}");
+    let answer = analysis.answer(WHY);
+    says(&answer, ["system calls"]);
+    assert!(!answer.contains('%'), "{answer}");
 }
 
 #[test]
-fn timed_trials_tell_the_counts_where_there_are_fewer_than_five_of_evidence() {
+fn timed_trials_give_the_counts_where_there_are_fewer_than_five_of_evidence() {
     let mut world = priced(eight_calls(), 1.0);
     world.evidence.retain(|e| e.trial.attempt < 4);
     world.change(of_mover("send-fields"), |sample| {
@@ -427,7 +440,7 @@ fn timed_trials_tell_the_counts_where_there_are_fewer_than_five_of_evidence() {
         readings.insert(Counter::Calls, Reading::Measured(7 * messages));
     });
     let analysis = world.analyse();
-    let found = of(&analysis, "send-fields").unwrap();
+    let found = mover_causes(&analysis, "send-fields").unwrap();
     let calls = found.causes.iter().find(|c| c.of == CALLS).unwrap();
     // Both sides make one each, and this sender seven.
     let near = |found: f64, expected: f64| (found - expected).abs() < 0.01;

@@ -7,8 +7,8 @@ use bytecost_spec::survey::{CpuClock, ReceiverFacts, Release, Route};
 use bytecost_spec::{Cell, Counter, Measure, Metric, PacketSocket, Sample};
 
 use crate::world::{
-    At, MOVERS, True, World, all, at, begins, cache, ends, facts, fires, found, of, planted, put,
-    quiet, run, says, scale_cpu_time, silent, study_of,
+    At, MOVERS, True, World, all, at, begins, by_mover, cache, ends, facts, fires, found, planted,
+    put, quiet, run, says, scale_cpu_time, silent, study_of,
 };
 
 /// The quiet run with these readings in some cells.
@@ -24,7 +24,7 @@ fn alike(axes: &str) -> World {
 }
 
 fn packet_socket(world: &mut World, device: Option<&str>, holder: Option<&str>) {
-    world.change(of("send-zerocopy"), |s| {
+    world.change(by_mover("send-zerocopy"), |s| {
         s.packet_sockets = vec![PacketSocket {
             device: device.map(str::to_owned),
             holder: holder.map(str::to_owned),
@@ -36,12 +36,12 @@ fn packet_socket(world: &mut World, device: Option<&str>, holder: Option<&str>) 
 fn a_packet_socket_is_named_with_its_holder() {
     silent(&quiet(), "packet-socket");
     let world = planted(|w| packet_socket(w, Some("lo"), Some("tcpdump (pid 812)")));
-    let told = "/proc/net/packet, 24 trials: tcpdump (pid 812) on lo";
-    fires(&world, "packet-socket", 2, told);
+    let evidence = "/proc/net/packet, 24 trials: tcpdump (pid 812) on lo";
+    fires(&world, "packet-socket", 2, evidence);
 }
 
 #[test]
-fn where_zero_copy_was_copied_and_by_whom_is_told_of_each_transport() {
+fn where_zero_copy_was_copied_and_by_whom_is_reported_of_each_transport() {
     for (transport, place, why) in [
         ("loopback", "on loopback", "is copied on delivery"),
         ("veth", "over veth", "is copied on delivery"),
@@ -67,21 +67,22 @@ fn where_zero_copy_was_copied_and_by_whom_is_told_of_each_transport() {
 }
 
 #[test]
-fn registered_huge_pages_are_told_where_they_fill_the_account() {
+fn registered_huge_pages_are_reported_where_they_fill_the_account() {
     let fill = |huge: u64, limited: u64| {
         let read = [
             (Counter::HugeMemoryBytes, huge),
             (Counter::TcpBusyUs, 100_000),
             (Counter::TcpSndbufLimitedUs, limited),
         ];
-        let mut world = by(of("send-zerocopy"), At::Sender, read);
+        let mut world = by(by_mover("send-zerocopy"), At::Sender, read);
         let mut registered = facts("send-zerocopy", Release::AtCompletion, true);
         registered.locks_rings = 1;
         world.manifest.survey.mover_facts[2] = registered;
         world
     };
-    let told = "4 MiB of the sender's memory in huge pages; limited by the send buffer for 90 %";
-    fires(&fill(4 << 20, 90_000), "registered-huge-pages", 2, told);
+    let evidence =
+        "4 MiB of the sender's memory in huge pages; limited by the send buffer for 90 %";
+    fires(&fill(4 << 20, 90_000), "registered-huge-pages", 2, evidence);
     silent(&fill(4 << 20, 90_000), "send-buffer");
     silent(&fill(0, 90_000), "registered-huge-pages");
     assert_eq!(found(&fill(0, 90_000), "send-buffer").len(), 1);
@@ -93,7 +94,11 @@ fn no_room_for_zero_copy_is_remedied_otherwise_in_a_network_of_its_own() {
     for (transport, is_own) in [("wire", true), ("loopback", false)] {
         let mut world = alike(&format!("transport = [\"{transport}\"]"));
         silent(&world, "zero-copy-no-room");
-        world.put(of("send-zerocopy"), At::Sender, [(Counter::Enobufs, 3)]);
+        world.put(
+            by_mover("send-zerocopy"),
+            At::Sender,
+            [(Counter::Enobufs, 3)],
+        );
         let caveat = fires(&world, "zero-copy-no-room", 2, "ENOBUFS 72 times");
         let own = caveat.remedy.contains("fewer in flight by --ring");
         assert_eq!(own, is_own, "{caveat:#?}");
@@ -103,9 +108,9 @@ fn no_room_for_zero_copy_is_remedied_otherwise_in_a_network_of_its_own() {
 #[test]
 fn one_buffer_waits_for_every_completion() {
     let world = alike("ring = [\"message\"]");
-    // Only the zero-copy sender is told of its buffers.
-    let told = "the ring holds one message";
-    let caveat = fires(&world, "waits-for-every-completion", 2, told);
+    // Only the zero-copy sender gets completions.
+    let evidence = "the ring holds one message";
+    let caveat = fires(&world, "waits-for-every-completion", 2, evidence);
     assert!(caveat.cells.iter().all(|id| id.contains("send-zerocopy")));
     silent(&alike("ring = [\"4MiB\"]"), "waits-for-every-completion");
 }
@@ -115,14 +120,14 @@ fn cpus(world: &mut World, cpus: usize) {
 }
 
 #[test]
-fn threads_that_are_ready_and_get_no_cpu_are_told() {
+fn threads_that_are_ready_and_get_no_cpu_are_reported() {
     let waits = |mut world: World, count: usize, ns: u64| {
         cpus(&mut world, count);
         world.put(all, At::Sender, [(Counter::RunQueueNs, ns)]);
         world
     };
-    let told = "waited for a CPU for 20 %";
-    fires(&waits(quiet(), 2, 20_000_000), "off-cpu", 6, told);
+    let evidence = "waited for a CPU for 20 %";
+    fires(&waits(quiet(), 2, 20_000_000), "off-cpu", 6, evidence);
     silent(&waits(quiet(), 2, 1_000_000), "off-cpu");
     // Where both ends are on one CPU, or there is no other, they wait for each other.
     let shared = alike("placement = [\"0:0\"]");
@@ -131,9 +136,9 @@ fn threads_that_are_ready_and_get_no_cpu_are_told() {
 }
 
 #[test]
-fn work_whose_cpu_time_is_far_below_its_wall_time_is_told() {
+fn work_whose_cpu_time_is_far_below_its_wall_time_is_reported() {
     let with = |cpu_ns: u64| {
-        let mut world = by(of("sendfile"), At::Sender, [(Counter::CpuNs, cpu_ns)]);
+        let mut world = by(by_mover("sendfile"), At::Sender, [(Counter::CpuNs, cpu_ns)]);
         cpus(&mut world, 2);
         let movers = &mut world.manifest.survey.mover_facts;
         movers.last_mut().expect("sendfile").route = Route::Work;
@@ -143,15 +148,19 @@ fn work_whose_cpu_time_is_far_below_its_wall_time_is_told() {
     silent(&with(99_000_000), "off-cpu");
     // What sleeps until its beat waits for nothing, unless it is ready and waits.
     let mut wakes = with(1_000_000);
-    wakes.put(of("sendfile"), At::Sender, [(Counter::BeatsMissed, 0)]);
+    wakes.put(
+        by_mover("sendfile"),
+        At::Sender,
+        [(Counter::BeatsMissed, 0)],
+    );
     silent(&wakes, "off-cpu");
     let ready = [(Counter::RunQueueNs, 30_000_000)];
-    wakes.put(of("sendfile"), At::Sender, ready);
+    wakes.put(by_mover("sendfile"), At::Sender, ready);
     fires(&wakes, "off-cpu", 2, "for 30 % of the window");
 }
 
 #[test]
-fn a_frequency_that_changes_and_heat_are_told() {
+fn a_frequency_that_changes_and_heat_are_reported() {
     let khz = |of: fn(u32) -> u64| {
         let mut world = by(all, At::Machine, [(Counter::ThermalThrottles, 0)]);
         world.each(|s| put(&mut s.machine, Counter::FrequencyKhz, of(s.trial.block)));
@@ -161,15 +170,15 @@ fn a_frequency_that_changes_and_heat_are_told() {
     silent(&steady, "frequency");
     silent(&steady, "throttled");
     let mut falls = khz(|block| if block < 6 { 3_600_000 } else { 2_400_000 });
-    let told = "2.40 GHz (10 % quantile) to 3.60 GHz (90 %)";
-    fires(&falls, "frequency", 6, told);
+    let evidence = "2.40 GHz (10 % quantile) to 3.60 GHz (90 %)";
+    fires(&falls, "frequency", 6, evidence);
     let hot = [(Counter::ThermalThrottles, 2)];
-    falls.put(of("send-zerocopy"), At::Machine, hot);
+    falls.put(by_mover("send-zerocopy"), At::Machine, hot);
     fires(&falls, "throttled", 2, "slowed down 48 times in 24 trials");
 }
 
 #[test]
-fn a_core_to_core_latency_that_changes_is_told_with_what_it_costs() {
+fn a_core_to_core_latency_that_changes_is_reported_with_what_it_costs() {
     let latencies = |of: fn(u32) -> [u64; 2]| {
         planted(|w| {
             w.each(|s| {
@@ -188,8 +197,8 @@ fn a_core_to_core_latency_that_changes_is_told_with_what_it_costs() {
         2 => [150, 150],
         _ => [25, 150],
     });
-    let told = "25 ns (10 % quantile) to 150 ns (90 %); it was low both times in 50 % of the trials, high both times in 25 %, and changed in 25 %";
-    let caveat = fires(&world, "core-to-core", 6, told);
+    let evidence = "25 ns (10 % quantile) to 150 ns (90 %); it was low both times in 50 % of the trials, high both times in 25 %, and changed in 25 %";
+    let caveat = fires(&world, "core-to-core", 6, evidence);
     let costs = "as much where it was high";
     assert!(!caveat.evidence.contains(costs), "{caveat:#?}");
     world.each(|s| {
@@ -201,19 +210,19 @@ fn a_core_to_core_latency_that_changes_is_told_with_what_it_costs() {
 }
 
 #[test]
-fn windows_with_next_to_nothing_in_them_are_told() {
+fn windows_with_next_to_nothing_in_them_are_reported() {
     let rate = |gbit_per_s: f64| run(MOVERS, move |_| True::costs(0.2).at_rate(gbit_per_s));
     // 6 messages of 64 KiB, 96 of 4 KiB, in 100 ms.
-    let told = "6 messages of a flow within 100 ms";
-    fires(&rate(0.0315), "short-window", 3, told);
+    let evidence = "6 messages of a flow within 100 ms";
+    fires(&rate(0.0315), "short-window", 3, evidence);
     silent(&rate(1.0), "short-window");
     let elapsed = [(Counter::ElapsedNs, 5_000_000)];
-    let short = by(of("send-zerocopy"), At::Sender, elapsed);
+    let short = by(by_mover("send-zerocopy"), At::Sender, elapsed);
     fires(&short, "short-window", 2, "within 5 ms");
 }
 
 #[test]
-fn a_receiver_that_touches_nothing_is_told() {
+fn a_receiver_that_touches_nothing_is_reported() {
     let blind = |sees_content: bool| {
         planted(|w| {
             w.manifest.survey.receiver_facts = vec![ReceiverFacts {
@@ -223,14 +232,14 @@ fn a_receiver_that_touches_nothing_is_told() {
             }];
         })
     };
-    let told = "6 cells; its bytes are counted";
-    let caveat = fires(&blind(false), "untouched", 6, told);
+    let evidence = "6 cells; its bytes are counted";
+    let caveat = fires(&blind(false), "untouched", 6, evidence);
     begins(&caveat.text, "`recv` never touches");
     silent(&blind(true), "untouched");
 }
 
 #[test]
-fn segments_of_different_sizes_are_told_where_a_comparison_is_decided() {
+fn segments_of_different_sizes_are_reported_where_a_comparison_is_decided() {
     let world = |cost: f64, small: u64| {
         let mut world = run(MOVERS, move |c| match c.mover.as_str() {
             "sendfile" => True::costs(cost),
@@ -244,23 +253,23 @@ fn segments_of_different_sizes_are_told_where_a_comparison_is_decided() {
         });
         world
     };
-    let told = " B, `sendfile` 16,000 B";
-    fires(&world(0.1, 16_000), "segments-differ", 4, told);
+    let evidence = " B, `sendfile` 16,000 B";
+    fires(&world(0.1, 16_000), "segments-differ", 4, evidence);
     silent(&world(0.1, 60_000), "segments-differ");
     // What does not differ needs no excuse.
     silent(&world(0.2, 16_000), "segments-differ");
 }
 
 #[test]
-fn segments_that_were_sent_again_are_told() {
+fn segments_that_were_sent_again_are_reported() {
     let again = |n: u64| {
         let all = (Counter::TcpDataSegments, 10_000);
         let read = [(Counter::TcpRetransmits, n), all];
-        by(of("send-zerocopy"), At::Sender, read)
+        by(by_mover("send-zerocopy"), At::Sender, read)
     };
     silent(&again(1), "retransmits");
-    let told = "TCP_INFO: 2400 retransmitted, 1 % of a cell's segments";
-    fires(&again(100), "retransmits", 2, told);
+    let evidence = "TCP_INFO: 2400 retransmitted, 1 % of a cell's segments";
+    fires(&again(100), "retransmits", 2, evidence);
 }
 
 #[test]
@@ -283,23 +292,24 @@ fn other_processes_are_named_where_they_used_more_than_the_study_allows() {
         })
     };
     // 0.3 CPUs of 10 s, on however many CPUs.
-    let told = "0.30 CPUs in use by processes that are not ours, more than 0.100; most by rustc";
-    let caveat = fires(&used(3_000_000_000), "other-processes", 0, told);
+    let evidence =
+        "0.30 CPUs in use by processes that are not ours, more than 0.100; most by rustc";
+    let caveat = fires(&used(3_000_000_000), "other-processes", 0, evidence);
     says(&caveat.text, ["in 1 of 12 blocks"]);
     silent(&used(900_000_000), "other-processes");
 }
 
 #[test]
-fn steal_is_told_of_the_run_as_a_whole() {
+fn steal_is_reported_of_the_run_as_a_whole() {
     let steal = [(Counter::MachineStealNs, 10_000_000)];
     // Steps of 10 ms in some windows are no more than a clock's step.
     silent(&by(at("sendfile", 4096), At::Machine, steal), "steal");
-    let told = "5 % of the CPUs' time";
-    fires(&by(all, At::Machine, steal), "steal", 0, told);
+    let evidence = "5 % of the CPUs' time";
+    fires(&by(all, At::Machine, steal), "steal", 0, evidence);
 }
 
 #[test]
-fn pacing_is_told_of_what_holds_to_its_rate() {
+fn pacing_is_reported_of_what_holds_to_its_rate() {
     let by = |control: &str| {
         let mut world = alike("congestion = [\"default\"]");
         world.manifest.host.congestion_default = Some(control.to_owned());
@@ -316,36 +326,36 @@ fn pacing_is_told_of_what_holds_to_its_rate() {
 }
 
 #[test]
-fn a_send_buffer_that_holds_the_sender_back_is_told() {
+fn a_send_buffer_that_holds_the_sender_back_is_reported() {
     let held = |limited| {
         let read = [
             (Counter::TcpBusyUs, 100_000),
             (Counter::TcpSndbufLimitedUs, limited),
             (Counter::SendBufferBytes, 16_384),
         ];
-        by(of("sendfile"), At::Sender, read)
+        by(by_mover("sendfile"), At::Sender, read)
     };
-    let told = "80 % of the busy time, SO_SNDBUF 16,384 B";
-    fires(&held(80_000), "send-buffer", 2, told);
+    let evidence = "80 % of the busy time, SO_SNDBUF 16,384 B";
+    fires(&held(80_000), "send-buffer", 2, evidence);
     silent(&held(40_000), "send-buffer");
 }
 
 #[test]
-fn payload_that_stays_in_the_cache_is_told() {
+fn payload_that_stays_in_the_cache_is_reported() {
     let with =
         |l2: u64, l3: u64| planted(|w| w.manifest.host.caches = vec![cache(2, l2), cache(3, l3)]);
     silent(&with(64 << 20, 2 << 20), "hot-payload");
-    let told = "payload memory of all flows 4 MiB, level 3 cache 32 MiB";
-    let caveat = fires(&with(1 << 20, 32 << 20), "hot-payload", 6, told);
+    let evidence = "payload memory of all flows 4 MiB, level 3 cache 32 MiB";
+    let caveat = fires(&with(1 << 20, 32 << 20), "hot-payload", 6, evidence);
     begins(&caveat.remedy, "--ring 128MiB");
 }
 
 #[test]
-fn crowded_and_shared_cpus_are_told() {
+fn crowded_and_shared_cpus_are_reported() {
     let mut world = alike("threads = [\"1\", \"4\"]");
     cpus(&mut world, 4);
-    let told = "up to 8 threads, two for each flow, on 4 CPUs";
-    let caveat = fires(&world, "threads", 6, told);
+    let evidence = "up to 8 threads, two for each flow, on 4 CPUs";
+    let caveat = fires(&world, "threads", 6, evidence);
     assert!(caveat.cells.iter().all(|id| id.contains("/8/4/")));
     cpus(&mut world, 8);
     silent(&world, "threads");
@@ -393,7 +403,7 @@ fn latencies_in_two_groups_withhold_latencies_alone() {
 }
 
 #[test]
-fn wake_ups_that_drown_the_rest_are_told() {
+fn wake_ups_that_drown_the_rest_are_reported() {
     let waiting = |latency_us| {
         let mut world = asking(latency_us);
         world.each(|s| {
@@ -404,8 +414,8 @@ fn wake_ups_that_drown_the_rest_are_told() {
         world
     };
     silent(&asking(30.0), "wake-ups");
-    let told = "1.0 voluntary context switches a message";
-    fires(&waiting(30.0), "wake-ups", 6, told);
+    let evidence = "1.0 voluntary context switches a message";
+    fires(&waiting(30.0), "wake-ups", 6, evidence);
     silent(&waiting(8.0), "wake-ups");
 }
 
@@ -417,7 +427,7 @@ fn costing(of_block: impl Fn(u32) -> f64) -> World {
 }
 
 #[test]
-fn drift_within_a_cell_is_told_and_noise_is_not() {
+fn drift_within_a_cell_is_reported_and_noise_is_not() {
     let world = costing(|block| 1.0 + 0.05 * f64::from(block));
     let caveat = fires(&world, "drift", 6, "from the first block to the last");
     begins(&caveat.text, "The CPU time per byte of 6 cells");
@@ -425,7 +435,7 @@ fn drift_within_a_cell_is_told_and_noise_is_not() {
 }
 
 #[test]
-fn legs_are_told_and_drift_is_looked_for_within_them() {
+fn legs_are_reported_and_drift_is_looked_for_within_them() {
     // The second half costs twice as much: a trend over all, and none within either leg.
     let mut world = costing(|block| if block < 10 { 1.0 } else { 2.0 });
     assert!(!found(&world, "drift").is_empty());
@@ -446,8 +456,8 @@ fn legs_are_told_and_drift_is_looked_for_within_them() {
         }],
     });
     silent(&world, "drift");
-    let told = "leg 2 from block 10: kernel was 6.1, is 6.2";
-    fires(&world, "several-legs", 6, told);
+    let evidence = "leg 2 from block 10: kernel was 6.1, is 6.2";
+    fires(&world, "several-legs", 6, evidence);
     assert_eq!(ratios(&world), before, "pairs are of one block and leg");
     // A leg that measured nothing yet says nothing.
     world.samples.retain(|s| s.trial.block < 10);
@@ -455,7 +465,7 @@ fn legs_are_told_and_drift_is_looked_for_within_them() {
 }
 
 #[test]
-fn a_log_that_lost_records_is_told() {
+fn a_log_that_lost_records_is_reported() {
     silent(&quiet(), "missing-trials");
     let lost = planted(|w| w.damage = Some("5 of its 9 records are missing".to_owned()));
     let caveat = fires(&lost, "missing-trials", 0, "5 of its 9 records");
@@ -463,7 +473,7 @@ fn a_log_that_lost_records_is_told() {
 }
 
 #[test]
-fn a_clock_that_leaves_out_interrupts_is_told_with_what_was_read_in_its_place() {
+fn a_clock_that_leaves_out_interrupts_is_reported_with_what_was_read_in_its_place() {
     let clock = |cpu_ns| {
         Some(CpuClock {
             tries: 10,
@@ -478,24 +488,24 @@ fn a_clock_that_leaves_out_interrupts_is_told_with_what_was_read_in_its_place() 
         world.manifest.survey.cpu_clock = kept_or_lost;
         silent(&world, "cpu-clock");
     }
-    let told = "had 71.2 % of the elapsed time as CPU time";
+    let evidence = "had 71.2 % of the elapsed time as CPU time";
     let (own, interrupts) = ((Counter::ThreadCpuNs, 5), (Counter::InterruptNs, 5));
-    world.put(of("send-zerocopy"), At::Sender, [own]);
-    let text = fires(&world, "cpu-clock", 2, told).text;
+    world.put(by_mover("send-zerocopy"), At::Sender, [own]);
+    let text = fires(&world, "cpu-clock", 2, evidence).text;
     says(&text, ["in 2 cells CPU time is the perf task clock"]);
     assert!(!text.contains("two means"), "{text}");
-    world.put(of("sendfile"), At::Sender, [own, interrupts]);
-    let text = fires(&world, "cpu-clock", 4, told).text;
+    world.put(by_mover("sendfile"), At::Sender, [own, interrupts]);
+    let text = fires(&world, "cpu-clock", 4, evidence).text;
     let added = "in 2 cells the interrupts of its CPUs are added";
     says(&text, [added, "two means"]);
     world.put(all, At::Sender, [own]);
     world.hide(Counter::CpuNs, "nothing serves");
-    let text = fires(&world, "cpu-clock", 6, told).text;
+    let text = fires(&world, "cpu-clock", 6, evidence).text;
     says(&text, ["in 6 cells there is no CPU time"]);
 }
 
 #[test]
-fn a_clock_that_could_not_be_tested_is_told() {
+fn a_clock_that_could_not_be_tested_is_reported() {
     let with = |configured| {
         planted(|w| {
             w.manifest.survey.cpu_clock = Some(CpuClock {

@@ -1,4 +1,4 @@
-//! Every row of the table of caveats is tested both ways: planted here, or beside what it is about.
+//! Every row of the table of caveats is tested both ways: planted here, or next to its condition.
 
 use std::fs;
 
@@ -13,9 +13,10 @@ use crate::world::{
 
 fn sources() -> String {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests");
-    let files = fs::read_dir(folder).expect("the tests");
-    let files = files.map(|entry| entry.expect("a file").path());
-    let files = files.filter(|path| path.extension().is_some_and(|e| e == "rs"));
+    let files = fs::read_dir(folder)
+        .expect("the tests")
+        .map(|entry| entry.expect("a file").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "rs"));
     let text: String = files
         .map(|path| fs::read_to_string(path).expect("tests"))
         .collect();
@@ -54,8 +55,10 @@ pub fn both(kind: &str, without: &World, with: &World, withholds: Withholds, evi
     silent(without, kind);
     let analysis = with.analyse();
     let caveats = bytecost_report::caveats(&analysis);
-    let caveat = caveats.iter().find(|c| c.kind == kind);
-    let caveat = caveat.unwrap_or_else(|| panic!("{kind}: {caveats:#?}"));
+    let caveat = caveats
+        .iter()
+        .find(|c| c.kind == kind)
+        .unwrap_or_else(|| panic!("{kind}: {caveats:#?}"));
     says(&caveat.evidence, [evidence]);
     let effect = match withholds {
         Withholds::Nothing => CaveatEffect::Annotates,
@@ -113,11 +116,11 @@ fn the_course_of_the_run() {
 
     let [never, once, often] = [0, 1, 3].map(|n| failed(n, "the receiver was killed by SIGKILL."));
     both("failed-trials", &never, &once, Nothing, "SIGKILL");
-    let told = "10 % of their trials";
-    both("many-failed-trials", &once, &often, All, told);
+    let evidence = "10 % of their trials";
+    both("many-failed-trials", &once, &often, All, evidence);
     silent(&often, "failed-trials");
     let [once, often] = [1, 3].map(|n| failed(n, "a flow moved nothing and used no CPU."));
-    both("stood-still", &once, &often, Times, told);
+    both("stood-still", &once, &often, Times, evidence);
     silent(&often, "many-failed-trials");
     both("stalled-trials", &never, &once, Nothing, "used no CPU");
     silent(&once, "failed-trials");
@@ -130,8 +133,8 @@ fn the_course_of_the_run() {
         world.failures[0].stood_still_ns = Some(ns as u64);
         world
     };
-    let told = "6.5 % of their trials or time";
-    both("stood-still", &lasted(0.5), &lasted(2.0), Times, told);
+    let evidence = "6.5 % of their trials or time";
+    both("stood-still", &lasted(0.5), &lasted(2.0), Times, evidence);
     let short = lasted(0.5);
     let caveat = fires(&short, "stalled-trials", 1, "used no CPU");
     says(&caveat.text, ["with their time mean rates are 1.7 % lower"]);
@@ -142,11 +145,11 @@ fn the_course_of_the_run() {
         .expect("a stall");
     assert_eq!(found.windows, 1);
     assert!((found.share - 0.5 / 29.5).abs() < 1e-6, "{}", found.share);
-    // One and one more of another kind are too many for times, and each is told.
+    // One and one more of another kind are too many for times, and each is reported.
     let mut mixed = once;
     mixed.fail(1, &mixed.id("sendfile", 4096), "the receiver was killed.");
-    let told = "6.5 % of their trials";
-    both("stood-still", &quiet(), &mixed, Times, told);
+    let evidence = "6.5 % of their trials";
+    both("stood-still", &quiet(), &mixed, Times, evidence);
     fires(&mixed, "failed-trials", 1, "killed");
 }
 
@@ -154,8 +157,8 @@ fn the_course_of_the_run() {
 fn a_mover_that_delivered_wrong_bytes_once_has_no_verdict_at_any_size() {
     let wrong = "receiver: what arrived is not what was sent: byte 7 of the stream is wrong";
     let (world, other) = (failed(1, wrong), failed(1, "the receiver was killed"));
-    let told = "1 trial, the first: receiver: what";
-    both("wrong-bytes", &other, &world, Withholds::All, told);
+    let evidence = "1 trial, the first: receiver: what";
+    both("wrong-bytes", &other, &world, Withholds::All, evidence);
     let found = fires(&world, "wrong-bytes", 2, "byte 7");
     assert!(found.cells.iter().all(|id| id.contains("/sendfile/")));
     let text = "`sendfile` delivered wrong bytes. Nothing is said of it.";
@@ -178,8 +181,8 @@ fn trials_in_two_groups() {
     let (near, far) = (cost(1.35), cost(3.0));
     both("two-modes", &quiet(), &near, Nothing, "33 % of the trials");
     silent(&near, "two-modes-cpu-time");
-    let told = "at 4 KiB, CPU time per byte: 0.3";
-    both("two-modes-cpu-time", &near, &far, CpuTime, told);
+    let evidence = "at 4 KiB, CPU time per byte: 0.3";
+    both("two-modes-cpu-time", &near, &far, CpuTime, evidence);
     silent(&far, "two-modes");
     let slow = planted(|w| {
         w.change(sendfile, |s| {
@@ -204,15 +207,15 @@ fn groups_that_both_cells_of_a_ratio_are_in_withhold_nothing() {
     };
     let of_cpu_time = |f: &&Finding| f.metric.to_string().starts_with("cpu_s_per_gb");
     let shared = world(|c| c.size_bytes == 4096);
-    let told = fires(&shared, "two-modes-cpu-time", 3, "at 4 KiB");
-    assert_eq!(told.effect, CaveatEffect::Annotates);
+    let caveat = fires(&shared, "two-modes-cpu-time", 3, "at 4 KiB");
+    assert_eq!(caveat.effect, CaveatEffect::Annotates);
     let found = shared.analyse().findings;
     assert!(found.iter().filter(of_cpu_time).count() >= 6);
     assert!(found.iter().all(|f| f.withheld.is_none()), "{found:#?}");
     // One of three is not dear with them: its ratio is withheld, that of the two others stands.
     let parted = world(|c| c.size_bytes == 4096 && c.mover != "sendfile");
-    let told = fires(&parted, "two-modes-cpu-time", 2, "at 4 KiB");
-    assert_eq!(told.effect, CaveatEffect::WithholdsMetric);
+    let caveat = fires(&parted, "two-modes-cpu-time", 2, "at 4 KiB");
+    assert_eq!(caveat.effect, CaveatEffect::WithholdsMetric);
     for f in parted.analyse().findings.iter().filter(of_cpu_time) {
         let is_apart = f.cell.contains("/sendfile/") && f.cell.contains("/4KiB/");
         assert_eq!(f.withheld.is_some(), is_apart, "{f:#?}");
@@ -227,9 +230,9 @@ fn what_sets_the_rates_withholds_them() {
     });
     both("pacing", &quiet(), &bbr, Withholds::Costs, "bbr");
     // One congestion control against another is what was asked: pacing is the difference then.
-    let study = study_of(&format!("congestion = [\"reno\", \"bbr\"]\n{MOVERS}"));
-    let study = study.replace("axis = \"mover\"", "axis = \"congestion\"");
-    let study = study.replace("baseline = \"send\"", "baseline = \"reno\"");
+    let study = study_of(&format!("congestion = [\"reno\", \"bbr\"]\n{MOVERS}"))
+        .replace("axis = \"mover\"", "axis = \"congestion\"")
+        .replace("baseline = \"send\"", "baseline = \"reno\"");
     let against = World::new(&study).run(1, 12, 0.003, |cell| {
         True::costs(if cell.congestion == "bbr" { 0.3 } else { 0.2 })
     });
@@ -266,7 +269,7 @@ fn what_sets_the_rates_withholds_them() {
 }
 
 #[test]
-fn cautions_are_told_where_they_are_true() {
+fn cautions_are_reported_where_they_are_true() {
     let caution = |w: &mut World, spares: bool| {
         let facts = &mut w.manifest.survey.mover_facts[2];
         facts.caution = Some("it is not asynchronous".to_owned());
@@ -300,8 +303,8 @@ fn a_shift_of_the_split_between_the_sides() {
             }
         });
     });
-    let told = "points of 100";
-    both("who-pays", &quiet(), &shifted, Withholds::Nothing, told);
+    let evidence = "points of 100";
+    both("who-pays", &quiet(), &shifted, Withholds::Nothing, evidence);
 }
 
 #[test]
@@ -317,12 +320,12 @@ fn requests_that_failed_and_servers_with_a_caution() {
     let answers = |w: &World| w.samples[0].sender.readings[&Counter::Messages].measured();
     let many = answers(&usual).expect("a count") / 5;
     let (few, many) = (with(1 + many / 50), with(many));
-    let told = "no response in time";
-    both("failed-requests", &usual, &few, Nothing, told);
-    both("many-failed-requests", &few, &many, All, told);
+    let evidence = "no response in time";
+    both("failed-requests", &usual, &few, Nothing, evidence);
+    both("many-failed-requests", &few, &many, All, evidence);
     let mut cautioned = server_worlds::run();
     let serving = cautioned.manifest.survey.serving.as_mut().expect("servers");
     serving.servers[0].caution = Some("it hides its children".to_owned());
-    let told = "the table of servers";
-    both("server-caution", &usual, &cautioned, Nothing, told);
+    let evidence = "the table of servers";
+    both("server-caution", &usual, &cautioned, Nothing, evidence);
 }

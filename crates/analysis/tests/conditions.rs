@@ -78,7 +78,7 @@ fn world(study: &str, rows: Vec<MoverFacts>, gbit_per_s: fn(&Cell) -> f64) -> Wo
     world
 }
 
-fn of(analysis: &Analysis, subject: Subject) -> &Situation {
+fn situation(analysis: &Analysis, subject: Subject) -> &Situation {
     let all = &analysis.advice.situations;
     let own: Vec<&Situation> = all.iter().filter(|s| s.subject == subject).collect();
     let only: &&Situation = one(&own);
@@ -89,8 +89,10 @@ fn of(analysis: &Analysis, subject: Subject) -> &Situation {
 #[track_caller]
 fn never_without(analysis: &Analysis, way: &str, conditions: &[Condition]) {
     let situations = || analysis.advice.situations.iter();
-    let gains = situations().flat_map(|s| &s.conditional);
-    let gains = gains.filter(|c| c.gain.value == way).map(|c| &c.conditions);
+    let gains = situations()
+        .flat_map(|s| &s.conditional)
+        .filter(|c| c.gain.value == way)
+        .map(|c| &c.conditions);
     let uses = situations()
         .flat_map(|s| &s.uses)
         .filter(|u| u.value == way);
@@ -139,7 +141,7 @@ fn what_only_touches_a_page_is_not_advised_to_who_reads_it() {
         _ => 4.0,
     })
     .analyse();
-    let reads = of(&analysis, Subject::ReadFile);
+    let reads = situation(&analysis, Subject::ReadFile);
     assert_eq!(one(&reads.uses).value, "pread");
     assert_eq!(reads.uses[0].gain, None);
     never_without(&analysis, "mmap-touch", &[Condition::OneByteOfEachPage]);
@@ -157,7 +159,7 @@ fn taking_a_file_to_nothing_is_shown_and_not_advised() {
     ];
     let quick = |cell: &Cell| if cell.mover == "read-null" { 4.0 } else { 16.0 };
     let analysis = world(TO_NULL, rows, quick).analyse();
-    let to_null = of(&analysis, Subject::FileToNull);
+    let to_null = situation(&analysis, Subject::FileToNull);
     assert!(to_null.uses.is_empty() && to_null.may_be_best.is_empty());
     never_without(&analysis, "sendfile-null", &[Condition::NoDataNeeded]);
     assert!(advises_nothing(&analysis));
@@ -308,7 +310,7 @@ fn where_clients_are_busy_on_both_sides_the_cost_of_a_request_decides() {
     };
     fires(&clients(|_| 95), "clients-busy", 9, "95 % to 95 %");
     silent(&clients(|_| 85), "clients-busy");
-    let told = |busy_ms: fn(&Cell) -> u64| {
+    let metric = |busy_ms: fn(&Cell) -> u64| {
         let analysis = clients(busy_ms).analyse();
         let mut situations = analysis.advice.situations.iter();
         let many = situations.find(|s| s.baseline == "epoll" && s.measured == ["500"]);
@@ -319,10 +321,10 @@ fn where_clients_are_busy_on_both_sides_the_cost_of_a_request_decides() {
         side: Side::Server,
     };
     let rate = Metric::both(Measure::MessagesPerS);
-    assert_eq!(told(|_| 95), cost);
-    assert_eq!(told(|_| 85), rate);
+    assert_eq!(metric(|_| 95), cost);
+    assert_eq!(metric(|_| 85), rate);
     // On one side alone the other server is the slower one.
-    assert_eq!(told(|c| if server(c) == "epoll" { 95 } else { 60 }), rate);
+    assert_eq!(metric(|c| if server(c) == "epoll" { 95 } else { 60 }), rate);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! How often bytes are copied and what else a message takes: what counts come to.
+//! Copies of each byte and events of each message, by counts.
 
 use bytecost_spec::evidence::{CopyMeans, CopyPlace, CountedEvent, EventCount, Means};
 use bytecost_spec::{Reading, Side};
@@ -43,7 +43,7 @@ fn counted(flagged: f64, on_delivery: f64) -> World {
 }
 
 #[test]
-fn flags_that_counts_contradict_are_told_and_not_believed() {
+fn flags_that_counts_contradict_are_reported_and_not_believed() {
     let mut world = counted(0.97, 0.0);
     fires(&world, "flags-contradicted", 4, "");
     silent(&counted(1.0, 1.0), "flags-contradicted");
@@ -60,12 +60,12 @@ fn flags_that_counts_contradict_are_told_and_not_believed() {
 }
 
 #[test]
-fn what_was_not_counted_is_told_or_not_asked() {
+fn what_was_not_counted_is_reported_or_not_asked() {
     let mut world = counted(1.0, 1.0);
     world.ask(&[Means::Copies, Means::Counts, Means::Time]);
     world.evidence.clear();
-    let told = &["counts of timed trials"];
-    answered(&world.analyse(), "why-one-way-wins", told);
+    let evidence = &["counts of timed trials"];
+    answered(&world.analyse(), "why-one-way-wins", evidence);
     missing(&world.analyse(), "copies-per-byte", &["--resume"]);
     for asked in &mut world.manifest.evidence {
         asked.refused = Some("it needs root".to_owned());

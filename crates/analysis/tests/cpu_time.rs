@@ -1,4 +1,4 @@
-//! Where the CPU time goes: what looks at the CPUs come to.
+//! CPU time by kind of work, from CPU samples.
 
 use bytecost_analysis::CellTime;
 use bytecost_spec::evidence::{Kind, Looks, Means, Party, TimeByKind, TrialEvidence};
@@ -17,7 +17,7 @@ pub fn looks(party: Party, kind: Kind, function: &str, count: u64, moved: u64) -
     }
 }
 
-/// What so many looks at the CPUs found within a window of 400 ms.
+/// The kinds that so many CPU samples found within a window of 400 ms.
 pub fn time_by_kind(looks: Vec<Looks>) -> Option<TimeByKind> {
     Some(TimeByKind {
         every_ns: EVERY_NS,
@@ -79,18 +79,18 @@ fn looks_become_nanoseconds_for_each_kib() {
     assert!((send.of_kind(Kind::DataCopy) - 1900.0 * per_look).abs() < 1e-9);
     assert!((send.total() - 2200.0 * per_look).abs() < 1e-9);
     let sender = &send.kinds[0];
-    let told = (sender.party, sender.kind, sender.looks);
-    assert_eq!(told, (Party::Sender, Kind::DataCopy, 1000));
+    let found = (sender.party, sender.kind, sender.looks);
+    assert_eq!(found, (Party::Sender, Kind::DataCopy, 1000));
     assert!(sender.low < sender.ns_per_unit && sender.ns_per_unit < sender.high);
     assert!((send.moved - 150.0 / 2200.0).abs() < 1e-9);
     let sendfile = of("sendfile");
     assert!((sendfile.unattributed - 13.0 / 1313.0).abs() < 1e-9);
     assert!((sendfile.rest - 500.0 / 1813.0).abs() < 1e-9);
     assert_eq!(sendfile.functions[0].function, "rep_movs_alternative");
-    // The rest of the machine is told by kind as well, and is in no sum.
+    // The rest of the machine is split by kind too, and is in no sum.
     let last = sendfile.kinds.last().unwrap();
-    let told = (last.party, last.kind, last.looks);
-    assert_eq!(told, (Party::Rest, Kind::User, 500));
+    let found = (last.party, last.kind, last.looks);
+    assert_eq!(found, (Party::Rest, Kind::User, 500));
     assert!((sendfile.total() - 1313.0 * per_look).abs() < 1e-9);
 }
 

@@ -170,8 +170,11 @@ fn each_place_has_its_own_and_numbers_of_threads_are_gone_along_too() {
     let study = READS.replace("[1, 16]", "[1, 4, 16]");
     let read = reads(&study, |_| True::costs(0.2), |_| 0).analyse();
     let of = |c: &&Crossover| c.value == "libaio" && c.along == Axis::Size;
-    let found = read.crossovers.iter().filter(of);
-    let found = found.filter(|c| c.place.iter().any(|(axis, _)| *axis == Axis::Depth));
+    let found = read
+        .crossovers
+        .iter()
+        .filter(of)
+        .filter(|c| c.place.iter().any(|(axis, _)| *axis == Axis::Depth));
     assert_eq!(found.count(), 3 * 2 * 3, "of three metrics and two caches");
 }
 

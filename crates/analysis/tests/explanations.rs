@@ -4,10 +4,10 @@ use bytecost_spec::survey::{MoverFacts, Release};
 use bytecost_spec::{Cell, Counter, Sample};
 
 use crate::world::{
-    self, At, Found, True, World, answered, missing, of, put, round_noise, study_of,
+    self, At, Found, True, World, answered, by_mover, missing, put, round_noise, study_of,
 };
 
-/// What is compared without a verdict: the misses of ways and of numbers of flows.
+/// Comparisons without a verdict: the misses of ways and of numbers of flows.
 const MISSES: &str = r#"
 [[compare]]
 axis = "mover"
@@ -34,7 +34,7 @@ fn asked(axes: &str) -> World {
         True::both(planted(cell)).copied(copied)
     });
     for (mover, times) in [("send-fields", 8), ("send-zerocopy", 2)] {
-        world.change(of(mover), |s| {
+        world.change(by_mover(mover), |s| {
             let sent = s.sender.readings[&Counter::Messages].measured();
             let calls = times * sent.expect("messages");
             put(&mut s.sender.readings, Counter::Calls, calls);
@@ -47,7 +47,7 @@ fn asked(axes: &str) -> World {
 fn uncopied(axes: &str) -> World {
     let mut world = asked(axes);
     let none = [(Counter::CompletionsCopied, 0)];
-    world.put(of("send-zerocopy"), At::Sender, none);
+    world.put(by_mover("send-zerocopy"), At::Sender, none);
     world
 }
 
@@ -145,7 +145,7 @@ fn which_cache_level_gains_most() {
 }
 
 #[test]
-fn threads_and_caches_are_told_apart_from_too_few_cpus() {
+fn threads_and_caches_are_reported_apart_from_too_few_cpus() {
     let key = "threads-and-caches";
     let counted = |cpus: u32| {
         let axes = MOVERS.replace("mover = ", "threads = [1, 2, 4]\nmover = ");

@@ -3,7 +3,7 @@
 use bytecost_analysis::{FigureData, Gap, Input, Interim, LeftOut, Point};
 use bytecost_spec::{Counter, RefusedCell};
 
-use crate::world::{STUDY, True, World, at, of, one, put, scale_cpu_time};
+use crate::world::{STUDY, True, World, at, by_mover, one, put, scale_cpu_time};
 
 fn quiet(study: &str) -> World {
     World::new(study).run(1, 8, 0.01, |_| True::costs(0.2))
@@ -26,11 +26,14 @@ fn what_was_not_measured_is_a_gap_with_its_reason() {
     world.fail(0, &failed, "the receiver was killed");
 
     // Refused and left-out cells are not in the plan at all.
-    let refused = world.cells.iter().filter(|c| c.mover == "send-zerocopy");
-    let refused = refused.map(|c| RefusedCell {
-        cell: c.clone(),
-        why: "no SO_ZEROCOPY here".to_owned(),
-    });
+    let refused = world
+        .cells
+        .iter()
+        .filter(|c| c.mover == "send-zerocopy")
+        .map(|c| RefusedCell {
+            cell: c.clone(),
+            why: "no SO_ZEROCOPY here".to_owned(),
+        });
     world.refused = refused.collect();
     let left_out = at("sendfile", 1 << 20);
     world
@@ -81,12 +84,12 @@ fn noisy() -> World {
 fn progress_names_the_least_precise_comparison() {
     let world = quiet(STUDY);
     let noisy = noisy();
-    let of = |world: &World| {
+    let widest = |world: &World| {
         Interim::new(world.input())
             .widest_interval()
             .expect("progress")
     };
-    let (calm, wild) = (of(&world), of(&noisy));
+    let (calm, wild) = (widest(&world), widest(&noisy));
     assert!(calm.half_width < 0.05 && calm.comparisons == 12, "{calm:?}");
     assert!(wild.half_width > 0.08, "{wild:?}");
     assert_eq!(wild.cell, noisy.id("writev", 4096));
@@ -113,7 +116,7 @@ fn of_cycles(or: &str) -> String {
 #[test]
 fn one_cell_that_has_a_metric_is_enough_to_draw_it() {
     let mut world = quiet(&of_cycles("\nor = \"cpu_s_per_gb\""));
-    world.change(of("send"), |s| {
+    world.change(by_mover("send"), |s| {
         for side in s.sides_mut() {
             put(&mut side.readings, Counter::Cycles, 1_000_000);
             put(&mut side.readings, Counter::PerfEnabledNs, 1_000_000);
@@ -122,7 +125,7 @@ fn one_cell_that_has_a_metric_is_enough_to_draw_it() {
     });
     let figure = &world.analyse().figures[0];
     assert_eq!(figure.y.to_string(), "cycles_per_byte");
-    assert_eq!(figure.note, None);
+    assert_eq!(figure.replaced, None);
     assert_eq!(
         gap(figure, "sendfile", 0),
         Gap::Absent("no hardware counters".to_owned())
@@ -130,7 +133,7 @@ fn one_cell_that_has_a_metric_is_enough_to_draw_it() {
 }
 
 #[test]
-fn a_figure_that_can_be_had_nowhere_is_drawn_as_gaps() {
+fn a_figure_that_is_available_nowhere_is_drawn_as_gaps() {
     let figures = quiet(&of_cycles("")).analyse().figures;
     let figure = one(&figures);
     assert_eq!(figure.y.to_string(), "cycles_per_byte");

@@ -4,7 +4,7 @@
 use bytecost_spec::{Cache, Cell, Counter, Measure, Metric};
 
 use crate::file_worlds::{READS, SENDS, reads, sends, speed, stalling};
-use crate::world::{At, Found, True, World, answered, missing, of, put, question, says};
+use crate::world::{At, Found, True, World, answered, by_mover, missing, put, question, says};
 
 /// Both lose from the page cache; past it POSIX aio stays as slow at any depth.
 fn planted(cell: &Cell) -> True {
@@ -26,7 +26,7 @@ fn has(list: &[String], part: &str) -> bool {
 const ALONE: &str = "asynchronous-slower";
 
 #[test]
-fn when_asynchronous_is_slower_is_told_by_cache_and_depth() {
+fn when_asynchronous_is_slower_is_reported_by_cache_and_depth() {
     let analysis = reads(READS, planted, |_| 0).analyse();
     let words = [
         "`posix-aio` compared with `pread` in throughput: worse in 8 of 8 cells, 0.19",
@@ -60,7 +60,7 @@ fn saving(cell: &Cell) -> True {
 const SAVES: &str = "sendfile-saves";
 
 #[test]
-fn what_sendfile_does_not_save_is_told() {
+fn what_sendfile_does_not_save_is_reported() {
     let nothing = sends(SENDS, |_| speed(20.0)).analyse();
     says(nothing.answer(SAVES), ["no difference that matters"]);
     assert!(!nothing.answer(SAVES).contains("better"));
@@ -77,14 +77,14 @@ fn a_way_of_an_unknown_name_is_explained_by_its_facts() {
 }
 
 #[test]
-fn what_is_missing_of_sendfile_is_told() {
+fn what_is_missing_of_sendfile_is_reported() {
     let warm = SENDS.replace("[\"warm\", \"cold\"]", "[\"warm\"]");
     let analysis = sends(&warm, saving).analyse();
     let found = answered(&analysis, SAVES, &["better at 64 KiB and at 256 KiB, 0.3"]);
     let cold = "a cold page cache was not measured (--cache cold)";
     assert!(has(&found.evidence, cold));
-    // A refusal is told of the mover that it is about, and of no other.
-    let told = |mover: &str| {
+    // A refusal is evidence for its own mover alone.
+    let names_refusal = |mover: &str| {
         let mut refused = sends(&warm, saving);
         let mut cold = refused.cells[0].clone();
         (cold.cache, cold.mover) = (Cache::Cold, mover.to_owned());
@@ -96,7 +96,7 @@ fn what_is_missing_of_sendfile_is_told() {
         let evidence = question(&analysis, SAVES).unwrap().evidence;
         has(&evidence, "its pages stayed")
     };
-    assert!(told("sendfile") && !told("uring-read-send"));
+    assert!(names_refusal("sendfile") && !names_refusal("uring-read-send"));
     let mut half = sends(SENDS, saving);
     half.samples.retain(|s| !s.cell.contains("/read-write/"));
     missing(&half.analyse(), SAVES, &["the study does not compare them"]);
@@ -137,12 +137,12 @@ fn what_is_done_aside_is_no_neighbour() {
     };
     let before = share(&world);
     let aside = 20_000_000;
-    world.change(of("pread"), |sample| {
+    world.change(by_mover("pread"), |sample| {
         let busy = sample.machine[&Counter::MachineBusyNs].measured().unwrap();
         put(&mut sample.machine, Counter::MachineBusyNs, busy + aside);
     });
     let without = share(&world);
     assert!(without > before + 0.05, "{before} {without}");
-    world.put(of("pread"), At::Sender, [(Counter::AsideNs, aside)]);
+    world.put(by_mover("pread"), At::Sender, [(Counter::AsideNs, aside)]);
     assert!((share(&world) - before).abs() < 0.01);
 }

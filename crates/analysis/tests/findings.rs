@@ -4,7 +4,7 @@ use bytecost_analysis::{Analysis, Finding, Verdict};
 use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Cell, Counter, Measure, Metric, Reading, Side};
 
-use crate::world::{At, Found, STUDY, True, World, all, at, of, put, with_axes};
+use crate::world::{At, Found, STUDY, True, World, all, at, by_mover, put, with_axes};
 
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
 
@@ -74,7 +74,7 @@ fn equal_cells_raise_no_more_alarms_than_promised() {
 }
 
 #[test]
-fn what_counters_cost_is_told_of_movers_that_were_tried_with_and_without() {
+fn what_counters_cost_is_reported_of_movers_that_were_tried_with_and_without() {
     let trial = |mover: &str, with, cpu_ns| CounterTrial {
         mover: mover.to_owned(),
         with,
@@ -89,12 +89,12 @@ fn what_counters_cost_is_told_of_movers_that_were_tried_with_and_without() {
         trial("send", false, 120_000),
         trial("null", true, 2_000),
     ];
-    let told = world.analyse().counters_cost;
-    assert_eq!(told.len(), 1, "null was not tried without: {told:?}");
-    assert_eq!(told[0].mover, "send");
+    let costs = world.analyse().counters_cost;
+    assert_eq!(costs.len(), 1, "null was not tried without: {costs:?}");
+    assert_eq!(costs[0].mover, "send");
     let (with, without) = (
-        &told[0].with_ns_per_message,
-        &told[0].without_ns_per_message,
+        &costs[0].with_ns_per_message,
+        &costs[0].without_ns_per_message,
     );
     assert!((with.value - 130.0).abs() < 1e-9 && (without.value - 120.0).abs() < 1e-9);
     assert_eq!((with.trials, without.trials), (1, 2));
@@ -133,7 +133,7 @@ fn absent_readings_propagate_with_their_reason() {
 }
 
 #[test]
-fn delayed_acknowledgements_are_told_per_message_of_the_sender_where_there_is_tcp() {
+fn delayed_acknowledgements_are_reported_per_message_of_the_sender_where_there_is_tcp() {
     let delayed = Metric::both(Measure::DelayedAcksPerMessage);
     for (transport, expected) in [("veth", Some(0.25)), ("unix", None)] {
         let study = with_axes(&format!("transport = [\"{transport}\"]"));
@@ -177,8 +177,8 @@ fn a_metric_that_reads_zero_has_an_estimate_and_no_ratio() {
 
 #[test]
 fn latencies_come_from_the_merged_histogram() {
-    let study = with_axes("pattern = [\"request-response\"]");
-    let study = study.replace("\"cpu_s_per_gb\", ", "\"latency_us_p50\", ");
+    let study = with_axes("pattern = [\"request-response\"]")
+        .replace("\"cpu_s_per_gb\", ", "\"latency_us_p50\", ");
     let mut world = World::new(&study).run(4, 8, 0.01, |cell| {
         True::costs(0.2).late(if cell.mover == "writev" { 20.0 } else { 10.0 })
     });
@@ -193,7 +193,7 @@ fn latencies_come_from_the_merged_histogram() {
     assert_eq!(slower.verdict, Verdict::Worse);
     assert!((1.9..2.1).contains(&slower.ratio));
 
-    world.change(of("send"), |s| {
+    world.change(by_mover("send"), |s| {
         s.latency_ns_histogram = Some("garbage".into())
     });
     let analysis = world.analyse();

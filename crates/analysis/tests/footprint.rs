@@ -1,4 +1,4 @@
-//! What is displaced from the caches, from rounds whose truth is known.
+//! Data displaced from the caches, from rounds whose truth is known.
 
 use bytecost_analysis::{Analysis, Ruling};
 use bytecost_spec::Cell;
@@ -14,7 +14,7 @@ const HIT: f64 = 30.0;
 const MISS: f64 = 50.0;
 const LINES: u32 = 128;
 
-/// What a cell displaces from a cache, as a share of the set, round by round.
+/// The data that a cell displaces from a cache, as a share of the set, round by round.
 fn probe(level: u32, displaced: &[f64]) -> LevelProbe {
     let ticks = |share: f64| (f64::from(LINES) * (HIT + share * (MISS - HIT))) as u64;
     LevelProbe {
@@ -103,12 +103,12 @@ fn what_was_displaced_comes_out_as_it_was_put_in() {
 }
 
 #[test]
-fn the_level_that_gains_most_is_told_without_counters_and_as_what_it_is() {
+fn the_level_that_gains_most_is_reported_without_counters_and_as_what_it_is() {
     let analysis = world(|c| if copying(c) { [1.0, 0.8] } else { [0.9, 0.2] }).analyse();
     let asked = question(&analysis);
     let answer = asked.answer.as_deref().expect("an answer");
-    let told = "The L2 cache, by timing and without counters: `send-zerocopy` displaces 0.25×";
-    begins(answer, told);
+    let start = "The L2 cache, by timing and without counters: `send-zerocopy` displaces 0.25×";
+    begins(answer, start);
     assert_eq!(asked.numbers.len(), 2, "{asked:#?}");
     let row = "by timing, L1 cache, 16 KiB primed of 32 KiB: 0.90×";
     begins(&asked.numbers[0], row);
@@ -120,7 +120,7 @@ fn the_level_that_gains_most_is_told_without_counters_and_as_what_it_is() {
 }
 
 #[test]
-fn what_was_not_looked_at_or_cannot_be_told_apart_is_told_with_its_reason() {
+fn what_was_not_probed_or_cannot_be_distinguished_is_reported_with_its_reason() {
     let mut refused = world(|_| [0.9, 0.9]);
     let alike = "its hits look like its misses";
     for level in levels(&mut refused) {

@@ -1,4 +1,4 @@
-//! What keeps work from background load, and what classes and quotas do to wake-ups, is told.
+//! Isolation of work from background load, and effects of classes and quotas on wake-ups.
 
 use bytecost_analysis::Analysis;
 use bytecost_spec::survey::Route;
@@ -48,7 +48,7 @@ fn analysed() -> Analysis {
     let mut world = World::of_rows(STUDY, &rows);
     let all = std::mem::take(&mut world.cells).into_iter();
     world.cells = all.unique().collect();
-    // Only FIFO keeps its work beside the neighbour.
+    // Only FIFO keeps its work under the background load.
     let truth = |cell: &Cell| True {
         gbit_per_s: match (cell.neighbour.is_idle(), cell.class) {
             (true, _) | (_, Class::Fifo) => 6.0,
@@ -77,29 +77,31 @@ fn analysed() -> Analysis {
 }
 
 #[test]
-fn wake_ups_that_are_sooner_and_later_are_told_with_what_a_quota_held_back() {
+fn wake_ups_that_are_sooner_and_later_are_reported_with_what_a_quota_held_back() {
     let analysis = analysed();
     let words = [
         "Class fifo compared with class other in p99 latency, with `wake-up`",
         "better with background load idle and with background load spin@all",
     ];
-    let told = answered(&analysis, "isolation-wakes", &words);
+    let found = answered(&analysis, "isolation-wakes", &words);
     let later = "Cgroup max=20% compared with cgroup none in p99 latency";
-    assert!(told.answer.as_ref().unwrap().contains(later), "{told:#?}");
-    assert_eq!(told.evidence.len(), 2);
+    assert!(found.answer.as_ref().unwrap().contains(later), "{found:#?}");
+    assert_eq!(found.evidence.len(), 2);
     let held = "held it back for 40 % of the time";
-    assert!(told.evidence[0].ends_with(held), "{:?}", told.evidence);
+    assert!(found.evidence[0].ends_with(held), "{:?}", found.evidence);
     let kept = answered(&analysis, "isolation-protects", &["with cgroup max=20%"]);
     says(&kept.evidence[0], ["a quota are limits as well"]);
 }
 
 #[test]
-fn throttling_is_told_of_a_quota_alone() {
+fn throttling_is_reported_of_a_quota_alone() {
     let analysis = analysed();
     for cell in &analysis.cells {
         let metric = Metric::both(Measure::ThrottledShare);
-        let share = cell.estimates.get(&metric);
-        let share = share.map(|e| (e.value * 100.0).round());
+        let share = cell
+            .estimates
+            .get(&metric)
+            .map(|e| (e.value * 100.0).round());
         let quota = cell.cell.cgroup.quota_percent;
         assert_eq!(share, quota.map(|_| 40.0), "{}", cell.id);
         assert_eq!(cell.absent.get(&metric), None);

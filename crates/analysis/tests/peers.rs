@@ -1,4 +1,4 @@
-//! Runs on two hosts: what a network does to them is told, and what it does not is not.
+//! Runs on two hosts: effects of the network are caveats, and nothing else is.
 
 use bytecost_spec::Survey;
 use bytecost_spec::host::Cpu;
@@ -110,7 +110,7 @@ fn a_way_that_marks_packets_sets_the_rates() {
 }
 
 #[test]
-fn a_way_that_changes_within_the_run_is_told() {
+fn a_way_that_changes_within_the_run_is_reported() {
     let takes = |of_sendfile: u64| {
         let mut world = quiet();
         let mtu = |bytes| [(Counter::TcpPathMtuBytes, bytes)];
@@ -124,7 +124,7 @@ fn a_way_that_changes_within_the_run_is_told() {
 }
 
 #[test]
-fn what_the_way_is_made_of_is_told() {
+fn what_the_way_is_made_of_is_reported() {
     let made = between(MOVERS, |w| {
         let card = &mut there(w).cards[0];
         (card.driver, card.is_virtual) = (Some("veth".to_owned()), true);
@@ -133,25 +133,25 @@ fn what_the_way_is_made_of_is_told() {
     silent(&quiet(), "virtual-way");
 
     let tunnel = between(MOVERS, |w| there(w).path_mtu = Some(1420));
-    let told = "IP_MTU 1420; MTU 1500 at eth0 of this machine";
-    fires(&tunnel, "path-mtu", 6, told);
+    let evidence = "IP_MTU 1420; MTU 1500 at eth0 of this machine";
+    fires(&tunnel, "path-mtu", 6, evidence);
     silent(&quiet(), "path-mtu");
     let unknown = between(MOVERS, |w| there(w).path_mtu = None);
     silent(&unknown, "path-mtu");
 
     let other = between(MOVERS, |w| {
         there(w).cards[0].offloads.insert("gro".to_owned(), false);
-        // What one does not tell is no difference.
+        // An offload that one does not report is no difference.
         let own = &mut w.manifest.own_cards[0];
         own.offloads.insert("lro".to_owned(), true);
     });
-    let told = fires(&other, "offloads-differ", 6, "gro here alone");
-    assert!(!told.evidence.contains("lro"), "{told:?}");
+    let caveat = fires(&other, "offloads-differ", 6, "gro here alone");
+    assert!(!caveat.evidence.contains("lro"), "{caveat:?}");
     silent(&quiet(), "offloads-differ");
 }
 
 #[test]
-fn interrupts_that_land_on_an_endpoint_or_on_another_node_are_told() {
+fn interrupts_that_land_on_an_endpoint_or_on_another_node_are_reported() {
     let held = |cpu: u32| {
         let mut world = quiet();
         world.change(at("sendfile", 4096), |s| {
@@ -177,18 +177,18 @@ fn interrupts_that_land_on_an_endpoint_or_on_another_node_are_told() {
 }
 
 #[test]
-fn a_card_that_waits_is_told_of_round_trips_alone() {
+fn a_card_that_waits_is_reported_of_round_trips_alone() {
     let asks = format!("pattern = [\"request-response\"]\n{MOVERS}");
     let waits =
         |axes: &str, us| between(axes, move |w| there(w).cards[0].coalesce_rx_us = Some(us));
-    let told = "eth1 of db7: rx-usecs 50";
-    fires(&waits(&asks, 50), "coalescing", 6, told);
+    let evidence = "eth1 of db7: rx-usecs 50";
+    fires(&waits(&asks, 50), "coalescing", 6, evidence);
     silent(&waits(&asks, 1), "coalescing");
     silent(&waits(MOVERS, 50), "coalescing");
 }
 
 #[test]
-fn more_flows_than_queues_are_told() {
+fn more_flows_than_queues_are_reported() {
     let queues = |n| {
         between(MOVERS, move |w| {
             there(w).cards[0].rx_queues = n;
@@ -200,12 +200,12 @@ fn more_flows_than_queues_are_told() {
     };
     fires(&queues(1), "shared-queues", 6, "1 queue on eth1 of db7");
     silent(&queues(2), "shared-queues");
-    // A card that tells no queues is not known to have too few.
+    // A card that reports no queues has no known number of them.
     silent(&queues(0), "shared-queues");
 }
 
 #[test]
-fn others_on_the_other_host_are_told() {
+fn others_on_the_other_host_are_reported() {
     let busy = |cpus: f64| {
         let mut world = quiet();
         let others = (Counter::OtherProcessesNs, (cpus * 1e8) as u64);

@@ -1,11 +1,11 @@
-//! What the distance between two CPUs costs: the matrix of pairs, its words, and what is missing.
+//! The cost of the distance between two CPUs: the matrix of pairs, its words, and missing pairs.
 
-use bytecost_analysis::{Analysis, Gap, MatrixData, Point};
+use bytecost_analysis::{Analysis, Gap, MatrixData, Point, SharedHardware};
 use bytecost_spec::host::Cpu;
 use bytecost_spec::survey::Route;
 use bytecost_spec::{Cell, Nearness, Placement, RefusedCell};
 
-use crate::world::{self, True, World, cache, ends};
+use crate::world::{self, True, World, cache, says};
 
 const STUDY: &str = world::study!(
     "cpu-to-cpu",
@@ -84,20 +84,35 @@ fn each_way_has_its_pairs_from_near_to_far_with_their_times() {
     assert_eq!(analysis.matrices.len(), 2);
     let futex = matrix(&analysis, "ping-futex");
     assert_eq!(futex.cpus, [0, 1, 2]);
-    let pairs: Vec<(u32, u32, Option<Nearness>, &str)> = (futex.pairs.iter())
-        .map(|p| (p.from, p.to, p.nearness, p.shared.as_str()))
+    let pairs: Vec<(u32, u32, Option<Nearness>, SharedHardware)> = (futex.pairs.iter())
+        .map(|p| (p.from, p.to, p.nearness, p.shared))
         .collect();
+    let l3 = SharedHardware::Cache {
+        level: 3,
+        size_bytes: 32 << 20,
+    };
+    let (cpu, nodes) = (SharedHardware::Cpu, SharedHardware::Nodes(0, 1));
     let (same, cache, node) = (Nearness::SameCpu, Nearness::SameCache, Nearness::CrossNode);
     assert_eq!(
         pairs,
         [
-            (0, 0, Some(same), "same CPU"),
-            (1, 1, Some(same), "same CPU"),
-            (2, 2, Some(same), "same CPU"),
-            (0, 1, Some(cache), "same L3 of 32 MiB"),
-            (0, 2, Some(node), "nodes 0 and 1"),
-            (1, 2, Some(node), "nodes 0 and 1"),
+            (0, 0, Some(same), cpu),
+            (1, 1, Some(same), cpu),
+            (2, 2, Some(same), cpu),
+            (0, 1, Some(cache), l3),
+            (0, 2, Some(node), nodes),
+            (1, 2, Some(node), nodes),
         ]
+    );
+    let classes: Vec<usize> = futex.pairs.iter().map(|p| p.class).collect();
+    assert_eq!(classes, [0, 0, 0, 1, 2, 2]);
+    says(
+        bytecost_report::markdown(&analysis),
+        [
+            "(same L3 of 32 MiB)",
+            "From near to far: same CPU",
+            "nodes 0 and 1",
+        ],
     );
     // 8 bytes at 0.1 Gbit/s are 640 ns.
     for pair in &futex.pairs {
@@ -118,10 +133,12 @@ fn each_way_has_its_pairs_from_near_to_far_with_their_times() {
 }
 
 #[test]
-fn what_intervals_do_not_tell_apart_is_told_so() {
+fn what_intervals_do_not_distinguish_is_reported_so() {
     let analysis = world(STUDY, |_| 1.0).analyse();
-    let first = &matrix(&analysis, "ping-futex").words[0];
-    ends(first, "which the intervals do not tell apart.");
+    says(
+        bytecost_report::markdown(&analysis),
+        ["which the intervals do not tell apart."],
+    );
 }
 
 #[test]

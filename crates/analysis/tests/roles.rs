@@ -1,4 +1,4 @@
-//! What a server's role takes for a request: by counters, by events and by looks at the CPUs.
+//! Counters, events and CPU samples of a server's roles for a request.
 
 use bytecost_analysis::{CellCounts, TimePer};
 use bytecost_spec::evidence::{CountedEvent, EventCount, Kind, Means, Party, TrialEvidence};
@@ -47,13 +47,14 @@ fn watched() -> World {
 }
 
 #[test]
-fn what_a_request_takes_is_told_of_the_server_alone() {
+fn what_a_request_takes_is_reported_of_the_server_alone() {
     let analysis = watched().analyse();
     let ns_per_look = EVERY_NS as f64 / 1000.0;
     for (id, switching) in [("epoll", 20.0), ("thread", 400.0)] {
         let mut times = analysis.cpu_time.iter();
-        let time = times.find(|t| t.cell.contains(&format!("server={id}")));
-        let time = time.unwrap();
+        let time = times
+            .find(|t| t.cell.contains(&format!("server={id}")))
+            .unwrap();
         assert_eq!(time.per, TimePer::Request);
         let near = |found: f64, looks: f64| assert!((found - looks * ns_per_look).abs() < 1e-6);
         near(time.of_kind(Kind::Scheduling), switching);
@@ -67,7 +68,7 @@ fn what_a_request_takes_is_told_of_the_server_alone() {
 }
 
 #[test]
-fn why_one_server_is_better_is_told_by_what_a_request_takes() {
+fn why_one_server_is_better_is_reported_by_what_a_request_takes() {
     let mut world = watched();
     let is_thread = |cell: &Cell| server(cell) == "thread";
     world.change(is_thread, |sample| {
@@ -107,7 +108,7 @@ fn the_counters_of_a_role_are_those_of_its_own_window() {
         let found = cycles.per_request.unwrap();
         assert!((found / expected - 1.0).abs() < 0.02, "{role:?}");
     }
-    // Where perf counts in some cells, these are told alone.
+    // Where perf counts in some cells, only these are reported.
     let perf = analysis.cells.iter().position(|c| c.trials > 0).unwrap();
     let mut world = run();
     world.cells[perf].serving.perf = true;

@@ -1,6 +1,6 @@
 //! Intervals, verdicts and what is said of them where ratios differ from round to round.
 
-use bytecost_analysis::{Analysis, Finding, Verdict};
+use bytecost_analysis::{Analysis, Finding, RoundSource, Verdict};
 use bytecost_spec::manifest::RoundNoise;
 use bytecost_spec::{Cell, Measure, Metric};
 use bytecost_stats::Generator;
@@ -81,18 +81,18 @@ fn what_rounds_alone_leave_open_is_named_and_no_longer_run_is_promised() {
 
 #[test]
 fn a_report_names_the_source_of_what_rounds_differ_by() {
-    let source = |world: &World| world.analyse().run.rounds.expect("a sentence");
+    let report = |world: &World| bytecost_report::markdown(&world.analyse());
     says(
-        source(&quiet(RoundNoise::ASSUMED)),
-        ["±7.1 %", "assumed: fewer than three"],
+        report(&quiet(RoundNoise::ASSUMED)),
+        ["±7.1 % (assumed: fewer than three"],
     );
     let earlier = RoundNoise {
         runs: (0..7).map(|n| format!("run-{n}")).collect(),
         ..round_noise(0.02)
     };
     says(
-        source(&quiet(earlier)),
-        ["±4 %", "from 7 earlier runs of this machine"],
+        report(&quiet(earlier)),
+        ["±4 % (from 7 earlier runs of this machine)"],
     );
 }
 
@@ -128,10 +128,8 @@ fn a_run_in_three_rounds_knows_by_itself_how_much_they_differ() {
     // The mean of five rounds has a fifth of the variance.
     let own = deviation(&world) * 5.0_f64.sqrt();
     assert!((0.06..0.14).contains(&own), "{own}");
-    says(
-        world.analyse().run.rounds.unwrap(),
-        ["from the 5 rounds of this run"],
-    );
+    let source = world.analyse().run.rounds.map(|rounds| rounds.source);
+    assert_eq!(source, Some(RoundSource::OwnRounds(5)));
     // Two are too few to know it.
     world.manifest.round_blocks = vec![0, 12];
     assert_eq!(deviation(&world), 0.0);

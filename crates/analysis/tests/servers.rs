@@ -38,8 +38,8 @@ fn a_servers_numbers_are_those_of_its_own_window() {
 fn who_serves_one_at_a_time_is_compared_with_the_others() {
     let analysis = run().analyse();
     let single = question(&analysis, "single-soonest").unwrap();
-    let told = "compared with `single` in median latency";
-    says(single.answer.as_ref().unwrap(), [told]);
+    let start = "compared with `single` in median latency";
+    says(single.answer.as_ref().unwrap(), [start]);
     let measures = single
         .findings
         .iter()
@@ -92,7 +92,7 @@ fn clients_that_were_the_limit_withhold_rates_and_leave_the_cost_of_a_request() 
     silent(&limited(|_| 0), "clients-limited");
 }
 
-/// Whoever is slower beside a rate that the clients capped is slower all the same.
+/// A server that is slower than a rate that the clients capped is slower in any case.
 #[test]
 fn clients_that_limit_the_faster_server_leave_the_slower_one_its_verdict() {
     let of_thread = |limited_server: &'static str, factor: u64| {
@@ -119,7 +119,7 @@ fn clients_that_limit_the_faster_server_leave_the_slower_one_its_verdict() {
 /// costs the server, there and nowhere else.
 #[test]
 fn the_first_sentence_is_of_what_the_clients_did_not_limit() {
-    let told = |world: World| {
+    let metrics = |world: World| {
         let analysis = world.analyse();
         let situations = &analysis.advice.situations;
         let of = |at: &str| {
@@ -136,15 +136,16 @@ fn the_first_sentence_is_of_what_the_clients_did_not_limit() {
         side: Side::Server,
     };
     let crowd = |cell: &Cell| u64::from(cell.serving.connections == 500);
-    let (alone, many) = told(limited(crowd));
+    let (alone, many) = metrics(limited(crowd));
     assert_eq!(many, Some((cost, 1)));
     assert_eq!(alone.unwrap().0, rate);
-    let (_, many) = told(limited(|_| 0));
+    let (_, many) = metrics(limited(|_| 0));
     assert_eq!(many, Some((rate, 1)));
     let analysis = limited(crowd).analyse();
     let mut situations = analysis.advice.situations.iter();
-    let many = situations.find(|s| s.baseline == "epoll" && s.measured == ["500"]);
-    let many = many.unwrap();
+    let many = situations
+        .find(|s| s.baseline == "epoll" && s.measured == ["500"])
+        .unwrap();
     assert_eq!(many.avoid[0].cost.value, "thread");
     let open = many.open.as_ref().unwrap();
     assert_eq!(open.metric, rate);
@@ -155,7 +156,7 @@ fn the_first_sentence_is_of_what_the_clients_did_not_limit() {
 }
 
 #[test]
-fn clients_are_no_limit_beside_a_server_that_is_never_idle() {
+fn clients_are_no_limit_with_a_server_that_is_never_idle() {
     // What the server used and waited for in its window of 50 ms, its CPUs, and how the clients may
     // have limited it.
     let affected = |[server_ms, waited_ms, cpus]: [u64; 3], how: u64| {

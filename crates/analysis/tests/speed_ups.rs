@@ -13,7 +13,7 @@ fn pair<'a>(a: &'a Analysis, title: &str) -> &'a SpeedUp {
     found.unwrap_or_else(|| panic!("no pair `{title}`"))
 }
 
-/// Whether every row of a pair holds the truth in its interval, with so many rows.
+/// Asserts that every row of a pair holds the truth in its interval, with so many rows.
 #[track_caller]
 fn check(a: &Analysis, title: &str, rows: usize, truth: f64) {
     let pair = pair(a, title);
@@ -75,18 +75,21 @@ fn what_takes_a_file_whole_stands_against_each_block() {
     // As the plan lays it out: sendfile has one block.
     world.keep(|c| c.mover != "sendfile" || c.block_bytes != 4096);
     let analysis = world.analyse();
-    let told = analysis.speed_ups[0].rows.iter().map(|row| {
+    let factors = analysis.speed_ups[0].rows.iter().map(|row| {
         let Point::Measured(e) = &row.point else {
             panic!("{row:#?}");
         };
         (row.place[0].1.to_string(), e.value.round())
     });
-    let told: Vec<(String, f64)> = told.collect();
-    assert_eq!(told, [("64KiB".to_owned(), 2.0), ("4KiB".to_owned(), 4.0)]);
+    let factors: Vec<(String, f64)> = factors.collect();
+    assert_eq!(
+        factors,
+        [("64KiB".to_owned(), 2.0), ("4KiB".to_owned(), 4.0)]
+    );
 }
 
 #[test]
-fn a_pair_that_cannot_be_had_is_a_gap_with_its_reason() {
+fn a_pair_that_is_not_available_is_a_gap_with_its_reason() {
     let mut short = work(STUDY, 0, truth(1.25, 2.0, 1.0));
     let is_late = |s: &Sample| s.trial.block > 1 && s.cell.contains("smt-sibling");
     short.samples.retain(|s| !is_late(s));
@@ -104,8 +107,8 @@ fn whether_pinning_matters_needs_pinned_work() {
 }
 
 #[test]
-fn a_shared_core_is_told_from_one_cpu() {
-    let told = |world: World| {
+fn a_shared_core_and_one_cpu_have_different_answers() {
+    let taking_turns = |world: World| {
         let analysis = world.analyse();
         world::question(&analysis, "taking-turns").unwrap()
     };
@@ -115,10 +118,11 @@ fn a_shared_core_is_told_from_one_cpu() {
         (1.3, 2.0, &[mark, more][..]),
         (1.0, 2.0, &["they may as well take turns"]),
     ] {
-        let told = told(work(STUDY, 0, truth(siblings, cores, 1.0)));
-        says(told.answer.unwrap(), words);
+        let found = taking_turns(work(STUDY, 0, truth(siblings, cores, 1.0)));
+        says(found.answer.unwrap(), words);
     }
-    let unlike = told(work(STUDY, 0, truth(1.3, 1.5, 1.0))).answer.unwrap();
+    let unlike = taking_turns(work(STUDY, 0, truth(1.3, 1.5, 1.0)));
+    let unlike = unlike.answer.unwrap();
     assert!(!unlike.contains("mark"), "{unlike}");
     let alone = STUDY.replace("threads = [2]\nplacement", "threads = [1]\nplacement");
     let analysis = work(&alone, 0, truth(1.3, 2.0, 1.0)).analyse();

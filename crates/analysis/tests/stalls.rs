@@ -14,9 +14,10 @@ fn asking(nodelay: &str) -> World {
     let mut world = World::new(&study).run(3, 10, 0.003, |cell| {
         let is_dear = cell.mover == "send-fields";
         let truth = True::costs(if is_dear { 0.6 } else { 0.2 });
-        match stalls(cell) {
-            true => truth.at_rate(0.000_4).late(44_000.0),
-            false => truth.at_rate(1.0).late(9.0),
+        if stalls(cell) {
+            truth.at_rate(0.000_4).late(44_000.0)
+        } else {
+            truth.at_rate(1.0).late(9.0)
         }
     });
     world.each(|s| tcp(s, 4, 3));
@@ -91,7 +92,7 @@ fn what_does_not_wait_for_the_timer_is_not_named() {
 fn one_call_is_a_remedy_too() {
     let mut world = asking("\"off\"");
     world.keep(|c| c.mover != "sendmsg");
-    // One call beside it is a remedy of its own.
+    // One call next to it is a remedy of its own.
     let caveat = fires(&world, "nagle-stall", 3, "");
     says(&caveat.remedy, ["one call (`send`)"]);
 }
@@ -112,8 +113,8 @@ fn completions_that_wait_for_the_acknowledgement_are_named() {
             (flow.messages, flow.elapsed_ns) = (10, 440_000_000);
         }
     });
-    let told = "the ring holds one message";
-    let caveat = fires(&world, "completion-waits-for-ack", 4, told);
+    let evidence = "the ring holds one message";
+    let caveat = fires(&world, "completion-waits-for-ack", 4, evidence);
     let why = "`send-zerocopy` stalls: a buffer comes back when";
     says(&caveat.text, [why]);
     says(&caveat.remedy, ["more buffers in flight (--ring 4MiB)"]);
@@ -131,10 +132,10 @@ fn where_delayed_acknowledgements_are_counted_the_count_decides() {
     };
     silent(&counted(5), "nagle-stall");
     // Not every message waits, but nearly all of the time goes into waiting.
-    let told = "of the time went into these";
-    fires(&counted(30), "nagle-stall", 3, told);
-    let told = "delayed acknowledgements per message";
-    fires(&counted(97), "nagle-stall", 3, told);
+    let evidence = "of the time went into these";
+    fires(&counted(30), "nagle-stall", 3, evidence);
+    let evidence = "delayed acknowledgements per message";
+    fires(&counted(97), "nagle-stall", 3, evidence);
 }
 
 /// A long message that waits once, for a part of its time that matters.
@@ -167,11 +168,15 @@ fn a_long_message_that_waits_once_stalls_and_a_longer_one_does_not() {
 }
 
 #[test]
-fn a_stall_in_some_trials_is_told_as_that_with_their_signs() {
+fn a_stall_in_some_trials_is_reported_as_that_with_their_signs() {
     let in_blocks = |stall: fn(u32) -> bool| {
         let mut world = asking("\"off\"");
-        let quick = world.samples.iter().find(|s| s.cell.contains("/send/"));
-        let quick = quick.expect("a sample").clone();
+        let quick = world
+            .samples
+            .iter()
+            .find(|s| s.cell.contains("/send/"))
+            .expect("a sample")
+            .clone();
         world.change(stalls, |s| {
             let is_stalled = stall(s.trial.block);
             let acks = if is_stalled { 100 } else { 0 };
@@ -185,15 +190,20 @@ fn a_stall_in_some_trials_is_told_as_that_with_their_signs() {
         });
         world
     };
-    let told = "in 12 of 30 trials: 1 delayed acknowledgements per message; 9";
-    let some = fires(&in_blocks(|block| block % 5 < 2), "nagle-stall", 3, told);
-    begins(&some.evidence, told);
+    let evidence = "in 12 of 30 trials: 1 delayed acknowledgements per message; 9";
+    let some = fires(
+        &in_blocks(|block| block % 5 < 2),
+        "nagle-stall",
+        3,
+        evidence,
+    );
+    begins(&some.evidence, evidence);
     // One of ten is an outlier.
     silent(&in_blocks(|block| block == 3), "nagle-stall");
 }
 
 #[test]
-fn what_waits_for_a_timer_is_not_told_as_waiting_for_a_wake_up() {
+fn what_waits_for_a_timer_is_not_reported_as_waiting_for_a_wake_up() {
     let mut world = asking("\"off\"");
     let often = [(Counter::ContextSwitchesVoluntary, 1_000_000)];
     world.put(stalls, At::Sender, often);

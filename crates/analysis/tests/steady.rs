@@ -1,4 +1,4 @@
-//! Whether windows were long enough and steady: planted ramps are told, chance is not.
+//! Windows that are too short or not steady: planted ramps are reported, chance is not.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,35 +46,38 @@ fn with_courses(planted: impl Fn(&Cell) -> (f64, f64)) -> World {
 /// The run in which the rate and the cost of `sendfile` at 4 KiB alone change by so much.
 fn with_course(rate: f64, cost: f64) -> World {
     let is_sendfile = at("sendfile", 4096);
-    with_courses(move |c| match is_sendfile(c) {
-        true => (rate, cost),
-        false => (0.0, 0.0),
+    with_courses(move |c| {
+        if is_sendfile(c) {
+            (rate, cost)
+        } else {
+            (0.0, 0.0)
+        }
     })
 }
 
 #[test]
-fn a_planted_ramp_is_told_of_its_cell_with_its_size() {
+fn a_planted_ramp_is_reported_of_its_cell_with_its_size() {
     for rate in [0.3, -0.3] {
         let world = with_course(rate, 0.0);
         let found = found(&world, "not-steady");
         let caveat = one(&found);
         assert_eq!(caveat.cells, [world.id("sendfile", 4096)]);
         begins(&caveat.text, "The rate of these cells");
-        let told = caveat.evidence.strip_prefix("changed by ").unwrap();
-        let told: f64 = told.split(' ').next().unwrap().parse().unwrap();
-        assert!((told - 100.0 * rate).abs() < 4.0, "{caveat:#?}");
+        let percent = caveat.evidence.strip_prefix("changed by ").unwrap();
+        let percent: f64 = percent.split(' ').next().unwrap().parse().unwrap();
+        assert!((percent - 100.0 * rate).abs() < 4.0, "{caveat:#?}");
     }
 }
 
 #[test]
-fn a_planted_change_of_cost_is_told_apart_from_one_of_the_rate() {
+fn a_planted_change_of_cost_is_reported_apart_from_one_of_the_rate() {
     let found = found(&with_course(0.0, 0.3), "not-steady");
     begins(&one(&found).text, "The CPU time of these cells");
     says(&one(&found).evidence, ["+"]);
 }
 
 #[test]
-fn a_ramp_that_all_cells_have_is_told_of_all() {
+fn a_ramp_that_all_cells_have_is_reported_of_all() {
     let found = found(&with_courses(|_| (0.05, 0.0)), "not-steady");
     says(&one(&found).text, ["all cells together"]);
 }
@@ -177,7 +180,7 @@ fn threads_that_share_cpus_are_not_taken_for_a_trend_more_often_than_promised() 
 }
 
 #[test]
-fn a_receive_buffer_that_grows_and_a_warm_up_without_end_are_told() {
+fn a_receive_buffer_that_grows_and_a_warm_up_without_end_are_reported() {
     let grown = |end: u64, bounded: u64| {
         let mut world = usual(12);
         world.change(at("sendfile", 4096), |s| {
@@ -215,7 +218,7 @@ fn text_of(file: &Path) -> String {
     fs::read_to_string(file).expect("a study")
 }
 
-/// What one message of a flow may take on two CPUs, in ns: 2 GB/s for each pair of CPUs, a wake-up
+/// The most time of one message of a flow on two CPUs, in ns: 2 GB/s for each pair of CPUs, a wake-up
 /// for each answer, and what a disk takes for a request.
 fn message_ns(cell: &Cell) -> f64 {
     let moved = 1_000.0 + cell.size_bytes as f64 / 2.0;
@@ -235,15 +238,17 @@ fn message_ns(cell: &Cell) -> f64 {
     (own + of_disk / f64::from(cell.depth.max(1))) * f64::from(cell.threads)
 }
 
-/// Those cells of a study, with so long a window, whose windows are told to be too short.
+/// Those cells of a study, with so long a window, whose windows are reported as too short.
 fn too_short(text: &str, window_ms: Option<u64>) -> Vec<String> {
     let mut world = World::new(text);
     let window_ms = window_ms.unwrap_or(world.manifest.study.window_ms);
     let study = &world.manifest.study;
     // The rest of the grid is measured by who asks for it.
     let written = study.tiers.len() - usize::from(study.tiers.len() > 1);
-    let cells = study.cells().into_iter();
-    let cells = cells.filter(|(tier, cell)| *tier < written && !cell.is_served());
+    let cells = study
+        .cells()
+        .into_iter()
+        .filter(|(tier, cell)| *tier < written && !cell.is_served());
     world.cells = cells.map(|(_, cell)| cell).collect();
     world = world.run(1, 1, 0.003, |_| True::costs(0.2));
     world.by_cell(|cell, sample| {

@@ -1,9 +1,9 @@
-//! Twins: what they say of the noise, and that they are nowhere a cell of their own.
+//! Twins: the noise that they show, and that they are nowhere a cell of their own.
 
 use bytecost_analysis::{Analysis, Finding};
 use bytecost_spec::{Cell, Counter, Measure, Metric};
 
-use crate::world::{Found, STUDY, True, World, begins, ends, fires, scale, silent};
+use crate::world::{Found, STUDY, True, World, fires, says, scale, silent};
 
 const COST: Metric = Metric::both(Measure::CpuSPerGb);
 
@@ -40,9 +40,8 @@ fn equal_twins_are_the_noise_floor_and_no_caveat() {
     let widest = analysis.twins.iter().map(width).fold(0.0, f64::max);
     assert!((floor.twins, width(&floor.widest)) == (4, widest));
     let start = "Noise floor today: `send` against itself ";
-    begins(&floor.sentence, start);
     let end = " in CPU time per byte at the widest; 0 of 4 twins came out different (5 % would by chance).";
-    ends(&floor.sentence, end);
+    says(bytecost_report::markdown(&analysis), [start, end]);
     silent(&world, "twins-differ");
 }
 

@@ -1,4 +1,4 @@
-//! What stands in the way is named, and nothing is said of what it sets.
+//! Obstacles on the path are named, and metrics that they set have no verdict.
 
 use bytecost_spec::CircumstanceKind;
 use bytecost_spec::host::Obstacle;
@@ -8,7 +8,7 @@ use bytecost_spec::{Axis, Cell, Counter, Measure, Metric};
 use crate::world::{At, MOVERS, True, World, all, begins, fires, quiet, run, says, silent};
 
 #[test]
-fn alike_rates_of_unlike_movers_are_told() {
+fn alike_rates_of_unlike_movers_are_reported() {
     let unlike = |rate: fn(&Cell) -> f64| {
         run(MOVERS, move |c| {
             let cost = match c.mover.as_str() {

@@ -2,7 +2,7 @@
 
 use bytecost_spec::{Axis, Cell, Counter, Transport};
 
-use crate::world::{At, True, World, fires, of, put, says, silent, with_axes};
+use crate::world::{At, True, World, by_mover, fires, put, says, silent, with_axes};
 
 fn over(transports: &str) -> World {
     let study = with_axes(&format!("transport = [{transports}]"));
@@ -29,14 +29,14 @@ fn that_one_side_is_measured_is_always_said() {
     let world = over("\"wire\"");
     let caveat = fires(&world, "one-side", 16, "");
     says(&caveat.text, ["the sender's cost alone"]);
-    let told = "96,000 packets taken off, 19,200 acknowledgements written";
-    assert_eq!(caveat.evidence, told);
+    let evidence = "96,000 packets taken off, 19,200 acknowledgements written";
+    assert_eq!(caveat.evidence, evidence);
     assert_eq!(bytecost_report::caveats(&world.analyse()), [caveat]);
     silent(&over("\"loopback\""), "one-side");
 }
 
 #[test]
-fn the_device_is_told_where_it_is_not_the_usual_one() {
+fn the_device_is_reported_where_it_is_not_the_usual_one() {
     let check = |devices: &str, expected: &str| {
         let analysis = over(&format!("\"wire\"]\ndevice = [{devices}")).analyse();
         let text = &bytecost_report::caveats(&analysis)[0].text;
@@ -65,21 +65,22 @@ fn one_side_is_not_held_against_two() {
 }
 
 #[test]
-fn what_came_out_of_order_is_counted_and_told() {
+fn what_came_out_of_order_is_counted_and_reported() {
     let mut world = over("\"wire\"");
     let strays = [(Counter::WireGaps, 2), (Counter::WireRepeats, 3)];
     silent(&world, "wire-strays");
-    world.put(of("writev"), At::Machine, strays);
-    let told = "96 packets began after what was expected and 144 brought nothing new, of 24,000";
-    let caveat = fires(&world, "wire-strays", 4, told);
-    assert_eq!(caveat.evidence, told);
+    world.put(by_mover("writev"), At::Machine, strays);
+    let evidence =
+        "96 packets began after what was expected and 144 brought nothing new, of 24,000";
+    let caveat = fires(&world, "wire-strays", 4, evidence);
+    assert_eq!(caveat.evidence, evidence);
 }
 
 #[test]
-fn work_on_the_responders_account_is_told_from_a_share_on() {
+fn work_on_the_responders_account_is_reported_from_a_share_on() {
     let with = |share: f64| {
         let mut world = over("\"wire\"");
-        world.change(of("send"), |s| {
+        world.change(by_mover("send"), |s| {
             let cpu = s.sender.readings[&Counter::CpuNs].measured().unwrap() as f64;
             let written = (cpu * share) as u64;
             put(&mut s.machine, Counter::ResponderWritingNs, written);

@@ -60,7 +60,7 @@ fn two(apart: True) -> impl Fn(&Cell) -> True {
 }
 
 #[test]
-fn a_shared_core_is_told_from_taking_turns_by_the_cpu_time_of_a_step() {
+fn a_shared_core_is_reported_from_taking_turns_by_the_cpu_time_of_a_step() {
     for (apart, expected) in [
         (done(2.0, 1.0), "each CPU seems to have a core of its own"),
         (done(1.2, 1.67), "two CPUs seem to share a core"),
@@ -69,14 +69,14 @@ fn a_shared_core_is_told_from_taking_turns_by_the_cpu_time_of_a_step() {
         (done(1.0, 1.0), "each CPU seems to have a core of its own"),
     ] {
         let analysis = world(STUDY, two(apart)).analyse();
-        let told = question(&analysis, "shared-core").unwrap();
+        let found = question(&analysis, "shared-core").unwrap();
         let answer = analysis.answer("shared-core");
         says(&answer, [expected]);
         begins(&answer, "With placement same-cache");
         let own = answer.contains("core of its own");
         assert_eq!(answer.contains("less than 12 % more CPU time"), own);
         assert!(!answer.contains("same-cpu"), "{answer}");
-        let cells = told
+        let cells = found
             .findings
             .iter()
             .map(|number| &analysis.findings[*number].cell);
@@ -117,12 +117,12 @@ fn steps_are_held_against_the_caches_of_the_host() {
         analysis.answer("cache-steps"),
         "L1 of 32 KiB: found between 16 KiB and 64 KiB; L2 of 256 KiB: no step is seen; L3 of 8 MiB: beyond the sizes that were measured."
     );
-    let told = question(&analysis, "cache-steps").unwrap();
-    assert_eq!(told.evidence.len(), 5);
+    let found = question(&analysis, "cache-steps").unwrap();
+    assert_eq!(found.evidence.len(), 5);
 }
 
 #[test]
-fn steps_are_told_for_small_pages_and_for_huge_ones_and_what_huge_ones_gain() {
+fn steps_are_reported_for_small_pages_and_for_huge_ones_and_what_huge_ones_gain() {
     // Beyond 32 KiB there is another cache, beyond 512 KiB small pages miss in the TLB.
     let truth = |cell: &Cell| {
         let far = if cell.size_bytes > 32 << 10 { 4.0 } else { 1.0 };

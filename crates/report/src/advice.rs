@@ -1,13 +1,16 @@
 //! The advice in words: a sentence for each thing that a reader may have, and notes on single ways.
 
-use bytecost_analysis::phrases::{self, Kind, kind};
 use bytecost_analysis::{
-    Analysis, DecidedPoint, DecidedRange, Finding, Situation, Subject, Verdict, grouped,
+    Analysis, DecidedPoint, DecidedRange, Finding, MeasureKind, Situation, Subject, Verdict,
+    grouped,
 };
 use bytecost_spec::{Axis, Metric, Value};
 use itertools::Itertools as _;
 
+use crate::phrases;
+
 mod notes;
+mod nothing;
 mod range;
 mod undecided;
 
@@ -44,10 +47,7 @@ pub(crate) fn sentences(a: &Analysis) -> Vec<Sentence> {
         findings: Vec::new(),
     };
     if let Some(why) = &a.advice.nothing {
-        return vec![bare(
-            "Nothing compared",
-            why.trim_end_matches('.').to_owned(),
-        )];
+        return vec![bare("Nothing compared", nothing::sentence(why))];
     }
     let shared = a.advice.shared_place();
     let subjects = grouped(a.advice.situations.iter().map(|s| (title(s), s)));
@@ -283,10 +283,10 @@ fn clause(
             brief: format!("{place}use {way}"),
         };
     }
-    let verb = match kind(s.metric.measure) {
-        Kind::Cost => "takes",
-        Kind::Rate => "reaches",
-        Kind::Time | Kind::Number => "has",
+    let verb = match MeasureKind::from(s.metric.measure) {
+        MeasureKind::Cost => "takes",
+        MeasureKind::Rate => "reaches",
+        MeasureKind::Time | MeasureKind::Number => "has",
     };
     let rivals = claims
         .iter()

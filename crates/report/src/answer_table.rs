@@ -1,7 +1,7 @@
 //! The first table of a result: the ways that the study compares, in parts with a first row each, and
 //! a column of notes that says what only one row has.
 
-use bytecost_analysis::{Analysis, Estimate, Finding, RANGES, Situation, grouped, phrases};
+use bytecost_analysis::{Analysis, Estimate, Finding, RANGES, Situation, grouped};
 use bytecost_spec::{Axis, Metric, Value, units};
 use itertools::Itertools as _;
 
@@ -11,6 +11,7 @@ use crate::descriptions;
 use crate::document::{DocColumn, DocEntry, DocMark, DocRow, DocTable};
 use crate::numbers;
 use crate::overview;
+use crate::phrases;
 use crate::question::{NULL, QuestionEntry, QuestionRow, QuestionTable, sort_values};
 use crate::stalls;
 use crate::terminal::columns_of_numbers;

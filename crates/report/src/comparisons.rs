@@ -1,12 +1,13 @@
 //! The comparisons of a result: a table a question, and all findings in one list.
 
-use bytecost_analysis::{Analysis, Estimate, Finding, Verdict, by_rounds};
+use bytecost_analysis::{Analysis, Estimate, Finding, Verdict};
 use bytecost_spec::{Axis, Metric};
 use itertools::Itertools as _;
 
 use crate::descriptions;
 use crate::document::{DocBlock, DocColumn, DocEntry, DocMark, DocRow, DocTable, Document};
 use crate::numbers::{self, p_value, ratio, ratio_interval};
+use crate::phrases;
 use crate::question::{QuestionEntry, QuestionRow, QuestionTable, axis_in_words, questions};
 use crate::style::Ink;
 use crate::text::count;
@@ -139,7 +140,7 @@ fn said(f: &Finding) -> String {
         (None, Verdict::NotDecided, Some(needed)) => {
             format!("not decided; about {needed} blocks would decide")
         }
-        (None, Verdict::NotDecided, None) if let Some(apart) = by_rounds(f) => {
+        (None, Verdict::NotDecided, None) if let Some(apart) = phrases::by_rounds(f) => {
             format!("not decided; {apart} here")
         }
         _ => DocMark::of(f.verdict).words.to_owned(),

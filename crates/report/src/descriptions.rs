@@ -8,6 +8,7 @@ use itertools::Itertools as _;
 
 use crate::numbers::{self, whole};
 use crate::question::{QuestionTable, axis_in_words, sort_values};
+use crate::run_words;
 use crate::text::{count, joined};
 
 /// `12 blocks, 540 trials in 58.2 s (6 repeated, 1 failed), seed 42`.
@@ -52,7 +53,8 @@ pub(crate) fn floors(a: &Analysis) -> Vec<String> {
         let ns = units::number(floor.value);
         format!("The measuring loop itself costs {ns} ns a message{interval}.")
     });
-    let of_noise = a.noise_floor.as_ref().map(|f| f.sentence.clone());
+    let of_noise = a.noise_floor.as_ref();
+    let of_noise = of_noise.map(|floor| run_words::noise_floor(floor, a.study.unit));
     let of_counters = counters_cost(a);
     let of_counters = of_counters.map(|cost| format!("Reading hardware counters costs: {cost}."));
     let all = [of_loop, of_counters, of_noise];
@@ -188,7 +190,7 @@ pub(crate) fn method(a: &Analysis) -> Vec<(&'static str, String)> {
         ("Comparison", "Cells are compared within a block as the logarithm of their ratio to the baseline; the estimate is the 20 % trimmed mean over blocks, taken back from the logarithm.".to_owned()),
         ("Interval", format!(
             "Every interval of a ratio holds that of any minute of this machine in {level} of runs{}. Measuring stops when what this run alone shows is as narrow as ±{}, or when the budget is spent; never because a difference looks significant.",
-            a.run.rounds.as_ref().map_or_else(String::new, |rounds| format!(": {rounds}")),
+            a.run.rounds.as_ref().map_or_else(String::new, |rounds| format!(": {}", run_words::rounds(rounds))),
             numbers::percent(s.precision))),
         ("Many comparisons", families(a)),
         ("Verdict", format!(
@@ -307,11 +309,15 @@ pub(crate) fn place_line(a: &Analysis) -> String {
             PeerSide::Sender => "the sending side on",
         };
         let there = host_line(&peer.host);
-        format!("{side} {}: {there}, over {}", peer.name, peer.way)
+        format!(
+            "{side} {}: {there}, over {}",
+            peer.name,
+            run_words::path(peer)
+        )
     }));
     parts.extend(a.run.java.as_ref().map(|version| format!("Java {version}")));
-    parts.extend(a.run.files.clone());
-    parts.extend(a.run.places.iter().cloned());
+    parts.extend(a.run.files.as_ref().map(run_words::files));
+    parts.extend(a.run.places.iter().map(run_words::place));
     parts.join(" · ")
 }
 

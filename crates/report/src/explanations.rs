@@ -1,7 +1,7 @@
 //! Questions about why in words: each with its answer or what is missing for one, what is behind it,
 //! and what would change it.
 
-use bytecost_analysis::{Analysis, CacheLevel, Explanation, Missing, NotTimed, Question, phrases};
+use bytecost_analysis::{Analysis, CacheLevel, Explanation, Missing, NotTimed, Question};
 use bytecost_spec::Axis;
 use serde::Serialize;
 
@@ -15,6 +15,8 @@ mod why;
 mod work;
 
 use why::{MOST_ROWS, Why, Words};
+
+use crate::phrases;
 
 /// A question with the run's answer, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

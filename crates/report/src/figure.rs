@@ -9,6 +9,7 @@ use itertools::Itertools as _;
 use crate::chart::{self, Chart, Dot};
 use crate::descriptions;
 use crate::document::DocMark;
+use crate::figure_words;
 use crate::missing_points::{self, gap_in_words};
 use crate::numbers::{self, ratio, ratio_interval};
 use crate::published_series::{self, Overlaid, OverlaidLine};
@@ -157,7 +158,7 @@ pub(crate) fn figure(
     let ceiling = f.ceiling.as_ref().filter(|_| !chart.ceiling.is_empty());
     DrawnFigure {
         id: format!("figure-{}", number + 1),
-        title: clean(&f.title),
+        title: clean(&figure_words::title(f)),
         panel: clean(&descriptions::panel(&f.panel)),
         y: upwards(f, a.study.unit, chart.log),
         x: f.x.name().to_owned(),
@@ -168,8 +169,8 @@ pub(crate) fn figure(
         empty: chart
             .empty
             .then(|| missing_points::why_empty(&data, a.study.unit)),
-        note: f.note.as_deref().map(spans),
-        ceiling: ceiling.map(|c| clean(&c.words)),
+        note: figure_words::note(f, a.study.unit).as_deref().map(spans),
+        ceiling: ceiling.map(|c| figure_words::ceiling(c.kind).to_owned()),
         source,
         stalls: lines.iter().flat_map(|l| &l.dots).any(|d| d.stalled),
         lines,
@@ -201,7 +202,7 @@ fn upwards(f: &FigureData, unit: Unit, log: bool) -> String {
     let times = times.map(|b| format!("times {}'s", clean(&b.to_string())));
     let scale = if log { "log scale" } else { "" };
     let mut title = f.y.title(unit);
-    if f.title.contains(&title) {
+    if figure_words::title(f).contains(&title) {
         title.clear();
     }
     let unit = times.as_deref().unwrap_or(row.unit);

@@ -6,6 +6,7 @@ use bytecost_analysis::{Analysis, MatrixData, PairPoint, Point, grouped};
 use bytecost_spec::{Unit, units};
 use itertools::Itertools as _;
 
+use crate::cpu_pairs;
 use crate::descriptions;
 use crate::document::{DocBlock, DocColumn, DocEntry, DocTable};
 use crate::missing_points::gap_in_words;
@@ -107,7 +108,7 @@ fn heat(m: &MatrixData, number: Option<usize>, unit_of_study: Unit) -> Heat {
     let mover = clean(&m.mover);
     let panel = descriptions::panel(&m.panel);
     let suffix = number.map_or_else(String::new, |n| format!("-{n}"));
-    let words: Vec<String> = m.words.iter().map(|w| clean(w)).collect();
+    let words: Vec<String> = cpu_pairs::summary(m).iter().map(|w| clean(w)).collect();
     Heat {
         id: format!("distance-{mover}{suffix}"),
         sub: sub(m, scale.unit.0, &clean(&panel)),
@@ -197,7 +198,7 @@ fn field([x, y]: [f64; 2], pair: &PairPoint, scale: &Scale, step: f64, unit: Uni
     let place = match pair.from == pair.to {
         true => format!("CPU {} with itself", pair.from),
         false => {
-            let shared = clean(&pair.shared);
+            let shared = cpu_pairs::shared(pair);
             format!("CPUs {} and {}, {shared}", pair.from, pair.to)
         }
     };

@@ -12,7 +12,7 @@ use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable,
 use crate::numbers::{milliseconds, percent, ratio, ratio_interval};
 use crate::style::{Ink, Style};
 use crate::text::{count, csv_rows};
-use crate::{comparisons, descriptions, page};
+use crate::{comparisons, descriptions, page, run_words};
 
 const FORMAT: u32 = 1;
 /// Comparisons at which hosts disagree that a sentence names.
@@ -221,6 +221,7 @@ fn facts(run: &HostRun<'_>) -> Vec<(String, String)> {
     }
     let build = run.build.unwrap_or("not known");
     let effect = percent(a.study.smallest_effect);
+    let files = a.run.files.as_ref().map(run_words::files);
     let measured = [
         ("bytecost", &*a.run.bytecost_version),
         ("Build of bytecost", build),
@@ -228,7 +229,7 @@ fn facts(run: &HostRun<'_>) -> Vec<(String, String)> {
         ("Warm-up", &milliseconds(a.study.warmup_ms)),
         ("Smallest difference that matters", &effect),
         ("Java", a.run.java.as_deref().unwrap_or("not used")),
-        ("Files", a.run.files.as_deref().unwrap_or("not used")),
+        ("Files", files.as_deref().unwrap_or("not used")),
     ];
     facts.extend(measured.map(|(name, value)| (name.to_owned(), value.to_owned())));
     facts

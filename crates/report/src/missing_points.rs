@@ -1,9 +1,10 @@
 //! Gaps of a figure, with their reasons.
 
-use bytecost_analysis::{FigureData, Gap, Point, grouped, phrases};
+use bytecost_analysis::{FigureData, Gap, Point, grouped};
 use bytecost_spec::{Axis, Unit, units};
 use itertools::Itertools as _;
 
+use crate::phrases;
 use crate::text::clean;
 
 /// A mover that never has more than one request in flight, at another depth.

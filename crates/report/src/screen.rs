@@ -1,7 +1,7 @@
 //! The first screen: what a reader sees who has a minute. At most 30 lines of 100 columns, and no
 //! sentence beyond findings: what it says is the advice's, what it shows is the findings'. All of a result begins with it.
 
-use bytecost_analysis::{Analysis, Finding, Verdict, grouped, phrases};
+use bytecost_analysis::{Analysis, Finding, Verdict, grouped};
 use bytecost_spec::{Axis, Host, Metric, PeerSide, Value};
 use itertools::Itertools as _;
 
@@ -11,7 +11,9 @@ use crate::asked;
 use crate::caveats::{self, DisturbanceText};
 use crate::document::{DocBlock, DocLine, DocTerm, Document};
 use crate::numbers::{bare_ratio, whole};
+use crate::phrases;
 use crate::question::{QuestionTable, place_in_words, questions};
+use crate::run_words;
 use crate::sections;
 use crate::stalls;
 use crate::style::{Ink, Style};
@@ -410,7 +412,7 @@ fn header(a: &Analysis, constants: &[(Axis, &Value)]) -> String {
     });
     let peer = a.peer.as_ref().map(|peer| {
         let there = machine(&peer.host);
-        format!("{} ({there}) over {}", peer.name, peer.way)
+        format!("{} ({there}) over {}", peer.name, run_words::path(peer))
     });
     let machines = std::iter::once(machine(&a.host)).chain(peer).join(" and ");
     let least = a.run.blocks as usize;

@@ -24,6 +24,7 @@ use crate::main_effects;
 use crate::overview;
 use crate::published_tables;
 use crate::question::axis_in_words;
+use crate::run_words;
 use crate::stack::stacks;
 use crate::style::Ink;
 use crate::text::count;
@@ -85,14 +86,16 @@ fn cards<T>(
 fn run(a: &Analysis, d: &mut Document) {
     d.section("This run", "run", "Run");
     let widest = descriptions::widest(a);
+    let plan = a.run.plan.as_ref().map(run_words::plan);
+    let rounds = a.run.rounds.as_ref().map(run_words::rounds);
     let terms = [
         ("Question", a.study.question.clone()),
         ("Expected before the run", a.study.prediction.clone()),
         ("Machine", descriptions::place_line(a)),
         ("Run", descriptions::run(a)),
         ("Widest interval", widest.unwrap_or_default()),
-        ("Plan", a.run.plan.clone().unwrap_or_default()),
-        ("From run to run", a.run.rounds.clone().unwrap_or_default()),
+        ("Plan", plan.unwrap_or_default()),
+        ("From run to run", rounds.unwrap_or_default()),
     ];
     let terms = terms.into_iter().filter(|(_, text)| !text.is_empty());
     let terms = terms.map(|(label, text)| DocTerm::new(label, [text]));
@@ -102,7 +105,10 @@ fn run(a: &Analysis, d: &mut Document) {
         terms.push(DocTerm::new("Limits of the method", floors));
     }
     if !a.run.notes.is_empty() {
-        terms.push(DocTerm::new("Notes", a.run.notes.clone()));
+        terms.push(DocTerm::new(
+            "Notes",
+            a.run.notes.iter().map(run_words::note),
+        ));
     }
     d.push(DocBlock::Terms(terms));
     if let Some(hint) = ceiling::hint(a) {

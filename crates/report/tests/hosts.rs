@@ -173,7 +173,8 @@ fn pairs_of_hosts_differ_in_either_machine_and_in_their_cards() {
         };
         a.peer = Some(PeerFacts {
             name: "db7".to_owned(),
-            way: "eth0".to_owned(),
+            round_trip_us: 210,
+            path_mtu: None,
             side: PeerSide::Receiver,
             host: Host {
                 kernel: kernel.to_owned(),

@@ -78,10 +78,9 @@ fn every_medium_says_all_that_there_is_to_say() {
         let refusals = a.refused_cells.iter().map(|r| &r.why);
         let refusals = refusals.chain(a.refused_counters.iter().map(|r| &r.why));
         let audit = rulings.iter().flat_map(|c| [&c.claim, &c.because]);
-        let distances = a.matrices.iter().flat_map(|m| &m.words);
         let study_text = [&a.study.question, &a.study.prediction];
         let found = caveats.chain(explanations).chain(&fixed);
-        let others = refusals.chain(audit).chain(distances).chain(study_text);
+        let others = refusals.chain(audit).chain(study_text);
         for text in found.chain(others) {
             for (medium, said) in ["terminal", "markdown", "page"].iter().zip(&media) {
                 assert!(said.contains(&told(text)), "{study}, {medium}: {text}");

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::host::Host;
@@ -48,20 +47,6 @@ pub struct PeerHost {
     pub round_trip_us: u64,
     /// The largest packet on the path, in bytes (IP_MTU); none where the kernel reports none.
     pub path_mtu: Option<u64>,
-}
-
-impl PeerHost {
-    /// The path by the card at our end: `eth0, 10 Gbit/s, MTU 1500, round trip 0.2 ms`.
-    pub fn way(&self, own_cards: &[NetworkCard]) -> String {
-        let card = (own_cards.first().into_iter())
-            .flat_map(|card| [Some(card.name.clone()), card.speed()]);
-        let round_trip_ms = self.round_trip_us as f64 / 1e3;
-        let path = [
-            self.path_mtu.map(|mtu| format!("MTU {mtu}")),
-            Some(format!("round trip {round_trip_ms:.2} ms")),
-        ];
-        card.chain(path).flatten().join(", ")
-    }
 }
 
 impl NetworkCard {
@@ -154,44 +139,4 @@ pub struct CardInterrupt {
     pub cpus: Vec<u32>,
     /// NUMA node of the card; none where the kernel reports none.
     pub node: Option<u32>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn peer() -> PeerHost {
-        PeerHost {
-            name: "db7".to_owned(),
-            program: "ssh".to_owned(),
-            command_digest: String::new(),
-            address: "10.0.0.7".to_owned(),
-            side: PeerSide::Receiver,
-            build: String::new(),
-            host: Host::default(),
-            survey: Survey::default(),
-            cards: Vec::new(),
-            round_trip_us: 210,
-            path_mtu: Some(1500),
-        }
-    }
-
-    #[test]
-    fn the_speed_of_a_virtual_device_is_none() {
-        let card = |is_virtual, speed| NetworkCard {
-            name: "eth0".to_owned(),
-            is_virtual,
-            speed_mbit_per_s: speed,
-            ..NetworkCard::default()
-        };
-        let rest = "MTU 1500, round trip 0.21 ms";
-        for (card, expected) in [
-            (card(false, Some(2500)), "eth0, 2.5 Gbit/s, "),
-            (card(false, Some(100)), "eth0, 100 Mbit/s, "),
-            (card(true, Some(10_000)), "eth0, "),
-        ] {
-            assert_eq!(peer().way(&[card]), format!("{expected}{rest}"));
-        }
-        assert_eq!(peer().way(&[]), rest);
-    }
 }

@@ -1,15 +1,15 @@
-//! What the run does not decide, and what would.
+//! The comparisons that a run does not decide, and the command of a run that would.
 
 use std::time::Duration;
 
-use bytecost_spec::study::Family;
+use bytecost_spec::study::{Compare, Family};
 use bytecost_spec::units;
 use bytecost_stats::median;
 use itertools::Itertools as _;
 
+use crate::command::{command_line, runs_dir_option};
 use crate::confidence::FEWEST;
-use crate::phrases;
-use crate::result::{Finding, Undecided, UndecidedOf, Verdict};
+use crate::result::{Finding, NothingCompared, Undecided, UndecidedOf, Verdict};
 use crate::stages::Explained;
 use crate::trials::CellTrials;
 
@@ -18,8 +18,9 @@ const ROUNDS: [&str; 4] = ["--rounds", "5", "--pause", "2min"];
 /// Times as long as this run that a longer one may be asked for.
 const LONGER: usize = 20;
 
-/// What is undecided, and the fresh run that would decide most of it at the corrected level: of the
-/// primary comparisons, or of the secondary ones where no primary one is open.
+/// The undecided comparisons, and the command of a new run that would decide most of them at the
+/// corrected level. The command is for the primary ones, or for the secondary ones where no primary one
+/// is open.
 pub(super) fn undecided(run: &Explained<'_>) -> Option<Undecided> {
     let judged = || (run.findings.iter()).filter(|f| f.verdict != Verdict::NotJudged);
     let is_open = |f: &&Finding| f.verdict == Verdict::NotDecided && f.withheld.is_none();
@@ -37,8 +38,11 @@ pub(super) fn undecided(run: &Explained<'_>) -> Option<Undecided> {
     let asks = asks.unwrap_or_default();
     let open: Vec<&Finding> = of(asks).filter(is_open).collect();
     let blocks = open.iter().map(|f| f.blocks).max().unwrap_or(0);
-    let needed = open.iter().filter_map(|f| Some(f.blocks_needed? as usize));
-    let needed = needed.filter(|n| *n <= LONGER * blocks).collect_vec();
+    let needed = open
+        .iter()
+        .filter_map(|f| Some(f.blocks_needed? as usize))
+        .filter(|n| *n <= LONGER * blocks)
+        .collect_vec();
     let most = needed.iter().copied().max();
     // What is before the first trial and after the last takes its time too.
     let spent = run.input.manifest.study.budget_ms as f64 / 1e3;
@@ -107,49 +111,47 @@ fn command(run: &Explained<'_>, replaced: &[&str], options: Vec<String>) -> Stri
     }
     words.extend(options);
     words.extend(
-        phrases::runs_dir_option(&run.input.manifest.command)
+        runs_dir_option(&run.input.manifest.command)
             .into_iter()
             .flatten(),
     );
-    phrases::command_line(&words)
+    command_line(&words)
 }
 
-pub(super) fn why_nothing(run: &Explained<'_>) -> String {
-    if run.input.samples.is_empty() {
-        let failed = run.input.failures.first();
-        let failed = failed.map(|f| format!("every trial failed, the first with: {}", f.reason));
-        let not_run = match run.trials.cells.is_empty() {
-            true => "no cell of the study is available on this machine; the refusals say why",
-            false => "no trial was run",
+/// The reason for which a run without findings has none.
+pub(super) fn why_nothing(run: &Explained<'_>) -> NothingCompared {
+    let input = run.input;
+    if input.samples.is_empty() {
+        let failed = input
+            .failures
+            .first()
+            .map(|f| NothingCompared::EveryTrialFailed(f.reason.clone()));
+        let ended = input.ended_early.map(str::to_owned);
+        return match failed.or(ended.map(NothingCompared::EndedEarly)) {
+            Some(why) => why,
+            None if run.trials.cells.is_empty() => NothingCompared::NoCells,
+            None => NothingCompared::NoTrials,
         };
-        let why = failed.as_deref().or(run.input.ended_early);
-        let why = why.unwrap_or(not_run);
-        return format!("Nothing was measured: {}.", why.trim_end_matches('.'));
     }
-    let compares = &run.input.manifest.study.compare;
-    let Some(compare) = compares.first() else {
-        return "The study compares nothing; the numbers of its cells stand by themselves."
-            .to_owned();
+    let Some(Compare { axis, baseline, .. }) = input.manifest.study.compare.first() else {
+        return NothingCompared::StudyComparesNothing;
     };
-    let base = compare.axis.subject(&compare.baseline);
-    let of_base = |c: &&CellTrials<'_>| c.cell.value(compare.axis) == compare.baseline;
-    if !run.measured().any(|c| of_base(&c)) {
-        return format!("Nothing can be compared: the baseline {base} has no trial.");
+    let is_baseline = |c: &CellTrials<'_>| c.cell.value(*axis) == *baseline;
+    if !run.measured().any(is_baseline) {
+        return NothingCompared::BaselineNotMeasured(*axis, baseline.clone());
     }
-    if run.measured().all(|c| of_base(&c)) {
-        let why = match run.input.left_out.is_empty() {
-            true => "",
-            false => "; the budget did not reach the others (--budget)",
+    if run.measured().all(is_baseline) {
+        return NothingCompared::BaselineAlone {
+            axis: *axis,
+            baseline: baseline.clone(),
+            is_over_budget: !input.left_out.is_empty(),
         };
-        return format!("Nothing was compared: {base} alone was measured{why}.");
     }
-    let blocks = run.measured().map(|c| c.by_block.len()).min().unwrap_or(0);
-    if blocks < FEWEST {
-        let had = phrases::count(blocks, "block");
-        return format!(
-            "Nothing can be compared yet: the run has {had}, a comparison takes {FEWEST}."
-        );
+    match run.measured().map(|c| c.by_block.len()).min().unwrap_or(0) {
+        blocks if blocks < FEWEST => NothingCompared::FewBlocks {
+            blocks,
+            needed: FEWEST,
+        },
+        _ => NothingCompared::NoCommonMetric,
     }
-    "Nothing could be compared: no metric of the study was measured on both sides of a comparison."
-        .to_owned()
 }

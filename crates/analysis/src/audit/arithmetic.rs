@@ -47,7 +47,7 @@ pub(super) fn cases(context: &ClaimContext<'_>, sum: &Arithmetic) -> Cases {
     });
     let cases = of_group.collect_vec();
     Ok(if sum.of_mean {
-        vec![of_mean(sum, &numbers)].into()
+        vec![mean_case(sum, &numbers)].into()
     } else {
         cases.into()
     })
@@ -95,7 +95,7 @@ fn case(place: CasePlace, is_met: Option<bool>) -> Case {
     }
 }
 
-fn of_mean(sum: &Arithmetic, numbers: &[Option<f64>]) -> Case {
+fn mean_case(sum: &Arithmetic, numbers: &[Option<f64>]) -> Case {
     let place = CasePlace::MeanOfRows(numbers.len());
     let known: Vec<f64> = numbers.iter().copied().flatten().collect();
     if known.len() < numbers.len() {

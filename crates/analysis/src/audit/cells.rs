@@ -141,8 +141,10 @@ pub(super) fn caveat(
     if !caveats::caveat_kinds().any(|known| known == kind) {
         return Err(NotTested::UnknownCaveat);
     }
-    let measured = context.cells(place).filter(|c| !c.by_block.is_empty());
-    let measured = measured.collect_vec();
+    let measured = context
+        .cells(place)
+        .filter(|c| !c.by_block.is_empty())
+        .collect_vec();
     if measured.is_empty() {
         return Err(context.no_cells(place, None));
     }

@@ -122,7 +122,7 @@ impl<'d> ClaimContext<'d> {
         caveats::because(caveats, metric, pair)
     }
 
-    /// Why cells have no number in a metric.
+    /// The reason for which cells have no number in a metric.
     pub(super) fn absent(&self, cells: &[&CellTrials<'_>], metric: Metric) -> AbsentReason {
         let mut refused = self.run.input.manifest.survey.counters_refused.iter();
         match self.run.gap(cells, metric) {
@@ -213,7 +213,7 @@ impl<'d> ClaimContext<'d> {
         self.grounds.published.iter().find(of_source)
     }
 
-    /// Why the run has no such cells.
+    /// The reason for which the run has no cells of a place.
     pub(super) fn no_cells(&self, place: &Place, contrast: Option<&Contrast>) -> NotTested {
         let is_side = |cell: &Cell, c: &Contrast| {
             has(cell, c.axis, &c.value) || has(cell, c.axis, &c.against)
@@ -239,8 +239,8 @@ impl<'d> ClaimContext<'d> {
 fn like(published: &Published, cell: &Cell) -> Option<usize> {
     let mut axes = grid::varied(published.cells.iter().map(|c| &c.cell));
     axes.extend(IDENTIFYING);
-    let tells = &published.tells;
-    axes.retain(|a| tells.is_empty() || tells.contains(a) || *a != Axis::Transport);
+    let named = &published.tells;
+    axes.retain(|a| named.is_empty() || named.contains(a) || *a != Axis::Transport);
     let alike = |other: &Cell| axes.iter().all(|a| other.value(*a) == cell.value(*a));
     published.cells.iter().position(|c| alike(&c.cell))
 }

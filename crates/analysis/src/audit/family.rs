@@ -53,7 +53,7 @@ impl ClaimFamily {
             Expected::Within(low, high) => (true, p(low).max(p(high))),
             Expected::Alike | Expected::Among => (false, 1.0),
         };
-        CaseState::of_decision(self.decides(p), met)
+        CaseState::from_decision(self.decides(p), met)
     }
 }
 

@@ -148,7 +148,7 @@ fn direction(
         Some((_, finding)) => CaseState::Open(OpenReason::Blocks(finding.blocks_needed)),
         _ if is_tiny && !apart => {
             let p = |bound| location.p_value(bound).unwrap_or(1.0);
-            CaseState::of_decision(context.family.decides(p(-bound).max(p(bound))), false)
+            CaseState::from_decision(context.family.decides(p(-bound).max(p(bound))), false)
         }
         _ if context.family.decides(contrast.p) => by_sign,
         _ => CaseState::Open(OpenReason::Blocks(None)),
@@ -268,7 +268,7 @@ fn fall(
     Case {
         value: apart.first().map_or(0.0, |l| l.value),
         measured: Some(MeasuredNumber::Counted(ratios)),
-        ..Case::new(CaseState::of_decision(is_decided, below))
+        ..Case::new(CaseState::from_decision(is_decided, below))
     }
 }
 

@@ -1,10 +1,12 @@
-//! What sets the rates in place of the movers: buffers, windows, pacing, the receiver.
+//! Bottlenecks other than the movers: buffers, windows, pacing, the receiver.
 
 use bytecost_spec::{Axis, Cache, Counter, Measure, Metric, Pattern, PeerHost, PeerSide, Side};
 use itertools::Itertools as _;
 
-use super::{Caveat, OfSpan, ids, nearer_causes, of_cells, span, spans};
+use super::constructors::{OfSpan, cells_caveat, ids, span, spans};
+use super::nearer_causes;
 use crate::grouping::by_key;
+use crate::result::Caveat;
 use crate::result::CaveatFact::{Count, Metric as OfMetric, Reading, Share};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
@@ -13,8 +15,11 @@ use crate::value::Trial;
 pub(super) fn pacing(run: &Measured<'_>) -> Option<Caveat> {
     let manifest = &run.input.manifest;
     let sends_there = |peer: &&PeerHost| peer.side == PeerSide::Sender;
-    let sender = manifest.peer.as_deref().filter(sends_there);
-    let sender = sender.map_or(&manifest.host, |peer| &peer.host);
+    let sender = manifest
+        .peer
+        .as_deref()
+        .filter(sends_there)
+        .map_or(&manifest.host, |peer| &peer.host);
     let paces = |cell: &CellTrials<'_>| {
         let control = match (cell.cell.congestion.as_str(), &sender.congestion_default) {
             ("default", Some(name)) => name,
@@ -78,8 +83,8 @@ fn buffer_holds(cell: &CellTrials<'_>) -> Option<f64> {
     share.filter(|s| *s > SEND_BUFFER)
 }
 
-/// Whether registered huge pages fill the account: the buffers are registered and lie in huge
-/// pages, completions are waited for, and the send buffer holds the sender back.
+/// Returns true if registered huge pages fill the memory account of the socket: the buffers are
+/// registered and lie in huge pages, completions are waited for, and the send buffer limits the sender.
 fn fills_account(run: &Measured<'_>, cell: &CellTrials<'_>) -> bool {
     let survey = &run.input.manifest.survey;
     let mover = survey.mover(&cell.cell.mover);
@@ -106,7 +111,7 @@ const BUSY: f64 = 0.9;
 /// Share of its time up to which the sender has time left.
 const IDLE: f64 = 0.75;
 
-/// How busy the CPUs of the sender and of the receiver are, as shares of one thread's time.
+/// The utilization of the CPUs of the sender and of the receiver, as shares of one thread's time.
 fn busy(cell: &CellTrials<'_>) -> Option<(f64, f64)> {
     let [receiver, sender] = UTILIZATION.map(|metric| {
         let busy = cell.usual(metric)?;
@@ -115,7 +120,7 @@ fn busy(cell: &CellTrials<'_>) -> Option<(f64, f64)> {
     Some((sender?, receiver?))
 }
 
-/// Of the receiver and of the sender.
+/// CPU utilization of the receiver and of the sender.
 const UTILIZATION: [Metric; 2] = [
     Metric::of(Measure::CpuUtilization, Side::Receiver),
     Metric::of(Measure::CpuUtilization, Side::Sender),
@@ -136,13 +141,13 @@ pub(super) fn receiver_bound(run: &Measured<'_>) -> Option<Caveat> {
 
 /// Movers from which on their being alike says something.
 const FEWEST: usize = 3;
-/// How far rates may be apart at most to be alike, largest over least.
+/// The largest ratio of rates that are alike, largest over least.
 const ALIKE: f64 = 1.05;
-/// How far apart the costs must be at least for the rates not to follow from them.
+/// The least ratio of costs from which alike rates do not follow.
 const UNLIKE: f64 = 1.1;
-/// How many times as far apart as the rates, both as logarithms.
+/// The least ratio of the spread of costs to that of rates, both on a log scale.
 const TIMES: f64 = 3.0;
-/// What holds the rate behind a sender asks for none of these.
+/// Axes that a bottleneck behind the sender does not depend on.
 const FREE: [Axis; 4] = [Axis::Mover, Axis::Size, Axis::Cache, Axis::Block];
 
 #[derive(Clone, Copy)]
@@ -153,7 +158,7 @@ struct Seen<'v> {
 }
 
 /// The cells that differ in the mover and the size, wherever it has its bytes from: each kind of
-/// files with what is sent from memory beside it.
+/// files with what is sent from memory.
 fn places<'v>(run: &Measured<'v>) -> Vec<Vec<Seen<'v>>> {
     let streams = |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Stream && !c.route.is_work();
     let seen = run.moved().filter(streams).filter_map(|cell| {
@@ -185,9 +190,10 @@ fn places<'v>(run: &Measured<'v>) -> Vec<Vec<Seen<'v>>> {
 }
 
 fn alike<'v>(run: &Measured<'v>) -> Vec<Vec<Seen<'v>>> {
-    let by_size = |place: Vec<Seen<'v>>| match is_alike(&place) {
-        true => vec![place],
-        false => {
+    let by_size = |place: Vec<Seen<'v>>| {
+        if is_alike(&place) {
+            vec![place]
+        } else {
             let sized = place.into_iter().map(|s| (s.cell.cell.size_bytes, s));
             let alike = by_key(sized).into_values().filter(|p| is_alike(p));
             alike.collect()
@@ -218,5 +224,5 @@ pub(super) fn same_rate(run: &Measured<'_>) -> Option<Caveat> {
     let facts = [Some(Count(first.len())), rates, costs];
     let cells = found.iter().flatten().map(|s| s.cell);
     let cells = ids(cells.unique_by(|c| &c.id));
-    of_cells(cells, facts.into_iter().flatten())
+    cells_caveat(cells, facts.into_iter().flatten())
 }

@@ -1,8 +1,9 @@
-//! What the tables say of movers, receivers and servers.
+//! Cautions that the tables of movers, receivers and servers have.
 
 use bytecost_spec::Cache;
 
-use super::{Caveat, ids, of_cells};
+use super::constructors::{cells_caveat, ids};
+use crate::result::Caveat;
 use crate::result::CaveatFact::Reason;
 use crate::stages::Measured;
 use crate::trials::CellTrials;
@@ -16,7 +17,7 @@ pub(super) fn mover(run: &Measured<'_>) -> Vec<Caveat> {
         };
         let caution = Reason(mover.caution.clone()?);
         let cells = ids(run.measured().filter(own));
-        Some(of_cells(cells, [caution])?.about(&mover.name))
+        Some(cells_caveat(cells, [caution])?.about(&mover.name))
     });
     caveats.collect()
 }
@@ -27,7 +28,7 @@ pub(super) fn server(run: &Measured<'_>) -> Vec<Caveat> {
         let own = |c: &&CellTrials<'_>| c.cell.serving.server.as_ref() == Some(&server.name);
         let caution = Reason(server.caution.clone()?);
         let cells = ids(run.measured().filter(own));
-        Some(of_cells(cells, [caution])?.about(&server.name))
+        Some(cells_caveat(cells, [caution])?.about(&server.name))
     });
     caveats.collect()
 }
@@ -40,7 +41,7 @@ pub(super) fn untouched(run: &Measured<'_>) -> Vec<Caveat> {
             c.cell.receiver == receiver.name && c.trials().any(|t| t.sample.receiver.is_some())
         };
         let cells = ids(run.moved().filter(own));
-        Some(of_cells(cells, [])?.about(&receiver.name))
+        Some(cells_caveat(cells, [])?.about(&receiver.name))
     });
     caveats.collect()
 }

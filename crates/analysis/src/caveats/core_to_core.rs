@@ -5,16 +5,16 @@ use bytecost_spec::{Counter, Metric};
 use bytecost_stats::{Location, mean, quantile, student_mean};
 use itertools::Itertools as _;
 
-use super::{Caveat, both, ids, of_cells};
+use super::constructors::{both, cells_caveat, ids};
 use crate::grouping::by_key;
 use crate::logs::exp;
 use crate::result::CaveatFact::{Ratio, Reading, Share};
-use crate::result::Uncertain;
+use crate::result::{Caveat, Uncertain};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::Trial;
 
-/// How far the latencies may be apart, the 90 % quantile over the 10 % quantile.
+/// The largest ratio of the 90 % quantile of latencies to the 10 % quantile that is steady.
 const STEADY: f64 = 2.0;
 /// Fewest blocks with trials of both for what a high latency costs.
 const FEWEST: usize = 6;
@@ -55,7 +55,7 @@ pub(super) fn changes(run: &Measured<'_>) -> Option<Caveat> {
     });
     let latency = Reading(Counter::CoreToCoreBeforeNs, [low, high]);
     let facts = [latency, low_both, high_both, changed];
-    of_cells(ids(cells.iter().copied()), facts.into_iter().chain(cost))
+    cells_caveat(ids(cells.iter().copied()), facts.into_iter().chain(cost))
 }
 
 fn latencies(trial: &Trial<'_>) -> Option<[f64; 2]> {

@@ -4,11 +4,12 @@ use bytecost_spec::{Counter, Failure, Measure, Metric, Side};
 use bytecost_stats::{holm, mann_kendall, quantile};
 use itertools::Itertools as _;
 
-use super::{Caveat, both, ids, of_cells, of_run, span, spans};
+use super::constructors::{both, cells_caveat, ids, run_caveat, span, spans};
 use crate::confidence::ERROR_RATE;
 use crate::contrast::Comparison;
 use crate::grouping::by_key;
 use crate::logs::exp;
+use crate::result::Caveat;
 use crate::result::CaveatFact::{
     self, Blocks, Bound, Change, Count, Leg, LongerRun, Part, Reading, Reason, Share,
 };
@@ -18,18 +19,20 @@ use crate::value::{Trial, served};
 
 /// Fewest blocks over which a trend is looked for.
 const FEWEST_FOR_TREND: usize = 8;
-/// How far the sender's share of the CPU time may spread, from the 10 % to the 90 % quantile.
+/// The largest spread of the sender's share of the CPU time, from the 10 % to the 90 % quantile.
 const SHIFT: f64 = 0.1;
 
 /// Share of a cell's trials up to which failures are left out and its verdicts stand.
 const MANY_FAILED: f64 = 0.05;
 
-/// How many times longer a run is worth asking for.
+/// The largest factor by which a longer run is proposed.
 const MOST_TIMES_LONGER: f64 = 30.0;
 
 pub(super) fn changed_plan(run: &Measured<'_>) -> Vec<Caveat> {
     let notes = run.input.notes.iter();
-    notes.map(|note| of_run([Reason(note.clone())])).collect()
+    notes
+        .map(|note| run_caveat([Reason(note.clone())]))
+        .collect()
 }
 
 /// Blocks are measured again for what others did, which no mover can bring about. That this does
@@ -46,16 +49,16 @@ pub(super) fn repeats_matter(run: &Measured<'_>) -> Option<Caveat> {
         matters.then(|| (kept.pairing().other.id.clone(), exp(shift) - 1.0))
     });
     let (cells, shifts): (Vec<_>, Vec<_>) = shifts.unzip();
-    of_cells(cells, span(shifts).map(Share))
+    cells_caveat(cells, span(shifts).map(Share))
 }
 
 pub(super) fn ended_early(run: &Measured<'_>) -> Option<Caveat> {
     run.input.ended_early?;
-    Some(of_run([Count(run.input.samples.len())]))
+    Some(run_caveat([Count(run.input.samples.len())]))
 }
 
 pub(super) fn missing_trials(run: &Measured<'_>) -> Option<Caveat> {
-    Some(of_run([Reason(run.input.damage?.to_owned())]))
+    Some(run_caveat([Reason(run.input.damage?.to_owned())]))
 }
 
 /// A mover whose bytes were wrong once is not known to do what it is measured for.
@@ -71,14 +74,16 @@ pub(super) fn wrong_bytes(run: &Measured<'_>) -> Vec<Caveat> {
         let own = all().filter(|c| way(c) == wrong).collect_vec();
         let failures = own.iter().flat_map(|c| c.failures.iter().copied());
         let of_bytes = failures.filter(|f| f.has_wrong_bytes()).collect_vec();
-        let answers = own.iter().flat_map(|c| c.trials());
-        let answers = answers.map(|t| served::wrong_answers(t.sample));
+        let answers = own
+            .iter()
+            .flat_map(|c| c.trials())
+            .map(|t| served::wrong_answers(t.sample));
         let facts = match first_of(&of_bytes) {
             Some(first) => vec![Count(of_bytes.len()), first],
             None => vec![Reading(Counter::ErrorsWrong, both(answers.sum()))],
         };
         let name = wrong.1.as_ref().unwrap_or(&wrong.0);
-        Some(of_cells(ids(own), facts)?.about(name))
+        Some(cells_caveat(ids(own), facts)?.about(name))
     });
     caveats.collect()
 }
@@ -97,7 +102,7 @@ fn failed_share(cell: &CellTrials<'_>, still: bool) -> f64 {
     of_time.map_or(share, |of_time| of_time.max(share))
 }
 
-/// Whether a caveat of its own tells of the failures of this kind.
+/// Returns true if the failures of this kind have a caveat of their own.
 fn many_failed(cell: &CellTrials<'_>, still: bool) -> bool {
     let is_own = |f: &&Failure| f.stood_still() == still;
     cell.failures.iter().any(is_own) && failed_share(cell, still) > MANY_FAILED
@@ -110,7 +115,7 @@ fn many(run: &Measured<'_>, still: bool) -> Option<Caveat> {
     let shares = span(cells.iter().map(|c| failed_share(c, still)))?;
     let mut failures = cells.iter().flat_map(|c| c.failures.iter().copied());
     let first = first_of(&[failures.find(|f| f.stood_still() == still)?])?;
-    of_cells(ids(cells), [Bound(MANY_FAILED), Share(shares), first])
+    cells_caveat(ids(cells), [Bound(MANY_FAILED), Share(shares), first])
 }
 
 pub(super) fn many_failed_trials(run: &Measured<'_>) -> Option<Caveat> {
@@ -126,8 +131,11 @@ pub(super) fn stood_still(run: &Measured<'_>) -> Option<Caveat> {
 fn few<'v>(run: &'v Measured<'v>, still: bool) -> (Vec<&'v CellTrials<'v>>, Vec<&'v Failure>) {
     let rest = run.trials.cells.iter().flat_map(|c| {
         let are_many = !c.by_block.is_empty() && many_failed(c, still);
-        let own = c.failures.iter().copied();
-        let own = own.filter(move |f| f.stood_still() == still && !are_many);
+        let own = c
+            .failures
+            .iter()
+            .copied()
+            .filter(move |f| f.stood_still() == still && !are_many);
         own.map(move |f| (c, f))
     });
     let (failed, failures): (Vec<_>, Vec<_>) = rest.unzip();
@@ -140,20 +148,22 @@ pub(super) fn stalled_trials(run: &Measured<'_>) -> Option<Caveat> {
     let (cells, failures) = few(run, true);
     let lower = span(cells.iter().filter_map(|c| Some(c.stood_still()?.share)));
     let facts = [Count(failures.len()), first_of(&failures)?];
-    of_cells(ids(cells), facts.into_iter().chain(lower.map(Share)))
+    cells_caveat(ids(cells), facts.into_iter().chain(lower.map(Share)))
 }
 
 pub(super) fn failed_trials(run: &Measured<'_>) -> Option<Caveat> {
     let (failed, failures) = few(run, false);
-    of_cells(ids(failed), [Count(failures.len()), first_of(&failures)?])
+    cells_caveat(ids(failed), [Count(failures.len()), first_of(&failures)?])
 }
 
 pub(super) fn few_blocks(run: &Measured<'_>) -> Option<Caveat> {
     let study = &run.input.manifest.study;
     let least = study.blocks_least as usize;
-    let few = run.comparisons.iter();
-    let few = few.filter(|c| c.is_judged() && c.blocks() < least);
-    let few = few.collect_vec();
+    let few = run
+        .comparisons
+        .iter()
+        .filter(|c| c.is_judged() && c.blocks() < least)
+        .collect_vec();
     let (fewest, most) = few.iter().map(|c| c.blocks()).minmax().into_option()?;
     let blocks = Blocks {
         measured: [fewest, most],
@@ -161,7 +171,7 @@ pub(super) fn few_blocks(run: &Measured<'_>) -> Option<Caveat> {
     };
     let longer_s = study.budget_ms.div_ceil(1000).saturating_mul(3);
     let facts = [Count(few.len()), blocks, LongerRun(Some(longer_s))];
-    of_cells(cells_of(&few), facts)
+    cells_caveat(cells_of(&few), facts)
 }
 
 pub(super) fn imprecise(run: &Measured<'_>) -> Option<Caveat> {
@@ -178,7 +188,7 @@ pub(super) fn imprecise(run: &Measured<'_>) -> Option<Caveat> {
         all: first().count(),
     };
     let longer = LongerRun((square <= MOST_TIMES_LONGER).then_some(longer_s));
-    of_cells(cells_of(&wide), [comparisons, Share(widths), longer])
+    cells_caveat(cells_of(&wide), [comparisons, Share(widths), longer])
 }
 
 fn cells_of(comparisons: &[&Comparison<'_>]) -> Vec<String> {
@@ -194,21 +204,24 @@ pub(super) fn drift(run: &Measured<'_>) -> Option<Caveat> {
         let by_leg = by_key(trials.map(|(block, t)| (run.input.manifest.leg_of(*block), t)));
         by_leg.into_values().map(move |trials| (cell, trials))
     });
-    let trends = stretches.filter_map(|(cell, trials)| {
-        let known = trials.iter().filter_map(|t| t.value(metric));
-        let logs = known.filter(|v| *v > 0.0).map(f64::ln).collect_vec();
-        let trend = (logs.len() >= FEWEST_FOR_TREND).then(|| mann_kendall(&logs))??;
-        let change = exp((trend.slope * (logs.len() - 1) as f64).abs()) - 1.0;
-        Some((cell, trend.p, change))
-    });
-    let trends = trends.collect_vec();
+    let trends = stretches
+        .filter_map(|(cell, trials)| {
+            let known = trials.iter().filter_map(|t| t.value(metric));
+            let logs = known.filter(|v| *v > 0.0).map(f64::ln).collect_vec();
+            let trend = (logs.len() >= FEWEST_FOR_TREND).then(|| mann_kendall(&logs))??;
+            let change = exp((trend.slope * (logs.len() - 1) as f64).abs()) - 1.0;
+            Some((cell, trend.p, change))
+        })
+        .collect_vec();
     let corrected = holm(&trends.iter().map(|(_, p, _)| *p).collect_vec());
     let matters = run.input.manifest.study.smallest_effect;
-    let shown = trends.into_iter().zip(corrected);
-    let shown = shown.filter(|((.., change), p)| *p < ERROR_RATE && *change > matters);
+    let shown = trends
+        .into_iter()
+        .zip(corrected)
+        .filter(|((.., change), p)| *p < ERROR_RATE && *change > matters);
     let (cells, changes): (Vec<_>, Vec<_>) = shown.map(|((c, _, change), _)| (c, change)).unzip();
     let cells = ids(cells.into_iter().dedup_by(|a, b| a.id == b.id));
-    of_cells(cells, span(changes).map(|changes| Change(metric, changes)))
+    cells_caveat(cells, span(changes).map(|changes| Change(metric, changes)))
 }
 
 pub(super) fn who_pays(run: &Measured<'_>) -> Option<Caveat> {
@@ -234,7 +247,7 @@ pub(super) fn several_legs(run: &Measured<'_>) -> Option<Caveat> {
         first_block: leg.first_block,
         differences: leg.differences.clone(),
     });
-    of_cells(ids(cells), legs)
+    cells_caveat(ids(cells), legs)
 }
 
 /// A run in twenty has one different twin of one; fewer than one in a hundred has as many as
@@ -245,5 +258,5 @@ pub(super) fn twins_differ(run: &Measured<'_>) -> Option<Caveat> {
     let floor = run.noise_floor.as_ref();
     floor.filter(|f| f.chance < CHANCE_LEAST)?;
     let different = run.twins.iter().filter(|t| t.different);
-    of_cells(different.map(|t| t.cell.clone()).collect(), [])
+    cells_caveat(different.map(|t| t.cell.clone()).collect(), [])
 }

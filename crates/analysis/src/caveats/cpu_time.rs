@@ -5,12 +5,13 @@ use bytecost_spec::{CircumstanceKind, Counter, Metric, Reading, Transport};
 use bytecost_stats::{Location, trimmed_mean_value};
 use itertools::Itertools as _;
 
-use super::{Caveat, both, ids, nearer_causes, of_cells, of_run, span};
-use crate::beside_sides::{holds_interrupts, log_of_one_more, with_error};
+use super::constructors::{both, cells_caveat, ids, run_caveat, span};
+use super::nearer_causes;
 use crate::confidence::LEVEL;
+use crate::outside_time::{holds_interrupts, log_of_one_more, with_error};
 use crate::pairing::Pairing;
 use crate::result::CaveatFact::{Count, CpuClock, Reason, Share};
-use crate::result::Closed;
+use crate::result::{Caveat, Closed};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::{Trial, is_cpu_time};
@@ -23,7 +24,7 @@ const BY_CHANCE: f64 = 0.01;
 /// as much as the smallest effect, which matters to nobody.
 fn distance(pair: &Pairing<'_, '_>, metric: Metric) -> f64 {
     let ratio = trimmed_mean_value(&pair.log_ratios(metric)).unwrap_or(0.0);
-    ratio.abs().max(pair.baseline.beside.smallest_effect)
+    ratio.abs().max(pair.baseline.outside.smallest_effect)
 }
 
 /// Returns true where no more than half of the distance can be left over in either cell's books, so
@@ -38,7 +39,7 @@ pub(super) fn books_suffice(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
         ends.into_iter().all(|end| end.abs() <= most)
     };
     let cells = [pair.baseline, pair.other].into_iter();
-    cells.filter_map(|c| c.beside.left_over).all(is_within)
+    cells.filter_map(|c| c.outside.left_over).all(is_within)
 }
 
 /// Returns true unless two cells are shown to differ in interrupts on idle CPUs that are no part of
@@ -48,12 +49,12 @@ pub(super) fn interrupts_are_alike(pair: &Pairing<'_, '_>, metric: Metric) -> bo
     if !holds_interrupts(metric) {
         return true;
     }
-    match cells.map(|c| c.beside.charged().is_some()) {
+    match cells.map(|c| c.outside.charged().is_some()) {
         [true, true] => return true,
         [false, false] => {}
         _ => return false,
     }
-    let [Some(below), Some(above)] = cells.map(|c| c.beside.interrupts) else {
+    let [Some(below), Some(above)] = cells.map(|c| c.outside.interrupts) else {
         return true;
     };
     let [below, above] = [below, above].map(|share| {
@@ -83,11 +84,15 @@ fn unfulfilled(run: &Measured<'_>, is_met: fn(&Pairing<'_, '_>, Metric) -> bool)
 pub(super) fn books_open(run: &Measured<'_>) -> Option<Caveat> {
     let is_excluded = nearer_causes(run, CircumstanceKind::BooksOpen.row().name);
     let by_nearer = |id: &String| run.trials.by_id(id).is_some_and(&is_excluded);
-    let open = run.books.iter().filter(|b| b.closed == Closed::No);
-    let open = open.filter(|b| !by_nearer(&b.cell)).collect_vec();
+    let open = run
+        .books
+        .iter()
+        .filter(|b| b.closed == Closed::No)
+        .filter(|b| !by_nearer(&b.cell))
+        .collect_vec();
     let left_over = span(open.iter().map(|b| b.left_over));
     let cells = open.iter().map(|b| b.cell.clone()).collect();
-    of_cells(cells, left_over.map(Share))
+    cells_caveat(cells, left_over.map(Share))
 }
 
 /// The comparisons that the books of their cells leave open, with the widest bounds of what is left
@@ -107,7 +112,7 @@ pub(super) fn books_not_closed(run: &Measured<'_>) -> Option<Caveat> {
     let is_excluded = nearer_causes(run, CircumstanceKind::BooksOpen.row().name);
     let by_nearer = |id: &String| run.trials.by_id(id).is_some_and(&is_excluded);
     let is_by_nearer = cells.iter().all(by_nearer);
-    let caveat = of_cells(cells, [Share([lowest, highest]), Count(coarse)])?;
+    let caveat = cells_caveat(cells, [Share([lowest, highest]), Count(coarse)])?;
     Some(if is_by_nearer {
         caveat
     } else {
@@ -120,15 +125,15 @@ pub(super) fn interrupts_differ(run: &Measured<'_>) -> Option<Caveat> {
 }
 
 pub(super) fn interrupts_charged(run: &Measured<'_>) -> Option<Caveat> {
-    let charged = run.measured().filter(|c| c.beside.charged().is_some());
+    let charged = run.measured().filter(|c| c.outside.charged().is_some());
     interrupts_of(run, ids(charged))
 }
 
-/// What is known of interrupts on idle CPUs in some cells.
+/// Interrupts on idle CPUs in some cells, as a caveat.
 fn interrupts_of(run: &Measured<'_>, cells: Vec<String>) -> Option<Caveat> {
     let books = run.books.iter().filter(|b| cells.contains(&b.cell));
     let shares = span(books.filter_map(|b| b.interrupts.map(|i| i.value)));
-    of_cells(cells, [Share(shares.unwrap_or_default())])
+    cells_caveat(cells, [Share(shares.unwrap_or_default())])
 }
 
 /// Books that could not be kept, since the processes of others cannot be seen.
@@ -140,10 +145,10 @@ pub(super) fn hidden_processes(run: &Measured<'_>) -> Option<Caveat> {
             Reading::Measured(_) => None,
         },
     )?;
-    Some(of_run([Reason(why)]).disturbing())
+    Some(run_caveat([Reason(why)]).disturbing())
 }
 
-/// How the CPU time of a cell was read in the place of the threads' own clocks.
+/// The source of a cell's CPU time in place of the threads' own clocks.
 #[derive(Clone, Copy, PartialEq)]
 enum ClockMeans {
     /// The interrupts of its CPUs are added.
@@ -172,7 +177,7 @@ pub(super) fn cpu_clock(run: &Measured<'_>) -> Option<Caveat> {
     match clock.verdict() {
         ClockVerdict::Keeps => None,
         ClockVerdict::Loses => loses(run, clock.ratio()),
-        ClockVerdict::NotTold => of_cells(ids(run.moved().filter(over_a_network)), []),
+        ClockVerdict::NotTold => cells_caveat(ids(run.moved().filter(over_a_network)), []),
     }
 }
 
@@ -186,5 +191,5 @@ fn loses(run: &Measured<'_>, ratio: Option<f64>) -> Option<Caveat> {
         without: by(ClockMeans::Nothing),
     };
     let share = ratio.map(|share| Share(both(share)));
-    of_cells(ids(cells), std::iter::once(clock).chain(share))
+    cells_caveat(ids(cells), std::iter::once(clock).chain(share))
 }

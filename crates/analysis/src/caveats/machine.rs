@@ -7,12 +7,12 @@ use bytecost_spec::{
 use bytecost_stats::quantile;
 use itertools::Itertools as _;
 
-use super::{Caveat, OfSpan, both, ids, of_cells, of_run, span, spans};
+use super::constructors::{OfSpan, both, cells_caveat, ids, run_caveat, span, spans};
 use crate::grouping::by_key;
 use crate::result::CaveatFact::{
     Count, Metric as OfMetric, Others, Part, Payload, Reading, Seconds, Share,
 };
-use crate::result::OthersLoad;
+use crate::result::{Caveat, OthersLoad};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::{Trial, read};
@@ -68,7 +68,7 @@ impl<'v> ForeignLoad<'v> {
             some: self.crowded.len(),
             all: self.stand,
         };
-        Some(of_run([Others(load), blocks]).disturbing())
+        Some(run_caveat([Others(load), blocks]).disturbing())
     }
 }
 
@@ -92,10 +92,10 @@ pub(super) fn suspended(run: &Measured<'_>) -> Option<Caveat> {
         some: stand.count(),
         all: stopped.iter().map(|b| b.block).unique().count(),
     };
-    (!stopped.is_empty()).then(|| of_run([Seconds(s), blocks]).disturbing())
+    (!stopped.is_empty()).then(|| run_caveat([Seconds(s), blocks]).disturbing())
 }
 
-/// In steps of 10 ms, which is a large part of a window, so that it is told of the run as a whole.
+/// In steps of 10 ms, which is a large part of a window, so that the caveat is one of the whole run.
 pub(super) fn steal(run: &Measured<'_>) -> Option<Caveat> {
     let trials = run.measured().flat_map(CellTrials::trials);
     let read = trials.filter_map(|t| {
@@ -104,7 +104,7 @@ pub(super) fn steal(run: &Measured<'_>) -> Option<Caveat> {
     });
     let (steal, capacity) = read.fold((0.0, 0.0), |sum, t| (sum.0 + t.0, sum.1 + t.1));
     let share = Share(both(steal / capacity));
-    (steal > STEAL * capacity).then(|| of_run([share]).disturbing())
+    (steal > STEAL * capacity).then(|| run_caveat([share]).disturbing())
 }
 
 /// One for each amount of payload memory that fits into the last level cache.
@@ -115,9 +115,10 @@ pub(super) fn hot_payload(run: &Measured<'_>) -> Option<Caveat> {
     let hot = run.moved().filter(in_memory).collect_vec();
     let of_files = hot.iter().all(|c| c.route.is_of_files());
     let bytes = |c: &CellTrials<'_>| {
-        let slots = match c.route.is_of_files() {
-            true => c.cell.file_slots(),
-            false => c.cell.ring_slots(),
+        let slots = if c.route.is_of_files() {
+            c.cell.file_slots()
+        } else {
+            c.cell.ring_slots()
         };
         let bytes = slots.saturating_mul(c.cell.size_bytes);
         bytes.saturating_mul(u64::from(c.cell.threads))
@@ -129,7 +130,7 @@ pub(super) fn hot_payload(run: &Measured<'_>) -> Option<Caveat> {
         of_files,
         bytes: [*least, *most],
     };
-    of_cells(
+    cells_caveat(
         ids(hot.flat_map(|(_, cells)| cells.iter().copied())),
         [payload],
     )
@@ -143,7 +144,7 @@ pub(super) fn threads(run: &Measured<'_>) -> Option<Caveat> {
     };
     let cells = run.moved().filter(crowded).collect_vec();
     let most = cells.iter().map(|c| c.threads_of_both_sides()).max()?;
-    of_cells(ids(cells), [Count(most)])
+    cells_caveat(ids(cells), [Count(most)])
 }
 
 fn is_apart(cell: &CellTrials<'_>) -> bool {
@@ -161,7 +162,7 @@ pub(super) fn one_cpu(run: &Measured<'_>) -> Option<Caveat> {
     let takes_turns = |c: &&CellTrials<'_>| {
         !c.route.is_of_cpus() && !is_apart(c) && (single || shared(&c.cell.placement))
     };
-    let caveat = of_cells(ids(run.measured().filter(takes_turns)), [])?;
+    let caveat = cells_caveat(ids(run.measured().filter(takes_turns)), [])?;
     // A placement that the study asks for is what it asks about.
     Some(if single { caveat.disturbing() } else { caveat })
 }
@@ -186,7 +187,7 @@ pub(super) fn wake_ups(run: &Measured<'_>) -> Option<Caveat> {
     spans(run.moved().filter(asks), facts, shows)
 }
 
-/// How far the frequencies may be apart, the 90 % quantile over the 10 % quantile.
+/// The largest ratio of the 90 % quantile of frequencies to the 10 % quantile that is steady.
 const STEADY: f64 = 1.1;
 
 pub(super) fn frequency(run: &Measured<'_>) -> Option<Caveat> {
@@ -202,17 +203,20 @@ pub(super) fn frequency(run: &Measured<'_>) -> Option<Caveat> {
     }
     let read = cells.into_iter().filter(|c| !known(c).is_empty());
     let frequency = Reading(Counter::FrequencyKhz, [low, high]);
-    Some(of_cells(ids(read), [frequency])?.disturbing())
+    Some(cells_caveat(ids(read), [frequency])?.disturbing())
 }
 
 pub(super) fn throttled(run: &Measured<'_>) -> Option<Caveat> {
     let throttles = |t: &Trial<'_>| t.of_all(Counter::ThermalThrottles).filter(|n| *n > 0.0);
     let is_slowed = |c: &&CellTrials<'_>| c.trials().any(|t| throttles(t).is_some());
     let cells = run.measured().filter(is_slowed).collect_vec();
-    let counts = cells.iter().flat_map(|c| c.trials()).filter_map(throttles);
-    let counts = counts.collect_vec();
+    let counts = cells
+        .iter()
+        .flat_map(|c| c.trials())
+        .filter_map(throttles)
+        .collect_vec();
     let times = Reading(Counter::ThermalThrottles, both(counts.iter().sum()));
-    Some(of_cells(ids(cells), [times, Count(counts.len())])?.disturbing())
+    Some(cells_caveat(ids(cells), [times, Count(counts.len())])?.disturbing())
 }
 
 /// Share of the window that threads may wait for a CPU unremarked.
@@ -233,7 +237,8 @@ fn away(trial: &Trial<'_>, threads: u32) -> Option<f64> {
     Some(1.0 - busy)
 }
 
-/// Where threads must share a CPU, or a neighbour was asked for, waiting is the question.
+/// Returns true if threads of the cell should not have to wait for a CPU: they have one each, and the
+/// study asks for no background load.
 fn should_run(run: &Measured<'_>, cell: &CellTrials<'_>) -> bool {
     let of_cell = cell.cell;
     let ends = if cell.route.is_work() { 1 } else { 2 };

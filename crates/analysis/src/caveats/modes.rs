@@ -3,7 +3,8 @@
 use bytecost_spec::Measure;
 use itertools::Itertools as _;
 
-use super::{Caveat, of_cells};
+use super::constructors::cells_caveat;
+use crate::result::Caveat;
 use crate::result::CaveatFact::Groups;
 use crate::stages::Measured;
 
@@ -16,20 +17,24 @@ pub(super) fn far(run: &Measured<'_>, of: fn(Measure) -> bool) -> Option<Caveat>
     groups(run, of, true)
 }
 
-/// Of the compared metrics of such measures.
+/// The caveat of cells with two groups of trials in a compared metric of such measures.
 fn groups(run: &Measured<'_>, of: fn(Measure) -> bool, far: bool) -> Option<Caveat> {
     let compares = run.input.manifest.study.compare.iter();
-    let metrics = compares.flat_map(|c| c.metrics.iter().copied());
-    let metrics = metrics.filter(|m| of(m.measure)).sorted_unstable().dedup();
-    let groups = metrics.flat_map(|metric| {
-        run.cells.iter().filter_map(move |cell| {
-            let mut groups = cell.two_groups.iter();
-            let is_of_it = groups.any(|g| g.metric == metric && g.are_far_apart() == far);
-            is_of_it.then_some((cell, metric))
+    let metrics = compares
+        .flat_map(|c| c.metrics.iter().copied())
+        .filter(|m| of(m.measure))
+        .sorted_unstable()
+        .dedup();
+    let groups = metrics
+        .flat_map(|metric| {
+            run.cells.iter().filter_map(move |cell| {
+                let mut groups = cell.two_groups.iter();
+                let is_of_it = groups.any(|g| g.metric == metric && g.are_far_apart() == far);
+                is_of_it.then_some((cell, metric))
+            })
         })
-    });
-    let groups = groups.collect_vec();
+        .collect_vec();
     let cells = groups.iter().map(|(cell, _)| cell.id.clone()).dedup();
     let metrics = groups.iter().map(|(_, metric)| *metric).dedup();
-    of_cells(cells.collect(), metrics.map(Groups))
+    cells_caveat(cells.collect(), metrics.map(Groups))
 }

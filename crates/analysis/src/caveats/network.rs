@@ -1,4 +1,4 @@
-//! Caveats about segments and the way to another host: its cards, what they do, what is lost.
+//! Caveats about segments and the path to another host: its cards, what they do, what is lost.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use bytecost_spec::{
 };
 use itertools::Itertools as _;
 
-use super::{Caveat, both, ids, of_cells, span, spans};
+use super::constructors::{both, cells_caveat, ids, span, spans};
 use crate::contrast::Comparison;
 use crate::grouping::by_key;
 use crate::pairing::Pairing;
 use crate::result::CaveatFact::{
     Count, Metric as OfMetric, Others, PathMtu, Reading, Segments, Share,
 };
-use crate::result::{Finding, OthersLoad};
+use crate::result::{Caveat, Finding, OthersLoad};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
 
@@ -29,16 +29,16 @@ const MANY: f64 = 0.01;
 /// Share of a round trip that a card may wait before it interrupts.
 const QUARTER: f64 = 0.25;
 
-/// A way to another host, with the machine of each of its ends.
-struct Way<'v> {
+/// The path to another host, with the cards at each of its ends.
+struct PeerPath<'v> {
     peer: &'v PeerHost,
     own: &'v [NetworkCard],
 }
 
-impl<'v> Way<'v> {
-    fn of(run: &Measured<'v>) -> Option<Way<'v>> {
+impl<'v> PeerPath<'v> {
+    fn new(run: &Measured<'v>) -> Option<PeerPath<'v>> {
         let manifest = run.input.manifest;
-        Some(Way {
+        Some(PeerPath {
             peer: manifest.peer.as_deref()?,
             own: &manifest.own_cards,
         })
@@ -48,7 +48,7 @@ impl<'v> Way<'v> {
         self.own.iter().chain(&self.peer.cards)
     }
 
-    /// What the slowest physical card of the way carries of payload, in Gbit/s.
+    /// The payload rate of the slowest physical card on the path, in Gbit/s.
     fn most_gbit_per_s(&self) -> Option<f64> {
         let physical = self.cards().filter(|card| !card.is_virtual);
         let carried = physical.filter_map(|card| {
@@ -68,7 +68,7 @@ fn cells<'v>(run: &Measured<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> + u
 
 pub(super) fn link_limited(run: &Measured<'_>) -> Option<Caveat> {
     const THROUGHPUT: Metric = Metric::both(Measure::ThroughputGbitPerS);
-    let most = Way::of(run).and_then(|way| way.most_gbit_per_s())?;
+    let most = PeerPath::new(run).and_then(|path| path.most_gbit_per_s())?;
     let caveat = spans(cells(run), [Share], |cell| {
         let share = cell.usual(THROUGHPUT)? / most;
         (share >= FULL).then_some([Some(share)])
@@ -94,11 +94,11 @@ fn many(run: &Measured<'_>, counter: Counter) -> Option<Caveat> {
 }
 
 pub(super) fn path_mtu(run: &Measured<'_>) -> Option<Caveat> {
-    let way = Way::of(run)?;
-    let path = way.peer.path_mtu?;
-    let is_other = |card: &NetworkCard| card.mtu > 0 && card.mtu != path;
-    let read = Reading(Counter::TcpPathMtuBytes, both(path as f64));
-    of_cells(ids(cells(run)), [read]).filter(|_| way.cards().any(is_other))
+    let path = PeerPath::new(run)?;
+    let path_mtu = path.peer.path_mtu?;
+    let is_other = |card: &NetworkCard| card.mtu > 0 && card.mtu != path_mtu;
+    let read = Reading(Counter::TcpPathMtuBytes, both(path_mtu as f64));
+    cells_caveat(ids(cells(run)), [read]).filter(|_| path.cards().any(is_other))
 }
 
 pub(super) fn path_mtu_changed(run: &Measured<'_>) -> Option<Caveat> {
@@ -111,42 +111,42 @@ pub(super) fn path_mtu_changed(run: &Measured<'_>) -> Option<Caveat> {
         bytes,
         trials: trials.len(),
     });
-    of_cells(ids(cells(run)), found).filter(|_| has_changed)
+    cells_caveat(ids(cells(run)), found).filter(|_| has_changed)
 }
 
 pub(super) fn offloads_differ(run: &Measured<'_>) -> Option<Caveat> {
-    let way = Way::of(run)?;
-    let differ = way.own.first()?.offloads_unlike(way.peer.cards.first()?);
-    of_cells(ids(cells(run)), []).filter(|_| differ.count() > 0)
+    let path = PeerPath::new(run)?;
+    let differ = path.own.first()?.offloads_unlike(path.peer.cards.first()?);
+    cells_caveat(ids(cells(run)), []).filter(|_| differ.count() > 0)
 }
 
 pub(super) fn interrupts(run: &Measured<'_>) -> Option<Caveat> {
-    let way = Way::of(run)?;
+    let path = PeerPath::new(run)?;
     let hosts = [
-        (way.own, &run.input.manifest.host),
-        (&way.peer.cards, &way.peer.host),
+        (path.own, &run.input.manifest.host),
+        (&path.peer.cards, &path.peer.host),
     ];
     let mut far = hosts
         .into_iter()
         .flat_map(|(cards, host)| cards.iter().filter(|card| card.interrupts_afar(host)));
-    let shared = cells(run).filter(|c| shares_a_cpu(c, &way)).collect_vec();
+    let shared = cells(run).filter(|c| shares_a_cpu(c, &path)).collect_vec();
     let count = (!shared.is_empty()).then_some(Count(shared.len()));
     let affected = if far.next().is_some() {
         cells(run).collect()
     } else {
         shared
     };
-    of_cells(ids(affected), count)
+    cells_caveat(ids(affected), count)
 }
 
-/// Whether a thread of the cell is held on a CPU that a card of its host interrupts.
-fn shares_a_cpu(cell: &CellTrials<'_>, way: &Way<'_>) -> bool {
+/// Returns true if a thread of the cell is pinned to a CPU that a card of its host interrupts.
+fn shares_a_cpu(cell: &CellTrials<'_>, path: &PeerPath<'_>) -> bool {
     let cpus = |cards: &[NetworkCard]| -> BTreeSet<u32> {
         let all = cards.iter().flat_map(|card| &card.interrupts);
         all.flat_map(|i| i.cpus.iter().copied()).collect()
     };
-    let (here, there) = (cpus(way.own), cpus(&way.peer.cards));
-    let (of_sender, of_receiver) = match way.peer.side {
+    let (here, there) = (cpus(path.own), cpus(&path.peer.cards));
+    let (of_sender, of_receiver) = match path.peer.side {
         PeerSide::Receiver => (here, there),
         PeerSide::Sender => (there, here),
     };
@@ -162,7 +162,7 @@ fn shares_a_cpu(cell: &CellTrials<'_>, way: &Way<'_>) -> bool {
 
 pub(super) fn coalescing(run: &Measured<'_>) -> Option<Caveat> {
     const ROUND_TRIP: Metric = Metric::both(Measure::LatencyUsP50);
-    let waits = Way::of(run)?.cards().filter_map(|c| c.coalesce_rx_us);
+    let waits = PeerPath::new(run)?.cards().filter_map(|c| c.coalesce_rx_us);
     let longest_us = waits.max().filter(|us| *us > 0)?;
     let asks = cells(run).filter(|c| c.cell.pattern == Pattern::Ask);
     spans(asks, [|us| OfMetric(ROUND_TRIP, us)], |cell| {
@@ -172,22 +172,22 @@ pub(super) fn coalescing(run: &Measured<'_>) -> Option<Caveat> {
 }
 
 pub(super) fn shared_queues(run: &Measured<'_>) -> Option<Caveat> {
-    let way = Way::of(run)?;
-    let card = match way.peer.side {
-        PeerSide::Receiver => way.peer.cards.first()?,
-        PeerSide::Sender => way.own.first()?,
+    let path = PeerPath::new(run)?;
+    let card = match path.peer.side {
+        PeerSide::Receiver => path.peer.cards.first()?,
+        PeerSide::Sender => path.own.first()?,
     };
     let share = |c: &&CellTrials<'_>| card.rx_queues > 0 && c.cell.threads > card.rx_queues;
-    of_cells(ids(cells(run).filter(share)), [])
+    cells_caveat(ids(cells(run).filter(share)), [])
 }
 
 pub(super) fn virtual_way(run: &Measured<'_>) -> Option<Caveat> {
-    let mut cards = Way::of(run)?.cards();
-    of_cells(ids(cells(run)), []).filter(|_| cards.any(|card| card.is_virtual))
+    let mut cards = PeerPath::new(run)?.cards();
+    cells_caveat(ids(cells(run)), []).filter(|_| cards.any(|card| card.is_virtual))
 }
 
 pub(super) fn peer_busy(run: &Measured<'_>) -> Option<Caveat> {
-    Way::of(run)?;
+    PeerPath::new(run)?;
     let bound = run.input.manifest.study.foreign_cpus;
     let used = cells(run).filter_map(|cell| {
         let cpus = cell.typical(|t| {
@@ -204,10 +204,10 @@ pub(super) fn peer_busy(run: &Measured<'_>) -> Option<Caveat> {
         bound,
         names: Vec::new(),
     };
-    Some(of_cells(ids(cells), [Others(load)])?.disturbing())
+    Some(cells_caveat(ids(cells), [Others(load)])?.disturbing())
 }
 
-/// How far apart the sizes may be, larger over smaller.
+/// The largest ratio of segment sizes that are alike.
 const ALIKE: f64 = 1.25;
 
 /// Bytes of a packet or segment with data; none where they are not counted.
@@ -248,7 +248,7 @@ pub(super) fn sizes_differ<'v>(run: &'v Measured<'v>, findings: &[Finding]) -> O
     let cells = ids(cells.unique_by(|c| &c.id));
     // Of equals the first.
     let furthest = all.into_iter().rev().max_by(|a, b| a.0.total_cmp(&b.0));
-    of_cells(cells, furthest.map(|(_, segments, _)| segments))
+    cells_caveat(cells, furthest.map(|(_, segments, _)| segments))
 }
 
 /// Share sent again that goes unremarked: the kernel probes at the end of a burst.
@@ -266,5 +266,5 @@ pub(super) fn retransmits(run: &Measured<'_>) -> Option<Caveat> {
     let shares = span(cells.iter().filter_map(share)).map(Share);
     let again = cells.iter().map(|c| again(c)).sum();
     let read = Reading(Counter::TcpRetransmits, both(again));
-    of_cells(ids(cells), std::iter::once(read).chain(shares))
+    cells_caveat(ids(cells), std::iter::once(read).chain(shares))
 }

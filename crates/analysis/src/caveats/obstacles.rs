@@ -1,4 +1,4 @@
-//! What was in the way: on the path of the packets, and around the whole run.
+//! Obstacles on the path of packets, and limits around the whole run.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,9 @@ use bytecost_spec::Counter;
 use bytecost_spec::host::Obstacle;
 use itertools::Itertools as _;
 
-use super::{Caveat, both, ids, of_cells, span};
+use super::constructors::{both, cells_caveat, ids, span};
 use crate::grouping::by_key;
+use crate::result::Caveat;
 use crate::result::CaveatFact::{self, Count, Obstacle as InTheWay, Reading, Seconds};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
@@ -17,7 +18,7 @@ use crate::value::machine;
 /// Share of the time up to which pauses by a quota go unremarked.
 const HELD: f64 = 0.001;
 
-/// What stood in the way of each cell's packets, with the cells.
+/// Each obstacle on the path of packets, with the cells that met it.
 fn by_obstacle<'v>(
     run: &Measured<'v>,
     limits: bool,
@@ -39,8 +40,12 @@ pub(super) fn limits(run: &Measured<'_>) -> Vec<Caveat> {
 pub(super) fn costs(run: &Measured<'_>) -> Option<Caveat> {
     let all = by_obstacle(run, false);
     let obstacles = all.keys().copied().collect_vec();
-    let cells = all.values().flatten().copied();
-    let cells = cells.unique_by(|c| &c.id).collect_vec();
+    let cells = all
+        .values()
+        .flatten()
+        .copied()
+        .unique_by(|c| &c.id)
+        .collect_vec();
     let is_of_sockets = |o: &&Obstacle| o.kind == CircumstanceKind::SocketMemory;
     let buffers = if obstacles.iter().any(is_of_sockets) {
         buffers(&cells)
@@ -57,11 +62,13 @@ fn in_the_way(
     further: impl IntoIterator<Item = CaveatFact>,
 ) -> Option<Caveat> {
     let is_one = |o: &Obstacle| obstacles.contains(&o);
-    let trials = cells.iter().flat_map(|c| c.trials());
-    let trials = trials.filter(|t| t.sample.obstacles.iter().any(is_one));
+    let trials = cells
+        .iter()
+        .flat_map(|c| c.trials())
+        .filter(|t| t.sample.obstacles.iter().any(is_one));
     let obstacles = obstacles.iter().map(|o| InTheWay((*o).clone()));
     let facts = obstacles.chain([Count(trials.count())]).chain(further);
-    Some(of_cells(ids(cells.iter().copied()), facts)?.disturbing())
+    Some(cells_caveat(ids(cells.iter().copied()), facts)?.disturbing())
 }
 
 pub(super) fn tracer(run: &Measured<'_>) -> Option<Caveat> {
@@ -76,7 +83,7 @@ pub(super) fn tracer(run: &Measured<'_>) -> Option<Caveat> {
         .flat_map(|c| c.trials())
         .flat_map(|t| &t.sample.obstacles);
     let found = found.filter(is_tracer).min_by_key(|o| &o.found)?;
-    Some(of_cells(ids(cells.iter().copied()), [InTheWay(found.clone())])?.disturbing())
+    Some(cells_caveat(ids(cells.iter().copied()), [InTheWay(found.clone())])?.disturbing())
 }
 
 /// The buffers that sockets got.
@@ -96,14 +103,20 @@ pub(super) fn quota(run: &Measured<'_>) -> Option<Caveat> {
     let held_ns = sum(Counter::QuotaThrottledNs);
     let of_s = samples().map(|s| s.trial_ms as f64).sum::<f64>() / 1e3;
     let periods = sum(Counter::QuotaThrottledPeriods);
-    let quotas = run.input.manifest.host.obstacles.iter();
-    let quotas = quotas.filter(|o| o.kind == CircumstanceKind::Quota);
+    let quotas = run
+        .input
+        .manifest
+        .host
+        .obstacles
+        .iter()
+        .filter(|o| o.kind == CircumstanceKind::Quota);
     let facts = [
         Reading(Counter::QuotaThrottledPeriods, both(periods)),
         Reading(Counter::QuotaThrottledNs, both(held_ns)),
         Seconds(of_s),
-    ];
-    let facts = facts.into_iter().chain(quotas.cloned().map(InTheWay));
-    let caveat = of_cells(ids(run.measured()), facts).map(Caveat::disturbing);
+    ]
+    .into_iter()
+    .chain(quotas.cloned().map(InTheWay));
+    let caveat = cells_caveat(ids(run.measured()), facts).map(Caveat::disturbing);
     caveat.filter(|_| held_ns / 1e9 > HELD * of_s)
 }

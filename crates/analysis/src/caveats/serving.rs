@@ -4,9 +4,10 @@ use bytecost_spec::Counter;
 use bytecost_stats::median;
 use itertools::Itertools as _;
 
-use super::{Caveat, both, ids, of_cells, span};
+use super::constructors::{both, cells_caveat, ids, machine_sums, span};
 use crate::pairing::Pairing;
-use crate::result::CaveatFact::{self, Bound, Reading, Share};
+use crate::result::Caveat;
+use crate::result::CaveatFact::{Bound, Reading, Share};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::Trial;
@@ -17,8 +18,8 @@ const FAILED: f64 = 0.0001;
 /// Failed requests, as a share of all, up to which the verdicts stand.
 const MANY_FAILED: f64 = 0.05;
 
-/// Whether the clients may have limited what was found, in most trials of a cell. What is then said
-/// of the server is what a request costs it: its CPU time.
+/// Returns true if the clients may have limited the rate in most trials of a cell. Such a server is
+/// compared by its CPU time for a request.
 pub(crate) fn clients_limit(cell: &CellTrials<'_>) -> bool {
     let of = cell.trials().filter(|t| is_limited(t.sample)).count();
     2 * of > cell.by_block.len()
@@ -41,7 +42,7 @@ fn clients_busy(trial: &Trial<'_>) -> Option<f64> {
 }
 
 /// Returns true if the clients of both cells were busy nearly all the time: their rates may be the
-/// clients', and what is left to compare is what a request costs the server.
+/// clients', and only the cost of a request to the server can be compared.
 pub(crate) fn are_clients_of_both_busy(pair: &Pairing<'_, '_>) -> bool {
     are_clients_busy(pair.baseline) && are_clients_busy(pair.other)
 }
@@ -53,7 +54,7 @@ pub(super) fn clients_busy_on_both_sides(run: &Measured<'_>) -> Option<Caveat> {
         .flat_map(|c| c.trials())
         .filter_map(clients_busy);
     let facts = span(busy.map(|share| share.min(1.0))).map(Share);
-    of_cells(
+    cells_caveat(
         ids(cells.iter().copied()),
         [Bound(CLIENTS_BUSY)].into_iter().chain(facts),
     )
@@ -73,24 +74,18 @@ pub(super) fn generator(run: &Measured<'_>) -> Option<Caveat> {
     let (busy, late_ns): (Vec<f64>, Vec<f64>) = read.unzip();
     let late_ns = span(late_ns).map(|late_ns| Reading(Counter::GeneratorLateNsP99, late_ns));
     let facts = span(busy).map(Share).into_iter().chain(late_ns);
-    of_cells(ids(cells.iter().copied()), facts)
-}
-
-/// The sum of a counter of both sides and the machine over the trials of some cells.
-fn sum(cells: &[&CellTrials<'_>], counter: Counter) -> CaveatFact {
-    let sums = cells.iter().map(|c| c.sum(|t| t.of_all(counter)));
-    Reading(counter, both(sums.sum()))
+    cells_caveat(ids(cells.iter().copied()), facts)
 }
 
 /// A connection that found the queue full was tried again after a second, which is not the model's.
 pub(super) fn listen_queue(run: &Measured<'_>) -> Option<Caveat> {
     let drops = |c: &&CellTrials<'_>| c.sum(|t| t.of_all(Counter::TcpListenDrops)) > 0.0;
     let cells = served(run).filter(drops).collect_vec();
-    let count = sum(&cells, Counter::TcpListenDrops);
-    Some(of_cells(ids(cells), [count])?.disturbing())
+    let drops = machine_sums(&cells, [Counter::TcpListenDrops]);
+    Some(cells_caveat(ids(cells), drops)?.disturbing())
 }
 
-/// The same wait where the queue had room: the network or a packet filter dropped what connects.
+/// The same wait where the queue has room: the network or a packet filter dropped the request to connect.
 pub(super) fn connected_again(run: &Measured<'_>) -> Option<Caveat> {
     let sum_of = |cell: &CellTrials<'_>, counter| cell.sum(|t| t.of_all(counter));
     let again = |c: &&CellTrials<'_>| {
@@ -98,15 +93,15 @@ pub(super) fn connected_again(run: &Measured<'_>) -> Option<Caveat> {
         has_room && sum_of(c, Counter::TcpSynRetransmits) > 0.0
     };
     let cells = served(run).filter(again).collect_vec();
-    let count = sum(&cells, Counter::TcpSynRetransmits);
-    of_cells(ids(cells), [count])
+    let retransmits = machine_sums(&cells, [Counter::TcpSynRetransmits]);
+    cells_caveat(ids(cells), retransmits)
 }
 
 pub(super) fn failed_requests(run: &Measured<'_>) -> Option<Caveat> {
     failed_between(run, FAILED, MANY_FAILED)
 }
 
-/// What is missing is not missing by chance.
+/// Servers with so many failed requests that the others are no random sample.
 pub(super) fn many_failed_requests(run: &Measured<'_>) -> Option<Caveat> {
     Some(failed_between(run, MANY_FAILED, f64::INFINITY)?.and(Bound(MANY_FAILED)))
 }
@@ -125,5 +120,5 @@ fn failed_between(run: &Measured<'_>, few: f64, many: f64) -> Option<Caveat> {
         let sums = cells.iter().map(|c| c.sum(|t| t.sent(counter)));
         Reading(counter, both(sums.sum()))
     });
-    of_cells(ids(cells.iter().copied()), sums.collect_vec())
+    cells_caveat(ids(cells.iter().copied()), sums.collect_vec())
 }

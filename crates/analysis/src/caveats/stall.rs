@@ -2,10 +2,10 @@
 
 use itertools::Itertools as _;
 
-use super::{Caveat, ids, of_cells, span};
+use super::constructors::{cells_caveat, ids, span};
 use crate::grouping::grouped;
 use crate::result::CaveatFact::{Part, Sign};
-use crate::result::StallSign;
+use crate::result::{Caveat, StallSign};
 use crate::stages::Measured;
 use crate::stalls::{Signs, Waits};
 use crate::trials::CellTrials;
@@ -38,8 +38,10 @@ fn stalled(run: &Measured<'_>, waits: Waits) -> Vec<Caveat> {
     let stalled = run.measured().filter(waiting);
     let movers = grouped(stalled.map(|c| (c.cell.mover.as_str(), c))).into_iter();
     let caveats = movers.filter_map(|(mover, cells)| {
-        let stalls = cells.iter().filter_map(|c| run.stalls.in_cell(&c.id));
-        let stalls = stalls.collect_vec();
+        let stalls = cells
+            .iter()
+            .filter_map(|c| run.stalls.in_cell(&c.id))
+            .collect_vec();
         let trials = Part {
             some: stalls.iter().map(|s| s.trials.0).sum(),
             all: stalls.iter().map(|s| s.trials.1).sum(),
@@ -49,7 +51,7 @@ fn stalled(run: &Measured<'_>, waits: Waits) -> Vec<Caveat> {
             Some(Sign(*sign, span(numbers)?))
         });
         let facts = std::iter::once(trials).chain(signs);
-        Some(of_cells(ids(cells), facts)?.about(mover))
+        Some(cells_caveat(ids(cells), facts)?.about(mover))
     });
     caveats.collect()
 }

@@ -5,9 +5,10 @@ use bytecost_spec::{Cache, Counter, Measure, Metric, Pattern};
 use bytecost_stats::{holm, mean, trimmed_mean};
 use itertools::Itertools as _;
 
-use super::{Caveat, OfSpan, ids, of_cells, span, spans};
+use super::constructors::{OfSpan, cells_caveat, ids, span, spans};
 use crate::confidence::ERROR_RATE;
 use crate::grouping::by_key;
+use crate::result::Caveat;
 use crate::result::CaveatFact::{Change, Count, Reading, Share};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
@@ -18,8 +19,9 @@ const FEW: f64 = 10.0;
 /// From this size on a window is a number of whole messages, however few.
 const LONG_BYTES: u64 = 4 << 20;
 
-/// How far the windows of both sides and of the machine may differ in length. Each thread counts by
-/// its own clock, so that numbers are right; but the sides say little of the same time.
+/// The largest relative difference in length between the windows of both sides and of the machine.
+/// Above it numbers are right, since each thread has its own clock, but those of the sides are of
+/// different times.
 const WINDOWS_APART: f64 = 0.25;
 
 fn apart(trial: &Trial<'_>) -> Option<f64> {
@@ -78,28 +80,28 @@ pub(super) fn not_steady(run: &Measured<'_>) -> Vec<Caveat> {
     trends(run).into_iter().chain(growth(run)).collect()
 }
 
-/// What may change within a window, and how it is read off a trial.
+/// A metric that may change within a window, with the function that reads it from a trial.
 type Course = (Metric, fn(&Trial<'_>) -> Option<f64>);
 const COURSES: [Course; 2] = [
-    (Metric::both(Measure::ThroughputGbitPerS), of_rate),
-    (Metric::both(Measure::CpuSPerGb), of_cost),
+    (Metric::both(Measure::ThroughputGbitPerS), rate_change),
+    (Metric::both(Measure::CpuSPerGb), cost_change),
 ];
 
 fn received<'t>(trial: &'t Trial<'_>) -> Option<&'t SubWindows> {
     trial.sample.receiver.as_ref()?.sub_windows.as_ref()
 }
 
-/// What arrived, or was sent where nobody receives.
+/// Bytes that arrived, or were sent where there is no receiver.
 fn moved<'t>(trial: &'t Trial<'_>) -> Option<&'t SubWindows> {
     received(trial).or(trial.sample.sender.sub_windows.as_ref())
 }
 
-fn of_rate(trial: &Trial<'_>) -> Option<f64> {
+fn rate_change(trial: &Trial<'_>) -> Option<f64> {
     let moved = moved(trial)?;
     change(&moved.amount, &moved.elapsed_ns)
 }
 
-fn of_cost(trial: &Trial<'_>) -> Option<f64> {
+fn cost_change(trial: &Trial<'_>) -> Option<f64> {
     let mut cpu_ns = trial.sample.sender.sub_windows.as_ref()?.cpu_ns.clone();
     if let Some(other) = received(trial) {
         let both = cpu_ns.iter_mut().zip(&other.cpu_ns);
@@ -132,7 +134,7 @@ struct Trend<'v> {
 }
 
 impl<'v> Trend<'v> {
-    fn of(course: usize, cell: Option<&'v CellTrials<'v>>, changes: &[f64]) -> Option<Trend<'v>> {
+    fn new(course: usize, cell: Option<&'v CellTrials<'v>>, changes: &[f64]) -> Option<Trend<'v>> {
         let location = trimmed_mean(changes).filter(|_| changes.len() >= FEWEST)?;
         Some(Trend {
             course,
@@ -157,27 +159,30 @@ fn trends<'v>(run: &Measured<'v>) -> Vec<Caveat> {
         let own = cells.iter().zip(&by_cell);
         found.extend(own.filter_map(|(cell, known)| {
             let changes = known.iter().map(|(_, change)| *change);
-            Trend::of(course, Some(cell), &changes.collect_vec())
+            Trend::new(course, Some(cell), &changes.collect_vec())
         }));
         let by_block = by_key(by_cell.into_iter().flatten());
         let means = by_block.values().filter_map(|changes| mean(changes));
-        found.extend(Trend::of(course, None, &means.collect_vec()));
+        found.extend(Trend::new(course, None, &means.collect_vec()));
     }
     let corrected = holm(&found.iter().map(|t| t.p).collect_vec());
     let matters = run.input.manifest.study.smallest_effect;
-    let shown = found.iter().zip(corrected);
-    let shown = shown.filter(|(t, p)| *p < ERROR_RATE && t.change.abs() > matters);
-    let shown = shown.map(|(t, _)| t).collect_vec();
+    let shown = found
+        .iter()
+        .zip(corrected)
+        .filter(|(t, p)| *p < ERROR_RATE && t.change.abs() > matters)
+        .map(|(t, _)| t)
+        .collect_vec();
     let of_course = |(course, (metric, _)): (usize, &Course)| {
         let own = || shown.iter().filter(|t| t.course == course);
         let changes = span(own().map(|t| t.change))?;
         let change = Change(*metric, changes);
         if own().any(|t| t.cell.is_none()) {
-            return of_cells(ids(cells.iter().copied()), [change]);
+            return cells_caveat(ids(cells.iter().copied()), [change]);
         }
         let named = ids(own().filter_map(|t| t.cell));
         let count = Count(named.len());
-        of_cells(named, [change, count])
+        cells_caveat(named, [change, count])
     };
     COURSES.iter().enumerate().filter_map(of_course).collect()
 }

@@ -1,10 +1,11 @@
-//! Caveats about the transport `wire`: what it leaves out, and whether it did what it should.
+//! Caveats about the transport `wire`: one side alone, and faults of its responder.
 
 use bytecost_spec::Counter;
 use itertools::Itertools as _;
 
-use super::{Caveat, both, ids, of_cells, spans};
-use crate::result::CaveatFact::{Reading, Share};
+use super::constructors::{cells_caveat, ids, machine_sums, spans};
+use crate::result::Caveat;
+use crate::result::CaveatFact::Share;
 use crate::stages::Measured;
 use crate::trials::CellTrials;
 use crate::value::Trial;
@@ -18,18 +19,14 @@ fn over_wire<'v>(run: &Measured<'v>) -> impl Iterator<Item = &'v CellTrials<'v>>
 }
 
 /// The sums of some counters over the trials of some cells.
-fn of_sums<const N: usize>(cells: &[&CellTrials<'_>], counters: [Counter; N]) -> Option<Caveat> {
-    let sums = counters.map(|counter| {
-        let sums = cells.iter().map(|c| c.sum(|t| t.of_all(counter)));
-        Reading(counter, both(sums.sum()))
-    });
-    of_cells(ids(cells.iter().copied()), sums)
+fn summed<const N: usize>(cells: &[&CellTrials<'_>], counters: [Counter; N]) -> Option<Caveat> {
+    cells_caveat(ids(cells.iter().copied()), machine_sums(cells, counters))
 }
 
-/// No fault, but what every number over wire must be read with.
+/// No fault, but a condition of every number over wire.
 pub(super) fn one_side(run: &Measured<'_>) -> Option<Caveat> {
     let counters = [Counter::WirePackets, Counter::WireAcknowledgements];
-    of_sums(&over_wire(run).collect_vec(), counters)
+    summed(&over_wire(run).collect_vec(), counters)
 }
 
 pub(super) fn strays(run: &Measured<'_>) -> Option<Caveat> {
@@ -43,7 +40,7 @@ pub(super) fn strays(run: &Measured<'_>) -> Option<Caveat> {
         Counter::WireRepeats,
         Counter::WirePackets,
     ];
-    of_sums(&cells, counters)
+    summed(&cells, counters)
 }
 
 pub(super) fn responder(run: &Measured<'_>) -> Option<Caveat> {

@@ -3,19 +3,19 @@
 use bytecost_spec::{Counter, Measure, Metric, PacketSocket, Pattern, Reaping};
 use itertools::Itertools as _;
 
-use super::{Caveat, both, ids, of_cells, span, spans};
+use super::constructors::{both, cells_caveat, ids, span, spans};
 use crate::grouping::grouped;
 use crate::result::CaveatFact::{self, Copied, Count, Metric as OfMetric, Reading, Share, Sockets};
-use crate::result::{CellResult, CopiedMover};
+use crate::result::{Caveat, CellResult, CopiedMover};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
 
 pub(crate) fn copied(run: &Measured<'_>) -> Vec<CopiedMover> {
-    let told = run.cells.iter().filter_map(|cell| {
+    let copied = run.cells.iter().filter_map(|cell| {
         let way = (&cell.cell.mover, cell.cell.transport);
         Some((way, (after_all(run, cell)?, &cell.id)))
     });
-    let movers = grouped(told).into_iter();
+    let movers = grouped(copied).into_iter();
     let all = movers.map(|((mover, transport), of)| CopiedMover {
         mover: mover.clone(),
         transport,
@@ -30,7 +30,7 @@ pub(super) fn zero_copy_copied(run: &Measured<'_>) -> Vec<Caveat> {
     let caveats = copied(run).into_iter().filter_map(|mover| {
         let own = (run.trials.cells.iter()).filter(|t| mover.cells.contains(&t.id));
         let takers = sockets(own.flat_map(packet_sockets));
-        of_cells(mover.cells.clone(), [Copied(mover), takers])
+        cells_caveat(mover.cells.clone(), [Copied(mover), takers])
     });
     caveats.collect()
 }
@@ -39,28 +39,32 @@ pub(super) fn no_room(run: &Measured<'_>) -> Option<Caveat> {
     let times = |c: &CellTrials<'_>| c.sum(|t| t.sent(Counter::Enobufs));
     let cells = run.measured().filter(|c| times(c) > 0.0).collect_vec();
     let times = cells.iter().map(|c| times(c)).sum();
-    of_cells(ids(cells), [Reading(Counter::Enobufs, both(times))])
+    cells_caveat(ids(cells), [Reading(Counter::Enobufs, both(times))])
 }
 
 const COPIED_SHARE: Metric = Metric::both(Measure::CopiedShare);
-/// How far flags and counts may lie apart.
+/// The largest difference between the copied shares by flags and by counts.
 const APART: f64 = 0.05;
 /// Copied share from which on a cell is not what its mover's name says.
 const MOSTLY: f64 = 0.5;
 
-/// Whether the kernel copied what a zero-copy mover was to leave where it is.
+/// The share of a zero-copy mover's bytes that the kernel copied.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct AfterAll {
-    /// The share of its bytes, or of its buffers where only flags tell.
+    /// The share of its bytes, or of its buffers where only flags are known.
     pub(crate) share: f64,
     pub(crate) is_counted: bool,
 }
 
-/// What became of its bytes, by the strongest means; none for movers that copy anyway.
+/// The copied share of a cell by the most reliable means; none for movers that always copy.
 pub(crate) fn after_all(run: &Measured<'_>, cell: &CellResult) -> Option<AfterAll> {
     let flagged = cell.value(COPIED_SHARE)?;
-    let counted = run.evidence.copies.iter().find(|c| c.cell == cell.id);
-    let counted = counted.and_then(|c| c.after_all());
+    let counted = run
+        .evidence
+        .copies
+        .iter()
+        .find(|c| c.cell == cell.id)
+        .and_then(|c| c.after_all());
     Some(AfterAll {
         // What is sent again is copied again.
         share: counted.unwrap_or(flagged).min(1.0),
@@ -68,7 +72,7 @@ pub(crate) fn after_all(run: &Measured<'_>, cell: &CellResult) -> Option<AfterAl
     })
 }
 
-/// Whether a cell's bytes were mostly copied, so that it says nothing of zero-copy.
+/// Returns true if most of a zero-copy cell's bytes were copied.
 pub(crate) fn is_no_zero_copy(run: &Measured<'_>, id: &str) -> bool {
     let found = run.result(id).and_then(|c| after_all(run, c));
     found.is_some_and(|f| f.share >= MOSTLY)
@@ -88,7 +92,7 @@ pub(super) fn contradicted(run: &Measured<'_>) -> Vec<Caveat> {
         let ids = cells.iter().map(|(cell, _)| cell.id.clone()).collect();
         let flags = flags.map(|flags| OfMetric(COPIED_SHARE, flags));
         let facts = counts.map(Share).into_iter().chain(flags);
-        Some(of_cells(ids, facts)?.about(mover))
+        Some(cells_caveat(ids, facts)?.about(mover))
     });
     caveats.collect()
 }
@@ -110,10 +114,10 @@ pub(super) fn packet_socket(run: &Measured<'_>) -> Option<Caveat> {
     let heard = trials.filter(|t| !t.sample.packet_sockets.is_empty());
     let all = sockets(cells.iter().flat_map(|c| packet_sockets(c)));
     let facts = [Count(heard.count()), all];
-    Some(of_cells(ids(cells), facts)?.disturbing())
+    Some(cells_caveat(ids(cells), facts)?.disturbing())
 }
 
-/// Whether a cell waits for every completion, and not as long as a timer.
+/// Returns true if a cell waits for every completion, but not for a timer.
 fn waits(run: &Measured<'_>, cell: &CellTrials<'_>) -> bool {
     let of_cell = cell.cell;
     cell.completes()

@@ -1,4 +1,4 @@
-//! Which cache level gains most from sending without a copy; and how threads interact with caches.
+//! The cache level that gains most from sending without a copy, and the effect of threads on it.
 
 use bytecost_spec::evidence::Means;
 use bytecost_spec::{Axis, Measure, Metric};
@@ -21,7 +21,7 @@ const LEVELS: [(CacheLevel, Measure); 2] = [
     (CacheLevel::Last, Measure::LlcLoadMissesPerKib),
 ];
 
-/// The first level whose misses no cell has, and why.
+/// The first level whose misses no cell has, with the reason.
 fn uncounted(run: &Explained<'_>) -> Option<(CacheLevel, String)> {
     let has = |m: Measure| {
         let mut cells = run.cells.iter();
@@ -37,7 +37,7 @@ const FLOWS: PairQuery = PairQuery {
     metrics: |_| LEVELS.map(|(_, m)| vec![Metric::both(m)]).to_vec(),
 };
 
-/// By the largest messages, one comparison for each level and number of flows.
+/// The effect of threads: the comparison of the largest messages, for each level and number of flows.
 pub(super) fn with_threads(run: &Explained<'_>) -> Option<Answer> {
     if let Some((level, why)) = uncounted(run) {
         return Some(Answer {
@@ -82,8 +82,7 @@ pub(super) fn gains_most(run: &Explained<'_>) -> Option<Answer> {
 }
 
 fn not_timed(run: &Explained<'_>) -> NotTimed {
-    let mut all = run.input.manifest.evidence.iter();
-    match all.find(|a| a.means == Means::Footprint) {
+    match run.input.asked_evidence(Means::Footprint) {
         None => NotTimed::Unasked,
         Some(asked) => (asked.refused.clone()).map_or(NotTimed::NoPair, NotTimed::Refused),
     }
@@ -136,7 +135,7 @@ fn over_sizes(run: &Explained<'_>, of: &[&Versus<'_>]) -> Option<Uncertain> {
     Uncertain::ratio_at(&mean, LEVEL)
 }
 
-/// What two ways have at each level.
+/// Cache misses of two ways at each level.
 #[derive(Clone)]
 struct Levels {
     way: String,
@@ -147,8 +146,9 @@ struct Levels {
 
 fn most_gained(run: &Explained<'_>, found: Levels) -> Answer {
     let levels = &found.levels;
-    let least = levels.iter();
-    let least = least.min_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value));
+    let least = levels
+        .iter()
+        .min_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value));
     let gains = 1.0 / (1.0 + run.input.manifest.study.smallest_effect);
     let is_shown = levels.iter().any(|l| l.ratio.high < gains);
     let is_least = |best: &LevelRatio| {
@@ -173,28 +173,32 @@ fn most_gained(run: &Explained<'_>, found: Levels) -> Answer {
     }
 }
 
-/// What zero-copy displaces next to copying, found by timing.
+/// Data that a zero-copy and a copying way displaced from caches, by timing.
 struct Timed {
     levels: Levels,
     rows: Vec<Fact>,
 }
 
-/// Of the first two ways that were looked at; none where no such pair was.
+/// The first two ways with measured footprints; none where there is no such pair.
 fn timed(run: &Explained<'_>) -> Option<Timed> {
-    let ways = run.footprints.iter().filter_map(|f| {
-        let mut all = run.trials.moving();
-        Some((run.way(all.find(|c| c.id == f.cell)?), f))
-    });
-    let ways = ways.collect_vec();
+    let ways = run
+        .footprints
+        .iter()
+        .filter_map(|f| {
+            let mut all = run.trials.moving();
+            Some((run.way(all.find(|c| c.id == f.cell)?), f))
+        })
+        .collect_vec();
     let place = |w: &MeasuredWay<'_>| w.cell().id_without(&[Axis::Mover]);
     let pairs = ways.iter().cartesian_product(&ways);
-    let pairs = pairs.filter(|((one, _), (other, _))| {
-        (ZERO_COPY.pairs)(*one, *other) && place(one) == place(other)
-    });
-    let pairs = pairs.map(|((one, copying), (other, zero))| {
-        let movers = [other, one].map(|w| w.cell().mover.clone());
-        (movers, (*zero, *copying))
-    });
+    let pairs = pairs
+        .filter(|((one, _), (other, _))| {
+            (ZERO_COPY.pairs)(*one, *other) && place(one) == place(other)
+        })
+        .map(|((one, copying), (other, zero))| {
+            let movers = [other, one].map(|w| w.cell().mover.clone());
+            (movers, (*zero, *copying))
+        });
     let ([way, baseline], pairs) = grouped(pairs).into_iter().next()?;
     let mut levels = Vec::new();
     let rows = pairs[0]

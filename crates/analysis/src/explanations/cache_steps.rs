@@ -1,11 +1,11 @@
-//! Where an access's cost steps up over the working set.
+//! Working sets at which the cost of an access rises.
 
 use bytecost_spec::survey::WorkKind;
 use bytecost_spec::{HugePages, Measure, Metric};
 use itertools::Itertools as _;
 
 use super::pairs::{Answer, MeasuredWay};
-use crate::result::{AccessCost, Fact, Missing, Uncertain};
+use crate::result::{AccessCost, Fact, Uncertain};
 use crate::stages::Explained;
 
 const METRIC: Metric = Metric::both(Measure::CpuNsPerMessage);
@@ -19,7 +19,7 @@ fn waits_for_each(way: MeasuredWay<'_>) -> bool {
     way.works(WorkKind::Chain) && way.is_alone()
 }
 
-/// The kinds of pages in which it is planned over enough working sets.
+/// The sizes of pages for which such work is planned over enough working sets.
 pub(super) fn kinds(run: &Explained<'_>) -> Vec<HugePages> {
     let planned = run.trials.moving().filter(|c| waits_for_each(run.way(c)));
     let sizes = planned.map(|c| (c.cell.huge_pages, c.cell.size_bytes));
@@ -30,40 +30,39 @@ pub(super) fn kinds(run: &Explained<'_>) -> Vec<HugePages> {
 }
 
 pub(super) fn ask(run: &Explained<'_>) -> Option<Answer> {
-    let facts = kinds(run).into_iter().filter_map(|pages| {
-        let costs = costs(run, pages);
-        let steps = steps(&costs);
-        (costs.len() >= FEWEST_SIZES).then_some(Fact::Steps {
-            pages,
-            costs,
-            steps,
+    let facts = kinds(run)
+        .into_iter()
+        .filter_map(|pages| {
+            let costs = costs(run, pages);
+            let steps = steps(&costs);
+            (costs.len() >= FEWEST_SIZES).then_some(Fact::Steps {
+                pages,
+                costs,
+                steps,
+            })
         })
-    });
-    let facts = facts.collect_vec();
-    Some(Answer {
-        missing: facts.is_empty().then_some(Missing::Cells),
-        pairs: Vec::new(),
-        facts,
-    })
+        .collect_vec();
+    Some(Answer::from_facts(facts))
 }
 
-/// One a size, of the first placement that was measured, by rising size.
+/// The cost of an access for each size, of the first measured placement, by rising size.
 fn costs(run: &Explained<'_>, pages: HugePages) -> Vec<AccessCost> {
     let own = run.measured().filter(|c| {
         waits_for_each(run.way(c)) && c.cell.threads == 1 && c.cell.huge_pages == pages
     });
-    let costs = own.filter_map(|c| {
-        let e = run.result(&c.id)?.estimates.get(&METRIC)?;
-        Some(AccessCost {
-            bytes: c.cell.size_bytes,
-            ns: Uncertain {
-                value: e.value,
-                low: e.low?,
-                high: e.high?,
-            },
+    let costs = own
+        .filter_map(|c| {
+            let e = run.result(&c.id)?.estimates.get(&METRIC)?;
+            Some(AccessCost {
+                bytes: c.cell.size_bytes,
+                ns: Uncertain {
+                    value: e.value,
+                    low: e.low?,
+                    high: e.high?,
+                },
+            })
         })
-    });
-    let costs = costs.unique_by(|c| c.bytes);
+        .unique_by(|c| c.bytes);
     costs.sorted_by_key(|c| c.bytes).collect()
 }
 

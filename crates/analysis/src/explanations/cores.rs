@@ -1,4 +1,4 @@
-//! Whether two CPUs share a core, by what two threads cost each other and get done.
+//! Work of two threads on CPUs that share a core or not.
 
 use bytecost_spec::survey::WorkKind;
 use bytecost_spec::{Axis, Measure, Metric, Nearness, Placement};
@@ -52,14 +52,14 @@ pub(super) fn is_pair_on_one_cpu(way: MeasuredWay<'_>) -> bool {
     way.cell().threads == 2 && way.cell().placement == ONE_CPU
 }
 
-/// Only what needs nothing but a core tells cores apart: memory slows by itself.
+/// Work that needs nothing but a core shows a shared core; work in memory slows down without one.
 const BY_TURNS: PairQuery = PairQuery {
     axes: &[Axis::Placement],
     pairs: |one, two| is_pair_on_one_cpu(one) && two.works(WorkKind::Registers) && two.is_alone(),
     metrics: |_| vec![vec![Metric::both(Measure::MessagesPerS)]],
 };
 
-/// How much two threads get done on two CPUs over what they do on one, judged or not.
+/// The rate of two threads on two CPUs over that on one, judged or not.
 pub(super) fn turns(run: &Explained<'_>) -> Option<Answer> {
     let asked = run.ask(&BY_TURNS);
     let has_amount = asked.all().any(|v| v.pair.has_amount());

@@ -1,4 +1,4 @@
-//! The query that most questions are: which cells are compared with which, in what.
+//! The query of most questions: pairs of cells in a list of metrics.
 
 use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route, ServerFacts, WorkKind};
 use bytecost_spec::{Axis, Cell, Measure, Metric, Placement, Side};
@@ -14,7 +14,7 @@ const SEVERAL_CALLS: f64 = 1.5;
 
 const CALLS: Metric = Metric::of(Measure::CallsPerMessage, Side::Sender);
 
-/// What these results say to a question.
+/// The answer of these results to a question.
 #[derive(Default)]
 pub(super) struct Answer {
     pub(super) missing: Option<Missing>,
@@ -22,16 +22,28 @@ pub(super) struct Answer {
     pub(super) facts: Vec<Fact>,
 }
 
-/// Which comparisons of the run a question is about.
+impl Answer {
+    /// An answer by facts alone; without any, cells are missing.
+    pub(super) fn from_facts(facts: Vec<Fact>) -> Answer {
+        Answer {
+            missing: facts.is_empty().then_some(Missing::Cells),
+            pairs: Vec::new(),
+            facts,
+        }
+    }
+}
+
+/// The comparisons that a question is about.
 pub(super) struct PairQuery {
     pub(super) axes: &'static [Axis],
     /// Returns true if it is about a pair: the baseline and the other.
     pub(super) pairs: fn(MeasuredWay<'_>, MeasuredWay<'_>) -> bool,
-    /// Of each list the first that decides something, else that is compared, else that is known.
+    /// Lists of metrics. Of each list the first that is decided is used, else the first that is
+    /// compared, else the first that is measured.
     pub(super) metrics: fn(&Explained<'_>) -> Vec<Vec<Metric>>,
 }
 
-/// A cell with the facts of who works in it, so that a new mover is explained once measured.
+/// A cell with the facts of its mover and its server, so that a new mover needs no words of its own.
 #[derive(Clone, Copy)]
 pub(super) struct MeasuredWay<'v> {
     pub(super) trials: &'v CellTrials<'v>,
@@ -40,7 +52,7 @@ pub(super) struct MeasuredWay<'v> {
     result: Option<&'v CellResult>,
 }
 
-/// A comparison that a query is about, seen as it does.
+/// A comparison that a query is about, in its direction.
 #[derive(Clone, Copy)]
 pub(super) struct Versus<'v> {
     pub(super) pair: JudgedPair<'v>,
@@ -151,7 +163,7 @@ impl<'v> Explained<'v> {
         self.trials.moving().any(|c| is(self.way(c)))
     }
 
-    /// Why a cell of that kind was refused, if one was.
+    /// The reason for which a cell that fits was refused; none where none was.
     pub(super) fn refused(&self, fits: impl Fn(&Cell) -> bool) -> Option<String> {
         let mut refused = self.input.refused.iter();
         let own = refused.find(|r| fits(&r.cell))?;
@@ -202,7 +214,7 @@ impl<'v> FoundPairs<'v> {
         self.by_list.iter().flatten()
     }
 
-    /// What these comparisons say, or why they say nothing.
+    /// The answer of these comparisons, or the reason for which they have none.
     pub(super) fn answer(&self) -> Answer {
         Answer {
             missing: self.missing(),
@@ -211,7 +223,7 @@ impl<'v> FoundPairs<'v> {
         }
     }
 
-    /// What is missing where none of them is decided.
+    /// The missing data, where none of them is decided.
     fn missing(&self) -> Option<Missing> {
         if self.all().any(|v| v.pair.is_decided()) {
             return None;

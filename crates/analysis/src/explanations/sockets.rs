@@ -53,7 +53,8 @@ pub(super) fn copied_facts(run: &Explained<'_>) -> Vec<Fact> {
     copied(run).into_iter().map(Fact::Copied).collect()
 }
 
-/// What is decided, whether or not the kernel copied after all; else that it did.
+/// The sizes from which zero-copy pays, where a comparison is decided; else the copied shares, where
+/// the kernel copied.
 pub(super) fn from_what_size(run: &Explained<'_>) -> Option<Answer> {
     let found = run.ask(&ZERO_COPY).answer();
     let is_copied = found.missing.is_some() && all_copied(run);

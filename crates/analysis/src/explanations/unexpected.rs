@@ -1,4 +1,4 @@
-//! What was unexpected: the study's expectations compared with the findings.
+//! Findings that contradict the study's expectations.
 
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::study::{Expect, Outcome};

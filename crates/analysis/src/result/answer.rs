@@ -15,10 +15,47 @@ pub struct Advice {
     pub situations: Vec<Situation>,
     /// Reason for which the run has no comparison; none where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub nothing: Option<String>,
+    pub nothing: Option<NothingCompared>,
     /// The comparisons without a verdict; none where all have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undecided: Option<Undecided>,
+}
+
+/// Reason for which a run has no comparison.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum NothingCompared {
+    /// No cell of the study is available on this machine.
+    NoCells,
+    /// No trial was run.
+    NoTrials,
+    /// Every trial failed; the first for this reason.
+    EveryTrialFailed(String),
+    /// The run ended before a trial was complete, for this reason.
+    EndedEarly(String),
+    /// The study has no comparison.
+    StudyComparesNothing,
+    /// The baseline has no trial: a value of an axis.
+    BaselineNotMeasured(Axis, Value),
+    /// Nothing but the baseline was measured.
+    BaselineAlone {
+        /// The compared axis.
+        axis: Axis,
+        /// The baseline's value on it.
+        baseline: Value,
+        /// True if the budget did not reach others.
+        is_over_budget: bool,
+    },
+    /// The run has fewer blocks than a comparison takes.
+    FewBlocks {
+        /// Its blocks.
+        blocks: usize,
+        /// The blocks that a comparison takes.
+        needed: usize,
+    },
+    /// No metric of the study was measured in both cells of a comparison.
+    NoCommonMetric,
 }
 
 impl Advice {

@@ -215,7 +215,7 @@ impl CaseState {
     }
 
     /// The state of a comparison; more blocks may decide one that is not decided.
-    pub(crate) fn of_decision(is_decided: bool, is_met: bool) -> CaseState {
+    pub(crate) fn from_decision(is_decided: bool, is_met: bool) -> CaseState {
         if is_decided {
             CaseState::from_met(is_met)
         } else {
@@ -413,7 +413,7 @@ pub struct CaseTally {
     pub all: usize,
     /// As expected.
     pub met: usize,
-    /// Of those that are as expected, the ones by less than matters.
+    /// The number of these whose difference is smaller than what matters.
     pub less: usize,
     /// Not as expected.
     pub not: usize,

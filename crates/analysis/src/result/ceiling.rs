@@ -64,22 +64,20 @@ pub struct Ceiling {
 pub struct CeilingShare {
     /// The ceiling that it is compared with.
     pub ceiling: CeilingRate,
-    /// The cell's throughput over it, at most 1: 0.62 is 62 %. Absent where it is withheld.
+    /// The cell's throughput over it: 0.62 is 62 %. Absent where it would be above 1, so that the cell
+    /// does not pass each byte through the operation, or the ceiling was measured too low.
     pub share: Option<f64>,
     /// Lower end of the 95 % interval; absent where either has none.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// Reason for which there is no share; none where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub withheld: Option<String>,
 }
 
 /// The line of a ceiling in a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CeilingLine {
-    /// The label of the line.
-    pub words: String,
+    /// The operation whose highest rate it is; none where that differs between points.
+    pub kind: Option<CeilingKind>,
     /// The rate at each value across, in Gbit/s; none at a value without a ceiling.
     pub points: Vec<Option<f64>>,
 }

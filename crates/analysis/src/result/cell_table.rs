@@ -119,19 +119,22 @@ fn absent(cells: &[CellResult]) -> Vec<AbsentMetrics> {
         let by_reason = grouped(cell.absent.iter().map(|(metric, why)| (why, *metric)));
         by_reason.into_iter().map(|reason| (reason, &cell.id))
     });
-    let groups = grouped(of_cells).into_iter();
-    let groups = groups.map(|((why, metrics), cells)| AbsentMetrics {
-        why: why.clone(),
-        metrics,
-        cells: cells.into_iter().cloned().collect(),
-    });
+    let groups = grouped(of_cells)
+        .into_iter()
+        .map(|((why, metrics), cells)| AbsentMetrics {
+            why: why.clone(),
+            metrics,
+            cells: cells.into_iter().cloned().collect(),
+        });
     groups.collect()
 }
 
 impl CellRow {
     fn new(cell: &CellResult, varied: &[Axis]) -> CellRow {
-        let estimates = cell.estimates.iter();
-        let estimates = estimates.map(|(metric, e)| (*metric, CellEstimate::new(e, cell.trials)));
+        let estimates = cell
+            .estimates
+            .iter()
+            .map(|(metric, e)| (*metric, CellEstimate::new(e, cell.trials)));
         let values = grid::coordinates(&cell.cell, varied).into_iter();
         CellRow {
             id: cell.id.clone(),
@@ -148,10 +151,14 @@ impl CellRow {
 
     fn result(self, absent: &[AbsentMetrics]) -> Result<CellResult, String> {
         let cell = Cell::from_id(&self.id).ok_or_else(|| format!("`{}` is no cell", self.id))?;
-        let absent = absent.iter().filter(|a| a.cells.contains(&self.id));
-        let absent = absent.flat_map(|a| a.metrics.iter().map(|metric| (*metric, a.why.clone())));
-        let estimates = self.estimates.into_iter();
-        let estimates = estimates.map(|(metric, e)| (metric, e.estimate(self.trials)));
+        let absent = absent
+            .iter()
+            .filter(|a| a.cells.contains(&self.id))
+            .flat_map(|a| a.metrics.iter().map(|metric| (*metric, a.why.clone())));
+        let estimates = self
+            .estimates
+            .into_iter()
+            .map(|(metric, e)| (metric, e.estimate(self.trials)));
         Ok(CellResult {
             cell,
             trials: self.trials,

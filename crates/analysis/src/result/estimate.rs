@@ -157,6 +157,8 @@ pub struct NoiseFloor {
     pub different: usize,
     /// The probability of so many different twins or more where nothing differs.
     pub chance: f64,
-    /// The noise floor in one sentence.
-    pub sentence: String,
+    /// The axis of the study's first comparison.
+    pub axis: Axis,
+    /// The baseline's value on it.
+    pub value: Value,
 }

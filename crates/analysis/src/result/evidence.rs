@@ -324,7 +324,7 @@ impl TimePer {
     }
 
     /// Returns true if the sums include the party's time.
-    pub fn tells(self, party: Party) -> bool {
+    pub(crate) fn counts(self, party: Party) -> bool {
         match self {
             TimePer::Kib => party != Party::Rest,
             TimePer::Request => party == Party::Receiver,

@@ -8,7 +8,7 @@ use super::{CeilingLine, Estimate};
 /// A figure: panels, one for each choice of the axes that are neither across nor a line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FigureData {
-    /// Its heading, with the values of the panel.
+    /// Its heading, without the values of the panel.
     pub title: String,
     /// The values that all cells of the panel have, of the axes that vary in the study.
     pub panel: Vec<(Axis, Value)>,
@@ -24,10 +24,19 @@ pub struct FigureData {
     pub relative_to: Option<Value>,
     /// The lines, one for each value of the series axis.
     pub series: Vec<Series>,
-    /// A note to readers: the figure shows another metric than the requested one, and the reason.
-    pub note: Option<String>,
+    /// The metric that the study asks for, where no cell has it and the figure shows another one.
+    pub replaced: Option<AbsentMetric>,
     /// The highest rates of this machine, for a figure of throughput and where they were measured.
     pub ceiling: Option<CeilingLine>,
+}
+
+/// A metric that no cell of a figure has.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AbsentMetric {
+    /// The metric.
+    pub metric: Metric,
+    /// The reason, as a cell states it.
+    pub why: String,
 }
 
 /// A line of a figure.
@@ -112,8 +121,6 @@ pub struct MatrixData {
     /// The pairs, from near to far. One that is not among them was measured the other way round,
     /// or not at all.
     pub pairs: Vec<PairPoint>,
-    /// A summary of the pairs, in sentences.
-    pub words: Vec<String>,
 }
 
 /// A pair of CPUs.
@@ -126,10 +133,37 @@ pub struct PairPoint {
     pub to: u32,
     /// The nearness of the two CPUs; none where the kernel does not report enough of their topology.
     pub nearness: Option<Nearness>,
-    /// The hardware that they share, in words: `same L3 of 32 MiB`.
-    pub shared: String,
+    /// Index of their kind of distance among those of the matrix, from near to far.
+    #[serde(default)]
+    pub class: usize,
+    /// The nearest hardware that they share.
+    pub shared: SharedHardware,
     /// The estimate, or the reason for which there is none.
     pub point: Point,
+}
+
+/// The nearest hardware that two CPUs share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum SharedHardware {
+    /// They are one CPU.
+    Cpu,
+    /// They are two hardware threads of a core.
+    Core,
+    /// A cache.
+    Cache {
+        /// Its level: 1, 2, 3 …
+        level: u32,
+        /// Its bytes.
+        size_bytes: u64,
+    },
+    /// Nothing: they are on these two NUMA nodes.
+    Nodes(u32, u32),
+    /// No cache, though they are on one NUMA node.
+    NoCache,
+    /// The kernel does not report enough of their topology.
+    Unknown,
 }
 
 impl MatrixData {

@@ -1,11 +1,11 @@
-//! What is computed of a server and its load alone.
+//! Metrics of a server and its clients.
 
 use bytecost_spec::service::is_saturated;
 use bytecost_spec::{Cell, Counter, Measure, Reading, Sample, SideReadings};
 
 use super::{Found, machine, over, read};
 
-/// What [`Counter::GeneratorLimited`] is where the clients always had something to do.
+/// The value of [`Counter::GeneratorLimited`] for clients that were always busy.
 const BUSY: u64 = 1;
 /// A kernel stack on x86-64 and arm64 (THREAD_SIZE), in bytes. An assumption: other
 /// architectures and kernels built for debugging have other sizes.
@@ -91,7 +91,7 @@ fn is_never_idle(sample: &Sample) -> Result<bool, String> {
     let server = sample.receiver.as_ref().ok_or("there is no server")?;
     let value = |counter| read(server, counter);
     let (mut used_ns, window_ns) = (value(Counter::CpuNs)?, value(Counter::ElapsedNs)?);
-    // It is told of servers with one thread; several would wait for each other.
+    // Of servers with one thread alone; several would wait for each other.
     used_ns += value(Counter::RunQueueNs).unwrap_or(0.0);
     let cpus = value(Counter::CpusAllowed)?;
     // A server of many threads opens its own window late, since each of them is read: the machine's is

@@ -110,9 +110,9 @@ pub fn check_rows_in(world: &World, table: &str, of: impl Fn(&str, &str) -> Stri
         let found = judged(world, &of(row[0], row[1]));
         assert_eq!(format!("{:?}", found.ruling), row[2], "{row:?}\n{found:#?}");
         let figures = found.figures.iter().filter_map(|f| f.measured.as_ref());
-        let told = [&found.because, &found.words].into_iter().chain(figures);
-        let told: Vec<&str> = told.map(String::as_str).collect();
-        says(told.join("\n"), [row[3]]);
+        let texts = [&found.because, &found.words].into_iter().chain(figures);
+        let texts: Vec<&str> = texts.map(String::as_str).collect();
+        says(texts.join("\n"), [row[3]]);
     }
 }
 

@@ -1,4 +1,4 @@
-//! Runs of work with known truths: threads of work free and held, alone and beside others.
+//! Runs of work with known truths: threads of work free and held, alone and with others.
 
 use bytecost_spec::survey::Route;
 use bytecost_spec::{Cell, Counter, Nearness, Placement, RefusedCell};
@@ -84,7 +84,7 @@ pub fn done(done: f64, cost: f64) -> True {
     True::costs(cost).at_rate(6.0 * done)
 }
 
-/// What two threads get done on the siblings, and on two cores, over what one does; by turns they
+/// The work of two threads on the siblings, and on two cores, over that of one; by turns they
 /// do as one. Pinned threads get so much done of what free ones do.
 pub fn truth(siblings: f64, cores: f64, pinned: f64) -> impl Fn(&Cell) -> True {
     move |cell| match &cell.placement {

@@ -86,7 +86,7 @@ pub fn all(_: &Cell) -> bool {
     true
 }
 
-pub fn of(mover: &'static str) -> impl Fn(&Cell) -> bool + Copy {
+pub fn by_mover(mover: &'static str) -> impl Fn(&Cell) -> bool + Copy {
     move |cell| cell.mover == mover
 }
 
@@ -287,7 +287,7 @@ pub fn fires(world: &World, kind: &str, cells: usize, evidence: &str) -> CaveatT
     caveat.clone()
 }
 
-/// What disturbed the run, in words.
+/// The disturbances of a run, in words.
 pub fn disturbances(world: &World) -> Vec<DisturbanceText> {
     bytecost_report::disturbances(&world.analyse())
 }
@@ -302,16 +302,17 @@ pub fn facts(name: &str, release: Release, has_peer: bool) -> MoverFacts {
     MoverFacts {
         name: name.to_owned(),
         release,
-        route: match has_peer {
-            true => Route::MemoryToSocket,
-            false => Route::Nowhere,
+        route: if has_peer {
+            Route::MemoryToSocket
+        } else {
+            Route::Nowhere
         },
         descriptors_per_flow: 1,
         ..MoverFacts::default()
     }
 }
 
-/// What is known of a mover that goes this way, and has its buffers back at once.
+/// The facts of a mover with this route that gets its buffers back at once.
 pub fn row(name: &str, route: Route) -> MoverFacts {
     let work = match name {
         "work-integer" | "work-float" => WorkKind::Registers,
@@ -332,7 +333,7 @@ pub fn question(analysis: &Analysis, key: &str) -> Option<ExplanationText> {
     all.find(|e| serde_json::to_value(e.key).expect("JSON") == *key)
 }
 
-/// A question that is answered with these words, and with no others than whole sentences.
+/// The explanation of a question, whose answer has these words, in whole sentences.
 #[track_caller]
 pub fn answered(analysis: &Analysis, key: &str, words: &[&str]) -> ExplanationText {
     let found = question(analysis, key).unwrap_or_else(|| panic!("{key} is not asked"));
@@ -350,8 +351,10 @@ pub fn answered(analysis: &Analysis, key: &str, words: &[&str]) -> ExplanationTe
 #[track_caller]
 pub fn missing(analysis: &Analysis, key: &str, words: &[&str]) -> ExplanationText {
     let found = question(analysis, key).unwrap_or_else(|| panic!("{key} is not asked"));
-    let said = found.missing.as_deref();
-    let said = said.unwrap_or_else(|| panic!("{found:#?}"));
+    let said = found
+        .missing
+        .as_deref()
+        .unwrap_or_else(|| panic!("{found:#?}"));
     says(said, words);
     assert!(
         found.answer.is_none() && found.would_change.is_none(),
@@ -361,7 +364,7 @@ pub fn missing(analysis: &Analysis, key: &str, words: &[&str]) -> ExplanationTex
     found
 }
 
-/// How much ratios differ from round to round, as if it were well known of each comparison.
+/// The deviation of ratios between rounds, as if it were well known of each comparison.
 pub fn round_noise(deviation: f64) -> RoundNoise {
     let assumed = RoundVariance {
         variance: deviation * deviation,
@@ -418,7 +421,7 @@ impl World {
     }
 
     /// Runs every cell once in each block; `noise` is the deviation of the logarithms within a
-    /// block, and the machine drifts beside it as an AR(1) series of 0.9.
+    /// block, and the machine drifts with it as an AR(1) series of 0.9.
     pub fn run(
         mut self,
         seed: u64,

@@ -1,12 +1,12 @@
 //! Notes on single ways: use, condition, or the reason for a cost.
 
-use bytecost_analysis::phrases;
 use bytecost_analysis::{Analysis, AvoidWith, Conditional, Situation, Use, Verdict, grouped};
 use bytecost_spec::survey::Condition;
 use bytecost_spec::{Axis, Transport, Unit, Value, units};
 use itertools::Itertools as _;
 
 use super::range::{amount, places, span};
+use crate::phrases;
 
 /// Notes on one way in some situations: its use, its condition, or the reason for its cost. Empty
 /// where the numbers need no note.

@@ -1,8 +1,10 @@
 //! Places along the range of a situation.
 
-use bytecost_analysis::{DecidedPoint, DecidedRange, Situation, phrases};
+use bytecost_analysis::{DecidedPoint, DecidedRange, Situation};
 use bytecost_spec::Value;
 use itertools::Itertools as _;
+
+use crate::phrases;
 
 /// Some values along the range of a situation: `at 4 KiB and 64 KiB`, `from 4 KiB to 1 MiB`.
 pub(super) fn span(s: &Situation, at: &[Value]) -> String {

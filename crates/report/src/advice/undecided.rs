@@ -1,9 +1,10 @@
 //! Undecided comparisons in words: their number, the reasons, and the remedy.
 
-use bytecost_analysis::phrases;
 use bytecost_analysis::{Analysis, Situation, Undecided, UndecidedOf, Verdict};
 use bytecost_spec::units;
 use itertools::Itertools as _;
+
+use crate::phrases;
 
 /// Reason why the study's first metric has no verdict in a situation where another metric has one.
 pub(crate) fn open(s: &Situation) -> Option<String> {

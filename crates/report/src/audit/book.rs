@@ -4,11 +4,13 @@ use std::fmt::Display;
 
 use bytecost_analysis::{
     AbsentReason, AuditedTest, AxisStep, Case, CasePlace, Gap, MeasuredNumber, NotTested,
-    OpenReason, PublishedNumber, TableGap, is_bounded_share, phrases,
+    OpenReason, PublishedNumber, TableGap, is_bounded_share,
 };
 use bytecost_spec::claim::{Arithmetic, Between, Contrast, Expected, Term, TestKind};
 use bytecost_spec::{Axis, Metric, Unit, units};
 use itertools::Itertools as _;
+
+use crate::phrases;
 
 pub(super) const AS_PUBLISHED: &str = "as published";
 

@@ -1,13 +1,14 @@
 //! A ruling in words, with the sentences of its tests.
 
 use bytecost_analysis::{
-    Audited, AuditedTest, Case, CaseState, CaseTally, MeasuredNumber, Ruling, TestOutcome, phrases,
+    Audited, AuditedTest, Case, CaseState, CaseTally, MeasuredNumber, Ruling, TestOutcome,
 };
 use bytecost_spec::Unit;
 use itertools::Itertools as _;
 
 use super::book::{self, TestBook};
 use super::text::{AuditFigure, AuditText};
+use crate::phrases;
 
 /// A claim with its ruling in words.
 pub fn text(audited: &Audited) -> AuditText {

@@ -1,9 +1,10 @@
 //! Network cards of the way to another host, in words.
 
-use bytecost_analysis::{CaveatFact, phrases};
+use bytecost_analysis::CaveatFact;
 use bytecost_spec::{Counter, Host, NetworkCard, PeerSide};
 
 use super::known::Known;
+use crate::phrases;
 
 /// A network card of the way at one of its ends.
 struct CardAt<'a> {

@@ -1,8 +1,10 @@
 //! Facts of a caveat, with the result that it belongs to.
 
-use bytecost_analysis::{Analysis, Caveat, CaveatFact, CellResult, OthersLoad, phrases};
+use bytecost_analysis::{Analysis, Caveat, CaveatFact, CellResult, OthersLoad};
 use bytecost_spec::host::Obstacle;
 use bytecost_spec::{Counter, Metric, units};
+
+use crate::phrases;
 
 /// A caveat with the result that it is of.
 pub(super) struct Known<'a> {

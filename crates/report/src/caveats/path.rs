@@ -1,12 +1,12 @@
 //! Obstacles on the path of packets, in words.
 
-use bytecost_analysis::phrases;
 use bytecost_spec::CircumstanceKind;
 use bytecost_spec::cell::Device;
 use bytecost_spec::host::Obstacle;
 use itertools::Itertools as _;
 
 use super::known::Known;
+use crate::phrases;
 
 pub(super) fn obstacles(c: &Known<'_>) -> String {
     phrases::list(c.obstacles().map(name).dedup())

@@ -1,17 +1,18 @@
 //! The course of a run and its numbers, in words.
 
-use bytecost_analysis::{CaveatFact, phrases};
+use bytecost_analysis::{CaveatFact, command_of_run, peer_again};
 use bytecost_spec::manifest::Difference;
 use bytecost_spec::study::ERROR_RATE;
 use bytecost_spec::{Counter, Measure, units};
 use itertools::Itertools as _;
 
 use super::known::{Known, fact};
+use crate::phrases;
 
 /// The command that resumes the run.
 pub(super) fn resume(c: &Known<'_>) -> String {
     let words = ["bytecost", "run", "--resume", &c.a.run.id];
-    phrases::command_of_run(&words, &c.a.run.command) + phrases::peer_again(c.a.peer.is_some())
+    command_of_run(&words, &c.a.run.command) + peer_again(c.a.peer.is_some())
 }
 
 /// `leg 2 from block 4: the kernel was 6.1, is 6.12`, for each leg but the first.

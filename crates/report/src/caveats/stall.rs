@@ -1,10 +1,11 @@
 //! Waits for the timer of delayed acknowledgements, and what remedies them, in words.
 
-use bytecost_analysis::{CaveatFact, CellResult, StallSign, grouped, phrases};
+use bytecost_analysis::{CaveatFact, CellResult, StallSign, grouped};
 use bytecost_spec::{Axis, Measure, Metric, Pattern, units};
 use itertools::Itertools as _;
 
 use super::known::{Known, fact, span};
+use crate::phrases;
 use crate::stalls;
 
 /// Clause on the packets that Nagle's algorithm holds back.

@@ -1,12 +1,13 @@
 //! The words for facts in the phrase book of caveats, by name.
 
-use bytecost_analysis::{CaveatFact, phrases};
+use bytecost_analysis::CaveatFact;
 use bytecost_spec::cell::Device;
 use bytecost_spec::host::Obstacle;
 use bytecost_spec::{Counter, Measure, Metric, Side, Transport, units};
 
 use super::known::{Known, cpus, fact, others, span};
 use super::{cards, path, run, stall, zero_copy};
+use crate::phrases;
 
 /// A name, and the function that makes its word from the facts; none where they are not known.
 type Word = (&'static str, fn(&Known<'_>) -> Option<String>);

@@ -1,10 +1,11 @@
 //! Zero-copy movers whose bytes the kernel copied, in words.
 
-use bytecost_analysis::{CaveatFact, CopiedMover, phrases};
+use bytecost_analysis::{CaveatFact, CopiedMover};
 use bytecost_spec::{PacketSocket, Transport, units};
 use itertools::Itertools as _;
 
 use super::known::{Known, fact};
+use crate::phrases;
 
 pub(super) fn mover<'a>(c: &Known<'a>) -> Option<&'a CopiedMover> {
     fact!(c, CaveatFact::Copied(mover) => mover)

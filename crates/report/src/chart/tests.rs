@@ -20,7 +20,7 @@ fn figure(rows: &[&[Option<f64>]]) -> FigureData {
         x_numbers: Some(vec![1024.0, 2048.0, 4096.0, 8192.0]),
         y: Metric::both(Measure::ThroughputGbitPerS),
         relative_to: None,
-        note: None,
+        replaced: None,
         ceiling: None,
         series: (rows.iter())
             .map(|row| Series {
@@ -86,7 +86,7 @@ fn a_ceiling_lies_within_the_area_above_what_does_not_reach_it() {
         ([None; 4], 0),
     ] {
         data.ceiling = Some(CeilingLine {
-            words: "most".to_owned(),
+            kind: None,
             points: points.to_vec(),
         });
         let chart = drawn(&data);

@@ -1,12 +1,13 @@
 //! Caches in words: which level gains, what threads do to it, and where an access steps up.
 
-use bytecost_analysis::{AccessCost, CacheLevel, Fact, LevelFootprint, phrases};
+use bytecost_analysis::{AccessCost, CacheLevel, Fact, LevelFootprint};
 use bytecost_spec::host::CpuCache;
 use bytecost_spec::units::{bytes_in_words, number};
 use bytecost_spec::{HugePages, Measure};
 use itertools::Itertools as _;
 
 use super::why::{Said, Seen, Why};
+use crate::phrases;
 
 /// Threads of one flow: one sends, one receives.
 const THREADS_OF_A_FLOW: usize = 2;

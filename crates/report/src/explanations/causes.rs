@@ -1,9 +1,9 @@
 //! Causes of a difference in cost between two ways: events per message, their cost and their place.
 
-use bytecost_analysis::phrases;
 use bytecost_analysis::{Cause, CauseMeans, CellTime, Fact, Finding, FindingCauses, Uncertain};
 
 use super::why::{MOST_ROWS, Said, Why};
+use crate::phrases;
 
 /// Ends of a share's interval from here on say nothing.
 const MOST_HIGH: f64 = 1.5;

@@ -1,11 +1,12 @@
 //! Shares of this machine's ceiling that rates reach, in words.
 
-use bytecost_analysis::{CeilingKind, CeilingRate, CeilingShare, CellResult, phrases};
+use bytecost_analysis::{CeilingKind, CeilingRate, CeilingShare, CellResult};
 use bytecost_spec::{Axis, units};
 use itertools::Itertools as _;
 
 use super::why::{MOST_ROWS, Said, Why};
 use crate::caveats::others;
+use crate::phrases;
 
 /// Caution for a ceiling that was measured while another program ran.
 const TOO_LOW: &str = "something else ran while the ceiling was measured, so that it may be too low and shares of it too high";
@@ -50,10 +51,18 @@ fn all(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CeilingShare
 }
 
 fn withheld(why: &Why<'_>) -> Option<String> {
-    let reasons = all(&why.a.cells).filter_map(|(_, s)| s.withheld.as_ref());
-    let reasons = reasons.collect_vec();
-    let (cells, first) = (phrases::count(reasons.len(), "cell"), reasons.first()?);
-    Some(format!("in {cells} no share is given, since {first}"))
+    let above = all(&why.a.cells).filter(|(_, s)| s.share.is_none());
+    let above = above.collect_vec();
+    let (_, first) = above.first()?;
+    let reason = if first.ceiling.kind.is_of_disk() {
+        "not all bytes came from the disk"
+    } else {
+        "the cell copies each byte less than once"
+    };
+    let cells = phrases::count(above.len(), "cell");
+    Some(format!(
+        "in {cells} no share is given, since it would be above 100 %: {reason}, or the ceiling was measured too low"
+    ))
 }
 
 fn named(cell: &CellResult, varied: &[Axis]) -> String {

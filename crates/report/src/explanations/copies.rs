@@ -1,11 +1,12 @@
 //! Copies of each byte, by place, in words.
 
-use bytecost_analysis::{CellCopies, CellResult, grouped, phrases};
+use bytecost_analysis::{CellCopies, CellResult, grouped};
 use bytecost_spec::evidence::{CopyMeans, CopyPlace};
 use bytecost_spec::{Axis, Side};
 use itertools::Itertools as _;
 
 use super::why::{MOST_ROWS, Said, Why};
+use crate::phrases;
 
 /// Largest difference between numbers of copies that are shown as equal.
 const ALIKE: f64 = 0.05;

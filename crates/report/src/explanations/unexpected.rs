@@ -1,11 +1,12 @@
 //! Expectations of the study that the results meet or contradict, in words.
 
-use bytecost_analysis::{Expected, Explanation, Fact, phrases};
+use bytecost_analysis::{Expected, Explanation, Fact};
 use bytecost_spec::study::Outcome;
 use itertools::Itertools as _;
 
 use super::causes;
 use super::why::{MOST_ROWS, Said, Why};
+use crate::phrases;
 
 fn expected(explanation: &Explanation) -> impl Iterator<Item = &Expected> {
     explanation.facts.iter().filter_map(|fact| match fact {

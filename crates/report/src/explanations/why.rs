@@ -1,11 +1,11 @@
 //! Material for the answer to a question, and comparisons in words: where one way is better, by how
 //! much, and where it is not.
 
-use bytecost_analysis::{
-    Analysis, Explanation, Finding, PairSeen, Question, Verdict, grouped, phrases,
-};
+use bytecost_analysis::{Analysis, Explanation, Finding, PairSeen, Question, Verdict, grouped};
 use bytecost_spec::{Axis, Cell, Metric, Value, units};
 use itertools::Itertools as _;
+
+use crate::phrases;
 
 /// Rows of numbers of one kind; the tables have the others.
 pub(super) const MOST_ROWS: usize = 8;

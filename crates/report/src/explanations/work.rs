@@ -2,11 +2,12 @@
 
 use std::ops::RangeInclusive;
 
-use bytecost_analysis::{CellResult, Fact, KERNEL_STACK_BYTES, Verdict, phrases};
+use bytecost_analysis::{CellResult, Fact, KERNEL_STACK_BYTES, Verdict};
 use bytecost_spec::{Axis, Cache, Cell, Class, Measure, Metric, Nearness, Placement, Value, units};
 use itertools::Itertools as _;
 
 use super::why::{Said, Seen, Why, hull};
+use crate::phrases;
 
 /// Note that a cold page cache was not measured for ways to read a file, with the reason.
 pub(super) fn no_cold_cache(why: &Why<'_>) -> Vec<String> {

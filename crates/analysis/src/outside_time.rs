@@ -1,4 +1,4 @@
-//! CPU time beside a cell's sides: interrupts on idle CPUs, and what nobody accounts for.
+//! CPU time outside of a cell's sides: interrupts on idle CPUs, and time that no account has.
 //!
 //! The kernel receives a packet in softirq. Where that is within the sender's system call, the
 //! sender's clock has it. Where a timer sends the packet (a token bucket), a card delivers it, or it
@@ -23,21 +23,21 @@ const STEP_VARIANCE: f64 = 1.0 / 6.0;
 /// Kernel threads that handle interrupts and packets, as accounts of the CPUs name them.
 const SOFTIRQ_THREADS: [&str; 4] = ["ksoftirqd", "napi", "backlog_napi", "irq"];
 
-/// CPU time beside the sides of a cell, as shares of the CPU time of these.
+/// CPU time outside of the sides of a cell, as shares of their CPU time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct BesideSides {
+pub(crate) struct OutsideTime {
     /// In interrupts on idle CPUs and in kernel threads that handle interrupts, above the run's idle
     /// rate; none where the kernel's accounts do not show it.
     pub(crate) interrupts: Option<Location>,
-    /// Whether they are a part of the cell's cost: so in all cells of a run, or in none.
+    /// True if the interrupts count as cost of the cell; the same for all cells of a run.
     pub(crate) is_charged: bool,
-    /// What nobody accounts for.
+    /// CPU time that no account has.
     pub(crate) left_over: Option<Location>,
     /// The smallest effect of the study, as a logarithm.
     pub(crate) smallest_effect: f64,
 }
 
-impl BesideSides {
+impl OutsideTime {
     /// From the books of a cell's windows, and from the accounts of the CPUs that the kernel's
     /// tracepoints gave in trials for evidence. These are exact, and so preferred, where three have
     /// them.
@@ -46,13 +46,13 @@ impl BesideSides {
         counted: &[&CpuAccounts],
         idle: IdleRates,
         smallest_effect: f64,
-    ) -> BesideSides {
+    ) -> OutsideTime {
         let of_windows = || {
             let above = |w: &WindowBooks| Some(w.interrupts_ns? - idle.of_windows * w.elapsed_ns);
             let above: Vec<f64> = windows.iter().map(above).collect::<Option<_>>()?;
             in_steps(&above, typical_sides_ns(windows)?)
         };
-        BesideSides {
+        OutsideTime {
             interrupts: counted_share(counted, idle.counted).or_else(of_windows),
             is_charged: false,
             left_over: left_over(windows),
@@ -60,7 +60,8 @@ impl BesideSides {
         }
     }
 
-    /// What is added to the cell's cost, as a share of it. Less than nothing is an error of reading.
+    /// The share by which interrupts on idle CPUs raise the cell's cost. A negative one is an error of
+    /// reading.
     pub(crate) fn charged(&self) -> Option<Location> {
         let interrupts = self.interrupts.filter(|_| self.is_charged)?;
         Some(Location {
@@ -117,8 +118,8 @@ fn rate_of_windows(windows: &[WindowBooks]) -> f64 {
     shown().unwrap_or(0.0)
 }
 
-/// What is left over in a typical window. Each window counts for the CPU time of a typical one, so
-/// that those with little of it do not weigh more for that.
+/// The mean CPU time over the windows that no account has, with each window scaled to the CPU time of a
+/// typical one.
 fn left_over(windows: &[WindowBooks]) -> Option<Location> {
     let typical_ns = typical_sides_ns(windows)?;
     let share = |w: &WindowBooks| w.ns_of(CpuUser::LeftOver) / typical_ns;
