@@ -20,6 +20,8 @@ use range::{amount, are_less, places, span};
 use undecided::nothing_decided;
 pub(crate) use undecided::{open, undecided};
 
+use crate::text::joined;
+
 /// Ratio of the greatest to the least of several ratios from which on each is given with its place.
 const WIDE: f64 = 1.5;
 /// The most clauses of a sentence.
@@ -76,17 +78,15 @@ fn sentence(
     shared: &[(Axis, Value)],
 ) -> Option<Sentence> {
     let is_choice = situations.iter().any(|s| s.subject.is_choice());
-    let claims: Vec<Claim<'_>> = if is_choice {
-        (situations.iter())
-            .flat_map(|s| Claim::of_uses(s))
-            .filter(|claim| !claim.is_weaker_than_another(situations))
-            .collect()
-    } else {
-        situations
-            .iter()
-            .flat_map(|s| Claim::of_change(s))
-            .collect()
-    };
+    let mut claims: Vec<Claim<'_>> = Vec::new();
+    for s in situations {
+        claims.extend(if is_choice {
+            Claim::of_uses(s)
+        } else {
+            Claim::of_change(s)
+        });
+    }
+    claims.retain(|claim| !is_choice || !claim.is_weaker_than_another(situations));
     let groups = grouped(claims.into_iter().map(|claim| (claim.key(), claim)));
     let mut findings = Vec::new();
     let mut clauses = Vec::new();
@@ -98,10 +98,8 @@ fn sentence(
         let conditional = situations.iter().flat_map(|s| {
             let better = s.conditional.iter().map(|c| (&c.gain.value, &c.conditions));
             let used = s.uses.iter().map(|u| (&u.value, &u.conditions));
-            let ways = better
-                .chain(used)
-                .filter(|(_, conditions)| !conditions.is_empty());
-            ways.map(|(way, conditions)| format!("{} {}", s.axis.subject(way), only(conditions)))
+            let ways = better.chain(used).filter(|(_, needs)| !needs.is_empty());
+            ways.map(|(way, needs)| format!("{} {}", s.axis.subject(way), only(needs)))
         });
         let ways: Vec<String> = conditional.unique().take(MOST_CLAUSES).collect();
         return (!ways.is_empty()).then(|| Sentence {
@@ -197,9 +195,9 @@ impl<'s> Claim<'s> {
     /// Addition to a claim without an amount: the values for which nothing is decided.
     fn open(&self) -> String {
         let s = self.situation;
-        let parts = [("undecided", &s.undecided), ("no verdict", &s.withheld)];
-        let parts = parts.into_iter().filter(|(_, at)| !at.is_empty());
-        parts
+        [("undecided", &s.undecided), ("no verdict", &s.withheld)]
+            .into_iter()
+            .filter(|(_, at)| !at.is_empty())
             .map(|(what, at)| format!("; {what} {}", span(s, at)))
             .collect()
     }
@@ -248,38 +246,29 @@ fn clause(
     let s = first.situation;
     let place = place(claims, situations, shared, is_choice);
     if !is_choice {
-        let way = [subject(s.axis, first.way), first.span()];
-        let way = way.into_iter().filter(|part| !part.is_empty()).join(" ");
+        let way = joined([subject(s.axis, first.way), first.span()], " ");
         let text = format!("{place}{way}: {}", relation(claims));
         return Clause {
             brief: text.clone(),
             text,
         };
     }
-    let way = [s.axis.subject(first.way), first.span()];
-    let way = way.into_iter().filter(|part| !part.is_empty()).join(" ");
-    let has_condition = claims.iter().any(|c| !c.situation.conditional.is_empty());
-    let without = if has_condition {
-        " without a condition"
-    } else {
-        ""
-    };
+    let way = joined([s.axis.subject(first.way), first.span()], " ");
     if first.range.is_none() {
-        let is_best = claims
-            .iter()
-            .all(|c| is_alone_the_best(a, c.situation, c.way));
-        let what = if is_best {
-            "the best"
+        let is_best = |c: &Claim<'_>| is_alone_the_best(a, c.situation, c.way);
+        let mut words = if claims.iter().all(is_best) {
+            "the best".to_owned()
         } else {
-            "nothing better was shown"
+            "nothing better was shown".to_owned()
         };
-        let open = if claims.len() == 1 && first.span().is_empty() {
-            first.open()
-        } else {
-            String::new()
-        };
+        if claims.iter().any(|c| !c.situation.conditional.is_empty()) {
+            words += " without a condition";
+        }
+        if claims.len() == 1 && first.span().is_empty() {
+            words += &first.open();
+        }
         return Clause {
-            text: format!("{place}use {way}: {what}{without}{open}"),
+            text: format!("{place}use {way}: {words}"),
             brief: format!("{place}use {way}"),
         };
     }
@@ -288,24 +277,22 @@ fn clause(
         MeasureKind::Rate => "reaches",
         MeasureKind::Time | MeasureKind::Number => "has",
     };
-    let rivals = claims
-        .iter()
-        .flat_map(|c| rivals(a, c.situation, c.way, &c.at));
-    let ties = grouped(rivals).into_iter().map(|(tie, at)| {
-        let all = first.at.len();
-        let at = Some(at.len()).filter(|at| *at < all);
-        let at = at.map_or_else(String::new, |at| format!(" at {at} of {all}"));
-        format!("{}{at}", s.axis.subject(&tie))
-    });
-    let ties = phrases::list(ties);
-    let ties = if ties.is_empty() {
-        ties
-    } else {
-        format!(" (tied with {ties})")
+    let rivals = (claims.iter()).flat_map(|c| rivals(a, c.situation, c.way, &c.at));
+    let ties = phrases::list(grouped(rivals).into_iter().map(|(tie, at)| {
+        let (tie, some, all) = (s.axis.subject(&tie), at.len(), first.at.len());
+        if some < all {
+            format!("{tie} at {some} of {all}")
+        } else {
+            tie
+        }
+    }));
+    let brief = match ties.as_str() {
+        "" => format!("{place}use {way}"),
+        ties => format!("{place}use {way} (tied with {ties})"),
     };
     Clause {
-        text: format!("{place}use {way}{ties}, which {verb} {}", relation(claims)),
-        brief: format!("{place}use {way}{ties}"),
+        text: format!("{brief}, which {verb} {}", relation(claims)),
+        brief,
     }
 }
 
@@ -333,24 +320,25 @@ fn relation(claims: &[Claim<'_>]) -> String {
         format!("the {noun} of {base}")
     };
     let strength = |p: &DecidedPoint| p.ratio.ln().abs();
-    let ends = (points.iter().copied()).minmax_by(|x, y| strength(x).total_cmp(&strength(y)));
-    let ends = ends.into_option().filter(|(weakest, strongest)| {
-        let is_far = strength(strongest) - strength(weakest) > WIDE.ln();
-        has_amount && is_far && s.along.is_some() && weakest.at != strongest.at
-    });
+    let ends = (points.iter().copied())
+        .minmax_by(|x, y| strength(x).total_cmp(&strength(y)))
+        .into_option()
+        .filter(|(weakest, strongest)| {
+            let is_far = strength(strongest) - strength(weakest) > WIDE.ln();
+            has_amount && is_far && s.along.is_some() && weakest.at != strongest.at
+        });
     let Some((weakest, strongest)) = ends else {
         return format!("{} {of}", amount(points));
     };
     let position = |p: &DecidedPoint| s.measured.iter().position(|at| Some(at) == p.at.as_ref());
     let mut ends = [weakest, strongest];
     ends.sort_by_key(|p| position(p));
-    let [from, to] = ends.map(|end| {
-        let same = points.iter().copied().filter(|p| p.at == end.at);
-        let at = s.along.zip(end.at.as_ref());
-        let at = at.map_or_else(String::new, |(axis, at)| axis.circumstance(at));
-        (amount(same), at)
+    let [from, to] = ends.map(|end| amount(points.iter().copied().filter(|p| p.at == end.at)));
+    let [here, there] = ends.map(|end| {
+        let place = s.along.zip(end.at.as_ref());
+        place.map_or_else(String::new, |(axis, at)| axis.circumstance(at))
     });
-    format!("{} {of} {}, and {} {}", from.0, from.1, to.0, to.1)
+    format!("{from} {of} {here}, and {to} {there}")
 }
 
 /// The circumstances in which claims hold; empty for a choice that is good wherever was measured.
@@ -360,19 +348,14 @@ fn place(
     shared: &[(Axis, Value)],
     is_choice: bool,
 ) -> String {
-    let is_everywhere = is_choice
-        && situations.iter().all(|s| {
-            let mut own = claims.iter().filter(|c| std::ptr::eq(c.situation, *s));
-            own.next().is_some()
-        });
-    if is_everywhere {
+    let is_claimed = |s: &&Situation| claims.iter().any(|c| std::ptr::eq(c.situation, *s));
+    if is_choice && situations.iter().all(is_claimed) {
         return String::new();
     }
     let names = claims.iter().map(|c| {
         let unshared = c.situation.place.iter().filter(|at| !shared.contains(at));
-        unshared
-            .map(|(axis, value)| place_word(*axis, value))
-            .join(", ")
+        let mut words = unshared.map(|(axis, value)| place_word(*axis, value));
+        words.join(", ")
     });
     let names: Vec<String> = names.filter(|name| !name.is_empty()).unique().collect();
     match names.len() {

@@ -15,7 +15,6 @@ const NOT_AVAILABLE: &str = "Not available";
 const NOT_MEASURED: &str = "Not measured";
 
 /// A value, or a way with a value of another axis, that has no result.
-#[derive(PartialEq, Eq, Hash)]
 pub(crate) struct Missing {
     pub label: &'static str,
     /// The missing value in words: `` `select` with 2,000 connections ``.
@@ -23,27 +22,36 @@ pub(crate) struct Missing {
     pub why: String,
 }
 
-/// The cells that were refused or of which every trial failed, with label and reason.
-fn absent_cells(a: &Analysis) -> Vec<(Cell, &'static str, String)> {
+/// A cell without a result.
+struct AbsentCell<'a> {
+    cell: &'a Cell,
+    label: &'static str,
+    why: String,
+}
+
+/// The cells that were refused or of which every trial failed.
+fn absent_cells(a: &Analysis) -> Vec<AbsentCell<'_>> {
     let failed = a.cells.iter().filter(|c| c.trials == 0).filter_map(|c| {
         // The two ends of a trial report in either order: what most trials begin with is the cause.
         let failures = a.failures.iter().filter(|f| f.cell == c.id);
         let counts = failures.map(|f| f.reason.as_str()).counts().into_iter();
         let (reason, _) = counts.max_by_key(|(reason, times)| (*times, *reason))?;
-        let why = format!("every trial failed: {reason}");
-        Some((c.cell.clone(), FAILED, why))
+        Some(AbsentCell {
+            cell: &c.cell,
+            label: FAILED,
+            why: format!("every trial failed: {reason}"),
+        })
     });
-    let refused = a.refused_cells.iter();
-    let refused = refused.map(|r| (r.cell.clone(), NOT_AVAILABLE, r.why.clone()));
+    let refused = a.refused_cells.iter().map(|r| AbsentCell {
+        cell: &r.cell,
+        label: NOT_AVAILABLE,
+        why: r.why.clone(),
+    });
     failed.chain(refused).collect()
 }
 
 fn is_measured(a: &Analysis, values: &[(Axis, &Value)]) -> bool {
-    let has = |cell: &Cell| {
-        values
-            .iter()
-            .all(|(axis, value)| cell.value(*axis) == **value)
-    };
+    let has = |cell: &Cell| values.iter().all(|(axis, v)| cell.value(*axis) == **v);
     a.cells.iter().any(|c| c.trials > 0 && has(&c.cell))
 }
 
@@ -58,29 +66,26 @@ pub(crate) fn missing(a: &Analysis) -> Vec<Missing> {
     let absent = absent_cells(a);
     let lost: Vec<(Axis, &Value)> = values(a).filter(|v| !is_measured(a, &[*v])).collect();
     let has = |cell: &Cell, (axis, value): (Axis, &Value)| cell.value(axis) == *value;
-    let of_value = lost.iter().map(|&lost| {
-        let (axis, value) = lost;
+    let mut missing = Vec::new();
+    for &(axis, value) in &lost {
         // What the budget did not reach may be available, whatever else is refused.
-        let refused = absent.iter().find(|(cell, ..)| has(cell, lost));
-        let known = refused.filter(|_| !is_left_out(a, lost));
-        let (label, why) = known.map_or_else(
-            || (NOT_MEASURED, left_out(a)),
-            |(_, label, why)| (*label, why.clone()),
-        );
-        Missing {
-            label,
+        let refused = absent.iter().find(|absent| has(absent.cell, (axis, value)));
+        let known = refused.filter(|_| !is_left_out(a, (axis, value)));
+        missing.push(Missing {
+            label: known.map_or(NOT_MEASURED, |absent| absent.label),
             subject: axis.subject(value),
-            why,
+            why: known.map_or_else(|| left_out(a), |absent| absent.why.clone()),
+        });
+    }
+    for absent in &absent {
+        if !lost.iter().any(|lost| has(absent.cell, *lost)) {
+            missing.push(Missing {
+                label: absent.label,
+                subject: place_without_result(a, absent.cell),
+                why: absent.why.clone(),
+            });
         }
-    });
-    let others = absent.iter();
-    let others = others.filter(|(cell, ..)| !lost.iter().any(|lost| has(cell, *lost)));
-    let of_cell = others.map(|(cell, label, why)| Missing {
-        label,
-        subject: place_without_result(a, cell),
-        why: why.clone(),
-    });
-    let mut missing: Vec<Missing> = of_value.chain(of_cell).collect();
+    }
     if !missing.iter().any(|m| m.label == NOT_MEASURED) {
         missing.extend(a.left_out.iter().map(|left| Missing {
             label: NOT_MEASURED,
@@ -88,10 +93,8 @@ pub(crate) fn missing(a: &Analysis) -> Vec<Missing> {
             why: left.why.clone(),
         }));
     }
-    missing
-        .into_iter()
-        .unique_by(|m| m.subject.clone())
-        .collect()
+    let missing = missing.into_iter();
+    missing.unique_by(|m| m.subject.clone()).collect()
 }
 
 /// Returns true if all that was measured has the same value of an axis.
@@ -116,9 +119,8 @@ fn place_without_result(a: &Analysis, cell: &Cell) -> String {
         Some((axis, value)) => format!("{subject} {}", axis.circumstance(value)),
         None => {
             let axes = a.study.asked.iter().map(|(axis, _)| *axis);
-            let place = axes
-                .filter(|axis| *axis != way)
-                .map(|axis| (axis, cell.value(axis)));
+            let others = axes.filter(|axis| *axis != way);
+            let place = others.map(|axis| (axis, cell.value(axis)));
             format!("{subject} ({})", place_in_words(place))
         }
     }
@@ -126,7 +128,7 @@ fn place_without_result(a: &Analysis, cell: &Cell) -> String {
 
 fn is_left_out(a: &Analysis, (axis, value): (Axis, &Value)) -> bool {
     let mut groups = a.left_out.iter().flat_map(|left| &left.values);
-    groups.any(|(left, values)| *left == axis && values.iter().any(|v| v == value))
+    groups.any(|(left, values)| *left == axis && values.contains(value))
 }
 
 fn left_out(a: &Analysis) -> String {

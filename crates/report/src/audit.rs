@@ -37,24 +37,27 @@ pub struct Settled {
 }
 
 /// Every ruling, in the order in which they are counted.
-const RULINGS: &[(Ruling, DocMark)] = &[
-    (Ruling::Confirmed, CONFIRMED),
-    (Ruling::ConfirmedInPart, IN_PART),
-    (Ruling::ConfirmedByLessThanMatters, BY_LESS),
-    (Ruling::ConfirmedForAnotherReason, OTHERWISE),
-    (Ruling::Refuted, REFUTED),
-    (Ruling::Undecided, UNDECIDED),
+const RULINGS: [Ruling; 6] = [
+    Ruling::Confirmed,
+    Ruling::ConfirmedInPart,
+    Ruling::ConfirmedByLessThanMatters,
+    Ruling::ConfirmedForAnotherReason,
+    Ruling::Refuted,
+    Ruling::Undecided,
 ];
-const CONFIRMED: DocMark = DocMark::new("✓", "confirmed", MarkKind::Better);
-const IN_PART: DocMark = DocMark::new("✓", "confirmed in part", MarkKind::Better);
-const BY_LESS: DocMark = DocMark::new("=", "confirmed, by less than matters", MarkKind::Same);
-const OTHERWISE: DocMark = DocMark::new("≠", "confirmed for another reason", MarkKind::Open);
-const REFUTED: DocMark = DocMark::new("✗", "refuted", MarkKind::Worse);
-const UNDECIDED: DocMark = DocMark::new("?", "undecided", MarkKind::Same);
 
 pub(crate) fn mark(ruling: Ruling) -> DocMark {
-    let row = RULINGS.iter().find(|(known, _)| *known == ruling);
-    row.map_or(UNDECIDED, |(_, mark)| *mark)
+    let (sign, words, kind) = match ruling {
+        Ruling::Confirmed => ("✓", "confirmed", MarkKind::Better),
+        Ruling::ConfirmedInPart => ("✓", "confirmed in part", MarkKind::Better),
+        Ruling::ConfirmedByLessThanMatters => {
+            ("=", "confirmed, by less than matters", MarkKind::Same)
+        }
+        Ruling::ConfirmedForAnotherReason => ("≠", "confirmed for another reason", MarkKind::Open),
+        Ruling::Refuted => ("✗", "refuted", MarkKind::Worse),
+        Ruling::Undecided => ("?", "undecided", MarkKind::Same),
+    };
+    DocMark::new(sign, words, kind)
 }
 
 /// For each claim, the first run that decides it by its own figures; else the first that has figures,
@@ -92,9 +95,9 @@ pub fn terminal(settled: &[Settled], style: Style) -> String {
 
 /// `3 claims: 1 confirmed, 2 undecided.`
 pub(crate) fn summary<'a>(audits: impl Iterator<Item = &'a AuditText> + Clone) -> String {
-    let mut counts = RULINGS.iter().filter_map(|(ruling, mark)| {
-        let n = audits.clone().filter(|a| a.ruling == *ruling).count();
-        (n > 0).then(|| format!("{n} {}", mark.words))
+    let mut counts = RULINGS.into_iter().filter_map(|ruling| {
+        let n = audits.clone().filter(|a| a.ruling == ruling).count();
+        (n > 0).then(|| format!("{n} {}", mark(ruling).words))
     });
     let all = count(audits.clone().count(), "claim", "claims");
     joined([all, counts.join("; ")], ": ") + "."
@@ -103,11 +106,11 @@ pub(crate) fn summary<'a>(audits: impl Iterator<Item = &'a AuditText> + Clone) -
 /// Renders rulings as JSON: the format, and a list of claims with the run of each.
 pub fn json(settled: &[Settled]) -> String {
     #[derive(Serialize)]
-    struct All<'a> {
+    struct Claims<'a> {
         format: u32,
         claims: &'a [Settled],
     }
-    crate::text::pretty(&All {
+    crate::text::pretty(&Claims {
         format: FORMAT,
         claims: settled,
     })
@@ -123,18 +126,19 @@ fn claim(out: &mut Printer, a: &AuditText, run: Option<&str>) {
     out.wrapped(Ink::Plain, &a.because, "  ", "  ");
     let mut detail = |text: &str| out.wrapped(Ink::Faint, text, "    · ", "      ");
     // Measured figures come before figures from published files alone.
-    let mut figures: Vec<&AuditFigure> = a.figures.iter().collect();
-    figures.sort_by_key(|f| f.what != AS_PUBLISHED && f.measured.is_none());
-    for figure in figures.into_iter().take(MOST_FIGURES) {
+    let figures = a.figures.iter();
+    let figures = figures.sorted_by_key(|f| f.what != AS_PUBLISHED && f.measured.is_none());
+    for figure in figures.take(MOST_FIGURES) {
         let both = [("here", &figure.measured), ("published", &figure.published)];
-        let numbers = both.map(|(whose, n)| n.as_ref().map(|n| format!("{whose} {n}")));
+        let numbers = both.map(|(source, n)| n.as_ref().map(|n| format!("{source} {n}")));
         detail(&match &figure.published {
             Some(words) if figure.what == AS_PUBLISHED => format!("{AS_PUBLISHED}: {words}"),
             _ => format!("{}: {}", figure.what, numbers.iter().flatten().join("; ")),
         });
     }
-    if let Some(more) = a.figures.len().checked_sub(MOST_FIGURES + 1) {
-        let more = count(more + 1, "figure more", "figures more");
+    let more = a.figures.len().saturating_sub(MOST_FIGURES);
+    if more > 0 {
+        let more = count(more, "figure more", "figures more");
         detail(&format!("{more}: --json"));
     }
     if let Some(run) = run {

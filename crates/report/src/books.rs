@@ -6,6 +6,11 @@ use itertools::Itertools as _;
 
 use crate::counted::{CountTable, NOTHING, further, rows};
 
+const LAST_COLUMNS: [&str; 2] = [
+    "interrupts, % of own CPU time",
+    "left over, % of own CPU time",
+];
+
 /// The table with a column for each user of the CPUs; none of runs without books.
 pub(crate) fn books(a: &Analysis) -> Option<CountTable> {
     a.books.first()?;
@@ -40,13 +45,7 @@ pub(crate) fn books(a: &Analysis) -> Option<CountTable> {
         short: "Books",
         title: "Where the CPU time of each cell went",
         lead: "Shares of the time of all CPUs in the windows, means over trials; they add up to 100 %. A cost is that of a side with its workers. The last two columns are shares of the cell's own CPU time with their 95 % intervals: interrupts on idle CPUs above the idle rate of the run, with + where they are added to the cost; and what is left over, with ! where the interval is outside of 3 % and ~ where it is partly outside. A verdict on CPU time stands where what is left over is within half the distance of the ratio to 1.",
-        columns: columns(
-            &users,
-            &[
-                "interrupts, % of own CPU time",
-                "left over, % of own CPU time",
-            ],
-        ),
+        columns: columns(&users, &LAST_COLUMNS),
         rows,
         notes,
     })
@@ -55,21 +54,20 @@ pub(crate) fn books(a: &Analysis) -> Option<CountTable> {
 /// The table of CPU accounts of one evidence trial a cell, from the kernel's tracepoints; none
 /// where no trial has them.
 pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
-    let all = a.books.iter();
-    let mut all = all.filter_map(|b| Some((b.cell.as_str(), b.counted.as_ref()?)));
-    let known = all.clone().filter(|(_, c)| c.refused.is_none());
-    let known: Vec<(&str, &CpuAccounts)> = known.collect();
+    let accounts = || a.books.iter().filter_map(|b| b.counted.as_ref());
+    let known: Vec<(&str, &CpuAccounts)> = (a.books.iter())
+        .filter_map(|b| Some((b.cell.as_str(), b.counted.as_ref()?)))
+        .filter(|(_, accounts)| accounts.refused.is_none())
+        .collect();
     let users = used(known.iter().flat_map(|(_, c)| &c.lines).map(|l| l.user));
-    let of_cells = known.iter().map(|(cell, of)| {
-        let capacity = of.elapsed_ns as f64 * f64::from(of.cpus);
-        let share = |ns: f64| percent(ns / capacity);
-        let of_users = users.iter().map(|row| of.ns_of(|l| l.user == row.user));
-        let of_users = of_users.map(|ns| ns.unwrap_or(0) as f64);
-        let all = of_users.chain([of.left_over_ns as f64]);
-        (*cell, all.map(share).collect())
+    let of_cells = known.iter().map(|(cell, accounts)| {
+        let capacity = accounts.elapsed_ns as f64 * f64::from(accounts.cpus);
+        let ns_of = |row: &&CpuUserRow| accounts.ns_of(|l| l.user == row.user).unwrap_or(0) as f64;
+        let ns = users.iter().map(ns_of).chain([accounts.left_over_ns as f64]);
+        (*cell, ns.map(|ns| percent(ns / capacity)).collect())
     });
     let rows = rows(a, of_cells);
-    let refused = all.find_map(|(_, c)| c.refused.as_ref());
+    let refused = accounts().find_map(|accounts| accounts.refused.as_ref());
     let notes = refused.map(|why| format!("Not counted in some cells: {why}."));
     (!rows.is_empty()).then_some(CountTable {
         section: "accounts",
@@ -88,8 +86,10 @@ fn used(users: impl Iterator<Item = CpuUser> + Clone) -> Vec<&'static CpuUserRow
 }
 
 fn columns(users: &[&CpuUserRow], last: &[&'static str]) -> Vec<String> {
-    let titles = users.iter().map(|row| row.title);
-    let titles = titles.chain(last.iter().copied());
+    let titles = users
+        .iter()
+        .map(|row| row.title)
+        .chain(last.iter().copied());
     titles.map(str::to_owned).collect()
 }
 
@@ -121,8 +121,9 @@ fn left_over(books: &CellBooks) -> String {
 }
 
 fn percent(share: f64) -> String {
-    match share.abs() < 0.0005 {
-        true => "0 %".to_owned(),
-        false => format!("{:.1} %", 100.0 * share),
+    if share.abs() < 0.0005 {
+        "0 %".to_owned()
+    } else {
+        format!("{:.1} %", 100.0 * share)
     }
 }

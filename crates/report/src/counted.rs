@@ -40,7 +40,7 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
         return None;
     }
     let all_copies: Vec<&CellCopies> = ids.iter().filter_map(|id| copies(id)).collect();
-    let total = (!all_copies.is_empty()).then_some("copies a byte");
+    let has_copies = !all_copies.is_empty();
     let mut places = CopyPlace::ALL.to_vec();
     places.retain(|place| {
         let mut legs = all_copies.iter().flat_map(|c| &c.legs);
@@ -48,19 +48,23 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
     });
     let has = |e: &CountedEvent| a.counts.iter().any(|c| c.per_message(*e).is_some());
     let events: Vec<CountedEvent> = EVENTS.iter().map(|r| r.event).filter(has).collect();
-    let columns = total.into_iter().chain(places.iter().map(|p| p.title()));
-    let columns = columns.chain(events.iter().map(|e| e.row().title));
+    let columns = (has_copies.then_some("copies a byte").into_iter())
+        .chain(places.iter().map(|p| p.title()))
+        .chain(events.iter().map(|e| e.row().title));
     let of_cells = ids.iter().map(|id| {
+        let (copies, counts) = (copies(id), counts(id));
         let written = |n: Option<f64>| n.map_or_else(|| NOTHING.to_owned(), |n| format!("{n:.2}"));
-        let sum = copies(id).and_then(|c| c.per_byte(Side::Both)?.ok());
-        let at = |place: &CopyPlace| written(copies(id).and_then(|c| c.at(*place)));
-        let of_event =
-            |event: &CountedEvent| number(counts(id).and_then(|c| c.per_message(*event)));
-        let texts = total
-            .map(|_| written(sum))
-            .into_iter()
-            .chain(places.iter().map(at));
-        (*id, texts.chain(events.iter().map(of_event)).collect())
+        let mut texts = Vec::new();
+        if has_copies {
+            texts.push(written(copies.and_then(|c| c.per_byte(Side::Both)?.ok())));
+        }
+        for place in &places {
+            texts.push(written(copies.and_then(|c| c.at(*place))));
+        }
+        for event in &events {
+            texts.push(number(counts.and_then(|c| c.per_message(*event))));
+        }
+        (*id, texts)
     });
     let mut notes = absent(&a.counts);
     if a.counts.iter().any(CellCounts::is_of_server) {
@@ -84,23 +88,27 @@ pub(crate) fn roles(a: &Analysis) -> Option<CountTable> {
     let first = a.roles.first()?;
     let names = first.counters.iter().map(|c| c.name.as_str());
     let rows = a.roles.iter().take(MOST_ROWS).filter_map(|role| {
-        let of = match role.role {
+        let party = match role.role {
             Side::Client => "clients",
             _ => "server",
         };
         let counters = role.counters.iter().map(|c| c.per_request);
         let texts = counters.chain([Some(role.window_ms)]).map(number);
-        Some((format!("{}, {of}", label(a, &role.cell)?), texts.collect()))
+        Some((
+            format!("{}, {party}", label(a, &role.cell)?),
+            texts.collect(),
+        ))
     });
     let counters = a.roles.iter().flat_map(|r| &r.counters);
     let reasons = grouped(counters.filter_map(|counter| {
         let name = counter.name.strip_suffix("_us").unwrap_or(&counter.name);
         Some((counter.absent.as_ref()?, name.replace('_', " ")))
     }));
-    let notes = reasons.iter().take(MOST_NOTES);
-    let notes =
-        notes.map(|(why, names)| format!("No {}: {why}.", names.iter().unique().join(", ")));
-    let further = further(a.roles.len(), MOST_ROWS, "further rows");
+    let mut notes = Vec::new();
+    for (why, names) in reasons.iter().take(MOST_NOTES) {
+        notes.push(format!("No {}: {why}.", names.iter().unique().join(", ")));
+    }
+    notes.extend(further(a.roles.len(), MOST_ROWS, "further rows"));
     Some(CountTable {
         section: "roles",
         short: "Roles",
@@ -108,7 +116,7 @@ pub(crate) fn roles(a: &Analysis) -> Option<CountTable> {
         lead: "Counters of the server and of its clients, threads and children included, for each response within the window, whose length is the duration: the columns of a published table.",
         columns: names.chain(["duration_ms"]).map(heading).collect(),
         rows: rows.collect(),
-        notes: notes.chain(further).collect(),
+        notes,
     })
 }
 
@@ -150,9 +158,9 @@ pub(crate) fn further(all: usize, shown: usize, what: &str) -> Option<String> {
 
 fn absent(counts: &[CellCounts]) -> Vec<String> {
     let rates = counts.iter().flat_map(|c| &c.events);
-    let told = rates.filter_map(|rate| {
+    let notes = rates.filter_map(|rate| {
         let (why, title) = (rate.absent.as_ref()?, rate.event.row().title);
         Some(format!("Not counted, {title}: {why}."))
     });
-    told.unique().collect()
+    notes.unique().collect()
 }

@@ -47,7 +47,7 @@ const USUAL: Words = Words {
     would_change: "",
     along: &[Axis::Size],
     is_together: false,
-    says: |why| why.by_pairs(Vec::new()),
+    answer: |why| why.by_pairs(Vec::new()),
 };
 
 /// Every question, in the order of its enum.
@@ -56,14 +56,14 @@ const QUESTIONS: &[Words] = &[
         key: Question::WhyOneWayWins,
         question: "Why is one way better than another?",
         would_change: "another size or transport; a path on which the kernel copies less, or more (--transport wire)",
-        says: causes::says,
+        answer: causes::answer,
         ..USUAL
     },
     Words {
         key: Question::CopiesPerByte,
         question: "How often is each byte copied, and where?",
         would_change: "another transport: over loopback and veth the kernel copies on delivery what a sender did not, over wire nobody receives; a packet socket, which has the kernel copy for it",
-        says: copies::says,
+        answer: copies::answer,
         ..USUAL
     },
     Words {
@@ -71,7 +71,7 @@ const QUESTIONS: &[Words] = &[
         question: "Why is zero-copy not always fastest?",
         needs: "no way without a copy was measured next to one that copies by as many calls",
         would_change: "a path on which the kernel does not copy after all (one that leaves this machine, or --transport wire), larger messages, or several buffers in flight for each completion",
-        says: sockets::not_fastest,
+        answer: sockets::not_fastest,
         ..USUAL
     },
     Words {
@@ -79,7 +79,7 @@ const QUESTIONS: &[Words] = &[
         question: "From what message size does zero-copy beat copying?",
         needs: "no way without a copy was measured next to one that copies by as many calls",
         would_change: "a path on which the kernel does not copy after all (one that leaves this machine, or --transport wire), sizes beyond the range, or payload from memory that is in no cache (--ring)",
-        says: |why| why.by_pairs(why.copied()),
+        answer: |why| why.by_pairs(why.copied()),
         ..USUAL
     },
     Words {
@@ -94,7 +94,7 @@ const QUESTIONS: &[Words] = &[
         question: "How do threads interact with the caches, apart from there being more threads than CPUs?",
         needs: "needs cells with several numbers of flows (--threads 1,2,4)",
         would_change: "a machine with more CPUs, threads that are kept on CPUs of their own (--placement), or payload that does not fit into the caches (--ring)",
-        says: caches::with_threads,
+        answer: caches::with_threads,
         ..USUAL
     },
     Words {
@@ -102,7 +102,7 @@ const QUESTIONS: &[Words] = &[
         question: "Which cache level gains most from sending without a copy?",
         needs: "no way without a copy was measured next to one that copies",
         would_change: "payload from memory that is in no cache (--ring), other sizes, or a path on which the kernel does not copy after all",
-        says: caches::gains_most,
+        answer: caches::gains_most,
         ..USUAL
     },
     Words {
@@ -121,7 +121,7 @@ const QUESTIONS: &[Words] = &[
         would_change: "a larger block for the way that reads and writes (--block), larger files (--size), a path on which the receiver is not what both wait for, or the other state of the page cache (--cache warm,cold)",
         along: &[Axis::Cache, Axis::Size],
         is_together: true,
-        says: |why| why.by_pairs(work::no_cold_cache(why)),
+        answer: |why| why.by_pairs(work::no_cold_cache(why)),
     },
     Words {
         key: Question::WhichServer,
@@ -144,7 +144,7 @@ const QUESTIONS: &[Words] = &[
         question: "How much of a request was the clients' own work?",
         needs: "needs a server in a closed loop, whose clients report their work",
         would_change: "more threads for the clients (--threads), or a rate that they keep to (--rate)",
-        says: work::clients_share,
+        answer: work::clients_share,
         ..USUAL
     },
     Words {
@@ -152,7 +152,7 @@ const QUESTIONS: &[Words] = &[
         question: "What does a thread or process for each connection cost in memory?",
         needs: "needs a server with a thread or process for each connection, at two numbers of connections that lie 100 apart",
         would_change: "services that touch more of a stack, or another size of kernel stacks",
-        says: work::memory,
+        answer: work::memory,
         ..USUAL
     },
     Words {
@@ -168,7 +168,7 @@ const QUESTIONS: &[Words] = &[
         question: "What was unexpected?",
         needs: "no finding that the prediction speaks of: its cells were not measured",
         would_change: "another machine, a path that leaves it, or conditions that the prediction did not speak of",
-        says: unexpected::says,
+        answer: unexpected::answer,
         ..USUAL
     },
     Words {
@@ -176,7 +176,7 @@ const QUESTIONS: &[Words] = &[
         question: "Do the two CPUs seem to share a core, whatever the kernel reports?",
         needs: "needs work in registers with one and with two threads, on two CPUs",
         would_change: "a quiet machine, where the CPU time of a step is not raised by what others do on the host's cores",
-        says: work::shared_core,
+        answer: work::shared_core,
         ..USUAL
     },
     Words {
@@ -186,14 +186,14 @@ const QUESTIONS: &[Words] = &[
         would_change: "load that comes and ceases on some CPUs and not on others (--background spin@0), more threads than CPUs, or CPUs that share no cache",
         along: &[Axis::Background],
         is_together: true,
-        says: |why| why.by_pairs(work::moves(why)),
+        answer: |why| why.by_pairs(work::moves(why)),
     },
     Words {
         key: Question::TakingTurns,
         question: "Do two threads that slow each other share a core, or take turns on one CPU?",
         needs: "needs work in registers of two threads on one logical CPU and on two",
         would_change: "a machine whose hardware threads are visible (placement smt-sibling), or other work: what waits for memory leaves a core to its sibling",
-        says: work::turns,
+        answer: work::turns,
         ..USUAL
     },
     Words {
@@ -201,7 +201,7 @@ const QUESTIONS: &[Words] = &[
         question: "Where does an access become more expensive, and is that where the kernel reports the caches?",
         needs: "needs such work at three sizes or more",
         would_change: "huge pages (--huge-pages on), which take most misses of the translation buffers away, other sizes between those that were measured, and a quiet machine",
-        says: caches::steps,
+        answer: caches::steps,
         ..USUAL
     },
     Words {
@@ -210,7 +210,7 @@ const QUESTIONS: &[Words] = &[
         needs: "needs the same work with --huge-pages off and on",
         would_change: "another order of access: in order the next page is known before it is needed, so that its translation is too; and under a hypervisor, whether the host backs the guest's memory with huge pages",
         is_together: true,
-        says: |why| why.by_pairs(work::huge_pages()),
+        answer: |why| why.by_pairs(work::huge_pages()),
         ..USUAL
     },
     Words {
@@ -220,7 +220,7 @@ const QUESTIONS: &[Words] = &[
         would_change: "background load of another class or in a group of its own, more threads than CPUs, and caches and memory, which no class or group divides",
         along: &[Axis::Class, Axis::Cgroup],
         is_together: true,
-        says: |why| why.by_pairs(work::limits(why)),
+        answer: |why| why.by_pairs(work::limits(why)),
     },
     Words {
         key: Question::IsolationWakes,
@@ -229,13 +229,13 @@ const QUESTIONS: &[Words] = &[
         would_change: "other intervals between beats, other amounts of work at each, and other periods of the quota: a thread that has used it up waits for the end of its period",
         along: &[Axis::Background],
         is_together: true,
-        says: |why| why.by_pairs(work::throttled(why)),
+        answer: |why| why.by_pairs(work::throttled(why)),
     },
     Words {
         key: Question::CeilingShare,
         question: "What share of what this machine can copy, and of what its disk gives, is reached?",
         would_change: "fewer copies and fewer calls bring it up; `bytecost ceiling` measures the ceiling anew",
-        says: ceiling::says,
+        answer: ceiling::answer,
         ..USUAL
     },
 ];
@@ -254,7 +254,7 @@ pub(crate) fn text(a: &Analysis, explanation: &Explanation) -> ExplanationText {
         explanation,
         words,
     };
-    let said = (words.says)(&why);
+    let parts = (words.answer)(&why);
     let missing = explanation
         .missing
         .as_ref()
@@ -267,9 +267,9 @@ pub(crate) fn text(a: &Analysis, explanation: &Explanation) -> ExplanationText {
     ExplanationText {
         key: words.key,
         question: words.question,
-        answer: missing.is_none().then(|| phrases::capital(&said.answer)),
-        numbers: said.numbers,
-        evidence: said.evidence,
+        answer: missing.is_none().then(|| phrases::capital(&parts.answer)),
+        numbers: parts.numbers,
+        evidence: parts.evidence,
         would_change: missing.is_none().then_some(words.would_change),
         missing,
         findings: of_pairs.chain(unexpected::findings(explanation)).collect(),

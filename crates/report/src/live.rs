@@ -31,77 +31,37 @@ fn latency(activity: &Activity, of: fn(&Latency) -> f64) -> Option<String> {
     activity.latency.as_ref().map(|l| units::number(of(l)))
 }
 
-fn asks(session: &Session) -> bool {
+fn waits_for_responses(session: &Session) -> bool {
     session.side != Side::Receiver && session.cell.pattern == Pattern::Ask
 }
 
+const fn column(
+    head: &'static str,
+    width: usize,
+    is_of: fn(&Session) -> bool,
+    value: fn(&Activity, &Figures) -> Option<String>,
+) -> Column {
+    Column {
+        head,
+        width,
+        is_of,
+        value,
+    }
+}
+
+#[rustfmt::skip] // a table
 const COLUMNS: &[Column] = &[
-    Column {
-        head: "Gbit/s",
-        width: 8,
-        is_of: |_| true,
-        value: |_, f| Some(units::number(f.throughput_gbit_per_s)),
-    },
-    Column {
-        head: "bytes",
-        width: 15,
-        is_of: |_| true,
-        value: |_, f| Some(whole(f.bytes)),
-    },
-    Column {
-        head: "messages/s",
-        width: 10,
-        is_of: |s| s.counts_messages,
-        value: |_, f| f.messages_per_s.map(|n| whole(n as u64)),
-    },
-    Column {
-        head: "CPU s/GB",
-        width: 8,
-        is_of: |_| true,
-        value: |_, f| f.cpu_s_per_gb.map(units::number),
-    },
-    Column {
-        head: "calls/msg",
-        width: 8,
-        is_of: |s| s.counts_messages,
-        value: |_, f| f.calls_per_message.map(units::number),
-    },
-    Column {
-        head: "calls/s",
-        width: 10,
-        is_of: |s| !s.counts_messages,
-        value: |_, f| f.calls_per_s.map(|n| whole(n as u64)),
-    },
-    Column {
-        head: "copied",
-        width: 8,
-        is_of: |s| s.completes,
-        value: |_, f| f.copied_share.map(percent),
-    },
-    Column {
-        head: "fairness",
-        width: 8,
-        is_of: |s| s.cell.threads > 1,
-        value: |_, f| f.fairness.map(|f| format!("{f:.3}")),
-    },
-    Column {
-        head: "p50 µs",
-        width: 8,
-        is_of: asks,
-        value: |a, _| latency(a, |l| l.us_p50),
-    },
-    Column {
-        head: "p99 µs",
-        width: 8,
-        is_of: asks,
-        value: |a, _| latency(a, |l| l.us_p99),
-    },
-    Column {
-        head: "max µs",
-        width: 8,
-        is_of: asks,
-        value: |a, _| latency(a, |l| l.us_max),
-    },
+    column("Gbit/s", 8, |_| true, |_, f| Some(units::number(f.throughput_gbit_per_s))),
+    column("bytes", 15, |_| true, |_, f| Some(whole(f.bytes))),
+    column("messages/s", 10, |s| s.counts_messages, |_, f| f.messages_per_s.map(|n| whole(n as u64))),
+    column("CPU s/GB", 8, |_| true, |_, f| f.cpu_s_per_gb.map(units::number)),
+    column("calls/msg", 8, |s| s.counts_messages, |_, f| f.calls_per_message.map(units::number)),
+    column("calls/s", 10, |s| !s.counts_messages, |_, f| f.calls_per_s.map(|n| whole(n as u64))),
+    column("copied", 8, |s| s.completes, |_, f| f.copied_share.map(percent)),
+    column("fairness", 8, |s| s.cell.threads > 1, |_, f| f.fairness.map(|f| format!("{f:.3}"))),
+    column("p50 µs", 8, waits_for_responses, |a, _| latency(a, |l| l.us_p50)),
+    column("p99 µs", 8, waits_for_responses, |a, _| latency(a, |l| l.us_p99)),
+    column("max µs", 8, waits_for_responses, |a, _| latency(a, |l| l.us_max)),
 ];
 
 fn aligned(session: &Session, first: &str, text: impl Fn(&Column) -> String) -> String {
@@ -110,61 +70,57 @@ fn aligned(session: &Session, first: &str, text: impl Fn(&Column) -> String) -> 
         let text = text(column);
         let width = columns(column.head).max(column.width);
         let blanks = (width + 2).saturating_sub(columns(&text)).max(1);
-        line.extend(std::iter::repeat_n(' ', blanks));
-        line.push_str(&text);
+        line += &(" ".repeat(blanks) + &text);
     }
     line
 }
 
 /// Description of a session, and the column heads of the lines that follow.
 pub fn began(session: &Session, style: Style) -> String {
-    let with = if session.side == Side::Receiver {
-        "from"
-    } else {
-        "to"
-    };
+    let is_receiver = session.side == Side::Receiver;
+    let with = if is_receiver { "from" } else { "to" };
     let (number, peer) = (session.number, units::one_line(&session.peer));
     let heads = aligned(session, "second", |column| column.head.to_owned());
-    let what = options(session);
-    let heads = style.paint(Ink::Faint, &heads);
-    format!("session {number} {with} {peer}: {what}\n{heads}\n")
+    let (options, heads) = (options(session), style.paint(Ink::Faint, &heads));
+    format!("session {number} {with} {peer}: {options}\n{heads}\n")
 }
 
 /// The options of this side in words.
 fn options(session: &Session) -> String {
     let cell = &session.cell;
-    let mut words = if session.side == Side::Receiver {
-        format!("`{}`", cell.receiver)
-    } else {
-        format!("`{}`", cell.mover)
+    let way = match session.side {
+        Side::Receiver => &cell.receiver,
+        _ => &cell.mover,
     };
-    if session.counts_messages {
-        let size = units::bytes_in_words(cell.size_bytes);
-        words.push_str(&format!(", messages of {size}"));
-    }
-    let flows = count(cell.threads as usize, "flow", "flows");
-    words.push_str(&format!(", {flows}"));
-    words.push_str(match cell.pattern {
-        Pattern::Stream => ", without pause",
-        Pattern::Ask => ", each with a response",
-    });
-    if cell.placement != Placement::Free {
-        words.push_str(&format!(", CPUs {}", cell.placement));
-    }
-    words
+    let size = units::bytes_in_words(cell.size_bytes);
+    let size = session
+        .counts_messages
+        .then(|| format!("messages of {size}"));
+    let is_placed = cell.placement != Placement::Free;
+    let parts = [
+        Some(format!("`{way}`")),
+        size,
+        Some(count(cell.threads as usize, "flow", "flows")),
+        Some(match cell.pattern {
+            Pattern::Stream => "without pause".to_owned(),
+            Pattern::Ask => "each with a response".to_owned(),
+        }),
+        is_placed.then(|| format!("CPUs {}", cell.placement)),
+    ];
+    parts.into_iter().flatten().join(", ")
 }
 
 /// Line of a second, by its number.
 pub fn second(session: &Session, number: u64, activity: &Activity) -> String {
     let figures = Figures::new(session, activity);
-    let mut line = aligned(session, &number.to_string(), |column| {
+    let line = aligned(session, &number.to_string(), |column| {
         (column.value)(activity, &figures).unwrap_or_else(|| "–".to_owned())
     });
-    if activity.flows_silent > 0 {
-        line.push_str(&format!("  {} silent", activity.flows_silent));
-    }
-    line.push('\n');
-    line
+    let silent = match activity.flows_silent {
+        0 => String::new(),
+        flows => format!("  {flows} silent"),
+    };
+    line + &silent + "\n"
 }
 
 /// Totals of a session.
@@ -183,27 +139,30 @@ pub fn totals(totals: &Totals, style: Style) -> String {
         SessionEnd::Failed(_) => Ink::Bad,
         _ => Ink::Strong,
     };
-    let mut rows = vec![
-        ("moved", moved(session, &figures)),
-        ("rate", rate(&figures)),
-        ("CPU per byte", cpu(activity, &figures)),
-    ];
-    rows.extend(calls(&figures).map(|text| ("calls", text)));
-    rows.extend(round_trips(activity).map(|text| ("latency", text)));
-    rows.extend(copied(session, activity, &figures).map(|text| ("zero-copy", text)));
-    rows.extend(hints::hints(totals).into_iter().map(|hint| ("note", hint)));
     let note = "a single live measurement, without confidence intervals; the same with intervals:";
-    rows.push(("note", note.to_owned()));
+    let rows = [
+        ("moved", Some(moved(session, &figures))),
+        ("rate", Some(rate(&figures))),
+        ("CPU per byte", Some(cpu(activity, &figures))),
+        ("calls", calls(&figures)),
+        ("latency", round_trips(activity)),
+        ("zero-copy", copied(session, activity, &figures)),
+    ];
+    let rows = (rows.into_iter())
+        .filter_map(|(label, text)| Some((label, text?)))
+        .chain(hints::hints(totals).into_iter().map(|hint| ("note", hint)))
+        .chain([("note", note.to_owned())]);
     let (title, rows) = (style.paint(ink, &title), labelled(rows, 14, style));
     let command = with_intervals(session);
     format!("{title}\n{rows}                {command}\n")
 }
 
 fn moved(session: &Session, figures: &Figures) -> String {
-    let messages = figures.messages.map(whole);
-    let messages = messages.map_or(String::new(), |n| format!(" in {n} messages"));
+    let messages = figures
+        .messages
+        .map(|n| format!(" in {} messages", whole(n)));
     let (bytes, options) = (whole(figures.bytes), options(session));
-    format!("{bytes} bytes{messages}: {options}")
+    format!("{bytes} bytes{}: {options}", messages.unwrap_or_default())
 }
 
 fn rate(figures: &Figures) -> String {
@@ -238,21 +197,18 @@ fn calls(figures: &Figures) -> Option<String> {
 }
 
 fn round_trips(activity: &Activity) -> Option<String> {
-    let of = activity.latency?;
-    let count = whole(of.count);
-    let [half, most, last] = [of.us_p50, of.us_p99, of.us_max].map(units::number);
+    let latency = activity.latency?;
+    let count = whole(latency.count);
+    let [half, most, last] = [latency.us_p50, latency.us_p99, latency.us_max].map(units::number);
     Some(format!(
         "half of {count} responses came within {half} µs, 99\u{a0}% within {most} µs, the last after {last} µs"
     ))
 }
 
 fn copied(session: &Session, activity: &Activity, figures: &Figures) -> Option<String> {
-    if !session.completes {
-        return None;
-    }
     let share = figures.copied_share.map(percent);
     let buffers = counter(activity, Counter::Completions).map(whole);
-    Some(match (share, buffers) {
+    session.completes.then(|| match (share, buffers) {
         (Some(share), Some(n)) => format!("the kernel copied {share} of {n} buffers after all"),
         _ => "no buffer came back".to_owned(),
     })

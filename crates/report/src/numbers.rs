@@ -67,8 +67,8 @@ pub(crate) fn ratio_interval(f: &Finding) -> String {
 /// A number as a superscript, for footnotes.
 pub(crate) fn superscript(n: usize) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    let digits = n.to_string();
-    let digits = digits.chars().filter_map(|c| c.to_digit(10));
+    let text = n.to_string();
+    let digits = text.chars().filter_map(|c| c.to_digit(10));
     digits.map(|d| DIGITS[d as usize]).collect()
 }
 

@@ -37,13 +37,17 @@ pub enum SamplesError {
 pub fn samples_csv(cells: &[Cell], samples: &[Sample]) -> Result<Vec<u8>, SamplesError> {
     let mut rows = vec![header()];
     for sample in samples {
-        let cell = cells.get(sample.trial.cell as usize);
-        let cell = cell.ok_or(SamplesError::UnknownCell {
-            block: sample.trial.block,
-            cell: sample.trial.cell,
-            cells: cells.len(),
-        })?;
-        rows.push(row(cell, sample));
+        let trial = sample.trial;
+        rows.push(match cells.get(trial.cell as usize) {
+            Some(cell) => row(cell, sample),
+            None => {
+                return Err(SamplesError::UnknownCell {
+                    block: trial.block,
+                    cell: trial.cell,
+                    cells: cells.len(),
+                });
+            }
+        });
     }
     Ok(csv_rows(rows)?)
 }
@@ -123,10 +127,10 @@ fn or_empty(value: Option<impl ToString>) -> String {
 fn axis_column(axis: Axis) -> String {
     let name = axis.name().replace('-', "_");
     let is_of_bytes = matches!(axis.row().kind, ValueKind::Bytes | ValueKind::PlainBytes);
-    match is_of_bytes && !name.ends_with("_bytes") {
-        true => name + "_bytes",
-        false => name,
+    if is_of_bytes && !name.ends_with("_bytes") {
+        return name + "_bytes";
     }
+    name
 }
 
 /// The axis's value; sizes as plain numbers, a socket buffer that the kernel tunes as nothing.

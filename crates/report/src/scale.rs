@@ -26,11 +26,11 @@ impl Scale {
 
     /// A scale that includes all values; values that are not finite or below zero are left out.
     pub(crate) fn of(values: impl Iterator<Item = f64> + Clone) -> Scale {
-        let values = values.filter(|v| v.is_finite() && *v >= 0.0);
-        let positive = values.clone().filter(|v| *v > 0.0);
+        let usable = values.filter(|v| v.is_finite() && *v >= 0.0);
+        let positive = usable.clone().filter(|v| *v > 0.0);
         let least = positive.fold(f64::INFINITY, f64::min);
-        let most = values.clone().fold(0.0, f64::max);
-        let has_zero = values.clone().any(|v| v == 0.0);
+        let most = usable.clone().fold(0.0, f64::max);
+        let has_zero = usable.clone().any(|v| v == 0.0);
         if most <= 0.0 {
             return Scale::linear(1.0);
         }
@@ -44,9 +44,9 @@ impl Scale {
     fn linear(most: f64) -> Scale {
         let rough = most / 4.0;
         let decade = 10_f64.powf(rough.log10().floor());
-        let mut steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|m| m * decade).into_iter();
-        let step = steps.find(|step| *step >= rough * 0.999);
-        let step = step.unwrap_or(10.0 * decade);
+        let mut steps = [1.0, 2.0, 2.5, 5.0].map(|m| m * decade).into_iter();
+        let fits = |step: &f64| *step >= rough * 0.999;
+        let step = steps.find(fits).unwrap_or(10.0 * decade);
         let steps = (most / step).ceil().max(1.0);
         Scale {
             log: false,
@@ -59,21 +59,21 @@ impl Scale {
     fn log(least: f64, most: f64) -> Scale {
         let first = least.log10().floor() as i32;
         let last = most.log10().ceil() as i32;
-        let steps = (first..=last).cartesian_product([1.0, 2.0, 5.0]);
-        let steps = steps.map(|(decade, m)| (m, m * 10_f64.powi(decade)));
-        let steps: Vec<(f64, f64)> = steps.collect();
+        let steps: Vec<(f64, f64)> = (first..=last)
+            .cartesian_product([1.0, 2.0, 5.0])
+            .map(|(decade, m)| (m, m * 10_f64.powi(decade)))
+            .collect();
         let below = |v: f64| steps.iter().map(|s| s.1).rfind(|s| *s <= v * 1.000_001);
         let above = |v: f64| steps.iter().map(|s| s.1).find(|s| *s >= v * 0.999_999);
         let (from, to) = (below(least).unwrap_or(least), above(most).unwrap_or(most));
         let only_decades = (to / from).log10() > 3.5;
         let within = |s: f64| s >= from * 0.999_999 && s <= to * 1.000_001;
-        let shown = steps.iter();
-        let shown = shown.filter(|(m, s)| within(*s) && (!only_decades || *m == 1.0));
+        let is_shown = |(m, s): &&(f64, f64)| within(*s) && (!only_decades || *m == 1.0);
         Scale {
             log: true,
             from,
             to,
-            ticks: shown.map(|(_, s)| *s).collect(),
+            ticks: steps.iter().filter(is_shown).map(|(_, s)| *s).collect(),
         }
     }
 
@@ -91,19 +91,17 @@ impl Scale {
 /// Positions of the values across, from 0 to 1: by their logarithm where they are numbers that span
 /// more than a factor of four, in proportion where they are other numbers, else evenly.
 pub(crate) fn places(numbers: Option<&[f64]>, count: usize) -> Vec<f64> {
-    let numbers = numbers.filter(|n| n.len() == count && n.is_sorted());
-    let (numbers, first, last) = match numbers {
-        Some(numbers @ [first, .., last])
-            if first.is_finite() && last.is_finite() && last > first =>
-        {
-            (numbers, *first, *last)
-        }
-        _ if count == 1 => return vec![0.5],
-        _ => {
-            let last = count.saturating_sub(1) as f64;
-            return (0..count).map(|i| i as f64 / last).collect();
-        }
+    let is_usable = |n: &&[f64]| {
+        n.len() == count && n.is_sorted() && n.iter().all(|n| n.is_finite()) && n.len() > 1
     };
+    let numbers = numbers.filter(is_usable).unwrap_or_default();
+    let first = numbers.first().copied().unwrap_or_default();
+    let last = numbers.last().copied().unwrap_or_default();
+    if last <= first {
+        let last = count.saturating_sub(1) as f64;
+        let place = |i| if count == 1 { 0.5 } else { i as f64 / last };
+        return (0..count).map(place).collect();
+    }
     let log = first > 0.0 && last / first >= 4.0;
     let place = |n: f64| if log { n.log2() } else { n };
     let width = place(last) - place(first);
@@ -132,10 +130,10 @@ pub(crate) fn tick(value: f64) -> String {
     }
     let decimals = (2 - value.log10().floor() as i32).clamp(0, 9) as usize;
     let text = format!("{value:.decimals$}");
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if !text.contains('.') {
+        return text;
     }
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use bytecost_spec::service::{Asked, Asking, Latencies, Pace, Process, Response, ServerTally};
 use bytecost_spec::{Arrivals, units};
+use itertools::Itertools as _;
 
 use crate::document::{DocBlock, DocColumn, DocTable, Document};
 use crate::numbers::{percent, whole};
@@ -21,15 +22,12 @@ const KEPT_UP: f64 = 0.99;
 /// The answer to one question.
 pub fn answer(asking: &Asking, answer: &Response, style: Style) -> String {
     let title = format!("{} responds to `{}`", asking.address, asking.service);
-    let mut out = format!("{}\n", style.paint(Ink::Strong, &title));
-    match answer {
-        Response::Busiest(processes) => out.push_str(&busiest(processes, style)),
-        Response::Content { bytes } => {
-            let bytes = units::bytes_in_words(*bytes);
-            out.push_str(&format!("  {bytes}, verified\n"));
-        }
-    }
-    out
+    let title = style.paint(Ink::Strong, &title);
+    let content = match answer {
+        Response::Busiest(processes) => busiest(processes, style),
+        Response::Content { bytes } => format!("  {}, verified\n", units::bytes_in_words(*bytes)),
+    };
+    format!("{title}\n{content}")
 }
 
 fn busiest(processes: &[Process], style: Style) -> String {
@@ -48,8 +46,8 @@ pub fn asked(asked: &Asked, style: Style) -> String {
     let seconds = units::number(asked.elapsed_s);
     let title = format!("load ended{here} after {seconds} s");
     let mut rows = vec![
-        ("requests", what(&asked.asking)),
-        ("responses", answered(asked)),
+        ("requests", requests(&asked.asking)),
+        ("responses", responses(asked)),
     ];
     rows.extend(asked.server_gone_s.map(units::number).map(|gone_s| {
         let why = "it refused every connection; the rate is of the time before";
@@ -68,24 +66,25 @@ pub fn asked(asked: &Asked, style: Style) -> String {
     format!("{title}\n{}", labelled(rows, 12, style))
 }
 
-fn what(asking: &Asking) -> String {
+fn requests(asking: &Asking) -> String {
     let mut words = format!("`{}`", asking.service);
     if let Some(bytes) = asking.size_bytes {
-        words.push_str(&format!(" of {}", units::bytes_in_words(bytes)));
+        words += &format!(" of {}", units::bytes_in_words(bytes));
     }
     let connections = count(asking.connections as usize, "connection", "connections");
-    words.push_str(&format!(" over {connections}"));
-    words.push_str(match asking.kept {
-        true => ", kept",
-        false => " at a time, a new one for each request",
-    });
+    words += &format!(" over {connections}");
+    words += if asking.kept {
+        ", kept"
+    } else {
+        " at a time, a new one for each request"
+    };
     if asking.idle > 0 {
-        words.push_str(&format!(", and {} idle ones", whole(asking.idle.into())));
+        words += &format!(", and {} idle ones", whole(asking.idle.into()));
     }
     if asking.depth > 1 {
-        words.push_str(&format!(", each with {} requests in flight", asking.depth));
+        words += &format!(", each with {} requests in flight", asking.depth);
     }
-    words.push_str(&match asking.pace {
+    words += &match asking.pace {
         Pace::Open { per_s } => {
             let (per_s, arrivals) = (units::number(per_s), asking.arrivals.name());
             format!("; open loop, {per_s} requests/s, {arrivals} arrivals")
@@ -95,36 +94,35 @@ fn what(asking: &Asking) -> String {
             format!("; closed loop, the next request {think_s} s after the response")
         }
         Pace::Closed { .. } => "; closed loop, the next request upon the response".to_owned(),
-    });
+    };
     words
 }
 
-fn answered(asked: &Asked) -> String {
+fn responses(asked: &Asked) -> String {
     let requests = count(asked.answers as usize, "request", "requests");
     let rate = match asked.answers_per_s {
         per_s if per_s >= 100.0 => whole(per_s as u64),
         per_s => units::number(per_s),
     };
-    let mut text = format!("{requests}, {rate} requests/s");
-    if asked.unanswered > 0 {
-        text.push_str(&format!("; {} without a response", whole(asked.unanswered)));
-    }
-    text
+    let unserved = match asked.unanswered {
+        0 => String::new(),
+        n => format!("; {} without a response", whole(n)),
+    };
+    format!("{requests}, {rate} requests/s{unserved}")
 }
 
-fn latencies(latency: &Latencies) -> String {
-    let of = latency;
-    let us = [of.us_p50, of.us_p90, of.us_p99, of.us_p999, of.us_max].map(units::number);
+fn latencies(l: &Latencies) -> String {
+    let us = [l.us_p50, l.us_p90, l.us_p99, l.us_p999, l.us_max].map(units::number);
     let [p50, p90, p99, p999, max] = us;
-    let requests = count(of.count as usize, "request", "requests");
+    let requests = count(l.count as usize, "request", "requests");
     format!(
         "p50 {p50} µs, p90 {p90} µs, p99 {p99} µs, p99.9 {p999} µs, max {max} µs, of {requests}"
     )
 }
 
 fn errors(asked: &Asked) -> String {
-    let some = asked.errors.iter().filter(|(_, n)| *n > 0);
-    let some = some.map(|(kind, n)| {
+    let errors = asked.errors.iter().filter(|(_, n)| *n > 0);
+    let mut words = errors.map(|(kind, n)| {
         let what = match *kind {
             "closed" => "closed by the server",
             "timeout" => "not served in time",
@@ -134,8 +132,10 @@ fn errors(asked: &Asked) -> String {
         };
         format!("{} {what}", whole(*n))
     });
-    some.reduce(|a, b| a + ", " + &b)
-        .unwrap_or_else(|| "none".to_owned())
+    match words.join(", ").as_str() {
+        "" => "none".to_owned(),
+        errors => errors.to_owned(),
+    }
 }
 
 fn fairness(asked: &Asked) -> String {
@@ -155,16 +155,11 @@ fn generator(asked: &Asked) -> String {
         None => generator.way.to_owned(),
         Some(why) => format!("{}, no ring ({why})", generator.way),
     };
-    let (busy, cpu_s) = (
-        percent(generator.busy_share),
-        units::number(generator.cpu_s),
-    );
-    let mut text = format!("by {way}; busy {busy} of the time{threads}; CPU {cpu_s} s");
-    if let Some(late) = generator.late_us_p99 {
-        let late = units::number(late);
-        text += &format!("; 99\u{a0}% of requests left at most {late} µs late");
-    }
-    text
+    let late = generator.late_us_p99.map(units::number);
+    let late = late.map(|us| format!("; 99\u{a0}% of requests left at most {us} µs late"));
+    let (busy, late) = (percent(generator.busy_share), late.unwrap_or_default());
+    let cpu_s = units::number(generator.cpu_s);
+    format!("by {way}; busy {busy} of the time{threads}; CPU {cpu_s} s{late}")
 }
 
 /// Verdict on the server from the load, or `none` with the reason.
@@ -206,11 +201,10 @@ fn least_due(per_s: f64, asked: &Asked) -> f64 {
 
 fn unserved(asked: &Asked) -> String {
     let (least, _, most) = asked.fairness;
-    let more = match asked.asking.kept && least == 0 && most > 0 {
-        true => {
-            "; some connections got no response: use --new-connections with a model that serves one connection to its end (`single`)"
-        }
-        false => "",
+    let more = if asked.asking.kept && least == 0 && most > 0 {
+        "; some connections got no response: use --new-connections with a model that serves one connection to its end (`single`)"
+    } else {
+        ""
     };
     format!("the server did not serve all requests{more}")
 }
@@ -233,9 +227,8 @@ pub fn tally(model: &str, service: &str, tally: &ServerTally) -> String {
         (tally.put_off, "times a connection had to wait for room"),
     ] {
         if n > 0 {
-            text.push_str(&format!("; {what}: {}", whole(n)));
+            text += &format!("; {what}: {}", whole(n));
         }
     }
-    text.push('\n');
-    text
+    text + "\n"
 }

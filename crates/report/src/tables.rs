@@ -26,15 +26,16 @@ struct Over<C: 'static> {
 /// studies, counters. What does not work has its reason below its table.
 pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
     let mut d = Document::default();
-    let movers = |chosen: fn(Route) -> bool| -> Vec<(String, String)> {
-        let all = survey.mover_facts.iter().filter(|m| chosen(m.route));
-        all.map(|m| {
-            (
-                m.name.clone(),
-                with_caution(&m.summary, m.caution.as_deref()),
-            )
-        })
-        .collect()
+    let movers = |is_chosen: fn(Route) -> bool| -> Vec<(String, String)> {
+        let movers = survey.mover_facts.iter().filter(|m| is_chosen(m.route));
+        movers
+            .map(|m| {
+                (
+                    m.name.clone(),
+                    with_caution(&m.summary, m.caution.as_deref()),
+                )
+            })
+            .collect()
     };
     let over = Over {
         columns: Transport::WITHIN,
@@ -64,24 +65,24 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
             named(heading, ["mover", "what it does"], rows, &mut d);
         }
     }
-    let receivers = survey.receiver_facts.iter();
-    let receivers = receivers.map(|r| (r.name.clone(), r.summary.clone()));
-    let receivers: Vec<(String, String)> = receivers.collect();
+    let receivers: Vec<(String, String)> = (survey.receiver_facts.iter())
+        .map(|r| (r.name.clone(), r.summary.clone()))
+        .collect();
     let refused = |name: &str, t| survey.receiver_refused(name, t);
     support(["Receivers", "receiver"], &receivers, over, refused, &mut d);
     if let Some(serving) = &survey.serving {
         servers(serving, &mut d);
     }
-    let transports = Transport::WITHIN.iter();
-    let transports = transports.map(|t| (t.name().to_owned(), t.summary().to_owned()));
+    let transport = |t: &Transport| (t.name().to_owned(), t.summary().to_owned());
+    let transports = Transport::WITHIN.iter().map(transport);
     let names = ["transport", "what it is"];
     named("Transports", names, transports, &mut d);
     if !survey.congestion_controls.is_empty() {
         d.push(DocBlock::heading("Congestion controls"));
         d.paragraph(Ink::Plain, survey.congestion_controls.join(", "));
     }
-    let all = studies.iter().map(|s| (s.name.clone(), s.question.clone()));
-    named("Studies", ["study", "question"], all, &mut d);
+    let studies = studies.iter().map(|s| (s.name.clone(), s.question.clone()));
+    named("Studies", ["study", "question"], studies, &mut d);
     if !survey.counters_refused.is_empty() {
         let heading = "Counters that are not available on this machine";
         d.push(DocBlock::heading(heading));
@@ -111,8 +112,8 @@ pub fn runs(runs: &[RunProgress], noise: &[(RoundConditions, RoundNoise)], style
         let texts = [&r.id, &r.started, &r.study, &records, &r.state];
         texts.map(String::clone).to_vec()
     });
-    let mut columns = vec![DocColumn::names("run")];
-    columns.extend(["started", "study", "records", "state"].map(DocColumn::left));
+    let mut columns = DocColumn::all("run | started | study | records | state");
+    columns[0].whole = true;
     d.push(DocBlock::Table(DocTable::of(columns, rows)));
     between_rounds(noise, &mut d);
     terminal::print(&d, style)
@@ -134,20 +135,18 @@ fn between_rounds(noise: &[(RoundConditions, RoundNoise)], d: &mut Document) {
         );
         return d.paragraph(Ink::Plain, text);
     }
-    let mut columns = vec![DocColumn::names("metric")];
-    columns.extend(["window", "CPUs", "rounds", "in 95 % of runs"].map(DocColumn::left));
-    columns.push(DocColumn::left("least and most"));
+    let headings = "metric | window | CPUs | rounds | in 95 % of runs | least and most";
+    let mut columns = DocColumn::all(headings);
+    columns[0].whole = true;
     d.push(DocBlock::Table(DocTable::of(columns, rows)));
 }
 
 fn metric_row(conditions: &RoundConditions, noise: &RoundNoise, metric: Metric) -> Vec<String> {
     let comparisons = noise.comparisons.iter().filter(|c| c.metric == metric);
-    let variances: Vec<f64> = comparisons.clone().map(|c| c.between.variance).collect();
+    let variances = comparisons.clone().map(|c| c.between.variance);
+    let ends = variances.minmax_by(f64::total_cmp).into_option();
+    let ends = ends.into_iter().flat_map(|(least, most)| [least, most]);
     let typical = noise.metrics.iter().find(|m| m.metric == metric);
-    let [least, most] = [
-        variances.iter().copied().reduce(f64::min),
-        variances.iter().copied().reduce(f64::max),
-    ];
     let mut cpus = cpulist::write(&conditions.cpus_allowed);
     if conditions.peer.is_some() {
         cpus += " and another host";
@@ -158,12 +157,7 @@ fn metric_row(conditions: &RoundConditions, noise: &RoundNoise, metric: Metric) 
         cpus,
         comparisons.map(|c| c.rounds).max().unwrap_or(0).to_string(),
         typical.map_or_else(String::new, |m| by_share(m.between.variance)),
-        [least, most]
-            .into_iter()
-            .flatten()
-            .map(by_share)
-            .dedup()
-            .join(" – "),
+        ends.map(by_share).dedup().join(" – "),
     ]
 }
 
@@ -187,25 +181,27 @@ fn named(
     d: &mut Document,
 ) {
     d.push(DocBlock::heading(heading));
-    let rows = rows.into_iter().map(|(name, what)| vec![name, what]);
     let columns = vec![DocColumn::names(name), DocColumn::left(what)];
+    let rows = rows.into_iter().map(|row| vec![row.0, row.1]);
     d.push(DocBlock::Table(DocTable::of(columns, rows)));
 }
 
 /// Servers and what they answer; below them why one does not work here.
 fn servers(serving: &ServerSurvey, d: &mut Document) {
-    let all = serving.servers.iter();
-    let rows = all.map(|s| {
-        let summary = with_caution(&s.summary, s.caution.as_deref());
-        (s.name.clone(), summary)
+    let servers = serving.servers.iter();
+    let rows = servers.map(|s| {
+        (
+            s.name.clone(),
+            with_caution(&s.summary, s.caution.as_deref()),
+        )
     });
     named("Servers", ["server", "how it serves"], rows, d);
     for why in serving.servers.iter().filter_map(|s| s.refused.as_ref()) {
         d.paragraph(Ink::Plain, why);
     }
     if let Some(way) = &serving.generator {
-        let told = format!("Their clients, the load generator, reach the kernel by {way}.");
-        d.paragraph(Ink::Plain, told);
+        let text = format!("Their clients, the load generator, reach the kernel by {way}.");
+        d.paragraph(Ink::Plain, text);
     }
     let services = serving.services.iter();
     let rows = services.map(|s| (s.name.clone(), s.summary.clone()));
@@ -221,29 +217,28 @@ fn support<C: Copy>(
     d: &mut Document,
 ) {
     d.push(DocBlock::heading(heading));
-    let refused = &refused;
-    let lines = rows.iter().map(|(name, summary)| {
-        let marks = over.columns.iter().map(|c| match refused(name, *c) {
-            Some(_) => "✗",
-            None => "✓",
-        });
-        let texts = std::iter::once(name.as_str()).chain(marks);
-        texts.chain([summary.as_str()]).collect::<Vec<_>>()
-    });
     let names = over.columns.iter().map(|c| (over.name)(*c));
     let names = std::iter::once(what).chain(names);
     let mut columns: Vec<DocColumn> = names.map(DocColumn::names).collect();
     columns.push(DocColumn::left("what it does"));
+    let mut lines = Vec::new();
+    let mut reasons = Vec::new();
+    for (name, summary) in rows {
+        let mut line = vec![name.as_str()];
+        for column in over.columns {
+            let refused = refused(name, *column);
+            line.push(if refused.is_some() { "✗" } else { "✓" });
+            let place = format!("{name} {} {}", over.word, (over.name)(*column));
+            reasons.extend(refused.map(|why| (why, place)));
+        }
+        line.push(summary);
+        lines.push(line);
+    }
     d.push(DocBlock::Table(DocTable::of(columns, lines)));
-    let reasons = rows.iter().flat_map(|(name, _)| {
-        over.columns.iter().filter_map(move |c| {
-            let who = format!("{name} {} {}", over.word, (over.name)(*c));
-            Some((refused(name, *c)?, who))
-        })
-    });
-    let terms = grouped(reasons).into_iter();
-    let terms = terms.map(|(why, whos)| DocTerm::new(format!("✗ {}", whos.join(", ")), [why]));
-    let terms: Vec<DocTerm> = terms.collect();
+    let term = |(why, places): (String, Vec<String>)| {
+        DocTerm::new(format!("✗ {}", places.join(", ")), [why])
+    };
+    let terms: Vec<DocTerm> = grouped(reasons).into_iter().map(term).collect();
     if !terms.is_empty() {
         d.push(DocBlock::Terms(terms));
     }

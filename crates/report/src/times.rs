@@ -8,7 +8,7 @@ use bytecost_spec::{Axis, Cell, Measure, Metric, Published, PublishedCell};
 /// A publication of times.
 #[derive(Debug)]
 pub struct Times {
-    /// Name of its table, and of what it is called.
+    /// Name of its table, which is that of the publication.
     pub source: &'static str,
     /// Notes on the conversion to metrics and on missing facts, a sentence each.
     pub notes: &'static [&'static str],
@@ -121,8 +121,9 @@ impl Times {
     /// # Errors
     /// The error says which table or column is missing, or where a number is.
     pub fn published(&self, tables: &[Table]) -> Result<Published, String> {
-        let table = tables.iter().find(|t| t.name == self.source);
-        let table = table.ok_or_else(|| format!("there is no table {}", self.source))?;
+        let Some(table) = tables.iter().find(|t| t.name == self.source) else {
+            return Err(format!("there is no table {}", self.source));
+        };
         let mut cells = Vec::new();
         for timed in self.rows {
             timed.cells(table, &mut cells)?;
@@ -164,8 +165,8 @@ impl Timed {
             }
             times.entry(bytes).or_default().push(ms);
         }
-        for (bytes, ms) in times {
-            let ms = ms.iter().sum::<f64>() / ms.len() as f64;
+        for (bytes, times) in times {
+            let ms = times.iter().sum::<f64>() / times.len() as f64;
             match self.file {
                 File::InRequests(_, sizes) => {
                     for size in sizes {
@@ -187,8 +188,8 @@ impl Timed {
         is_message: bool,
     ) -> Result<PublishedCell, String> {
         let mut cell = Cell::default();
-        let own = [(Axis::Mover, self.mover), (Axis::Size, size)];
-        for (axis, value) in self.axes.iter().chain(&own) {
+        let named = [(Axis::Mover, self.mover), (Axis::Size, size)];
+        for (axis, value) in self.axes.iter().chain(&named) {
             cell.set(*axis, value).map_err(|e| e.to_string())?;
         }
         let gbit_per_s = 8.0 * bytes as f64 / ms / 1e6;
@@ -217,7 +218,7 @@ mod tests {
     #[test]
     fn a_file_that_is_one_message_has_its_time_and_its_throughput() {
         let published = read("file-transfer", TRANSFER).unwrap();
-        let told: Vec<(&str, u64, f64)> = (published.cells.iter())
+        let times: Vec<(&str, u64, f64)> = (published.cells.iter())
             .map(|c| {
                 let ms = c.values[&Metric::both(Measure::MsPerMessage)];
                 (c.cell.mover.as_str(), c.cell.size_bytes >> 20, ms)
@@ -232,7 +233,7 @@ mod tests {
         ];
         let expected =
             expected.map(|(mover, [small, large])| [(mover, 7, small), (mover, 1024, large)]);
-        assert_eq!(told, expected.concat());
+        assert_eq!(times, expected.concat());
         let speed = published.cells[0].values[&Metric::both(Measure::ThroughputGbitPerS)];
         let expected = 7.0 * 1_048_576.0 * 8.0 / 0.156 / 1e9;
         assert!((speed / expected - 1.0).abs() < 1e-9, "{speed}");

@@ -13,9 +13,8 @@ const MOST_CORES: usize = 64;
 /// the hardware threads of a core joined by `+`. CPUs that may not be used stand in brackets.
 pub(crate) fn lines(host: &Host) -> Vec<String> {
     let groups = grouped(host.cpus.iter().map(|cpu| (place(cpu, host), cpu)));
-    let lines = groups.into_iter();
-    let lines = lines.map(|(place, cpus)| format!("{place}: {}", cores(&cpus, host)));
-    lines.collect()
+    let line = |(place, cpus): (String, Vec<&Cpu>)| format!("{place}: {}", cores(&cpus, host));
+    groups.into_iter().map(line).collect()
 }
 
 fn place(cpu: &Cpu, host: &Host) -> String {
@@ -33,12 +32,11 @@ fn place(cpu: &Cpu, host: &Host) -> String {
         let several = host.caches.iter().any(|c| {
             c.level == cache.level && c.kind == cache.kind && c.shared_by != cache.shared_by
         });
-        let of = match several {
-            true => format!(" of CPU {first}"),
-            false => String::new(),
-        };
-        let size = bytes_in_words(cache.size_bytes);
-        parts.push(format!("L{} {size}{of}", cache.level));
+        let mut words = format!("L{} {}", cache.level, bytes_in_words(cache.size_bytes));
+        if several {
+            words += &format!(" of CPU {first}");
+        }
+        parts.push(words);
     }
     match cpu.kind {
         0 if host.cpus.iter().all(|c| c.kind == 0) => {}
@@ -53,9 +51,12 @@ fn place(cpu: &Cpu, host: &Host) -> String {
 }
 
 fn cores(cpus: &[&Cpu], host: &Host) -> String {
-    let name = |cpu: &u32| match host.cpus_allowed.is_empty() || host.cpus_allowed.contains(cpu) {
-        true => cpu.to_string(),
-        false => format!("({cpu})"),
+    let name = |cpu: &u32| {
+        if host.cpus_allowed.is_empty() || host.cpus_allowed.contains(cpu) {
+            cpu.to_string()
+        } else {
+            format!("({cpu})")
+        }
     };
     let first = |cpu: &&&Cpu| cpu.siblings.iter().min() == Some(&cpu.cpu);
     let core = |cpu: &&Cpu| cpu.siblings.iter().map(name).join("+");

@@ -13,21 +13,21 @@ use crate::phrases;
 pub(crate) fn note(a: &Analysis, situations: &[&Situation], way: &Value) -> String {
     let notes = situations.iter().flat_map(|s| notes(a, s, way));
     // One note with all of its places.
-    let by_text = grouped(notes.map(|note| {
-        let text = (note.text, note.is_condition);
-        (text, (note.at, note.is_everywhere))
-    }));
-    let notes = by_text.into_iter().map(|((text, is_condition), places)| {
-        let is_everywhere = places.len() == situations.len() && places.iter().all(|p| p.1);
-        let at = places.into_iter().map(|(at, _)| at);
-        let at: Vec<String> = at.filter(|at| !at.is_empty()).unique().collect();
-        match at.as_slice() {
-            [at] if !is_everywhere && is_condition => format!("{text}, {at}"),
-            [at] if !is_everywhere => format!("{text} {at}"),
+    let by_text = grouped(notes.map(|note| ((note.text.clone(), note.is_condition), note)));
+    let texts = by_text.into_iter().map(|((text, is_condition), notes)| {
+        let is_everywhere =
+            notes.len() == situations.len() && notes.iter().all(|n| n.is_everywhere);
+        let places = notes
+            .into_iter()
+            .map(|note| note.at)
+            .filter(|at| !at.is_empty());
+        match places.unique().exactly_one() {
+            Ok(place) if !is_everywhere && is_condition => format!("{text}, {place}"),
+            Ok(place) if !is_everywhere => format!("{text} {place}"),
             _ => text,
         }
     });
-    notes.unique().join("; ")
+    texts.unique().join("; ")
 }
 
 struct Note {
@@ -51,12 +51,12 @@ fn notes(a: &Analysis, s: &Situation, way: &Value) -> Vec<Note> {
         ..note(only(conditions), at)
     };
     let mut notes = Vec::new();
-    let own = || s.uses.iter().filter(|u| u.value == *way);
-    for used in own().filter(|u| !u.conditions.is_empty()) {
+    let uses = || s.uses.iter().filter(|u| u.value == *way);
+    for used in uses().filter(|u| !u.conditions.is_empty()) {
         notes.push(condition(&used.conditions, &used.at));
     }
-    // A baseline that is used at several places is so in one note.
-    let (gains, plain): (Vec<&Use>, Vec<&Use>) = own()
+    // A baseline that is used at several places has one note.
+    let (gains, plain): (Vec<&Use>, Vec<&Use>) = uses()
         .filter(|u| u.conditions.is_empty())
         .partition(|u| u.gain.is_some());
     let groups = gains.into_iter().map(|used| vec![used]).chain([plain]);
@@ -80,15 +80,16 @@ fn notes(a: &Analysis, s: &Situation, way: &Value) -> Vec<Note> {
         if s.conditional.iter().any(is_beaten) {
             text.push_str(" without a condition");
         }
-        let costs = uses.iter().flat_map(|u| &u.but);
-        let costs = costs
-            .filter(|but| but.verdict == Verdict::Worse)
-            .map(|but| {
+        for but in uses.iter().flat_map(|u| &u.but) {
+            if but.verdict == Verdict::Worse {
                 let amount = amount(&but.points);
                 let the = if amount.contains('×') { "the " } else { "" };
-                format!("but {amount} {the}{}", phrases::metric(but.metric, s.unit))
-            });
-        let text = std::iter::once(text).chain(costs).join(", ");
+                text += &format!(
+                    ", but {amount} {the}{}",
+                    phrases::metric(but.metric, s.unit)
+                );
+            }
+        }
         let is_open = |at: &&Value| s.undecided.contains(at) || s.withheld.contains(at);
         let mut others = s.measured.iter().filter(|value| !at.contains(value));
         notes.push(Note {
@@ -97,9 +98,9 @@ fn notes(a: &Analysis, s: &Situation, way: &Value) -> Vec<Note> {
         });
     }
     for used in s.uses.iter().filter(|u| u.gain.is_some()) {
-        let rivals = rivals(a, s, &used.value, &used.at).into_iter();
-        let at = rivals.filter(|(rival, _)| rival == way);
-        let at: Vec<Value> = at.map(|(_, at)| at).collect();
+        let mut rivals = rivals(a, s, &used.value, &used.at);
+        rivals.retain(|(rival, _)| rival == way);
+        let at: Vec<Value> = rivals.into_iter().map(|(_, at)| at).collect();
         if !at.is_empty() {
             let at = if used.at.is_empty() { &used.at } else { &at };
             notes.push(note(format!("tied with `{}`", used.value), at));
@@ -129,17 +130,14 @@ pub(crate) fn rivals(
     way: &Value,
     at: &[Value],
 ) -> Vec<(Value, Value)> {
-    let cells = s.may_be_best.iter().filter_map(|id| a.result(id));
-    let rivals = cells.filter_map(|cell| {
-        let value = cell.cell.value(s.axis);
-        let place = s
-            .along
-            .map(|along| cell.cell.value(along))
-            .unwrap_or_default();
-        let is_there = at.is_empty() || at.contains(&place);
-        (value != *way && is_there).then_some((value, place))
+    let values = s.may_be_best.iter().filter_map(|id| {
+        let cell = &a.result(id)?.cell;
+        let place = s.along.map(|along| cell.value(along));
+        Some((cell.value(s.axis), place.unwrap_or_default()))
     });
-    rivals.collect()
+    values
+        .filter(|(rival, place)| rival != way && (at.is_empty() || at.contains(place)))
+        .collect()
 }
 
 /// The reason for a higher cost, with the places where it is one; none where that is everywhere.
@@ -173,10 +171,8 @@ pub(crate) fn network_card(a: &Analysis) -> Option<String> {
 
 /// `only with Linux 6.0 or newer`.
 pub(super) fn only(conditions: &[Condition]) -> String {
-    format!(
-        "only {}",
-        phrases::list(conditions.iter().map(|c| condition(*c)))
-    )
+    let conditions = conditions.iter().map(|c| condition(*c));
+    format!("only {}", phrases::list(conditions))
 }
 
 fn condition(condition: Condition) -> String {
@@ -199,10 +195,8 @@ fn condition(condition: Condition) -> String {
         Condition::CpusAlone => "where nothing else needs these CPUs",
         Condition::ReceiverAsksAgain => "if the receiver sets it again before each read",
         Condition::DescriptorsBelow(most) => {
-            return format!(
-                "with fewer than {} descriptors",
-                units::number(f64::from(most))
-            );
+            let most = units::number(f64::from(most));
+            return format!("with fewer than {most} descriptors");
         }
         Condition::NoneIdle => "with no idle connections",
         Condition::IdleNotMeasured => {

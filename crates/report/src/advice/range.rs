@@ -12,20 +12,15 @@ pub(super) fn span(s: &Situation, at: &[Value]) -> String {
         return String::new();
     };
     let position = |value: &Value| s.measured.iter().position(|v| v == value);
-    let follows = |(a, b)| {
-        position(a)
-            .zip(position(b))
-            .is_some_and(|(a, b)| a + 1 == b)
-    };
+    let follows = |(a, b)| position(a).is_some_and(|place| position(b) == Some(place + 1));
     match at {
         [] => String::new(),
         [first, .., last] if at.len() > 2 && at.iter().tuple_windows().all(follows) => {
             format!("from {} to {}", axis.subject(first), axis.subject(last))
         }
         [first, others @ ..] => {
-            let first = axis.circumstance(first);
             let others = others.iter().map(|value| axis.subject(value));
-            phrases::list(std::iter::once(first).chain(others))
+            phrases::list([axis.circumstance(first)].into_iter().chain(others))
         }
     }
 }

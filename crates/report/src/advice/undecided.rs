@@ -4,6 +4,7 @@ use bytecost_analysis::{Analysis, Situation, Undecided, UndecidedOf, Verdict};
 use bytecost_spec::units;
 use itertools::Itertools as _;
 
+use crate::text::joined;
 use crate::phrases;
 
 /// Reason why the study's first metric has no verdict in a situation where another metric has one.
@@ -20,17 +21,14 @@ pub(crate) fn open(s: &Situation) -> Option<String> {
 }
 
 pub(super) fn nothing_decided(a: &Analysis, undecided: &Undecided) -> String {
-    let judged = a
-        .findings
-        .iter()
-        .filter(|f| f.verdict != Verdict::NotJudged);
+    let judged = (a.findings.iter()).filter(|f| f.verdict != Verdict::NotJudged);
     let why = phrases::list(judged.filter_map(|f| f.withheld.as_ref()).unique());
-    let comparisons: usize = undecided.by_family.iter().map(|own| own.comparisons).sum();
+    let families = undecided.by_family.iter();
+    let comparisons: usize = families.map(|family| family.comparisons).sum();
     let all = units::count(comparisons, "comparison");
     let what = format!("none of {all} has a verdict");
     let (remedy, command) = remedy(undecided, false);
-    let command = command.map(|command| format!(": {command}"));
-    let remedy = format!("{remedy}{}", command.unwrap_or_default());
+    let remedy = joined([&*remedy, command.unwrap_or_default()], ": ");
     match undecided.withheld {
         n if n == comparisons => format!("{what}: {why}"),
         0 => format!("{what}; {remedy}"),
@@ -66,21 +64,13 @@ pub(crate) fn undecided(u: &Undecided, with_command: bool) -> String {
 
 /// Remedy for undecided comparisons, and its command where there is one.
 fn remedy(u: &Undecided, several: bool) -> (String, Option<&str>) {
-    let family = u.asks.name();
+    let family = several.then(|| format!("the {} ones", u.asks.name()));
     let command = u.command.as_deref();
     if command.is_none() {
-        let them = if several {
-            format!("the {family} ones")
-        } else {
-            "them".to_owned()
-        };
+        let them = family.as_deref().unwrap_or("them");
         return (format!("a longer run would hardly decide {them}"), None);
     }
-    let of = if several {
-        format!(" of the {family} ones")
-    } else {
-        String::new()
-    };
+    let of = family.map_or_else(String::new, |family| format!(" of {family}"));
     if u.seconds.is_some() {
         let n = u.would_decide;
         return (format!("a longer run would decide about {n}{of}"), command);

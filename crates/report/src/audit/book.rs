@@ -7,7 +7,7 @@ use bytecost_analysis::{
     OpenReason, PublishedNumber, TableGap, is_bounded_share,
 };
 use bytecost_spec::claim::{Arithmetic, Between, Contrast, Expected, Term, TestKind};
-use bytecost_spec::{Axis, Metric, Unit, units};
+use bytecost_spec::{Axis, Metric, Unit, Value, units};
 use itertools::Itertools as _;
 
 use crate::phrases;
@@ -124,14 +124,8 @@ impl TestBook<'_> {
                 value(*metric, *number)
             }
             (PublishedNumber::Value(number), _) => units::number(*number),
-            (PublishedNumber::Ratio([above, below]), _) if is_of_tables => {
-                let both = [*above, *below].map(units::number).join(" / ");
-                with_ratio(above / below, &both, "")
-            }
-            (PublishedNumber::Ratio([above, below]), _) => {
-                let both = [*above, *below].map(units::number).join(" against ");
-                with_ratio(above / below, &both, "×")
-            }
+            (PublishedNumber::Ratio(both), _) if is_of_tables => with_ratio(*both, " / ", ""),
+            (PublishedNumber::Ratio(both), _) => with_ratio(*both, " against ", "×"),
             (PublishedNumber::Among(mean, ends), _) => {
                 let [least, most] = ends.map(units::number);
                 format!("{}; its own data {least} to {most}", units::number(*mean))
@@ -154,13 +148,12 @@ impl TestBook<'_> {
                 with_interval(times(*ratio), interval.map(times))
             }
             (MeasuredNumber::Level(number, interval), TestKind::Level { metric, .. }) => {
-                let text = value(*metric, *number);
-                match interval {
-                    Some(interval) => {
-                        with_interval(text, interval.map(|number| value(*metric, number)))
-                    }
-                    None => text,
+                let [number, low, high] = match interval {
+                    Some([low, high]) => [*number, *low, *high],
+                    None => [*number; 3],
                 }
+                .map(|number| value(*metric, number));
+                with_interval(number, [low, high])
             }
             (MeasuredNumber::Zero(trials, Some(most)), TestKind::Level { metric, .. }) => {
                 let trials = phrases::count(*trials, "trial");
@@ -178,10 +171,13 @@ impl TestBook<'_> {
                 .iter()
                 .map(|(metric, ratio)| format!("{} {}", self.metric(*metric), times(*ratio)))
                 .join(", "),
-            (MeasuredNumber::Timed([near, last]), _) => {
+            (MeasuredNumber::Timed(levels), _) => {
                 let level =
                     |(level, ratio): &(u32, f64)| format!("from L{level} {}", times(*ratio));
-                format!("by timing: displaced {}, {}", level(near), level(last))
+                format!(
+                    "by timing: displaced {}",
+                    levels.each_ref().map(level).join(", ")
+                )
             }
             (MeasuredNumber::Found(true), _) => "found".to_owned(),
             (MeasuredNumber::Found(false), _) => "not found".to_owned(),
@@ -273,11 +269,11 @@ impl TestBook<'_> {
             | TestKind::Counter { contrast, .. } => Some(contrast),
             _ => None,
         };
-        let places = self.test.test.place.iter();
-        let places =
-            places.map(|(axis, values)| format!("{} {}", axis.name(), values.iter().join(" or ")));
+        let place = |(axis, values): &(Axis, Vec<Value>)| {
+            format!("{} {}", axis.name(), values.iter().join(" or "))
+        };
         let both = contrast.map(|c| format!("{} {} and {}", c.axis.name(), c.value, c.against));
-        phrases::list(places.chain(both))
+        phrases::list(self.test.test.place.iter().map(place).chain(both))
     }
 }
 
@@ -322,13 +318,11 @@ pub(super) fn place(place: &CasePlace) -> String {
                     _ => words,
                 }
             });
-            let flows = flows.map(|[more, fewer]| {
-                format!(
-                    "with {} against {fewer}",
-                    phrases::count(more as usize, "flow")
-                )
+            let compared = flows.map(|[more, fewer]| {
+                let more = phrases::count(more as usize, "flow");
+                format!("with {more} against {fewer}")
             });
-            circumstances.chain(flows).join(", ")
+            circumstances.chain(compared).join(", ")
         }
         CasePlace::Rows(columns) => columns_in_words(columns),
         CasePlace::MeanOfRows(rows) => format!("in the mean of {rows} rows"),
@@ -337,10 +331,8 @@ pub(super) fn place(place: &CasePlace) -> String {
 
 /// `impl OneCopy, size 4096`.
 fn columns_in_words(columns: &[(String, String)]) -> String {
-    let words = columns
-        .iter()
-        .map(|(column, value)| format!("{column} {value}"));
-    words.collect_vec().join(", ")
+    let word = |(column, value): &(String, String)| format!("{column} {value}");
+    columns.iter().map(word).join(", ")
 }
 
 fn both(contrast: &Contrast) -> [String; 2] {
@@ -399,8 +391,8 @@ fn table_gap(gap: &TableGap) -> String {
             column,
             known,
         } => {
-            let known = known.join(", ");
-            format!("there is no column `{column}` in {table}.csv: its columns are {known}")
+            let columns = known.join(", ");
+            format!("there is no column `{column}` in {table}.csv: its columns are {columns}")
         }
         TableGap::NoRow => "the table has no such row".to_owned(),
         TableGap::NotANumber { table, line, why } => format!("in {table}.csv, line {line}: {why}"),
@@ -447,11 +439,13 @@ fn with_interval(number: String, [low, high]: [String; 2]) -> String {
 
 /// The ratio of two numbers, followed by the numbers; the numbers alone where the ratio is not
 /// finite.
-fn with_ratio(ratio: f64, both: &str, sign: &str) -> String {
+fn with_ratio([above, below]: [f64; 2], between: &str, sign: &str) -> String {
+    let ratio = above / below;
+    let both = [above, below].map(units::number).join(between);
     if ratio.is_finite() {
         format!("{}{sign} ({both})", units::number(ratio))
     } else {
-        both.to_owned()
+        both
     }
 }
 
@@ -461,8 +455,7 @@ fn steps(steps: &[AxisStep], along: Axis) -> String {
         Axis::Threads | Axis::Fields | Axis::Depth => units::number(number),
         _ => units::bytes_in_words(number.round().max(0.0) as u64),
     };
-    let runs = steps.chunk_by(|a, b| a.is_better == b.is_better);
-    runs.map(|run| {
+    let words = |run: &[AxisStep]| {
         let word = match run[0].is_better {
             Some(true) => "better",
             Some(false) => "not better",
@@ -473,8 +466,9 @@ fn steps(steps: &[AxisStep], along: Axis) -> String {
             [first, .., last] => format!("{word} from {} to {}", number(first.at), number(last.at)),
             [] => String::new(),
         }
-    })
-    .join("; ")
+    };
+    let mut runs = steps.chunk_by(|a, b| a.is_better == b.is_better).map(words);
+    runs.join("; ")
 }
 
 #[cfg(test)]

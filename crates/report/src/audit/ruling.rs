@@ -8,6 +8,7 @@ use itertools::Itertools as _;
 
 use super::book::{self, TestBook};
 use super::text::{AuditFigure, AuditText};
+use crate::text::joined;
 use crate::phrases;
 
 /// A claim with its ruling in words.
@@ -19,14 +20,13 @@ pub fn text(audited: &Audited) -> AuditText {
         because.push(format!("Also measured: {}", test.sentence));
         because.extend(also.says.iter().filter(|_| test.outcome.holds()).cloned());
     }
-    let given = audited.published.iter().map(|text| AuditFigure {
+    let published = audited.published.iter().map(|text| AuditFigure {
         what: book::AS_PUBLISHED.to_owned(),
         published: Some(text.clone()),
         measured: None,
     });
-    let figures = audited
-        .all_tests()
-        .flat_map(|test| figures(test, audited.unit));
+    let tests = audited.all_tests();
+    let figures = tests.flat_map(|test| figures(test, audited.unit));
     AuditText {
         id: audited.id.clone(),
         source: audited.source.clone(),
@@ -35,7 +35,7 @@ pub fn text(audited: &Audited) -> AuditText {
         words,
         because: because.iter().unique().join(" "),
         of_study: audited.of_study,
-        figures: given.chain(figures).collect(),
+        figures: published.chain(figures).collect(),
         findings: audited.findings(),
     }
 }
@@ -46,12 +46,8 @@ fn figures(test: &AuditedTest, unit: Unit) -> Vec<AuditFigure> {
     let figure = |case: &Case| {
         let (published, measured) = (book.published(case), book.measured(case));
         let stalls = if case.stalls_apart { book::STALLS } else { "" };
-        let place = book::place(&case.place);
-        let what = [subject.clone(), place]
-            .into_iter()
-            .filter(|t| !t.is_empty());
         (published.is_some() || measured.is_some()).then(|| AuditFigure {
-            what: what.format(", ").to_string(),
+            what: joined([&subject, &book::place(&case.place)], ", "),
             published,
             measured: measured.map(|number| format!("{number}{stalls}")),
         })
@@ -77,13 +73,13 @@ impl TestText {
         let found = match &test.result {
             Ok(found) => found,
             Err(why) => {
-                let why = book.not_tested(why);
+                let why = phrases::sentence(&book.not_tested(why));
                 return TestText {
                     outcome: weighed.outcome,
                     noun: "",
                     tally: CaseTally::default(),
                     is_of_tables: false,
-                    sentence: phrases::capital(&phrases::sentence(&why)),
+                    sentence: phrases::capital(&why),
                     near: None,
                 };
             }
@@ -92,26 +88,24 @@ impl TestText {
         let mut open = found.cases.iter().filter(|case| case.state.is_open());
         let is_near = is_open && open.all(|case| case.is_same);
         let is_timed = |case: &Case| matches!(case.measured, Some(MeasuredNumber::Timed(_)));
-        let copied = found.copied_mover.as_ref();
-        let copied =
-            copied.map(|mover| format!("The kernel copied the buffers of `{mover}` after all."));
-        let timed = found.cases.iter().any(is_timed);
-        let notes = copied
-            .into_iter()
-            .chain(timed.then(|| book::BY_TIMING.to_owned()));
-        let sentence = std::iter::once(sentence(&book))
-            .chain(notes.filter(|_| !is_open))
-            .join(" ");
+        let mut sentences = vec![sentence(&book)];
+        if !is_open {
+            let copied = found.copied_mover.iter();
+            sentences.extend(
+                copied
+                    .map(|mover| format!("The kernel copied the buffers of `{mover}` after all.")),
+            );
+            let timed = found.cases.iter().any(is_timed);
+            sentences.extend(timed.then(|| book::BY_TIMING.to_owned()));
+        }
+        let finer_than = found.finer_than.filter(|_| is_near);
         TestText {
             outcome: weighed.outcome,
             noun: book.noun(),
             tally: CaseTally::new(&weighed.deciding),
             is_of_tables: test.is_of_tables(),
-            sentence,
-            near: found
-                .finer_than
-                .filter(|_| is_near)
-                .and_then(|effect| book.near(effect)),
+            sentence: sentences.join(" "),
+            near: finer_than.and_then(|effect| book.near(effect)),
         }
     }
 
@@ -122,12 +116,14 @@ impl TestText {
 
     /// `, 2 undecided, 1 not known`.
     fn others(&self) -> String {
-        let others = [
+        [
             (self.tally.open, "undecided"),
             (self.tally.absent, "not known"),
-        ];
-        let others = others.into_iter().filter(|(n, _)| *n > 0);
-        others.map(|(n, what)| format!(", {n} {what}")).collect()
+        ]
+        .into_iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, what)| format!(", {n} {what}"))
+        .collect()
     }
 
     /// `confirmed in 3 of 4 cells, 1 undecided`.
@@ -142,10 +138,9 @@ impl TestText {
 
     /// `refuted in 14 of 20 cells, 6 not known`.
     fn refuted(&self) -> String {
-        let place = if self.tally.not == self.tally.all {
-            String::new()
-        } else {
-            self.among(self.tally.not)
+        let place = match self.tally.not {
+            not if not == self.tally.all => String::new(),
+            not => self.among(not),
         };
         format!("refuted{place}{}", self.others())
     }
@@ -176,20 +171,18 @@ fn sentence(book: &TestBook<'_>) -> String {
         } else {
             book::HIDDEN_BY_STALL
         };
-        return if weighed.elsewhere.is_empty() {
-            format!("{first} {deciding}")
-        } else {
-            let elsewhere = of_cases(book, &weighed.elsewhere);
-            format!("{first} {deciding} Elsewhere: {elsewhere}")
-        };
+        if weighed.elsewhere.is_empty() {
+            return format!("{first} {deciding}");
+        }
+        let elsewhere = of_cases(book, &weighed.elsewhere);
+        return format!("{first} {deciding} Elsewhere: {elsewhere}");
     }
     let which = phrases::count(weighed.left_aside, book.noun());
-    let aside = match weighed.left_aside {
-        0 => String::new(),
-        1 => format!(" {which} in which one side stalls is left aside."),
-        _ => format!(" {which} in which one side stalls are left aside."),
-    };
-    deciding + &aside
+    match weighed.left_aside {
+        0 => deciding,
+        1 => format!("{deciding} {which} in which one side stalls is left aside."),
+        _ => format!("{deciding} {which} in which one side stalls are left aside."),
+    }
 }
 
 fn of_cases(book: &TestBook<'_>, cases: &[&Case]) -> String {
@@ -218,21 +211,23 @@ fn of_cases(book: &TestBook<'_>, cases: &[&Case]) -> String {
         sentences.push(format!("{subject} {parts}."));
     }
     let open = cases.iter().find_map(|case| match &case.state {
-        CaseState::Open(reason) => Some(book::open(*reason)),
+        CaseState::Open(reason) => {
+            let (reason, numbers) = (book::open(*reason), numbers(CaseState::is_open));
+            let reason = reason.trim_end_matches('.');
+            Some(format!(
+                "undecided{}{numbers}; {reason}.",
+                place(tally.open)
+            ))
+        }
         _ => None,
     });
     let absent = cases.iter().find_map(|case| match &case.state {
-        CaseState::Absent(reason) => Some(book.absent(reason)),
+        CaseState::Absent(reason) => {
+            let reason = book.absent(reason);
+            let reason = reason.trim_end_matches('.');
+            Some(format!("not known{}: {reason}.", place(tally.absent)))
+        }
         _ => None,
-    });
-    let open = open.map(|why| {
-        let numbers = numbers(CaseState::is_open);
-        let why = why.trim_end_matches('.');
-        format!("undecided{}{numbers}; {why}.", place(tally.open))
-    });
-    let absent = absent.map(|why| {
-        let why = why.trim_end_matches('.');
-        format!("not known{}: {why}.", place(tally.absent))
     });
     for missing in open.into_iter().chain(absent) {
         sentences.push(if sentences.is_empty() {
@@ -247,15 +242,12 @@ fn of_cases(book: &TestBook<'_>, cases: &[&Case]) -> String {
 /// The numbers of two cases, of more the least and the most: `: at 4 KiB 0.97×; at 8 KiB 0.99×`.
 fn numbers(book: &TestBook<'_>, mut cases: Vec<&Case>) -> String {
     cases.sort_by(|a, b| a.value.total_cmp(&b.value));
-    let numbers = cases.iter().filter_map(|case| {
+    let number = |case: &&Case| {
         let number = book.measured(case).or_else(|| book.published(case))?;
         Some((book::place(&case.place), number))
-    });
-    let numbers: Vec<(String, String)> = numbers.collect();
-    let placed = |(place, number): &(String, String)| {
-        let text = format!("{place} {number}");
-        text.trim_start().to_owned()
     };
+    let numbers: Vec<(String, String)> = cases.iter().filter_map(number).collect();
+    let placed = |(place, number): &(String, String)| joined([place, number], " ");
     match numbers.as_slice() {
         [] => String::new(),
         [one] => format!(": {}", placed(one)),
@@ -283,11 +275,10 @@ impl<'a> Sides<'a> {
     fn new(audited: &'a Audited) -> Sides<'a> {
         let text = |test| TestText::new(test, audited.unit);
         let reasons = audited.reasons.iter();
+        let reasons = reasons.map(|reason| (reason.otherwise.as_str(), text(&reason.test)));
         Sides {
+            reasons: reasons.collect(),
             tests: audited.tests.iter().map(text).collect(),
-            reasons: reasons
-                .map(|reason| (reason.otherwise.as_str(), text(&reason.test)))
-                .collect(),
         }
     }
 
@@ -297,11 +288,8 @@ impl<'a> Sides<'a> {
             Ruling::Undecided => self.undecided(),
             Ruling::ConfirmedForAnotherReason => {
                 let stalls = self.effect(|outcome| outcome == TestOutcome::HoldsByStall);
-                let because = [stalls, self.otherwise(), self.holds()].concat();
-                (
-                    format!("confirmed{} for another reason", self.part()),
-                    because,
-                )
+                let words = format!("confirmed{} for another reason", self.part());
+                (words, [stalls, self.otherwise(), self.holds()].concat())
             }
             Ruling::ConfirmedInPart => {
                 let part = self.find(|test| test.outcome == TestOutcome::HoldsInPart);
@@ -323,10 +311,7 @@ impl<'a> Sides<'a> {
     }
 
     fn refuted(&self) -> Ruled {
-        let fails = || {
-            let tests = self.tests.iter();
-            tests.filter(|test| test.outcome == TestOutcome::Fails)
-        };
+        let fails = || (self.tests.iter()).filter(|test| test.outcome == TestOutcome::Fails);
         // The test that falls in most of its cells says how far the claim falls.
         let of_run = fails().filter(|test| !test.is_of_tables).rev();
         let by_run = of_run.max_by(|a, b| a.tally.share_not().total_cmp(&b.tally.share_not()));
@@ -335,9 +320,9 @@ impl<'a> Sides<'a> {
             (true, Some(_)) => "refuted here and by its own table".to_owned(),
             (false, run) => run.map_or_else(String::new, TestText::refuted),
         };
-        let measured = self.tests.iter().filter(|test| !test.is_of_tables);
-        let holding = measured.filter(|test| test.outcome.holds());
-        let because = fails().chain(holding).map(|test| test.sentence.clone());
+        let is_held = |test: &&TestText| !test.is_of_tables && test.outcome.holds();
+        let held = self.tests.iter().filter(is_held);
+        let because = fails().chain(held).map(|test| test.sentence.clone());
         (words, because.collect())
     }
 
@@ -361,9 +346,8 @@ impl<'a> Sides<'a> {
         because.extend(self.effect(TestOutcome::holds));
         let otherwise = self.otherwise();
         if otherwise.is_empty() {
-            let near = std::iter::once(first)
-                .chain(open)
-                .find_map(|test| test.near.clone());
+            let mut near = [first].into_iter().chain(open);
+            let near = near.find_map(|test| test.near.clone());
             return (near.unwrap_or_else(|| first.undecided()), because);
         }
         because.push("The reason given is refuted already.".to_owned());
@@ -389,13 +373,13 @@ impl<'a> Sides<'a> {
 
     /// Sentences that correct the refuted reasons.
     fn otherwise(&self) -> Vec<String> {
-        let reasons = self.reasons.iter();
-        let refuted = reasons.filter(|(_, test)| test.outcome == TestOutcome::Fails);
-        let sentences = refuted.map(|(otherwise, test)| {
+        let sentence = |(otherwise, test): &(&str, TestText)| {
             let otherwise = phrases::capital(&phrases::sentence(otherwise));
             format!("{otherwise} {}", test.sentence)
-        });
-        sentences.collect()
+        };
+        let reasons = self.reasons.iter();
+        let refuted = reasons.filter(|(_, test)| test.outcome == TestOutcome::Fails);
+        refuted.map(sentence).collect()
     }
 
     fn effect(&self, is: impl Fn(TestOutcome) -> bool) -> Vec<String> {

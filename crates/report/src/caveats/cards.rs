@@ -26,19 +26,19 @@ fn cards<'a>(c: &Known<'a>) -> Vec<CardAt<'a>> {
     let Some(peer) = &c.a.peer else {
         return Vec::new();
     };
-    let own = peer.own_cards.iter().map(|card| CardAt {
+    let here = peer.own_cards.iter().map(|card| CardAt {
         card,
         host: &c.a.host,
         host_name: "this machine",
         is_here: true,
     });
-    let theirs = peer.cards.iter().map(|card| CardAt {
+    let there = peer.cards.iter().map(|card| CardAt {
         card,
         host: &peer.host,
         host_name: &peer.name,
         is_here: false,
     });
-    own.chain(theirs).collect()
+    here.chain(there).collect()
 }
 
 /// The first card of an end.
@@ -57,39 +57,37 @@ pub(super) fn virtual_cards(c: &Known<'_>) -> String {
 /// MTUs that are not that of the path.
 pub(super) fn other_mtus(c: &Known<'_>) -> Option<String> {
     let path = c.sum(Counter::TcpPathMtuBytes)?;
-    let others = cards(c).into_iter();
-    let others = others.filter(|at| at.card.mtu > 0 && at.card.mtu as f64 != path);
-    let others = others.map(|at| format!("MTU {} at {}", at.card.mtu, at.name()));
-    Some(phrases::list(others))
+    let mut cards = cards(c);
+    cards.retain(|at| at.card.mtu > 0 && at.card.mtu as f64 != path);
+    let words = |at: &CardAt<'_>| format!("MTU {} at {}", at.card.mtu, at.name());
+    Some(phrases::list(cards.iter().map(words)))
 }
 
 /// The MTUs that the path had in turn.
 pub(super) fn path_mtus(c: &Known<'_>) -> String {
-    let found = c.caveat.facts.iter().filter_map(|fact| match fact {
+    phrases::list(c.caveat.facts.iter().filter_map(|fact| match fact {
         CaveatFact::PathMtu { bytes, trials } => {
             let trials = phrases::count(*trials, "trial");
             Some(format!("{bytes} bytes in {trials}"))
         }
         _ => None,
-    });
-    phrases::list(found)
+    }))
 }
 
 pub(super) fn offloads(c: &Known<'_>) -> Option<String> {
-    let (own, theirs) = (first_card(c, true)?, first_card(c, false)?);
-    let differing = own.card.offloads_unlike(theirs.card);
-    let differing = differing.map(|(name, is_on_here)| {
+    let (here, there) = (first_card(c, true)?, first_card(c, false)?);
+    let differing = here.card.offloads_unlike(there.card);
+    let differing = phrases::list(differing.map(|(name, is_on_here)| {
         let place = if is_on_here { "here" } else { "there" };
         format!("{name} {place} alone")
-    });
-    let differing = phrases::list(differing);
-    Some(format!("{} and {}: {differing}", own.name(), theirs.name()))
+    }));
+    Some(format!("{} and {}: {differing}", here.name(), there.name()))
 }
 
 pub(super) fn interrupts(c: &Known<'_>) -> String {
-    let far = cards(c).into_iter();
-    let far = far.filter(|at| at.card.interrupts_afar(at.host));
-    let far = far.map(|at| {
+    let mut far = cards(c);
+    far.retain(|at| at.card.interrupts_afar(at.host));
+    let far = far.iter().map(|at| {
         let card = at.name();
         format!("interrupts of {card} on another node than the card")
     });
@@ -101,10 +99,14 @@ pub(super) fn interrupts(c: &Known<'_>) -> String {
 
 /// The card that waits longest before it interrupts.
 pub(super) fn longest_wait(c: &Known<'_>) -> Option<String> {
-    let waits = cards(c).into_iter();
-    let waits = waits.filter_map(|at| Some((at.card.coalesce_rx_us?, at)));
-    let (us, at) = waits.max_by_key(|(us, _)| *us)?;
-    Some(format!("{}: rx-usecs {us}", at.name()))
+    let at = cards(c)
+        .into_iter()
+        .max_by_key(|at| at.card.coalesce_rx_us)?;
+    Some(format!(
+        "{}: rx-usecs {}",
+        at.name(),
+        at.card.coalesce_rx_us?
+    ))
 }
 
 /// The queues of the card that receives.

@@ -17,60 +17,57 @@ pub(super) fn resume(c: &Known<'_>) -> String {
 
 /// `leg 2 from block 4: the kernel was 6.1, is 6.12`, for each leg but the first.
 pub(super) fn legs(c: &Known<'_>) -> String {
+    let difference = |d: &Difference| format!("{} was {}, is {}", d.what, d.was, d.is);
     let legs = c.caveat.facts.iter().filter_map(|fact| match fact {
         CaveatFact::Leg {
             first_block,
             differences,
-        } => Some((first_block, differences)),
+        } => {
+            let differences = differences.iter().map(difference).join("; ");
+            Some(format!("from block {first_block}: {differences}"))
+        }
         _ => None,
     });
-    let words = |((first, differences), number): ((&u32, &Vec<Difference>), usize)| {
-        let differences = differences.iter();
-        let differences = differences.map(|d| format!("{} was {}, is {}", d.what, d.was, d.is));
-        format!(
-            "leg {number} from block {first}: {}",
-            differences.format("; ")
-        )
-    };
-    legs.zip(2..).map(words).join(". ")
+    let mut legs = (2..)
+        .zip(legs)
+        .map(|(number, leg)| format!("leg {number} {leg}"));
+    legs.join(". ")
 }
 
 const MOST_SHOWN: usize = 3;
 
 /// The groups of the first cells, and how many more there are.
 pub(super) fn groups(c: &Known<'_>, far: bool) -> String {
-    let metrics = c.caveat.facts.iter().filter_map(|fact| match fact {
-        CaveatFact::Groups(metric) => Some(*metric),
-        _ => None,
-    });
-    let groups = metrics.flat_map(|metric| {
-        let groups = c
-            .cells()
-            .flat_map(|cell| cell.two_groups.iter().map(move |g| (cell, g)));
-        groups.filter(move |(_, g)| g.metric == metric && g.are_far_apart() == far)
-    });
-    let groups = groups.collect_vec();
-    let shown = groups.iter().take(MOST_SHOWN).map(|(cell, groups)| {
-        let varied = c.a.study.varied.iter();
-        let place = varied.map(|axis| (*axis, cell.cell.value(*axis)));
-        let place = phrases::circumstances(&place.collect_vec());
-        format!("{place}, {}: {}", c.noun(groups.metric), groups.in_words())
-    });
-    let more = groups.len().saturating_sub(MOST_SHOWN);
-    let more = (more > 0).then(|| format!("{more} more"));
-    shown.chain(more).join("; ")
+    let mut words = Vec::new();
+    for fact in &c.caveat.facts {
+        let CaveatFact::Groups(metric) = fact else {
+            continue;
+        };
+        for cell in c.cells() {
+            let varied = c.a.study.varied.iter();
+            let place = varied.map(|axis| (*axis, cell.cell.value(*axis)));
+            let place = phrases::circumstances(&place.collect_vec());
+            let groups = cell.two_groups.iter();
+            let groups = groups.filter(|g| g.metric == *metric && g.are_far_apart() == far);
+            let noun = c.noun(*metric);
+            words.extend(groups.map(|g| format!("{place}, {noun}: {}", g.in_words())));
+        }
+    }
+    let more = words.len().saturating_sub(MOST_SHOWN);
+    words.truncate(MOST_SHOWN);
+    words.extend((more > 0).then(|| format!("{more} more")));
+    words.join("; ")
 }
 
 pub(super) fn longer(c: &Known<'_>) -> Option<String> {
-    Some(
-        match fact!(c, CaveatFact::LongerRun(seconds) => *seconds)? {
-            Some(seconds) => format!("a longer run, such as --budget {seconds}s, or fewer cells"),
-            None => {
-                "a quieter machine or fewer cells; more time alone would hardly make all as precise"
-                    .to_owned()
-            }
+    let seconds = fact!(c, CaveatFact::LongerRun(seconds) => *seconds)?;
+    Some(seconds.map_or_else(
+        || {
+            "a quieter machine or fewer cells; more time alone would hardly make all as precise"
+                .to_owned()
         },
-    )
+        |seconds| format!("a longer run, such as --budget {seconds}s, or fewer cells"),
+    ))
 }
 
 pub(super) fn twins(c: &Known<'_>) -> Option<String> {
@@ -156,18 +153,17 @@ pub(super) fn failed_requests(c: &Known<'_>) -> String {
 
 /// Methods of reading CPU time where the kernel leaves interrupts out, with the numbers of cells.
 pub(super) fn clock_means(c: &Known<'_>) -> Option<String> {
-    let numbers = clocks(c)?;
     let words = [
         "the interrupts of its CPUs are added to it",
         "CPU time is the perf task clock, which adds some µs to each context switch",
         "there is no CPU time",
     ];
-    let means = numbers
-        .into_iter()
-        .zip(words)
-        .filter(|(cells, _)| *cells > 0);
-    let means = means.map(|(cells, words)| format!("in {} {words}", phrases::count(cells, "cell")));
-    Some(means.format("; ").to_string())
+    let means = clocks(c)?.into_iter().zip(words);
+    let mut means = means.filter(|(cells, _)| *cells > 0).map(|(cells, words)| {
+        let cells = phrases::count(cells, "cell");
+        format!("in {cells} {words}")
+    });
+    Some(means.join("; "))
 }
 
 /// The cells by how their CPU time was read: with interrupts, by the task clock, not at all.

@@ -10,13 +10,10 @@ use crate::stalls;
 
 /// Clause on the packets that Nagle's algorithm holds back.
 pub(super) fn held_back(c: &Known<'_>) -> String {
-    let held = match sign(c, StallSign::Calls) {
-        Some([_, most]) if most > 1.0 => {
-            "a message goes out in several calls, and Nagle's algorithm holds back all but the first"
-        }
-        _ => "Nagle's algorithm holds back the end of a message",
-    };
-    held.to_owned()
+    match sign(c, StallSign::Calls) {
+        Some([_, most]) if most > 1.0 => "a message goes out in several calls, and Nagle's algorithm holds back all but the first".to_owned(),
+        _ => "Nagle's algorithm holds back the end of a message".to_owned(),
+    }
 }
 
 /// The remedies of a message that waits, by its latency.
@@ -33,39 +30,33 @@ pub(super) fn of_completions(c: &Known<'_>) -> String {
     })
 }
 
-/// Words before and after a sign, and how it is written.
-type SignWords = (StallSign, [&'static str; 2], fn(f64) -> String);
-
-const SIGNS: [SignWords; 8] = [
-    (
-        StallSign::DelayedAcks,
-        ["", " delayed acknowledgements per message"],
-        count,
-    ),
-    (
-        StallSign::Clustered,
-        ["", " of the round trips took 35 to 60 ms"],
-        units::percent,
-    ),
-    (
-        StallSign::Waited,
-        ["", " of the time went into these"],
-        units::percent,
-    ),
-    (StallSign::Latency, ["median round trip ", ""], us),
-    (
-        StallSign::Rtt,
-        ["smoothed round-trip time of the socket ", ""],
-        us,
-    ),
-    (StallSign::MinRtt, ["its least ", ""], us),
-    (
-        StallSign::Busy,
-        ["data in flight for ", " of the time"],
-        units::percent,
-    ),
-    (StallSign::Calls, ["system calls a message: ", ""], count),
+/// The signs of a stall, in the order of the evidence.
+const SIGNS: [StallSign; 8] = [
+    StallSign::DelayedAcks,
+    StallSign::Clustered,
+    StallSign::Waited,
+    StallSign::Latency,
+    StallSign::Rtt,
+    StallSign::MinRtt,
+    StallSign::Busy,
+    StallSign::Calls,
 ];
+
+/// A sign with its readings.
+fn sign_in_words(sign: StallSign, readings: [f64; 2]) -> String {
+    let write = |write: fn(f64) -> String| span(readings, write);
+    let share = || write(units::percent);
+    match sign {
+        StallSign::DelayedAcks => format!("{} delayed acknowledgements per message", write(count)),
+        StallSign::Clustered => format!("{} of the round trips took 35 to 60 ms", share()),
+        StallSign::Waited => format!("{} of the time went into these", share()),
+        StallSign::Latency => format!("median round trip {}", write(us)),
+        StallSign::Rtt => format!("smoothed round-trip time of the socket {}", write(us)),
+        StallSign::MinRtt => format!("its least {}", write(us)),
+        StallSign::Busy => format!("data in flight for {} of the time", share()),
+        StallSign::Calls => format!("system calls a message: {}", write(count)),
+    }
+}
 
 fn count(number: f64) -> String {
     format!("{number:.2}").trim_end_matches(".00").to_owned()
@@ -85,10 +76,8 @@ pub(super) fn signs(c: &Known<'_>) -> String {
         Some((some, all)) if some < all => format!("in {some} of {all} trials: "),
         _ => String::new(),
     };
-    let signs = SIGNS.iter().filter_map(|(of, [before, after], write)| {
-        let numbers = span(sign(c, *of)?, write);
-        Some(format!("{before}{numbers}{after}"))
-    });
+    let signs = SIGNS.into_iter();
+    let signs = signs.filter_map(|of| Some(sign_in_words(of, sign(c, of)?)));
     let is_asked = c.cells().all(|cell| cell.cell.pattern == Pattern::Ask);
     let nodelay = is_asked.then(|| "TCP_NODELAY is off".to_owned());
     let is_one = c.cells().all(|cell| cell.cell.ring_slots() == 1);
@@ -114,27 +103,27 @@ fn remedied<'a>(
     stalled: &CellResult,
 ) -> impl Iterator<Item = (&'static str, &'a CellResult)> {
     let a = c.a;
-    REMEDIES.iter().filter_map(move |(axis, value, words)| {
-        let mut other = stalled.cell.clone();
-        other.set(*axis, value).ok()?;
-        let result = a.result(&other.id()).filter(|result| result.trials > 0)?;
-        let takes_effect = *axis != Axis::Nodelay || other.sends_at_once();
-        let remedies = other != stalled.cell && takes_effect && !stalls::waits(a, &result.id);
-        remedies.then_some((*words, result))
-    })
+    REMEDIES
+        .into_iter()
+        .filter_map(move |(axis, value, words)| {
+            let mut other = stalled.cell.clone();
+            other.set(axis, value).ok()?;
+            let result = a.result(&other.id()).filter(|result| result.trials > 0)?;
+            let takes_effect = axis != Axis::Nodelay || other.sends_at_once();
+            let remedies = other != stalled.cell && takes_effect && !stalls::waits(a, &result.id);
+            remedies.then_some((words, result))
+        })
 }
 
 /// Remedies that the run measured for the stalled cells, with their numbers; none where it measured
 /// none.
 fn remedies(c: &Known<'_>, metric: Metric, unit: &str) -> Option<String> {
     let value = |cell: &CellResult| Some(cell.estimates.get(&metric)?.value);
-    let measured = c.cells().flat_map(|cell| remedied(c, cell));
-    let measured = measured.filter_map(|(words, cell)| Some((words, value(cell)?)));
-    let measured = grouped(measured);
+    let cells = c.cells().flat_map(|cell| remedied(c, cell));
+    let measured = grouped(cells.filter_map(|(words, cell)| Some((words, value(cell)?))));
     let numbers = |values: &[f64]| format!("{} {unit}", phrases::span(values, units::number));
-    let parts = measured.iter();
-    let parts = parts.map(|(remedy, values)| format!("{remedy}: {}", numbers(values)));
-    let parts = parts.format("; ").to_string();
+    let remedy = |(remedy, values): &(&str, Vec<f64>)| format!("{remedy}: {}", numbers(values));
+    let parts = measured.iter().map(remedy).join("; ");
     let stalled = c.cells().filter_map(value).collect_vec();
     let instead = if stalled.is_empty() {
         String::new()

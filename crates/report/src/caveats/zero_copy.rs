@@ -13,14 +13,14 @@ pub(super) fn mover<'a>(c: &Known<'a>) -> Option<&'a CopiedMover> {
 
 /// The packet sockets that were seen: `tcpdump (pid 812) on lo`; none where there are none.
 pub(super) fn sockets(c: &Known<'_>) -> Option<String> {
-    let all = fact!(c, CaveatFact::Sockets(all) => all)?;
+    let sockets = fact!(c, CaveatFact::Sockets(sockets) => sockets)?;
     let name = |socket: &PacketSocket| {
         let holder = socket.holder.as_deref().unwrap_or("a process unseen");
         let device = socket.device.as_deref().unwrap_or("all devices");
         format!("{holder} on {device}")
     };
-    let names = all.iter().map(name).sorted().dedup();
-    (!all.is_empty()).then(|| phrases::list(names))
+    let names = sockets.iter().map(name).sorted().dedup();
+    (!sockets.is_empty()).then(|| phrases::list(names))
 }
 
 /// Evidence by which the kernel is known to have copied.
@@ -78,7 +78,7 @@ pub(crate) fn copied(of: &CopiedMover) -> String {
         over => format!("over {}", over.name()),
     };
     let (mover, shares) = (&of.mover, phrases::span(&of.shares, units::percent));
-    // The flag is all that says so, and there it can be wrong.
+    // The flag is the only evidence, and there it can be wrong.
     if of.transport.is_wire() && !of.is_counted {
         return format!(
             "`{mover}` is flagged as copied {place} in {shares} of its buffers, by cell."
@@ -89,12 +89,12 @@ pub(crate) fn copied(of: &CopiedMover) -> String {
     } else {
         "buffers"
     };
-    let (always, by_cell) = if of.is_always_copied() {
-        ("", "")
-    } else {
-        ("always ", "by cell, ")
-    };
+    if of.is_always_copied() {
+        return format!(
+            "`{mover}` is not zero-copy {place}: the kernel copied {shares} of the {of_what}."
+        );
+    }
     format!(
-        "`{mover}` is not {always}zero-copy {place}: {by_cell}the kernel copied {shares} of the {of_what}."
+        "`{mover}` is not always zero-copy {place}: by cell, the kernel copied {shares} of the {of_what}."
     )
 }

@@ -1,12 +1,12 @@
 //! Caches in words: which level gains, what threads do to it, and where an access steps up.
 
-use bytecost_analysis::{AccessCost, CacheLevel, Fact, LevelFootprint};
+use bytecost_analysis::{AccessCost, CacheLevel, Fact, LevelFootprint, LevelRatio};
 use bytecost_spec::host::CpuCache;
 use bytecost_spec::units::{bytes_in_words, number};
 use bytecost_spec::{HugePages, Measure};
 use itertools::Itertools as _;
 
-use super::why::{Said, Seen, Why};
+use super::why::{AnswerParts, Seen, Why};
 use crate::phrases;
 
 /// Threads of one flow: one sends, one receives.
@@ -21,7 +21,7 @@ pub(super) fn name(level: CacheLevel) -> String {
 }
 
 /// With a CPU for each thread, and with most flows of all.
-pub(super) fn with_threads(why: &Why<'_>) -> Said {
+pub(super) fn with_threads(why: &Why<'_>) -> AnswerParts {
     let host = &why.a.host;
     let cpus = host.usable_cpus();
     let misses = |v: &Seen<'_>| {
@@ -31,11 +31,10 @@ pub(super) fn with_threads(why: &Why<'_>) -> Said {
         };
         format!("{} in the {}", v.amount(), name(level))
     };
-    let by_flows = why
-        .pairs
-        .iter()
-        .map(|v| (v.cell.threads as usize, misses(v)));
-    let by_flows = by_flows.into_group_map().into_iter().sorted().collect_vec();
+    let by_flows = (why.pairs.iter())
+        .map(|v| (v.cell.threads as usize, misses(v)))
+        .into_group_map();
+    let by_flows = Vec::from_iter(by_flows.into_iter().sorted());
     let fits = |flows: usize| THREADS_OF_A_FLOW * flows <= cpus;
     let clause = |head: &str, (flows, misses): &(usize, Vec<String>)| {
         let misses = phrases::list(misses);
@@ -49,7 +48,7 @@ pub(super) fn with_threads(why: &Why<'_>) -> Said {
     ];
     let flows = phrases::count(cpus / THREADS_OF_A_FLOW, "flow");
     let cpus = phrases::count(cpus, "CPU");
-    Said {
+    AnswerParts {
         answer: format!("{}.", clauses.into_iter().flatten().format("; ")),
         numbers: Vec::new(),
         evidence: vec![format!(
@@ -58,13 +57,11 @@ pub(super) fn with_threads(why: &Why<'_>) -> Said {
     }
 }
 
-pub(super) fn gains_most(why: &Why<'_>) -> Said {
-    let facts = why.explanation.facts.iter();
-    let answer = facts.clone().find_map(level);
-    Said {
-        answer: answer.unwrap_or_default(),
-        numbers: facts
-            .clone()
+pub(super) fn gains_most(why: &Why<'_>) -> AnswerParts {
+    let facts = &why.explanation.facts;
+    AnswerParts {
+        answer: facts.iter().find_map(level).unwrap_or_default(),
+        numbers: (facts.iter())
             .filter_map(|fact| displaced(why, fact))
             .collect(),
         evidence: idle(why).into_iter().collect(),
@@ -82,27 +79,24 @@ fn level(fact: &Fact) -> Option<String> {
     else {
         return None;
     };
-    let least = levels.iter();
-    let least = least.min_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value))?;
+    let value = |level: &&LevelRatio| level.ratio.value;
+    let least = (levels.iter()).min_by(|a, b| value(a).total_cmp(&value(b)))?;
     let ratio = phrases::ratio(least.ratio.value, least.ratio.low, least.ratio.high);
     let level = name(least.level);
-    let (how, gain) = if *by_timing {
-        (
-            ", by timing and without counters",
-            format!("`{way}` displaces {ratio} of what `{baseline}` does from the {level}"),
-        )
+    let means = if *by_timing {
+        ", by timing and without counters"
     } else {
-        (
-            "",
-            format!(
-                "`{way}` has {ratio} of the load misses per KiB of `{baseline}` in the {level}"
-            ),
-        )
+        ""
+    };
+    let gain = if *by_timing {
+        format!("`{way}` displaces {ratio} of what `{baseline}` does from the {level}")
+    } else {
+        format!("`{way}` has {ratio} of the load misses per KiB of `{baseline}` in the {level}")
     };
     Some(if *is_shown {
-        format!("the {level}{how}: {gain}.")
+        format!("the {level}{means}: {gain}.")
     } else {
-        format!("none was shown to gain{how}: {gain}, where it does best.")
+        format!("none was shown to gain{means}: {gain}, where it does best.")
     })
 }
 
@@ -118,31 +112,28 @@ fn displaced(why: &Why<'_>, fact: &Fact) -> Option<String> {
         return None;
     };
     let name = name(CacheLevel::Number(*level));
-    let told = match (missing, ratio) {
+    let displacement = match (missing, ratio) {
         (Some(missing), _) => format!("{name}: {missing}"),
         (None, None) => format!(
             "{name}: copying displaces hardly more from it than goes in as much time in which nothing is moved"
         ),
         (None, Some(ratio)) => {
             let [zero, copying] = cells.first()?;
-            let [zero, copying] = [
-                footprint(why, zero, *level)?,
-                footprint(why, copying, *level)?,
-            ];
+            let zero = footprint(why, zero, *level)?;
+            let copying = footprint(why, copying, *level)?;
             let sizes = [zero.primed_bytes, zero.size_bytes, copying.moved_bytes];
             let [primed, size, moved] = sizes.map(bytes_in_words);
             let times = phrases::ratio(ratio.value, ratio.low, ratio.high);
-            let kib = |l: &LevelFootprint| {
-                let value = l.displaced_kib.as_ref().map(|e| e.value);
-                value.map_or_else(|| "?".to_owned(), |v| format!("{v:.1}"))
-            };
-            let [zero, copying] = [zero, copying].map(kib);
+            let [zero, copying] = [zero, copying].map(|l| match &l.displaced_kib {
+                Some(kib) => format!("{:.1}", kib.value),
+                None => "?".to_owned(),
+            });
             format!(
                 "{name}, {primed} primed of {size}: {times} of what copying displaces; in the first place {zero} and {copying} KiB for each {moved} moved"
             )
         }
     };
-    Some(format!("by timing, {told}"))
+    Some(format!("by timing, {displacement}"))
 }
 
 fn footprint<'a>(why: &Why<'a>, cell: &str, level: u32) -> Option<&'a LevelFootprint> {
@@ -178,49 +169,58 @@ struct Step {
     to: AccessCost,
 }
 
-pub(super) fn steps(why: &Why<'_>) -> Said {
+pub(super) fn steps(why: &Why<'_>) -> AnswerParts {
     let of_data = why.a.host.caches.iter().filter(|c| c.kind != "Instruction");
-    let caches = of_data.unique_by(|c| c.level);
-    let caches = caches.sorted_by_key(|c| c.size_bytes).collect_vec();
-    let facts = why.explanation.facts.iter();
-    let kinds = facts.filter_map(|fact| match fact {
-        Fact::Steps {
+    let caches: Vec<&CpuCache> = (of_data.unique_by(|c| c.level))
+        .sorted_by_key(|c| c.size_bytes)
+        .collect();
+    let facts = &why.explanation.facts;
+    let kinds = facts
+        .iter()
+        .filter(|fact| matches!(fact, Fact::Steps { .. }));
+    let is_one_kind = kinds.count() == 1;
+    let mut numbers = Vec::new();
+    let mut evidence = Vec::new();
+    let mut answers = Vec::new();
+    for fact in facts {
+        let Fact::Steps {
             pages,
             costs,
             steps,
-        } => Some((*pages, costs, steps)),
-        _ => None,
-    });
-    let kinds = kinds.collect_vec();
-    let mut said = Said::default();
-    let mut answers = Vec::new();
-    for (pages, costs, steps) in &kinds {
-        // Where there is one kind of pages alone, it is not worth a word.
-        let of_pages = match (kinds.len() > 1).then_some(pages) {
-            None => "",
-            Some(HugePages::Auto) => "in the system's pages, ",
-            Some(HugePages::Off) => "in small pages, ",
-            Some(HugePages::On) => "in huge pages, ",
+        } = fact
+        else {
+            continue;
         };
-        let steps = steps.iter().map(|[from, to]| Step {
+        let of_pages = match pages {
+            // Where there is one kind of pages alone, it is not worth a word.
+            _ if is_one_kind => "",
+            HugePages::Auto => "in the system's pages, ",
+            HugePages::Off => "in small pages, ",
+            HugePages::On => "in huge pages, ",
+        };
+        let step_at = |[from, to]: &[usize; 2]| Step {
             from: costs[*from],
             to: costs[*to],
-        });
-        let steps = steps.collect_vec();
+        };
+        let steps = steps.iter().map(step_at).collect_vec();
         let answer = format!("{of_pages}{}", by_cache(costs, &steps, &caches));
         answers.push(phrases::capital(&answer));
-        let rows = steps
-            .iter()
-            .map(|s| format!("{of_pages}{}", step(s, &caches)));
-        said.numbers.extend(rows);
-        said.evidence.extend(costs.iter().map(|c| {
+        for s in &steps {
+            numbers.push(format!("{of_pages}{}", step(s, &caches)));
+        }
+        for c in costs {
             let [ns, low, high] = [c.ns.value, c.ns.low, c.ns.high].map(number);
             let size = bytes_in_words(c.bytes);
-            format!("{of_pages}{size}: {ns} ns (95 % interval {low} to {high})")
-        }));
+            evidence.push(format!(
+                "{of_pages}{size}: {ns} ns (95 % interval {low} to {high})"
+            ));
+        }
     }
-    said.answer = answers.join(" ");
-    said
+    AnswerParts {
+        answer: answers.join(" "),
+        numbers,
+        evidence,
+    }
 }
 
 /// Returns true if a step begins below twice a cache and ends above half of it.
@@ -233,15 +233,15 @@ fn named(cache: &CpuCache) -> String {
 }
 
 fn step(step: &Step, caches: &[&CpuCache]) -> String {
-    let mut of = caches.iter().filter(|c| is_of(step, c)).map(|c| named(c));
-    let of = match of.join(" and the ") {
-        none if none.is_empty() => "no cache that the kernel reports is of that size".to_owned(),
-        some => format!("where the kernel reports the {some}"),
+    let mut names = caches.iter().filter(|c| is_of(step, c)).map(|c| named(c));
+    let place = match names.join(" and the ").as_str() {
+        "" => "no cache that the kernel reports is of that size".to_owned(),
+        names => format!("where the kernel reports the {names}"),
     };
     let ends = [step.from, step.to];
     let [from, to] = ends.map(|c| bytes_in_words(c.bytes));
     let [less, more] = ends.map(|c| number(c.ns.value));
-    format!("from {from} to {to} an access goes from {less} to {more} ns: {of}")
+    format!("from {from} to {to} an access goes from {less} to {more} ns: {place}")
 }
 
 fn by_cache(costs: &[AccessCost], steps: &[Step], caches: &[&CpuCache]) -> String {
@@ -249,7 +249,7 @@ fn by_cache(costs: &[AccessCost], steps: &[Step], caches: &[&CpuCache]) -> Strin
     let (least, most) = sizes.unwrap_or_default();
     let of_cache = |cache: &&CpuCache| {
         let size = cache.size_bytes;
-        let said = match steps.iter().find(|s| is_of(s, cache)) {
+        let place = match steps.iter().find(|s| is_of(s, cache)) {
             Some(step) => {
                 let [from, to] = [step.from, step.to].map(|c| bytes_in_words(c.bytes));
                 format!("found between {from} and {to}")
@@ -259,7 +259,7 @@ fn by_cache(costs: &[AccessCost], steps: &[Step], caches: &[&CpuCache]) -> Strin
             }
             None => "no step is seen".to_owned(),
         };
-        format!("{}: {said}", named(cache))
+        format!("{}: {place}", named(cache))
     };
     let mut parts = caches.iter().map(of_cache).collect_vec();
     let is_other = |s: &&Step| !caches.iter().any(|c| is_of(s, c));

@@ -2,20 +2,20 @@
 
 use bytecost_analysis::{Cause, CauseMeans, CellTime, Fact, Finding, FindingCauses, Uncertain};
 
-use super::why::{MOST_ROWS, Said, Why};
+use super::why::{AnswerParts, MOST_ROWS, Why};
 use crate::phrases;
 
 /// Ends of a share's interval from here on say nothing.
 const MOST_HIGH: f64 = 1.5;
 
-pub(super) fn says(why: &Why<'_>) -> Said {
+pub(super) fn answer(why: &Why<'_>) -> AnswerParts {
     let shown = why.pairs.iter().take(1 + MOST_ROWS);
     let mut sentences = shown.filter_map(|v| {
         let mut all = why.a.causes.iter();
         let causes = all.find(|c| c.finding == v.finding.number)?;
         Some(sentence(why, v.finding, causes) + ".")
     });
-    Said {
+    AnswerParts {
         answer: sentences.next().unwrap_or_default(),
         numbers: sentences.collect(),
         evidence: evidence(why),
@@ -26,9 +26,10 @@ pub(super) fn says(why: &Why<'_>) -> Said {
 /// calls a message instead of 1.04 explain 51 % of the difference (45 to 57)``
 fn sentence(why: &Why<'_>, finding: &Finding, found: &FindingCauses) -> String {
     let cell = why.a.result(&finding.cell);
-    let whose = match cell.is_some_and(|c| c.cell.is_served()) {
-        true => "of the server for each request".to_owned(),
-        false => why.a.study.unit.in_words("a message"),
+    let whose = if cell.is_some_and(|c| c.cell.is_served()) {
+        "of the server for each request".to_owned()
+    } else {
+        why.a.study.unit.in_words("a message")
     };
     let causes: Vec<String> = found.causes.iter().map(|c| cause(c, &whose)).collect();
     let has_costs = found.causes.iter().any(|c| c.cost_ns.is_some());
@@ -45,11 +46,8 @@ fn sentence(why: &Why<'_>, finding: &Finding, found: &FindingCauses) -> String {
         },
         (Some(_), [one]) => of_difference(one),
         (Some(all), _) => {
-            format!(
-                "{}; together {}",
-                of_difference(&causes.join(", ")),
-                share(all)
-            )
+            let causes = of_difference(&causes.join(", "));
+            format!("{causes}; together {}", share(all))
         }
         (None, _) if has_costs => format!(
             "{}; these cost more than the whole difference, so that no share is given",
@@ -98,20 +96,19 @@ fn cause(cause: &Cause, whose: &str) -> String {
 fn share(share: &Uncertain) -> String {
     let ends = [share.value, share.low, share.high];
     let [value, low, high] = ends.map(|v| (100.0 * v).round());
-    match share.high > MOST_HIGH {
-        true => format!("{low} % or more"),
-        false => format!("{value} % ({low} to {high})"),
+    if share.high > MOST_HIGH {
+        format!("{low} % or more")
+    } else {
+        format!("{value} % ({low} to {high})")
     }
 }
 
 /// Method of the CPU samples, or the reason why there are none.
 fn evidence(why: &Why<'_>) -> Vec<String> {
-    let refused = why.explanation.facts.iter().find_map(|fact| match fact {
-        Fact::NoCpuSamples(why) => Some(format!("no CPU samples: {why}")),
-        _ => None,
-    });
-    if let Some(refused) = refused {
-        return vec![refused];
+    for fact in &why.explanation.facts {
+        if let Fact::NoCpuSamples(why) = fact {
+            return vec![format!("no CPU samples: {why}")];
+        }
     }
     let times = &why.a.cpu_time;
     let samples: u64 = times.iter().map(|c| c.looks).sum();

@@ -4,8 +4,9 @@ use bytecost_analysis::{CeilingKind, CeilingRate, CeilingShare, CellResult};
 use bytecost_spec::{Axis, units};
 use itertools::Itertools as _;
 
-use super::why::{MOST_ROWS, Said, Why};
+use super::why::{AnswerParts, MOST_ROWS, Why};
 use crate::caveats::others;
+use crate::text::joined;
 use crate::phrases;
 
 /// Caution for a ceiling that was measured while another program ran.
@@ -40,10 +41,11 @@ fn with_interval(share: &CeilingShare) -> String {
 
 /// Cells with a share of one sort of ceiling, the largest share first; then in their order.
 fn shares<'a>(why: &Why<'a>, of_disk: bool) -> Vec<(&'a CellResult, &'a CeilingShare)> {
-    let own = all(&why.a.cells).filter(|(_, s)| s.ceiling.kind.is_of_disk() == of_disk);
-    let own = own.filter_map(|(cell, s)| Some((s.share?, (cell, s))));
-    let own = own.sorted_by(|a, b| b.0.total_cmp(&a.0));
-    own.map(|(_, of_cell)| of_cell).collect()
+    let share = |(_, s): &(&CellResult, &CeilingShare)| s.share.unwrap_or_default();
+    (all(&why.a.cells))
+        .filter(|(_, s)| s.share.is_some() && s.ceiling.kind.is_of_disk() == of_disk)
+        .sorted_by(|a, b| share(b).total_cmp(&share(a)))
+        .collect()
 }
 
 fn all(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CeilingShare)> {
@@ -51,8 +53,9 @@ fn all(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CeilingShare
 }
 
 fn withheld(why: &Why<'_>) -> Option<String> {
-    let above = all(&why.a.cells).filter(|(_, s)| s.share.is_none());
-    let above = above.collect_vec();
+    let above = all(&why.a.cells)
+        .filter(|(_, s)| s.share.is_none())
+        .collect_vec();
     let (_, first) = above.first()?;
     let reason = if first.ceiling.kind.is_of_disk() {
         "not all bytes came from the disk"
@@ -66,15 +69,14 @@ fn withheld(why: &Why<'_>) -> Option<String> {
 }
 
 fn named(cell: &CellResult, varied: &[Axis]) -> String {
-    let rest = varied.iter().filter(|a| **a != Axis::Mover);
-    let rest: Vec<_> = rest.map(|a| (*a, cell.cell.value(*a))).collect();
-    let place = phrases::circumstances(&rest);
-    let named = format!("`{}` {place}", cell.cell.mover);
-    named.trim_end().to_owned()
+    let others = varied.iter().filter(|a| **a != Axis::Mover);
+    let others: Vec<_> = others.map(|a| (*a, cell.cell.value(*a))).collect();
+    let mover = format!("`{}`", cell.cell.mover);
+    joined([mover, phrases::circumstances(&others)], " ")
 }
 
 /// With the best of each mover.
-pub(super) fn says(why: &Why<'_>) -> Said {
+pub(super) fn answer(why: &Why<'_>) -> AnswerParts {
     let mut numbers = Vec::new();
     let mut spans = Vec::new();
     let sorts = ["what this core can copy", "what this disk gives"];
@@ -108,7 +110,7 @@ pub(super) fn says(why: &Why<'_>) -> Said {
             )
         }));
     }
-    Said {
+    AnswerParts {
         answer: format!("each mover at its best reaches {}.", phrases::list(spans)),
         numbers,
         evidence,

@@ -5,7 +5,7 @@ use bytecost_spec::evidence::{CopyMeans, CopyPlace};
 use bytecost_spec::{Axis, Side};
 use itertools::Itertools as _;
 
-use super::why::{MOST_ROWS, Said, Why};
+use super::why::{AnswerParts, MOST_ROWS, Why};
 use crate::phrases;
 
 /// Largest difference between numbers of copies that are shown as equal.
@@ -15,14 +15,20 @@ const SOME: f64 = 0.01;
 /// Ways that the sentence has; the rows have the others.
 const MOST_WAYS: usize = 6;
 
-/// Cells with equal copies of each byte, each with its name.
-type Way<'a> = Vec<(String, &'a CellResult, &'a CellCopies)>;
+struct CopiedCell<'a> {
+    name: String,
+    cell: &'a CellResult,
+    copies: &'a CellCopies,
+}
 
-pub(super) fn says(why: &Why<'_>) -> Said {
+/// Cells with equal copies of each byte.
+type Way<'a> = Vec<CopiedCell<'a>>;
+
+pub(super) fn answer(why: &Why<'_>) -> AnswerParts {
     let ways = ways(why);
     let mut rows = ways.iter().map(|w| sentence(w, &ways));
     let shown = rows.by_ref().take(MOST_WAYS).join("; of ");
-    Said {
+    AnswerParts {
         answer: format!("the kernel copies each byte of {shown}."),
         numbers: rows.take(2 * MOST_ROWS).collect(),
         evidence: evidence(why),
@@ -39,11 +45,12 @@ fn ways<'a>(why: &Why<'a>) -> Vec<Way<'a>> {
         let varied = named
             .iter()
             .filter(|axis| why.a.study.varied.contains(axis));
-        let varied = varied.map(|axis| axis.circumstance(&cell.cell.value(*axis)));
-        // What is said of it, but for the size.
+        let places = varied.map(|axis| axis.circumstance(&cell.cell.value(*axis)));
+        // The name has no size: `names` adds it where it is needed.
         let mover = Axis::Mover.subject(&cell.cell.value(Axis::Mover));
-        let entry = ([mover].into_iter().chain(varied).join(" "), cell, copies);
-        let alike = |w: &&mut Way<'_>| w.iter().all(|(.., c)| is_alike(c, copies));
+        let name = [mover].into_iter().chain(places).join(" ");
+        let entry = CopiedCell { name, cell, copies };
+        let alike = |w: &&mut Way<'_>| w.iter().all(|c| is_alike(c.copies, copies));
         match ways.iter_mut().find(alike) {
             Some(way) => way.push(entry),
             None => ways.push(vec![entry]),
@@ -55,9 +62,12 @@ fn ways<'a>(why: &Why<'a>) -> Vec<Way<'a>> {
 /// Returns true if two cells have equal copies at every place. A place that a cell does not have
 /// counts as zero copies.
 fn is_alike(a: &CellCopies, b: &CellCopies) -> bool {
-    let at = |c: &CellCopies, leg: CopyPlace| match c.legs.iter().any(|l| l.leg == leg) {
-        true => c.at(leg),
-        false => Some(0.0),
+    let at = |c: &CellCopies, leg: CopyPlace| {
+        if c.legs.iter().any(|l| l.leg == leg) {
+            c.at(leg)
+        } else {
+            Some(0.0)
+        }
     };
     let mut places = CopyPlace::ALL.iter();
     places.all(|leg| match (at(a, *leg), at(b, *leg)) {
@@ -68,29 +78,28 @@ fn is_alike(a: &CellCopies, b: &CellCopies) -> bool {
 
 /// Names of the ways with these copies, with sizes where not every size of a way has them.
 fn names(way: &Way<'_>, all: &[Way<'_>]) -> String {
-    let sizes = grouped(way.iter().map(|(name, cell, _)| {
-        let size = Axis::Size.circumstance(&cell.cell.value(Axis::Size));
-        (name.as_str(), size)
+    let sizes = grouped(way.iter().map(|c| {
+        let size = Axis::Size.circumstance(&c.cell.cell.value(Axis::Size));
+        (c.name.as_str(), size)
     }));
     let is_split = |name: &str| {
-        let has = |w: &&Way<'_>| w.iter().any(|(n, ..)| n == name);
+        let has = |w: &&Way<'_>| w.iter().any(|c| c.name == name);
         all.iter().filter(has).count() > 1
     };
-    let names = sizes.into_iter().map(|(name, mut sizes)| {
+    phrases::list(sizes.into_iter().map(|(name, mut sizes)| {
         sizes.dedup();
-        match is_split(name) {
-            true => format!("{name} {}", phrases::list(&sizes)),
-            false => name.to_owned(),
+        if is_split(name) {
+            format!("{name} {}", phrases::list(&sizes))
+        } else {
+            name.to_owned()
         }
-    });
-    phrases::list(names)
+    }))
 }
 
 /// `` `send` and `sendmsg` 2.00 times (1.00 into the kernel and 1.00 to the reader)``.
 fn sentence(way: &Way<'_>, all: &[Way<'_>]) -> String {
     let mean = |leg: &CopyPlace| {
-        let known = way.iter().filter_map(|(.., c)| c.at(*leg));
-        let known = known.collect_vec();
+        let known = Vec::from_iter(way.iter().filter_map(|c| c.copies.at(*leg)));
         let sum: f64 = known.iter().sum();
         (!known.is_empty()).then(|| (leg.title(), sum / known.len() as f64))
     };
@@ -98,7 +107,7 @@ fn sentence(way: &Way<'_>, all: &[Way<'_>]) -> String {
     let legs = means.iter().filter(|(_, value)| *value >= SOME);
     let legs = phrases::list(legs.map(|(title, value)| format!("{value:.2} {title}")));
     let sum: f64 = means.iter().map(|(_, value)| value).sum();
-    let lost = way[0].2.legs.iter().find(|l| l.per_byte.is_none());
+    let lost = way[0].copies.legs.iter().find(|l| l.per_byte.is_none());
     let name = names(way, all);
     match (lost.map(|lost| lost.leg.title()), legs.is_empty()) {
         (None, true) => format!("{name} not once"),
@@ -126,10 +135,9 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
     let lost = gaps.chain(absent).unique();
     lines.extend(lost.map(|why| format!("unavailable: {why}")));
     if let Some(cost) = &why.a.counting_cost {
-        let of = match cost.cells < cost.of_cells {
-            true => format!(" of {}, within a tenth of the budget", cost.of_cells),
-            false => String::new(),
-        };
+        let is_part = cost.cells < cost.of_cells;
+        let of = is_part.then(|| format!(" of {}, within a tenth of the budget", cost.of_cells));
+        let of = of.unwrap_or_default();
         let rate = cost.rate.map(|rate| format!("; the rate was {rate:.2} times that of the timed trials while it was counted (median)"));
         let (s, rate) = (cost.took_s, rate.unwrap_or_default());
         let trials = phrases::count(cost.cells, "trial");

@@ -5,7 +5,7 @@ use bytecost_spec::study::Outcome;
 use itertools::Itertools as _;
 
 use super::causes;
-use super::why::{MOST_ROWS, Said, Why};
+use super::why::{AnswerParts, MOST_ROWS, Why};
 use crate::phrases;
 
 fn expected(explanation: &Explanation) -> impl Iterator<Item = &Expected> {
@@ -20,7 +20,7 @@ pub(super) fn findings(explanation: &Explanation) -> impl Iterator<Item = usize>
     expected(explanation).flat_map(|e| e.otherwise.iter().copied())
 }
 
-pub(super) fn says(why: &Why<'_>) -> Said {
+pub(super) fn answer(why: &Why<'_>) -> AnswerParts {
     let all = expected(why.explanation).collect_vec();
     let sum = |of: fn(&Expected) -> usize| all.iter().copied().map(of).sum::<usize>();
     let (met, open, otherwise) = (sum(|e| e.met), sum(|e| e.open), sum(|e| e.otherwise.len()));
@@ -42,13 +42,11 @@ pub(super) fn says(why: &Why<'_>) -> Said {
         )
     };
     let fallen = all.iter().flat_map(|e| {
-        let findings = e
-            .otherwise
-            .iter()
-            .filter_map(|number| why.a.findings.get(*number));
+        let numbers = e.otherwise.iter();
+        let findings = numbers.filter_map(|number| why.a.findings.get(*number));
         findings.map(|f| format!("expected {}: {}", e.outcome, causes::amount(why, f)))
     });
-    Said {
+    AnswerParts {
         answer,
         numbers: fallen.take(MOST_ROWS).collect(),
         evidence: vec![format!(

@@ -5,6 +5,7 @@ use bytecost_analysis::{Analysis, Explanation, Finding, PairSeen, Question, Verd
 use bytecost_spec::{Axis, Cell, Metric, Value, units};
 use itertools::Itertools as _;
 
+use crate::text::joined;
 use crate::phrases;
 
 /// Rows of numbers of one kind; the tables have the others.
@@ -24,7 +25,7 @@ pub(super) struct Why<'a> {
 
 /// An answer, with the numbers and the evidence behind it.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct AnswerParts {
     pub(super) answer: String,
     pub(super) numbers: Vec<String>,
     pub(super) evidence: Vec<String>,
@@ -41,7 +42,7 @@ pub(super) struct Words {
     pub(super) along: &'static [Axis],
     /// Returns true if all other places are put together, and cells counted.
     pub(super) is_together: bool,
-    pub(super) says: fn(&Why<'_>) -> Said,
+    pub(super) answer: fn(&Why<'_>) -> AnswerParts,
 }
 
 /// A comparison, seen from one of its two cells.
@@ -58,16 +59,14 @@ pub(super) struct Seen<'a> {
 
 /// Pairs of an explanation whose finding and cells the result has.
 pub(super) fn seen<'a>(a: &'a Analysis, pairs: &[PairSeen]) -> Vec<Seen<'a>> {
-    let seen = pairs.iter().filter_map(|pair| {
+    let seen = |pair: &PairSeen| {
         let finding = a.findings.get(pair.finding)?;
-        let cells = [&finding.baseline, &finding.cell].map(|id| Some(&a.result(id)?.cell));
-        let [baseline, cell] = [cells[0]?, cells[1]?];
         let straight = Seen {
             finding,
             value: &finding.value,
             baseline_value: &finding.baseline_value,
-            cell,
-            baseline,
+            cell: &a.result(&finding.cell)?.cell,
+            baseline: &a.result(&finding.baseline)?.cell,
             ratio: [finding.ratio, finding.low, finding.high],
             verdict: match &finding.withheld {
                 Some(_) => Verdict::NotDecided,
@@ -79,8 +78,8 @@ pub(super) fn seen<'a>(a: &'a Analysis, pairs: &[PairSeen]) -> Vec<Seen<'a>> {
         } else {
             straight
         })
-    });
-    seen.collect()
+    };
+    pairs.iter().filter_map(seen).collect()
 }
 
 impl<'a> Seen<'a> {
@@ -124,8 +123,8 @@ impl<'a> Seen<'a> {
 
 impl Why<'_> {
     /// An answer from the comparisons alone, with the evidence given and the withheld verdicts.
-    pub(super) fn by_pairs(&self, evidence: Vec<String>) -> Said {
-        Said {
+    pub(super) fn by_pairs(&self, evidence: Vec<String>) -> AnswerParts {
+        AnswerParts {
             answer: self.comparisons(),
             numbers: Vec::new(),
             evidence: [evidence, self.withheld()].concat(),
@@ -136,8 +135,8 @@ impl Why<'_> {
     pub(super) fn comparisons(&self) -> String {
         let bare = self.pairs.iter().filter(|v| v.finding.withheld.is_none());
         let groups = grouped(bare.map(|v| (self.head(v), v))).into_iter();
-        let sentences = groups.filter_map(|(head, of)| self.sentence(&head, &of));
-        let sentences = sentences.collect_vec();
+        let sentences = groups.filter_map(|(head, pairs)| self.sentence(&head, &pairs));
+        let sentences: Vec<String> = sentences.collect();
         let more = sentences.len().saturating_sub(MOST_SENTENCES);
         let places = phrases::count(more, "more place");
         let more = (more > 0).then(|| format!("{places} in the rows"));
@@ -146,14 +145,12 @@ impl Why<'_> {
     }
 
     fn withheld(&self) -> Vec<String> {
-        let reasons = self
-            .pairs
-            .iter()
-            .filter_map(|v| v.finding.withheld.as_ref());
-        let reasons = grouped(reasons.map(|why| (why, ()))).into_iter();
         let all = phrases::count(self.pairs.len(), "comparison");
-        let lines = reasons.map(|(why, n)| format!("{} of {all} withheld: {why}", n.len()));
-        lines.collect()
+        let reason = |v: &Seen<'_>| Some((v.finding.withheld.clone()?, ()));
+        let reasons = grouped(self.pairs.iter().filter_map(reason)).into_iter();
+        reasons
+            .map(|(why, pairs)| format!("{} of {all} withheld: {why}", pairs.len()))
+            .collect()
     }
 
     pub(super) fn metric(&self, metric: Metric) -> String {
@@ -162,13 +159,15 @@ impl Why<'_> {
 
     /// Place of a finding's cells, with a space in front: `` at 64 KiB over loopback``.
     pub(super) fn place(&self, finding: &Finding) -> String {
-        let place = self.a.result(&finding.cell).map(|c| {
-            let others = self.a.study.varied.iter().filter(|a| **a != finding.axis);
-            let values: Vec<_> = others.map(|a| (*a, c.cell.value(*a))).collect();
-            phrases::circumstances(&values)
-        });
-        let place = place.filter(|place| !place.is_empty());
-        place.map_or_else(String::new, |place| format!(" {place}"))
+        let Some(result) = self.a.result(&finding.cell) else {
+            return String::new();
+        };
+        let others = self.a.study.varied.iter().filter(|a| **a != finding.axis);
+        let values = Vec::from_iter(others.map(|a| (*a, result.cell.value(*a))));
+        match phrases::circumstances(&values).as_str() {
+            "" => String::new(),
+            place => format!(" {place}"),
+        }
     }
 
     /// The estimates of a metric over some cells, with all that their intervals span:
@@ -178,24 +177,18 @@ impl Why<'_> {
         cells: impl IntoIterator<Item = &'i Cell>,
         metric: Metric,
     ) -> Option<String> {
-        let cells = cells.into_iter();
-        let known = cells.filter_map(|cell| self.a.result(&cell.id())?.estimates.get(&metric));
-        let known = known.collect_vec();
-        if known.is_empty() {
-            return None;
-        }
-        let values = known.iter().map(|e| e.value).collect_vec();
-        let values = phrases::span(&values, units::number);
-        let values = format!("{values} {}", metric.measure.row().unit);
-        let values = values.trim_end();
+        let estimate = |cell: &Cell| self.a.result(&cell.id())?.estimates.get(&metric);
+        let known = Vec::from_iter(cells.into_iter().filter_map(estimate));
+        let values = Vec::from_iter(known.iter().map(|e| e.value));
+        let span = phrases::span(&values, units::number);
+        let span = joined([&*span, metric.measure.row().unit], " ");
         let bounds: Option<Vec<f64>> = known.iter().flat_map(|e| [e.low, e.high]).collect();
-        let bounds = bounds.and_then(|all| all.into_iter().minmax().into_option());
-        Some(
-            match bounds.map(|(low, high)| [low, high].map(units::number)) {
-                None => values.to_owned(),
-                Some([low, high]) => format!("{values} ({low} to {high})"),
-            },
-        )
+        let ends = bounds.and_then(|bounds| bounds.into_iter().minmax().into_option());
+        let interval = ends.map_or_else(String::new, |(low, high)| {
+            let [low, high] = [low, high].map(units::number);
+            format!(" ({low} to {high})")
+        });
+        (!known.is_empty()).then(|| span + &interval)
     }
 
     fn is_along(&self, axis: Axis) -> bool {
@@ -207,13 +200,12 @@ impl Why<'_> {
         let axis = v.finding.axis;
         let against = axis.subject(v.baseline_value);
         let metric = self.metric(v.finding.metric);
-        let who = match self.is_along(axis) {
-            true => String::new(),
-            false => format!("{} ", axis.subject(v.value)),
-        };
-        let is_said = |a: &&Axis| **a != axis && !self.is_along(**a) && self.is_in_head(**a);
-        let places = places(v.cell, self.a.study.varied.iter().filter(is_said));
-        let first = format!("{who}compared with {against} in {metric}");
+        let mut first = format!("compared with {against} in {metric}");
+        if !self.is_along(axis) {
+            first = format!("{} {first}", axis.subject(v.value));
+        }
+        let is_shown = |a: &&Axis| **a != axis && !self.is_along(**a) && self.is_in_head(**a);
+        let places = places(v.cell, self.a.study.varied.iter().filter(is_shown));
         [first].into_iter().chain(places).join(", ")
     }
 
@@ -228,8 +220,8 @@ impl Why<'_> {
         if self.is_along(axis) {
             return (String::new(), axis.subject(v.value));
         }
-        let varied = self.words.along.iter();
-        let mut varied = varied.filter(|a| self.a.study.varied.contains(a));
+        let is_varied = |a: &&Axis| self.a.study.varied.contains(a);
+        let mut varied = self.words.along.iter().filter(is_varied);
         let mut words = places(v.cell, varied.clone());
         let first = |a: &Axis| a.circumstance(&v.cell.value(*a));
         let last = words.pop().or_else(|| varied.next().map(first));
@@ -238,38 +230,35 @@ impl Why<'_> {
 
     /// Where some pairs of a group are: those that share all but the last word together. Where
     /// there are many places, or some cells of a place alone, cells are counted.
-    fn items(&self, own: &[&Seen<'_>], of: &[&Seen<'_>]) -> String {
-        let counted = |of: &[&Seen<'_>]| of.iter().map(|v| self.item(v)).counts();
-        let (here, all) = (counted(own), counted(of));
-        if here.len() > MOST_ITEMS || here.iter().any(|(item, n)| all[item] != *n) {
-            return format!("in {} of {}", own.len(), phrases::count(of.len(), "cell"));
+    fn items(&self, some: &[&Seen<'_>], all: &[&Seen<'_>]) -> String {
+        let counts = |pairs: &[&Seen<'_>]| pairs.iter().map(|v| self.item(v)).counts();
+        let (here, everywhere) = (counts(some), counts(all));
+        if here.len() > MOST_ITEMS || here.iter().any(|(item, n)| everywhere[item] != *n) {
+            return format!("in {} of {}", some.len(), phrases::count(all.len(), "cell"));
         }
-        let places = grouped(own.iter().map(|v| self.item(v)).unique()).into_iter();
-        let places = places.map(|(start, ends)| match start.is_empty() {
-            true => phrases::list(&ends),
-            false => format!("{start}, {}", phrases::list(&ends)),
-        });
-        places.collect_vec().join(" and ")
+        let places = grouped(some.iter().map(|v| self.item(v)).unique()).into_iter();
+        let mut places = places.map(|(start, ends)| joined([start, phrases::list(&ends)], ", "));
+        places.join(" and ")
     }
 
     /// Sentence about the decided comparisons of a group: `better at 256 B and at 4 KiB, 0.20× to
     /// 0.31× (0.19 to 0.33)`.
-    fn sentence(&self, head: &str, of: &[&Seen<'_>]) -> Option<String> {
+    fn sentence(&self, head: &str, pairs: &[&Seen<'_>]) -> Option<String> {
         let clause = |(verdict, word): (Verdict, &str)| {
-            let own = of.iter().filter(|v| v.is(verdict)).copied().collect_vec();
-            let clause = format!("{word} {}", self.items(&own, of));
-            let clause = clause.trim_end();
-            let has_amounts = own.iter().all(|v| v.has_amount());
-            (!own.is_empty()).then(|| match verdict {
+            let is_of = |v: &&&Seen<'_>| v.is(verdict);
+            let some = pairs.iter().filter(is_of).copied().collect_vec();
+            let clause = joined([word, &self.items(&some, pairs)], " ");
+            let has_amounts = some.iter().all(|v| v.has_amount());
+            (!some.is_empty()).then(|| match verdict {
                 Verdict::Better | Verdict::Worse if has_amounts => {
-                    format!("{clause}, {}", hull(&own))
+                    format!("{clause}, {}", hull(&some))
                 }
-                _ => clause.to_owned(),
+                _ => clause,
             })
         };
         let clauses = VERDICTS.into_iter().filter_map(clause).join("; ");
-        let decided = of.iter().any(|v| !v.is(Verdict::NotDecided));
-        decided.then(|| format!("{head}: {clauses}"))
+        let is_decided = pairs.iter().any(|v| !v.is(Verdict::NotDecided));
+        is_decided.then(|| format!("{head}: {clauses}"))
     }
 }
 

@@ -6,7 +6,7 @@ use bytecost_analysis::{CellResult, Fact, KERNEL_STACK_BYTES, Verdict};
 use bytecost_spec::{Axis, Cache, Cell, Class, Measure, Metric, Nearness, Placement, Value, units};
 use itertools::Itertools as _;
 
-use super::why::{Said, Seen, Why, hull};
+use super::why::{AnswerParts, Seen, Why, hull};
 use crate::phrases;
 
 /// Note that a cold page cache was not measured for ways to read a file, with the reason.
@@ -16,19 +16,21 @@ pub(super) fn no_cold_cache(why: &Why<'_>) -> Vec<String> {
         return Vec::new();
     }
     let is_cold = |c: &Cell| c.cache == Cache::Cold && cells().any(|own| own.mover == c.mover);
-    let reason = refused(why, is_cold);
-    let reason = reason.map_or_else(|| " (--cache cold)".to_owned(), |why| format!(": {why}"));
+    let reason = match refused(why, is_cold) {
+        Some(why) => format!(": {why}"),
+        None => " (--cache cold)".to_owned(),
+    };
     vec![format!("a cold page cache was not measured{reason}")]
 }
 
 fn refused(why: &Why<'_>, fits: impl Fn(&Cell) -> bool) -> Option<String> {
     let mut refused = why.a.refused_cells.iter();
-    let own = refused.find(|r| fits(&r.cell))?;
-    Some(own.why.trim_end_matches('.').to_owned())
+    let cell = refused.find(|r| fits(&r.cell))?;
+    Some(cell.why.trim_end_matches('.').to_owned())
 }
 
-pub(super) fn clients_share(why: &Why<'_>) -> Said {
-    let rows = why.explanation.facts.iter().filter_map(|fact| {
+pub(super) fn clients_share(why: &Why<'_>) -> AnswerParts {
+    let row = |fact: &Fact| {
         let Fact::ClientWork {
             connections,
             cpu_us,
@@ -42,10 +44,10 @@ pub(super) fn clients_share(why: &Why<'_>) -> Said {
         let busy = phrases::from_to(busy.map(phrases::percent));
         let took = format!("{with} {cpu} µs of CPU time for each request");
         Some(format!("{took}, busy {busy} of the window"))
-    });
-    let rows = rows.collect_vec();
+    };
+    let rows: Vec<String> = why.explanation.facts.iter().filter_map(row).collect();
     let ends = [rows.first(), rows.last()].into_iter().flatten().unique();
-    Said {
+    AnswerParts {
         answer: format!("{}.", ends.format("; ")),
         // What the answer has is no row.
         numbers: if rows.len() > 2 { rows } else { Vec::new() },
@@ -53,10 +55,10 @@ pub(super) fn clients_share(why: &Why<'_>) -> Said {
     }
 }
 
-pub(super) fn memory(why: &Why<'_>) -> Said {
-    let of = |tasks: bool| {
+pub(super) fn memory(why: &Why<'_>) -> AnswerParts {
+    let servers = |tasks: bool| {
         let facts = why.explanation.facts.iter();
-        let servers = facts.filter_map(move |fact| match fact {
+        phrases::list(facts.filter_map(move |fact| match fact {
             Fact::ConnectionMemory {
                 server,
                 kib,
@@ -65,17 +67,15 @@ pub(super) fn memory(why: &Why<'_>) -> Said {
                 Some(format!("{} KiB with `{server}`", units::number(*kib)))
             }
             _ => None,
-        });
-        phrases::list(servers)
+        }))
     };
-    let (with, without) = (of(true), of(false));
+    let with = servers(true);
     let stack = KERNEL_STACK_BYTES / 1024.0;
-    let compared = if without.is_empty() {
-        String::new()
-    } else {
-        format!(", compared with {without}")
+    let compared = match servers(false).as_str() {
+        "" => String::new(),
+        without => format!(", compared with {without}"),
     };
-    Said {
+    AnswerParts {
         answer: format!("each further connection takes {with}{compared}."),
         numbers: Vec::new(),
         evidence: vec![format!(
@@ -84,7 +84,7 @@ pub(super) fn memory(why: &Why<'_>) -> Said {
     }
 }
 
-pub(super) fn shared_core(why: &Why<'_>) -> Said {
+pub(super) fn shared_core(why: &Why<'_>) -> AnswerParts {
     let cores = why.explanation.facts.iter().filter_map(|fact| {
         let Fact::Core {
             placement,
@@ -93,24 +93,23 @@ pub(super) fn shared_core(why: &Why<'_>) -> Said {
         else {
             return None;
         };
-        let says = match is_shared {
+        let finding = match is_shared {
             Some(true) => "two CPUs seem to share a core: a step costs more CPU time when both work",
             Some(false) => {
                 "each CPU seems to have a core of its own: when both work, a step costs less than 12 % more CPU time"
             }
             None => "it is not decided whether the CPUs share a core",
         };
-        Some(format!("with placement {placement} {says}"))
+        Some(format!("with placement {placement} {finding}"))
     });
-    let cores = cores.collect_vec().join("; ");
-    let by = why.a.host.virtualization.iter();
-    let by = by.map(|by| {
+    let hypervisor = why.a.host.virtualization.iter();
+    let evidence = hypervisor.map(|by| {
         format!("under {by}: which of the host's threads a CPU is may change from run to run")
     });
-    Said {
-        answer: format!("{cores}."),
+    AnswerParts {
+        answer: format!("{}.", cores.format("; ")),
         numbers: Vec::new(),
-        evidence: by.collect(),
+        evidence: evidence.collect(),
     }
 }
 
@@ -125,7 +124,7 @@ pub(super) fn moves(why: &Why<'_>) -> Vec<String> {
 /// Two threads on one CPU take twice as long as on two; so far from that a ratio still has its mark.
 const TURNS: RangeInclusive<f64> = 1.9..=2.1;
 
-pub(super) fn turns(why: &Why<'_>) -> Said {
+pub(super) fn turns(why: &Why<'_>) -> AnswerParts {
     let are_siblings = |c: &Cell| c.placement == Placement::Near(Nearness::SmtSibling);
     let pairs = why.pairs.iter();
     let (shared, apart): (Vec<_>, Vec<_>) = pairs.partition(|v| are_siblings(v.cell));
@@ -149,12 +148,12 @@ pub(super) fn turns(why: &Why<'_>) -> Said {
         }),
         ratio(&shared).map(|r| format!("on the siblings of one core {r}, {verdict}")),
     ];
-    let hidden = refused(why, are_siblings);
-    let hidden = hidden.map(|why| format!("two threads of one core are not available: {why}"));
-    Said {
+    let evidence = refused(why, are_siblings)
+        .map(|why| format!("two threads of one core are not available: {why}"));
+    AnswerParts {
         answer: format!("{}.", clauses.into_iter().flatten().format("; ")),
         numbers: Vec::new(),
-        evidence: hidden.into_iter().collect(),
+        evidence: evidence.into_iter().collect(),
     }
 }
 

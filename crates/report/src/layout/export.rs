@@ -73,11 +73,11 @@ pub(super) fn counted(samples: &[Sample]) -> BTreeMap<String, Vec<&Sample>> {
 /// has the transport and the pattern of the published programs, for which there is no column.
 fn is_of(layout: &ColumnLayout, cell: &Cell) -> bool {
     let decides = |axis: &Axis| matches!(axis, Axis::Transport | Axis::Pattern);
-    let mut told = layout.axes.iter().filter(|(axis, _)| decides(axis));
+    let mut deciding = layout.axes.iter().filter(|(axis, _)| decides(axis));
     cell.fields == FIELDS
         && cell.size_bytes.is_multiple_of(u64::from(FIELDS))
         && layout.name_of(&cell.mover).is_some()
-        && told.all(|(axis, value)| has(cell, *axis, &Value::from(*value)))
+        && deciding.all(|(axis, value)| has(cell, *axis, &Value::from(*value)))
 }
 
 /// Number of axes along which a cell has the values of the published programs.
