@@ -1,7 +1,7 @@
 //! The first table of a result: the ways that the study compares, in parts with a first row each, and
 //! a column of notes that says what only one row has.
 
-use bytecost_analysis::{Analysis, Estimate, Finding, RANGES, Situation, grouped};
+use bytecost_analysis::{Analysis, CellResult, Estimate, Finding, RANGES, Situation, grouped};
 use bytecost_spec::{Axis, Metric, Value, units};
 use itertools::Itertools as _;
 
@@ -15,7 +15,7 @@ use crate::phrases;
 use crate::question::{NULL, QuestionEntry, QuestionRow, QuestionTable, sort_values};
 use crate::stalls;
 use crate::terminal::columns_of_numbers;
-use crate::text::first_words;
+use crate::text::{first_words, joined};
 
 /// The most columns of numbers.
 const COLUMNS: usize = 5;
@@ -48,6 +48,13 @@ pub(crate) struct AnswerTables {
     pub rows_left: usize,
 }
 
+/// Parts whose columns go together in one table.
+struct TableParts<'q> {
+    x: Option<Axis>,
+    columns: Vec<Value>,
+    parts: Vec<Part<'q>>,
+}
+
 /// Rows that are compared with one baseline, for one reader.
 struct Part<'q> {
     question: &'q QuestionTable<'q>,
@@ -69,7 +76,7 @@ pub(crate) fn answer_tables(
     let mut found = AnswerTables::default();
     if !a.speed_ups.is_empty() {
         let (pairs, left) = overview::summary(a, room.rows);
-        found.rows_left += left;
+        found.rows_left = left;
         found.tables.push(pairs);
     }
     let mut parts = parts(a, questions);
@@ -82,45 +89,51 @@ pub(crate) fn answer_tables(
         parts.clear();
     }
     found.rows_left += all - rows(&parts);
-    // Parts with equal columns are put into one table.
-    let mut tables: Vec<(Option<Axis>, Vec<Value>, Vec<Part<'_>>)> = Vec::new();
+    let mut tables: Vec<TableParts<'_>> = Vec::new();
     for part in parts {
-        let (x, columns) = (part.question.x, &part.question.columns);
-        let fits = |known: &[Value]| {
-            let has_all = |has: &[Value], of: &[Value]| of.iter().all(|c| has.contains(c));
-            has_all(known, columns) || has_all(columns, known)
-        };
-        match tables
-            .iter_mut()
-            .find(|(axis, known, _)| *axis == x && fits(known))
-        {
-            Some((_, known, parts)) => {
-                let more = columns.iter().filter(|c| !known.contains(c)).cloned();
-                known.extend(more.collect_vec());
-                if let Some(x) = x {
-                    sort_values(x, known);
-                }
-                parts.push(part);
-            }
-            None => tables.push((x, columns.clone(), vec![part])),
+        match tables.iter_mut().find(|table| table.fits(&part)) {
+            Some(table) => table.add(part),
+            None => tables.push(TableParts {
+                x: part.question.x,
+                columns: part.question.columns.clone(),
+                parts: vec![part],
+            }),
         }
     }
-    for (x, columns, parts) in tables {
-        found.add(a, x, &spread(&columns), &parts, room);
+    for table in tables {
+        found.add(a, &table, room);
     }
     found
 }
 
+impl<'q> TableParts<'q> {
+    /// Returns true if all columns of a part are in this table, or all of this table in the part.
+    fn fits(&self, part: &Part<'_>) -> bool {
+        let has_all = |has: &[Value], of: &[Value]| of.iter().all(|c| has.contains(c));
+        let columns = &part.question.columns;
+        self.x == part.question.x
+            && (has_all(&self.columns, columns) || has_all(columns, &self.columns))
+    }
+
+    fn add(&mut self, part: Part<'q>) {
+        for column in &part.question.columns {
+            if !self.columns.contains(column) {
+                self.columns.push(column.clone());
+            }
+        }
+        if let Some(x) = self.x {
+            sort_values(x, &mut self.columns);
+        }
+        self.parts.push(part);
+    }
+}
+
 /// The parts of the table in the order of the advice.
 fn parts<'q>(a: &'q Analysis, questions: &'q [QuestionTable<'q>]) -> Vec<Part<'q>> {
-    let asked = a.advice.situations.iter().flat_map(|s| {
-        let own = questions
-            .iter()
-            .enumerate()
-            .filter(move |(_, q)| is_of(q, s));
-        own.map(move |(place, _)| ((place, s.subject as u8, s.baseline_is_apart), s))
-    });
-    let groups = grouped(asked);
+    let groups = grouped(a.advice.situations.iter().flat_map(|s| {
+        let tables = questions.iter().positions(move |q| is_of(q, s));
+        tables.map(move |place| ((place, s.subject as u8, s.baseline_is_apart), s))
+    }));
     if groups.is_empty() {
         let whole = |question: &'q QuestionTable<'q>| Part {
             question,
@@ -129,20 +142,19 @@ fn parts<'q>(a: &'q Analysis, questions: &'q [QuestionTable<'q>]) -> Vec<Part<'q
         };
         return questions.iter().take(1).map(whole).collect();
     }
-    let named = |name: &Value| {
-        let is_baseline = |place: &usize| questions[*place].baseline == *name;
-        let mut all = groups.iter();
-        all.any(|((place, ..), situations)| is_baseline(place) || has_value(situations, name))
+    let is_named = |name: &Value| {
+        groups.iter().any(|((place, ..), situations)| {
+            questions[*place].baseline == *name || has_value(situations, name)
+        })
     };
     let mut parts: Vec<Part<'_>> = Vec::new();
     for ((place, _, is_apart), situations) in &groups {
         let question = &questions[*place];
-        let mut own = groups.iter().filter(|((of, ..), _)| of == place);
-        let is_first = own.next().is_some_and(|(_, first)| first == situations);
-        let has_own_baseline = !is_apart
-            || groups
-                .iter()
-                .all(|((of, .., apart), _)| of != place || *apart);
+        let mut of_table = groups.iter().filter(|((of, ..), _)| of == place);
+        let has_own_baseline = !is_apart || of_table.clone().all(|((.., apart), _)| *apart);
+        let is_first = of_table
+            .next()
+            .is_some_and(|(_, first)| first == situations);
         let is_row = |row: &&QuestionRow<'_>| {
             if row.is_baseline {
                 return has_own_baseline;
@@ -159,12 +171,12 @@ fn parts<'q>(a: &'q Analysis, questions: &'q [QuestionTable<'q>]) -> Vec<Part<'q
                 return false;
             }
             let is_compared = row.entries.iter().any(|e| e.finding().is_some());
-            has_value(situations, &row.name) || is_first && !is_compared && !named(&row.name)
+            has_value(situations, &row.name) || is_first && !is_compared && !is_named(&row.name)
         };
         let rank = rank(a, situations);
-        let rows = question.rows.iter().filter(is_row);
-        let rows = rows.sorted_by_key(|row| (!row.is_baseline, rank(&row.name)));
-        let rows = rows.collect_vec();
+        let rows = (question.rows.iter().filter(is_row))
+            .sorted_by_key(|row| (!row.is_baseline, rank(&row.name)))
+            .collect_vec();
         // The same ways compared with another one of them say nothing new.
         let has_all = |part: &Part<'_>| {
             let has = |name: &Value| part.rows.iter().any(|row| row.name == *name);
@@ -188,9 +200,7 @@ fn is_same_place(one: &QuestionTable<'_>, other: &QuestionTable<'_>) -> bool {
 }
 
 fn has_value(situations: &[&Situation], value: &Value) -> bool {
-    situations
-        .iter()
-        .any(|s| s.values.iter().any(|v| v == value))
+    situations.iter().any(|s| s.values.contains(value))
 }
 
 /// Returns true if a table has comparisons of a situation.
@@ -215,22 +225,22 @@ fn is_of(q: &QuestionTable<'_>, s: &Situation) -> bool {
 
 /// Rank of a way in the advice: the ways to use, then the conditional ones, then those to avoid.
 fn rank(a: &Analysis, situations: &[&Situation]) -> impl Fn(&Value) -> usize + use<> {
-    let used = situations.iter().flat_map(|s| {
-        s.uses.iter().flat_map(|u| {
-            let ties = u
-                .gain
-                .iter()
-                .flat_map(|_| advice::rivals(a, s, &u.value, &u.at));
-            std::iter::once(u.value.clone()).chain(ties.map(|(tie, _)| tie))
-        })
-    });
+    let mut ways = Vec::new();
+    for (s, used) in situations
+        .iter()
+        .flat_map(|s| s.uses.iter().map(move |u| (s, u)))
+    {
+        ways.push(used.value.clone());
+        if used.gain.is_some() {
+            let ties = advice::rivals(a, s, &used.value, &used.at);
+            ways.extend(ties.into_iter().map(|(tie, _)| tie));
+        }
+    }
     let conditional = situations.iter().flat_map(|s| &s.conditional);
     let worse = situations.iter().flat_map(|s| &s.avoid);
-    let named: Vec<Value> = used
-        .chain(conditional.map(|c| c.gain.value.clone()))
-        .chain(worse.map(|w| w.cost.value.clone()))
-        .collect();
-    move |name| named.iter().position(|n| n == name).unwrap_or(usize::MAX)
+    ways.extend(conditional.map(|c| c.gain.value.clone()));
+    ways.extend(worse.map(|w| w.cost.value.clone()));
+    move |name| ways.iter().position(|n| n == name).unwrap_or(usize::MAX)
 }
 
 /// Removes a row from the longest part, or the last part where none has more than two rows. Returns
@@ -259,71 +269,48 @@ fn spread(columns: &[Value]) -> Vec<Value> {
 }
 
 impl AnswerTables {
-    fn add(
-        &mut self,
-        a: &Analysis,
-        x: Option<Axis>,
-        columns: &[Value],
-        parts: &[Part<'_>],
-        room: TableRoom,
-    ) {
-        let note_chars = room.note_chars;
-        let first = parts[0].question;
+    fn add(&mut self, a: &Analysis, table: &TableParts<'_>, room: TableRoom) {
+        let (x, columns, parts) = (table.x, spread(&table.columns), &table.parts);
         let is_one = parts.len() == 1;
         let mut rows: Vec<DocRow> = Vec::new();
         let mut open = Vec::new();
         for part in parts {
             let q = part.question;
-            self.values
-                .extend(part.rows.iter().map(|row| (q.axis, row.name.clone())));
-            self.values.extend(q.panel.clone());
+            let ways = part.rows.iter().map(|row| (q.axis, row.name.clone()));
+            self.values.extend(ways.chain(q.panel.clone()));
             if !is_one {
                 let title = part.title(a, parts);
                 // Each reason once.
-                let note = part.situations.iter().find_map(|s| advice::open(s));
-                let note = note.filter(|note| !open.contains(note)).unwrap_or_default();
-                open.push(note.clone());
-                let note = first_words(&note, note_chars);
+                let reason = part.situations.iter().find_map(|s| advice::open(s));
+                let reason = reason.filter(|why| !open.contains(why)).unwrap_or_default();
+                let note = first_words(&reason, room.note_chars);
+                open.push(reason);
                 self.texts.extend([title.clone(), note.clone()]);
                 let blanks = columns.iter().map(|_| DocEntry::default());
-                rows.push(DocRow {
-                    entries: std::iter::once(DocEntry::from(title))
-                        .chain(blanks)
-                        .chain([DocEntry::from(note)])
-                        .collect(),
-                    ..DocRow::default()
-                });
+                rows.push(DocRow::new(title, blanks.chain([note.into()])));
             }
             for row in &part.rows {
-                let note = first_words(&part.note(a, row), note_chars);
+                let note = first_words(&part.note(a, row), room.note_chars);
                 self.texts.push(note.clone());
                 let entries = columns.iter().map(|column| {
                     let place = q.columns.iter().position(|c| c == column);
                     place.map_or_else(|| NO_VERDICT.into(), |place| shown_entry(a, q, row, place))
                 });
                 rows.push(DocRow {
-                    entries: std::iter::once(DocEntry::from(part.name(row, is_one)))
-                        .chain(entries)
-                        .chain([DocEntry::from(note)])
-                        .collect(),
                     is_baseline: row.is_baseline,
-                    finding: None,
+                    ..DocRow::new(part.name(row, is_one), entries.chain([note.into()]))
                 });
             }
         }
-        let is_one_axis = parts.iter().all(|part| part.question.axis == first.axis);
-        let of = if is_one_axis { first.axis.name() } else { "" };
-        let mut head = heading(of, x, columns);
-        head.push(DocColumn::left(NOTE));
-        if let Some(x) = x {
-            self.values
-                .extend(columns.iter().map(|column| (x, column.clone())));
-        }
+        let mut axes = parts.iter().map(|part| part.question.axis);
+        let axis = axes.all_equal_value().map_or("", Axis::name);
         let mut table = DocTable {
             caption: caption(a, parts, &rows),
-            columns: head,
+            columns: heading(axis, x, &columns),
             rows,
         };
+        table.columns.push(DocColumn::left(NOTE));
+        self.values.extend(x.into_iter().cartesian_product(columns));
         if let Some(line_columns) = room.line_columns {
             let beside = line_columns.saturating_sub(columns_of_numbers(&table));
             for row in &mut table.rows {
@@ -342,22 +329,19 @@ impl Part<'_> {
         let reader = |part: &Part<'_>| part.situations.first().map(|s| advice::title(s));
         let shared = a.advice.shared_place();
         let place = self.question.panel.iter().filter(|at| !shared.contains(at));
-        let place = descriptions::panel(&place.cloned().collect_vec());
-        let own = self.question.metric;
-        let is_first = own == parts[0].question.metric;
-        let metric = (!is_first).then(|| descriptions::metric_with_unit(own, a.study.unit));
+        let metric = self.question.metric;
+        let is_other = metric != parts[0].question.metric;
         let is_apart = self.rows.iter().all(|row| !row.is_baseline);
-        let against = is_apart.then(|| format!("times {} alone", self.question.baseline));
-        let others = [against, Some(place), metric].into_iter().flatten();
-        let others = others.filter(|part| !part.is_empty()).join(" · ");
-        let own = reader(self).unwrap_or_default();
-        if others.is_empty() {
-            own
-        } else if parts.iter().map(reader).all_equal() {
-            others
-        } else {
-            format!("{own} · {others}")
+        let differs = [
+            is_apart.then(|| format!("times {} alone", self.question.baseline)),
+            Some(descriptions::panel(&place.cloned().collect_vec())),
+            is_other.then(|| descriptions::metric_with_unit(metric, a.study.unit)),
+        ];
+        let differs = joined(differs.into_iter().flatten(), " · ");
+        if !differs.is_empty() && parts.iter().map(reader).all_equal() {
+            return differs;
         }
+        joined([reader(self).unwrap_or_default(), differs], " · ")
     }
 
     fn name(&self, row: &QuestionRow<'_>, is_one: bool) -> String {
@@ -366,38 +350,35 @@ impl Part<'_> {
             Axis::Mover | Axis::Server | Axis::Receiver => row.name.to_string(),
             axis => axis.subject(&row.name),
         };
-        let unit = q.metric.measure.row().unit;
-        match (row.is_baseline && !is_one && !unit.is_empty(), is_one) {
-            (true, _) => format!("\u{a0}\u{a0}{name}, {unit}"),
-            (false, false) => format!("\u{a0}\u{a0}{name}"),
-            (false, true) => name,
+        if is_one {
+            return name;
         }
+        let unit = if row.is_baseline {
+            q.metric.measure.row().unit
+        } else {
+            ""
+        };
+        format!("\u{a0}\u{a0}{}", joined([name.as_str(), unit], ", "))
     }
 
     fn note(&self, a: &Analysis, row: &QuestionRow<'_>) -> String {
-        let findings = row.entries.iter().filter_map(QuestionEntry::finding);
-        let waits = findings.clone().any(|f| stalls::waits(a, &f.cell))
+        let findings: Vec<&Finding> = (row.entries.iter())
+            .filter_map(QuestionEntry::finding)
+            .collect();
+        let waits = findings.iter().any(|f| stalls::waits(a, &f.cell))
             || row.is_baseline && self.baselines().any(|id| stalls::waits(a, id));
-        let gaps = row.entries.iter().map(|entry| match entry {
-            QuestionEntry::Gap(why) => Some(why),
-            QuestionEntry::Measured(..) => None,
-        });
-        let gaps: Option<Vec<&String>> = gaps.collect();
-        let findings: Vec<&Finding> = findings.collect();
-        let is_withheld = !findings.is_empty() && findings.iter().all(|f| f.withheld.is_some());
-        let withheld = findings.iter().filter_map(|f| f.withheld.as_ref()).unique();
-        let mut notes = Vec::new();
-        if waits {
-            notes.push("waits for a timer: see Stalls".to_owned());
-        } else if is_withheld && !findings.iter().any(|f| stalls::is_between(a, f)) {
-            notes.push(format!("no verdict: {}", withheld.take(1).join("")));
-        }
+        let is_between = findings.iter().any(|f| stalls::is_between(a, f));
+        let withheld: Option<Vec<&String>> = findings.iter().map(|f| f.withheld.as_ref()).collect();
+        let no_verdict = match withheld.as_deref() {
+            _ if waits => "waits for a timer: see Stalls".to_owned(),
+            Some([why, ..]) if !is_between => format!("no verdict: {why}"),
+            _ => String::new(),
+        };
+        let gaps: Option<Vec<&String>> = row.entries.iter().map(QuestionEntry::gap).collect();
+        let gap = gaps.and_then(|gaps| gaps.first().copied());
         // A baseline that is not shown to be the best says so once, with its condition.
-        notes.push(advice::note(a, &self.situations, &row.name));
-        if let Some(why) = gaps.as_deref().and_then(|gaps| gaps.first()) {
-            notes.push((*why).clone());
-        }
-        notes.into_iter().filter(|note| !note.is_empty()).join("; ")
+        let advice = advice::note(a, &self.situations, &row.name);
+        joined([&no_verdict, &advice, gap.unwrap_or(&String::new())], "; ")
     }
 
     /// The cells that the others of this part are compared with.
@@ -410,33 +391,25 @@ impl Part<'_> {
 /// Caption of the table: the meaning of its numbers and of its marks.
 fn caption(a: &Analysis, parts: &[Part<'_>], rows: &[DocRow]) -> String {
     let q = parts[0].question;
-    let is_one = parts.len() == 1;
     let mut shown = rows.iter().flat_map(|row| &row.entries);
     let missing = if shown.any(|entry| entry.text == NO_VERDICT) {
         format!(" {NO_VERDICT} none")
     } else {
         String::new()
     };
-    let entries = || {
-        parts
-            .iter()
-            .flat_map(|part| &part.rows)
-            .flat_map(|row| &row.entries)
+    let findings = || {
+        let rows = parts.iter().flat_map(|part| &part.rows);
+        rows.flat_map(|row| row.entries.iter().filter_map(QuestionEntry::finding))
     };
-    let findings = || entries().filter_map(QuestionEntry::finding);
     let stalled = if findings().any(|f| stalls::is_between(a, f)) {
         ", an amount with its unit: not compared, since one side stalls"
     } else {
         ""
     };
-    let what = if is_one {
+    let what = if parts.len() == 1 {
         let metric = descriptions::metric_with_unit(q.metric, a.study.unit);
-        let place = descriptions::panel(&q.panel);
-        let place = [q.baseline.to_string(), place]
-            .into_iter()
-            .filter(|p| !p.is_empty())
-            .join(", ");
-        format!("{metric} relative to {place}")
+        let place = [q.baseline.to_string(), descriptions::panel(&q.panel)];
+        format!("{metric} relative to {}", joined(place, ", "))
     } else {
         let metric = phrases::capital(&phrases::metric(q.metric, a.study.unit));
         format!("{metric}, × the first row of its part")
@@ -460,11 +433,9 @@ fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: us
             numbers::amount_with_unit(q.metric, e.value).into()
         }
         Some(QuestionEntry::Measured(_, Some(f))) if f.withheld.is_none() => {
-            let ratio = match f.amount_withheld {
-                Some(_) => String::new(),
-                None => numbers::ratio(f.ratio),
-            };
-            DocEntry::from(ratio).marked(DocMark::of(f.verdict))
+            let has_amount = f.amount_withheld.is_none();
+            let ratio = has_amount.then(|| numbers::ratio(f.ratio));
+            DocEntry::from(ratio.unwrap_or_default()).marked(DocMark::from(f.verdict))
         }
         // Nothing is there to compare it with.
         Some(QuestionEntry::Measured(e, None)) => units::number(e.value).into(),
@@ -511,14 +482,10 @@ fn measured(a: &Analysis, most_rows: usize) -> AnswerTables {
     } else {
         spread(&columns)
     };
-    let others = a
-        .study
-        .varied
-        .iter()
-        .filter(|axis| **axis != way && Some(**axis) != x);
-    let others: Vec<Axis> = others.copied().collect();
     let by_row = grouped(cells().map(|c| {
-        let place = others.iter().map(|axis| (*axis, c.cell.value(*axis)));
+        let others = a.study.varied.iter().copied();
+        let others = others.filter(|axis| *axis != way && Some(*axis) != x);
+        let place = others.map(|axis| (axis, c.cell.value(axis)));
         ((c.cell.value(way), place.collect_vec()), c)
     }));
     let mut found = AnswerTables {
@@ -527,28 +494,14 @@ fn measured(a: &Analysis, most_rows: usize) -> AnswerTables {
     };
     let mut rows = Vec::new();
     for ((name, place), cells) in by_row.into_iter().take(most_rows) {
-        let title = descriptions::panel(&place);
-        let title = [name.to_string(), title]
-            .into_iter()
-            .filter(|t| !t.is_empty())
-            .join(", ");
+        let title = joined([name.to_string(), descriptions::panel(&place)], ", ");
         let entries = shown.iter().map(|column| {
-            let mut own = cells
-                .iter()
-                .filter(|c| x.is_none_or(|x| c.cell.value(x) == *column));
-            let estimate = own.find_map(|c| c.estimates.get(&metric));
-            let text = estimate.map_or_else(
-                || NO_VERDICT.to_owned(),
-                |estimate| with_interval(metric, estimate),
-            );
-            DocEntry::from(text)
+            let is_there = |x: Axis, c: &CellResult| c.cell.value(x) == *column;
+            let mut here = cells.iter().filter(|c| x.is_none_or(|x| is_there(x, c)));
+            let estimate = here.find_map(|c| c.estimates.get(&metric));
+            estimate.map_or_else(|| NO_VERDICT.to_owned(), |e| with_interval(metric, e))
         });
-        rows.push(DocRow {
-            entries: std::iter::once(DocEntry::from(title))
-                .chain(entries)
-                .collect(),
-            ..DocRow::default()
-        });
+        rows.push(DocRow::new(title, entries));
         found.values.push((way, name));
         found.values.extend(place);
     }
@@ -557,11 +510,7 @@ fn measured(a: &Analysis, most_rows: usize) -> AnswerTables {
         columns: heading(&way.to_string(), x, &shown),
         rows,
     });
-    if let Some(x) = x {
-        found
-            .values
-            .extend(shown.into_iter().map(|value| (x, value)));
-    }
+    found.values.extend(x.into_iter().cartesian_product(shown));
     found
 }
 
@@ -570,13 +519,11 @@ fn heading(of: &str, x: Option<Axis>, columns: &[Value]) -> Vec<DocColumn> {
     let corner = x.map_or_else(String::new, |x| {
         format!("{of} by {x}").trim_start().to_owned()
     });
-    let mut heading = vec![DocColumn::names(corner)];
-    heading.extend(
-        columns
-            .iter()
-            .map(|column| DocColumn::right(x.map_or_else(String::new, |x| x.in_words(column)))),
-    );
-    heading
+    let words = |column| x.map_or_else(String::new, |x| x.in_words(column));
+    let columns = columns.iter().map(|column| DocColumn::right(words(column)));
+    std::iter::once(DocColumn::names(corner))
+        .chain(columns)
+        .collect()
 }
 
 /// `312 (301 to 323)`.

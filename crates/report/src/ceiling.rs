@@ -26,21 +26,25 @@ pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
     let mut d = Document::default();
     let heading = "What this machine reaches at most, in Gbit/s (95 % intervals)";
     d.paragraph(Ink::Strong, heading);
-    let tables = [copies(c), disk(c)].into_iter().flatten();
+    let tables = [copies(c), disk(c)].into_iter();
+    let tables = tables.filter(|table| !table.rows.is_empty());
     d.blocks.extend(tables.map(DocBlock::Table));
     let cell = |id: &str| descriptions::cells(a, &[id]);
-    let refused = a.refused_cells.iter();
-    let refused = refused.map(|r| DocLine::from(format!("{}: {}", cell(&r.cell.id()), r.why)));
-    let failures = a.failures.iter().map(|f| {
+    let mut lines: Vec<DocLine> = Vec::new();
+    for r in &a.refused_cells {
+        lines.push(format!("{}: {}", cell(&r.cell.id()), r.why).into());
+    }
+    for f in &a.failures {
         let text = format!("{}: {}", cell(&f.cell), f.reason);
-        DocLine::of(Ink::Warning, text)
-    });
+        lines.push(DocLine::of(Ink::Warning, text));
+    }
     let others = CircumstanceKind::OtherProcesses.row().name;
-    let busy = a.caveats.iter().filter(|c| c.kind == others);
-    let busy = busy.map(|c| caveats::caveat(a, c));
-    let busy = busy.map(|c| DocLine::of(Ink::Warning, format!("{} {}", c.text, c.evidence)));
-    let lines = refused.chain(failures).chain(busy);
-    d.push(DocBlock::List(lines.collect()));
+    for busy in a.caveats.iter().filter(|c| c.kind == others) {
+        let words = caveats::caveat(a, busy);
+        let text = format!("{} {}", words.text, words.evidence);
+        lines.push(DocLine::of(Ink::Warning, text));
+    }
+    d.push(DocBlock::List(lines));
     let about = [descriptions::run(a), descriptions::place_line(a)].join("; ");
     let used = format!(
         "Reports on other runs beside {} say what share of these they reach; a copy counts once, by one core.",
@@ -51,14 +55,14 @@ pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
     terminal::print(&d, style)
 }
 
-fn copies(c: &Ceiling) -> Option<DocTable> {
+fn copies(c: &Ceiling) -> DocTable {
     let kinds = [
         CeilingKind::UserCopy,
         CeilingKind::KernelRead,
         CeilingKind::KernelWrite,
     ];
-    let of_copies = c.rates.iter().filter(|r| kinds.contains(&r.kind));
-    let sets = of_copies.map(|r| r.working_set_bytes).sorted().dedup();
+    let copies = c.rates.iter().filter(|r| kinds.contains(&r.kind));
+    let sets = copies.map(|r| r.working_set_bytes).sorted().dedup();
     let rows = sets.map(|set| {
         let is_at = |r: &&CeilingRate| r.working_set_bytes == set;
         let at = |kind| c.rates.iter().filter(is_at).find(|r| r.kind == kind);
@@ -66,22 +70,12 @@ fn copies(c: &Ceiling) -> Option<DocTable> {
         [vec![units::bytes_in_words(set)], rates.to_vec()].concat()
     });
     let columns = DocColumn::numbers("working set", ["memcpy", "out of a file", "into a file"]);
-    captioned(
-        "One core's copy, by itself and in the kernel",
-        DocTable::of(columns, rows),
-    )
+    DocTable::of(columns, rows).captioned("One core's copy, by itself and in the kernel")
 }
 
-fn captioned(caption: &str, table: DocTable) -> Option<DocTable> {
-    (!table.rows.is_empty()).then(|| DocTable {
-        caption: caption.to_owned(),
-        ..table
-    })
-}
-
-fn disk(c: &Ceiling) -> Option<DocTable> {
-    let own = c.rates.iter().filter(|r| r.kind.is_of_disk());
-    let rows = own.map(|r| {
+fn disk(c: &Ceiling) -> DocTable {
+    let rates = c.rates.iter().filter(|r| r.kind.is_of_disk());
+    let rows = rates.map(|r| {
         let order = match r.kind {
             CeilingKind::DiskRandom => "random",
             _ => "sequential",
@@ -89,11 +83,10 @@ fn disk(c: &Ceiling) -> Option<DocTable> {
         let requests = format!("{} {order}", units::bytes_in_words(r.size_bytes));
         vec![requests, r.depth.to_string(), value(r), r.mover.clone()]
     });
-    let place = c.dir.as_deref();
-    let place = place.map_or(String::new(), |dir| format!(", in {dir}"));
+    let place = c.dir.as_ref().map(|dir| format!(", in {dir}"));
     let columns = DocColumn::numbers("requests", ["in flight", "reading", "by"]);
-    let caption = format!("The disk past the page cache{place}");
-    captioned(&caption, DocTable::of(columns, rows))
+    let place = place.unwrap_or_default();
+    DocTable::of(columns, rows).captioned(format!("The disk past the page cache{place}"))
 }
 
 /// `159 (155 to 163)`.

@@ -67,14 +67,15 @@ pub(crate) struct Label {
 
 /// Lays a figure out; `labels` are the names at the ends of the lines.
 pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
-    let estimates = figure.series.iter().flat_map(measured);
-    let spans = estimates.flat_map(|(_, e)| [Some(e.value), e.low, e.high]);
-    let most = figure.ceiling.iter().flat_map(|c| &c.points);
-    let spans = spans.chain(most.copied()).flatten();
-    let spans = spans.collect::<Vec<f64>>().into_iter();
+    let ceiling_points = figure.ceiling.iter().flat_map(|c| &c.points);
+    let values: Vec<f64> = (figure.series.iter().flat_map(measured))
+        .flat_map(|(_, e)| [Some(e.value), e.low, e.high])
+        .chain(ceiling_points.copied())
+        .flatten()
+        .collect();
     let scale = match figure.relative_to {
-        Some(_) => Scale::of_ratios(spans),
-        None => Scale::of(spans),
+        Some(_) => Scale::of_ratios(values.into_iter()),
+        None => Scale::of(values.into_iter()),
     };
     let longest = labels.iter().map(|l| l.chars().count()).max();
     let longest = longest.unwrap_or(0).min(LABEL_MOST);
@@ -86,16 +87,17 @@ pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
         *x = LEFT + inset + *x * (right - LEFT - 2.0 * inset);
     }
     let height = |value: f64| bottom - scale.share(value) * (bottom - TOP);
-    let lines = figure.series.iter().map(|s| line(s, &across, &height));
-    let mut lines: Vec<ChartLine> = lines.collect();
+    let mut lines: Vec<ChartLine> = (figure.series.iter())
+        .map(|series| line(series, &across, &height))
+        .collect();
     label(&mut lines, labels, right, bottom);
     let empty = lines.iter().all(|l| l.dots.is_empty());
     let has_gap = |column: usize| {
         let mut points = figure.series.iter().filter_map(|s| s.points.get(column));
         points.any(|p| p.measured().is_none())
     };
-    let gaps = across.iter().copied().enumerate();
-    let gaps = gaps.filter(|(column, _)| !empty && has_gap(*column));
+    let all_columns = across.iter().copied().enumerate();
+    let gaps = all_columns.filter(|(column, _)| !empty && has_gap(*column));
     let ticks = scale.ticks.iter().filter(|_| !empty).map(|&value| Tick {
         at: height(value),
         label: tick(value),
@@ -119,14 +121,14 @@ pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
 fn ceiling(figure: &FigureData, across: &[f64], height: &impl Fn(f64) -> f64) -> String {
     const HALF: f64 = 9.0;
     let points = figure.ceiling.iter().flat_map(|c| &c.points);
-    let places = points.zip(across);
-    let places = places.map(|(rate, x)| Some((*x, height((*rate)?))));
-    let places: Vec<_> = places.collect();
-    let path = |stretch: &[Option<(f64, f64)>]| match stretch {
+    let points: Vec<_> = (points.zip(across))
+        .map(|(rate, x)| Some((*x, height((*rate)?))))
+        .collect();
+    let path = |segment: &[Option<(f64, f64)>]| match segment {
         [Some((x, y))] => through([(x - HALF, *y), (x + HALF, *y)]),
-        _ => through(stretch.iter().copied().flatten()),
+        _ => through(segment.iter().copied().flatten()),
     };
-    places.split(Option::is_none).map(path).collect()
+    points.split(Option::is_none).map(path).collect()
 }
 
 fn measured(series: &Series) -> impl Iterator<Item = (usize, Estimate)> {
@@ -136,20 +138,20 @@ fn measured(series: &Series) -> impl Iterator<Item = (usize, Estimate)> {
 }
 
 fn line(series: &Series, across: &[f64], height: &impl Fn(f64) -> f64) -> ChartLine {
-    let dots = measured(series).filter_map(|(column, estimate)| {
+    let dot = |(column, estimate): (usize, Estimate)| {
         Some(Dot {
             column,
             x: *across.get(column)?,
             y: height(estimate.value),
             estimate,
         })
-    });
-    let dots: Vec<Dot> = dots.collect();
+    };
+    let dots: Vec<Dot> = measured(series).filter_map(dot).collect();
     let mut path = String::new();
     let mut band = String::new();
-    for stretch in dots.chunk_by(|a, b| b.column == a.column + 1) {
-        path.push_str(&through(stretch.iter().map(|d| (d.x, d.y))));
-        for part in stretch.chunk_by(|a, b| interval(a).is_some() == interval(b).is_some()) {
+    for segment in dots.chunk_by(|a, b| b.column == a.column + 1) {
+        path.push_str(&through(segment.iter().map(|d| (d.x, d.y))));
+        for part in segment.chunk_by(|a, b| interval(a).is_some() == interval(b).is_some()) {
             band.push_str(&intervals(part, height));
         }
     }
@@ -167,20 +169,20 @@ fn interval(dot: &Dot) -> Option<(f64, f64)> {
 
 /// A closed band along several points, a bar through one.
 fn intervals(dots: &[Dot], height: &impl Fn(f64) -> f64) -> String {
-    let ends = dots.iter().filter_map(|d| {
-        let (low, high) = interval(d)?;
-        Some((d.x, height(low), height(high)))
-    });
-    let ends: Vec<(f64, f64, f64)> = ends.collect();
-    match ends[..] {
+    let bar = |dot: &Dot| {
+        let (low, high) = interval(dot)?;
+        Some([dot.x, height(low), height(high)])
+    };
+    let bars: Vec<[f64; 3]> = dots.iter().filter_map(bar).collect();
+    match bars[..] {
         [] => String::new(),
-        [(x, low, high)] => {
+        [[x, low, high]] => {
             let (left, right) = (x - 2.5, x + 2.5);
             format!("M{left:.1} {high:.1}H{right:.1}V{low:.1}H{left:.1}Z")
         }
         _ => {
-            let upper = ends.iter().map(|(x, _, high)| (*x, *high));
-            let lower = ends.iter().rev().map(|(x, low, _)| (*x, *low));
+            let upper = bars.iter().map(|[x, _, high]| (*x, *high));
+            let lower = bars.iter().rev().map(|[x, low, _]| (*x, *low));
             through(upper.chain(lower)) + "Z"
         }
     }
@@ -194,18 +196,18 @@ fn through(points: impl IntoIterator<Item = (f64, f64)>) -> String {
 
 /// Places names at the ends of the lines, moved apart so that none covers another.
 fn label(lines: &mut [ChartLine], names: &[String], right: f64, bottom: f64) {
-    let ends = lines.iter_mut().zip(names);
-    let ends = ends.filter_map(|(line, name)| Some((*line.dots.last()?, line, name)));
-    let mut ends: Vec<_> = ends.collect();
-    ends.sort_by(|(a, ..), (b, ..)| a.y.total_cmp(&b.y));
-    let mut places: Vec<f64> = ends.iter().map(|(dot, ..)| dot.y).collect();
+    let mut ends: Vec<(Dot, usize)> = (lines.iter().enumerate())
+        .filter_map(|(i, line)| Some((*line.dots.last()?, i)))
+        .collect();
+    ends.sort_by(|(a, _), (b, _)| a.y.total_cmp(&b.y));
+    let mut places: Vec<f64> = ends.iter().map(|(dot, _)| dot.y).collect();
     apart(&mut places, bottom);
-    for ((dot, line, name), y) in ends.into_iter().zip(places) {
-        let (from_x, from_y) = (dot.x, dot.y);
-        let x = right + 12.0;
-        line.label = Some(Label {
-            text: shortened(name, LABEL_MOST),
-            leader: format!("M{:.1} {from_y:.1}L{:.1} {y:.1}", from_x + 6.0, x - 3.0),
+    let x = right + 12.0;
+    for ((dot, i), y) in ends.into_iter().zip(places) {
+        let (from_x, from_y, to_x) = (dot.x + 6.0, dot.y, x - 3.0);
+        lines[i].label = Some(Label {
+            text: shortened(&names[i], LABEL_MOST),
+            leader: format!("M{from_x:.1} {from_y:.1}L{to_x:.1} {y:.1}"),
             x,
             y,
         });
@@ -213,7 +215,7 @@ fn label(lines: &mut [ChartLine], names: &[String], right: f64, bottom: f64) {
 }
 
 /// Moves sorted places as little as it takes for a label's height between them: those that would
-/// overlap share the room around their middle (least squares with an order, by pooling neighbours).
+/// overlap share the room around their middle (isotonic regression by pooling adjacent violators).
 fn apart(places: &mut [f64], bottom: f64) {
     let mut pools: Vec<(f64, usize)> = Vec::new();
     for (i, place) in places.iter().enumerate() {
@@ -227,8 +229,8 @@ fn apart(places: &mut [f64], bottom: f64) {
         pools.push(pool);
     }
     let most = bottom - places.len().saturating_sub(1) as f64 * LABEL_HEIGHT;
-    let means = pools.into_iter();
-    let means = means.flat_map(|(mean, count)| std::iter::repeat_n(mean, count));
+    let pools = pools.into_iter();
+    let means = pools.flat_map(|(mean, count)| std::iter::repeat_n(mean, count));
     for ((i, place), mean) in places.iter_mut().enumerate().zip(means) {
         *place = mean.clamp(TOP, most.max(TOP)) + i as f64 * LABEL_HEIGHT;
     }

@@ -55,23 +55,21 @@ fn table(a: &Analysis, q: &QuestionTable<'_>, notes: &mut Vec<String>) -> DocTab
         None => vec![q.metric.measure.row().unit.to_owned()],
     };
     let baseline = q.rows.iter().find(|row| row.is_baseline);
-    let mut row = |of: &QuestionRow<'_>| {
+    let row = |of: &QuestionRow<'_>| {
         let entries = of.entries.iter().enumerate().map(|(i, e)| {
-            let beside = baseline.and_then(|b| match b.entries.get(i) {
+            let compared = baseline.and_then(|b| match b.entries.get(i) {
                 Some(QuestionEntry::Measured(e, _)) => Some(e),
                 _ => None,
             });
-            entry(a, q.metric, e, of.is_baseline, beside, notes)
+            entry(a, q.metric, e, of.is_baseline, compared, notes)
         });
-        let name = std::iter::once(DocEntry::from(of.name.to_string()));
         DocRow {
-            entries: name.chain(entries).collect(),
             is_baseline: of.is_baseline,
-            ..DocRow::default()
+            ..DocRow::new(of.name.to_string(), entries)
         }
     };
     DocTable {
-        rows: q.rows.iter().map(&mut row).collect(),
+        rows: q.rows.iter().map(row).collect(),
         columns: DocColumn::numbers(q.axis.name(), headings),
         ..DocTable::default()
     }
@@ -97,18 +95,16 @@ fn entry(
             let withheld = f.withheld.as_deref().or(f.amount_withheld.as_deref());
             let why = withheld.or(odd.then_some(NOT_THE_QUOTIENT));
             let (ratio, interval, family) = (ratio(f.ratio), ratio_interval(f), f.family.name());
-            let tells = format!(
-                "{}: {ratio} {} (95 % interval {interval}), {} ({family})",
-                f.value,
-                f.baseline_value,
-                said(f)
+            let (value, baseline, verdict) = (&f.value, &f.baseline_value, verdict(f));
+            let description = format!(
+                "{value}: {ratio} {baseline} (95 % interval {interval}), {verdict} ({family})"
             );
             let entry = DocEntry {
                 ratio,
-                tells,
+                description,
                 ..DocEntry::from(numbers::amount(metric, e.value))
             };
-            entry.marked(DocMark::of(f.verdict)).noted(notes, why)
+            entry.marked(DocMark::from(f.verdict)).noted(notes, why)
         }
     }
 }
@@ -123,18 +119,19 @@ fn contradicts(f: &Finding, quotient: f64, matters: f64) -> bool {
 
 /// Addition to a legend where any of the findings is not judged.
 pub(crate) fn not_judged<'f>(mut findings: impl Iterator<Item = &'f Finding>) -> &'static str {
-    match findings.any(|f| f.verdict == Verdict::NotJudged) {
-        true => ", · not judged",
-        false => "",
+    if findings.any(|f| f.verdict == Verdict::NotJudged) {
+        ", · not judged"
+    } else {
+        ""
     }
 }
 
 /// The verdict in words, with the blocks needed or the reason where it is not decided.
-fn said(f: &Finding) -> String {
+fn verdict(f: &Finding) -> String {
     match (&f.withheld, f.verdict, f.blocks_needed) {
         (Some(why), ..) => format!("no verdict: {why}"),
         (None, verdict, _) if let Some(why) = &f.amount_withheld => {
-            let direction = DocMark::of(verdict).words;
+            let direction = DocMark::from(verdict).words;
             format!("{direction}; by how much is not said: {why}")
         }
         (None, Verdict::NotDecided, Some(needed)) => {
@@ -143,7 +140,7 @@ fn said(f: &Finding) -> String {
         (None, Verdict::NotDecided, None) if let Some(apart) = phrases::by_rounds(f) => {
             format!("not decided; {apart} here")
         }
-        _ => DocMark::of(f.verdict).words.to_owned(),
+        _ => DocMark::from(f.verdict).words.to_owned(),
     }
 }
 
@@ -162,22 +159,21 @@ pub(crate) fn place(a: &Analysis, f: &Finding) -> String {
 
 fn list(a: &Analysis) -> DocTable {
     let rows = a.findings.iter().enumerate().map(|(number, f)| {
-        let verdict = DocEntry::from(said(f)).marked(DocMark::of(f.verdict));
+        let verdict = DocEntry::from(verdict(f)).marked(DocMark::from(f.verdict));
+        let entries: [DocEntry; 9] = [
+            format!("{} against {}", f.value, f.baseline_value).into(),
+            place(a, f).into(),
+            f.family.name().into(),
+            ratio(f.ratio).into(),
+            ratio_interval(f).into(),
+            f.p_corrected.map_or_else(|| "–".to_owned(), p_value).into(),
+            verdict,
+            f.blocks.to_string().into(),
+            format!("±{}", numbers::percent(f.detectable)).into(),
+        ];
         DocRow {
-            entries: vec![
-                f.metric.title(a.study.unit).into(),
-                format!("{} against {}", f.value, f.baseline_value).into(),
-                place(a, f).into(),
-                f.family.name().into(),
-                ratio(f.ratio).into(),
-                ratio_interval(f).into(),
-                f.p_corrected.map_or_else(|| "–".to_owned(), p_value).into(),
-                verdict,
-                f.blocks.to_string().into(),
-                format!("±{}", numbers::percent(f.detectable)).into(),
-            ],
             finding: Some(number),
-            ..DocRow::default()
+            ..DocRow::new(f.metric.title(a.study.unit), entries)
         }
     });
     let of_finding = "Metric | What | Where | Family | Ratio> | 95 % interval>";

@@ -31,9 +31,9 @@ fn ordered(all: &[Crossover]) -> (Vec<&Crossover>, Vec<&Crossover>) {
     (decided, open)
 }
 
-fn table(of: &[&Crossover], unit: Unit) -> DocTable {
-    let columns = ["What", "Metric", "Where", "Better", "95 % interval"].map(DocColumn::left);
-    let rows = of.iter().map(|c| {
+fn table(crossovers: &[&Crossover], unit: Unit) -> DocTable {
+    let columns = DocColumn::all("What | Metric | Where | Better | 95 % interval");
+    let rows = crossovers.iter().map(|c| {
         let (from, interval) = outcome_in_words(c);
         let verdict = match c.outcome {
             Crossing::AlwaysBetter | Crossing::At(_) => Verdict::Better,
@@ -44,11 +44,11 @@ fn table(of: &[&Crossover], unit: Unit) -> DocTable {
             format!("{} against {}", c.value, c.baseline).into(),
             c.metric.title(unit).into(),
             descriptions::panel(&c.place).into(),
-            DocEntry::from(from).marked(DocMark::of(verdict)),
+            DocEntry::from(from).marked(DocMark::from(verdict)),
             interval.unwrap_or_else(|| "–".to_owned()).into(),
         ]
     });
-    DocTable::of::<DocEntry>(columns.to_vec(), rows).without_empty_columns()
+    DocTable::of::<DocEntry>(columns, rows).without_empty_columns()
 }
 
 /// Sentence about the undecided pairs; `all` where no pair is decided.
@@ -91,16 +91,14 @@ fn outcome_in_words(c: &Crossover) -> (String, Option<String>) {
 
 /// The nearest value at which it is decided to be better.
 fn place(along: Axis, p: &CrossingPoint) -> String {
-    let (word, end) = match p.better_above {
-        true => ("from", &p.high),
-        false => ("up to", &p.low),
+    let how = if p.fades { "by more than matters " } else { "" };
+    let (word, end) = if p.better_above {
+        ("from", &p.high)
+    } else {
+        ("up to", &p.low)
     };
-    let at = end.as_ref().map(|v| along.in_words(v));
-    let at = at.unwrap_or_default();
-    match p.fades {
-        false => format!("{word} {at}"),
-        true => format!("by more than matters {word} {at}"),
-    }
+    let at = end.as_ref().map_or_else(String::new, |v| along.in_words(v));
+    format!("{how}{word} {at}")
 }
 
 /// `4 KiB to 16 KiB`; beyond an end that is open nothing is decided.

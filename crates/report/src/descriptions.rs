@@ -1,6 +1,6 @@
 //! Descriptions of a run, a host and a group of cells, shared by all renderers.
 
-use bytecost_analysis::{Analysis, Estimate, grouped};
+use bytecost_analysis::{Analysis, CountersCost, grouped};
 use bytecost_spec::axis::AXES;
 use bytecost_spec::study::Family;
 use bytecost_spec::{Axis, Better, Cell, Host, Metric, NetworkCard, PeerSide, Unit, Value, units};
@@ -8,17 +8,16 @@ use itertools::Itertools as _;
 
 use crate::numbers::{self, whole};
 use crate::question::{QuestionTable, axis_in_words, sort_values};
+use crate::text::{count, joined, nonzero};
 use crate::run_words;
-use crate::text::{count, joined};
 
 /// `12 blocks, 540 trials in 58.2 s (6 repeated, 1 failed), seed 42`.
 pub(crate) fn run(a: &Analysis) -> String {
     let r = &a.run;
-    let aside = [(r.repeated, "repeated"), (r.failed, "failed")].into_iter();
-    let aside = aside.filter(|(n, _)| *n > 0);
-    let mut aside = aside.map(|(n, what)| format!("{} {what}", whole(n as u64)));
-    let aside = match aside.join(", ") {
-        none if none.is_empty() => none,
+    let repeated = nonzero(r.repeated, ["repeated"; 2]);
+    let failed = nonzero(r.failed, ["failed"; 2]);
+    let aside = match joined([repeated, failed], ", ").as_str() {
+        "" => String::new(),
         aside => format!(" ({aside})"),
     };
     let blocks = count(r.blocks as usize, "block", "blocks");
@@ -29,18 +28,17 @@ pub(crate) fn run(a: &Analysis) -> String {
 
 /// `null 2.2 instead of 2.1, send 130 instead of 120 ns of CPU time a message (5 trials of each)`.
 pub(crate) fn counters_cost(a: &Analysis) -> Option<String> {
-    let mut each = a.counters_cost.iter().map(|c| {
-        let ns = |e: &Estimate| units::number(e.value);
-        let (with, without) = (ns(&c.with_ns_per_message), ns(&c.without_ns_per_message));
+    let both = |c: &CountersCost| [c.with_ns_per_message, c.without_ns_per_message];
+    let mut costs = a.counters_cost.iter().map(|c| {
+        let [with, without] = both(c).map(|e| units::number(e.value));
         format!("{} {with} instead of {without}", c.mover)
     });
-    let each = each.join(", ");
-    let both = a.counters_cost.iter();
-    let both = both.flat_map(|c| [&c.with_ns_per_message, &c.without_ns_per_message]);
-    let trials = count(both.map(|e| e.trials).min()?, "trial", "trials");
+    let costs = costs.join(", ");
+    let trials = a.counters_cost.iter().flat_map(both).map(|e| e.trials);
+    let trials = count(trials.min()?, "trial", "trials");
     let message = a.study.unit.in_words("a message");
     Some(format!(
-        "{each} ns of CPU time {message} ({trials} of each)"
+        "{costs} ns of CPU time {message} ({trials} of each)"
     ))
 }
 
@@ -48,17 +46,23 @@ pub(crate) fn counters_cost(a: &Analysis) -> Option<String> {
 /// cells, where measured.
 pub(crate) fn floors(a: &Analysis) -> Vec<String> {
     let of_loop = a.loop_floor_ns_per_message.as_ref().map(|floor| {
-        let interval = numbers::interval(floor);
-        let interval = interval.map_or_else(String::new, |i| format!(" (95 % interval {i})"));
+        let interval = match numbers::interval(floor) {
+            Some(interval) => format!(" (95 % interval {interval})"),
+            None => String::new(),
+        };
         let ns = units::number(floor.value);
         format!("The measuring loop itself costs {ns} ns a message{interval}.")
     });
-    let of_noise = a.noise_floor.as_ref();
-    let of_noise = of_noise.map(|floor| run_words::noise_floor(floor, a.study.unit));
-    let of_counters = counters_cost(a);
-    let of_counters = of_counters.map(|cost| format!("Reading hardware counters costs: {cost}."));
-    let all = [of_loop, of_counters, of_noise];
-    all.into_iter().flatten().collect()
+    let of_counters =
+        counters_cost(a).map(|cost| format!("Reading hardware counters costs: {cost}."));
+    let of_noise = a
+        .noise_floor
+        .as_ref()
+        .map(|floor| run_words::noise_floor(floor, a.study.unit));
+    [of_loop, of_counters, of_noise]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The widest interval among the first metrics' findings, where there is one.
@@ -83,17 +87,18 @@ pub(crate) fn host_line(host: &Host) -> String {
 pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
     let limit = |bytes: Option<u64>| bytes.map(units::bytes_in_words);
     let smt = host.cpus.iter().any(|c| c.siblings.len() > 1);
-    let allowed = match host.cpus_allowed.len() == host.cpus.len() {
-        true => String::new(),
-        false => format!(", {} allowed", host.cpus_allowed.len()),
+    let allowed = match host.cpus_allowed.len() {
+        all if all == host.cpus.len() => String::new(),
+        some => format!(", {some} allowed"),
     };
     let memlock = match (host.memlock_exempt, host.memlock_limit_bytes) {
         (true, _) | (_, None) => "none".to_owned(),
         (false, Some(bytes)) => units::bytes_in_words(bytes),
     };
-    let threads = match smt {
-        true => "several hardware threads",
-        false => "one hardware thread",
+    let threads = if smt {
+        "several hardware threads"
+    } else {
+        "one hardware thread"
     };
     let memory_gib = host.memory_bytes as f64 / f64::from(1 << 30);
     let kernel = format!("{} ({})", host.kernel, host.architecture);
@@ -124,8 +129,8 @@ pub(crate) fn host(host: &Host) -> Vec<(&'static str, String)> {
 fn known(
     facts: impl IntoIterator<Item = (&'static str, Option<String>)>,
 ) -> Vec<(&'static str, String)> {
-    let told = |(name, fact): (_, Option<String>)| Some((name, fact.filter(|f| !f.is_empty())?));
-    facts.into_iter().filter_map(told).collect()
+    let known = |(name, fact): (_, Option<String>)| Some((name, fact.filter(|f| !f.is_empty())?));
+    facts.into_iter().filter_map(known).collect()
 }
 
 pub(crate) fn machine(host: &Host, cards: &[NetworkCard]) -> Vec<(&'static str, String)> {
@@ -148,16 +153,11 @@ fn card(card: &NetworkCard) -> Vec<(&'static str, String)> {
     let (rx, tx) = (card.rx_queues, card.tx_queues);
     let queues = (rx + tx > 0).then(|| format!("{rx} to receive, {tx} to send"));
     let rings = card.rings.map(|r| {
-        let (rx, tx) = ((r.rx, r.rx_most), (r.tx, r.tx_most));
-        format!(
-            "{} of {} to receive, {} of {} to send",
-            rx.0, rx.1, tx.0, tx.1
-        )
+        let receive = format!("{} of {} to receive", r.rx, r.rx_most);
+        format!("{receive}, {} of {} to send", r.tx, r.tx_most)
     });
-    let adaptive = match card.coalesce_adaptive {
-        Some(true) => ", adaptive",
-        _ => "",
-    };
+    let is_adaptive = card.coalesce_adaptive == Some(true);
+    let adaptive = if is_adaptive { ", adaptive" } else { "" };
     let interrupts = card.interrupts.iter();
     let mut cpus = interrupts.flat_map(|i| &i.cpus).sorted().dedup();
     let delay = card.coalesce_rx_us.map(|us| format!("{us} µs{adaptive}"));
@@ -203,7 +203,7 @@ pub(crate) fn method(a: &Analysis) -> Vec<(&'static str, String)> {
 
 /// Which comparisons are tested together, and how often a verdict may be false.
 pub(crate) fn families(a: &Analysis) -> String {
-    let told = a.families.iter().map(|of| {
+    let sentences = a.families.iter().map(|of| {
         let noun = format!("{} comparison", of.family.name());
         let all = count(of.comparisons, &noun, &format!("{noun}s"));
         let rate = numbers::percent(of.rate.unwrap_or_default());
@@ -217,21 +217,22 @@ pub(crate) fn families(a: &Analysis) -> String {
             Family::Exploratory => format!("{all}, each with its interval and not judged."),
         }
     });
-    told.collect::<Vec<_>>().join(" ")
+    sentences.collect::<Vec<_>>().join(" ")
 }
 
 /// `CPU time per byte, sender (s/GB, less is better)`.
 pub(crate) fn metric_heading(a: &Analysis, q: &QuestionTable<'_>) -> String {
-    let row = q.metric.measure.row();
-    let direction = match row.better {
+    let unit = q.metric.measure.row().unit;
+    let words = joined([unit, direction(q.metric)], ", ");
+    format!("{} ({words})", q.metric.title(a.study.unit))
+}
+
+/// The direction in which a metric improves.
+pub(crate) fn direction(metric: Metric) -> &'static str {
+    match metric.measure.row().better {
         Better::Higher => "more is better",
         Better::Lower => "less is better",
-    };
-    let unit = match row.unit {
-        "" => String::new(),
-        unit => format!("{unit}, "),
-    };
-    format!("{} ({unit}{direction})", q.metric.title(a.study.unit))
+    }
 }
 
 /// A metric with its unit: `Throughput (Gbit/s)`.
@@ -244,32 +245,28 @@ pub(crate) fn metric_with_unit(metric: Metric, unit: Unit) -> String {
 
 /// `against send, by size; threads 1, transport loopback`.
 pub(crate) fn panel_heading(q: &QuestionTable<'_>) -> String {
-    let across =
-        q.x.map_or_else(String::new, |x| format!(", by {}", x.name()));
-    let panel = match panel(&q.panel) {
-        none if none.is_empty() => none,
-        panel => format!("; {panel}"),
-    };
-    format!("{} against {}{across}{panel}", q.axis.name(), q.baseline)
+    let compared = format!("{} against {}", q.axis.name(), q.baseline);
+    let across = q.x.map(|x| format!("by {}", x.name()));
+    let across = joined([compared, across.unwrap_or_default()], ", ");
+    joined([across, panel(&q.panel)], "; ")
 }
 
 /// Values of a panel in words, without defaults that a cell's id leaves out: `threads 1, transport
 /// loopback`.
 pub(crate) fn panel(panel: &[(Axis, Value)]) -> String {
-    let told = panel.iter().filter(|(axis, value)| axis.tells(value));
-    let mut told = told.map(|(axis, value)| axis_in_words(*axis, value));
-    told.join(", ")
+    let shown = panel.iter().filter(|(axis, value)| axis.tells(value));
+    let mut words = shown.map(|(axis, value)| axis_in_words(*axis, value));
+    words.join(", ")
 }
 
 /// A group of cells by the axes that they differ in: `mover splice, vmsplice; size 256 B, 4 KiB`.
 /// Text that is no cell's id stays as it is. Where no axis varies, the mover, the size and the
 /// threads name them.
 pub(crate) fn cells(a: &Analysis, ids: &[&str]) -> String {
-    let cells = ids.iter().map(|id| a.cell(id).ok_or(*id));
-    let (cells, others): (Vec<&Cell>, Vec<&str>) = cells.partition_result();
-    let others = others.into_iter().unique().map(str::to_owned);
-    let words = differences(&cells, &a.study.varied);
-    words.into_iter().chain(others).join("; ")
+    let cells: Vec<&Cell> = ids.iter().filter_map(|id| a.cell(id)).collect();
+    let others = ids.iter().filter(|id| a.cell(id).is_none()).unique();
+    let words = differences(&cells, &a.study.varied).into_iter();
+    words.chain(others.map(|id| (*id).to_owned())).join("; ")
 }
 
 /// Values of some cells along each axis that varies: `mover splice, vmsplice`, `size 256 B, 4 KiB`.
@@ -278,26 +275,28 @@ fn differences(cells: &[&Cell], varied: &[Axis]) -> Vec<String> {
         [] => &[Axis::Mover, Axis::Size, Axis::Threads],
         _ => varied,
     };
-    let axes = AXES.iter().map(|row| row.axis);
-    let axes = axes.filter(|axis| varied.contains(axis) && !cells.is_empty());
-    let axes = axes.map(|axis| {
+    let words = |axis: Axis| {
         let mut values: Vec<Value> = cells.iter().map(|c| c.value(axis)).unique().collect();
         sort_values(axis, &mut values);
         let mut words = values.iter().map(|v| axis.in_words(v));
         format!("{} {}", axis.name(), words.join(", "))
-    });
-    axes.collect()
+    };
+    let axes = AXES.iter().map(|row| row.axis);
+    let axes = axes.filter(|axis| varied.contains(axis) && !cells.is_empty());
+    axes.map(words).collect()
 }
 
 /// Refused cells, grouped by reason: the cells in words, and the reason.
 pub(crate) fn refusals(a: &Analysis) -> Vec<(String, String)> {
-    let cells = grouped(a.refused_cells.iter().map(|r| (&r.why, &r.cell))).into_iter();
-    let cells = cells.map(|(why, of)| (differences(&of, &a.study.varied).join("; "), why));
-    let counters = a.refused_counters.iter().map(|r| (&r.why, r.what.as_str()));
-    let counters = grouped(counters).into_iter();
-    let counters = counters.map(|(why, names)| (names.join("; "), why));
-    let refusals = cells.chain(counters);
-    refusals.map(|(what, why)| (what, why.clone())).collect()
+    let mut refusals = Vec::new();
+    for (why, cells) in grouped(a.refused_cells.iter().map(|r| (&r.why, &r.cell))) {
+        let cells = differences(&cells, &a.study.varied).join("; ");
+        refusals.push((cells, why.clone()));
+    }
+    for (why, names) in grouped(a.refused_counters.iter().map(|r| (&r.why, &*r.what))) {
+        refusals.push((names.join("; "), why.clone()));
+    }
+    refusals
 }
 
 /// The machines, where files lay and where threads ran, in one line.

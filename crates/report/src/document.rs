@@ -128,7 +128,7 @@ pub(crate) struct DocEntry {
     /// Footnote, from 1.
     pub note: Option<usize>,
     /// The entry in words, for a tooltip and for screen readers.
-    pub tells: String,
+    pub description: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,12 +144,13 @@ pub(crate) enum DrawingRef {
 impl Document {
     /// Appends a block; an empty list, empty notes and an empty page-only block are left out.
     pub fn push(&mut self, block: DocBlock) {
-        match &block {
-            DocBlock::List(lines) if lines.is_empty() => {}
-            DocBlock::Notes(notes) if notes.is_empty() => {}
-            DocBlock::PageOnly(blocks) if blocks.is_empty() => {}
-            _ => self.blocks.push(block),
-        }
+        let is_empty = match &block {
+            DocBlock::List(lines) => lines.is_empty(),
+            DocBlock::Notes(notes) => notes.is_empty(),
+            DocBlock::PageOnly(blocks) => blocks.is_empty(),
+            _ => false,
+        };
+        self.blocks.extend((!is_empty).then_some(block));
     }
 
     pub fn section(&mut self, text: &str, anchor: &'static str, short: &'static str) {
@@ -183,9 +184,8 @@ impl DocBlock {
     pub fn terms<N: Into<String>, L: Into<DocLine>>(
         terms: impl IntoIterator<Item = (N, L)>,
     ) -> DocBlock {
-        let terms = terms.into_iter();
-        let terms = terms.map(|(name, line)| DocTerm::new(name, [line]));
-        DocBlock::Terms(terms.collect())
+        let term = |(name, line)| DocTerm::new(name, [line]);
+        DocBlock::Terms(terms.into_iter().map(term).collect())
     }
 
     pub fn fold(title: impl Into<String>, blocks: Vec<DocBlock>) -> DocBlock {
@@ -246,6 +246,16 @@ impl DocTerm {
             lines: lines.into_iter().map(Into::into).collect(),
         }
     }
+
+    /// Appends a term to others if it has a line.
+    pub fn push<L: Into<DocLine>>(
+        terms: &mut Vec<DocTerm>,
+        label: impl Into<String>,
+        lines: impl IntoIterator<Item = L>,
+    ) {
+        let term = DocTerm::new(label, lines);
+        terms.extend((!term.lines.is_empty()).then_some(term));
+    }
 }
 
 impl DocColumn {
@@ -293,6 +303,19 @@ impl DocColumn {
     }
 }
 
+impl DocRow {
+    pub fn new<E: Into<DocEntry>>(
+        name: impl Into<DocEntry>,
+        entries: impl IntoIterator<Item = E>,
+    ) -> DocRow {
+        let entries = entries.into_iter().map(Into::into);
+        DocRow {
+            entries: std::iter::once(name.into()).chain(entries).collect(),
+            ..DocRow::default()
+        }
+    }
+}
+
 impl DocTable {
     pub fn of<E: Into<DocEntry>>(
         columns: Vec<DocColumn>,
@@ -307,6 +330,11 @@ impl DocTable {
             columns,
             rows: rows.into_iter().map(row).collect(),
         }
+    }
+
+    pub fn captioned(self, caption: impl Into<String>) -> DocTable {
+        let caption = caption.into();
+        DocTable { caption, ..self }
     }
 
     /// The table without its empty columns.
@@ -326,12 +354,14 @@ impl DocTable {
     pub fn without_notes(&self) -> (DocTable, Vec<(String, String)>) {
         let mut numbers = self.clone();
         numbers.columns.pop();
-        let notes = numbers.rows.iter_mut().filter_map(|row| {
-            let note = row.entries.pop()?.text;
-            let name = row.entries.first()?.text.trim().to_owned();
-            (!note.is_empty()).then_some((name, note))
-        });
-        let notes = notes.collect();
+        let mut notes = Vec::new();
+        for row in &mut numbers.rows {
+            let note = row.entries.pop().unwrap_or_default().text;
+            let name = row.entries.first().map_or("", |entry| entry.text.trim());
+            if !note.is_empty() {
+                notes.push((name.to_owned(), note));
+            }
+        }
         (numbers, notes)
     }
 
@@ -346,8 +376,8 @@ impl DocTable {
     }
 
     pub fn is_marked(&self) -> bool {
-        let mut entries = self.rows.iter().flat_map(|row| &row.entries);
-        entries.any(|entry| entry.mark.is_some())
+        let is_marked = |row: &DocRow| row.entries.iter().any(|entry| entry.mark.is_some());
+        self.rows.iter().any(is_marked)
     }
 }
 
@@ -366,15 +396,13 @@ impl DocEntry {
         DocEntry { mark, ..self }
     }
 
-    /// The entry with a footnote, where there is something to say: one that is there, or a new one.
+    /// The entry with a footnote, where there is a reason: one that is there, or a new one.
     pub fn noted(self, notes: &mut Vec<String>, why: Option<&str>) -> DocEntry {
-        let note = why.map(|why| {
-            let why = crate::text::clean(why);
-            let known = notes.iter().position(|note| *note == why);
-            known.unwrap_or_else(|| {
-                notes.push(why);
-                notes.len() - 1
-            }) + 1
+        let note = why.map(crate::text::clean).map(|why| {
+            if !notes.contains(&why) {
+                notes.push(why.clone());
+            }
+            1 + notes.iter().take_while(|note| **note != why).count()
         });
         DocEntry { note, ..self }
     }
@@ -389,16 +417,20 @@ impl DocMark {
     pub fn sign_of(mark: Option<DocMark>) -> String {
         mark.map_or_else(String::new, |m| format!("{} ", m.sign))
     }
+}
 
-    pub fn of(verdict: Verdict) -> DocMark {
-        let (sign, words, kind) = match verdict {
-            Verdict::Better => ("▲", "better", MarkKind::Better),
-            Verdict::Worse => ("▼", "worse", MarkKind::Worse),
-            Verdict::NoDifferenceThatMatters => ("=", "no difference that matters", MarkKind::Same),
-            Verdict::NotDecided => ("?", "not decided", MarkKind::Open),
-            Verdict::NotJudged => ("·", "not judged", MarkKind::Bare),
-        };
-        DocMark { sign, words, kind }
+impl From<Verdict> for DocMark {
+    fn from(verdict: Verdict) -> DocMark {
+        use MarkKind::{Bare, Better, Open, Same, Worse};
+        match verdict {
+            Verdict::Better => DocMark::new("▲", "better", Better),
+            Verdict::Worse => DocMark::new("▼", "worse", Worse),
+            Verdict::NoDifferenceThatMatters => {
+                DocMark::new("=", "no difference that matters", Same)
+            }
+            Verdict::NotDecided => DocMark::new("?", "not decided", Open),
+            Verdict::NotJudged => DocMark::new("·", "not judged", Bare),
+        }
     }
 }
 

@@ -19,23 +19,23 @@ pub fn explain(a: &Analysis, style: Style) -> String {
     }
     let stalls = stalls::lines(a);
     if !stalls.is_empty() {
-        let lines = stalls
-            .into_iter()
-            .map(|line| DocBlock::paragraph(Ink::Plain, line));
-        let title = DocBlock::heading("What waits for a timer?");
-        d.push(DocBlock::Card(
-            std::iter::once(title).chain(lines).collect(),
-        ));
+        let mut card = vec![DocBlock::heading("What waits for a timer?")];
+        card.extend(
+            stalls
+                .into_iter()
+                .map(|line| DocBlock::paragraph(Ink::Plain, line)),
+        );
+        d.push(DocBlock::Card(card));
     }
-    let questions = explanations(a).into_iter();
-    let cards = questions.map(|e| DocBlock::Card(sections::explanation(&e)));
-    d.blocks.extend(cards);
+    for explanation in explanations(a) {
+        d.push(DocBlock::Card(sections::explanation(&explanation)));
+    }
     let (level, run, study) = ((100.0 * a.study.level).round(), &a.run.id, &a.study.name);
     let about = format!(
         "Ratios are of the first to the second, with their {level} % intervals in brackets. Run {run}, study {study}."
     );
-    let foot = std::iter::once(about).chain(ceiling::hint(a).map(str::to_owned));
-    let foot = foot.map(|text| DocBlock::paragraph(Ink::Faint, text));
-    d.push(DocBlock::Card(foot.collect()));
+    let mut foot = vec![DocBlock::paragraph(Ink::Faint, about)];
+    foot.extend(ceiling::hint(a).map(|hint| DocBlock::paragraph(Ink::Faint, hint)));
+    d.push(DocBlock::Card(foot));
     terminal::print(&d, style)
 }

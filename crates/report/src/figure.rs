@@ -3,14 +3,14 @@
 use askama::Template;
 use bytecost_analysis::{Analysis, FigureData, Finding, Point, Series};
 use bytecost_spec::units;
-use bytecost_spec::{Better, Cell, Unit, Value};
+use bytecost_spec::{Cell, Unit, Value};
 use itertools::Itertools as _;
 
 use crate::chart::{self, Chart, Dot};
 use crate::descriptions;
 use crate::document::DocMark;
+use crate::missing_points::{self, gap_in_words, has_points};
 use crate::figure_words;
-use crate::missing_points::{self, gap_in_words};
 use crate::numbers::{self, ratio, ratio_interval};
 use crate::published_series::{self, Overlaid, OverlaidLine};
 use crate::question::is_at;
@@ -109,19 +109,15 @@ pub(crate) struct Palette {
 }
 
 impl Palette {
-    pub(crate) fn of(a: &Analysis, figures: &[FigureData]) -> Palette {
+    pub(crate) fn new(a: &Analysis) -> Palette {
         let baselines = a.findings.iter().map(|f| f.baseline_value.to_string());
         let baselines: Vec<String> = baselines.unique().collect();
-        let names = figures.iter().flat_map(|f| &f.series).map(|s| &s.name);
+        let names = a.figures.iter().flat_map(|f| &f.series).map(|s| &s.name);
         let names = names.filter(|n| !baselines.contains(n)).unique().cloned();
         Palette {
             names: names.collect(),
             baselines,
         }
-    }
-
-    fn is_baseline(&self, name: &str) -> bool {
-        self.baselines.iter().any(|b| b == name)
     }
 
     fn slot(&self, name: &str) -> usize {
@@ -130,46 +126,44 @@ impl Palette {
     }
 }
 
-/// Makes a figure ready. `number` is its place among the figures.
-pub(crate) fn figure(
-    a: &Analysis,
-    number: usize,
-    f: &FigureData,
-    palette: &Palette,
-) -> DrawnFigure {
+/// The figures of a result, ready for their templates.
+pub(crate) fn figures(a: &Analysis) -> Vec<DrawnFigure> {
+    let palette = Palette::new(a);
+    let figures = a.figures.iter().enumerate();
+    figures
+        .map(|(number, f)| figure(a, number, f, &palette))
+        .collect()
+}
+
+fn figure(a: &Analysis, number: usize, f: &FigureData, palette: &Palette) -> DrawnFigure {
+    let unit = a.study.unit;
     let f = &with_points(f);
-    let Overlaid { data, lines: whose } = published_series::overlaid(a, f);
-    let source = whose.iter().find_map(|l| l.source.as_deref().map(clean));
+    let Overlaid { data, lines } = published_series::overlaid(a, f);
+    let source = lines.iter().find_map(|l| l.source.as_deref().map(clean));
     let label = |l: &OverlaidLine| clean(l.source.as_ref().unwrap_or(&l.of));
-    let labels: Vec<String> = whose.iter().map(label).collect();
+    let labels: Vec<String> = lines.iter().map(label).collect();
     let chart = chart::chart(&data, &labels);
-    let lines = data.series.iter().zip(&whose).zip(&chart.lines);
-    let lines: Vec<SeriesLine> = lines
-        .map(|((series, whose), drawn)| line(a, &data, series, whose, drawn, palette))
+    let drawn = data.series.iter().zip(&lines).zip(&chart.lines);
+    let lines: Vec<SeriesLine> = drawn
+        .map(|((series, overlaid), drawn)| line(a, &data, series, overlaid, drawn, palette))
         .collect();
-    let gaps = missing_points::told(&data, chart.empty, a.study.unit);
-    let gap_marks = chart.gaps.iter();
-    let gap_marks = gap_marks.filter_map(|(column, at)| {
-        Some((
-            *at,
-            missing_points::at_column(&data, *column, a.study.unit)?,
-        ))
-    });
+    let gaps = missing_points::gap_notes(&data, chart.empty, unit);
+    let gap_mark =
+        |(column, at): &(usize, f64)| Some((*at, missing_points::at_column(&data, *column, unit)?));
     let ceiling = f.ceiling.as_ref().filter(|_| !chart.ceiling.is_empty());
+    let why_empty = || missing_points::why_empty(&data, unit);
     DrawnFigure {
         id: format!("figure-{}", number + 1),
         title: clean(&figure_words::title(f)),
         panel: clean(&descriptions::panel(&f.panel)),
-        y: upwards(f, a.study.unit, chart.log),
+        y: upwards(f, unit, chart.log),
         x: f.x.name().to_owned(),
         crop: format!("{:.3}", chart::SIZE.0 / (chart.right + 18.0)),
         columns: f.x_values.iter().map(|v| f.x.in_words(v)).collect(),
         gaps: gaps.iter().map(|gap| spans(gap)).collect(),
-        gap_marks: gap_marks.collect(),
-        empty: chart
-            .empty
-            .then(|| missing_points::why_empty(&data, a.study.unit)),
-        note: figure_words::note(f, a.study.unit).as_deref().map(spans),
+        gap_marks: chart.gaps.iter().filter_map(gap_mark).collect(),
+        empty: chart.empty.then(why_empty),
+        note: figure_words::note(f, unit).as_deref().map(spans),
         ceiling: ceiling.map(|c| figure_words::ceiling(c.kind).to_owned()),
         source,
         stalls: lines.iter().flat_map(|l| &l.dots).any(|d| d.stalled),
@@ -182,86 +176,78 @@ pub(crate) fn figure(
 /// where nothing at all was measured.
 fn with_points(f: &FigureData) -> FigureData {
     let mut shown = f.clone();
-    let is_measured = |series: &Series| {
-        let mut points = series.points.iter();
-        points.any(|point| point.measured().is_some())
-    };
-    if f.series.iter().any(is_measured) {
-        shown.series.retain(is_measured);
+    if f.series.iter().any(has_points) {
+        shown.series.retain(has_points);
     }
     shown
 }
 
 fn upwards(f: &FigureData, unit: Unit, log: bool) -> String {
-    let row = f.y.measure.row();
-    let direction = match row.better {
-        Better::Higher => "more is better",
-        Better::Lower => "less is better",
-    };
-    let times = f.relative_to.as_ref();
-    let times = times.map(|b| format!("times {}'s", clean(&b.to_string())));
+    let times = f.relative_to.as_ref().map(|b| b.to_string());
+    let times = times.map(|baseline| format!("times {}'s", clean(&baseline)));
     let scale = if log { "log scale" } else { "" };
     let mut title = f.y.title(unit);
     if figure_words::title(f).contains(&title) {
         title.clear();
     }
-    let unit = times.as_deref().unwrap_or(row.unit);
-    joined([&title, unit, direction, scale], ", ")
+    let unit = times.as_deref().unwrap_or(f.y.measure.row().unit);
+    joined([&title, unit, descriptions::direction(f.y), scale], ", ")
 }
 
 fn line(
     a: &Analysis,
     f: &FigureData,
     series: &Series,
-    whose: &OverlaidLine,
+    overlaid: &OverlaidLine,
     drawn: &chart::ChartLine,
     palette: &Palette,
 ) -> SeriesLine {
-    let slot = palette.slot(&whose.of);
-    let dots = drawn.dots.iter();
-    let dots = dots.map(|dot| dot_text(a, f, &series.name, whose, dot));
+    let slot = palette.slot(&overlaid.of);
+    let hollow = overlaid.source.is_some();
     let points = series.points.iter().enumerate();
-    let entries = points.map(|(i, p)| entry(a, f, p, whose.stalls(i)));
     SeriesLine {
         name: clean(&series.name),
         color: slot.checked_sub(1).map_or(0, |place| place % COLORS + 1),
         dashed: slot > COLORS,
-        is_baseline: whose.source.is_none() && palette.is_baseline(&whose.of),
-        hollow: whose.source.is_some(),
+        is_baseline: !hollow && palette.baselines.contains(&overlaid.of),
+        hollow,
         marker: MARKERS[slot % MARKERS.len()],
-        dots: dots.collect(),
-        entries: entries.collect(),
+        dots: (drawn.dots.iter())
+            .map(|dot| dot_text(a, f, overlaid, dot))
+            .collect(),
+        entries: points
+            .map(|(i, point)| entry(a, f, point, overlaid.stalls(i)))
+            .collect(),
     }
 }
 
-fn dot_text(a: &Analysis, f: &FigureData, name: &str, whose: &OverlaidLine, dot: &Dot) -> DotText {
+fn dot_text(a: &Analysis, f: &FigureData, line: &OverlaidLine, dot: &Dot) -> DotText {
     let x = &f.x_values[dot.column];
-    let finding = match whose.source {
-        None => comparison(a, f, name, x),
+    let unit = f.y.measure.row().unit;
+    let value = dot.estimate.value;
+    let trials = count(dot.estimate.trials, "trial", "trials");
+    let compared = match line.source {
+        None => comparison(a, f, &line.of, x),
         Some(_) => None,
     };
-    let trials = count(dot.estimate.trials, "trial", "trials");
     DotText {
         at: *dot,
         x: f.x.in_words(x),
         value: match f.relative_to {
-            Some(_) => ratio(dot.estimate.value),
-            None => joined(
-                [&*units::number(dot.estimate.value), f.y.measure.row().unit],
-                " ",
-            ),
+            Some(_) => ratio(value),
+            None => joined([&*units::number(value), unit], " "),
         },
-        interval: match (&whose.source, numbers::interval(&dot.estimate)) {
+        interval: match (&line.source, numbers::interval(&dot.estimate)) {
             (Some(source), _) => format!("published by {}, without an interval", clean(source)),
             (None, Some(interval)) => format!("95 % interval {interval}, {trials}"),
             (None, None) => format!("no interval, {trials}"),
         },
-        compared: finding.map_or_else(String::new, |f| {
-            let words = DocMark::of(f.verdict).words;
+        compared: compared.map_or_else(String::new, |f| {
+            let words = DocMark::from(f.verdict).words;
             let (ratio, interval) = (ratio(f.ratio), ratio_interval(f));
             format!("{ratio} {} ({interval}), {words}", f.baseline_value)
         }),
-        stalled: whose.stalls(dot.column),
+        stalled: line.stalls(dot.column),
     }
 }
 

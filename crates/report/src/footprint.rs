@@ -19,18 +19,15 @@ pub(crate) fn table(a: &Analysis) -> Option<CountTable> {
         let name = descriptions::cells(a, &[footprint.cell.as_str()]);
         (name, footprint.levels.iter().map(entry).collect())
     });
-    let levels = a.footprints.iter().take(MOST_ROWS).flat_map(|f| &f.levels);
-    let missing = levels.filter_map(|l| Some((l.level, l.missing.as_ref()?)));
-    let missing = grouped(missing).into_iter();
-    let missing = missing.sorted_by_key(|(level, _)| *level);
-    let missing = missing.map(|(level, reasons)| {
-        let cells = count(reasons.len(), "cell", "cells");
-        format!("L{level}, nothing of {cells}: {}.", reasons[0])
-    });
     let mut notes = vec![
         "In brackets what is displaced in as much time in which nothing is moved. Found by timing the lines of a primed working set, against what lines take that are there and that are not, in the same trial; no counters. What several messages displace twice counts once, so that an entry is at most the set.".to_owned(),
     ];
-    notes.extend(missing);
+    let levels = a.footprints.iter().take(MOST_ROWS).flat_map(|f| &f.levels);
+    let missing = grouped(levels.filter_map(|l| Some((l.level, l.missing.as_ref()?))));
+    for (level, reasons) in missing.into_iter().sorted_by_key(|(level, _)| *level) {
+        let cells = count(reasons.len(), "cell", "cells");
+        notes.push(format!("L{level}, nothing of {cells}: {}.", reasons[0]));
+    }
     notes.extend(further(a.footprints.len(), MOST_ROWS, "more cells"));
     Some(CountTable {
         section: "footprint",
@@ -52,8 +49,9 @@ fn entry(level: &LevelFootprint) -> String {
 
 /// Whole KiB of the large, a decimal of the small.
 fn kib(value: f64) -> String {
-    match value >= 100.0 {
-        true => units::number(value.round()),
-        false => format!("{value:.1}"),
+    if value >= 100.0 {
+        units::number(value.round())
+    } else {
+        format!("{value:.1}")
     }
 }

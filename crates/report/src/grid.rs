@@ -12,17 +12,18 @@ const LEAST_COLUMNS: usize = 8;
 
 /// The lines of a table, headings first; no line is wider than asked.
 pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) -> Vec<String> {
-    let content = |i: usize| {
-        let entries = rows.iter().filter_map(|row| row.get(i));
-        let widest = entries.map(|text| columns(text)).max().unwrap_or(0);
-        widest.max(heads.get(i).map_or(0, |head| columns(&head.heading)))
+    let content = |(i, head): (usize, &&DocColumn)| widest(&rows, i).max(columns(&head.heading));
+    let widths: Vec<usize> = heads.iter().enumerate().map(content).collect();
+    let least = |(head, width): (&&DocColumn, &usize)| {
+        let least = if head.whole {
+            usize::MAX
+        } else {
+            LEAST_COLUMNS
+        };
+        least.min(*width) + 2
     };
-    let is_whole = |i: usize| heads[i].whole;
-    let wanted = (0..heads.len()).map(|i| match is_whole(i) {
-        true => content(i) + 2,
-        false => content(i).min(LEAST_COLUMNS) + 2,
-    });
-    if wanted.sum::<usize>() > width + 2 && heads.iter().any(|head| head.whole) {
+    let least: usize = heads.iter().zip(&widths).map(least).sum();
+    if least > width + 2 && heads.iter().any(|head| head.whole) {
         return stacked(heads, &rows, width);
     }
     let are_numbers = heads.len() > 1 && heads[1..].iter().all(|h| h.align == Align::Right);
@@ -34,7 +35,6 @@ pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) 
     if heads.iter().any(|head| !head.heading.is_empty()) {
         table.set_header(heads.iter().map(|head| clean(&head.heading)));
     }
-    let widths: Vec<usize> = (0..heads.len()).map(content).collect();
     for row in &rows {
         // Spaces that align are kept.
         table.add_row(row.iter().map(|text| text.replace(char::is_control, " ")));
@@ -45,7 +45,7 @@ pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) 
             column.set_cell_alignment(CellAlignment::Right);
         }
         let fixed = |width: usize| Width::Fixed(u16::try_from(width + 2).unwrap_or(u16::MAX));
-        if is_whole(i) {
+        if heads[i].whole {
             column.set_constraint(ColumnConstraint::Absolute(fixed(widths[i])));
         } else if are_numbers && i == 0 && widths.iter().sum::<usize>() + 2 * widths.len() > width {
             column.set_constraint(ColumnConstraint::UpperBoundary(fixed(ROW_COLUMNS)));
@@ -56,6 +56,12 @@ pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) 
     lines.map(|line| line.trim_end().to_owned()).collect()
 }
 
+/// Width of the widest text of a column.
+pub(crate) fn widest(rows: &[Vec<String>], column: usize) -> usize {
+    let texts = rows.iter().filter_map(|row| row.get(column));
+    texts.map(|text| columns(text)).max().unwrap_or(0)
+}
+
 /// A table that has no room: each row's first entry on a line, the others below it.
 fn stacked(heads: &[&DocColumn], rows: &[Vec<String>], width: usize) -> Vec<String> {
     let first = heads.first().map_or("", |head| &head.heading);
@@ -63,12 +69,8 @@ fn stacked(heads: &[&DocColumn], rows: &[Vec<String>], width: usize) -> Vec<Stri
     for row in rows {
         lines.extend(wrap(row.first().map_or("", String::as_str), width, "", ""));
         for (head, text) in heads.iter().zip(row).skip(1) {
-            lines.extend(wrap(
-                &format!("{}: {text}", head.heading),
-                width,
-                "  ",
-                "    ",
-            ));
+            let line = format!("{}: {text}", head.heading);
+            lines.extend(wrap(&line, width, "  ", "    "));
         }
     }
     lines

@@ -1,17 +1,17 @@
-//! Heat map of the latency between two CPUs: a row for the CPU that asks, a column for the one that
-//! answers, and a stronger colour for a longer time. Each map has its table.
+//! Heat map of the latency between two CPUs: a row for the CPU that sends the request, a column for
+//! the one that responds, and a stronger colour for a longer time. Each map has its table.
 
 use askama::Template;
-use bytecost_analysis::{Analysis, MatrixData, PairPoint, Point, grouped};
+use bytecost_analysis::{Analysis, Estimate, MatrixData, PairPoint, Point, grouped};
 use bytecost_spec::{Unit, units};
 use itertools::Itertools as _;
 
 use crate::cpu_pairs;
 use crate::descriptions;
-use crate::document::{DocBlock, DocColumn, DocEntry, DocTable};
-use crate::missing_points::gap_in_words;
+use crate::document::{DocBlock, DocColumn, DocRow, DocTable};
+use crate::missing_points::{gap_in_words, gap_of};
 use crate::style::Ink;
-use crate::text::{TextSpan, clean, spans};
+use crate::text::{TextSpan, clean, joined, spans};
 
 /// Room for the names of rows and of columns.
 pub(crate) const LEFT: f64 = 52.0;
@@ -51,7 +51,7 @@ pub(crate) struct Heat {
     /// Summary of the map, a sentence each.
     pub words: Vec<Vec<TextSpan>>,
     /// Summary of the map in one text, for screen readers.
-    pub told: String,
+    pub summary: String,
     pub columns: Vec<u32>,
     pub rows: Vec<(u32, Vec<HeatEntry>)>,
     /// Pairs without a number, with their reason.
@@ -65,7 +65,8 @@ pub(crate) struct Field {
     pub opacity: Option<f64>,
     /// The number, where there is room for it.
     pub label: String,
-    pub tells: String,
+    /// The two CPUs with their number and interval, for a tooltip.
+    pub tooltip: String,
 }
 
 pub(crate) enum HeatEntry {
@@ -75,77 +76,72 @@ pub(crate) enum HeatEntry {
 }
 
 pub(crate) fn heats(a: &Analysis) -> Vec<Heat> {
-    let maps = || a.matrices.iter();
-    let several = |m: &MatrixData| maps().filter(|o| o.mover == m.mover).count() > 1;
-    let drawn = |(i, m)| heat(m, several(m).then_some(i), a.study.unit);
-    (1..).zip(maps()).map(drawn).collect()
+    let of_mover = |m: &MatrixData| a.matrices.iter().filter(|o| o.mover == m.mover).count();
+    let drawn = |(i, m)| heat(m, (of_mover(m) > 1).then_some(i), a.study.unit);
+    (1..).zip(&a.matrices).map(drawn).collect()
 }
 
 fn heat(m: &MatrixData, number: Option<usize>, unit_of_study: Unit) -> Heat {
     let values = || m.pairs.iter().filter_map(value);
     let least = values().fold(f64::INFINITY, f64::min);
     let most = values().fold(0.0, f64::max);
-    let unit = match most < IN_US {
-        true => ("ns", 1.0),
-        false => ("µs", 1e-3),
+    let unit = if most < IN_US {
+        ("ns", 1.0)
+    } else {
+        ("µs", 1e-3)
     };
     let scale = Scale { least, most, unit };
     let drawn = &m.cpus[..m.cpus.len().min(MOST_CPUS)];
     let step = (WIDTH / drawn.len().max(1) as f64).min(COLUMN_MOST);
     let at = |place: usize, from: f64| from + place as f64 * step;
-    let fields = drawn.iter().enumerate();
-    let fields = fields.cartesian_product(drawn.iter().enumerate());
+    let cpus = || drawn.iter().copied().enumerate();
+    let fields = cpus().cartesian_product(cpus());
     let fields = fields.filter_map(|((row, from), (column, to))| {
-        let pair = m.pair(*from, *to)?;
         let point = [at(column, LEFT), at(row, TOP)];
-        Some(field(point, pair, &scale, step, unit_of_study))
+        Some(field(point, m.pair(from, to)?, &scale, step, unit_of_study))
     });
-    let swatches = (0..=4).map(f64::from);
-    let swatches = swatches.map(|i| (i * 26.0, scale.opacity_of(i / 4.0)));
-    let names = drawn.iter().enumerate();
-    let names = names.filter(|(i, _)| step >= COLUMN_OF_NAMES || i.is_multiple_of(4));
-    let names = names.map(|(i, cpu)| ((i as f64 + 0.5) * step, *cpu));
+    let named = cpus().filter(|(i, _)| step >= COLUMN_OF_NAMES || i.is_multiple_of(4));
+    let swatch = |i: f64| (i * 26.0, scale.opacity_of(i / 4.0));
+    let row = |from: &u32| row(m, *from, &scale, unit_of_study);
     let mover = clean(&m.mover);
-    let panel = descriptions::panel(&m.panel);
     let suffix = number.map_or_else(String::new, |n| format!("-{n}"));
     let words: Vec<String> = cpu_pairs::summary(m).iter().map(|w| clean(w)).collect();
     Heat {
         id: format!("distance-{mover}{suffix}"),
-        sub: sub(m, scale.unit.0, &clean(&panel)),
+        sub: sub(m, scale.unit.0),
         width: LEFT + step * drawn.len() as f64 + MARGIN,
         height: TOP + step * drawn.len() as f64 + MARGIN,
         step,
-        names: names.collect(),
+        names: named
+            .map(|(i, cpu)| ((i as f64 + 0.5) * step, cpu))
+            .collect(),
         fields: fields.collect(),
-        swatches: swatches.collect(),
+        swatches: (0..=4).map(f64::from).map(swatch).collect(),
         ends: (scale.with_unit(least), scale.with_unit(most)),
-        told: words.join(" "),
+        summary: words.join(" "),
         words: words.iter().map(|w| spans(w)).collect(),
         columns: m.cpus.clone(),
-        rows: m
-            .cpus
-            .iter()
-            .map(|from| row(m, *from, &scale, unit_of_study))
-            .collect(),
+        rows: m.cpus.iter().map(row).collect(),
         gaps: gaps_of(m, unit_of_study),
         title: mover,
     }
 }
 
-fn sub(m: &MatrixData, unit: &str, panel: &str) -> String {
-    let mut parts = vec![format!("A turn there and back in {unit}, less is better")];
-    if !panel.is_empty() {
-        parts.push(panel.to_owned());
-    }
-    let both = |p: &PairPoint| m.pairs.iter().any(|o| (o.from, o.to) == (p.to, p.from));
-    if m.pairs.iter().filter(|p| p.from != p.to).any(|p| !both(p)) {
+fn sub(m: &MatrixData, unit: &str) -> String {
+    let is_measured = |from, to| m.pairs.iter().any(|p| (p.from, p.to) == (from, to));
+    let is_one_way = |p: &PairPoint| p.from != p.to && !is_measured(p.to, p.from);
+    let mut parts = vec![
+        format!("A turn there and back in {unit}, less is better"),
+        clean(&descriptions::panel(&m.panel)),
+    ];
+    if m.pairs.iter().any(is_one_way) {
         parts.push("a pair was measured one way round and stands on both sides".to_owned());
     }
     if m.cpus.len() > MOST_CPUS {
         let all = m.cpus.len();
         parts.push(format!("the first {MOST_CPUS} of {all} CPUs are drawn"));
     }
-    parts.join("; ")
+    joined(parts, "; ")
 }
 
 /// Logarithmic scale of a map's values, from the least to the most.
@@ -162,27 +158,26 @@ impl Scale {
     }
 
     fn with_unit(&self, ns: f64) -> String {
-        match ns.is_finite() {
-            true => format!("{} {}", self.number(ns), self.unit.0),
-            false => "–".to_owned(),
+        if ns.is_finite() {
+            format!("{} {}", self.number(ns), self.unit.0)
+        } else {
+            "–".to_owned()
         }
     }
 
     fn opacity(&self, ns: f64) -> f64 {
         let range = (self.most / self.least).ln();
-        let share = match range > 0.0 && range.is_finite() {
-            true => (ns / self.least).ln() / range,
-            false => 0.0,
-        };
-        self.opacity_of(share)
+        let has_range = range > 0.0 && range.is_finite();
+        let share = (ns / self.least).ln() / range;
+        self.opacity_of(if has_range { share } else { 0.0 })
     }
 
     fn opacity_of(&self, share: f64) -> f64 {
         OPACITY.0 + (OPACITY.1 - OPACITY.0) * share.clamp(0.0, 1.0)
     }
 
-    fn interval(&self, low: Option<f64>, high: Option<f64>) -> String {
-        let ends = low.zip(high);
+    fn interval(&self, e: &Estimate) -> String {
+        let ends = e.low.zip(e.high);
         ends.map_or_else(String::new, |(low, high)| {
             [low, high].map(|end| self.number(end)).join(" to ")
         })
@@ -195,21 +190,20 @@ fn value(pair: &PairPoint) -> Option<f64> {
 }
 
 fn field([x, y]: [f64; 2], pair: &PairPoint, scale: &Scale, step: f64, unit: Unit) -> Field {
-    let place = match pair.from == pair.to {
-        true => format!("CPU {} with itself", pair.from),
-        false => {
-            let shared = cpu_pairs::shared(pair);
-            format!("CPUs {} and {}, {shared}", pair.from, pair.to)
-        }
+    let PairPoint { from, to, .. } = pair;
+    let place = if from == to {
+        format!("CPU {from} with itself")
+    } else {
+        format!("CPUs {from} and {to}, {}", cpu_pairs::shared(pair))
     };
-    let (mut label, said) = match &pair.point {
+    let (mut label, reading) = match &pair.point {
         Point::Measured(e) => {
-            let interval = match scale.interval(e.low, e.high) {
-                none if none.is_empty() => "no interval".to_owned(),
-                some => format!("95 % interval {some}"),
+            let interval = match scale.interval(e).as_str() {
+                "" => "no interval".to_owned(),
+                interval => format!("95 % interval {interval}"),
             };
-            let said = format!("{}, {interval}", scale.with_unit(e.value));
-            (scale.number(e.value), said)
+            let reading = format!("{}, {interval}", scale.with_unit(e.value));
+            (scale.number(e.value), reading)
         }
         Point::Gap(gap) => ("–".to_owned(), gap_in_words(gap, unit)),
     };
@@ -221,7 +215,7 @@ fn field([x, y]: [f64; 2], pair: &PairPoint, scale: &Scale, step: f64, unit: Uni
         y,
         opacity: value(pair).map(|v| scale.opacity(v)),
         label,
-        tells: format!("{place}: {said}"),
+        tooltip: format!("{place}: {reading}"),
     }
 }
 
@@ -229,43 +223,38 @@ fn row(m: &MatrixData, from: u32, scale: &Scale, unit: Unit) -> (u32, Vec<HeatEn
     let entry = |to: &u32| match m.pair(from, *to).map(|p| &p.point) {
         None => HeatEntry::NotAsked,
         Some(Point::Gap(gap)) => HeatEntry::Gap(gap_in_words(gap, unit)),
-        Some(Point::Measured(e)) => {
-            HeatEntry::Measured(scale.number(e.value), scale.interval(e.low, e.high))
-        }
+        Some(Point::Measured(e)) => HeatEntry::Measured(scale.number(e.value), scale.interval(e)),
     };
     (from, m.cpus.iter().map(entry).collect())
 }
 
 fn gaps_of(m: &MatrixData, unit: Unit) -> Vec<Vec<TextSpan>> {
-    let missing = m.pairs.iter().filter_map(|p| match &p.point {
-        Point::Gap(gap) => {
-            let pair = format!("{}:{}", p.from, p.to);
-            Some((gap_in_words(gap, unit), pair))
-        }
-        Point::Measured(_) => None,
-    });
-    let gaps = grouped(missing).into_iter();
+    let pair = |p: &PairPoint| Some((gap_of(&p.point, unit)?, format!("{}:{}", p.from, p.to)));
+    let gaps = grouped(m.pairs.iter().filter_map(pair)).into_iter();
     gaps.map(|(why, pairs)| spans(&format!("{}: {why}", pairs.join(", "))))
         .collect()
 }
 
 impl Heat {
-    pub(crate) fn told(&self) -> Vec<DocBlock> {
-        let columns = DocColumn::numbers("CPU", self.columns.iter().map(u32::to_string));
-        let rows = self.rows.iter().map(|(cpu, entries)| {
-            let entries = entries.iter().map(|entry| match entry {
-                HeatEntry::Measured(value, _) => value.as_str(),
-                HeatEntry::Gap(_) => "–",
-                HeatEntry::NotAsked => "",
-            });
-            let name = std::iter::once(DocEntry::from(cpu.to_string()));
-            name.chain(entries.map(DocEntry::from)).collect()
-        });
+    /// The map as a table, below its title and above its summary.
+    pub(crate) fn as_text(&self) -> Vec<DocBlock> {
+        let number = |entry: &HeatEntry| match entry {
+            HeatEntry::Measured(value, _) => value.clone(),
+            HeatEntry::Gap(_) => "–".to_owned(),
+            HeatEntry::NotAsked => String::new(),
+        };
+        let rows = self.rows.iter();
+        let rows = rows.map(|(cpu, row)| DocRow::new(cpu.to_string(), row.iter().map(number)));
+        let table = DocTable {
+            columns: DocColumn::numbers("CPU", self.columns.iter().map(u32::to_string)),
+            rows: rows.collect(),
+            ..DocTable::default()
+        };
         vec![
             DocBlock::heading(&self.title),
             DocBlock::paragraph(Ink::Faint, &self.sub),
-            DocBlock::Table(DocTable::of::<DocEntry>(columns, rows)),
-            DocBlock::paragraph(Ink::Plain, &self.told),
+            DocBlock::Table(table),
+            DocBlock::paragraph(Ink::Plain, &self.summary),
         ]
     }
 }

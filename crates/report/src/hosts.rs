@@ -5,14 +5,14 @@
 use bytecost_analysis::{Analysis, Finding, Verdict, grouped};
 use bytecost_spec::study::Family;
 use bytecost_spec::{Cell, Host, Metric, NetworkCard, Unit};
-use itertools::{Either, Itertools as _};
+use itertools::Itertools as _;
 use serde::Serialize;
 
 use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document};
 use crate::numbers::{milliseconds, percent, ratio, ratio_interval};
 use crate::style::{Ink, Style};
-use crate::text::{count, csv_rows};
-use crate::{comparisons, descriptions, page, run_words};
+use crate::text::{count, csv_rows, joined, nonzero};
+use crate::{comparisons, descriptions, page};
 
 const FORMAT: u32 = 1;
 /// Comparisons at which hosts disagree that a sentence names.
@@ -137,10 +137,10 @@ pub struct HostFact {
 }
 
 impl HostEstimate {
-    fn said(&self) -> &'static str {
+    fn verdict(&self) -> &'static str {
         match self.finding.withheld {
             Some(_) => "no verdict",
-            None => DocMark::of(self.finding.verdict).words,
+            None => DocMark::from(self.finding.verdict).words,
         }
     }
 }
@@ -148,9 +148,8 @@ impl HostEstimate {
 /// Puts runs of one study side by side.
 pub fn table(runs: &[HostRun<'_>]) -> HostTable {
     let study = runs.first().map(|run| &run.analysis.study);
-    let all = runs.iter().map(|run| run.analysis);
-    let findings = all.flat_map(|a| a.findings.iter().map(move |f| (a, f)));
-    let findings = findings.unique_by(|(_, f)| f.name());
+    let analyses = runs.iter().map(|run| run.analysis);
+    let findings = analyses.flat_map(|a| a.findings.iter().map(move |f| (a, f)));
     HostTable {
         format: FORMAT,
         study: study.map_or_else(String::new, |s| s.name.clone()),
@@ -158,7 +157,9 @@ pub fn table(runs: &[HostRun<'_>]) -> HostTable {
         unit: study.map_or_else(Unit::default, |s| s.unit),
         smallest_effect: study.map_or(0.0, |s| s.smallest_effect),
         hosts: runs.iter().map(line).collect(),
-        findings: findings.map(|(a, f)| finding(a, f, runs)).collect(),
+        findings: (findings.unique_by(|(_, f)| f.name()))
+            .map(|(a, f)| finding(a, f, runs))
+            .collect(),
         differences: differences(runs),
     }
 }
@@ -177,17 +178,19 @@ fn line(run: &HostRun<'_>) -> HostLine {
 
 fn finding(a: &Analysis, f: &Finding, runs: &[HostRun<'_>]) -> HostFinding {
     let name = f.name();
-    let (mut hosts, gaps): (Vec<_>, Vec<_>) = runs.iter().partition_map(|run| {
+    let mut hosts = Vec::new();
+    let mut gaps = Vec::new();
+    for run in runs {
         let host = run.host.to_owned();
-        let own = run.analysis.findings.iter().find(|own| own.name() == name);
-        match own.cloned() {
-            Some(finding) => Either::Left(HostEstimate { host, finding }),
-            None => Either::Right(HostGap {
+        let mut findings = run.analysis.findings.iter();
+        match findings.find(|f| f.name() == name).cloned() {
+            Some(finding) => hosts.push(HostEstimate { host, finding }),
+            None => gaps.push(HostGap {
                 host,
                 why: why_not(run.analysis, f),
             }),
         }
-    });
+    }
     hosts.sort_by(|a, b| a.finding.ratio.total_cmp(&b.finding.ratio));
     let any = |verdict| hosts.iter().any(|h| h.finding.verdict == verdict);
     HostFinding {
@@ -213,21 +216,22 @@ fn why_not(a: &Analysis, f: &Finding) -> String {
 
 fn facts(run: &HostRun<'_>) -> Vec<(String, String)> {
     let a = run.analysis;
-    let own_cards = a.peer.as_ref().map_or(&[][..], |peer| &peer.own_cards);
-    let mut facts = machine(&a.host, own_cards);
+    let cards_here = a.peer.as_ref().map_or(&[][..], |peer| &peer.own_cards);
+    let mut facts = machine(&a.host, cards_here);
     if let Some(peer) = &a.peer {
-        let theirs = machine(&peer.host, &peer.cards).into_iter();
-        facts.extend(theirs.map(|(name, value)| (format!("Other host: {name}"), value)));
+        let there = machine(&peer.host, &peer.cards).into_iter();
+        facts.extend(there.map(|(name, value)| (format!("Other host: {name}"), value)));
     }
-    let build = run.build.unwrap_or("not known");
-    let effect = percent(a.study.smallest_effect);
     let files = a.run.files.as_ref().map(run_words::files);
     let measured = [
         ("bytecost", &*a.run.bytecost_version),
-        ("Build of bytecost", build),
+        ("Build of bytecost", run.build.unwrap_or("not known")),
         ("Window", &milliseconds(a.study.window_ms)),
         ("Warm-up", &milliseconds(a.study.warmup_ms)),
-        ("Smallest difference that matters", &effect),
+        (
+            "Smallest difference that matters",
+            &percent(a.study.smallest_effect),
+        ),
         ("Java", a.run.java.as_deref().unwrap_or("not used")),
         ("Files", files.as_deref().unwrap_or("not used")),
     ];
@@ -237,21 +241,22 @@ fn facts(run: &HostRun<'_>) -> Vec<(String, String)> {
 
 fn machine(host: &Host, cards: &[NetworkCard]) -> Vec<(String, String)> {
     let identity = &host.identity;
-    let kernel = [
+    let mut facts: Vec<(&str, String)> = descriptions::machine(host, cards);
+    for check in &host.checks {
+        if SETTINGS.split(", ").contains(&&*check.name) {
+            facts.push((&check.name, check.found.clone()));
+        }
+    }
+    for (name, value) in [
         ("Build of the kernel", &identity.kernel_version),
         ("Kernel command line", &identity.kernel_command_line),
         ("Microcode", &identity.microcode),
-    ];
-    let kernel = kernel.into_iter();
-    let kernel = kernel.filter_map(|(name, value)| Some((name, value.clone()?)));
-    let of_host = descriptions::machine(host, cards);
-    let settings = host.checks.iter();
-    let settings = settings.filter(|check| SETTINGS.split(", ").contains(&&*check.name));
-    let settings = settings.map(|check| (check.name.as_str(), check.found.clone()));
-    let of_kernel = identity.settings.iter();
-    let of_kernel = of_kernel.map(|(name, value)| (name.as_str(), value.clone()));
-    let facts = of_host.into_iter().chain(settings).chain(kernel);
-    let facts = facts.chain(of_kernel);
+    ] {
+        facts.extend(value.iter().map(|value| (name, value.clone())));
+    }
+    let settings = identity.settings.iter();
+    facts.extend(settings.map(|(name, value)| (name.as_str(), value.clone())));
+    let facts = facts.into_iter();
     facts.map(|(name, fact)| (name.to_owned(), fact)).collect()
 }
 
@@ -259,20 +264,22 @@ fn machine(host: &Host, cards: &[NetworkCard]) -> Vec<(String, String)> {
 fn differences(runs: &[HostRun<'_>]) -> Vec<HostDifference> {
     let facts: Vec<_> = runs.iter().map(facts).collect();
     let names = facts.iter().flatten().map(|(name, _)| name).unique();
-    let differs = names.filter_map(|fact| {
-        let values = runs.iter().zip(&facts).map(|(run, facts)| {
+    let difference = |fact: &String| {
+        let values = grouped(runs.iter().zip(&facts).map(|(run, facts)| {
             let mut found = facts.iter().filter(|(n, _)| n == fact).map(|(_, v)| v);
             let value = Some(found.join("; ")).filter(|value| !value.is_empty());
             (value, run.host.to_owned())
-        });
-        let known = |(value, hosts)| HostFact { value, hosts };
-        let values: Vec<_> = grouped(values).into_iter().map(known).collect();
-        (values.len() > 1).then(|| HostDifference {
+        }));
+        let values = values.into_iter();
+        HostDifference {
             fact: fact.clone(),
-            values,
-        })
-    });
-    differs.collect()
+            values: values
+                .map(|(value, hosts)| HostFact { value, hosts })
+                .collect(),
+        }
+    };
+    let differences = names.map(difference);
+    differences.filter(|d| d.values.len() > 1).collect()
 }
 
 fn document(t: &HostTable, all: bool) -> Document {
@@ -294,13 +301,8 @@ pub fn markdown(t: &HostTable) -> String {
 /// Renders all of the table as a page that needs nothing else.
 pub fn html(t: &HostTable) -> String {
     let foot = format!("{} · {}", t.study, hosts(t));
-    page::plain(
-        &t.title,
-        &answer(t).blocks,
-        String::new(),
-        &body(t, true).blocks,
-        &foot,
-    )
+    let (answer, body) = (answer(t).blocks, body(t, true).blocks);
+    page::plain(&t.title, &answer, String::new(), &body, &foot)
 }
 
 /// Renders the table as JSON.
@@ -316,34 +318,24 @@ pub fn csv(t: &HostTable) -> Result<Vec<u8>, csv::Error> {
     ];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     for f in &t.findings {
-        let of_finding = [
+        let finding = [
             t.study.clone(),
             f.metric.to_string(),
             f.what.replace('`', ""),
             f.place.clone(),
             f.family.name().to_owned(),
         ];
-        let measured = f.hosts.iter().map(|h| {
-            let of = &h.finding;
+        for h in &f.hosts {
+            let (of, host) = (&h.finding, [h.host.clone()]);
             let numbers = [of.ratio, of.low, of.high].map(|n| n.to_string());
             let why = of.withheld.clone().unwrap_or_default();
-            let words = [of.blocks.to_string(), h.said().to_owned(), why];
-            (&h.host, [numbers, words].concat())
-        });
-        let gaps = f.gaps.iter().map(|gap| {
-            let mut fields = vec![String::new(); 4];
-            fields.extend(["not measured".to_owned(), gap.why.clone()]);
-            (&gap.host, fields)
-        });
-        for (host, fields) in measured.chain(gaps) {
-            rows.push(
-                of_finding
-                    .iter()
-                    .chain([host])
-                    .chain(&fields)
-                    .cloned()
-                    .collect(),
-            );
+            let words = [of.blocks.to_string(), h.verdict().to_owned(), why];
+            rows.push([&finding[..], &host, &numbers, &words].concat());
+        }
+        for gap in &f.gaps {
+            let (host, numbers) = ([gap.host.clone()], [const { String::new() }; 4]);
+            let words = ["not measured".to_owned(), gap.why.clone()];
+            rows.push([&finding[..], &host, &numbers, &words].concat());
         }
     }
     csv_rows(rows)
@@ -351,13 +343,9 @@ pub fn csv(t: &HostTable) -> Result<Vec<u8>, csv::Error> {
 
 fn hosts(t: &HostTable) -> String {
     let pairs = t.hosts.iter().filter(|h| h.peer.is_some()).count();
-    let parts = [
-        (t.hosts.len() - pairs, "host", "hosts"),
-        (pairs, "pair of hosts", "pairs of hosts"),
-    ];
-    let parts = parts.into_iter().filter(|(n, ..)| *n > 0);
-    let mut parts = parts.map(|(n, one, many)| count(n, one, many));
-    parts.join(" and ")
+    let hosts = nonzero(t.hosts.len() - pairs, ["host", "hosts"]);
+    let pairs = nonzero(pairs, ["pair of hosts", "pairs of hosts"]);
+    joined([hosts, pairs], " and ")
 }
 
 fn answer(t: &HostTable) -> Document {
@@ -375,11 +363,11 @@ fn answer(t: &HostTable) -> Document {
 }
 
 fn disagreement(t: &HostTable) -> DocLine {
-    let apart: Vec<&HostFinding> = t.findings.iter().filter(|f| f.hosts_disagree).collect();
-    if apart.is_empty() {
+    let contrary: Vec<&HostFinding> = t.findings.iter().filter(|f| f.hosts_disagree).collect();
+    if contrary.is_empty() {
         return "No comparison is decided better on one host and worse on another.".into();
     }
-    let told = |f: &&HostFinding| {
+    let sentence = |f: &&HostFinding| {
         let on = |verdict| {
             let hosts = f.hosts.iter().filter(|h| h.finding.verdict == verdict);
             hosts.map(|h| h.host.as_str()).join(", ")
@@ -392,15 +380,13 @@ fn disagreement(t: &HostTable) -> DocLine {
         let [better, worse] = [Verdict::Better, Verdict::Worse].map(on);
         format!("{what} in {metric}{place} is better on {better} and worse on {worse}")
     };
-    let mut listed = apart.iter().take(LISTED).map(told).join("; ");
-    if apart.len() > LISTED {
-        listed += &format!("; {} more", apart.len() - LISTED);
-    }
-    let places = count(apart.len(), "comparison", "comparisons");
-    DocLine::of(
-        Ink::Warning,
-        format!("Hosts disagree in {places}: {listed}."),
-    )
+    let more = contrary.len().saturating_sub(LISTED);
+    let more = (more > 0).then(|| format!("{more} more"));
+    let listed = contrary.iter().take(LISTED).map(sentence);
+    let listed = listed.chain(more).join("; ");
+    let places = count(contrary.len(), "comparison", "comparisons");
+    let text = format!("Hosts disagree in {places}: {listed}.");
+    DocLine::of(Ink::Warning, text)
 }
 
 fn body(t: &HostTable, all: bool) -> Document {
@@ -420,9 +406,10 @@ fn body(t: &HostTable, all: bool) -> Document {
     }
     let title = "What differs between the hosts";
     d.section(title, "differences", "Differences");
-    match t.differences.is_empty() {
-        true => d.paragraph(Ink::Plain, "No fact that is known of them differs."),
-        false => d.push(DocBlock::Table(differing(t))),
+    if t.differences.is_empty() {
+        d.paragraph(Ink::Plain, "No fact that is known of them differs.");
+    } else {
+        d.push(DocBlock::Table(differing(t)));
     }
     d.section("Runs", "runs", "Runs");
     d.push(DocBlock::Table(runs(t)));
@@ -438,19 +425,25 @@ fn findings(t: &HostTable, shown: &[&HostFinding], notes: &mut Vec<String>) -> D
             Some(_) => String::new(),
             None => f.metric.title(t.unit),
         };
-        let mut names = [title, f.what.clone(), f.place.clone()];
-        let measured = f.hosts.iter().map(|h| {
-            let said = DocEntry::from(h.said()).marked(DocMark::of(h.finding.verdict));
-            let said = said.noted(notes, h.finding.withheld.as_deref());
+        let mut entries: Vec<[DocEntry; 4]> = Vec::new();
+        for h in &f.hosts {
+            let verdict = DocEntry::from(h.verdict())
+                .marked(DocMark::from(h.finding.verdict))
+                .noted(notes, h.finding.withheld.as_deref());
             let (ratio, interval) = (ratio(h.finding.ratio), ratio_interval(&h.finding));
-            [h.host.as_str().into(), ratio.into(), interval.into(), said]
-        });
-        let mut all: Vec<[DocEntry; 4]> = measured.collect();
-        all.extend(f.gaps.iter().map(|gap| {
-            let said = DocEntry::from("not measured").noted(notes, Some(&gap.why));
-            [gap.host.as_str().into(), "–".into(), "–".into(), said]
-        }));
-        let rows = all.into_iter().map(|entries| -> Vec<DocEntry> {
+            entries.push([
+                h.host.as_str().into(),
+                ratio.into(),
+                interval.into(),
+                verdict,
+            ]);
+        }
+        for gap in &f.gaps {
+            let verdict = DocEntry::from("not measured").noted(notes, Some(&gap.why));
+            entries.push([gap.host.as_str().into(), "–".into(), "–".into(), verdict]);
+        }
+        let mut names = [title, f.what.clone(), f.place.clone()];
+        let rows = entries.into_iter().map(|entries| -> Vec<DocEntry> {
             // The names stand in the first row of a comparison alone.
             let names = std::mem::take(&mut names).map(DocEntry::from);
             names.into_iter().chain(entries).collect()
@@ -459,9 +452,8 @@ fn findings(t: &HostTable, shown: &[&HostFinding], notes: &mut Vec<String>) -> D
     });
     let columns =
         DocColumn::all("metric | what | where | host | ratio> | 95 % interval> | verdict");
-    let mut table = DocTable::of(columns, rows).without_empty_columns();
-    table.caption = metric.clone().unwrap_or_default();
-    table
+    let table = DocTable::of(columns, rows).without_empty_columns();
+    table.captioned(metric.clone().unwrap_or_default())
 }
 
 fn differing(t: &HostTable) -> DocTable {
@@ -477,9 +469,11 @@ fn differing(t: &HostTable) -> DocTable {
 
 fn runs(t: &HostTable) -> DocTable {
     let rows = t.hosts.iter().map(|h| {
-        let ended = h.ended_early.as_ref();
-        let ended = ended.map_or(String::new(), |why| format!("ended early: {why}"));
-        let texts = [&h.host, &h.run, &h.started, &h.measured, &ended];
+        let state = match &h.ended_early {
+            Some(why) => format!("ended early: {why}"),
+            None => String::new(),
+        };
+        let texts = [&h.host, &h.run, &h.started, &h.measured, &state];
         texts.map(String::clone).to_vec()
     });
     let mut columns = ["host", "run", "started", "measured", "state"].map(DocColumn::left);

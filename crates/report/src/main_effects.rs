@@ -27,8 +27,8 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
 
 fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
     let furthest = &e.furthest;
-    let place = e.place.iter().filter(|(axis, value)| axis.tells(value));
-    let mut place = place.map(|(axis, value)| axis.circumstance(value));
+    let shown = e.place.iter().filter(|(axis, value)| axis.tells(value));
+    let mut place = shown.map(|(axis, value)| axis.circumstance(value));
     let mut entries: Vec<DocEntry> = vec![
         format!("{} against {}", e.value, e.baseline_value).into(),
         e.metric.title(a.study.unit).into(),
@@ -44,7 +44,7 @@ fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
         ],
         None => [
             DocEntry {
-                mark: e.p_corrected.map(|_| DocMark::of(e.verdict)),
+                mark: e.p_corrected.map(|_| DocMark::from(e.verdict)),
                 ..ratio(e.ratio).into()
             },
             ratios(e.low, e.high).into(),

@@ -1,6 +1,7 @@
 //! A result as Markdown, in the tables of GitHub, for pasting into an issue.
 
 use bytecost_analysis::Analysis;
+use itertools::Itertools as _;
 
 use crate::document::{Align, DocBlock, DocEntry, DocLine, DocMark, DocTable, DocTerm, Document};
 use crate::numbers::superscript;
@@ -17,9 +18,7 @@ pub fn markdown(a: &Analysis) -> String {
 pub(crate) fn print(title: &str, document: &Document) -> String {
     let mut out = vec![format!("# {}", prose(title))];
     blocks(&document.blocks, &mut out);
-    let mut text = out.join("\n\n");
-    text.push('\n');
-    text
+    out.join("\n\n") + "\n"
 }
 
 /// Adds blocks, each a piece that an empty line parts from the next.
@@ -30,14 +29,13 @@ fn blocks(of: &[DocBlock], out: &mut Vec<String>) {
                 let level = "#".repeat(heading.level.into());
                 out.push(format!("{level} {}", prose(&heading.text)));
             }
-            DocBlock::Paragraph(line) => out.push(said(line)),
-            DocBlock::List(lines) => out.push(list(lines.iter().map(said))),
+            DocBlock::Paragraph(line) => out.push(prose_line(line)),
+            DocBlock::List(lines) => out.push(list(lines.iter().map(prose_line))),
             DocBlock::Terms(terms) => out.push(list(terms.iter().map(term))),
             DocBlock::Table(table) => out.push(self::table(table)),
             DocBlock::Notes(notes) => {
-                let notes = (1..).zip(notes);
                 let note = |(i, why): (_, &String)| format!("–{} {}", superscript(i), prose(why));
-                out.push(list(notes.map(note)));
+                out.push(list((1..).zip(notes).map(note)));
             }
             DocBlock::Figure(_, instead) => blocks(instead, out),
             DocBlock::Card(card) => blocks(card, out),
@@ -57,7 +55,7 @@ fn blocks(of: &[DocBlock], out: &mut Vec<String>) {
     }
 }
 
-fn said(line: &DocLine) -> String {
+fn prose_line(line: &DocLine) -> String {
     let mark = DocMark::sign_of(line.mark);
     let text = prose(&line.text);
     match (line.ink, line.mark) {
@@ -67,17 +65,18 @@ fn said(line: &DocLine) -> String {
 }
 
 fn list(lines: impl Iterator<Item = String>) -> String {
-    let lines: Vec<String> = lines.map(|line| format!("- {line}")).collect();
-    lines.join("\n")
+    lines.map(|line| format!("- {line}")).join("\n")
 }
 
 /// A label with its line; several lines follow below it.
 fn term(term: &DocTerm) -> String {
     let label = format!("**{}**:", prose(&term.label));
     match &term.lines[..] {
-        [line] => format!("{label} {}", said(line)),
+        [line] => format!("{label} {}", prose_line(line)),
         lines => {
-            let lines = lines.iter().map(|line| format!("\n  - {}", said(line)));
+            let lines = lines
+                .iter()
+                .map(|line| format!("\n  - {}", prose_line(line)));
             label + &lines.collect::<String>()
         }
     }

@@ -1,6 +1,6 @@
 //! Gaps of a figure, with their reasons.
 
-use bytecost_analysis::{FigureData, Gap, Point, grouped};
+use bytecost_analysis::{FigureData, Gap, Point, Series, grouped};
 use bytecost_spec::{Axis, Unit, units};
 use itertools::Itertools as _;
 
@@ -39,56 +39,58 @@ pub(crate) fn gap_in_words(gap: &Gap, unit: Unit) -> String {
     })
 }
 
-/// Reason of an empty figure: that of most of its gaps.
+/// Reason why a point was not measured, in words; none for a measured one.
+pub(crate) fn gap_of(point: &Point, unit: Unit) -> Option<String> {
+    match point {
+        Point::Gap(gap) => Some(gap_in_words(gap, unit)),
+        Point::Measured(_) => None,
+    }
+}
+
+/// The same, except for a point that others did not publish.
+fn own_gap(point: &Point, unit: Unit) -> Option<String> {
+    gap_of(point, unit).filter(|_| *point != Point::Gap(Gap::NotPublished))
+}
+
+/// Returns true if a series has a measured point.
+pub(crate) fn has_points(series: &Series) -> bool {
+    series.points.iter().any(|p| p.measured().is_some())
+}
+
+/// Reason of an empty figure: that of most of its gaps, the first of equals.
 pub(crate) fn why_empty(f: &FigureData, unit: Unit) -> String {
     let points = f.series.iter().flat_map(|s| &s.points);
-    let reasons = grouped(points.filter_map(|point| match point {
-        Point::Gap(why) => Some((gap_in_words(why, unit), ())),
-        Point::Measured(_) => None,
-    }));
-    // The first of equals.
-    let reasons = reasons.into_iter().rev();
-    match reasons.max_by_key(|(_, times)| times.len()) {
-        Some((why, _)) => format!("not measured here: {why}"),
-        None => "not measured here".to_owned(),
-    }
+    let reasons = grouped(points.filter_map(|point| Some((gap_of(point, unit)?, ()))));
+    let most = reasons.iter().rev().max_by_key(|(_, points)| points.len());
+    most.map_or_else(
+        || "not measured here".to_owned(),
+        |(why, _)| format!("not measured here: {why}"),
+    )
 }
 
 /// Gaps of a column, except points that others did not publish: `splice, vmsplice: why`.
 pub(crate) fn at_column(f: &FigureData, column: usize, unit: Unit) -> Option<String> {
-    let missing = f.series.iter().filter_map(|s| match s.points.get(column) {
-        Some(Point::Gap(why)) if *why != Gap::NotPublished => {
-            Some((gap_in_words(why, unit), clean(&s.name)))
-        }
-        _ => None,
-    });
-    let reasons = grouped(missing);
-    if reasons.is_empty() {
-        return None;
-    }
-    let more = reasons.len().checked_sub(REASONS_MOST + 1);
-    let more = more.map(|more| format!("{} more below", more + 1));
-    let told = reasons.iter().take(REASONS_MOST);
-    let told = told.map(|(why, names)| format!("{}: {why}", names.join(", ")));
-    let told = told.chain(more).join("; ");
-    let x = f.x_values.get(column)?;
-    Some(format!("No point at {}: {told}", clean(&f.x.in_words(x))))
+    let x = clean(&f.x.in_words(f.x_values.get(column)?));
+    let reasons = grouped(f.series.iter().filter_map(|s| {
+        let why = own_gap(s.points.get(column)?, unit)?;
+        Some((why, clean(&s.name)))
+    }));
+    let more = reasons.len().saturating_sub(REASONS_MOST);
+    let more = (more > 0).then(|| format!("{more} more below"));
+    let words = |(why, names): &(String, Vec<String>)| format!("{}: {why}", names.join(", "));
+    let shown = reasons.iter().take(REASONS_MOST).map(words);
+    let shown = shown.chain(more).join("; ");
+    (!reasons.is_empty()).then(|| format!("No point at {x}: {shown}"))
 }
 
 /// Notes on gaps below a figure, grouped by reason: `splice, vmsplice at 256 B, 4 KiB: why`. None
 /// for an empty figure with a single reason, which the figure itself shows.
-pub(crate) fn told(f: &FigureData, empty: bool, unit: Unit) -> Vec<String> {
-    let of_series = f.series.iter().flat_map(|series| {
+pub(crate) fn gap_notes(f: &FigureData, empty: bool, unit: Unit) -> Vec<String> {
+    let gaps = grouped(f.series.iter().flat_map(|series| {
         let points = f.x_values.iter().zip(&series.points);
-        let gaps = grouped(points.filter_map(|(x, point)| match point {
-            Point::Gap(why) if *why != Gap::NotPublished => {
-                Some((gap_in_words(why, unit), f.x.in_words(x)))
-            }
-            _ => None,
-        }));
+        let gaps = grouped(points.filter_map(|(x, p)| Some((own_gap(p, unit)?, f.x.in_words(x)))));
         gaps.into_iter().map(|gap| (gap, clean(&series.name)))
-    });
-    let gaps = grouped(of_series);
+    }));
     if empty && gaps.len() == 1 {
         return Vec::new();
     }
@@ -96,8 +98,8 @@ pub(crate) fn told(f: &FigureData, empty: bool, unit: Unit) -> Vec<String> {
         Axis::Size => String::new(),
         axis => format!("{} ", axis.name()),
     };
-    let told = gaps.into_iter().map(|((why, xs), names)| {
+    let note = |((why, xs), names): ((String, Vec<String>), Vec<String>)| {
         format!("{} at {axis}{}: {why}", names.join(", "), xs.join(", "))
-    });
-    told.collect()
+    };
+    gaps.into_iter().map(note).collect()
 }

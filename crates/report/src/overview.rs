@@ -3,9 +3,10 @@
 use askama::Template;
 use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow, Verdict};
 use bytecost_spec::Unit;
+use itertools::Itertools as _;
 
 use crate::document::{DocColumn, DocTable};
-use crate::missing_points::gap_in_words;
+use crate::missing_points::{gap_in_words, gap_of};
 use crate::numbers::{ratio, ratios};
 use crate::question::place_in_words;
 use crate::scale::{Scale, down, tick};
@@ -100,15 +101,17 @@ pub(crate) fn overview(a: &Analysis) -> Option<Overview> {
     let across = |times: f64| LEFT + scale.share(times) * (RIGHT - LEFT);
     let mut y = TOP;
     let mut room = MOST_ROWS;
-    let groups: Vec<OverviewPair> = (a.speed_ups.iter().enumerate())
-        .map(|(number, s)| group(number, s, a.study.unit, &across, &mut y, &mut room))
-        .collect();
+    let mut groups = Vec::new();
+    for (number, s) in a.speed_ups.iter().enumerate() {
+        let shown = s.rows.len().min(room);
+        room -= shown;
+        let rows = &s.rows[..shown];
+        groups.push(group(number, s, rows, a.study.unit, &across, &mut y));
+    }
     let rows: usize = a.speed_ups.iter().map(|s| s.rows.len()).sum();
-    let drawn: usize = groups.iter().map(|g| g.rows.len()).sum();
-    let notes = (rows > drawn).then(|| {
-        let more = count(rows - drawn, "row is", "rows are");
-        format!("{more} in findings.json alone.")
-    });
+    let more = rows.saturating_sub(MOST_ROWS);
+    let more = (more > 0).then(|| count(more, "row is", "rows are"));
+    let notes = more.map(|more| format!("{more} in findings.json alone."));
     Some(Overview {
         published: groups.iter().any(|g| g.published.is_some()),
         ticks: ticks(&scale, across),
@@ -122,8 +125,8 @@ pub(crate) fn overview(a: &Analysis) -> Option<Overview> {
 /// All values that the scale must include.
 fn values(speed_ups: &[SpeedUp]) -> impl Iterator<Item = f64> + '_ {
     let rows = speed_ups.iter().flat_map(|s| &s.rows);
-    let measured = rows.filter_map(|row| row.point.measured());
-    let measured = measured.flat_map(|e| [Some(e.value), e.low, e.high]);
+    let estimates = rows.filter_map(|row| row.point.measured());
+    let measured = estimates.flat_map(|e| [Some(e.value), e.low, e.high]);
     let published = speed_ups.iter().map(|s| s.published);
     measured.chain(published).flatten()
 }
@@ -152,16 +155,12 @@ fn ticks(scale: &Scale, across: impl Fn(f64) -> f64) -> Vec<ScaleTick> {
 fn group(
     number: usize,
     s: &SpeedUp,
+    shown: &[SpeedUpRow],
     unit: Unit,
     across: &impl Fn(f64) -> f64,
     y: &mut f64,
-    room: &mut usize,
 ) -> OverviewPair {
     let top = down(y, HEADING);
-    let lines = |text: &str, columns: usize, y: &mut f64| -> Vec<(f64, String)> {
-        let wrapped = wrap(text, columns, "", "").into_iter();
-        wrapped.map(|line| (down(y, LINE), line)).collect()
-    };
     let note = s.note.as_deref();
     let note = note.map_or_else(Vec::new, |text| lines(text, NOTE_COLUMNS, y));
     let published = s.published.map(|times| Mark {
@@ -169,32 +168,26 @@ fn group(
         x: across(times),
         times: ratio(times),
     });
-    let shown = s.rows.len().min(*room);
-    *room -= shown;
-    let rows = s.rows[..shown].iter().map(|row| {
+    let mut rows = Vec::new();
+    for row in shown {
         let full = name(s, row);
         let at = *y;
         let entry = match &row.point {
-            Point::Measured(e) => {
-                *y += ROW;
-                times(e, across)
-            }
+            Point::Measured(e) => times(e, across),
             Point::Gap(gap) => {
-                let why = gap_in_words(gap, unit);
-                let why = why.trim_end_matches('.');
+                let why = without_stop(gap_in_words(gap, unit));
                 let reason = lines(&format!("not here: {why}"), REASON_COLUMNS, y);
-                *y = y.max(at + ROW);
-                OverviewEntry::Gap(why.to_owned(), reason)
+                OverviewEntry::Gap(why, reason)
             }
         };
-        OverviewRow {
+        *y = y.max(at + ROW);
+        rows.push(OverviewRow {
             y: at,
             name: shortened(&full, NAME_MOST),
             full,
             entry,
-        }
-    });
-    let rows = rows.collect();
+        });
+    }
     *y += BELOW;
     OverviewPair {
         y: top,
@@ -204,6 +197,16 @@ fn group(
         published,
         rows,
     }
+}
+
+/// A wrapped text, each line with its place.
+fn lines(text: &str, columns: usize, y: &mut f64) -> Vec<(f64, String)> {
+    let wrapped = wrap(text, columns, "", "").into_iter();
+    wrapped.map(|line| (down(y, LINE), line)).collect()
+}
+
+fn without_stop(reason: String) -> String {
+    reason.trim_end_matches('.').to_owned()
 }
 
 fn times(e: &Estimate, across: &impl Fn(f64) -> f64) -> OverviewEntry {
@@ -226,9 +229,9 @@ fn interval(e: &Estimate) -> String {
 
 /// `posix-aio, 64 KiB`; of a pair that was not planned nothing but its way.
 fn name(s: &SpeedUp, row: &SpeedUpRow) -> String {
-    let own = s.axis.in_words(&row.value);
+    let way = s.axis.in_words(&row.value);
     let place = place_in_words(row.place.iter().cloned());
-    clean(&joined([own, place], ", "))
+    clean(&joined([way, place], ", "))
 }
 
 /// The table of the overview: a row for each place of each pair.
@@ -274,50 +277,34 @@ pub(crate) fn summary(a: &Analysis, most_rows: usize) -> (DocTable, usize) {
 fn together(a: &Analysis, s: &SpeedUp) -> [String; 2] {
     let is_decided = |row: &SpeedUpRow| {
         let mut findings = a.findings.iter();
-        let own = findings.find(|f| f.compares(s.metric, &row.cell, &row.baseline));
-        own.is_some_and(|f| f.withheld.is_none() && f.verdict != Verdict::NotDecided)
+        let finding = findings.find(|f| f.compares(s.metric, &row.cell, &row.baseline));
+        finding.is_some_and(|f| f.withheld.is_none() && f.verdict != Verdict::NotDecided)
     };
-    let measured = s
-        .rows
-        .iter()
-        .filter_map(|row| Some((row.point.measured()?, is_decided(row))));
-    let (decided, open): (Vec<_>, Vec<_>) = measured.partition(|(_, decided)| *decided);
-    let ends = decided
-        .iter()
-        .map(|(e, _)| (e.low.unwrap_or(e.value), e.high.unwrap_or(e.value)));
-    let ends = ends.reduce(|(low, high), (l, h)| (low.min(l), high.max(h)));
-    let cells = |n: usize| count(n, "cell", "cells");
-    match (decided.as_slice(), ends) {
-        ([], _) if open.is_empty() => {
-            let why = s.rows.iter().find_map(|row| match &row.point {
-                Point::Gap(gap) => {
-                    let why = gap_in_words(gap, a.study.unit);
-                    Some(why.trim_end_matches('.').to_owned())
-                }
-                Point::Measured(_) => None,
-            });
-            let why = why.unwrap_or_else(|| "no such cells".to_owned());
-            ["–".to_owned(), format!("not measured here: {why}")]
-        }
-        ([(one, _)], Some((low, high))) => {
-            let times = format!("{} ({})", ratio(one.value), ratios(low, high));
-            [times, undecided(cells(1), open.len())]
-        }
-        (several, Some((low, high))) => [
-            ratios(low, high) + "×",
-            undecided(cells(several.len()), open.len()),
-        ],
-        (_, None) => [
-            "?".to_owned(),
-            format!("undecided in {}", cells(open.len())),
-        ],
+    let measured = s.rows.iter().filter(|row| row.point.measured().is_some());
+    let (decided, open): (Vec<&SpeedUpRow>, Vec<_>) = measured.partition(|row| is_decided(row));
+    let decided: Vec<&Estimate> = (decided.iter())
+        .filter_map(|row| row.point.measured())
+        .collect();
+    if decided.is_empty() && open.is_empty() {
+        let mut gaps = s
+            .rows
+            .iter()
+            .filter_map(|row| gap_of(&row.point, a.study.unit));
+        let why = gaps.next().map(without_stop);
+        let why = why.as_deref().unwrap_or("no such cells");
+        return ["–".to_owned(), format!("not measured here: {why}")];
     }
-}
-
-fn undecided(decided: String, open: usize) -> String {
-    if open == 0 {
-        decided
-    } else {
-        format!("{decided}; undecided in {}", count(open, "cell", "cells"))
-    }
+    let low = decided.iter().map(|e| e.low.unwrap_or(e.value));
+    let high = decided.iter().map(|e| e.high.unwrap_or(e.value));
+    let ends = low.reduce(f64::min).zip(high.reduce(f64::max));
+    let range = ends.map_or_else(String::new, |(low, high)| ratios(low, high));
+    let times = match decided[..] {
+        [] => "?".to_owned(),
+        [one] => format!("{} ({range})", ratio(one.value)),
+        _ => range + "×",
+    };
+    let cells =
+        |n: usize, before: &str| (n > 0).then(|| format!("{before}{}", count(n, "cell", "cells")));
+    let places = [cells(decided.len(), ""), cells(open.len(), "undecided in ")];
+    [times, places.into_iter().flatten().join("; ")]
 }

@@ -3,47 +3,39 @@
 use askama::Template;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bytecost_analysis::{Analysis, Verdict};
-use itertools::Itertools as _;
 use sha2::{Digest as _, Sha256};
 
 use crate::answer_table::NOTE;
 use crate::document::{
-    Align, DocBlock, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, DrawingRef,
+    Align, DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, DrawingRef,
 };
-use crate::figure::{DrawnFigure, Palette, figure};
+use crate::figure::{DrawnFigure, figures};
 use crate::heat::{Heat, heats};
 use crate::overview::{Overview, overview};
 use crate::screen;
 use crate::sections;
 use crate::stack::{Stack, stacks};
 use crate::style::Ink;
-use crate::text::{clean, count, spans};
+use crate::text::{TextSpan, clean, count, spans};
 
 /// Renders a result as one HTML page: it requests nothing, and shows all of it without its script.
 pub fn html(a: &Analysis) -> String {
-    let drawings = Drawings::of(a);
-    let leading = sections::leading(a);
-    let printer = || Printer::of(&drawings, leading);
+    let drawings = Drawings::new(a);
     let mut answer = screen::answer(a).blocks;
-    // The page has the advice and its tables next to the figure, and the rest below at full width.
+    // The page has the advice and its tables next to the figure, and what follows at full width.
     let table = answer.iter().rposition(|b| matches!(b, DocBlock::Table(_)));
     let below = answer.split_off(table.map_or(answer.len(), |table| table + 1));
-    let body = sections::body(a).blocks;
-    let mut first = printer();
-    first.blocks(&answer);
-    let mut rest = printer();
+    let mut body = sections::body(a).blocks;
     if !below.is_empty() {
-        rest.blocks(&[DocBlock::Card(below)]);
+        body.insert(0, DocBlock::Card(below));
     }
-    rest.blocks(&body);
-    rest.end_section();
+    let leading = drawings.leading;
     let figure = leading.map_or_else(String::new, |which| drawings.html(which));
     let foot = format!(
         "{} · started {} · measured with bytecost {}",
         a.run.id, a.run.started, a.run.bytecost_version
     );
-    let parts = [first.out, figure, rest.out];
-    page(&a.study.title, &foot, sections_of(&body), parts)
+    page(&drawings, &a.study.title, &answer, figure, &body, &foot)
 }
 
 /// Renders blocks as a page: the answer, a drawing next to it (HTML, or empty), and everything
@@ -55,20 +47,16 @@ pub(crate) fn plain(
     body: &[DocBlock],
     foot: &str,
 ) -> String {
-    let drawings = Drawings::default();
-    let [mut first, mut rest] = [0; 2].map(|_| Printer::of(&drawings, None));
-    first.blocks(answer);
-    rest.blocks(body);
-    rest.end_section();
-    let parts = [first.out, figure, rest.out];
-    page(title, foot, sections_of(body), parts)
+    page(&Drawings::default(), title, answer, figure, body, foot)
 }
 
 fn page(
+    drawings: &Drawings,
     title: &str,
+    answer: &[DocBlock],
+    figure: String,
+    body: &[DocBlock],
     foot: &str,
-    sections: Vec<(&'static str, &'static str)>,
-    [answer, figure, body]: [String; 3],
 ) -> String {
     let page = PageHtml {
         css: include_str!("../templates/page.css"),
@@ -76,15 +64,13 @@ fn page(
         script: SCRIPT,
         scripts: [FIRST_SCRIPT, SCRIPT].map(source).join(" "),
         title: clean(title),
-        sections,
-        answer,
+        sections: sections_of(body),
+        answer: Printer::new(drawings).print(answer),
         figure,
-        body,
+        body: Printer::new(drawings).print(body),
         foot: clean(foot),
     };
-    let mut page = page.render().expect("a page is only text");
-    page.push('\n');
-    page
+    page.render().expect("a page is only text") + "\n"
 }
 
 /// Script in the head that gives the page its style for scripts before it is drawn.
@@ -133,18 +119,18 @@ struct Drawings {
     heats: Vec<Heat>,
     stacks: Vec<Stack>,
     speed_ups: Option<Overview>,
+    /// The drawing next to the answer, which is drawn nowhere else.
+    leading: Option<DrawingRef>,
 }
 
 impl Drawings {
-    fn of(a: &Analysis) -> Drawings {
-        let data = &a.figures;
-        let palette = Palette::of(a, data);
-        let charts = data.iter().enumerate();
+    fn new(a: &Analysis) -> Drawings {
         Drawings {
-            charts: charts.map(|(i, f)| figure(a, i, f, &palette)).collect(),
+            charts: figures(a),
             heats: heats(a),
             stacks: stacks(a),
             speed_ups: overview(a),
+            leading: sections::leading(a),
         }
     }
 
@@ -161,8 +147,7 @@ impl Drawings {
 
 struct Printer<'a> {
     drawings: &'a Drawings,
-    /// The drawing next to the answer, which is drawn nowhere else.
-    leading: Option<DrawingRef>,
+    /// Number of lists of footnotes so far.
     notes: usize,
     out: String,
     /// The last heading, which labels the tables below it.
@@ -171,15 +156,20 @@ struct Printer<'a> {
 }
 
 impl<'a> Printer<'a> {
-    fn of(drawings: &'a Drawings, leading: Option<DrawingRef>) -> Printer<'a> {
+    fn new(drawings: &'a Drawings) -> Printer<'a> {
         Printer {
             drawings,
-            leading,
             notes: 0,
             out: String::new(),
             heading: "Answer".to_owned(),
             is_in_section: false,
         }
+    }
+
+    fn print(mut self, blocks: &[DocBlock]) -> String {
+        self.blocks(blocks);
+        self.end_section();
+        self.out
     }
 
     fn put(&mut self, text: impl AsRef<str>) {
@@ -195,17 +185,19 @@ impl<'a> Printer<'a> {
 
     /// Prints blocks; figures and cards that follow each other stand side by side.
     fn blocks(&mut self, blocks: &[DocBlock]) {
-        let is_leading =
-            |b: &DocBlock| matches!(b, DocBlock::Figure(f, _) if Some(*f) == self.leading);
+        let leading = self.drawings.leading;
+        let is_leading = |b: &DocBlock| matches!(b, DocBlock::Figure(f, _) if Some(*f) == leading);
         let shown: Vec<&DocBlock> = blocks.iter().filter(|b| !is_leading(b)).collect();
         for run in shown.chunk_by(|a, b| group(a).is_some() && group(a) == group(b)) {
-            match run.first().and_then(|b| group(b)) {
-                Some(class) => {
-                    self.put(format!("<div class=\"{class}\">\n"));
-                    run.iter().for_each(|block| self.block(block));
-                    self.put("</div>\n");
-                }
-                None => run.iter().for_each(|block| self.block(block)),
+            let class = run.first().and_then(|block| group(block));
+            if let Some(class) = class {
+                self.put(format!("<div class=\"{class}\">\n"));
+            }
+            for block in run {
+                self.block(block);
+            }
+            if class.is_some() {
+                self.put("</div>\n");
             }
         }
     }
@@ -224,27 +216,24 @@ impl<'a> Printer<'a> {
                     self.put(format!("<h3>{text}</h3>\n"));
                 }
             }
-            DocBlock::Paragraph(line) => {
-                let class = class(line);
-                let text = said(line);
-                self.put(format!("<p{class}>{text}</p>\n"));
-            }
+            DocBlock::Paragraph(line) => self.put(element("p", line) + "\n"),
             DocBlock::List(lines) => {
-                let items = lines.iter();
-                let items = items.map(|line| format!("<li{}>{}</li>\n", class(line), said(line)));
-                let items: String = items.collect();
-                self.put(format!("<ul>\n{items}</ul>\n"));
+                self.put("<ul>\n");
+                for line in lines {
+                    self.put(element("li", line) + "\n");
+                }
+                self.put("</ul>\n");
             }
             DocBlock::Terms(terms) => self.terms(terms),
             DocBlock::Table(table) => self.table(table),
             DocBlock::Notes(notes) => {
                 self.notes += 1;
-                let items = notes.iter().enumerate().map(|(i, why)| {
-                    let id = format!("note-{}-{}", self.notes, i + 1);
-                    format!("<li id=\"{id}\">{}</li>\n", prose(why))
-                });
-                let items: String = items.collect();
-                self.put(format!("<ol class=\"notes\">\n{items}</ol>\n"));
+                self.put("<ol class=\"notes\">\n");
+                for (i, why) in (1..).zip(notes) {
+                    let (list, why) = (self.notes, prose(why));
+                    self.put(format!("<li id=\"note-{list}-{i}\">{why}</li>\n"));
+                }
+                self.put("</ol>\n");
             }
             DocBlock::Figure(drawing, _) => self.put(self.drawings.html(*drawing)),
             DocBlock::Card(blocks) => {
@@ -280,8 +269,7 @@ impl<'a> Printer<'a> {
             let label = prose(&term.label);
             self.put(format!("<div><dt>{mark}{label}</dt>"));
             for line in &term.lines {
-                let class = class(line);
-                self.put(format!("<dd{class}>{}</dd>", said(line)));
+                self.put(element("dd", line));
             }
             self.put("</div>\n");
         }
@@ -320,52 +308,45 @@ impl<'a> Printer<'a> {
     fn row(&self, table: &DocTable, row: &DocRow, is_matrix: bool) -> String {
         let mut out = "<tr".to_owned();
         if row.is_baseline {
-            out.push_str(" class=\"baseline\"");
+            out += " class=\"baseline\"";
         }
         if let Some(finding) = row.finding {
             let (id, verdict) = (finding + 1, verdict_of(row));
-            out.push_str(&format!(" id=\"c{id}\" data-verdict=\"{verdict}\""));
+            out += &format!(" id=\"c{id}\" data-verdict=\"{verdict}\"");
         }
         out.push('>');
         // The heading of a part spans all columns of numbers.
-        let numbers = table
-            .columns
-            .iter()
-            .skip(1)
-            .take_while(|c| c.align == Align::Right);
+        let is_number = |c: &&DocColumn| c.align == Align::Right;
+        let numbers = table.columns.iter().skip(1).take_while(is_number);
         let span = 1 + numbers.count();
         let is_empty = |entry: &DocEntry| entry.text.is_empty() && entry.mark.is_none();
-        let is_heading = |(_, numbers): &(&DocEntry, &[DocEntry])| {
-            is_matrix && !numbers.is_empty() && numbers.iter().all(is_empty)
+        let is_heading = match row.entries.get(..span) {
+            Some([_, numbers @ ..]) if is_matrix && !numbers.is_empty() => {
+                numbers.iter().all(is_empty)
+            }
+            _ => false,
         };
-        let head = row.entries.get(..span).and_then(<[DocEntry]>::split_first);
-        let mut skipped = 0;
-        if let Some((name, _)) = head.filter(is_heading) {
-            let name = prose(&name.text);
-            out.push_str(&format!("<th scope=\"row\" colspan=\"{span}\">{name}</th>"));
-            skipped = span;
+        if is_heading {
+            let name = prose(&row.entries[0].text);
+            out += &format!("<th scope=\"row\" colspan=\"{span}\">{name}</th>");
         }
+        let skipped = if is_heading { span } else { 0 };
         for (i, entry) in row.entries.iter().enumerate().skip(skipped) {
             let align = table.columns.get(i).map_or(Align::Left, |c| c.align);
-            match (i, is_matrix) {
-                (0, true) => {
-                    let name = prose(&entry.text);
-                    let baseline = " <small>baseline</small>";
-                    let baseline = if row.is_baseline { baseline } else { "" };
-                    out.push_str(&format!("<th scope=\"row\">{name}{baseline}</th>"));
+            let text = prose(&entry.text);
+            out += &match (i, is_matrix) {
+                (0, true) if row.is_baseline => {
+                    format!("<th scope=\"row\">{text} <small>baseline</small></th>")
                 }
-                (_, true) if align == Align::Left => {
-                    out.push_str(&format!("<td class=\"note\">{}</td>", prose(&entry.text)));
-                }
-                (_, true) => out.push_str(&self.number(entry)),
+                (0, true) => format!("<th scope=\"row\">{text}</th>"),
+                (_, true) if align == Align::Left => format!("<td class=\"note\">{text}</td>"),
+                (_, true) => self.number(entry),
                 (_, false) => {
                     let class = number_class(false, align);
                     let mark = entry.mark.map_or_else(String::new, sign);
-                    let text = prose(&entry.text);
-                    let note = self.note(entry);
-                    out.push_str(&format!("<td{class}>{mark}{text}{note}</td>"));
+                    format!("<td{class}>{mark}{text}{}</td>", self.note(entry))
                 }
-            }
+            };
         }
         out + "</tr>\n"
     }
@@ -385,9 +366,9 @@ impl<'a> Printer<'a> {
             None if entry.text == "–" => " class=\"gap\"".to_owned(),
             None => String::new(),
         };
-        let tells = match entry.tells.as_str() {
+        let title = match entry.description.as_str() {
             "" => String::new(),
-            tells => format!(" title=\"{}\"", escaped(&clean(tells))),
+            description => format!(" title=\"{}\"", escaped(&clean(description))),
         };
         let beside = match (entry.ratio.as_str(), entry.mark) {
             (_, None) => String::new(),
@@ -399,7 +380,7 @@ impl<'a> Printer<'a> {
             text if entry.mark.is_some() || !entry.ratio.is_empty() => format!("<b>{text}</b>"),
             text => text,
         };
-        format!("<td{class}{tells}>{text}{note}{beside}</td>")
+        format!("<td{class}{title}>{text}{note}{beside}</td>")
     }
 }
 
@@ -418,24 +399,25 @@ fn filter(table: &DocTable) -> String {
         "<div class=\"filter js-only\" role=\"group\" aria-label=\"Show comparisons by verdict\">\n<button type=\"button\" aria-pressed=\"true\" data-filter=\"\">all {}</button>\n",
         table.rows.len()
     );
-    use Verdict::{Better, NoDifferenceThatMatters, NotDecided, NotJudged, Worse};
-    for verdict in [
-        Better,
-        Worse,
-        NoDifferenceThatMatters,
-        NotDecided,
-        NotJudged,
-    ] {
-        let DocMark { sign, words, kind } = DocMark::of(verdict);
+    for verdict in VERDICTS {
+        let DocMark { sign, words, kind } = DocMark::from(verdict);
         let class = kind.class();
         let rows = table.rows.iter().filter(|row| verdict_of(row) == class);
-        let rows = rows.count();
-        out.push_str(&format!(
-            "<button type=\"button\" aria-pressed=\"false\" data-filter=\"{class}\"><i class=\"mark {class}\" aria-hidden=\"true\">{sign}</i> {words} {rows}</button>\n"
-        ));
+        out += &format!(
+            "<button type=\"button\" aria-pressed=\"false\" data-filter=\"{class}\"><i class=\"mark {class}\" aria-hidden=\"true\">{sign}</i> {words} {}</button>\n",
+            rows.count()
+        );
     }
     out + "</div>\n"
 }
+
+const VERDICTS: [Verdict; 5] = [
+    Verdict::Better,
+    Verdict::Worse,
+    Verdict::NoDifferenceThatMatters,
+    Verdict::NotDecided,
+    Verdict::NotJudged,
+];
 
 fn verdict_of(row: &DocRow) -> &'static str {
     let mark = row.entries.iter().find_map(|entry| entry.mark);
@@ -457,22 +439,21 @@ fn class(line: &DocLine) -> String {
     }
 }
 
-/// A line, with the way to the comparisons that it rests on.
-fn said(line: &DocLine) -> String {
+/// An element with a line, and a link to the comparisons that it rests on.
+fn element(name: &str, line: &DocLine) -> String {
+    let class = class(line);
     let mark = line.mark.map_or_else(String::new, |mark| {
         format!("<span aria-hidden=\"true\">{}</span> ", mark.sign)
     });
     let text = prose(&line.text);
-    let Some(first) = line.rests_on.first() else {
-        return mark + &text;
-    };
-    let mut rows = line.rests_on.iter().map(|place| format!("c{}", place + 1));
-    let rows = rows.join(" ");
-    let words = count(line.rests_on.len(), "comparison", "comparisons");
-    let first = first + 1;
-    format!(
-        "{mark}{text} <a class=\"evidence\" href=\"#c{first}\" data-rows=\"{rows}\">{words}</a>"
-    )
+    let rows = line.rests_on.iter().map(|place| format!("c{}", place + 1));
+    let rows: Vec<String> = rows.collect();
+    let evidence = rows.first().map_or_else(String::new, |first| {
+        let words = count(rows.len(), "comparison", "comparisons");
+        let rows = rows.join(" ");
+        format!(" <a class=\"evidence\" href=\"#{first}\" data-rows=\"{rows}\">{words}</a>")
+    });
+    format!("<{name}{class}>{mark}{text}{evidence}</{name}>")
 }
 
 /// A sign that is read out by its meaning.
@@ -483,12 +464,15 @@ fn sign(mark: DocMark) -> String {
 }
 
 fn prose(text: &str) -> String {
-    let spans = spans(text).into_iter();
-    let spans = spans.map(|span| match span.code {
-        true => format!("<code>{}</code>", escaped(&span.text)),
-        false => escaped(&span.text),
-    });
-    spans.collect()
+    let html = |span: TextSpan| {
+        let text = escaped(&span.text);
+        if span.code {
+            format!("<code>{text}</code>")
+        } else {
+            text
+        }
+    };
+    spans(text).into_iter().map(html).collect()
 }
 
 /// A text with the characters escaped that HTML reserves, for content and attributes.

@@ -2,11 +2,11 @@
 
 use askama::Template;
 use bytecost_analysis::{Analysis, FigureData};
-use itertools::Itertools as _;
+use bytecost_spec::{Axis, Value};
 
 use crate::chart;
 use crate::descriptions;
-use crate::figure::{DrawnFigure, Palette, STALL_MARKER, STALL_WORDS, figure};
+use crate::figure::{DrawnFigure, STALL_MARKER, STALL_WORDS, SeriesLine, figures};
 use crate::heat::{Heat, heats};
 use crate::overview::{Overview, overview};
 use crate::stack::{Stack, stacks};
@@ -42,19 +42,21 @@ struct Frame {
 
 impl Frame {
     /// A frame around a drawing of so much height, with the room above and below it.
-    fn of(
+    fn new(
         subtitles: Vec<(f64, String)>,
         [top, above, drawing, below]: [f64; 4],
         feet: impl IntoIterator<Item = String>,
     ) -> Frame {
         let plot = top + above;
         let mut y = plot + drawing + below;
-        let feet = feet.into_iter();
-        let feet = feet.flat_map(|text| lines(&text, COLUMNS.2, LINE_HEIGHT.1, &mut y));
+        let mut foot_lines = Vec::new();
+        for text in feet {
+            foot_lines.extend(lines(&text, COLUMNS.2, LINE_HEIGHT.1, &mut y));
+        }
         Frame {
             subtitles,
             plot,
-            feet: feet.collect(),
+            feet: foot_lines,
             height: y + MARGIN,
         }
     }
@@ -112,19 +114,17 @@ struct Key {
 
 /// Every figure as a picture.
 pub fn pictures(a: &Analysis) -> Vec<Picture> {
-    let palette = Palette::of(a, &a.figures);
-    let numbered = a.figures.iter().enumerate();
-    let drawn = numbered.map(|(number, data)| {
-        let drawing = drawing(a, data, figure(a, number, data, &palette));
-        Picture::of(name(number, data), &drawing)
+    let figures = figures(a).into_iter().zip(&a.figures).enumerate();
+    let charts = figures.map(|(number, (figure, data))| {
+        Picture::new(name(number, data), &drawing(a, data, figure))
     });
     let bars = stacks(a).into_iter().map(|s| stacked(a, s));
     let maps = heats(a).into_iter().map(|h| heat(a, h));
-    drawn.chain(maps).chain(bars).chain(speed_ups(a)).collect()
+    charts.chain(maps).chain(bars).chain(speed_ups(a)).collect()
 }
 
 impl Picture {
-    fn of(name: String, drawing: &impl Template) -> Picture {
+    fn new(name: String, drawing: &impl Template) -> Picture {
         let svg = drawing.render().expect("a picture is only text");
         Picture {
             name,
@@ -133,25 +133,30 @@ impl Picture {
     }
 }
 
-/// A text wrapped at `columns`, as lines with their offsets; moves `y` below the last.
+/// A text wrapped at `columns`, as lines with their offsets; moves `y` to the last.
 fn lines(text: &str, columns: usize, height: f64, y: &mut f64) -> Vec<(f64, String)> {
-    let down = |line| {
+    let below = |line| {
         *y += height;
         (*y, line)
     };
-    wrap(text, columns, "", "").into_iter().map(down).collect()
+    wrap(text, columns, "", "").into_iter().map(below).collect()
+}
+
+fn plain(spans: &[TextSpan]) -> String {
+    spans.iter().map(|span| span.text.as_str()).collect()
 }
 
 fn heat(a: &Analysis, h: Heat) -> Picture {
-    let plain = |spans: &[TextSpan]| spans.iter().map(|span| span.text.as_str()).collect();
     let mut y = 34.0;
     let subtitles = lines(&h.sub, COLUMNS.1, LINE_HEIGHT.1, &mut y);
     let words = h.words.iter().map(|words| plain(words));
-    let gaps = h.gaps.iter().map(|gap| plain(gap));
-    let gaps = gaps.map(|gap: String| format!("No number for {gap}"));
+    let gaps = h
+        .gaps
+        .iter()
+        .map(|gap| format!("No number for {}", plain(gap)));
     let feet = words.chain(gaps).chain([foot(a)]);
-    let frame = Frame::of(subtitles, [y, 16.0, h.height, 6.0], feet);
-    Picture::of(slug(&h.id), &HeatSvg { h, frame })
+    let frame = Frame::new(subtitles, [y, 16.0, h.height, 6.0], feet);
+    Picture::new(slug(&h.id), &HeatSvg { h, frame })
 }
 
 fn stacked(a: &Analysis, s: Stack) -> Picture {
@@ -167,29 +172,33 @@ fn stacked(a: &Analysis, s: Stack) -> Picture {
         legend.push((column as f64 * LEGEND.0, y, *key));
     }
     let feet = s.notes.iter().cloned().chain([foot(a)]);
-    let frame = Frame::of(Vec::new(), [y, 10.0, s.height, 8.0], feet);
-    Picture::of(s.id.to_owned(), &StackSvg { s, frame, legend })
+    let frame = Frame::new(Vec::new(), [y, 10.0, s.height, 8.0], feet);
+    Picture::new(s.id.to_owned(), &StackSvg { s, frame, legend })
 }
 
 fn speed_ups(a: &Analysis) -> Option<Picture> {
     let o = overview(a)?;
-    let theirs = match o.published {
-        true => "; hollow marks were published by others, without an interval",
-        false => "",
+    let theirs = if o.published {
+        "; hollow marks were published by others, without an interval"
+    } else {
+        ""
     };
     let sub = format!("Above 1× the first of a pair is faster; bars: 95 % intervals{theirs}");
     let mut y = 33.0;
     let subtitles = lines(&sub, COLUMNS.1, LINE_HEIGHT.1, &mut y);
     let feet = o.notes.iter().cloned().chain([foot(a)]);
-    let frame = Frame::of(subtitles, [y, 14.0, o.height, 4.0], feet);
+    let frame = Frame::new(subtitles, [y, 14.0, o.height, 4.0], feet);
     let drawing = SpeedUpsSvg { o, frame };
-    Some(Picture::of("speed-ups".to_owned(), &drawing))
+    Some(Picture::new("speed-ups".to_owned(), &drawing))
 }
 
 fn drawing(a: &Analysis, data: &FigureData, f: DrawnFigure) -> ChartSvg {
     let unit = a.study.unit;
-    let upwards = match data.relative_to.as_ref().map(|b| clean(&b.to_string())) {
-        Some(baseline) => format!("{}, times {baseline}'s", data.y.title(unit)),
+    let upwards = match &data.relative_to {
+        Some(baseline) => {
+            let baseline = clean(&baseline.to_string());
+            format!("{}, times {baseline}'s", data.y.title(unit))
+        }
         None => descriptions::metric_with_unit(data.y, unit),
     };
     let mut y = 10.0;
@@ -197,7 +206,7 @@ fn drawing(a: &Analysis, data: &FigureData, f: DrawnFigure) -> ChartSvg {
     let subtitles = lines(&subtitle(&f), COLUMNS.1, LINE_HEIGHT.1, &mut y);
     y += 6.0;
     let legend = legend(&f, &mut y);
-    let frame = Frame::of(subtitles, [y, 26.0, chart::SIZE.1, 16.0], [foot(a)]);
+    let frame = Frame::new(subtitles, [y, 26.0, chart::SIZE.1, 16.0], [foot(a)]);
     let mut middle = frame.plot + chart::SIZE.1 / 2.0 - 40.0;
     let reasons = f.empty.iter();
     let reasons = reasons.flat_map(|why| lines(why, COLUMNS.1 - 28, LINE_HEIGHT.1, &mut middle));
@@ -213,21 +222,16 @@ fn drawing(a: &Analysis, data: &FigureData, f: DrawnFigure) -> ChartSvg {
 }
 
 fn subtitle(f: &DrawnFigure) -> String {
-    let mut parts = vec![f.y.clone()];
-    if !f.panel.is_empty() {
-        parts.push(f.panel.clone());
-    }
-    let intervals = |l: &crate::figure::SeriesLine| l.dots.iter().any(|_| !l.hollow);
-    if f.lines.iter().any(intervals) {
-        parts.push("bands: 95 % intervals".to_owned());
-    }
-    if let Some(source) = &f.source {
-        parts.push(format!("hollow, dotted: published by {source}"));
-    }
-    if let Some(note) = &f.note {
-        parts.push(note.iter().map(|span| span.text.as_str()).collect());
-    }
-    parts.join("; ")
+    let has_interval = |line: &SeriesLine| !line.hollow && !line.dots.is_empty();
+    let has_intervals = f.lines.iter().any(has_interval);
+    let source = f.source.iter();
+    let source = source.map(|source| format!("hollow, dotted: published by {source}"));
+    let parts = [f.y.clone(), f.panel.clone()].into_iter();
+    let parts = parts
+        .chain(has_intervals.then(|| "bands: 95 % intervals".to_owned()))
+        .chain(source)
+        .chain(f.note.as_deref().map(plain));
+    joined(parts, "; ")
 }
 
 /// The legend, from left to right and on as many lines as it takes.
@@ -238,20 +242,19 @@ fn legend(f: &DrawnFigure, y: &mut f64) -> Vec<Key> {
         class,
         ..Key::default()
     };
-    let drawn = f.lines.iter().filter(|l| !l.dots.is_empty());
-    let drawn = drawn.map(|l| {
+    let mut keys = Vec::new();
+    for l in f.lines.iter().filter(|l| !l.dots.is_empty()) {
         let class = match (l.hollow, l.dashed) {
             (true, _) => "theirs",
             (false, true) => "dashed",
             (false, false) => "",
         };
-        Key {
+        keys.push(Key {
             color: l.color,
             line: true,
             ..key(&l.name, l.marker, class)
-        }
-    });
-    let mut keys: Vec<Key> = drawn.collect();
+        });
+    }
     keys.extend(f.ceiling.iter().map(|ceiling| Key {
         line: true,
         ..key(ceiling, "", "ceiling")
@@ -297,9 +300,8 @@ fn foot(a: &Analysis) -> String {
 /// The name of a picture's file: its number on the page, its metric and its axes.
 fn name(number: usize, f: &FigureData) -> String {
     let against = f.relative_to.as_ref().map_or("", |_| "-relative");
-    let panel = f.panel.iter();
-    let mut panel = panel.map(|(axis, value)| format!("-{axis}-{value}"));
-    let panel = panel.join("");
+    let place = |(axis, value): &(Axis, Value)| format!("-{axis}-{value}");
+    let panel: String = f.panel.iter().map(place).collect();
     let (number, y, x) = (number + 1, f.y, f.x);
     slug(&format!("figure-{number}-{y}{against}-over-{x}{panel}"))
 }
@@ -307,6 +309,6 @@ fn name(number: usize, f: &FigureData) -> String {
 /// A text as a part of the name of a file, of at most 100 characters.
 fn slug(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let text: String = text.chars().take(100).collect();
-    joined(text.split(|c: char| !is_plain(c)), "-")
+    let start: String = text.chars().take(100).collect();
+    joined(start.split(|c: char| !is_plain(c)), "-")
 }

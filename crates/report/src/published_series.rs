@@ -1,8 +1,10 @@
 //! Published series, laid over the figures.
 
 use bytecost_analysis::{Analysis, Estimate, FigureData, Gap, Point, Published, Series};
-use bytecost_spec::{Axis, Value};
+use bytecost_spec::{Axis, Cell, Value};
+use itertools::Itertools as _;
 
+use crate::missing_points::has_points;
 use crate::question::is_at;
 
 /// Axes along which a published cell equals its measured one; along others it may differ.
@@ -36,61 +38,51 @@ pub(crate) struct Overlaid {
 /// A figure with the published series added.
 pub(crate) fn overlaid(a: &Analysis, f: &FigureData) -> Overlaid {
     let axis = series_axis(a, f);
-    let own = f.series.iter().map(|series| {
+    let mut data = f.clone();
+    let mut lines = Vec::new();
+    for series in &f.series {
         let waits = |x: &Value| axis.is_some_and(|axis| waits(a, f, axis, &series.name, x));
-        let line = OverlaidLine {
+        lines.push(OverlaidLine {
             of: series.name.clone(),
             source: None,
             stalled: f.x_values.iter().map(waits).collect(),
-        };
-        (series.clone(), line)
-    });
-    let known = a.published.as_ref().zip(axis);
-    let known = known.filter(|_| f.relative_to.is_none());
-    let theirs = known.into_iter().flat_map(|(published, axis)| {
-        let series = f.series.iter().map(move |series| Series {
+        });
+    }
+    let published = a.published.as_ref().filter(|_| f.relative_to.is_none());
+    let published = published.zip(axis).into_iter();
+    for ((published, axis), series) in published.cartesian_product(&f.series) {
+        let theirs = Series {
             name: format!("{} ({})", series.name, published.source),
             points: points(a, published, f, axis, &series.name),
-        });
-        let lines = f.series.iter().map(move |series| OverlaidLine {
-            of: series.name.clone(),
-            source: Some(published.source.clone()),
-            stalled: Vec::new(),
-        });
-        let is_measured = |point: &Point| point.measured().is_some();
-        let both = series.zip(lines);
-        both.filter(move |(s, _)| s.points.iter().any(is_measured))
-    });
-    let (series, lines) = own.chain(theirs).unzip();
-    let data = FigureData {
-        series,
-        ..f.clone()
-    };
+        };
+        if has_points(&theirs) {
+            data.series.push(theirs);
+            lines.push(OverlaidLine {
+                of: series.name.clone(),
+                source: Some(published.source.clone()),
+                stalled: Vec::new(),
+            });
+        }
+    }
     Overlaid { data, lines }
 }
 
 /// The axis of which a figure draws one line each.
 fn series_axis(a: &Analysis, f: &FigureData) -> Option<Axis> {
-    let taken = |axis: &Axis| *axis == f.x || f.panel.iter().any(|(held, _)| held == axis);
-    let free: Vec<Axis> = a
-        .study
-        .varied
-        .iter()
-        .copied()
-        .filter(|axis| !taken(axis))
-        .collect();
-    match free[..] {
-        [only] => Some(only),
-        [] => (f.x != Axis::Mover).then_some(Axis::Mover),
-        _ => free.into_iter().find(|axis| *axis == Axis::Mover),
+    let is_held = |axis: &Axis| *axis == f.x || f.panel.iter().any(|(held, _)| held == axis);
+    let free = || a.study.varied.iter().copied().filter(|axis| !is_held(axis));
+    match free().at_most_one() {
+        Ok(None) => (f.x != Axis::Mover).then_some(Axis::Mover),
+        Ok(only) => only,
+        Err(_) => free().find(|axis| *axis == Axis::Mover),
     }
 }
 
 fn waits(a: &Analysis, f: &FigureData, axis: Axis, name: &str, x: &Value) -> bool {
-    let caveats = a.caveats.iter().filter(|d| d.kind == STALL);
-    let cells = caveats.flat_map(|d| &d.cells);
-    let mut cells = cells.filter_map(|id| Some(&a.result(id)?.cell));
-    cells.any(|c| c.value(f.x) == *x && c.value(axis) == name && is_at(c, &f.panel))
+    let stalls = a.caveats.iter().filter(|caveat| caveat.kind == STALL);
+    let mut ids = stalls.flat_map(|caveat| &caveat.cells);
+    let is_here = |c: &Cell| c.value(f.x) == *x && c.value(axis) == name && is_at(c, &f.panel);
+    ids.any(|id| a.result(id).is_some_and(|result| is_here(&result.cell)))
 }
 
 fn points(
@@ -100,27 +92,26 @@ fn points(
     axis: Axis,
     name: &str,
 ) -> Vec<Point> {
-    let held = f.panel.iter().chain(&a.study.constants);
-    let held = held.filter(|(held, _)| MATCHED.contains(held) && *held != axis && *held != f.x);
-    let held: Vec<(Axis, Value)> = held.cloned().collect();
-    let cells = published.cells.iter();
-    let cells = cells.filter(|c| c.cell.value(axis) == name && is_at(&c.cell, &held));
-    let points = f.x_values.iter().map(|x| {
-        let mut at = cells.clone().filter(|c| c.cell.value(f.x) == *x);
-        let value = at.find_map(|c| c.values.get(&f.y));
-        value.map_or_else(|| Point::Gap(Gap::NotPublished), |v| point(*v))
-    });
-    points.collect()
-}
-
-fn point(value: f64) -> Point {
-    if !(value.is_finite() && value > 0.0) {
-        return Point::Gap(Gap::PublishedAs(value));
-    }
-    Point::Measured(Estimate {
-        value,
-        low: None,
-        high: None,
-        trials: 0,
-    })
+    let is_matched = |held: Axis| MATCHED.contains(&held) && held != axis && held != f.x;
+    let held: Vec<(Axis, Value)> = (f.panel.iter().chain(&a.study.constants))
+        .filter(|(held, _)| is_matched(*held))
+        .cloned()
+        .collect();
+    let point = |x: &Value| {
+        let mut cells = published.cells.iter().filter(|c| {
+            let cell = &c.cell;
+            cell.value(axis) == name && is_at(cell, &held) && cell.value(f.x) == *x
+        });
+        match cells.find_map(|c| c.values.get(&f.y)).copied() {
+            Some(value) if value.is_finite() && value > 0.0 => Point::Measured(Estimate {
+                value,
+                low: None,
+                high: None,
+                trials: 0,
+            }),
+            Some(value) => Point::Gap(Gap::PublishedAs(value)),
+            None => Point::Gap(Gap::NotPublished),
+        }
+    };
+    f.x_values.iter().map(point).collect()
 }

@@ -13,10 +13,15 @@ use crate::numbers::{self, ratio};
 use crate::published_series::MATCHED;
 use crate::question::axis_in_words;
 use crate::style::Ink;
-use crate::text::count;
+use crate::text::{count, joined};
 
-/// An axis, the measured value and the published one.
-type Difference = (Axis, Value, Value);
+/// An axis along which a measured cell differs from a published one.
+#[derive(Clone, PartialEq)]
+struct Difference {
+    axis: Axis,
+    ours: Value,
+    theirs: Value,
+}
 
 /// A published cell with the nearest of the measured ones.
 struct Pair<'a> {
@@ -30,12 +35,9 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
     let Some(published) = &a.published else {
         return;
     };
-    let pairs: Vec<Pair<'_>> = match published.tells.is_empty() {
-        true => published.cells.iter().map(|c| pair(a, c)).collect(),
-        false => (published.cells.iter())
-            .flat_map(|c| pairs_told(a, published, c))
-            .collect(),
-    };
+    let pairs: Vec<Pair<'_>> = (published.cells.iter())
+        .flat_map(|c| pairs(a, published, c))
+        .collect();
     let mut matched = pairs.iter().filter(|p| p.ours.is_some());
     let mut common = matched.next().map_or(Vec::new(), |p| p.differs.clone());
     common.retain(|d| matched.clone().all(|p| p.differs.contains(d)));
@@ -67,46 +69,32 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
     }
 }
 
-/// The best match of a published cell in the run: equal along [`MATCHED`], measured if possible,
-/// with the fewest differences.
-fn pair<'a>(a: &'a Analysis, theirs: &'a PublishedCell) -> Pair<'a> {
+/// A published cell with its matches in the run, equal along [`MATCHED`]. Where the publication gives
+/// single axes, these are all measured cells that are equal along those too; else it is the cell with the
+/// fewest differences, measured if possible.
+fn pairs<'a>(a: &'a Analysis, published: &Published, theirs: &'a PublishedCell) -> Vec<Pair<'a>> {
     let is_same = |c: &CellResult, axis: Axis| c.cell.value(axis) == theirs.cell.value(axis);
-    let same = |c: &&CellResult| MATCHED.iter().all(|axis| is_same(c, *axis));
-    let candidates = a.cells.iter().filter(same);
-    let candidates = candidates.map(|c| (differences(c, theirs), Some(c)));
-    let rank = |ours: &CellResult| ours.estimates.is_empty();
-    let best = candidates.min_by_key(|(differs, ours)| (ours.map(rank), differs.len()));
-    let (differs, ours) = best.unwrap_or_default();
-    Pair {
+    let matched = MATCHED.iter().chain(&published.tells);
+    let is_alike = |c: &&CellResult| matched.clone().all(|axis| is_same(c, *axis));
+    let alike = a.cells.iter().filter(is_alike);
+    let ours: Vec<&CellResult> = if published.tells.is_empty() {
+        let rank = |c: &&CellResult| (c.estimates.is_empty(), differences(c, theirs).len());
+        alike.min_by_key(rank).into_iter().collect()
+    } else {
+        alike.filter(|c| c.trials > 0).collect()
+    };
+    let pair = |ours: Option<&'a CellResult>| Pair {
         theirs,
         ours,
-        differs,
-    }
-}
-
-/// Pairs of a published cell with every measured cell that is equal along the axes that were
-/// published.
-fn pairs_told<'a>(
-    a: &'a Analysis,
-    published: &Published,
-    theirs: &'a PublishedCell,
-) -> Vec<Pair<'a>> {
-    let told = |axis: &Axis| MATCHED.contains(axis) || published.tells.contains(axis);
-    let alike = |c: &&CellResult| {
-        let mut axes = AXES.iter().map(|row| row.axis).filter(told);
-        axes.all(|axis| c.cell.value(axis) == theirs.cell.value(axis)) && c.trials > 0
+        differs: match ours {
+            Some(ours) if published.tells.is_empty() => differences(ours, theirs),
+            _ => Vec::new(),
+        },
     };
-    let pair = |ours| Pair {
-        theirs,
-        ours,
-        differs: Vec::new(),
-    };
-    let found = a.cells.iter().filter(alike).map(Some);
-    let found: Vec<Pair<'_>> = found.map(pair).collect();
-    match found.is_empty() {
-        true => vec![pair(None)],
-        false => found,
+    if ours.is_empty() {
+        return vec![pair(None)];
     }
+    ours.into_iter().map(Some).map(pair).collect()
 }
 
 /// Values of a measured cell along the axes that the study varies and the publication does not
@@ -119,18 +107,21 @@ fn place(a: &Analysis, published: &Published, ours: &CellResult) -> String {
 }
 
 fn differences(ours: &CellResult, theirs: &PublishedCell) -> Vec<Difference> {
-    let axes = AXES.iter().map(|row| row.axis);
-    let values = axes.map(|axis| (axis, ours.cell.value(axis), theirs.cell.value(axis)));
-    values.filter(|(_, a, b)| a != b).collect()
+    let differences = AXES.iter().map(|row| Difference {
+        axis: row.axis,
+        ours: ours.cell.value(row.axis),
+        theirs: theirs.cell.value(row.axis),
+    });
+    differences.filter(|d| d.ours != d.theirs).collect()
 }
 
 /// `payload prepared (theirs refilled), response 64 B (theirs field)`.
-fn in_words<'d>(differs: impl Iterator<Item = &'d Difference>) -> String {
-    let mut told = differs.map(|(axis, ours, theirs)| {
-        let theirs = axis.in_words(theirs);
-        format!("{} (theirs {theirs})", axis_in_words(*axis, ours))
+fn in_words<'d>(differences: impl Iterator<Item = &'d Difference>) -> String {
+    let mut words = differences.map(|d| {
+        let theirs = d.axis.in_words(&d.theirs);
+        format!("{} (theirs {theirs})", axis_in_words(d.axis, &d.ours))
     });
-    told.join(", ")
+    words.join(", ")
 }
 
 /// The cell, as published, as measured here (`–` where it was not), its interval or why there is
@@ -151,8 +142,7 @@ fn row(
             .map_or("not measured", String::as_str)
             .to_owned(),
     };
-    let times = estimate.map(|e| e.value / value);
-    let times = times.filter(|r| r.is_finite() && *r > 0.0);
+    let times = (estimate.map(|e| e.value / value)).filter(|r| r.is_finite() && *r > 0.0);
     let which = match pair.ours {
         Some(ours) if !published.tells.is_empty() => place(a, published, ours),
         _ => in_words(pair.differs.iter().filter(|d| !common.contains(d))),
@@ -170,13 +160,12 @@ fn row(
 /// `send-fields, 256 B, 2 threads`; the pattern only where it varies.
 fn name(published: &Published, c: &PublishedCell) -> String {
     let mut patterns = published.cells.iter().map(|o| o.cell.pattern);
-    let pattern = match patterns.all_equal() {
-        true => String::new(),
-        false => format!(", {}", c.cell.pattern.name()),
-    };
-    let (mover, size) = (&c.cell.mover, units::bytes_in_words(c.cell.size_bytes));
+    let is_one_pattern = patterns.all_equal();
+    let pattern = c.cell.pattern.name();
+    let size = units::bytes_in_words(c.cell.size_bytes);
     let threads = count(c.cell.threads as usize, "thread", "threads");
-    format!("{mover}, {size}, {threads}{pattern}")
+    let pattern = if is_one_pattern { "" } else { pattern };
+    joined([&c.cell.mover, &size, &threads, pattern], ", ")
 }
 
 /// `44 of the 48 cells of pa02-a were measured here too: Throughput here is 3.1× theirs …`.
@@ -184,22 +173,24 @@ fn summary(published: &Published, pairs: &[Pair<'_>], unit: Unit) -> String {
     let cells = |of: &[&Pair<'_>]| of.iter().map(|p| &p.theirs.id).dedup().count();
     let matched: Vec<&Pair<'_>> = pairs.iter().filter(|p| p.ours.is_some()).collect();
     let both = |metric: Metric| -> Vec<f64> {
-        let ratios = matched.iter().filter_map(|p| {
+        let ratio = |p: &&Pair<'_>| {
             let ours = p.ours?.estimates.get(&metric)?.value;
             Some(ours / *p.theirs.values.get(&metric)?)
-        });
-        let ratios = ratios.filter(|ratio| ratio.is_finite() && *ratio > 0.0);
-        ratios.sorted_by(f64::total_cmp).collect()
+        };
+        (matched.iter().filter_map(ratio))
+            .filter(|ratio| ratio.is_finite() && *ratio > 0.0)
+            .sorted_by(f64::total_cmp)
+            .collect()
     };
     let metrics = published.cells.iter().flat_map(|c| c.values.keys());
-    let mut found = metrics.map(|&metric| (metric, both(metric)));
-    let told = found.find(|(_, ratios)| !ratios.is_empty());
-    let told = told.map_or_else(String::new, |(metric, all)| {
+    let mut by_metric = metrics.map(|&metric| (metric, both(metric)));
+    let first = by_metric.find(|(_, ratios)| !ratios.is_empty());
+    let ratios = first.map_or_else(String::new, |(metric, all)| {
         let [low, middle, high] = [0, all.len() / 2, all.len() - 1].map(|at| ratio(all[at]));
         let title = metric.title(unit);
         format!(": {title} here is {low} to {high} theirs, {middle} in the middle")
     });
     let all = count(cells(&pairs.iter().collect_vec()), "cell", "cells");
-    let (own, source) = (cells(&matched), &published.source);
-    format!("{own} of the {all} that {source} published have a counterpart in this run{told}.")
+    let (some, source) = (cells(&matched), &published.source);
+    format!("{some} of the {all} that {source} published have a counterpart in this run{ratios}.")
 }

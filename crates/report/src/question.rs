@@ -17,7 +17,7 @@ pub(crate) struct QuestionTable<'a> {
     pub metric: Metric,
     /// The axis whose values are compared, down.
     pub axis: Axis,
-    /// The value that the others are held against.
+    /// The value that the others are compared with.
     pub baseline: Value,
     /// The axis across, where anything else varies.
     pub x: Option<Axis>,
@@ -47,6 +47,14 @@ impl<'a> QuestionEntry<'a> {
             QuestionEntry::Gap(_) => None,
         }
     }
+
+    /// Reason why it was not measured.
+    pub(crate) fn gap(&self) -> Option<&String> {
+        match self {
+            QuestionEntry::Measured(..) => None,
+            QuestionEntry::Gap(why) => Some(why),
+        }
+    }
 }
 
 /// All tables of a result, in the order of the first finding of each.
@@ -66,20 +74,24 @@ struct Key {
     rest: String,
 }
 
+impl Key {
+    /// The axes that a table varies.
+    fn free(&self) -> Vec<Axis> {
+        std::iter::once(self.axis).chain(self.x).collect()
+    }
+}
+
 struct Grid<'a> {
     a: &'a Analysis,
     cells: BTreeMap<&'a str, &'a CellResult>,
-    refused: Vec<(&'a Cell, &'a str)>,
     findings: BTreeMap<Key, Vec<&'a Finding>>,
 }
 
 impl<'a> Grid<'a> {
     fn new(a: &'a Analysis) -> Grid<'a> {
-        let refused = a.refused_cells.iter().map(|r| (&r.cell, r.why.as_str()));
         let mut grid = Grid {
             a,
             cells: a.cells.iter().map(|c| (c.id.as_str(), c)).collect(),
-            refused: refused.collect(),
             findings: BTreeMap::new(),
         };
         for finding in &a.findings {
@@ -139,32 +151,27 @@ impl<'a> Grid<'a> {
 
     /// Columns of a table, with the values of measured cells that no comparison has.
     fn all_columns(&self, key: &Key) -> Vec<Value> {
-        let mut values = self.columns(key);
-        if let Some(x) = key.x {
-            let measured = self.uncompared(key).filter(|c| c.trials > 0);
-            let measured = measured.map(|c| c.cell.value(x)).collect_vec();
-            values = values.into_iter().chain(measured).unique().collect();
-            sort_values(x, &mut values);
-        }
+        let compared = self.columns(key);
+        let Some(x) = key.x else {
+            return compared;
+        };
+        let measured = self.uncompared(key).filter(|c| c.trials > 0);
+        let measured = measured.map(|c| c.cell.value(x));
+        let mut values = compared.into_iter().chain(measured).unique().collect_vec();
+        sort_values(x, &mut values);
         values
     }
 
     /// Cells of a table that are in none of its comparisons: those with which they would be compared
     /// have no result, or they have none themselves.
     fn uncompared<'k>(&'k self, key: &'k Key) -> impl Iterator<Item = &'k CellResult> {
-        let free: Vec<Axis> = std::iter::once(key.axis).chain(key.x).collect();
-        let named = self
-            .a
-            .study
-            .asked
-            .iter()
-            .find(|(axis, _)| *axis == key.axis);
+        let free = key.free();
+        let mut asked = self.a.study.asked.iter();
+        let named = asked.find(|(axis, _)| *axis == key.axis);
         let named = named.map_or(&[][..], |(_, values)| values);
-        let compared = self.findings.get(key).map_or(&[][..], Vec::as_slice);
-        let is_compared = |id: &String| {
-            compared
-                .iter()
-                .any(|f| [&f.cell, &f.baseline].contains(&id))
+        let is_compared = move |id: &String| {
+            let mut findings = self.findings(key).iter();
+            findings.any(|f| [&f.cell, &f.baseline].contains(&id))
         };
         self.a.cells.iter().filter(move |c| {
             c.cell.mover != NULL
@@ -174,85 +181,85 @@ impl<'a> Grid<'a> {
         })
     }
 
+    fn findings(&self, key: &Key) -> &[&'a Finding] {
+        self.findings.get(key).map_or(&[][..], Vec::as_slice)
+    }
+
     fn question(&self, key: &Key) -> QuestionTable<'a> {
-        let findings = self.findings.get(key).map_or(&[][..], Vec::as_slice);
+        let findings = self.findings(key);
         let columns = self.all_columns(key);
         let place = findings.first().and_then(|f| self.place(f));
         let place = place.unwrap_or_default();
         let probe = |name: &Value| {
-            let own = findings.iter().find(|f| f.value == *name);
-            let own = own.and_then(|f| self.cells.get(f.cell.as_str()));
-            own.map_or(&place, |c| &c.cell)
+            let of_way = findings.iter().find(|f| f.value == *name);
+            let cell = of_way.and_then(|f| self.cells.get(f.cell.as_str()));
+            cell.map_or(&place, |c| &c.cell)
         };
-        let free: Vec<Axis> = std::iter::once(key.axis).chain(key.x).collect();
-        let varied = self.a.study.varied.iter();
-        let panel = varied.filter(|axis| !free.contains(axis));
-        let panel = panel.map(|&axis| (axis, place.value(axis))).collect();
-        let rows = self.names(key, findings, &free).into_iter().map(|name| {
-            let entry = |column: &Value| self.entry(key, probe(&name), &name, column, findings);
-            QuestionRow {
-                is_baseline: name == key.baseline,
-                entries: columns.iter().map(entry).collect(),
-                name,
-            }
-        });
-        let rows = rows.collect();
+        let row = |name: Value| QuestionRow {
+            is_baseline: name == key.baseline,
+            entries: (columns.iter())
+                .map(|column| self.entry(key, probe(&name), &name, column))
+                .collect(),
+            name,
+        };
+        let free = key.free();
+        let held = self
+            .a
+            .study
+            .varied
+            .iter()
+            .filter(|axis| !free.contains(axis));
         QuestionTable {
             metric: key.metric,
             axis: key.axis,
-            baseline: findings
-                .first()
-                .map_or_else(Value::default, |f| f.baseline_value.clone()),
+            baseline: key.baseline.clone(),
             x: key.x,
+            panel: held.map(|&axis| (axis, place.value(axis))).collect(),
+            rows: self.names(key).into_iter().map(row).collect(),
             columns,
-            panel,
-            rows,
         }
     }
 
     /// Names of the rows: the baseline, the ways compared with it in no other table, and refused
     /// ways.
-    fn names(&self, key: &Key, findings: &[&Finding], free: &[Axis]) -> Vec<Value> {
-        let is_own = |f: &&&Finding| self.best_key(f).as_ref() == Some(key);
-        let own = findings.iter().filter(is_own);
-        let own = own.map(|f| &f.value).collect_vec();
+    fn names(&self, key: &Key) -> Vec<Value> {
+        let findings = self.findings(key);
+        let is_best = |f: &&&Finding| self.best_key(f).as_ref() == Some(key);
+        let here: Vec<&Value> = (findings.iter().filter(is_best))
+            .map(|f| &f.value)
+            .collect();
         let compared = findings.iter().map(|f| &f.value);
-        let compared = compared.filter(|value| own.contains(value)).cloned();
-        let refused = self.refused.iter();
-        let refused = refused.filter(|(cell, _)| cell.id_without(free) == key.rest);
-        let refused = refused.map(|(cell, _)| cell.value(key.axis));
-        let in_other = |value: &Value| {
+        let compared = compared.filter(|value| here.contains(value)).cloned();
+        let is_elsewhere = |value: &Value| {
             let mut others = self.a.findings.iter().filter(|f| f.axis == key.axis);
-            !compared_here(findings, value) && others.any(|f| f.value == *value)
+            !findings.iter().any(|f| f.value == *value) && others.any(|f| f.value == *value)
         };
         let uncompared = self.uncompared(key).map(|c| c.cell.value(key.axis));
-        let uncompared = uncompared.filter(|value| !in_other(value));
-        let names = std::iter::once(key.baseline.clone());
-        let names = names.chain(compared).chain(uncompared).chain(refused);
-        names.unique().collect()
+        let free = key.free();
+        let refused = self.a.refused_cells.iter().map(|r| &r.cell);
+        let refused = refused.filter(|cell| cell.id_without(&free) == key.rest);
+        std::iter::once(key.baseline.clone())
+            .chain(compared)
+            .chain(uncompared.filter(|value| !is_elsewhere(value)))
+            .chain(refused.map(|cell| cell.value(key.axis)))
+            .unique()
+            .collect()
     }
 
-    fn entry(
-        &self,
-        key: &Key,
-        probe: &Cell,
-        name: &Value,
-        column: &Value,
-        findings: &[&'a Finding],
-    ) -> QuestionEntry<'a> {
+    fn entry(&self, key: &Key, probe: &Cell, name: &Value, column: &Value) -> QuestionEntry<'a> {
         let mut cell = probe.clone();
         let set = cell.set_value(key.axis, name).is_ok()
             && key.x.is_none_or(|x| cell.set_value(x, column).is_ok());
         let id = cell.id();
         let result = self.cells.get(id.as_str()).filter(|_| set);
         if let Some(estimate) = result.and_then(|r| r.estimates.get(&key.metric)) {
-            let finding = findings.iter().find(|f| f.cell == id).copied();
+            let finding = self.findings(key).iter().find(|f| f.cell == id).copied();
             return QuestionEntry::Measured(*estimate, finding);
         }
         let absent = result.and_then(|r| r.absent.get(&key.metric).cloned());
         let refused = || {
-            let found = self.refused.iter().find(|(c, _)| **c == cell);
-            found.map(|(_, why)| (*why).to_owned())
+            let found = self.a.refused_cells.iter().find(|r| r.cell == cell);
+            found.map(|r| r.why.clone())
         };
         let failed = || {
             let failed = result.filter(|r| r.trials == 0)?;
@@ -274,10 +281,10 @@ impl<'a> Grid<'a> {
             depth: 1,
             ..cell.clone()
         };
-        let same = |c: &&&CellResult| c.cell.mover == cell.mover;
-        let deep = self.cells.values().filter(same).any(|c| c.cell.depth > 1);
-        let there = cell.depth > 1 && !deep && self.cells.contains_key(alone.id().as_str());
-        there.then(|| ONE_IN_FLIGHT.to_owned())
+        let mut cells = self.a.cells.iter().map(|c| &c.cell);
+        let is_deep = cells.any(|c| c.mover == cell.mover && c.depth > 1);
+        let waits = cell.depth > 1 && !is_deep && self.cells.contains_key(alone.id().as_str());
+        waits.then(|| ONE_IN_FLIGHT.to_owned())
     }
 
     /// The reason that a figure gives for a gap of the table.
@@ -297,17 +304,13 @@ impl<'a> Grid<'a> {
     }
 }
 
-fn compared_here(findings: &[&Finding], value: &Value) -> bool {
-    findings.iter().any(|f| f.value == *value)
-}
-
 /// Possible axes of columns: those of figures, the metric's first, else those that vary.
 fn across(a: &Analysis, metric: Metric, axis: Axis) -> Vec<Option<Axis>> {
     let of_metric = a.figures.iter().filter(|f| f.y == metric).map(|f| f.x);
     let of_any = a.figures.iter().map(|f| f.x);
     let others = std::iter::once(Axis::Size).chain(a.study.varied.iter().copied());
-    let all = of_metric.chain(of_any).chain(others);
-    let free = all.filter(|x| *x != axis && a.study.varied.contains(x));
+    let axes = of_metric.chain(of_any).chain(others);
+    let free = axes.filter(|x| *x != axis && a.study.varied.contains(x));
     let mut found: Vec<Option<Axis>> = free.unique().map(Some).collect();
     if found.is_empty() {
         found.push(None);

@@ -2,7 +2,7 @@
 //! sentence beyond findings: what it says is the advice's, what it shows is the findings'. All of a result begins with it.
 
 use bytecost_analysis::{Analysis, Finding, Verdict, grouped};
-use bytecost_spec::{Axis, Host, Metric, PeerSide, Value};
+use bytecost_spec::{Axis, Cell, Host, PeerSide, Value};
 use itertools::Itertools as _;
 
 use crate::advice::{self, Sentence};
@@ -18,7 +18,7 @@ use crate::sections;
 use crate::stalls;
 use crate::style::{Ink, Style};
 use crate::terminal::print;
-use crate::text::{columns, count, joined, shortened, wrap};
+use crate::text::{columns, count, joined, nonzero, shortened, wrap};
 
 /// The most lines that it has.
 pub const LINES: usize = 30;
@@ -256,106 +256,83 @@ fn within(
         let words = caveats::caveat(a, lost);
         document.paragraph(Ink::Warning, format!("{} {}", words.text, words.evidence));
     }
-    let line = |s: &Sentence| {
-        let line = DocLine::from(s.text.as_str());
-        DocTerm::new(s.label.as_str(), [line.resting_on(s.findings.clone())])
-    };
     if content.sentences == 0 && table.tables.is_empty() {
         document.paragraph(Ink::Strong, "This run gives no answer.");
     }
-    let mut terms: Vec<DocTerm> = advice.iter().map(line).collect();
-    // A wait for a timer is the answer where there is one.
-    let stalls = stalls::lines(a);
-    if !stalls.is_empty() {
-        terms.push(DocTerm::new("Stalls", stalls));
-    }
-    document.push(DocBlock::Terms(terms));
-    document
-        .blocks
-        .extend(table.tables.into_iter().map(DocBlock::Table));
     let mut terms = Vec::new();
+    for s in advice {
+        let line = DocLine::from(s.text.as_str()).resting_on(s.findings.clone());
+        terms.push(DocTerm::new(s.label.as_str(), [line]));
+    }
+    // A wait for a timer is the answer where there is one.
+    DocTerm::push(&mut terms, "Stalls", stalls::lines(a));
+    document.push(DocBlock::Terms(terms));
+    let tables = table.tables.into_iter().map(DocBlock::Table);
+    document.blocks.extend(tables);
     let more = unshown.iter().map(|(axis, value)| axis.subject(value));
-    if let Some(more) = counted(&more.collect_vec(), all) {
-        terms.push(DocTerm::new("Also measured", [more]));
-    }
-    terms.extend(left_out(table.rows_left, sentences_left, all));
-    let disturbed = disturbed(a, room.disturbed_chars);
-    if !disturbed.is_empty() {
-        terms.push(DocTerm::new("Disturbed", disturbed));
-    }
+    let more = counted(&more.collect_vec(), all);
     let groups = if room.two_groups {
         two_groups(a)
     } else {
         Vec::new()
     };
-    if !groups.is_empty() {
-        terms.push(DocTerm::new("Two groups", groups));
-    }
     let withheld = withheld(a, room.reasons, !links.is_empty());
-    if !withheld.is_empty() {
-        terms.push(DocTerm::new("No verdict", withheld));
-    }
-    terms.extend(missing(a, room, all));
-    if let Some(card) = advice::network_card(a) {
-        terms.push(DocTerm::new("Not measured", [card]));
-    }
+    let left_out = left_out(table.rows_left, sentences_left, all);
     let floor = a.noise_floor.iter().filter(|_| room.noise_floor);
-    terms.extend(floor.map(|floor| {
+    let floor = floor.map(|floor| {
         let w = &floor.widest;
         let [value, low, high] = [w.ratio, w.low, w.high].map(bare_ratio);
-        let text = format!(
+        format!(
             "a baseline measured twice: {value}× apart at the widest (95 % interval {low} to {high})"
-        );
-        DocTerm::new("Noise floor", [text])
-    }));
-    if let (Some(undecided), None) = (&a.advice.undecided, &a.advice.nothing) {
-        terms.push(DocTerm::new(
-            "Undecided",
-            [advice::undecided(undecided, room.command)],
-        ));
+        )
+    });
+    let undecided = a.advice.undecided.as_ref();
+    let undecided = undecided.filter(|_| a.advice.nothing.is_none());
+    let undecided = undecided.map(|open| advice::undecided(open, room.command));
+    let mut terms = Vec::new();
+    DocTerm::push(&mut terms, "Also measured", more);
+    DocTerm::push(&mut terms, "More", left_out);
+    DocTerm::push(&mut terms, "Disturbed", disturbed(a, room.disturbed_chars));
+    DocTerm::push(&mut terms, "Two groups", groups);
+    DocTerm::push(&mut terms, "No verdict", withheld);
+    terms.extend(missing(a, room, all));
+    DocTerm::push(&mut terms, "Not measured", advice::network_card(a));
+    DocTerm::push(&mut terms, "Noise floor", floor);
+    DocTerm::push(&mut terms, "Undecided", undecided);
+    for (label, link) in links {
+        terms.push(DocTerm::new(*label, [*link]));
     }
-    let links = links.iter();
-    terms.extend(links.map(|(label, link)| DocTerm::new(*label, [*link])));
     document.push(DocBlock::Terms(terms));
     document
 }
 
-/// The rows and sentences for which there was no room, counted, and the command that has them; none of none.
-fn left_out(rows: usize, sentences: usize, command: Option<&str>) -> Option<DocTerm> {
-    let more = [
-        (rows, "row", "rows"),
-        (sentences, "sentence of advice", "sentences of advice"),
-    ];
-    let more = more.into_iter().filter(|(n, ..)| *n > 0);
-    let more = more.map(|(n, one, many)| count(n, one, many)).join(", ");
-    let line = format!("{more}: {}", command.unwrap_or_default());
-    (!more.is_empty()).then(|| DocTerm::new("More", [line]))
+/// The rows and sentences for which there was no room, counted, and the command that has them; none
+/// where all are shown.
+fn left_out(rows: usize, sentences: usize, command: Option<&str>) -> Option<String> {
+    let sentences = nonzero(sentences, ["sentence of advice", "sentences of advice"]);
+    let more = joined([nonzero(rows, ["row", "rows"]), sentences], ", ");
+    (!more.is_empty()).then(|| format!("{more}: {}", command.unwrap_or_default()))
 }
 
 /// Lines about cells of the first comparison whose trials fall into two groups far apart, so that
 /// it has no verdict.
 fn two_groups(a: &Analysis) -> Vec<DocLine> {
-    let compared: Vec<Metric> = a
-        .advice
-        .situations
-        .iter()
-        .map(|s| s.metric)
-        .unique()
-        .collect();
-    let parted = a.cells.iter().filter_map(|cell| {
+    let is_compared = |metric| a.advice.situations.iter().any(|s| s.metric == metric);
+    let in_groups = a.cells.iter().filter_map(|cell| {
         let mut groups = cell.two_groups.iter();
-        let groups = groups.find(|g| compared.contains(&g.metric) && g.are_far_apart())?;
-        let is_of_cell = |f: &&Finding| [&f.cell, &f.baseline].contains(&&cell.id);
-        let of_cell = a.findings.iter().filter(is_of_cell);
-        let withheld = of_cell.filter(|f| f.metric == groups.metric && f.withheld.is_some());
-        let withheld: Vec<usize> = withheld.map(|f| f.number).collect();
+        let groups = groups.find(|g| is_compared(g.metric) && g.are_far_apart())?;
+        let is_withheld = |f: &&Finding| {
+            let is_of_cell = [&f.cell, &f.baseline].contains(&&cell.id);
+            is_of_cell && f.metric == groups.metric && f.withheld.is_some()
+        };
+        let withheld = a.findings.iter().filter(is_withheld).map(|f| f.number);
         let varied = a.study.varied.iter();
         let place = place_in_words(varied.map(|axis| (*axis, cell.cell.value(*axis))));
         let noun = phrases::metric(groups.metric, a.study.unit);
         let line = DocLine::from(format!("{place}, {noun}: {}", groups.in_words()));
-        (!withheld.is_empty()).then(|| line.resting_on(withheld))
+        Some(line.resting_on(withheld.collect())).filter(|line| !line.rests_on.is_empty())
     });
-    let mut lines: Vec<DocLine> = parted.collect();
+    let mut lines: Vec<DocLine> = in_groups.collect();
     let more = lines.split_off(lines.len().min(TWO_GROUPS));
     if !more.is_empty() {
         let cells = count(more.len(), "more cell", "more cells");
@@ -369,10 +346,12 @@ fn machine(host: &Host) -> String {
     let kernel: String = host.kernel.splitn(3, '.').take(2).join(".");
     let cpus = count(host.cpus.len(), "CPU", "CPUs");
     let allowed = host.cpus_allowed.len();
+    let is_part = allowed > 0 && allowed < host.cpus.len();
     let parts = [
-        match allowed > 0 && allowed < host.cpus.len() {
-            true => format!("{allowed} of {cpus}"),
-            false => cpus,
+        if is_part {
+            format!("{allowed} of {cpus}")
+        } else {
+            cpus
         },
         format!("Linux {kernel}"),
         host.virtualization.clone().unwrap_or_default(),
@@ -382,33 +361,41 @@ fn machine(host: &Host) -> String {
 
 /// Values that the first line of the screen has already.
 fn in_header(a: &Analysis) -> Vec<(Axis, Value)> {
-    let situations = a.advice.situations.iter().flat_map(|s| s.place.clone());
-    let paths = situations.filter(|(axis, _)| *axis == Axis::Transport);
-    let shared = a.advice.shared_place().into_iter();
-    let pages = shared.filter(|(axis, _)| *axis == Axis::Cache);
     let places = places(a).flat_map(|(axis, values)| values.into_iter().map(move |v| (axis, v)));
     let congestion = congestion(a).map(|(value, _)| (Axis::Congestion, Value::Word(value)));
-    paths.chain(pages).chain(congestion).chain(places).collect()
+    paths(a)
+        .chain(pages(a))
+        .chain(congestion)
+        .chain(places)
+        .collect()
+}
+
+/// The transports of the advice.
+fn paths(a: &Analysis) -> impl Iterator<Item = (Axis, Value)> {
+    let places = a.advice.situations.iter().flat_map(|s| s.place.clone());
+    places.filter(|(axis, _)| *axis == Axis::Transport).unique()
+}
+
+/// State of the page cache in all of the advice.
+fn pages(a: &Analysis) -> impl Iterator<Item = (Axis, Value)> {
+    let shared = a.advice.shared_place().into_iter();
+    shared.filter(|(axis, _)| *axis == Axis::Cache)
 }
 
 /// `send-copies · loopback TCP · 2 CPUs, Linux 6.18, KVM · 59 s, 21 blocks`, with what the command
 /// line names, is the same in all cells and stands nowhere else.
 fn header(a: &Analysis, constants: &[(Axis, &Value)]) -> String {
-    let places = a.advice.situations.iter().flat_map(|s| &s.place);
-    let paths = places.filter(|(axis, _)| *axis == Axis::Transport).unique();
-    let paths = paths.map(|(_, path)| match path.word() {
-        "loopback" => "loopback TCP",
-        "peer" => "network TCP",
-        "wire" => "wire, where nobody receives",
-        other => other,
-    });
-    let shared = a.advice.shared_place();
-    let pages = shared.iter().filter(|(axis, _)| *axis == Axis::Cache);
-    let pages = pages.map(|(_, value)| match value.word() {
-        "warm" => "page cache",
-        "cold" => "not in the page cache",
-        "direct" => "O_DIRECT",
-        other => other,
+    let mut data = paths(a).chain(pages(a)).map(|(axis, value)| {
+        let words = match (axis, value.word()) {
+            (Axis::Transport, "loopback") => "loopback TCP",
+            (Axis::Transport, "peer") => "network TCP",
+            (Axis::Transport, "wire") => "wire, where nobody receives",
+            (Axis::Cache, "warm") => "page cache",
+            (Axis::Cache, "cold") => "not in the page cache",
+            (Axis::Cache, "direct") => "O_DIRECT",
+            (_, other) => other,
+        };
+        words.to_owned()
     });
     let peer = a.peer.as_ref().map(|peer| {
         let there = machine(&peer.host);
@@ -421,22 +408,18 @@ fn header(a: &Analysis, constants: &[(Axis, &Value)]) -> String {
         Some(most) => format!("{least}–{most} blocks"),
         None => count(least, "block", "blocks"),
     };
-    let over = a.run.over_budget_s;
     let seconds = |s: f64| format!("{} s", whole(s.round() as u64));
-    let budget = over.map_or_else(String::new, |s| format!(" (budget {})", seconds(s)));
-    let run = format!("{}{budget}, {blocks}", seconds(a.run.measured_s));
-    let ranges = match a.findings.is_empty() {
-        true => "",
-        false => "95 % intervals",
-    };
+    let budget = a.run.over_budget_s;
+    let budget = budget.map_or_else(String::new, |s| format!(" (budget {})", seconds(s)));
+    let has_intervals = !a.findings.is_empty();
     let constants = constants.iter().map(|(axis, value)| axis.subject(value));
     let parts = [
         a.study.name.clone(),
-        paths.chain(pages).join(", "),
+        data.join(", "),
         machines,
         conditions(a).chain(constants).join(", "),
-        run,
-        ranges.to_owned(),
+        format!("{}{budget}, {blocks}", seconds(a.run.measured_s)),
+        if has_intervals { "95 % intervals" } else { "" }.to_owned(),
     ];
     joined(parts, " · ")
 }
@@ -444,14 +427,13 @@ fn header(a: &Analysis, constants: &[(Axis, &Value)]) -> String {
 /// Placements of all cells, up to two, and the background load of all, where they are not the
 /// default.
 fn places(a: &Analysis) -> impl Iterator<Item = (Axis, Vec<Value>)> {
-    let values = |(axis, most): (Axis, usize)| {
-        let values = a.cells.iter().map(|c| c.cell.value(axis)).unique();
-        let values = values.collect_vec();
+    let axes = [(Axis::Placement, 2), (Axis::Background, 1)];
+    axes.into_iter().filter_map(|(axis, most)| {
+        let values = a.cells.iter().map(|c| c.cell.value(axis));
+        let values: Vec<Value> = values.unique().collect();
         let is_usual = values.iter().all(|value| value == axis.row().default);
         (!is_usual && values.len() <= most).then_some((axis, values))
-    };
-    let axes = [(Axis::Placement, 2), (Axis::Background, 1)].into_iter();
-    axes.filter_map(values)
+    })
 }
 
 /// The congestion control of all cells that have one, where it is not the usual one: the value of the
@@ -460,10 +442,10 @@ fn congestion(a: &Analysis) -> Option<(String, String)> {
     if a.study.varied.contains(&Axis::Congestion) {
         return None;
     }
-    let cells = a.cells.iter().map(|c| &c.cell);
-    let mut by_tcp = cells.filter(|cell| cell.transport.is_tcp());
     // A cell without one has the usual value.
-    let cell = by_tcp.find(|cell| cell.congestion != Axis::Congestion.row().default)?;
+    let is_usual = |cell: &Cell| cell.congestion == Axis::Congestion.row().default;
+    let mut cells = a.cells.iter().map(|c| &c.cell);
+    let cell = cells.find(|cell| cell.transport.is_tcp() && !is_usual(cell))?;
     let sender = match &a.peer {
         Some(peer) if peer.side == PeerSide::Sender => &peer.host,
         _ => &a.host,
@@ -472,26 +454,25 @@ fn congestion(a: &Analysis) -> Option<(String, String)> {
         ("default", Some(name)) => name,
         (name, _) => name,
     };
-    Some((
-        cell.congestion.clone(),
-        format!("congestion control {name}"),
-    ))
+    let words = format!("congestion control {name}");
+    Some((cell.congestion.clone(), words))
 }
 
 fn conditions(a: &Analysis) -> impl Iterator<Item = String> {
-    let places =
-        places(a).map(|(axis, values)| axis.subject(&Value::Word(values.iter().join(" and "))));
+    let words = |values: Vec<Value>| Value::Word(values.iter().join(" and "));
+    let places = places(a).map(move |(axis, values)| axis.subject(&words(values)));
     let start = a.host.obstacles.iter().filter(|o| o.kind.is_start());
-    let start = start.map(|o| o.found.clone());
-    let congestion = congestion(a).map(|(_, name)| name);
-    congestion.into_iter().chain(places).chain(start)
+    let congestion = congestion(a).into_iter().map(|(_, name)| name);
+    congestion
+        .chain(places)
+        .chain(start.map(|o| o.found.clone()))
 }
 
 /// Values that were asked for and have no result, by label, each reason once; the reasons beyond the first
 /// few are counted, with the names of what they concern.
 fn missing(a: &Analysis, room: Room, command: Option<&str>) -> Vec<DocTerm> {
-    let all = asked::missing(a).into_iter();
-    let by_label = grouped(all.map(|m| (m.label, (m.why, m.subject))));
+    let missing = asked::missing(a).into_iter();
+    let by_label = grouped(missing.map(|m| (m.label, (m.why, m.subject))));
     let term = |(label, missing): (&'static str, Vec<(String, String)>)| {
         let mut by_reason = grouped(missing);
         let more = by_reason.split_off(by_reason.len().min(room.missing_reasons));
@@ -504,9 +485,9 @@ fn missing(a: &Analysis, room: Room, command: Option<&str>) -> Vec<DocTerm> {
                 false => format!("{subjects}: {why}"),
             })
         });
-        let more = more.into_iter().flat_map(|(_, subjects)| subjects);
-        let more = counted(&more.collect_vec(), command);
-        DocTerm::new(label, shown.chain(more).collect_vec())
+        let others = more.into_iter().flat_map(|(_, subjects)| subjects);
+        let more = counted(&others.collect_vec(), command);
+        DocTerm::new(label, shown.chain(more))
     };
     by_label.into_iter().map(term).collect()
 }
@@ -514,86 +495,69 @@ fn missing(a: &Analysis, room: Room, command: Option<&str>) -> Vec<DocTerm> {
 /// Line with the number of some names, the names, and the command that shows each in full; none
 /// without names.
 fn counted(names: &[String], command: Option<&str>) -> Option<DocLine> {
-    let [_, ..] = names else { return None };
     let counted = format!("{} more: {}", names.len(), names.join(", "));
-    Some(DocLine::from(match command {
-        Some(command) => format!("{counted}: {command}"),
-        None => counted,
-    }))
+    let line = joined([&*counted, command.unwrap_or_default()], ": ");
+    (!names.is_empty()).then(|| DocLine::from(line))
 }
 
 /// Lines about the disturbances of the run and the verdicts that they withheld, in at most
 /// `most_chars`.
-fn disturbed(a: &Analysis, most_chars: usize) -> Vec<DocLine> {
+fn disturbed(a: &Analysis, most_chars: usize) -> Vec<String> {
     let words = |d: &DisturbanceText| {
-        let counted = [
-            (d.verdicts_withheld, ["verdict", "verdicts"]),
-            (d.amounts_withheld, ["amount", "amounts"]),
-        ];
-        let counted = counted.into_iter().filter(|(n, _)| *n > 0);
-        let counted = counted
-            .map(|(n, [one, many])| count(n, one, many))
-            .join(" and ");
-        match counted.as_str() {
+        let verdicts = nonzero(d.verdicts_withheld, ["verdict", "verdicts"]);
+        let amounts = nonzero(d.amounts_withheld, ["amount", "amounts"]);
+        match joined([verdicts, amounts], " and ").as_str() {
             "" => d.text.clone(),
-            _ => format!("{}: {counted} withheld", d.text),
+            counted => format!("{}: {counted} withheld", d.text),
         }
     };
     let words = caveats::disturbances(a).iter().map(words).collect_vec();
-    if most_chars == usize::MAX {
-        return words.into_iter().map(DocLine::from).collect();
+    if most_chars == usize::MAX || words.is_empty() {
+        return words;
     }
-    let mut shown = words.len();
-    let more = |left: usize| match left {
-        0 => String::new(),
-        _ => format!("; {left} more: see the full report"),
+    let text = |shown: usize| match words.len() - shown {
+        0 => words.join("; "),
+        left => format!(
+            "{}; {left} more: see the full report",
+            words[..shown].join("; ")
+        ),
     };
-    let text = |shown: usize| words[..shown].join("; ") + &more(words.len() - shown);
-    let is_short = |text: &str| text.chars().count() <= most_chars;
-    while shown > 1 && !is_short(&text(shown)) {
-        shown -= 1;
-    }
-    let mut line = text(shown);
-    if !is_short(&line) {
-        line = line.chars().take(most_chars - 1).collect::<String>() + "…";
-    }
-    match words.is_empty() {
-        true => Vec::new(),
-        false => vec![DocLine::from(line)],
-    }
+    let is_short = |shown: &usize| text(*shown).chars().count() <= most_chars;
+    let shown = (1..=words.len()).rev().find(is_short).unwrap_or(1);
+    vec![shortened(&text(shown), most_chars)]
 }
 
 /// Lines about comparisons without a verdict, by reason, and about failed trials.
-fn withheld(a: &Analysis, most: usize, short: bool) -> Vec<DocLine> {
-    let judged = (a.findings.iter()).filter(|f| f.verdict != Verdict::NotJudged);
-    let of = judged.clone().count();
+fn withheld(a: &Analysis, most: usize, short: bool) -> Vec<String> {
+    let judged = a
+        .findings
+        .iter()
+        .filter(|f| f.verdict != Verdict::NotJudged);
+    let compared = count(judged.clone().count(), "comparison", "comparisons");
     let reasons = judged.filter_map(|f| f.withheld.as_deref()).counts();
     let all: usize = reasons.values().sum();
     let left = reasons.len().saturating_sub(most);
     let reasons = (reasons.into_iter()).sorted_by_key(|(why, n)| (std::cmp::Reverse(*n), *why));
-    let told = reasons.take(most).map(|(why, n)| match n == all {
-        true => why.to_owned(),
-        false => format!("{why} ({n})"),
+    let shown = reasons.take(most).map(|(why, n)| match n {
+        n if n == all => why.to_owned(),
+        n => format!("{why} ({n})"),
     });
-    let more = (left > 0).then(|| match most {
-        0 => count(left, "reason", "reasons"),
-        _ => count(left, "more reason", "more reasons"),
-    });
-    let why = told.chain(more).join("; ");
     let see = if short { "see the full report" } else { "" };
-    let of = count(of, "comparison", "comparisons");
-    let counted = (all > 0).then(|| match most {
-        0 => format!("{all} of {of}, for {why}"),
-        _ => joined([&format!("{all} of {of}: {why}"), see], "; "),
-    });
+    let counted = if most == 0 {
+        let reasons = count(left, "reason", "reasons");
+        format!("{all} of {compared}, for {reasons}")
+    } else {
+        let more = nonzero(left, ["more reason", "more reasons"]);
+        let why = joined(shown.chain([more, see.to_owned()]), "; ");
+        format!("{all} of {compared}: {why}")
+    };
     let failed = a.failures.iter().filter(|f| !f.stood_still()).count();
-    let failed = (failed > 0).then(|| {
-        let trials = count(a.run.trials + a.run.failed, "trial", "trials");
-        format!("{failed} of {trials} failed")
-    });
-    let mut lines: Vec<String> = counted.into_iter().chain(failed).collect();
+    let trials = count(a.run.trials + a.run.failed, "trial", "trials");
+    let failed = (failed > 0).then(|| format!("{failed} of {trials} failed"));
+    let counted = (all > 0).then_some(counted);
+    let lines = counted.into_iter().chain(failed).collect_vec();
     if most == 0 && all > 0 {
-        lines = vec![format!("{}: {see}", lines.join("; "))];
+        return vec![format!("{}: {see}", lines.join("; "))];
     }
-    lines.into_iter().map(DocLine::from).collect()
+    lines
 }

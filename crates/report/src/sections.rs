@@ -1,9 +1,8 @@
 //! Content of a report, section by section; printers lay it out for a medium.
 
-use bytecost_analysis::{Analysis, CaveatEffect, FigureData, PeerFacts, command_of_run};
-use bytecost_spec::Host;
-use bytecost_spec::Unit;
+use bytecost_analysis::{Analysis, CaveatEffect, PeerFacts, command_of_run};
 use bytecost_spec::host::{Check, Level};
+use bytecost_spec::{Host, Unit};
 use itertools::Itertools as _;
 
 use crate::audit::{self, AuditFigure, AuditText};
@@ -15,12 +14,14 @@ use crate::counted::{CountTable, counted, roles};
 use crate::crossing;
 use crate::descriptions;
 use crate::document::{
-    DocBlock, DocColumn, DocLine, DocMark, DocTable, DocTerm, Document, DrawingRef, MarkKind,
+    DocBlock, DocColumn, DocLine, DocMark, DocRow, DocTable, DocTerm, Document, DrawingRef,
+    MarkKind,
 };
 use crate::explanations::{ExplanationText, explanations};
 use crate::footprint;
 use crate::heat::heats;
 use crate::main_effects;
+use crate::missing_points::has_points;
 use crate::overview;
 use crate::published_tables;
 use crate::question::axis_in_words;
@@ -88,7 +89,8 @@ fn run(a: &Analysis, d: &mut Document) {
     let widest = descriptions::widest(a);
     let plan = a.run.plan.as_ref().map(run_words::plan);
     let rounds = a.run.rounds.as_ref().map(run_words::rounds);
-    let terms = [
+    let mut terms = Vec::new();
+    for (label, text) in [
         ("Question", a.study.question.clone()),
         ("Expected before the run", a.study.prediction.clone()),
         ("Machine", descriptions::place_line(a)),
@@ -96,20 +98,19 @@ fn run(a: &Analysis, d: &mut Document) {
         ("Widest interval", widest.unwrap_or_default()),
         ("Plan", plan.unwrap_or_default()),
         ("From run to run", rounds.unwrap_or_default()),
-    ];
-    let terms = terms.into_iter().filter(|(_, text)| !text.is_empty());
-    let terms = terms.map(|(label, text)| DocTerm::new(label, [text]));
-    let mut terms: Vec<DocTerm> = terms.collect();
-    let floors = descriptions::floors(a);
-    if !floors.is_empty() {
-        terms.push(DocTerm::new("Limits of the method", floors));
+    ] {
+        DocTerm::push(
+            &mut terms,
+            label,
+            Some(text).filter(|text| !text.is_empty()),
+        );
     }
-    if !a.run.notes.is_empty() {
-        terms.push(DocTerm::new(
-            "Notes",
-            a.run.notes.iter().map(run_words::note),
-        ));
-    }
+    DocTerm::push(&mut terms, "Limits of the method", descriptions::floors(a));
+    DocTerm::push(
+        &mut terms,
+        "Notes",
+        a.run.notes.iter().map(run_words::note),
+    );
     d.push(DocBlock::Terms(terms));
     if let Some(hint) = ceiling::hint(a) {
         d.paragraph(Ink::Faint, hint);
@@ -145,17 +146,10 @@ pub(crate) fn explanation(e: &ExplanationText) -> Vec<DocBlock> {
             DocLine::of(Ink::Faint, format!("No answer in this run: {missing}"))
         }
     };
-    let would_change = e.would_change.into_iter().map(str::to_owned);
     let mut terms = Vec::new();
-    for (label, lines) in [
-        ("Numbers", e.numbers.clone()),
-        ("Evidence", e.evidence.clone()),
-        ("What would change it", would_change.collect()),
-    ] {
-        if !lines.is_empty() {
-            terms.push(DocTerm::new(label, lines));
-        }
-    }
+    DocTerm::push(&mut terms, "Numbers", e.numbers.clone());
+    DocTerm::push(&mut terms, "Evidence", e.evidence.clone());
+    DocTerm::push(&mut terms, "What would change it", e.would_change);
     let mut blocks = vec![
         DocBlock::heading(e.question),
         DocBlock::Paragraph(answer.resting_on(e.findings.clone())),
@@ -170,30 +164,27 @@ pub(crate) fn explanation(e: &ExplanationText) -> Vec<DocBlock> {
 /// The drawing next to the answer: the first figure with points for the answer's metric, else the
 /// first with any points, else the first heat map.
 pub(crate) fn leading(a: &Analysis) -> Option<DrawingRef> {
-    let first = a.advice.situations.first();
-    let drawn = || a.figures.iter().enumerate().filter(|(_, f)| has_points(f));
-    let about = first.and_then(|s| drawn().find(|(_, f)| f.y == s.metric));
-    let chart = about.or_else(|| drawn().next());
-    let chart = chart.map(|(place, _)| DrawingRef::Chart(place));
-    chart.or_else(|| (!a.matrices.is_empty()).then_some(DrawingRef::Heat(0)))
-}
-
-fn has_points(f: &FigureData) -> bool {
-    let mut points = f.series.iter().flat_map(|s| &s.points);
-    points.any(|point| point.measured().is_some())
+    let metric = a.advice.situations.first().map(|s| s.metric);
+    let figures = || a.figures.iter().enumerate();
+    let drawn = || figures().filter(|(_, f)| f.series.iter().any(has_points));
+    let chart = drawn()
+        .find(|(_, f)| Some(f.y) == metric)
+        .or(drawn().next());
+    let map = (!a.matrices.is_empty()).then_some(DrawingRef::Heat(0));
+    chart.map(|(place, _)| DrawingRef::Chart(place)).or(map)
 }
 
 fn charts(a: &Analysis, d: &mut Document) {
     if a.figures.is_empty() {
         return;
     }
-    let mut own = Document::default();
-    own.section("Figures", "figures", "Figures");
+    let mut figures = Document::default();
+    figures.section("Figures", "figures", "Figures");
     for place in 0..a.figures.len() {
-        own.push(DocBlock::Figure(DrawingRef::Chart(place), Vec::new()));
+        figures.push(DocBlock::Figure(DrawingRef::Chart(place), Vec::new()));
     }
     // Their numbers stand in the tables of the comparisons.
-    d.push(DocBlock::PageOnly(own.blocks));
+    d.push(DocBlock::PageOnly(figures.blocks));
 }
 
 fn distances(a: &Analysis, d: &mut Document) {
@@ -208,7 +199,7 @@ fn distances(a: &Analysis, d: &mut Document) {
         "Two threads take turns, each on its CPU: the stronger the colour, the longer a turn there and back takes. Each map has a scale of its own.",
     );
     for (place, map) in maps.iter().enumerate() {
-        d.push(DocBlock::Figure(DrawingRef::Heat(place), map.told()));
+        d.push(DocBlock::Figure(DrawingRef::Heat(place), map.as_text()));
     }
     if let Some(by) = &a.host.virtualization {
         let note = format!(
@@ -219,23 +210,25 @@ fn distances(a: &Analysis, d: &mut Document) {
 }
 
 fn bars(a: &Analysis, d: &mut Document) {
-    let mut own = Document::default();
+    let mut bars = Document::default();
     for (place, stack) in stacks(a).into_iter().enumerate() {
-        own.section(stack.title, stack.section, stack.short);
-        own.paragraph(Ink::Faint, stack.lead);
-        own.push(DocBlock::Figure(DrawingRef::Stack(place), Vec::new()));
-        own.push(as_fold(vec![DocBlock::Table(stack.told())]));
+        bars.section(stack.title, stack.section, stack.short);
+        bars.paragraph(Ink::Faint, stack.lead);
+        bars.push(DocBlock::Figure(DrawingRef::Stack(place), Vec::new()));
+        bars.push(as_fold(vec![DocBlock::Table(stack.table())]));
     }
-    d.push(DocBlock::PageOnly(own.blocks));
+    d.push(DocBlock::PageOnly(bars.blocks));
 }
 
 fn count_table(of: CountTable, unit: Unit, d: &mut Document) {
     d.section(&unit.in_words(of.title), of.section, of.short);
     d.paragraph(Ink::Faint, unit.in_words(of.lead));
-    let columns = DocColumn::numbers("cell", of.columns);
     let rows = of.rows.into_iter();
-    let rows = rows.map(|(name, texts)| std::iter::once(name).chain(texts).collect());
-    let mut card = vec![DocBlock::Table(DocTable::of::<String>(columns, rows))];
+    let mut card = vec![DocBlock::Table(DocTable {
+        columns: DocColumn::numbers("cell", of.columns),
+        rows: rows.map(|(name, texts)| DocRow::new(name, texts)).collect(),
+        ..DocTable::default()
+    })];
     let notes = of.notes.into_iter();
     card.extend(notes.map(|n| DocBlock::paragraph(Ink::Faint, n)));
     d.push(DocBlock::Card(card));
@@ -257,10 +250,9 @@ fn audited(c: &AuditText) -> Vec<DocBlock> {
             let both = [&f.published, &f.measured].map(|text| text.as_deref().unwrap_or("–"));
             vec![f.what.clone(), both[0].to_owned(), both[1].to_owned()]
         };
-        blocks.push(DocBlock::Table(DocTable {
-            caption: "Published beside measured".to_owned(),
-            ..DocTable::of(columns.to_vec(), c.figures.iter().map(row))
-        }));
+        let table = DocTable::of(columns.to_vec(), c.figures.iter().map(row));
+        let table = table.captioned("Published beside measured");
+        blocks.push(DocBlock::Table(table));
     }
     blocks
 }
@@ -275,9 +267,10 @@ fn caveat(a: &Analysis, c: &CaveatText) -> Vec<DocBlock> {
         CaveatEffect::WithholdsAll => Some("every verdict of these cells is withheld"),
     };
     let ids: Vec<&str> = c.cells.iter().map(String::as_str).collect();
-    let affects = match ids.is_empty() {
-        true => "the whole run".to_owned(),
-        false => descriptions::cells(a, &ids),
+    let affects = if ids.is_empty() {
+        "the whole run".to_owned()
+    } else {
+        descriptions::cells(a, &ids)
     };
     let terms = [
         effect.map(|effect| ("Effect", effect.to_owned())),
@@ -293,8 +286,7 @@ fn caveat(a: &Analysis, c: &CaveatText) -> Vec<DocBlock> {
 
 fn missing(a: &Analysis, d: &mut Document) {
     let cell = |id: &str| descriptions::cells(a, &[id]);
-    let failures = a.failures.iter();
-    let failures = failures.map(|f| {
+    let failures = a.failures.iter().map(|f| {
         let trial = format!("block {}, {}", f.trial.block, cell(&f.cell));
         (trial, f.reason.clone())
     });
@@ -308,10 +300,9 @@ fn missing(a: &Analysis, d: &mut Document) {
         (&failed, failures.collect()),
         ("Left out of this run", left_out.collect()),
     ];
-    if parts.iter().all(|(_, list)| list.is_empty()) {
-        return;
+    if parts.iter().any(|(_, list)| !list.is_empty()) {
+        d.section("What is missing", "missing", "Missing");
     }
-    d.section("What is missing", "missing", "Missing");
     for (heading, list) in parts.into_iter().filter(|(_, list)| !list.is_empty()) {
         d.push(DocBlock::heading(heading));
         d.push(DocBlock::terms(list));
@@ -319,28 +310,28 @@ fn missing(a: &Analysis, d: &mut Document) {
 }
 
 fn machine(a: &Analysis, d: &mut Document) {
-    let mut own = Document::default();
-    own.section("Machine", "machine", "Machine");
-    match &a.peer {
-        Some(peer) => own.push(DocBlock::Table(two_machines(&a.host, peer))),
-        None => own.push(DocBlock::terms(descriptions::host(&a.host))),
-    }
+    let mut machine = Document::default();
+    machine.section("Machine", "machine", "Machine");
+    machine.push(match &a.peer {
+        Some(peer) => DocBlock::Table(two_machines(&a.host, peer)),
+        None => DocBlock::terms(descriptions::host(&a.host)),
+    });
     if !a.host.checks.is_empty() {
-        own.push(DocBlock::heading("Checks"));
-        own.push(DocBlock::Terms(checks(&a.host.checks)));
+        machine.push(DocBlock::heading("Checks"));
+        machine.push(DocBlock::Terms(checks(&a.host.checks)));
     }
-    d.push(DocBlock::PageOnly(own.blocks));
+    d.push(DocBlock::PageOnly(machine.blocks));
 }
 
 fn two_machines(host: &Host, peer: &PeerFacts) -> DocTable {
-    let own = descriptions::machine(host, &peer.own_cards);
-    let theirs = descriptions::machine(&peer.host, &peer.cards);
-    let names = own.iter().chain(&theirs).map(|(name, _)| *name).unique();
-    let fact = |of: &[(&str, String)], name| {
-        let facts = of.iter().filter(|(n, _)| *n == name);
+    let here = descriptions::machine(host, &peer.own_cards);
+    let there = descriptions::machine(&peer.host, &peer.cards);
+    let names = here.iter().chain(&there).map(|(name, _)| *name).unique();
+    let fact = |facts: &[(&str, String)], name| {
+        let facts = facts.iter().filter(|(n, _)| *n == name);
         facts.map(|(_, fact)| fact).join("; ")
     };
-    let rows = names.map(|name| vec![name.to_owned(), fact(&own, name), fact(&theirs, name)]);
+    let rows = names.map(|name| vec![name.to_owned(), fact(&here, name), fact(&there, name)]);
     let columns = ["fact", "this machine", &peer.name];
     DocTable::of(columns.map(DocColumn::left).into(), rows)
 }
@@ -369,16 +360,16 @@ pub(crate) fn checks(checks: &[Check]) -> Vec<DocTerm> {
 }
 
 fn method(a: &Analysis, d: &mut Document) {
-    let mut own = Document::default();
-    own.section("Method", "method", "Method");
-    own.push(DocBlock::terms(descriptions::method(a)));
+    let mut method = Document::default();
+    method.section("Method", "method", "Method");
+    method.push(DocBlock::terms(descriptions::method(a)));
     if !a.study.constants.is_empty() {
-        own.push(DocBlock::heading("Held constant"));
+        method.push(DocBlock::heading("Held constant"));
         let constants = a.study.constants.iter();
         let mut words = constants.map(|(axis, value)| axis_in_words(*axis, value));
-        own.paragraph(Ink::Plain, words.join("; "));
+        method.paragraph(Ink::Plain, words.join("; "));
     }
-    d.push(DocBlock::PageOnly(own.blocks));
+    d.push(DocBlock::PageOnly(method.blocks));
 }
 
 fn again(a: &Analysis, d: &mut Document) {

@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 
 use crate::counted::further;
 use crate::document::{DocColumn, DocTable};
-use crate::numbers;
+use crate::numbers::percent;
 use crate::question::{axis_in_words, way};
 use crate::scale::down;
 use crate::text::{clean, shortened};
@@ -67,7 +67,8 @@ pub(crate) struct BarPart {
     pub x: f64,
     pub width: f64,
     pub key: Key,
-    pub tells: String,
+    /// Its time with the shares of both sides.
+    pub tooltip: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,16 +78,15 @@ pub(crate) struct Key {
 }
 
 impl Stack {
-    pub(crate) fn told(&self) -> DocTable {
+    pub(crate) fn table(&self) -> DocTable {
         let rows = self.groups.iter().flat_map(|group| {
             group.bars.iter().map(|bar| {
-                let parts = bar.parts.iter().map(|p| &p.tells).join("; ");
+                let parts = bar.parts.iter().map(|p| &p.tooltip).join("; ");
                 let texts = [&bar.name, &group.title, &bar.total, &parts];
                 texts.map(String::clone).to_vec()
             })
         });
-        let columns = ["What", "Where", "Sum", "Parts"].map(DocColumn::left);
-        DocTable::of(columns.to_vec(), rows).without_empty_columns()
+        DocTable::of(DocColumn::all("What | Where | Sum | Parts"), rows).without_empty_columns()
     }
 }
 
@@ -131,27 +131,29 @@ pub(crate) fn stacks(a: &Analysis) -> Vec<Stack> {
 
 /// Bars of CPU time, of both sides or of servers; none where that of no cell is known.
 fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
-    let known = a.cpu_time.iter().filter(|time| time.per == per);
-    let known = known.filter_map(|time| Some((time, &a.result(&time.cell)?.cell)));
-    let watched: Vec<(&CellTime, &Cell)> = known.collect();
-    if watched.is_empty() {
+    let times = a.cpu_time.iter().filter(|time| time.per == per);
+    let times: Vec<&CellTime> = times
+        .filter(|time| a.result(&time.cell).is_some())
+        .collect();
+    if times.is_empty() {
         return None;
     }
-    let rows = watched.iter().map(|(time, cell)| {
+    let row = |time: &&CellTime| {
         let parts = KINDS.iter().map(|row| BarPart {
             x: 0.0,
             width: time.of_kind(row.kind),
             key: key(row),
-            tells: tells(time, row),
+            tooltip: tooltip(time, row),
         });
-        Row {
-            cell,
+        Some(Row {
+            cell: &a.result(&time.cell)?.cell,
             parts: parts.filter(|p| p.width > 0.0).collect(),
             total: units::number(time.total()),
-        }
-    });
-    let rows: Vec<Row<'_>> = rows.collect();
+        })
+    };
+    let rows: Vec<Row<'_>> = times.iter().filter_map(row).collect();
     let (groups, height) = groups(a, &rows);
+    let appears = |key: &Key| rows.iter().any(|r| r.parts.iter().any(|p| p.key == *key));
     let [section, id, short, title, lead, sub] = match per {
         TimePer::Kib => [
             "cpu-time",
@@ -179,52 +181,44 @@ fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
         sub,
         groups,
         height,
-        kinds: legend(KINDS.iter().map(key), &rows),
-        notes: notes(&watched),
+        kinds: KINDS.iter().map(key).filter(appears).collect(),
+        notes: notes(&times),
     })
-}
-
-fn legend(keys: impl Iterator<Item = Key>, rows: &[Row<'_>]) -> Vec<Key> {
-    let appears = |key: &Key| rows.iter().any(|r| r.parts.iter().any(|p| p.key == *key));
-    keys.filter(appears).collect()
 }
 
 /// The bars by what they have in common, each group on a scale of its own, and their height.
 fn groups(a: &Analysis, rows: &[Row<'_>]) -> (Vec<BarGroup>, f64) {
-    let names = names(&a.study.varied);
+    let named = naming_axis(&a.study.varied);
     let places = grouped(rows.iter().take(MOST_BARS).map(|row| {
-        let others = a.study.varied.iter().filter(|axis| Some(**axis) != names);
+        let others = a.study.varied.iter().filter(|axis| Some(**axis) != named);
         let mut values = others.map(|axis| axis_in_words(*axis, &row.cell.value(*axis)));
         (clean(&values.join(", ")), row)
     }));
     let mut y = 0.0;
-    let groups = places.into_iter();
-    let groups = groups.map(|(title, rows)| group(title, &rows, names, &mut y));
-    (groups.collect(), y)
+    let mut groups = Vec::new();
+    for (title, rows) in places {
+        let most = rows.iter().map(|r| r.size()).fold(0.0, f64::max);
+        let top = down(&mut y, HEADING);
+        let mut bars = Vec::new();
+        for row in rows {
+            let name = named.map(|axis| axis.in_words(&row.cell.value(axis)));
+            let name = name.unwrap_or_else(|| way(row.cell).clone());
+            bars.push(bar(row, &name, most, down(&mut y, ROW)));
+        }
+        y += 6.0;
+        groups.push(BarGroup {
+            y: top,
+            title,
+            bars,
+        });
+    }
+    (groups, y)
 }
 
 /// The axis whose values name the bars: the mover or the server, or whatever else varies.
-fn names(varied: &[Axis]) -> Option<Axis> {
-    let preferred = [Axis::Mover, Axis::Server];
-    let preferred = varied.iter().find(|axis| preferred.contains(axis));
-    preferred.or(varied.first()).copied()
-}
-
-fn group(title: String, rows: &[&Row<'_>], names: Option<Axis>, y: &mut f64) -> BarGroup {
-    let most = rows.iter().map(|r| r.size()).fold(0.0, f64::max);
-    let top = down(y, HEADING);
-    let bars = rows.iter().map(|row| {
-        let name = names.map(|axis| axis.in_words(&row.cell.value(axis)));
-        let name = name.unwrap_or_else(|| way(row.cell).clone());
-        bar(row, &name, most, down(y, ROW))
-    });
-    let bars = bars.collect();
-    *y += 6.0;
-    BarGroup {
-        y: top,
-        title,
-        bars,
-    }
+fn naming_axis(varied: &[Axis]) -> Option<Axis> {
+    let is_way = |axis: &&Axis| [Axis::Mover, Axis::Server].contains(axis);
+    varied.iter().find(is_way).or(varied.first()).copied()
 }
 
 fn bar(row: &Row<'_>, name: &str, most: f64, y: f64) -> Bar {
@@ -245,11 +239,11 @@ fn bar(row: &Row<'_>, name: &str, most: f64, y: f64) -> Bar {
 }
 
 /// `data copy: 110 ns for each KiB, 52 %; sender 60 (55 to 65), receiver 50 (46 to 55)`.
-fn tells(time: &CellTime, row: &KindRow) -> String {
+fn tooltip(time: &CellTime, row: &KindRow) -> String {
     let ns = time.of_kind(row.kind);
-    let share = numbers::percent(ns / time.total().max(f64::MIN_POSITIVE));
-    let sides = time.kinds.iter().filter(|k| k.kind == row.kind);
-    let mut sides = sides.map(|k| {
+    let share = percent(ns / time.total().max(f64::MIN_POSITIVE));
+    let of_kind = time.kinds.iter().filter(|k| k.kind == row.kind);
+    let mut sides = of_kind.map(|k| {
         let party = match (k.party, time.per) {
             (Party::Sender, TimePer::Kib) => "sender",
             (Party::Receiver, TimePer::Kib) => "receiver",
@@ -264,15 +258,15 @@ fn tells(time: &CellTime, row: &KindRow) -> String {
     format!("{title}: {ns} ns {per}, {share}; {}", sides.join(", "))
 }
 
-fn notes(watched: &[(&CellTime, &Cell)]) -> Vec<String> {
+fn notes(times: &[&CellTime]) -> Vec<String> {
     let most = |share: fn(&CellTime) -> f64| {
-        let shares = watched.iter().map(|(t, _)| share(t));
-        numbers::percent(shares.fold(0.0, f64::max))
+        let shares = times.iter().map(|time| share(time));
+        percent(shares.fold(0.0, f64::max))
     };
     let (unattributed, moved) = (most(|t| t.unattributed), most(|t| t.moved));
     let seen = format!(
         "Looks at the CPUs' clock in trials of their own, which are not timed. At most {unattributed} of a cell's looks are unattributed; at most {moved} were given to a caller, since they landed where interrupts are switched on again or in a function that serves all."
     );
-    let further = further(watched.len(), MOST_BARS, "further cells");
+    let further = further(times.len(), MOST_BARS, "further cells");
     std::iter::once(seen).chain(further).collect()
 }

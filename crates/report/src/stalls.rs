@@ -53,24 +53,23 @@ pub(crate) fn lines(a: &Analysis) -> Vec<String> {
 fn line(a: &Analysis, caveat: &Caveat, timer: &Timer) -> String {
     let (waiting, others): (Vec<&CellResult>, Vec<_>) =
         (a.cells.iter()).partition(|c| caveat.cells.contains(&c.id));
-    let movers = waiting.iter().map(|c| c.cell.mover.as_str()).unique();
-    let movers = movers.collect_vec();
+    let movers: Vec<&str> = (waiting.iter().map(|c| c.cell.mover.as_str()))
+        .unique()
+        .collect();
     let patterns = waiting.iter().map(|c| c.cell.pattern).collect_vec();
-    let is_alike = |c: &&&CellResult| {
-        let cell = &c.cell;
-        cell.transport.is_tcp() && patterns.contains(&cell.pattern) && cell.mover != "null"
+    let is_free = |result: &&CellResult| {
+        let cell = &result.cell;
+        let is_alike = cell.transport.is_tcp() && patterns.contains(&cell.pattern);
+        is_alike && cell.mover != "null" && result.trials > 0
     };
-    let others = others.iter().filter(is_alike).filter(|c| c.trials > 0);
-    let others: Vec<&CellResult> = others.copied().collect();
-    let free = others.iter().map(|c| c.cell.mover.as_str()).unique();
-    let free = free.filter(|mover| !movers.contains(mover)).collect_vec();
     let each = milliseconds(waiting.iter().copied());
     let each = each.map_or_else(|| "40 ms".to_owned(), |ms| format!("{ms} a message"));
-    let free = free.into_iter().map(|mover| {
-        let own = others.iter().copied().filter(|c| c.cell.mover == mover);
-        let took = milliseconds(own.filter(|c| patterns.contains(&c.cell.pattern)));
-        let took = took.map_or_else(String::new, |ms| format!(" ({ms})"));
-        format!("`{mover}`{took}")
+    let free = others.into_iter().filter(is_free);
+    let free = grouped(free.map(|c| (c.cell.mover.as_str(), c))).into_iter();
+    let free = free.filter(|(mover, _)| !movers.contains(mover));
+    let free = free.map(|(mover, cells)| {
+        let ms = milliseconds(cells.into_iter()).map(|ms| format!(" ({ms})"));
+        format!("`{mover}`{}", ms.unwrap_or_default())
     });
     let free = match free.collect_vec().as_slice() {
         [] => String::new(),
@@ -112,9 +111,9 @@ fn quoted(movers: &[&str]) -> String {
 
 /// Windows in which a flow stood still, by mover and reason.
 fn of_windows(a: &Analysis) -> impl Iterator<Item = String> {
-    let stalled = a.failures.iter().filter(|f| f.stood_still());
-    let stalled = stalled.filter_map(|f| Some((&a.cell(&f.cell)?.mover, f)));
-    grouped(stalled).into_iter().map(move |(mover, stalls)| {
+    let stalls = a.failures.iter().filter(|f| f.stood_still());
+    let by_mover = grouped(stalls.filter_map(|f| Some((&a.cell(&f.cell)?.mover, f))));
+    by_mover.into_iter().map(move |(mover, stalls)| {
         let of_mover = a.cells.iter().filter(|c| c.cell.mover == *mover);
         let begun: usize = of_mover.map(|c| c.trials + c.failed).sum();
         let trials = count(begun.max(stalls.len()), "trial", "trials");
@@ -130,19 +129,13 @@ fn with_stalls(a: &Analysis, mover: &str) -> String {
     let cells = a.cells.iter().filter(|c| c.cell.mover == mover);
     let most = cells.max_by(|x, y| stood_still(x).total_cmp(&stood_still(y)));
     let throughput = Metric::both(Measure::ThroughputGbitPerS);
-    let found = most.and_then(|c| {
-        Some((
-            c.stood_still?,
-            c.cell.size_bytes,
-            c.estimates.get(&throughput)?,
+    let words = |c: &CellResult| {
+        let (still, rate) = (c.stood_still?, c.estimates.get(&throughput)?.value);
+        let (size, ms) = (units::bytes(c.cell.size_bytes), units::number(still.ms));
+        let [with, without] = [rate * (1.0 - still.share), rate].map(units::number);
+        Some(format!(
+            ". At {size} these windows are {ms} ms: {with} Gbit/s with them, {without} Gbit/s without"
         ))
-    });
-    let Some((still, size_bytes, rate)) = found else {
-        return String::new();
     };
-    let (size, ms) = (units::bytes(size_bytes), units::number(still.ms));
-    let [with, without] = [rate.value * (1.0 - still.share), rate.value].map(units::number);
-    format!(
-        ". At {size} these windows are {ms} ms: {with} Gbit/s with them, {without} Gbit/s without"
-    )
+    most.and_then(words).unwrap_or_default()
 }

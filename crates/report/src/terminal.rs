@@ -1,9 +1,9 @@
 //! A document for a terminal.
 
 use crate::document::{
-    Align, DocBlock, DocEntry, DocLine, DocMark, DocTable, DocTerm, Document, MarkKind,
+    Align, DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, DocTerm, Document, MarkKind,
 };
-use crate::grid::{self, ROW_COLUMNS};
+use crate::grid::{self, ROW_COLUMNS, widest};
 use crate::numbers::superscript;
 use crate::style::{Ink, MARKS, Style, VERDICTS};
 use crate::text::{clean, columns, wrap};
@@ -32,11 +32,11 @@ pub(crate) fn labelled(
     style: Style,
 ) -> String {
     let rest = " ".repeat(label + 2);
-    let rows = rows.into_iter();
-    let lines = rows.flat_map(|(name, text)| {
+    let wrapped = |(name, text): (&str, String)| {
         let first = format!("  {name:<label$}");
         wrap(&text, style.columns(), &first, &rest)
-    });
+    };
+    let lines = rows.into_iter().flat_map(wrapped);
     lines.map(|line| line + "\n").collect()
 }
 
@@ -99,8 +99,12 @@ impl Printer {
                 self.wrapped(Ink::Strong, &heading.text, "", "  ");
                 self.may_gap = false;
             }
-            DocBlock::Paragraph(line) => self.said(line, ""),
-            DocBlock::List(lines) => lines.iter().for_each(|line| self.said(line, "•")),
+            DocBlock::Paragraph(line) => self.doc_line(line, ""),
+            DocBlock::List(lines) => {
+                for line in lines {
+                    self.doc_line(line, "•");
+                }
+            }
             DocBlock::Terms(terms) => self.terms(terms),
             DocBlock::Table(table) => self.table(table),
             DocBlock::Notes(notes) => {
@@ -138,7 +142,7 @@ impl Printer {
         }
     }
 
-    fn said(&mut self, line: &DocLine, bullet: &str) {
+    fn doc_line(&mut self, line: &DocLine, bullet: &str) {
         let (ink, sign) = match (line.mark, line.ink) {
             (Some(mark), _) => (mark.kind.ink(), mark.sign),
             (None, Ink::Warning) => (Ink::Warning, "!"),
@@ -160,9 +164,10 @@ impl Printer {
         let is_beside = widest <= LABEL_COLUMNS && widest + LEAST_BESIDE < room;
         let rest = " ".repeat(if is_beside { widest + 2 } else { 4 });
         for (term, name) in terms.iter().zip(names) {
-            let mut head = match is_beside {
-                true => format!("{name}{}", " ".repeat(widest + 2 - columns(&name))),
-                false => format!("{name}: "),
+            let mut head = if is_beside {
+                format!("{name}{}", " ".repeat(widest + 2 - columns(&name)))
+            } else {
+                format!("{name}: ")
             };
             // Of several lines one sees where each begins.
             let hang = if term.lines.len() > 1 { "  " } else { "" };
@@ -171,14 +176,13 @@ impl Printer {
                     (Ink::Plain, Some(mark)) if mark.kind == MarkKind::Open => Ink::Warning,
                     (ink, _) => ink,
                 };
-                match is_beside {
-                    true => self.wrapped(ink, &line.text, &head, &format!("{rest}{hang}")),
-                    false => self.wrapped(ink, &format!("{head}{}", line.text), "  ", &rest),
+                if is_beside {
+                    self.wrapped(ink, &line.text, &head, &format!("{rest}{hang}"));
+                    head.clone_from(&rest);
+                } else {
+                    self.wrapped(ink, &format!("{head}{}", line.text), "  ", &rest);
+                    head = "  ".to_owned();
                 }
-                head = match is_beside {
-                    true => rest.clone(),
-                    false => "  ".to_owned(),
-                };
             }
         }
     }
@@ -187,14 +191,11 @@ impl Printer {
         if !table.caption.is_empty() {
             self.wrapped(Ink::Faint, &table.caption, "", "  ");
         }
-        let notes = table.columns.len() - 1;
-        let has_notes = table
-            .columns
-            .get(notes)
-            .is_some_and(|c| c.align == Align::Left);
+        let last = table.columns.last();
+        let has_notes = table.columns.len() > 2 && last.is_some_and(|c| c.align == Align::Left);
         let room = self.style.columns().saturating_sub(2 + self.indent.len());
         let is_narrow = || columns_of_numbers(table) + NOTE_COLUMNS > room;
-        if has_notes && table.is_matrix() && notes > 1 && is_narrow() {
+        if has_notes && table.is_matrix() && is_narrow() {
             let (numbers, notes) = table.without_notes();
             self.table(&numbers);
             for (name, note) in notes {
@@ -204,23 +205,18 @@ impl Printer {
         }
         let texts = entry_texts(table);
         let signs = if table.is_marked() { VERDICTS } else { MARKS };
-        let width = |column: usize| {
-            let entries = texts.iter().filter_map(|row| row.get(column));
-            entries.map(|text| columns(text)).max().unwrap_or(0)
-        };
-        let room = self.style.columns().saturating_sub(2 + self.indent.len());
         let numbers = table.columns.iter().skip(1);
-        let parts = match numbers.clone().all(|c| c.align == Align::Right) {
+        let parts = if numbers.clone().all(|c| c.align == Align::Right) {
             // A table of numbers is cut into several below each other where it does not fit.
-            true => {
-                let widths = numbers.enumerate();
-                let widths =
-                    widths.map(|(i, c)| width(i + 1).max(columns(&c.heading).min(HEADING_COLUMNS)));
-                let heading = table.columns.first().map_or(0, |c| columns(&c.heading));
-                let label = width(0).max(heading).min(ROW_COLUMNS);
-                fitting(&widths.collect::<Vec<_>>(), room.saturating_sub(label + 2))
-            }
-            false => std::iter::once(0..numbers.len()).collect(),
+            let widths = (numbers.enumerate()).map(|(i, column)| {
+                let heading = columns(&column.heading).min(HEADING_COLUMNS);
+                widest(&texts, i + 1).max(heading)
+            });
+            let heading = table.columns.first().map_or(0, |c| columns(&c.heading));
+            let label = widest(&texts, 0).max(heading).min(ROW_COLUMNS);
+            fitting(&widths.collect::<Vec<_>>(), room.saturating_sub(label + 2))
+        } else {
+            std::iter::once(0..numbers.len()).collect()
         };
         for (number, part) in parts.into_iter().enumerate() {
             if number > 0 {
@@ -248,11 +244,9 @@ impl Printer {
 /// Number of columns that all but the last column of a table take, with the blanks after each.
 pub(crate) fn columns_of_numbers(table: &DocTable) -> usize {
     let texts = entry_texts(table);
-    let widths = table.columns.iter().enumerate().map(|(i, column)| {
-        let entries = texts.iter().filter_map(|row| row.get(i));
-        let widest = entries.map(|text| columns(text)).max().unwrap_or(0);
-        widest.max(columns(&column.heading)) + 2
-    });
+    let width =
+        |(i, column): (usize, &DocColumn)| widest(&texts, i).max(columns(&column.heading)) + 2;
+    let widths = table.columns.iter().enumerate().map(width);
     widths.take(table.columns.len().saturating_sub(1)).sum()
 }
 
@@ -266,29 +260,26 @@ fn entry_texts(table: &DocTable) -> Vec<Vec<String>> {
         let entries = table.rows.iter().filter_map(|row| row.entries.get(column));
         entries.map(|entry| columns(part(entry))).max().unwrap_or(0)
     };
-    let row = |entries: &[DocEntry]| {
-        let entries = entries.iter().enumerate();
-        let text = entries.map(|(i, entry)| {
-            let mut text = value(entry);
-            let is_number = table.columns.get(i).map(|c| c.align) == Some(Align::Right);
-            if !is_number {
-                return DocMark::sign_of(entry.mark) + &text;
+    let text = |(i, entry): (usize, &DocEntry)| {
+        let mut text = value(entry);
+        let is_number = table.columns.get(i).map(|c| c.align) == Some(Align::Right);
+        if !is_number {
+            return DocMark::sign_of(entry.mark) + &text;
+        }
+        let parts: [fn(&DocEntry) -> &str; 2] = [|e| &e.ratio, |e| e.mark.map_or("", |m| m.sign)];
+        for part in parts {
+            let (width, part) = (widest(i, part), part(entry));
+            if width > 0 {
+                let blanks = " ".repeat(width - columns(part));
+                text = format!("{text} {blanks}{part}");
             }
-            let parts: [fn(&DocEntry) -> &str; 2] =
-                [|e| &e.ratio, |e| e.mark.map_or("", |m| m.sign)];
-            for part in parts {
-                let (width, part) = (widest(i, part), part(entry));
-                if width > 0 {
-                    let blanks = " ".repeat(width - columns(part));
-                    text = format!("{text} {blanks}{part}");
-                }
-            }
-            // A no-break space keeps the parts together when the table is laid out.
-            text.replace(' ', "\u{a0}")
-        });
-        text.collect()
+        }
+        // A no-break space keeps the parts together when the table is laid out.
+        text.replace(' ', "\u{a0}")
     };
-    table.rows.iter().map(|r| row(&r.entries)).collect()
+    let rows = table.rows.iter();
+    rows.map(|row| row.entries.iter().enumerate().map(text).collect())
+        .collect()
 }
 
 /// Cuts columns into runs that fit into the room; at least one column a run.

@@ -19,8 +19,11 @@ pub(crate) fn wrap(text: &str, width: usize, first: &str, rest: &str) -> Vec<Str
         // Names have hyphens, and must be found and copied as they are.
         .word_splitter(textwrap::WordSplitter::NoHyphenation);
     let text = clean(text);
-    let lines = textwrap::wrap(&text, options).into_iter();
-    lines.map(|line| line.trim_end().to_owned()).collect()
+    let lines = textwrap::wrap(&text, options);
+    lines
+        .iter()
+        .map(|line| line.trim_end().to_owned())
+        .collect()
 }
 
 pub(crate) fn columns(text: &str) -> usize {
@@ -64,23 +67,36 @@ pub(crate) fn spans(text: &str) -> Vec<TextSpan> {
         let tail = parts.split_off(parts.len() - 2);
         parts.push(tail.join("`"));
     }
-    let spans = parts.into_iter().enumerate().map(|(i, text)| TextSpan {
-        code: i % 2 == 1,
-        text,
-    });
-    spans.filter(|span| !span.text.is_empty()).collect()
+    (parts.into_iter().enumerate())
+        .map(|(i, text)| TextSpan {
+            code: i % 2 == 1,
+            text,
+        })
+        .filter(|span| !span.text.is_empty())
+        .collect()
 }
 
 /// Texts that are not empty, with something between them.
 pub(crate) fn joined<T: AsRef<str>>(parts: impl IntoIterator<Item = T>, between: &str) -> String {
-    let parts = parts.into_iter().filter(|part| !part.as_ref().is_empty());
-    parts.map(|part| part.as_ref().to_owned()).join(between)
+    (parts.into_iter())
+        .filter(|part| !part.as_ref().is_empty())
+        .map(|part| part.as_ref().to_owned())
+        .join(between)
 }
 
 /// A count with its noun: `1 trial`, `3 trials`.
 pub(crate) fn count(n: usize, one: &str, many: &str) -> String {
     let noun = if n == 1 { one } else { many };
     format!("{} {noun}", crate::numbers::whole(n as u64))
+}
+
+/// A count with its noun; empty for zero.
+pub(crate) fn nonzero(n: usize, [one, many]: [&str; 2]) -> String {
+    if n == 0 {
+        String::new()
+    } else {
+        count(n, one, many)
+    }
 }
 
 /// JSON, indented, with a line feed at its end.
