@@ -179,8 +179,8 @@ impl<'s> Claim<'s> {
         (self.way, &s.baseline, relation, self.span())
     }
 
-    /// Where along the situation's axis; empty where that is all that was measured, or all of which
-    /// anything is decided.
+    /// The claim's values along the situation's axis; empty where they are all that were measured, or
+    /// all of which anything is decided.
     fn span(&self) -> String {
         let s = self.situation;
         let is_open = |at: &&Value| s.undecided.contains(at) || s.withheld.contains(at);

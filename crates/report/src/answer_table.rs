@@ -1,5 +1,5 @@
 //! The first table of a result: the ways that the study compares, in parts with a first row each, and
-//! a column of notes that says what only one row has.
+//! a column of notes on single rows.
 
 use bytecost_analysis::{Analysis, CellResult, Estimate, Finding, RANGES, Situation, grouped};
 use bytecost_spec::{Axis, Metric, Value, units};
@@ -206,8 +206,8 @@ fn has_value(situations: &[&Situation], value: &Value) -> bool {
 /// Returns true if a table has comparisons of a situation.
 fn is_of(q: &QuestionTable<'_>, s: &Situation) -> bool {
     let has = |axis: Axis, value: &Value| {
-        let named = s.place.iter().find(|(own, _)| *own == axis);
-        named.map_or(*value == axis.row().default, |(_, own)| own == value)
+        let held = s.place.iter().find(|(held, _)| *held == axis);
+        held.map_or(*value == axis.row().default, |(_, held)| held == value)
     };
     let is_at = |(axis, at): &(Axis, Value)| {
         if Some(*axis) == s.along {
@@ -376,7 +376,7 @@ impl Part<'_> {
         };
         let gaps: Option<Vec<&String>> = row.entries.iter().map(QuestionEntry::gap).collect();
         let gap = gaps.and_then(|gaps| gaps.first().copied());
-        // A baseline that is not shown to be the best says so once, with its condition.
+        // A baseline that is not shown to be the best has that in its note once, with its condition.
         let advice = advice::note(a, &self.situations, &row.name);
         joined([&no_verdict, &advice, gap.unwrap_or(&String::new())], "; ")
     }

@@ -63,7 +63,10 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
     let of_cells = known.iter().map(|(cell, accounts)| {
         let capacity = accounts.elapsed_ns as f64 * f64::from(accounts.cpus);
         let ns_of = |row: &&CpuUserRow| accounts.ns_of(|l| l.user == row.user).unwrap_or(0) as f64;
-        let ns = users.iter().map(ns_of).chain([accounts.left_over_ns as f64]);
+        let ns = users
+            .iter()
+            .map(ns_of)
+            .chain([accounts.left_over_ns as f64]);
         (*cell, ns.map(|ns| percent(ns / capacity)).collect())
     });
     let rows = rows(a, of_cells);

@@ -201,7 +201,7 @@ pub(crate) fn method(a: &Analysis) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Which comparisons are tested together, and how often a verdict may be false.
+/// The families of comparisons that are tested together, and how often a verdict of each may be false.
 pub(crate) fn families(a: &Analysis) -> String {
     let sentences = a.families.iter().map(|of| {
         let noun = format!("{} comparison", of.family.name());

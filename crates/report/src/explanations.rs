@@ -39,205 +39,118 @@ pub struct ExplanationText {
     pub findings: Vec<usize>,
 }
 
-/// The usual words: of comparisons along sizes, one place after the other.
-const USUAL: Words = Words {
-    key: Question::WhyOneWayWins,
-    question: "",
-    needs: "",
-    would_change: "",
-    along: &[Axis::Size],
-    is_together: false,
-    answer: |why| why.by_pairs(Vec::new()),
-};
+/// The words of a question that comparisons along sizes answer, one place after the other.
+const fn words(
+    key: Question,
+    question: &'static str,
+    needs: &'static str,
+    would_change: &'static str,
+) -> Words {
+    Words {
+        key,
+        question,
+        needs,
+        would_change,
+        along: &[Axis::Size],
+        is_together: false,
+        answer: |why| why.by_pairs(Vec::new()),
+    }
+}
 
 /// Every question, in the order of its enum.
+#[rustfmt::skip] // a phrase book
 const QUESTIONS: &[Words] = &[
-    Words {
-        key: Question::WhyOneWayWins,
-        question: "Why is one way better than another?",
-        would_change: "another size or transport; a path on which the kernel copies less, or more (--transport wire)",
-        answer: causes::answer,
-        ..USUAL
-    },
-    Words {
-        key: Question::CopiesPerByte,
-        question: "How often is each byte copied, and where?",
-        would_change: "another transport: over loopback and veth the kernel copies on delivery what a sender did not, over wire nobody receives; a packet socket, which has the kernel copy for it",
-        answer: copies::answer,
-        ..USUAL
-    },
-    Words {
-        key: Question::ZeroCopyNotFastest,
-        question: "Why is zero-copy not always fastest?",
-        needs: "no way without a copy was measured next to one that copies by as many calls",
-        would_change: "a path on which the kernel does not copy after all (one that leaves this machine, or --transport wire), larger messages, or several buffers in flight for each completion",
-        answer: sockets::not_fastest,
-        ..USUAL
-    },
-    Words {
-        key: Question::ZeroCopyAgainstCopying,
-        question: "From what message size does zero-copy beat copying?",
-        needs: "no way without a copy was measured next to one that copies by as many calls",
-        would_change: "a path on which the kernel does not copy after all (one that leaves this machine, or --transport wire), sizes beyond the range, or payload from memory that is in no cache (--ring)",
-        answer: |why| why.by_pairs(why.copied()),
-        ..USUAL
-    },
-    Words {
-        key: Question::OneCallAgainstSeveral,
-        question: "From what message size does one call beat one call for each field, and up to which?",
-        needs: "no way with one call per message was measured next to one with a call for each field",
-        would_change: "other --fields, sizes beyond the range, or the other --pattern (streaming, or waiting for answers)",
-        ..USUAL
-    },
-    Words {
-        key: Question::ThreadsAndCaches,
-        question: "How do threads interact with the caches, apart from there being more threads than CPUs?",
-        needs: "needs cells with several numbers of flows (--threads 1,2,4)",
-        would_change: "a machine with more CPUs, threads that are kept on CPUs of their own (--placement), or payload that does not fit into the caches (--ring)",
-        answer: caches::with_threads,
-        ..USUAL
-    },
-    Words {
-        key: Question::CacheLevel,
-        question: "Which cache level gains most from sending without a copy?",
-        needs: "no way without a copy was measured next to one that copies",
-        would_change: "payload from memory that is in no cache (--ring), other sizes, or a path on which the kernel does not copy after all",
-        answer: caches::gains_most,
-        ..USUAL
-    },
-    Words {
-        key: Question::AsynchronousSlower,
-        question: "When is asynchronous slower than synchronous?",
-        needs: "no asynchronous read was measured next to a synchronous one (--mover pread,posix-aio,uring-read)",
-        would_change: "more requests in flight (--depth), a file that is not in the page cache (--cache), other request sizes (--size), or a disk with more parallelism",
-        along: &[Axis::Cache, Axis::Depth, Axis::Size],
-        is_together: true,
-        ..USUAL
-    },
-    Words {
-        key: Question::SendfileSaves,
-        question: "What does sendfile save, and when does it not?",
-        needs: "no way that leaves the bytes in the kernel was measured next to one that reads them into memory",
-        would_change: "a larger block for the way that reads and writes (--block), larger files (--size), a path on which the receiver is not what both wait for, or the other state of the page cache (--cache warm,cold)",
-        along: &[Axis::Cache, Axis::Size],
-        is_together: true,
-        answer: |why| why.by_pairs(work::no_cold_cache(why)),
-    },
-    Words {
-        key: Question::WhichServer,
-        question: "Which model for how many connections?",
-        needs: "needs several servers at the same number of kept connections",
-        would_change: "more CPUs for the server (--placement 0,2:1), larger or slower responses (--service, --size), or new connections (--connect new)",
-        along: &[Axis::Server],
-        ..USUAL
-    },
-    Words {
-        key: Question::IdleConnections,
-        question: "Where do servers fall off with connections that are only there?",
-        needs: "needs cells with and without idle connections (--idle 0,900)",
-        would_change: "more connections that are busy at the same time, so that a wait brings several of them; select and poll hand all descriptors to the kernel at each wait, epoll and io_uring keep them there",
-        along: &[Axis::Idle],
-        ..USUAL
-    },
-    Words {
-        key: Question::ClientsShare,
-        question: "How much of a request was the clients' own work?",
-        needs: "needs a server in a closed loop, whose clients report their work",
-        would_change: "more threads for the clients (--threads), or a rate that they keep to (--rate)",
-        answer: work::clients_share,
-        ..USUAL
-    },
-    Words {
-        key: Question::MemoryPerConnection,
-        question: "What does a thread or process for each connection cost in memory?",
-        needs: "needs a server with a thread or process for each connection, at two numbers of connections that lie 100 apart",
-        would_change: "services that touch more of a stack, or another size of kernel stacks",
-        answer: work::memory,
-        ..USUAL
-    },
-    Words {
-        key: Question::SingleSoonest,
-        question: "Does single-threaded really have the least latency?",
-        needs: "needs a server of one connection after the other and another at the same load",
-        would_change: "several connections that are kept, which it cannot serve, or responses that take long",
-        along: &[],
-        ..USUAL
-    },
-    Words {
-        key: Question::Unexpected,
-        question: "What was unexpected?",
-        needs: "no finding that the prediction speaks of: its cells were not measured",
-        would_change: "another machine, a path that leaves it, or conditions that the prediction did not speak of",
-        answer: unexpected::answer,
-        ..USUAL
-    },
-    Words {
-        key: Question::SharedCore,
-        question: "Do the two CPUs seem to share a core, whatever the kernel reports?",
-        needs: "needs work in registers with one and with two threads, on two CPUs",
-        would_change: "a quiet machine, where the CPU time of a step is not raised by what others do on the host's cores",
-        answer: work::shared_core,
-        ..USUAL
-    },
-    Words {
-        key: Question::Pinning,
-        question: "What does it change to hold threads on CPUs, alone and beside background load?",
-        needs: "no pinned work was measured next to free work",
-        would_change: "load that comes and ceases on some CPUs and not on others (--background spin@0), more threads than CPUs, or CPUs that share no cache",
-        along: &[Axis::Background],
-        is_together: true,
-        answer: |why| why.by_pairs(work::moves(why)),
-    },
-    Words {
-        key: Question::TakingTurns,
-        question: "Do two threads that slow each other share a core, or take turns on one CPU?",
-        needs: "needs work in registers of two threads on one logical CPU and on two",
-        would_change: "a machine whose hardware threads are visible (placement smt-sibling), or other work: what waits for memory leaves a core to its sibling",
-        answer: work::turns,
-        ..USUAL
-    },
-    Words {
-        key: Question::CacheSteps,
-        question: "Where does an access become more expensive, and is that where the kernel reports the caches?",
-        needs: "needs such work at three sizes or more",
-        would_change: "huge pages (--huge-pages on), which take most misses of the translation buffers away, other sizes between those that were measured, and a quiet machine",
-        answer: caches::steps,
-        ..USUAL
-    },
-    Words {
-        key: Question::HugePages,
-        question: "From which working set on do huge pages make an access cheaper, and why?",
-        needs: "needs the same work with --huge-pages off and on",
-        would_change: "another order of access: in order the next page is known before it is needed, so that its translation is too; and under a hypervisor, whether the host backs the guest's memory with huge pages",
-        is_together: true,
-        answer: |why| why.by_pairs(work::huge_pages()),
-        ..USUAL
-    },
-    Words {
-        key: Question::IsolationProtects,
-        question: "Which scheduler class or control group keeps work from background load?",
-        needs: "needs work of one class or group with background load and without it",
-        would_change: "background load of another class or in a group of its own, more threads than CPUs, and caches and memory, which no class or group divides",
-        along: &[Axis::Class, Axis::Cgroup],
-        is_together: true,
-        answer: |why| why.by_pairs(work::limits(why)),
-    },
-    Words {
-        key: Question::IsolationWakes,
-        question: "What do a class, a weight and a quota do to wake-ups?",
-        needs: "needs wake-ups with and without a class or group",
-        would_change: "other intervals between beats, other amounts of work at each, and other periods of the quota: a thread that has used it up waits for the end of its period",
-        along: &[Axis::Background],
-        is_together: true,
-        answer: |why| why.by_pairs(work::throttled(why)),
-    },
-    Words {
-        key: Question::CeilingShare,
-        question: "What share of what this machine can copy, and of what its disk gives, is reached?",
-        would_change: "fewer copies and fewer calls bring it up; `bytecost ceiling` measures the ceiling anew",
-        answer: ceiling::answer,
-        ..USUAL
-    },
+    words(Question::WhyOneWayWins, "Why is one way better than another?",
+        "",
+        "another size or transport; a path on which the kernel copies less, or more (--transport wire)")
+        .answered(causes::answer),
+    words(Question::CopiesPerByte, "How often is each byte copied, and where?",
+        "",
+        "another transport: over loopback and veth the kernel copies on delivery what a sender did not, over wire nobody receives; a packet socket, which has the kernel copy for it")
+        .answered(copies::answer),
+    words(Question::ZeroCopyNotFastest, "Why is zero-copy not always fastest?",
+        "no way without a copy was measured next to one that copies by as many calls",
+        "a path on which the kernel does not copy after all (one that leaves this machine, or --transport wire), larger messages, or several buffers in flight for each completion")
+        .answered(sockets::not_fastest),
+    words(Question::ZeroCopyAgainstCopying, "From what message size does zero-copy beat copying?",
+        "no way without a copy was measured next to one that copies by as many calls",
+        "a path on which the kernel does not copy after all (one that leaves this machine, or --transport wire), sizes beyond the range, or payload from memory that is in no cache (--ring)")
+        .answered(|why| why.by_pairs(why.copied())),
+    words(Question::OneCallAgainstSeveral, "From what message size does one call beat one call for each field, and up to which?",
+        "no way with one call per message was measured next to one with a call for each field",
+        "other --fields, sizes beyond the range, or the other --pattern (streaming, or waiting for answers)"),
+    words(Question::ThreadsAndCaches, "How do threads interact with the caches, apart from there being more threads than CPUs?",
+        "needs cells with several numbers of flows (--threads 1,2,4)",
+        "a machine with more CPUs, threads that are kept on CPUs of their own (--placement), or payload that does not fit into the caches (--ring)")
+        .answered(caches::with_threads),
+    words(Question::CacheLevel, "Which cache level gains most from sending without a copy?",
+        "no way without a copy was measured next to one that copies",
+        "payload from memory that is in no cache (--ring), other sizes, or a path on which the kernel does not copy after all")
+        .answered(caches::gains_most),
+    words(Question::AsynchronousSlower, "When is asynchronous slower than synchronous?",
+        "no asynchronous read was measured next to a synchronous one (--mover pread,posix-aio,uring-read)",
+        "more requests in flight (--depth), a file that is not in the page cache (--cache), other request sizes (--size), or a disk with more parallelism")
+        .along(&[Axis::Cache, Axis::Depth, Axis::Size]).together(),
+    words(Question::SendfileSaves, "What does sendfile save, and when does it not?",
+        "no way that leaves the bytes in the kernel was measured next to one that reads them into memory",
+        "a larger block for the way that reads and writes (--block), larger files (--size), a path on which the receiver is not what both wait for, or the other state of the page cache (--cache warm,cold)")
+        .along(&[Axis::Cache, Axis::Size]).together().answered(|why| why.by_pairs(work::no_cold_cache(why))),
+    words(Question::WhichServer, "Which model for how many connections?",
+        "needs several servers at the same number of kept connections",
+        "more CPUs for the server (--placement 0,2:1), larger or slower responses (--service, --size), or new connections (--connect new)")
+        .along(&[Axis::Server]),
+    words(Question::IdleConnections, "Where do servers fall off with connections that are only there?",
+        "needs cells with and without idle connections (--idle 0,900)",
+        "more connections that are busy at the same time, so that a wait brings several of them; select and poll hand all descriptors to the kernel at each wait, epoll and io_uring keep them there")
+        .along(&[Axis::Idle]),
+    words(Question::ClientsShare, "How much of a request was the clients' own work?",
+        "needs a server in a closed loop, whose clients report their work",
+        "more threads for the clients (--threads), or a rate that they keep to (--rate)")
+        .answered(work::clients_share),
+    words(Question::MemoryPerConnection, "What does a thread or process for each connection cost in memory?",
+        "needs a server with a thread or process for each connection, at two numbers of connections that lie 100 apart",
+        "services that touch more of a stack, or another size of kernel stacks")
+        .answered(work::memory),
+    words(Question::SingleSoonest, "Does single-threaded really have the least latency?",
+        "needs a server of one connection after the other and another at the same load",
+        "several connections that are kept, which it cannot serve, or responses that take long")
+        .along(&[]),
+    words(Question::Unexpected, "What was unexpected?",
+        "no finding that the prediction speaks of: its cells were not measured",
+        "another machine, a path that leaves it, or conditions that the prediction did not speak of")
+        .answered(unexpected::answer),
+    words(Question::SharedCore, "Do the two CPUs seem to share a core, whatever the kernel reports?",
+        "needs work in registers with one and with two threads, on two CPUs",
+        "a quiet machine, where the CPU time of a step is not raised by what others do on the host's cores")
+        .answered(work::shared_core),
+    words(Question::Pinning, "What does it change to hold threads on CPUs, alone and beside background load?",
+        "no pinned work was measured next to free work",
+        "load that comes and ceases on some CPUs and not on others (--background spin@0), more threads than CPUs, or CPUs that share no cache")
+        .along(&[Axis::Background]).together().answered(|why| why.by_pairs(work::moves(why))),
+    words(Question::TakingTurns, "Do two threads that slow each other share a core, or take turns on one CPU?",
+        "needs work in registers of two threads on one logical CPU and on two",
+        "a machine whose hardware threads are visible (placement smt-sibling), or other work: what waits for memory leaves a core to its sibling")
+        .answered(work::turns),
+    words(Question::CacheSteps, "Where does an access become more expensive, and is that where the kernel reports the caches?",
+        "needs such work at three sizes or more",
+        "huge pages (--huge-pages on), which take most misses of the translation buffers away, other sizes between those that were measured, and a quiet machine")
+        .answered(caches::steps),
+    words(Question::HugePages, "From which working set on do huge pages make an access cheaper, and why?",
+        "needs the same work with --huge-pages off and on",
+        "another order of access: in order the next page is known before it is needed, so that its translation is too; and under a hypervisor, whether the host backs the guest's memory with huge pages")
+        .together().answered(|why| why.by_pairs(work::huge_pages())),
+    words(Question::IsolationProtects, "Which scheduler class or control group keeps work from background load?",
+        "needs work of one class or group with background load and without it",
+        "background load of another class or in a group of its own, more threads than CPUs, and caches and memory, which no class or group divides")
+        .along(&[Axis::Class, Axis::Cgroup]).together().answered(|why| why.by_pairs(work::limits(why))),
+    words(Question::IsolationWakes, "What do a class, a weight and a quota do to wake-ups?",
+        "needs wake-ups with and without a class or group",
+        "other intervals between beats, other amounts of work at each, and other periods of the quota: a thread that has used it up waits for the end of its period")
+        .along(&[Axis::Background]).together().answered(|why| why.by_pairs(work::throttled(why))),
+    words(Question::CeilingShare, "What share of what this machine can copy, and of what its disk gives, is reached?",
+        "",
+        "fewer copies and fewer calls bring it up; `bytecost ceiling` measures the ceiling anew")
+        .answered(ceiling::answer),
 ];
 
 /// Every question that a run is about, in its words.

@@ -31,8 +31,7 @@ pub trait TableLayout: Debug {
     -> Result<String, String>;
 }
 
-/// A layout with a row for each cell: its columns and their meaning. published/README.md says how
-/// they are computed.
+/// A layout with a row for each cell: its columns and their meaning. published/README.md defines them.
 #[derive(Debug)]
 pub struct ColumnLayout {
     /// Name of the layout, and of the study that measures it again.
@@ -200,9 +199,10 @@ impl ColumnLayout {
 
     /// Number of sizes that make up one message.
     pub(crate) fn sizes_a_message(&self) -> u64 {
-        match self.sizes_are_of_fields {
-            true => u64::from(FIELDS),
-            false => 1,
+        if self.sizes_are_of_fields {
+            u64::from(FIELDS)
+        } else {
+            1
         }
     }
 

@@ -82,10 +82,10 @@ pub(crate) fn amount(metric: Metric, value: f64) -> String {
 
 /// An amount with its unit.
 pub(crate) fn amount_with_unit(metric: Metric, value: f64) -> String {
-    let own = metric.measure.row().unit;
+    let usual = metric.measure.row().unit;
     let (number, unit) = match scaled(metric, value) {
-        (_, None) if own == "Gbit/s" && value < 1.0 => (units::number(1e3 * value), "Mbit/s"),
-        (number, unit) => (number, unit.unwrap_or(own)),
+        (_, None) if usual == "Gbit/s" && value < 1.0 => (units::number(1e3 * value), "Mbit/s"),
+        (number, unit) => (number, unit.unwrap_or(usual)),
     };
     format!("{number} {unit}").trim_end().to_owned()
 }

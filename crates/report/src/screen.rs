@@ -1,5 +1,5 @@
-//! The first screen: what a reader sees who has a minute. At most 30 lines of 100 columns, and no
-//! sentence beyond findings: what it says is the advice's, what it shows is the findings'. All of a result begins with it.
+//! The first screen, for a reader who has a minute: at most 30 lines of 100 columns, with the advice and
+//! the findings and nothing else. Each medium begins with it.
 
 use bytecost_analysis::{Analysis, Finding, Verdict, grouped};
 use bytecost_spec::{Axis, Cell, Host, PeerSide, Value};
@@ -41,7 +41,7 @@ const MISSING_CHARS_LEAST: usize = 70;
 const REASONS: usize = 2;
 /// Cells in two groups that are shown.
 const TWO_GROUPS: usize = 2;
-/// The kind of the caveat that says that a run has lost trials.
+/// The kind of the caveat of a run that has lost trials.
 const MISSING_TRIALS: &str = "missing-trials";
 
 /// Limits on each part of the first screen.
@@ -108,19 +108,14 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
         questions: questions(a),
     };
     let print = |room| print(&within(a, room, Some(&all), &links, &content), style);
-    let mut room = Room {
-        table: TableRoom {
-            rows: ROWS,
-            note_chars: NOTE_CHARS,
-            line_columns: None,
-        },
-        reasons: WITHHELD,
-        sentences: content.advice.len(),
-        missing_reasons: REASONS,
-        missing_chars: MISSING_CHARS,
-        disturbed_chars: DISTURBED_CHARS,
-        ..ROOMY
-    };
+    let mut room = ROOMY;
+    room.table.rows = ROWS;
+    room.table.note_chars = NOTE_CHARS;
+    room.reasons = WITHHELD;
+    room.sentences = content.advice.len();
+    room.missing_reasons = REASONS;
+    room.missing_chars = MISSING_CHARS;
+    room.disturbed_chars = DISTURBED_CHARS;
     let mut text = print(room);
     while text.lines().count() > LINES {
         let Some(less) = room.less(style.columns()) else {
@@ -130,20 +125,12 @@ pub fn screen(a: &Analysis, style: Style, page: &str, run: &str) -> String {
         text = print(room);
     }
     // Whole rows may have left room for words.
-    for roomier in [
-        Room {
-            table: TableRoom {
-                note_chars: NOTE_CHARS,
-                line_columns: None,
-                ..room.table
-            },
-            ..room
-        },
-        Room {
-            command: true,
-            ..room
-        },
-    ] {
+    let mut with_words = room;
+    with_words.table.note_chars = NOTE_CHARS;
+    with_words.table.line_columns = None;
+    let mut with_command = room;
+    with_command.command = true;
+    for roomier in [with_words, with_command] {
         let roomy = print(roomier);
         if roomy.lines().count() <= LINES {
             text = roomy;

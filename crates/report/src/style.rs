@@ -51,9 +51,10 @@ impl Style {
 
     /// Paints a piece of a line; without colour it stays as it is.
     pub(crate) fn paint(self, ink: Ink, text: &str) -> String {
-        match self.color && !text.is_empty() && ink != Ink::Plain {
-            true => format!("\x1b[{}m{text}\x1b[0m", ink.code()),
-            false => text.to_owned(),
+        if self.color && !text.is_empty() && ink != Ink::Plain {
+            format!("\x1b[{}m{text}\x1b[0m", ink.code())
+        } else {
+            text.to_owned()
         }
     }
 

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_another_is_told() {
+    fn a_table_that_is_another_is_refused() {
         let check = |source: &str, text: &str, says: &str| {
             let why = read(source, text).unwrap_err();
             assert!(why.contains(says), "{why}");

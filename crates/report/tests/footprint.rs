@@ -21,7 +21,7 @@ fn level(level: u32, displaced_kib: Option<f64>) -> LevelFootprint {
     }
 }
 
-/// An analysis whose first cells were looked at, in two caches of which the second tells nothing.
+/// An analysis whose first cells were looked at, in two caches, the second without a result.
 fn looked_at(cells: usize) -> Analysis {
     let mut a = fixture::analysis();
     let own = a.cells.iter().take(cells).map(|c| CellFootprint {

@@ -90,8 +90,8 @@ fn hosts_disagree_where_one_is_better_and_another_worse_and_nowhere_else() {
     assert!(apart.eq(expected));
     let text = hosts::terminal(&t, false, Style::plain(20_000));
     assert!(text.contains("Hosts disagree in 1 comparison:"), "{text}");
-    let told = "is better on far and worse on near.";
-    assert!(text.contains(told), "{text}");
+    let sentence = "is better on far and worse on near.";
+    assert!(text.contains(sentence), "{text}");
     let t = table(&[("far", far), ("odd", odd)]);
     let text = hosts::terminal(&t, false, STYLE);
     assert!(text.contains("No comparison is decided better on one host"));

@@ -49,14 +49,14 @@ fn a_bad_table_is_told_with_its_line() {
     let own = "A1,256,1,,1.5,,,,\n";
     for row in table.lines() {
         let (row, says) = row.trim().split_once(" => ").unwrap();
-        let told = published("pa02-a", &format!("{HEADER}{own}{row}\n")).unwrap_err();
+        let error = published("pa02-a", &format!("{HEADER}{own}{row}\n")).unwrap_err();
         assert!(
-            told.starts_with("line 3: ") && told.contains(says),
-            "{told}"
+            error.starts_with("line 3: ") && error.contains(says),
+            "{error}"
         );
     }
-    let told = published("pa02-a", PUBLISHED[1].1).unwrap_err();
-    assert!(told.contains("columns"), "{told}");
+    let error = published("pa02-a", PUBLISHED[1].1).unwrap_err();
+    assert!(error.contains("columns"), "{error}");
     // What is empty is absent.
     let sparse = published("pa02-a", &format!("{HEADER}{own}")).unwrap();
     assert_eq!(sparse.cells[0].values.len(), 1);

@@ -65,7 +65,7 @@ fn a_run_has_a_row_for_each_trial_of_a_mode() {
         sample(libaio, 0, 0, &[(gib, 1, 1)]),
         // Two threads, each of which does all of the work.
         sample(apart, 0, 0, &[(1, 5_000_000, 10_000_000); 2]),
-        // Nothing was done in the window: no time can be told.
+        // Nothing was done in the window: there is no time.
         sample(pinned, 0, 0, &[(0, 0, 10_000_000)]),
     ];
     let text = runs().csv(&cells, &samples, false).unwrap();

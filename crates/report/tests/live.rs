@@ -1,4 +1,4 @@
-//! What `bytecost live send` and `bytecost live receive` print.
+//! Lines and totals of `bytecost live send` and `bytecost live receive`.
 
 use crate::fixture;
 

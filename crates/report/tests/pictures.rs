@@ -24,14 +24,14 @@ fn check_elements(svg: &str) {
     assert!(open.is_empty(), "{open:?} in {svg}");
 }
 
-/// What stands in a picture, its lines joined.
+/// The text of a picture, its lines joined.
 fn text(svg: &str) -> String {
     let pieces = svg.split('<').filter_map(|piece| piece.split_once('>'));
     let words = pieces.flat_map(|(_, text)| text.split_whitespace());
     words.collect::<Vec<_>>().join(" ")
 }
 
-/// Whether a picture may be called so.
+/// Returns true if a picture's file may have this name.
 pub fn is_name_of_file(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     name.chars().all(plain) && (1..=100).contains(&name.len())
@@ -55,8 +55,8 @@ fn a_picture_tells_what_its_reader_must_know() {
     }
     let pictures = pictures(&fixture::planted());
     let check = |number: usize, part: &str| {
-        let told = text(&pictures[number].svg);
-        assert!(told.contains(part), "{part}: {told}");
+        let words = text(&pictures[number].svg);
+        assert!(words.contains(part), "{part}: {words}");
     };
     check(0, "(pa02-a)");
     check(0, "hollow, dotted: published by pa02-a");

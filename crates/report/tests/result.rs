@@ -1,5 +1,5 @@
-//! What a reader gets of a result: that every medium says all of it, and that it holds whatever
-//! the names are. The words of real runs are held by the goldens of the command.
+//! Media of a result: every one has all of it, whatever the names in it are. The goldens of the command
+//! hold the words of real runs.
 
 use std::collections::BTreeMap;
 
@@ -44,20 +44,20 @@ fn words(text: &str) -> String {
     for (entity, c) in entities.iter().zip(["<", ">", "'", "\"", "&"]) {
         out = out.replace(entity, c);
     }
-    told(&out)
+    plain(&out)
 }
 
 /// The same of a text of the result itself.
-fn told(text: &str) -> String {
+fn plain(text: &str) -> String {
     let text = text.replace(['`', '\\', '*'], "");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn every_medium_says_all_that_there_is_to_say() {
+fn every_medium_has_all_texts_of_a_result() {
     for (study, a) in fixture::goldens() {
         let media = [
-            told(&terminal(&a, WIDE)),
+            plain(&terminal(&a, WIDE)),
             words(&markdown(&a)),
             words(&html(&a)),
         ];
@@ -82,8 +82,11 @@ fn every_medium_says_all_that_there_is_to_say() {
         let found = caveats.chain(explanations).chain(&fixed);
         let others = refusals.chain(audit).chain(study_text);
         for text in found.chain(others) {
-            for (medium, said) in ["terminal", "markdown", "page"].iter().zip(&media) {
-                assert!(said.contains(&told(text)), "{study}, {medium}: {text}");
+            for (medium, text_of_medium) in ["terminal", "markdown", "page"].iter().zip(&media) {
+                assert!(
+                    text_of_medium.contains(&plain(text)),
+                    "{study}, {medium}: {text}"
+                );
             }
         }
     }

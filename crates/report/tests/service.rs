@@ -1,4 +1,4 @@
-//! What is said of servers by hand, and of loads on them.
+//! Reports of live servers, and of loads on them.
 
 use std::time::Duration;
 
@@ -136,11 +136,11 @@ fn a_tally_names_what_went_wrong_and_nothing_else() {
         requests: 1234,
         ..ServerTally::default()
     };
-    let told = |tally: &ServerTally| service::tally("epoll", "top", tally);
+    let summary = |tally: &ServerTally| service::tally("epoll", "top", tally);
     let text = "`epoll` served 1,234 requests of `top` on 5 connections";
-    assert_eq!(told(&tally), format!("{text}\n"));
+    assert_eq!(summary(&tally), format!("{text}\n"));
     (tally.idle, tally.slow, tally.crowded) = (5, 4, 3);
     (tally.broken, tally.put_off) = (2, 1);
     let more = "connections closed as idle: 5; connections closed for receiving too slowly: 4; connections closed for too many of one address: 3; connections broken: 2; times a connection had to wait for room: 1";
-    assert_eq!(told(&tally), format!("{text}; {more}\n"));
+    assert_eq!(summary(&tally), format!("{text}; {more}\n"));
 }

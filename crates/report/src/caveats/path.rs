@@ -37,7 +37,7 @@ pub(super) fn kind_of_limit(c: &Known<'_>) -> Option<String> {
     Some(kind.to_owned())
 }
 
-/// Which cells have a device that is not the usual one; none where none has.
+/// The cells with a device that is not the usual one, in words; none where no cell has one.
 pub(super) fn whose_device(c: &Known<'_>) -> Option<String> {
     let over_veth = c.cells().filter(|cell| cell.cell.device == Device::Veth);
     let whose = match over_veth.count() {

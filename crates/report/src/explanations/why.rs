@@ -45,6 +45,24 @@ pub(super) struct Words {
     pub(super) answer: fn(&Why<'_>) -> AnswerParts,
 }
 
+impl Words {
+    pub(super) const fn along(self, along: &'static [Axis]) -> Words {
+        Words { along, ..self }
+    }
+
+    pub(super) const fn together(self) -> Words {
+        let is_together = true;
+        Words {
+            is_together,
+            ..self
+        }
+    }
+
+    pub(super) const fn answered(self, answer: fn(&Why<'_>) -> AnswerParts) -> Words {
+        Words { answer, ..self }
+    }
+}
+
 /// A comparison, seen from one of its two cells.
 pub(super) struct Seen<'a> {
     pub(super) finding: &'a Finding,
@@ -107,7 +125,7 @@ impl<'a> Seen<'a> {
     pub(super) fn is(&self, verdict: Verdict) -> bool {
         match self.verdict {
             Verdict::NotJudged => verdict == Verdict::NotDecided,
-            own => own == verdict,
+            judged => judged == verdict,
         }
     }
 
@@ -228,7 +246,7 @@ impl Why<'_> {
         (words.join(", "), last.unwrap_or_default())
     }
 
-    /// Where some pairs of a group are: those that share all but the last word together. Where
+    /// The places of some pairs of a group; those that share all but the last word stand together. Where
     /// there are many places, or some cells of a place alone, cells are counted.
     fn items(&self, some: &[&Seen<'_>], all: &[&Seen<'_>]) -> String {
         let counts = |pairs: &[&Seen<'_>]| pairs.iter().map(|v| self.item(v)).counts();

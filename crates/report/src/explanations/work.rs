@@ -15,7 +15,7 @@ pub(super) fn no_cold_cache(why: &Why<'_>) -> Vec<String> {
     if why.pairs.is_empty() || why.pairs.iter().any(|v| v.cell.cache == Cache::Cold) {
         return Vec::new();
     }
-    let is_cold = |c: &Cell| c.cache == Cache::Cold && cells().any(|own| own.mover == c.mover);
+    let is_cold = |c: &Cell| c.cache == Cache::Cold && cells().any(|o| o.mover == c.mover);
     let reason = match refused(why, is_cold) {
         Some(why) => format!(": {why}"),
         None => " (--cache cold)".to_owned(),

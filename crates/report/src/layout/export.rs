@@ -54,13 +54,11 @@ impl TableLayout for ColumnLayout {
 pub(super) fn counted(samples: &[Sample]) -> BTreeMap<String, Vec<&Sample>> {
     let mut last: BTreeMap<(&str, u32), &Sample> = BTreeMap::new();
     for sample in samples {
-        last.entry((&sample.cell, sample.trial.block))
-            .and_modify(|other| {
-                if other.trial.attempt <= sample.trial.attempt {
-                    *other = sample;
-                }
-            })
-            .or_insert(sample);
+        let place = (sample.cell.as_str(), sample.trial.block);
+        let latest = last.entry(place).or_insert(sample);
+        if latest.trial.attempt <= sample.trial.attempt {
+            *latest = sample;
+        }
     }
     let mut by_cell: BTreeMap<String, Vec<&Sample>> = BTreeMap::new();
     for ((cell, _), sample) in last {
@@ -82,9 +80,8 @@ fn is_of(layout: &ColumnLayout, cell: &Cell) -> bool {
 
 /// Number of axes along which a cell has the values of the published programs.
 fn likeness(layout: &ColumnLayout, cell: &Cell) -> usize {
-    let axes = layout.axes.iter();
-    axes.filter(|(axis, value)| has(cell, *axis, &Value::from(*value)))
-        .count()
+    let is_same = |(axis, value): &&(Axis, &str)| has(cell, *axis, &Value::from(*value));
+    layout.axes.iter().filter(is_same).count()
 }
 
 fn nothing(layout: &ColumnLayout) -> String {
@@ -121,11 +118,8 @@ pub(super) fn written(value: f64, decimals: usize) -> String {
     if decimals == 0 {
         return format!("{value:.0}");
     }
-    let magnitude = if value > 0.0 {
-        value.log10().floor()
-    } else {
-        0.0
-    };
+    // Zero and what is below it need no more digits than 1.
+    let magnitude = (if value > 0.0 { value } else { 1.0 }).log10().floor();
     let digits = (2.0 - magnitude).max(0.0) as usize;
     let wanted = digits.clamp(decimals, MOST_DECIMALS);
     let text = format!("{value:.wanted$}");

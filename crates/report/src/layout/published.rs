@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytecost_spec::table::number;
 use bytecost_spec::{Axis, Cell, Measure, Metric, Published, PublishedCell, Table, units};
 
-use super::{ColumnLayout, FIELDS, What};
+use super::{Column, ColumnLayout, FIELDS, What};
 
 impl ColumnLayout {
     /// The publication as cells with metrics, from its table. What is empty stays absent.
@@ -76,30 +76,22 @@ fn metrics(
         let column = layout.columns.iter().find(|c| c.what == what)?;
         numbers.get(column.name).copied().filter(|n| *n > 0.0)
     };
-    let mut values = BTreeMap::new();
-    for column in layout.columns {
-        let Some(&n) = numbers.get(column.name) else {
-            continue;
-        };
-        let found = match column.what {
+    let metric = |column: &Column| {
+        use Measure::{ContextSwitchesPerMessage, L1dLoadMissesPerKib, LlcLoadMissesPerKib};
+        let n = *numbers.get(column.name)?;
+        match column.what {
             What::Throughput => Some((Metric::both(Measure::ThroughputGbitPerS), n)),
             What::Latency => Some((Metric::both(Measure::LatencyUsP50), n)),
             What::Counters(_, Some(measure)) if cell.threads == 1 => {
-                use Measure::{
-                    ContextSwitchesPerMessage, L1dLoadMissesPerKib, LlcLoadMissesPerKib,
-                };
                 let below = match measure {
-                    ContextSwitchesPerMessage => of(What::Messages),
-                    L1dLoadMissesPerKib | LlcLoadMissesPerKib => {
-                        of(What::Bytes).map(|b| b / 1024.0)
-                    }
-                    _ => of(What::Bytes),
+                    ContextSwitchesPerMessage => of(What::Messages)?,
+                    L1dLoadMissesPerKib | LlcLoadMissesPerKib => of(What::Bytes)? / 1024.0,
+                    _ => of(What::Bytes)?,
                 };
-                below.map(|below| (Metric::of(measure, layout.counted), n / below))
+                Some((Metric::of(measure, layout.counted), n / below))
             }
             _ => None,
-        };
-        values.extend(found);
-    }
-    values
+        }
+    };
+    layout.columns.iter().filter_map(metric).collect()
 }

@@ -23,7 +23,7 @@ struct Mode {
     feature: &'static str,
     /// The axis in which it differs from the other mode of its feature.
     axis: Axis,
-    /// Which cells it is: the mover, all of these, and any of the placements where there are some.
+    /// Its cells have this mover, all of the axes, and any of the placements where there are some.
     mover: &'static str,
     axes: Conditions,
     placements: &'static [&'static str],
@@ -31,7 +31,7 @@ struct Mode {
 
 type Conditions = &'static [(Axis, &'static str)];
 
-/// A layout of runs and modes. published/README.md says what a time of ours is.
+/// A layout of runs and modes. published/README.md defines the time of a trial.
 #[derive(Debug)]
 pub struct Runs {
     /// Name of the layout, and of the study that measures it again.
@@ -89,14 +89,11 @@ pub fn layouts() -> impl Iterator<Item = &'static dyn TableLayout> {
 
 impl Mode {
     fn is_of(&self, cell: &Cell) -> bool {
-        let mut places = self.placements.iter();
-        has(cell, Axis::Mover, &self.mover.into())
-            && self
-                .axes
-                .iter()
-                .all(|(axis, v)| has(cell, *axis, &(*v).into()))
-            && (self.placements.is_empty()
-                || places.any(|v| has(cell, Axis::Placement, &(*v).into())))
+        let is_at = |axis: Axis, value: &str| has(cell, axis, &value.into());
+        let mut placements = self.placements.iter();
+        is_at(Axis::Mover, self.mover)
+            && self.axes.iter().all(|(axis, value)| is_at(*axis, value))
+            && (self.placements.is_empty() || placements.any(|v| is_at(Axis::Placement, v)))
     }
 
     /// Time of a program's work at the speed of a trial, in s.
@@ -127,42 +124,34 @@ impl TableLayout for Runs {
     /// The trials of a run, mode by mode. A mode without a trial has no row.
     fn csv(&self, cells: &[Cell], samples: &[Sample], _: bool) -> Result<String, String> {
         let counted = counted(samples);
-        let measured = cells.iter().filter(|c| counted.contains_key(&c.id()));
-        let measured: Vec<&Cell> = measured.collect();
+        let is_measured = |cell: &&Cell| counted.contains_key(&cell.id());
+        let measured: Vec<&Cell> = cells.iter().filter(is_measured).collect();
         let mut rows = String::new();
         for mode in self.modes {
             let is_other = |m: &&Mode| m.feature == mode.feature && m.name != mode.name;
             let other = self.modes.iter().find(is_other);
-            let own = || measured.iter().filter(|c| mode.is_of(c));
+            let of_mode = || measured.iter().filter(|c| mode.is_of(c));
             let has_counterpart = |cell: &&&Cell| {
                 measured.iter().any(|c| {
                     c.id_without(&[mode.axis]) == cell.id_without(&[mode.axis])
                         && other.is_some_and(|o| o.is_of(c))
                 })
             };
-            let chosen = own().find(has_counterpart).or(own().next());
+            let chosen = of_mode().find(has_counterpart).or(of_mode().next());
             let trials = chosen.map_or(&[][..], |cell| &counted[&cell.id()]);
             let seconds = trials.iter().filter_map(|s| mode.seconds(s));
-            let numbered = (1..).map(f64::from).zip(seconds);
-            rows.extend(numbered.map(|(at, s)| row(at, mode.name, s)));
+            for (number, seconds) in (1..).zip(seconds) {
+                let seconds = written(seconds, DECIMALS);
+                rows += &format!("{number},{},{seconds}\n", mode.name);
+            }
         }
         if rows.is_empty() {
+            let modes = self.modes.iter().map(|m| m.name).join(", ");
             return Err(format!(
-                "the run measured no cell that layout {} has a row for: its modes are {}, which `bytecost run {0}` measures",
-                self.name,
-                self.names()
+                "the run measured no cell that layout {} has a row for: its modes are {modes}, which `bytecost run {0}` measures",
+                self.name
             ));
         }
         Ok(format!("{}\n{rows}", COLUMNS.join(",")))
     }
-}
-
-impl Runs {
-    fn names(&self) -> String {
-        self.modes.iter().map(|m| m.name).join(", ")
-    }
-}
-
-fn row(run: f64, mode: &str, seconds: f64) -> String {
-    format!("{run:.0},{mode},{}\n", written(seconds, DECIMALS))
 }

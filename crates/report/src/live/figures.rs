@@ -45,11 +45,11 @@ impl Figures {
         let sum = |of: fn(&FlowReading) -> u64| flows.iter().map(of).fold(0, u64::saturating_add);
         let longest = flows.iter().map(|f| f.elapsed_ns).max().unwrap_or(0);
         // Bits per ns, which is Gbit/s.
-        let rates = flows.iter().map(|f| match f.elapsed_ns {
+        let rate = |f: &FlowReading| match f.elapsed_ns {
             0 => 0.0,
             ns => f.bytes as f64 * 8.0 / ns as f64,
-        });
-        let rates: Vec<f64> = rates.collect();
+        };
+        let rates: Vec<f64> = flows.iter().map(rate).collect();
         let messages = |f: &FlowReading| f.messages as f64 * 1e9 / f.elapsed_ns.max(1) as f64;
         let ends = rates.iter().copied().minmax().into_option();
         let over = |n, of| {
