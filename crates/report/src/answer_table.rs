@@ -457,9 +457,9 @@ fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: us
 /// The numbers of what was measured, where nothing is compared: one measure, the ways down.
 fn measured(a: &Analysis, most_rows: usize) -> AnswerTables {
     let cells = || a.cells.iter().filter(|c| c.cell.mover != NULL);
-    let first = a.figures.first().map(|f| f.y);
-    let first = first.filter(|metric| cells().any(|c| c.estimates.contains_key(metric)));
-    let metric = first.or_else(|| cells().find_map(|c| c.estimates.keys().next().copied()));
+    let is_measured = |metric: &Metric| cells().any(|c| c.estimates.contains_key(metric));
+    let drawn = a.figures.first().map(|f| f.y).filter(is_measured);
+    let metric = drawn.or_else(|| cells().find_map(|c| c.estimates.keys().next().copied()));
     let Some(metric) = metric else {
         return AnswerTables::default();
     };

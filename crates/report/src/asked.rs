@@ -93,8 +93,8 @@ pub(crate) fn missing(a: &Analysis) -> Vec<Missing> {
             why: left.why.clone(),
         }));
     }
-    let missing = missing.into_iter();
-    missing.unique_by(|m| m.subject.clone()).collect()
+    let unique = missing.into_iter().unique_by(|m| m.subject.clone());
+    unique.collect()
 }
 
 /// Returns true if all that was measured has the same value of an axis.

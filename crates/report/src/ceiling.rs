@@ -26,9 +26,11 @@ pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
     let mut d = Document::default();
     let heading = "What this machine reaches at most, in Gbit/s (95 % intervals)";
     d.paragraph(Ink::Strong, heading);
-    let tables = [copies(c), disk(c)].into_iter();
-    let tables = tables.filter(|table| !table.rows.is_empty());
-    d.blocks.extend(tables.map(DocBlock::Table));
+    for table in [copies(c), disk(c)] {
+        if !table.rows.is_empty() {
+            d.push(DocBlock::Table(table));
+        }
+    }
     let cell = |id: &str| descriptions::cells(a, &[id]);
     let mut lines: Vec<DocLine> = Vec::new();
     for r in &a.refused_cells {
@@ -83,10 +85,12 @@ fn disk(c: &Ceiling) -> DocTable {
         let requests = format!("{} {order}", units::bytes_in_words(r.size_bytes));
         vec![requests, r.depth.to_string(), value(r), r.mover.clone()]
     });
-    let place = c.dir.as_ref().map(|dir| format!(", in {dir}"));
     let columns = DocColumn::numbers("requests", ["in flight", "reading", "by"]);
-    let place = place.unwrap_or_default();
-    DocTable::of(columns, rows).captioned(format!("The disk past the page cache{place}"))
+    let caption = match &c.dir {
+        Some(dir) => format!("The disk past the page cache, in {dir}"),
+        None => "The disk past the page cache".to_owned(),
+    };
+    DocTable::of(columns, rows).captioned(caption)
 }
 
 /// `159 (155 to 163)`.

@@ -229,8 +229,8 @@ fn apart(places: &mut [f64], bottom: f64) {
         pools.push(pool);
     }
     let most = bottom - places.len().saturating_sub(1) as f64 * LABEL_HEIGHT;
-    let pools = pools.into_iter();
-    let means = pools.flat_map(|(mean, count)| std::iter::repeat_n(mean, count));
+    let repeated = |(mean, count): (f64, usize)| std::iter::repeat_n(mean, count);
+    let means = pools.into_iter().flat_map(repeated);
     for ((i, place), mean) in places.iter_mut().enumerate().zip(means) {
         *place = mean.clamp(TOP, most.max(TOP)) + i as f64 * LABEL_HEIGHT;
     }

@@ -183,8 +183,8 @@ fn with_points(f: &FigureData) -> FigureData {
 }
 
 fn upwards(f: &FigureData, unit: Unit, log: bool) -> String {
-    let times = f.relative_to.as_ref().map(|b| b.to_string());
-    let times = times.map(|baseline| format!("times {}'s", clean(&baseline)));
+    let times = |baseline: &Value| format!("times {}'s", clean(&baseline.to_string()));
+    let times = f.relative_to.as_ref().map(times);
     let scale = if log { "log scale" } else { "" };
     let mut title = f.y.title(unit);
     if figure_words::title(f).contains(&title) {

@@ -256,8 +256,8 @@ fn machine(host: &Host, cards: &[NetworkCard]) -> Vec<(String, String)> {
     }
     let settings = identity.settings.iter();
     facts.extend(settings.map(|(name, value)| (name.as_str(), value.clone())));
-    let facts = facts.into_iter();
-    facts.map(|(name, fact)| (name.to_owned(), fact)).collect()
+    let owned = |(name, fact): (&str, String)| (name.to_owned(), fact);
+    facts.into_iter().map(owned).collect()
 }
 
 /// Facts that are not the same everywhere, in the order in which they are known.
@@ -382,8 +382,8 @@ fn disagreement(t: &HostTable) -> DocLine {
     };
     let more = contrary.len().saturating_sub(LISTED);
     let more = (more > 0).then(|| format!("{more} more"));
-    let listed = contrary.iter().take(LISTED).map(sentence);
-    let listed = listed.chain(more).join("; ");
+    let sentences = contrary.iter().take(LISTED).map(sentence);
+    let listed = sentences.chain(more).join("; ");
     let places = count(contrary.len(), "comparison", "comparisons");
     let text = format!("Hosts disagree in {places}: {listed}.");
     DocLine::of(Ink::Warning, text)
@@ -418,8 +418,8 @@ fn body(t: &HostTable, all: bool) -> Document {
 
 fn findings(t: &HostTable, shown: &[&HostFinding], notes: &mut Vec<String>) -> DocTable {
     // A metric that is that of all rows stands above them once.
-    let metric = shown.iter().map(|f| f.metric).all_equal_value().ok();
-    let metric = metric.map(|metric| metric.title(t.unit));
+    let mut metrics = shown.iter().map(|f| f.metric);
+    let metric = metrics.all_equal_value().ok().map(|m| m.title(t.unit));
     let rows = shown.iter().flat_map(|f| {
         let title = match metric {
             Some(_) => String::new(),

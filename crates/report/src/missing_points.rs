@@ -79,8 +79,8 @@ pub(crate) fn at_column(f: &FigureData, column: usize, unit: Unit) -> Option<Str
     let more = (more > 0).then(|| format!("{more} more below"));
     let words = |(why, names): &(String, Vec<String>)| format!("{}: {why}", names.join(", "));
     let shown = reasons.iter().take(REASONS_MOST).map(words);
-    let shown = shown.chain(more).join("; ");
-    (!reasons.is_empty()).then(|| format!("No point at {x}: {shown}"))
+    let words = shown.chain(more).join("; ");
+    (!reasons.is_empty()).then(|| format!("No point at {x}: {words}"))
 }
 
 /// Notes on gaps below a figure, grouped by reason: `splice, vmsplice at 256 B, 4 KiB: why`. None

@@ -161,8 +161,10 @@ fn group(
     y: &mut f64,
 ) -> OverviewPair {
     let top = down(y, HEADING);
-    let note = s.note.as_deref();
-    let note = note.map_or_else(Vec::new, |text| lines(text, NOTE_COLUMNS, y));
+    let note = match &s.note {
+        Some(text) => lines(text, NOTE_COLUMNS, y),
+        None => Vec::new(),
+    };
     let published = s.published.map(|times| Mark {
         y: down(y, ROW),
         x: across(times),

@@ -155,8 +155,8 @@ impl<'a> Grid<'a> {
         let Some(x) = key.x else {
             return compared;
         };
-        let measured = self.uncompared(key).filter(|c| c.trials > 0);
-        let measured = measured.map(|c| c.cell.value(x));
+        let others = self.uncompared(key).filter(|c| c.trials > 0);
+        let measured = others.map(|c| c.cell.value(x));
         let mut values = compared.into_iter().chain(measured).unique().collect_vec();
         sort_values(x, &mut values);
         values
@@ -228,16 +228,16 @@ impl<'a> Grid<'a> {
         let here: Vec<&Value> = (findings.iter().filter(is_best))
             .map(|f| &f.value)
             .collect();
-        let compared = findings.iter().map(|f| &f.value);
-        let compared = compared.filter(|value| here.contains(value)).cloned();
+        let values = findings.iter().map(|f| &f.value);
+        let compared = values.filter(|value| here.contains(value)).cloned();
         let is_elsewhere = |value: &Value| {
             let mut others = self.a.findings.iter().filter(|f| f.axis == key.axis);
             !findings.iter().any(|f| f.value == *value) && others.any(|f| f.value == *value)
         };
         let uncompared = self.uncompared(key).map(|c| c.cell.value(key.axis));
         let free = key.free();
-        let refused = self.a.refused_cells.iter().map(|r| &r.cell);
-        let refused = refused.filter(|cell| cell.id_without(&free) == key.rest);
+        let refused_cells = self.a.refused_cells.iter().map(|r| &r.cell);
+        let refused = refused_cells.filter(|cell| cell.id_without(&free) == key.rest);
         std::iter::once(key.baseline.clone())
             .chain(compared)
             .chain(uncompared.filter(|value| !is_elsewhere(value)))

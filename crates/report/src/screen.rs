@@ -396,8 +396,10 @@ fn header(a: &Analysis, constants: &[(Axis, &Value)]) -> String {
         None => count(least, "block", "blocks"),
     };
     let seconds = |s: f64| format!("{} s", whole(s.round() as u64));
-    let budget = a.run.over_budget_s;
-    let budget = budget.map_or_else(String::new, |s| format!(" (budget {})", seconds(s)));
+    let budget = match a.run.over_budget_s {
+        Some(s) => format!(" (budget {})", seconds(s)),
+        None => String::new(),
+    };
     let has_intervals = !a.findings.is_empty();
     let constants = constants.iter().map(|(axis, value)| axis.subject(value));
     let parts = [

@@ -79,9 +79,12 @@ fn cards<T>(
         return;
     }
     d.section(title, anchor, short);
-    let lead = lead.map(|lead| DocBlock::paragraph(Ink::Faint, lead));
-    let cards = all.iter().map(|one| DocBlock::Card(card(one)));
-    d.blocks.extend(lead.into_iter().chain(cards));
+    if let Some(lead) = lead {
+        d.paragraph(Ink::Faint, lead);
+    }
+    for item in all {
+        d.push(DocBlock::Card(card(item)));
+    }
 }
 
 fn run(a: &Analysis, d: &mut Document) {

@@ -201,8 +201,10 @@ fn groups(a: &Analysis, rows: &[Row<'_>]) -> (Vec<BarGroup>, f64) {
         let top = down(&mut y, HEADING);
         let mut bars = Vec::new();
         for row in rows {
-            let name = named.map(|axis| axis.in_words(&row.cell.value(axis)));
-            let name = name.unwrap_or_else(|| way(row.cell).clone());
+            let name = match named {
+                Some(axis) => axis.in_words(&row.cell.value(axis)),
+                None => way(row.cell).clone(),
+            };
             bars.push(bar(row, &name, most, down(&mut y, ROW)));
         }
         y += 6.0;

@@ -62,16 +62,18 @@ fn line(a: &Analysis, caveat: &Caveat, timer: &Timer) -> String {
         let is_alike = cell.transport.is_tcp() && patterns.contains(&cell.pattern);
         is_alike && cell.mover != "null" && result.trials > 0
     };
-    let each = milliseconds(waiting.iter().copied());
-    let each = each.map_or_else(|| "40 ms".to_owned(), |ms| format!("{ms} a message"));
-    let free = others.into_iter().filter(is_free);
-    let free = grouped(free.map(|c| (c.cell.mover.as_str(), c))).into_iter();
-    let free = free.filter(|(mover, _)| !movers.contains(mover));
-    let free = free.map(|(mover, cells)| {
+    let each = match milliseconds(waiting.iter().copied()) {
+        Some(ms) => format!("{ms} a message"),
+        None => "40 ms".to_owned(),
+    };
+    let others = others.into_iter().filter(is_free);
+    let by_mover = grouped(others.map(|c| (c.cell.mover.as_str(), c))).into_iter();
+    let quick = by_mover.filter(|(mover, _)| !movers.contains(mover));
+    let names = quick.map(|(mover, cells)| {
         let ms = milliseconds(cells.into_iter()).map(|ms| format!(" ({ms})"));
         format!("`{mover}`{}", ms.unwrap_or_default())
     });
-    let free = match free.collect_vec().as_slice() {
+    let free = match names.collect_vec().as_slice() {
         [] => String::new(),
         [one] => format!("; {one} does not wait"),
         several => format!("; {} do not wait", several.join(", ")),
@@ -82,8 +84,10 @@ fn line(a: &Analysis, caveat: &Caveat, timer: &Timer) -> String {
         cell.set(Axis::Nodelay, "on").ok()?;
         a.result(&cell.id()).filter(|with| with.id != c.id)
     });
-    let with = milliseconds(remedied);
-    let with = with.map_or_else(String::new, |ms| format!("; with TCP_NODELAY: {ms}"));
+    let with = match milliseconds(remedied) {
+        Some(ms) => format!("; with TCP_NODELAY: {ms}"),
+        None => String::new(),
+    };
     format!(
         "{}: {each}, {}{free}{with}. Remedy: {}",
         quoted(&movers),

@@ -171,8 +171,8 @@ pub(crate) fn network_card(a: &Analysis) -> Option<String> {
 
 /// `only with Linux 6.0 or newer`.
 pub(super) fn only(conditions: &[Condition]) -> String {
-    let conditions = conditions.iter().map(|c| condition(*c));
-    format!("only {}", phrases::list(conditions))
+    let words = conditions.iter().map(|c| condition(*c));
+    format!("only {}", phrases::list(words))
 }
 
 fn condition(condition: Condition) -> String {

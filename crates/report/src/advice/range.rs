@@ -19,8 +19,8 @@ pub(super) fn span(s: &Situation, at: &[Value]) -> String {
             format!("from {} to {}", axis.subject(first), axis.subject(last))
         }
         [first, others @ ..] => {
-            let others = others.iter().map(|value| axis.subject(value));
-            phrases::list([axis.circumstance(first)].into_iter().chain(others))
+            let subjects = others.iter().map(|value| axis.subject(value));
+            phrases::list([axis.circumstance(first)].into_iter().chain(subjects))
         }
     }
 }

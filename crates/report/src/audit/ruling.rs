@@ -275,9 +275,10 @@ impl<'a> Sides<'a> {
     fn new(audited: &'a Audited) -> Sides<'a> {
         let text = |test| TestText::new(test, audited.unit);
         let reasons = audited.reasons.iter();
-        let reasons = reasons.map(|reason| (reason.otherwise.as_str(), text(&reason.test)));
         Sides {
-            reasons: reasons.collect(),
+            reasons: reasons
+                .map(|reason| (reason.otherwise.as_str(), text(&reason.test)))
+                .collect(),
             tests: audited.tests.iter().map(text).collect(),
         }
     }
@@ -301,10 +302,10 @@ impl<'a> Sides<'a> {
                 (words, self.confirmed())
             }
             Ruling::Confirmed => {
-                let less = self.find(|test| test.tally.less > 0);
-                let less = less.map_or_else(String::new, |test| {
-                    format!(",{} by less than matters", test.among(test.tally.less))
-                });
+                let less = match self.find(|test| test.tally.less > 0) {
+                    Some(test) => format!(",{} by less than matters", test.among(test.tally.less)),
+                    None => String::new(),
+                };
                 (format!("confirmed{less}"), self.confirmed())
             }
         }

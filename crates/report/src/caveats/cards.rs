@@ -85,9 +85,9 @@ pub(super) fn offloads(c: &Known<'_>) -> Option<String> {
 }
 
 pub(super) fn interrupts(c: &Known<'_>) -> String {
-    let mut far = cards(c);
-    far.retain(|at| at.card.interrupts_afar(at.host));
-    let far = far.iter().map(|at| {
+    let mut cards = cards(c);
+    cards.retain(|at| at.card.interrupts_afar(at.host));
+    let far = cards.iter().map(|at| {
         let card = at.name();
         format!("interrupts of {card} on another node than the card")
     });

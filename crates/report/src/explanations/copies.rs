@@ -135,9 +135,11 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
     let lost = gaps.chain(absent).unique();
     lines.extend(lost.map(|why| format!("unavailable: {why}")));
     if let Some(cost) = &why.a.counting_cost {
-        let is_part = cost.cells < cost.of_cells;
-        let of = is_part.then(|| format!(" of {}, within a tenth of the budget", cost.of_cells));
-        let of = of.unwrap_or_default();
+        let of = if cost.cells < cost.of_cells {
+            format!(" of {}, within a tenth of the budget", cost.of_cells)
+        } else {
+            String::new()
+        };
         let rate = cost.rate.map(|rate| format!("; the rate was {rate:.2} times that of the timed trials while it was counted (median)"));
         let (s, rate) = (cost.took_s, rate.unwrap_or_default());
         let trials = phrases::count(cost.cells, "trial");
