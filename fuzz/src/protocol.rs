@@ -178,7 +178,7 @@ fn channel() -> [Vec<Vec<u8>>; 2] {
     let machine = serde_json::to_string(&readings()).unwrap();
     let answers = answers().into_iter().map(|answer| {
         let answer = carried(&answer);
-        format!(r#"{{"from":{{"id":7,"now_ns":1,"answer":{answer},"host":{{"machine":{machine},"obstacles":[]}}}}}}"#)
+        format!(r#"{{"from":{{"id":7,"now_ns":1,"answer":{answer},"host":{{"machine":{machine},"obstacles":[],"packet_sockets":[{{"device":"eth0","holder":null}}]}}}}}}"#)
     });
     said.extend(answers);
     let frame = |body: String| [&(body.len() as u32).to_le_bytes(), body.as_bytes()].concat();

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-use bytecost_lab::transports::wire::packet::{MOST_BYTES, Packet, SYN, Saying, SynPacket};
+use bytecost_lab::transports::wire::packet::{MOST_BYTES, Packet, SYN, SegmentFields, SynPacket};
 use bytecost_spec::cell::Device;
 
 use crate::edit::edited;
@@ -11,14 +11,14 @@ use crate::target::target;
 const WORDS: &[&str] = &["\0", "\u{1}", "\u{3}\u{3}", "\0\0\0\0", "E", "\u{2}\u{4}"];
 
 fn opening(scales: bool) -> Vec<u8> {
-    let saying = Saying {
+    let fields = SegmentFields {
         from: SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 1), 40_000),
         to: SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 2), 5201),
         sequence: 7,
         acknowledged: 0,
         flags: SYN,
     };
-    Packet::opened(Device::Tun, saying, 1500, scales)
+    Packet::opened(Device::Tun, fields, 1500, scales)
         .ip()
         .to_vec()
 }
@@ -44,7 +44,7 @@ fn check(bytes: &[u8]) {
     let Some(Some(opening)) = read else {
         return;
     };
-    let again = Saying {
+    let again = SegmentFields {
         from: opening.from,
         to: opening.to,
         sequence: opening.sequence,

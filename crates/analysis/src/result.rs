@@ -13,7 +13,7 @@ use bytecost_spec::{
 };
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 pub use ceiling::{Ceiling, CeilingKind, CeilingLine, CeilingRate, CeilingShare};
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::grouping::by_key;
 
@@ -38,6 +38,8 @@ pub use explanation::*;
 pub use figure::*;
 pub use run_facts::*;
 pub use two_groups::{PartedBy, TrialGroup, TwoGroups};
+
+use run_facts::without_checks;
 
 /// The format of `findings.json`. It stays 1 until 0.1.0 is released, whatever changes.
 pub const FORMAT: u32 = 1;
@@ -124,14 +126,6 @@ impl<'a> Input<'a> {
             .map(|(place, found)| (&self.cells[place], found))
             .collect()
     }
-}
-
-fn without_checks<S: Serializer>(host: &Host, to: S) -> Result<S::Ok, S::Error> {
-    let host = Host {
-        checks: Vec::new(),
-        ..host.clone()
-    };
-    host.serialize(to)
 }
 
 /// The whole result of a run.

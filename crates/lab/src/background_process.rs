@@ -16,56 +16,78 @@ const TIMEOUT_NS: u64 = 30_000_000_000;
 /// The time for which a load that keeps CPUs awake stays for later trials, in ns.
 const KEPT_NS: u64 = 600_000_000_000;
 /// The least and the most memory that it works on, in bytes.
-const MEMORY_BYTES: std::ops::RangeInclusive<u64> = 32 << 20..=256 << 20;
+const MEMORY_BYTES: (u64, u64) = (32 << 20, 256 << 20);
 
-/// The process of the background load, which ends when this is dropped.
-pub(crate) struct BackgroundProcess {
-    end: Endpoint,
-    what: BackgroundTask,
-    pub(crate) held: Vec<Held>,
+/// The background load that a trial needs.
+pub(crate) struct BackgroundLoad {
+    task: BackgroundTask,
+    /// The time until which it is needed, in ns of CLOCK_MONOTONIC.
+    needed_ns: u64,
 }
 
-impl BackgroundProcess {
-    /// A cell's background load, once its threads are busy; the former one where it does the same. It
-    /// ends by itself after `most_ns`, or some minutes later where it is kept.
-    pub(crate) fn beside(
-        former: Option<BackgroundProcess>,
-        program: &Program,
+impl BackgroundLoad {
+    /// The load of a cell on these CPUs, for a trial of `most_ns` at most; none for a cell without one.
+    /// It ends by itself after that, and some minutes later where it is kept for other trials.
+    pub(crate) fn new(
         cell: &Cell,
         cpus: Vec<u32>,
         host: &Host,
         most_ns: u64,
-        stop: &AtomicBool,
-    ) -> Result<Option<BackgroundProcess>, TrialError> {
-        if cell.neighbour.is_idle() {
-            return Ok(None);
-        }
-        let needed_ns = clock::monotonic_ns() + TIMEOUT_NS + most_ns;
+    ) -> Option<BackgroundLoad> {
         let noise = cell.neighbour.noise;
+        let needed_ns = clock::monotonic_ns() + TIMEOUT_NS + most_ns;
         let kept_ns = if noise == Noise::Awake { KEPT_NS } else { 0 };
-        let what = BackgroundTask {
-            noise,
-            cpus,
-            memory_bytes: memory_bytes(host),
-            mem_node: cell.mem_node,
-            until_ns: needed_ns + kept_ns,
+        // Twice the largest cache, within bounds, so that it reaches memory and is soon ready.
+        let largest = host.caches.iter().map(|c| c.size_bytes).max().unwrap_or(0);
+        let (least, most) = MEMORY_BYTES;
+        (!cell.neighbour.is_idle()).then(|| BackgroundLoad {
+            task: BackgroundTask {
+                noise,
+                cpus,
+                memory_bytes: largest.saturating_mul(2).clamp(least, most),
+                mem_node: cell.mem_node,
+                until_ns: needed_ns + kept_ns,
+            },
+            needed_ns,
+        })
+    }
+
+    /// Starts its process, which has busy threads then; the former one where that has the same load.
+    pub(crate) fn start(
+        self,
+        former: Option<BackgroundProcess>,
+        program: &Program,
+        stop: &AtomicBool,
+    ) -> Result<BackgroundProcess, TrialError> {
+        let BackgroundLoad { task, needed_ns } = self;
+        let is_same = |former: &BackgroundProcess| {
+            let until_ns = former.task.until_ns;
+            until_ns >= needed_ns
+                && BackgroundTask {
+                    until_ns,
+                    ..task.clone()
+                } == former.task
         };
-        let does_it = |former: &BackgroundProcess| {
-            let until_ns = what.until_ns;
-            let does = former.what.clone();
-            does.until_ns >= needed_ns && BackgroundTask { until_ns, ..does } == what
-        };
-        if let Some(former) = former.filter(does_it) {
-            return Ok(Some(former));
+        if let Some(former) = former.filter(is_same) {
+            return Ok(former);
         }
         let mut end = Endpoint::start(program, Role::Background, None)?;
-        end.order(&ToEndpoint::Background(what.clone()))?;
+        end.order(&ToEndpoint::Background(task.clone()))?;
         match answer(&mut end, stop)? {
-            FromEndpoint::Busy(held) => Ok(Some(BackgroundProcess { end, what, held })),
+            FromEndpoint::Busy(held) => Ok(BackgroundProcess { end, task, held }),
             other => Err(unexpected(Role::Background.name(), &other)),
         }
     }
+}
 
+/// The process of the background load, which ends when this is dropped.
+pub(crate) struct BackgroundProcess {
+    end: Endpoint,
+    task: BackgroundTask,
+    pub(crate) held: Vec<Held>,
+}
+
+impl BackgroundProcess {
     pub(crate) fn pid(&self) -> u32 {
         // It always plays on this host.
         self.end.local_pid().unwrap_or(0)
@@ -76,7 +98,7 @@ impl BackgroundProcess {
         mut self,
         stop: &AtomicBool,
     ) -> Result<Option<BackgroundProcess>, TrialError> {
-        if self.what.noise == Noise::Awake {
+        if self.task.noise == Noise::Awake {
             return self.end.check_alive().map(|()| Some(self));
         }
         self.end.order(&ToEndpoint::Stop)?;
@@ -90,12 +112,4 @@ impl BackgroundProcess {
 fn answer(end: &mut Endpoint, stop: &AtomicBool) -> Result<FromEndpoint, TrialError> {
     let until_ns = clock::monotonic_ns() + TIMEOUT_NS;
     Ok(wait(slice::from_mut(end), until_ns, stop)?.1)
-}
-
-/// Twice the largest cache, within bounds, so that it reaches memory and is soon ready.
-fn memory_bytes(host: &Host) -> u64 {
-    let largest = host.caches.iter().map(|c| c.size_bytes).max().unwrap_or(0);
-    largest
-        .saturating_mul(2)
-        .clamp(*MEMORY_BYTES.start(), *MEMORY_BYTES.end())
 }

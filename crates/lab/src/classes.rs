@@ -33,7 +33,7 @@ fn policy(class: Class) -> Policy {
 }
 
 /// Gives the calling thread its class, which later threads of it inherit.
-pub(crate) fn take(class: Class) -> io::Result<()> {
+pub(crate) fn enter(class: Class) -> io::Result<()> {
     if class == Class::default() {
         return Ok(());
     }
@@ -41,7 +41,7 @@ pub(crate) fn take(class: Class) -> io::Result<()> {
 }
 
 /// Makes the calling process and thread the watchdog of later threads of this class.
-pub(crate) fn watch(class: Class) -> io::Result<()> {
+pub(crate) fn become_watchdog(class: Class) -> io::Result<()> {
     if !class.needs_watchdog() {
         return Ok(());
     }
@@ -61,7 +61,7 @@ fn set(class: Class, policy: Policy) -> io::Result<()> {
 }
 
 /// The class of the calling thread.
-pub(crate) fn taken() -> io::Result<Class> {
+pub(crate) fn current() -> io::Result<Class> {
     Ok(match sched::policy()? {
         Policy::Other(nice) => Class::Other(nice),
         Policy::Batch(nice) => Class::Batch(nice),
@@ -88,9 +88,9 @@ mod tests {
             "deadline",
         ] {
             let class: Class = text.parse().unwrap();
-            let got = std::thread::spawn(move || take(class).and_then(|()| taken()));
+            let got = std::thread::spawn(move || enter(class).and_then(|()| current()));
             match got.join().unwrap() {
-                Ok(got) if class == Class::default() => assert_eq!(got, taken().unwrap()),
+                Ok(got) if class == Class::default() => assert_eq!(got, current().unwrap()),
                 Ok(got) => assert_eq!(got, class),
                 Err(e) => {
                     assert!(class.is_realtime(), "{e}");

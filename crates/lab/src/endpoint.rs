@@ -20,7 +20,7 @@ use crate::groups;
 use crate::limits;
 use crate::phase::{Phase, SharedGate};
 use crate::protocol::{
-    self, ConnectionSetup, Done, FromEndpoint, Role, Task, ToEndpoint, out_of_turn,
+    self, ConnectionSetup, Done, FromEndpoint, Role, Task, ToEndpoint, unexpected_order,
 };
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
@@ -36,7 +36,7 @@ mod serving;
 mod side;
 mod wire_side;
 
-use gate_control::{FlowHandle, Signal, run_phases};
+use gate_control::{FlowHandle, GateControl, Signal};
 use growth::Growth;
 use side::{FlowDone, gather};
 
@@ -49,8 +49,8 @@ pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     let _ = rustix::thread::set_name(c"bytecost");
     let served = protocol::read(&mut control).and_then(|order| match order {
         ToEndpoint::Prepare(task) => serve(*task, &mut control),
-        ToEndpoint::Background(what) => background::run(&what, &mut control),
-        _ => Err(out_of_turn()),
+        ToEndpoint::Background(task) => background::run(&task, &mut control),
+        _ => Err(unexpected_order()),
     });
     let answer = match served.map_err(|e| explain(&e)) {
         Ok(done) => FromEndpoint::Done(Box::new(done)),
@@ -78,21 +78,20 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
         Role::Receiver if !task.cell.transport.has_receiver() => {
             return wire_side::run(&task, control);
         }
-        Role::Background => return Err(out_of_turn()),
+        Role::Background => return Err(unexpected_order()),
         Role::Sender | Role::Receiver => {}
     }
     groups::enter(&task.here.cgroup_procs, 0)?;
-    classes::watch(task.cell.class)?;
+    classes::become_watchdog(task.cell.class)?;
     let gate = SharedGate::default();
     let known = KnownThreads::new(task.cell.threads as usize + 1);
     known.add();
     thread::scope(|scope| {
         let (sockets, strangers) = connections(&task, control)?;
-        let growth = if may_grow(&task.cell) {
-            Growth::open(task.role, &sockets)?
-        } else {
-            None
-        };
+        let grows = may_grow(&task.cell);
+        let growth = grows
+            .then(|| Growth::open(task.role, &sockets))
+            .transpose()?;
         let (signals, received) = mpsc::channel();
         let mut threads = Vec::with_capacity(sockets.len());
         for (flow, socket) in (0..).zip(sockets) {
@@ -100,11 +99,13 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
             let started = limits::start(scope, move || {
                 known.add();
                 let handle = FlowHandle {
+                    task,
+                    flow,
                     gate,
                     signals: &signals,
                     threads: known,
                 };
-                let done = one_flow(task, socket, flow, handle);
+                let done = one_flow(handle, socket);
                 let _ = signals.send(Signal::Ended);
                 done
             });
@@ -117,27 +118,30 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
                 }
             }
         }
-        let (flows, edges_ns) = run_phases(control, &gate, threads, &received, &task, growth)?;
+        let phases = GateControl {
+            task: &task,
+            control,
+            gate: &gate,
+            signals: received,
+            growth: growth.flatten(),
+        };
+        let (flows, edges_ns) = phases.run(threads)?;
         let done = gather(&task, flows, edges_ns)?;
         Ok(Done { strangers, ..done })
     })
 }
 
-fn one_flow(
-    task: &Task,
-    socket: Option<OwnedFd>,
-    flow: u32,
-    handle: FlowHandle<'_>,
-) -> io::Result<FlowDone> {
+fn one_flow(handle: FlowHandle<'_>, socket: Option<OwnedFd>) -> io::Result<FlowDone> {
+    let task = handle.task;
     if task.role == Role::Sender && mover_of(&task.cell)?.route.is_ping() {
-        return sending::ping_pong(task, flow, handle);
+        return sending::ping_pong(handle);
     }
     // Deadline threads cannot be pinned, so that the class comes last.
-    let hold = ThreadBinding::take(&task.here.pins, flow, task.cell.mem_node)?
+    let hold = ThreadBinding::bind(&task.here.pins, handle.flow, task.cell.mem_node)?
         .with_class(task.cell.class)?;
     let mut done = match task.role {
-        Role::Sender => sending::run(task, socket, flow, handle)?,
-        _ => side::receive(task, socket, flow, handle)?,
+        Role::Sender => sending::run(handle, socket)?,
+        _ => side::receive(handle, socket)?,
     };
     done.held = hold.held()?.into_iter().collect();
     Ok(done)
@@ -149,7 +153,7 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<
     let timeout = Duration::from_millis(task.timeout_ms);
     let mut sockets: Vec<Option<OwnedFd>> = task.keys.iter().map(|_| None).collect();
     if sockets.len() != task.cell.threads as usize {
-        return Err(out_of_turn());
+        return Err(unexpected_order());
     }
     let cell = match task.role {
         Role::Receiver => transports::of_receiver(&task.cell),

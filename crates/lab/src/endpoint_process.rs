@@ -16,22 +16,22 @@ use bytecost_sys::{clock, proc_view};
 use rustix::event::{PollFd, PollFlags};
 
 use crate::coordinator_stop;
+use crate::deadline::{DeadlineReader, after, poll, ready};
 use crate::limits;
 use crate::peer_channel::RemoteEnd;
 use crate::program::Program;
-use crate::protocol::{self, DeadlineReader, FromEndpoint, HostReadings, Role, ToEndpoint};
-use crate::socket::{poll, ready};
+use crate::protocol::{self, FromEndpoint, HostReadings, Role, ToEndpoint};
 use crate::trial_error::TrialError;
 use crate::trial_processes::{SideProcess, TrialProcesses};
 
 /// The longest time of a call without progress.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(5);
 /// The time between the coordinator's checks of its stop flag, in ns.
-const LOOK_NS: u64 = 50_000_000;
+const POLL_INTERVAL_NS: u64 = 50_000_000;
 /// The silence of all sides after which the coordinator checks if one of them is stopped, in ns.
 const SILENCE_NS: u64 = 3_000_000_000;
 /// The time for the other side's last messages when one has failed, in ns.
-const LAST_WORDS_NS: u64 = 1_000_000_000;
+const LAST_MESSAGES_NS: u64 = 1_000_000_000;
 /// The time for the end of a process that has closed its socket, whose status says more.
 const ENDING: Duration = Duration::from_millis(200);
 /// The longest time of a side for anything outside of its schedule, in ns.
@@ -131,7 +131,7 @@ impl Endpoint {
         };
         TrialProcesses {
             sides: ends.iter().filter_map(process).collect(),
-            background: None,
+            ..TrialProcesses::default()
         }
     }
 
@@ -183,11 +183,11 @@ impl Endpoint {
     }
 
     /// Gives it descriptors that belong to the last order.
-    pub(crate) fn hand_over(
+    pub(crate) fn send_descriptors(
         &mut self,
-        descriptors: [BorrowedFd<'_>; protocol::HANDED_OVER],
+        descriptors: [BorrowedFd<'_>; protocol::DESCRIPTORS],
     ) -> Result<(), TrialError> {
-        protocol::hand_over(&self.control, descriptors).map_err(|_| self.end_error())
+        protocol::send_descriptors(&self.control, descriptors).map_err(|_| self.end_error())
     }
 
     /// Its next answer, which has begun to come; an error where it has failed.
@@ -203,12 +203,7 @@ impl Endpoint {
 
     /// Its next message, also that it has failed; an error where it is gone or slower than `timeout`.
     pub(crate) fn message_within(&mut self, timeout: Duration) -> Result<FromEndpoint, TrialError> {
-        let mut whole = DeadlineReader {
-            from: self.control.as_fd(),
-            until_ns: clock::monotonic_ns() + timeout.as_nanos() as u64,
-            stop: None,
-        };
-        match protocol::read(&mut whole) {
+        match protocol::read(&mut DeadlineReader::within(timeout, self.control.as_fd())) {
             Ok(message) => {
                 self.over = matches!(message, FromEndpoint::Done(_));
                 Ok(message)
@@ -252,7 +247,7 @@ impl Endpoint {
         };
         loop {
             let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
-            let look = Duration::from_nanos(left_ns.min(LOOK_NS));
+            let look = Duration::from_nanos(left_ns.min(POLL_INTERVAL_NS));
             if child_end::wait_for(child, look)?.is_some() {
                 return Ok(());
             }
@@ -277,12 +272,9 @@ impl Endpoint {
 /// Waits until the processes of a trial have ended, which have sent their results. One that has to be
 /// killed fails the trial.
 pub(crate) fn all_ended(mut ends: Vec<Endpoint>, stop: &AtomicBool) -> Result<(), TrialError> {
-    let until_ns = clock::monotonic_ns() + GRACE.as_nanos() as u64;
-    let ended: Vec<Result<(), TrialError>> = ends
-        .iter_mut()
-        .map(|end| end.ended_by(until_ns, stop))
-        .collect();
-    ended.into_iter().collect()
+    let until_ns = after(GRACE);
+    let ended = ends.iter_mut().map(|end| end.ended_by(until_ns, stop));
+    ended.collect::<Vec<_>>().into_iter().collect()
 }
 
 impl Drop for Endpoint {
@@ -364,7 +356,7 @@ pub(crate) fn wait_until(
         let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
         let waiting: Vec<usize> = (0..ends.len()).filter(|&i| !ends[i].over).collect();
         let mut polled: Vec<PollFd<'_>> = waiting.iter().map(|&i| ends[i].poll_fd()).collect();
-        let look_ns = left_ns.min(LOOK_NS);
+        let look_ns = left_ns.min(POLL_INTERVAL_NS);
         let ready = coordinator_stop::watched(look_ns, || ready(&mut polled, look_ns))?;
         if let Some(at) = ready.iter().position(|ready| *ready) {
             let i = waiting[at];
@@ -402,7 +394,7 @@ pub(crate) fn unexpected(from: &str, answer: &FromEndpoint) -> TrialError {
 fn reasons_of_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
     let others = ends.iter_mut().enumerate();
     let mut reasons = vec![reason];
-    let until_ns = clock::monotonic_ns() + LAST_WORDS_NS;
+    let until_ns = clock::monotonic_ns() + LAST_MESSAGES_NS;
     for (_, end) in others.filter(|(i, end)| *i != failed && !end.over) {
         // Earlier messages of it may come before its reason, above all from another host.
         while !end.over {

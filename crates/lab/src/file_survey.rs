@@ -27,6 +27,8 @@ const TRIES: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
 /// The longest time of one such attempt.
 const HELD_AT_MOST: Duration = Duration::from_millis(50);
+/// The end of the refusal of a mover whose file does not become cold.
+const COLD: &str = "though it was cold for another mover: run again, or choose --cache warm";
 /// Attempts before the conclusion that no file here becomes cold.
 const TRIES_AT_ALL: u32 = 3;
 
@@ -60,10 +62,10 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
     let tries = tries(files);
     // Each state has files of its own, since another would undo it.
     let of_state = |cache: &Cache| {
-        let mut files = files.others();
+        let mut own_files = files.others();
         let here = |m: &&Mover| is_tried(m, *cache) && !m.is_helped();
         let movers = MOVERS.iter().filter(here);
-        let tried = movers.map(|mover| tried(&mut files, mover, *cache, None, tries));
+        let tried = movers.map(|mover| tried(&mut own_files, mover, *cache, None, tries));
         tried.collect::<Vec<_>>()
     };
     found.movers = side_by_side::each(Cache::ALL, of_state).concat();
@@ -87,14 +89,13 @@ fn again(tries: u32, mut attempt: impl FnMut() -> io::Result<()>) -> io::Result<
             done => return done,
         }
     }
-    attempt().map_err(|e| if tries > TRIES_AT_ALL && is_not_cold(&e) {
-io::Error::new(
-            e.kind(),
-            format!("pages of the file stayed in the page cache in {tries} attempts, though it was cold for another mover: run again, or choose --cache warm"),
-        )
-} else {
-e
-})
+    attempt().map_err(|e| {
+        if tries <= TRIES_AT_ALL || !is_not_cold(&e) {
+            return e;
+        }
+        let why = format!("pages of the file stayed in the page cache in {tries} attempts, {COLD}");
+        io::Error::new(e.kind(), why)
+    })
 }
 
 /// Returns true for an error of [`file::cool`], not of a call that is not supported.
@@ -147,8 +148,10 @@ pub fn user_bytes(path: &std::path::Path) -> io::Result<u64> {
     let bytes = file::len(&opened)
         .map_err(|e| io::Error::new(e.kind(), format!("{}: {e}", path.display())))?;
     if bytes == 0 {
-        let path = path.display();
-        let why = format!("{path}: the file is empty, there is nothing to read");
+        let why = format!(
+            "{}: the file is empty, there is nothing to read",
+            path.display()
+        );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     Ok(bytes)
@@ -189,7 +192,7 @@ fn attempt(
         cell.ring = Ring::Message;
     }
     let work = files::open(&cell, mover, &task, 0)?;
-    files::settle(&cell, &work, HELD_AT_MOST)?;
+    files::prepare_pages(&cell, &work, HELD_AT_MOST)?;
     if mover.route == Route::FileToSocket {
         let content = task.own.then(file::content);
         return survey::one_message_apart(&cell, Some((work, content)), java);

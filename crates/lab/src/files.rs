@@ -231,7 +231,7 @@ pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Resul
 
 /// Brings the pages of the walk's part into the state that the cell names, and blanks a second file.
 /// Waits at most `timeout` for sockets of earlier trials that hold pages of a file that is to be cold.
-pub fn settle(cell: &Cell, work: &FileWork, timeout: Duration) -> io::Result<()> {
+pub fn prepare_pages(cell: &Cell, work: &FileWork, timeout: Duration) -> io::Result<()> {
     let (offset, len) = work.walk.part();
     if let Some(target) = &work.target {
         file::blank(target, offset, len)?;

@@ -15,8 +15,8 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::RecvFlags;
 
+use crate::deadline::{self, after};
 use crate::flow_key::{FlowKey, KEY_BYTES, UnusedKeys};
-use crate::socket;
 use crate::transports::Listener;
 
 /// The most connections whose first bytes are awaited; of more, the oldest is closed.
@@ -126,7 +126,7 @@ impl PendingConnections {
             let mut polled: Vec<PollFd<'_>> = all
                 .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
                 .collect();
-            let mut ready = socket::ready(&mut polled, wait_ns)?;
+            let mut ready = deadline::ready(&mut polled, wait_ns)?;
             let readable = ready.split_off(listeners.len());
             let now_ns = clock::monotonic_ns();
             // From behind, so that those before keep their places.
@@ -160,7 +160,6 @@ impl PendingConnections {
             return;
         };
         let from = address(&socket).map(|a| a.ip().to_canonical());
-        let timeout_ns = self.limits.timeout.as_nanos() as u64;
         let of_same = |g: &PendingConnection| g.from == from;
         let same = self.waiting.iter().filter(|g| of_same(g)).count();
         let oldest = self.waiting.iter().position(of_same);
@@ -168,7 +167,7 @@ impl PendingConnections {
             socket,
             received: Vec::new(),
             from,
-            until_ns: clock::monotonic_ns().saturating_add(timeout_ns),
+            until_ns: after(self.limits.timeout),
         });
         let newest = self.waiting.len() - 1;
         if !self.limits.allows(from) {
@@ -220,7 +219,7 @@ impl FlowAcceptor {
         listeners: &[Listener],
         timeout: Duration,
     ) -> io::Result<(usize, OwnedFd)> {
-        let until_ns = clock::monotonic_ns().saturating_add(timeout.as_nanos() as u64);
+        let until_ns = after(timeout);
         while let Some(incoming) = self.pending.next(listeners, until_ns)? {
             if let Incoming::Complete(connection) = incoming
                 && let Some(key) = connection.received.first_chunk()

@@ -167,7 +167,7 @@ mod tests {
                 role: Role::Receiver,
                 pid: std::process::id(),
             }],
-            background: None,
+            ..TrialProcesses::default()
         };
         let (mut window, mut instruments) = (HostWindow::new(&cell, None), Instruments::default());
         window.prepare(&mut instruments, &processes);

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use bytecost_host::Roots;
 use bytecost_meter::{
     ClocksRead, CoreToCoreMeter, FrequencyMeter, FrequencySnapshot, MachineMeter, MachineSnapshot,
     Meter, ProcessClocks, ProcessOwner,
@@ -11,6 +12,7 @@ use bytecost_spec::sample::Block;
 use bytecost_spec::{Cell, Counter, Host, Reading, Readings};
 
 use crate::groups::{ControlGroups, Throttled};
+use crate::quotas::Quotas;
 use crate::role::Role;
 use crate::trial_processes::TrialProcesses;
 
@@ -21,6 +23,8 @@ const NO_KERNEL: &str =
 pub(crate) struct Instruments {
     machine: MachineMeter,
     clocks: ProcessClocks,
+    /// Throttling of this process's own control groups from trial to trial.
+    pub(crate) quotas: Quotas,
     /// No frequency is read without a machine that is known.
     frequency: FrequencyMeter,
     /// True if it is read at the edges of the next window.
@@ -43,6 +47,7 @@ impl Default for Instruments {
         Instruments {
             machine: MachineMeter::open(Path::new("/")),
             clocks: ProcessClocks::new(Path::new("/")),
+            quotas: Quotas::open(&Roots::real()),
             frequency: FrequencyMeter::default(),
             reads_frequency: true,
             has_load: false,
@@ -174,7 +179,8 @@ pub(crate) struct CpuTimes {
     machine: MachineSnapshot,
 }
 
-/// The latency between the CPUs of a trial's ends, around its window, while they sleep.
+/// The latency between the CPUs of a trial's ends, around its window, while they sleep. It is of this host
+/// alone: ends on two hosts have no CPUs in common.
 pub(crate) struct CoreToCore<'m> {
     meter: Option<&'m CoreToCoreMeter>,
     before_ns: Option<u64>,

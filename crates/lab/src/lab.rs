@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use bytecost_host::Roots;
 use bytecost_spec::evidence::TrialEvidence;
 use bytecost_spec::sample::Block;
 use bytecost_spec::survey::CounterTrial;
@@ -14,10 +13,10 @@ use bytecost_sys::clock;
 use crate::coordinator_stop::StoppedTime;
 use crate::event::Event;
 use crate::files::Files;
+use crate::instruments::Instruments;
 use crate::meters::AvailableCounters;
 use crate::peer::PeerLink;
 use crate::protocol::ContentCheck;
-use crate::quotas::Quotas;
 use crate::repeats::Repeats;
 use crate::run_clock::RunClock;
 use crate::settings::Settings;
@@ -38,7 +37,6 @@ pub struct Lab {
     clock: RunClock,
     windows: WindowLengths,
     repeats: Repeats,
-    quotas: Quotas,
 }
 
 /// The outcome of a trial.
@@ -48,6 +46,17 @@ pub enum TrialOutcome {
     Ended(Box<Record>, bool),
     /// It was stopped before its end, and left nothing behind.
     Interrupted,
+}
+
+/// A trial for evidence that is to be made.
+#[derive(Clone, Debug)]
+pub struct EvidenceTrial {
+    /// The number of the trial among those of its cell.
+    pub round: u32,
+    /// The number of the cell in its plan.
+    pub number: u32,
+    /// The cell.
+    pub cell: Cell,
 }
 
 /// A trial that has started.
@@ -66,7 +75,6 @@ impl Lab {
             bed: Testbed::new(settings),
             windows: WindowLengths::default(),
             repeats: Repeats::default(),
-            quotas: Quotas::open(&Roots::real()),
         }
     }
 
@@ -134,7 +142,7 @@ impl Lab {
         let record = if is_idle && self.windows.is_longest(cell) {
             started.idle(&output, window)
         } else {
-            started.sample(output, &mut self.quotas)
+            started.sample(output, &mut self.bed.instruments)
         };
         TrialOutcome::Ended(Box::new(record), is_idle)
     }
@@ -161,9 +169,9 @@ impl Lab {
         let (began_ns, before) = (clock::monotonic_ns(), self.bed.instruments.cpu_times());
         let stopped = StoppedTime::begin();
         let mut too_short = BTreeMap::new();
-        let mut order = order.into_iter().peekable();
-        while let Some((number, cell)) = order.next() {
-            self.bed.next_is(order.peek().map(|(_, next)| next));
+        let mut left = order.into_iter().peekable();
+        while let Some((number, cell)) = left.next() {
+            self.bed.next_is(left.peek().map(|(_, next)| next));
             let trial = TrialKey {
                 block,
                 cell: number,
@@ -203,20 +211,24 @@ impl Lab {
         Some(ended)
     }
 
-    /// Makes trials for evidence, as `(round, number, cell)`, that begin within `limit`; false when
-    /// interrupted.
+    /// Makes trials for evidence that begin within `limit`; false when interrupted.
     pub fn watch(
         &mut self,
         watch: &mut Watch,
-        trials: impl IntoIterator<Item = (u32, u32, Cell)>,
+        trials: impl IntoIterator<Item = EvidenceTrial>,
         limit: Option<Duration>,
         stop: &AtomicBool,
         events: &mut dyn FnMut(Event),
     ) -> bool {
         let began_ns = clock::monotonic_ns();
-        let mut trials = trials.into_iter().peekable();
-        while let Some((round, number, cell)) = trials.next() {
-            self.bed.next_is(trials.peek().map(|(_, _, next)| next));
+        let mut left = trials.into_iter().peekable();
+        while let Some(EvidenceTrial {
+            round,
+            number,
+            cell,
+        }) = left.next()
+        {
+            self.bed.next_is(left.peek().map(|next| &next.cell));
             let spent = Duration::from_nanos(clock::monotonic_ns() - began_ns);
             if limit.is_some_and(|limit| spent >= limit) {
                 return true;
@@ -290,9 +302,9 @@ impl StartedTrial<'_> {
         })
     }
 
-    fn sample(&self, output: TrialOutput, quotas: &mut Quotas) -> Record {
+    fn sample(&self, output: TrialOutput, instruments: &mut Instruments) -> Record {
         let mut machine = output.machine;
-        machine.extend(quotas.since_last());
+        machine.extend(instruments.quotas.since_last());
         Record::Sample(Sample {
             trial: self.trial,
             cell: self.cell.id(),

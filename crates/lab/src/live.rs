@@ -14,7 +14,6 @@ use bytecost_engine::Mover;
 use bytecost_spec::live::{Activity, Session, SessionEnd, Totals};
 use bytecost_spec::survey::Release;
 use bytecost_spec::{Axis, Cell, Side, units};
-use bytecost_sys::clock;
 
 use self::greeting::Greeting;
 
@@ -60,7 +59,7 @@ const ARRIVAL: Duration = Duration::from_secs(10);
 /// The longest wait of a connection for the end of the session before it.
 const TURN: Duration = Duration::from_secs(1);
 /// The time between checks of the stop flag.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The most memory of all flows' buffers of a receiver, in bytes: a sender may have many flows.
 const MOST_BUFFER_BYTES: u64 = 1 << 30;
 
@@ -155,11 +154,6 @@ impl LiveSetup {
 /// True if the kernel reports of each buffer of the cell's mover whether it was copied.
 fn completes(cell: &Cell) -> bool {
     Mover::named(&cell.mover).is_some_and(|m| m.release == Release::AtCompletion)
-}
-
-/// Time of CLOCK_MONOTONIC in ns, so long from now.
-fn after(duration: Duration) -> u64 {
-    clock::monotonic_ns().saturating_add(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// True if the other end has sent FIN, and all that it sent before has been read.

@@ -124,11 +124,14 @@ impl PacketTaps {
     }
 
     /// The sockets that were there at first, and those that have come since.
-    pub(crate) fn all(mut self) -> Vec<PacketSocket> {
-        let mut late = self.now();
-        late.retain(|socket| !self.early.contains(socket));
-        self.early.append(&mut late);
-        self.early
+    pub(crate) fn all(&self) -> Vec<PacketSocket> {
+        let mut all = self.early.clone();
+        all.extend(
+            self.now()
+                .into_iter()
+                .filter(|socket| !self.early.contains(socket)),
+        );
+        all
     }
 
     /// The sockets that get the packets of the cell's device now.

@@ -14,6 +14,7 @@ use std::time::Duration;
 use bytecost_engine::file;
 use bytecost_sys::{clock, process};
 
+use crate::deadline::after;
 use crate::limits;
 
 /// The time between two attempts: a receiver may still be reading.
@@ -22,10 +23,9 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// Drops a piece of a file from the page cache, and checks that; tries for `timeout` while sockets hold
 /// pages.
 pub(crate) fn cool(file: impl AsFd, offset: u64, len: u64, timeout: Duration) -> io::Result<()> {
-    let file = file.as_fd();
-    let until_ns = clock::monotonic_ns() + timeout.as_nanos() as u64;
+    let until_ns = after(timeout);
     loop {
-        match file::cool(file, offset, len) {
+        match file::cool(&file, offset, len) {
             Err(e)
                 if e.kind() == io::ErrorKind::Unsupported && clock::monotonic_ns() < until_ns =>
             {
@@ -46,13 +46,13 @@ fn free_packets() {
         // Without a thread packets that wait are freed later.
         let _ = limits::start(scope, || {
             for cpu in cpus {
-                let _ = process::set_affinity(&[cpu]).and_then(|()| take_one_in());
+                let _ = process::set_affinity(&[cpu]).and_then(|()| receive_one());
             }
         });
     });
 }
 
-fn take_one_in() -> io::Result<()> {
+fn receive_one() -> io::Result<()> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.send_to(&[], socket.local_addr()?)?;
     Ok(())

@@ -14,9 +14,9 @@ use bytecost_engine::{Move, Offer};
 use bytecost_meter::Meter;
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::retry_on_intr;
+use rustix::event::PollFlags;
 
+use crate::deadline::{after, await_event};
 use crate::edges::{Edge, Segments, WindowEnd};
 use crate::flow::{Intake, drain, histogram, read_exactly};
 use crate::passes::Passes;
@@ -122,58 +122,73 @@ impl<'a> PassSender<'a> {
     }
 }
 
-impl Intake<'_> {
+/// The receiving side of a window of passes.
+pub struct PassReceiver<'i, 'a> {
+    /// Receives and checks the bytes.
+    pub intake: &'i mut Intake<'a>,
+    /// The messages and bytes of a pass.
+    pub passes: Passes,
+    /// The connection, on which the first byte of each pass is awaited.
+    pub socket: &'i OwnedFd,
+    /// The longest such wait.
+    pub timeout: Duration,
+}
+
+impl PassReceiver<'_, '_> {
     /// Receives passes until the sender has closed the connection; calls `warm` after the warm-up and
-    /// `closed` at the end. Waits on `socket` for a pass's first byte, for `timeout` at most.
+    /// `closed` at the end.
     ///
     /// # Errors
     /// `InvalidData` where something else arrives, `UnexpectedEof` where the sender leaves early.
-    pub fn run_passes<M: Meter>(
-        &mut self,
-        passes: Passes,
-        socket: &OwnedFd,
-        timeout: Duration,
+    pub fn run<M: Meter>(
+        self,
         meter: &mut M,
         warm: impl FnOnce(),
         closed: impl FnOnce(),
     ) -> io::Result<Segments<M::Snapshot>> {
+        let PassReceiver { intake, passes, .. } = self;
         let mut segments = Segments::with_capacity(MAX_PASSES);
-        let warm_bytes = passes.warmup.saturating_mul(passes.bytes);
-        while self.checker.offset() < warm_bytes {
-            if !self.pull()? {
-                return Err(sender_left(self.checker.offset()));
-            }
-        }
+        pull_to(intake, passes.warmup.saturating_mul(passes.bytes))?;
         // A receiver that is behind would count the first passes of the window as warm-up.
         warm();
         loop {
-            wait_for_bytes(socket, timeout)?;
-            let from = Edge::opens(meter, || self.tally());
-            if !self.pull()? {
+            let late = "no byte came for as long as patience lasts: does the sender still send?";
+            await_event(self.socket, PollFlags::IN, after(self.timeout), None)
+                .map_err(|e| io::Error::new(e.kind(), late))?;
+            let from = Edge::opens(meter, || intake.tally());
+            if !intake.pull()? {
                 break;
             }
             // The last call may have received bytes of the next pass.
-            let end = (from.tally.bytes / passes.bytes + 1).saturating_mul(passes.bytes);
-            while self.checker.offset() < end {
-                if !self.pull()? {
-                    return Err(sender_left(self.checker.offset()));
-                }
-            }
-            let to = Edge::closes(meter, || self.tally());
+            pull_to(
+                intake,
+                (from.tally.bytes / passes.bytes + 1).saturating_mul(passes.bytes),
+            )?;
+            let to = Edge::closes(meter, || intake.tally());
             if segments.edges.len() == MAX_PASSES {
                 let why = "the sender sends more passes than it may";
                 return Err(io::Error::new(io::ErrorKind::InvalidData, why));
             }
             segments.edges.push((from, to));
         }
-        let is_whole = self.checker.offset().is_multiple_of(self.size_bytes);
+        segments.total = intake.tally();
+        let is_whole = segments.total.bytes.is_multiple_of(intake.size_bytes);
         if !is_whole || segments.edges.is_empty() {
-            return Err(sender_left(self.checker.offset()));
+            return Err(sender_left(segments.total.bytes));
         }
-        segments.total = self.tally();
         closed();
         Ok(segments)
     }
+}
+
+/// Receives up to that byte of the stream.
+fn pull_to(intake: &mut Intake<'_>, end: u64) -> io::Result<()> {
+    while intake.checker.offset() < end {
+        if !intake.pull()? {
+            return Err(sender_left(intake.checker.offset()));
+        }
+    }
+    Ok(())
 }
 
 #[cold]
@@ -182,14 +197,4 @@ fn sender_left(bytes: u64) -> io::Error {
         io::ErrorKind::UnexpectedEof,
         format!("the sender went away before it had sent all: {bytes} bytes came"),
     )
-}
-
-fn wait_for_bytes(socket: &OwnedFd, timeout: Duration) -> io::Result<()> {
-    let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut polled = [PollFd::new(socket, PollFlags::IN)];
-    if retry_on_intr(|| poll(&mut polled, Some(&timeout)))? == 0 {
-        let why = "no byte came for as long as patience lasts: does the sender still send?";
-        return Err(io::Error::new(io::ErrorKind::TimedOut, why));
-    }
-    Ok(())
 }

@@ -15,10 +15,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use strum::{EnumDiscriminants, EnumTryAs};
 
+use crate::deadline::DeadlineReader;
 use crate::flow_key::FlowKey;
-use crate::protocol::{
-    self, DeadlineReader, FromEndpoint, HostReadings, Schedule, Task, ToEndpoint,
-};
+use crate::protocol::{self, FromEndpoint, HostReadings, Schedule, Task, ToEndpoint};
 
 mod remote_end;
 

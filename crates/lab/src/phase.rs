@@ -1,6 +1,5 @@
 //! The phases of a trial, as the threads that move bytes see them.
 
-use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use strum::FromRepr;
@@ -31,16 +30,12 @@ pub enum Phase {
 }
 
 /// The phases of a window that is stepped through, in their order.
-pub const EIGHTHS: [Phase; 8] = [
-    Phase::Window,
-    Phase::Eighth2,
-    Phase::Eighth3,
-    Phase::Eighth4,
-    Phase::Eighth5,
-    Phase::Eighth6,
-    Phase::Eighth7,
-    Phase::Eighth8,
-];
+pub const EIGHTHS: [Phase; 8] = {
+    use Phase::{Eighth2, Eighth3, Eighth4, Eighth5, Eighth6, Eighth7, Eighth8, Window};
+    [
+        Window, Eighth2, Eighth3, Eighth4, Eighth5, Eighth6, Eighth7, Eighth8,
+    ]
+};
 
 /// Source of the phase. It is asked once for every message, so that it must cost next to nothing.
 pub trait Gate {
@@ -92,45 +87,6 @@ impl Gate for SharedGate {
 
     fn eighth_ns(&self) -> u64 {
         self.eighth_ns.load(Ordering::Acquire)
-    }
-}
-
-/// A gate whose phase depends on the number of looks, for tests that must have the same result each time.
-#[derive(Debug)]
-pub struct CountingGate {
-    looks: Cell<u64>,
-    warmup: u64,
-    window: u64,
-}
-
-impl CountingGate {
-    /// `warmup` looks before the window, `window` looks within it.
-    pub fn new(warmup: u64, window: u64) -> CountingGate {
-        CountingGate {
-            looks: Cell::new(0),
-            warmup,
-            window,
-        }
-    }
-}
-
-impl Gate for CountingGate {
-    fn phase(&self) -> Phase {
-        let n = self.looks.get();
-        self.looks.set(n + 1);
-        if n < self.warmup {
-            Phase::Warmup
-        } else if n < self.warmup + self.window {
-            let eighth = EIGHTHS.len() as u64 * (n - self.warmup) / self.window;
-            EIGHTHS[eighth as usize]
-        } else {
-            Phase::Stop
-        }
-    }
-
-    /// So short that a loop with a clock of its own sees edges within any window.
-    fn eighth_ns(&self) -> u64 {
-        10_000
     }
 }
 

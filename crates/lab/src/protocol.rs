@@ -10,13 +10,10 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytecost_spec::evidence::Footprint;
 use bytecost_spec::host::{CpuCache, Obstacle};
-use bytecost_spec::{Cell, Held, Noise, Readings, SideReadings};
-use bytecost_sys::clock;
-use rustix::event::{PollFd, PollFlags};
+use bytecost_spec::{Cell, Held, Noise, PacketSocket, Readings, SideReadings};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -28,16 +25,13 @@ use crate::file_task::FileTask;
 use crate::flow_key::FlowKey;
 use crate::meters::Meters;
 pub use crate::role::Role;
-use crate::socket::poll;
 
 /// The longest frame that is read or written.
 pub const MAX_FRAME_BYTES: usize = 4 << 20;
 /// Bytes that say how long a frame's body is.
 pub(crate) const LENGTH_BYTES: usize = 4;
 /// Descriptors that are handed over at once.
-pub(crate) const HANDED_OVER: usize = 2;
-/// The time between a wait's checks of its stop flag, in ns.
-const LOOK_NS: u64 = 50_000_000;
+pub(crate) const DESCRIPTORS: usize = 2;
 
 /// The part of the payload that is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -229,6 +223,8 @@ pub(crate) struct HostReadings {
     pub(crate) machine: Readings,
     /// Circumstances of the packets of its cards.
     pub(crate) obstacles: Vec<Obstacle>,
+    /// Sockets of other programs that get the packets of its cards.
+    pub(crate) packet_sockets: Vec<PacketSocket>,
 }
 
 /// Connections and requests of a server's whole trial, warm-up included.
@@ -291,62 +287,12 @@ pub(crate) fn length(head: [u8; LENGTH_BYTES], most: usize) -> io::Result<usize>
     }
 }
 
-/// A descriptor whose reads end by one deadline, however slowly bytes come. A socket can be written too.
-pub(crate) struct DeadlineReader<'a> {
-    pub(crate) from: BorrowedFd<'a>,
-    /// In ns of CLOCK_MONOTONIC.
-    pub(crate) until_ns: u64,
-    /// The stop flag of the caller.
-    pub(crate) stop: Option<&'a AtomicBool>,
-}
-
-impl Read for DeadlineReader<'_> {
-    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
-        await_event(self.from, PollFlags::IN, self.until_ns, self.stop)?;
-        Ok(rustix::io::read(self.from, buf)?)
-    }
-}
-
-impl Write for DeadlineReader<'_> {
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        await_event(self.from, PollFlags::OUT, self.until_ns, self.stop)?;
-        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        Ok(rustix::net::send(self.from, buf, flags)?)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Waits until a descriptor is ready for an event; `TimedOut` where it is not by `until_ns`.
-pub(crate) fn await_event(
-    of: impl AsFd,
-    event: PollFlags,
-    until_ns: u64,
-    stop: Option<&AtomicBool>,
-) -> io::Result<()> {
-    loop {
-        if stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
-            return Err(io::Error::other("stopped"));
-        }
-        let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
-        let slice_ns = stop.map_or(left_ns, |_| left_ns.min(LOOK_NS));
-        if poll(&mut [PollFd::new(&of, event)], slice_ns)? > 0 {
-            return Ok(());
-        }
-        if left_ns == 0 {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-    }
-}
-
 /// Hands descriptors over a socket, unix(7), with one byte of their own.
-pub(crate) fn hand_over(
+pub(crate) fn send_descriptors(
     to: impl AsFd,
-    descriptors: [BorrowedFd<'_>; HANDED_OVER],
+    descriptors: [BorrowedFd<'_>; DESCRIPTORS],
 ) -> io::Result<()> {
-    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(HANDED_OVER))];
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut room);
     if !control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
         return Err(io::ErrorKind::InvalidInput.into());
@@ -355,15 +301,15 @@ pub(crate) fn hand_over(
     Ok(())
 }
 
-/// Receives the descriptors of [`hand_over`], where they are next on the socket; `InvalidData` for
+/// Receives the descriptors of [`send_descriptors`], where they are next on the socket; `InvalidData` for
 /// anything else.
-pub(crate) fn taken_over(from: impl AsFd) -> io::Result<[OwnedFd; HANDED_OVER]> {
-    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(HANDED_OVER))];
+pub(crate) fn receive_descriptors(from: impl AsFd) -> io::Result<[OwnedFd; DESCRIPTORS]> {
+    let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS))];
     let mut control = RecvAncillaryBuffer::new(&mut room);
     let mut byte = [0];
     let flags = RecvFlags::CMSG_CLOEXEC;
     recvmsg(from, &mut [IoSliceMut::new(&mut byte)], &mut control, flags)?;
-    let mut taken = Vec::with_capacity(HANDED_OVER);
+    let mut taken = Vec::with_capacity(DESCRIPTORS);
     for message in control.drain() {
         if let RecvAncillaryMessage::ScmRights(descriptors) = message {
             taken.extend(descriptors);
@@ -374,21 +320,23 @@ pub(crate) fn taken_over(from: impl AsFd) -> io::Result<[OwnedFd; HANDED_OVER]> 
 }
 
 /// Reads the schedule, which must be the next order.
-pub(crate) fn scheduled(from: &mut impl Read) -> io::Result<Schedule> {
+pub(crate) fn read_schedule(from: &mut impl Read) -> io::Result<Schedule> {
     match read(from)? {
         ToEndpoint::Go(schedule) => Ok(schedule),
-        _ => Err(out_of_turn()),
+        _ => Err(unexpected_order()),
     }
 }
 
 /// Reads an order, which must be the next one.
-pub(crate) fn ordered(from: &mut impl Read, order: &ToEndpoint) -> io::Result<()> {
+pub(crate) fn read_order(from: &mut impl Read, order: &ToEndpoint) -> io::Result<()> {
     let received: ToEndpoint = read(from)?;
-    (received == *order).then_some(()).ok_or_else(out_of_turn)
+    (received == *order)
+        .then_some(())
+        .ok_or_else(unexpected_order)
 }
 
 /// The error of an order that does not come now.
-pub(crate) fn out_of_turn() -> io::Error {
+pub(crate) fn unexpected_order() -> io::Error {
     invalid("protocol error: unexpected message from the coordinator")
 }
 
@@ -411,15 +359,15 @@ mod tests {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         let (reader, mut writer) = io::pipe().unwrap();
         write(&mut &ours, &ToEndpoint::Stop).unwrap();
-        hand_over(&ours, [reader.as_fd(), writer.as_fd()]).unwrap();
+        send_descriptors(&ours, [reader.as_fd(), writer.as_fd()]).unwrap();
         write(&mut &ours, &ToEndpoint::Stop).unwrap();
         assert_eq!(read::<ToEndpoint>(&mut &theirs).unwrap(), ToEndpoint::Stop);
-        let [reader, _writer] = taken_over(&theirs).unwrap();
+        let [reader, _writer] = receive_descriptors(&theirs).unwrap();
         writer.write_all(b"the same").unwrap();
         let mut said = [0; 8];
         rustix::io::read(&reader, &mut said).unwrap();
         assert_eq!(&said, b"the same");
-        let none = taken_over(&theirs).unwrap_err();
+        let none = receive_descriptors(&theirs).unwrap_err();
         assert_eq!(none.kind(), io::ErrorKind::InvalidData);
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display, Formatter};
 use std::time::Duration;
 
-use bytecost_spec::{Counter, Failure, Reading};
+use bytecost_spec::{Counter, Failure};
 
 use crate::trial_output::TrialOutput;
 
@@ -59,13 +59,7 @@ impl Display for StalledWindow {
 
 fn timer(output: &TrialOutput, window: Duration) -> Option<Timer> {
     let sender = |counter| output.sender.side.measured(counter).unwrap_or(0);
-    let network = |counter| {
-        output
-            .machine
-            .get(&counter)
-            .and_then(Reading::measured)
-            .unwrap_or(0)
-    };
+    let network = |counter| output.machine(counter).unwrap_or(0);
     let limited = Duration::from_micros(sender(Counter::TcpRwndLimitedUs));
     if limited >= window.mul_f64(LIMITED) {
         Some(PERSIST)
@@ -81,6 +75,7 @@ fn timer(output: &TrialOutput, window: Duration) -> Option<Timer> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytecost_spec::Reading;
 
     #[test]
     fn a_stall_is_named_by_the_timer_that_the_counters_show() {

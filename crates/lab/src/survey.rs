@@ -3,12 +3,13 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_engine::{Checker, FileWork, MOVERS, Mover, PayloadPattern, RECEIVERS, Receiver};
 use bytecost_host::{Roots, limits};
 use bytecost_meter::ThreadMeter;
-use bytecost_spec::cell::Device;
+use bytecost_spec::cell::{Device, Ring};
 use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 
 use crate::edges::LoopBody;
@@ -20,12 +21,17 @@ use crate::networks::{NetworkPath, Networks};
 use crate::protocol::Role;
 use crate::side_by_side;
 use crate::transports;
+use crate::transports::wire::{FAR_END, Wire};
 
-mod away;
 mod links;
 
-use away::{TIMEOUT, cell};
 pub use links::links;
+
+/// Bytes of the message.
+const SIZE_BYTES: u64 = 4096;
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// The refusal of movers that start another program.
+const NO_HELPERS: &str = "movers that start another program are not supported over this transport";
 
 /// Tries every mover and receiver over these transports with one small message, checked byte by
 /// byte; not movers of files and those that start a program ([`helped`]), nor the CPU's clock
@@ -67,7 +73,7 @@ fn over(transport: Transport) -> (Vec<Support>, Vec<Support>) {
     let receivers = RECEIVERS.iter().map(|receiver| {
         let refused = plain
             .and_then(|send| attempt(send, receiver, &place, None))
-            .or_else(|| away::nothing_to_choose(receiver, transport));
+            .or_else(|| nothing_to_choose(receiver, transport));
         row(receiver.name, refused)
     });
     (movers.collect(), receivers.collect())
@@ -148,7 +154,7 @@ pub fn helped_as_one(one: Result<(), String>, survey: &Survey) -> Vec<Support> {
     }
     let rows = transports.flat_map(|transport| {
         let refused = if transport.is_wire() {
-            Some(away::NO_HELPERS.to_owned())
+            Some(NO_HELPERS.to_owned())
         } else {
             (one.clone().err()).or_else(|| survey.mover_refused("send", transport))
         };
@@ -210,8 +216,8 @@ fn attempt(
         ..cell(place.transport)
     };
     let once = |java: Option<PathBuf>| match place.path()? {
-        NetworkPath::Wire(_) if java.is_some() => Err(io::Error::other(away::NO_HELPERS)),
-        NetworkPath::Wire(wire) => away::one_message(&cell, wire),
+        NetworkPath::Wire(_) if java.is_some() => Err(io::Error::other(NO_HELPERS)),
+        NetworkPath::Wire(wire) => one_message_over_wire(&cell, wire),
         _ => one_message(&cell, place, None, java),
     };
     let tried = || helpers.map(Helpers::java).transpose().and_then(&once);
@@ -289,6 +295,46 @@ fn one_message(
         }
     }
     drain(&mut *mover)
+}
+
+/// The refusal of a receiver, other than the default one, over a transport without a receiver.
+fn nothing_to_choose(receiver: &Receiver, transport: Transport) -> Option<String> {
+    let stands = transport.has_receiver() || receiver.name == Cell::default().receiver;
+    (!stands).then(|| "there is no receiver over this transport".to_owned())
+}
+
+/// Sends the one message of a cell, and compares the counted bytes with it.
+fn one_message_over_wire(cell: &Cell, wire: &Wire) -> io::Result<()> {
+    let mut far = wire.responder(cell.size_bytes, 1)?;
+    // Each wait of the sender has a bound.
+    wire.answered(&mut far, || {
+        let socket = transports::connect(cell, &FAR_END.to_string(), TIMEOUT)?;
+        let mut mover = SendingEnd::new(cell, Some(socket), TIMEOUT).open()?;
+        Stream(&mut *mover).step()?;
+        drain(&mut *mover)
+    })??;
+    // The last look may have been before the flow was opened.
+    far.look()?;
+    match far.seen().next().unwrap_or_default().bytes {
+        bytes if bytes == cell.size_bytes => Ok(()),
+        bytes => Err(io::Error::other(format!(
+            "{bytes} of {} bytes came",
+            cell.size_bytes
+        ))),
+    }
+}
+
+/// A cell whose trials would move such a message.
+fn cell(transport: Transport) -> Cell {
+    Cell {
+        transport,
+        // The system's own: the others are tried elsewhere.
+        congestion: "default".to_owned(),
+        size_bytes: SIZE_BYTES,
+        fields: 8,
+        ring: Ring::Bytes(4 * SIZE_BYTES),
+        ..Cell::default()
+    }
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub(crate) struct ThreadBinding {
 impl ThreadBinding {
     /// Binds the calling thread to the set of CPUs of its number, modulo their number, and to a node's
     /// memory. To be called before it touches any.
-    pub(crate) fn take(
+    pub(crate) fn bind(
         pins: &[Vec<u32>],
         flow: u32,
         mem_node: Option<u32>,
@@ -46,7 +46,7 @@ impl ThreadBinding {
     }
 
     pub(crate) fn with_class(self, class: Class) -> io::Result<ThreadBinding> {
-        classes::take(class)?;
+        classes::enter(class)?;
         Ok(ThreadBinding {
             chosen: self.chosen || class != Class::default(),
             class,
@@ -73,7 +73,7 @@ impl ThreadBinding {
             },
             class: match self.class {
                 usual if usual == Class::default() => None,
-                _ => Some(classes::taken()?),
+                _ => Some(classes::current()?),
             },
         })
     }
@@ -93,14 +93,14 @@ mod tests {
         let pins: Vec<Vec<u32>> = all.iter().map(|cpu| vec![*cpu]).collect();
         for flow in 0..2 * all.len() {
             let held = on_a_thread(|| {
-                let hold = ThreadBinding::take(&pins, flow as u32, None).unwrap();
+                let hold = ThreadBinding::bind(&pins, flow as u32, None).unwrap();
                 hold.held().unwrap().unwrap()
             });
             let cpu = all[flow % all.len()];
             assert_eq!((held.cpus, held.last_cpu), (vec![cpu], cpu));
             assert_eq!(held.memory_node, None);
         }
-        let free = on_a_thread(|| ThreadBinding::take(&[], 0, None).unwrap().held().unwrap());
+        let free = on_a_thread(|| ThreadBinding::bind(&[], 0, None).unwrap().held().unwrap());
         assert_eq!(free, None);
     }
 
@@ -108,7 +108,7 @@ mod tests {
     fn a_class_is_reported_as_the_kernel_has_it() {
         let class = Class::Batch(7);
         let held = on_a_thread(|| {
-            let hold = ThreadBinding::take(&[], 0, None).unwrap();
+            let hold = ThreadBinding::bind(&[], 0, None).unwrap();
             hold.with_class(class).unwrap().held().unwrap().unwrap()
         });
         assert_eq!(held.class, Some(class));
@@ -122,14 +122,14 @@ mod tests {
             (vec![1023], "CPUs [1023]"),
             (vec![5000], "numbers end at 1023"),
         ] {
-            let error = on_a_thread(|| ThreadBinding::take(&[pins], 0, None).unwrap_err());
+            let error = on_a_thread(|| ThreadBinding::bind(&[pins], 0, None).unwrap_err());
             assert!(error.to_string().contains(needle), "{error}");
         }
     }
 
     #[test]
     fn memory_is_held_to_its_node() {
-        let on = |node| on_a_thread(|| ThreadBinding::take(&[], 0, Some(node))?.held());
+        let on = |node| on_a_thread(|| ThreadBinding::bind(&[], 0, Some(node))?.held());
         match on(0) {
             Ok(held) => assert_eq!(held.unwrap().memory_node, Some(0)),
             // A kernel without nodes.

@@ -9,25 +9,22 @@ use bytecost_meter::huge_memory;
 use bytecost_spec::{Cell, Counter, Reading};
 use bytecost_sys::proc_view;
 
-use crate::background_process::BackgroundProcess;
-use crate::endpoint_process::{Endpoint, all_ended};
+use crate::background_process::{BackgroundLoad, BackgroundProcess};
+use crate::endpoint_process::Endpoint;
 use crate::host_window::HostWindow;
 use crate::instruments::CoreToCore;
-use crate::networks::{NetworkPath, PacketTaps};
-use crate::obstacles;
-use crate::passes::Passes;
-use crate::protocol::Task;
+use crate::networks::PacketTaps;
+use crate::protocol::{Role, Task};
 use crate::testbed::{Peer, Testbed};
 use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
-use crate::warmup::may_grow;
 use crate::watch::Watch;
 use crate::window::{self, TrialControl, WindowTimes};
 
+mod context;
 mod served;
-mod sides;
 
-use sides::Sides;
+use context::{TrialContext, side};
 
 /// The longest calibration of a sender's cache probes.
 const CALIBRATION_NS: u64 = 60_000_000_000;
@@ -41,67 +38,57 @@ pub(crate) fn attempt(
     stop: &AtomicBool,
 ) -> Result<TrialOutput, TrialError> {
     let former = (bed.background.take()).filter(|_| !cell.neighbour.is_idle());
-    if cell.is_served() {
-        return served::attempt(bed, cell, window, watch, stop);
-    }
-    let mover = Mover::named(&cell.mover);
-    let has_peer = mover.is_some_and(|m| m.has_peer());
+    let mover = Mover::named(&cell.mover).filter(|_| !cell.is_served());
+    let has_peer = cell.is_served() || mover.is_some_and(|m| m.has_peer());
     let (pins, mut task) = bed.prepare(cell, mover, has_peer, stop)?;
+    let mut context = TrialContext {
+        cell,
+        window,
+        stop,
+        settings: &bed.settings,
+        standby: &mut bed.standby,
+        instruments: &mut bed.instruments,
+        core_to_core: bed.core_to_core.as_ref(),
+        between: has_peer.then(|| bed.networks.between(cell)).transpose()?,
+        link: Peer::link(bed.peer.as_ref(), cell),
+    };
+    if cell.is_served() {
+        return served::attempt(context, task, pins.receiver, watch);
+    }
     if let Some(watch) = &watch {
         task.here.probed = watch.caches(&bed.local.host, &task.here.pins);
     }
     // It has control groups, and is dropped after the processes in them.
     let mut host = HostWindow::new(cell, bed.local.control_groups(cell)?);
     task.here.cgroup_procs = host.procs_files();
-    let between = if has_peer {
-        bed.networks.between(cell)?
-    } else {
-        NetworkPath::Nothing
-    };
-    let passes = Passes::new(cell);
-    let span = WindowTimes {
-        warmup: bed.settings.warmup,
-        until_steady: may_grow(cell),
-        window,
-        slowest_ns: passes.map_or(0, |p| p.most_ns(cell.threads)),
-        warmup_passes: passes.map_or(0, |p| p.warmup),
-        timeout_ns: task.timeout_ms * 1_000_000,
-    };
+    let span = WindowTimes::new(cell, window, bed.settings.warmup, task.timeout_ms);
     let is_own_file = task.here.file.as_ref().is_none_or(|file| file.own);
     let ready_ns = span.slowest_ns + span.timeout_ns + start_ns(&task, mover);
-    let link = Peer::link(bed.peer.as_ref(), cell);
-    let mut sides = Sides {
-        settings: &bed.settings,
-        standby: &mut bed.standby,
-        between,
-        link,
-        window,
-    };
-    let (mut ends, listens) =
-        sides.ready(task, has_peer.then_some(pins.receiver), ready_ns, stop)?;
-    let mut processes = Endpoint::processes(&ends);
+    let receiver = has_peer.then(|| side(&task, Role::Receiver, pins.receiver));
+    let tasks = receiver.into_iter().chain([task]).collect();
+    let (mut ends, mut processes) = context.ready(tasks, ready_ns)?;
     let packet_taps = PacketTaps::open(cell, &processes);
     let registers = mover.is_some_and(|m| m.locks_rings > 0);
     let huge = ends.last().filter(|_| registers).and_then(huge_bytes);
-    let (program, most_ns) = (&bed.settings.program, span.most_ns());
-    let cpus = pins.neighbour;
-    let background =
-        BackgroundProcess::beside(former, program, cell, cpus, &bed.local.host, most_ns, stop)?;
+    let background = BackgroundLoad::new(cell, pins.neighbour, &bed.local.host, span.most_ns())
+        .map(|load| load.start(former, &bed.settings.program, stop))
+        .transpose()?;
     processes.background = background.as_ref().map(BackgroundProcess::pid);
     if let Some(watch) = &mut watch {
-        watch.trial_begins(cell, &processes, listens)?;
+        watch.trial_begins(cell, &processes)?;
     }
-    let conduct = match passes {
-        Some(_) => window::by_passes,
-        None => window::by_clock,
+    let conduct = if span.is_of_passes() {
+        window::by_passes
+    } else {
+        window::by_clock
     };
-    host.prepare(&mut bed.instruments, &processes);
+    host.prepare(context.instruments, &processes);
     let mut control = TrialControl::new(&mut ends, watch.as_deref_mut(), stop, span.timeout_ns);
-    let core_to_core = CoreToCore::before(bed.core_to_core.as_ref());
-    let mut machine = conduct(&mut host, &mut bed.instruments, &mut control, span)?;
+    let core_to_core = CoreToCore::before(context.core_to_core);
+    let mut machine = conduct(&mut host, context.instruments, &mut control, span)?;
     machine.extend(core_to_core.after());
     // While both sides put together their results.
-    bed.standby.start(program);
+    context.start_standby();
     let done = control.results()?;
     if let Some(watch) = watch {
         watch.trial_ended();
@@ -110,15 +97,9 @@ pub(crate) fn attempt(
     bed.background = background.map_or(Ok(None), |background| background.trial_ended(stop))?;
     let mut output = TrialOutput::join(cell, mover, is_own_file, done, machine)?;
     output.sender.side.readings.extend(huge);
-    let peer = Endpoint::take_peer_readings(&ends);
-    output.peer_machine = peer.machine;
     output.neighbour = neighbour.unwrap_or_default();
     output.packet_sockets = packet_taps.all();
-    let between = has_peer.then_some(between);
-    let on_cards = link.map_or_else(Vec::new, |link| link.circumstances(peer.obstacles));
-    output.obstacles = obstacles::of_trial(cell, between, on_cards, &processes);
-    all_ended(ends, stop)?;
-    Ok(output)
+    context.end(output, ends, &processes)
 }
 
 /// The longest start of a sender's helper or calibration, beside its longest message.

@@ -63,6 +63,11 @@ impl TrialOutput {
         })
     }
 
+    /// The number that a counter of this host's machine read; none if it is absent.
+    pub(crate) fn machine(&self, counter: Counter) -> Option<u64> {
+        self.machine.get(&counter).and_then(Reading::measured)
+    }
+
     /// Returns true if a flow moved nothing within its window, which was too short then. The requests of
     /// a server's clients count together.
     pub(crate) fn has_idle_flow(&self) -> bool {
@@ -82,10 +87,10 @@ impl TrialOutput {
 
     /// Returns true if both sides together used a CPU for less than a twentieth of the window.
     pub(crate) fn used_no_cpu(&self) -> bool {
-        let measured = |counter| self.machine.get(&counter).and_then(Reading::measured);
-        let used = [Counter::SenderProcessesNs, Counter::ReceiverProcessesNs].map(measured);
-        let elapsed = measured(Counter::MachineElapsedNs);
-        let both = used.into_iter().sum::<Option<u64>>().zip(elapsed);
-        both.is_some_and(|(used, elapsed)| used * 20 < elapsed)
+        let used = [Counter::SenderProcessesNs, Counter::ReceiverProcessesNs]
+            .map(|counter| self.machine(counter));
+        let both = used.into_iter().sum::<Option<u64>>();
+        both.zip(self.machine(Counter::MachineElapsedNs))
+            .is_some_and(|(used, elapsed)| used * 20 < elapsed)
     }
 }

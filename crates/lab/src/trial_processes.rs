@@ -13,10 +13,21 @@ pub(crate) struct SideProcess {
     pub(crate) pid: u32,
 }
 
+/// The side that the other one connects to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ListeningSide {
+    pub(crate) role: Role,
+    pub(crate) address: String,
+    /// The process of a server, which is a child of its endpoint's; none on the other host.
+    pub(crate) server: Option<u32>,
+}
+
 /// The processes of a trial on this host, in the order of its sides.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TrialProcesses {
     pub(crate) sides: Vec<SideProcess>,
+    /// None for a side without another.
+    pub(crate) listening: Option<ListeningSide>,
     /// The process of the background load, where there is one.
     pub(crate) background: Option<u32>,
 }

@@ -28,7 +28,7 @@ const REPETITIONS: usize = 9;
 const LONGEST: Duration = Duration::from_millis(1200);
 
 /// The time for which others are observed; the clock of a process that runs is as of the last tick.
-const LOOK: Duration = Duration::from_millis(50);
+const OBSERVED: Duration = Duration::from_millis(50);
 
 const CALLS: u64 = 2000;
 /// Messages of a stream, each sent or read in one call or in `PIECES`.
@@ -75,7 +75,7 @@ pub fn measure(clock: ClockVerdict) -> Vec<UnitCost> {
 pub fn others_run() -> bool {
     let mut others = Others::new();
     others.begin();
-    thread::sleep(LOOK);
+    thread::sleep(OBSERVED);
     let now = CostTrial {
         cpu_ns: 0,
         events: 0,

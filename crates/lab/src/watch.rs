@@ -26,7 +26,7 @@ use crate::trial_output::TrialOutput;
 use crate::trial_processes::TrialProcesses;
 
 /// The time from one look at the samplers to the next, in ns.
-const TAKE_NS: u64 = 20_000_000;
+const DRAIN_INTERVAL_NS: u64 = 20_000_000;
 
 /// Rounds of trials for evidence.
 const TIME_ROUND: u32 = 0;
@@ -40,9 +40,6 @@ const OF_PEER: &str =
 
 /// Places whose counts are not to be believed, each with the reason.
 pub(crate) type AffectedPlaces = BTreeMap<CopyPlace, String>;
-
-/// The side that listens, and its address.
-pub(crate) type Listens = (Role, String);
 
 /// The samplers and counters of a watch, with their results of the last trial.
 #[derive(Debug, Default)]
@@ -145,52 +142,35 @@ impl Watch {
         caches_of(host, cpu.unwrap_or(first))
     }
 
-    /// Prepares for a trial whose sides are ready, before any byte of the payload moves.
+    /// Prepares for a trial whose sides are ready, before any byte of the payload moves. With a server
+    /// events are those of both sides and of the server's own processes, none of their connections.
     pub(crate) fn trial_begins(
         &mut self,
         cell: &Cell,
         processes: &TrialProcesses,
-        listens: Option<Listens>,
     ) -> io::Result<()> {
-        let sender = processes.pid(Role::Sender).unwrap_or(0);
-        // Over wire a responder stands in the receiver's place.
-        let receiver = (processes.pid(Role::Receiver)).filter(|_| cell.transport.has_receiver());
-        let address = |(_, at): &Listens| at.parse::<SocketAddr>().ok();
-        // Over wire the port is always the same, and another run may be under way.
-        let network = proc_view::directory(sender).map(|dir| fs::metadata(dir.join("ns/net")));
-        self.trial_of(Parties {
-            port: listens.as_ref().and_then(address).map(|a| a.port()),
-            sender_listens: listens.is_some_and(|(role, _)| role == Role::Sender),
-            network: network.and_then(|m| Some(m.ok()?.ino())),
-            sender,
-            receiver,
-        });
-        self.cpus_of.controlled = true;
-        self.cpus_of.background = processes.background;
-        if let Some(copies) = &mut self.copies {
-            copies.begin(self.parties)?;
-        }
-        if let Some(events) = &mut self.events {
-            events.begin(self.parties)?;
-        }
-        Ok(())
-    }
-
-    /// As [`Watch::trial_begins`] with a server: events are those of both sides and of the server's own
-    /// processes, none of their connections.
-    pub(crate) fn serving_begins(&mut self, clients: u32, server: Option<u32>) -> io::Result<()> {
-        self.trial_of(Parties {
-            sender: clients,
-            receiver: server,
-            ..Parties::default()
-        });
-        if let Some(events) = &mut self.events {
-            events.begin(self.parties)?;
-        }
-        Ok(())
-    }
-
-    fn trial_of(&mut self, parties: Parties) {
+        let (is_served, listening) = (cell.is_served(), processes.listening.as_ref());
+        let pid = |role| processes.pid(role);
+        let parties = if is_served {
+            Parties {
+                sender: pid(Role::Client).unwrap_or(0),
+                receiver: listening.and_then(|side| side.server),
+                ..Parties::default()
+            }
+        } else {
+            let sender = pid(Role::Sender).unwrap_or(0);
+            let address = listening.and_then(|side| side.address.parse::<SocketAddr>().ok());
+            // Over wire the port is always the same, and another run may be under way.
+            let network = proc_view::directory(sender).map(|dir| fs::metadata(dir.join("ns/net")));
+            Parties {
+                port: address.map(|a| a.port()),
+                sender_listens: listening.is_some_and(|side| side.role == Role::Sender),
+                network: network.and_then(|m| Some(m.ok()?.ino())),
+                sender,
+                // Over wire a responder stands in the receiver's place.
+                receiver: pid(Role::Receiver).filter(|_| cell.transport.has_receiver()),
+            }
+        };
         self.seen = WatchedTrial::default();
         self.is_scheduled = false;
         self.missed = None;
@@ -199,8 +179,16 @@ impl Watch {
             coordinator: std::process::id(),
             sender: parties.sender,
             receiver: parties.receiver,
-            ..AccountedProcesses::default()
+            background: processes.background,
+            controlled: !is_served,
         };
+        if let Some(copies) = self.copies.as_mut().filter(|_| !is_served) {
+            copies.begin(parties)?;
+        }
+        match &mut self.events {
+            Some(events) => events.begin(parties),
+            None => Ok(()),
+        }
     }
 
     /// Sets the window of accounts and counts, before it opens.
@@ -249,7 +237,7 @@ impl Watch {
     ) -> Result<Option<(usize, FromEndpoint)>, TrialError> {
         loop {
             let now_ns = clock::monotonic_ns();
-            let answer = wait_until(ends, until_ns.min(now_ns + TAKE_NS), stop)?;
+            let answer = wait_until(ends, until_ns.min(now_ns + DRAIN_INTERVAL_NS), stop)?;
             if let Some(time) = &mut self.time {
                 time.take();
             }
@@ -299,10 +287,10 @@ impl Watch {
     /// The bytes that were copied on the way that a cell's have; none where that was not counted.
     pub(crate) fn copied(&mut self, cell: &Cell, parts: &TrialOutput) -> Option<CopiedBytes> {
         let copies = self.copies.as_ref().filter(|_| !cell.is_served())?;
-        let way = way(cell);
+        let places = copy_places(cell);
         let payload_bytes = parts.truth.as_ref()?.sent_bytes;
         let counted = std::mem::take(&mut self.seen.copied).into_iter();
-        let legs: Vec<Copied> = counted.filter(|c| way.contains(&c.leg)).collect();
+        let legs: Vec<Copied> = counted.filter(|c| places.contains(&c.leg)).collect();
         (!legs.is_empty()).then(|| CopiedBytes {
             payload_bytes,
             legs,
@@ -331,25 +319,25 @@ fn caches_of(host: &Host, cpu: u32) -> Vec<CpuCache> {
 }
 
 /// The places at which a cell's bytes may be copied by the kernel.
-pub(crate) fn way(cell: &Cell) -> Vec<CopyPlace> {
+pub(crate) fn copy_places(cell: &Cell) -> Vec<CopyPlace> {
     let Some(route) = Mover::named(&cell.mover).map(|m| m.route) else {
         return Vec::new();
     };
-    let mut way = Vec::new();
+    let mut places = Vec::new();
     if route.reads_a_file() {
-        way.push(CopyPlace::FromFile);
+        places.push(CopyPlace::FromFile);
     }
     if route.has_peer() {
-        way.push(CopyPlace::IntoKernel);
+        places.push(CopyPlace::IntoKernel);
         // Copies on the other host are not counted here.
         if cell.transport.has_receiver() && cell.transport != Transport::Peer {
-            way.extend([CopyPlace::Delivery, CopyPlace::ToReader]);
+            places.extend([CopyPlace::Delivery, CopyPlace::ToReader]);
         }
     }
     if matches!(route, Route::MemoryToFile | Route::FileToFile) {
-        way.push(CopyPlace::IntoFile);
+        places.push(CopyPlace::IntoFile);
     }
-    way
+    places
 }
 
 #[cfg(test)]

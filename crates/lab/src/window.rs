@@ -5,14 +5,16 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bytecost_spec::{Counter, Reading, Readings};
+use bytecost_spec::{Cell, Counter, Reading, Readings};
 use bytecost_sys::clock;
 
 use crate::endpoint_process::{Endpoint, GRACE_NS, unexpected, wait, wait_until};
 use crate::host_window::HostWindow;
 use crate::instruments::Instruments;
+use crate::passes::Passes;
 use crate::protocol::{Done, FromEndpoint, Schedule, ToEndpoint};
 use crate::trial_error::TrialError;
+use crate::warmup::may_grow;
 use crate::watch::Watch;
 
 /// From the order to go to the first byte: both sides must have read it by then.
@@ -26,19 +28,42 @@ const WARMUPS_MOST: u64 = 5;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowTimes {
     /// Time before the window, at least.
-    pub(crate) warmup: Duration,
+    warmup: Duration,
     /// True if the warm-up lasts until connections have stopped growing.
-    pub(crate) until_steady: bool,
-    pub(crate) window: Duration,
+    until_steady: bool,
+    window: Duration,
     /// The longest time for a pass, in ns; 0 without passes.
     pub(crate) slowest_ns: u64,
     /// Passes before the window.
-    pub(crate) warmup_passes: u64,
+    warmup_passes: u64,
     /// The longest time of a side's call without progress, in ns.
     pub(crate) timeout_ns: u64,
 }
 
 impl WindowTimes {
+    /// The times of a cell's trial with a window of that length.
+    pub(crate) fn new(
+        cell: &Cell,
+        window: Duration,
+        warmup: Duration,
+        timeout_ms: u64,
+    ) -> WindowTimes {
+        let passes = Passes::new(cell);
+        WindowTimes {
+            warmup,
+            until_steady: may_grow(cell),
+            window,
+            slowest_ns: passes.map_or(0, |p| p.most_ns(cell.threads)),
+            warmup_passes: passes.map_or(0, |p| p.warmup),
+            timeout_ns: timeout_ms * 1_000_000,
+        }
+    }
+
+    /// Returns true if the window is a number of passes.
+    pub(crate) fn is_of_passes(self) -> bool {
+        self.slowest_ns > 0
+    }
+
     /// The longest trial from its first order on, in ns; for a process that must end by itself.
     pub(crate) fn most_ns(self) -> u64 {
         let windows = WARMUPS_MOST * self.warmup_ns() + 2 * self.window.as_nanos() as u64;

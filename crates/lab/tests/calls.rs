@@ -20,7 +20,6 @@ use bytecost_engine::statement::{self, Call, Each, Moved, Requirement};
 use bytecost_engine::{FileWork, InFlight, MOVERS, Mover, Open, Route, Setup, Tally, Walk};
 use bytecost_lab::edges::by_gate;
 use bytecost_lab::flow::Stream;
-use bytecost_lab::phase::CountingGate;
 use bytecost_lab::requests::Requests;
 use bytecost_lab::transports::Socket;
 use bytecost_meter::NoMeter;
@@ -38,7 +37,7 @@ mod requests;
 
 use lack::{Lack, skipped};
 
-use loops::{finish, pair};
+use loops::{CountingGate, finish, pair};
 use requests::UringRequests;
 
 const SIZE: usize = 16 << 10;

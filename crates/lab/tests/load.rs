@@ -450,7 +450,7 @@ fn a_generator_that_was_the_bottleneck_says_so() {
 fn crowded() -> SocketAddr {
     let limits = servers::Limits::default();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let (listener, address) = servers::listen(address, limits.timeout).unwrap();
+    let (listener, address) = servers::listen(address, limits.patience).unwrap();
     let (stop, held) = rustix::pipe::pipe().unwrap();
     let setup = servers::ServerSetup {
         listener,

@@ -9,9 +9,8 @@ use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{Checker, FileWork, MOVERS, RECEIVERS, Route, Setup, Walk};
 use bytecost_lab::edges::Segments;
 use bytecost_lab::flow::Intake;
-use bytecost_lab::pass_loops::PassSender;
+use bytecost_lab::pass_loops::{PassReceiver, PassSender};
 use bytecost_lab::passes::{Passes, WARMUP_PASSES};
-use bytecost_lab::phase::CountingGate;
 use bytecost_lab::transports::Socket;
 use bytecost_meter::NoMeter;
 use bytecost_spec::{Access, Cache, Cell, Ring, Transport};
@@ -22,7 +21,7 @@ mod loops;
 
 use lack::{Lack, skipped};
 
-use loops::{TIMEOUT, counted, finish, in_memory, pair};
+use loops::{CountingGate, TIMEOUT, counted, finish, in_memory, pair};
 
 const SIZE: usize = 50_001;
 const MESSAGES: u64 = 3;
@@ -49,6 +48,15 @@ fn setup(socket: OwnedFd, sent: &TestFile) -> Setup {
     }
 }
 
+fn receiving<'i, 'a>(intake: &'i mut Intake<'a>, socket: &'i OwnedFd) -> PassReceiver<'i, 'a> {
+    PassReceiver {
+        intake,
+        passes: passes(),
+        socket,
+        timeout: TIMEOUT,
+    }
+}
+
 /// Takes passes in to the end: what it allocated, and what it measured.
 fn taker(socket: OwnedFd, answers: bool) -> thread::JoinHandle<(u64, Vec<u64>)> {
     thread::spawn(move || {
@@ -62,9 +70,9 @@ fn taker(socket: OwnedFd, answers: bool) -> thread::JoinHandle<(u64, Vec<u64>)> 
             answers: answers.then(|| (&kept, vec![1; 64])),
         };
         let mut meter = NoMeter;
-        let (count, all) =
-            counted(|| intake.run_passes(passes(), &kept, TIMEOUT, &mut meter, || (), || ()));
-        let all = all.unwrap();
+        let receiver = receiving(&mut intake, &kept);
+        let (count, run) = counted(|| receiver.run(&mut meter, || (), || ()));
+        let all = run.unwrap();
         assert_eq!(intake.checker.compared(), all.total.bytes);
         (count, bytes_of(&all))
     })
@@ -144,7 +152,7 @@ fn a_sender_that_goes_away_within_a_pass_is_reported() {
         let sender = thread::spawn(move || Socket(&a).write_all(&vec![0; bytes]).unwrap());
         let mut closed = false;
         let closes = || closed = true;
-        let ended = intake.run_passes(passes(), &kept, TIMEOUT, &mut NoMeter, || (), closes);
+        let ended = receiving(&mut intake, &kept).run(&mut NoMeter, || (), closes);
         let why = ended.map(|_| ()).unwrap_err();
         sender.join().unwrap();
         let says = format!("went away before it had sent all: {bytes} bytes came");

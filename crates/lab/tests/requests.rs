@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::{FileWork, MOVERS, Mover, Route, Setup, Walk};
-use bytecost_lab::phase::CountingGate;
 use bytecost_lab::requests::{Content, Cool, Requests};
 use bytecost_meter::NoMeter;
 use bytecost_spec::Access;
@@ -16,7 +15,7 @@ mod loops;
 
 use lack::{Lack, skipped};
 
-use loops::{counted, finish, in_memory};
+use loops::{CountingGate, counted, finish, in_memory};
 
 const SIZE: usize = 4096;
 

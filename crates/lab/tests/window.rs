@@ -11,7 +11,6 @@ use bytecost_engine::{
 };
 use bytecost_lab::edges::{Segments, by_gate};
 use bytecost_lab::flow::{Ask, Intake, Stream};
-use bytecost_lab::phase::CountingGate;
 use bytecost_lab::wakes::Wakes;
 use bytecost_meter::{NoMeter, ThreadMeter};
 use bytecost_spec::Transport;
@@ -25,7 +24,7 @@ mod loops;
 
 use lack::{Lack, skipped};
 
-use loops::{TIMEOUT, counted, finish, pair};
+use loops::{CountingGate, TIMEOUT, counted, finish, pair};
 
 /// Room for what is measured is made once, before the warm-up.
 const ROOM: u64 = 1;

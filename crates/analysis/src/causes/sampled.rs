@@ -51,8 +51,8 @@ impl SampledPair<'_> {
     pub(super) fn causes(&self, difference_ns: Uncertain) -> Option<FoundCauses> {
         let sampled = self.difference();
         let is_seen = sampled.more_ns > ERRORS * sampled.variance.sqrt();
-        let apart = (sampled.more_ns / difference_ns.value).ln().abs();
-        if !is_seen || apart > SAMPLED_APART.ln() {
+        let ratio = sampled.more_ns / difference_ns.value;
+        if !is_seen || !(1.0 / SAMPLED_APART..=SAMPLED_APART).contains(&ratio) {
             return None;
         }
         let causes = ordered(sampled.kinds.iter().filter_map(|k| {

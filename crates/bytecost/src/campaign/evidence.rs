@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use bytecost_analysis::pairs_to_count;
 use bytecost_evidence::{Copies, TimeSampler};
-use bytecost_lab::{Event, Lab, Watch, loopback_exchange};
+use bytecost_lab::{Event, EvidenceTrial, Lab, Watch, loopback_exchange};
 use bytecost_spec::evidence::{COUNTED_TRIALS, EvidenceAsked, Means, UNASKED_SHARE};
 use bytecost_spec::{Cell, Host, Manifest, Plan, Study};
 use bytecost_store::Run;
@@ -159,11 +159,15 @@ impl EvidenceTrials<'_> {
         compared
     }
 
-    /// The trials that a pass has still to make, as round, cell number and cell: compared cells
-    /// once in each round, in an order that is rotated by one from round to round, and then all
-    /// others once.
-    fn trials_left(&self, watch: &Watch, compared: &[u32]) -> Vec<(u32, u32, Cell)> {
+    /// The trials that a pass has still to make: compared cells once in each round, in an order that
+    /// is rotated by one from round to round, and then all others once.
+    fn trials_left(&self, watch: &Watch, compared: &[u32]) -> Vec<EvidenceTrial> {
         let cell = |i: u32| &self.plan.cells[i as usize];
+        let trial = |round, number| EvidenceTrial {
+            round,
+            number,
+            cell: cell(number).clone(),
+        };
         let trials = |i: u32| self.state.evidence_trials(watch.round(), i);
         let is_wanted = |i: &u32| {
             let cell = cell(*i);
@@ -173,7 +177,7 @@ impl EvidenceTrials<'_> {
         let mut left = Vec::new();
         for round in 0..COUNTED_TRIALS as u32 {
             let missing = order.iter().filter(|i| trials(**i) <= round);
-            left.extend(missing.map(|i| (round, *i, cell(*i).clone())));
+            left.extend(missing.map(|i| trial(round, *i)));
             let step = order.len().min(1);
             order.rotate_left(step);
         }
@@ -189,7 +193,7 @@ impl EvidenceTrials<'_> {
             })
             .collect();
         others.sort_unstable();
-        left.extend(others.into_iter().map(|(_, i)| (0, i, cell(i).clone())));
+        left.extend(others.into_iter().map(|(_, i)| trial(0, i)));
         left
     }
 }

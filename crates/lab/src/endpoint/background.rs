@@ -10,21 +10,22 @@ use bytecost_engine::work;
 use bytecost_spec::{Class, Held, Noise};
 use rustix::event::PollFlags;
 
+use crate::deadline::await_event;
 use crate::limits;
-use crate::protocol::{self, BackgroundTask, Done, FromEndpoint, ToEndpoint, await_event};
+use crate::protocol::{self, BackgroundTask, Done, FromEndpoint, ToEndpoint};
 use crate::thread_binding::ThreadBinding;
 
 /// Keeps CPUs busy until the order to stop, the end of the coordinator or of its time. Reports first the
 /// CPUs that its threads are held to.
-pub(super) fn run(what: &BackgroundTask, control: &mut UnixStream) -> io::Result<Done> {
+pub(super) fn run(task: &BackgroundTask, control: &mut UnixStream) -> io::Result<Done> {
     let stop = AtomicBool::new(false);
-    let pins: Vec<Vec<u32>> = what.cpus.iter().map(|cpu| vec![*cpu]).collect();
+    let pins: Vec<Vec<u32>> = task.cpus.iter().map(|cpu| vec![*cpu]).collect();
     thread::scope(|scope| {
         let (ready, held_threads) = mpsc::channel();
         let mut threads = Vec::new();
         for number in 0..pins.len().max(1) {
             let (pins, stop, ready) = (&pins, &stop, ready.clone());
-            let work = move || busy(what, pins, number as u32, stop, &ready);
+            let work = move || busy(task, pins, number as u32, stop, &ready);
             let started = limits::start(scope, work);
             threads.push(started.inspect_err(|_| stop.store(true, Ordering::Relaxed))?);
         }
@@ -32,7 +33,7 @@ pub(super) fn run(what: &BackgroundTask, control: &mut UnixStream) -> io::Result
         let mut held: Vec<Held> = held_threads.iter().take(threads.len()).collect();
         held.sort_by(|a, b| a.cpus.cmp(&b.cpus));
         let stopped = if held.len() == threads.len() {
-            protocol::write(control, &FromEndpoint::Busy(held)).and_then(|()| wait(what, control))
+            protocol::write(control, &FromEndpoint::Busy(held)).and_then(|()| wait(task, control))
         } else {
             // One has failed.
             Ok(())
@@ -47,19 +48,19 @@ pub(super) fn run(what: &BackgroundTask, control: &mut UnixStream) -> io::Result
 }
 
 fn busy(
-    what: &BackgroundTask,
+    task: &BackgroundTask,
     pins: &[Vec<u32>],
     number: u32,
     stop: &AtomicBool,
     ready: &mpsc::Sender<Held>,
 ) -> io::Result<()> {
-    let class = match what.noise {
+    let class = match task.noise {
         Noise::Awake => Class::Idle,
         _ => Class::default(),
     };
-    let hold = ThreadBinding::take(pins, number, what.mem_node)?.with_class(class)?;
-    let bytes = usize::try_from(what.memory_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let mut work = work::of_noise(what.noise, bytes)?.ok_or(io::ErrorKind::InvalidInput)?;
+    let hold = ThreadBinding::bind(pins, number, task.mem_node)?.with_class(class)?;
+    let bytes = usize::try_from(task.memory_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let mut work = work::of_noise(task.noise, bytes)?.ok_or(io::ErrorKind::InvalidInput)?;
     work.unit()?;
     let _ = ready.send(hold.now()?);
     while !stop.load(Ordering::Relaxed) {
@@ -68,10 +69,10 @@ fn busy(
     Ok(())
 }
 
-fn wait(what: &BackgroundTask, control: &mut UnixStream) -> io::Result<()> {
-    match await_event(&*control, PollFlags::IN, what.until_ns, None) {
+fn wait(task: &BackgroundTask, control: &mut UnixStream) -> io::Result<()> {
+    match await_event(&*control, PollFlags::IN, task.until_ns, None) {
         Err(e) if e.kind() == io::ErrorKind::TimedOut => return Ok(()),
         awaited => awaited?,
     }
-    protocol::ordered(control, &ToEndpoint::Stop)
+    protocol::read_order(control, &ToEndpoint::Stop)
 }

@@ -1,7 +1,6 @@
 //! One flow of a mover of files: there is no other side.
 
 use std::io;
-use std::time::Duration;
 
 use bytecost_engine::{InFlight, Mover, Setup};
 use bytecost_meter::ProcessMeter;
@@ -10,25 +9,19 @@ use bytecost_spec::Cache;
 use super::gate_control::FlowHandle;
 use super::probed::Probed;
 use super::side::FlowDone;
-use crate::edges::WindowEnd;
 use crate::file_part::FilePart;
 use crate::files;
 use crate::page_cache;
-use crate::protocol::Task;
 use crate::requests::Requests;
 
-pub(super) fn run(
-    task: &Task,
-    mover: &Mover,
-    flow: u32,
-    handle: FlowHandle<'_>,
-) -> io::Result<FlowDone> {
+pub(super) fn run(handle: FlowHandle<'_>, mover: &Mover) -> io::Result<FlowDone> {
+    let FlowHandle { task, flow, .. } = handle;
     let cell = &task.cell;
     let none = || io::Error::new(io::ErrorKind::InvalidInput, "no file was named");
     let at = task.here.file.as_ref().ok_or_else(none)?;
     let work = files::open(cell, mover, at, flow)?;
-    let timeout = Duration::from_millis(task.timeout_ms);
-    files::settle(cell, &work, timeout)?;
+    let timeout = handle.timeout();
+    files::prepare_pages(cell, &work, timeout)?;
     let kept = work.file.try_clone()?;
     let part = FilePart {
         cell,
@@ -52,21 +45,16 @@ pub(super) fn run(
     let mut cool = || page_cache::cool(&kept, offset, len, timeout);
     let cold = (cell.cache == Cache::Cold).then_some((part.walk.blocks(), &mut cool as _));
     let mut requests = Requests::new(&mut *engine, part.places(), part.content(), cold);
-    let end = WindowEnd {
-        on_close: || handle.closed(),
-        min_messages: task.min_messages,
-    };
+    let end = handle.window_end();
     handle.ready();
     let of_process = mover.in_flight == InFlight::SeveralByThreads;
-    let thread = task.here.meters.thread();
+    let thread = handle.thread_meter();
     let mut done = if of_process {
-        let mut meter = handle.metered(flow, ProcessMeter(thread));
-        let segments = requests.run(handle.gate, &mut meter, end)?;
-        FlowDone::from_segments(&segments, &meter)
+        let mut meter = handle.metered(ProcessMeter(thread));
+        FlowDone::from_segments(&requests.run(handle.gate, &mut meter, end)?, &meter)
     } else {
-        let mut meter = handle.metered(flow, thread);
-        let segments = requests.run(handle.gate, &mut meter, end)?;
-        FlowDone::from_segments(&segments, &meter)
+        let mut meter = handle.metered(thread);
+        FlowDone::from_segments(&requests.run(handle.gate, &mut meter, end)?, &meter)
     };
     done.of_process = of_process;
     done.compared_bytes = requests.compared_bytes;

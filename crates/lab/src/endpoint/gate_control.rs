@@ -7,10 +7,11 @@ use std::sync::mpsc;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use bytecost_meter::{KnownThreads, WithWorkers};
+use bytecost_meter::{KnownThreads, ThreadMeter, WithWorkers};
 use bytecost_sys::clock;
 
 use super::growth::Growth;
+use crate::edges::WindowEnd;
 use crate::passes::Passes;
 use crate::phase::{EIGHTHS, Gate, Phase, SharedGate};
 use crate::protocol::{self, ConnectionSetup, FromEndpoint, Role, Schedule, Task, ToEndpoint};
@@ -19,7 +20,7 @@ use crate::protocol::{self, ConnectionSetup, FromEndpoint, Role, Schedule, Task,
 const UNDISTURBED_NS: u64 = 300_000_000;
 
 /// The longest sleep of a thread between two looks at the gate, in case a wake-up comes too early.
-const LOOK: Duration = Duration::from_millis(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A message of a flow's thread to the control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,20 +34,41 @@ pub(super) enum Signal {
     Ended,
 }
 
-/// The gate and the control, as a flow's thread sees them.
+/// A flow of a task, with the gate and the control as its thread sees them.
 #[derive(Clone, Copy)]
 pub(super) struct FlowHandle<'a> {
+    pub(super) task: &'a Task,
+    /// The number of the flow.
+    pub(super) flow: u32,
     pub(super) gate: &'a SharedGate,
     pub(super) signals: &'a mpsc::Sender<Signal>,
     pub(super) threads: &'a KnownThreads,
 }
 
 impl<'a> FlowHandle<'a> {
-    /// The meter of a flow. The first one's reads the workers of the process as well.
-    pub(super) fn metered<M>(self, flow: u32, meter: M) -> WithWorkers<'a, M> {
-        match flow {
+    /// The longest time of a call without progress.
+    pub(super) fn timeout(self) -> Duration {
+        Duration::from_millis(self.task.timeout_ms)
+    }
+
+    /// A meter with that of the process's workers, which the first flow's reads as well.
+    pub(super) fn metered<M>(self, meter: M) -> WithWorkers<'a, M> {
+        match self.flow {
             0 => WithWorkers::new(meter, self.threads),
             _ => WithWorkers::without(meter),
+        }
+    }
+
+    /// The meter of its thread.
+    pub(super) fn thread_meter(self) -> ThreadMeter {
+        self.task.here.meters.thread()
+    }
+
+    /// The end of its window, of which the control hears.
+    pub(super) fn window_end(self) -> WindowEnd<impl FnOnce()> {
+        WindowEnd {
+            on_close: move || self.closed(),
+            min_messages: self.task.min_messages,
         }
     }
 
@@ -78,171 +100,164 @@ impl<'a> FlowHandle<'a> {
 
     fn wait(self, phase: Phase) {
         while self.gate.phase() < phase {
-            thread::park_timeout(LOOK);
+            thread::park_timeout(POLL_INTERVAL);
         }
     }
 }
 
-/// Moves the gate to its end. Returns the results of the threads, and the CPU time of the control within
-/// the window, in ns.
-pub(super) fn run_phases<T>(
-    control: &mut UnixStream,
-    gate: &SharedGate,
-    threads: Vec<ScopedJoinHandle<'_, io::Result<T>>>,
-    signals: &mpsc::Receiver<Signal>,
-    task: &Task,
-    growth: Option<Growth>,
-) -> io::Result<(Vec<T>, u64)> {
-    let watched = advance(control, gate, &threads, signals, task, growth);
-    gate.set(Phase::Stop);
-    threads.iter().for_each(|t| t.thread().unpark());
-    let panicked = |_| Err(io::Error::other("a thread panicked"));
-    let ended: Vec<io::Result<T>> = threads
-        .into_iter()
-        .map(|thread| thread.join().unwrap_or_else(panicked))
-        .collect();
-    let edges_ns = watched?;
-    Ok((ended.into_iter().collect::<io::Result<_>>()?, edges_ns))
+/// The control of a task's gate, with the connection to the coordinator.
+pub(super) struct GateControl<'a> {
+    pub(super) task: &'a Task,
+    pub(super) control: &'a mut UnixStream,
+    pub(super) gate: &'a SharedGate,
+    pub(super) signals: mpsc::Receiver<Signal>,
+    /// The connections that may grow during the warm-up.
+    pub(super) growth: Option<Growth>,
 }
 
-/// Moves the gate through its phases. Returns early when a thread ended before its time; joining it gives
-/// the reason.
-fn advance<T>(
-    control: &mut UnixStream,
-    gate: &SharedGate,
-    threads: &[ScopedJoinHandle<'_, T>],
-    signals: &mpsc::Receiver<Signal>,
-    task: &Task,
-    growth: Option<Growth>,
-) -> io::Result<u64> {
-    let received = |count, signal| (0..count).all(|_| signals.recv() == Ok(signal));
-    let all_send = |signal| received(threads.len(), signal);
-    let enter_phase = |phase| {
-        gate.set(phase);
-        threads.iter().for_each(|t| t.thread().unpark());
-    };
-    if !all_send(Signal::Ready) {
-        return Ok(0);
+impl GateControl<'_> {
+    /// Moves the gate to its end. Returns the results of the threads, and the CPU time of the control
+    /// within the window, in ns.
+    pub(super) fn run<T>(
+        mut self,
+        threads: Vec<ScopedJoinHandle<'_, io::Result<T>>>,
+    ) -> io::Result<(Vec<T>, u64)> {
+        let watched = self.advance(&threads);
+        self.enter(Phase::Stop, &threads);
+        let panicked = |_| Err(io::Error::other("a thread panicked"));
+        let ended: Vec<io::Result<T>> = threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(panicked))
+            .collect();
+        let edges_ns = watched?;
+        Ok((ended.into_iter().collect::<io::Result<_>>()?, edges_ns))
     }
-    protocol::write(control, &FromEndpoint::Ready)?;
-    let schedule = protocol::scheduled(control)?;
-    clock::sleep_until_ns(schedule.begin_ns);
-    enter_phase(Phase::Warmup);
-    let passes = Passes::new(&task.cell);
-    let (mut closed, mut edges_ns) = (Some(0), 0);
-    match (passes, task.role) {
-        (None, _) => {
-            let Some(schedule) = warmed_up(control, signals, schedule, growth)? else {
+
+    fn enter<T>(&self, phase: Phase, threads: &[ScopedJoinHandle<'_, T>]) {
+        self.gate.set(phase);
+        threads.iter().for_each(|t| t.thread().unpark());
+    }
+
+    /// Returns true once so many threads have sent a signal; false where another one comes.
+    fn received(&self, count: usize, signal: Signal) -> bool {
+        (0..count).all(|_| self.signals.recv() == Ok(signal))
+    }
+
+    /// Moves the gate through its phases. Returns early when a thread ended before its time; joining it
+    /// gives the reason.
+    fn advance<T>(&mut self, threads: &[ScopedJoinHandle<'_, T>]) -> io::Result<u64> {
+        let (task, all) = (self.task, threads.len());
+        if !self.received(all, Signal::Ready) {
+            return Ok(0);
+        }
+        protocol::write(self.control, &FromEndpoint::Ready)?;
+        let mut schedule = protocol::read_schedule(self.control)?;
+        clock::sleep_until_ns(schedule.begin_ns);
+        self.enter(Phase::Warmup, threads);
+        let has_passes = Passes::new(&task.cell).is_some();
+        let (mut closed, mut edges_ns) = (Some(0), 0);
+        if !has_passes {
+            let Some(with_window) = self.warmed_up(schedule)? else {
                 return Ok(0);
             };
+            schedule = with_window;
             clock::sleep_until_ns(schedule.window_from_ns);
             let from_ns = clock::thread_cpu_ns();
-            closed = window(gate, signals, schedule);
+            closed = self.window(schedule);
             edges_ns = clock::thread_cpu_ns().saturating_sub(from_ns);
-        }
-        (Some(_), role) => {
-            if !all_send(Signal::Opening) {
-                return Ok(0);
-            }
-            protocol::write(control, &FromEndpoint::Opening)?;
+        } else if !self.received(all, Signal::Opening) {
+            return Ok(0);
+        } else {
+            protocol::write(self.control, &FromEndpoint::Opening)?;
             // A receiver follows the connection.
-            if role == Role::Sender {
-                protocol::ordered(control, &ToEndpoint::Open)?;
+            if task.role == Role::Sender {
+                protocol::read_order(self.control, &ToEndpoint::Open)?;
                 let window_ns = schedule.window_to_ns - schedule.window_from_ns;
                 let until_ns = clock::monotonic_ns() + window_ns;
-                enter_phase(Phase::Window);
-                closed = slept(signals, until_ns);
-                gate.set(Phase::Cooldown);
+                self.enter(Phase::Window, threads);
+                closed = self.slept(until_ns);
+                self.gate.set(Phase::Cooldown);
             }
         }
-    }
-    match closed {
-        Some(early) if received(threads.len() - early, Signal::Closed) => {}
-        _ => return Ok(0),
-    }
-    if task.role == Role::Sender
-        && task.connection == ConnectionSetup::None
-        && task.cell.class.needs_watchdog()
-    {
-        // Nobody's window depends on theirs, and all others wait for their CPUs.
-        gate.set(Phase::Stop);
-    }
-    protocol::write(control, &FromEndpoint::Closed)?;
-    if task.role == Role::Receiver && passes.is_none() {
-        // It ends with its connections.
-        return Ok(edges_ns);
-    }
-    protocol::ordered(control, &ToEndpoint::Stop).map(|()| edges_ns)
-}
-
-/// The window's schedule, or one for when connections no longer grow; None if a thread ended early.
-fn warmed_up(
-    control: &mut UnixStream,
-    signals: &mpsc::Receiver<Signal>,
-    schedule: Schedule,
-    mut growth: Option<Growth>,
-) -> io::Result<Option<Schedule>> {
-    let Some(by_ns) = schedule.steady_by_ns else {
-        return Ok(Some(schedule));
-    };
-    // Two slices have no growth in them before it ends, so that it is as long as was asked for.
-    let slice_ns = ((schedule.window_from_ns - schedule.begin_ns) / 2).max(1);
-    let mut steady = growth.is_none();
-    if steady {
-        clock::sleep_until_ns(schedule.window_from_ns);
-    }
-    while let (Some(growth), false) = (&mut growth, steady) {
-        steady = growth.has_stopped();
-        let now_ns = clock::monotonic_ns();
-        if steady || now_ns >= by_ns {
-            break;
+        match closed {
+            Some(early) if self.received(all - early, Signal::Closed) => {}
+            _ => return Ok(0),
         }
-        clock::sleep_until_ns((now_ns + slice_ns).min(by_ns));
-        if signals.try_recv().is_ok() {
-            return Ok(None);
+        let is_alone = task.role == Role::Sender && task.connection == ConnectionSetup::None;
+        if is_alone && task.cell.class.needs_watchdog() {
+            // Nobody's window depends on theirs, and all others wait for their CPUs.
+            self.gate.set(Phase::Stop);
         }
-    }
-    drop(growth);
-    protocol::write(control, &FromEndpoint::Warm(steady))?;
-    protocol::scheduled(control).map(Some)
-}
-
-/// Opens and closes the window, in eighths where a flow asks for them. Returns the number of threads that
-/// closed theirs, or none where one ended early.
-fn window(
-    gate: &SharedGate,
-    signals: &mpsc::Receiver<Signal>,
-    schedule: Schedule,
-) -> Option<usize> {
-    let (from_ns, to_ns) = (schedule.window_from_ns, schedule.window_to_ns);
-    let eighth_ns = (to_ns - from_ns) / EIGHTHS.len() as u64;
-    gate.set_eighth_ns(eighth_ns);
-    gate.set(EIGHTHS[0]);
-    let mut closed = 0;
-    let steps = EIGHTHS.iter().zip(0..).skip(1);
-    for (eighth, n) in steps.filter(|_| gate.is_stepped()) {
-        closed += slept(signals, from_ns + n * eighth_ns)?;
-        gate.set(*eighth);
-    }
-    closed += slept(signals, to_ns)?;
-    gate.set(Phase::Cooldown);
-    Some(closed)
-}
-
-/// Sleeps until then. Returns the number of threads that closed their windows meanwhile, or none where one
-/// ended before its time. A short sleep is not interrupted, since that would background the window.
-fn slept(signals: &mpsc::Receiver<Signal>, until_ns: u64) -> Option<usize> {
-    let mut closed = 0;
-    loop {
-        let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
-        if left_ns <= UNDISTURBED_NS {
-            clock::sleep_until_ns(until_ns);
-            return Some(closed);
+        protocol::write(self.control, &FromEndpoint::Closed)?;
+        if task.role == Role::Receiver && !has_passes {
+            // It ends with its connections.
+            return Ok(edges_ns);
         }
-        match signals.recv_timeout(Duration::from_nanos(left_ns - UNDISTURBED_NS)) {
-            Ok(Signal::Closed) => closed += 1,
-            Err(mpsc::RecvTimeoutError::Timeout) => {}
-            Ok(_) | Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+        protocol::read_order(self.control, &ToEndpoint::Stop).map(|()| edges_ns)
+    }
+
+    /// The window's schedule, or one for when connections no longer grow; None if a thread ended early.
+    fn warmed_up(&mut self, schedule: Schedule) -> io::Result<Option<Schedule>> {
+        let Some(by_ns) = schedule.steady_by_ns else {
+            return Ok(Some(schedule));
+        };
+        // Two slices have no growth in them before it ends, so that it is as long as was asked for.
+        let slice_ns = ((schedule.window_from_ns - schedule.begin_ns) / 2).max(1);
+        // As long as they are watched, no connection ends.
+        let mut growth = self.growth.take();
+        let mut steady = growth.is_none();
+        if steady {
+            clock::sleep_until_ns(schedule.window_from_ns);
+        }
+        while let (Some(growth), false) = (&mut growth, steady) {
+            steady = growth.has_stopped();
+            let now_ns = clock::monotonic_ns();
+            if steady || now_ns >= by_ns {
+                break;
+            }
+            clock::sleep_until_ns((now_ns + slice_ns).min(by_ns));
+            if self.signals.try_recv().is_ok() {
+                return Ok(None);
+            }
+        }
+        drop(growth);
+        protocol::write(self.control, &FromEndpoint::Warm(steady))?;
+        protocol::read_schedule(self.control).map(Some)
+    }
+
+    /// Opens and closes the window, in eighths where a flow asks for them. Returns the number of threads
+    /// that closed theirs, or none where one ended early.
+    fn window(&self, schedule: Schedule) -> Option<usize> {
+        let (from_ns, to_ns) = (schedule.window_from_ns, schedule.window_to_ns);
+        let eighth_ns = (to_ns - from_ns) / EIGHTHS.len() as u64;
+        self.gate.set_eighth_ns(eighth_ns);
+        self.gate.set(EIGHTHS[0]);
+        let mut closed = 0;
+        let steps = EIGHTHS.iter().zip(0..).skip(1);
+        for (eighth, n) in steps.filter(|_| self.gate.is_stepped()) {
+            closed += self.slept(from_ns + n * eighth_ns)?;
+            self.gate.set(*eighth);
+        }
+        closed += self.slept(to_ns)?;
+        self.gate.set(Phase::Cooldown);
+        Some(closed)
+    }
+
+    /// Sleeps until then. Returns the number of threads that closed their windows meanwhile, or none where
+    /// one ended before its time. A short sleep is not interrupted, since that would disturb the window.
+    fn slept(&self, until_ns: u64) -> Option<usize> {
+        let mut closed = 0;
+        loop {
+            let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
+            if left_ns <= UNDISTURBED_NS {
+                clock::sleep_until_ns(until_ns);
+                return Some(closed);
+            }
+            match (self.signals).recv_timeout(Duration::from_nanos(left_ns - UNDISTURBED_NS)) {
+                Ok(Signal::Closed) => closed += 1,
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Ok(_) | Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+            }
         }
     }
 }

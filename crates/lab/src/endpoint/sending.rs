@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::Duration;
 
 use bytecost_engine::{FileWork, Helper, InFlight, Move, Mover, Route};
 use bytecost_meter::{HelpedMeter, Meter, ProcessMeter};
@@ -13,42 +12,34 @@ use super::gate_control::FlowHandle;
 use super::probed::{Probed, SharedFootprint};
 use super::side::{Completions, FlowDone, is_fresh};
 use crate::connection::ConnectionMeter;
-use crate::edges::{WindowEnd, by_gate};
+use crate::edges::by_gate;
 use crate::files;
 use crate::flow::{Ask, Stream};
 use crate::flow_setup::{SendingEnd, answer, mover_of};
 use crate::page_cache;
 use crate::pass_loops::PassSender;
 use crate::passes::Passes;
-use crate::protocol::Task;
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
 use crate::wakes::Wakes;
 
-pub(super) fn run(
-    task: &Task,
-    socket: Option<OwnedFd>,
-    flow: u32,
-    handle: FlowHandle<'_>,
-) -> io::Result<FlowDone> {
-    let cell = &task.cell;
+pub(super) fn run(handle: FlowHandle<'_>, socket: Option<OwnedFd>) -> io::Result<FlowDone> {
+    let cell = &handle.task.cell;
     let mover = mover_of(cell)?;
     if mover.route.is_of_files() {
-        return file_side::run(task, mover, flow, handle);
+        return file_side::run(handle, mover);
     }
-    let number = flow;
-    let (mut flow, seen) = Flow::ready(task, mover, socket, flow)?.with_probes(number);
-    let thread = task.here.meters.thread();
+    let (mut flow, seen) = Flow::ready(handle, mover, socket)?.with_probes();
+    let thread = handle.thread_meter();
     // The CPU time of workers, or of a process that it has started, is the mover's.
     let mut done = if let Some(Helper::Process(pid)) = flow.engine.helper() {
-        flow.run(handle, HelpedMeter::new(thread, pid))?
+        flow.run(HelpedMeter::new(thread, pid))?
     } else if let Some(every_ns) = mover.beat_ns() {
-        flow.run_beats(handle, thread, every_ns)?
+        flow.run_beats(thread, every_ns)?
     } else if mover.in_flight == InFlight::SeveralByThreads {
-        let meter = ProcessMeter(thread);
-        flow.run(handle, handle.metered(number, meter))?
+        flow.run(handle.metered(ProcessMeter(thread)))?
     } else {
-        flow.run(handle, handle.metered(number, thread))?
+        flow.run(handle.metered(thread))?
     };
     done.completions = Completions::new(mover, cell);
     done.of_process = mover.in_flight == InFlight::SeveralByThreads;
@@ -57,16 +48,15 @@ pub(super) fn run(
 }
 
 /// Runs one ping-pong through a trial: of two sets of CPUs the first is for the thread that sends first.
-pub(super) fn ping_pong(task: &Task, flow: u32, handle: FlowHandle<'_>) -> io::Result<FlowDone> {
+pub(super) fn ping_pong(handle: FlowHandle<'_>) -> io::Result<FlowDone> {
+    let FlowHandle { task, flow, .. } = handle;
     let cell = &task.cell;
-    let mover = mover_of(cell)?;
     // A new thread inherits the CPUs of the one that starts it.
     let pins = &task.here.pins;
-    ThreadBinding::take(pins, 2 * flow + 1, cell.mem_node)?;
-    let mut ready = Flow::ready(task, mover, None, flow)?;
-    let hold = ThreadBinding::take(pins, 2 * flow, cell.mem_node)?;
-    let meter = ProcessMeter(task.here.meters.thread());
-    let mut done = ready.run(handle, handle.metered(flow, meter))?;
+    ThreadBinding::bind(pins, 2 * flow + 1, cell.mem_node)?;
+    let mut ready = Flow::ready(handle, mover_of(cell)?, None)?;
+    let hold = ThreadBinding::bind(pins, 2 * flow, cell.mem_node)?;
+    let mut done = ready.run(handle.metered(ProcessMeter(handle.thread_meter())))?;
     done.of_process = true;
     let helper = ready.engine.helper();
     if let (Some(own), Some(Helper::Thread(Some(partner)))) = (hold.held()?, helper) {
@@ -88,25 +78,23 @@ struct ColdPart {
 
 /// A sender of one flow, ready to run.
 struct Flow<'a> {
-    task: &'a Task,
+    handle: FlowHandle<'a>,
     engine: Box<dyn Move>,
     socket: Option<OwnedFd>,
     /// The part of the file that is made cold before each pass.
     cooled: Option<ColdPart>,
-    timeout: Duration,
 }
 
 impl<'a> Flow<'a> {
     fn ready(
-        task: &'a Task,
+        handle: FlowHandle<'a>,
         mover: &Mover,
         socket: Option<OwnedFd>,
-        flow: u32,
     ) -> io::Result<Flow<'a>> {
+        let FlowHandle { task, flow, .. } = handle;
         let cell = &task.cell;
         let kept = socket.as_ref().map(OwnedFd::try_clone).transpose()?;
-        let timeout = Duration::from_millis(task.timeout_ms);
-        let file = file_of(task, mover, flow)?;
+        let file = file_of(handle, mover)?;
         let cooled = match &file {
             Some(work) if cell.cache == Cache::Cold => {
                 let (offset, len) = work.walk.part();
@@ -120,40 +108,32 @@ impl<'a> Flow<'a> {
             flow,
             fresh: is_fresh(task, mover),
             java: task.here.java.as_deref(),
-            ..SendingEnd::new(cell, socket, timeout)
+            ..SendingEnd::new(cell, socket, handle.timeout())
         };
         Ok(Flow {
-            task,
+            handle,
             engine: end.open()?,
             socket: kept,
             cooled,
-            timeout,
         })
     }
 
     /// Adds the probes of a footprint to the first flow, where its thread does the work.
-    fn with_probes(self, flow: u32) -> (Flow<'a>, Option<SharedFootprint>) {
-        let caches = &self.task.here.probed;
+    fn with_probes(self) -> (Flow<'a>, Option<SharedFootprint>) {
+        let FlowHandle { task, flow, .. } = self.handle;
+        let caches = &task.here.probed;
         if flow > 0 || caches.is_empty() || self.engine.helper().is_some() {
             return (self, None);
         }
-        let (engine, seen) = Probed::around(self.engine, self.task.cell.size_bytes, caches);
+        let (engine, seen) = Probed::around(self.engine, task.cell.size_bytes, caches);
         (Flow { engine, ..self }, Some(seen))
     }
 
-    fn run_beats<M: Meter>(
-        &mut self,
-        handle: FlowHandle<'_>,
-        mut meter: M,
-        every_ns: u64,
-    ) -> io::Result<FlowDone> {
-        let end = WindowEnd {
-            on_close: || handle.closed(),
-            min_messages: self.task.min_messages,
-        };
+    fn run_beats<M: Meter>(&mut self, mut meter: M, every_ns: u64) -> io::Result<FlowDone> {
+        let handle = self.handle;
         let mut wakes = Wakes::new(&mut *self.engine, every_ns);
         handle.ready();
-        let window = wakes.run(handle.gate, &mut meter, end)?;
+        let window = wakes.run(handle.gate, &mut meter, handle.window_end())?;
         let beats = wakes.into_beats();
         let mut done = FlowDone::from_segments(&window, &meter);
         let missed = Reading::Measured(beats.missed);
@@ -162,15 +142,12 @@ impl<'a> Flow<'a> {
         Ok(done)
     }
 
-    fn run<M: Meter>(&mut self, handle: FlowHandle<'_>, thread: M) -> io::Result<FlowDone> {
-        let cell = &self.task.cell;
-        let socket = self.socket.as_ref();
+    fn run<M: Meter>(&mut self, thread: M) -> io::Result<FlowDone> {
+        let (handle, socket) = (self.handle, self.socket.as_ref());
+        let cell = &handle.task.cell;
         let is_tcp = cell.transport.is_tcp() && socket.is_some();
         let mut meter = ConnectionMeter::new(thread, socket, is_tcp);
-        let end = WindowEnd {
-            on_close: || handle.closed(),
-            min_messages: self.task.min_messages,
-        };
+        let end = handle.window_end();
         let asked = match (cell.pattern, socket) {
             (Exchange::Ask, Some(socket)) => Some((socket, answer(cell)?)),
             _ => None,
@@ -178,7 +155,7 @@ impl<'a> Flow<'a> {
         let engine = &mut *self.engine;
         let shut = || socket.map_or(Ok(()), transports::close);
         if let Some(passes) = Passes::new(cell) {
-            let timeout = self.timeout;
+            let timeout = handle.timeout();
             let mut cool = self
                 .cooled
                 .as_ref()
@@ -220,12 +197,12 @@ impl<'a> Flow<'a> {
 
 /// The file that the flow sends, with its pages in the state that the cell names; none for one from
 /// memory.
-fn file_of(task: &Task, mover: &Mover, flow: u32) -> io::Result<Option<FileWork>> {
-    let (Route::FileToSocket, Some(at)) = (mover.route, &task.here.file) else {
+fn file_of(handle: FlowHandle<'_>, mover: &Mover) -> io::Result<Option<FileWork>> {
+    let cell = &handle.task.cell;
+    let (Route::FileToSocket, Some(at)) = (mover.route, &handle.task.here.file) else {
         return Ok(None);
     };
-    let work = files::open(&task.cell, mover, at, flow)?;
-    let timeout = Duration::from_millis(task.timeout_ms);
-    files::settle(&task.cell, &work, timeout)?;
+    let work = files::open(cell, mover, at, handle.flow)?;
+    files::prepare_pages(cell, &work, handle.timeout())?;
     Ok(Some(work))
 }

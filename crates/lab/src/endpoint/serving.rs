@@ -15,8 +15,11 @@ use bytecost_sys::process;
 use super::side::encode;
 use crate::descriptors;
 use crate::flow_key::FlowKey;
+use crate::listen_queue::ListenQueue;
 use crate::load::{Limit, Load, LoadError, LoadOutcome, LoadSpan, Stage};
-use crate::protocol::{self, ConnectionSetup, Done, FromEndpoint, Schedule, Task, out_of_turn};
+use crate::protocol::{
+    self, ConnectionSetup, Done, FromEndpoint, Schedule, Task, unexpected_order,
+};
 use crate::server_setup::{self, ServedService};
 
 pub(super) mod served;
@@ -66,14 +69,15 @@ fn load(task: &Task, address: SocketAddr, schedule: Schedule) -> io::Result<Load
 pub(super) fn ask(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     let cell = &task.cell;
     let ConnectionSetup::Connect(to) = &task.connection else {
-        return Err(out_of_turn());
+        return Err(unexpected_order());
     };
     let address = to.parse().map_err(|_| io::ErrorKind::InvalidInput)?;
     hold(task)?;
     let tree = task.here.meters.process_tree(cell);
     descriptors::make_room(cell.serving.all_connections() + u64::from(cell.threads))?;
+    let queue = ListenQueue::open();
     protocol::write(control, &FromEndpoint::Ready)?;
-    let schedule = protocol::scheduled(control)?;
+    let schedule = protocol::read_schedule(control)?;
     let load = load(task, address, schedule)?;
     let edges: Mutex<Vec<ProcessTreeSnapshot>> = Mutex::new(Vec::with_capacity(2));
     let failed = Mutex::new(None);
@@ -95,14 +99,16 @@ pub(super) fn ask(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
     if let Ok(Some(e)) = failed.into_inner() {
         return Err(e);
     }
-    let edges = edges.into_inner().unwrap_or_default();
-    let [start, end] = edges.as_slice() else {
+    let Ok([start, end]) =
+        <[ProcessTreeSnapshot; 2]>::try_from(edges.into_inner().unwrap_or_default())
+    else {
         return Err(io::Error::other("the clients' window did not open"));
     };
     let service = ServedService::find(cell)?.service;
     let size = service.sizes.map(|_| cell.size_bytes);
-    let mut readings = tree.difference(start, end, true);
+    let mut readings = tree.difference(&start, &end, true);
     task.here.meters.take_cpu(&mut readings);
+    readings.extend(queue.readings());
     done(readings, &outcome, size)
 }
 

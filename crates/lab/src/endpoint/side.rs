@@ -2,7 +2,6 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::time::Duration;
 
 use bytecost_engine::{Checker, Mover, Tally, file};
 use bytecost_meter::{Meter, is_of_process};
@@ -22,6 +21,7 @@ use crate::files;
 use crate::flow::{Intake, moved, tallied};
 use crate::flow_setup::{answer, content, mover_of, receiving_end};
 use crate::marks;
+use crate::pass_loops::PassReceiver;
 use crate::passes::Passes;
 use crate::protocol::{ContentCheck, Done, Task};
 
@@ -54,21 +54,16 @@ pub(super) fn is_fresh(task: &Task, mover: &Mover) -> bool {
         && cell.reaping == Reaping::Full
 }
 
-pub(super) fn receive(
-    task: &Task,
-    socket: Option<OwnedFd>,
-    flow: u32,
-    handle: FlowHandle<'_>,
-) -> io::Result<FlowDone> {
-    let cell = &task.cell;
-    let socket = socket.ok_or(io::ErrorKind::NotConnected)?;
-    let kept = socket.try_clone()?;
-    let mut receiver = receiving_end(cell, socket)?;
-    let thread = handle.metered(flow, task.here.meters.thread());
+pub(super) fn receive(handle: FlowHandle<'_>, socket: Option<OwnedFd>) -> io::Result<FlowDone> {
+    let cell = &handle.task.cell;
+    let connected = socket.ok_or(io::ErrorKind::NotConnected)?;
+    let kept = connected.try_clone()?;
+    let mut receiver = receiving_end(cell, connected)?;
+    let thread = handle.metered(handle.thread_meter());
     let mut meter = ConnectionMeter::new(thread, Some(&kept), cell.transport.is_tcp());
     let mut intake = Intake {
         receiver: &mut *receiver,
-        checker: checker(task, flow)?,
+        checker: checker(handle.task, handle.flow)?,
         size_bytes: cell.size_bytes,
         answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer(cell)?)),
     };
@@ -78,9 +73,13 @@ pub(super) fn receive(
     handle.ready();
     let mut done = match Passes::new(cell) {
         Some(passes) => {
-            let timeout = Duration::from_millis(task.timeout_ms);
-            let (warm, closed) = (|| handle.warm(), || handle.closed());
-            let segments = intake.run_passes(passes, &kept, timeout, &mut meter, warm, closed)?;
+            let receiver = PassReceiver {
+                intake: &mut intake,
+                passes,
+                socket: &kept,
+                timeout: handle.timeout(),
+            };
+            let segments = receiver.run(&mut meter, || handle.warm(), || handle.closed())?;
             handle.stop();
             FlowDone::from_passes(&segments, &meter)
         }

@@ -11,12 +11,12 @@ use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Cell, Counter, Reading, Readings};
 use bytecost_sys::clock;
 
-use super::gate_control::{Signal, run_phases};
+use super::gate_control::{GateControl, Signal};
 use crate::edges::Edge;
 use crate::flow_key::KEY_BYTES;
 use crate::limits;
 use crate::phase::{Gate, Phase, SharedGate};
-use crate::protocol::{self, Done, FromEndpoint, Task, out_of_turn};
+use crate::protocol::{self, Done, FromEndpoint, Task, unexpected_order};
 use crate::thread_binding::ThreadBinding;
 use crate::transports::link::LinkChoice;
 use crate::transports::wire::FAR_END;
@@ -26,7 +26,7 @@ use crate::transports::wire::shared_counters::FlowReceived;
 /// Responds to a trial's sender through its window. Its counts are those of a side, though it receives
 /// nothing.
 pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
-    let [far, map] = protocol::taken_over(&*control)?;
+    let [far, map] = protocol::receive_descriptors(&*control)?;
     let rules = Rules {
         link: LinkChoice::new(&task.cell),
         acknowledge_bytes: task.cell.ack_bytes,
@@ -47,8 +47,15 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
             let _ = signals.send(Signal::Ended);
             done
         })?;
-        let (mut done, _) = run_phases(control, gate, vec![responding], &received, task, None)?;
-        done.pop().ok_or_else(out_of_turn)
+        let phases = GateControl {
+            task,
+            control,
+            gate,
+            signals: received,
+            growth: None,
+        };
+        let (mut done, _) = phases.run(vec![responding])?;
+        done.pop().ok_or_else(unexpected_order)
     })
 }
 
@@ -75,7 +82,7 @@ fn respond(
     gate: &SharedGate,
     signals: &mpsc::Sender<Signal>,
 ) -> io::Result<Done> {
-    let hold = ThreadBinding::take(&task.here.pins, 0, None)?;
+    let hold = ThreadBinding::bind(&task.here.pins, 0, None)?;
     let flows = task.cell.threads as usize;
     let timeout_ns = Duration::from_millis(task.timeout_ms).as_nanos() as u64;
     look_until(&mut far, timeout_ns, "connected", |far| {

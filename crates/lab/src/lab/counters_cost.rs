@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytecost_meter::LEFT_OUT;
 use bytecost_spec::survey::CounterTrial;
-use bytecost_spec::{Cell, Counter, Reading, Readings};
+use bytecost_spec::{Cell, Counter};
 
 use crate::testbed::Testbed;
 use crate::trial;
@@ -57,20 +57,13 @@ fn turns(trials: usize) -> impl Iterator<Item = bool> {
     (0..2 * trials).map(|turn| matches!(turn % 4, 0 | 3))
 }
 
-/// A counter of the sender's side and of the receiver's, 0 where there is none; none where a side
-/// has not read it.
-fn both_sides(parts: &TrialOutput, counter: Counter) -> Option<[u64; 2]> {
-    let read = |readings: &Readings| readings.get(&counter).and_then(Reading::measured);
-    let of_receiver = match &parts.receiver {
-        Some(receiver) => read(&receiver.side.readings)?,
-        None => 0,
-    };
-    Some([read(&parts.sender.side.readings)?, of_receiver])
-}
-
-fn counter_trial(mover: &str, with: bool, parts: &TrialOutput) -> Option<CounterTrial> {
-    let [messages, _] = both_sides(parts, Counter::Messages)?;
-    let cpu_ns = both_sides(parts, Counter::CpuNs)?.iter().sum();
+/// The counts of both sides together; none where one was not read, or nothing moved.
+fn counter_trial(mover: &str, with: bool, output: &TrialOutput) -> Option<CounterTrial> {
+    let sides = [&output.sender].into_iter().chain(&output.receiver);
+    let cpu_ns = sides
+        .map(|done| done.side.measured(Counter::CpuNs))
+        .sum::<Option<u64>>()?;
+    let messages = output.sender.side.measured(Counter::Messages)?;
     (messages > 0).then(|| CounterTrial {
         mover: mover.to_owned(),
         with,

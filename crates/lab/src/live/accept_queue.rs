@@ -12,7 +12,8 @@ use bytecost_spec::units;
 use bytecost_sys::clock;
 
 use super::greeting::{BadGreeting, GREETING_BYTES, Greeting, Kind};
-use super::{LiveEvent, TIMEOUT, TURN, after};
+use super::{LiveEvent, TIMEOUT, TURN};
+use crate::deadline::after;
 use crate::flow_acceptor::{
     Incoming, PendingConnection, PendingConnections, PendingLimits, Rejection, address,
 };

@@ -15,9 +15,9 @@ use rustix::net::sockopt;
 
 use super::greeting::{GREETING_BYTES, Greeting};
 use super::session::Running;
-use super::{LOOK, LiveError, LiveEvent, LiveSetup, TIMEOUT, after};
+use super::{LiveError, LiveEvent, LiveSetup, POLL_INTERVAL, TIMEOUT};
+use crate::deadline::{DeadlineReader, after, await_event};
 use crate::endpoint::explain;
-use crate::protocol::{DeadlineReader, await_event};
 use crate::transports;
 
 /// The longest attempt where there are several addresses.
@@ -100,7 +100,7 @@ fn first_connection(
             events(LiveEvent::Retrying(address, setup.start_timeout));
             has_reported = true;
         }
-        clock::sleep_until_ns(after(LOOK));
+        clock::sleep_until_ns(after(POLL_INTERVAL));
     }
 }
 

@@ -20,6 +20,7 @@ use bytecost_sys::clock;
 use bytecost_sys::tcp::TcpInfo;
 use hdrhistogram::Histogram;
 
+use crate::deadline::after;
 use crate::flow::{MOST_LATENCY_NS, histogram_to, moved, tallied};
 
 /// Flows wait.
@@ -188,7 +189,7 @@ impl CountersReader {
         // Seconds of a session never come near the number that says stop.
         self.number = (self.number + 1).min(STOP - 1);
         counters.request(self.number);
-        let until_ns = clock::monotonic_ns() + LATE.as_nanos() as u64;
+        let until_ns = after(LATE);
         let written = |row: &Row| row.number.load(Ordering::Acquire) == self.number;
         while !counters.rows.iter().all(written) && clock::monotonic_ns() < until_ns {
             clock::sleep_until_ns(clock::monotonic_ns() + 500_000);

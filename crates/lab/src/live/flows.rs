@@ -41,7 +41,7 @@ pub(super) fn run(
     socket: OwnedFd,
 ) -> io::Result<FlowEnd> {
     let cell = &setup.cell;
-    ThreadBinding::take(&pins(cell, setup.side), number, None)?;
+    ThreadBinding::bind(&pins(cell, setup.side), number, None)?;
     let kept = socket.try_clone()?;
     // TCP paces a sender to its limit; a receiver pauses.
     let most = setup.most_bytes_per_s_of_a_flow();

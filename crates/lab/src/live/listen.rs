@@ -14,7 +14,8 @@ use bytecost_sys::clock;
 use super::accept_queue::{AcceptQueue, Arrival};
 use super::greeting::Greeting;
 use super::session::Running;
-use super::{LOOK, LiveEvent, LiveSetup, after};
+use super::{LiveEvent, LiveSetup, POLL_INTERVAL};
+use crate::deadline::after;
 use crate::endpoint::explain;
 use crate::transports;
 
@@ -46,7 +47,7 @@ pub fn listen(
         served: Served::default(),
     };
     while !stop.load(Ordering::Relaxed) {
-        program.queue.look(LOOK, program.events);
+        program.queue.look(POLL_INTERVAL, program.events);
         if let Some(first) = program.queue.first() {
             let from = first.from;
             if let Err(why) = program.session(first) {

@@ -10,8 +10,9 @@ use rustix::net::sockopt;
 
 use super::flow_threads::{FlowThreads, is_late, is_reset};
 use super::{
-    ARRIVAL, FLOW_TIMEOUT, GRACE, LOOK, LiveError, LiveEvent, LiveSetup, PREPARATION, after,
+    ARRIVAL, FLOW_TIMEOUT, GRACE, LiveError, LiveEvent, LiveSetup, POLL_INTERVAL, PREPARATION,
 };
+use crate::deadline::after;
 use crate::endpoint::explain;
 use crate::transports;
 
@@ -100,7 +101,7 @@ impl<'a> Running<'a> {
                 number = number.max((clock::monotonic_ns() - began_ns) / 1_000_000_000) + 1;
             }
             aside(events);
-            clock::sleep_until_ns(next_ns.min(over_ns).min(after(LOOK)));
+            clock::sleep_until_ns(next_ns.min(over_ns).min(after(POLL_INTERVAL)));
         };
         self.totals(end)
     }

@@ -7,10 +7,9 @@ use std::time::Duration;
 
 use bytecost_engine::Service;
 use bytecost_engine::services;
-use bytecost_sys::clock;
 
 use super::client::{Client, Codec, Due};
-use crate::protocol::DeadlineReader;
+use crate::deadline::DeadlineReader;
 
 /// Sends one request and returns its response, whole and checked.
 ///
@@ -25,11 +24,7 @@ pub fn ask(
 ) -> io::Result<Vec<u8>> {
     let socket = TcpStream::connect_timeout(&address, timeout)?;
     socket.set_nodelay(true)?;
-    let mut socket = DeadlineReader {
-        from: socket.as_fd(),
-        until_ns: clock::monotonic_ns() + timeout.as_nanos() as u64,
-        stop: None,
-    };
+    let mut socket = DeadlineReader::within(timeout, socket.as_fd());
     let codec = Codec::new(service, asking);
     let mut client = Client::new(0, 1);
     client.ask(Due::at(0), 1);

@@ -46,7 +46,7 @@ pub(super) enum LoopEvent<P> {
 
 /// The beginning and the end of a loop's wait, in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pause {
+pub(super) struct WaitTimes {
     /// By now everything that was to be sent is with the kernel.
     pub(super) from_ns: u64,
     /// From then to now it had nothing to do.
@@ -69,9 +69,9 @@ pub(super) trait ClientLoop {
     fn send(&mut self, i: u32, compose: impl FnOnce(&mut Vec<u8>)) -> Result<bool, LoadError>;
 
     /// Hands everything over, and waits for so long, or until something happens.
-    fn pause(&mut self, most_ns: u64) -> io::Result<Pause>;
+    fn wait(&mut self, most_ns: u64) -> io::Result<WaitTimes>;
 
-    /// The next event of those up to the end of the last pause.
+    /// The next event of those up to the end of the last wait.
     fn next_event(&mut self) -> Option<LoopEvent<Self::Piece>>;
 
     fn bytes(&self, piece: &Self::Piece) -> &[u8];

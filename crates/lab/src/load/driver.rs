@@ -60,7 +60,7 @@ pub(super) struct Driver<'a, W> {
     /// Open loop: requests that were given to clients so far.
     dispatched: u64,
     at_once: usize,
-    /// The earliest times at which the requests that wait for the next pause could have been sent.
+    /// The earliest times at which the requests that the next wait sends could have been sent.
     sendable_ns: Vec<u64>,
     /// True for clients that have not tried to connect once; in the first round, for those without a
     /// response.
@@ -159,15 +159,15 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             }
             worked |= self.send_due(now_ns) | self.dispatch(now_ns);
             self.sweep(now_ns);
-            let pause = self.client_loop.pause(self.wait_ns(now_ns))?;
+            let waited = self.client_loop.wait(self.wait_ns(now_ns))?;
             for could_ns in self.sendable_ns.drain(..) {
-                let late_ns = pause.from_ns.saturating_sub(could_ns);
+                let late_ns = waited.from_ns.saturating_sub(could_ns);
                 record(&mut self.outcome.generator.late_ns, late_ns);
             }
             if worked {
-                self.count_busy(now_ns, pause.from_ns);
+                self.count_busy(now_ns, waited.from_ns);
             }
-            woke_ns = pause.to_ns;
+            woke_ns = waited.to_ns;
             worked = false;
             while let Some(event) = self.client_loop.next_event() {
                 worked = true;

@@ -21,10 +21,12 @@ use rustix::process::{Gid, Resource, Rlimit, Uid, geteuid, setrlimit};
 use super::copy::remove_own;
 use super::fits::{Addresses, fits};
 use super::probe::{self, ListeningCandidates, Permitted};
+use crate::deadline::ready;
 use crate::endpoint_process::{Endpoint, StandbyEndpoints};
 use crate::host_window::HostWindow;
 use crate::instruments::Instruments;
 use crate::local_host::LocalHost;
+use crate::networks::PacketTaps;
 use crate::obstacles;
 use crate::passes::Passes;
 use crate::peer_channel::{
@@ -32,11 +34,10 @@ use crate::peer_channel::{
 };
 use crate::program::{self, Program};
 use crate::protocol::{FromEndpoint, HostReadings, Role, Schedule, Task, ToEndpoint};
-use crate::socket::ready;
 use crate::trial_error::TrialError;
 
 /// The time between checks if the channel is silent, in ns.
-const LOOK_NS: u64 = 500_000_000;
+const POLL_INTERVAL_NS: u64 = 500_000_000;
 /// The number of the user and the group `nobody`.
 const NOBODY: u32 = 65534;
 /// The most endpoints that play at one time.
@@ -158,6 +159,7 @@ struct Agent {
 struct PlayedSide {
     end: Endpoint,
     window: HostWindow,
+    taps: PacketTaps,
     /// True if its window is a number of passes.
     has_passes: bool,
     /// True if it has sent its last answer.
@@ -191,7 +193,9 @@ impl Agent {
             let now_ns = clock::monotonic_ns();
             let edges = self.playing.values();
             let edge_ns = edges.filter_map(|side| side.window.next_edge_ns()).min();
-            let wait_ns = edge_ns.map_or(LOOK_NS, |at| at.saturating_sub(now_ns).min(LOOK_NS));
+            let wait_ns = edge_ns.map_or(POLL_INTERVAL_NS, |at| {
+                at.saturating_sub(now_ns).min(POLL_INTERVAL_NS)
+            });
             let is_ready = ready(&mut polled, wait_ns)?;
             drop(polled);
             self.pass_edges();
@@ -318,8 +322,10 @@ impl Agent {
         };
         fits(&task, window, addresses, self.memory_bytes).map_err(TrialError::Failed)?;
         let (task, group) = self.local.task(task, window)?;
+        let end = self.standby.take(&self.program, task.role, None)?;
         let mut side = PlayedSide {
-            end: self.standby.take(&self.program, task.role, None)?,
+            taps: PacketTaps::open(&task.cell, &Endpoint::processes(slice::from_ref(&end))),
+            end,
             has_passes: Passes::new(&task.cell).is_some(),
             window: HostWindow::new(&task.cell, group),
             over: false,
@@ -374,6 +380,8 @@ impl Agent {
                         side.over = true;
                         host.machine = side.window.machine_readings(&mut self.instruments);
                         host.machine.extend(side.window.network_readings());
+                        host.machine.extend(self.instruments.quotas.since_last());
+                        host.packet_sockets = side.taps.all();
                         let cards = self.cards.iter();
                         host.obstacles = cards.flat_map(|c| obstacles::of_card(&c.name)).collect();
                     }

@@ -208,6 +208,11 @@ impl PeerError {
         }
     }
 
+    /// The error of the peer with this name.
+    pub(super) fn of_peer(name: &str, why: impl fmt::Display) -> PeerError {
+        PeerError::new(format!("peer {name}: {why}"))
+    }
+
     pub(super) fn interrupted() -> PeerError {
         PeerError {
             interrupted: true,

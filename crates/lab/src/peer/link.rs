@@ -41,7 +41,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 /// The time for which a lost link is opened again.
 const REOPENED_WITHIN: Duration = Duration::from_secs(10);
 /// The time between checks of the stop flag.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The most bytes that are kept of the command's stderr.
 const MOST_SAID_BYTES: u64 = 4096;
 /// Statuses of a shell that finds no program, or may not run it.
@@ -72,14 +72,16 @@ impl JoinedCommand {
         copy: Option<File>,
         name: &str,
     ) -> Result<JoinedCommand, PeerError> {
-        let failed = |e: io::Error| PeerError::new(format!("peer {name}: {e}"));
+        let failed = |e: io::Error| PeerError::of_peer(name, e);
         let (pipe, program) = (Stdio::piped, command.get_program().to_os_string());
         command.stdin(pipe()).stdout(pipe()).stderr(pipe());
         // So that Ctrl-C at a terminal reaches the coordinator alone.
         let mut child = command.process_group(0).spawn().map_err(|e| {
-            let program = program.display();
-            let why = format!("`{program}` cannot be started: {e}: is it installed?");
-            PeerError::new(format!("peer {name}: {why}"))
+            let why = format!(
+                "`{}` cannot be started: {e}: is it installed?",
+                program.display()
+            );
+            PeerError::of_peer(name, why)
         })?;
         let (Some(mut to), Some(from), Some(beside)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
@@ -137,29 +139,30 @@ impl JoinedCommand {
             FromAgent::Hello { version, build } => Some((version, build)),
             _ => None,
         });
-        let (version, build) = hello.map_err(|e| {
-            if e.is_interruption() {
-                e
-            } else {
-                self.explained(e)
-            }
-        })?;
+        let (version, build) = hello.map_err(|e| self.explained(e))?;
         if self.is_copied {
             self.send_hello(own_build);
         }
         if version == VERSION && build == own_build {
             return Ok(());
         }
-        let (name, build) = (&self.state.name, units::one_line(&build));
+        let build = units::one_line(&build);
         Err(PeerError {
             wants_program: true,
-            ..PeerError::new(format!(
-                "peer {name}: bytecost there is another build ({build}) than this one ({own_build}): put the same program there and name it with --peer-program, or use --copy-program"
-            ))
+            ..PeerError::of_peer(
+                &self.state.name,
+                format!(
+                    "bytecost there is another build ({build}) than this one ({own_build}): put the same program there and name it with --peer-program, or use --copy-program"
+                ),
+            )
         })
     }
 
+    /// The error of the first message with the end of the command, and what it has printed.
     fn explained(&mut self, error: PeerError) -> PeerError {
+        if error.is_interruption() {
+            return error;
+        }
         let status = child_end::wait_for(&mut self.child, ENDED_WITHIN)
             .ok()
             .flatten();
@@ -195,7 +198,7 @@ impl JoinedCommand {
         };
         PeerError {
             wants_program: has_no_program || code == NO_SUCH_WORD,
-            ..PeerError::new(format!("peer {}: {why}", self.state.name))
+            ..PeerError::of_peer(&self.state.name, why)
         }
     }
 
@@ -212,7 +215,7 @@ impl JoinedCommand {
                 return Err(PeerError::interrupted());
             }
             let left = until.saturating_duration_since(Instant::now());
-            let why = match self.replies.recv_timeout(left.min(LOOK)) {
+            let why = match self.replies.recv_timeout(left.min(POLL_INTERVAL)) {
                 Ok(FromAgent::Refused(why)) => format!("peer {name}: {why}"),
                 Ok(message) => match reply(message) {
                     Some(found) => return Ok(found),
@@ -380,11 +383,11 @@ impl PeerLink {
     pub(crate) fn circumstances(&self, there: Vec<Obstacle>) -> Vec<Obstacle> {
         let cards = self.own_cards();
         let here = cards.iter().flat_map(|card| obstacles::of_card(&card.name));
-        let there = there.into_iter().map(|obstacle| Obstacle {
+        let on_other = there.into_iter().map(|obstacle| Obstacle {
             place: format!("{} on {}", obstacle.place, self.host.name),
             ..obstacle
         });
-        here.chain(there).collect()
+        here.chain(on_other).collect()
     }
 
     /// The reason why the link is down; none while it is not.
@@ -399,13 +402,15 @@ impl PeerLink {
             match PeerLink::open(&self.options, stop) {
                 Ok(link) => break link,
                 Err(e) if e.is_interruption() || Instant::now() >= until => return Err(e),
-                Err(_) => thread::sleep(10 * LOOK),
+                Err(_) => thread::sleep(10 * POLL_INTERVAL),
             }
         };
         if link.host.host.identity != self.host.host.identity {
             let name = &self.options.command;
-            let why = format!("peer {name}: that is another host now");
-            return Err(PeerError::new(why));
+            return Err(PeerError::of_peer(
+                &name.to_string(),
+                "that is another host now",
+            ));
         }
         self.path = link.path;
         self.joined = link.joined;
@@ -484,8 +489,7 @@ fn join(
     };
     match start(command.agent(), None) {
         Err(e) if e.wants_program && options.copy_program => {
-            let failed =
-                |e| PeerError::new(format!("peer {name}: the program cannot be read: {e}"));
+            let failed = |e| PeerError::of_peer(&name, format!("the program cannot be read: {e}"));
             let (agent, program) = copy::agent(command).map_err(failed)?;
             start(agent, Some(program))
         }
@@ -513,10 +517,13 @@ fn path_there(
     let Some((index, found)) = probe::reach(&candidates, permitted) else {
         let tried = candidates.iter().take(MOST_ADDRESSES);
         let tried: Vec<String> = tried.map(|c| c.at.ip().to_string()).collect();
-        return Err(PeerError::new(format!(
-            "peer {name}: none of its addresses can be reached from here ({}): name one with --address, let it connect to this host with --data-from here, or open its ports in the firewall",
-            tried.join(", ")
-        )));
+        return Err(PeerError::of_peer(
+            name,
+            format!(
+                "none of its addresses can be reached from here ({}): name one with --address, let it connect to this host with --data-from here, or open its ports in the firewall",
+                tried.join(", ")
+            ),
+        ));
     };
     let here_seen = joined.wait_for(TRIED_WITHIN, stop, |message| match message {
         FromAgent::Reached { candidate, from } if candidate as usize == index => Some(from),
@@ -537,7 +544,7 @@ fn path_here(
     stop: &AtomicBool,
 ) -> Result<(DataPath, FoundPath), PeerError> {
     let name = &joined.state.name;
-    let failed = |e: io::Error| PeerError::new(format!("peer {name}: {e}"));
+    let failed = |e: io::Error| PeerError::of_peer(name, e);
     let addresses = match options.address {
         Some(at) => vec![at],
         None => probe::addresses().map_err(failed)?,
@@ -564,7 +571,7 @@ fn path_here(
     let from = checks.iter().find(|(at, _)| Some(*at) == index);
     let Some((_, there_seen)) = from else {
         let why = format!("it says that it reached {}, and nobody came", found.to);
-        return Err(PeerError::new(format!("peer {name}: {why}")));
+        return Err(PeerError::of_peer(name, why));
     };
     let path = DataPath {
         here: found.to,

@@ -23,7 +23,7 @@ const REACHED_WITHIN: Duration = Duration::from_secs(2);
 /// The longest wait for a side that tries all addresses.
 pub(super) const TRIED_WITHIN: Duration = Duration::from_secs(5);
 /// The time between checks if that is over.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The most addresses that are tried.
 pub(super) const MOST_ADDRESSES: usize = 64;
 /// The first port that needs no privilege, ip(7): nobody listens for a check below it.
@@ -116,7 +116,7 @@ impl ListeningCandidates {
         let mut acceptor = FlowAcceptor::new(&keys);
         let until = Instant::now() + TRIED_WITHIN;
         while !over.load(Ordering::Relaxed) && Instant::now() < until {
-            if let Ok((index, socket)) = acceptor.next(&self.listeners, LOOK)
+            if let Ok((index, socket)) = acceptor.next(&self.listeners, POLL_INTERVAL)
                 && let Some(from) = address(&socket)
             {
                 // Known here before the other side may name it.

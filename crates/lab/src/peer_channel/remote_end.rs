@@ -5,13 +5,13 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 
 use bytecost_spec::host::Obstacle;
-use bytecost_spec::units;
+use bytecost_spec::{PacketSocket, units};
 use bytecost_sys::clock;
 
 use super::{ClockShift, FromAgent, MAX_QUEUED, Reply, ToAgent};
 use crate::protocol::{self, FromEndpoint, HostReadings, Task, ToEndpoint};
 
-/// The most obstacles that are kept of one answer.
+/// The most obstacles, and the most packet sockets, that are kept of one answer.
 const MOST_OBSTACLES: usize = 16;
 /// The most answers of one endpoint: it gives each kind once.
 const MAX_ANSWERS: u32 = 16;
@@ -148,6 +148,16 @@ impl LinkState {
                 });
                 end.host.obstacles.extend(obstacles);
                 end.host.obstacles.truncate(MOST_OBSTACLES);
+                let sockets = host.packet_sockets.into_iter().map(|socket| PacketSocket {
+                    device: Some(format!(
+                        "{} on {}",
+                        units::one_line(socket.device.as_deref().unwrap_or("all devices")),
+                        self.name
+                    )),
+                    holder: socket.holder.as_deref().map(units::one_line),
+                });
+                end.host.packet_sockets.extend(sockets);
+                end.host.packet_sockets.truncate(MOST_OBSTACLES);
                 // Who is gone is not waited for.
                 let _ = protocol::write(&mut end.to, &answer);
                 Ok(None)
@@ -291,5 +301,40 @@ mod tests {
         link.begin(8, theirs);
         let all = (0..).take_while(|_| link.pass(answer(8)).is_ok()).count();
         assert_eq!(all as u32, MAX_ANSWERS);
+    }
+
+    // Invariant 8.
+    #[test]
+    fn packet_sockets_of_the_other_host_are_few_and_name_it_in_one_line() {
+        let (link, _requests) = LinkState::new("b");
+        let (_ours, theirs) = UnixStream::pair().unwrap();
+        link.begin(7, theirs);
+        let socket = PacketSocket {
+            device: Some("eth0\n".to_owned()),
+            holder: None,
+        };
+        let message = FromAgent::From {
+            id: 7,
+            now_ns: 0,
+            answer: Box::new(FromEndpoint::Ready),
+            host: HostReadings {
+                packet_sockets: vec![socket; 2 * MOST_OBSTACLES],
+                ..HostReadings::default()
+            },
+        };
+        assert!(link.pass(message).is_ok());
+        let end = RemoteEnd {
+            id: 7,
+            window_ns: 0,
+            link,
+        };
+        let found = end.take_readings().packet_sockets;
+        assert_eq!(found.len(), MOST_OBSTACLES);
+        let device = found[0].device.as_deref().unwrap();
+        assert!(
+            device.starts_with("eth0") && device.ends_with(" on b"),
+            "{device}"
+        );
+        assert!(!device.contains('\n'), "{device}");
     }
 }

@@ -5,8 +5,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use bytecost_spec::Cell;
-use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::event::PollFlags;
 use rustix::net::{SocketFlags, sockopt};
+
+use crate::deadline::{after, await_event};
 
 /// A socket that listens for the connections of a receiver.
 #[derive(Debug)]
@@ -30,12 +32,9 @@ impl Listener {
 
     /// The next connection, accept(2); `TimedOut` when none came within `timeout`.
     pub fn accept(&self, timeout: Duration) -> io::Result<OwnedFd> {
-        let timeout = Timespec::try_from(timeout).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let mut polled = [PollFd::new(&self.socket, PollFlags::IN)];
-        if rustix::event::poll(&mut polled, Some(&timeout))? == 0 {
-            let why = "no connection came: did the sender start?";
-            return Err(io::Error::new(io::ErrorKind::TimedOut, why));
-        }
+        let late =
+            |e: io::Error| io::Error::new(e.kind(), "no connection came: did the sender start?");
+        await_event(&self.socket, PollFlags::IN, after(timeout), None).map_err(late)?;
         let accepted = rustix::net::accept_with(&self.socket, SocketFlags::CLOEXEC)?;
         if let Some(nodelay) = self.nodelay {
             sockopt::set_tcp_nodelay(&accepted, nodelay)?;

@@ -7,7 +7,7 @@ use bytecost_engine::{Mover, file};
 use bytecost_evidence::copies::Copies;
 use bytecost_lab::files::Files;
 use bytecost_lab::protocol::ContentCheck;
-use bytecost_lab::{Event, Lab, Watch};
+use bytecost_lab::{Event, EvidenceTrial, Lab, Watch};
 use bytecost_spec::evidence::{Copied, CopiedBytes, CopyMeans, CopyPlace, TrialEvidence};
 use bytecost_spec::{Cache, Cell, Record};
 
@@ -69,7 +69,12 @@ pub fn counted(lab: &mut Lab, watch: &mut Watch, cell: &Cell) -> Result<TrialEvi
         }
     };
     let stop = AtomicBool::new(false);
-    lab.watch(watch, [(0, 0, cell.clone())], None, &stop, &mut see);
+    let trial = EvidenceTrial {
+        round: 0,
+        number: 0,
+        cell: cell.clone(),
+    };
+    lab.watch(watch, [trial], None, &stop, &mut see);
     found
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytecost_engine::file::TestFile;
 use bytecost_lab::edges::WindowEnd;
+use bytecost_lab::phase::{EIGHTHS, Gate, Phase};
 use bytecost_lab::transports;
 use bytecost_spec::{Cell, Transport};
 
@@ -44,4 +45,43 @@ pub fn in_memory(bytes: u64) -> TestFile {
     let mut file = TestFile::in_memory().unwrap();
     file.grow(bytes).unwrap();
     file
+}
+
+/// A gate whose phase depends on the number of looks, for tests that must have the same result each time.
+#[derive(Debug)]
+pub struct CountingGate {
+    looks: std::cell::Cell<u64>,
+    warmup: u64,
+    window: u64,
+}
+
+impl CountingGate {
+    /// `warmup` looks before the window, `window` looks within it.
+    pub fn new(warmup: u64, window: u64) -> CountingGate {
+        CountingGate {
+            looks: std::cell::Cell::new(0),
+            warmup,
+            window,
+        }
+    }
+}
+
+impl Gate for CountingGate {
+    fn phase(&self) -> Phase {
+        let n = self.looks.get();
+        self.looks.set(n + 1);
+        if n < self.warmup {
+            Phase::Warmup
+        } else if n < self.warmup + self.window {
+            let eighth = EIGHTHS.len() as u64 * (n - self.warmup) / self.window;
+            EIGHTHS[eighth as usize]
+        } else {
+            Phase::Stop
+        }
+    }
+
+    /// So short that a loop with a clock of its own sees edges within any window.
+    fn eighth_ns(&self) -> u64 {
+        10_000
+    }
 }

@@ -233,7 +233,7 @@ fn try_serve(words: &[String]) -> std::io::Result<()> {
         workers: 3,
         limits: Limits {
             connections: start.connections,
-            timeout,
+            patience: timeout,
             idle: start.idle_ms.map(Duration::from_millis),
             response: start.response_ms.map(Duration::from_millis),
             each_address: start.each_address,

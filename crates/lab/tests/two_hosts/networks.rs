@@ -8,7 +8,7 @@ use bytecost_lab::protocol::Role;
 use bytecost_lab::settings::Settings;
 use bytecost_lab::transports::link::LinkChoice;
 use bytecost_lab::transports::veth::{RECEIVER, VethPair};
-use bytecost_lab::{Event, Watch, loopback_exchange};
+use bytecost_lab::{Event, EvidenceTrial, Watch, loopback_exchange};
 use bytecost_spec::evidence::CountedEvent::{Acknowledgements, Packets, Segments};
 use bytecost_spec::{Counter, PeerSide, Reading, Record};
 use libtest_mimic::Trial;
@@ -119,17 +119,16 @@ fn counted(two: &Two) {
         let (way, mut seen) = (two.way(PeerSide::Receiver, data_from_here), None);
         two.here(|| {
             let mut lab = way.lab(settings());
-            lab.watch(
-                &mut watch,
-                [(0, 0, cell(""))],
-                None,
-                &NO_STOP,
-                &mut |event| {
-                    if let Event::TrialEnded(record) = event {
-                        seen = Some(record);
-                    }
-                },
-            )
+            let trial = EvidenceTrial {
+                round: 0,
+                number: 0,
+                cell: cell(""),
+            };
+            lab.watch(&mut watch, [trial], None, &NO_STOP, &mut |event| {
+                if let Event::TrialEnded(record) = event {
+                    seen = Some(record);
+                }
+            })
         });
         let Some(Record::Evidence(found)) = seen.map(|record| *record) else {
             panic!("the trial failed");

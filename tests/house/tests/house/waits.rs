@@ -59,7 +59,7 @@ const BOUNDED: &[(&str, &str)] = &[
         "in an endpoint, which its coordinator kills in time",
     ),
     (
-        "crates/lab/src/endpoint/neighbour.rs",
+        "crates/lab/src/endpoint/background.rs",
         "in an endpoint, which its coordinator kills in time",
     ),
     (

@@ -23,8 +23,10 @@ use rustix::process::Pid;
 
 use super::hold;
 use crate::descriptors;
+use crate::listen_queue::ListenQueue;
 use crate::protocol::{
-    self, ConnectionSetup, Done, FromEndpoint, Schedule, Task, ToEndpoint, Traffic, out_of_turn,
+    self, ConnectionSetup, Done, FromEndpoint, Schedule, Task, ToEndpoint, Traffic,
+    unexpected_order,
 };
 use crate::server_setup::{self, ServedService, congestion, max_looked_at};
 
@@ -63,13 +65,15 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
         process: Some(child.number()),
     };
     protocol::write(control, &listening)?;
+    let queue = ListenQueue::open();
     protocol::write(control, &FromEndpoint::Ready)?;
-    let schedule = protocol::scheduled(control)?;
+    let schedule = queue.scheduled(control)?;
     let mut done = Done::default();
     done.side.readings = child.watch(server, cell, &tree, schedule)?;
     task.here.meters.take_cpu(&mut done.side.readings);
     protocol::write(control, &FromEndpoint::Closed)?;
-    protocol::ordered(control, &ToEndpoint::Stop)?;
+    protocol::read_order(control, &ToEndpoint::Stop)?;
+    done.side.readings.extend(queue.readings());
     let tally = child.end()?;
     done.traffic = Traffic {
         connections: tally.connections,
@@ -82,16 +86,12 @@ pub(in crate::endpoint) fn run(task: &Task, control: &mut UnixStream) -> io::Res
 /// knows no keys.
 fn listen(task: &Task) -> io::Result<(OwnedFd, SocketAddr)> {
     let ConnectionSetup::Listen { at, port, from } = &task.connection else {
-        return Err(out_of_turn());
+        return Err(unexpected_order());
     };
-    let at = at.unwrap_or(Ipv4Addr::LOCALHOST.into());
-    let listening = servers::listen(
-        SocketAddr::new(at, port.unwrap_or(0)),
-        Limits::default().patience,
-    )?;
-    if !at.is_loopback() {
-        let from = from.ok_or_else(out_of_turn)?;
-        tcp::admit_only(&listening.0, from)?;
+    let address = SocketAddr::new(at.unwrap_or(Ipv4Addr::LOCALHOST.into()), port.unwrap_or(0));
+    let listening = servers::listen(address, Limits::default().patience)?;
+    if !address.ip().is_loopback() {
+        tcp::admit_only(&listening.0, from.ok_or_else(unexpected_order)?)?;
     }
     Ok(listening)
 }

@@ -11,7 +11,7 @@ use crate::files::Files;
 use crate::testbed::Testbed;
 use crate::trial;
 use crate::trial_error::TrialError;
-use crate::watch::{AffectedPlaces, Watch, way};
+use crate::watch::{AffectedPlaces, Watch, copy_places};
 
 /// Movers, with the places at which the kernel copies each of their bytes.
 const KNOWN: &[(&str, &[CopyPlace])] = &[
@@ -158,11 +158,11 @@ pub(super) fn affected(
     if watch.copies.is_none() || cell.is_served() {
         return Ok(all);
     }
-    let way = way(cell);
+    let places = copy_places(cell);
     for (name, legs) in KNOWN {
         let is_there = *name != PINNING || cell.transport.is_tcp();
         let mover = Mover::named(name).filter(|_| is_there);
-        let Some(mover) = mover.filter(|_| legs.iter().any(|leg| way.contains(leg))) else {
+        let Some(mover) = mover.filter(|_| legs.iter().any(|leg| places.contains(leg))) else {
             continue;
         };
         let known = known(cell, mover, &bed.local.files);
@@ -294,7 +294,10 @@ mod tests {
         for (name, legs) in KNOWN {
             let mover = Mover::named(name).unwrap();
             let known = known(&cell("uring-read", Cache::Cold), mover, &Files::default());
-            assert!(legs.iter().all(|leg| way(&known).contains(leg)), "{name}");
+            assert!(
+                legs.iter().all(|leg| copy_places(&known).contains(leg)),
+                "{name}"
+            );
             let stated = mover.states.copies;
             assert!(legs.iter().all(|leg| stated.contains(leg)), "{name}");
         }

@@ -12,7 +12,7 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, sockopt};
 
-use super::{ClientLoop, LoopEvent, Pause, Source};
+use super::{ClientLoop, LoopEvent, Source, WaitTimes};
 use crate::load::{Load, LoadError};
 
 const EVENTS: usize = 512;
@@ -175,7 +175,7 @@ impl ClientLoop for EpollLoop {
         Ok(true)
     }
 
-    fn pause(&mut self, most_ns: u64) -> io::Result<Pause> {
+    fn wait(&mut self, most_ns: u64) -> io::Result<WaitTimes> {
         self.events.clear();
         self.handled = 0;
         let timeout = Timespec {
@@ -189,7 +189,7 @@ impl ClientLoop for EpollLoop {
             Err(e) => return Err(e.into()),
         }
         let to_ns = monotonic_ns();
-        Ok(Pause { from_ns, to_ns })
+        Ok(WaitTimes { from_ns, to_ns })
     }
 
     fn next_event(&mut self) -> Option<LoopEvent<usize>> {

@@ -10,7 +10,7 @@ use bytecost_sys::uring_connections::Piece;
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
-use super::{ClientLoop, LoopEvent, Pause, Source};
+use super::{ClientLoop, LoopEvent, Source, WaitTimes};
 use crate::load::{Load, LoadError};
 
 /// Bytes of a request that is a line, and of an answer that is one; others take longer.
@@ -76,7 +76,7 @@ impl ClientLoop for UringLoop {
         sent.map(|()| false).map_err(|e| load_error(&e))
     }
 
-    fn pause(&mut self, most_ns: u64) -> io::Result<Pause> {
+    fn wait(&mut self, most_ns: u64) -> io::Result<WaitTimes> {
         // What is to be sent is sent within this call, and what has come by then is received.
         self.client.exchange()?;
         let from_ns = monotonic_ns();
@@ -86,7 +86,7 @@ impl ClientLoop for UringLoop {
             self.seen_ns = monotonic_ns();
         }
         let to_ns = self.seen_ns;
-        Ok(Pause { from_ns, to_ns })
+        Ok(WaitTimes { from_ns, to_ns })
     }
 
     fn next_event(&mut self) -> Option<LoopEvent<Piece>> {

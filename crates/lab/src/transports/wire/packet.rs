@@ -87,7 +87,7 @@ pub struct Packet {
 
 /// The addresses, numbers and flags of a packet from the far end to the sender of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Saying {
+pub struct SegmentFields {
     /// The far end.
     pub from: SocketAddrV4,
     /// The sender.
@@ -102,7 +102,7 @@ pub struct Saying {
 
 impl Packet {
     /// The answer to an opening: a SYN with an MTU's largest segment, and scaled windows if it can.
-    pub fn opened(device: Device, saying: Saying, mtu_bytes: u32, scales: bool) -> Packet {
+    pub fn opened(device: Device, fields: SegmentFields, mtu_bytes: u32, scales: bool) -> Packet {
         let most = mtu_bytes.saturating_sub(u32::from(IP_BYTES + TCP_BYTES));
         let [high, low] = u16::try_from(most).unwrap_or(u16::MAX).to_be_bytes();
         let options = if scales {
@@ -110,23 +110,23 @@ impl Packet {
         } else {
             TcpOptions::from([2, 4, high, low])
         };
-        Packet::new(device, saying, options)
+        Packet::new(device, fields, options)
     }
 
     /// A packet without options: an acknowledgement, or the end of a connection.
-    pub fn plain(device: Device, saying: Saying) -> Packet {
-        Packet::new(device, saying, TcpOptions::default())
+    pub fn plain(device: Device, fields: SegmentFields) -> Packet {
+        Packet::new(device, fields, TcpOptions::default())
     }
 
-    fn new(device: Device, saying: Saying, options: TcpOptions) -> Packet {
-        let [from, to] = [saying.from, saying.to];
+    fn new(device: Device, fields: SegmentFields, options: TcpOptions) -> Packet {
+        let [from, to] = [fields.from, fields.to];
         let mut tcp = TcpHeader {
-            acknowledgment_number: saying.acknowledged,
-            fin: saying.flags & FIN != 0,
-            syn: saying.flags & SYN != 0,
-            ack: saying.flags & ACK != 0,
+            acknowledgment_number: fields.acknowledged,
+            fin: fields.flags & FIN != 0,
+            syn: fields.flags & SYN != 0,
+            ack: fields.flags & ACK != 0,
             options,
-            ..TcpHeader::new(from.port(), to.port(), saying.sequence, u16::MAX)
+            ..TcpHeader::new(from.port(), to.port(), fields.sequence, u16::MAX)
         };
         let mut ip = Ipv4Header {
             total_len: IP_BYTES + tcp.header_len_u16(),
@@ -188,8 +188,8 @@ mod tests {
 
     use super::*;
 
-    fn saying(flags: u8) -> Saying {
-        Saying {
+    fn fields(flags: u8) -> SegmentFields {
+        SegmentFields {
             from: SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 2), 5201),
             to: SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 1), 40_000),
             sequence: 7,
@@ -199,15 +199,15 @@ mod tests {
     }
 
     fn syn(device: Device, mtu_bytes: u32, scales: bool) -> Vec<u8> {
-        let opened = Packet::opened(device, saying(SYN), mtu_bytes, scales);
+        let opened = Packet::opened(device, fields(SYN), mtu_bytes, scales);
         opened.ip().to_vec()
     }
 
     #[test]
     fn an_opening_is_read_as_it_was_written() {
         let expected = |scales| SynPacket {
-            from: saying(SYN).from,
-            to: saying(SYN).to,
+            from: fields(SYN).from,
+            to: fields(SYN).to,
             sequence: 7,
             scales,
         };
@@ -285,9 +285,9 @@ mod tests {
         let ethernet = [2, 0, 198, 18, 0, 1, 2, 0, 198, 18, 0, 2, 8, 0];
         for (device, lead) in [(Device::Tun, &virtio[..]), (Device::Veth, &ethernet)] {
             let completed = device == Device::Veth;
-            check(Packet::plain(device, saying(ACK)), lead, completed);
+            check(Packet::plain(device, fields(ACK)), lead, completed);
             for scales in [true, false] {
-                let opened = Packet::opened(device, saying(SYN | ACK), 9000, scales);
+                let opened = Packet::opened(device, fields(SYN | ACK), 9000, scales);
                 check(opened, lead, completed);
             }
         }

@@ -10,7 +10,7 @@ use bytecost_sys::clock;
 use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::packet::{ACK, FIN, MOST_BYTES, Packet, SYN, Saying, SynPacket, lead_bytes};
+use super::packet::{ACK, FIN, MOST_BYTES, Packet, SYN, SegmentFields, SynPacket, lead_bytes};
 use super::shared_counters::{FlowReceived, WireCounters};
 use crate::transports::link::LinkChoice;
 
@@ -211,7 +211,7 @@ impl WireResponder {
                 None => self.flows.push(flow),
             }
             self.busy_ns = now_ns;
-            let saying = Saying {
+            let fields = SegmentFields {
                 from: opening.to,
                 to: opening.from,
                 sequence: OWN_START,
@@ -219,7 +219,7 @@ impl WireResponder {
                 flags: SYN | ACK,
             };
             let link = self.rules.link;
-            let answer = Packet::opened(link.device, saying, link.mtu_bytes, opening.scales);
+            let answer = Packet::opened(link.device, fields, link.mtu_bytes, opening.scales);
             // The sender repeats an opening whose answer is lost.
             self.write(&answer)?;
         }
@@ -250,7 +250,7 @@ impl WireResponder {
         if !is_due {
             return Ok(());
         }
-        let saying = Saying {
+        let fields = SegmentFields {
             from: flow.to,
             to: flow.from,
             sequence: OWN_START + 1,
@@ -258,7 +258,7 @@ impl WireResponder {
                 .wrapping_add(u32::from(seen.closed)),
             flags: if seen.closed { FIN | ACK } else { ACK },
         };
-        if self.write(&Packet::plain(self.rules.link.device, saying))? {
+        if self.write(&Packet::plain(self.rules.link.device, fields))? {
             let flow = &mut self.flows[at];
             flow.acknowledged = seen.bytes;
             flow.strays = strays;

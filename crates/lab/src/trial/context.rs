@@ -1,0 +1,161 @@
+//! The means of one trial, by which its sides are started, get ready, and end.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use bytecost_meter::CoreToCoreMeter;
+use bytecost_spec::Cell;
+use bytecost_sys::clock;
+
+use crate::endpoint_process::{Endpoint, GRACE_NS, StandbyEndpoints, all_ended, unexpected, wait};
+use crate::instruments::Instruments;
+use crate::networks::NetworkPath;
+use crate::obstacles;
+use crate::peer::PeerLink;
+use crate::protocol::{ConnectionSetup, FromEndpoint, Role, Task, ToEndpoint};
+use crate::settings::Settings;
+use crate::trial_error::TrialError;
+use crate::trial_output::TrialOutput;
+use crate::trial_processes::{ListeningSide, TrialProcesses};
+
+/// The task of another side of a trial, held to these CPUs.
+pub(super) fn side(task: &Task, role: Role, pins: Vec<Vec<u32>>) -> Task {
+    let mut side = Task {
+        role,
+        ..task.clone()
+    };
+    side.here.pins = pins;
+    side
+}
+
+/// The cell of a trial, and what the trial uses of its testbed.
+pub(super) struct TrialContext<'t> {
+    pub(super) cell: &'t Cell,
+    /// The length of the window.
+    pub(super) window: Duration,
+    pub(super) stop: &'t AtomicBool,
+    pub(super) settings: &'t Settings,
+    pub(super) standby: &'t mut StandbyEndpoints,
+    pub(super) instruments: &'t mut Instruments,
+    pub(super) core_to_core: Option<&'t CoreToCoreMeter>,
+    /// The network between the sides; none for a side without another.
+    pub(super) between: Option<NetworkPath<'t>>,
+    /// The other host, for a cell that has one side there.
+    pub(super) link: Option<&'t PeerLink>,
+}
+
+impl TrialContext<'_> {
+    /// Starts the processes of these tasks and has them get ready, for `longer_ns` more than usual. Of
+    /// two, the first one's side receives or serves; the one that listens is started before the other.
+    pub(super) fn ready(
+        &mut self,
+        mut tasks: Vec<Task>,
+        longer_ns: u64,
+    ) -> Result<(Vec<Endpoint>, TrialProcesses), TrialError> {
+        let listens_first = match self.link {
+            Some(link) if !self.cell.is_served() => link.side_listens() == Role::Receiver,
+            _ => true,
+        };
+        if !listens_first {
+            tasks.reverse();
+        }
+        let is_pair = tasks.len() > 1;
+        let mut ends: Vec<Endpoint> = Vec::with_capacity(tasks.len());
+        let mut listening = None;
+        for task in tasks {
+            let (role, listens) = (task.role, is_pair && listening.is_none());
+            let connection = match &listening {
+                Some(side) => self.connects(role, side)?,
+                None if is_pair => self.listens(role),
+                None => ConnectionSetup::None,
+            };
+            let mut end = self.start(role)?;
+            end.order(&ToEndpoint::Prepare(Box::new(Task { connection, ..task })))?;
+            if let Some(wire) = self.between.and_then(NetworkPath::wire).filter(|_| listens) {
+                end.send_descriptors(wire.descriptors())?;
+            }
+            let receives = matches!(role, Role::Receiver | Role::Server);
+            ends.insert(if receives { 0 } else { ends.len() }, end);
+            if listens {
+                listening = Some(self.listening(&mut ends, role)?);
+            }
+        }
+        for _ in 0..ends.len() {
+            match wait(
+                &mut ends,
+                clock::monotonic_ns() + GRACE_NS + longer_ns,
+                self.stop,
+            )? {
+                (_, FromEndpoint::Ready) => {}
+                (_, other) => return Err(unexpected("endpoint", &other)),
+            }
+        }
+        let processes = TrialProcesses {
+            listening,
+            ..Endpoint::processes(&ends)
+        };
+        Ok((ends, processes))
+    }
+
+    fn start(&mut self, role: Role) -> Result<Endpoint, TrialError> {
+        let network = self.between.and_then(|between| between.network(role));
+        Ok(match self.link.filter(|link| link.plays(role)) {
+            Some(link) => link.start(role, self.window)?,
+            None => self.standby.take(&self.settings.program, role, network)?,
+        })
+    }
+
+    fn listens(&self, role: Role) -> ConnectionSetup {
+        let port = self.settings.port;
+        let here = ConnectionSetup::Listen {
+            at: None,
+            port,
+            from: None,
+        };
+        self.link.map_or(here, |link| link.listens(role, port))
+    }
+
+    fn connects(&self, role: Role, to: &ListeningSide) -> Result<ConnectionSetup, TrialError> {
+        Ok(ConnectionSetup::Connect(match self.link {
+            Some(link) => link.reached(role, &to.address)?,
+            None => to.address.clone(),
+        }))
+    }
+
+    /// Waits until the only end so far listens.
+    fn listening(&self, ends: &mut [Endpoint], role: Role) -> Result<ListeningSide, TrialError> {
+        match wait(ends, clock::monotonic_ns() + GRACE_NS, self.stop)? {
+            (_, FromEndpoint::Listening { address, process }) => Ok(ListeningSide {
+                role,
+                address,
+                server: process,
+            }),
+            (_, other) => Err(unexpected("endpoint", &other)),
+        }
+    }
+
+    /// Starts processes of the next trial, while no window is open.
+    pub(super) fn start_standby(&mut self) {
+        self.standby.start(&self.settings.program);
+    }
+
+    /// Adds what the other host has read, and the circumstances of packets and processes, to the
+    /// results of a trial, whose processes end.
+    pub(super) fn end(
+        &self,
+        mut output: TrialOutput,
+        ends: Vec<Endpoint>,
+        processes: &TrialProcesses,
+    ) -> Result<TrialOutput, TrialError> {
+        let peer = Endpoint::take_peer_readings(&ends);
+        output.peer_machine.extend(peer.machine);
+        output.packet_sockets.extend(peer.packet_sockets);
+        let on_cards = self
+            .link
+            .map_or_else(Vec::new, |link| link.circumstances(peer.obstacles));
+        // Qdiscs, filters and rules are static facts of this host; those of the other's cards came.
+        output.obstacles = obstacles::of_trial(self.cell, self.between, on_cards, processes);
+        all_ended(ends, self.stop)?;
+        Ok(output)
+    }
+}
