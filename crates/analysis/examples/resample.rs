@@ -73,11 +73,13 @@ fn resampled(family: &[Vec<f64>], blocks: usize, signs: bool) -> String {
     let mut of_each = vec![[0_usize; 2]; family.len()];
     for _ in 0..DRAWS {
         let drawn: Vec<(usize, f64)> = (0..blocks)
-            .map(|block| if signs {
-(block, if g.unit() < 0.5 { -1.0 } else { 1.0 })
-} else {
-(g.below(blocks), 1.0)
-})
+            .map(|block| {
+                if signs {
+                    (block, if g.unit() < 0.5 { -1.0 } else { 1.0 })
+                } else {
+                    (g.below(blocks), 1.0)
+                }
+            })
             .collect();
         let logs = |logs: &Vec<f64>| {
             let values: Vec<f64> = drawn

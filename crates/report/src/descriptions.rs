@@ -8,8 +8,8 @@ use itertools::Itertools as _;
 
 use crate::numbers::{self, whole};
 use crate::question::{QuestionTable, axis_in_words, sort_values};
-use crate::text::{count, joined, nonzero};
 use crate::run_words;
+use crate::text::{count, joined, nonzero};
 
 /// `12 blocks, 540 trials in 58.2 s (6 repeated, 1 failed), seed 42`.
 pub(crate) fn run(a: &Analysis) -> String {

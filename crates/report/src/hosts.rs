@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document};
 use crate::numbers::{milliseconds, percent, ratio, ratio_interval};
+use crate::run_words;
 use crate::style::{Ink, Style};
 use crate::text::{count, csv_rows, joined, nonzero};
 use crate::{comparisons, descriptions, page};

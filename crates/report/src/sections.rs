@@ -109,11 +109,7 @@ fn run(a: &Analysis, d: &mut Document) {
         );
     }
     DocTerm::push(&mut terms, "Limits of the method", descriptions::floors(a));
-    DocTerm::push(
-        &mut terms,
-        "Notes",
-        a.run.notes.iter().map(run_words::note),
-    );
+    DocTerm::push(&mut terms, "Notes", a.run.notes.iter().map(run_words::note));
     d.push(DocBlock::Terms(terms));
     if let Some(hint) = ceiling::hint(a) {
         d.paragraph(Ink::Faint, hint);

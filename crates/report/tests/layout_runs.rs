@@ -65,11 +65,7 @@ fn a_run_has_a_row_for_each_trial_of_a_mode() {
         sample(libaio, 0, 0, &[(gib, 1, 1)]),
         // Two threads, each of which does all of the work.
         sample(apart, 0, 0, &[(1, 5_000_000, 10_000_000); 2]),
-<<<<<<< HEAD
-        // Nothing was done in the window: there is no time.
-=======
         // Nothing was done in the window, so that no time is known.
->>>>>>> 779c157a (Facts of a run need nothing above them, and the tests of the command know their types)
         sample(pinned, 0, 0, &[(0, 0, 10_000_000)]),
     ];
     let text = runs().csv(&cells, &samples, false).unwrap();

@@ -4,8 +4,8 @@ use bytecost_analysis::{Analysis, Situation, Undecided, UndecidedOf, Verdict};
 use bytecost_spec::units;
 use itertools::Itertools as _;
 
-use crate::text::joined;
 use crate::phrases;
+use crate::text::joined;
 
 /// Reason why the study's first metric has no verdict in a situation where another metric has one.
 pub(crate) fn open(s: &Situation) -> Option<String> {

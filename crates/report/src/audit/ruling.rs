@@ -8,8 +8,8 @@ use itertools::Itertools as _;
 
 use super::book::{self, TestBook};
 use super::text::{AuditFigure, AuditText};
-use crate::text::joined;
 use crate::phrases;
+use crate::text::joined;
 
 /// A claim with its ruling in words.
 pub fn text(audited: &Audited) -> AuditText {

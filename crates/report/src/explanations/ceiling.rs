@@ -6,8 +6,8 @@ use itertools::Itertools as _;
 
 use super::why::{AnswerParts, MOST_ROWS, Why};
 use crate::caveats::others;
-use crate::text::joined;
 use crate::phrases;
+use crate::text::joined;
 
 /// Caution for a ceiling that was measured while another program ran.
 const TOO_LOW: &str = "something else ran while the ceiling was measured, so that it may be too low and shares of it too high";

@@ -5,8 +5,8 @@ use bytecost_analysis::{Analysis, Explanation, Finding, PairSeen, Question, Verd
 use bytecost_spec::{Axis, Cell, Metric, Value, units};
 use itertools::Itertools as _;
 
-use crate::text::joined;
 use crate::phrases;
+use crate::text::joined;
 
 /// Rows of numbers of one kind; the tables have the others.
 pub(super) const MOST_ROWS: usize = 8;
