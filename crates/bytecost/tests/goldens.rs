@@ -131,8 +131,13 @@ fn every_first_screen_fits_and_advises_no_way_with_a_condition() {
             "{screen}"
         );
         let below_header = screen.lines().skip_while(|line| !line.is_empty()).skip(1);
+        let mut is_of_stalls = false;
         let advice: Vec<&str> = below_header
-            .take_while(|line| !line.is_empty() && !line.starts_with("Stalls"))
+            .take_while(|line| !line.is_empty())
+            .filter(|line| {
+                is_of_stalls = line.starts_with("Stalls") || is_of_stalls && line.starts_with(' ');
+                !is_of_stalls
+            })
             .collect();
         assert!((1..=3).contains(&advice.len()), "{screen}");
         let text = screen.split_whitespace().collect::<Vec<_>>().join(" ");

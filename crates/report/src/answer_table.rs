@@ -298,7 +298,7 @@ impl AnswerTables {
                 });
                 rows.push(DocRow {
                     is_baseline: row.is_baseline,
-                    ..DocRow::new(part.name(row, is_one), entries.chain([note.into()]))
+                    ..DocRow::new(part.name(a, row, is_one), entries.chain([note.into()]))
                 });
             }
         }
@@ -344,7 +344,7 @@ impl Part<'_> {
         joined([reader(self).unwrap_or_default(), differs], " · ")
     }
 
-    fn name(&self, row: &QuestionRow<'_>, is_one: bool) -> String {
+    fn name(&self, a: &Analysis, row: &QuestionRow<'_>, is_one: bool) -> String {
         let q = self.question;
         let name = match q.axis {
             Axis::Mover | Axis::Server | Axis::Receiver => row.name.to_string(),
@@ -353,7 +353,9 @@ impl Part<'_> {
         if is_one {
             return name;
         }
-        let unit = if row.is_baseline {
+        // Amounts far below the metric's unit have their own.
+        let values = || (0..q.columns.len()).filter_map(|i| baseline_value(a, q, row, i));
+        let unit = if row.is_baseline && values().any(|v| numbers::is_in_usual_unit(q.metric, v)) {
             q.metric.measure.row().unit
         } else {
             ""
@@ -421,12 +423,46 @@ fn caption(a: &Analysis, parts: &[Part<'_>], rows: &[DocRow]) -> String {
     )
 }
 
+/// The cell of a column that the others are compared with.
+fn baseline_cell<'a>(
+    a: &'a Analysis,
+    q: &QuestionTable<'_>,
+    column: usize,
+) -> Option<&'a CellResult> {
+    let mut findings = q
+        .rows
+        .iter()
+        .filter_map(|r| r.entries.get(column)?.finding());
+    findings.find_map(|f| a.result(&f.baseline))
+}
+
+/// The amount of a baseline's row in a column; none where it has none.
+fn baseline_value(
+    a: &Analysis,
+    q: &QuestionTable<'_>,
+    row: &QuestionRow<'_>,
+    column: usize,
+) -> Option<f64> {
+    if let Some(QuestionEntry::Measured(estimate, _)) = row.entries.get(column) {
+        return Some(estimate.value);
+    }
+    let estimate = baseline_cell(a, q, column)?.estimates.get(&q.metric)?;
+    Some(estimate.value)
+}
+
 /// Entry of a row in a column. A baseline out of place has the value that the others are compared
 /// with.
 fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: usize) -> DocEntry {
     match row.entries.get(i) {
-        Some(QuestionEntry::Measured(e, _)) if row.is_baseline => {
-            numbers::amount(q.metric, e.value).into()
+        _ if row.is_baseline => {
+            let value = baseline_value(a, q, row, i);
+            let cell = baseline_cell(a, q, i);
+            let groups = cell.and_then(|c| c.two_groups.iter().find(|g| g.metric == q.metric));
+            match (value, groups) {
+                (Some(value), _) => numbers::amount(q.metric, value).into(),
+                (None, Some(groups)) => groups.values_in_words().into(),
+                (None, None) => NO_VERDICT.into(),
+            }
         }
         // A ratio to a wait is no comparison of ways.
         Some(QuestionEntry::Measured(e, Some(f))) if stalls::is_between(a, f) => {
@@ -439,17 +475,6 @@ fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: us
         }
         // Nothing is there to compare it with.
         Some(QuestionEntry::Measured(e, None)) => units::number(e.value).into(),
-        _ if row.is_baseline => {
-            let mut here = q.rows.iter().filter_map(|r| r.entries.get(i)?.finding());
-            let of = here.find_map(|f| a.result(&f.baseline));
-            let estimate = of.and_then(|c| c.estimates.get(&q.metric));
-            let groups = of.and_then(|c| c.two_groups.iter().find(|g| g.metric == q.metric));
-            match (estimate, groups) {
-                (Some(estimate), _) => numbers::amount(q.metric, estimate.value).into(),
-                (None, Some(groups)) => groups.values_in_words().into(),
-                (None, None) => NO_VERDICT.into(),
-            }
-        }
         _ => NO_VERDICT.into(),
     }
 }

@@ -52,6 +52,16 @@ fn own_gap(point: &Point, unit: Unit) -> Option<String> {
     gap_of(point, unit).filter(|_| *point != Point::Gap(Gap::NotPublished))
 }
 
+/// The same as an answer to a question: a measured point whose verdict is withheld is not missing.
+pub(crate) fn missing(gap: &Gap, unit: Unit) -> String {
+    let why = gap_in_words(gap, unit);
+    if matches!(gap, Gap::Withheld(_)) {
+        why
+    } else {
+        format!("not measured here: {why}")
+    }
+}
+
 /// Returns true if a series has a measured point.
 pub(crate) fn has_points(series: &Series) -> bool {
     series.points.iter().any(|p| p.measured().is_some())
@@ -60,12 +70,16 @@ pub(crate) fn has_points(series: &Series) -> bool {
 /// Reason of an empty figure: that of most of its gaps, the first of equals.
 pub(crate) fn why_empty(f: &FigureData, unit: Unit) -> String {
     let points = f.series.iter().flat_map(|s| &s.points);
-    let reasons = grouped(points.filter_map(|point| Some((gap_of(point, unit)?, ()))));
-    let most = reasons.iter().rev().max_by_key(|(_, points)| points.len());
-    most.map_or_else(
-        || "not measured here".to_owned(),
-        |(why, _)| format!("not measured here: {why}"),
-    )
+    let gaps = points.filter_map(|point| match point {
+        Point::Gap(gap) => Some((missing(gap, unit), ())),
+        Point::Measured(_) => None,
+    });
+    let reasons = grouped(gaps);
+    let most = reasons
+        .into_iter()
+        .rev()
+        .max_by_key(|(_, points)| points.len());
+    most.map_or_else(|| "not measured here".to_owned(), |(why, _)| why)
 }
 
 /// Gaps of a column, except points that others did not publish: `splice, vmsplice: why`.

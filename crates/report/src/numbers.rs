@@ -80,6 +80,11 @@ pub(crate) fn amount(metric: Metric, value: f64) -> String {
     }
 }
 
+/// Returns true if [`amount`] gives a value in its metric's unit.
+pub(crate) fn is_in_usual_unit(metric: Metric, value: f64) -> bool {
+    scaled(metric, value).1.is_none()
+}
+
 /// An amount with its unit.
 pub(crate) fn amount_with_unit(metric: Metric, value: f64) -> String {
     let usual = metric.measure.row().unit;

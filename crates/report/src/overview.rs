@@ -6,7 +6,7 @@ use bytecost_spec::Unit;
 use itertools::Itertools as _;
 
 use crate::document::{DocColumn, DocTable};
-use crate::missing_points::{gap_in_words, gap_of};
+use crate::missing_points::{gap_in_words, missing};
 use crate::numbers::{ratio, ratios};
 use crate::question::place_in_words;
 use crate::scale::{Scale, down, tick};
@@ -288,13 +288,13 @@ fn together(a: &Analysis, s: &SpeedUp) -> [String; 2] {
         .filter_map(|row| row.point.measured())
         .collect();
     if decided.is_empty() && open.is_empty() {
-        let mut gaps = s
-            .rows
-            .iter()
-            .filter_map(|row| gap_of(&row.point, a.study.unit));
-        let why = gaps.next().map(without_stop);
-        let why = why.as_deref().unwrap_or("no such cells");
-        return ["–".to_owned(), format!("not measured here: {why}")];
+        let gap = s.rows.iter().find_map(|row| match &row.point {
+            Point::Gap(gap) => Some(missing(gap, a.study.unit)),
+            Point::Measured(_) => None,
+        });
+        let why = gap.map(without_stop);
+        let why = why.unwrap_or_else(|| "not measured here: no such cells".to_owned());
+        return ["–".to_owned(), why];
     }
     let low = decided.iter().map(|e| e.low.unwrap_or(e.value));
     let high = decided.iter().map(|e| e.high.unwrap_or(e.value));

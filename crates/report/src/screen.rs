@@ -247,12 +247,12 @@ fn within(
         document.paragraph(Ink::Strong, "This run gives no answer.");
     }
     let mut terms = Vec::new();
+    // A wait for a timer is the answer where there is one.
+    DocTerm::push(&mut terms, "Stalls", stalls::lines(a));
     for s in advice {
         let line = DocLine::from(s.text.as_str()).resting_on(s.findings.clone());
         terms.push(DocTerm::new(s.label.as_str(), [line]));
     }
-    // A wait for a timer is the answer where there is one.
-    DocTerm::push(&mut terms, "Stalls", stalls::lines(a));
     document.push(DocBlock::Terms(terms));
     let tables = table.tables.into_iter().map(DocBlock::Table);
     document.blocks.extend(tables);
@@ -274,7 +274,9 @@ fn within(
         )
     });
     let undecided = a.advice.undecided.as_ref();
-    let undecided = undecided.filter(|_| a.advice.nothing.is_none());
+    let undecided = undecided.filter(|open| {
+        a.advice.nothing.is_none() && open.by_family.iter().any(|family| family.undecided > 0)
+    });
     let undecided = undecided.map(|open| advice::undecided(open, room.command));
     let mut terms = Vec::new();
     DocTerm::push(&mut terms, "Also measured", more);

@@ -527,7 +527,7 @@ impl World {
         self.by_cell(|_, sample| change(sample));
     }
 
-    /// Lets the first attempt at a cell fail in that block.
+    /// Lets the first attempt at a cell fail in that block: for a moment, where a flow stood still.
     pub fn fail(&mut self, block: u32, cell: &str, reason: &str) {
         let place = self.cells.iter().position(|c| c.id() == cell);
         self.failures.push(Failure {
@@ -535,7 +535,7 @@ impl World {
             cell: cell.to_owned(),
             started_ms: 0,
             reason: reason.to_owned(),
-            stood_still_ns: None,
+            stood_still_ns: reason.starts_with(Failure::STOOD_STILL).then_some(1),
         });
     }
 

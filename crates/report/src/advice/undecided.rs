@@ -38,12 +38,6 @@ pub(super) fn nothing_decided(a: &Analysis, undecided: &Undecided) -> String {
 
 /// Number of undecided comparisons in each family, with the remedy.
 pub(crate) fn undecided(u: &Undecided, with_command: bool) -> String {
-    // Those without a verdict are counted by themselves, with their reasons.
-    if u.withheld > 0 && u.by_family.iter().all(|family| family.undecided == 0) {
-        let all = u.by_family.iter().map(|family| family.comparisons).sum();
-        let of = units::count(all, "comparison");
-        return format!("none; {} of {of} have no verdict", u.withheld);
-    }
     let family = |(place, own): (usize, &UndecidedOf)| {
         let all = own.comparisons;
         let noun = if place == 0 {
