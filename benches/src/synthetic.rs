@@ -193,7 +193,7 @@ fn sample(trial: TrialKey, cell: &Cell, generator: &mut Generator) -> Result<Sam
     let started_ms = u64::from(trial.block) * CELLS as u64 * 145 + u64::from(trial.cell) * 145;
     let histogram = match cell.pattern {
         Pattern::Stream => None,
-        Pattern::Ask => Some(round_trips(generator)?),
+        Pattern::RequestResponse => Some(round_trips(generator)?),
     };
     Ok(Sample {
         trial,

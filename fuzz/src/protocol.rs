@@ -9,7 +9,7 @@ use bytecost_lab::protocol::{
 };
 use bytecost_spec::reading::COUNTERS;
 use bytecost_spec::sample::FlowReading;
-use bytecost_spec::{Cell, Noise, Reading, Readings, SideReadings};
+use bytecost_spec::{Cell, LoadKind, Reading, Readings, SideReadings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -67,7 +67,7 @@ fn orders() -> Vec<Vec<u8>> {
         here: Default::default(),
     };
     let background = BackgroundTask {
-        noise: Noise::Chase,
+        noise: LoadKind::Chase,
         cpus: vec![0, 1],
         memory_bytes: 1 << 26,
         mem_node: Some(0),

@@ -284,7 +284,7 @@ impl Compared<'_, '_> {
             _ => return None,
         };
         let baseline = self.run.result(&finding.baseline)?;
-        let ns = ns * baseline.value(Metric::of(measure, finding.metric.side))?;
+        let ns = ns * baseline.value(Metric::new(measure, finding.metric.side))?;
         let sizes = [self.baseline, self.other].map(|c| c.cell.size_bytes);
         let [value, one, other] =
             [finding.ratio, finding.low, finding.high].map(|r| ns * (r - 1.0).abs());
@@ -389,7 +389,7 @@ impl Compared<'_, '_> {
             }
             _ => return Vec::new(),
         };
-        let metric = Metric::of(measure, side);
+        let metric = Metric::new(measure, side);
         cell.trials().filter_map(|t| t.value(metric)).collect()
     }
 

@@ -184,7 +184,7 @@ fn take_copies(
         let route = trials.route;
         let by_kernel = !trials.by_block.is_empty() && (route.has_peer() || route.is_of_files());
         for side in [Side::Both, Side::Sender, Side::Receiver] {
-            let metric = Metric::of(Measure::CopiesPerByte, side);
+            let metric = Metric::new(Measure::CopiesPerByte, side);
             let found = counted.map(|c| c.per_byte(side));
             let absent = match (found, asked.and_then(|a| a.refused.as_ref())) {
                 (Some(Some(Ok(value))), _) => {

@@ -1,6 +1,6 @@
 //! CPU time of each watched cell by kind of work, per KiB that was sent or per request.
 
-use bytecost_spec::evidence::{KINDS, Kind, Looks, Party, TimeByKind, TrialEvidence};
+use bytecost_spec::evidence::{CpuSamples, KINDS, Kind, Party, TimeByKind, TrialEvidence};
 use bytecost_stats::poisson_interval;
 use itertools::Itertools as _;
 
@@ -55,7 +55,7 @@ fn cell_time(evidence: &TrialEvidence, per: TimePer) -> Option<CellTime> {
     });
     let all = own + of_parties(&[Party::Rest]);
     let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
-    let is_own = |l: &Looks| l.party != Party::Rest;
+    let is_own = |l: &CpuSamples| l.party != Party::Rest;
     let moved = time.looks.iter().filter(|l| is_own(l)).map(|l| l.moved);
     let unattributed = count(time, |l| is_own(l) && l.kind == Kind::Unattributed);
     Some(CellTime {
@@ -71,13 +71,13 @@ fn cell_time(evidence: &TrialEvidence, per: TimePer) -> Option<CellTime> {
     })
 }
 
-fn count(time: &TimeByKind, which: impl Fn(&Looks) -> bool) -> u64 {
+fn count(time: &TimeByKind, which: impl Fn(&CpuSamples) -> bool) -> u64 {
     let looks = time.looks.iter().filter(|l| which(l));
     looks.map(|l| l.count).sum()
 }
 
 fn functions(time: &TimeByKind, own: u64) -> Vec<FunctionTime> {
-    let named = |l: &&Looks| l.party != Party::Rest && !l.function.is_empty();
+    let named = |l: &&CpuSamples| l.party != Party::Rest && !l.function.is_empty();
     let named = time.looks.iter().filter(named);
     let by_name = by_key(named.map(|l| ((&l.function, l.kind), l.count))).into_iter();
     let all = by_name

@@ -123,7 +123,7 @@ const QUESTIONS: &[Row] = &[
                 spares && is_helped(reads) == is_helped(other)
             },
             metrics: |_| {
-                let cost = |side| Metric::of(Measure::CpuSPerGb, side);
+                let cost = |side| Metric::new(Measure::CpuSPerGb, side);
                 let time = vec![Metric::both(Measure::MsPerMessage), SPEED];
                 vec![vec![cost(Side::Sender), cost(Side::Both)], time]
             },

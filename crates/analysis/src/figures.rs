@@ -228,7 +228,7 @@ impl<'v> Drawing<'v> {
     where
         'v: 'c,
     {
-        CellFacts::of(cell, &self.run.input.manifest.survey)
+        CellFacts::new(cell, &self.run.input.manifest.survey)
     }
 
     fn series(&self, figure: &Figure, cells: &[&Cell], name: Value, x_values: &[Value]) -> Series {

@@ -38,7 +38,7 @@ pub struct PatternRow {
     pub costs: Costs,
     /// What prices it; none where no study measures both ways.
     pub price: Option<Price>,
-    /// Looks for it.
+    /// CpuSamples for it.
     find: fn(&Profile) -> Vec<Match>,
 }
 

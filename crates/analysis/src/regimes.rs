@@ -123,7 +123,7 @@ fn groups(trials: &Trials<'_>) -> Vec<(String, TwoGroups)> {
             let same = same.find(|measures| measures.contains(&metric.measure));
             let others = same.into_iter().flatten().copied();
             let measures = others.chain([metric.measure]).unique();
-            measures.map(move |measure| Metric::of(measure, metric.side))
+            measures.map(move |measure| Metric::new(measure, metric.side))
         })
         .filter(|m| is_of_cost(m.measure))
         .sorted_unstable()

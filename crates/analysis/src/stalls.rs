@@ -117,7 +117,7 @@ impl Signs {
         let sender = |counter| trial.sent(counter);
         let flows = f64::from(cell.cell.threads);
         // The histograms are read only where a stall can be.
-        let can_wait = cell.cell.pattern == Pattern::Ask && !cell.cell.sends_at_once();
+        let can_wait = cell.cell.pattern == Pattern::RequestResponse && !cell.cell.sends_at_once();
         let histogram = can_wait.then(|| trial.histogram()).flatten();
         let (least, most) = TIMER_MS;
         let timer_ns = least * 1_000_000..=most * 1_000_000;
@@ -156,7 +156,7 @@ impl Signs {
 
     fn waits(&self, cell: &CellTrials<'_>) -> Option<Waits> {
         match cell.cell.pattern {
-            Pattern::Ask if !cell.cell.sends_at_once() => {
+            Pattern::RequestResponse if !cell.cell.sends_at_once() => {
                 let most = |share: Option<f64>| share.is_some_and(|s| s >= CLUSTERED);
                 let waits = match self.delayed_acks {
                     Some(n) => n >= SOME_WAIT && (most(self.waited) || self.matters(n)),

@@ -233,7 +233,7 @@ impl<'a> CellTrials<'a> {
             manifest,
             idle: idle(survey, &cell.mover),
             route: facts.map_or(Route::Nowhere, |m| m.route),
-            facts: CellFacts::of(cell, survey),
+            facts: CellFacts::new(cell, survey),
             by_block: BTreeMap::new(),
             twin: BTreeMap::new(),
             failures: Vec::new(),

@@ -329,8 +329,8 @@ impl<'a> Trial<'a> {
 
     fn latency_us(&self, measure: Measure) -> Option<Found> {
         // Answers are waited for, or requests to a file are timed one by one.
-        let is_timed =
-            self.cell.pattern == Pattern::Ask || self.sample.latency_ns_histogram.is_some();
+        let is_timed = self.cell.pattern == Pattern::RequestResponse
+            || self.sample.latency_ns_histogram.is_some();
         if !is_timed || !self.moves() {
             return None;
         }

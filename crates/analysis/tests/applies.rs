@@ -20,7 +20,7 @@ fn analysis(axes: &str, axis: &str, baseline: &str) -> Analysis {
     ];
     let survey = &world.manifest.survey;
     for cell in &mut world.cells {
-        *cell = CellFacts::of(cell, survey).normal();
+        *cell = CellFacts::new(cell, survey).normal();
     }
     let truth = |cell: &bytecost_spec::Cell| match (cell.mover.as_str(), cell.mtu_bytes) {
         ("sendfile", _) | (_, Some(_)) => True::costs(0.5),

@@ -1,14 +1,14 @@
 //! CPU time by kind of work, from CPU samples.
 
 use bytecost_analysis::CellTime;
-use bytecost_spec::evidence::{Kind, Looks, Means, Party, TimeByKind, TrialEvidence};
+use bytecost_spec::evidence::{CpuSamples, Kind, Means, Party, TimeByKind, TrialEvidence};
 
 use crate::world::{STUDY, True, World};
 
 pub const EVERY_NS: u64 = 200_000;
 
-pub fn looks(party: Party, kind: Kind, function: &str, count: u64, moved: u64) -> Looks {
-    Looks {
+pub fn looks(party: Party, kind: Kind, function: &str, count: u64, moved: u64) -> CpuSamples {
+    CpuSamples {
         party,
         kind,
         function: function.to_owned(),
@@ -18,7 +18,7 @@ pub fn looks(party: Party, kind: Kind, function: &str, count: u64, moved: u64) -
 }
 
 /// The kinds that so many CPU samples found within a window of 400 ms.
-pub fn time_by_kind(looks: Vec<Looks>) -> Option<TimeByKind> {
+pub fn time_by_kind(looks: Vec<CpuSamples>) -> Option<TimeByKind> {
     Some(TimeByKind {
         every_ns: EVERY_NS,
         elapsed_ns: 400_000_000,
@@ -29,7 +29,7 @@ pub fn time_by_kind(looks: Vec<Looks>) -> Option<TimeByKind> {
 }
 
 /// Evidence of a cell that sent 1 MiB in each of `messages` messages.
-fn evidence(world: &World, mover: &str, found: Vec<Looks>) -> TrialEvidence {
+fn evidence(world: &World, mover: &str, found: Vec<CpuSamples>) -> TrialEvidence {
     TrialEvidence {
         sent_bytes: 200 << 20,
         sent_messages: 200,

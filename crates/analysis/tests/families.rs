@@ -46,7 +46,7 @@ fn secondary_comparisons_do_not_keep_a_primary_one_from_being_decided() {
         compare.primary.clear();
         compare.family = Family::Primary;
         let rest = compare.metrics.split_off(1).into_iter();
-        let more = rest.map(|metric| Compare::of(compare.axis, "send", vec![metric]));
+        let more = rest.map(|metric| Compare::new(compare.axis, "send", vec![metric]));
         let more: Vec<Compare> = more.collect();
         world.manifest.study.compare.extend(more);
         let one = world.analyse();

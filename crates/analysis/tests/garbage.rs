@@ -44,7 +44,7 @@ proptest! {
     fn any_log_is_judged(seed in any::<u64>(), blocks in 1..6_u32, spoilt in 0..60_usize, ask in any::<bool>()) {
         let study = with_axes(if ask { "pattern = [\"request-response\"]" } else { "" });
         let mut world = World::new(&study).run(seed, blocks, 0.1, |_| True::costs(0.2));
-        prop_assert!(world.cells.iter().all(|c| (c.pattern == Pattern::Ask) == ask));
+        prop_assert!(world.cells.iter().all(|c| (c.pattern == Pattern::RequestResponse) == ask));
         let mut g = Generator::new(seed);
         for _ in 0..spoilt {
             let at = g.below(world.samples.len());

@@ -223,7 +223,7 @@ fn text_of(file: &Path) -> String {
 fn message_ns(cell: &Cell) -> f64 {
     let moved = 1_000.0 + cell.size_bytes as f64 / 2.0;
     let waits = match cell.pattern {
-        Pattern::Ask => 20_000.0,
+        Pattern::RequestResponse => 20_000.0,
         Pattern::Stream => 0.0,
     };
     let own = match cell.mover.as_str() {

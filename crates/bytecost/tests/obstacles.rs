@@ -106,7 +106,7 @@ fn behind_a_token_bucket_interrupts_on_idle_cpus_are_a_part_of_the_cost() {
         assert!((sum - 1.0).abs() < 1e-4, "{sum}");
         let mut cells = found.cells.iter();
         let cell = cells.find(|c| c.id == books.cell).unwrap();
-        let metric = |side| Metric::of(Measure::CpuSPerGb, side);
+        let metric = |side| Metric::new(Measure::CpuSPerGb, side);
         let sides = [Side::Both, Side::Sender, Side::Receiver].map(metric);
         let [both, sender, receiver] = sides.map(|metric| cell.estimates[&metric].value);
         let charged = books.interrupts.unwrap().value.max(0.0);

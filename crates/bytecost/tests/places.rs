@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::{Place, says};
-use bytecost_spec::{Cell, Class, Counter, Held, Noise, Placement, Reading, Sample};
+use bytecost_spec::{Cell, Class, Counter, Held, LoadKind, Placement, Reading, Sample};
 use bytecost_sys::process;
 
 const SHORT: &str = "run --mover send --size 4KiB --budget 20s --blocks 6 --window 20ms --warmup 2ms --seed 7 --quiet";
@@ -70,14 +70,14 @@ fn background_load_runs_with_the_trial_and_counts_as_its_own() {
         let mut most = 0;
         for sample in samples {
             let used = sample.machine.get(&Counter::NeighbourNs);
-            if noise == Noise::Idle {
+            if noise == LoadKind::Idle {
                 assert_eq!((used, sample.neighbour.len()), (None, 0));
                 continue;
             }
             assert_eq!(sample.neighbour.len(), 1, "{}", cell.neighbour);
-            let class = (noise == Noise::Awake).then_some(Class::Idle);
+            let class = (noise == LoadKind::Awake).then_some(Class::Idle);
             assert_eq!(sample.neighbour[0].class, class, "{}", cell.neighbour);
-            if noise != Noise::Stream {
+            if noise != LoadKind::Stream {
                 assert_eq!(sample.neighbour[0].cpus, [first]);
                 assert_eq!(sample.neighbour[0].last_cpu, first);
             }
@@ -90,5 +90,5 @@ fn background_load_runs_with_the_trial_and_counts_as_its_own() {
             cell.neighbour
         );
     }
-    assert!(Noise::ALL.iter().all(|n| seen.contains(n)), "{seen:?}");
+    assert!(LoadKind::ALL.iter().all(|n| seen.contains(n)), "{seen:?}");
 }

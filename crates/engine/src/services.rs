@@ -57,7 +57,7 @@ pub struct ServiceSetup {
 
 impl ServiceSetup {
     /// Of this machine, with messages of that size.
-    pub fn of(size: usize) -> ServiceSetup {
+    pub fn new(size: usize) -> ServiceSetup {
         ServiceSetup {
             size,
             roots: Roots::real(),
@@ -175,7 +175,7 @@ mod tests {
         for service in SERVICES {
             let sizes = service.sizes.map_or(vec![0], |(a, b)| vec![a, 64, 5000, b]);
             for size in sizes.into_iter().map(|size| size as usize) {
-                let setup = ServiceSetup::of(size);
+                let setup = ServiceSetup::new(size);
                 let (mut answers, asks) = ((service.open)(&setup), (service.question)(&setup));
                 let (mut request, mut answer) = (Vec::new(), Vec::new());
                 asks.ask(3, 7, &mut request);

@@ -12,7 +12,7 @@ use bytecost_spec::evidence::CountedEvent::{
     self, Acknowledgements, ContextSwitches, Packets, PageFaults, Retransmits, Segments,
     SystemCalls, TlbFlushes, WakeUps,
 };
-use bytecost_spec::evidence::{EVENTS, EventCount, EventOf};
+use bytecost_spec::evidence::{CountedFor, EVENTS, EventCount};
 use bytecost_spec::{Reading, Side};
 use bytecost_sys::{clock, process};
 
@@ -184,10 +184,10 @@ impl Events {
     }
 }
 
-fn sides(of: EventOf) -> &'static [Side] {
+fn sides(of: CountedFor) -> &'static [Side] {
     match of {
-        EventOf::Process => &[Side::Sender, Side::Receiver],
-        EventOf::Connection => &[Side::Both],
+        CountedFor::Process => &[Side::Sender, Side::Receiver],
+        CountedFor::Connection => &[Side::Both],
     }
 }
 

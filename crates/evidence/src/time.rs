@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bytecost_spec::evidence::{Kind, Looks, Party, TimeByKind};
+use bytecost_spec::evidence::{CpuSamples, Kind, Party, TimeByKind};
 use bytecost_sys::children;
 use bytecost_sys::clock;
 use bytecost_sys::sampler::{Fork, Sampler};
@@ -143,7 +143,7 @@ fn sorted<'a>(
     map: &Map,
     parties: Parties,
     looks: impl Iterator<Item = (u32, Vec<&'a str>)>,
-) -> (Vec<Looks>, u64) {
+) -> (Vec<CpuSamples>, u64) {
     let mut rows: BTreeMap<(Party, Kind, &str), (u64, u64)> = BTreeMap::new();
     let mut idle = 0;
     for (pid, chain) in looks {
@@ -169,13 +169,13 @@ fn sorted<'a>(
             }
         }
     }
-    let mut rows: Vec<Looks> = rows.into_iter().map(row).collect();
+    let mut rows: Vec<CpuSamples> = rows.into_iter().map(row).collect();
     rows.sort_by_key(|r| std::cmp::Reverse(r.count));
     (shortened(rows), idle)
 }
 
-fn row(((party, kind, function), (count, moved)): ((Party, Kind, &str), (u64, u64))) -> Looks {
-    Looks {
+fn row(((party, kind, function), (count, moved)): ((Party, Kind, &str), (u64, u64))) -> CpuSamples {
+    CpuSamples {
         party,
         kind,
         function: function.to_owned(),
@@ -185,7 +185,7 @@ fn row(((party, kind, function), (count, moved)): ((Party, Kind, &str), (u64, u6
 }
 
 /// With the rarest functions of each kind joined in one row without a name.
-fn shortened(mut rows: Vec<Looks>) -> Vec<Looks> {
+fn shortened(mut rows: Vec<CpuSamples>) -> Vec<CpuSamples> {
     let rare = rows.split_off(rows.len().min(MOST_ROWS));
     let mut joined: BTreeMap<(Party, Kind, &str), (u64, u64)> = BTreeMap::new();
     for row in rare {
@@ -224,7 +224,7 @@ mod tests {
         ];
         let (found, idle) = sorted(&MAP, PARTIES, looks.into_iter());
         assert_eq!(idle, 2);
-        let of = |l: &Looks| (l.party, l.kind, l.function.clone(), l.count, l.moved);
+        let of = |l: &CpuSamples| (l.party, l.kind, l.function.clone(), l.count, l.moved);
         let expected = [
             (Party::Sender, Kind::DataCopy, copy, 2, 0),
             (Party::Sender, Kind::Scheduling, "__wake_up_sync_key", 1, 1),

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use bytecost_evidence::{Parties, TimeSampler};
-use bytecost_spec::evidence::{Kind, Looks, Party};
+use bytecost_spec::evidence::{CpuSamples, Kind, Party};
 use bytecost_sys::clock;
 
 #[path = "../../../tests/lack.rs"]
@@ -44,7 +44,7 @@ fn a_process_that_reads_a_cached_file_is_seen_to_copy() {
         found = copying();
     }
     assert_eq!(found.lost, 0);
-    let mine = |of: &[Looks], counts: fn(Kind) -> bool| -> u64 {
+    let mine = |of: &[CpuSamples], counts: fn(Kind) -> bool| -> u64 {
         of.iter()
             .filter(|l| l.party == Party::Sender && counts(l.kind))
             .map(|l| l.count)

@@ -3,7 +3,7 @@
 use std::slice;
 use std::sync::atomic::AtomicBool;
 
-use bytecost_spec::{Cell, Held, Host, Noise};
+use bytecost_spec::{Cell, Held, Host, LoadKind};
 use bytecost_sys::clock;
 
 use crate::endpoint_process::{Endpoint, all_ended, unexpected, wait};
@@ -36,7 +36,7 @@ impl BackgroundLoad {
     ) -> Option<BackgroundLoad> {
         let noise = cell.neighbour.noise;
         let needed_ns = clock::monotonic_ns() + TIMEOUT_NS + most_ns;
-        let kept_ns = if noise == Noise::Awake { KEPT_NS } else { 0 };
+        let kept_ns = if noise == LoadKind::Awake { KEPT_NS } else { 0 };
         // Twice the largest cache, within bounds, so that it reaches memory and is soon ready.
         let largest = host.caches.iter().map(|c| c.size_bytes).max().unwrap_or(0);
         let (least, most) = MEMORY_BYTES;
@@ -98,7 +98,7 @@ impl BackgroundProcess {
         mut self,
         stop: &AtomicBool,
     ) -> Result<Option<BackgroundProcess>, TrialError> {
-        if self.task.noise == Noise::Awake {
+        if self.task.noise == LoadKind::Awake {
             return self.end.check_alive().map(|()| Some(self));
         }
         self.end.order(&ToEndpoint::Stop)?;

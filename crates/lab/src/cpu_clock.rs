@@ -185,7 +185,7 @@ mod tests {
             // A thread that is always taken off its CPU has no result.
             let mut fake = Fake::new(loses);
             fake.disturbed = |_| [true, false, false];
-            let clock = check(fake, ClockVerdict::NotTold, 0);
+            let clock = check(fake, ClockVerdict::Unknown, 0);
             assert_eq!(clock.ratio(), None);
         }
     }

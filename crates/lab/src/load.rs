@@ -279,7 +279,7 @@ mod tests {
     /// One connection to a port at which nobody listens.
     pub(super) fn load() -> Load {
         let (nobody, echo) = ((Ipv4Addr::LOCALHOST, 1), Service::named("echo").unwrap());
-        Load::once(nobody.into(), echo, services::ServiceSetup::of(64))
+        Load::once(nobody.into(), echo, services::ServiceSetup::new(64))
     }
 
     #[test]

@@ -98,7 +98,7 @@ impl LocalHost {
             neighbour: Cell::default().neighbour,
             ..task.cell.clone()
         };
-        let pins = Pins::of(&cell, true, &self.host).map_err(TrialError::Failed)?;
+        let pins = Pins::new(&cell, true, &self.host).map_err(TrialError::Failed)?;
         let group = self.control_groups(&cell)?;
         let mut here = match task.role {
             Role::Sender => self.sender(&cell, Mover::named(&cell.mover), &pins, window)?,

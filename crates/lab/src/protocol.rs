@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use bytecost_spec::evidence::Footprint;
 use bytecost_spec::host::{CpuCache, Obstacle};
-use bytecost_spec::{Cell, Held, Noise, PacketSocket, Readings, SideReadings};
+use bytecost_spec::{Cell, Held, LoadKind, PacketSocket, Readings, SideReadings};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
@@ -122,7 +122,7 @@ impl LocalSettings {
 #[serde(deny_unknown_fields)]
 pub struct BackgroundTask {
     /// The work that keeps it busy.
-    pub noise: Noise,
+    pub noise: LoadKind,
     /// A thread on each of these CPUs; empty is one thread where the scheduler puts it.
     pub cpus: Vec<u32>,
     /// Memory that it works on, in bytes, where it uses any.

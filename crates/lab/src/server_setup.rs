@@ -35,7 +35,7 @@ pub(crate) struct ServedService {
 }
 
 impl ServedService {
-    /// Looks up both by their names; `InvalidInput` where one is unknown.
+    /// CpuSamples up both by their names; `InvalidInput` where one is unknown.
     pub(crate) fn find(cell: &Cell) -> io::Result<ServedService> {
         let serving = &cell.serving;
         let name = serving.server.as_deref().unwrap_or_default();
@@ -44,7 +44,7 @@ impl ServedService {
             server: Server::named(name).ok_or_else(|| unknown("server", name))?,
             service: Service::named(&serving.service)
                 .ok_or_else(|| unknown("service", &serving.service))?,
-            setup: ServiceSetup::of(size),
+            setup: ServiceSetup::new(size),
         })
     }
 }

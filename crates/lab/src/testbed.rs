@@ -124,7 +124,7 @@ impl Testbed {
                 || TrialError::Failed("no other host is known: name it with --peer".to_owned());
             self.peer.as_mut().ok_or_else(unknown)?.reach(stop)?;
         }
-        let pins = Pins::of(cell, has_peer, &self.local.host).map_err(TrialError::Failed)?;
+        let pins = Pins::new(cell, has_peer, &self.local.host).map_err(TrialError::Failed)?;
         let meet_here = has_peer && cell.transport != Transport::Peer;
         let ends = meet_here.then(|| pins.of_both_ends(&self.local.host));
         let pair = ends.and_then(|cpus| cpus.try_into().ok());

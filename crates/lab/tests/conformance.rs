@@ -226,7 +226,7 @@ fn all_arrives(cell: &Cell) {
         assert_eq!(back, copied);
     }
     let is_timed = sample.latency_ns_histogram.is_some();
-    assert_eq!(is_timed, cell.pattern == Pattern::Ask);
+    assert_eq!(is_timed, cell.pattern == Pattern::RequestResponse);
 }
 
 /// A case of a cell that works, or that the survey refuses: then it must fail with a reason.

@@ -22,7 +22,7 @@ const CLOSED: Pace = Pace::Closed {
 };
 
 fn setup() -> services::ServiceSetup {
-    services::ServiceSetup::of(SIZE)
+    services::ServiceSetup::new(SIZE)
 }
 
 /// A server of echoes, each connection with a thread, which treats each message by a function.
@@ -303,7 +303,7 @@ fn a_response_that_drips_is_late() {
     });
     let (echo, setup) = (
         Service::named("echo").unwrap(),
-        services::ServiceSetup::of(4096),
+        services::ServiceSetup::new(4096),
     );
     let timeout = Duration::from_millis(400);
     let error = ask(drips, echo, &setup, timeout).unwrap_err();

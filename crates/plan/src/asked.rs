@@ -13,7 +13,7 @@ use crate::candidates::moves_nothing;
 pub fn check_asked(study: &Study, axes: &[Axis], survey: &Survey) -> Result<(), Invalid> {
     let cells = moving(study, survey);
     let is_unused = |axis: &&Axis| {
-        let facts = || cells.iter().map(|cell| CellFacts::of(cell, survey));
+        let facts = || cells.iter().map(|cell| CellFacts::new(cell, survey));
         let is_used = |value: &&Value| facts().any(|c| c.normal().value(**axis) == **value);
         !facts().any(|c| c.applies(**axis)) && !values(study, **axis).iter().all(is_used)
     };
@@ -39,7 +39,7 @@ pub fn named(study: &Study) -> Vec<Axis> {
 pub(crate) fn notes(study: &Study, survey: &Survey) -> Vec<String> {
     let cells = moving(study, survey);
     let note = |axis: &Axis| {
-        let applies = |cell: &&Cell| CellFacts::of(cell, survey).applies(*axis);
+        let applies = |cell: &&Cell| CellFacts::new(cell, survey).applies(*axis);
         let (with, without): (Vec<&Cell>, Vec<&Cell>) = cells.iter().partition(applies);
         if with.is_empty() || without.is_empty() || values(study, *axis).is_empty() {
             return None;

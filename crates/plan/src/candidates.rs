@@ -60,7 +60,7 @@ impl<'a> PlanContext<'a> {
     /// The cell with one fixed value on each axis that does not apply, with the substitute, and with a
     /// block that is no larger than a request.
     pub(crate) fn normal(&self, cell: &Cell) -> Cell {
-        let facts = CellFacts::of(cell, self.survey);
+        let facts = CellFacts::new(cell, self.survey);
         let mut normal = facts.normal();
         if let Some(substitute) = &self.substitute
             && facts.applies(Axis::Congestion)
@@ -175,7 +175,7 @@ pub(crate) fn baselines(
 ) -> Vec<Vec<Option<usize>>> {
     let index: HashMap<&Cell, usize> = list.iter().map(|c| &c.cell).zip(0..).collect();
     let facts = (list.iter())
-        .map(|c| CellFacts::of(&c.cell, context.survey))
+        .map(|c| CellFacts::new(&c.cell, context.survey))
         .collect_vec();
     let baselines_in = |compare: &Compare| {
         let is_moved = |i: usize| !moves_nothing(context.survey, &list[i].cell);

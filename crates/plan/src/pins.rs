@@ -1,7 +1,7 @@
 //! The CPUs of a cell's threads and of its background load on a host, and its memory node.
 
 use bytecost_host::placement;
-use bytecost_spec::{Cell, Host, Neighbour, Placement, Spot};
+use bytecost_spec::{Cell, CompetingLoad, Host, LoadPosition, Placement};
 use itertools::Itertools as _;
 
 /// The CPUs of a cell. Flow `i` of a side has set `i`, modulo the number of sets; without sets the
@@ -19,7 +19,7 @@ pub struct Pins {
 impl Pins {
     /// The pins of a cell. The error is the reason why the host has none, with the remedy. Flows without
     /// a peer take from both sides' CPUs in turn, and each flow of a ping-pong takes two sets.
-    pub fn of(cell: &Cell, has_peer: bool, host: &Host) -> Result<Pins, String> {
+    pub fn new(cell: &Cell, has_peer: bool, host: &Host) -> Result<Pins, String> {
         if let Some(node) = cell.mem_node {
             memory(node, host)?;
         }
@@ -82,7 +82,7 @@ pub fn exact(placement: &Placement, host: &Host) -> Result<Placement, String> {
         placement: placement.clone(),
         ..Cell::default()
     };
-    let pins = Pins::of(&cell, true, host)?;
+    let pins = Pins::new(&cell, true, host)?;
     Ok(match placement {
         Placement::Near(_) | Placement::Pinned => Placement::Cpus {
             sender: pins.sender.concat(),
@@ -131,7 +131,7 @@ fn memory(node: u32, host: &Host) -> Result<(), String> {
 
 /// The CPUs of a background load, one for each thread; empty for one thread that the scheduler places.
 fn background_cpus(
-    neighbour: &Neighbour,
+    neighbour: &CompetingLoad,
     sender: &[Vec<u32>],
     receiver: &[Vec<u32>],
     host: &Host,
@@ -140,13 +140,13 @@ fn background_cpus(
         return Ok(Vec::new());
     }
     match &neighbour.spot {
-        Spot::Free => Ok(Vec::new()),
-        Spot::All if host.cpus_allowed.is_empty() => Err(format!(
+        LoadPosition::Free => Ok(Vec::new()),
+        LoadPosition::All if host.cpus_allowed.is_empty() => Err(format!(
             "background load {neighbour}: the kernel does not report the CPUs that this process may use"
         )),
-        Spot::All => Ok(host.cpus_allowed.clone()),
-        Spot::Cpus(cpus) => usable(cpus, host).map(|()| cpus.clone()),
-        Spot::Near(nearness) => {
+        LoadPosition::All => Ok(host.cpus_allowed.clone()),
+        LoadPosition::Cpus(cpus) => usable(cpus, host).map(|()| cpus.clone()),
+        LoadPosition::Near(nearness) => {
             let Some([anchor]) = sender.first().map(Vec::as_slice) else {
                 return Err(format!(
                     "background load {neighbour}: its place is relative to the sender's CPU, and the sender is not pinned: choose a --placement that pins, such as same-cache, or name CPUs, as in {}@0",

@@ -39,7 +39,7 @@ impl Primaries {
         let baselines = baselines(candidates, study, context);
         for (compare, baseline_of) in study.compare.iter().zip(baselines) {
             for (cell, baseline) in baseline_of.into_iter().enumerate() {
-                let facts = CellFacts::of(&candidates[cell].cell, context.survey);
+                let facts = CellFacts::new(&candidates[cell].cell, context.survey);
                 let is_primary = |metric| compare.family_of(&facts, metric) == Family::Primary;
                 let metrics = compare.metrics.iter().filter(|m| is_primary(**m)).count();
                 if let (Some(baseline), 1..) = (baseline, metrics) {

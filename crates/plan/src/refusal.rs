@@ -76,7 +76,7 @@ fn refused_at(sides: HostSides, cell: &Cell, host: &Host, survey: &Survey) -> Op
     if cell.is_served() {
         return served::refused(cell, host.memory_bytes, survey, sides)
             .or_else(|| congestion(cell, host, survey))
-            .or_else(|| Pins::of(cell, true, host).err());
+            .or_else(|| Pins::new(cell, true, host).err());
     }
     let by_kind = if has_peer(survey, cell) {
         ends(sides, cell, survey)
@@ -92,7 +92,7 @@ fn refused_at(sides: HostSides, cell: &Cell, host: &Host, survey: &Survey) -> Op
         huge_pages(cell, survey)
     };
     by_kind
-        .or_else(|| Pins::of(cell, has_peer(survey, cell), host).err())
+        .or_else(|| Pins::new(cell, has_peer(survey, cell), host).err())
         .or_else(|| isolation(cell, host, survey))
         .or_else(|| spinning(cell, host, survey))
         .or_else(|| descriptors(cell, host, survey))
@@ -136,7 +136,7 @@ fn spinning(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     if survey.mover(&cell.mover)?.route != Route::PingPongSpinning {
         return None;
     }
-    let pins = Pins::of(cell, false, host).ok()?;
+    let pins = Pins::new(cell, false, host).ok()?;
     let set_of_both = match pins.sender.len() {
         0 => Some(host.cpus_allowed.as_slice()),
         sets => (0..cell.threads as usize)
@@ -154,7 +154,7 @@ fn spinning(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
 /// The refusal of a mover or receiver over the cell's transport.
 fn ends(sides: HostSides, cell: &Cell, survey: &Survey) -> Option<String> {
     let over = cell.transport.name();
-    if cell.pattern == Pattern::Ask && !cell.transport.has_receiver() {
+    if cell.pattern == Pattern::RequestResponse && !cell.transport.has_receiver() {
         return Some(format!(
             "pattern `request-response` over {over}: there is no receiver to respond: choose --pattern stream"
         ));
@@ -184,7 +184,7 @@ fn long_answer(cell: &Cell) -> Option<String> {
     let Answer::Bytes(bytes) = cell.answer else {
         return None;
     };
-    (cell.pattern == Pattern::Ask && !is_default && bytes > cell.size_bytes).then(|| {
+    (cell.pattern == Pattern::RequestResponse && !is_default && bytes > cell.size_bytes).then(|| {
         format!(
             "responses of {} to messages of {}: a response is never longer than its message: choose a smaller --response, or a larger --size",
             bytes_in_words(bytes),

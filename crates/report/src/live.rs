@@ -32,7 +32,7 @@ fn latency(activity: &Activity, of: fn(&Latency) -> f64) -> Option<String> {
 }
 
 fn waits_for_responses(session: &Session) -> bool {
-    session.side != Side::Receiver && session.cell.pattern == Pattern::Ask
+    session.side != Side::Receiver && session.cell.pattern == Pattern::RequestResponse
 }
 
 const fn column(
@@ -103,7 +103,7 @@ fn options(session: &Session) -> String {
         Some(count(cell.threads as usize, "flow", "flows")),
         Some(match cell.pattern {
             Pattern::Stream => "without pause".to_owned(),
-            Pattern::Ask => "each with a response".to_owned(),
+            Pattern::RequestResponse => "each with a response".to_owned(),
         }),
         is_placed.then(|| format!("CPUs {}", cell.placement)),
     ];

@@ -32,7 +32,7 @@ fn sizes_and_numbers_mean_what_they_meant_there() {
     assert_eq!(value(Measure::ThroughputGbitPerS), Some(0.0));
     assert_eq!(value(Measure::LatencyUsP50), Some(40_876.649));
     assert_eq!(value(Measure::CyclesPerByte), None);
-    let cycles = Metric::of(Measure::CyclesPerByte, Side::Sender);
+    let cycles = Metric::new(Measure::CyclesPerByte, Side::Sender);
     let [one, two] = [&b.cells[0], &b.cells[1]];
     assert_eq!(one.cell.size_bytes, 512);
     assert_eq!(one.values[&cycles], 8_009_860_700.0 / 136_752_128.0);

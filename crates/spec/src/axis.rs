@@ -58,13 +58,13 @@ impl Axis {
 
     /// Returns true for an axis whose value stands in every id, by its position: those up to the
     /// placement. The others follow as `axis=value`, where the value is not the default.
-    pub fn is_always_told(self) -> bool {
+    pub fn is_always_in_id(self) -> bool {
         self <= Axis::Placement
     }
 
     /// Returns true if an id contains the axis's value: always, or where it is not the default.
     pub fn tells(self, value: &Value) -> bool {
-        self.is_always_told() || *value != self.row().default
+        self.is_always_in_id() || *value != self.row().default
     }
 
     /// Parses a value into the form that cells have: `1024` becomes `1KiB`. The error says which values

@@ -16,7 +16,9 @@ pub use isolation::{
     Cgroup, Class, DEADLINE_PERIOD_NS, DEADLINE_RUNTIME_NS, MOST_QUOTA_PERCENT, NICE,
     QUOTA_PERIOD_US, WEIGHTS,
 };
-pub use places::{MOST_CPUS, Nearness, Neighbour, Noise, PAIRS, PINNED, Placement, Spot};
+pub use places::{
+    CompetingLoad, LoadKind, LoadPosition, MOST_CPUS, Nearness, PAIRS, PINNED, Placement,
+};
 
 /// The suffix of a twin's id.
 const TWIN: &str = "/twin";
@@ -40,7 +42,7 @@ impl Cell {
     }
 
     /// The cell's id: its values in the order of [`AXES`], joined by `/`; those that are not
-    /// [always told](Axis::is_always_told) as `axis=value`; `/twin` ends the id of a twin.
+    /// [always told](Axis::is_always_in_id) as `axis=value`; `/twin` ends the id of a twin.
     pub fn id(&self) -> String {
         self.id_without(&[])
     }
@@ -49,7 +51,7 @@ impl Cell {
     pub fn id_without(&self, axes: &[Axis]) -> String {
         let mut values = AXES.iter().filter_map(|row| {
             let value = self.value(row.axis);
-            match (row.axis.is_always_told(), axes.contains(&row.axis)) {
+            match (row.axis.is_always_in_id(), axes.contains(&row.axis)) {
                 (true, true) => Some("*".to_owned()),
                 (true, false) => Some(value.to_string()),
                 (false, false) if value != row.default => Some(format!("{}={value}", row.name)),
@@ -83,7 +85,7 @@ impl Cell {
             ..Cell::default()
         };
         let mut words = Cell::without_twin(id).split('/');
-        for row in AXES.iter().filter(|row| row.axis.is_always_told()) {
+        for row in AXES.iter().filter(|row| row.axis.is_always_in_id()) {
             cell.set(row.axis, words.next()?).ok()?;
         }
         for word in words {
@@ -129,7 +131,7 @@ impl Cell {
     /// Returns true if TCP_NODELAY is set on the cell's sockets.
     pub fn sends_at_once(&self) -> bool {
         match self.nodelay {
-            Nodelay::Auto => self.pattern == Pattern::Ask,
+            Nodelay::Auto => self.pattern == Pattern::RequestResponse,
             Nodelay::On => true,
             Nodelay::Off => false,
         }

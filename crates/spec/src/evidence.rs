@@ -9,7 +9,8 @@ mod counted;
 
 pub use accounts::{CPU_USERS, CpuAccounts, CpuLine, CpuUser, CpuUserRow};
 pub use counted::{
-    Copied, CopiedBytes, CopyMeans, CopyPlace, CountedEvent, EVENTS, EventCount, EventOf, EventRow,
+    Copied, CopiedBytes, CopyMeans, CopyPlace, CountedEvent, CountedFor, EVENTS, EventCount,
+    EventRow,
 };
 
 words! {
@@ -102,7 +103,7 @@ pub enum Party {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Looks {
+pub struct CpuSamples {
     /// The owner of the time.
     pub party: Party,
     /// The kind of work, by the table of functions of this version.
@@ -126,7 +127,7 @@ pub struct TimeByKind {
     /// Length of the window that was sampled, in ns.
     pub elapsed_ns: u64,
     /// Samples of busy CPUs, grouped; most first.
-    pub looks: Vec<Looks>,
+    pub looks: Vec<CpuSamples>,
     /// Samples of idle CPUs.
     pub idle: u64,
     /// Samples that were lost because the buffer was full.

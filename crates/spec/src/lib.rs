@@ -41,9 +41,9 @@ pub mod units;
 
 pub use axis::{Axis, Value};
 pub use cell::{
-    Access, Answer, Arrivals, Cache, Cell, Cgroup, Class, Connect, HugePages, Invalid, Nearness,
-    Neighbour, Nodelay, Noise, Pattern, Payload, Placement, ReadSize, Reaping, Ring, Serving, Spot,
-    Transport,
+    Access, Answer, Arrivals, Cache, Cell, Cgroup, Class, CompetingLoad, Connect, HugePages,
+    Invalid, LoadKind, LoadPosition, Nearness, Nodelay, Pattern, Payload, Placement, ReadSize,
+    Reaping, Ring, Serving, Transport,
 };
 pub use circumstance::CircumstanceKind;
 pub use claim::Claim;

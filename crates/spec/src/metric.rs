@@ -173,7 +173,7 @@ impl Metric {
     }
 
     /// A measure of one side, or of both.
-    pub const fn of(measure: Measure, side: Side) -> Metric {
+    pub const fn new(measure: Measure, side: Side) -> Metric {
         Metric { measure, side }
     }
 

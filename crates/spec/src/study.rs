@@ -238,7 +238,7 @@ impl Study {
                 .or_else(|| has_value("off"))
                 .unwrap_or(&values[0]);
             self.compare
-                .push(Compare::of(axis, baseline.clone(), metrics.clone()));
+                .push(Compare::new(axis, baseline.clone(), metrics.clone()));
         }
         Ok(())
     }
@@ -441,7 +441,7 @@ impl Study {
 
 impl Compare {
     /// A comparison of every value of an axis with a baseline; its first metric is primary.
-    pub fn of(axis: Axis, baseline: impl Into<Value>, metrics: Vec<Metric>) -> Compare {
+    pub fn new(axis: Axis, baseline: impl Into<Value>, metrics: Vec<Metric>) -> Compare {
         Compare {
             axis,
             baseline: baseline.into(),

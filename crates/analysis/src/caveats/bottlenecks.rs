@@ -122,8 +122,8 @@ fn busy(cell: &CellTrials<'_>) -> Option<(f64, f64)> {
 
 /// CPU utilization of the receiver and of the sender.
 const UTILIZATION: [Metric; 2] = [
-    Metric::of(Measure::CpuUtilization, Side::Receiver),
-    Metric::of(Measure::CpuUtilization, Side::Sender),
+    Metric::new(Measure::CpuUtilization, Side::Receiver),
+    Metric::new(Measure::CpuUtilization, Side::Sender),
 ];
 
 pub(super) fn receiver_bound(run: &Measured<'_>) -> Option<Caveat> {

@@ -225,7 +225,7 @@ pub(super) fn drift(run: &Measured<'_>) -> Option<Caveat> {
 }
 
 pub(super) fn who_pays(run: &Measured<'_>) -> Option<Caveat> {
-    let of = |side| Metric::of(Measure::CpuSPerGb, side);
+    let of = |side| Metric::new(Measure::CpuSPerGb, side);
     let share = |t: &Trial<'_>| {
         let sender = t.value(of(Side::Sender))?;
         let both = t.value(of(Side::Both))?;

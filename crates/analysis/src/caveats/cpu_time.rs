@@ -177,7 +177,7 @@ pub(super) fn cpu_clock(run: &Measured<'_>) -> Option<Caveat> {
     match clock.verdict() {
         ClockVerdict::Keeps => None,
         ClockVerdict::Loses => loses(run, clock.ratio()),
-        ClockVerdict::NotTold => cells_caveat(ids(run.moved().filter(over_a_network)), []),
+        ClockVerdict::Unknown => cells_caveat(ids(run.moved().filter(over_a_network)), []),
     }
 }
 

@@ -170,7 +170,9 @@ pub(super) fn one_cpu(run: &Measured<'_>) -> Option<Caveat> {
 pub(super) fn wake_ups(run: &Measured<'_>) -> Option<Caveat> {
     // What waits for a timer is woken late for another reason.
     let asks = |c: &&CellTrials<'_>| {
-        c.cell.pattern == Pattern::Ask && !is_apart(c) && run.stalls.waits(&c.id).is_none()
+        c.cell.pattern == Pattern::RequestResponse
+            && !is_apart(c)
+            && run.stalls.waits(&c.id).is_none()
     };
     let shows = |cell: &CellTrials<'_>| {
         let waits = Counter::ContextSwitchesVoluntary;

@@ -164,7 +164,7 @@ pub(super) fn coalescing(run: &Measured<'_>) -> Option<Caveat> {
     const ROUND_TRIP: Metric = Metric::both(Measure::LatencyUsP50);
     let waits = PeerPath::new(run)?.cards().filter_map(|c| c.coalesce_rx_us);
     let longest_us = waits.max().filter(|us| *us > 0)?;
-    let asks = cells(run).filter(|c| c.cell.pattern == Pattern::Ask);
+    let asks = cells(run).filter(|c| c.cell.pattern == Pattern::RequestResponse);
     spans(asks, [|us| OfMetric(ROUND_TRIP, us)], |cell| {
         let round_trip_us = cell.usual(ROUND_TRIP)?;
         (longest_us as f64 >= QUARTER * round_trip_us).then_some([Some(round_trip_us)])

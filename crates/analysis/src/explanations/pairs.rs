@@ -12,7 +12,7 @@ use crate::trials::CellTrials;
 /// Calls for each message from which on it is sent by several.
 const SEVERAL_CALLS: f64 = 1.5;
 
-const CALLS: Metric = Metric::of(Measure::CallsPerMessage, Side::Sender);
+const CALLS: Metric = Metric::new(Measure::CallsPerMessage, Side::Sender);
 
 /// The answer of these results to a question.
 #[derive(Default)]

@@ -29,7 +29,7 @@ fn compare(run: &Explained<'_>, expect: &Expect) -> Expected {
     let survey = &run.input.manifest.survey;
     let is_there = |id: &String| {
         let cell = run.result(id).map(|c| &c.cell);
-        cell.is_some_and(|c| expect.holds_at(&CellFacts::of(c, survey)))
+        cell.is_some_and(|c| expect.holds_at(&CellFacts::new(c, survey)))
     };
     let speaks = |f: &&Finding| {
         f.verdict != Verdict::NotJudged

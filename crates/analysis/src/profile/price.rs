@@ -75,7 +75,7 @@ impl Price {
     }
 
     fn metric(&self) -> Metric {
-        Metric::of(Measure::CpuSPerGb, self.side)
+        Metric::new(Measure::CpuSPerGb, self.side)
     }
 
     /// Bytes of one call of a cell.

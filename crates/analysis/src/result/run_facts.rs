@@ -1,7 +1,7 @@
 //! The run and the study of a result, in a few facts.
 
 use bytecost_spec::{
-    Axis, Host, Manifest, Neighbour, NetworkCard, PeerSide, Placement, Unit, Value,
+    Axis, CompetingLoad, Host, Manifest, NetworkCard, PeerSide, Placement, Unit, Value,
 };
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -190,7 +190,7 @@ pub enum PlaceFacts {
     /// The threads of a background load.
     Background {
         /// The load.
-        load: Neighbour,
+        load: CompetingLoad,
         /// Their CPUs.
         cpus: Vec<Vec<u32>>,
         /// Their CPU time as a share of the windows; none where it is not known.

@@ -663,7 +663,7 @@ fn sample(
             checked: "content".to_owned(),
         }),
         // A thousand latencies around a median, with a tail.
-        latency_ns_histogram: (cell.pattern == Pattern::Ask).then(|| {
+        latency_ns_histogram: (cell.pattern == Pattern::RequestResponse).then(|| {
             let median_us = truth.latency_us * factor;
             latencies((0..1000).map(|_| median_us * (0.1 * g.normal()).exp()))
         }),

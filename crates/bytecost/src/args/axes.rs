@@ -46,7 +46,7 @@ pub const NOT_LIVE: &[Axis] = &[
 /// responses.
 pub fn applies_live(axis: Axis, mover: &Mover) -> bool {
     let cell = Cell {
-        pattern: Pattern::Ask,
+        pattern: Pattern::RequestResponse,
         ..Cell::default()
     };
     let applies = CellFacts::moved_by(&cell, mover).applies(axis);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{PingEnd, gone, silent};
 
-/// Looks before a side takes it that the other one is not running. Some µs to some 10 µs: many
+/// CpuSamples before a side takes it that the other one is not running. Some µs to some 10 µs: many
 /// times what a line takes from one end of a machine to the other.
 const LOOKS: u32 = 1 << 14;
 /// Number of times that it then yields before it begins to sleep.

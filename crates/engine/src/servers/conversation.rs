@@ -197,7 +197,7 @@ mod tests {
 
     fn worker(service: &str, size: usize) -> Worker {
         let service = Service::named(service).unwrap();
-        let serving = ServiceSetup::of(size);
+        let serving = ServiceSetup::new(size);
         Worker {
             framing: (service.request)(size),
             answer: (service.open)(&serving),

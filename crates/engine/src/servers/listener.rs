@@ -83,7 +83,7 @@ mod tests {
                 listener,
                 stop,
                 service: Service::named("echo").unwrap(),
-                serving: ServiceSetup::of(64),
+                serving: ServiceSetup::new(64),
                 workers: 1,
                 limits: Limits {
                     patience,

@@ -2,19 +2,19 @@
 
 use std::{hint, io};
 
-use bytecost_spec::Noise;
+use bytecost_spec::LoadKind;
 use bytecost_sys::cache_lines::Pages;
 
 use super::{Chase, Integer, Triad, Work};
 
 /// The work of background load, on so much memory where it uses any; none for an idle one.
-pub fn of_noise(noise: Noise, bytes: usize) -> io::Result<Option<Box<dyn Work>>> {
+pub fn of_noise(noise: LoadKind, bytes: usize) -> io::Result<Option<Box<dyn Work>>> {
     Ok(match noise {
-        Noise::Idle => None,
-        Noise::Spin => Some(Box::new(Integer::new(0))),
-        Noise::Stream => Some(Box::new(Triad::new(bytes, Pages::Any)?)),
-        Noise::Chase => Some(Box::new(Chase::new(bytes, 0, Pages::Any)?)),
-        Noise::Awake => Some(Box::new(Pauses)),
+        LoadKind::Idle => None,
+        LoadKind::Spin => Some(Box::new(Integer::new(0))),
+        LoadKind::Stream => Some(Box::new(Triad::new(bytes, Pages::Any)?)),
+        LoadKind::Chase => Some(Box::new(Chase::new(bytes, 0, Pages::Any)?)),
+        LoadKind::Awake => Some(Box::new(Pauses)),
     })
 }
 

@@ -1,6 +1,6 @@
 //! The promises of a unit of work: its result is correct, and a wrong one is detected.
 
-use bytecost_spec::Noise;
+use bytecost_spec::LoadKind;
 
 use super::*;
 
@@ -39,10 +39,10 @@ fn so_little_memory_cannot_be_worked_on() {
 
 #[test]
 fn noises_are_work() {
-    for noise in Noise::ALL {
+    for noise in LoadKind::ALL {
         match of_noise(*noise, 1 << 16).unwrap() {
             Some(mut work) => units(&mut *work, 3),
-            None => assert_eq!(*noise, Noise::Idle),
+            None => assert_eq!(*noise, LoadKind::Idle),
         }
     }
 }

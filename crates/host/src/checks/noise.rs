@@ -135,7 +135,7 @@ pub(super) fn cpu_clock(input: &CheckInput<'_>) -> Assessment {
             "the kernel leaves interrupts out of a thread's CPU time, and with them what receives over loopback: CPU time is read by other means, or there is none",
         )
         .remedy("boot with tsc=noirqtime (x86), or with a kernel without CONFIG_IRQ_TIME_ACCOUNTING"),
-        ClockVerdict::NotTold => Assessment::note(
+        ClockVerdict::Unknown => Assessment::note(
             found,
             "a kernel with CONFIG_IRQ_TIME_ACCOUNTING leaves interrupts out of a thread's CPU time",
         )

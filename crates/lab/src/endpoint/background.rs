@@ -7,7 +7,7 @@ use std::sync::mpsc;
 use std::thread;
 
 use bytecost_engine::work;
-use bytecost_spec::{Class, Held, Noise};
+use bytecost_spec::{Class, Held, LoadKind};
 use rustix::event::PollFlags;
 
 use crate::deadline::await_event;
@@ -55,7 +55,7 @@ fn busy(
     ready: &mpsc::Sender<Held>,
 ) -> io::Result<()> {
     let class = match task.noise {
-        Noise::Awake => Class::Idle,
+        LoadKind::Awake => Class::Idle,
         _ => Class::default(),
     };
     let hold = ThreadBinding::bind(pins, number, task.mem_node)?.with_class(class)?;

@@ -149,7 +149,7 @@ impl<'a> Flow<'a> {
         let mut meter = ConnectionMeter::new(thread, socket, is_tcp);
         let end = handle.window_end();
         let asked = match (cell.pattern, socket) {
-            (Exchange::Ask, Some(socket)) => Some((socket, answer(cell)?)),
+            (Exchange::RequestResponse, Some(socket)) => Some((socket, answer(cell)?)),
             _ => None,
         };
         let engine = &mut *self.engine;

@@ -65,7 +65,7 @@ pub(super) fn receive(handle: FlowHandle<'_>, socket: Option<OwnedFd>) -> io::Re
         receiver: &mut *receiver,
         checker: checker(handle.task, handle.flow)?,
         size_bytes: cell.size_bytes,
-        answers: (cell.pattern == Exchange::Ask).then_some((&kept, answer(cell)?)),
+        answers: (cell.pattern == Exchange::RequestResponse).then_some((&kept, answer(cell)?)),
     };
     if intake.answers.is_none() {
         handle.gate.ask_for_steps();

@@ -44,7 +44,7 @@ pub(super) struct FlowsEnd {
 impl FlowThreads {
     /// Starts one thread a socket. They wait until [`FlowThreads::go`].
     pub(super) fn start(setup: &LiveSetup, sockets: Vec<OwnedFd>) -> io::Result<FlowThreads> {
-        let asks = setup.sends() && setup.cell.pattern == Pattern::Ask;
+        let asks = setup.sends() && setup.cell.pattern == Pattern::RequestResponse;
         let completes = setup.sends() && super::completes(&setup.cell);
         let counters = Arc::new(FlowCounters::new(sockets.len(), asks));
         let mut flow_threads = FlowThreads {

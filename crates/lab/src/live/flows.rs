@@ -71,7 +71,7 @@ fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Res
     };
     let mut engine = end.open()?;
     let mut end = match cell.pattern {
-        Exchange::Ask => {
+        Exchange::RequestResponse => {
             let mut ask = Ask::new(&mut *engine, reporter.socket, answer(cell)?);
             ask.latency_ns = histogram();
             let end = reporter.through(&mut ask, finish, completes);
@@ -116,7 +116,7 @@ fn intake<'a>(
     socket: &'a OwnedFd,
 ) -> io::Result<Intake<'a>> {
     let cell = &setup.cell;
-    let asks = cell.pattern == Exchange::Ask;
+    let asks = cell.pattern == Exchange::RequestResponse;
     Ok(Intake {
         receiver,
         // The sender's content is not known here.
@@ -264,7 +264,7 @@ mod tests {
         let kept = socket.try_clone().unwrap();
         let mut mover = (SendingEnd::new(cell, Some(socket), TIMEOUT).open()).unwrap();
         let counted = match cell.pattern {
-            Exchange::Ask => {
+            Exchange::RequestResponse => {
                 let mut ask = Ask::new(&mut *mover, &kept, answer(cell).unwrap());
                 ask.latency_ns = histogram();
                 counted(&mut ask, &kept, counters, finish)
@@ -285,8 +285,8 @@ mod tests {
     // Invariant 4.
     #[test]
     fn a_flow_that_reports_each_second_allocates_nothing() {
-        for pattern in [Exchange::Stream, Exchange::Ask] {
-            let asks = pattern == Exchange::Ask;
+        for pattern in [Exchange::Stream, Exchange::RequestResponse] {
+            let asks = pattern == Exchange::RequestResponse;
             let cell = Cell {
                 pattern,
                 size_bytes: 4096,

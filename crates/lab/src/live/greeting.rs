@@ -69,7 +69,7 @@ impl Greeting {
             kind: match cell.pattern {
                 _ if is_receiver => Kind::Receiver,
                 Pattern::Stream => Kind::Sender,
-                Pattern::Ask => Kind::AskingSender,
+                Pattern::RequestResponse => Kind::AskingSender,
             },
             flow: 0,
             last_flow: if is_receiver {
@@ -84,7 +84,7 @@ impl Greeting {
     /// Pattern of a sender's messages.
     pub(super) fn pattern(self) -> Pattern {
         if self.kind == Kind::AskingSender {
-            Pattern::Ask
+            Pattern::RequestResponse
         } else {
             Pattern::Stream
         }

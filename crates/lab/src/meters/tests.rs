@@ -154,7 +154,7 @@ fn hardware_counters_are_for_one_thread_that_does_not_wait() {
     check(true, |_| ());
     check(true, |c| c.mover = "null".to_owned());
     check(true, |c| c.mover = "memcpy".to_owned());
-    check(false, |c| c.pattern = Pattern::Ask);
+    check(false, |c| c.pattern = Pattern::RequestResponse);
     check(false, |c| c.mover = "wake-up".to_owned());
     check(false, |c| c.serving.server = Some("epoll".to_owned()));
     let pread: fn(&mut Cell) = |c| c.mover = "pread".to_owned();
@@ -180,7 +180,7 @@ fn each_absence_has_its_own_reason() {
     let why = |means: &AvailableCounters, cell: &Cell| {
         means.meters(cell, &pins(&[], &[]), SHORT).no_hardware
     };
-    let asks = cell(|c| c.pattern = Pattern::Ask);
+    let asks = cell(|c| c.pattern = Pattern::RequestResponse);
     let lacking = with(Some("no such counter"));
     for cell in [&Cell::default(), &asks] {
         assert_eq!(why(&lacking, cell).as_deref(), Some("no such counter"));

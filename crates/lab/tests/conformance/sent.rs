@@ -78,7 +78,7 @@ fn all_arrives(cell: &Cell) {
     let pass = cell.ring_slots() * cell.size_bytes * u64::from(cell.threads);
     assert!(truth.sent_bytes >= 3 * pass, "three passes: {truth:?}");
     let is_timed = sample.latency_ns_histogram.is_some();
-    assert_eq!(is_timed, cell.pattern == Pattern::Ask);
+    assert_eq!(is_timed, cell.pattern == Pattern::RequestResponse);
     let aside = sample.sender.readings.get(&Counter::AsideNs);
     let has_aside = aside.and_then(Reading::measured).is_some();
     let is_helped = Mover::named(&cell.mover).is_some_and(|m| m.is_helped());

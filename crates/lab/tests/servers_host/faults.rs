@@ -98,13 +98,13 @@ fn client_from(address: Ipv4Addr, running: &Running) -> TcpStream {
 pub fn serves(running: &Running, size: usize) {
     let fixed = Service::named("fixed").unwrap();
     let timeout = Duration::from_secs(60);
-    load::ask(running.address, fixed, &ServiceSetup::of(size), timeout).unwrap();
+    load::ask(running.address, fixed, &ServiceSetup::new(size), timeout).unwrap();
 }
 
 pub fn answer(client: &mut TcpStream, size: usize) {
     let mut answer = vec![0; size];
     client.read_exact(&mut answer).unwrap();
-    let question = (Service::named("fixed").unwrap().question)(&ServiceSetup::of(size));
+    let question = (Service::named("fixed").unwrap().question)(&ServiceSetup::new(size));
     assert!(question.is_right(0, 0, 0, &answer));
 }
 

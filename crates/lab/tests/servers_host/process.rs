@@ -95,7 +95,7 @@ impl Running {
     /// A load of one request, which waits for it for long.
     pub fn load(&self, service: &str, size: usize) -> Load {
         let service = Service::named(service).unwrap();
-        let mut load = Load::once(self.address, service, ServiceSetup::of(size));
+        let mut load = Load::once(self.address, service, ServiceSetup::new(size));
         load.timeout = Duration::from_secs(60);
         load
     }
@@ -229,7 +229,7 @@ fn try_serve(words: &[String]) -> std::io::Result<()> {
         listener,
         stop: std::io::stdin().as_fd().try_clone_to_owned()?,
         service: Service::named(&start.service).unwrap(),
-        serving: ServiceSetup::of(start.size),
+        serving: ServiceSetup::new(start.size),
         workers: 3,
         limits: Limits {
             connections: start.connections,

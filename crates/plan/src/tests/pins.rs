@@ -31,7 +31,7 @@ fn host() -> Host {
 }
 
 fn pins(axes: &str, has_peer: bool, host: &Host) -> Result<Pins, String> {
-    Pins::of(&cell(axes), has_peer, host)
+    Pins::new(&cell(axes), has_peer, host)
 }
 
 #[test]

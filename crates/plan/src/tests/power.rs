@@ -38,7 +38,7 @@ fn in_parts(budget: &str) -> Study {
     }];
     study.compare.push(Compare {
         family: Family::Secondary,
-        ..Compare::of(Axis::Threads, "1", metrics)
+        ..Compare::new(Axis::Threads, "1", metrics)
     });
     study
 }

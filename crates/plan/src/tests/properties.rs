@@ -46,7 +46,7 @@ prop_compose! {
         ]);
         study.budget_ms = budget_ms;
         if both {
-            study.compare.push(bytecost_spec::study::Compare::of(Axis::Threads, threads[0].as_str(), study.compare[0].metrics.clone()));
+            study.compare.push(bytecost_spec::study::Compare::new(Axis::Threads, threads[0].as_str(), study.compare[0].metrics.clone()));
         }
         let grid = study.tiers.last_mut().unwrap();
         for (_, values) in grid.axes.iter_mut().filter(|(axis, _)| *axis == Axis::Mover) {
@@ -155,13 +155,13 @@ proptest! {
         let normal = context.normal(&cell);
         prop_assert_eq!(&context.normal(&normal), &normal);
         prop_assert_eq!(Cell::from_id(&normal.id()), Some(normal.clone()));
-        let facts = CellFacts::of(&cell, context.survey);
+        let facts = CellFacts::new(&cell, context.survey);
         for row in AXES.iter().filter(|row| !facts.applies(row.axis)) {
             let mut changed = cell.clone();
             changed.set(row.axis, one_of(row.axis, other)).unwrap();
             prop_assert_eq!(&context.normal(&changed), &normal, "{}", row.name);
             let except = if row.axis == Axis::Size { Axis::Threads } else { Axis::Size };
-            let changed_facts = CellFacts::of(&changed, context.survey);
+            let changed_facts = CellFacts::new(&changed, context.survey);
             prop_assert!(changed_facts.agrees(&facts, &[except]), "{}", row.name);
         }
     }

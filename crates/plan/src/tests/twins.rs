@@ -42,7 +42,7 @@ fn only_the_first_comparison_has_twins_if_they_would_be_more_than_a_third() {
     let mut study = twinned(paying(3600));
     let by_mover = twins(&plan(&study)).len();
     let metrics = study.compare[0].metrics.clone();
-    let more = Compare::of(Axis::Transport, "loopback", metrics);
+    let more = Compare::new(Axis::Transport, "loopback", metrics);
     study.compare.push(more);
     let both = plan(&study);
     assert_eq!(twins(&both).len(), by_mover);

@@ -78,7 +78,9 @@ pub(super) fn signs(c: &Known<'_>) -> String {
     };
     let signs = SIGNS.into_iter();
     let signs = signs.filter_map(|of| Some(sign_in_words(of, sign(c, of)?)));
-    let is_asked = c.cells().all(|cell| cell.cell.pattern == Pattern::Ask);
+    let is_asked = c
+        .cells()
+        .all(|cell| cell.cell.pattern == Pattern::RequestResponse);
     let nodelay = is_asked.then(|| "TCP_NODELAY is off".to_owned());
     let is_one = c.cells().all(|cell| cell.cell.ring_slots() == 1);
     let ring = is_one.then(|| "the ring holds one message".to_owned());

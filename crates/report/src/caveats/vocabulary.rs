@@ -67,7 +67,7 @@ fn share(c: &Known<'_>, place: usize) -> Option<String> {
 }
 
 fn utilization(c: &Known<'_>, side: Side) -> Option<String> {
-    c.metric(Metric::of(Measure::CpuUtilization, side), units::percent)
+    c.metric(Metric::new(Measure::CpuUtilization, side), units::percent)
 }
 
 fn payload(c: &Known<'_>) -> Option<(bool, [u64; 2])> {

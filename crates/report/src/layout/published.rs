@@ -88,7 +88,7 @@ fn metrics(
                     L1dLoadMissesPerKib | LlcLoadMissesPerKib => of(What::Bytes)? / 1024.0,
                     _ => of(What::Bytes)?,
                 };
-                Some((Metric::of(measure, layout.counted), n / below))
+                Some((Metric::new(measure, layout.counted), n / below))
             }
             _ => None,
         }

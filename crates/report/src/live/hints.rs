@@ -45,10 +45,12 @@ fn stall(totals: &Totals) -> Option<String> {
     }
     let cell = &totals.session.cell;
     let remedy = match cell.pattern {
-        Pattern::Ask if !cell.sends_at_once() => {
+        Pattern::RequestResponse if !cell.sends_at_once() => {
             "a small write may wait for a delayed acknowledgement: try `--nodelay on`"
         }
-        Pattern::Ask => "something on the way waits, and it is not the sender's TCP_NODELAY",
+        Pattern::RequestResponse => {
+            "something on the way waits, and it is not the sender's TCP_NODELAY"
+        }
         Pattern::Stream => {
             "the receiver may be slower than the sender, or the buffers are deep: try a smaller `--socket-buffer`"
         }

@@ -24,7 +24,7 @@ struct MoverKind {
 
 impl<'a> CellFacts<'a> {
     /// A cell of a study, with the tables that a survey holds.
-    pub fn of(cell: &'a Cell, survey: &'a Survey) -> CellFacts<'a> {
+    pub fn new(cell: &'a Cell, survey: &'a Survey) -> CellFacts<'a> {
         let is_served = cell.is_served();
         let services = survey.serving.as_ref().map_or(&[][..], |s| &s.services);
         let service = services.iter().find(|s| s.name == cell.serving.service);

@@ -15,10 +15,10 @@ use super::values::{
     Bytes, Name, Number, OnOff, OneOf, Or, OrBytes, Text, Time, Values, count, default_of,
 };
 use crate::cell::{
-    Access, Answer, Arrivals, Cache, Cgroup, Class, Connect, Device, HugePages, MAX_CALL_BYTES,
-    MAX_CONNECTIONS, MAX_DEPTH, MAX_FIELDS, MAX_RATE_PER_S, MAX_RING_BYTES, MAX_SIZE_BYTES,
-    MAX_SOCKET_BUFFER_BYTES, MAX_THINK_NS, MAX_THREADS, MOST_NODES, MTU_BYTES, Neighbour, Nodelay,
-    Pattern, Payload, Placement, ReadSize, Reaping, Ring, SEGMENT_BYTES, Transport,
+    Access, Answer, Arrivals, Cache, Cgroup, Class, CompetingLoad, Connect, Device, HugePages,
+    MAX_CALL_BYTES, MAX_CONNECTIONS, MAX_DEPTH, MAX_FIELDS, MAX_RATE_PER_S, MAX_RING_BYTES,
+    MAX_SIZE_BYTES, MAX_SOCKET_BUFFER_BYTES, MAX_THINK_NS, MAX_THREADS, MOST_NODES, MTU_BYTES,
+    Nodelay, Pattern, Payload, Placement, ReadSize, Reaping, Ring, SEGMENT_BYTES, Transport,
 };
 
 const SERVERS: AppliesTo = cells("servers: name one with --server", |c| c.is_served());
@@ -162,7 +162,7 @@ axes! {
             group: AxisGroup::Message,
             default: "64",
             help: "bytes of a response, or `field`; never more than the message",
-            applies_to: cells("messages with a response: --pattern request-response", |c| c.is_sent() && c.cell().pattern == Pattern::Ask),
+            applies_to: cells("messages with a response: --pattern request-response", |c| c.is_sent() && c.cell().pattern == Pattern::RequestResponse),
         }
         /// Treatment of zero-copy completions.
         Reaping => reaping: Reaping, OneOf, {
@@ -260,7 +260,7 @@ axes! {
             applies_to: BUT_SERVERS,
         }
         /// Background load during the trial.
-        Background => neighbour: Neighbour, Text, {
+        Background => neighbour: CompetingLoad, Text, {
             kind: ValueKind::Lists,
             group: AxisGroup::Load,
             default: "idle",

@@ -88,7 +88,7 @@ choice! {
         /// The sender waits for a response after each message.
         #[serde(rename = "request-response")]
         #[strum(serialize = "request-response")]
-        Ask,
+        RequestResponse,
     }
 }
 

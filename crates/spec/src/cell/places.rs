@@ -136,7 +136,7 @@ impl FromStr for Placement {
 
 choice! {
     /// The work of a background load.
-    pub enum Noise {
+    pub enum LoadKind {
         /// Nothing.
         #[default]
         Idle,
@@ -156,7 +156,7 @@ choice! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Spot {
+pub enum LoadPosition {
     /// Where the scheduler puts it.
     #[default]
     Free,
@@ -173,39 +173,39 @@ pub enum Spot {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
-pub struct Neighbour {
+pub struct CompetingLoad {
     /// Its work.
-    pub noise: Noise,
+    pub noise: LoadKind,
     /// Its CPUs.
-    pub spot: Spot,
+    pub spot: LoadPosition,
 }
 
-impl Neighbour {
+impl CompetingLoad {
     /// Returns true if there is no background load.
     pub fn is_idle(&self) -> bool {
-        self.noise == Noise::Idle
+        self.noise == LoadKind::Idle
     }
 
     /// Returns true if it takes no CPU time from the trial.
     pub fn takes_no_time(&self) -> bool {
-        matches!(self.noise, Noise::Idle | Noise::Awake)
+        matches!(self.noise, LoadKind::Idle | LoadKind::Awake)
     }
 }
 
-impl fmt::Display for Neighbour {
+impl fmt::Display for CompetingLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.noise.name())?;
         match &self.spot {
-            Spot::Free => Ok(()),
-            Spot::All if self.noise == Noise::Awake => Ok(()),
-            Spot::Near(nearness) => write!(f, "@{}", nearness.name()),
-            Spot::All => f.write_str("@all"),
-            Spot::Cpus(cpus) => write!(f, "@{}", write_cpus(cpus)),
+            LoadPosition::Free => Ok(()),
+            LoadPosition::All if self.noise == LoadKind::Awake => Ok(()),
+            LoadPosition::Near(nearness) => write!(f, "@{}", nearness.name()),
+            LoadPosition::All => f.write_str("@all"),
+            LoadPosition::Cpus(cpus) => write!(f, "@{}", write_cpus(cpus)),
         }
     }
 }
 
-impl FromStr for Neighbour {
+impl FromStr for CompetingLoad {
     type Err = Invalid;
 
     fn from_str(text: &str) -> Result<Self, Invalid> {
@@ -219,21 +219,21 @@ impl FromStr for Neighbour {
             Some((noise, place)) => (noise, Some(place)),
             None => (text, None),
         };
-        let noise = (Noise::ALL.iter().copied())
+        let noise = (LoadKind::ALL.iter().copied())
             .find(|n| n.name() == noise)
             .ok_or_else(wrong)?;
         let spot = match place {
-            None | Some("free") if noise == Noise::Awake => Spot::All,
-            None => Spot::Free,
-            Some(_) if noise == Noise::Idle => return Err(wrong()),
-            Some("free") => Spot::Free,
-            Some("all") => Spot::All,
+            None | Some("free") if noise == LoadKind::Awake => LoadPosition::All,
+            None => LoadPosition::Free,
+            Some(_) if noise == LoadKind::Idle => return Err(wrong()),
+            Some("free") => LoadPosition::Free,
+            Some("all") => LoadPosition::All,
             Some(place) => match Nearness::from_name(place) {
-                Some(nearness) => Spot::Near(nearness),
-                None => Spot::Cpus(parse_cpus(place).ok_or_else(wrong)?),
+                Some(nearness) => LoadPosition::Near(nearness),
+                None => LoadPosition::Cpus(parse_cpus(place).ok_or_else(wrong)?),
             },
         };
-        Ok(Neighbour { noise, spot })
+        Ok(CompetingLoad { noise, spot })
     }
 }
 
@@ -302,26 +302,30 @@ mod tests {
     #[test]
     fn a_background_load_is_a_kind_of_work_and_a_place() {
         for (text, noise, spot) in [
-            ("idle", Noise::Idle, Spot::Free),
-            ("spin", Noise::Spin, Spot::Free),
+            ("idle", LoadKind::Idle, LoadPosition::Free),
+            ("spin", LoadKind::Spin, LoadPosition::Free),
             (
                 "chase@smt-sibling",
-                Noise::Chase,
-                Spot::Near(Nearness::SmtSibling),
+                LoadKind::Chase,
+                LoadPosition::Near(Nearness::SmtSibling),
             ),
-            ("stream@2,3", Noise::Stream, Spot::Cpus(vec![2, 3])),
-            ("spin@all", Noise::Spin, Spot::All),
-            ("awake", Noise::Awake, Spot::All),
-            ("awake@0", Noise::Awake, Spot::Cpus(vec![0])),
+            (
+                "stream@2,3",
+                LoadKind::Stream,
+                LoadPosition::Cpus(vec![2, 3]),
+            ),
+            ("spin@all", LoadKind::Spin, LoadPosition::All),
+            ("awake", LoadKind::Awake, LoadPosition::All),
+            ("awake@0", LoadKind::Awake, LoadPosition::Cpus(vec![0])),
         ] {
-            let neighbour = Neighbour { noise, spot };
+            let neighbour = CompetingLoad { noise, spot };
             assert_eq!(text.parse().as_ref(), Ok(&neighbour));
             assert_eq!(neighbour.to_string(), text);
         }
-        let everywhere: Neighbour = "awake@all".parse().unwrap();
+        let everywhere: CompetingLoad = "awake@all".parse().unwrap();
         assert_eq!(everywhere.to_string(), "awake");
         for wrong in ["", "idle@0", "spin@", "spin@left", "@0", "spin@1@2", "rest"] {
-            let error = wrong.parse::<Neighbour>().unwrap_err().to_string();
+            let error = wrong.parse::<CompetingLoad>().unwrap_err().to_string();
             assert!(error.contains("spin@smt-sibling"), "{wrong}: {error}");
         }
     }

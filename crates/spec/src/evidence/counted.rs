@@ -96,7 +96,7 @@ pub struct CopiedBytes {
 
 /// The object that an event is counted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EventOf {
+pub enum CountedFor {
     /// Counted for each process.
     Process,
     /// Counted once for all connections.
@@ -110,7 +110,7 @@ rows! {
     struct EventRow {
         event,
         /// The object that it is counted for.
-        of: EventOf,
+        of: CountedFor,
         /// Its noun, in the plural.
         title: &'static str,
         /// Its definition, with the tracepoint.
@@ -118,15 +118,15 @@ rows! {
     }
     /// All events, in the order of tables.
     const EVENTS;
-    SystemCalls "system-calls" { of: EventOf::Process, title: "system calls", summary: "entries into the kernel by a call, those of the loop included (tracepoint sys_enter)" }
-    ContextSwitches "context-switches" { of: EventOf::Process, title: "context switches", summary: "times that a thread of the side left its CPU (sched_switch)" }
-    WakeUps "wake-ups" { of: EventOf::Process, title: "wake-ups", summary: "times that a thread of the side was woken (sched_waking)" }
-    PageFaults "page-faults" { of: EventOf::Process, title: "page faults", summary: "page_fault_user and page_fault_kernel, x86-64" }
-    TlbFlushes "tlb-flushes" { of: EventOf::Process, title: "TLB flushes", summary: "flushes while the side ran, those of switching to it included (tlb_flush, x86-64)" }
-    Packets "packets" { of: EventOf::Connection, title: "packets", summary: "packets with payload as they are queued to the device, of up to 64 KiB each (net_dev_queue)" }
-    Segments "segments" { of: EventOf::Connection, title: "segments", summary: "segments that these packets are of (gso_segs)" }
-    Acknowledgements "acknowledgements" { of: EventOf::Connection, title: "acknowledgements", summary: "packets without payload from the receiver (net_dev_queue)" }
-    Retransmits "retransmits" { of: EventOf::Connection, title: "retransmits", summary: "packets sent again (tcp_retransmit_skb)" }
+    SystemCalls "system-calls" { of: CountedFor::Process, title: "system calls", summary: "entries into the kernel by a call, those of the loop included (tracepoint sys_enter)" }
+    ContextSwitches "context-switches" { of: CountedFor::Process, title: "context switches", summary: "times that a thread of the side left its CPU (sched_switch)" }
+    WakeUps "wake-ups" { of: CountedFor::Process, title: "wake-ups", summary: "times that a thread of the side was woken (sched_waking)" }
+    PageFaults "page-faults" { of: CountedFor::Process, title: "page faults", summary: "page_fault_user and page_fault_kernel, x86-64" }
+    TlbFlushes "tlb-flushes" { of: CountedFor::Process, title: "TLB flushes", summary: "flushes while the side ran, those of switching to it included (tlb_flush, x86-64)" }
+    Packets "packets" { of: CountedFor::Connection, title: "packets", summary: "packets with payload as they are queued to the device, of up to 64 KiB each (net_dev_queue)" }
+    Segments "segments" { of: CountedFor::Connection, title: "segments", summary: "segments that these packets are of (gso_segs)" }
+    Acknowledgements "acknowledgements" { of: CountedFor::Connection, title: "acknowledgements", summary: "packets without payload from the receiver (net_dev_queue)" }
+    Retransmits "retransmits" { of: CountedFor::Connection, title: "retransmits", summary: "packets sent again (tcp_retransmit_skb)" }
 }
 
 /// The number of events of one kind within the window of a trial.

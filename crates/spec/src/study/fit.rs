@@ -23,10 +23,10 @@ impl Study {
         let Some(first) = cells.iter().find(moves).or(cells.first()) else {
             return;
         };
-        let facts = CellFacts::of(first, survey);
+        let facts = CellFacts::new(first, survey);
         let metrics = facts.metrics();
         let moving = cells.iter().filter(moves);
-        let unit = Unit::of_all(moving.map(|c| CellFacts::of(c, survey).unit()));
+        let unit = Unit::of_all(moving.map(|c| CellFacts::new(c, survey).unit()));
         let varies = |axis: Axis| !cells.iter().map(|cell| cell.value(axis)).all_equal();
         if self.compare.iter().any(|c| varies(c.axis)) {
             self.compare.retain(|c| varies(c.axis));
@@ -71,7 +71,7 @@ impl Study {
         }
         let cells = self.normal_cells(survey);
         let is_small = |cell: &Cell| {
-            let facts = CellFacts::of(cell, survey);
+            let facts = CellFacts::new(cell, survey);
             facts.is_served() || facts.wakes()
         };
         if cells.iter().any(is_small) {
@@ -83,7 +83,7 @@ impl Study {
     }
 
     fn normal_cells(&self, survey: &Survey) -> Vec<Cell> {
-        let normal = |(_, cell): (_, Cell)| CellFacts::of(&cell, survey).normal();
+        let normal = |(_, cell): (_, Cell)| CellFacts::new(&cell, survey).normal();
         self.cells().into_iter().map(normal).collect()
     }
 }

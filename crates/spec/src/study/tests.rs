@@ -136,7 +136,7 @@ fn the_word_pairs_is_replaced_by_several_placements() {
     let mut study = small();
     let placements = ["free", "pairs", "0:1"];
     study.set_axis(Axis::Placement, &placements).unwrap();
-    let compare = Compare::of(Axis::Placement, "pairs", Vec::new());
+    let compare = Compare::new(Axis::Placement, "pairs", Vec::new());
     study.compare.push(compare);
     assert!(study.asks_for_pairs());
     study.take_pairs(&["0:0", "1:1", "0:1"].map(Value::from), &"0:1".into());
@@ -244,7 +244,7 @@ fn an_expectation_holds_for_the_cells_that_it_names() {
             fields,
             ..Cell::default()
         };
-        expect.holds_at(&CellFacts::of(&cell, &Survey::default()))
+        expect.holds_at(&CellFacts::new(&cell, &Survey::default()))
     };
     assert!(at(65_536, 1, 8) && at(1 << 20, 1, 4));
     assert!(!at(4096, 1, 8) && !at(65_536, 2, 8));
@@ -359,7 +359,7 @@ fn the_first_metric_of_a_comparison_is_primary_unless_the_study_says_otherwise()
                 threads,
                 ..Cell::default()
             };
-            let facts = CellFacts::of(&cell, &survey);
+            let facts = CellFacts::new(&cell, &survey);
             let families = compare
                 .metrics
                 .iter()

@@ -33,7 +33,7 @@ pub enum ClockVerdict {
     /// It is not included.
     Loses,
     /// Unknown: no try counts, and the kernel's configuration is not readable.
-    NotTold,
+    Unknown,
 }
 
 impl CpuClock {
@@ -49,7 +49,7 @@ impl CpuClock {
             (Some(ratio), _) if ratio < KEPT => ClockVerdict::Loses,
             (Some(_), _) | (None, Some(false)) => ClockVerdict::Keeps,
             (None, Some(true)) => ClockVerdict::Loses,
-            (None, None) => ClockVerdict::NotTold,
+            (None, None) => ClockVerdict::Unknown,
         }
     }
 }
@@ -90,6 +90,6 @@ mod tests {
         check(10, 700, Some(false), ClockVerdict::Loses);
         check(0, 0, Some(true), ClockVerdict::Loses);
         check(0, 0, Some(false), ClockVerdict::Keeps);
-        check(0, 0, None, ClockVerdict::NotTold);
+        check(0, 0, None, ClockVerdict::Unknown);
     }
 }
