@@ -1,4 +1,4 @@
-//! What a test needs and this machine lacks. Test programs take this file in by its path.
+//! Needs of a test that this machine lacks. Test programs take this file in by its path.
 #![allow(dead_code)] // each uses a part of it
 
 use std::env;

@@ -23,7 +23,7 @@ pub const BENCH: Bench = Bench {
 const SIZES: [&str; 2] = ["64KiB", "1MiB"];
 const CONGESTION: &str = "cubic";
 
-/// What one run moved, and for how much.
+/// The bytes of one run, and their CPU time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Moved {
     gbit_per_s: f64,

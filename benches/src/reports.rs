@@ -114,7 +114,7 @@ fn quiet(command: &mut Command) -> &mut Command {
         .stderr(Stdio::piped())
 }
 
-/// How long a command takes from its start to its end.
+/// The time of a command from its start to its end.
 fn seconds(command: &mut Command) -> Result<f64> {
     let began = Instant::now();
     let out = quiet(command).spawn()?.wait_with_output()?;

@@ -45,12 +45,12 @@ pub const BENCH: Bench = Bench {
 const SIZE: usize = 64;
 const CONNECTIONS: [u32; 2] = [64, 1000];
 const OURS: [&str; 2] = ["epoll", "uring"];
-/// How long an answer may take.
+/// The longest time of an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// More threads ask no more than these.
 const MOST_THREADS: usize = 4;
 
-/// What one server served in a window.
+/// Answers and CPU time of one server in a window.
 #[derive(Clone, Debug)]
 struct Served {
     per_s: f64,

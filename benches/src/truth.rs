@@ -36,7 +36,7 @@ const RATE: f64 = 0.05;
 /// Runs of each kind, unless the variable BENCH_TRUTH_RUNS says otherwise.
 const RUNS: u64 = 40;
 
-/// What is kept of one run.
+/// The estimates of one run.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Outcome {
     /// Findings that say better or worse of cells that are equal.

@@ -32,7 +32,7 @@ pub const BENCH: Bench = Bench {
     run,
 };
 
-/// How long the relay holds what comes, in each direction.
+/// The delay of the relay, in each direction.
 const HELD: Duration = Duration::from_micros(500);
 const SIZE: (Axis, &str) = (Axis::Size, "64KiB");
 
@@ -104,7 +104,7 @@ fn measured(context: &Context, there: u32) -> Result<BenchOutcome> {
 /// Plays the other host, as `bytecost agent` does.
 ///
 /// # Errors
-/// What the channel answers.
+/// The answer of the channel.
 pub fn play() -> Result<()> {
     let from = io::stdin().as_fd().try_clone_to_owned()?;
     let to = io::stdout().as_fd().try_clone_to_owned()?;

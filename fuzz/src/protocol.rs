@@ -1,4 +1,4 @@
-//! What coordinator and endpoint say to each other: any bytes.
+//! Messages between coordinator and endpoint: any bytes.
 
 use bytecost_lab::flow_key::FlowKey;
 use bytecost_lab::live::greeting::{GREETING_BYTES, Greeting};
@@ -140,7 +140,7 @@ fn answers() -> Vec<Vec<u8>> {
     .collect()
 }
 
-/// What the two hosts of a run say to each other: what the agent hears, and what it says.
+/// Messages between the two hosts of a run: to the agent, and from it.
 fn channel() -> [Vec<Vec<u8>>; 2] {
     let carried = |frame: &[u8]| String::from_utf8(frame[4..].to_vec()).unwrap();
     let mut heard: Vec<String> = [

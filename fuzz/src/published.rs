@@ -13,7 +13,7 @@ const TABLES: &[&str] = &[
     include_str!("../../published/os-features.csv"),
 ];
 
-/// What claims and tables are made of, and some that they are not.
+/// Words of claims and tables, and some others.
 const WORDS: &[&str] = &[
     "",
     "\n",

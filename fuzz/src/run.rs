@@ -59,7 +59,7 @@ fn spoilt_samples(input: &[u8]) {
     );
 }
 
-/// What `bytecost report` does with a directory. It ends in reports or in a plain error.
+/// `bytecost report` of a directory. It ends in reports or in a plain error.
 fn report(manifest: &[u8], samples: &[u8]) {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("manifest.json"), manifest).unwrap();

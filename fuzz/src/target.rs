@@ -1,4 +1,4 @@
-//! How a target runs: under a fuzzing engine as that engine says, and under plain `cargo test`
+//! The run of a target: under a fuzzing engine as that engine says, and under plain `cargo test`
 //! on its corpus and on inputs from fixed seeds, so that one commit always gives one result.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -1,4 +1,4 @@
-//! What the device of `wire` gives, behind its own header: any bytes.
+//! Frames of the device of `wire`, behind its own header: any bytes.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 

@@ -22,7 +22,7 @@ const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bare/epoll.c");
 
 /// A server that is held against ours.
 pub struct Rival {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// Starts it on a port.
     pub start: Box<dyn Fn(u16) -> Result<Peer>>,
@@ -100,7 +100,7 @@ fn sockperf(feed: &Path, port: u16, cpu: u32) -> Result<Peer> {
     peer::start(&mut command, cpu)
 }
 
-/// What `bytecost-benches serve MODEL PORT` does: serves until its input ends.
+/// `bytecost-benches serve MODEL PORT`: serves until its input ends.
 pub fn play(model: Option<&String>, port: Option<&String>) -> Result<()> {
     let model = model
         .and_then(|m| Server::named(m))
@@ -127,7 +127,7 @@ pub fn echo() -> &'static Service {
     Service::named("echo").expect("the table has it")
 }
 
-/// What both ends are made from.
+/// The message size and options of both ends.
 pub fn setup() -> ServiceSetup {
     ServiceSetup {
         size: SIZE,

@@ -1,4 +1,4 @@
-//! What a server and the machine used between the edges of a window.
+//! CPU time of a server and of the machine between the edges of a window.
 
 use std::fs;
 use std::io::ErrorKind;

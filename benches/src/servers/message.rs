@@ -1,4 +1,4 @@
-//! What is asked of every server: messages that begin with the header of sockperf's, which its
+//! Requests to every server: messages that begin with the header of sockperf's, which its
 //! server needs, and which the others send back like anything else.
 //!
 //! The header has 14 bytes in network order (`src/message.h` of sockperf 3.7): a sequence number

@@ -1,4 +1,4 @@
-//! What a profile comes to: the share of each way in the program's CPU time, and patterns that another
+//! Advice for a profile: the share of each way in the program's CPU time, and patterns that another
 //! way would do for less. Facts; their words are the report's.
 
 use bytecost_spec::profile::{CallFlag, Descriptor, DescriptorKind, OtherEnd, Profile, Way};
@@ -18,7 +18,7 @@ const SPLICE_REFUSED: &str = "splice-refused";
 /// Calls below which a pattern may be chance.
 const LEAST_CALLS: u64 = 50;
 
-/// What a pattern costs its program.
+/// The kind of cost of a pattern for its program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -34,9 +34,9 @@ pub enum Costs {
 pub struct PatternRow {
     /// Its name in files.
     pub name: &'static str,
-    /// What it costs.
+    /// The kind of its cost.
     pub costs: Costs,
-    /// What prices it; none where no study measures both ways.
+    /// The comparison that prices it; none where no study measures both ways.
     pub price: Option<Price>,
     /// CpuSamples for it.
     find: fn(&Profile) -> Vec<Match>,
@@ -75,7 +75,7 @@ pub struct PatternFound {
     /// not seen, as where several reads are gathered into one write.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_by_sums: bool,
-    /// What it costs.
+    /// The kind of its cost.
     pub costs: Costs,
     /// Its share of the program's CPU time; of elapsed time where it costs waiting, which many
     /// threads may do at once.
@@ -89,7 +89,7 @@ pub struct PatternFound {
 pub enum Prediction {
     /// A share of the program's CPU time.
     Saves {
-        /// What the other way costs, over what the program's costs.
+        /// The cost of the other way over that of the program's.
         price: Priced,
         /// The share.
         share: f64,
@@ -120,7 +120,7 @@ pub struct Advice {
     /// The pattern.
     #[serde(flatten)]
     pub found: PatternFound,
-    /// What another way would save.
+    /// The saving of another way.
     pub prediction: Prediction,
 }
 
@@ -128,7 +128,7 @@ pub struct Advice {
 pub type PriceOfRun<'r> =
     dyn FnMut(&Price, f64, Transport) -> Option<(String, Result<Priced, &'static str>)> + 'r;
 
-/// What a profile's patterns would save, by the newest run that has measured it. What would save
+/// The savings for a profile's patterns, by the newest run that has measured them. One that would save
 /// less than [`LEAST_SHARE`] of the program's CPU time is left out.
 pub fn advice(profile: &Profile, price_of_run: &mut PriceOfRun<'_>) -> Vec<Advice> {
     let found = patterns(profile).into_iter();

@@ -1,4 +1,4 @@
-//! What a study or a command line asks for is on the first screen, and what is printed to be typed
+//! Values that a study or a command line asks for are on the first screen, and what is printed to be typed
 //! works as it stands.
 
 use std::collections::BTreeSet;

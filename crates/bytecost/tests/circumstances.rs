@@ -1,4 +1,4 @@
-//! How the program was started and what limits it: named before it is met, and when it is.
+//! Limits and circumstances of the program's start: named before they are met, and when they are.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What disturbs a run from outside stands on its first screen, with what it did to verdicts.
+//! Disturbances from outside stand on a run's first screen, with what they did to verdicts.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};

@@ -1,4 +1,4 @@
-//! What the surroundings do to a run: limits, a full disk, a port in use, a closed pipe, an
+//! Effects of the surroundings on a run: limits, a full disk, a port in use, a closed pipe, an
 //! endpoint that is killed. Each is reported in a line, and finished trials are stored.
 
 use std::fs;

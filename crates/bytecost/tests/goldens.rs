@@ -113,7 +113,7 @@ fn analysed(study: &str) -> (String, Findings<'static>) {
     (said["screen.txt"].clone(), findings.unwrap())
 }
 
-/// What the advice of a situation rests on, in the order of the screen.
+/// Ranges that the advice of a situation rests on, in the order of the screen.
 fn ranges(s: &Situation) -> impl Iterator<Item = &DecidedRange> {
     let gains = s.uses.iter().filter_map(|u| u.gain.as_ref());
     let conditional = s.conditional.iter().map(|c| &c.gain);

@@ -1,4 +1,4 @@
-//! Who a run is: machine, kernel, boot and build, held to by `--resume`; and whose its files are.
+//! Identity of a run: machine, kernel, boot and build, held to by `--resume`; and owner of its files.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

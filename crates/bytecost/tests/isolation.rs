@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 const SHORT: &str = "run --budget 20s --blocks 6 --warmup 2ms --seed 7 --quiet";
 
-/// Whether the machine refuses all of a run, which is printed.
+/// Returns true if the machine refuses all of a run, which is printed.
 fn is_refused(said: &str) -> bool {
     let is_refused = said.contains("nothing of this study works on this machine");
     if is_refused {

@@ -1,4 +1,4 @@
-//! What `list` keeps for the next command, and what a run shows while it measures.
+//! The cache that `list` keeps for the next command, and the progress of a run while it measures.
 
 use std::collections::HashSet;
 use std::fs;
@@ -107,7 +107,7 @@ fn a_run_says_first_what_it_measures_and_then_how_precise_it_is() {
     assert!(!shown.contains('\u{1b}'), "{shown}");
 }
 
-/// What a shell's command shows where script(1) gives it a terminal.
+/// The output of a shell's command to the terminal that script(1) gives it.
 fn on_a_terminal(called: &str, no_color: &str) -> String {
     let place = Place::new();
     let mut script = place.other("script", ["-qec", called, "/dev/null"]);

@@ -1,4 +1,4 @@
-//! What a killed run leaves is removed by `doctor --clean` and the next run; a living one's stays.
+//! Leftovers of a killed run are removed by `doctor --clean` and the next run; a living one's stay.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;

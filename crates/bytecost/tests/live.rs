@@ -7,7 +7,7 @@ use crate::live_common::{Server, bytes_of, last, objects, totals};
 use rustix::process::Signal;
 use serde_json::Value;
 
-/// What both sides say of a session that went well and that neither of them cut off.
+/// The output of both sides of a session that went well and that neither of them cut off.
 fn agree(sender: &Value, receiver: &Value, flows: usize) {
     for (end, side) in [(receiver, "receiver"), (sender, "sender")] {
         assert_eq!(end["kind"], "totals");

@@ -1,4 +1,4 @@
-//! Who may connect to a program that is live, and the limits of a session: each by a real connection.
+//! Addresses that may connect to a program that is live, and limits of a session: each by a real connection.
 
 use crate::common::{Started, says};
 use crate::live_common::{Server, bytes_of, last, totals};

@@ -1,4 +1,4 @@
-//! What a program that is live meets on an open port, and behind an address.
+//! Faults that a program that is live meets on an open port, and behind an address.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};

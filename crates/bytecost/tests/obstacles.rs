@@ -1,4 +1,4 @@
-//! What stands in the way of a run is named, and nothing is said of the rates that it sets.
+//! Obstacles in the way of a run are named, and nothing is said of the rates that they set.
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! What a run leaves: its files, its words, its order.
+//! Output of a run: its files, its words, its order.
 
 use std::collections::BTreeSet;
 use std::fs;

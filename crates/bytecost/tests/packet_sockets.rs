@@ -1,4 +1,4 @@
-//! Who takes a run's packets meanwhile is found and named.
+//! Processes that take a run's packets meanwhile are found and named.
 
 use std::cell::RefCell;
 use std::fs;

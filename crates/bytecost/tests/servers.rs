@@ -4,7 +4,7 @@ use crate::common::{PATIENCE, Place, endpoints_of, says, until};
 use bytecost_analysis::RunNote;
 use rustix::process::Signal;
 
-/// What the processes of one trial are: the coordinator's two, the server, and its children.
+/// A run of which each trial has the coordinator's two processes, the server, and its children.
 const SERVED: &str = "run server-models --placement free --blocks 6 --warmup 100ms --budget 60s";
 
 /// Clients that think for longer than a window lasts: it is made longer until something comes, and

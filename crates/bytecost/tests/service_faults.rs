@@ -1,4 +1,4 @@
-//! What a server by hand meets on an open port and where a limit is reached, and what is refused.
+//! Faults that a server by hand meets on an open port and at a limit, and requests that it refuses.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

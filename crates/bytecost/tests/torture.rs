@@ -70,7 +70,7 @@ enum Target {
 }
 use Target::{Coordinator, Other};
 
-/// What happens.
+/// The disturbance.
 #[derive(Debug)]
 enum Fault {
     Send(Signal, Target),

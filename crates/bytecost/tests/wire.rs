@@ -10,7 +10,7 @@ use rustix::process::Signal;
 const TUN: &str = "--transport wire";
 const VETH: &str = "--transport wire --device veth";
 
-/// Whether any process has a descriptor of a tun device or of a BPF map open that was opened by
+/// Returns true if any process has a descriptor of a tun device or of a BPF map open that was opened by
 /// the run: that of a device is known by its name, as /proc shows it.
 fn has_device(pid: u32) -> bool {
     let infos = fs::read_dir(process(pid).join("fdinfo"))

@@ -1,4 +1,4 @@
-//! What a mover is made from: its socket, its file, its payload.
+//! The parts that a mover is made from: its socket, its file, its payload.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +10,7 @@ use bytecost_spec::cell::{HugePages, Reaping};
 use crate::pattern::PayloadPattern;
 use crate::walk::Walk;
 
-/// What a mover is made from.
+/// The socket, the file and the options of a mover.
 #[derive(Debug)]
 pub struct Setup {
     /// A connected, blocking stream socket; none for a mover without a peer.
@@ -32,11 +32,11 @@ pub struct Setup {
     pub fresh: bool,
     /// Fill every field with one byte before each message is sent.
     pub refill: bool,
-    /// What is done about completions, where there are any.
+    /// The handling of completions, where there are any.
     pub reaping: Reaping,
     /// Pages of the memory that work is done on.
     pub huge_pages: HugePages,
-    /// How long a call may go without progress before it fails.
+    /// The longest time of a call without progress before it fails.
     pub patience: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What the rows of every table have: they read as their facts, and are found by name.
+//! Common parts of the rows of every table: they read as their facts, and are found by name.
 
 /// Gives a type of row that has `facts` those of the named kind, and its table.
 macro_rules! table {

@@ -40,7 +40,7 @@ impl Walk {
         self.blocks
     }
 
-    /// Whether the next block begins a pass.
+    /// Returns true if the next block begins a pass.
     #[inline]
     pub fn is_at_start(&self) -> bool {
         self.given == 0

@@ -55,7 +55,7 @@ fn sent(bytes: u64) -> TestFile {
     file
 }
 
-/// What the first message that fails says.
+/// The error of the first message that fails.
 fn refused(engine: &mut dyn Move) -> io::Error {
     for _ in 0..=MESSAGES {
         if let Err(e) = engine.offer() {

@@ -43,7 +43,7 @@ fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock().unwrap_or_else(|e| e.into_inner())
 }
 
-/// Whether this kernel and user must allow a means.
+/// Returns true if this kernel and user must allow a means.
 fn must(means: CopyMeans) -> bool {
     let name = match means {
         CopyMeans::Functions => "functions",

@@ -1,4 +1,4 @@
-//! What moderated variances gain, and what they keep, in simulated runs without any difference.
+//! The gain of moderated variances, and their error rates, in simulated runs without any difference.
 //!
 //! `cargo run --release -p bytecost-stats --example moderation [RUNS]` prints for each kind of noise
 //! the coverage of 95 % intervals, that of the fifth of comparisons whose true noise is largest, the

@@ -1,4 +1,4 @@
-//! What a count of chance events says of their true number.
+//! Confidence intervals of the expected number of chance events, from their count.
 
 use statrs::distribution::{Beta, ChiSquared, ContinuousCDF};
 

@@ -1,6 +1,6 @@
 //! Where something turns: the search by halves.
 
-/// What is left of a range when it was halved so many times: something holds at its low end, if
+/// The part of a range that is left after so many halvings: something holds at its low end, if
 /// anywhere, and no longer at its high one.
 pub(crate) fn halved(
     (mut low, mut high): (f64, f64),

@@ -57,7 +57,7 @@ impl LatencyHistogram {
         self.0.value_at_quantile(share) as f64 / 1e3
     }
 
-    /// How the latencies in µs are spread.
+    /// The distribution of the latencies in µs; none without one.
     pub fn distribution_us(&self) -> Option<Distribution> {
         let steps = self.0.iter_recorded();
         Distribution::from_counts(
@@ -82,7 +82,7 @@ impl LatencyHistogram {
     }
 }
 
-/// Whether the counts are whole numbers whose sums fit, and the runs of zeros are short.
+/// Returns true if the counts are whole numbers whose sums fit, and the runs of zeros are short.
 fn plausible(mut payload: &[u8]) -> bool {
     let (mut counted, mut skipped) = (0_u64, 0_u64);
     while !payload.is_empty() {

@@ -33,7 +33,7 @@ impl Interval {
         (self.high - self.low) / 2.0
     }
 
-    /// Whether a value lies within, ends included.
+    /// Returns true if a value lies within, ends included.
     pub fn holds(self, value: f64) -> bool {
         (self.low..=self.high).contains(&value)
     }
@@ -61,7 +61,7 @@ impl BetweenRounds {
 /// A number of blocks by itself is such, with nothing added.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Replicates {
-    /// How many blocks.
+    /// The number of blocks.
     pub count: usize,
     /// Degrees of freedom that other comparisons lend: see [`crate::Moderation`].
     pub lent: f64,
@@ -88,7 +88,7 @@ pub struct Location {
     pub standard_error: f64,
     /// Degrees of freedom of the t statistic; need not be whole.
     pub degrees: f64,
-    /// How many values it rests on.
+    /// The number of values that it rests on.
     pub count: usize,
     /// Degrees of freedom among these that other locations lend: see [`crate::Moderation`].
     pub lent: f64,
@@ -155,7 +155,7 @@ impl Location {
     }
 }
 
-/// How many values a trimmed mean leaves out at each end.
+/// The number of values that a trimmed mean leaves out at each end.
 fn trimmed_cut(count: usize) -> usize {
     (TRIM * count as f64).floor() as usize
 }

@@ -10,7 +10,7 @@ use crate::spread::{mean, median, variance};
 /// Fewest comparisons that say something of the variance of another one.
 const FEWEST: usize = 4;
 
-/// How much more the others may say of a comparison's variance than its own blocks do.
+/// The most weight of the other comparisons in a variance, over that of its own blocks.
 ///
 /// Comparisons share their baseline. With equal noise a quarter of each variance is the baseline's,
 /// so that all of them together never have more than four times the degrees of one.
@@ -24,11 +24,11 @@ const OWN_CHANCE: f64 = 0.75;
 /// lends nothing.
 const FOREIGN: f64 = 0.01;
 
-/// How far beyond the others a variance is on a log scale, in robust deviations, that says nothing
-/// of them: that of a comparison which stalled.
+/// Robust deviations on a log scale beyond which a variance says nothing
+/// of the others: that of a comparison which stalled.
 const FAR: f64 = 4.0;
 
-/// What the variances of all comparisons of one kind say of the variance of each of them.
+/// The prior of a variance, from the variances of all comparisons of one kind.
 ///
 /// Smyth, "Linear models and empirical Bayes methods for assessing differential expression in
 /// microarray experiments" (Statistical Applications in Genetics and Molecular Biology 3, 2004):
@@ -39,7 +39,7 @@ const FAR: f64 = 4.0;
 pub struct Moderation {
     /// The variance of one block's value that is typical of the comparisons.
     pub variance: f64,
-    /// How many degrees of freedom that knowledge is worth.
+    /// Its degrees of freedom.
     pub degrees: f64,
 }
 

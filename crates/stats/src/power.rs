@@ -1,4 +1,4 @@
-//! What a number of blocks can see, and how many it takes.
+//! The smallest difference that a number of blocks shows, and the number that shows a difference.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
@@ -18,7 +18,7 @@ fn steps(degrees: f64) -> usize {
     }
 }
 
-/// What makes ratios vary: from block to block, and from round to round.
+/// Standard deviations of log ratios: from block to block, and from round to round.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RatioVariation {
     /// [`Location::deviation`] of the `known` blocks, so that it is itself uncertain: with 8 of them,

@@ -13,7 +13,7 @@ pub const FEWEST_ROUNDS: usize = 3;
 /// Fewest comparisons that say what is typical of another one.
 const FEWEST_COMPARISONS: usize = 4;
 
-/// How many independent comparisons those of one run are worth at most: they share the minute and
+/// The most independent comparisons that those of one run are worth: they share the minute and
 /// their baseline.
 const MOST_INDEPENDENT: f64 = 1.0 + MOST_LENT;
 
@@ -41,13 +41,13 @@ impl From<Location> for RoundEstimate {
 /// The variances between rounds of all comparisons of one metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundVariances {
-    /// What to expect of another comparison of the metric; none of fewer than four comparisons.
+    /// The variance to expect of another comparison of the metric; none of fewer than four comparisons.
     pub typical: Option<BetweenRounds>,
     /// Of each comparison in the order given; none of one with fewer than three rounds.
     pub comparisons: Vec<Option<BetweenRounds>>,
 }
 
-/// What the rounds of a comparison come to, before the others are looked at.
+/// The variance of the rounds of one comparison, before those of the others are taken into account.
 #[derive(Clone, Copy)]
 struct Spread {
     /// Of the round means: its deviation holds both parts.
@@ -66,7 +66,7 @@ struct Spread {
 /// and Laird (Controlled Clinical Trials 7, 1986) have them, would follow the chance of variances
 /// that have few degrees of freedom themselves.
 ///
-/// What is shrunk is the variance of the round means, towards that which the typical τ² lets expect:
+/// The variance of the round means is shrunk, towards that which the typical τ² lets expect:
 /// it varies like a chi square, and is never below zero as the difference is. Shrunk by the mean
 /// logarithm of all, as variances within a run are, a family of 35 with three rounds raised a false
 /// alarm in 20 % of runs where few comparisons vary much; by their mean in 0 to 4 %.
@@ -108,7 +108,8 @@ impl Spread {
         prior.moderate(self.total)
     }
 
-    /// What is left of a total variance, with degrees that have the variance of the difference.
+    /// The variance between rounds: a total variance less that within them, with the degrees of freedom of the
+    /// difference.
     fn between(&self, total: Option<Location>) -> BetweenRounds {
         let total = total.unwrap_or(self.total);
         let whole = total.deviation().powi(2);

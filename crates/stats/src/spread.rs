@@ -1,6 +1,6 @@
 //! Mean, quantiles, variance and autocorrelation.
 
-/// Whether a slice has something in it, and numbers only.
+/// Returns true if a slice is not empty and all its values are finite.
 pub(crate) fn usable(values: &[f64]) -> bool {
     !values.is_empty() && values.iter().all(|v| v.is_finite())
 }

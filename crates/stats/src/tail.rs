@@ -11,12 +11,12 @@ use crate::halving::halved;
 use crate::location::{BetweenRounds, Interval, Location, student_mean};
 use crate::spread::mean;
 
-/// How wide the steps are in which values are told, as a share of them: three digits.
+/// The width of the steps in which values are recorded, as a share of them: three digits.
 const STEP: f64 = 1e-3;
-/// How often an end is halved: to a millionth of the range that values have.
+/// Halvings of an end: to a millionth of the range that values have.
 const HALVES: usize = 40;
 
-/// How the values of a trial are spread: each with the share of all that are no larger.
+/// The distribution of the values of a trial: each with the share of all that are no larger.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution(Vec<(f64, f64)>);
 
@@ -80,7 +80,7 @@ fn turn(range: (f64, f64), holds: impl Fn(f64) -> bool) -> f64 {
     (low + high) / 2.0
 }
 
-/// How far the mean of some differences lies from zero, in standard errors.
+/// The distance of the mean of some differences from zero, in standard errors.
 fn statistic(differences: &[f64]) -> f64 {
     match student_mean(differences) {
         Some(l) if l.standard_error > 0.0 => l.value / l.standard_error,
@@ -166,7 +166,7 @@ pub fn tail_ratio(
     Some((location, interval, p))
 }
 
-/// What [`tail_ratio`] gives, as of any minute: with a variance between rounds, of whose mean of so
+/// The result of [`tail_ratio`] for any minute: with a variance between rounds, of whose mean of so
 /// many it has a part. Each side of the interval is widened by itself.
 pub fn tail_with_rounds(
     (location, interval, p): (Location, Interval, f64),

@@ -1,4 +1,4 @@
-//! Whether values rise or fall with time: the test of Mann and Kendall.
+//! The test of Mann and Kendall for values that rise or fall with time.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 

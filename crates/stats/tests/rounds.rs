@@ -12,7 +12,7 @@ const BLOCKS: usize = 12;
 const SHARING: usize = 7;
 const COMPARISONS: usize = 35;
 
-/// What is assumed where there are no earlier rounds.
+/// The variance that is assumed where there are no earlier rounds.
 const ASSUMED: BetweenRounds = BetweenRounds {
     variance: 0.04 * 0.04,
     degrees: 8.0,

@@ -106,7 +106,7 @@ fn a_planted_difference_of_five_percent_is_found() {
     assert!(found * 100 >= TIMES * 95, "{found} of {TIMES}");
 }
 
-/// How often a difference is found in so many blocks, where the deviation that another run of
+/// The share of runs that find a difference in so many blocks, where the deviation that another run of
 /// `known` blocks has shown chooses both.
 fn found(g: &mut Generator, known: usize, alpha: f64, choose: impl Fn(f64) -> (usize, f64)) -> f64 {
     const TIMES: usize = 4_000;
@@ -155,7 +155,7 @@ fn the_blocks_needed_find_the_difference_four_times_in_five() {
     }
 }
 
-/// What `RatioVariation::deviation` says of eight blocks.
+/// `RatioVariation::deviation` of eight blocks.
 #[test]
 fn a_deviation_that_is_taken_for_the_truth_keeps_less_than_it_promises() {
     // The 97.5 % and the 80 % quantile of t with the four degrees of eight blocks.

@@ -47,7 +47,7 @@ pub enum StoreError {
         path: PathBuf,
         /// Line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The fault.
         why: String,
     },
     /// The first line of the history of rounds that is no round, from 1.

@@ -1,6 +1,6 @@
 //! A directory by its descriptor, with files that are written atomically: complete, or not at all.
 //!
-//! What is created or opened in a folder is in that directory even if its path changes meanwhile, and no
+//! Files are created and opened in that very directory even if its path changes meanwhile, and no
 //! link in it is followed. Root writes to no directory of another user; under sudo, what root creates
 //! belongs to the user who called it (sudo(8), SUDO_UID and SUDO_GID).
 

@@ -1,4 +1,4 @@
-//! What another way costs on this machine, from a run that has measured both.
+//! The cost of another way on this machine, from a run that has measured both.
 
 use bytecost_spec::{Axis, Cell, Measure, Metric, Side, Transport, units};
 use serde::{Deserialize, Serialize};
@@ -35,9 +35,9 @@ pub struct Price {
     pub now: &'static str,
     /// The mover that it could do as.
     pub instead: &'static str,
-    /// How many bytes one call of `now` moves.
+    /// Bytes of one call of `now`.
     pub length: CallLength,
-    /// How many bytes one call of `instead` moves, where that is another number.
+    /// Bytes of one call of `instead`, where that is another number.
     pub instead_bytes: Option<u64>,
     /// The side whose CPU time it is.
     pub side: Side,

@@ -37,7 +37,7 @@ pub const END: Duration = Duration::from_secs(10);
 /// A run that takes a second or two and needs two cells.
 pub const TINY: &str = "run --mover null,send,sendfile --size 4KiB --budget 3s --blocks 8 --window 50ms --warmup 5ms --seed 7";
 
-/// What a run is made of; all other files of a recorded one are expectations.
+/// The files of a run; all others of a recorded one are expectations.
 pub const RECORDED: [&str; 3] = ["ended.json", "manifest.json", "samples.jsonl"];
 
 /// All files of a run without figures.
@@ -90,7 +90,7 @@ impl Ended {
         serde_json::from_str(&self.succeeded()).unwrap()
     }
 
-    /// What it wrote in one line, so that no sentence is broken.
+    /// Its output in one line, so that no sentence is broken.
     pub fn flat(&self) -> String {
         flat(&self.stdout)
     }
@@ -516,7 +516,7 @@ pub fn in_tmpfs(place: &Place, options: &str, there: &Path, words: &str) -> Opti
     (!is_refused).then_some(end)
 }
 
-/// Whether the rest of the test is to run in this process: it runs in a PID namespace of its own, in
+/// Returns true if the rest of the test is to run in this process: it runs in a PID namespace of its own, in
 /// which it is started, since each run on a machine removes what dead ones have left. Where there is no
 /// such namespace, it runs here.
 pub fn among_no_others(test: &str) -> bool {

@@ -35,7 +35,7 @@ pub fn apart(coordinator: u32) -> Option<u32> {
     endpoints_of(coordinator).into_iter().find(is_apart)
 }
 
-/// What a thread finds in the network of a process; none where the process is gone by then.
+/// The result of work in the network of a process; none where the process is gone by then.
 pub fn within<T: Send + 'static>(pid: u32, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
     let there = File::open(process(pid).join("ns/net")).ok()?;
     let work = move || {
@@ -45,7 +45,7 @@ pub fn within<T: Send + 'static>(pid: u32, work: impl FnOnce() -> T + Send + 'st
     Some(thread::spawn(work).join().unwrap())
 }
 
-/// Whether any process is in one of these networks, or holds one by a descriptor or a mount:
+/// Returns true if any process is in one of these networks, or holds one by a descriptor or a mount:
 /// that is all that can keep a network, see namespaces(7).
 pub fn is_held(networks: &BTreeSet<PathBuf>) -> bool {
     let is_one = |link: Option<PathBuf>| link.is_some_and(|l| networks.contains(&l));

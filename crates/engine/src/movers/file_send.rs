@@ -79,7 +79,7 @@ pub const SPLICE: Mover = Mover {
     }),
 };
 
-/// What a copy loop does that knows nothing of sockets.
+/// The copy loop of a program that knows nothing of sockets.
 pub const READ_WRITE: Mover = Mover {
     facts: MoverFacts {
         name: "read-write",
@@ -203,7 +203,7 @@ pub(super) fn take(setup: &mut Setup) -> io::Result<FileWork> {
     })
 }
 
-/// What splice(2) and sendfile(2) answer, in words where it is the file system's.
+/// The error of splice(2) and sendfile(2), in words where it is the file system's.
 pub(super) fn spliced(error: Errno) -> io::Error {
     match error {
         Errno::INVAL | Errno::NOSYS => io::Error::new(

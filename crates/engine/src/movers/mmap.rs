@@ -103,7 +103,7 @@ struct ByMap<F> {
     tally: Tally,
 }
 
-/// What is done with a message of the mapping, which it counts.
+/// The handling of one message of the mapping, which it counts.
 trait Step: FnMut(&FileMap, usize, &mut Tally) -> io::Result<()> {}
 
 impl<F: FnMut(&FileMap, usize, &mut Tally) -> io::Result<()>> Step for F {}

@@ -18,7 +18,7 @@ const STREAM: &[Call] = &[
     call("write").each(Each::Turn),
     call("read").each(Each::Turn),
 ];
-/// What futex(2) is to do: FUTEX_WAKE, of this process alone.
+/// The operation of futex(2): FUTEX_WAKE, of this process alone.
 const FUTEX_WAKE_PRIVATE: u32 = 129;
 
 const fn row(

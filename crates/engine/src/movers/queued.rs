@@ -1,4 +1,4 @@
-//! What the movers share that have several requests to a file in flight.
+//! The queue of requests of movers that have several to a file in flight.
 
 use std::io;
 use std::os::fd::OwnedFd;

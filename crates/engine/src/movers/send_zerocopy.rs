@@ -39,9 +39,9 @@ pub const MOVER: Mover = Mover {
 /// Sends that may be outstanding; a power of two, so that the 32-bit counter wraps cleanly.
 const MOST_SENDS: u32 = 4096;
 
-/// What a sender that never looks at completions waits when the kernel has no room.
+/// The wait of a sender that never looks at completions when the kernel has no room.
 const WAIT_FOR_ROOM: Duration = Duration::from_micros(1);
-/// How often it does so for one send: some seconds, since a wait takes some 50 µs.
+/// The most such waits for one send: some seconds, since a wait takes some 50 µs.
 const MOST_WAITS: u32 = 100_000;
 
 struct SendZerocopy {

@@ -112,7 +112,7 @@ pub const PWRITE_FDATASYNC: Mover = Mover {
     open: Open::File(|setup| by_offset(setup, true)),
 };
 
-/// What weakens movers that synchronise.
+/// The limit of movers that synchronise, in their facts.
 pub(super) const PASSES: &str = "it synchronises once for each pass through the file, so the window must be long enough for some passes: choose --ring and --window with that in mind";
 
 /// Reads what the page cache has, and the rest in a second call, which waits for the disk.
@@ -262,7 +262,7 @@ fn writing(
     }))
 }
 
-/// What a write to a file answers, which takes a byte at least.
+/// The bytes that a write to a file took, which is an error if there are none.
 pub(super) fn written(answer: Result<usize, impl Into<io::Error>>) -> io::Result<usize> {
     match answer.map_err(Into::into)? {
         0 => Err(io::ErrorKind::WriteZero.into()),

@@ -72,9 +72,9 @@ struct Relay {
     /// The most bytes of a piece.
     piece: usize,
     patience: Duration,
-    /// What the relay has brought of a message and not passed on.
+    /// Bytes of a message that the relay has brought and not passed on.
     left: usize,
-    /// Whether that is still there to be passed on, or must be brought again.
+    /// These are still there to be passed on, and need not be brought again.
     is_kept: bool,
     tally: Tally,
 }

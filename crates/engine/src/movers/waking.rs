@@ -10,7 +10,7 @@ use crate::work::{Integer, Work};
 const BEAT_NS: u64 = 1_000_000;
 /// Units of work at each beat of `wake-work`: some 300 µs, so that a quota has something to bind.
 const UNITS: u32 = 30;
-/// What a wake-up is counted as, in bytes: its counter.
+/// The bytes that a wake-up counts as: those of its counter.
 const COUNTER_BYTES: usize = 8;
 
 pub const MOVER: Mover = Mover {

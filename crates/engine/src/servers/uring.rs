@@ -122,7 +122,7 @@ fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
     Ok(server.worker.tally)
 }
 
-/// What is missing where a ring cannot be had.
+/// The error of a ring that cannot be set up, with its likely cause.
 fn explained(error: io::Error) -> io::Error {
     let text = format!(
         "no ring for a server ({error}): it needs Linux 6.1, and leave to use io_uring \
@@ -272,7 +272,7 @@ impl Engine {
         }
     }
 
-    /// What follows for a connection now: its next answer, its next request, or its end.
+    /// Begins the next step of a connection: its next answer, its next request, or its end.
     fn go_on(&mut self, fd: u64) -> io::Result<()> {
         let Some(client) = self.clients[fd as usize].as_mut() else {
             return Ok(());

@@ -141,7 +141,7 @@ fn a_thread_that_spins_has_its_time_and_one_that_sleeps_has_none() {
     }
 }
 
-/// What a ring's kernel threads do is their process's: io-wq waits for a file, and a poller spins.
+/// The work of a ring's kernel threads is their process's: io-wq waits for a file, and a poller spins.
 fn ring_works_for_its_process(worker: &str, file: &str, offset: u64, poller: bool) {
     let _alone = super::alone();
     let places = IoBuffers::new(1, 4096).unwrap();
@@ -187,7 +187,7 @@ fn what_io_wq_and_a_poller_do_is_their_processes() {
     ring_works_for_its_process("iou-sqp", "/proc/self/exe", 0, true);
 }
 
-/// What the next test starts: it spins, and so does another that it starts in turn.
+/// The child that the next test starts: it spins, and so does another that it starts in turn.
 #[test]
 fn a_process_that_spins_as_a_child() {
     let Ok(generations) = std::env::var(GENERATIONS) else {

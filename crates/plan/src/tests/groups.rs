@@ -16,7 +16,7 @@ fn twinned(study: Study) -> Study {
     }
 }
 
-/// How often each number follows each other one, and is at each position, in so many blocks.
+/// The number of times that each number follows each other one, and is at each position, in so many blocks.
 fn counted(cells: usize, blocks: u32) -> [BTreeMap<(usize, usize), u32>; 2] {
     let all: Vec<u32> = (0..cells as u32).collect();
     let mut counts = [const { BTreeMap::new() }; 2];

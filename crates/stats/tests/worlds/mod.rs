@@ -16,11 +16,11 @@ pub struct World {
     noise: Noise,
     /// The noise of baselines, where it is another.
     of_baseline: Option<Noise>,
-    /// How a block differs from the others, as a share of the noise of a trial.
+    /// The deviation of a block from the others, as a share of the noise of a trial.
     drift: f64,
     /// By how much the true deviations of cells differ: a factor up and down at random.
     unequal: f64,
-    /// How many comparisons share a baseline.
+    /// The number of comparisons that share a baseline.
     sharing: usize,
 }
 
@@ -78,7 +78,7 @@ pub const WORLDS: &[World] = &[
     world("drift", Generator::normal, 1.0, 1.5, 7),
 ];
 
-/// What came of some simulated runs.
+/// Rates of right and wrong verdicts in some simulated runs.
 pub struct Kept {
     name: &'static str,
     blocks: usize,
@@ -177,7 +177,7 @@ impl World {
         }
     }
 
-    /// What the estimates aim at: nothing, where both sides of a comparison have the same noise.
+    /// The value that the estimates aim at: nothing, where both sides of a comparison have the same noise.
     fn truth(&self) -> f64 {
         let Some(of_baseline) = self.of_baseline else {
             return 0.0;

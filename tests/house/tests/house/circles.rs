@@ -41,9 +41,9 @@ struct Module {
     place: Vec<String>,
     parent: Option<usize>,
     children: BTreeMap<String, usize>,
-    /// What it defines itself.
+    /// Names of its own items.
     defines: BTreeSet<String>,
-    /// What it has from elsewhere, by the name that it has here.
+    /// Paths of items from elsewhere, by their names here.
     imports: BTreeMap<String, Vec<String>>,
     /// Modules of which it has everything.
     globs: Vec<Vec<String>>,
@@ -54,11 +54,11 @@ struct Module {
 struct Need {
     path: Vec<String>,
     line: usize,
-    /// Whether it stands in a table: a const or static that is a list.
+    /// It stands in a table: a const or static that is a list.
     in_table: bool,
 }
 
-/// What a path leads to.
+/// The target of a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Found {
     Module(usize),
@@ -151,7 +151,7 @@ fn read(path: &str, text: &str) -> Module {
     module
 }
 
-/// What an import brings: path, name here, line, and whether it is given on.
+/// An import: path, name here, line, and whether it is exported again.
 type Import = (Vec<String>, String, usize, bool);
 
 impl Module {
@@ -186,7 +186,7 @@ impl Module {
     }
 }
 
-/// What is defined at a word, if anything is that others may name: items, and types in macros.
+/// The name that is defined at a word, if others may use it: an item, or a type in a macro.
 fn defined(words: &[Word], at: usize) -> Option<&str> {
     let next = |n: usize| words.get(at + n).map(|w| w.text.as_str());
     let in_macro = at > 0 && words[at - 1].text == "pub" && words[at].depth == 1;
@@ -209,7 +209,7 @@ fn path_at(words: &[Word], at: usize) -> Vec<String> {
     names.map(|word| word.text.clone()).collect()
 }
 
-/// How many `super` of a path lead out of inline modules, not out of the file.
+/// The number of `super` of a path that lead out of inline modules, not out of the file.
 fn within(path: &[String], inline: usize) -> usize {
     let above = path.iter().take_while(|s| *s == "super").count();
     above.min(inline)
@@ -262,7 +262,7 @@ fn tables(words: &[Word]) -> Vec<(usize, usize)> {
     found
 }
 
-/// What an import brings: its path, its name here, its line.
+/// Visits the leaves of an import: path, name here, line.
 fn leaves(words: &[Word], above: &mut Vec<String>, visit: &mut dyn FnMut(&[String], &str, usize)) {
     let Some(depth) = words.first().map(|w| w.depth) else {
         return;
@@ -343,7 +343,7 @@ fn find(all: &[Module], from: usize, path: &[String], is_start: bool, turns: u8)
     (!is_start).then_some(Found::Unknown(from))
 }
 
-/// Who needs whom, and the lines that say so.
+/// Pairs of files of which the first imports from the second, with the lines that do.
 type Arrows = BTreeMap<(usize, usize), BTreeSet<usize>>;
 
 fn arrows(all: &[Module]) -> Arrows {
@@ -463,7 +463,7 @@ fn circle_line(all: &[Module], arrows: &Arrows, circle: &[usize]) -> String {
     format!("a circle:{}", steps.collect::<String>())
 }
 
-/// Who needs whom among files that are given by their places, as `a/b`; `` is the root.
+/// Imports among files that are given by their places, as `a/b`; `` is the root.
 fn found(files: &[(&str, &str)]) -> Vec<String> {
     let file = |(place, text): &(&str, &str)| {
         let parts = place.split('/').filter(|p| !p.is_empty());

@@ -50,7 +50,7 @@ pub fn table(page: &str, first: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// What a page points at, with the line.
+/// Targets of the links of a page, with their lines.
 fn links(page: &str) -> Vec<(usize, String)> {
     let events = parser(page).into_offset_iter();
     let targets = events.filter_map(|(event, range)| {
@@ -67,13 +67,13 @@ fn links(page: &str) -> Vec<(usize, String)> {
     targets.collect()
 }
 
-/// Whether a piece of code is a path from the root, and not a pattern or a stand-in.
+/// Returns true if a piece of code is a path from the root, and not a pattern or a stand-in.
 fn is_path(code: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "/._-".contains(c);
     FOLDERS.iter().any(|f| code.starts_with(f)) && code.chars().all(plain)
 }
 
-/// What is wrong with a target in a page at this path.
+/// The fault of a target in a page at this path; none for a good one.
 fn wrong(path: &str, page: &str, target: &str) -> Option<String> {
     if target.contains("://") || target.starts_with("mailto:") {
         return None;

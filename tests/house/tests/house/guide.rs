@@ -31,7 +31,7 @@ fn passes(test: &str, cases: &[&str], count: usize) {
     );
 }
 
-/// What Cargo says in the copy.
+/// The output of Cargo in the copy.
 fn cargo(words: &[&str]) -> String {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
     let (command, words) = words.split_first().unwrap();

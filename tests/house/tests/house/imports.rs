@@ -1,4 +1,4 @@
-//! Who may import whom: the table of ARCHITECTURE.md, held against `cargo metadata`.
+//! Imports between crates: the table of ARCHITECTURE.md, held against `cargo metadata`.
 
 use std::collections::BTreeSet;
 use std::process::Command;

@@ -4,9 +4,9 @@ use std::fs;
 
 use crate::{documents, tree};
 
-/// How many invariants there are: none goes by mistake.
+/// The number of invariants: none goes by mistake.
 const COUNT: usize = 11;
-/// What the line below a mark begins with: a test, or a row of a table of tests.
+/// Beginnings of the line below a mark: a test, or a row of a table of tests.
 const TESTS: &[&str] = &["#[test]", "target!(", "case(", "(\""];
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the pure crates and the engine must not name.
+//! Paths that the pure crates and the engine must not name.
 
 use std::str::FromStr;
 
@@ -92,7 +92,7 @@ fn sources(name: &str) -> Vec<File> {
     files
 }
 
-/// Whether these words name this path, as a whole or through a `use` with braces.
+/// Returns true if these words name this path, as a whole or through a `use` with braces.
 pub fn names(written: &[String], what: &str) -> bool {
     let sought = words(TokenStream::from_str(what).unwrap());
     written.windows(sought.len()).any(|w| w == sought) || imported(written, &sought)

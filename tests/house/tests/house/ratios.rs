@@ -31,7 +31,7 @@ const OTHERS: &[(&str, &str)] = &[
     ("crates/report/src/scale.rs", "a value on an axis"),
 ];
 
-/// How many quotients in brackets these words take the logarithm of.
+/// The number of logarithms of quotients in brackets.
 fn logs_of_quotients(words: &[String]) -> usize {
     let is_log = |at: &usize| words[*at..].starts_with(&[")", ".", "ln"].map(str::to_owned));
     let is_quotient = |end: &usize| {

@@ -28,12 +28,12 @@ pub fn walk(stream: TokenStream, visit: &mut dyn FnMut(Place<'_>)) {
     }
 }
 
-/// Whether a token is this word.
+/// Returns true if a token is this word.
 pub fn is_word(token: &TokenTree, word: &str) -> bool {
     matches!(token, TokenTree::Ident(ident) if ident == word)
 }
 
-/// Whether a token is this sign.
+/// Returns true if a token is this sign.
 pub fn is_sign(token: Option<&TokenTree>, sign: char) -> bool {
     matches!(token, Some(TokenTree::Punct(punct)) if punct.as_char() == sign)
 }

@@ -55,7 +55,7 @@ pub fn files(endings: &[&str]) -> Vec<File> {
         .collect()
 }
 
-/// Whether a folder is made by a tool; Cargo marks its own wherever it is.
+/// Returns true if a folder is made by a tool; Cargo marks its own wherever it is.
 pub fn is_made(folder: &Path) -> bool {
     let name = folder.file_name().and_then(|n| n.to_str()).unwrap_or("");
     MADE.contains(&name) || folder.join("CACHEDIR.TAG").exists()

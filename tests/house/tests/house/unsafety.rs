@@ -51,7 +51,7 @@ fn unsafe_lines(path: &str, text: &str) -> Vec<usize> {
     lines
 }
 
-/// Whether the comment directly above the statement that this line belongs to has a reason.
+/// Returns true if the comment directly above the statement that this line belongs to has a reason.
 fn has_reason(text: &str, line: usize) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let mut at = line - 1;
