@@ -145,9 +145,12 @@ fn judge(connections: u32, blocks: Blocks<Served>, rivals: &[Rival], found: &mut
         ));
         for (nth, rival) in rivals.iter().enumerate() {
             let theirs = OURS.len() + nth;
-            let judged = |target| match is_limited(ours) || is_limited(theirs) {
-                true => Target::Shown,
-                false => target,
+            let judged = |target| {
+                if is_limited(ours) || is_limited(theirs) {
+                    Target::Shown
+                } else {
+                    target
+                }
             };
             let what = |measure: &str| format!("{connections}, {model}/{}: {measure}", rival.name);
             found.rows.push(Row::new(

@@ -1,11 +1,13 @@
-//! The books of each cell: the users of the CPUs in its windows, and CPU time that no account has.
+//! The books of each cell: the users of the CPUs during its windows, as in bookkeeping. CPU time that no
+//! user accounts for is left over; books close if that is near zero.
 //!
-//! The edges are those of the two machine readings. The rest is compared with the CPU time that the
-//! sides have measured of themselves, of which costs are made: clocks of the processes would hide CPU
+//! A window lasts from one reading of the whole machine to the next. What is left over is compared with the
+//! CPU time that the sides have measured of themselves, of which costs are made: clocks of the processes would hide CPU
 //! time that a side does not measure.
 //!
 //! Books are sums over blocks. Idle time comes in steps of 10 ms, which begin anywhere in a window, so
-//! that the mean over windows is unbiased, and a median is one of the steps.
+//! that the mean over windows is unbiased, and a median is one of the steps: hence means, not
+//! medians.
 
 use bytecost_spec::evidence::{CPU_USERS, CpuUser};
 use bytecost_stats::{mean, student_mean};
@@ -15,7 +17,8 @@ use crate::outside_time::typical_sides_ns;
 use crate::result::{BookLine, CellBooks, Closed, Input, Uncertain};
 use crate::trials::{CellTrials, Trials};
 
-/// The largest share of a cell's own CPU time that may be left over.
+/// Books close if the time that is left over, positive or negative, is at most this share of the mean CPU time
+/// of both sides.
 const MOST_LEFT_OVER: f64 = 0.03;
 
 /// The books of every cell that moves something and has enough trials. Where a

@@ -277,8 +277,8 @@ const CAVEATS: &[Row] = &[
             "connections were tried again after 1 s or more",
         )),
     circumstance(CircumstanceKind::HiddenProcesses, One(cpu_time::hidden_processes)),
-    circumstance(CircumstanceKind::BooksOpen, One(cpu_time::books_open)),
-    row("books-not-closed", One(cpu_time::books_not_closed))
+    circumstance(CircumstanceKind::BooksOpen, One(cpu_time::cells_with_open_books)),
+    row("books-not-closed", One(cpu_time::comparisons_with_open_books))
         .with(Effect::WithholdsUnshared(
             is_cpu_time,
             cpu_time::books_suffice,

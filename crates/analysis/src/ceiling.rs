@@ -41,11 +41,12 @@ pub fn ceiling(manifest: &Manifest, analysis: &Analysis) -> Option<Ceiling> {
         Some(((key, rate.size_bytes), rate))
     });
     // Of several ways to ask for the same the better one is the ceiling.
-    let better = |one: CeilingRate, other: CeilingRate| match other.gbit_per_s.value
-        > one.gbit_per_s.value
-    {
-        true => other,
-        false => one,
+    let better = |one: CeilingRate, other: CeilingRate| {
+        if other.gbit_per_s.value > one.gbit_per_s.value {
+            other
+        } else {
+            one
+        }
     };
     let bests = grouped(measured)
         .into_iter()
@@ -164,7 +165,7 @@ pub(crate) fn take_shares(cells: &mut [CellResult], input: &Input<'_>, trials: &
     let Some(ceiling) = input.ceiling else { return };
     let device = input.manifest.survey.files.as_ref().and_then(|f| f.device);
     // The ceiling's run is a round of its own.
-    let between = trials.between_rounds_of_cell(THROUGHPUT);
+    let between = trials.between_rounds_of_any_cell(THROUGHPUT);
     let by_rounds = round_error(between, trials.rounds()).hypot(round_error(between, 1));
     for (result, of) in cells.iter_mut().zip(&trials.cells) {
         let rate = ceiling.rate_for(of.cell, of.route, device);

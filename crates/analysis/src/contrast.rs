@@ -95,7 +95,7 @@ impl<'t> Comparison<'t> {
 
     /// Returns true if it is judged, in the first metric of its comparison.
     pub(crate) fn is_first(&self) -> bool {
-        self.asked.is_first() && self.is_judged()
+        self.asked.is_in_main_metric() && self.is_judged()
     }
 
     pub(crate) fn is_judged(&self) -> bool {

@@ -119,7 +119,7 @@ impl Comparison<'_> {
             baseline_value: pairing.baseline.cell.value(axis),
             cell: pairing.other.id.clone(),
             value: pairing.other.cell.value(axis),
-            first: self.asked.is_first(),
+            first: self.asked.is_in_main_metric(),
             family,
             ratio: ratio.value,
             low: ratio.low,

@@ -1,4 +1,4 @@
-//! Pairs of cells that the study compares, and their log ratios within blocks.
+//! Pairs of cells that the study, or a claim, compares.
 
 use std::collections::HashMap;
 
@@ -10,6 +10,7 @@ use itertools::Itertools as _;
 use crate::grid;
 use crate::trials::{CellTrials, Trials};
 
+/// Two cells that differ in an axis.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pairing<'t, 'a> {
     pub(crate) axis: Axis,
@@ -28,7 +29,8 @@ pub(crate) struct AskedPair<'t, 'a> {
 }
 
 impl AskedPair<'_, '_> {
-    pub(crate) fn is_first(&self) -> bool {
+    /// Returns true if the metric is the first of its comparison.
+    pub(crate) fn is_in_main_metric(&self) -> bool {
         self.compare.metrics.first() == Some(&self.metric)
     }
 

@@ -38,7 +38,7 @@ pub struct PatternRow {
     pub costs: Costs,
     /// The comparison that prices it; none where no study measures both ways.
     pub price: Option<Price>,
-    /// CpuSamples for it.
+    /// Looks for it in a profile.
     find: fn(&Profile) -> Vec<Match>,
 }
 
@@ -206,7 +206,7 @@ pub const PATTERNS: &[PatternRow] = &[
             instead_bytes: None,
             side: Side::Sender,
         }),
-        find: |p| copy_loops(p, is_stored, is_stream_socket),
+        find: files_to_sockets,
     },
     PatternRow {
         name: "file-to-file-by-copies",
@@ -364,8 +364,7 @@ fn part_of_cpu(way: &Way, part: u64, of: u64) -> u64 {
 }
 
 /// Each pair of a reading and a writing way between such descriptors, with its part of both ways'
-/// CPU time. A way that writes mostly something else than was just read has none. Without a pair, ways
-/// that moved the same sum of bytes.
+/// CPU time. A way that writes mostly something else than was just read has none.
 fn copy_loops(
     profile: &Profile,
     is_from: fn(&Descriptor) -> bool,
@@ -386,20 +385,22 @@ fn copy_loops(
                 + part_of_cpu(write, pair.bytes, write.bytes),
         })
     });
-    let pairs: Vec<Match> = found.collect();
+    found.collect()
+}
+
+/// Copies of a file to sockets: pairs of calls, or without one of these ways that moved the same sum of bytes.
+/// (A process may send to itself, or write a file and read it again: that takes pairs.)
+fn files_to_sockets(profile: &Profile) -> Vec<Match> {
+    let pairs = copy_loops(profile, is_stored, is_stream_socket);
     if pairs.is_empty() {
-        same_sums(profile, is_from, is_to).into_iter().collect()
+        same_sums(profile).into_iter().collect()
     } else {
         pairs
     }
 }
 
-/// The reading and the writing way of most bytes between such descriptors, if they moved the same sum.
-fn same_sums(
-    profile: &Profile,
-    is_from: fn(&Descriptor) -> bool,
-    is_to: fn(&Descriptor) -> bool,
-) -> Option<Match> {
+/// The way that reads most bytes of files and the one that writes most to sockets, if they moved the same sum.
+fn same_sums(profile: &Profile) -> Option<Match> {
     const LEAST_BYTES: u64 = 1 << 20;
     // Headers are sent besides; records of TLS add more.
     const MOST_APART: u64 = 1000;
@@ -408,8 +409,9 @@ fn same_sums(
         ways.filter(|(_, way)| is_meant(way))
             .max_by_key(|(_, way)| way.bytes)
     };
-    let (read, from) = most(&|way| way.to.is_none() && way.from.as_ref().is_some_and(is_from))?;
-    let (write, to) = most(&|way| way.from.is_none() && way.to.as_ref().is_some_and(is_to))?;
+    let (read, from) = most(&|way| way.to.is_none() && way.from.as_ref().is_some_and(is_stored))?;
+    let (write, to) =
+        most(&|way| way.from.is_none() && way.to.as_ref().is_some_and(is_stream_socket))?;
     let is_same = from.bytes.abs_diff(to.bytes) <= to.bytes / MOST_APART;
     let is_much = to.bytes >= LEAST_BYTES && to.calls >= LEAST_CALLS;
     (is_same && is_much && from.calls >= LEAST_CALLS).then(|| Match {

@@ -21,11 +21,12 @@ impl Trials<'_> {
     /// The variance between rounds of two cells in a metric.
     pub(crate) fn between_rounds(&self, metric: Metric, pair: &Pairing<'_, '_>) -> BetweenRounds {
         let noise = self.round_noise();
-        between(noise.between(metric, &pair.baseline.id, &pair.other.id))
+        to_stats(noise.between(metric, &pair.baseline.id, &pair.other.id))
     }
 
-    /// The variance between rounds of the mean ratio of several pairs: the mean of theirs, since they
-    /// share the minute, known as well as the least known of them.
+    /// The variance between rounds of the mean ratio of several pairs. Pairs of one round are measured in the
+    /// same minutes, so that their errors are not independent: the variance is the mean of theirs, not divided
+    /// by their number, and the degrees of freedom are the fewest.
     pub(crate) fn between_rounds_of_mean(
         &self,
         metric: Metric,
@@ -43,10 +44,10 @@ impl Trials<'_> {
         }
     }
 
-    /// The variance between rounds of the logarithm of a metric of one cell. Rounds are kept as ratios
-    /// alone, so that it is taken for that which is typical of the metric's ratios.
-    pub(crate) fn between_rounds_of_cell(&self, metric: Metric) -> BetweenRounds {
-        between(self.round_noise().typical(metric))
+    /// The variance between rounds of the logarithm of a metric in a single cell. Manifests keep rounds of
+    /// ratios alone, so that the typical variance of the metric's ratios stands in for it.
+    pub(crate) fn between_rounds_of_any_cell(&self, metric: Metric) -> BetweenRounds {
+        to_stats(self.round_noise().typical(metric))
     }
 
     fn round_noise(&self) -> &RoundNoise {
@@ -60,7 +61,8 @@ impl Trials<'_> {
         rounds.count().max(1)
     }
 
-    /// The noise by the run's own rounds, then by the manifest.
+    /// The noise by the run's own rounds, followed by the manifest's: a reader takes the first entry that fits,
+    /// so that the run's own wins.
     fn with_own_rounds(&self) -> RoundNoise {
         let known = &self.manifest.rounds;
         if self.rounds() < FEWEST_ROUNDS {
@@ -117,7 +119,7 @@ pub(crate) fn noise_of_metric(
     let found = between_rounds(&rounds);
     let typical = found.typical.map(|typical| MetricRounds {
         metric,
-        between: variance(typical),
+        between: to_manifest(typical),
     });
     let each = ids.into_iter().zip(&rounds).zip(found.comparisons);
     let comparisons = each.filter_map(|((ids, rounds), between)| {
@@ -126,20 +128,22 @@ pub(crate) fn noise_of_metric(
             baseline: ids[0].to_owned(),
             cell: ids[1].to_owned(),
             rounds: rounds.len() as u32,
-            between: variance(between?),
+            between: to_manifest(between?),
         })
     });
     (typical, comparisons.collect())
 }
 
-fn between(known: RoundVariance) -> BetweenRounds {
+/// The variance in the type of the statistics.
+fn to_stats(known: RoundVariance) -> BetweenRounds {
     BetweenRounds {
         variance: known.variance,
         degrees: known.degrees,
     }
 }
 
-fn variance(between: BetweenRounds) -> RoundVariance {
+/// The variance in the type of the manifest.
+fn to_manifest(between: BetweenRounds) -> RoundVariance {
     RoundVariance {
         variance: between.variance,
         degrees: between.degrees,

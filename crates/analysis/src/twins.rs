@@ -14,7 +14,7 @@ use crate::trials::{CellTrials, Trials};
 pub(crate) fn all(trials: &Trials<'_>) -> Vec<Twin> {
     let baselines = trials
         .asked()
-        .filter(|asked| asked.is_first())
+        .filter(|asked| asked.is_in_main_metric())
         .map(|asked| (asked.pairing.baseline, asked.metric))
         .unique_by(|(cell, metric)| (&cell.id, *metric));
     let twin = |(cell, metric): (&CellTrials<'_>, Metric)| {

@@ -246,7 +246,7 @@ impl Measurement<'_> {
             let cells = cells.unwrap_or_default();
             let spent = self.clock.spent();
             let least_left = self.least_blocks_left(block);
-            self.display.expect(
+            self.display.note_over_budget(
                 spent + trial * cells.len() as u32 * least_left,
                 &format!(
                     "{} are needed at least",

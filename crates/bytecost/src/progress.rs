@@ -43,13 +43,14 @@ pub struct Display {
     bar: ProgressBar,
     /// Progress is printed in lines.
     lines: bool,
+    /// Samples so far, without failed trials and those for evidence.
     trials: u32,
-    /// Duration of all those trials.
+    /// Their total duration.
     trial_ms: u64,
     /// The precision of the widest interval, as the bar shows it.
     widest: String,
     /// The note that the budget does not suffice has been printed.
-    is_over_budget: bool,
+    over_budget_noted: bool,
     /// The factor by which windows of a cell are longer than usual, by its id.
     longer: BTreeMap<String, u32>,
 }
@@ -74,7 +75,7 @@ impl Display {
             trials: 0,
             trial_ms: 0,
             widest: String::new(),
-            is_over_budget: false,
+            over_budget_noted: false,
             longer: BTreeMap::new(),
         }
     }
@@ -84,12 +85,13 @@ impl Display {
         self.longer.clone_from(&block.longer);
     }
 
-    /// Prints a note once, when the run is expected to last longer than its budget.
-    pub fn expect(&mut self, total: Duration, why: &str) {
-        if total <= self.budget.mul_f64(OVER_BUDGET) || self.is_over_budget || !self.is_shown() {
+    /// Prints once that the run takes longer than its budget by more than a tenth: `total` is the expected
+    /// duration, or the time already spent.
+    pub fn note_over_budget(&mut self, total: Duration, why: &str) {
+        if total <= self.budget.mul_f64(OVER_BUDGET) || self.over_budget_noted || !self.is_shown() {
             return;
         }
-        self.is_over_budget = true;
+        self.over_budget_noted = true;
         let budget = units::duration(self.budget);
         let seconds = total.as_secs_f64().ceil();
         self.line(&format!(
@@ -187,7 +189,8 @@ impl Display {
         self.bar.tick();
     }
 
-    /// So many trials for evidence begin, each with this window.
+    /// Prints that so many trials for evidence begin, each with this window: they count events that explain
+    /// costs, and their times are no results.
     pub fn evidence(&mut self, trials: usize, window: Duration) {
         if self.is_shown() {
             self.line(&format!(
@@ -200,7 +203,7 @@ impl Display {
 
     /// A trial begins.
     pub fn trial(&mut self, trial: TrialKey, spent: Duration) {
-        self.expect(spent, "trials take longer than planned");
+        self.note_over_budget(spent, "trials take longer than planned");
         let cell = self
             .cells
             .get(trial.cell as usize)

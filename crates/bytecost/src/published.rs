@@ -223,7 +223,7 @@ mod tests {
     #[test]
     fn every_published_cell_is_one_of_the_study_that_sets_it_up_again() {
         let tables = built_in().unwrap().published;
-        for published in tables.into_iter().filter(|p| p.tells.is_empty()) {
+        for published in tables.into_iter().filter(|p| p.named.is_empty()) {
             let (_, text) = STUDIES
                 .iter()
                 .find(|(n, _)| *n == published.source)

@@ -209,9 +209,10 @@ fn works(place: &Place, command: &str) {
     let path = format!("{program}:{}", env::var("PATH").unwrap());
     let measures = ["bytecost run", "bytecost ceiling"];
     let measures = measures.iter().any(|words| command.starts_with(words));
-    let typed = match measures {
-        true => format!("{command} --no-such-option"),
-        false => command.replace("--out DIR", "--out out"),
+    let typed = if measures {
+        format!("{command} --no-such-option")
+    } else {
+        command.replace("--out DIR", "--out out")
     };
     let end = ended(place.other("sh", ["-c", &typed]).env("PATH", path));
     if measures {

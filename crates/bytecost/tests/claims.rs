@@ -171,9 +171,10 @@ fn a_mistyped_name_of_a_claim_is_refused_with_the_one_that_is_near() {
             .replace(right, wrong)
             .replace("\nexpect = \"above 0.5\"", "");
         assert!(claims.contains(wrong), "{wrong}");
-        let claims = match wrong.contains("stall") {
-            true => claims,
-            false => CLAIMS.replace(right, wrong),
+        let claims = if wrong.contains("stall") {
+            claims
+        } else {
+            CLAIMS.replace(right, wrong)
         };
         fs::write(place.path().join("c.toml"), claims).unwrap();
         place.refuses(

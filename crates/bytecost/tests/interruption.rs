@@ -241,9 +241,10 @@ const PHASES: &[(&str, Phase)] = &[
 fn the_first_signal_ends_every_command_in_every_phase() {
     let ends = |signal: Signal| {
         for (words, phase) in PHASES {
-            let place = match words.contains("smt") {
-                true => Place::recorded(&["smt"]),
-                false => Place::new(),
+            let place = if words.contains("smt") {
+                Place::recorded(&["smt"])
+            } else {
+                Place::new()
             };
             let mut command = place.start(&mut place.bytecost(words));
             let pid = command.pid();

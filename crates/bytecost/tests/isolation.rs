@@ -40,9 +40,10 @@ fn threads_have_the_class_that_was_asked_for_and_the_record_says_so() {
     let mut seen = BTreeSet::new();
     for (cell, sample) in place.samples() {
         let held = &sample.sender.held;
-        match cell.class == Class::default() {
-            true => assert!(held.is_empty(), "{held:?}"),
-            false => assert_eq!(held[0].class, Some(cell.class)),
+        if cell.class == Class::default() {
+            assert!(held.is_empty(), "{held:?}")
+        } else {
+            assert_eq!(held[0].class, Some(cell.class))
         }
         seen.insert(cell.class.to_string());
     }

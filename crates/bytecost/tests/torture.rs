@@ -140,12 +140,12 @@ fn main() -> ExitCode {
 /// Plays a round in a process of its own.
 fn apart(seed: u64, number: u64) -> Result<(), Failed> {
     let unshared = "unshare --net --mount --propagation private sh -c";
-    let mut words = match geteuid().is_root() {
-        true => unshared
-            .split(' ')
-            .chain(["ip link set lo up && exec \"$0\""]),
-        false => "env --".split(' ').chain([""]),
+    let (program, script) = if geteuid().is_root() {
+        (unshared, "ip link set lo up && exec \"$0\"")
+    } else {
+        ("env --", "")
     };
+    let mut words = program.split(' ').chain([script]);
     let mut command = Command::new(words.next().unwrap());
     command.args(words.filter(|word| !word.is_empty()));
     let round = command.arg(env::current_exe().unwrap());

@@ -31,9 +31,10 @@ fn the_stall_of_small_writes_shows_in_its_delayed_acknowledgements() {
     // In real time the receiver gets its CPU before the timer, however busy the machine is. That needs
     // a permission, which even root may lack.
     let end = place.call(format!("{words} --class fifo"));
-    match end.stderr.contains("nothing of this study works") {
-        true => place.call(words).measured(),
-        false => end.measured(),
+    if end.stderr.contains("nothing of this study works") {
+        place.call(words).measured()
+    } else {
+        end.measured()
     };
     let (mut with, mut without) = ([0, 0], [0, 0]);
     for (cell, sample) in place.samples() {

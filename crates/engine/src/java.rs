@@ -1,4 +1,4 @@
-//! A Java virtual machine that sends files, told line by line what to send, and ended with the
+//! A Java virtual machine that sends files, which gets its orders line by line, and ended with the
 //! thread that started it.
 //!
 //! The program is a single source file, which `java` compiles as it starts (JEP 330). Source and
@@ -199,7 +199,7 @@ impl Jvm {
     }
 
     /// Sends `len` bytes of the file from `offset` on: the system calls that it took, as far as the
-    /// program can tell. Does not allocate where that works.
+    /// program can know. Does not allocate where that works.
     pub(crate) fn send(&mut self, offset: u64, len: u64) -> io::Result<u64> {
         let mut command = [0; LINE_BYTES];
         let mut rest = &mut command[..];

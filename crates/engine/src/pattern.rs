@@ -12,7 +12,7 @@ pub struct PayloadPattern {
     period: u64,
     /// Every byte of the stream, where all are the same.
     constant: Option<u8>,
-    /// The place that the stream begins at, and each period again.
+    /// The place in the endless pattern at which the stream begins, and begins again after each period.
     base: u64,
 }
 
@@ -45,6 +45,7 @@ impl PayloadPattern {
         }
     }
 
+    /// The place in the endless pattern of the byte at `offset` of the stream.
     fn place(&self, offset: u64) -> u64 {
         if self.period == 0 {
             self.base + offset
@@ -57,7 +58,8 @@ impl PayloadPattern {
         mix(self.seed ^ index)
     }
 
-    /// Writes the content from byte `offset` of the stream on, within a period.
+    /// Writes the content from byte `offset` of the stream on. It must not go past the end of a period, which
+    /// this does not begin again.
     pub fn fill(&self, offset: u64, bytes: &mut [u8]) {
         if let Some(byte) = self.constant {
             return bytes.fill(byte);
@@ -142,8 +144,8 @@ impl Checker {
         }
     }
 
-    /// Counts what arrives, where it is not known what must: the content of a user's file.
-    pub fn of_count() -> Checker {
+    /// Counts bytes and compares none, where nobody knows the content: a user's file.
+    pub fn counting_only() -> Checker {
         Checker::default()
     }
 

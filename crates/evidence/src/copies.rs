@@ -44,7 +44,7 @@ pub struct Copies {
 
 impl Copies {
     /// Attaches the strongest means; nobody's bytes are counted yet. Refused in a sentence: no
-    /// rights for BPF, a kernel that does not tell its types or lacks a hook.
+    /// rights for BPF, a kernel without types or lacks a hook.
     pub fn open(root: &Path) -> io::Result<Copies> {
         Copies::by(root, &[CopyMeans::Functions, CopyMeans::Tracepoints])
     }
@@ -265,7 +265,7 @@ mod tests {
         check(0, 7, 9, Some("`tcp_sendmsg` was not run 2 times"));
         check(399, 7, 9, Some("2 times"));
         check(400, 7, 9, None);
-        // A kernel that does not tell it.
+        // A kernel without them.
         assert_eq!(lost(hook, 0, &BTreeMap::new(), &BTreeMap::new()), None);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A working set of half a cache's size is read until it lies there. Then what is looked at
 //! happens, and each line is timed: those that were displaced take longer. Hits and misses are
-//! timed in the same run, so that the sum tells how many. Of a near cache several lines are timed
+//! timed in the same run, so that the sum gives their number. Of a near cache several lines are timed
 //! together: the tick counter may step by more than lies between two caches (25 ticks on an AMD
 //! EPYC VM of 2026).
 //!
@@ -301,8 +301,11 @@ mod tests {
             |hits: &[(u64, u64)], misses: &[(u64, u64)], seen: &[(u64, u64)], share: f64| {
                 let found = calibrated(&rounds(hits), &rounds(misses));
                 assert_eq!(found.refused, None);
-                let told = displaced(&found, &ticks(seen));
-                assert!((told - share).abs() < 0.05, "{told} for {share}: {found:?}");
+                let found_share = displaced(&found, &ticks(seen));
+                assert!(
+                    (found_share - share).abs() < 0.05,
+                    "{found_share} for {share}: {found:?}"
+                );
             };
         let (hits, misses) = (&[(30, 100)], &[(44, 100)]);
         check(hits, misses, &[(30, 100)], 0.0);
@@ -322,8 +325,8 @@ mod tests {
     fn what_is_alike_is_refused_with_what_was_seen() {
         let same = rounds(&[(30, 60), (40, 40)]);
         let why = calibrated(&same, &same).refused.unwrap();
-        let told = "timing cannot separate its hits from its misses: in the middle of 7 rounds";
-        assert!(why.starts_with(told), "{why}");
+        let reason = "timing cannot separate its hits from its misses: in the middle of 7 rounds";
+        assert!(why.starts_with(reason), "{why}");
         // Two noisy rounds of seven do not make it so.
         let mut hits = rounds(&[(30, 100)]);
         hits[0] = ticks(&[(300, 100)]);

@@ -41,12 +41,12 @@ impl Sorted {
     fn check(&self, what: &str, least: u64) {
         let all: u64 = self.kinds.values().sum();
         let share = self.unknown.values().sum::<u64>() as f64 / all as f64;
-        let told = format!(
+        let message = format!(
             "{what}: {share:.4} of {all} looks have no kind: {:?}",
             self.unknown
         );
-        println!("{told}");
-        assert!(all > least && share < MOST_UNATTRIBUTED, "{told}");
+        println!("{message}");
+        assert!(all > least && share < MOST_UNATTRIBUTED, "{message}");
     }
 }
 

@@ -133,8 +133,8 @@ impl Truths {
             .iter()
             .map(|c| Some(c.bytes.measured()? as f64 / PAYLOAD_BYTES as f64))
             .collect();
-        let told = |v: &Option<f64>| v.map_or("–".to_owned(), |v| format!("{v:.3}"));
-        let each: Vec<String> = found.iter().map(told).collect();
+        let number = |v: &Option<f64>| v.map_or("–".to_owned(), |v| format!("{v:.3}"));
+        let each: Vec<String> = found.iter().map(number).collect();
         let sum: f64 = found.iter().flatten().sum();
         println!(
             "{}: {what}: {} = {sum:.3} copies per byte",

@@ -21,7 +21,7 @@ pub(crate) struct SendingEnd<'a> {
     /// The file that it sends from, where it does not send from memory.
     pub(crate) file: Option<FileWork>,
     pub(crate) flow: u32,
-    /// True if each message has new content.
+    /// True if each message is written anew with content that never repeats, for a full check.
     pub(crate) fresh: bool,
     /// The longest time of a call without progress.
     pub(crate) timeout: Duration,
@@ -89,6 +89,7 @@ pub(crate) fn content(cell: &Cell, flow: u32, fresh: bool) -> PayloadPattern {
     }
 }
 
+/// The response to a message, of the cell's length. Its content has no meaning.
 pub(crate) fn answer(cell: &Cell) -> io::Result<Vec<u8>> {
     Ok(vec![0x5a; length(cell.answer_bytes())?])
 }

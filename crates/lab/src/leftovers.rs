@@ -1,7 +1,7 @@
 //! Processes, links, groups and copies that a killed run may have left on the machine.
 //!
-//! Nothing should ever be found: endpoints, namespaces and links die with their coordinator
-//! (prctl(2), PR_SET_PDEATHSIG). Control groups are the exception.
+//! Processes and links should never be found: endpoints, namespaces and links die with their coordinator
+//! (prctl(2), PR_SET_PDEATHSIG). Control groups and copies outlive a killed run.
 
 use std::fs;
 use std::io;
@@ -97,7 +97,8 @@ fn orphan(process: &Path) -> Option<&'static str> {
     is_orphan.then_some(what)
 }
 
-/// The process that started an endpoint. Servers and their forks are children of an endpoint.
+/// The nearest ancestor that does not itself name `owner` as its starter: `owner`, while that lives. Servers
+/// and their forks are children of an endpoint.
 fn starter(process: &Path, owner: u32) -> Option<u32> {
     let mut by = parent(process)?;
     for _ in 0..MOST_GENERATIONS {
@@ -136,6 +137,7 @@ fn parent(process: &Path) -> Option<u32> {
     line.trim().parse().ok()
 }
 
+/// Ends an orphan; false if it is gone.
 fn kill(pid: u32) -> io::Result<bool> {
     let raw = i32::try_from(pid).ok().and_then(Pid::from_raw);
     let held = match pidfd_open(raw.ok_or(io::ErrorKind::InvalidInput)?, PidfdFlags::empty()) {
@@ -143,6 +145,7 @@ fn kill(pid: u32) -> io::Result<bool> {
         Err(Errno::SRCH) => return Ok(false),
         Err(e) => return Err(e.into()),
     };
+    // The pid may have been given to another process before the descriptor held it.
     if orphan(&Path::new("/proc").join(pid.to_string())).is_none() {
         return Ok(false);
     }

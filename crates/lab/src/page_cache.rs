@@ -21,7 +21,7 @@ use crate::limits;
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// Drops a piece of a file from the page cache, and checks that; tries for `timeout` while sockets hold
-/// pages.
+/// pages: [`file::cool`] answers `Unsupported` as long as pages stay, and so does this after `timeout`.
 pub(crate) fn cool(file: impl AsFd, offset: u64, len: u64, timeout: Duration) -> io::Result<()> {
     let until_ns = after(timeout);
     loop {
@@ -37,7 +37,8 @@ pub(crate) fn cool(file: impl AsFd, offset: u64, len: u64, timeout: Duration) ->
     }
 }
 
-/// Has each usable CPU receive a packet, by a thread that ends, so that the caller keeps its CPU.
+/// Makes each CPU that this thread may use take packets in, which frees those that wait. In a thread of its
+/// own, so that the caller's affinity stays as it is.
 fn free_packets() {
     let Ok(cpus) = process::affinity() else {
         return;
@@ -46,13 +47,15 @@ fn free_packets() {
         // Without a thread packets that wait are freed later.
         let _ = limits::start(scope, || {
             for cpu in cpus {
-                let _ = process::set_affinity(&[cpu]).and_then(|()| receive_one());
+                let _ = process::set_affinity(&[cpu]).and_then(|()| send_to_self());
             }
         });
     });
 }
 
-fn receive_one() -> io::Result<()> {
+/// Sends a packet over loopback to a socket of its own: the kernel of this CPU takes it in (net_rx_action).
+/// Nobody needs to read it.
+fn send_to_self() -> io::Result<()> {
     let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
     socket.send_to(&[], socket.local_addr()?)?;
     Ok(())

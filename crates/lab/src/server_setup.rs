@@ -35,7 +35,7 @@ pub(crate) struct ServedService {
 }
 
 impl ServedService {
-    /// CpuSamples up both by their names; `InvalidInput` where one is unknown.
+    /// Looks up both by their names; `InvalidInput` where one is unknown.
     pub(crate) fn find(cell: &Cell) -> io::Result<ServedService> {
         let serving = &cell.serving;
         let name = serving.server.as_deref().unwrap_or_default();

@@ -277,7 +277,7 @@ fn one_message(
     let mut receiver = receiving_end(cell, receiver)?;
     let mut intake = Intake {
         receiver: &mut *receiver,
-        checker: known.map_or_else(Checker::of_count, |known| Checker::new(known, true)),
+        checker: known.map_or_else(Checker::counting_only, |known| Checker::new(known, true)),
         size_bytes: cell.size_bytes,
         answers: None,
     };

@@ -145,7 +145,7 @@ fn a_sender_that_goes_away_within_a_pass_is_reported() {
         let mut engine = (RECEIVERS[0].open)(b, 1 << 16).unwrap();
         let mut intake = Intake {
             receiver: &mut *engine,
-            checker: Checker::of_count(),
+            checker: Checker::counting_only(),
             size_bytes: SIZE as u64,
             answers: None,
         };

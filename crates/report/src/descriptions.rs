@@ -254,7 +254,7 @@ pub(crate) fn panel_heading(q: &QuestionTable<'_>) -> String {
 /// Values of a panel in words, without defaults that a cell's id leaves out: `threads 1, transport
 /// loopback`.
 pub(crate) fn panel(panel: &[(Axis, Value)]) -> String {
-    let shown = panel.iter().filter(|(axis, value)| axis.tells(value));
+    let shown = panel.iter().filter(|(axis, value)| axis.is_shown(value));
     let mut words = shown.map(|(axis, value)| axis_in_words(*axis, value));
     words.join(", ")
 }

@@ -27,7 +27,7 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
 
 fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
     let furthest = &e.furthest;
-    let shown = e.place.iter().filter(|(axis, value)| axis.tells(value));
+    let shown = e.place.iter().filter(|(axis, value)| axis.is_shown(value));
     let mut place = shown.map(|(axis, value)| axis.circumstance(value));
     let mut entries: Vec<DocEntry> = vec![
         format!("{} against {}", e.value, e.baseline_value).into(),

@@ -111,7 +111,7 @@ pub(crate) fn between(low: f64, high: f64) -> String {
 pub(crate) fn circumstances(values: &[(Axis, Value)]) -> String {
     values
         .iter()
-        .filter(|(axis, value)| axis.tells(value))
+        .filter(|(axis, value)| axis.is_shown(value))
         .map(|(axis, value)| axis.circumstance(value))
         .join(", ")
 }

@@ -74,10 +74,10 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
 /// fewest differences, measured if possible.
 fn pairs<'a>(a: &'a Analysis, published: &Published, theirs: &'a PublishedCell) -> Vec<Pair<'a>> {
     let is_same = |c: &CellResult, axis: Axis| c.cell.value(axis) == theirs.cell.value(axis);
-    let matched = MATCHED.iter().chain(&published.tells);
+    let matched = MATCHED.iter().chain(&published.named);
     let is_alike = |c: &&CellResult| matched.clone().all(|axis| is_same(c, *axis));
     let alike = a.cells.iter().filter(is_alike);
-    let ours: Vec<&CellResult> = if published.tells.is_empty() {
+    let ours: Vec<&CellResult> = if published.named.is_empty() {
         let rank = |c: &&CellResult| (c.estimates.is_empty(), differences(c, theirs).len());
         alike.min_by_key(rank).into_iter().collect()
     } else {
@@ -87,7 +87,7 @@ fn pairs<'a>(a: &'a Analysis, published: &Published, theirs: &'a PublishedCell) 
         theirs,
         ours,
         differs: match ours {
-            Some(ours) if published.tells.is_empty() => differences(ours, theirs),
+            Some(ours) if published.named.is_empty() => differences(ours, theirs),
             _ => Vec::new(),
         },
     };
@@ -100,7 +100,7 @@ fn pairs<'a>(a: &'a Analysis, published: &Published, theirs: &'a PublishedCell) 
 /// Values of a measured cell along the axes that the study varies and the publication does not
 /// give.
 fn place(a: &Analysis, published: &Published, ours: &CellResult) -> String {
-    let free = |axis: &&Axis| !MATCHED.contains(axis) && !published.tells.contains(axis);
+    let free = |axis: &&Axis| !MATCHED.contains(axis) && !published.named.contains(axis);
     let axes = a.study.varied.iter().filter(free);
     axes.map(|axis| axis_in_words(*axis, &ours.cell.value(*axis)))
         .join(", ")
@@ -144,7 +144,7 @@ fn row(
     };
     let times = (estimate.map(|e| e.value / value)).filter(|r| r.is_finite() && *r > 0.0);
     let which = match pair.ours {
-        Some(ours) if !published.tells.is_empty() => place(a, published, ours),
+        Some(ours) if !published.named.is_empty() => place(a, published, ours),
         _ => in_words(pair.differs.iter().filter(|d| !common.contains(d))),
     };
     vec![

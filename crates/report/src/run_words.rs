@@ -10,7 +10,7 @@ use itertools::Itertools as _;
 
 use crate::phrases::{self, count, percent};
 
-/// The most sets of CPUs that a place names.
+/// The most threads whose sets of CPUs are listed; the rest are counted.
 const MAX_CPU_SETS: usize = 8;
 
 /// The precision that the plan expected, and that of the run.
@@ -169,7 +169,8 @@ pub(crate) fn path(peer: &PeerFacts) -> String {
     parts.into_iter().flatten().join(", ")
 }
 
-/// The noise floor of a run, as a sentence.
+/// The noise floor of a run, as a sentence: the difference between baselines and their twins, which are
+/// second measurements of the same cell.
 pub(crate) fn noise_floor(floor: &NoiseFloor, unit: Unit) -> String {
     let widest = &floor.widest;
     let at_the_widest = if floor.twins > 1 {
@@ -194,7 +195,7 @@ mod tests {
     use bytecost_spec::{Host, NetworkCard, PeerSide};
 
     #[test]
-    fn the_speed_of_a_virtual_device_is_none() {
+    fn a_path_names_its_card_and_the_speed_of_a_physical_one() {
         let card = |is_virtual, speed| NetworkCard {
             name: "eth0".to_owned(),
             is_virtual,

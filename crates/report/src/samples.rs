@@ -144,7 +144,7 @@ fn axis_value(cell: &Cell, axis: Axis) -> String {
     };
     match axis.row().kind {
         ValueKind::Bytes => or_empty(bytes),
-        ValueKind::PlainBytes => or_empty(bytes.filter(|_| axis.tells(&value))),
+        ValueKind::PlainBytes => or_empty(bytes.filter(|_| axis.is_shown(&value))),
         _ => value.to_string(),
     }
 }

@@ -471,9 +471,10 @@ fn missing(a: &Analysis, room: Room, command: Option<&str>) -> Vec<DocTerm> {
             let why = shortened(&why, room.missing_chars);
             let subjects = subjects.join(", ");
             // A reason of one value begins with it.
-            DocLine::from(match why.starts_with(&format!("{subjects}: ")) {
-                true => why,
-                false => format!("{subjects}: {why}"),
+            DocLine::from(if why.starts_with(&format!("{subjects}: ")) {
+                why
+            } else {
+                format!("{subjects}: {why}")
             })
         });
         let others = more.into_iter().flat_map(|(_, subjects)| subjects);

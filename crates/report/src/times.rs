@@ -13,7 +13,7 @@ pub struct Times {
     /// Notes on the conversion to metrics and on missing facts, a sentence each.
     pub notes: &'static [&'static str],
     /// The axes whose values the publication gives.
-    pub tells: &'static [Axis],
+    pub named: &'static [Axis],
     /// The published times.
     pub rows: &'static [Timed],
 }
@@ -90,7 +90,7 @@ pub const TIMES: &[Times] = &[
             "Its programs are Java; their times are next to the same two in Java and beside what they call, read and write of 4,096 bytes and sendfile.",
             "It does not state the path to the receiver, nor whether the files were in the page cache: each is next to all of ours that differ in these.",
         ],
-        tells: &[Axis::Mover, Axis::Size, Axis::Block],
+        named: &[Axis::Mover, Axis::Size, Axis::Block],
         rows: &[
             transfer("read_write_ms", "java-stream"),
             transfer("transfer_to_ms", "java-transfer-to"),
@@ -105,7 +105,7 @@ pub const TIMES: &[Times] = &[
             "It states neither the size of a request or block, nor how many were in flight, nor where the pages were: each is next to all of ours that differ in these.",
             "Its times of pinned threads and of two threads are of work that it does not tell: their ratios stand in the overview of the study os-features.",
         ],
-        tells: &[Axis::Mover, Axis::Size],
+        named: &[Axis::Mover, Axis::Size],
         rows: &[
             program("async_io", "sync_io", "pread", REQUESTS),
             program("async_io", "async_aio", "posix-aio", REQUESTS),
@@ -132,7 +132,7 @@ impl Times {
             source: self.source.to_owned(),
             cells,
             notes: self.notes.iter().map(|n| (*n).to_owned()).collect(),
-            tells: self.tells.to_vec(),
+            named: self.named.to_vec(),
         })
     }
 }

@@ -63,7 +63,7 @@ impl Axis {
     }
 
     /// Returns true if an id contains the axis's value: always, or where it is not the default.
-    pub fn tells(self, value: &Value) -> bool {
+    pub fn is_shown(self, value: &Value) -> bool {
         self.is_always_in_id() || *value != self.row().default
     }
 

@@ -42,7 +42,7 @@ impl Cell {
     }
 
     /// The cell's id: its values in the order of [`AXES`], joined by `/`; those that are not
-    /// [always told](Axis::is_always_in_id) as `axis=value`; `/twin` ends the id of a twin.
+    /// [always named](Axis::is_always_in_id) as `axis=value`; `/twin` ends the id of a twin.
     pub fn id(&self) -> String {
         self.id_without(&[])
     }

@@ -50,18 +50,18 @@ impl fmt::Display for CpuCache {
 pub struct Cpu {
     /// Its number.
     pub cpu: u32,
-    /// Package (socket), where the kernel tells.
+    /// Package (socket), where the kernel shows it.
     pub package: Option<u32>,
-    /// Core within the package, where the kernel tells.
+    /// Core within the package, where the kernel shows it.
     pub core: Option<u32>,
-    /// NUMA node, where the kernel tells.
+    /// NUMA node, where the kernel shows it.
     pub node: Option<u32>,
     /// Hardware threads of the same core, itself included.
     pub siblings: Vec<u32>,
     /// Frequency governor, where there is one.
     pub governor: Option<String>,
     /// Cores that the kernel groups below the cache that all share, itself included; empty where
-    /// it tells no such group.
+    /// it shows no such group.
     pub cluster: Vec<u32>,
     /// Kind of core: 0 is the fastest, 1 the next. 0 throughout where all are alike.
     pub kind: u32,

@@ -21,8 +21,8 @@ pub struct Published {
     pub notes: Vec<String>,
     /// The axes that it specifies; empty for all. On the other axes its cells have defaults that mean
     /// nothing, and are compared with every cell of one's own.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tells: Vec<Axis>,
+    #[serde(default, rename = "tells", skip_serializing_if = "Vec::is_empty")]
+    pub named: Vec<Axis>,
 }
 
 /// One point of a published table with its numbers.

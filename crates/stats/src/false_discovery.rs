@@ -27,8 +27,9 @@ pub fn false_discovery(families: &[Vec<f64>]) -> Vec<Vec<f64>> {
         let least = rates.map(|(rate, times)| rate.max(p * times));
         least.fold(1.0, f64::min)
     };
-    let told = within.iter().zip(&chosen);
-    told.map(|(all, own)| all.iter().map(|p| corrected(*p, *own)).collect())
+    let families = within.iter().zip(&chosen);
+    families
+        .map(|(all, own)| all.iter().map(|p| corrected(*p, *own)).collect())
         .collect()
 }
 

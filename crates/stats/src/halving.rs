@@ -9,9 +9,10 @@ pub(crate) fn halved(
 ) -> (f64, f64) {
     for _ in 0..times {
         let middle = (low + high) / 2.0;
-        match holds(middle) {
-            true => low = middle,
-            false => high = middle,
+        if holds(middle) {
+            low = middle
+        } else {
+            high = middle
         }
     }
     (low, high)
@@ -26,9 +27,10 @@ pub fn least(first: usize, last: usize, holds: impl Fn(usize) -> bool) -> Option
     }
     while low < high {
         let middle = low + (high - low) / 2;
-        match holds(middle) {
-            true => high = middle,
-            false => low = middle + 1,
+        if holds(middle) {
+            high = middle
+        } else {
+            low = middle + 1
         }
     }
     Some(low)

@@ -77,9 +77,10 @@ impl RatioVariation {
         }
         while high - low > 1e-3 * high {
             let middle = (low + high) / 2.0;
-            match test.chance(middle) < POWER {
-                true => low = middle,
-                false => high = middle,
+            if test.chance(middle) < POWER {
+                low = middle
+            } else {
+                high = middle
             }
         }
         Some(high * self.location(self.known, self.known).standard_error)

@@ -39,7 +39,7 @@ impl Distribution {
         (all > 0.0).then_some(Distribution(steps))
     }
 
-    /// The share of the values that are larger. Those that are told as one value lie anywhere in a
+    /// The share of the values that are larger. Those that are recorded as one value lie anywhere in a
     /// step that ends there.
     fn beyond(&self, value: f64) -> f64 {
         let at = self.0.partition_point(|(v, _)| *v <= value);

@@ -33,16 +33,17 @@ fn rates(seed: u64, real: impl Fn(usize) -> usize) -> (f64, f64) {
     let (mut shares, mut any) = (0.0, 0);
     for _ in 0..RUNS {
         let corrected = false_discovery(&tables(&mut g, &real));
-        let mut told = Vec::new();
+        let mut shares_wrong = Vec::new();
         for (t, table) in corrected.iter().enumerate() {
             let decided = table.iter().filter(|p| **p < RATE).count();
             let wrong = table.iter().skip(real(t)).filter(|p| **p < RATE).count();
             if decided > 0 {
-                told.push((wrong, wrong as f64 / decided as f64));
+                shares_wrong.push((wrong, wrong as f64 / decided as f64));
             }
         }
-        any += usize::from(told.iter().any(|(wrong, _)| *wrong > 0));
-        shares += told.iter().map(|(_, share)| share).sum::<f64>() / told.len().max(1) as f64;
+        any += usize::from(shares_wrong.iter().any(|(wrong, _)| *wrong > 0));
+        shares += shares_wrong.iter().map(|(_, share)| share).sum::<f64>()
+            / shares_wrong.len().max(1) as f64;
     }
     (shares / RUNS as f64, any as f64 / RUNS as f64)
 }

@@ -133,8 +133,8 @@ fn the_detectable_difference_is_detected_four_times_in_five() {
         let share = found(&mut g, blocks, alpha, |deviation| {
             (blocks, unit * deviation)
         });
-        let told = format!("{blocks}, {family}: {share}");
-        assert!((0.76..=0.84).contains(&share), "{told}");
+        let message = format!("{blocks}, {family}: {share}");
+        assert!((0.76..=0.84).contains(&share), "{message}");
         let promised = power(1.0, blocks, blocks, unit, alpha).expect("a power");
         assert!((promised - 0.8).abs() < 0.01, "{blocks}: {promised}");
     }
@@ -275,8 +275,8 @@ fn equal_tails_come_out_equal_at_the_promised_rate() {
         (12, 0.999, 0.05),
     ] {
         let (held, different) = alike(blocks, share, stalls, 400);
-        let told = format!("{blocks} blocks, {share}, {stalls}: {held} {different}");
-        assert!(held >= 0.92 && different <= 0.07, "{told}");
+        let message = format!("{blocks} blocks, {share}, {stalls}: {held} {different}");
+        assert!(held >= 0.92 && different <= 0.07, "{message}");
     }
 }
 

@@ -66,7 +66,7 @@ fn case(context: &ClaimContext<'_>, cell: &CellTrials<'_>, wanted: Wanted) -> Ca
     let between = if is_bounded_share(metric) || counts_calls(metric) {
         BetweenRounds::NONE
     } else {
-        trials.between_rounds_of_cell(metric)
+        trials.between_rounds_of_any_cell(metric)
     };
     let location = within.map(|l| {
         let unit = if on_logs { 1.0 } else { l.value };

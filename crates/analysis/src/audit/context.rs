@@ -239,7 +239,7 @@ impl<'d> ClaimContext<'d> {
 fn like(published: &Published, cell: &Cell) -> Option<usize> {
     let mut axes = grid::varied(published.cells.iter().map(|c| &c.cell));
     axes.extend(IDENTIFYING);
-    let named = &published.tells;
+    let named = &published.named;
     axes.retain(|a| named.is_empty() || named.contains(a) || *a != Axis::Transport);
     let alike = |other: &Cell| axes.iter().all(|a| other.value(*a) == cell.value(*a));
     published.cells.iter().position(|c| alike(&c.cell))

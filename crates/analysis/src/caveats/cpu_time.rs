@@ -1,4 +1,6 @@
-//! CPU time that nobody accounts for: the books of cells, and a kernel's clock that leaves some out.
+//! CPU time that nobody accounts for. A cell's books divide the time of all CPUs in a window among its users;
+//! what no account has is left over, and the books are open if that is too much. And a kernel whose clocks of
+//! threads leave out interrupts.
 
 use bytecost_spec::survey::ClockVerdict;
 use bytecost_spec::{CircumstanceKind, Counter, Metric, Reading, Transport};
@@ -20,9 +22,9 @@ use crate::value::{Trial, is_cpu_time};
 /// CPUs in steps of 10 ms.
 const BY_CHANCE: f64 = 0.01;
 
-/// The distance of two cells' ratio to 1 that is free to be wrong, on a log scale: all of it, and
-/// as much as the smallest effect, which matters to nobody.
-fn distance(pair: &Pairing<'_, '_>, metric: Metric) -> f64 {
+/// The error of two cells' log ratio that cannot turn its verdict: its distance from 0, or the smallest effect
+/// of the study where that is more.
+fn tolerance(pair: &Pairing<'_, '_>, metric: Metric) -> f64 {
     let ratio = trimmed_mean_value(&pair.log_ratios(metric)).unwrap_or(0.0);
     ratio.abs().max(pair.baseline.outside.smallest_effect)
 }
@@ -30,7 +32,7 @@ fn distance(pair: &Pairing<'_, '_>, metric: Metric) -> f64 {
 /// Returns true where no more than half of the distance can be left over in either cell's books, so
 /// that both together cannot turn the ratio. Cells without books are no reason to doubt.
 pub(super) fn books_suffice(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
-    let most = distance(pair, metric) / 2.0;
+    let most = tolerance(pair, metric) / 2.0;
     let is_within = |left: Location| {
         let Some(interval) = left.interval(LEVEL) else {
             return true;
@@ -69,7 +71,7 @@ pub(super) fn interrupts_are_alike(pair: &Pairing<'_, '_>, metric: Metric) -> bo
         &below,
     );
     let is_shown = apart.p_value(0.0).is_some_and(|p| p < BY_CHANCE);
-    !is_shown || apart.value.abs() <= distance(pair, metric) / 2.0
+    !is_shown || apart.value.abs() <= tolerance(pair, metric) / 2.0
 }
 
 /// The cells of the study's comparisons of CPU time that do not fulfil a condition.
@@ -80,8 +82,9 @@ fn unfulfilled(run: &Measured<'_>, is_met: fn(&Pairing<'_, '_>, Metric) -> bool)
     cells.map(|c| c.id.clone()).unique().collect()
 }
 
-/// The books of cells that no circumstance that lies nearer leaves open, with what is left over.
-pub(super) fn books_open(run: &Measured<'_>) -> Option<Caveat> {
+/// The cells whose books are open, with what is left over. Cells for which a caveat of a nearer cause exists
+/// are left out.
+pub(super) fn cells_with_open_books(run: &Measured<'_>) -> Option<Caveat> {
     let is_excluded = nearer_causes(run, CircumstanceKind::BooksOpen.row().name);
     let by_nearer = |id: &String| run.trials.by_id(id).is_some_and(&is_excluded);
     let open = run
@@ -95,9 +98,9 @@ pub(super) fn books_open(run: &Measured<'_>) -> Option<Caveat> {
     cells_caveat(cells, left_over.map(Share))
 }
 
-/// The comparisons that the books of their cells leave open, with the widest bounds of what is left
-/// over, and in how many cells the machine's time is known in steps of 10 ms alone.
-pub(super) fn books_not_closed(run: &Measured<'_>) -> Option<Caveat> {
+/// The cells of comparisons of CPU time in which what is left over could turn the verdict, with its widest
+/// bounds, and the number of these cells whose machine time is known in steps of 10 ms alone.
+pub(super) fn comparisons_with_open_books(run: &Measured<'_>) -> Option<Caveat> {
     let cells = unfulfilled(run, books_suffice);
     let books = run.books.iter().filter(|b| cells.contains(&b.cell));
     let (lows, highs): (Vec<f64>, Vec<f64>) = books.map(|b| (b.low, b.high)).unzip();
@@ -148,25 +151,27 @@ pub(super) fn hidden_processes(run: &Measured<'_>) -> Option<Caveat> {
     Some(run_caveat([Reason(why)]).disturbing())
 }
 
-/// The source of a cell's CPU time in place of the threads' own clocks.
+/// The substitute for the threads' own clocks, where those leave out interrupts.
 #[derive(Clone, Copy, PartialEq)]
-enum ClockMeans {
+enum ClockSubstitute {
     /// The interrupts of its CPUs are added.
     WithInterrupts,
+    /// The task clock of perf_event_open(2).
     TaskClock,
+    /// None: the interrupts are missing.
     Nothing,
 }
 
-/// None where it is that of the threads' own clocks.
-fn means(cell: &CellTrials<'_>) -> Option<ClockMeans> {
+/// The substitute of a cell; none if its CPU time is that of the threads' own clocks.
+fn substitute(cell: &CellTrials<'_>) -> Option<ClockSubstitute> {
     let readings = &cell.trials().next()?.sample.sender.readings;
     readings.get(&Counter::ThreadCpuNs)?;
     let is_read = |counter| readings.get(&counter).and_then(Reading::measured).is_some();
     let both = [Counter::CpuNs, Counter::InterruptNs].map(is_read);
     Some(match both {
-        [false, _] => ClockMeans::Nothing,
-        [true, true] => ClockMeans::WithInterrupts,
-        [true, false] => ClockMeans::TaskClock,
+        [false, _] => ClockSubstitute::Nothing,
+        [true, true] => ClockSubstitute::WithInterrupts,
+        [true, false] => ClockSubstitute::TaskClock,
     })
 }
 
@@ -182,13 +187,13 @@ pub(super) fn cpu_clock(run: &Measured<'_>) -> Option<Caveat> {
 }
 
 fn loses(run: &Measured<'_>, ratio: Option<f64>) -> Option<Caveat> {
-    let read = |cell| Some((cell, means(cell)?));
+    let read = |cell| Some((cell, substitute(cell)?));
     let (cells, read): (Vec<_>, Vec<_>) = run.measured().filter_map(read).unzip();
-    let by = |means: ClockMeans| read.iter().filter(|read| **read == means).count();
+    let by = |means: ClockSubstitute| read.iter().filter(|read| **read == means).count();
     let clock = CpuClock {
-        with_interrupts: by(ClockMeans::WithInterrupts),
-        by_task_clock: by(ClockMeans::TaskClock),
-        without: by(ClockMeans::Nothing),
+        with_interrupts: by(ClockSubstitute::WithInterrupts),
+        by_task_clock: by(ClockSubstitute::TaskClock),
+        without: by(ClockSubstitute::Nothing),
     };
     let share = ratio.map(|share| Share(both(share)));
     cells_caveat(ids(cells), std::iter::once(clock).chain(share))

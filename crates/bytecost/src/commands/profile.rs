@@ -161,7 +161,7 @@ fn attached(pid: u32, time: Option<Duration>, stop: &AtomicBool) -> Result<Profi
             Means::Calls(Box::new(profiler))
         }
         Err(why) => {
-            let tree = ProcessTree::of(pid).map_err(|e| match e.kind() {
+            let tree = ProcessTree::new(pid).map_err(|e| match e.kind() {
                 io::ErrorKind::PermissionDenied => bad_input(format!(
                     "process {pid} belongs to another user, and the kernel lets nobody but its owner and root look at it: run it with sudo"
                 )),
@@ -186,7 +186,7 @@ fn started(command: &[OsString], time: Option<Duration>, stop: &AtomicBool) -> R
             Means::Calls(Box::new(profiler))
         }
         Err(why) => Means::Proc {
-            tree: ProcessTree::of_children()?,
+            tree: ProcessTree::of_this_process()?,
             why,
         },
     };

@@ -327,9 +327,10 @@ pub fn directory_on_disk() -> TempDir {
 pub fn below(dir: &Path) -> Vec<PathBuf> {
     let mut all = vec![dir.to_owned()];
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            true => all.extend(below(&entry.path())),
-            false => all.push(entry.path()),
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            all.extend(below(&entry.path()))
+        } else {
+            all.push(entry.path())
         }
     }
     all

@@ -137,9 +137,10 @@ pub const MESSAGE: &str = "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
 
 /// With more patience than a busy machine needs, where that is not what is tested.
 pub fn patient(words: &str) -> String {
-    match words.contains("--patience") {
-        true => words.to_owned(),
-        false => format!("{words} --patience 100s"),
+    if words.contains("--patience") {
+        words.to_owned()
+    } else {
+        format!("{words} --patience 100s")
     }
 }
 

@@ -1,5 +1,5 @@
-//! Messages sent from memory by calls that return when the kernel has copied them: each row is
-//! another call.
+//! Movers that send messages from memory by calls that return when the kernel has copied them. They differ
+//! in the call, its flags, and whether it takes a message or a field.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -81,7 +81,8 @@ const OF_FIELDS: MoverFacts<&str> = MoverFacts {
     ..STREAM
 };
 
-/// A mover whose call sends one piece of memory: how many bytes went.
+/// A mover whose messages are contiguous. `send` gets what is left of a message, and returns the number of
+/// bytes that the kernel took; it is called until all have gone.
 pub(super) fn in_one_piece(
     mut setup: Setup,
     send: impl Fn(&OwnedFd, &[u8]) -> rustix::io::Result<usize> + 'static,
@@ -97,7 +98,8 @@ pub(super) fn in_one_piece(
     }))
 }
 
-/// A mover whose call sends what is left of all fields of a slot: how many bytes went.
+/// A mover whose messages lie in fields. `send` gets the slot of a message and the number of its bytes that
+/// are sent already, and returns the number that the kernel took.
 fn gathered(
     mut setup: Setup,
     send: impl Fn(&OwnedFd, &mut Iovecs, usize, usize) -> io::Result<usize> + 'static,

@@ -1,4 +1,5 @@
-//! One cache line that both sides write, and look at without pause.
+//! A number in one cache line, written by both sides in turn. A side spins on it; if the other side seems
+//! not to run, it yields, then sleeps.
 
 use std::io;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use super::{PingEnd, gone, silent};
 
-/// CpuSamples before a side takes it that the other one is not running. Some µs to some 10 µs: many
+/// Looks at the line before a side assumes that the other one is not running. Some µs to some 10 µs: many
 /// times what a line takes from one end of a machine to the other.
 const LOOKS: u32 = 1 << 14;
 /// Number of times that it then yields before it begins to sleep.
@@ -27,10 +28,12 @@ struct Shared {
     is_closed: Apart<AtomicBool>,
 }
 
+/// One end of a line. The sides take turns, and each number differs from the one before; the line begins
+/// with 0.
 #[derive(Debug)]
 pub struct LineEnd {
     shared: Arc<Shared>,
-    /// The number that is there as long as the other side has not written.
+    /// The number that this side gave last: as long as the line holds it, the other side has not answered.
     last: u64,
     naps_most: u64,
 }
@@ -56,6 +59,8 @@ impl LineEnd {
             .find(|number| *number != self.last)
     }
 
+    /// The next number, where it does not come soon: looks again after each yield or nap, until the other end
+    /// is dropped or the patience is over.
     #[cold]
     fn wait(&self) -> io::Result<u64> {
         for round in 0..YIELDS + self.naps_most {
@@ -64,7 +69,7 @@ impl LineEnd {
             } else {
                 thread::sleep(NAP);
             }
-            // What was written before it was closed is still there.
+            // Read before the last look: a number written before the other end was dropped is still found.
             let is_closed = self.shared.is_closed.0.load(Ordering::Acquire);
             if let Some(number) = self.spin() {
                 return Ok(number);

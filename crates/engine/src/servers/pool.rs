@@ -242,7 +242,7 @@ impl Pool {
                 connection.end_input();
             }
         }
-        // CpuSamples a few times whether all have gone, until the grace is over.
+        // Looks a few times whether all have gone, until the grace is over.
         const LOOKS: u32 = 100;
         for _ in 0..LOOKS {
             if self.open.load(Ordering::Relaxed) == 0 {

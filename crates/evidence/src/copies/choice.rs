@@ -61,7 +61,7 @@ const fn tracepoint(
     }
 }
 
-/// Each place by itself, as most hooks tell of one.
+/// Each place by itself, as most hooks see one.
 const SENT: &[CopyPlace] = &[IntoKernel];
 const DELIVERED: &[CopyPlace] = &[Delivery];
 const READ: &[CopyPlace] = &[ToReader];

@@ -145,9 +145,10 @@ fn a_thread_that_spins_has_its_time_and_one_that_sleeps_has_none() {
 fn ring_works_for_its_process(worker: &str, file: &str, offset: u64, poller: bool) {
     let _alone = super::alone();
     let places = IoBuffers::new(1, 4096).unwrap();
-    let requests = match poller {
-        true => FileRequests::ReadPolled,
-        false => FileRequests::Read,
+    let requests = if poller {
+        FileRequests::ReadPolled
+    } else {
+        FileRequests::Read
     };
     let mut ring = match UringFile::new(File::open(file).unwrap().into(), places, requests) {
         Ok(ring) => ring,
@@ -224,7 +225,7 @@ fn a_child_has_its_time_and_so_has_its_child() {
     });
     let Some(accounts) = kept else { return };
     let line_ns = ns_of(&accounts, CpuUser::SenderChildren, "");
-    // What a process tells of one that ends may lack what came after its last tick.
+    // The accounts of one that ends may lack what came after its last tick.
     check("children", line_ns, child_ns, 2 * clock::tick_ns());
     assert!(line_ns >= SPINS_NS / 2 - NEAR_NS, "{line_ns}");
 }

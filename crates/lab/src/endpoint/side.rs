@@ -97,7 +97,7 @@ fn checker(task: &Task, flow: u32) -> io::Result<Checker> {
     let (cell, full) = (&task.cell, task.check == ContentCheck::Full);
     let mover = mover_of(cell)?;
     Ok(match &task.here.file {
-        Some(file) if !file.own => Checker::of_count(),
+        Some(file) if !file.own => Checker::counting_only(),
         Some(_) => {
             let (start, len) = files::part(cell, mover, flow);
             Checker::new(file::content().part(start, len), full)

@@ -120,7 +120,7 @@ fn intake<'a>(
     Ok(Intake {
         receiver,
         // The sender's content is not known here.
-        checker: Checker::of_count(),
+        checker: Checker::counting_only(),
         size_bytes: if setup.knows_size {
             cell.size_bytes
         } else {

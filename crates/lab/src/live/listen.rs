@@ -19,11 +19,10 @@ use crate::deadline::after;
 use crate::endpoint::explain;
 use crate::transports;
 
-/// Listens at the first of these addresses that is one of this machine, for connections from `allow`
-/// or, where that is empty, from everywhere. An error of a session ends that session alone.
+/// Listens at the first of these addresses where that succeeds, for connections from `allow` or, where that is empty, from everywhere. An error of a session ends that session alone.
 ///
 /// # Errors
-/// `AddrInUse` for a port in use, and what bind(2) and listen(2) answer.
+/// The answer of bind(2) and listen(2) for the last address, such as `AddrInUse`.
 pub fn listen(
     setup: &LiveSetup,
     addresses: &[SocketAddr],
@@ -39,7 +38,7 @@ pub fn listen(
     events(LiveEvent::Listening(
         listener.address().parse().map_err(io::Error::other)?,
     ));
-    let mut program = Program {
+    let mut program = ListeningProgram {
         setup,
         stop,
         queue: AcceptQueue::new(listener, allow),
@@ -63,7 +62,8 @@ pub fn listen(
     })
 }
 
-struct Program<'a> {
+/// The side that listens, and what it has served so far.
+struct ListeningProgram<'a> {
     setup: &'a LiveSetup,
     stop: &'a AtomicBool,
     queue: AcceptQueue,
@@ -71,15 +71,16 @@ struct Program<'a> {
     served: Served,
 }
 
-impl Program<'_> {
-    /// Has a session from its first flow to its totals.
+impl ListeningProgram<'_> {
+    /// Runs one session, from the greeting of its first flow to its totals. An error is one from before the
+    /// session started.
     fn session(&mut self, first: Arrival) -> Result<(), String> {
         let own = self.setup.greeting();
         let from = first.from;
         let agreed = self.setup.agreed(own, first.greeting);
-        // Also where they do not fit, so that the other side can report it.
-        let setup = answered(&first, own).and(agreed)?;
-        let flows = self.gathered(&setup, first)?;
+        // Answered even if the greetings do not agree, so that the other side can report why.
+        let setup = send_greeting(&first, own).and(agreed)?;
+        let flows = self.wait_for_flows(&setup, first)?;
         let number = self.served.sessions + 1;
         let queue = &mut self.queue;
         let events = &mut *self.events;
@@ -98,8 +99,13 @@ impl Program<'_> {
         Ok(())
     }
 
-    /// All flows of a session whose first one is there. The other side connects one after the other.
-    fn gathered(&mut self, setup: &LiveSetup, first: Arrival) -> Result<Vec<OwnedFd>, String> {
+    /// Waits until all flows of a session are connected, one after the other, each within `start_timeout` of
+    /// the one before.
+    fn wait_for_flows(
+        &mut self,
+        setup: &LiveSetup,
+        first: Arrival,
+    ) -> Result<Vec<OwnedFd>, String> {
         let own = setup.greeting();
         let all = setup.cell.threads as usize;
         let kind = first.greeting.kind;
@@ -113,7 +119,7 @@ impl Program<'_> {
                 if greeting.kind != kind || usize::from(greeting.flow) != flows.len() {
                     return Err(format!("flow {} came out of order", greeting.flow));
                 }
-                answered(
+                send_greeting(
                     &next,
                     Greeting {
                         flow: greeting.flow,
@@ -138,7 +144,7 @@ impl Program<'_> {
     }
 }
 
-/// Writes this end's eight bytes, so few that the call does not block.
-fn answered(arrival: &Arrival, own: Greeting) -> Result<(), String> {
+/// Writes this end's greeting of eight bytes, so few that the call does not block.
+fn send_greeting(arrival: &Arrival, own: Greeting) -> Result<(), String> {
     arrival.answer(own).map_err(|e| explain(&e))
 }

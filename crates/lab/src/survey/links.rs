@@ -11,7 +11,9 @@ use crate::networks::Networks;
 use crate::protocol::Role;
 use crate::transports::veth::NAMES;
 
-/// Makes one of each link of these cells; their MTU is not tried, the largest bound is asked.
+/// Tries to make one link for each pair of transport and device in these cells, and reports for each why it
+/// was refused, or the largest packet that it takes. Cells whose transport needs no link of ours are left
+/// out. The cells' MTUs are not set.
 pub fn links<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<LinkSupport> {
     let mut found: Vec<LinkSupport> = Vec::new();
     for cell in cells {
@@ -36,7 +38,8 @@ pub fn links<'c>(cells: impl IntoIterator<Item = &'c Cell>) -> Vec<LinkSupport> 
     found
 }
 
-/// The largest packet that the kernel hands the sender's end, in bytes; none if it does not report that.
+/// Makes a link, and reads the largest unsegmented packet (TSO_MAX_SIZE) that the kernel hands its sending
+/// end, in bytes; none if the kernel does not report that.
 fn segment_bytes_most(transport: Transport, device: Device) -> io::Result<Option<u32>> {
     let cell = Cell {
         transport,

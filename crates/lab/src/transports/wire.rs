@@ -1,10 +1,10 @@
-//! A device that delivers packets to nobody, and a process that acknowledges them.
+//! A device that delivers packets to nobody, and a responder (a process or a thread) that acknowledges them.
 //!
 //! Loopback and veth hand packets to a local socket, for which the kernel copies the pages of every
 //! zero-copy send. Here a BPF program on the egress of a `device` takes the packets off, notes how
 //! far each flow has come, and has them freed (`shared_counters`); a `responder` on a CPU of its
-//! own answers SYN and FIN and acknowledges. The peer costs nothing, so this is the cost of sending
-//! alone, and the most that a network card could give.
+//! own answers SYN and FIN and acknowledges. The responder takes no CPU time from the
+//! sender, so that the cost of sending alone is measured: the best case for a network card.
 //!
 //! The device lies in a network without name or way out, and descriptors alone hold it all.
 
@@ -33,7 +33,9 @@ use crate::limits;
 pub(crate) struct Wire {
     /// The network that senders are in.
     pub(crate) network: Network,
+    /// The far end's packets.
     far: OwnedFd,
+    /// The program's map of how far each flow has come.
     map: OwnedFd,
     pub(crate) link: LinkChoice,
 }
@@ -66,6 +68,8 @@ impl Wire {
         WireResponder::new(far?, map?, rules)
     }
 
+    /// Runs `work` on a thread in the senders' network, while this thread has the responder answer it until the
+    /// work ends.
     pub(crate) fn answered<T: Send>(
         &self,
         far: &mut WireResponder,

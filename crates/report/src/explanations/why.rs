@@ -293,7 +293,7 @@ const VERDICTS: [(Verdict, &str); 4] = [
 /// Circumstances of a cell in words: numbers always, others where they are not the usual.
 fn places<'a>(cell: &Cell, axes: impl Iterator<Item = &'a Axis>) -> Vec<String> {
     let values = axes.map(|a| (a, cell.value(*a)));
-    let shown = values.filter(|(a, v)| a.tells(v) || a.number(v).is_some());
+    let shown = values.filter(|(a, v)| a.is_shown(v) || a.number(v).is_some());
     shown.map(|(a, v)| a.circumstance(&v)).collect()
 }
 

@@ -4,14 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::Metric;
 
-/// The variance between rounds (τ²) that every printed interval of a run contains.
+/// The variance between rounds (τ²), which is added to the sampling variance of every printed interval.
 ///
-/// A round is a group of blocks separated from the next by a pause, or another run. All variances
+/// A round is a group of consecutive blocks; a pause, or another run, begins the next. All variances
 /// are of the natural logarithm of a ratio. A report reads them from the manifest alone.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoundNoise {
-    /// Earlier rounds of this machine, as the names of their runs, oldest first; none where the
+    /// Names of the earlier runs of this machine that the variances come from, oldest first; none where the
     /// variances are assumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<String>,

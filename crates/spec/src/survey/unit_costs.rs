@@ -26,7 +26,7 @@ rows! {
     CopyOtherCpu "copy-other-cpu" { summary: "a byte copied out of 128 KiB that another CPU has just written" }
 }
 
-/// One measurement of an event: CPU time of work with it, less that of the same work without it.
+/// One repetition of the measurement of an event: CPU time of work with it, less that of the same work without it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CostTrial {
@@ -34,18 +34,19 @@ pub struct CostTrial {
     pub cpu_ns: i64,
     /// Number of events.
     pub events: u64,
-    /// CPUs that other processes used in its repetition, in thousandths; none if unknown.
+    /// CPUs that other processes used meanwhile, in thousandths; none if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other_cpus_thousandths: Option<u64>,
 }
 
 /// CPUs that other processes may use in a repetition, in thousandths.
-const OTHERS_MOST: u64 = 100;
+const MOST_OTHER_CPUS_THOUSANDTHS: u64 = 100;
 
 impl CostTrial {
-    /// Returns true if no other process was observed to run.
+    /// Returns true if other processes used at most a tenth of a CPU, or if that is unknown.
     pub fn is_undisturbed(&self) -> bool {
-        self.other_cpus_thousandths.is_none_or(|n| n <= OTHERS_MOST)
+        self.other_cpus_thousandths
+            .is_none_or(|n| n <= MOST_OTHER_CPUS_THOUSANDTHS)
     }
 }
 
@@ -63,7 +64,7 @@ pub struct UnitCost {
 }
 
 /// Fewest undisturbed repetitions of a cost.
-const UNDISTURBED_FEWEST: usize = 3;
+const FEWEST_UNDISTURBED: usize = 3;
 
 impl UnitCost {
     /// The undisturbed repetitions; none if they are too few.
@@ -71,13 +72,13 @@ impl UnitCost {
         let trials: Vec<CostTrial> = (self.trials.iter().copied())
             .filter(CostTrial::is_undisturbed)
             .collect();
-        if trials.len() < UNDISTURBED_FEWEST {
+        if trials.len() < FEWEST_UNDISTURBED {
             return Vec::new();
         }
         trials
     }
 
-    /// Returns true if it was measured, and other processes ran in most of the repetitions.
+    /// Returns true if it was measured, but fewer than three repetitions are undisturbed.
     pub fn is_disturbed(&self) -> bool {
         !self.trials.is_empty() && self.undisturbed().is_empty()
     }

@@ -42,9 +42,9 @@ fn next(client: &mut UringClient) -> ClientEvent {
 
 fn connected(client: &mut UringClient, listener: &TcpListener, line: u32) -> TcpStream {
     client.connect(line, socket()).unwrap();
-    let told = next(client);
-    let is_of_line = matches!(told, ClientEvent::Connected(of, Ok(())) if of == line);
-    assert!(is_of_line, "{told:?}");
+    let event = next(client);
+    let is_of_line = matches!(event, ClientEvent::Connected(of, Ok(())) if of == line);
+    assert!(is_of_line, "{event:?}");
     listener.accept().unwrap().0
 }
 
@@ -52,17 +52,17 @@ fn sent(client: &mut UringClient, line: u32, bytes: &[u8]) {
     client
         .send(line, |out| out.extend_from_slice(bytes))
         .unwrap();
-    let told = next(client);
-    let is_of_line = matches!(told, ClientEvent::Sent(of, Ok(())) if of == line);
-    assert!(is_of_line, "{told:?}");
+    let event = next(client);
+    let is_of_line = matches!(event, ClientEvent::Sent(of, Ok(())) if of == line);
+    assert!(is_of_line, "{event:?}");
 }
 
 /// The received bytes; none at the end of the stream.
 fn received(client: &mut UringClient, line: u32) -> Option<Vec<u8>> {
-    let ClientEvent::Received(told, piece) = next(client) else {
+    let ClientEvent::Received(answered, piece) = next(client) else {
         panic!("nothing was received");
     };
-    assert_eq!(told, line);
+    assert_eq!(answered, line);
     let piece = piece.unwrap()?;
     let bytes = client.bytes(&piece).to_vec();
     client.give_back(piece);

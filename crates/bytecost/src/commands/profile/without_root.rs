@@ -1,4 +1,4 @@
-//! What `/proc` reports of a process and its descendants without root: bytes, calls and CPU time.
+//! The report of `/proc` on a process and its descendants without root: bytes, calls and CPU time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -45,18 +45,24 @@ pub struct ProcessTree {
     root: u32,
     first: BTreeMap<u32, Counts>,
     last: BTreeMap<u32, Counts>,
+    /// Counts from before the beginning of processes that are gone: their parents' counts have them now.
+    first_of_ended: Counts,
 }
 
 impl ProcessTree {
-    /// That of a process.
-    pub fn of(pid: u32) -> io::Result<ProcessTree> {
+    /// The tree of a process, from now on.
+    ///
+    /// # Errors
+    /// What `/proc` answers for the process.
+    pub fn new(pid: u32) -> io::Result<ProcessTree> {
         let first = Counts::read(pid)?;
         let mut tree = ProcessTree {
             root: pid,
             first: BTreeMap::from([(pid, first)]),
             last: BTreeMap::from([(pid, first)]),
+            first_of_ended: Counts::default(),
         };
-        for pid in tree.descendants() {
+        for pid in tree.members() {
             if let Ok(counts) = Counts::read(pid) {
                 tree.first.insert(pid, counts);
                 tree.last.insert(pid, counts);
@@ -65,13 +71,14 @@ impl ProcessTree {
         Ok(tree)
     }
 
-    /// That of this process's children, the counts of which this process gets when it has waited for
-    /// them (proc_pid_io(5), times(2)).
-    pub fn of_children() -> io::Result<ProcessTree> {
-        ProcessTree::of(std::process::id())
+    /// The tree of this process: its children, running or waited for (proc_pid_io(5), times(2)), and also what
+    /// it does itself.
+    pub fn of_this_process() -> io::Result<ProcessTree> {
+        ProcessTree::new(std::process::id())
     }
 
-    fn descendants(&self) -> Vec<u32> {
+    /// The process and its descendants that exist now.
+    fn members(&self) -> Vec<u32> {
         let mut found = vec![self.root];
         let mut at = 0;
         while at < found.len() {
@@ -82,22 +89,33 @@ impl ProcessTree {
         found
     }
 
-    /// Returns true until the process has ended.
+    /// Returns true until the process has ended and was waited for.
     pub fn is_running(&self) -> bool {
         proc_view::directory(self.root).is_some_and(|folder| folder.is_dir())
     }
 
     /// Reads again.
     pub fn advance(&mut self) {
-        let all = self.descendants();
+        let all = self.members();
         for pid in &all {
             if let Ok(counts) = Counts::read(*pid) {
                 self.last.insert(*pid, counts);
             }
         }
-        // What a process that has been waited for had is its parent's by now.
-        self.last
-            .retain(|pid, _| all.contains(pid) || *pid == self.root);
+        self.forget_ended(&all);
+    }
+
+    /// Takes out processes that are no more among `members`. The kernel has added the counts of a process that
+    /// was waited for to its parent's.
+    fn forget_ended(&mut self, members: &[u32]) {
+        self.last.retain(|pid, _| members.contains(pid));
+        self.first.retain(|pid, first| {
+            let is_member = members.contains(pid);
+            if !is_member {
+                self.first_of_ended = self.first_of_ended.combined(*first, u64::saturating_add);
+            }
+            is_member
+        });
     }
 
     fn counts(&self) -> Counts {
@@ -105,9 +123,10 @@ impl ProcessTree {
             let first = self.first.get(pid).copied().unwrap_or_default();
             last.combined(first, u64::saturating_sub)
         });
-        grown.fold(Counts::default(), |sum, one| {
+        let sum = grown.fold(Counts::default(), |sum, one| {
             sum.combined(one, u64::saturating_add)
-        })
+        });
+        sum.combined(self.first_of_ended, u64::saturating_sub)
     }
 
     /// Bytes and calls since the beginning.
@@ -115,7 +134,7 @@ impl ProcessTree {
         self.counts().io
     }
 
-    /// CPU time since the beginning, in ticks of the clock of proc_pid_stat(5).
+    /// CPU time since the beginning in ns, in steps of the clock tick of proc_pid_stat(5).
     pub fn cpu_ns(&self) -> u64 {
         self.counts().cpu_ns
     }
@@ -160,5 +179,22 @@ mod tests {
         );
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 100 0 0 0 1 2 3 4 20 0 1 0 5 6 7\n";
         assert_eq!(cpu_ns(stat), Some(10 * clock::proc_stat_unit_ns()));
+    }
+
+    #[test]
+    fn what_an_ended_child_had_before_the_beginning_is_not_counted() {
+        let counts = |cpu_ns| Counts {
+            cpu_ns,
+            ..Counts::default()
+        };
+        let mut tree = ProcessTree {
+            root: 1,
+            first: BTreeMap::from([(1, counts(10)), (2, counts(100))]),
+            // The child has used 30 more, and its parent has waited for it.
+            last: BTreeMap::from([(1, counts(10 + 130)), (2, counts(120))]),
+            first_of_ended: Counts::default(),
+        };
+        tree.forget_ended(&[1]);
+        assert_eq!(tree.cpu_ns(), 30);
     }
 }

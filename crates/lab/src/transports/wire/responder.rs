@@ -113,7 +113,7 @@ impl WireResponder {
         Ok(responder)
     }
 
-    /// CpuSamples once at all flows, and sends the acknowledgements that are due. Yields where nothing has come
+    /// Looks once at all flows, and sends the acknowledgements that are due. Yields where nothing has come
     /// for a while; never waits for longer than 50 µs and the kernel's slack.
     pub(crate) fn look(&mut self) -> io::Result<()> {
         let now_ns = clock::monotonic_ns();
