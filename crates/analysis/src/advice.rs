@@ -79,13 +79,8 @@ struct Group<'v> {
 pub(crate) fn all<'v>(run: &'v Explained<'v>) -> Advice {
     let mut advice = Advice::default();
     // Of comparisons with one baseline the first says what is asked.
-    let compares = run
-        .input
-        .manifest
-        .study
-        .compare
-        .iter()
-        .unique_by(|c| (c.axis, &c.baseline, &c.values));
+    let asked = run.input.manifest.study.compare.iter();
+    let compares = asked.unique_by(|c| (c.axis, &c.baseline, &c.values));
     let mut all = compares.map(|c| groups(run, c)).collect_vec();
     share_rate(&mut all, run.error_rate());
     for (place, groups) in all.iter().enumerate() {

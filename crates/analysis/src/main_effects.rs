@@ -31,13 +31,8 @@ struct RawEffect<'v> {
 /// The main effects of a study's comparisons in their first metric, in the order of the plan: over
 /// the axis that the study asks for, else over the first range that varies.
 pub(crate) fn all<'v>(run: &'v Judged<'v>) -> Vec<MainEffect> {
-    let compares = run
-        .input
-        .manifest
-        .study
-        .compare
-        .iter()
-        .filter(|compare| compare.family != Family::Exploratory);
+    let asked = run.input.manifest.study.compare.iter();
+    let compares = asked.filter(|compare| compare.family != Family::Exploratory);
     let raws = compares.flat_map(|compare| raw_effects(run, compare));
     let raws: Vec<RawEffect<'_>> = raws.unique_by(RawEffect::key).collect();
     let within = raws

@@ -53,12 +53,12 @@ fn own_gap(point: &Point, unit: Unit) -> Option<String> {
 }
 
 /// The same as an answer to a question: a measured point whose verdict is withheld is not missing.
-pub(crate) fn missing(gap: &Gap, unit: Unit) -> String {
-    let why = gap_in_words(gap, unit);
-    if matches!(gap, Gap::Withheld(_)) {
-        why
+pub(crate) fn missing(point: &Point, unit: Unit) -> Option<String> {
+    let why = gap_of(point, unit)?;
+    if matches!(point, Point::Gap(Gap::Withheld(_))) {
+        Some(why)
     } else {
-        format!("not measured here: {why}")
+        Some(format!("not measured here: {why}"))
     }
 }
 
@@ -70,10 +70,7 @@ pub(crate) fn has_points(series: &Series) -> bool {
 /// Reason of an empty figure: that of most of its gaps, the first of equals.
 pub(crate) fn why_empty(f: &FigureData, unit: Unit) -> String {
     let points = f.series.iter().flat_map(|s| &s.points);
-    let gaps = points.filter_map(|point| match point {
-        Point::Gap(gap) => Some((missing(gap, unit), ())),
-        Point::Measured(_) => None,
-    });
+    let gaps = points.filter_map(|point| Some((missing(point, unit)?, ())));
     let reasons = grouped(gaps);
     let most = reasons
         .into_iter()

@@ -288,10 +288,10 @@ fn together(a: &Analysis, s: &SpeedUp) -> [String; 2] {
         .filter_map(|row| row.point.measured())
         .collect();
     if decided.is_empty() && open.is_empty() {
-        let gap = s.rows.iter().find_map(|row| match &row.point {
-            Point::Gap(gap) => Some(missing(gap, a.study.unit)),
-            Point::Measured(_) => None,
-        });
+        let gap = s
+            .rows
+            .iter()
+            .find_map(|row| missing(&row.point, a.study.unit));
         let why = gap.map(without_stop);
         let why = why.unwrap_or_else(|| "not measured here: no such cells".to_owned());
         return ["–".to_owned(), why];

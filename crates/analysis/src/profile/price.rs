@@ -9,7 +9,7 @@ use crate::result::Input;
 use crate::trials::{CellTrials, Trials};
 use crate::{judge, measure};
 
-/// By how much the ratio may differ in another program, whose buffers lie otherwise in caches and whose
+/// The most that the ratio may differ by in another program, whose buffers lie otherwise in caches and whose
 /// threads otherwise on CPUs than those that were measured. `make bench-profile` tries it.
 const OTHER_PROGRAM: f64 = 0.05;
 /// A measured length stands for those up to twice as long or as short.

@@ -1,4 +1,4 @@
-//! Imports between crates: the table of ARCHITECTURE.md, held against `cargo metadata`.
+//! Imports between crates: the table of ARCHITECTURE.md, compared with `cargo metadata`.
 
 use std::collections::BTreeSet;
 use std::process::Command;
