@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use bytecost_spec::manifest::RoundNoise;
+use bytecost_spec::manifest::{RoundNoise, RoundVariance};
 use bytecost_spec::{Cell, Metric, RoundSummary, units};
 use bytecost_stats::{BetweenRounds, RoundEstimate, between_rounds};
 use serde_json::json;
@@ -86,27 +86,29 @@ fn found(rounds: &[RoundSummary], log: &Kept) -> BenchResults {
         });
     }
     let metrics: Vec<Metric> = by_comparison.keys().map(|(metric, _)| *metric).collect();
+    let RoundVariance { variance, degrees } = RoundNoise::ASSUMED.assumed;
+    let by_build = BetweenRounds { variance, degrees };
     let mut rows = Vec::new();
     for metric in metrics.chunk_by(|a, b| a == b).map(|same| same[0]) {
         let of_metric = by_comparison.iter().filter(|((m, _), _)| *m == metric);
         let (comparisons, estimates): (Vec<_>, Vec<_>) =
             of_metric.map(|(c, e)| (c, e.clone())).unzip();
-        let variances = between_rounds(&estimates);
+        let variances = between_rounds(&estimates, by_build);
         for (comparison, between) in comparisons.iter().zip(&variances.comparisons) {
             notes.push(line(comparison, *between));
         }
         rows.push(row(&format!("τ of {metric}"), variances.typical));
     }
     let estimates: Vec<_> = by_comparison.into_values().collect();
-    let assumed = between_rounds(&estimates).typical;
+    let assumed = between_rounds(&estimates, by_build).typical;
     rows.push(row("τ to assume", assumed));
     if let Some(assumed) = assumed {
         notes.push(format!(
             "To assume: τ {:.3} with {:.1} degrees of freedom; this build assumes {:.3} with {}.",
             assumed.variance.sqrt(),
             assumed.degrees,
-            RoundNoise::ASSUMED.assumed.variance.sqrt(),
-            RoundNoise::ASSUMED.assumed.degrees
+            by_build.variance.sqrt(),
+            by_build.degrees
         ));
     }
     BenchResults {

@@ -86,7 +86,7 @@ impl Trials<'_> {
             ..known.clone()
         };
         for (metric, pairs) in by_metric {
-            let (typical, comparisons) = noise_of_metric(metric, pairs);
+            let (typical, comparisons) = noise_of_metric(metric, pairs, known.assumed);
             noise.metrics.extend(typical);
             noise.comparisons.extend(comparisons);
         }
@@ -114,9 +114,10 @@ pub(crate) fn round_error(between: BetweenRounds, rounds: usize) -> f64 {
 pub(crate) fn noise_of_metric(
     metric: Metric,
     pairs: Vec<PairRounds<'_>>,
+    assumed: RoundVariance,
 ) -> (Option<MetricRounds>, Vec<ComparisonRounds>) {
     let (ids, rounds): (Vec<_>, Vec<_>) = pairs.into_iter().unzip();
-    let found = between_rounds(&rounds);
+    let found = between_rounds(&rounds, to_stats(assumed));
     let typical = found.typical.map(|typical| MetricRounds {
         metric,
         between: to_manifest(typical),

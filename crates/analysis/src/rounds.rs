@@ -97,7 +97,8 @@ pub fn noise_between_rounds(rounds: &[RoundSummary]) -> RoundNoise {
             continue;
         }
         runs.extend(values.iter().map(|(round, _)| &round.run));
-        let (typical, comparisons) = noise_of_metric(metric, by_pair(values));
+        let (typical, comparisons) =
+            noise_of_metric(metric, by_pair(values), RoundNoise::ASSUMED.assumed);
         noise.metrics.extend(typical);
         noise.comparisons.extend(comparisons);
     }

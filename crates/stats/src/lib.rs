@@ -1,7 +1,13 @@
-//! Pure arithmetic on slices: locations with their intervals, tests, corrections.
+//! Statistics on slices of numbers: locations with intervals, tests, corrections, power.
 //!
-//! No function here panics on empty, short or non-finite input: what cannot be computed is `None`.
-//! Everything is deterministic.
+//! In the order of use: [`trimmed_mean`] estimates the [`Location`] of a cell's log ratios, to which
+//! [`mean_of_rounds`] adds what varies between rounds; [`Moderation`] lends variance from other
+//! comparisons; [`tail_ratio`] compares quantiles of latency histograms; [`holm`] and [`false_discovery`]
+//! correct p values; [`blocks_needed`] and [`smallest_detectable`] are about power. [`Generator`] draws the
+//! random numbers of orders and tests.
+//!
+//! No function panics on empty, short or non-finite input: a value that cannot be computed is `None`.
+//! Everything is deterministic, and nothing knows of bytes or machines. Start with `location.rs`.
 
 mod counts;
 mod distribution;

@@ -70,11 +70,21 @@ struct Spread {
 /// it varies like a chi square, and is never below zero as the difference is. Shrunk by the mean
 /// logarithm of all, as variances within a run are, a family of 35 with three rounds raised a false
 /// alarm in 20 % of runs where few comparisons vary much; by their mean in 0 to 4 %.
-pub fn between_rounds(comparisons: &[Vec<RoundEstimate>]) -> RoundVariances {
+///
+/// Of fewer than four comparisons nothing is typical. Their own variance has as few as one degree of
+/// freedom, so that it is joined with the `assumed` one, which stands alone without earlier rounds: rounds
+/// that are known never say less than none.
+pub fn between_rounds(
+    comparisons: &[Vec<RoundEstimate>],
+    assumed: BetweenRounds,
+) -> RoundVariances {
     let spreads: Vec<Option<Spread>> = comparisons.iter().map(|c| Spread::new(c)).collect();
     let known: Vec<Spread> = spreads.iter().flatten().copied().collect();
     let typical = typical(&known);
-    let shrunk = |spread: Spread| spread.between(typical.map(|by| spread.shrunk(by)));
+    let shrunk = |spread: Spread| match typical {
+        Some(typical) => spread.between(spread.shrunk(typical)),
+        None => spread.joined(assumed),
+    };
     RoundVariances {
         typical,
         comparisons: spreads.into_iter().map(|s| s.map(shrunk)).collect(),
@@ -110,14 +120,28 @@ impl Spread {
 
     /// The variance between rounds: a total variance less that within them, with the degrees of freedom of the
     /// difference.
-    fn between(&self, total: Option<Location>) -> BetweenRounds {
-        let total = total.unwrap_or(self.total);
+    fn between(&self, total: Location) -> BetweenRounds {
         let whole = total.deviation().powi(2);
         let variance = (whole - self.within).max(0.0);
         let error = 2.0 * whole.powi(2) / total.degrees + self.within_error;
         BetweenRounds {
             variance,
             degrees: degrees(variance, error).min(total.degrees),
+        }
+    }
+
+    /// The mean of the assumed variance between rounds and of that of these rounds, each weighted by its
+    /// degrees of freedom: those that these rounds have where the assumed variance is the true one. Where they
+    /// vary more than is assumed, the variance is their own: the mean holds too little on such machines.
+    fn joined(&self, assumed: BetweenRounds) -> BetweenRounds {
+        let whole = self.within + assumed.variance;
+        let error = 2.0 * whole.powi(2) / self.total.degrees + self.within_error;
+        let own = 2.0 * assumed.variance.powi(2) / error;
+        let sum = assumed.degrees * assumed.variance + own * self.unclipped();
+        let degrees = assumed.degrees + own;
+        BetweenRounds {
+            variance: (sum / degrees).max(self.unclipped()),
+            degrees,
         }
     }
 
