@@ -2,7 +2,7 @@
 //! bare epoll loop in C.
 //!
 //! All four echo messages of 64 bytes on one CPU, and bytecost's own load generator on the other
-//! CPUs asks all four alike. sockperf's server reads a header of its own, so that every message
+//! CPUs sends all four the same requests. sockperf's server reads a header of its own, so that every message
 //! begins with one, for each of the four (`message.rs`).
 
 use std::io;
@@ -45,9 +45,9 @@ pub const BENCH: Bench = Bench {
 const SIZE: usize = 64;
 const CONNECTIONS: [u32; 2] = [64, 1000];
 const OURS: [&str; 2] = ["epoll", "uring"];
-/// The longest time of an answer.
+/// The longest time of a response.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// More threads ask no more than these.
+/// More threads send no more requests than these.
 const MOST_THREADS: usize = 4;
 
 /// Answers and CPU time of one server in a window.
@@ -206,7 +206,7 @@ impl Place {
         load
     }
 
-    /// Starts a server, asks it for a window, and ends it.
+    /// Starts a server, loads it for a window, and ends it.
     fn measure(&self, connections: u32, start: &dyn Fn(u16) -> Result<Peer>) -> Result<Served> {
         let port = peer::free_port()?;
         let load = self.load(connections, port);
@@ -215,7 +215,7 @@ impl Place {
         let mut server = start(port)?;
         peer::wait_for_listener(port, &mut server)?;
         let edges = Edges::new(server.child().id());
-        let outcome = self.asked(&load, &edges)?;
+        let outcome = self.run_load(&load, &edges)?;
         let errors = outcome.errors.all();
         ensure!(errors == 0, "{errors} errors: {:?}", outcome.errors);
         ensure!(outcome.answers_in_window > 0, "there was no response");
@@ -242,14 +242,14 @@ impl Place {
         })
     }
 
-    /// Asks from a thread of its own, so that this one stays where it may be.
-    fn asked(&self, load: &Load, edges: &Edges) -> Result<LoadOutcome> {
+    /// Runs the load in a thread of its own, since it binds its thread to the generator's CPUs.
+    fn run_load(&self, load: &Load, edges: &Edges) -> Result<LoadOutcome> {
         thread::scope(|scope| {
-            let asking = scope.spawn(|| {
+            let generator = scope.spawn(|| {
                 process::set_affinity(&self.generator)?;
                 load.run(&AtomicBool::new(false), &|stage| edges.pass(stage))
             });
-            asking
+            generator
                 .join()
                 .unwrap_or_else(|_| Err(io::Error::other("the generator panicked")))
         })

@@ -13,7 +13,7 @@ use crate::result::{Row, Target};
 
 pub const BENCH: Bench = Bench {
     name: "sockperf",
-    question: "Does `ask` with 64 bytes go to and fro as often as sockperf's ping-pong over TCP?",
+    question: "Do requests of 64 bytes get as many responses a second as with sockperf's ping-pong over TCP?",
     target: "rate at least as high",
     by_name_alone: false,
     run,
@@ -59,7 +59,7 @@ fn one_placement(
     ])?;
     let mut ours = Ours::new(context.window)?;
     let subjects = vec![
-        Subject::new("ask", || {
+        Subject::new("request-response", || {
             let sample = ours.trial(&cell)?;
             let messages = ours::read(&sample.sender, Counter::Messages)?;
             Ok(messages / ours::read(&sample.sender, Counter::ElapsedNs)? * 1e9)
@@ -78,7 +78,7 @@ fn one_placement(
         Target::AtLeast(1.0),
     ));
     found.notes.push(format!(
-        "{place}: ask {} a second, sockperf {}",
+        "{place}: request-response {} a second, sockperf {}",
         units::number(blocks.typical(0, |rate| *rate)),
         units::number(blocks.typical(1, |rate| *rate)),
     ));
@@ -87,7 +87,7 @@ fn one_placement(
     Ok(())
 }
 
-/// One run of fresh sockperf processes, in round trips a second. By default it does as `ask`
+/// One run of fresh sockperf processes, in round trips a second. By default it does as this pattern
 /// does: blocking sendto(2) and recvfrom(2), TCP_NODELAY on both ends, the server sends back the
 /// whole message.
 fn theirs(context: &Context, sender: u32, receiver: u32) -> Result<f64> {

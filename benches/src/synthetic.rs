@@ -26,7 +26,7 @@ const STARTED: &str = "2026-01-01T00:00:00Z";
 const WINDOW_NS: f64 = 1e8;
 const NO_HARDWARE: &str = "this CPU shows no hardware counters to the machine";
 
-/// 35 cells that stream and 14 that ask; with that of `null` they are [`CELLS`].
+/// 35 cells that stream and 14 of requests and responses; with that of `null` they are [`CELLS`].
 const STUDY: &str = r#"
 name = "synthetic"
 title = "A run that nobody measured"

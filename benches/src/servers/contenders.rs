@@ -165,7 +165,7 @@ mod tests {
         let mut load = place.load(8, port.trim().parse().unwrap());
         load.span = LoadSpan::Requests(5);
         let edges = Edges::new(peer.child().id());
-        let outcome = place.asked(&load, &edges).unwrap();
+        let outcome = place.run_load(&load, &edges).unwrap();
         assert_eq!((outcome.errors.all(), outcome.answers), (0, 40));
         drop(peer.child().stdin.take());
         peer.finish(PATIENCE).unwrap();
