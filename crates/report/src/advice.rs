@@ -105,12 +105,12 @@ fn sentence(
         return (!ways.is_empty()).then(|| Sentence {
             label: title.to_owned(),
             text: format!("no advice without a condition: {}", ways.join("; ")),
-            brief: "no advice without a condition: see the notes".to_owned(),
+            brief: format!("no advice without a condition: {}", ways[0]),
             findings,
         });
     }
     if groups.len() > clauses.len() {
-        let more = "see the notes for more".to_owned();
+        let more = "see the table for more".to_owned();
         clauses.push(Clause {
             brief: more.clone(),
             text: more,

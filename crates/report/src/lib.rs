@@ -1,10 +1,13 @@
-//! Findings to terminal, HTML, CSV, JSON and Markdown; pure.
+//! An analysis as text, page, Markdown, CSV and JSON: its words, tables and drawings.
 //!
-//! The same [`Analysis`](bytecost_analysis::Analysis) always gives the same bytes: nothing here
-//! asks the clock, the environment or the file system.
+//! In the order of the data flow: phrase books (`phrases`, `run_words`, `figure_words`, `caveats/book`)
+//! make words of the facts of an [`Analysis`](bytecost_analysis::Analysis); `advice`, `answer_table`,
+//! `sections` and `comparisons` arrange them as a `document`, a list of blocks; [`terminal`], [`markdown`]
+//! and [`html`] print a document, and [`screen()`] its beginning within 30 lines; `figure` draws a
+//! [`Picture`]. [`findings_json`] and [`samples_csv`] write data.
 //!
-//! Words are made once: `sections` and `comparisons` write a `document` of a result, `screen` its
-//! beginning, and `terminal`, `markdown` and `page` print it, with drawings by their places.
+//! The crate is pure: the same analysis always gives the same bytes. It compares no numbers to reach a
+//! verdict; those are `bytecost-analysis`'s. Start with `document.rs`, then `screen.rs`.
 
 mod advice;
 mod answer_table;

@@ -1,6 +1,7 @@
 //! The first screen, for a reader who has a minute: at most 30 lines of 100 columns, with the advice and
 //! the findings and nothing else. Each medium begins with it.
 
+use bytecost_analysis::result::NoiseFloor;
 use bytecost_analysis::{Analysis, Finding, Verdict, grouped};
 use bytecost_spec::{Axis, Cell, Host, PeerSide, Value};
 use itertools::Itertools as _;
@@ -257,42 +258,64 @@ fn within(
     let tables = table.tables.into_iter().map(DocBlock::Table);
     document.blocks.extend(tables);
     let more = unshown.iter().map(|(axis, value)| axis.subject(value));
-    let more = counted(&more.collect_vec(), all);
-    let groups = if room.two_groups {
-        two_groups(a)
-    } else {
-        Vec::new()
-    };
-    let withheld = withheld(a, room.reasons, !links.is_empty());
-    let left_out = left_out(table.rows_left, sentences_left, all);
-    let floor = a.noise_floor.iter().filter(|_| room.noise_floor);
-    let floor = floor.map(|floor| {
-        let w = &floor.widest;
-        let [value, low, high] = [w.ratio, w.low, w.high].map(bare_ratio);
-        format!(
-            "a baseline measured twice: {value}× apart at the widest (95 % interval {low} to {high})"
-        )
-    });
-    let undecided = a.advice.undecided.as_ref();
-    let undecided = undecided.filter(|open| {
-        a.advice.nothing.is_none() && open.by_family.iter().any(|family| family.undecided > 0)
-    });
-    let undecided = undecided.map(|open| advice::undecided(open, room.command));
     let mut terms = Vec::new();
-    DocTerm::push(&mut terms, "Also measured", more);
-    DocTerm::push(&mut terms, "More", left_out);
-    DocTerm::push(&mut terms, "Disturbed", disturbed(a, room.disturbed_chars));
-    DocTerm::push(&mut terms, "Two groups", groups);
-    DocTerm::push(&mut terms, "No verdict", withheld);
-    terms.extend(missing(a, room, all));
-    DocTerm::push(&mut terms, "Not measured", advice::network_card(a));
-    DocTerm::push(&mut terms, "Noise floor", floor);
-    DocTerm::push(&mut terms, "Undecided", undecided);
+    DocTerm::push(
+        &mut terms,
+        "Also measured",
+        counted(&more.collect_vec(), all),
+    );
+    DocTerm::push(
+        &mut terms,
+        "More",
+        left_out(table.rows_left, sentences_left, all),
+    );
+    terms.extend(limits(a, room, all, !links.is_empty()));
     for (label, link) in links {
         terms.push(DocTerm::new(*label, [*link]));
     }
     document.push(DocBlock::Terms(terms));
     document
+}
+
+/// Terms about the limits of the answer: disturbances, verdicts that are withheld, points that were not
+/// measured, the noise floor and the undecided comparisons. `has_links` is true if they may refer to the
+/// full report.
+fn limits(a: &Analysis, room: Room, all: Option<&str>, has_links: bool) -> Vec<DocTerm> {
+    let groups = if room.two_groups {
+        two_groups(a)
+    } else {
+        Vec::new()
+    };
+    let floor = (a.noise_floor.iter().filter(|_| room.noise_floor)).map(noise_floor);
+    let undecided = a.advice.undecided.iter().filter(|open| {
+        a.advice.nothing.is_none() && open.by_family.iter().any(|family| family.undecided > 0)
+    });
+    let mut terms = Vec::new();
+    DocTerm::push(&mut terms, "Disturbed", disturbed(a, room.disturbed_chars));
+    DocTerm::push(&mut terms, "Two groups", groups);
+    DocTerm::push(
+        &mut terms,
+        "No verdict",
+        withheld(a, room.reasons, has_links),
+    );
+    terms.extend(missing(a, room, all));
+    DocTerm::push(&mut terms, "Not measured", advice::network_card(a));
+    DocTerm::push(&mut terms, "Noise floor", floor);
+    DocTerm::push(
+        &mut terms,
+        "Undecided",
+        undecided.map(|open| advice::undecided(open, room.command)),
+    );
+    terms
+}
+
+/// The widest ratio of a baseline and its twin.
+fn noise_floor(floor: &NoiseFloor) -> String {
+    let w = &floor.widest;
+    let [ratio, low, high] = [w.ratio, w.low, w.high].map(bare_ratio);
+    format!(
+        "a baseline measured twice: ratio {ratio} at the widest (95 % interval {low} to {high})"
+    )
 }
 
 /// The rows and sentences for which there was no room, counted, and the command that has them; none

@@ -39,28 +39,27 @@ struct Note {
     is_condition: bool,
 }
 
-fn notes(a: &Analysis, s: &Situation, way: &Value) -> Vec<Note> {
-    let note = |text: String, at: &[Value]| Note {
-        text,
-        at: span(s, at),
-        is_everywhere: at.len() == s.measured.len(),
-        is_condition: false,
-    };
-    let condition = |conditions: &[Condition], at: &[Value]| Note {
-        is_condition: true,
-        ..note(only(conditions), at)
-    };
-    let mut notes = Vec::new();
-    let uses = || s.uses.iter().filter(|u| u.value == *way);
-    for used in uses().filter(|u| !u.conditions.is_empty()) {
-        notes.push(condition(&used.conditions, &used.at));
+impl Note {
+    /// A note that applies at these values along the range.
+    fn new(s: &Situation, text: String, at: &[Value]) -> Note {
+        Note {
+            text,
+            at: span(s, at),
+            is_everywhere: at.len() == s.measured.len(),
+            is_condition: false,
+        }
     }
-    // A baseline that is used at several places has one note.
-    let (gains, plain): (Vec<&Use>, Vec<&Use>) = uses()
-        .filter(|u| u.conditions.is_empty())
-        .partition(|u| u.gain.is_some());
-    let groups = gains.into_iter().map(|used| vec![used]).chain([plain]);
-    for uses in groups.filter(|uses| !uses.is_empty()) {
+
+    /// A note with the conditions for using the way there.
+    fn condition(s: &Situation, conditions: &[Condition], at: &[Value]) -> Note {
+        Note {
+            is_condition: true,
+            ..Note::new(s, only(conditions), at)
+        }
+    }
+
+    /// A note on uses of a way without a condition.
+    fn uses(a: &Analysis, s: &Situation, way: &Value, uses: &[&Use]) -> Note {
         let at: Vec<Value> = uses.iter().flat_map(|u| u.at.clone()).collect();
         let is_better = uses[0].gain.is_some();
         let is_best = if is_better {
@@ -80,22 +79,37 @@ fn notes(a: &Analysis, s: &Situation, way: &Value) -> Vec<Note> {
         if s.conditional.iter().any(is_beaten) {
             text.push_str(" without a condition");
         }
-        for but in uses.iter().flat_map(|u| &u.but) {
-            if but.verdict == Verdict::Worse {
-                let amount = amount(&but.points);
-                let the = if amount.contains('×') { "the " } else { "" };
-                text += &format!(
-                    ", but {amount} {the}{}",
-                    phrases::metric(but.metric, s.unit)
-                );
-            }
+        let worse = uses.iter().flat_map(|u| &u.but);
+        for but in worse.filter(|but| but.verdict == Verdict::Worse) {
+            let amount = amount(&but.points);
+            let the = if amount.contains('×') { "the " } else { "" };
+            text += &format!(
+                ", but {amount} {the}{}",
+                phrases::metric(but.metric, s.unit)
+            );
         }
         let is_open = |at: &&Value| s.undecided.contains(at) || s.withheld.contains(at);
         let mut others = s.measured.iter().filter(|value| !at.contains(value));
-        notes.push(Note {
+        Note {
             is_everywhere: others.all(|at| !is_better && is_open(&at)),
-            ..note(text, &at)
-        });
+            ..Note::new(s, text, &at)
+        }
+    }
+}
+
+fn notes(a: &Analysis, s: &Situation, way: &Value) -> Vec<Note> {
+    let uses = || s.uses.iter().filter(|u| u.value == *way);
+    let conditional = uses().filter(|u| !u.conditions.is_empty());
+    let mut notes = conditional
+        .map(|used| Note::condition(s, &used.conditions, &used.at))
+        .collect_vec();
+    // A baseline that is used at several places has one note.
+    let (gains, plain): (Vec<&Use>, Vec<&Use>) = uses()
+        .filter(|u| u.conditions.is_empty())
+        .partition(|u| u.gain.is_some());
+    notes.extend(gains.iter().map(|used| Note::uses(a, s, way, &[used])));
+    if !plain.is_empty() {
+        notes.push(Note::uses(a, s, way, &plain));
     }
     for used in s.uses.iter().filter(|u| u.gain.is_some()) {
         let mut rivals = rivals(a, s, &used.value, &used.at);
@@ -103,16 +117,16 @@ fn notes(a: &Analysis, s: &Situation, way: &Value) -> Vec<Note> {
         let at: Vec<Value> = rivals.into_iter().map(|(_, at)| at).collect();
         if !at.is_empty() {
             let at = if used.at.is_empty() { &used.at } else { &at };
-            notes.push(note(format!("tied with `{}`", used.value), at));
+            notes.push(Note::new(s, format!("tied with `{}`", used.value), at));
         }
     }
     let conditional = s.conditional.iter().filter(|c| c.gain.value == *way);
-    notes.extend(conditional.map(|c| condition(&c.conditions, &places(&c.gain))));
+    notes.extend(conditional.map(|c| Note::condition(s, &c.conditions, &places(&c.gain))));
     let worse = s.avoid.iter().filter(|avoid| avoid.cost.value == *way);
     notes.extend(worse.filter_map(|avoid| {
-        let with = avoid.with.as_ref()?;
-        let (text, at) = reason(s.unit, with);
-        Some(note(text, if at.is_empty() { &s.measured } else { at }))
+        let (text, at) = reason(s.unit, avoid.with.as_ref()?);
+        let at = if at.is_empty() { &s.measured } else { at };
+        Some(Note::new(s, text, at))
     }));
     notes
 }
