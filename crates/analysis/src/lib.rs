@@ -1,7 +1,15 @@
-//! From samples to findings and caveats: pure, so that any run can be judged again anywhere.
+//! The judgement of a run: estimates, comparisons with verdicts, caveats, causes and advice.
 //!
-//! [`analyse`] takes all that is known of a run as values and gives back an [`Analysis`], which
-//! holds everything that a report says. [`progress`] is the same arithmetic for a running study.
+//! In the order of the data flow, which [`analyse`] spells out: an [`Input`] holds a run's manifest and
+//! records; its samples are grouped by cell, block and trial; a [`CellResult`] has the estimates of a
+//! cell; two cells that differ in one axis are compared within blocks; a [`Caveat`] withholds or annotates
+//! verdicts; a [`Finding`] is a comparison with its verdict. Crossovers, main effects, explanations and
+//! [`Advice`] are filters and groups of findings. All of it is an [`Analysis`]. [`progress`] and [`profile`]
+//! do the same arithmetic for a running study and for a program of the user's.
+//!
+//! The crate is pure: the same input always gives the same result, whatever the samples hold. It has facts
+//! and no sentences, which are `bytecost-report`'s. Start with `stages.rs`, then `contrast.rs` and
+//! `findings.rs`.
 
 mod advice;
 mod audit;
