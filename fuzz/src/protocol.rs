@@ -132,7 +132,7 @@ fn answers() -> Vec<Vec<u8>> {
             address,
             process: Some(7),
         },
-        FromEndpoint::Failed(reason),
+        FromEndpoint::Failed(reason.into()),
         FromEndpoint::Done(Box::new(done)),
     ]
     .iter()

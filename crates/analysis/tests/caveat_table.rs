@@ -155,8 +155,9 @@ fn the_course_of_the_run() {
 
 #[test]
 fn a_mover_that_delivered_wrong_bytes_once_has_no_verdict_at_any_size() {
-    let wrong = "receiver: what arrived is not what was sent: byte 7 of the stream is wrong";
-    let (world, other) = (failed(1, wrong), failed(1, "the receiver was killed"));
+    let other = failed(1, "the receiver was killed");
+    let mut world = failed(0, "");
+    world.fail_with_wrong_bytes(0, &world.id("sendfile", 4096));
     let evidence = "1 trial, the first: receiver: what";
     both("wrong-bytes", &other, &world, Withholds::All, evidence);
     let found = fires(&world, "wrong-bytes", 2, "byte 7");

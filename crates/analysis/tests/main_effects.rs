@@ -76,7 +76,7 @@ fn places_that_disagree_in_sign_have_no_mean() {
 fn nothing_is_said_where_a_place_has_no_verdict() {
     let mut world = run(&asked(), 12, 0.02, |_| 1.5);
     let cell = world.id("writev", 256);
-    world.fail(3, &cell, "the content of message 3 is not what was sent");
+    world.fail_with_wrong_bytes(3, &cell);
     let analysis = world.analyse();
     let found = effect(&analysis, "writev");
     assert!(found.withheld.is_some(), "{found:?}");

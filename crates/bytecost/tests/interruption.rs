@@ -351,6 +351,7 @@ fn a_run_whose_cells_are_all_given_up_ends_when_it_is_resumed() {
                 started_ms: 1,
                 reason: "it was to fail".to_owned(),
                 stood_still_ns: None,
+                wrong_bytes: false,
             });
             log += &(serde_json::to_string(&failure).unwrap() + "\n");
         }

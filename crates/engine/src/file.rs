@@ -10,7 +10,7 @@ use bytecost_sys::{file_system, proc_view, regular_file};
 use rustix::fs::{AtFlags, MemfdFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
-use crate::pattern::PayloadPattern;
+use crate::pattern::{PayloadPattern, WrongBytes};
 use crate::walk::Walk;
 
 mod copies;
@@ -308,7 +308,7 @@ pub fn check_written(
 
 fn wrong(what: &str, byte: u64) -> io::Error {
     let why = format!("{what}: byte {byte} of it is wrong");
-    io::Error::new(io::ErrorKind::InvalidData, why)
+    WrongBytes(why).into()
 }
 
 fn read_whole(file: impl AsFd, bytes: &mut [u8], offset: u64) -> io::Result<()> {

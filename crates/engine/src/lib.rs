@@ -34,7 +34,7 @@ pub mod work;
 pub use corked::Corked;
 pub use mover::{Helper, InFlight, Move, MoveFile, Mover, Offer, Open, Route};
 pub use movers::MOVERS;
-pub use pattern::{Checker, PayloadPattern};
+pub use pattern::{Checker, PayloadPattern, WrongBytes};
 pub use quick_ack::QuickAck;
 pub use receivers::{RECEIVERS, Receiver, Take};
 pub use servers::{SERVERS, Server};

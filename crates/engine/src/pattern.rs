@@ -1,8 +1,37 @@
 //! The payload's content, by its place in the stream, so that the receiver knows what must arrive.
 
-use std::io;
+use std::error::Error;
+use std::{fmt, io};
 
 use crate::receivers::Take;
+
+/// The error of a transfer whose bytes were not the right ones, with the first wrong place. As an
+/// [`io::Error`] it has the kind `InvalidData`.
+#[derive(Debug)]
+pub struct WrongBytes(pub String);
+
+impl WrongBytes {
+    /// Returns true if `error` says that bytes were wrong.
+    pub fn is_in(error: &io::Error) -> bool {
+        error
+            .get_ref()
+            .is_some_and(|inner| inner.is::<WrongBytes>())
+    }
+}
+
+impl fmt::Display for WrongBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for WrongBytes {}
+
+impl From<WrongBytes> for io::Error {
+    fn from(wrong: WrongBytes) -> io::Error {
+        io::Error::new(io::ErrorKind::InvalidData, wrong)
+    }
+}
 
 /// The content of one flow's stream: 64-bit words that each differ from all others nearby.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,7 +207,7 @@ impl Checker {
         });
         let Some(place) = wrong else { return Ok(()) };
         let why = format!("what arrived is not what was sent: byte {place} of the stream is wrong");
-        Err(io::Error::new(io::ErrorKind::InvalidData, why))
+        Err(WrongBytes(why).into())
     }
 }
 

@@ -12,6 +12,8 @@ use std::thread::{self, JoinHandle};
 use bytecost_spec::Held;
 use bytecost_sys::{memory_policy, process};
 
+use crate::pattern::WrongBytes;
+
 mod futex;
 mod line;
 mod stream;
@@ -193,8 +195,7 @@ fn held() -> io::Result<Held> {
 
 #[cold]
 fn wrong(got: u64, expected: u64) -> io::Error {
-    let why = format!("the number {got} came in the place of {expected}");
-    io::Error::new(io::ErrorKind::InvalidData, why)
+    WrongBytes(format!("the number {got} came in the place of {expected}")).into()
 }
 
 #[cold]

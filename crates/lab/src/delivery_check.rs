@@ -5,7 +5,7 @@ use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Transport};
 
 use crate::protocol::Done;
-use crate::trial_error::TrialError;
+use crate::trial_error::{TrialError, TrialFailure};
 
 /// Checks the bytes of a trial; none of a mover that moves nothing. Without another end, count and
 /// comparison are the mover's own. Units of work and a ping-pong's numbers fail where one is wrong.
@@ -36,11 +36,12 @@ pub(crate) fn check(
 }
 
 /// The first flow whose bytes have not all arrived, given the bytes sent and received of each.
-pub(crate) fn lost(flows: impl Iterator<Item = (u64, u64)>) -> Option<String> {
+fn lost(flows: impl Iterator<Item = (u64, u64)>) -> Option<TrialFailure> {
     let (flow, (sent, got)) = flows.enumerate().find(|(_, (sent, got))| sent != got)?;
-    Some(format!(
-        "flow {flow}: {sent} bytes were sent, {got} arrived"
-    ))
+    Some(TrialFailure {
+        reason: format!("flow {flow}: {sent} bytes were sent, {got} arrived"),
+        wrong_bytes: true,
+    })
 }
 
 /// Checks the counts of two sides. Content is checked where it arrives; that of a file that is not
@@ -53,23 +54,21 @@ fn check_both(
 ) -> Result<Truth, TrialError> {
     let flows = [sender, receiver].map(|side| side.total_bytes.len());
     if cell.transport == Transport::Peer && flows != [cell.threads as usize; 2] {
-        return Err(TrialError::Failed(format!(
+        return Err(TrialError::failed(format!(
             "flows that were sent and received: {flows:?}, not {} each",
             cell.threads
         )));
     }
     let sent = sender.total_bytes.iter().copied();
-    if let Some(why) = lost(sent.zip(receiver.total_bytes.iter().copied())) {
-        return Err(TrialError::Failed(why));
+    if let Some(failure) = lost(sent.zip(receiver.total_bytes.iter().copied())) {
+        return Err(TrialError::Failed(failure));
     }
     let sees_content = is_own_file
         && cell.transport.has_receiver()
         && Receiver::named(&cell.receiver).is_some_and(|r| r.sees_content);
     let received: u64 = receiver.total_bytes.iter().sum();
     if sees_content && received > 0 && receiver.compared_bytes == 0 {
-        return Err(TrialError::Failed(
-            "the content was not compared".to_owned(),
-        ));
+        return Err(TrialError::failed("the content was not compared"));
     }
     Ok(Truth {
         sent_bytes: sender.total_bytes.iter().sum(),

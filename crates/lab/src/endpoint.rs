@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use bytecost_engine::WrongBytes;
 use bytecost_host::Roots;
 use bytecost_meter::KnownThreads;
 use bytecost_sys::process;
@@ -24,6 +25,7 @@ use crate::protocol::{
 };
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
+use crate::trial_error::TrialFailure;
 use crate::warmup::may_grow;
 
 mod background;
@@ -52,9 +54,12 @@ pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
         ToEndpoint::Background(task) => background::run(&task, &mut control),
         _ => Err(unexpected_order()),
     });
-    let answer = match served.map_err(|e| explain(&e)) {
+    let answer = match served {
         Ok(done) => FromEndpoint::Done(Box::new(done)),
-        Err(reason) => FromEndpoint::Failed(reason),
+        Err(error) => FromEndpoint::Failed(TrialFailure {
+            reason: explain(&error),
+            wrong_bytes: WrongBytes::is_in(&error),
+        }),
     };
     protocol::write(&mut control, &answer)
 }

@@ -21,7 +21,7 @@ use crate::limits;
 use crate::peer_channel::RemoteEnd;
 use crate::program::Program;
 use crate::protocol::{self, FromEndpoint, HostReadings, Role, ToEndpoint};
-use crate::trial_error::TrialError;
+use crate::trial_error::{TrialError, TrialFailure};
 use crate::trial_processes::{SideProcess, TrialProcesses};
 
 /// The longest time of a call without progress.
@@ -193,10 +193,14 @@ impl Endpoint {
     /// Its next answer, which has begun to come; an error where it has failed.
     pub(crate) fn answer(&mut self) -> Result<FromEndpoint, TrialError> {
         match self.message_within(TIMEOUT)? {
-            FromEndpoint::Failed(reason) => Err(TrialError::Failed(match &self.process {
-                EndpointProcess::Here(_) => format!("{}: {reason}", self.role.name()),
-                EndpointProcess::There(end) => format!("on {}: {reason}", end.host()),
-            })),
+            FromEndpoint::Failed(failure) => {
+                Err(TrialError::Failed(failure.map(
+                    |reason| match &self.process {
+                        EndpointProcess::Here(_) => format!("{}: {reason}", self.role.name()),
+                        EndpointProcess::There(end) => format!("on {}: {reason}", end.host()),
+                    },
+                )))
+            }
             answer => Ok(answer),
         }
     }
@@ -210,7 +214,7 @@ impl Endpoint {
             }
             Err(e) if e.kind() == io::ErrorKind::InvalidData => {
                 let name = self.role.name();
-                Err(TrialError::Failed(format!("{name}: protocol error: {e}")))
+                Err(TrialError::failed(format!("{name}: protocol error: {e}")))
             }
             Err(_) => Err(self.end_error()),
         }
@@ -220,7 +224,7 @@ impl Endpoint {
     fn end_error(&mut self) -> TrialError {
         let child = match &mut self.process {
             EndpointProcess::Here(child) => child,
-            EndpointProcess::There(end) => return TrialError::Failed(end.why_gone()),
+            EndpointProcess::There(end) => return TrialError::failed(end.why_gone()),
         };
         let ended = child_end::wait_or_kill(child, ENDING);
         let mut written = Vec::new();
@@ -237,7 +241,7 @@ impl Endpoint {
             Ok(end) => limits::how_ended(end.status, first),
             Err(e) => format!("is gone: {e}"),
         };
-        TrialError::Failed(format!("the {} {how}, in mid-trial", self.role.name()))
+        TrialError::failed(format!("the {} {how}, in mid-trial", self.role.name()))
     }
 
     /// Waits for the end of its process, which has sent its result, and kills it at `until_ns`.
@@ -265,7 +269,7 @@ impl Endpoint {
         }
         let (name, seconds) = (self.role.name(), GRACE.as_secs());
         let late = format!("the {name} did not end within {seconds} s of its result");
-        Err(TrialError::Failed(format!("{late}: it {how}")))
+        Err(TrialError::failed(format!("{late}: it {how}")))
     }
 }
 
@@ -335,7 +339,7 @@ pub(crate) fn wait(
     wait_until(ends, deadline_ns, stop)?.ok_or_else(|| {
         let waiting = ends.iter().filter(|end| !end.over);
         let names: Vec<&str> = waiting.map(|end| end.role.name()).collect();
-        TrialError::Failed(format!(
+        TrialError::failed(format!(
             "no response from the {} in time",
             names.join(" and the ")
         ))
@@ -362,8 +366,8 @@ pub(crate) fn wait_until(
             let i = waiting[at];
             return match ends[i].answer() {
                 Ok(answer) => Ok(Some((i, answer))),
-                Err(TrialError::Failed(why)) => {
-                    Err(TrialError::Failed(reasons_of_all(ends, i, why)))
+                Err(TrialError::Failed(failure)) => {
+                    Err(TrialError::Failed(failures_of_all(ends, i, failure)))
                 }
                 Err(interrupted) => Err(interrupted),
             };
@@ -373,7 +377,7 @@ pub(crate) fn wait_until(
             silent_by_ns = now_ns + SILENCE_NS;
             if let Some(end) = ends.iter().find(|end| !end.over && end.is_stopped()) {
                 let why = "was stopped by a signal (SIGSTOP, a debugger), in mid-trial";
-                return Err(TrialError::Failed(format!("the {} {why}", end.role.name())));
+                return Err(TrialError::failed(format!("the {} {why}", end.role.name())));
             }
         }
         if now_ns >= until_ns {
@@ -384,16 +388,16 @@ pub(crate) fn wait_until(
 
 /// The error of a side that sends a message out of order.
 pub(crate) fn unexpected(from: &str, answer: &FromEndpoint) -> TrialError {
-    TrialError::Failed(format!(
+    TrialError::failed(format!(
         "protocol error: unexpected message from the {from}: {answer:?}"
     ))
 }
 
 /// Adds the other side's reason to that of a failed one: a failure of one ends both, and either may be
 /// heard first.
-fn reasons_of_all(ends: &mut [Endpoint], failed: usize, reason: String) -> String {
+fn failures_of_all(ends: &mut [Endpoint], failed: usize, first: TrialFailure) -> TrialFailure {
     let others = ends.iter_mut().enumerate();
-    let mut reasons = vec![reason];
+    let mut failures = vec![first];
     let until_ns = clock::monotonic_ns() + LAST_MESSAGES_NS;
     for (_, end) in others.filter(|(i, end)| *i != failed && !end.over) {
         // Earlier messages of it may come before its reason, above all from another host.
@@ -402,13 +406,17 @@ fn reasons_of_all(ends: &mut [Endpoint], failed: usize, reason: String) -> Strin
             if !matches!(poll(&mut [end.poll_fd()], left_ns), Ok(1)) {
                 break;
             }
-            if let Err(error) = end.answer() {
-                reasons.push(error.to_string());
+            if let Err(TrialError::Failed(failure)) = end.answer() {
+                failures.push(failure);
                 break;
             }
         }
     }
-    reasons.join("; ")
+    let reasons: Vec<&str> = failures.iter().map(|f| f.reason.as_str()).collect();
+    TrialFailure {
+        reason: reasons.join("; "),
+        wrong_bytes: failures.iter().any(|failure| failure.wrong_bytes),
+    }
 }
 
 #[cfg(test)]
@@ -430,6 +438,32 @@ mod tests {
         let error = wait(&mut ends, until_ns, &AtomicBool::new(false)).unwrap_err();
         let why = "the sender was stopped by a signal (SIGSTOP, a debugger), in mid-trial";
         assert_eq!(error.to_string(), why);
+    }
+
+    #[test]
+    fn wrong_bytes_stay_known_beside_the_failure_of_the_other_side() {
+        let says = |role, reason: &str, wrong_bytes| {
+            let child = std::process::Command::new("sleep").arg("60").spawn();
+            let (ours, mut theirs) = UnixStream::pair().unwrap();
+            let failed = FromEndpoint::Failed(TrialFailure {
+                reason: reason.to_owned(),
+                wrong_bytes,
+            });
+            protocol::write(&mut theirs, &failed).unwrap();
+            Endpoint::new(role, EndpointProcess::Here(child.unwrap()), ours).unwrap()
+        };
+        let mut ends = [
+            says(Role::Sender, "the other side is gone", false),
+            says(Role::Receiver, "byte 7 is wrong", true),
+        ];
+        let until_ns = clock::monotonic_ns() + 60_000_000_000;
+        let error = wait(&mut ends, until_ns, &AtomicBool::new(false)).unwrap_err();
+        let TrialError::Failed(failure) = error else {
+            panic!("{error}")
+        };
+        assert!(failure.wrong_bytes);
+        let both = "sender: the other side is gone; receiver: byte 7 is wrong";
+        assert_eq!(failure.reason, both);
     }
 
     // Invariant 8.

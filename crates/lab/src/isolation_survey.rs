@@ -78,7 +78,7 @@ fn get_ready(program: &Program, roots: &Roots, host: &Host, cell: &Cell) -> Resu
         .and_then(|()| end.message_within(TIMEOUT));
     match answer.map_err(|e| e.to_string())? {
         FromEndpoint::Ready => Ok(()),
-        FromEndpoint::Failed(why) => Err(why),
+        FromEndpoint::Failed(failure) => Err(failure.reason),
         other => Err(unexpected("endpoint", &other).to_string()),
     }
 }

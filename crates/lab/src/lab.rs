@@ -23,7 +23,7 @@ use crate::settings::Settings;
 use crate::stall::StalledWindow;
 use crate::testbed::{Peer, Testbed};
 use crate::trial;
-use crate::trial_error::TrialError;
+use crate::trial_error::{TrialError, TrialFailure};
 use crate::trial_output::TrialOutput;
 use crate::watch::Watch;
 use crate::window_lengths::WindowLengths;
@@ -132,8 +132,8 @@ impl Lab {
         let window = self.windows.window(cell, self.bed.settings.window);
         let output = match trial::attempt(&mut self.bed, cell, window, None, stop) {
             Ok(output) => output,
-            Err(TrialError::Failed(reason)) if self.lost_peer().is_none() => {
-                return TrialOutcome::Ended(Box::new(started.failed(reason, None)), false);
+            Err(TrialError::Failed(failure)) if self.lost_peer().is_none() => {
+                return TrialOutcome::Ended(Box::new(started.failed(failure, None)), false);
             }
             Err(_) => return TrialOutcome::Interrupted,
         };
@@ -246,8 +246,9 @@ impl Lab {
             let record = match evidence_trials::collect(&mut self.bed, watch, &cell, stop) {
                 Ok(evidence) => started.evidence(evidence),
                 Err(TrialError::Interrupted) => return false,
-                Err(TrialError::Failed(reason)) => {
-                    started.failed(format!("while it was watched: {reason}"), None)
+                Err(TrialError::Failed(failure)) => {
+                    let failure = failure.map(|reason| format!("while it was watched: {reason}"));
+                    started.failed(failure, None)
                 }
             };
             events(Event::TrialEnded(Box::new(record)));
@@ -272,13 +273,14 @@ impl StartedTrial<'_> {
         (clock::monotonic_ns() - self.began_ns) / 1_000_000
     }
 
-    fn failed(&self, reason: String, stood_still: Option<Duration>) -> Record {
+    fn failed(&self, failure: TrialFailure, stood_still: Option<Duration>) -> Record {
         Record::Failure(Failure {
             trial: self.trial,
             cell: self.cell.id(),
             started_ms: self.started_ms,
-            reason,
+            reason: failure.reason,
             stood_still_ns: stood_still.map(|length| length.as_nanos() as u64),
+            wrong_bytes: failure.wrong_bytes,
         })
     }
 
@@ -287,8 +289,8 @@ impl StartedTrial<'_> {
         let stalls = output.used_no_cpu() && !self.cell.is_served();
         let stall = (stalls.then(|| StalledWindow::find(output, window))).flatten();
         match stall {
-            Some(stall) => self.failed(stall.to_string(), Some(stall.length)),
-            None => self.failed(nothing_moved(self.cell, window), None),
+            Some(stall) => self.failed(stall.to_string().into(), Some(stall.length)),
+            None => self.failed(nothing_moved(self.cell, window).into(), None),
         }
     }
 

@@ -83,7 +83,7 @@ impl LocalHost {
     /// The control groups that a cell asks for; none where it asks for none.
     pub(crate) fn control_groups(&self, cell: &Cell) -> Result<Option<ControlGroups>, TrialError> {
         ControlGroups::make(&Roots::real(), &cell.cgroup, &self.host.cpus_allowed)
-            .map_err(TrialError::Failed)
+            .map_err(TrialError::failed)
     }
 
     /// A side's task from a coordinator on another host with the settings of this one, and its
@@ -98,7 +98,7 @@ impl LocalHost {
             neighbour: Cell::default().neighbour,
             ..task.cell.clone()
         };
-        let pins = Pins::new(&cell, true, &self.host).map_err(TrialError::Failed)?;
+        let pins = Pins::new(&cell, true, &self.host).map_err(TrialError::failed)?;
         let group = self.control_groups(&cell)?;
         let mut here = match task.role {
             Role::Sender => self.sender(&cell, Mover::named(&cell.mover), &pins, window)?,

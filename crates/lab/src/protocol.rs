@@ -25,6 +25,7 @@ use crate::file_task::FileTask;
 use crate::flow_key::FlowKey;
 use crate::meters::Meters;
 pub use crate::role::Role;
+pub use crate::trial_error::TrialFailure;
 
 /// The longest frame that is read or written.
 pub const MAX_FRAME_BYTES: usize = 4 << 20;
@@ -191,8 +192,8 @@ pub enum FromEndpoint {
     Closed,
     /// The trial is over.
     Done(Box<Done>),
-    /// It failed, for this reason, with the remedy.
-    Failed(String),
+    /// It failed.
+    Failed(TrialFailure),
 }
 
 /// The result of an endpoint.

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use bytecost_engine::{MoveFile, Offer, PayloadPattern, Tally};
+use bytecost_engine::{MoveFile, Offer, PayloadPattern, Tally, WrongBytes};
 use bytecost_meter::Meter;
 use bytecost_sys::clock;
 use hdrhistogram::Histogram;
@@ -202,8 +202,8 @@ impl LoopBody for Requests<'_> {
 
 #[cold]
 fn not_what_it_holds(at: u64) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::InvalidData,
-        format!("what was read is not what the file holds: byte {at} of it is wrong"),
-    )
+    WrongBytes(format!(
+        "what was read is not what the file holds: byte {at} of it is wrong"
+    ))
+    .into()
 }

@@ -68,7 +68,7 @@ impl Peer {
             Err(e) => {
                 let why = format!("{down}; and it could not be reached again: {e}");
                 self.lost = Some(why.clone());
-                Err(TrialError::Failed(why))
+                Err(TrialError::failed(why))
             }
         }
     }
@@ -120,11 +120,10 @@ impl Testbed {
             return Err(TrialError::Interrupted);
         }
         if cell.transport == Transport::Peer {
-            let unknown =
-                || TrialError::Failed("no other host is known: name it with --peer".to_owned());
+            let unknown = || TrialError::failed("no other host is known: name it with --peer");
             self.peer.as_mut().ok_or_else(unknown)?.reach(stop)?;
         }
-        let pins = Pins::new(cell, has_peer, &self.local.host).map_err(TrialError::Failed)?;
+        let pins = Pins::new(cell, has_peer, &self.local.host).map_err(TrialError::failed)?;
         let meet_here = has_peer && cell.transport != Transport::Peer;
         let ends = meet_here.then(|| pins.of_both_ends(&self.local.host));
         let pair = ends.and_then(|cpus| cpus.try_into().ok());

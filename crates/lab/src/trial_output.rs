@@ -42,7 +42,7 @@ impl TrialOutput {
     ) -> Result<TrialOutput, TrialError> {
         let sender = done
             .pop()
-            .ok_or_else(|| TrialError::Failed("the sender said nothing".to_owned()))?;
+            .ok_or_else(|| TrialError::failed("the sender said nothing"))?;
         let receiver = done.pop();
         let truth = delivery_check::check(cell, mover, is_own_file, &sender, receiver.as_ref())?;
         // The far end of wire reads its machine, in a receiver's place.

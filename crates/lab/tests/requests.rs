@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
-use bytecost_engine::{FileWork, MOVERS, Mover, Route, Setup, Walk};
+use bytecost_engine::{FileWork, MOVERS, Mover, Route, Setup, Walk, WrongBytes};
 use bytecost_lab::requests::{Content, Cool, Requests};
 use bytecost_meter::NoMeter;
 use bytecost_spec::Access;
@@ -152,6 +152,7 @@ fn a_file_that_holds_something_else_is_caught() {
         let why = requests.run(&gate, &mut NoMeter, finish()).unwrap_err();
         let word = format!("byte {} of it is wrong", 5 * SIZE + 3);
         assert!(why.to_string().contains(&word), "{name}: {why}");
+        assert!(WrongBytes::is_in(&why), "{name}: {why}");
     }
 }
 

@@ -174,6 +174,7 @@ mod tests {
             started_ms: 5,
             reason: "gone\nwith the wind".into(),
             stood_still_ns: None,
+            wrong_bytes: false,
         })
     }
 

@@ -61,6 +61,7 @@ fn record() -> impl Strategy<Value = Record> {
                 started_ms,
                 reason,
                 stood_still_ns: started_ms.is_multiple_of(2).then_some(started_ms),
+                wrong_bytes: started_ms.is_multiple_of(3),
             }
         });
     prop_oneof![

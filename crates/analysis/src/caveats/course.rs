@@ -64,7 +64,7 @@ pub(super) fn missing_trials(run: &Measured<'_>) -> Option<Caveat> {
 /// A mover whose bytes were wrong once is not known to do what it is measured for.
 pub(super) fn wrong_bytes(run: &Measured<'_>) -> Vec<Caveat> {
     let is_wrong = |c: &CellTrials<'_>| {
-        let failed = c.failures.iter().any(|f| f.has_wrong_bytes());
+        let failed = c.failures.iter().any(|f| f.wrong_bytes);
         failed || c.trials().any(|t| served::wrong_answers(t.sample) > 0.0)
     };
     let way = |c: &CellTrials<'_>| (c.cell.mover.clone(), c.cell.serving.server.clone());
@@ -73,7 +73,7 @@ pub(super) fn wrong_bytes(run: &Measured<'_>) -> Vec<Caveat> {
     let caveats = ways.filter_map(|wrong| {
         let own = all().filter(|c| way(c) == wrong).collect_vec();
         let failures = own.iter().flat_map(|c| c.failures.iter().copied());
-        let of_bytes = failures.filter(|f| f.has_wrong_bytes()).collect_vec();
+        let of_bytes = failures.filter(|f| f.wrong_bytes).collect_vec();
         let answers = own
             .iter()
             .flat_map(|c| c.trials())

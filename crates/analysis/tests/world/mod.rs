@@ -536,7 +536,18 @@ impl World {
             started_ms: 0,
             reason: reason.to_owned(),
             stood_still_ns: reason.starts_with(Failure::STOOD_STILL).then_some(1),
+            wrong_bytes: false,
         });
+    }
+
+    /// Lets the first attempt at a cell fail in that block, as its bytes were wrong.
+    pub fn fail_with_wrong_bytes(&mut self, block: u32, cell: &str) {
+        self.fail(
+            block,
+            cell,
+            "receiver: what arrived is not what was sent: byte 7 of the stream is wrong",
+        );
+        self.failures.last_mut().expect("one").wrong_bytes = true;
     }
 
     pub fn evidence_of(&self, cell: usize) -> TrialEvidence {

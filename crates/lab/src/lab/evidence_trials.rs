@@ -20,7 +20,7 @@ pub(crate) fn collect(
     stop: &AtomicBool,
 ) -> Result<TrialEvidence, TrialError> {
     if let Some(why) = bed.unwatched(cell) {
-        return Err(TrialError::Failed(why));
+        return Err(TrialError::failed(why));
     }
     let affected = known::affected(bed, watch, cell, stop)?;
     let output = trial::attempt(bed, cell, watch.window(), Some(watch), stop)?;

@@ -314,13 +314,13 @@ impl Agent {
     fn started(&mut self, task: Task, window: Duration) -> Result<PlayedSide, TrialError> {
         if self.playing.len() >= MOST_ENDS {
             let why = "too many sides play here at one time".to_owned();
-            return Err(TrialError::Failed(why));
+            return Err(TrialError::failed(why));
         }
         let addresses = Addresses {
             own: &self.own,
             partners: &lock(&self.partners),
         };
-        fits(&task, window, addresses, self.memory_bytes).map_err(TrialError::Failed)?;
+        fits(&task, window, addresses, self.memory_bytes).map_err(TrialError::failed)?;
         let (task, group) = self.local.task(task, window)?;
         let end = self.standby.take(&self.program, task.role, None)?;
         let mut side = PlayedSide {
@@ -336,7 +336,7 @@ impl Agent {
 
     fn fail(&mut self, id: u64, error: TrialError) {
         self.playing.remove(&id);
-        let reason = FromEndpoint::Failed(error.to_string());
+        let reason = FromEndpoint::Failed(error.into());
         self.answer(id, reason, HostReadings::default());
     }
 
@@ -346,8 +346,8 @@ impl Agent {
             return;
         };
         let given = match order {
-            ToEndpoint::Prepare(_) | ToEndpoint::Background(_) => Err(TrialError::Failed(
-                "protocol error: no order for a side of a trial".to_owned(),
+            ToEndpoint::Prepare(_) | ToEndpoint::Background(_) => Err(TrialError::failed(
+                "protocol error: no order for a side of a trial",
             )),
             ToEndpoint::Go(_) | ToEndpoint::Open | ToEndpoint::Stop => {
                 if let ToEndpoint::Go(schedule) = order {

@@ -454,7 +454,7 @@ impl PeerLink {
     /// The address at which a side reaches the other one, of whose own address the port alone is used.
     pub(crate) fn reached(&self, role: Role, address: &str) -> Result<String, TrialError> {
         let name = &self.joined.state.name;
-        let nowhere = |_| TrialError::Failed(format!("on {name}: it listens nowhere"));
+        let nowhere = |_| TrialError::failed(format!("on {name}: it listens nowhere"));
         let at: SocketAddr = address.parse().map_err(nowhere)?;
         let (_, to) = self.addresses(role);
         Ok(SocketAddr::new(to, at.port()).to_string())

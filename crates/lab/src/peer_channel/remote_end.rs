@@ -176,7 +176,7 @@ impl LinkState {
 /// An answer without process numbers, which mean nothing here, and with text in single lines.
 fn plain(answer: FromEndpoint) -> FromEndpoint {
     match answer {
-        FromEndpoint::Failed(reason) => FromEndpoint::Failed(units::one_line(&reason)),
+        FromEndpoint::Failed(failure) => FromEndpoint::Failed(failure.map(units::one_line)),
         FromEndpoint::Listening { address, .. } => FromEndpoint::Listening {
             address: units::one_line(&address),
             process: None,

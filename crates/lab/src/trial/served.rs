@@ -101,7 +101,7 @@ fn conduct(
     control.wait_for_done(CLIENT, schedule.window_to_ns + timeout_ns + GRACE_NS)?;
     control.ends[SERVER].order(&ToEndpoint::Stop)?;
     context.start_standby();
-    let nothing = |_| TrialError::Failed("protocol error: a side brought back nothing".into());
+    let nothing = |_| TrialError::failed("protocol error: a side brought back nothing");
     let both: [Done; 2] = control.results()?.try_into().map_err(nothing)?;
     Ok((machine, both))
 }
@@ -112,7 +112,7 @@ fn check_traffic(served: Traffic, made: Traffic) -> Result<(), TrialError> {
     if served.connections <= made.connections && served.requests <= made.requests {
         return Ok(());
     }
-    Err(TrialError::Failed(format!(
+    Err(TrialError::failed(format!(
         "the server accepted {} connections and {} requests, and the load generator made {} and {}: stop the other program that connects to this server, `ss -tnp` lists it",
         served.connections, served.requests, made.connections, made.requests
     )))
@@ -135,7 +135,7 @@ fn wait_for_connections(
             steady_by_ns: None,
         }),
         Some((_, other)) => Err(unexpected("endpoint", &other)),
-        None => Err(TrialError::Failed(format!(
+        None => Err(TrialError::failed(format!(
             "{all} connections were not all open and served within {} s: choose fewer --connections, or stop other programs",
             timeout_ns / 1_000_000_000
         ))),

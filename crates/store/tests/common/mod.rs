@@ -23,5 +23,6 @@ pub fn failure(block: u32) -> Record {
         started_ms: 17,
         reason: "the receiver was killed".into(),
         stood_still_ns: None,
+        wrong_bytes: false,
     })
 }

@@ -189,7 +189,7 @@ fn compared(
     let file_system = file_system(known, &bed.local.files);
     let counted = match trial::attempt(bed, known, watch.window(), Some(watch), stop) {
         Err(TrialError::Interrupted) => return Err(TrialError::Interrupted),
-        Err(TrialError::Failed(why)) => Err(why),
+        Err(TrialError::Failed(failure)) => Err(failure.reason),
         Ok(parts) => watch
             .copied(known, &parts)
             .filter(|counted| counted.payload_bytes > 0)
