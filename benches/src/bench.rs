@@ -122,10 +122,10 @@ mod tests {
     use super::*;
 
     fn check(names: &[&str], with_build: bool, expected: &[&str]) {
-        let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
-        let benches = chosen(&names, with_build).unwrap();
-        let names: Vec<&str> = benches.iter().map(|b| b.name).collect();
-        assert_eq!(names, expected);
+        let owned: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
+        let benches = chosen(&owned, with_build).unwrap();
+        let found: Vec<&str> = benches.iter().map(|b| b.name).collect();
+        assert_eq!(found, expected);
     }
 
     #[test]

@@ -115,8 +115,8 @@ fn units(page: &str) -> Result<Vec<Unit>> {
     const START: &str = "const UNIT_DATA = ";
     let at = page.find(START).context("the page has no UNIT_DATA")? + START.len();
     let mut values = serde_json::Deserializer::from_str(&page[at..]).into_iter::<Value>();
-    let rows = values.next().context("UNIT_DATA is empty")??;
-    let rows = rows.as_array().context("UNIT_DATA is no list")?;
+    let table = values.next().context("UNIT_DATA is empty")??;
+    let rows = table.as_array().context("UNIT_DATA is no list")?;
     rows.iter()
         .map(|row| {
             let name = row["name"].as_str().context("a unit has no name")?;
@@ -181,8 +181,8 @@ fn slowest(mut units: Vec<Unit>) -> Vec<String> {
     let sum: f64 = units.iter().map(|u| u.seconds).sum();
     let all = units.len();
     units.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    let ours = units.iter().filter(|u| u.name.starts_with("bytecost"));
-    let ours: f64 = ours.map(|u| u.seconds).sum();
+    let our_units = units.iter().filter(|u| u.name.starts_with("bytecost"));
+    let ours: f64 = our_units.map(|u| u.seconds).sum();
     let mut lines = vec![format!(
         "{all} units took {sum:.0} s, one after the other, and ours {ours:.0} s of it:"
     )];

@@ -62,8 +62,7 @@ fn one(program: &Path, seed: u64) -> Result<RoundSummary> {
     file.write_all(STUDY.as_bytes())?;
     let path = file.path().to_str().context("the path is no text")?;
     let state = tempfile::tempdir()?;
-    let seed = seed.to_string();
-    let words = ["--evidence", "none", "--seed", &seed, path];
+    let words = ["--evidence", "none", "--seed", &seed.to_string(), path];
     Ran::new(program, &words, state.path())?.round(state.path())
 }
 
@@ -133,11 +132,11 @@ fn line((metric, cells): &Comparison, between: Option<BetweenRounds>) -> String 
         )
     };
     let [baseline, other] = [named(&cells[0]), named(&cells[1])];
-    let between = between.map_or_else(
+    let deviation = between.map_or_else(
         || "too few rounds".to_owned(),
         |b| format!("τ {:.4}, {:.1} degrees", b.variance.sqrt(), b.degrees),
     );
-    format!("{metric}: {other} against {baseline}: {between}")
+    format!("{metric}: {other} against {baseline}: {deviation}")
 }
 
 #[cfg(test)]

@@ -161,9 +161,9 @@ fn one(program: &Path, states: &Path, number: u64) -> Result<Run> {
     let started_s = kept::now_s()?;
     let seed = number.to_string();
     let ran = Ran::new(program, &["--seed", &seed], &state)?;
-    let findings = ran.findings()?;
-    let findings = findings["findings"].as_array().context("no findings")?;
-    let findings = findings.iter().cloned().map(serde_json::from_value);
+    let report = ran.findings()?;
+    let list = report["findings"].as_array().context("no findings")?;
+    let findings = list.iter().cloned().map(serde_json::from_value);
     Ok(Run {
         started_s,
         foreign_cpus: ran.round(&state)?.foreign_cpus,
@@ -211,15 +211,14 @@ fn rows(runs: &[&Run]) -> Vec<Row> {
         let held = each.iter().filter(|(finding, mean)| holds(finding, *mean));
         held.count() as f64 / each.len() as f64
     };
-    let decided = || runs.iter().flat_map(|run| run.findings.iter());
-    let decided = || decided().filter(|f| f.is_decided());
+    let all = || runs.iter().flat_map(|run| run.findings.iter());
+    let decided = || all().filter(|f| f.is_decided());
     let is_contradicted = |finding: &&Finding| {
         let mut others = runs.iter().filter_map(|run| run.finding(finding));
         others.any(|other| other.contradicts(finding))
     };
     let contradicted = decided().filter(is_contradicted).count() as f64;
-    let primary = runs.iter().flat_map(|run| run.findings.iter());
-    let primary = primary.filter(|f| f.family == "primary" && f.low > 0.0);
+    let primary = all().filter(|f| f.family == "primary" && f.low > 0.0);
     let half_widths: Vec<f64> = primary.map(|f| (f.high / f.low).sqrt() - 1.0).collect();
     let (least, of) = DECIDED;
     let least = (runs.len() as u64 * least).div_ceil(of) as f64;
@@ -278,12 +277,12 @@ fn with_mean_of_others<'r>(runs: &[&'r Run]) -> Vec<(&'r Finding, f64)> {
             .iter()
             .filter(shown)
             .filter_map(move |finding| {
-                let others = runs
-                    .iter()
-                    .enumerate()
-                    .filter(|(other, _)| *other != number);
-                let others = others.filter_map(|(_, run)| run.finding(finding));
-                let logs: Vec<f64> = others.filter(shown).map(|f| f.ratio.ln()).collect();
+                let logs: Vec<f64> = (runs.iter().enumerate())
+                    .filter(|(other, _)| *other != number)
+                    .filter_map(|(_, run)| run.finding(finding))
+                    .filter(shown)
+                    .map(|f| f.ratio.ln())
+                    .collect();
                 let enough = logs.len() + 1 >= FEWEST;
                 Some((finding, mean(&logs).filter(|_| enough)?.exp()))
             })

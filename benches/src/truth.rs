@@ -100,8 +100,7 @@ fn one(program: &Path, study: &str, seed: u64, state: &Path) -> Result<Value> {
     let mut file = tempfile::Builder::new().suffix(".toml").tempfile()?;
     file.write_all(study.as_bytes())?;
     let path = file.path().to_str().context("the path is no text")?;
-    let seed = seed.to_string();
-    let words = ["--evidence", "none", "--seed", &seed, path];
+    let words = ["--evidence", "none", "--seed", &seed.to_string(), path];
     let all = Ran::new(program, &words, state)?.findings()?;
     Ok(json!({ "findings": all["findings"], "twins": all["twins"] }))
 }
@@ -232,8 +231,9 @@ mod tests {
         })
     }
 
-    fn kept(findings: &[Value], twins: &[bool]) -> Value {
-        let twins: Vec<Value> = twins.iter().map(|d| json!({ "different": d })).collect();
+    fn kept(findings: &[Value], different: &[bool]) -> Value {
+        let twin = |d: &bool| json!({ "different": d });
+        let twins: Vec<Value> = different.iter().map(twin).collect();
         json!({ "findings": findings, "twins": twins })
     }
 

@@ -41,10 +41,10 @@ fn run(context: &Context) -> Result<BenchOutcome> {
         Ok(pair) => pair,
         Err(e) => return Ok(BenchOutcome::NotRun(e.to_string())),
     };
-    let mut keeper = Command::new("sleep");
-    keeper.arg("infinity").stdin(Stdio::null());
-    pair.network(Role::Receiver).start_in(&mut keeper)?;
-    let keeper = keeper.spawn().context("sleep cannot be started")?;
+    let mut command = Command::new("sleep");
+    command.arg("infinity").stdin(Stdio::null());
+    pair.network(Role::Receiver).start_in(&mut command)?;
+    let keeper = command.spawn().context("sleep cannot be started")?;
     let there = keeper.id();
     let _keeper = Peer::new("sleep", keeper);
     pair.network(Role::Sender)
@@ -52,13 +52,13 @@ fn run(context: &Context) -> Result<BenchOutcome> {
 }
 
 fn measured(context: &Context, there: u32) -> Result<BenchOutcome> {
-    let own = std::env::current_exe()?;
-    let own = own
+    let path = std::env::current_exe()?;
+    let program = path
         .to_str()
         .context("the path of this program is no text")?;
-    let prefix = format!("nsenter --net=/proc/{there}/ns/net {own} relay");
+    let prefix = format!("nsenter --net=/proc/{there}/ns/net {program} relay");
     let options = PeerOptions {
-        command: PeerCommand::parse(&prefix, own).map_err(|why| anyhow!(why))?,
+        command: PeerCommand::parse(&prefix, program).map_err(|why| anyhow!(why))?,
         address: None,
         data_from_here: false,
         copy_program: false,

@@ -35,9 +35,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             .collect();
         let ids: BTreeSet<&str> = samples.iter().map(|s| s.cell.as_str()).collect();
         let cells: Vec<Cell> = ids.into_iter().filter_map(Cell::from_id).collect();
-        for (metric, family) in grouped(log_ratios(&manifest, &cells, &samples)) {
+        for (metric, comparisons) in grouped(log_ratios(&manifest, &cells, &samples)) {
             let study = &manifest.study.name;
-            let Some(shared) = family
+            let Some(shared) = comparisons
                 .iter()
                 .map(|f| f.keys().collect::<BTreeSet<_>>())
                 .reduce(|a, b| &a & &b)
@@ -49,7 +49,7 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let middle = trimmed_mean_value(&own).unwrap_or(0.0);
                 own.iter().map(|v| v - middle).collect()
             };
-            let family: Vec<Vec<f64>> = family.iter().map(centred).collect();
+            let family: Vec<Vec<f64>> = comparisons.iter().map(centred).collect();
             if shared.len() < 5 {
                 continue;
             }

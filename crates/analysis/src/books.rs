@@ -36,8 +36,9 @@ fn cell_books(cell: &CellTrials<'_>, input: &Input<'_>) -> Option<CellBooks> {
     }
     let lines = CPU_USERS.iter().filter_map(|row| {
         let user = row.user;
-        let shares = windows.iter().map(|w| w.ns_of(user) / w.capacity_ns);
-        let shares: Vec<f64> = shares.collect();
+        let shares: Vec<f64> = (windows.iter())
+            .map(|w| w.ns_of(user) / w.capacity_ns)
+            .collect();
         let is_there = shares.iter().any(|s| *s != 0.0) || user == CpuUser::LeftOver;
         let share = student_mean(&shares).filter(|_| is_there)?;
         Some(BookLine {

@@ -217,8 +217,8 @@ impl Compared<'_, '_> {
                 .unit_costs()
                 .cause_cost(of)
                 .map(|cost| more.times(cost)),
-        };
-        let cost_ns = cost_ns.map(|cost| cost.times(MODEL));
+        }
+        .map(|cost| cost.times(MODEL));
         let share = cost_ns.map(|cost| cost.over(difference_ns));
         let Counts { from, to, .. } = counts;
         let is_cause = match share {
@@ -429,9 +429,8 @@ fn events(evidence: &TrialEvidence, event: CountedEvent, side: Side) -> Option<f
 
 /// The sum of some readings for each of so many; none where one of them is not known.
 fn each<'r>(readings: impl Iterator<Item = &'r Reading>, of: u64) -> Option<f64> {
-    let known: Option<Vec<u64>> = readings.map(Reading::measured).collect();
-    let known = known.filter(|known| !known.is_empty() && of > 0)?;
-    Some(known.iter().sum::<u64>() as f64 / of as f64)
+    let known: Vec<u64> = readings.map(Reading::measured).collect::<Option<_>>()?;
+    (!known.is_empty() && of > 0).then(|| known.iter().sum::<u64>() as f64 / of as f64)
 }
 
 /// The difference of two means with its interval (Welch), times a sign.

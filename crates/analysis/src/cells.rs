@@ -74,9 +74,8 @@ fn metric_estimate(
     latency: Option<&LatencyQuantiles>,
 ) -> Option<Estimate> {
     let measure = metric.measure;
-    let blocks = cell.by_block.keys();
-    let known = blocks.filter_map(|block| block_value(&cell.known(*block, metric)));
-    let known: Vec<f64> = known.collect();
+    let value = |block: &u32| block_value(&cell.known(*block, metric));
+    let known: Vec<f64> = cell.by_block.keys().filter_map(value).collect();
     let share = tail_share(measure).filter(|_| !known.is_empty());
     if let Some(of_tail) = share.and_then(|share| tail(cell, share)) {
         return Some(of_tail);
@@ -134,8 +133,9 @@ fn estimate_by(values: &[f64], locate: fn(&[f64]) -> Option<Location>) -> Option
     let scaled: Vec<f64> = values.iter().map(scale).collect();
     let back = |v: f64| if on_logs { exp(v) } else { v.max(0.0) };
     let location = locate(&scaled);
-    let interval = location.filter(|_| values.len() >= FEWEST);
-    let interval = interval.and_then(|l| l.interval(LEVEL));
+    let interval = location
+        .filter(|_| values.len() >= FEWEST)
+        .and_then(|l| l.interval(LEVEL));
     Some(Estimate {
         value: back(location.map_or_else(|| trimmed_mean_value(&scaled), |l| Some(l.value))?),
         low: interval.map(|i| back(i.low)),
@@ -147,8 +147,8 @@ fn estimate_by(values: &[f64], locate: fn(&[f64]) -> Option<Location>) -> Option
 /// A quantile over all latencies of a cell, each trial of the same weight, with its interval over
 /// blocks; none of fewer than three.
 fn tail(cell: &CellTrials<'_>, share: f64) -> Option<Estimate> {
-    let blocks = cell.by_block.keys().map(|block| cell.spread(*block));
-    let blocks: Vec<_> = blocks.filter(|b| !b.is_empty()).collect();
+    let spreads = cell.by_block.keys().map(|block| cell.spread(*block));
+    let blocks: Vec<_> = spreads.filter(|b| !b.is_empty()).collect();
     let (location, interval) = tail_quantile(&blocks, share, LEVEL)?;
     Some(Estimate {
         value: exp(location.value),

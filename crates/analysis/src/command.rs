@@ -26,9 +26,9 @@ pub fn peer_again(has_peer: bool) -> &'static str {
 
 /// A command about a run, with the `--runs-dir` of the run.
 pub fn command_of_run(words: &[&str], command: &[String]) -> String {
-    let words = words.iter().map(|word| (*word).to_owned());
     let option = runs_dir_option(command).into_iter().flatten();
-    command_line(&words.chain(option).collect_vec())
+    let line = words.iter().map(|word| (*word).to_owned()).chain(option);
+    command_line(&line.collect_vec())
 }
 
 /// A command line that a shell splits into these words.

@@ -138,19 +138,14 @@ fn locator(measure: Measure) -> fn(&[f64]) -> Option<Location> {
 
 /// The mean log ratio of some pairs with the errors of the interrupts on idle CPUs in the costs of their
 /// cells. Each is one number for all blocks, so that the variance between blocks does not include it.
-fn with_interrupts<'p, 'c: 'p>(
-    location: Location,
-    pairings: impl IntoIterator<Item = &'p Pairing<'c, 'c>, IntoIter: ExactSizeIterator>,
-    metric: Metric,
-) -> Location {
-    let pairings = pairings.into_iter();
-    let pairs = pairings.len() as f64;
-    let cells = pairings.flat_map(|p| [p.baseline, p.other]);
-    let charged = cells
+fn with_interrupts(location: Location, pairings: &[Pairing<'_, '_>], metric: Metric) -> Location {
+    let charged = pairings
+        .iter()
+        .flat_map(|p| [p.baseline, p.other])
         .filter_map(|c| c.outside.charged())
         .filter(|_| holds_interrupts(metric));
     charged.map(log_of_one_more).fold(location, |sum, share| {
-        let standard_error = share.standard_error / pairs;
+        let standard_error = share.standard_error / pairings.len() as f64;
         with_error(
             sum,
             &Location {
@@ -180,13 +175,14 @@ impl<'v> PairContrast<'v> {
         let (location, interval, p) = if let Some(share) = tail_share(measure) {
             let of_block =
                 |block: &u32| [pairing.other, pairing.baseline].map(|c| c.spread(*block));
-            let blocks = pairing.baseline.by_block.keys().map(of_block);
-            let blocks: Vec<_> = blocks.filter(|b| b.iter().all(|t| !t.is_empty())).collect();
+            let blocks: Vec<_> = (pairing.baseline.by_block.keys().map(of_block))
+                .filter(|b| b.iter().all(|t| !t.is_empty()))
+                .collect();
             tail_ratio(&blocks, share, LEVEL)?
         } else {
             let rounds = pairing.log_ratios_by_round(metric);
             let location = located(&rounds, locator(measure), moderations.get(&metric))?;
-            let location = with_interrupts(location, [&pairing], metric);
+            let location = with_interrupts(location, &[pairing], metric);
             (location, location.interval(LEVEL)?, location.p_value(0.0)?)
         };
         Some(PairContrast {
@@ -331,9 +327,9 @@ impl<'v> PairsContrast<'v> {
             .zip(means)
             .map(|(l, m)| l - m)
             .collect();
-        let pairing = &self.pairings[pair];
-        let location = with_interrupts(self.located(&own)?, [pairing], self.metric);
-        let between = trials.between_rounds(self.metric, pairing);
+        let pairing = self.pairings[pair];
+        let location = with_interrupts(self.located(&own)?, &[pairing], self.metric);
+        let between = trials.between_rounds(self.metric, &pairing);
         Some(location.with_rounds(between, self.rounds()))
     }
 
@@ -351,8 +347,8 @@ impl<'v> PairsContrast<'v> {
 
     /// The location of values of the blocks.
     fn located(&self, values: &[f64]) -> Option<Location> {
-        let by_round = by_key(self.rounds.iter().copied().zip(values.iter().copied()));
-        let by_round: Vec<Vec<f64>> = by_round.into_values().collect();
+        let in_rounds = self.rounds.iter().copied().zip(values.iter().copied());
+        let by_round: Vec<Vec<f64>> = by_key(in_rounds).into_values().collect();
         located(&by_round, trimmed_mean, None)
     }
 }
@@ -366,9 +362,10 @@ impl Trials<'_> {
         metrics: [Metric; 2],
     ) -> Option<Location> {
         let [first, second] = metrics.map(|m| pairing.log_ratios_by_block(m));
-        let first: BTreeMap<u32, f64> = first.into_iter().collect();
-        let both = second.into_iter();
-        let logs = both.filter_map(|(block, log)| Some((block, first.get(&block)? - log)));
+        let by_block: BTreeMap<u32, f64> = first.into_iter().collect();
+        let logs = second
+            .into_iter()
+            .filter_map(|(block, log)| Some((block, by_block.get(&block)? - log)));
         let rounds = pairing.by_round(logs);
         let within = located(&rounds, trimmed_mean, None)?;
         let between = metrics.map(|m| self.between_rounds(m, pairing));
@@ -427,9 +424,10 @@ impl Pairing<'_, '_> {
 
     /// Values of blocks by the rounds of the run.
     pub(crate) fn by_round(&self, values: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<f64>> {
-        let values = values.into_iter();
-        let by_round = by_key(values.map(|(block, value)| (self.round_of(block), value)));
-        by_round.into_values().collect()
+        let in_rounds = values
+            .into_iter()
+            .map(|(block, value)| (self.round_of(block), value));
+        by_key(in_rounds).into_values().collect()
     }
 
     /// The number of rounds in which both cells were measured.

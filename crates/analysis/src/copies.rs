@@ -12,9 +12,9 @@ use crate::trials::Trials;
 
 /// The mean over trials of a reading for each of so many, and the reason for which the first is absent.
 fn mean_for_each<'r>(
-    trials: impl Iterator<Item = (&'r Reading, u64)>,
+    readings: impl Iterator<Item = (&'r Reading, u64)>,
 ) -> (Option<f64>, Option<String>) {
-    let trials = trials.collect_vec();
+    let trials = readings.collect_vec();
     let known = trials
         .iter()
         .filter_map(|(reading, of)| Some(reading.measured()? as f64 / *of as f64));

@@ -77,17 +77,18 @@ fn count(time: &TimeByKind, which: impl Fn(&CpuSamples) -> bool) -> u64 {
 }
 
 fn functions(time: &TimeByKind, own: u64) -> Vec<FunctionTime> {
-    let named = |l: &&CpuSamples| l.party != Party::Rest && !l.function.is_empty();
-    let named = time.looks.iter().filter(named);
-    let by_name = by_key(named.map(|l| ((&l.function, l.kind), l.count))).into_iter();
-    let all = by_name
+    let is_named = |l: &&CpuSamples| l.party != Party::Rest && !l.function.is_empty();
+    let named = time.looks.iter().filter(is_named);
+    by_key(named.map(|l| ((&l.function, l.kind), l.count)))
+        .into_iter()
         .map(|((function, kind), looks)| FunctionTime {
             function: function.clone(),
             kind,
             share: looks.iter().sum::<u64>() as f64 / own as f64,
         })
-        .sorted_by(|a, b| b.share.total_cmp(&a.share));
-    all.take(MOST_FUNCTIONS).collect()
+        .sorted_by(|a, b| b.share.total_cmp(&a.share))
+        .take(MOST_FUNCTIONS)
+        .collect()
 }
 
 impl CellTime {

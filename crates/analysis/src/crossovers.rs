@@ -64,8 +64,11 @@ fn curves<'v>(run: &'v Judged<'v>, compare: &Compare, along: Axis) -> Vec<Curve<
         .filter(|(_, points)| points.len() > 1)
         .sorted_by_key(|((metric, _), _)| place(metric));
     let curve = |points: Vec<(f64, Value, JudgedPair<'v>)>| {
-        let points = points.into_iter().sorted_by(|a, b| a.0.total_cmp(&b.0));
-        points.map(|(_, x, pair)| (x, pair)).collect()
+        points
+            .into_iter()
+            .sorted_by(|a, b| a.0.total_cmp(&b.0))
+            .map(|(_, x, pair)| (x, pair))
+            .collect()
     };
     curves.map(|(_, points)| curve(points)).collect()
 }
@@ -100,10 +103,10 @@ fn crossover(run: &Judged<'_>, along: Axis, curve: &Curve<'_>) -> Crossover {
 /// side and the first on the other, so that undecided values widen it.
 fn crossing(steps: &[Step<'_>]) -> Crossing {
     type Known<'s> = (&'s Value, Verdict);
-    let known = steps
+    let known: Vec<Known<'_>> = steps
         .iter()
-        .filter_map(|(x, verdict)| Some((*x, (*verdict)?)));
-    let known: Vec<Known<'_>> = known.collect();
+        .filter_map(|(x, verdict)| Some((*x, (*verdict)?)))
+        .collect();
     let is_better = |step: &Known<'_>| step.1 == Verdict::Better;
     let whole = known.len() == steps.len();
     if !known.iter().any(is_better) {
@@ -160,8 +163,8 @@ mod tests {
                 '=' => Some(Verdict::NoDifferenceThatMatters),
                 _ => None,
             };
-            let steps = names.iter().zip(verdicts.chars());
-            let steps: Vec<_> = steps.map(|(x, c)| (x, standing(c))).collect();
+            let signs = verdicts.chars().map(standing);
+            let steps: Vec<_> = names.iter().zip(signs).collect();
             let found = match crossing(&steps) {
                 Crossing::AlwaysBetter => "always".to_owned(),
                 Crossing::NeverBetter => "never".to_owned(),

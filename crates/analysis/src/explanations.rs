@@ -337,8 +337,10 @@ fn copies(run: &Explained<'_>) -> Option<Answer> {
     let missing = if counted.any(|c| !c.is_flagged_only() && run.result(&c.cell).is_some()) {
         None
     } else {
-        let asked = run.input.asked_evidence(Means::Copies);
-        let asked = asked.filter(|a| !a.unasked)?;
+        let asked = run
+            .input
+            .asked_evidence(Means::Copies)
+            .filter(|a| !a.unasked)?;
         let refused = asked.refused.clone();
         Some(refused.map_or(Missing::Evidence, Missing::Refused))
     };

@@ -35,8 +35,8 @@ pub(crate) fn corrected(all: &[(AskedPair<'_, '_>, f64)], share: f64) -> Vec<Cor
         found[i] = Correction { p: Some(p), level };
     }
     let table = |i: usize| (all[i].0.number, all[i].0.metric);
-    let tables = grouped(of(Family::Secondary).map(|i| (table(i), i)));
-    let tables: Vec<Vec<usize>> = tables.into_iter().map(|(_, members)| members).collect();
+    let by_table = grouped(of(Family::Secondary).map(|i| (table(i), i)));
+    let tables: Vec<Vec<usize>> = by_table.into_iter().map(|(_, members)| members).collect();
     let values = |of: &Vec<usize>| of.iter().map(|i| all[*i].1).collect();
     let corrected = false_discovery(&tables.iter().map(values).collect::<Vec<Vec<f64>>>());
     let decided = |of: &Vec<f64>| of.iter().filter(|p| **p < discovery_rate).count();

@@ -36,8 +36,8 @@ struct Drawing<'v> {
 impl<'v> Drawing<'v> {
     fn new(run: &'v Judged<'v>) -> Drawing<'v> {
         let manifest = run.input.manifest;
-        let refused = run.input.refused.iter();
-        let refused: HashMap<String, &str> = refused.map(|r| (r.cell.id(), &*r.why)).collect();
+        let refusals = run.input.refused.iter();
+        let refused: HashMap<String, &str> = refusals.map(|r| (r.cell.id(), &*r.why)).collect();
         let whole = manifest
             .study
             .cells()
@@ -99,13 +99,13 @@ impl<'v> Drawing<'v> {
             ..figure.clone()
         };
         let free = [figure.x, figure.series];
-        let whole: HashMap<String, Vec<&Cell>> = alike(&self.whole, &free).into_iter().collect();
+        let by_name: HashMap<String, Vec<&Cell>> = alike(&self.whole, &free).into_iter().collect();
         let panel = |(name, cells): &(String, Vec<&Cell>)| {
-            let whole = whole.get(name).map_or(&[][..], Vec::as_slice);
+            let whole = by_name.get(name).map_or(&[][..], Vec::as_slice);
             self.panel(&figure, cells, whole, measured)
         };
-        let panels = self.joined(alike(&self.shown, &free), &free);
-        let mut panels: Vec<FigureData> = panels.iter().filter_map(panel).collect();
+        let groups = self.joined(alike(&self.shown, &free), &free);
+        let mut panels: Vec<FigureData> = groups.iter().filter_map(panel).collect();
         // One line among panels of several compares nothing: a table has its numbers.
         if panels.iter().any(|p| p.series.len() > 1) {
             panels.retain(|p| p.series.len() > 1);
@@ -124,8 +124,8 @@ impl<'v> Drawing<'v> {
         let first = *cells.first()?;
         let study = &self.run.input.manifest.study;
         let applies = |c: &&&Cell| self.facts(c).applies(figure.x);
-        let among = cells.iter().filter(applies);
-        let among: BTreeSet<Value> = among.map(|c| c.value(figure.x)).collect();
+        let applicable = cells.iter().filter(applies);
+        let among: BTreeSet<Value> = applicable.map(|c| c.value(figure.x)).collect();
         let mut x_values = grid::values(study, figure.x, cells.iter().copied());
         x_values.retain(|v| among.contains(v));
         if x_values.len() < 2 {
@@ -133,12 +133,14 @@ impl<'v> Drawing<'v> {
         }
         let free = [figure.x, figure.series];
         let across = |cell: &&Cell| among.contains(&cell.value(figure.x));
-        let lines = cells.iter().chain(whole).copied().filter(across);
-        let lines: BTreeSet<Value> = lines.map(|c| c.value(figure.series)).collect();
+        let lines: BTreeSet<Value> = (cells.iter().chain(whole).copied())
+            .filter(across)
+            .map(|c| c.value(figure.series))
+            .collect();
         let mut names = grid::values(study, figure.series, cells.iter().copied());
         names.retain(|n| lines.contains(n));
-        let lines = names.into_iter();
-        let series = lines
+        let series = names
+            .into_iter()
             .map(|line| self.series(figure, cells, line, &x_values))
             .collect_vec();
         let measured = |p: &Point| p.measured().is_some();
@@ -251,9 +253,10 @@ impl<'v> Drawing<'v> {
     }
 
     fn baseline(&self, figure: &Figure) -> Option<&Value> {
-        let compare = &self.run.input.manifest.study.compare;
-        let over = compare.iter().find(|c| c.axis == figure.series);
-        over.map(|c| &c.baseline)
+        let mut compares = self.run.input.manifest.study.compare.iter();
+        compares
+            .find(|c| c.axis == figure.series)
+            .map(|c| &c.baseline)
     }
 
     /// The ratio of a cell to its baseline; none where there is no comparison.
@@ -313,7 +316,8 @@ fn alike<'c>(cells: &'c [Cell], free: &[Axis]) -> Vec<(String, Vec<&'c Cell>)> {
 
 /// The refusal of a cell in the survey; none where it was not tried or works.
 fn refusal(rows: &[bytecost_spec::Support], name: &str, cell: &Cell) -> Option<String> {
-    let mut rows = rows.iter();
-    let row = rows.find(|r| r.name == name && r.transport == cell.transport)?;
-    row.refused.clone()
+    rows.iter()
+        .find(|r| r.name == name && r.transport == cell.transport)?
+        .refused
+        .clone()
 }

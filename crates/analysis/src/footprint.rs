@@ -30,8 +30,8 @@ fn level(probe: &LevelProbe) -> LevelFootprint {
     let c = &probe.calibration;
     let lines = f64::from(probe.lines.max(1));
     let a_line = |ticks: &[u64]| {
-        let ticks: Vec<f64> = ticks.iter().map(|t| *t as f64 / lines).collect();
-        median(&ticks).unwrap_or(0.0)
+        let shares: Vec<f64> = ticks.iter().map(|t| *t as f64 / lines).collect();
+        median(&shares).unwrap_or(0.0)
     };
     let (hit_ticks, miss_ticks) = (a_line(&c.hit_ticks), a_line(&c.miss_ticks));
     let missing = match &c.refused {
@@ -98,11 +98,11 @@ pub(crate) fn against(pairs: &[(&LevelFootprint, &LevelFootprint)]) -> Option<Un
     let others = || pairs.iter().map(|(_, other)| *other);
     let other = displaced(others())?;
     let primed = others().map(|other| other.primed_bytes as f64 / KIB);
-    let idle = pairs.iter().map(|(one, other)| {
+    let more_idle = |(one, other): &(&LevelFootprint, &LevelFootprint)| {
         let [one, other] = [one, other].map(|level| level.idle_kib.as_ref());
         Some(f64::max(one?.value, other?.value))
-    });
-    let idle: f64 = idle.sum::<Option<f64>>()?;
+    };
+    let idle: f64 = pairs.iter().map(more_idle).sum::<Option<f64>>()?;
     let is_clear = other[1] > UNTOUCHED * primed.sum::<f64>() && idle < OWN * other[0];
     is_clear.then(|| Uncertain {
         value: one[0] / other[0],

@@ -25,12 +25,15 @@ pub(crate) fn values<'c>(
     cells: impl Iterator<Item = &'c Cell>,
 ) -> Vec<Value> {
     let axes = study.tiers.iter().flat_map(|t| &t.axes);
-    let lists = axes
+    let mut ordered: Vec<Value> = axes
         .filter(|(a, _)| *a == axis)
         .map(|(_, list)| list)
-        .sorted_by_key(|list| std::cmp::Reverse(list.len()));
-    let named = lists.flatten().cloned();
-    let mut ordered: Vec<Value> = named.chain(cells.map(|c| c.value(axis))).unique().collect();
+        .sorted_by_key(|list| std::cmp::Reverse(list.len()))
+        .flatten()
+        .cloned()
+        .chain(cells.map(|c| c.value(axis)))
+        .unique()
+        .collect();
     if let Some(numbers) = numbers(axis, &ordered) {
         let pairs = numbers
             .into_iter()
@@ -56,6 +59,7 @@ pub(crate) fn coordinates<'x>(
     cell: &Cell,
     axes: impl IntoIterator<Item = &'x Axis>,
 ) -> Vec<(Axis, Value)> {
-    let axes = axes.into_iter();
-    axes.map(|axis| (*axis, cell.value(*axis))).collect()
+    axes.into_iter()
+        .map(|axis| (*axis, cell.value(*axis)))
+        .collect()
 }

@@ -175,8 +175,10 @@ pub fn audit(input: Input<'_>, claims: &Grounds) -> Vec<Audited> {
 pub fn pairs_to_count(input: Input<'_>) -> Vec<[String; 2]> {
     let trials = Trials::of_run(&input);
     let run = judge(measure(&input, &trials));
-    let candidates = run.findings.iter();
-    let candidates = candidates.filter(|f| causes::is_worth_a_reason(f, &run.stalls));
+    let candidates = run
+        .findings
+        .iter()
+        .filter(|f| causes::is_worth_a_reason(f, &run.stalls));
     causes::greatest(candidates, |_| true)
         .into_iter()
         .map(|f| [f.baseline.clone(), f.cell.clone()])

@@ -31,10 +31,13 @@ struct RawEffect<'v> {
 /// The main effects of a study's comparisons in their first metric, in the order of the plan: over
 /// the axis that the study asks for, else over the first range that varies.
 pub(crate) fn all<'v>(run: &'v Judged<'v>) -> Vec<MainEffect> {
-    let asked = run.input.manifest.study.compare.iter();
-    let compares = asked.filter(|compare| compare.family != Family::Exploratory);
-    let raws = compares.flat_map(|compare| raw_effects(run, compare));
-    let raws: Vec<RawEffect<'_>> = raws.unique_by(RawEffect::key).collect();
+    let compares = &run.input.manifest.study.compare;
+    let raws: Vec<RawEffect<'_>> = compares
+        .iter()
+        .filter(|compare| compare.family != Family::Exploratory)
+        .flat_map(|compare| raw_effects(run, compare))
+        .unique_by(RawEffect::key)
+        .collect();
     let within = raws
         .iter()
         .filter_map(|r| Some((r.metric, r.contrast.within()?)));
@@ -48,11 +51,12 @@ pub(crate) fn all<'v>(run: &'v Judged<'v>) -> Vec<MainEffect> {
         .collect_vec();
     // What a caveat withholds is no part of the family.
     let is_tested = |raw: &RawEffect<'_>| raw.is_asked() && raw.withheld(run).is_none();
-    let tested = located.iter().filter(|(raw, _)| is_tested(raw));
-    let tested: Vec<f64> = tested
+    let p_values: Vec<f64> = located
+        .iter()
+        .filter(|(raw, _)| is_tested(raw))
         .map(|(_, mean)| mean.p_value(0.0).unwrap_or(1.0))
         .collect();
-    let mut corrected = holm(&tested).into_iter();
+    let mut corrected = holm(&p_values).into_iter();
     let effects = located.iter().filter_map(|(raw, mean)| {
         let p_corrected = is_tested(raw).then(|| corrected.next()).flatten();
         raw.effect(run, *mean, p_corrected)

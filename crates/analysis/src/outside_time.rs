@@ -99,18 +99,18 @@ impl IdleRates {
             let interrupts = a.ns_of(handles_interrupts)? as f64;
             (a.elapsed_ns > 0).then(|| interrupts / a.elapsed_ns as f64)
         };
-        let counted = counted.into_iter().filter_map(rate);
+        let rates = counted.into_iter().filter_map(rate);
         IdleRates {
             of_windows: rate_of_windows(idle),
-            counted: counted.reduce(f64::min).unwrap_or(0.0),
+            counted: rates.reduce(f64::min).unwrap_or(0.0),
         }
     }
 }
 
 fn rate_of_windows(windows: &[WindowBooks]) -> f64 {
     let shown = || {
-        let interrupts = windows.iter().map(|w| w.interrupts_ns);
-        let interrupts: Vec<f64> = interrupts.collect::<Option<_>>()?;
+        let known: Option<Vec<f64>> = windows.iter().map(|w| w.interrupts_ns).collect();
+        let interrupts = known?;
         let elapsed = mean(&windows.iter().map(|w| w.elapsed_ns).collect_vec())?;
         let rate = in_steps(&interrupts, elapsed)?;
         (rate.interval(LEVEL)?.low > 0.0).then_some(rate.value)

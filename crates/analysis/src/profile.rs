@@ -150,8 +150,8 @@ fn predict(
     price_of_run: &mut PriceOfRun<'_>,
 ) -> Prediction {
     let row = PATTERNS.iter().find(|row| row.name == found.pattern);
-    let ways = found.ways.iter().filter_map(|at| profile.ways.get(*at));
-    let ways: Vec<&Way> = ways.collect();
+    let way = |at: &usize| profile.ways.get(*at);
+    let ways: Vec<&Way> = found.ways.iter().filter_map(way).collect();
     let mean = ways.last().and_then(|way| mean_bytes(way));
     let (Some(price), Some(mean)) = (row.and_then(|row| row.price), mean) else {
         return Prediction::NoStudy;
@@ -509,11 +509,14 @@ fn is_zero_copy_of_little(way: &Way) -> bool {
 
 /// Calls between descriptors that the kernel refuses, with the copies that took their place.
 fn splice_refused(profile: &Profile) -> Vec<Match> {
-    let refused = profile.ways.iter().enumerate().filter(|(_, way)| {
+    let is_refused = |(_, way): &(usize, &Way)| {
         let moves = ["splice", "sendfile", "copy_file_range", "tee"];
         moves.contains(&way.call.as_str()) && way.failed.invalid > 0
-    });
-    let refused: Vec<usize> = refused.map(|(position, _)| position).collect();
+    };
+    let refused: Vec<usize> = (profile.ways.iter().enumerate())
+        .filter(is_refused)
+        .map(|(position, _)| position)
+        .collect();
     if refused.is_empty() {
         return Vec::new();
     }

@@ -124,18 +124,18 @@ impl<'a> Interim<'a> {
             .filter(|(_, ways)| ways.len() == most)
             .collect_vec();
         let (_, chosen) = fullest[fullest.len() / 2];
-        let contrasts = chosen.iter();
-        let contrasts =
-            contrasts.filter_map(|p| PairContrast::new(*p, metric, trials.moderations()));
-        let ways = contrasts.take(MOST_WAYS).map(|contrast| {
+        let contrasts = chosen
+            .iter()
+            .filter_map(|p| PairContrast::new(*p, metric, trials.moderations()));
+        let way = |contrast: PairContrast<'_>| {
             let ratio = contrast.ratio();
             LiveEstimate {
                 value: contrast.pairing.other.cell.value(compare.axis),
                 ratio: ratio.value,
                 half_width: (ratio.high / ratio.low).sqrt() - 1.0,
             }
-        });
-        let ways: Vec<LiveEstimate> = ways.collect();
+        };
+        let ways: Vec<LiveEstimate> = contrasts.take(MOST_WAYS).map(way).collect();
         (!ways.is_empty()).then(|| LiveEstimates {
             metric,
             unit: trials.unit,
@@ -187,12 +187,14 @@ pub fn log_ratios(
     samples: &[Sample],
 ) -> Vec<(Metric, BTreeMap<u32, f64>)> {
     let trials = Trials::of_run(&Input::of(manifest, cells, samples));
-    let trimmed = trials.asked().filter(|a| is_trimmed(a.metric.measure));
-    let found = trimmed
+    trials
+        .asked()
+        .filter(|a| is_trimmed(a.metric.measure))
         .map(|a| {
             let logs = a.pairing.log_ratios_by_block(a.metric);
             (a.metric, logs.into_iter().collect::<BTreeMap<u32, f64>>())
         })
-        .filter(|(_, logs)| logs.len() >= FEWEST);
-    found.sorted_by_key(|(metric, _)| *metric).collect()
+        .filter(|(_, logs)| logs.len() >= FEWEST)
+        .sorted_by_key(|(metric, _)| *metric)
+        .collect()
 }

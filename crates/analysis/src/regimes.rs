@@ -116,19 +116,19 @@ pub(crate) fn find_groups(cells: &mut [CellResult], trials: &Trials<'_>) {
 /// them.
 fn groups(trials: &Trials<'_>) -> Vec<(String, TwoGroups)> {
     let compares = trials.study.compare.iter();
-    let compared = compares.flat_map(|c| c.metrics.iter().copied());
-    let metrics = compared
+    compares
+        .flat_map(|c| c.metrics.iter().copied())
         .flat_map(|metric| {
-            let mut same = SAME_QUANTITY.iter().copied();
-            let same = same.find(|measures| measures.contains(&metric.measure));
-            let others = same.into_iter().flatten().copied();
+            let same = SAME_QUANTITY
+                .iter()
+                .find(|measures| measures.contains(&metric.measure));
+            let others = same.copied().into_iter().flatten().copied();
             let measures = others.chain([metric.measure]).unique();
             measures.map(move |measure| Metric::new(measure, metric.side))
         })
         .filter(|m| is_of_cost(m.measure))
         .sorted_unstable()
-        .dedup();
-    metrics
+        .dedup()
         .flat_map(|metric| metric_groups(trials, metric))
         .collect()
 }
@@ -165,13 +165,13 @@ fn metric_groups(trials: &Trials<'_>, metric: Metric) -> Vec<(String, TwoGroups)
     let several = cells.len() > 2;
     let common = |block: &u32| median(&blocks[block]).filter(|_| several).unwrap_or(0.0);
     let found = cells.iter().filter_map(|(cell, trials)| {
-        let trials = trials
+        let sorted = trials
             .iter()
             .map(|t| (t.log - common(&t.block), t.trial))
             .sorted_by(|a, b| a.0.total_cmp(&b.0))
             .collect_vec();
-        let logs = trials.iter().map(|(log, _)| *log).collect_vec();
-        let (low, high) = trials.split_at(parted(&logs)?);
+        let all_logs = sorted.iter().map(|(log, _)| *log).collect_vec();
+        let (low, high) = sorted.split_at(parted(&all_logs)?);
         let group = |of: &[(f64, &Trial<'_>)]| {
             let logs = of.iter().map(|(log, _)| *log).collect_vec();
             Some(TrialGroup {
@@ -284,10 +284,10 @@ fn clearness(low: &[f64], high: &[f64]) -> Option<f64> {
 /// wakes threads late for a while: their ratios, of which a finding is made, then vary clearly less
 /// than the trials, and fall into no two groups. Of fewer blocks that is not known.
 pub(crate) fn change_together(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
-    let ratios = pair.log_ratios_by_block(metric);
+    let by_block = pair.log_ratios_by_block(metric);
     let deviation = |values: &[f64]| variance(values).map(f64::sqrt);
     let of_cell = |cell: &CellTrials<'_>| {
-        let values = ratios.iter().filter_map(|(block, _)| {
+        let values = by_block.iter().filter_map(|(block, _)| {
             let known = cell.known(*block, metric);
             block_value(&known).map(f64::ln)
         });
@@ -296,7 +296,7 @@ pub(crate) fn change_together(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
     let [Some(baseline), Some(other)] = [pair.baseline, pair.other].map(of_cell) else {
         return false;
     };
-    let ratios = ratios
+    let ratios = by_block
         .into_iter()
         .map(|(_, log)| log)
         .sorted_by(f64::total_cmp)

@@ -57,8 +57,8 @@ pub(crate) fn all(trials: &Trials<'_>) -> Vec<RoleCounters> {
 
 /// The counters of a role in a cell; none where a trial has no such side.
 fn role_counters(cell: &CellTrials<'_>, role: Side) -> Option<RoleCounters> {
-    let sides = cell.trials().map(|t| t.played(role).first().copied());
-    let sides: Vec<&SideReadings> = sides.collect::<Option<_>>()?;
+    let played = cell.trials().map(|t| t.played(role).first().copied());
+    let sides: Vec<&SideReadings> = played.collect::<Option<_>>()?;
     let usual = |of: &dyn Fn(&SideReadings) -> Found| {
         let found: Vec<Found> = sides.iter().map(|side| of(side)).collect();
         let known: Vec<f64> = found.iter().flatten().copied().collect();

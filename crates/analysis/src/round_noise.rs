@@ -57,8 +57,11 @@ impl Trials<'_> {
     /// The number of rounds of the run.
     pub(crate) fn rounds(&self) -> usize {
         let blocks = self.cells.iter().flat_map(|c| c.by_block.keys());
-        let rounds = blocks.map(|block| self.manifest.round_of(*block)).unique();
-        rounds.count().max(1)
+        blocks
+            .map(|block| self.manifest.round_of(*block))
+            .unique()
+            .count()
+            .max(1)
     }
 
     /// The noise by the run's own rounds, followed by the manifest's: a reader takes the first entry that fits,

@@ -58,9 +58,10 @@ pub fn round_summaries(input: Input<'_>) -> Vec<RoundSummary> {
 
 /// All comparisons of the study with an interval, primary ones first.
 fn comparisons(trials: &Trials<'_>) -> Vec<RoundComparison> {
-    let asked = trials.asked();
-    let asked = asked.sorted_by_key(|asked| asked.family() != Family::Primary);
-    let unique = asked.unique_by(|a| (a.metric, &a.pairing.baseline.id, &a.pairing.other.id));
+    let unique = trials
+        .asked()
+        .sorted_by_key(|asked| asked.family() != Family::Primary)
+        .unique_by(|a| (a.metric, &a.pairing.baseline.id, &a.pairing.other.id));
     let summary = unique.filter_map(|asked| {
         let contrast = PairContrast::new(asked.pairing, asked.metric, trials.moderations())?;
         let location = contrast.within;
@@ -109,8 +110,9 @@ pub fn noise_between_rounds(rounds: &[RoundSummary]) -> RoundNoise {
 
 /// Those of quiet rounds, where these are enough.
 fn usable(values: Vec<InRound<'_>>) -> Vec<InRound<'_>> {
-    let quiet = values.iter().filter(|(round, _)| round.is_quiet());
-    let quiet: Vec<InRound<'_>> = quiet.copied().collect();
+    let quiet: Vec<InRound<'_>> = (values.iter().copied())
+        .filter(|(round, _)| round.is_quiet())
+        .collect();
     if count_of_rounds(&quiet) >= FEWEST_ROUNDS {
         quiet
     } else {

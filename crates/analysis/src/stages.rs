@@ -112,9 +112,10 @@ impl<'v> Measured<'v> {
 
     /// The first metric of the first comparison: what the answer speaks of.
     pub(crate) fn main_metric(&self) -> Metric {
-        let compare = self.input.manifest.study.compare.first();
-        let metric = compare.and_then(|c| c.metrics.first().copied());
-        metric.unwrap_or(Metric::both(Measure::CpuSPerGb))
+        let first = self.input.manifest.study.compare.first();
+        first
+            .and_then(|c| c.metrics.first().copied())
+            .unwrap_or(Metric::both(Measure::CpuSPerGb))
     }
 
     /// The CPUs that the run could use.

@@ -95,8 +95,8 @@ impl Stall {
             return None;
         }
         let all: Vec<Signs> = cell.trials().map(|t| Signs::from_trial(cell, t)).collect();
-        let stalled = all.iter().filter(|s| s.waits(cell).is_some());
-        let stalled: Vec<Signs> = stalled.cloned().collect();
+        let waiting = all.iter().filter(|s| s.waits(cell).is_some());
+        let stalled: Vec<Signs> = waiting.cloned().collect();
         let several = stalled.len() as f64 >= IN_SOME * all.len() as f64;
         let (signs, count) = if several {
             (Signs::typical(&stalled), stalled.len())

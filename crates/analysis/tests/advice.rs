@@ -116,12 +116,8 @@ metrics = ["cpu_s_per_gb"]
 fn the_ways_that_may_be_the_best_are_all_but_those_shown_to_be_worse_than_one() {
     let world = World::new(STUDY).run(1, 16, 0.003, planted);
     let analysis = world.analyse();
-    let best = analysis
-        .advice
-        .situations
-        .iter()
-        .flat_map(|s| &s.may_be_best);
-    let best: Vec<&String> = best.collect();
+    let situations = &analysis.advice.situations;
+    let best: Vec<&String> = situations.iter().flat_map(|s| &s.may_be_best).collect();
     for (mover, size, may_be_best) in [
         ("send", 256, true),
         ("writev", 256, true),

@@ -95,8 +95,8 @@ fn the_reason_is_judged_after_the_effect() {
         (vec![&faster, &open], Ruling::Undecided, &is_open),
         (vec![&slower, &flag], Ruling::Refuted, &[]),
     ] {
-        let tests: Vec<&str> = tests.into_iter().map(String::as_str).collect();
-        check(&tests.concat(), ruling, words);
+        let text: String = tests.into_iter().map(String::as_str).collect();
+        check(&text, ruling, words);
     }
 }
 

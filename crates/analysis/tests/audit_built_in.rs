@@ -47,8 +47,8 @@ fn settled(world: &World, claim: Claim) -> AuditText {
 fn checker(id: &str) -> impl Fn(&World, Ruling, &str) -> AuditText {
     move |world, ruling, words| {
         let found = settled(world, built_in(id));
-        let words: Vec<&str> = words.split(" | ").collect();
-        is_ruled(&found, ruling, &words);
+        let parts: Vec<&str> = words.split(" | ").collect();
+        is_ruled(&found, ruling, &parts);
         found
     }
 }

@@ -503,13 +503,12 @@ fn only_the_attempt_at_a_block_that_stands_counts() {
     let before = world.analyse();
     // A first attempt at every block, ten times as dear, and a third that was cut short.
     let dear = |attempt| {
-        let dear = |sample: &Sample| {
-            let mut sample = sample.clone();
+        let mut samples = world.samples.clone();
+        for sample in &mut samples {
             scale(&mut sample.sender.readings, Counter::CpuNs, 10.0);
             sample.trial.attempt = attempt;
-            sample
-        };
-        world.samples.iter().map(dear).collect::<Vec<_>>()
+        }
+        samples
     };
     let (first, third) = (dear(0), dear(2));
     let mut blocks: Vec<Block> = world.blocks.iter().map(repeated).collect();

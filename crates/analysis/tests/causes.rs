@@ -478,10 +478,9 @@ fn what_differs_most_is_counted_first() {
         _ => True::costs(0.3),
     });
     let pairs = pairs_to_count(world.input());
-    let is_sendfile = pairs.iter().map(|[_, other]| other.contains("sendfile"));
-    let is_sendfile: Vec<bool> = is_sendfile.collect();
+    let have_sendfile = pairs.iter().map(|[_, other]| other.contains("sendfile"));
     assert_eq!(
-        is_sendfile,
+        have_sendfile.collect::<Vec<bool>>(),
         [true, false],
         "one pair of each mover: {pairs:?}"
     );

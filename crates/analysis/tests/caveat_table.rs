@@ -239,8 +239,10 @@ fn what_sets_the_rates_withholds_them() {
     });
     fires(&against, "pacing", 6, "bbr");
     let findings = against.analyse().findings;
-    let costs = findings.iter().filter(|f| f.axis == Axis::Congestion);
-    let mut costs = costs.filter(|f| f.metric == Metric::both(Measure::CpuSPerGb));
+    let cost = Metric::both(Measure::CpuSPerGb);
+    let mut costs = findings
+        .iter()
+        .filter(|f| f.axis == Axis::Congestion && f.metric == cost);
     assert!(costs.all(|f| f.verdict == Verdict::Worse && f.withheld.is_none()));
     assert!(findings.iter().any(|f| f.axis == Axis::Congestion));
     let receiver = |receiver_ns_per_byte, sender| {

@@ -71,7 +71,7 @@ fn with_condition(name: &str, route: Route, condition: Condition) -> MoverFacts 
 fn world(study: &str, rows: Vec<MoverFacts>, gbit_per_s: fn(&Cell) -> f64) -> World {
     let mut world = World::new(study);
     world.manifest.survey.mover_facts = rows;
-    let mut world = world.run(4, 12, 0.003, |cell| {
+    world = world.run(4, 12, 0.003, |cell| {
         True::costs(0.2).at_rate(gbit_per_s(cell))
     });
     world.each(|sample| sample.receiver = None);
@@ -201,20 +201,18 @@ fn a_way_is_compared_with_those_that_need_no_more_than_it_does() {
             True::both(mover * discards)
         })
         .analyse();
-    let memory = &analysis.advice.situations;
-    let memory = memory.iter().filter(|s| s.subject == Subject::DataInMemory);
-    for situation in memory {
+    let all = &analysis.advice.situations;
+    for situation in all.iter().filter(|s| s.subject == Subject::DataInMemory) {
         assert_eq!(one(&situation.uses).value, "send");
         let ways = situation.conditional.iter().map(|c| c.gain.value.word());
-        let ways: Vec<&str> = ways.collect();
-        assert_eq!(ways, ["send-zerocopy", "uring-send-zc", "vmsplice"]);
+        let expected = ["send-zerocopy", "uring-send-zc", "vmsplice"];
+        assert_eq!(ways.collect::<Vec<&str>>(), expected);
     }
     let completion = Condition::NotWrittenUntilCompletion;
     never_without(&analysis, "send-zerocopy", &[completion]);
     let more = [completion, Condition::Uring, Condition::Linux(6, 0)];
     never_without(&analysis, "uring-send-zc", &more);
-    let all = analysis.advice.situations.iter();
-    for situation in all.filter(|s| s.axis == Axis::Receiver) {
+    for situation in all.iter().filter(|s| s.axis == Axis::Receiver) {
         assert_eq!(one(&situation.uses).value, "recv");
         let discards = one(&situation.conditional);
         assert_eq!(discards.conditions, [Condition::NoDataNeeded]);
@@ -231,8 +229,8 @@ fn pinned_threads_are_advised_under_their_condition_alone() {
 
 fn of_servers(analysis: &Analysis) -> Vec<&Situation> {
     let all = analysis.advice.situations.iter();
-    let of_servers = all.filter(|s| s.axis == Axis::Server && s.baseline == "epoll");
-    of_servers.collect()
+    all.filter(|s| s.axis == Axis::Server && s.baseline == "epoll")
+        .collect()
 }
 
 /// A world of servers in which `select` and `thread` answer so many times as often as `epoll` while

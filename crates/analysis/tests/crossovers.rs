@@ -25,8 +25,8 @@ fn crossover<'a>(analysis: &'a Analysis, value: &str) -> &'a Crossover {
 fn points<const N: usize>(crossover: &Crossover) -> [&CrossingPoint; N] {
     match &crossover.outcome {
         Crossing::At(points) => {
-            let points: Vec<&CrossingPoint> = points.iter().collect();
-            points.try_into().expect("as many points")
+            let all: Vec<&CrossingPoint> = points.iter().collect();
+            all.try_into().expect("as many points")
         }
         other => panic!("{other:?}"),
     }

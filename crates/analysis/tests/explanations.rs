@@ -29,7 +29,7 @@ fn asked(axes: &str) -> World {
         ..world::facts(name, Release::AtReturn, true)
     });
     world.manifest.survey.mover_facts.extend(fields);
-    let mut world = world.run(3, 12, 0.003, |cell| {
+    world = world.run(3, 12, 0.003, |cell| {
         let copied = (cell.mover == "send-zerocopy").then_some(1.0);
         True::both(planted(cell)).copied(copied)
     });

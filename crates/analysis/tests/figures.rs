@@ -45,7 +45,7 @@ fn what_was_not_measured_is_a_gap_with_its_reason() {
         cells: 1,
         why: "the budget ended: --budget 120s brings it in".to_owned(),
     }];
-    let mut world = world.run(2, 8, 0.01, |_| True::costs(0.2));
+    world = world.run(2, 8, 0.01, |_| True::costs(0.2));
     let silent = [world.id("writev", 256), world.id("writev", 4096)];
     world.samples.retain(|s| !silent.contains(&s.cell));
     world.ended_early = Some("Ctrl-C".to_owned());

@@ -57,7 +57,7 @@ fn analysed() -> Analysis {
         },
         ..True::costs(1.0)
     };
-    let mut world = world.run(7, 12, 0.01, truth);
+    world = world.run(7, 12, 0.01, truth);
     world.each(|sample| sample.receiver = None);
     world.by_cell(|cell, sample| {
         let us = match cell.class {

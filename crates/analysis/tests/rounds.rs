@@ -119,8 +119,8 @@ fn a_run_in_three_rounds_knows_by_itself_how_much_they_differ() {
     world.manifest.rounds = round_noise(0.0);
     let deviation = |world: &World| {
         let found = world.analyse();
-        let each = found.findings.iter().filter(|f| f.metric == COST);
-        let each: Vec<f64> = each.map(|f| f.between_deviation).collect();
+        let costs = found.findings.iter().filter(|f| f.metric == COST);
+        let each: Vec<f64> = costs.map(|f| f.between_deviation).collect();
         bytecost_stats::median(&each).expect("findings")
     };
     assert_eq!(deviation(&world), 0.0);

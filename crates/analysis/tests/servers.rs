@@ -17,9 +17,9 @@ fn a_servers_numbers_are_those_of_its_own_window() {
         let metric = Metric { measure, side };
         cell.estimates.get(&metric).map(|e| e.value)
     };
-    let near = |found: Option<f64>, expected: f64| {
-        let found = found.unwrap();
-        assert!((found / expected - 1.0).abs() < 0.05, "{found} {expected}");
+    let near = |estimate: Option<f64>, expected: f64| {
+        let value = estimate.unwrap();
+        assert!((value / expected - 1.0).abs() < 0.05, "{value} {expected}");
     };
     near(of(Measure::MessagesPerS, Side::Both), 80_000.0);
     // 64 B at 100 ns each, although only half of the window was looked at.

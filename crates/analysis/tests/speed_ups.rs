@@ -81,9 +81,8 @@ fn what_takes_a_file_whole_stands_against_each_block() {
         };
         (row.place[0].1.to_string(), e.value.round())
     });
-    let factors: Vec<(String, f64)> = factors.collect();
     assert_eq!(
-        factors,
+        factors.collect::<Vec<(String, f64)>>(),
         [("64KiB".to_owned(), 2.0), ("4KiB".to_owned(), 4.0)]
     );
 }
@@ -122,8 +121,8 @@ fn a_shared_core_and_one_cpu_have_different_answers() {
         says(found.answer.unwrap(), words);
     }
     let unlike = taking_turns(work(STUDY, 0, truth(1.3, 1.5, 1.0)));
-    let unlike = unlike.answer.unwrap();
-    assert!(!unlike.contains("mark"), "{unlike}");
+    let answer = unlike.answer.unwrap();
+    assert!(!answer.contains("mark"), "{answer}");
     let alone = STUDY.replace("threads = [2]\nplacement", "threads = [1]\nplacement");
     let analysis = work(&alone, 0, truth(1.3, 2.0, 1.0)).analyse();
     assert_eq!(world::question(&analysis, "taking-turns"), None);

@@ -63,8 +63,8 @@ fn a_planted_ramp_is_reported_of_its_cell_with_its_size() {
         let caveat = one(&found);
         assert_eq!(caveat.cells, [world.id("sendfile", 4096)]);
         begins(&caveat.text, "The rate of these cells");
-        let percent = caveat.evidence.strip_prefix("changed by ").unwrap();
-        let percent: f64 = percent.split(' ').next().unwrap().parse().unwrap();
+        let words = caveat.evidence.strip_prefix("changed by ").unwrap();
+        let percent: f64 = words.split(' ').next().unwrap().parse().unwrap();
         assert!((percent - 100.0 * rate).abs() < 4.0, "{caveat:#?}");
     }
 }

@@ -62,8 +62,8 @@ fn more_different_twins_than_chance_explains_are_a_caveat() {
     });
     let analysis = world.analyse();
     let different = analysis.twins.iter().filter(|t| t.different);
-    let different: Vec<&str> = different.map(|t| t.cell.as_str()).collect();
-    assert_eq!(different, [first]);
+    let cells: Vec<&str> = different.map(|t| t.cell.as_str()).collect();
+    assert_eq!(cells, [first]);
     silent(&world, "twins-differ");
 }
 

@@ -207,8 +207,8 @@ impl Measurement<'_> {
         let leg_first_block = leg.map_or(0, |leg| leg.first_block);
         let mut block = leg_first_block;
         while !self.stop.load(Ordering::Relaxed) {
-            let cells = self.cells_left(block);
-            let has_trials = cells.as_ref().is_some_and(|cells| !cells.is_empty());
+            let cells_left = self.cells_left(block);
+            let has_trials = cells_left.as_ref().is_some_and(|cells| !cells.is_empty());
             let manifest = self.run.manifest();
             let interim = has_trials
                 .then(|| Interim::new(self.state.analysis_input(manifest, &self.plan.cells)));
@@ -222,7 +222,7 @@ impl Measurement<'_> {
                 all_count_from: self.state.first_counting_block(),
                 round: self.round.number,
                 round_first_block: self.round.first_block,
-                cells_left: cells.as_ref().map(Vec::len),
+                cells_left: cells_left.as_ref().map(Vec::len),
                 has_begun: self.state.has_begun(block),
                 cells: self.plan.cells.len(),
                 is_precise,
@@ -243,7 +243,7 @@ impl Measurement<'_> {
                 }
                 Next::Block { windows_may_grow } => windows_may_grow,
             };
-            let cells = cells.unwrap_or_default();
+            let cells = cells_left.unwrap_or_default();
             let spent = self.clock.spent();
             let least_left = self.least_blocks_left(block);
             self.display.note_over_budget(

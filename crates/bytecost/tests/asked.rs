@@ -177,11 +177,11 @@ fn commands(text: &str) -> Vec<String> {
         " No verdict ",
         " Undecided ",
     ];
-    let of_part = |part: &str| {
-        let part = flat(part);
+    let of_part = |text: &str| {
+        let part = flat(text);
         let found = part.match_indices("bytecost ").map(|(at, _)| at);
-        let found = found.filter(|at| !part[..*at].ends_with(['/', '-', '_', '.']));
-        let commands = found.map(|at| {
+        let starts = found.filter(|at| !part[..*at].ends_with(['/', '-', '_', '.']));
+        let commands = starts.map(|at| {
             let rest = &part[at..];
             let end = ends.iter().filter_map(|end| rest.find(end)).min();
             let command = &rest[..end.unwrap_or(rest.len())];
@@ -207,8 +207,9 @@ fn commands(text: &str) -> Vec<String> {
 fn works(place: &Place, command: &str) {
     let program = Path::new(BYTECOST).parent().unwrap().display().to_string();
     let path = format!("{program}:{}", env::var("PATH").unwrap());
-    let measures = ["bytecost run", "bytecost ceiling"];
-    let measures = measures.iter().any(|words| command.starts_with(words));
+    let measures = ["bytecost run", "bytecost ceiling"]
+        .iter()
+        .any(|words| command.starts_with(words));
     let typed = if measures {
         format!("{command} --no-such-option")
     } else {
@@ -238,8 +239,8 @@ fn every_printed_command_works_as_printed() {
             *dir.unwrap() = json!("my runs");
         });
         for words in ["report", "report --all", "explain"] {
-            let words = words.split(' ').chain(["--runs-dir", "my runs", study]);
-            let end = ended(&mut place.other(BYTECOST, words));
+            let args = words.split(' ').chain(["--runs-dir", "my runs", study]);
+            let end = ended(&mut place.other(BYTECOST, args));
             seen.extend(commands(&end.stdout));
         }
         seen.extend(commands(

@@ -19,18 +19,18 @@ fn as_user(place: &Place, user: u32, limit: &str, words: &str) -> Option<Command
         return None;
     }
     rustix::fs::chmod(place.path(), 0o777.into()).unwrap();
-    let user = user.to_string();
+    let id = user.to_string();
     let start = [
         "--reuid",
-        &user,
+        &id,
         "--regid",
-        &user,
+        &id,
         "--clear-groups",
         "--inh-caps=-all",
     ];
     let limited = ["prlimit", limit, BYTECOST];
-    let words = limited.into_iter().chain(words.split(' '));
-    let mut command = place.other("setpriv", start.into_iter().chain(words));
+    let program = limited.into_iter().chain(words.split(' '));
+    let mut command = place.other("setpriv", start.into_iter().chain(program));
     command.env("XDG_CACHE_HOME", place.path().join("caches"));
     let mut tried = Command::new("setpriv");
     tried

@@ -89,8 +89,8 @@ fn claims_are_judged_with_a_ruling_each() {
             "✓ calls (post): confirmed",
         ],
     );
-    let judged = place.call("audit --claims claims.toml --source blog --json");
-    let judged = judged.json();
+    let end = place.call("audit --claims claims.toml --source blog --json");
+    let judged = end.json();
     let claims = judged["claims"].as_array().unwrap();
     assert_eq!((claims.len(), &claims[0]["ruling"]), (1, &"refuted".into()));
 }

@@ -21,7 +21,7 @@ struct Hog(Child);
 impl Hog {
     fn start() -> Hog {
         let mut command = Command::new("sh");
-        let command = command.args(["-c", "while :; do :; done"]);
+        command.args(["-c", "while :; do :; done"]);
         Hog(command.stdin(Stdio::null()).spawn().unwrap())
     }
 }
@@ -105,8 +105,8 @@ fn small_buffers_and_filters_of_tc_are_named() {
     }
     let network = Network::new().unwrap();
     let tool = |words: &str| {
-        let mut words = words.split(' ');
-        let status = Command::new(words.next().unwrap()).args(words).status();
+        let (program, args) = words.split_once(' ').unwrap();
+        let status = Command::new(program).args(args.split(' ')).status();
         status.is_ok_and(|s| s.success())
     };
     let made = network.within(|| {
@@ -159,11 +159,13 @@ fn a_run_that_is_stopped_measures_that_block_again_and_says_so() {
     let screen = run.end().measured().stdout;
     says(&screen, &["Disturbed"]);
     let records = place.records();
-    let ends = records.iter().filter_map(|record| match record {
-        Record::Block(block) => Some(block),
-        _ => None,
-    });
-    let ends: Vec<&Block> = ends.collect();
+    let ends: Vec<&Block> = records
+        .iter()
+        .filter_map(|record| match record {
+            Record::Block(block) => Some(block),
+            _ => None,
+        })
+        .collect();
     let stopped: Vec<_> = ends.iter().filter(|b| b.stopped_ns > 0).collect();
     assert!(!stopped.is_empty() && stopped.len() <= 3, "{stopped:#?}");
     for block in stopped {

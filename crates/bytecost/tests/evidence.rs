@@ -126,8 +126,8 @@ fn segments_a_message_are_read_that_part_the_regimes_of_nagle() {
     place.call(words).measured();
     let segments = |nodelay: &str| {
         let samples = place.samples().into_iter().map(|(_, sample)| sample);
-        let samples = samples.filter(|s| s.cell.contains(&format!("/{nodelay}/")));
-        let read = samples.filter_map(|s| {
+        let chosen = samples.filter(|s| s.cell.contains(&format!("/{nodelay}/")));
+        let read = chosen.filter_map(|s| {
             let of = |counter: Counter| s.sender.readings[&counter].measured();
             let messages = of(Counter::Messages).filter(|n| *n > 0)?;
             Some(of(Counter::TcpDataSegments)? as f64 / messages as f64)

@@ -70,9 +70,10 @@ fn a_file_of_the_users_is_gone_through_whole_and_stays_as_it_was() {
             .measured();
         assert_eq!(fs::read(&path).unwrap(), content);
         assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), changed);
-        let samples = place.samples().into_iter();
-        let samples = samples.filter(|(cell, _)| cell.mover != "null");
-        let cells: BTreeSet<String> = samples.map(|(_, sample)| sample.cell).collect();
+        let cells: BTreeSet<String> = (place.samples().into_iter())
+            .filter(|(cell, _)| cell.mover != "null")
+            .map(|(_, sample)| sample.cell)
+            .collect();
         let is_whole = |id: &String| id.contains(mover) && id.contains("/2000001/");
         assert!(!cells.is_empty() && cells.iter().all(is_whole), "{cells:?}");
         let is_reported = place.read("report.md").contains("never written to");
@@ -109,13 +110,13 @@ fn what_cannot_be_had_of_files_is_told_in_a_line() {
         "--threads 4 => no request of",
     );
     place.refuses("run send-copies --dir .", "=> --dir | file-read");
-    let table = "--size 5GiB => 5GiB | 4GiB
+    let template = "--size 5GiB => 5GiB | 4GiB
         --size 0 => size
         --size 7MiB --cache direct => choose --cache memory, warm or cold
         --size 7MiB --cache warm --file SHORT => the file has 5000 bytes
         --size 5000 --cache memory --file SHORT => sends memory files alone | choose --cache warm or cold
         --size 7MiB --cache warm --file /nowhere => /nowhere";
-    let table = table.replace("SHORT", short.to_str().unwrap());
+    let table = template.replace("SHORT", short.to_str().unwrap());
     place.refuses(&within(&dir, SEND), &table);
     assert_eq!(count(place.path()), 0, "something was left behind");
     assert_eq!(count(dir.path()), 2, "something was left behind");

@@ -68,8 +68,8 @@ fn what_is_disabled_or_beyond_its_limit_refuses_its_movers_alone() {
         }
         let findings = place.findings();
         for mover in movers.split(',') {
-            let refused = findings.refused_cells.iter();
-            let refused: Vec<_> = refused.filter(|r| r.cell.mover == mover).collect();
+            let cells = findings.refused_cells.iter();
+            let refused: Vec<_> = cells.filter(|r| r.cell.mover == mover).collect();
             assert_eq!(refused.len(), 1, "{refused:?}");
             says(&refused[0].why, &parts);
         }

@@ -166,8 +166,8 @@ fn the_table_of_a_first_screen_has_what_was_decided_first() {
         };
         let names = [first.value.to_string(), first.axis.subject(&first.value)];
         let mut rows = screen.lines().filter(|line| line.starts_with("  "));
-        let is_there = rows.any(|row| {
-            let row = row.trim_start();
+        let is_there = rows.any(|line| {
+            let row = line.trim_start();
             let has_name = names
                 .iter()
                 .any(|name| row.starts_with(&format!("{name} ")));
@@ -186,17 +186,20 @@ fn a_wait_for_a_timer_stands_before_the_table_with_what_removes_it() {
         width: 100,
     };
     let (_, found) = analysed("pa02-a");
-    let stalls = found.caveats.iter().filter(|c| c.kind == "nagle-stall");
-    let stalls = stalls.map(|c| Caveat {
-        kind: "nagle-stall",
-        cells: c.cells.clone(),
-        ..Caveat::default()
-    });
-    let stalls = stalls.collect();
+    let stalls = found
+        .caveats
+        .iter()
+        .filter(|c| c.kind == "nagle-stall")
+        .map(|c| Caveat {
+            kind: "nagle-stall",
+            cells: c.cells.clone(),
+            ..Caveat::default()
+        })
+        .collect();
     let mut a = found.analysis.into_owned();
     a.caveats = stalls;
-    let sendmsg = a.cells.iter_mut().find(|c| c.cell.mover == "sendmsg");
-    let sendmsg = sendmsg.unwrap();
+    let mut cells = a.cells.iter_mut();
+    let sendmsg = cells.find(|c| c.cell.mover == "sendmsg").unwrap();
     let throughput = Metric::both(Measure::ThroughputGbitPerS);
     sendmsg.estimates.get_mut(&throughput).unwrap().value = 8.0;
     sendmsg.stood_still = Some(StoodStill {
@@ -213,8 +216,8 @@ fn a_wait_for_a_timer_stands_before_the_table_with_what_removes_it() {
         wrong_bytes: false,
     });
     let screen = bytecost_report::screen(&a, style, "report.html", "run");
-    let (before, _) = screen.split_once("▲ better").unwrap();
-    let before = before.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (start, _) = screen.split_once("▲ better").unwrap();
+    let before = start.split_whitespace().join(" ");
     for part in [
         "Stalls `send-fields`",
         "Nagle's algorithm",
@@ -263,25 +266,25 @@ fn what_disturbed_a_run_has_two_lines_of_its_first_screen() {
     assert!(screen.lines().count() <= 30, "{screen}");
     let header = screen.lines().next().unwrap();
     assert!(header.contains(" 1 of 2 CPUs, Linux"), "{header}");
-    let lines = screen
-        .lines()
-        .skip_while(|line| !line.starts_with("Disturbed"));
     let is_of_it = |line: &&str| line.starts_with("Disturbed") || line.starts_with("   ");
-    let lines: Vec<&str> = lines.take_while(is_of_it).collect();
+    let lines: Vec<&str> = screen
+        .lines()
+        .skip_while(|line| !line.starts_with("Disturbed"))
+        .take_while(is_of_it)
+        .collect();
     assert_eq!(lines.len(), 2, "{screen}");
-    let words: Vec<&str> = lines
+    let words = lines
         .iter()
         .flat_map(|line| line.split_whitespace())
-        .collect();
-    let words = words.join(" ");
+        .join(" ");
     let first =
         "Disturbed something in the way of packets, of kind 0: 3 verdicts and 1 amount withheld; ";
     assert!(words.starts_with(first), "{words}");
     assert!(words.ends_with("more: see the full report"), "{words}");
     // A report has all of them.
     let report = bytecost_report::terminal(&a, style);
-    let report: Vec<&str> = report.split_whitespace().collect();
-    assert!(report.join(" ").contains("of packets, of kind 4"));
+    let text = report.split_whitespace().join(" ");
+    assert!(text.contains("of packets, of kind 4"));
 }
 
 /// Which of two ways a report holds for the better one at a finding, and where it says so.

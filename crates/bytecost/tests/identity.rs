@@ -27,8 +27,8 @@ fn another_kernel_boot_machine_or_build_is_refused_by_name() {
     let place = measured();
     // What the study does not ask for, and is not there anyway, is not tried.
     let tried = &place.json("manifest.json")["survey"]["movers"];
-    let mut tried = tried.as_array().unwrap().iter();
-    assert!(tried.all(|row| row["transport"] != "veth"), "{tried:?}");
+    let mut rows = tried.as_array().unwrap().iter();
+    assert!(rows.all(|row| row["transport"] != "veth"), "{tried:?}");
     let path = place.run().join("manifest.json");
     let whole = fs::read(&path).unwrap();
     let log = place.read("samples.jsonl");

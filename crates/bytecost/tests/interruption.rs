@@ -160,9 +160,9 @@ type Phase = fn(&Place, u32) -> bool;
 /// Handlers of these signals are there: a run is in its survey, or soon will be.
 fn catches_signals(_: &Place, pid: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let caught = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
-    let caught = caught.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
-    caught.is_some_and(|caught| caught & (1 << (Signal::INT.as_raw() - 1)) != 0)
+    let line = status.lines().find_map(|l| l.strip_prefix("SigCgt:"));
+    let caught = line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    caught.is_some_and(|mask| mask & (1 << (Signal::INT.as_raw() - 1)) != 0)
 }
 
 fn plays(_: &Place, pid: u32) -> bool {
@@ -310,14 +310,14 @@ fn a_run_goes_on_without_an_endpoint_that_is_stopped() {
     let coordinator = run.pid();
     run.until("a side of a trial", || is_stopped(&place, coordinator));
     let end = run.end().measured();
-    let failed = place
+    let failed: Vec<String> = place
         .records()
         .into_iter()
         .filter_map(|record| match record {
             Record::Failure(failure) => Some(failure.reason),
             _ => None,
-        });
-    let failed: Vec<String> = failed.collect();
+        })
+        .collect();
     assert_eq!(failed.len(), 1, "{failed:?} {}", end.stderr);
     // In the last block too, the stopped one's cell among them.
     let measured = place

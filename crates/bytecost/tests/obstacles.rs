@@ -19,8 +19,8 @@ use rustix::process::Signal;
 const SHORT: &str = "run --mover send,sendfile,vmsplice --size 64KiB,1MiB --blocks 6 --warmup 5ms --window 20ms --budget 30s --precision 0.1% --seed 7 --quiet";
 
 fn tool(words: &str) -> bool {
-    let mut words = words.split(' ');
-    let status = Command::new(words.next().unwrap()).args(words).status();
+    let (program, args) = words.split_once(' ').unwrap();
+    let status = Command::new(program).args(args.split(' ')).status();
     status.is_ok_and(|s| s.success())
 }
 
@@ -125,9 +125,9 @@ struct Quota(PathBuf);
 
 impl Quota {
     fn new(quota_us: u32) -> Option<Quota> {
-        let namespace = fs::read_link("/proc/self/ns/pid").unwrap();
+        let link = fs::read_link("/proc/self/ns/pid").unwrap();
         let is_other = |c: char| !c.is_ascii_digit();
-        let namespace = namespace.to_str().unwrap().trim_matches(is_other);
+        let namespace = link.to_str().unwrap().trim_matches(is_other);
         let stat = fs::read_to_string("/proc/self/stat").unwrap();
         let (_, behind_name) = stat.rsplit_once(')').unwrap();
         let start = behind_name.split_whitespace().nth(19).unwrap();
@@ -200,8 +200,8 @@ fn processes_of_a_foreign_proc_are_not_visible_and_nothing_is_said_of_them() {
     let place = Place::new();
     let mut unshare = place.other("unshare", ["--pid", "--fork", "--kill-child", BYTECOST]);
     let words = "run --mover send,sendfile --size 64KiB --blocks 6 --warmup 5ms --window 20ms --budget 3s --quiet --evidence none --runs-dir";
-    let output = unshare.args(words.split(' ')).arg(place.runs()).output();
-    let output = output.unwrap();
+    unshare.args(words.split(' ')).arg(place.runs());
+    let output = unshare.output().unwrap();
     let [screen, errors] = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
     if errors.contains("unshare:") {
         return skipped(Lack::Right, errors);

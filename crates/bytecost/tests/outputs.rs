@@ -9,8 +9,8 @@ use bytecost_spec::{Manifest, Record};
 #[test]
 fn a_run_leaves_its_files_and_nothing_else_and_a_report_the_same() {
     let place = Place::with_run();
-    let left = fs::read_dir(place.run()).unwrap();
-    let left = left.map(|e| e.unwrap().file_name().into_string().unwrap());
+    let entries = fs::read_dir(place.run()).unwrap();
+    let left = entries.map(|e| e.unwrap().file_name().into_string().unwrap());
     // One size only, so that there is no figure and no picture.
     let expected = FILES.iter().map(|f| (*f).to_owned());
     assert_eq!(left.collect::<BTreeSet<_>>(), expected.collect());
@@ -31,17 +31,18 @@ fn the_log_is_the_plan_that_the_manifest_holds() {
     assert_eq!(manifest.seed, 7);
     let records = place.records();
     // A block may be measured again as a whole.
-    let first = records.iter().filter_map(Record::trial);
-    let first = first.filter(|trial| trial.attempt == 0);
-    let mut trials: Vec<(u32, u32)> = first.map(|t| (t.block, t.cell)).collect();
+    let mut trials: Vec<(u32, u32)> = (records.iter().filter_map(Record::trial))
+        .filter(|trial| trial.attempt == 0)
+        .map(|t| (t.block, t.cell))
+        .collect();
     let blocks = trials.last().unwrap().0 + 1;
     let orders = (0..blocks).zip(&manifest.plan.orders);
     let mut expected: Vec<(u32, u32)> = orders
         .flat_map(|(block, order)| order.iter().map(move |cell| (block, *cell)))
         .collect();
     // A cell that fails every time is given up, on a machine that is too busy for it.
-    let failed = records.iter().filter(|r| matches!(r, Record::Failure(_)));
-    let failed: BTreeSet<u32> = failed.filter_map(|r| Some(r.trial()?.cell)).collect();
+    let failures = records.iter().filter(|r| matches!(r, Record::Failure(_)));
+    let failed: BTreeSet<u32> = failures.filter_map(|r| Some(r.trial()?.cell)).collect();
     let kept = |t: &(u32, u32)| !failed.contains(&t.1);
     trials.retain(kept);
     expected.retain(kept);

@@ -54,8 +54,8 @@ fn patterns(profile: &Value) -> BTreeSet<&str> {
 /// Calls and bytes of all ways of these names.
 fn sums(profile: &Value, calls: &[&str]) -> (u64, u64) {
     let ways = profile["profile"]["ways"].as_array().unwrap().iter();
-    let ways = ways.filter(|way| calls.contains(&way["call"].as_str().unwrap()));
-    ways.fold((0, 0), |(calls, bytes), way| {
+    let named = ways.filter(|way| calls.contains(&way["call"].as_str().unwrap()));
+    named.fold((0, 0), |(calls, bytes), way| {
         (
             calls + way["calls"].as_u64().unwrap(),
             bytes + way["bytes"].as_u64().unwrap(),
@@ -101,9 +101,9 @@ fn each_pattern_is_found_in_its_program_and_not_in_one_near_to_it() {
     ];
     let place = Place::new();
     let program = pattern_program();
-    for (name, patterns_of) in expected {
+    for (name, names) in expected {
         let profile = place.profile(&[program.to_str().unwrap(), name]);
-        let patterns_of: BTreeSet<&str> = patterns_of.iter().copied().collect();
+        let patterns_of: BTreeSet<&str> = names.iter().copied().collect();
         assert_eq!(patterns(&profile), patterns_of, "{name}: {profile:#}");
     }
 }
@@ -197,8 +197,9 @@ impl RealProgram<'_> {
                 && way["bytes"].as_u64() >= Some(REAL_FILE_BYTES as u64)
                 && self.to.is_none_or(|kind| way["to"]["kind"] == kind)
         };
-        let way = ways.find(moves);
-        let way = way.unwrap_or_else(|| panic!("{command:?}: {profile:#}"));
+        let way = ways
+            .find(moves)
+            .unwrap_or_else(|| panic!("{command:?}: {profile:#}"));
         // The power of two of most calls' lengths.
         let lengths = way["lengths"].as_array().unwrap().iter().enumerate();
         let most = lengths.max_by_key(|(_, calls)| calls.as_u64());
@@ -216,11 +217,9 @@ fn ways_calls_and_bytes_of_real_programs_are_those_that_strace_sees() {
         return;
     }
     let place = Place::new();
-    let big = place.path().join("big");
-    fs::write(&big, vec![7; REAL_FILE_BYTES]).unwrap();
-    let big = big.to_str().unwrap();
-    let copy = place.path().join("copy");
-    let copy = copy.to_str().unwrap();
+    let [source, target] = ["big", "copy"].map(|name| place.path().join(name));
+    fs::write(&source, vec![7; REAL_FILE_BYTES]).unwrap();
+    let [big, copy] = [&source, &target].map(|path| path.to_str().unwrap());
     let program = |command, mover, others, to, call_bytes| RealProgram {
         command,
         mover,
@@ -264,10 +263,9 @@ fn a_descriptor_that_is_closed_and_used_again_is_looked_up_again() {
     }
     let script = "for i in 1 2 3; do exec 3</dev/zero; head -c 1000 <&3 >/dev/null; exec 3<&-; exec 3</proc/self/stat; read -r line <&3; exec 3<&-; done";
     let profile = Place::new().profile(&["sh", "-c", script]);
-    let ways = profile["profile"]["ways"].as_array().unwrap().iter();
+    let ways = profile["profile"]["ways"].as_array().unwrap();
     let of = |on: &str| {
-        let mut ways = ways.clone();
-        ways.any(|way| {
+        ways.iter().any(|way| {
             way["call"] == "read" && way["from"]["on"] == on && way["bytes"].as_u64() > Some(0)
         })
     };

@@ -90,8 +90,8 @@ fn a_run_measures_rounds_with_pauses_and_the_next_one_knows_them() {
     // Precision is that within rounds: each block is compared with those of its own.
     let mut until_then = place.samples();
     until_then.retain(|(_, s)| s.trial.block < 7);
-    let (cells, samples): (Vec<_>, Vec<_>) = until_then.into_iter().unzip();
-    let cells: Vec<Cell> = cells.into_iter().unique().collect();
+    let (of_samples, samples): (Vec<Cell>, Vec<_>) = until_then.into_iter().unzip();
+    let cells: Vec<Cell> = of_samples.into_iter().unique().collect();
     let interim = Interim::new(Input::of(&run, &cells, &samples));
     let widest = units::percent(interim.widest_interval().unwrap().half_width);
     let line = end.stderr.lines().rfind(|l| l.starts_with("block 8: "));
@@ -137,7 +137,7 @@ fn without_a_history_nothing_is_read_and_nothing_written() {
     assert_eq!(next(&place, "--no-history").0, RoundNoise::ASSUMED);
     assert_eq!(fs::read(rounds_file(&place)).unwrap(), before);
     let homeless = |command: &mut std::process::Command| {
-        let command = command.env_remove("XDG_STATE_HOME").env_remove("HOME");
+        command.env_remove("XDG_STATE_HOME").env_remove("HOME");
         common::ended(command).measured().stderr
     };
     let stderr = homeless(&mut place.bytecost(TINY));

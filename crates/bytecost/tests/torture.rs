@@ -255,11 +255,11 @@ impl Round {
         let user = self.user.map_or(String::new(), |user| {
             format!("setpriv --reuid {user} --regid {user} --clear-groups --inh-caps=-all")
         });
-        let peer = format!("--peer env --peer-program {BYTECOST}");
-        let peer = if self.kind.0 == "peer" { &*peer } else { "" };
+        let option = format!("--peer env --peer-program {BYTECOST}");
+        let peer = if self.kind.0 == "peer" { &*option } else { "" };
         let all = [&user, words, peer].map(str::split_whitespace);
-        let mut all = all.into_iter().flatten();
-        let mut command = place.other(all.next().unwrap(), all);
+        let mut args = all.into_iter().flatten();
+        let mut command = place.other(args.next().unwrap(), args);
         command.env("TMPDIR", place.path().join("tmp"));
         command
     }
@@ -414,10 +414,10 @@ fn role(pid: u32) -> String {
 fn descendants() -> Vec<u32> {
     let (mut all, mut at) = (vec![std::process::id()], 0);
     while let Some(pid) = all.get(at) {
-        let tasks = fs::read_dir(format!("/proc/{pid}/task"));
-        let tasks = tasks.into_iter().flatten().flatten();
-        let children = tasks.map(|task| fs::read_to_string(task.path().join("children")));
-        let children: String = children.map_while(Result::ok).collect();
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
+        let children: String = (tasks.flatten().flatten())
+            .map_while(|task| fs::read_to_string(task.path().join("children")).ok())
+            .collect();
         all.extend(
             children
                 .split_whitespace()
@@ -446,9 +446,9 @@ impl Drop for Sweep {
 
 /// BPF programs that a process holds.
 fn programs(pid: u32) -> Vec<u32> {
-    let infos = fs::read_dir(format!("/proc/{pid}/fdinfo"));
-    let infos = infos.into_iter().flatten().flatten();
-    let texts = infos.filter_map(|info| fs::read_to_string(info.path()).ok());
+    let infos = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter();
+    let entries = infos.flatten().flatten();
+    let texts = entries.filter_map(|info| fs::read_to_string(info.path()).ok());
     let id = |line: &str| line.strip_prefix("prog_id:")?.trim().parse().ok();
     texts.filter_map(|text| text.lines().find_map(id)).collect()
 }
@@ -469,8 +469,8 @@ fn nothing_left(place: &Place) {
     }
     let read =
         |name: &str| fs::read_to_string(format!("/proc/self/net/{name}")).unwrap_or_default();
-    let devices = read("dev");
-    let devices: Vec<&str> = devices.lines().filter(|line| line.contains(':')).collect();
+    let table = read("dev");
+    let devices: Vec<&str> = table.lines().filter(|line| line.contains(':')).collect();
     assert_eq!(devices.len(), 1, "links are left: {devices:?}");
     let sockets = read("tcp") + &read("tcp6") + &read("udp");
     let is_open = |line: &&str| matches!(line.split_whitespace().nth(3), Some("0A" | "07"));

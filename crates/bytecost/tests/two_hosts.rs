@@ -165,8 +165,10 @@ fn a_token_bucket_on_the_other_hosts_card_is_named() {
     hosts.call(SMALL, &peer).measured();
     let place = format!("card1 on {THERE}");
     for sample in hosts.crossed() {
-        let found = sample.obstacles.iter().find(|o| o.place == place);
-        let found = found.map(|o| (o.found.as_str(), o.limits));
+        let mut obstacles = sample.obstacles.iter();
+        let found = obstacles
+            .find(|o| o.place == place)
+            .map(|o| (o.found.as_str(), o.limits));
         assert_eq!(found, Some(("tbf, 100 Mbit/s", true)));
     }
     let caveats = hosts.place.findings().caveats;
@@ -235,8 +237,8 @@ fn ssh_leads_to_the_other_host() {
     let Some(server) = SshServer::start(&hosts) else {
         return;
     };
-    let peer = server.peer();
-    let peer = peer.each_ref().map(String::as_str);
+    let options = server.peer();
+    let peer = options.each_ref().map(String::as_str);
     let output = hosts.call(&format!("{SMALL} --reverse"), &peer);
     measured(&hosts, output, "db7", PeerSide::Sender);
     every_mover_arrives(&mut hosts, &peer);

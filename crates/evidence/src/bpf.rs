@@ -80,8 +80,8 @@ pub fn loaded(
     entries: &[(&'static str, u32)],
 ) -> io::Result<Ebpf> {
     static LOADER: Mutex<Option<EbpfLoader<'static>>> = Mutex::new(None);
-    let mut loader = LOADER.lock().unwrap_or_else(PoisonError::into_inner);
-    let loader = loader.get_or_insert_with(EbpfLoader::new);
+    let mut guard = LOADER.lock().unwrap_or_else(PoisonError::into_inner);
+    let loader = guard.get_or_insert_with(EbpfLoader::new);
     for (map, entries) in entries {
         loader.map_max_entries(map, *entries);
     }

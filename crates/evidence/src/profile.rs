@@ -570,9 +570,8 @@ impl Profiler {
         let own_ns = (counted_ns - slowed).max(counted_ns / MOST_SLOWED);
         let scale = 1.0 + self.slice.after_ns as f64 / own_ns;
         self.last_reading = LastReading { calls, own_ns };
-        let names: HashMap<_, Key, u32> =
-            HashMap::try_from(self.map_ref("ways")?).map_err(error)?;
-        let names: Vec<(Key, u32)> = names.iter().filter_map(Result::ok).collect();
+        let ways: HashMap<_, Key, u32> = HashMap::try_from(self.map_ref("ways")?).map_err(error)?;
+        let names: Vec<(Key, u32)> = ways.iter().filter_map(Result::ok).collect();
         for (key, number) in names {
             let counted: PerCpuArray<_, [u64; COUNTS]> =
                 PerCpuArray::try_from(self.map_ref("counted")?).map_err(error)?;
@@ -585,8 +584,8 @@ impl Profiler {
         }
         let pairs: HashMap<_, u32, [u64; 2]> =
             HashMap::try_from(self.map_ref("pairs")?).map_err(error)?;
-        let pairs: Vec<(u32, [u64; 2])> = pairs.iter().filter_map(Result::ok).collect();
-        for (both, words) in pairs {
+        let sums: Vec<(u32, [u64; 2])> = pairs.iter().filter_map(Result::ok).collect();
+        for (both, words) in sums {
             let summed = self.pairs.entry(both).or_insert(Summed::NONE);
             summed.add(words, scale);
         }
@@ -620,12 +619,11 @@ impl Profiler {
             Some(why) => Reading::absent(why.clone()),
             None => Reading::Measured(n),
         };
-        let copy_loops = copy_loops.collect();
         let totals = self.totals.since(&self.before);
         let calls = self.calls.round() as u64;
         Counted {
+            copy_loops: copy_loops.collect(),
             ways,
-            copy_loops,
             totals,
             calls,
             skipped_calls: calls.saturating_sub(totals.calls),

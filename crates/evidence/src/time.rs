@@ -169,9 +169,9 @@ fn sorted<'a>(
             }
         }
     }
-    let mut rows: Vec<CpuSamples> = rows.into_iter().map(row).collect();
-    rows.sort_by_key(|r| std::cmp::Reverse(r.count));
-    (shortened(rows), idle)
+    let mut samples: Vec<CpuSamples> = rows.into_iter().map(row).collect();
+    samples.sort_by_key(|r| std::cmp::Reverse(r.count));
+    (shortened(samples), idle)
 }
 
 fn row(((party, kind, function), (count, moved)): ((Party, Kind, &str), (u64, u64))) -> CpuSamples {
@@ -231,8 +231,8 @@ mod tests {
             (Party::Receiver, Kind::DataCopy, copy, 1, 0),
             (Party::Receiver, Kind::User, "", 1, 0),
             (Party::Rest, Kind::Protocol, "tcp_v4_rcv", 1, 0),
-        ];
-        let expected = expected.map(|(p, k, f, n, moved)| (p, k, f.to_owned(), n, moved));
+        ]
+        .map(|(p, k, f, n, moved)| (p, k, f.to_owned(), n, moved));
         assert!(found.iter().map(of).eq(expected), "{found:?}");
     }
 

@@ -326,12 +326,9 @@ mod tests {
     ) {
         let top = dir.path().join("sys/fs/cgroup");
         match (parents(roots, wanted), expected) {
-            (Ok(found), Ok(expected)) => {
+            (Ok(found), Ok(names)) => {
                 let dirs: Vec<_> = found.into_iter().map(|p| (p.version, p.dir)).collect();
-                let expected: Vec<_> = expected
-                    .iter()
-                    .map(|(v, dir)| (*v, top.join(dir)))
-                    .collect();
+                let expected: Vec<_> = names.iter().map(|(v, dir)| (*v, top.join(dir))).collect();
                 assert_eq!(dirs, expected);
             }
             (Err(why), Err(needle)) => assert!(why.contains(needle), "{why}"),

@@ -131,12 +131,14 @@ fn machine_id_hash(id: &str) -> Option<String> {
 /// A kernel command line with the values of [`KEPT_PARAMETERS`] alone, and without the words after
 /// `--`, which are arguments of init.
 fn without_secrets(line: &str) -> String {
-    let words = line.split_whitespace().take_while(|word| *word != "--");
-    let kept = words.map(|word| match word.split_once('=') {
-        Some((name, _)) if !KEPT_PARAMETERS.contains(&name) => name,
-        _ => word,
-    });
-    kept.collect::<Vec<_>>().join(" ")
+    line.split_whitespace()
+        .take_while(|word| *word != "--")
+        .map(|word| match word.split_once('=') {
+            Some((name, _)) if !KEPT_PARAMETERS.contains(&name) => name,
+            _ => word,
+        })
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Each setting by its name, where this kernel has it.

@@ -39,7 +39,7 @@ proptest! {
     #[test]
     fn nothing_panics_and_every_check_has_a_result(
         machine in 0..MACHINES.len(),
-        changes in vec((any::<Index>(), proptest::option::of(content())), 1..30),
+        contents in vec((any::<Index>(), proptest::option::of(content())), 1..30),
     ) {
         let machine = MACHINES[machine].0;
         let paths: Vec<String> = tree(machine)
@@ -47,7 +47,7 @@ proptest! {
             // A list of 65,536 CPUs is fine, but too slow to test often.
             .filter(|path| !path.ends_with("cpu/online"))
             .collect();
-        let changes: Vec<_> = changes
+        let changes: Vec<_> = contents
             .into_iter()
             .map(|(which, content)| (which.get(&paths).clone(), content))
             .collect();

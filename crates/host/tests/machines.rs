@@ -160,8 +160,8 @@ fn congestion_controls_are_listed() {
 fn hypervisors_and_containers_are_recognised() {
     let laptop = unpacked("laptop");
     let with = |changes: &[(&str, &str)]| {
-        let changes: Vec<_> = changes.iter().map(|(p, c)| change(p, c)).collect();
-        laptop.read(&changes, &probes()).virtualization
+        let files: Vec<_> = changes.iter().map(|(p, c)| change(p, c)).collect();
+        laptop.read(&files, &probes()).virtualization
     };
     let vendor = "sys/class/dmi/id/sys_vendor";
     let product = "sys/class/dmi/id/product_name";

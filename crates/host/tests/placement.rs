@@ -14,8 +14,8 @@ fn named(nearness: &str) -> Nearness {
 fn in_words(found: Result<NearPairs, String>) -> String {
     match found {
         Ok(pairs) => {
-            let first = pairs.cpus.iter().take(3);
-            let first: Vec<String> = first.map(|(a, b)| format!("{a}:{b}")).collect();
+            let listed = pairs.cpus.iter().take(3);
+            let first: Vec<String> = listed.map(|(a, b)| format!("{a}:{b}")).collect();
             format!("{} share {}", first.join(" "), pairs.shares)
         }
         Err(why) => why,
@@ -197,9 +197,9 @@ fn a_cpu_near_another_is_none_of_those_to_avoid() {
         vm | same-cpu | 9 | none | CPU 9 is not online";
     for row in table.lines() {
         let [machine, nearness, anchor, avoid, expected] = columns(row);
-        let avoid = cpulist::parse(avoid).unwrap_or_default();
-        let anchor = anchor.parse().unwrap();
-        match placement::cpu_near(named(nearness), anchor, &avoid, &host(machine)) {
+        let avoided = cpulist::parse(avoid).unwrap_or_default();
+        let cpu = anchor.parse().unwrap();
+        match placement::cpu_near(named(nearness), cpu, &avoided, &host(machine)) {
             Ok(cpu) => assert_eq!(cpu.to_string(), expected, "{row}"),
             Err(why) => assert!(why.starts_with(expected), "{row}: {why}"),
         }

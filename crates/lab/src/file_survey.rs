@@ -65,8 +65,9 @@ pub fn survey(files: &mut Files) -> io::Result<FileSurvey> {
         let mut own_files = files.others();
         let here = |m: &&Mover| is_tried(m, *cache) && !m.is_helped();
         let movers = MOVERS.iter().filter(here);
-        let tried = movers.map(|mover| tried(&mut own_files, mover, *cache, None, tries));
-        tried.collect::<Vec<_>>()
+        movers
+            .map(|mover| tried(&mut own_files, mover, *cache, None, tries))
+            .collect::<Vec<_>>()
     };
     found.movers = side_by_side::each(Cache::ALL, of_state).concat();
     Ok(found)

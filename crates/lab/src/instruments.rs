@@ -248,14 +248,14 @@ mod tests {
         };
         let load = (starter.id(), ProcessOwner::Background);
         machine.clocks.list(&[load]);
-        let mut pid = String::new();
+        let mut line = String::new();
         for goes in [false, true] {
             let opened = machine.read_start(None);
             if let (Some(mut input), Some(output)) = (starter.stdin.take(), starter.stdout.take()) {
                 input.write_all(b"\n").unwrap();
-                BufReader::new(output).read_line(&mut pid).unwrap();
+                BufReader::new(output).read_line(&mut line).unwrap();
             }
-            let pid = pid.trim().parse().unwrap();
+            let pid = line.trim().parse().unwrap();
             let until_ns = process_cpu_ns_of(pid as u32).unwrap() + 20_000_000;
             while process_cpu_ns_of(pid as u32).unwrap() < until_ns {}
             let closed = machine.read_end(None);

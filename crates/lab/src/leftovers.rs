@@ -76,13 +76,16 @@ fn leftover(removed: io::Result<bool>, gone: String, left: String) -> Option<Lef
 fn orphans() -> Vec<(u32, &'static str)> {
     // In another PID namespace a number would name some other process.
     let proc = Some(Path::new("/proc")).filter(|proc| proc_view::is_ours(proc));
-    let entries = proc.and_then(|proc| fs::read_dir(proc).ok());
-    let all = entries.into_iter().flatten();
-    let found = all.take(MOST_PROCESSES).flatten().filter_map(|entry| {
-        let pid = entry.file_name().to_str()?.parse().ok()?;
-        Some((pid, orphan(&entry.path())?))
-    });
-    found.collect()
+    proc.and_then(|proc| fs::read_dir(proc).ok())
+        .into_iter()
+        .flatten()
+        .take(MOST_PROCESSES)
+        .flatten()
+        .filter_map(|entry| {
+            let pid = entry.file_name().to_str()?.parse().ok()?;
+            Some((pid, orphan(&entry.path())?))
+        })
+        .collect()
 }
 
 /// The description of an orphan; none for any other process.

@@ -219,19 +219,18 @@ fn of_link(device: Device, name: &str, link: &Link) -> Vec<Obstacle> {
 /// The chains of nftables that packets of IPv4 to a socket here go through.
 fn of_chains(chains: &[Vec<u8>]) -> Option<Obstacle> {
     let network_order = |bytes: &[u8]| Some(u32::from_be_bytes(bytes.get(..4)?.try_into().ok()?));
-    let rules = chains.iter().filter_map(|chain| {
+    let rules_of = |chain: &Vec<u8>| {
         let of_family = FAMILIES.contains(chain.first()?);
         let body = chain.get(HEAD_BYTES..)?;
         // A chain that only other chains jump to has no hook.
         let hook = network_order(attribute(attribute(body, CHAIN_HOOK)?, HOOK_NUMBER)?)?;
         let uses = attribute(body, CHAIN_USE).and_then(network_order);
-        let rules = uses.unwrap_or(0) as usize;
-        (of_family && hook != FORWARD).then_some(rules)
-    });
-    let rules: Vec<usize> = rules.collect();
-    let chains = count(rules.len(), "chain");
+        (of_family && hook != FORWARD).then_some(uses.unwrap_or(0) as usize)
+    };
+    let rules: Vec<usize> = chains.iter().filter_map(rules_of).collect();
+    let hooked = count(rules.len(), "chain");
     let all = count(rules.iter().sum(), "rule");
-    let found = format!("nftables with {chains} at the hooks of IPv4 ({all} in them)");
+    let found = format!("nftables with {hooked} at the hooks of IPv4 ({all} in them)");
     (!rules.is_empty()).then(|| obstacle(CircumstanceKind::Filter, "netfilter", found))
 }
 

@@ -10,11 +10,11 @@ pub(crate) fn each<'i, T: Sync + 'i, R: Send>(
 ) -> Vec<R> {
     let of = &of;
     thread::scope(|scope| {
-        let begun = items.into_iter().map(|item| {
+        let begin = |item: &'i T| {
             let thread = Builder::new().spawn_scoped(scope, move || of(item));
             (item, thread)
-        });
-        let begun: Vec<_> = begun.collect();
+        };
+        let begun: Vec<_> = items.into_iter().map(begin).collect();
         let ended = begun.into_iter().map(|(item, thread)| match thread {
             Ok(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
             Err(_) => of(item),

@@ -93,8 +93,8 @@ mod tests {
             Some(stall.to_string())
         };
         let limited = [(Counter::TcpRwndLimitedUs, 16_000)];
-        let check = |reason: Option<String>, words: &str| {
-            let reason = reason.expect("a stall");
+        let check = |stall: Option<String>, words: &str| {
+            let reason = stall.expect("a stall");
             assert!(reason.contains(words), "{reason}");
             assert!(reason.starts_with(Failure::STOOD_STILL), "{reason}");
         };

@@ -80,9 +80,12 @@ impl TrialOutput {
 
     /// The longest window of a flow that moved nothing: it stays open while the flow waits in a call.
     pub(crate) fn stalled(&self) -> Option<Duration> {
-        let flows = (self.receiver.iter().chain([&self.sender])).flat_map(|done| &done.side.flows);
-        let idle = flows.filter(|f| f.bytes == 0 && f.messages == 0);
-        idle.map(|f| Duration::from_nanos(f.elapsed_ns)).max()
+        let sides = self.receiver.iter().chain([&self.sender]);
+        sides
+            .flat_map(|done| &done.side.flows)
+            .filter(|f| f.bytes == 0 && f.messages == 0)
+            .map(|f| Duration::from_nanos(f.elapsed_ns))
+            .max()
     }
 
     /// Returns true if both sides together used a CPU for less than a twentieth of the window.

@@ -205,9 +205,9 @@ fn every_kind_of_error_has_its_name() {
                 load.timeout = Duration::from_millis(100);
             }
             let outcome = run(&load);
-            let mut kinds = outcome.errors.by_kind().to_vec();
-            kinds.retain(|(_, n)| *n > 0);
-            let kinds: Vec<&str> = kinds.into_iter().map(|(kind, _)| kind).collect();
+            let mut counts = outcome.errors.by_kind().to_vec();
+            counts.retain(|(_, n)| *n > 0);
+            let kinds: Vec<&str> = counts.into_iter().map(|(kind, _)| kind).collect();
             assert_eq!(kinds, [kind]);
             let answers = outcome.answers;
             assert!(expected.contains(&answers), "{kind}: {answers}");
@@ -224,13 +224,13 @@ fn every_kind_of_error_has_its_name() {
 #[test]
 fn a_window_begins_and_ends_once() {
     for way in ways() {
-        let stages = std::sync::Mutex::new(Vec::new());
+        let seen = std::sync::Mutex::new(Vec::new());
         let mut load = load(honest(), way, time(30, 60));
         (load.connections, load.threads, load.idle) = (6, 2, 3);
         load.ramp = Duration::from_millis(20);
-        let on_stage = |stage| stages.lock().unwrap().push(stage);
+        let on_stage = |stage| seen.lock().unwrap().push(stage);
         let outcome = load.run(&AtomicBool::new(false), &on_stage).unwrap();
-        let stages = stages.into_inner().unwrap();
+        let stages = seen.into_inner().unwrap();
         let [
             Stage::Connected(window_ns),
             Stage::WindowOpens,

@@ -108,8 +108,9 @@ fn no_pass_allocates_and_both_sides_measure_the_same_messages() {
             let gate = CountingGate::new(0, 6);
             let mut opened = 0;
             let mut meter = NoMeter;
-            let (count, all) = counted(|| sender.run(&gate, &mut meter, || opened += 1, finish()));
-            let all = all.unwrap();
+            let run = || sender.run(&gate, &mut meter, || opened += 1, finish());
+            let (count, result) = counted(run);
+            let all = result.unwrap();
             // The one place for the edges of passes, before the first of them.
             assert!(count <= 1, "{}: {count}", mover.name);
             let timed = sender.latency_ns.len();
@@ -162,9 +163,8 @@ fn a_sender_that_goes_away_within_a_pass_is_reported() {
 }
 
 fn passes_of(mover: &str, size_bytes: u64, cache: Cache, ring: Ring) -> Option<Passes> {
-    let mover = mover.to_owned();
     Passes::new(&Cell {
-        mover,
+        mover: mover.to_owned(),
         size_bytes,
         cache,
         ring,

@@ -107,10 +107,10 @@ fn no_mover_allocates_while_it_streams() {
         let reader = swallow(b);
         let mut meter = ThreadMeter::open();
         let gate = CountingGate::new(100, 500);
-        let (count, window) =
+        let (count, result) =
             counted(|| by_gate(&mut Stream(&mut *engine), &gate, &mut meter, finish()));
         assert_eq!(count, ROOM, "{}, {conduct:?}", mover.name);
-        let window = window.unwrap();
+        let window = result.unwrap();
         assert!(window.grown().messages > 0, "{}", mover.name);
         let Tally { held, released, .. } = window.total;
         assert_eq!(held, released, "{}, {conduct:?}", mover.name);
@@ -216,8 +216,8 @@ fn a_buffer_that_is_used_too_early_is_caught() {
         }
         caught = checker.check(&*receiver, got).err();
     }
-    let error = caught.expect("the third message overwrote the first");
-    let error = error.to_string();
+    let wrong = caught.expect("the third message overwrote the first");
+    let error = wrong.to_string();
     assert!(error.contains("byte 0 of the stream is wrong"), "{error}");
 }
 

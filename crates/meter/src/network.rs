@@ -127,8 +127,8 @@ impl NetworkMeter {
 impl Source {
     /// The counter's value in the text of its file.
     fn value(&self, text: Option<&[u8]>) -> Result<u64, Missing> {
-        let text = text.ok_or(Missing::File)?;
-        proc_text::in_columns(text, self.group, self.name).ok_or(Missing::Counter)
+        proc_text::in_columns(text.ok_or(Missing::File)?, self.group, self.name)
+            .ok_or(Missing::Counter)
     }
 }
 

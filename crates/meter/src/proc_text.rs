@@ -81,9 +81,8 @@ pub(crate) fn switches(status: &[u8]) -> Option<[u64; 2]> {
 
 /// The value under `name` of two equally long lines of names and values: /proc/net/snmp.
 pub(crate) fn in_columns(text: &[u8], group: &str, name: &str) -> Option<u64> {
-    let group = group.as_bytes();
-    let mut lines =
-        whole_lines(text).filter_map(|line| line.strip_prefix(group)?.strip_prefix(b":"));
+    let mut lines = whole_lines(text)
+        .filter_map(|line| line.strip_prefix(group.as_bytes())?.strip_prefix(b":"));
     let (names, values) = (lines.next()?, lines.next()?);
     let column = words(names).position(|word| word == name.as_bytes())?;
     if words(names).count() != words(values).count() {

@@ -287,10 +287,10 @@ fn cpu_times(from: &ClocksRead, to: &ClocksRead) -> BTreeMap<u32, u64> {
                 .map(|(pid, _)| *pid)
         };
         let Some(pid) = charged_to else { continue };
-        if let (Some(time), Some(waited)) = (times.get_mut(&pid), waited.get_mut(&pid)) {
-            let before = before.min(*waited);
-            *time = time.saturating_sub(before);
-            *waited -= before;
+        if let (Some(time), Some(of_children)) = (times.get_mut(&pid), waited.get_mut(&pid)) {
+            let charged_ns = before.min(*of_children);
+            *time = time.saturating_sub(charged_ns);
+            *of_children -= charged_ns;
         }
     }
     times

@@ -55,8 +55,8 @@ impl Primaries {
     }
 
     /// The number of primary comparisons among these cells, and the indices of the compared cells.
-    pub(crate) fn among(&self, kept: &[usize]) -> (u32, BTreeSet<usize>) {
-        let kept: BTreeSet<usize> = kept.iter().copied().collect();
+    pub(crate) fn among(&self, indices: &[usize]) -> (u32, BTreeSet<usize>) {
+        let kept: BTreeSet<usize> = indices.iter().copied().collect();
         let mut count = 0;
         let mut cells = BTreeSet::new();
         for pair in &self.pairs {

@@ -67,12 +67,13 @@ pub fn settled(runs: Vec<(Option<String>, Vec<Audited>)>) -> Vec<Settled> {
     let mut best: Vec<Settled> = Vec::new();
     for (run, audits) in runs {
         for (place, audited) in audits.iter().map(text).enumerate() {
-            let run = run.clone();
+            let settled = Settled {
+                run: run.clone(),
+                audited,
+            };
             match best.get_mut(place) {
-                None => best.push(Settled { run, audited }),
-                Some(old) if rank(&audited) < rank(&old.audited) => {
-                    *old = Settled { run, audited };
-                }
+                None => best.push(settled),
+                Some(old) if rank(&settled.audited) < rank(&old.audited) => *old = settled,
                 Some(_) => {}
             }
         }
@@ -126,8 +127,10 @@ fn claim(out: &mut Printer, a: &AuditText, run: Option<&str>) {
     out.wrapped(Ink::Plain, &a.because, "  ", "  ");
     let mut detail = |text: &str| out.wrapped(Ink::Faint, text, "    · ", "      ");
     // Measured figures come before figures from published files alone.
-    let figures = a.figures.iter();
-    let figures = figures.sorted_by_key(|f| f.what != AS_PUBLISHED && f.measured.is_none());
+    let figures = a
+        .figures
+        .iter()
+        .sorted_by_key(|f| f.what != AS_PUBLISHED && f.measured.is_none());
     for figure in figures.take(MOST_FIGURES) {
         let both = [("here", &figure.measured), ("published", &figure.published)];
         let numbers = both.map(|(source, n)| n.as_ref().map(|n| format!("{source} {n}")));

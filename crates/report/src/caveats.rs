@@ -115,10 +115,10 @@ mod tests {
 
     #[test]
     fn every_name_in_the_book_is_a_word_and_every_word_is_in_the_book() {
-        let texts = BOOK
+        let texts: Vec<&str> = BOOK
             .iter()
-            .flat_map(|w| [w.brief, w.text, w.evidence, w.remedy]);
-        let texts: Vec<&str> = texts.collect();
+            .flat_map(|w| [w.brief, w.text, w.evidence, w.remedy])
+            .collect();
         let is_used = |name: &str| texts.iter().any(|t| t.contains(&format!("{{{name}}}")));
         for (name, _) in VOCABULARY {
             assert!(is_used(name), "{name}");

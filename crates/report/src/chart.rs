@@ -77,8 +77,8 @@ pub(crate) fn chart(figure: &FigureData, labels: &[String]) -> Chart {
         Some(_) => Scale::of_ratios(values.into_iter()),
         None => Scale::of(values.into_iter()),
     };
-    let longest = labels.iter().map(|l| l.chars().count()).max();
-    let longest = longest.unwrap_or(0).min(LABEL_MOST);
+    let lengths = labels.iter().map(|l| l.chars().count());
+    let longest = lengths.max().unwrap_or(0).min(LABEL_MOST);
     let right = SIZE.0 - 24.0 - CHARACTER * longest as f64;
     let bottom = SIZE.1 - BOTTOM;
     let inset = 14.0;
@@ -133,8 +133,9 @@ fn ceiling(figure: &FigureData, across: &[f64], height: &impl Fn(f64) -> f64) ->
 
 fn measured(series: &Series) -> impl Iterator<Item = (usize, Estimate)> {
     let points = series.points.iter().enumerate();
-    let measured = points.filter_map(|(i, p)| Some((i, *p.measured()?)));
-    measured.filter(|(_, e)| e.value.is_finite())
+    points
+        .filter_map(|(i, p)| Some((i, *p.measured()?)))
+        .filter(|(_, e)| e.value.is_finite())
 }
 
 fn line(series: &Series, across: &[f64], height: &impl Fn(f64) -> f64) -> ChartLine {

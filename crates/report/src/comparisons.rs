@@ -150,11 +150,12 @@ pub(crate) fn place(a: &Analysis, f: &Finding) -> String {
         return f.cell.clone();
     };
     let others = a.study.varied.iter().filter(|axis| **axis != f.axis);
-    let mut words = others.map(|&axis| match axis {
-        Axis::Size => axis.in_words(&cell.value(axis)),
-        _ => axis_in_words(axis, &cell.value(axis)),
-    });
-    words.join(", ")
+    others
+        .map(|&axis| match axis {
+            Axis::Size => axis.in_words(&cell.value(axis)),
+            _ => axis_in_words(axis, &cell.value(axis)),
+        })
+        .join(", ")
 }
 
 fn list(a: &Analysis) -> DocTable {

@@ -34,8 +34,8 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
     };
     let counts = |id: &str| a.counts.iter().find(|c| c.cell == id);
     let is_counted = |id: &&str| copies(id).is_some() || counts(id).is_some();
-    let ids = a.cells.iter().map(|c| c.id.as_str()).filter(is_counted);
-    let ids: Vec<&str> = ids.collect();
+    let cells = a.cells.iter().map(|c| c.id.as_str());
+    let ids: Vec<&str> = cells.filter(is_counted).collect();
     if ids.is_empty() {
         return None;
     }

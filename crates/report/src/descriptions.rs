@@ -29,13 +29,13 @@ pub(crate) fn run(a: &Analysis) -> String {
 /// `null 2.2 instead of 2.1, send 130 instead of 120 ns of CPU time a message (5 trials of each)`.
 pub(crate) fn counters_cost(a: &Analysis) -> Option<String> {
     let both = |c: &CountersCost| [c.with_ns_per_message, c.without_ns_per_message];
-    let mut costs = a.counters_cost.iter().map(|c| {
+    let cost = |c: &CountersCost| {
         let [with, without] = both(c).map(|e| units::number(e.value));
         format!("{} {with} instead of {without}", c.mover)
-    });
-    let costs = costs.join(", ");
-    let trials = a.counters_cost.iter().flat_map(both).map(|e| e.trials);
-    let trials = count(trials.min()?, "trial", "trials");
+    };
+    let costs = a.counters_cost.iter().map(cost).join(", ");
+    let numbers = a.counters_cost.iter().flat_map(both).map(|e| e.trials);
+    let trials = count(numbers.min()?, "trial", "trials");
     let message = a.study.unit.in_words("a message");
     Some(format!(
         "{costs} ns of CPU time {message} ({trials} of each)"
@@ -255,8 +255,9 @@ pub(crate) fn panel_heading(q: &QuestionTable<'_>) -> String {
 /// loopback`.
 pub(crate) fn panel(panel: &[(Axis, Value)]) -> String {
     let shown = panel.iter().filter(|(axis, value)| axis.is_shown(value));
-    let mut words = shown.map(|(axis, value)| axis_in_words(*axis, value));
-    words.join(", ")
+    shown
+        .map(|(axis, value)| axis_in_words(*axis, value))
+        .join(", ")
 }
 
 /// A group of cells by the axes that they differ in: `mover splice, vmsplice; size 256 B, 4 KiB`.
@@ -271,19 +272,21 @@ pub(crate) fn cells(a: &Analysis, ids: &[&str]) -> String {
 
 /// Values of some cells along each axis that varies: `mover splice, vmsplice`, `size 256 B, 4 KiB`.
 fn differences(cells: &[&Cell], varied: &[Axis]) -> Vec<String> {
-    let varied = match varied {
+    let axes = match varied {
         [] => &[Axis::Mover, Axis::Size, Axis::Threads],
         _ => varied,
     };
     let words = |axis: Axis| {
         let mut values: Vec<Value> = cells.iter().map(|c| c.value(axis)).unique().collect();
         sort_values(axis, &mut values);
-        let mut words = values.iter().map(|v| axis.in_words(v));
-        format!("{} {}", axis.name(), words.join(", "))
+        let list = values.iter().map(|v| axis.in_words(v)).join(", ");
+        format!("{} {list}", axis.name())
     };
-    let axes = AXES.iter().map(|row| row.axis);
-    let axes = axes.filter(|axis| varied.contains(axis) && !cells.is_empty());
-    axes.map(words).collect()
+    AXES.iter()
+        .map(|row| row.axis)
+        .filter(|axis| axes.contains(axis) && !cells.is_empty())
+        .map(words)
+        .collect()
 }
 
 /// Refused cells, grouped by reason: the cells in words, and the reason.

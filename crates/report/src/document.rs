@@ -308,9 +308,10 @@ impl DocRow {
         name: impl Into<DocEntry>,
         entries: impl IntoIterator<Item = E>,
     ) -> DocRow {
-        let entries = entries.into_iter().map(Into::into);
         DocRow {
-            entries: std::iter::once(name.into()).chain(entries).collect(),
+            entries: std::iter::once(name.into())
+                .chain(entries.into_iter().map(Into::into))
+                .collect(),
             ..DocRow::default()
         }
     }
@@ -333,8 +334,10 @@ impl DocTable {
     }
 
     pub fn captioned(self, caption: impl Into<String>) -> DocTable {
-        let caption = caption.into();
-        DocTable { caption, ..self }
+        DocTable {
+            caption: caption.into(),
+            ..self
+        }
     }
 
     /// The table without its empty columns.

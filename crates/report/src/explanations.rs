@@ -212,8 +212,8 @@ impl Why<'_> {
             Missing::Difference => "no two counted cells are decided to differ".to_owned(),
             Missing::SavedCopy => {
                 let copied = self.copied().into_iter().next().unwrap_or_default();
-                let copied = copied.trim_end_matches('.');
-                format!("withheld: {copied} (on another path: `bytecost run send-wire`, as root)")
+                let reason = copied.trim_end_matches('.');
+                format!("withheld: {reason} (on another path: `bytecost run send-wire`, as root)")
             }
             Missing::Completions => "no completion was flagged or counted, so that nobody knows whether the kernel copied".to_owned(),
             Missing::Misses { level, why } => not_counted(*level, why),

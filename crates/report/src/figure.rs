@@ -110,12 +110,21 @@ pub(crate) struct Palette {
 
 impl Palette {
     pub(crate) fn new(a: &Analysis) -> Palette {
-        let baselines = a.findings.iter().map(|f| f.baseline_value.to_string());
-        let baselines: Vec<String> = baselines.unique().collect();
-        let names = a.figures.iter().flat_map(|f| &f.series).map(|s| &s.name);
-        let names = names.filter(|n| !baselines.contains(n)).unique().cloned();
+        let baselines: Vec<String> = a
+            .findings
+            .iter()
+            .map(|f| f.baseline_value.to_string())
+            .unique()
+            .collect();
+        let names = a
+            .figures
+            .iter()
+            .flat_map(|f| &f.series)
+            .map(|s| &s.name)
+            .filter(|n| !baselines.contains(n))
+            .unique();
         Palette {
-            names: names.collect(),
+            names: names.cloned().collect(),
             baselines,
         }
     }

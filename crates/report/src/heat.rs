@@ -95,8 +95,8 @@ fn heat(m: &MatrixData, number: Option<usize>, unit_of_study: Unit) -> Heat {
     let step = (WIDTH / drawn.len().max(1) as f64).min(COLUMN_MOST);
     let at = |place: usize, from: f64| from + place as f64 * step;
     let cpus = || drawn.iter().copied().enumerate();
-    let fields = cpus().cartesian_product(cpus());
-    let fields = fields.filter_map(|((row, from), (column, to))| {
+    let pairs = cpus().cartesian_product(cpus());
+    let fields = pairs.filter_map(|((row, from), (column, to))| {
         let point = [at(column, LEFT), at(row, TOP)];
         Some(field(point, m.pair(from, to)?, &scale, step, unit_of_study))
     });
@@ -243,8 +243,10 @@ impl Heat {
             HeatEntry::Gap(_) => "–".to_owned(),
             HeatEntry::NotAsked => String::new(),
         };
-        let rows = self.rows.iter();
-        let rows = rows.map(|(cpu, row)| DocRow::new(cpu.to_string(), row.iter().map(number)));
+        let rows = self
+            .rows
+            .iter()
+            .map(|(cpu, row)| DocRow::new(cpu.to_string(), row.iter().map(number)));
         let table = DocTable {
             columns: DocColumn::numbers("CPU", self.columns.iter().map(u32::to_string)),
             rows: rows.collect(),

@@ -271,10 +271,10 @@ fn differences(runs: &[HostRun<'_>]) -> Vec<HostDifference> {
             let value = Some(found.join("; ")).filter(|value| !value.is_empty());
             (value, run.host.to_owned())
         }));
-        let values = values.into_iter();
         HostDifference {
             fact: fact.clone(),
             values: values
+                .into_iter()
                 .map(|(value, hosts)| HostFact { value, hosts })
                 .collect(),
         }

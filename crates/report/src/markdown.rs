@@ -74,10 +74,10 @@ fn term(term: &DocTerm) -> String {
     match &term.lines[..] {
         [line] => format!("{label} {}", prose_line(line)),
         lines => {
-            let lines = lines
+            let items = lines
                 .iter()
                 .map(|line| format!("\n  - {}", prose_line(line)));
-            label + &lines.collect::<String>()
+            label + &items.collect::<String>()
         }
     }
 }

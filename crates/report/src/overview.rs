@@ -263,8 +263,12 @@ pub(crate) fn summary(a: &Analysis, most_rows: usize) -> (DocTable, usize) {
     let (measured, others): (Vec<&SpeedUp>, Vec<_>) = a.speed_ups.iter().partition(is_measured);
     let all = measured.len() + others.len();
     let is_whole = most_rows == usize::MAX || measured.is_empty();
-    let others = others.into_iter().filter(|_| is_whole);
-    let shown: Vec<&SpeedUp> = measured.into_iter().chain(others).take(most_rows).collect();
+    let unmeasured = others.into_iter().filter(|_| is_whole);
+    let shown = measured
+        .into_iter()
+        .chain(unmeasured)
+        .take(most_rows)
+        .collect_vec();
     let left = all - shown.len();
     let rows = shown.into_iter().map(|s| {
         let [times, places] = together(a, s);
@@ -288,12 +292,14 @@ fn together(a: &Analysis, s: &SpeedUp) -> [String; 2] {
         .filter_map(|row| row.point.measured())
         .collect();
     if decided.is_empty() && open.is_empty() {
-        let gap = s
+        let why = s
             .rows
             .iter()
-            .find_map(|row| missing(&row.point, a.study.unit));
-        let why = gap.map(without_stop);
-        let why = why.unwrap_or_else(|| "not measured here: no such cells".to_owned());
+            .find_map(|row| missing(&row.point, a.study.unit))
+            .map_or_else(
+                || "not measured here: no such cells".to_owned(),
+                without_stop,
+            );
         return ["–".to_owned(), why];
     }
     let low = decided.iter().map(|e| e.low.unwrap_or(e.value));

@@ -446,11 +446,12 @@ fn element(name: &str, line: &DocLine) -> String {
         format!("<span aria-hidden=\"true\">{}</span> ", mark.sign)
     });
     let text = prose(&line.text);
-    let rows = line.rests_on.iter().map(|place| format!("c{}", place + 1));
-    let rows: Vec<String> = rows.collect();
-    let evidence = rows.first().map_or_else(String::new, |first| {
-        let words = count(rows.len(), "comparison", "comparisons");
-        let rows = rows.join(" ");
+    let ids: Vec<String> = (line.rests_on.iter())
+        .map(|place| format!("c{}", place + 1))
+        .collect();
+    let evidence = ids.first().map_or_else(String::new, |first| {
+        let words = count(ids.len(), "comparison", "comparisons");
+        let rows = ids.join(" ");
         format!(" <a class=\"evidence\" href=\"#{first}\" data-rows=\"{rows}\">{words}</a>")
     });
     format!("<{name}{class}>{mark}{text}{evidence}</{name}>")

@@ -208,8 +208,10 @@ fn drawing(a: &Analysis, data: &FigureData, f: DrawnFigure) -> ChartSvg {
     let legend = legend(&f, &mut y);
     let frame = Frame::new(subtitles, [y, 26.0, chart::SIZE.1, 16.0], [foot(a)]);
     let mut middle = frame.plot + chart::SIZE.1 / 2.0 - 40.0;
-    let reasons = f.empty.iter();
-    let reasons = reasons.flat_map(|why| lines(why, COLUMNS.1 - 28, LINE_HEIGHT.1, &mut middle));
+    let reasons = f
+        .empty
+        .iter()
+        .flat_map(|why| lines(why, COLUMNS.1 - 28, LINE_HEIGHT.1, &mut middle));
     ChartSvg {
         label: format!("{}: {} over {}", f.title, f.y, f.x),
         upwards,
@@ -224,12 +226,11 @@ fn drawing(a: &Analysis, data: &FigureData, f: DrawnFigure) -> ChartSvg {
 fn subtitle(f: &DrawnFigure) -> String {
     let has_interval = |line: &SeriesLine| !line.hollow && !line.dots.is_empty();
     let has_intervals = f.lines.iter().any(has_interval);
-    let source = f.source.iter();
-    let source = source.map(|source| format!("hollow, dotted: published by {source}"));
-    let parts = [f.y.clone(), f.panel.clone()].into_iter();
-    let parts = parts
+    let source = f.source.as_ref();
+    let parts = [f.y.clone(), f.panel.clone()]
+        .into_iter()
         .chain(has_intervals.then(|| "bands: 95 % intervals".to_owned()))
-        .chain(source)
+        .chain(source.map(|name| format!("hollow, dotted: published by {name}")))
         .chain(f.note.as_deref().map(plain));
     joined(parts, "; ")
 }

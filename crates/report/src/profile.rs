@@ -331,14 +331,14 @@ fn lengths(profile: &Profile) -> DocTable {
     let headings = powers
         .iter()
         .map(|power| format!("≥ {}", units::short_bytes(1 << power)));
-    let lines = moving.iter().zip(&counts).map(|(row, of)| {
+    let line = |(row, of): (&Row<'_>, &Vec<u64>)| -> Vec<String> {
         let numbers = powers.iter().map(|power| match of.get(*power) {
             None | Some(0) => String::new(),
             Some(n) => units::whole(*n),
         });
         std::iter::once(row.name.clone()).chain(numbers).collect()
-    });
-    let lines: Vec<Vec<String>> = lines.collect();
+    };
+    let lines = moving.iter().zip(&counts).map(line);
     DocTable::of(DocColumn::numbers("calls of", headings), lines)
 }
 
@@ -373,8 +373,8 @@ fn pattern(found: &PatternFound, profile: &Profile) -> String {
         .filter_map(|at| profile.ways.get(*at))
         .collect();
     let names = ways.iter().map(|way| name(way)).join(" and ");
-    let each = ways.last().and_then(|way| mean_bytes(way));
-    let each = each.map_or(
+    let mean = ways.last().and_then(|way| mean_bytes(way));
+    let each = mean.map_or(
         String::new(),
         |mean| units::short_bytes(mean.round() as u64),
     );
@@ -500,8 +500,9 @@ fn notes(profile: &Profile) -> Vec<String> {
         .filter_map(|way| match &way.copied_bytes {
             Reading::Absent { absent } => Some(absent),
             Reading::Measured(_) => None,
-        });
-    let why = why.unique().join("; ");
+        })
+        .unique()
+        .join("; ");
     if !why.is_empty() {
         notes.push(format!("– copies are not known: {why}."));
     }

@@ -49,8 +49,8 @@ pub(crate) fn overlaid(a: &Analysis, f: &FigureData) -> Overlaid {
         });
     }
     let published = a.published.as_ref().filter(|_| f.relative_to.is_none());
-    let published = published.zip(axis).into_iter();
-    for ((published, axis), series) in published.cartesian_product(&f.series) {
+    let source = published.zip(axis).into_iter();
+    for ((published, axis), series) in source.cartesian_product(&f.series) {
         let theirs = Series {
             name: format!("{} ({})", series.name, published.source),
             points: points(a, published, f, axis, &series.name),

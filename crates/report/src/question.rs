@@ -167,8 +167,9 @@ impl<'a> Grid<'a> {
     fn uncompared<'k>(&'k self, key: &'k Key) -> impl Iterator<Item = &'k CellResult> {
         let free = key.free();
         let mut asked = self.a.study.asked.iter();
-        let named = asked.find(|(axis, _)| *axis == key.axis);
-        let named = named.map_or(&[][..], |(_, values)| values);
+        let named = asked
+            .find(|(axis, _)| *axis == key.axis)
+            .map_or(&[][..], |(_, values)| values);
         let is_compared = move |id: &String| {
             let mut findings = self.findings(key).iter();
             findings.any(|f| [&f.cell, &f.baseline].contains(&id))
@@ -188,8 +189,10 @@ impl<'a> Grid<'a> {
     fn question(&self, key: &Key) -> QuestionTable<'a> {
         let findings = self.findings(key);
         let columns = self.all_columns(key);
-        let place = findings.first().and_then(|f| self.place(f));
-        let place = place.unwrap_or_default();
+        let place = findings
+            .first()
+            .and_then(|f| self.place(f))
+            .unwrap_or_default();
         let probe = |name: &Value| {
             let of_way = findings.iter().find(|f| f.value == *name);
             let cell = of_way.and_then(|f| self.cells.get(f.cell.as_str()));

@@ -94,19 +94,19 @@ pub(crate) fn places(numbers: Option<&[f64]>, count: usize) -> Vec<f64> {
     let is_usable = |n: &&[f64]| {
         n.len() == count && n.is_sorted() && n.iter().all(|n| n.is_finite()) && n.len() > 1
     };
-    let numbers = numbers.filter(is_usable).unwrap_or_default();
-    let first = numbers.first().copied().unwrap_or_default();
-    let last = numbers.last().copied().unwrap_or_default();
+    let usable = numbers.filter(is_usable).unwrap_or_default();
+    let first = usable.first().copied().unwrap_or_default();
+    let last = usable.last().copied().unwrap_or_default();
     if last <= first {
-        let last = count.saturating_sub(1) as f64;
-        let place = |i| if count == 1 { 0.5 } else { i as f64 / last };
+        let steps = count.saturating_sub(1) as f64;
+        let place = |i| if count == 1 { 0.5 } else { i as f64 / steps };
         return (0..count).map(place).collect();
     }
     let log = first > 0.0 && last / first >= 4.0;
     let place = |n: f64| if log { n.log2() } else { n };
     let width = place(last) - place(first);
     let share = |n: &f64| (place(*n) - place(first)) / width;
-    numbers.iter().map(share).collect()
+    usable.iter().map(share).collect()
 }
 
 /// A place, and from it so much further down.

@@ -250,8 +250,9 @@ fn audited(c: &AuditText) -> Vec<DocBlock> {
             vec![f.what.clone(), both[0].to_owned(), both[1].to_owned()]
         };
         let table = DocTable::of(columns.to_vec(), c.figures.iter().map(row));
-        let table = table.captioned("Published beside measured");
-        blocks.push(DocBlock::Table(table));
+        blocks.push(DocBlock::Table(
+            table.captioned("Published beside measured"),
+        ));
     }
     blocks
 }
@@ -327,8 +328,11 @@ fn two_machines(host: &Host, peer: &PeerFacts) -> DocTable {
     let there = descriptions::machine(&peer.host, &peer.cards);
     let names = here.iter().chain(&there).map(|(name, _)| *name).unique();
     let fact = |facts: &[(&str, String)], name| {
-        let facts = facts.iter().filter(|(n, _)| *n == name);
-        facts.map(|(_, fact)| fact).join("; ")
+        facts
+            .iter()
+            .filter(|(n, _)| *n == name)
+            .map(|(_, fact)| fact)
+            .join("; ")
     };
     let rows = names.map(|name| vec![name.to_owned(), fact(&here, name), fact(&there, name)]);
     let columns = ["fact", "this machine", &peer.name];

@@ -155,9 +155,11 @@ fn generator(asked: &Asked) -> String {
         None => generator.way.to_owned(),
         Some(why) => format!("{}, no ring ({why})", generator.way),
     };
-    let late = generator.late_us_p99.map(units::number);
-    let late = late.map(|us| format!("; 99\u{a0}% of requests left at most {us} µs late"));
-    let (busy, late) = (percent(generator.busy_share), late.unwrap_or_default());
+    let late = generator.late_us_p99.map_or_else(String::new, |us| {
+        let late_us = units::number(us);
+        format!("; 99\u{a0}% of requests left at most {late_us} µs late")
+    });
+    let busy = percent(generator.busy_share);
     let cpu_s = units::number(generator.cpu_s);
     format!("by {way}; busy {busy} of the time{threads}; CPU {cpu_s} s{late}")
 }

@@ -131,9 +131,8 @@ pub(crate) fn stacks(a: &Analysis) -> Vec<Stack> {
 
 /// Bars of CPU time, of both sides or of servers; none where that of no cell is known.
 fn cpu_time(a: &Analysis, per: TimePer) -> Option<Stack> {
-    let times = a.cpu_time.iter().filter(|time| time.per == per);
-    let times: Vec<&CellTime> = times
-        .filter(|time| a.result(&time.cell).is_some())
+    let times: Vec<&CellTime> = (a.cpu_time.iter())
+        .filter(|time| time.per == per && a.result(&time.cell).is_some())
         .collect();
     if times.is_empty() {
         return None;

@@ -66,8 +66,8 @@ fn line(a: &Analysis, caveat: &Caveat, timer: &Timer) -> String {
         Some(ms) => format!("{ms} a message"),
         None => "40 ms".to_owned(),
     };
-    let others = others.into_iter().filter(is_free);
-    let by_mover = grouped(others.map(|c| (c.cell.mover.as_str(), c))).into_iter();
+    let free_cells = others.into_iter().filter(is_free);
+    let by_mover = grouped(free_cells.map(|c| (c.cell.mover.as_str(), c))).into_iter();
     let quick = by_mover.filter(|(mover, _)| !movers.contains(mover));
     let names = quick.map(|(mover, cells)| {
         let ms = milliseconds(cells.into_iter()).map(|ms| format!(" ({ms})"));

@@ -81,8 +81,8 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
         d.push(DocBlock::heading("Congestion controls"));
         d.paragraph(Ink::Plain, survey.congestion_controls.join(", "));
     }
-    let studies = studies.iter().map(|s| (s.name.clone(), s.question.clone()));
-    named("Studies", ["study", "question"], studies, &mut d);
+    let questions = studies.iter().map(|s| (s.name.clone(), s.question.clone()));
+    named("Studies", ["study", "question"], questions, &mut d);
     if !survey.counters_refused.is_empty() {
         let heading = "Counters that are not available on this machine";
         d.push(DocBlock::heading(heading));
@@ -123,11 +123,11 @@ pub fn runs(runs: &[RunProgress], noise: &[(RoundConditions, RoundNoise)], style
 fn between_rounds(noise: &[(RoundConditions, RoundNoise)], d: &mut Document) {
     let heading = "How much ratios differ from run to run on this machine";
     d.push(DocBlock::heading(heading));
-    let rows = noise.iter().flat_map(|(conditions, noise)| {
+    let mut rows = Vec::new();
+    for (conditions, noise) in noise {
         let metrics = noise.comparisons.iter().map(|c| c.metric).unique();
-        metrics.map(|metric| metric_row(conditions, noise, metric))
-    });
-    let rows: Vec<Vec<String>> = rows.collect();
+        rows.extend(metrics.map(|metric| metric_row(conditions, noise, metric)));
+    }
     if rows.is_empty() {
         let assumed = by_share(RoundNoise::ASSUMED.assumed.variance);
         let text = format!(
@@ -144,8 +144,8 @@ fn between_rounds(noise: &[(RoundConditions, RoundNoise)], d: &mut Document) {
 fn metric_row(conditions: &RoundConditions, noise: &RoundNoise, metric: Metric) -> Vec<String> {
     let comparisons = noise.comparisons.iter().filter(|c| c.metric == metric);
     let variances = comparisons.clone().map(|c| c.between.variance);
-    let ends = variances.minmax_by(f64::total_cmp).into_option();
-    let ends = ends.into_iter().flat_map(|(least, most)| [least, most]);
+    let span = variances.minmax_by(f64::total_cmp).into_option();
+    let ends = span.into_iter().flat_map(|(least, most)| [least, most]);
     let typical = noise.metrics.iter().find(|m| m.metric == metric);
     let mut cpus = cpulist::write(&conditions.cpus_allowed);
     if conditions.peer.is_some() {
@@ -182,8 +182,8 @@ fn named(
 ) {
     d.push(DocBlock::heading(heading));
     let columns = vec![DocColumn::names(name), DocColumn::left(what)];
-    let rows = rows.into_iter().map(|row| vec![row.0, row.1]);
-    d.push(DocBlock::Table(DocTable::of(columns, rows)));
+    let table = DocTable::of(columns, rows.into_iter().map(|row| vec![row.0, row.1]));
+    d.push(DocBlock::Table(table));
 }
 
 /// Servers and what they answer; below them why one does not work here.

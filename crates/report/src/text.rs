@@ -43,9 +43,9 @@ pub(crate) fn first_words(text: &str, most: usize) -> String {
     let short = shortened(text, most);
     match short.strip_suffix('…').filter(|_| short != text) {
         Some(cut) => {
-            let words = cut.rsplit_once(' ').map_or(cut, |(words, _)| words);
+            let whole = cut.rsplit_once(' ').map_or(cut, |(start, _)| start);
             // A number without its unit says something else.
-            let words = words.trim_end_matches(|c: char| c.is_ascii_digit());
+            let words = whole.trim_end_matches(|c: char| c.is_ascii_digit());
             format!("{}…", words.trim_end_matches([',', ';', ':', ' ']))
         }
         None => short,
@@ -159,8 +159,8 @@ mod tests {
     fn sentences_are_cut_at_their_code() {
         let check = |text: &str, expected: &[(bool, &str)]| {
             let found = spans(text);
-            let found = found.iter().map(|span| (span.code, span.text.as_str()));
-            assert!(found.eq(expected.iter().copied()), "{text}");
+            let parts = found.iter().map(|span| (span.code, span.text.as_str()));
+            assert!(parts.eq(expected.iter().copied()), "{text}");
         };
         let [a, b] = [(true, "send"), (true, "a<b")];
         check("plain", &[(false, "plain")]);

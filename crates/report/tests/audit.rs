@@ -27,8 +27,8 @@ fn audited(id: &str, ruling: Ruling, measured: Option<&str>) -> AuditText {
 #[test]
 fn the_first_run_that_can_settles_a_claim() {
     let open = |measured| fixture::audited(0, Ruling::Undecided, measured);
-    let check = |runs: &[(&str, Audited)], expected: &str| {
-        let runs = runs
+    let check = |audits: &[(&str, Audited)], expected: &str| {
+        let runs = audits
             .iter()
             .map(|(run, a)| (Some((*run).to_owned()), vec![a.clone()]));
         assert_eq!(settled(runs.collect())[0].run.as_deref(), Some(expected));

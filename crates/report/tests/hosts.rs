@@ -10,8 +10,8 @@ use bytecost_spec::{Cell, Host, NetworkCard, PeerSide, RefusedCell};
 
 const STYLE: Style = Style::plain(100);
 
-fn table(runs: &[(&str, &Analysis)]) -> HostTable {
-    let runs = runs.iter().map(|&(host, analysis)| HostRun {
+fn table(analyses: &[(&str, &Analysis)]) -> HostTable {
+    let runs = analyses.iter().map(|&(host, analysis)| HostRun {
         host,
         build: Some("b0"),
         analysis,
@@ -54,8 +54,10 @@ fn three() -> [Analysis; 3] {
 fn each_host_has_its_own_verdict_and_hosts_are_in_the_order_of_their_ratios() {
     let [far, near, odd] = three();
     let t = table(&[("near", &near), ("odd", &odd), ("far", &far)]);
-    let ratios = t.findings[0].hosts.iter();
-    let ratios = ratios.map(|h| (h.host.as_str(), h.finding.ratio, h.finding.verdict));
+    let ratios = t.findings[0]
+        .hosts
+        .iter()
+        .map(|h| (h.host.as_str(), h.finding.ratio, h.finding.verdict));
     let expected = [
         ("far", 0.5, Verdict::Better),
         ("odd", 1.0, Verdict::NotDecided),
@@ -73,8 +75,8 @@ fn what_was_not_measured_on_a_host_has_its_reason() {
     let second = &t.findings[1];
     assert_eq!(second.hosts.len(), 2);
     let gaps = second.gaps.iter();
-    let gaps: Vec<(&str, &str)> = gaps.map(|g| (g.host.as_str(), g.why.as_str())).collect();
-    assert_eq!(gaps, [("odd", "no such call here")]);
+    let reasons: Vec<(&str, &str)> = gaps.map(|g| (g.host.as_str(), g.why.as_str())).collect();
+    assert_eq!(reasons, [("odd", "no such call here")]);
     // A comparison of one host alone is there too, with the others as gaps.
     let t = table(&[("odd", odd), ("far", far)]);
     let added = t.findings.iter().find(|f| f.id == second.id).unwrap();

@@ -49,8 +49,10 @@ fn words(text: &str) -> String {
 
 /// The same of a text of the result itself.
 fn plain(text: &str) -> String {
-    let text = text.replace(['`', '\\', '*'], "");
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    text.replace(['`', '\\', '*'], "")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 #[test]
@@ -62,24 +64,25 @@ fn every_medium_has_all_texts_of_a_result() {
             words(&html(&a)),
         ];
         let asked = explanations(&a);
-        let fixed = asked
+        let fixed: Vec<String> = asked
             .iter()
-            .flat_map(|e| e.would_change.into_iter().chain([e.question]));
-        let fixed: Vec<String> = fixed.map(str::to_owned).collect();
+            .flat_map(|e| e.would_change.into_iter().chain([e.question]))
+            .map(str::to_owned)
+            .collect();
         let rulings: Vec<_> = a.audit.iter().map(audit::text).collect();
         let caveats = caveats(&a);
-        let caveats = caveats
+        let of_caveats = caveats
             .iter()
             .flat_map(|c| [&c.text, &c.evidence, &c.remedy]);
         let explanations = asked.iter().flat_map(|e| {
             let some = e.answer.iter().chain(&e.missing);
             some.chain(&e.numbers).chain(&e.evidence)
         });
-        let refusals = a.refused_cells.iter().map(|r| &r.why);
-        let refusals = refusals.chain(a.refused_counters.iter().map(|r| &r.why));
+        let cell_refusals = a.refused_cells.iter().map(|r| &r.why);
+        let refusals = cell_refusals.chain(a.refused_counters.iter().map(|r| &r.why));
         let audit = rulings.iter().flat_map(|c| [&c.claim, &c.because]);
         let study_text = [&a.study.question, &a.study.prediction];
-        let found = caveats.chain(explanations).chain(&fixed);
+        let found = of_caveats.chain(explanations).chain(&fixed);
         let others = refusals.chain(audit).chain(study_text);
         for text in found.chain(others) {
             for (medium, text_of_medium) in ["terminal", "markdown", "page"].iter().zip(&media) {
@@ -170,8 +173,8 @@ fn a_page_is_one_small_file_whose_links_lead_somewhere() {
 fn a_page_begins_with_the_answer_beside_a_figure_with_points() {
     for (study, a) in fixture::goldens() {
         let page = html(&a);
-        let hero = page.split("class=\"hero").nth(1).unwrap();
-        let hero = hero.split_once("</section>").unwrap().0;
+        let rest = page.split("class=\"hero").nth(1).unwrap();
+        let (hero, _) = rest.split_once("</section>").unwrap();
         let has_points = a.figures.iter().flat_map(|f| &f.series);
         let mut points = has_points.flat_map(|s| &s.points);
         let is_drawn = points.any(|p| matches!(p, Point::Measured(_)));
@@ -183,8 +186,8 @@ fn a_page_begins_with_the_answer_beside_a_figure_with_points() {
 fn every_number_of_a_figure_is_in_its_table() {
     for (study, a) in fixture::goldens() {
         let page = html(&a);
-        for figure in page.split("<figure class=\"card chart").skip(1) {
-            let figure = figure.split_once("</figure>").unwrap().0;
+        for part in page.split("<figure class=\"card chart").skip(1) {
+            let (figure, _) = part.split_once("</figure>").unwrap();
             let (drawn, table) = figure.split_once("class=\"data").unwrap();
             let values = drawn.split("data-value=\"").skip(1);
             let mut count = 0;

@@ -46,8 +46,8 @@ fn no_column_has_the_name_of_another() {
 
 #[test]
 fn a_sample_of_another_plan_is_refused() {
-    let error = samples_csv(&[Cell::default()], &[sample(7, 1)]);
-    let error = error.unwrap_err().to_string();
+    let refused = samples_csv(&[Cell::default()], &[sample(7, 1)]);
+    let error = refused.unwrap_err().to_string();
     let expected = "cell 7, but the plan has 1 cells";
     assert!(error.contains(expected), "{error}");
 }

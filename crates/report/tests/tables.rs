@@ -160,8 +160,9 @@ fn what_this_machine_is() {
     let text = tables::doctor(&host, PLAIN);
     assert!(text.starts_with(&host.cpu_model), "{text}");
     for check in &host.checks {
-        let lines = text.lines();
-        let mut lines = lines.map(|l| l.trim_start_matches(['✓', '·', '!', ' ']));
+        let mut lines = text
+            .lines()
+            .map(|l| l.trim_start_matches(['✓', '·', '!', ' ']));
         let first = check.found.split(' ').next().unwrap();
         let is_own = |line: &str| line.starts_with(&check.name) && line.contains(first);
         assert!(lines.any(is_own), "{}: {text}", check.name);

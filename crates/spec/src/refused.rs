@@ -88,8 +88,8 @@ impl CellProduct {
         let mut cells = vec![Cell::from_id(&self.like)?];
         for (axis, values) in &self.values {
             cells = (cells.iter().cartesian_product(values))
-                .map(|(cell, value)| {
-                    let mut cell = cell.clone();
+                .map(|(base, value)| {
+                    let mut cell = base.clone();
                     cell.set_value(*axis, value).ok()?;
                     Some(cell)
                 })

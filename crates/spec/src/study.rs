@@ -499,9 +499,9 @@ impl Tier {
         for (axis, values) in &self.axes {
             let mut next =
                 Vec::with_capacity(cells.len().saturating_mul(values.len()).min(MAX_CELLS + 1));
-            for cell in &cells {
+            for base in &cells {
                 for value in values {
-                    let mut cell = cell.clone();
+                    let mut cell = base.clone();
                     let _ = cell.set_value(*axis, value);
                     next.push(cell);
                 }

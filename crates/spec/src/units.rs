@@ -28,8 +28,8 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 /// The number and the unit of a text; the number ends before the first character that is not of it.
 fn cut(text: &str, is_of_number: fn(char) -> bool) -> (&str, &str) {
     let text = text.trim();
-    let number = text.trim_start_matches(is_of_number);
-    let (number, unit) = text.split_at(text.len() - number.len());
+    let rest = text.trim_start_matches(is_of_number);
+    let (number, unit) = text.split_at(text.len() - rest.len());
     (number, unit.trim())
 }
 
@@ -141,8 +141,8 @@ pub fn is_name(text: &str) -> bool {
 
 /// The message for an unknown name, with the most similar name or else all names: ``mover `x` is not
 /// known: choose from send, writev``, ``mover `sned` is not known: did you mean `send`?``.
-pub fn unknown<'a>(noun: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {
-    let known: Vec<&str> = known.collect();
+pub fn unknown<'a>(noun: &str, name: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let known: Vec<&str> = names.collect();
     let remedy = match known.iter().find(|word| is_near(word, name)) {
         Some(word) => format!("did you mean `{word}`?"),
         None => format!("choose from {}", known.join(", ")),

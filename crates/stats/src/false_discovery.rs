@@ -18,17 +18,20 @@ pub fn false_discovery(families: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let chosen = stepped_up(&within.iter().map(simes).collect::<Vec<f64>>());
     // At a rate, as many families are chosen as have no more than it.
     let at_rate = |rate: f64| {
-        let chosen = chosen.iter().filter(|own| **own <= rate).count();
-        (rate, families.len() as f64 / chosen.max(1) as f64)
+        let count = chosen.iter().filter(|p| **p <= rate).count();
+        (rate, families.len() as f64 / count.max(1) as f64)
     };
     let rates: Vec<(f64, f64)> = chosen.iter().map(|rate| at_rate(*rate)).collect();
     let corrected = |p: f64, own: f64| {
-        let rates = rates.iter().filter(|(rate, _)| *rate >= own);
-        let least = rates.map(|(rate, times)| rate.max(p * times));
-        least.fold(1.0, f64::min)
+        rates
+            .iter()
+            .filter(|(rate, _)| *rate >= own)
+            .map(|(rate, times)| rate.max(p * times))
+            .fold(1.0, f64::min)
     };
-    let families = within.iter().zip(&chosen);
-    families
+    within
+        .iter()
+        .zip(&chosen)
         .map(|(all, own)| all.iter().map(|p| corrected(*p, *own)).collect())
         .collect()
 }
@@ -51,8 +54,8 @@ mod tests {
     use super::*;
 
     fn check(families: &[&[f64]], expected: &[&[f64]]) {
-        let families: Vec<Vec<f64>> = families.iter().map(|f| f.to_vec()).collect();
-        for (found, expected) in false_discovery(&families).iter().zip(expected) {
+        let owned: Vec<Vec<f64>> = families.iter().map(|f| f.to_vec()).collect();
+        for (found, expected) in false_discovery(&owned).iter().zip(expected) {
             assert_eq!(found.len(), expected.len());
             for (found, expected) in found.iter().zip(*expected) {
                 assert!((found - expected).abs() < 1e-12, "{found} {expected}");

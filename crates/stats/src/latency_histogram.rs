@@ -42,8 +42,8 @@ impl LatencyHistogram {
             return None;
         }
         let read = Deserializer::new().deserialize(&mut bytes.as_slice());
-        let read: Histogram<u64> = read.ok()?;
-        (!read.is_empty()).then_some(LatencyHistogram(read))
+        let histogram: Histogram<u64> = read.ok()?;
+        (!histogram.is_empty()).then_some(LatencyHistogram(histogram))
     }
 
     /// Adds the latencies of another one. `None` where they cannot be counted together.

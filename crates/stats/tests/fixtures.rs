@@ -20,8 +20,8 @@ fn number(value: &Value) -> f64 {
 }
 
 #[track_caller]
-fn check(what: &str, found: Option<f64>, expected: f64) {
-    let found = found.unwrap_or(f64::NAN);
+fn check(what: &str, value: Option<f64>, expected: f64) {
+    let found = value.unwrap_or(f64::NAN);
     let slack = 1e-9 * expected.abs().max(1e-3);
     assert!(
         (found - expected).abs() <= slack,

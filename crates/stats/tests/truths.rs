@@ -188,8 +188,8 @@ fn a_baseline_and_its_twin_keep_every_promise_with_a_quarter_less_variance() {
     for blocks in [8, 16] {
         let (mut held, mut single, mut families) = (0, 0, 0);
         for _ in 0..TIMES {
-            let found = against_a_baseline(&mut g, blocks, [CELLS, 2], [0.04, 0.046]);
-            let found: Vec<Location> = found.iter().filter_map(|v| trimmed_mean(v)).collect();
+            let logs = against_a_baseline(&mut g, blocks, [CELLS, 2], [0.04, 0.046]);
+            let found: Vec<Location> = logs.iter().filter_map(|v| trimmed_mean(v)).collect();
             let p: Vec<f64> = found.iter().filter_map(|l| l.p_value(0.0)).collect();
             assert_eq!(p.len(), CELLS);
             let holds = |l: &&Location| l.interval(0.95).is_some_and(|i| i.holds(0.0));

@@ -4,7 +4,7 @@
 //! link in it is followed. Root writes to no directory of another user; under sudo, what root creates
 //! belongs to the user who called it (sudo(8), SUDO_UID and SUDO_GID).
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -225,8 +225,8 @@ impl Folder {
         name: &str,
         json: serde_json::Result<Vec<u8>>,
     ) -> Result<(), StoreError> {
-        let json = json.map_err(|why| StoreError::io("write", &self.path.join(name), why))?;
-        self.write(name, &json)
+        let bytes = json.map_err(|why| StoreError::io("write", &self.path.join(name), why))?;
+        self.write(name, &bytes)
     }
 
     /// Locks the directory against other writers for as long as this value lives.
@@ -342,8 +342,7 @@ impl Folder {
         let mut names = Vec::new();
         for entry in Dir::read_from(&self.fd)? {
             let entry = entry?;
-            let name: &CStr = entry.file_name();
-            let name = name.to_string_lossy().into_owned();
+            let name = entry.file_name().to_string_lossy().into_owned();
             if name != "." && name != ".." {
                 names.push(name);
             }

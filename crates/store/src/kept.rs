@@ -59,8 +59,8 @@ mod tests {
     fn a_finding_is_known_under_the_same_circumstances_alone() {
         let dir = tempfile::tempdir().unwrap();
         let at = dir.path().join("cache/bytecost");
-        let known_or = |under: &[&str], found: u32| {
-            let under: Vec<String> = under.iter().map(|w| (*w).to_owned()).collect();
+        let known_or = |circumstances: &[&str], found: u32| {
+            let under: Vec<String> = circumstances.iter().map(|w| (*w).to_owned()).collect();
             known_or(Some(at.as_path()), "f", &under, false, || found)
         };
         let here = ["boot 1", "build a"];

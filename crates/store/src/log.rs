@@ -216,14 +216,14 @@ mod tests {
         let mut log = Log::new(file, Path::new("runs/a/samples.jsonl"), 0);
         let error = log.append(&record(0)).unwrap_err();
         assert!(matches!(error, StoreError::Full { .. }));
-        let error = error.to_string();
+        let text = error.to_string();
         for part in [
             "runs/a/samples.jsonl",
             "the disk is full",
             "finished trials are kept",
             "--resume",
         ] {
-            assert!(error.contains(part), "{error}");
+            assert!(text.contains(part), "{text}");
         }
         assert!(matches!(log.append(&record(0)), Err(StoreError::Spoilt(_))));
     }

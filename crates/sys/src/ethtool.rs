@@ -82,8 +82,11 @@ fn features(device: &str) -> io::Result<Vec<(String, bool)>> {
     words[1] = sets as u32;
     request_ethtool(device, GET_FEATURES, &mut words, |words| {
         let active = |i: usize| words[2 + 4 * (i / 32) + 2] >> (i % 32) & 1 == 1;
-        let names = names.chunks_exact(STRING_BYTES).map(string).enumerate();
-        names.map(|(i, name)| (name, active(i))).collect()
+        names
+            .chunks_exact(STRING_BYTES)
+            .enumerate()
+            .map(|(i, name)| (string(name), active(i)))
+            .collect()
     })
 }
 

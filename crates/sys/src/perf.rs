@@ -126,8 +126,8 @@ pub(crate) fn open_event(
 
 /// The 64-bit word at an index, in the machine's byte order.
 pub(crate) fn word(bytes: &[u8], i: usize) -> Option<u64> {
-    let bytes = bytes.get(i.checked_mul(8)?..)?.first_chunk::<8>()?;
-    Some(u64::from_ne_bytes(*bytes))
+    let word = bytes.get(i.checked_mul(8)?..)?.first_chunk::<8>()?;
+    Some(u64::from_ne_bytes(*word))
 }
 
 /// The privilege levels in which an event is counted.

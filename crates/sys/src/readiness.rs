@@ -65,11 +65,11 @@ fn fits(fd: RawFd) -> bool {
 /// be written, select(2). The sets then hold the ready ones, whose number is returned. EBADF for a
 /// closed descriptor, `Interrupted` after a signal.
 pub fn select(end: usize, read: &mut FdSet, write: &mut FdSet) -> io::Result<usize> {
-    let end = end.min(FD_SETSIZE) as libc::c_int;
+    let nfds = end.min(FD_SETSIZE) as libc::c_int;
     let none = std::ptr::null_mut();
-    // SAFETY: both sets are valid for reads and writes, and hold at least `end` bits;
+    // SAFETY: both sets are valid for reads and writes, and hold at least `nfds` bits;
     // null stands for exceptions and for no timeout.
-    let ready = unsafe { libc::select(end, &raw mut read.0, &raw mut write.0, none, none.cast()) };
+    let ready = unsafe { libc::select(nfds, &raw mut read.0, &raw mut write.0, none, none.cast()) };
     checked(ready)
 }
 
@@ -84,18 +84,18 @@ pub struct PollSet {
 impl PollSet {
     /// Adds a descriptor, or changes the events for which it waits: `IN` or `OUT`.
     pub fn set(&mut self, fd: BorrowedFd<'_>, events: EventFlags) {
-        let events = events.bits() as libc::c_short;
+        let bits = events.bits() as libc::c_short;
         let number = fd.as_raw_fd() as usize;
         if number >= self.indices.len() {
             self.indices.resize(number + 1, None);
         }
         match self.indices[number] {
-            Some(index) => self.entries[index].events = events,
+            Some(index) => self.entries[index].events = bits,
             None => {
                 self.indices[number] = Some(self.entries.len());
                 self.entries.push(libc::pollfd {
                     fd: fd.as_raw_fd(),
-                    events,
+                    events: bits,
                     revents: 0,
                 });
             }

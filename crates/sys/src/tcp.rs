@@ -173,8 +173,8 @@ mod tests {
             ("::1", "::2", false),
             ("::1", "1::1", false),
         ];
-        for (at, from, is_admitted) in addresses {
-            let at: IpAddr = at.parse().unwrap();
+        for (text, from, is_admitted) in addresses {
+            let at: IpAddr = text.parse().unwrap();
             let Ok(listener) = TcpListener::bind((at, 0)) else {
                 assert!(at.is_ipv6(), "a kernel without IPv6");
                 continue;
@@ -185,9 +185,9 @@ mod tests {
                 }
                 result => result.unwrap(),
             }
-            let at = listener.local_addr().unwrap();
+            let address = listener.local_addr().unwrap();
             let patience = std::time::Duration::from_millis(if is_admitted { 60_000 } else { 50 });
-            let mut sender = match TcpStream::connect_timeout(&at, patience) {
+            let mut sender = match TcpStream::connect_timeout(&address, patience) {
                 Ok(sender) => sender,
                 Err(e) => {
                     assert!(!is_admitted && e.kind() == io::ErrorKind::TimedOut, "{e}");

@@ -206,10 +206,10 @@ impl UringConnections {
     /// The memory that the request uses stays allocated, and is not written by others, until its
     /// completion was read or the ring is dropped.
     pub(crate) unsafe fn push(&mut self, entry: squeue::Entry, tag: u64) -> io::Result<()> {
-        let entry = entry.user_data(tag);
+        let request = entry.user_data(tag);
         for _ in 0..ATTEMPTS {
             // SAFETY: the caller promises it.
-            if unsafe { self.requests.push(entry.clone(), false) }.is_ok() {
+            if unsafe { self.requests.push(request.clone(), false) }.is_ok() {
                 return Ok(());
             }
             self.submit()?;

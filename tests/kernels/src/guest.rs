@@ -184,8 +184,8 @@ fn play_the_other_host() -> io::Result<ExitStatus> {
         .flatten()
         .map(|device| device.path().join("ifindex"))
         .filter_map(|index| fs::read_to_string(index).ok()?.trim().parse().ok())
-        .find(|index| *index != LOOPBACK);
-    let card = card.ok_or_else(|| io::Error::other("the guest has no network card"))?;
+        .find(|index| *index != LOOPBACK)
+        .ok_or_else(|| io::Error::other("the guest has no network card"))?;
     add_address(card).map_err(|e| with_path("the card's address", e))?;
     set_up(card).map_err(|e| with_path("the card", e))?;
     let port = fs::read_dir("/sys/class/virtio-ports")?

@@ -30,8 +30,8 @@ pub(super) fn cases(context: &ClaimContext<'_>, sum: &Arithmetic) -> Cases {
     if own.is_empty() {
         return Err(NotTested::Table(TableGap::NoRow));
     }
-    let others = sum.against.as_ref().map(rows).transpose()?;
-    let others: Option<BTreeMap<_, _>> = others.map(|all| all.into_iter().collect());
+    let against = sum.against.as_ref().map(rows).transpose()?;
+    let others: Option<BTreeMap<_, _>> = against.map(|all| all.into_iter().collect());
     let mut numbers: Vec<Option<f64>> = Vec::with_capacity(own.len());
     let of_group = own.into_iter().map(|(key, values)| {
         let mean = mean(&values);
@@ -123,30 +123,34 @@ fn is_met(value: f64, sum: &Arithmetic) -> Option<bool> {
 }
 
 fn groups(context: &ClaimContext<'_>, term: &Term, by: &[String]) -> Result<Groups, TableGap> {
-    let table = context.grounds.tables.iter().find(|t| t.name == term.table);
-    let table = table.ok_or_else(|| TableGap::NoTable(term.table.clone()))?;
-    let column = column(table, &term.column)?;
-    let by: Vec<usize> = by
+    let table = context
+        .grounds
+        .tables
         .iter()
-        .map(|name| self::column(table, name))
+        .find(|t| t.name == term.table)
+        .ok_or_else(|| TableGap::NoTable(term.table.clone()))?;
+    let values = column(table, &term.column)?;
+    let keys: Vec<usize> = by
+        .iter()
+        .map(|name| column(table, name))
         .collect::<Result<_, _>>()?;
     let conditions: Vec<(usize, &String)> = term
         .rows
         .iter()
-        .map(|(name, value)| Ok((self::column(table, name)?, value)))
+        .map(|(name, value)| Ok((column(table, name)?, value)))
         .collect::<Result<_, TableGap>>()?;
     let fits = |row: &[String]| conditions.iter().all(|(at, value)| row[*at] == **value);
     let numbers = table
         .rows
         .iter()
-        .filter(|(_, row)| fits(row) && !row[column].is_empty())
+        .filter(|(_, row)| fits(row) && !row[values].is_empty())
         .map(|(line, row)| {
-            let number = table::number(&row[column]).map_err(|why| TableGap::NotANumber {
+            let number = table::number(&row[values]).map_err(|why| TableGap::NotANumber {
                 table: table.name.clone(),
                 line: *line,
                 why,
             })?;
-            let key: Vec<String> = by.iter().map(|at| row[*at].clone()).collect();
+            let key: Vec<String> = keys.iter().map(|at| row[*at].clone()).collect();
             Ok((key, number))
         });
     Ok(grouped(numbers.collect::<Result<Vec<_>, TableGap>>()?))

@@ -81,8 +81,8 @@ fn case(context: &ClaimContext<'_>, cell: &CellTrials<'_>, wanted: Wanted) -> Ca
     });
     let result = context.run.result(&cell.id);
     let mut measured = result.and_then(|r| r.estimates.get(&metric)).map(|e| {
-        let e = e.widened(round_error(between, rounds));
-        MeasuredNumber::Level(e.value, e.low.zip(e.high).map(<[f64; 2]>::from))
+        let wide = e.widened(round_error(between, rounds));
+        MeasuredNumber::Level(wide.value, wide.low.zip(wide.high).map(<[f64; 2]>::from))
     });
     let state = match (&location, context.withheld_all(cell, metric)) {
         (None, _) => CaseState::Absent(context.absent(&[cell], metric)),
@@ -121,8 +121,8 @@ fn copies(context: &ClaimContext<'_>, cell: &CellTrials<'_>, wanted: Wanted) -> 
     let Some(estimate) = result.and_then(|r| r.estimates.get(&metric)) else {
         return Case::new(CaseState::Absent(context.absent(&[cell], metric)));
     };
-    let mut counted = context.run.evidence.copies.iter();
-    let counted = counted.find(|c| c.cell == cell.id);
+    let copies = &context.run.evidence.copies;
+    let counted = copies.iter().find(|c| c.cell == cell.id);
     let means = counted.and_then(|c| c.legs.iter().find_map(|l| l.means));
     let is_met = expect.is_met(estimate.value) == Some(true);
     Case {

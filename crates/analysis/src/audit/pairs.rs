@@ -182,7 +182,10 @@ pub(super) fn scaling(
         return Err(NotTested::FlowsForCpus(cpus));
     }
     let cases = pairs.iter().map(|(pair, place)| Case {
-        place: with_flows(place, [pair.other, pair.baseline].map(|c| c.cell.threads)),
+        place: with_flows(
+            place.clone(),
+            [pair.other, pair.baseline].map(|c| c.cell.threads),
+        ),
         stalls_apart: context.stalls_apart(pair),
         twin: twin(pair),
         ..compared(context, pair, wanted)
@@ -190,8 +193,7 @@ pub(super) fn scaling(
     Ok(cases.collect_vec().into())
 }
 
-fn with_flows(place: &CasePlace, of_both: [u32; 2]) -> CasePlace {
-    let mut place = place.clone();
+fn with_flows(mut place: CasePlace, of_both: [u32; 2]) -> CasePlace {
     if let CasePlace::Cells { flows, .. } = &mut place {
         *flows = Some(of_both);
     }

@@ -78,17 +78,17 @@ impl SampledPair<'_> {
     }
 
     fn difference(&self) -> SampledDifference {
-        let kinds = KINDS.iter().map(|row| {
-            let [(from, a), (to, b)] = self.times.map(|time| self.kind_time(time, row.kind));
+        let difference = |kind: Kind| {
+            let [(from, a), (to, b)] = self.times.map(|time| self.kind_time(time, kind));
             KindDifference {
-                kind: row.kind,
+                kind,
                 from,
                 to,
                 more: self.sign * (to - from),
                 variance: a + b,
             }
-        });
-        let kinds = kinds.collect_vec();
+        };
+        let kinds = KINDS.iter().map(|row| difference(row.kind)).collect_vec();
         SampledDifference {
             more_ns: kinds.iter().map(|k| k.more).sum(),
             variance: kinds.iter().map(|k| k.variance).sum(),

@@ -58,8 +58,10 @@ pub(super) fn spans<'v, const N: usize>(
 ) -> Option<Caveat> {
     let shown = cells.filter_map(|cell| Some((cell.id.clone(), shows(cell)?)));
     let (ids, numbers): (Vec<_>, Vec<_>) = shown.unzip();
-    let facts = facts.into_iter().enumerate();
-    let known = facts.filter_map(|(at, fact)| span(numbers.iter().filter_map(|n| n[at])).map(fact));
+    let known = facts
+        .into_iter()
+        .enumerate()
+        .filter_map(|(at, fact)| span(numbers.iter().filter_map(|n| n[at])).map(fact));
     cells_caveat(ids, known.collect_vec())
 }
 

@@ -29,8 +29,9 @@ const MANY_FAILED: f64 = 0.05;
 const MOST_TIMES_LONGER: f64 = 30.0;
 
 pub(super) fn changed_plan(run: &Measured<'_>) -> Vec<Caveat> {
-    let notes = run.input.notes.iter();
-    notes
+    run.input
+        .notes
+        .iter()
         .map(|note| run_caveat([Reason(note.clone())]))
         .collect()
 }
@@ -43,8 +44,8 @@ pub(super) fn repeats_matter(run: &Measured<'_>) -> Option<Caveat> {
     let smallest_effect = input.manifest.study.smallest_effect.ln_1p();
     let shifts = run.comparisons.iter().filter_map(|kept| {
         let pairing = kept.pairing().within(&first).filter(|_| kept.is_first())?;
-        let first = first.contrast(pairing, kept.metric())?;
-        let shift = (kept.contrast.location.value - first.location.value).abs();
+        let contrast = first.contrast(pairing, kept.metric())?;
+        let shift = (kept.contrast.location.value - contrast.location.value).abs();
         let matters = shift > smallest_effect;
         matters.then(|| (kept.pairing().other.id.clone(), exp(shift) - 1.0))
     });
@@ -138,9 +139,8 @@ fn few<'v>(run: &'v Measured<'v>, still: bool) -> (Vec<&'v CellTrials<'v>>, Vec<
             .filter(move |f| f.stood_still() == still && !are_many);
         own.map(move |f| (c, f))
     });
-    let (failed, failures): (Vec<_>, Vec<_>) = rest.unzip();
-    let failed = failed.into_iter().unique_by(|c| &c.id).collect_vec();
-    (failed, failures)
+    let (cells, failures): (Vec<_>, Vec<_>) = rest.unzip();
+    (cells.into_iter().unique_by(|c| &c.id).collect(), failures)
 }
 
 /// A stall is what the flow does on this path, and no fault of the trial.

@@ -76,10 +76,13 @@ pub(super) fn interrupts_are_alike(pair: &Pairing<'_, '_>, metric: Metric) -> bo
 
 /// The cells of the study's comparisons of CPU time that do not fulfil a condition.
 fn unfulfilled(run: &Measured<'_>, is_met: fn(&Pairing<'_, '_>, Metric) -> bool) -> Vec<String> {
-    let asked = run.trials.asked().filter(|a| is_cpu_time(a.metric.measure));
-    let unmet = asked.filter(|a| !is_met(&a.pairing, a.metric));
-    let cells = unmet.flat_map(|a| [a.pairing.baseline, a.pairing.other]);
-    cells.map(|c| c.id.clone()).unique().collect()
+    run.trials
+        .asked()
+        .filter(|a| is_cpu_time(a.metric.measure) && !is_met(&a.pairing, a.metric))
+        .flat_map(|a| [a.pairing.baseline, a.pairing.other])
+        .map(|c| c.id.clone())
+        .unique()
+        .collect()
 }
 
 /// The cells whose books are open, with what is left over. Cells for which a caveat of a nearer cause exists

@@ -55,10 +55,12 @@ impl<'v> ForeignLoad<'v> {
 
     fn caveat(&self) -> Option<Caveat> {
         let others = self.crowded.iter().flat_map(|b| &b.others);
-        let by_name = by_key(others.map(|other| (other.name.as_str(), other.cpu_ns))).into_iter();
-        let times = by_name.map(|(name, ns)| (name, ns.iter().sum::<u64>()));
-        let most = times.sorted_by_key(|(name, ns)| (std::cmp::Reverse(*ns), *name));
-        let names = most.take(MOST_NAMED).map(|(name, _)| name.to_owned());
+        let names = by_key(others.map(|other| (other.name.as_str(), other.cpu_ns)))
+            .into_iter()
+            .map(|(name, ns)| (name, ns.iter().sum::<u64>()))
+            .sorted_by_key(|(name, ns)| (std::cmp::Reverse(*ns), *name))
+            .take(MOST_NAMED)
+            .map(|(name, _)| name.to_owned());
         let load = OthersLoad {
             cpus: span(self.crowded.iter().map(|b| b.other_cpus()))?,
             bound: self.bound,

@@ -105,13 +105,13 @@ pub(super) fn path_mtu_changed(run: &Measured<'_>) -> Option<Caveat> {
     // A side that only receives may not have learnt it.
     let trials = cells(run).flat_map(CellTrials::trials);
     let read = trials.filter_map(|t| t.sample.sender.readings.get(&Counter::TcpPathMtuBytes));
-    let found = by_key(read.filter_map(|read| Some((read.measured()?, ()))));
-    let has_changed = found.len() > 1;
-    let found = found.into_iter().map(|(bytes, trials)| PathMtu {
+    let by_mtu = by_key(read.filter_map(|read| Some((read.measured()?, ()))));
+    let has_changed = by_mtu.len() > 1;
+    let facts = by_mtu.into_iter().map(|(bytes, found)| PathMtu {
         bytes,
-        trials: trials.len(),
+        trials: found.len(),
     });
-    cells_caveat(ids(cells(run)), found).filter(|_| has_changed)
+    cells_caveat(ids(cells(run)), facts).filter(|_| has_changed)
 }
 
 pub(super) fn offloads_differ(run: &Measured<'_>) -> Option<Caveat> {

@@ -24,17 +24,20 @@ fn by_obstacle<'v>(
     limits: bool,
 ) -> BTreeMap<&'v Obstacle, Vec<&'v CellTrials<'v>>> {
     by_key(run.measured().flat_map(|cell| {
-        let of_cell = cell.trials().flat_map(|t| &t.sample.obstacles);
-        let of_path = of_cell.filter(|o| o.kind != CircumstanceKind::Tracer);
-        let own = of_path.filter(move |o| o.limits == limits).sorted().dedup();
-        own.map(move |o| (o, cell))
+        cell.trials()
+            .flat_map(|t| &t.sample.obstacles)
+            .filter(move |o| o.kind != CircumstanceKind::Tracer && o.limits == limits)
+            .sorted()
+            .dedup()
+            .map(move |o| (o, cell))
     }))
 }
 
 pub(super) fn limits(run: &Measured<'_>) -> Vec<Caveat> {
-    let each = by_obstacle(run, true).into_iter();
-    let caveats = each.filter_map(|(obstacle, cells)| in_the_way(&[obstacle], &cells, []));
-    caveats.collect()
+    by_obstacle(run, true)
+        .into_iter()
+        .filter_map(|(obstacle, cells)| in_the_way(&[obstacle], &cells, []))
+        .collect()
 }
 
 pub(super) fn costs(run: &Measured<'_>) -> Option<Caveat> {
@@ -66,8 +69,11 @@ fn in_the_way(
         .iter()
         .flat_map(|c| c.trials())
         .filter(|t| t.sample.obstacles.iter().any(is_one));
-    let obstacles = obstacles.iter().map(|o| InTheWay((*o).clone()));
-    let facts = obstacles.chain([Count(trials.count())]).chain(further);
+    let facts = obstacles
+        .iter()
+        .map(|o| InTheWay((*o).clone()))
+        .chain([Count(trials.count())])
+        .chain(further);
     Some(cells_caveat(ids(cells.iter().copied()), facts)?.disturbing())
 }
 
@@ -78,21 +84,22 @@ pub(super) fn tracer(run: &Measured<'_>) -> Option<Caveat> {
             .any(|t| t.sample.obstacles.iter().any(|o| is_tracer(&o)))
     };
     let cells = run.measured().filter(|c| traced(c)).collect_vec();
-    let found = cells
+    let first = cells
         .iter()
         .flat_map(|c| c.trials())
-        .flat_map(|t| &t.sample.obstacles);
-    let found = found.filter(is_tracer).min_by_key(|o| &o.found)?;
-    Some(cells_caveat(ids(cells.iter().copied()), [InTheWay(found.clone())])?.disturbing())
+        .flat_map(|t| &t.sample.obstacles)
+        .filter(is_tracer)
+        .min_by_key(|o| &o.found)?;
+    Some(cells_caveat(ids(cells.iter().copied()), [InTheWay(first.clone())])?.disturbing())
 }
 
 /// The buffers that sockets got.
 fn buffers(cells: &[&CellTrials<'_>]) -> Vec<CaveatFact> {
     let trials = || cells.iter().flat_map(|c| c.trials());
-    let sent = span(trials().filter_map(|t| t.sent(Counter::SendBufferBytes)));
-    let received = span(trials().filter_map(|t| t.received(Counter::ReceiveBufferBytes)));
-    let sent = sent.map(|bytes| Reading(Counter::SendBufferBytes, bytes));
-    let received = received.map(|bytes| Reading(Counter::ReceiveBufferBytes, bytes));
+    let sent = span(trials().filter_map(|t| t.sent(Counter::SendBufferBytes)))
+        .map(|bytes| Reading(Counter::SendBufferBytes, bytes));
+    let received = span(trials().filter_map(|t| t.received(Counter::ReceiveBufferBytes)))
+        .map(|bytes| Reading(Counter::ReceiveBufferBytes, bytes));
     sent.into_iter().chain(received).collect()
 }
 

@@ -15,15 +15,17 @@ pub(crate) fn copied(run: &Measured<'_>) -> Vec<CopiedMover> {
         let way = (&cell.cell.mover, cell.cell.transport);
         Some((way, (after_all(run, cell)?, &cell.id)))
     });
-    let movers = grouped(copied).into_iter();
-    let all = movers.map(|((mover, transport), of)| CopiedMover {
-        mover: mover.clone(),
-        transport,
-        shares: of.iter().map(|(found, _)| found.share).collect(),
-        is_counted: of.iter().all(|(found, _)| found.is_counted),
-        cells: of.iter().map(|(_, id)| (*id).clone()).collect(),
-    });
-    all.filter(CopiedMover::is_copied).collect()
+    grouped(copied)
+        .into_iter()
+        .map(|((mover, transport), of)| CopiedMover {
+            mover: mover.clone(),
+            transport,
+            shares: of.iter().map(|(found, _)| found.share).collect(),
+            is_counted: of.iter().all(|(found, _)| found.is_counted),
+            cells: of.iter().map(|(_, id)| (*id).clone()).collect(),
+        })
+        .filter(CopiedMover::is_copied)
+        .collect()
 }
 
 pub(super) fn zero_copy_copied(run: &Measured<'_>) -> Vec<Caveat> {
@@ -87,11 +89,11 @@ pub(super) fn contradicted(run: &Measured<'_>) -> Vec<Caveat> {
         is_apart.then_some((&cell.cell.mover, (cell, counted)))
     });
     let caveats = grouped(apart).into_iter().filter_map(|(mover, cells)| {
-        let flags = span(cells.iter().map(|(cell, _)| flagged(cell)));
-        let counts = span(cells.iter().map(|(_, counted)| *counted));
+        let counts = span(cells.iter().map(|(_, counted)| *counted)).map(Share);
+        let flags = span(cells.iter().map(|(cell, _)| flagged(cell)))
+            .map(|shares| OfMetric(COPIED_SHARE, shares));
         let ids = cells.iter().map(|(cell, _)| cell.id.clone()).collect();
-        let flags = flags.map(|flags| OfMetric(COPIED_SHARE, flags));
-        let facts = counts.map(Share).into_iter().chain(flags);
+        let facts = counts.into_iter().chain(flags);
         Some(cells_caveat(ids, facts)?.about(mover))
     });
     caveats.collect()

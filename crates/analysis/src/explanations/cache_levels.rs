@@ -190,8 +190,8 @@ fn timed(run: &Explained<'_>) -> Option<Timed> {
         })
         .collect_vec();
     let place = |w: &MeasuredWay<'_>| w.cell().id_without(&[Axis::Mover]);
-    let pairs = ways.iter().cartesian_product(&ways);
-    let pairs = pairs
+    let compared = ways.iter().cartesian_product(&ways);
+    let pairs = compared
         .filter(|((one, _), (other, _))| {
             (ZERO_COPY.pairs)(*one, *other) && place(one) == place(other)
         })
@@ -222,10 +222,10 @@ fn row(
     pairs: &[(&CellFootprint, &CellFootprint)],
     levels: &mut Vec<LevelRatio>,
 ) -> Fact {
-    let both = pairs
+    let both: Vec<(&LevelFootprint, &LevelFootprint)> = pairs
         .iter()
-        .filter_map(|(zero, copying)| Some((zero.level(level)?, copying.level(level)?)));
-    let both: Vec<(&LevelFootprint, &LevelFootprint)> = both.collect();
+        .filter_map(|(zero, copying)| Some((zero.level(level)?, copying.level(level)?)))
+        .collect();
     let mut all = both.iter().flat_map(|(a, b)| [a, b]);
     let missing = all.find_map(|l| l.missing.clone());
     let ratio = match missing {

@@ -24,9 +24,10 @@ pub(super) fn kinds(run: &Explained<'_>) -> Vec<HugePages> {
     let planned = run.trials.moving().filter(|c| waits_for_each(run.way(c)));
     let sizes = planned.map(|c| (c.cell.huge_pages, c.cell.size_bytes));
     let number = sizes.unique().map(|(pages, _)| pages).counts();
-    let all = [HugePages::Auto, HugePages::Off, HugePages::On].into_iter();
-    let several = |pages: &HugePages| number.get(pages).is_some_and(|n| *n >= FEWEST_SIZES);
-    all.filter(several).collect()
+    [HugePages::Auto, HugePages::Off, HugePages::On]
+        .into_iter()
+        .filter(|pages| number.get(pages).is_some_and(|n| *n >= FEWEST_SIZES))
+        .collect()
 }
 
 pub(super) fn ask(run: &Explained<'_>) -> Option<Answer> {
@@ -47,10 +48,8 @@ pub(super) fn ask(run: &Explained<'_>) -> Option<Answer> {
 
 /// The cost of an access for each size, of the first measured placement, by rising size.
 fn costs(run: &Explained<'_>, pages: HugePages) -> Vec<AccessCost> {
-    let own = run.measured().filter(|c| {
-        waits_for_each(run.way(c)) && c.cell.threads == 1 && c.cell.huge_pages == pages
-    });
-    let costs = own
+    run.measured()
+        .filter(|c| waits_for_each(run.way(c)) && c.cell.threads == 1 && c.cell.huge_pages == pages)
         .filter_map(|c| {
             let e = run.result(&c.id)?.estimates.get(&METRIC)?;
             Some(AccessCost {
@@ -62,8 +61,9 @@ fn costs(run: &Explained<'_>, pages: HugePages) -> Vec<AccessCost> {
                 },
             })
         })
-        .unique_by(|c| c.bytes);
-    costs.sorted_by_key(|c| c.bytes).collect()
+        .unique_by(|c| c.bytes)
+        .sorted_by_key(|c| c.bytes)
+        .collect()
 }
 
 /// The first and the last cost of each step: rises that follow each other are one.
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn rises_that_follow_each_other_are_one_and_what_intervals_allow_to_be_level_is_none() {
-        let costs = [
+        let points = [
             (4, 1.2),
             (16, 1.2),
             (64, 4.0),
@@ -103,7 +103,7 @@ mod tests {
                 high: ns * 1.05,
             },
         };
-        let mut costs = costs.map(cost);
+        let mut costs = points.map(cost);
         assert_eq!(steps(&costs), [[1, 2], [3, 5]]);
         costs[2].ns.low = 1.2;
         assert_eq!(steps(&costs), [[3, 5]]);

@@ -510,8 +510,8 @@ impl AuditedTest {
             some => CaseTally::new(some).outcome(self.test.cells),
         };
         let has_twin = |case: &&&Case| free.iter().any(|other| other.twin == case.twin);
-        let bare = stalled.iter().filter(|case| !has_twin(case));
-        let bare: Vec<&Case> = bare.copied().collect();
+        let without_twin = stalled.iter().filter(|case| !has_twin(case));
+        let bare: Vec<&Case> = without_twin.copied().collect();
         let decides = !bare.is_empty() && (free.is_empty() || outcome(&free) == TestOutcome::Holds);
         if !decides {
             return Weighed {

@@ -60,7 +60,7 @@ pub fn reads(study: &str, truth: fn(&Cell) -> True, switches: fn(&Cell) -> u64) 
     // As the plan does: who waits for each request has one in flight.
     let waits = |c: &Cell| ["pread", "pwrite"].contains(&c.mover.as_str());
     world.cells.retain(|c| c.depth == 1 || !waits(c));
-    let mut world = world.run(7, 12, 0.01, truth);
+    world = world.run(7, 12, 0.01, truth);
     let mut asked =
         World::new(&study.replace("cache = ", "pattern = [\"request-response\"]\ncache = "))
             .run(7, 1, 0.02, truth);
@@ -107,7 +107,7 @@ pub fn sends(study: &str, truth: fn(&Cell) -> True) -> World {
             row.release = Release::Never;
         }
     }
-    let mut world = world.run(5, 12, 0.01, truth);
+    world = world.run(5, 12, 0.01, truth);
     world.each(|sample| {
         let bytes = count(&sample.sender, Counter::Bytes);
         let reads = sample.cell.contains("/read-write/");

@@ -105,13 +105,13 @@ pub fn check_rows(table: &str, of: impl Fn(&str, &str) -> String) {
 
 #[track_caller]
 pub fn check_rows_in(world: &World, table: &str, of: impl Fn(&str, &str) -> String) {
-    for row in table.lines() {
-        let row: Vec<&str> = row.split('|').map(str::trim).collect();
+    for line in table.lines() {
+        let row: Vec<&str> = line.split('|').map(str::trim).collect();
         let found = judged(world, &of(row[0], row[1]));
         assert_eq!(format!("{:?}", found.ruling), row[2], "{row:?}\n{found:#?}");
         let figures = found.figures.iter().filter_map(|f| f.measured.as_ref());
-        let texts = [&found.because, &found.words].into_iter().chain(figures);
-        let texts: Vec<&str> = texts.map(String::as_str).collect();
+        let all = [&found.because, &found.words].into_iter().chain(figures);
+        let texts: Vec<&str> = all.map(String::as_str).collect();
         says(texts.join("\n"), [row[3]]);
     }
 }

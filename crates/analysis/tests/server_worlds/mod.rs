@@ -66,8 +66,8 @@ fn rate(cell: &Cell) -> f64 {
 pub fn run() -> World {
     let mut world = World::new(STUDY);
     // The rest of the grid was not paid for.
-    let paid = world.manifest.study.tiers[..3].iter();
-    let paid: Vec<Cell> = paid.flat_map(|t| t.cells()).collect();
+    let tiers = world.manifest.study.tiers[..3].iter();
+    let paid: Vec<Cell> = tiers.flat_map(|t| t.cells()).collect();
     world.cells.retain(|c| paid.contains(c));
     let facts = |name: &str| ServerFacts {
         name: name.to_owned(),
@@ -88,7 +88,7 @@ pub fn run() -> World {
         latency_us: if server(cell) == "single" { 9.0 } else { 12.0 },
         copied: None,
     };
-    let mut world = world.run(3, 12, 0.01, truth);
+    world = world.run(3, 12, 0.01, truth);
     world.by_cell(|cell, sample| {
         let tasks = match server(cell) {
             "thread" => cell.serving.all_connections(),

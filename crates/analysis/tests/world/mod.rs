@@ -70,8 +70,10 @@ impl True {
 
     /// With the share of its completions that are flagged as copied.
     pub fn copied(self, copied: impl Into<Option<f64>>) -> True {
-        let copied = copied.into();
-        True { copied, ..self }
+        True {
+            copied: copied.into(),
+            ..self
+        }
     }
 }
 
@@ -409,8 +411,8 @@ impl World {
     /// The same, in which movers of these names go these ways, and no others are known.
     pub fn of_rows(study: &str, rows: &[(&str, Route)]) -> World {
         let mut world = World::new(study);
-        let rows = rows.iter().map(|(name, route)| row(name, *route));
-        world.manifest.survey.mover_facts = rows.collect();
+        world.manifest.survey.mover_facts =
+            rows.iter().map(|(name, route)| row(name, *route)).collect();
         world
     }
 

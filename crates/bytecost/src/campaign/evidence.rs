@@ -110,10 +110,10 @@ impl EvidenceTrials<'_> {
             let share = Duration::from_millis(self.study.budget_ms).mul_f64(UNASKED_SHARE);
             // One of them that was asked for has both go through all cells.
             let is_limited = counted.iter().all(|e| e.unasked);
-            let copies = copies.map(|_| Copies::open(Path::new("/"))).transpose()?;
+            let counter = copies.map(|_| Copies::open(Path::new("/"))).transpose()?;
             let events = counts.map(|_| loopback_exchange::events()).transpose()?;
             passes.push(Pass {
-                watch: Watch::counting(copies, events, COUNTING_WINDOW),
+                watch: Watch::counting(counter, events, COUNTING_WINDOW),
                 compared: self.compared_cells(manifest, share, display),
                 limit: is_limited.then_some(share),
             });

@@ -23,8 +23,8 @@ pub fn run(args: &ExportArgs) -> Result<Exit> {
         return super::printed(&text);
     };
     let (Some(dir), Some(name)) = (path.parent(), path.file_name()) else {
-        let path = path.display();
-        return Err(bad_input(format!("cannot write {path}: it is a directory")));
+        let message = format!("cannot write {}: it is a directory", path.display());
+        return Err(bad_input(message));
     };
     let folder = Folder::open(&Path::new(".").join(dir))?;
     match name.to_str().filter(|_| !folder.leads_through(name)) {

@@ -93,11 +93,11 @@ pub fn show_again(text: &str, name: &str, json: bool) -> Result<Exit> {
 
 /// Writes a profile and its page under the root; gives the page's path.
 fn keep(root: &Root, report: &ProfileReport) -> Result<PathBuf> {
-    let files = [
+    let texts = [
         ("profile.json", report.json()),
         ("report.html", report.page()),
     ];
-    let files = files
+    let files = texts
         .each_ref()
         .map(|(name, text)| (*name, text.as_bytes()));
     Ok(root
@@ -229,8 +229,9 @@ fn observe(
     stop: &AtomicBool,
     mut child: Option<Child>,
 ) -> Result<(Profile, Option<Child>)> {
-    let began_s = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let began_s = began_s.map_or(0, |since| since.as_secs());
+    let began_s = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs());
     let began = Instant::now();
     let mut moments = Moments::default();
     let mut next_reading = began + TICK;

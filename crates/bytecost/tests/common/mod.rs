@@ -174,9 +174,9 @@ impl Place {
     pub fn refuses(&self, prefix: &str, table: &str) {
         let rows = table.lines().map(str::trim).filter(|row| !row.is_empty());
         for row in rows {
-            let (words, says) = row.split_once("=> ").unwrap_or_else(|| panic!("{row}"));
-            let says: Vec<&str> = says.split(" | ").collect();
-            self.call(format!("{prefix} {words}")).refused(&says);
+            let (words, message) = row.split_once("=> ").unwrap_or_else(|| panic!("{row}"));
+            let parts: Vec<&str> = message.split(" | ").collect();
+            self.call(format!("{prefix} {words}")).refused(&parts);
         }
     }
 
@@ -224,14 +224,14 @@ impl Place {
     /// The first blocks, which do not count against a limit as windows became longer in them: none on a
     /// quiet machine.
     pub fn blocks_not_counted(&self) -> u32 {
-        let blocks = self
+        let blocks: Vec<_> = self
             .records()
             .into_iter()
             .filter_map(|record| match record {
                 Record::Block(block) => Some(block),
                 _ => None,
-            });
-        let blocks: Vec<_> = blocks.collect();
+            })
+            .collect();
         let last = last_short_windows(&blocks).into_values();
         last.map(|(block, _)| block + 1).max().unwrap_or(0)
     }
@@ -504,11 +504,13 @@ pub fn nobody() -> (OwnedFd, u16) {
 /// Calls the command where a file system of the test's own is mounted, in namespaces of its own;
 /// none, and the reason printed, where that is not possible.
 pub fn in_tmpfs(place: &Place, options: &str, there: &Path, words: &str) -> Option<Ended> {
-    let there = there.display();
-    let script = format!("mount -t tmpfs -o {options} none {there} && exec {BYTECOST} {words}");
+    let path = there.display();
+    let script = format!("mount -t tmpfs -o {options} none {path} && exec {BYTECOST} {words}");
     let mut unshare = place.other("unshare", ["--user", "--map-root-user", "--mount"]);
-    let output = unshare.args(["sh", "-c", &script]).output();
-    let output = output.inspect_err(|e| skipped(Lack::Tool, format_args!("unshare(1): {e}")));
+    let output = unshare
+        .args(["sh", "-c", &script])
+        .output()
+        .inspect_err(|e| skipped(Lack::Tool, format_args!("unshare(1): {e}")));
     let end = Ended::from(output.ok()?);
     let is_refused = end.stderr.contains("unshare:") || end.stderr.contains("mount:");
     if is_refused {

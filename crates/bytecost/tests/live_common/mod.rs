@@ -34,8 +34,10 @@ impl Server {
         let (_, rest) = said.split_once("listening at ").unwrap();
         let address = rest.split(';').next().unwrap();
         let (_, port) = address.rsplit_once(':').unwrap();
-        let port = port.parse().unwrap();
-        Server { running, port }
+        Server {
+            running,
+            port: port.parse().unwrap(),
+        }
     }
 
     /// A sender that listens.

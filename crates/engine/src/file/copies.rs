@@ -30,8 +30,8 @@ impl TestFile {
 /// all its blocks are there.
 pub fn blank(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
     let file = file.as_fd();
-    let zeroes = IoBuffers::new(1, CHUNK_BYTES)?;
-    let zeroes = zeroes.bytes(0).ok_or(io::ErrorKind::WouldBlock)?;
+    let buffers = IoBuffers::new(1, CHUNK_BYTES)?;
+    let zeroes = buffers.bytes(0).ok_or(io::ErrorKind::WouldBlock)?;
     let mut at = 0;
     while at < len {
         let piece = CHUNK_BYTES.min((len - at) as usize);
@@ -52,13 +52,13 @@ pub fn check_copied(
     (size, piece): (usize, usize),
     most: usize,
 ) -> io::Result<u64> {
-    let piece = piece.clamp(1, size.max(1));
-    let mut expected = vec![0; piece.min(most)];
+    let step = piece.clamp(1, size.max(1));
+    let mut expected = vec![0; step.min(most)];
     let mut found = expected.clone();
     let mut compared = 0;
     for _ in 0..blocks.min(walk.blocks()) {
         let start = walk.step();
-        for at in (0..size).step_by(piece) {
+        for at in (0..size).step_by(step) {
             let offset = start + at as u64;
             let len = expected.len().min(size - at);
             read_whole(&source, &mut expected[..len], offset)?;

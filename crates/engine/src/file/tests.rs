@@ -15,8 +15,8 @@ fn reads_content(file: &TestFile, len: u64) {
 #[test]
 fn a_file_grows_keeps_its_content_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    for file in [TestFile::in_memory(), TestFile::in_dir(dir.path())] {
-        let mut file = file.unwrap();
+    for opened in [TestFile::in_memory(), TestFile::in_dir(dir.path())] {
+        let mut file = opened.unwrap();
         for len in [10_000, 5000, 1_500_001] {
             file.grow(len).unwrap();
             reads_content(&file, file.len());
@@ -78,9 +78,9 @@ fn a_memory_file_is_never_cold_and_has_no_way_past_the_cache() {
 
 #[test]
 fn want_of_space_and_of_a_directory_are_told_before_anything_is_written() {
-    let why = room(Path::new("/a"), 100 << 20, 50 << 20).unwrap_err();
-    assert_eq!(why.kind(), io::ErrorKind::StorageFull);
-    let why = why.to_string();
+    let error = room(Path::new("/a"), 100 << 20, 50 << 20).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+    let why = error.to_string();
     let says = ["50 MiB", "which has 100 MiB", "--dir"].map(|word| why.contains(word));
     assert_eq!(says, [true; 3], "{why}");
     assert!(room(Path::new("/a"), 200 << 20, 50 << 20).is_ok());

@@ -58,9 +58,9 @@ mod tests {
             fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
         }
         let check = |home: Option<&str>, path: &[&str], expected: Option<&str>| {
-            let home = home.map(|h| at(h).into_os_string());
-            let path = std::env::join_paths(path.iter().map(|p| at(p))).unwrap();
-            let found = find_in(home.as_deref(), Some(&path)).ok();
+            let java_home = home.map(|h| at(h).into_os_string());
+            let list = std::env::join_paths(path.iter().map(|p| at(p))).unwrap();
+            let found = find_in(java_home.as_deref(), Some(&list)).ok();
             assert_eq!(found, expected.map(at), "{home:?} {path:?}");
         };
         check(Some("home"), &["two"], Some("home/bin/java"));

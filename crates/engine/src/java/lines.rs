@@ -17,8 +17,10 @@ pub(super) fn sent(line: &str) -> Option<(u64, u64)> {
 }
 
 /// `java.io.IOException: Broken pipe` is `Broken pipe`, and what that means.
-pub(super) fn in_words(why: &str) -> String {
-    let why = why.strip_prefix("java.io.IOException: ").unwrap_or(why);
+pub(super) fn in_words(exception: &str) -> String {
+    let why = exception
+        .strip_prefix("java.io.IOException: ")
+        .unwrap_or(exception);
     if ["Broken pipe", "Connection reset"]
         .iter()
         .any(|gone| why.contains(gone))
@@ -37,8 +39,8 @@ pub(super) fn last_line(said: &str) -> String {
     let mut lines = said.lines().map(str::trim).filter(|l| !l.is_empty());
     match lines.next_back() {
         Some(line) => {
-            let line: String = line.chars().filter(|c| !c.is_control()).take(200).collect();
-            format!(" ({line})")
+            let plain = line.chars().filter(|c| !c.is_control());
+            format!(" ({})", plain.take(200).collect::<String>())
         }
         None => String::new(),
     }

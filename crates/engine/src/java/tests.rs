@@ -115,8 +115,8 @@ fn fake(script: &str, patience: Duration, expected: &str) {
     let error = match Jvm::start(&path, begun) {
         Ok((mut jvm, _)) => jvm.send(0, 4096).unwrap_err(),
         Err(e) => e,
-    };
-    let error = error.to_string();
+    }
+    .to_string();
     assert!(error.contains(expected), "{script}: {error}");
     assert!(!error.contains('\n'), "{error}");
     // The socket was theirs, and so it is closed when the last of them has ended.
@@ -176,8 +176,8 @@ fn a_java_that_does_not_do_its_work_is_told_and_nothing_is_left_running() {
 fn a_java_that_cannot_be_started_is_an_error() {
     let (socket, _peer) = unix();
     let begun = start(socket, opened(&file(1)), Way::Stream, 1);
-    let error = Jvm::start(Path::new("/nowhere/java"), begun).unwrap_err();
-    let error = error.to_string();
+    let started = Jvm::start(Path::new("/nowhere/java"), begun);
+    let error = started.unwrap_err().to_string();
     assert!(
         error.starts_with("/nowhere/java cannot be started"),
         "{error}"

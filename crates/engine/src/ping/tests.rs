@@ -97,8 +97,8 @@ fn a_wrong_number_is_noticed() {
     fn check<E: PingEnd>(way: &str, ends: (E, E)) {
         let error = against(ends, 2, Some(7));
         assert!(WrongBytes::is_in(&error), "{way}: {error}");
-        let error = error.to_string();
-        assert!(error.contains("7 came in the place of 6"), "{error}");
+        let text = error.to_string();
+        assert!(text.contains("7 came in the place of 6"), "{text}");
     }
     each_way!(PATIENCE, check);
 }
@@ -110,8 +110,7 @@ fn a_side_that_answers_wrongly_is_told_by_its_own_reason() {
     asks.give(5).unwrap();
     let gone = asks.take().unwrap_err().kind();
     assert_eq!(gone, io::ErrorKind::UnexpectedEof);
-    let error = answering.join().unwrap().unwrap_err();
-    let error = error.to_string();
+    let error = answering.join().unwrap().unwrap_err().to_string();
     assert!(error.contains("5 came in the place of 1"), "{error}");
 }
 

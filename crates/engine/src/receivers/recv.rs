@@ -72,11 +72,11 @@ impl Recv {
     #[inline]
     fn take_most(&mut self, most: usize) -> io::Result<usize> {
         let bytes = self.buffer.bytes_mut();
-        let most = most.min(bytes.len());
-        let buffer = &mut bytes[..most];
+        let len = most.min(bytes.len());
+        let buffer = &mut bytes[..len];
         // The length that MSG_TRUNC reports may exceed what was asked for on other protocols.
         taken(&mut self.calls, || {
-            rustix::net::recv(&self.socket, &mut *buffer, self.flags).map(|(_, n)| n.min(most))
+            rustix::net::recv(&self.socket, &mut *buffer, self.flags).map(|(_, n)| n.min(len))
         })
     }
 }

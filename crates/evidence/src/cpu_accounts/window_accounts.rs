@@ -250,8 +250,8 @@ impl WindowAccounts {
 fn lines(sums: BTreeMap<(CpuUser, String), (u64, u64)>) -> Vec<CpuLine> {
     let mut all: Vec<CpuLine> = Vec::new();
     for row in CPU_USERS {
-        let own = sums.iter().filter(|((user, _), _)| *user == row.user);
-        let mut own: Vec<CpuLine> = own
+        let mut lines: Vec<CpuLine> = (sums.iter())
+            .filter(|((user, _), _)| *user == row.user)
             .map(|((user, name), (ns, interrupts_ns))| CpuLine {
                 user: *user,
                 name: name.clone(),
@@ -259,9 +259,9 @@ fn lines(sums: BTreeMap<(CpuUser, String), (u64, u64)>) -> Vec<CpuLine> {
                 interrupts_ns: *interrupts_ns,
             })
             .collect();
-        own.sort_by(|a, b| (b.ns, &a.name).cmp(&(a.ns, &b.name)));
-        let small = own.split_off(own.len().min(MOST_NAMED));
-        all.extend(own);
+        lines.sort_by(|a, b| (b.ns, &a.name).cmp(&(a.ns, &b.name)));
+        let small = lines.split_off(lines.len().min(MOST_NAMED));
+        all.extend(lines);
         if !small.is_empty() {
             all.push(CpuLine {
                 user: row.user,

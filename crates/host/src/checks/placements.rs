@@ -18,8 +18,8 @@ pub(super) fn nearness(input: &CheckInput<'_>, nearness: Nearness) -> Assessment
     );
     match placement::pairs(nearness, input.host) {
         Ok(pairs) => {
-            let first = pairs.cpus.iter().take(LISTED);
-            let first: Vec<String> = first.map(|(a, b)| format!("{a}:{b}")).collect();
+            let listed = pairs.cpus.iter().take(LISTED);
+            let first: Vec<String> = listed.map(|(a, b)| format!("{a}:{b}")).collect();
             let more = match pairs.cpus.len().saturating_sub(LISTED) {
                 0 => String::new(),
                 n => format!(" and {n} more"),

@@ -82,10 +82,10 @@ pub(super) fn limits(input: &CheckInput<'_>) -> Assessment {
     if found.is_empty() {
         return Assessment::unknown("/proc/self/limits has none", kind.row().means);
     }
-    let found = found.join(", ");
+    let words = found.join(", ");
     if is_small {
-        Assessment::disturbed(kind, found)
+        Assessment::disturbed(kind, words)
     } else {
-        Assessment::good(found, "payload and stacks fit")
+        Assessment::good(words, "payload and stacks fit")
     }
 }

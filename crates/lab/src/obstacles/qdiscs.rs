@@ -136,12 +136,14 @@ fn netem(options: &[u8]) -> Option<String> {
     let loss = f64::from(number(options, 8)?) / f64::from(u32::MAX);
     let narrow = attribute(more, 6).and_then(|r| number(r, 0)).map(u64::from);
     let bytes_per_s = attribute(more, 8).and_then(long).or(narrow).unwrap_or(0);
-    let parts = [
+    let parts: Vec<String> = [
         (delay_ns > 0).then(|| format!("delay {} ms", digits(delay_ns as f64 / 1e6))),
         (loss > 0.0).then(|| format!("loss {} %", digits(loss * 100.0))),
         (bytes_per_s > 0).then(|| rate(bytes_per_s)),
-    ];
-    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 

@@ -146,8 +146,8 @@ mod tests {
     #[test]
     fn filters_are_counted_with_their_actions_and_a_policer_limits() {
         let check = |messages: &[Vec<u8>], expected: Option<(&str, bool)>| {
-            let found = at_place("ingress", messages);
-            let found = found.as_ref().map(|f| (f.found.as_str(), f.limits));
+            let filters = at_place("ingress", messages);
+            let found = filters.as_ref().map(|f| (f.found.as_str(), f.limits));
             assert_eq!(found, expected);
         };
         check(&[], None);

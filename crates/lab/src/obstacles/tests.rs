@@ -153,9 +153,14 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
 fn chain(family: u8, hook: Option<u32>, rules: u32) -> Vec<u8> {
     // NLA_F_NESTED.
     let number = |n: u32| written(HOOK_NUMBER, &n.to_be_bytes());
-    let hook = hook.map(|n| written(CHAIN_HOOK | 0x8000, &number(n)));
-    let rules = written(CHAIN_USE, &rules.to_be_bytes());
-    [vec![family, 0, 0, 0], hook.unwrap_or_default(), rules].concat()
+    let chain_hook = hook.map(|n| written(CHAIN_HOOK | 0x8000, &number(n)));
+    let chain_use = written(CHAIN_USE, &rules.to_be_bytes());
+    [
+        vec![family, 0, 0, 0],
+        chain_hook.unwrap_or_default(),
+        chain_use,
+    ]
+    .concat()
 }
 
 #[test]

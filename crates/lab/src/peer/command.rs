@@ -134,15 +134,15 @@ impl fmt::Display for PeerCommand {
 
 /// The destination among the words of ssh(1): the first that is no option and no option's value.
 fn ssh_destination(words: &[String]) -> Option<&str> {
-    let mut words = words.iter();
-    while let Some(word) = words.next() {
+    let mut rest = words.iter();
+    while let Some(word) = rest.next() {
         match word.strip_prefix('-') {
             None => return Some(word),
-            Some("-") => return words.next().map(String::as_str),
+            Some("-") => return rest.next().map(String::as_str),
             Some(options) => {
                 // A value stands behind its letter, or in the next word.
                 if options.find(|c| SSH_WITH_VALUE.contains(c)) == options.len().checked_sub(1) {
-                    words.next();
+                    rest.next();
                 }
             }
         }
@@ -234,8 +234,8 @@ mod tests {
     fn a_command_is_what_a_shell_would_make_of_it() {
         let check = |given: &str, expected: &str| {
             let command = PeerCommand::parse(given, "bytecost").unwrap().agent();
-            let words = std::iter::once(command.get_program()).chain(command.get_args());
-            let words: Vec<&str> = words.map(|w| w.to_str().unwrap()).collect();
+            let line = std::iter::once(command.get_program()).chain(command.get_args());
+            let words: Vec<&str> = line.map(|w| w.to_str().unwrap()).collect();
             assert_eq!(words.join("|"), format!("{expected}|bytecost|agent"));
         };
         let ssh = "ssh|-T|-o|BatchMode=yes";
@@ -295,8 +295,8 @@ mod tests {
     #[test]
     fn over_ssh_words_are_written_for_a_shell() {
         let check = |given: &str, program: &str| {
-            let command = PeerCommand::parse(given, "/opt/my tools/bytecost").unwrap();
-            let command = command.agent();
+            let peer = PeerCommand::parse(given, "/opt/my tools/bytecost").unwrap();
+            let command = peer.agent();
             let words: Vec<_> = command.get_args().collect();
             assert_eq!(words[words.len() - 2..], [program, "agent"], "{given}");
         };

@@ -54,13 +54,15 @@ fn is_copys(directory: &Path) -> bool {
 /// outcome.
 pub(crate) fn remove_leftovers(temporary: &Path) -> Vec<(PathBuf, io::Result<bool>)> {
     let entries = fs::read_dir(temporary).into_iter().flatten().flatten();
-    let copies = entries.take(MAX_ENTRIES).map(|entry| entry.path());
-    let left = copies.filter(|path| is_copys(path) && is_stale(path));
-    left.map(|path| {
-        let removed = fs::remove_dir_all(&path).map(|()| true);
-        (path, removed)
-    })
-    .collect()
+    entries
+        .take(MAX_ENTRIES)
+        .map(|entry| entry.path())
+        .filter(|path| is_copys(path) && is_stale(path))
+        .map(|path| {
+            let removed = fs::remove_dir_all(&path).map(|()| true);
+            (path, removed)
+        })
+        .collect()
 }
 
 /// Returns true for a directory of this user that nobody uses any more.

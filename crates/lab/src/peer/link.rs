@@ -515,8 +515,8 @@ fn path_there(
         None => Permitted::Others,
     };
     let Some((index, found)) = probe::reach(&candidates, permitted) else {
-        let tried = candidates.iter().take(MOST_ADDRESSES);
-        let tried: Vec<String> = tried.map(|c| c.at.ip().to_string()).collect();
+        let first = candidates.iter().take(MOST_ADDRESSES);
+        let tried: Vec<String> = first.map(|c| c.at.ip().to_string()).collect();
         return Err(PeerError::of_peer(
             name,
             format!(

@@ -164,8 +164,8 @@ fn endpoints(marked: &Path) -> Vec<Pid> {
 pub fn children(pid: &str) -> Vec<i32> {
     let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
     let of_each = threads.into_iter().flatten().flatten().flat_map(|thread| {
-        let children = std::fs::read_to_string(thread.path().join("children"));
-        let children = children.unwrap_or_default();
+        let file = thread.path().join("children");
+        let children = std::fs::read_to_string(file).unwrap_or_default();
         let pids = children.split_whitespace().filter_map(|p| p.parse().ok());
         pids.collect::<Vec<i32>>()
     });

@@ -174,9 +174,9 @@ pub fn disturbed(
     endpoints::disturbed(cell, files, move |all| {
         // A Java machine takes it over from the endpoint that starts it.
         let has_it = |pid: &Pid| {
-            let pid = pid.to_string();
-            let mut started = children(&pid).into_iter();
-            has_open(&pid, &path) || started.any(|c| has_open(&c.to_string(), &path))
+            let number = pid.to_string();
+            let mut started = children(&number).into_iter();
+            has_open(&number, &path) || started.any(|c| has_open(&c.to_string(), &path))
         };
         let (with, others): (Vec<Pid>, Vec<Pid>) = all.into_iter().partition(has_it);
         !with.is_empty() && then(&path, &others)

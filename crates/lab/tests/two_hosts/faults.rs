@@ -141,8 +141,8 @@ fn strangers() {
     let held = tcp::socket(any, SocketFlags::empty()).unwrap();
     sockopt::set_socket_reuseaddr(&held, true).unwrap();
     bind(&held, &any).unwrap();
-    let port = SocketAddr::try_from(getsockname(&held).unwrap());
-    let port = port.unwrap().port();
+    let address = SocketAddr::try_from(getsockname(&held).unwrap());
+    let port = address.unwrap().port();
     let way = Way {
         address: Some("127.0.0.1"),
         ..Way::default()
@@ -251,10 +251,9 @@ fn round_trips() {
             assert_eq!(trials.len(), 2, "{said}");
             for trial in trials {
                 let words: Vec<&str> = trial.lines().collect();
-                let turns = words.windows(2);
-                let turns = turns.filter(|w| w[0].starts_with('>') && w[1].starts_with('<'));
-                let n = turns.count();
-                assert!(n <= most, "{side:?} there, {values}: {words:?}");
+                let is_turn = |w: &&[&str]| w[0].starts_with('>') && w[1].starts_with('<');
+                let turns = words.windows(2).filter(is_turn).count();
+                assert!(turns <= most, "{side:?} there, {values}: {words:?}");
             }
         }
     }

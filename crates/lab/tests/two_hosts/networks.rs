@@ -55,10 +55,10 @@ impl Two {
             return None;
         }
         let pair = VethPair::new(LinkChoice::default()).unwrap();
-        let mut keeper = Command::new("sleep");
-        keeper.arg("1000").stdin(Stdio::null());
-        pair.network(Role::Receiver).start_in(&mut keeper).unwrap();
-        let keeper = keeper.spawn().unwrap();
+        let mut sleep = Command::new("sleep");
+        sleep.arg("1000").stdin(Stdio::null());
+        pair.network(Role::Receiver).start_in(&mut sleep).unwrap();
+        let keeper = sleep.spawn().unwrap();
         Some(Two { pair, keeper })
     }
 

@@ -107,11 +107,11 @@ fn a_machine_with_everything_gives_one_group() {
 #[test]
 fn a_missing_event_does_not_take_the_others_with_it() {
     for missing in HARDWARE {
-        let (group, members) = open_hardware(&mut MadeUp {
+        let (opened, members) = open_hardware(&mut MadeUp {
             errors: vec![(missing, Errno::NOENT)],
             ..MadeUp::default()
         });
-        let group = group.unwrap().0;
+        let group = opened.unwrap().0;
         assert_eq!(group.len(), HARDWARE.len() - 1);
         for event in HARDWARE {
             let why = members.refused(event);
@@ -306,12 +306,12 @@ fn a_group_shared_while_it_is_tested_is_kept() {
 #[test]
 fn the_kernel_counts_moves_in_the_software_group() {
     const MOVES: u64 = 10;
-    let (group, members) = open_software(&mut Kernel, &SOFTWARE);
+    let (opened, members) = open_software(&mut Kernel, &SOFTWARE);
     if let Some(why) = members.refused(PerfEvent::CpuMigrations) {
         assert!(!why.contains("self-test"), "{why}");
         return skipped(Lack::Right, why);
     }
-    let group = group.unwrap();
+    let group = opened.unwrap();
     let cpus = process::affinity().unwrap();
     let [one, other, ..] = cpus[..] else {
         return skipped(Lack::Machine, "one CPU");

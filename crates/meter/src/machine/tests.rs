@@ -108,8 +108,8 @@ fn a_host_without_accounts_says_what_is_missing() {
         (Counter::MachineTasksNs, NO_TASKS),
         (Counter::MachineSoftirqNs, stat),
         (Counter::MachineStealNs, stat),
-    ];
-    let expected = expected.map(|(counter, why)| (counter, Reading::absent(why)));
+    ]
+    .map(|(counter, why)| (counter, Reading::absent(why)));
     assert_eq!(readings, expected.into());
 }
 

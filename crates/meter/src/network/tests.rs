@@ -18,8 +18,8 @@ fn write(dir: &TempDir, name: &str, text: &str) {
 }
 
 fn readings(dirs: &[&TempDir], change: impl FnOnce()) -> Vec<Reading> {
-    let paths = dirs.iter().map(|d| Some(d.path().to_owned()));
-    let paths: Vec<_> = paths.collect();
+    let path = |d: &&TempDir| Some(d.path().to_owned());
+    let paths: Vec<_> = dirs.iter().map(path).collect();
     let meter = NetworkMeter::open(&paths);
     let start = meter.read();
     change();

@@ -7,10 +7,8 @@ use crate::{check_asked, named};
 
 fn asked(text: &str) -> Study {
     let mut one = study(&[]);
-    let owned = |(axis, values): (Axis, Vec<&str>)| {
-        let values = values.into_iter().map(str::to_owned);
-        (axis, values.collect())
-    };
+    let owned =
+        |(axis, values): (Axis, Vec<&str>)| (axis, values.into_iter().map(str::to_owned).collect());
     let axes: Vec<(Axis, Vec<String>)> = axes(text).map(owned).collect();
     one.ask(&axes).unwrap();
     one

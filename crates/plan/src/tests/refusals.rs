@@ -36,8 +36,11 @@ fn an_unavailable_cell_is_refused_with_its_remedy() {
 }
 
 fn limit(name: &str, limit: u64, used: u64) -> Option<ResourceLimit> {
-    let name = name.to_owned();
-    Some(ResourceLimit { name, limit, used })
+    Some(ResourceLimit {
+        name: name.to_owned(),
+        limit,
+        used,
+    })
 }
 
 #[test]

@@ -211,22 +211,20 @@ fn of_cases(book: &TestBook<'_>, cases: &[&Case]) -> String {
         sentences.push(format!("{subject} {parts}."));
     }
     let open = cases.iter().find_map(|case| match &case.state {
-        CaseState::Open(reason) => {
-            let (reason, numbers) = (book::open(*reason), numbers(CaseState::is_open));
-            let reason = reason.trim_end_matches('.');
-            Some(format!(
-                "undecided{}{numbers}; {reason}.",
-                place(tally.open)
-            ))
-        }
+        CaseState::Open(reason) => Some(format!(
+            "undecided{}{}; {}.",
+            place(tally.open),
+            numbers(CaseState::is_open),
+            book::open(*reason).trim_end_matches('.')
+        )),
         _ => None,
     });
     let absent = cases.iter().find_map(|case| match &case.state {
-        CaseState::Absent(reason) => {
-            let reason = book.absent(reason);
-            let reason = reason.trim_end_matches('.');
-            Some(format!("not known{}: {reason}.", place(tally.absent)))
-        }
+        CaseState::Absent(reason) => Some(format!(
+            "not known{}: {}.",
+            place(tally.absent),
+            book.absent(reason).trim_end_matches('.')
+        )),
         _ => None,
     });
     for missing in open.into_iter().chain(absent) {
@@ -347,9 +345,12 @@ impl<'a> Sides<'a> {
         because.extend(self.effect(TestOutcome::holds));
         let otherwise = self.otherwise();
         if otherwise.is_empty() {
-            let mut near = [first].into_iter().chain(open);
-            let near = near.find_map(|test| test.near.clone());
-            return (near.unwrap_or_else(|| first.undecided()), because);
+            let words = [first]
+                .into_iter()
+                .chain(open)
+                .find_map(|test| test.near.clone())
+                .unwrap_or_else(|| first.undecided());
+            return (words, because);
         }
         because.push("The reason given is refuted already.".to_owned());
         because.extend(otherwise);
@@ -358,9 +359,10 @@ impl<'a> Sides<'a> {
 
     /// Cells in which the effect holds, in words; empty unless it holds in some of them only.
     fn part(&self) -> String {
-        let mut tests = self.tests.iter();
-        let part = tests.find(|test| test.outcome == TestOutcome::HoldsInPart);
-        part.map_or_else(String::new, |test| test.among(test.tally.met))
+        self.tests
+            .iter()
+            .find(|test| test.outcome == TestOutcome::HoldsInPart)
+            .map_or_else(String::new, |test| test.among(test.tally.met))
     }
 
     fn confirmed(&self) -> Vec<String> {
@@ -378,9 +380,11 @@ impl<'a> Sides<'a> {
             let otherwise = phrases::capital(&phrases::sentence(otherwise));
             format!("{otherwise} {}", test.sentence)
         };
-        let reasons = self.reasons.iter();
-        let refuted = reasons.filter(|(_, test)| test.outcome == TestOutcome::Fails);
-        refuted.map(sentence).collect()
+        self.reasons
+            .iter()
+            .filter(|(_, test)| test.outcome == TestOutcome::Fails)
+            .map(sentence)
+            .collect()
     }
 
     fn effect(&self, is: impl Fn(TestOutcome) -> bool) -> Vec<String> {

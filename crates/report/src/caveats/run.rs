@@ -18,20 +18,20 @@ pub(super) fn resume(c: &Known<'_>) -> String {
 /// `leg 2 from block 4: the kernel was 6.1, is 6.12`, for each leg but the first.
 pub(super) fn legs(c: &Known<'_>) -> String {
     let difference = |d: &Difference| format!("{} was {}, is {}", d.what, d.was, d.is);
-    let legs = c.caveat.facts.iter().filter_map(|fact| match fact {
+    let changes = c.caveat.facts.iter().filter_map(|fact| match fact {
         CaveatFact::Leg {
             first_block,
             differences,
         } => {
-            let differences = differences.iter().map(difference).join("; ");
-            Some(format!("from block {first_block}: {differences}"))
+            let words = differences.iter().map(difference).join("; ");
+            Some(format!("from block {first_block}: {words}"))
         }
         _ => None,
     });
-    let mut legs = (2..)
-        .zip(legs)
-        .map(|(number, leg)| format!("leg {number} {leg}"));
-    legs.join(". ")
+    (2..)
+        .zip(changes)
+        .map(|(number, words)| format!("leg {number} {words}"))
+        .join(". ")
 }
 
 const MOST_SHOWN: usize = 3;
@@ -45,11 +45,13 @@ pub(super) fn groups(c: &Known<'_>, far: bool) -> String {
         };
         for cell in c.cells() {
             let varied = c.a.study.varied.iter();
-            let place = varied.map(|axis| (*axis, cell.cell.value(*axis)));
-            let place = phrases::circumstances(&place.collect_vec());
-            let groups = cell.two_groups.iter();
-            let groups = groups.filter(|g| g.metric == *metric && g.are_far_apart() == far);
+            let values = varied.map(|axis| (*axis, cell.cell.value(*axis)));
+            let place = phrases::circumstances(&values.collect_vec());
             let noun = c.noun(*metric);
+            let groups = cell
+                .two_groups
+                .iter()
+                .filter(|g| g.metric == *metric && g.are_far_apart() == far);
             words.extend(groups.map(|g| format!("{place}, {noun}: {}", g.in_words())));
         }
     }
@@ -158,12 +160,13 @@ pub(super) fn clock_means(c: &Known<'_>) -> Option<String> {
         "CPU time is the perf task clock, which adds some µs to each context switch",
         "there is no CPU time",
     ];
-    let means = clocks(c)?.into_iter().zip(words);
-    let mut means = means.filter(|(cells, _)| *cells > 0).map(|(cells, words)| {
-        let cells = phrases::count(cells, "cell");
-        format!("in {cells} {words}")
-    });
-    Some(means.join("; "))
+    let means = clocks(c)?
+        .into_iter()
+        .zip(words)
+        .filter(|(cells, _)| *cells > 0)
+        .map(|(cells, words)| format!("in {} {words}", phrases::count(cells, "cell")))
+        .join("; ");
+    Some(means)
 }
 
 /// The cells by how their CPU time was read: with interrupts, by the task clock, not at all.

@@ -76,8 +76,9 @@ pub(super) fn signs(c: &Known<'_>) -> String {
         Some((some, all)) if some < all => format!("in {some} of {all} trials: "),
         _ => String::new(),
     };
-    let signs = SIGNS.into_iter();
-    let signs = signs.filter_map(|of| Some(sign_in_words(of, sign(c, of)?)));
+    let signs = SIGNS
+        .into_iter()
+        .filter_map(|of| Some(sign_in_words(of, sign(c, of)?)));
     let is_asked = c
         .cells()
         .all(|cell| cell.cell.pattern == Pattern::RequestResponse);

@@ -186,7 +186,7 @@ pub(super) fn steps(why: &Why<'_>) -> AnswerParts {
         let Fact::Steps {
             pages,
             costs,
-            steps,
+            steps: ends,
         } = fact
         else {
             continue;
@@ -202,7 +202,7 @@ pub(super) fn steps(why: &Why<'_>) -> AnswerParts {
             from: costs[*from],
             to: costs[*to],
         };
-        let steps = steps.iter().map(step_at).collect_vec();
+        let steps = ends.iter().map(step_at).collect_vec();
         let answer = format!("{of_pages}{}", by_cache(costs, &steps, &caches));
         answers.push(phrases::capital(&answer));
         for s in &steps {

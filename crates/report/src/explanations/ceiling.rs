@@ -69,8 +69,8 @@ fn withheld(why: &Why<'_>) -> Option<String> {
 }
 
 fn named(cell: &CellResult, varied: &[Axis]) -> String {
-    let others = varied.iter().filter(|a| **a != Axis::Mover);
-    let others: Vec<_> = others.map(|a| (*a, cell.cell.value(*a))).collect();
+    let axes = varied.iter().filter(|a| **a != Axis::Mover);
+    let others: Vec<_> = axes.map(|a| (*a, cell.cell.value(*a))).collect();
     let mover = format!("`{}`", cell.cell.mover);
     joined([mover, phrases::circumstances(&others)], " ")
 }

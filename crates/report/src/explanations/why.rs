@@ -152,9 +152,10 @@ impl Why<'_> {
     /// Sentences about the decided comparisons.
     pub(super) fn comparisons(&self) -> String {
         let bare = self.pairs.iter().filter(|v| v.finding.withheld.is_none());
-        let groups = grouped(bare.map(|v| (self.head(v), v))).into_iter();
-        let sentences = groups.filter_map(|(head, pairs)| self.sentence(&head, &pairs));
-        let sentences: Vec<String> = sentences.collect();
+        let sentences: Vec<String> = grouped(bare.map(|v| (self.head(v), v)))
+            .into_iter()
+            .filter_map(|(head, pairs)| self.sentence(&head, &pairs))
+            .collect();
         let more = sentences.len().saturating_sub(MOST_SENTENCES);
         let places = phrases::count(more, "more place");
         let more = (more > 0).then(|| format!("{places} in the rows"));
@@ -254,9 +255,10 @@ impl Why<'_> {
         if here.len() > MOST_ITEMS || here.iter().any(|(item, n)| everywhere[item] != *n) {
             return format!("in {} of {}", some.len(), phrases::count(all.len(), "cell"));
         }
-        let places = grouped(some.iter().map(|v| self.item(v)).unique()).into_iter();
-        let mut places = places.map(|(start, ends)| joined([start, phrases::list(&ends)], ", "));
-        places.join(" and ")
+        grouped(some.iter().map(|v| self.item(v)).unique())
+            .into_iter()
+            .map(|(start, ends)| joined([start, phrases::list(&ends)], ", "))
+            .join(" and ")
     }
 
     /// Sentence about the decided comparisons of a group: `better at 256 B and at 4 KiB, 0.20× to

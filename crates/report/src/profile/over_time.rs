@@ -50,8 +50,7 @@ pub(super) fn over_time(profile: &Profile, rows: &[Row<'_>]) -> String {
         return String::new();
     }
     let values = rates.iter().flatten().map(|rate| rate.bytes_per_s);
-    let values: Vec<f64> = values.chain([0.0]).collect();
-    let height = Scale::of(values.iter().copied());
+    let height = Scale::of(values.chain([0.0]));
     let width = Scale::of([0.0, end].into_iter());
     let x = |seconds: f64| LEFT + seconds / end * (RIGHT - LEFT);
     let y = |value: f64| BOTTOM - height.share(value) * (BOTTOM - TOP);

@@ -42,8 +42,8 @@ pub(super) fn rows(profile: &Profile) -> Vec<Row<'_>> {
     let mut rows: Vec<Row<'_>> = Vec::new();
     for (position, way) in profile.ways.iter().enumerate() {
         let name = name(way);
-        let at = rows.iter().position(|row| row.name == name);
-        let at = at.unwrap_or_else(|| {
+        let known = rows.iter().position(|row| row.name == name);
+        let at = known.unwrap_or_else(|| {
             rows.push(Row {
                 name,
                 positions: Vec::new(),
@@ -71,12 +71,11 @@ pub(super) fn name(way: &Way) -> String {
         (None, None) => call,
     };
     let flags = way.flags.iter().filter_map(|flag| match flag {
-        CallFlag::ZeroCopy => Some("MSG_ZEROCOPY"),
-        CallFlag::ErrorQueue => Some("MSG_ERRQUEUE"),
+        CallFlag::ZeroCopy => Some(" MSG_ZEROCOPY"),
+        CallFlag::ErrorQueue => Some(" MSG_ERRQUEUE"),
         CallFlag::More | CallFlag::DontWait => None,
     });
-    let flags = flags.map(|flag| format!(" {flag}")).collect::<String>();
-    moves + &flags
+    moves + &flags.collect::<String>()
 }
 
 fn end(of: &Descriptor) -> String {

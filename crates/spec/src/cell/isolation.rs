@@ -109,8 +109,8 @@ impl FromStr for Class {
         };
         let (name, nice) = match text.split_once(":nice=") {
             None => (text, None),
-            Some((name, nice)) => {
-                let nice = nice.parse().ok().filter(|n| NICE.contains(n));
+            Some((name, number)) => {
+                let nice = number.parse().ok().filter(|n| NICE.contains(n));
                 (name, Some(nice.ok_or_else(wrong)?))
             }
         };

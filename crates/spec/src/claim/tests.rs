@@ -34,8 +34,8 @@ fn a_test_of_each_kind_is_read() {
         copies-per-byte | expect = "below 0.05"
         not-in-this-run | study = "servers" / why = "needs servers""#;
     for row in table.lines() {
-        let (kind, test) = row.trim().split_once(" | ").unwrap();
-        let test = test.replace("CONTRAST", contrast).replace("METRIC", metric);
+        let (kind, keys) = row.trim().split_once(" | ").unwrap();
+        let test = keys.replace("CONTRAST", contrast).replace("METRIC", metric);
         let text = with(&format!("kind = \"{kind}\"\n{}", lines(&test)));
         let claims = parse(&text).unwrap_or_else(|e| panic!("{kind}: {e}"));
         assert_eq!(claims[0].tests.len(), 1, "{kind}");
@@ -127,8 +127,10 @@ fn the_worked_example_of_the_guide_is_a_claims_file() {
 fn the_guide_describes_every_kind_of_test_with_its_keys() {
     for (kind, keys) in raw::KINDS {
         let begin = format!("| `{kind}` |");
-        let row = GUIDE.lines().find(|l| l.starts_with(&begin));
-        let row = row.unwrap_or_else(|| panic!("{kind}"));
+        let row = GUIDE
+            .lines()
+            .find(|l| l.starts_with(&begin))
+            .unwrap_or_else(|| panic!("{kind}"));
         let common = ["where", "cells"];
         for key in keys.split(' ').filter(|k| !common.contains(k)) {
             assert!(row.contains(&format!("`{key}")), "{kind}: {key}");

@@ -118,8 +118,8 @@ mod tests {
         let text = SMALL.replace(r#"size = ["64KiB"]"#, r#"size = ["256", "1MiB"]"#);
         let mut study = Study::parse(&text).unwrap();
         let owned = |values: &[&str]| values.iter().map(|v| (*v).to_owned()).collect();
-        let axes: Vec<(Axis, Vec<String>)> = axes.iter().map(|(a, v)| (*a, owned(v))).collect();
-        study.ask(&axes).unwrap();
+        let values: Vec<(Axis, Vec<String>)> = axes.iter().map(|(a, v)| (*a, owned(v))).collect();
+        study.ask(&values).unwrap();
         study.fit(&survey());
         study
     }

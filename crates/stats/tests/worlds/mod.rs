@@ -121,12 +121,11 @@ impl World {
             for _ in 0..self.sharing.min(comparisons - all.len()) {
                 let own = scale(g);
                 let mut level = self.drift * g.normal();
-                let logs = base.iter().map(|base| {
+                let log = |base: &f64| {
                     level = 0.9 * level + self.drift * 0.19_f64.sqrt() * g.normal();
                     own * (self.noise)(g) - base + 0.3 * level * g.normal().signum()
-                });
-                let logs: Vec<f64> = logs.collect();
-                all.push((own.hypot(base_scale), logs));
+                };
+                all.push((own.hypot(base_scale), base.iter().map(log).collect()));
             }
         }
         all

@@ -59,11 +59,11 @@ fn sent(client: &mut UringClient, line: u32, bytes: &[u8]) {
 
 /// The received bytes; none at the end of the stream.
 fn received(client: &mut UringClient, line: u32) -> Option<Vec<u8>> {
-    let ClientEvent::Received(answered, piece) = next(client) else {
+    let ClientEvent::Received(answered, result) = next(client) else {
         panic!("nothing was received");
     };
     assert_eq!(answered, line);
-    let piece = piece.unwrap()?;
+    let piece = result.unwrap()?;
     let bytes = client.bytes(&piece).to_vec();
     client.give_back(piece);
     client.listen(line).unwrap();

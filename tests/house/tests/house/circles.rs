@@ -325,16 +325,16 @@ fn find(all: &[Module], from: usize, path: &[String], is_start: bool, turns: u8)
     if is_item {
         return Some(Found::Item(from));
     }
-    let turns = turns.checked_sub(1)?;
+    let turns_left = turns.checked_sub(1)?;
     if let Some(import) = here.imports.get(name) {
-        return match find(all, from, import, true, turns)? {
-            Found::Module(module) => find(all, module, rest, false, turns),
+        return match find(all, from, import, true, turns_left)? {
+            Found::Module(module) => find(all, module, rest, false, turns_left),
             other => Some(other),
         };
     }
     for glob in &here.globs {
-        if let Some(Found::Module(module)) = find(all, from, glob, true, turns) {
-            match find(all, module, path, false, turns) {
+        if let Some(Found::Module(module)) = find(all, from, glob, true, turns_left) {
+            match find(all, module, path, false, turns_left) {
                 Some(Found::Unknown(_)) | None => {}
                 found => return found,
             }
@@ -454,8 +454,8 @@ fn no_files_of_a_crate_need_each_other() {
 
 /// A circle, a line for each file with the lines that need the next.
 fn circle_line(all: &[Module], arrows: &Arrows, circle: &[usize]) -> String {
-    let steps = circle.iter().zip(circle.iter().cycle().skip(1));
-    let steps = steps.map(|(from, to)| {
+    let pairs = circle.iter().zip(circle.iter().cycle().skip(1));
+    let steps = pairs.map(|(from, to)| {
         let lines: Vec<String> = arrows[&(*from, *to)].iter().map(usize::to_string).collect();
         let (from, to) = (&all[*from].file, &all[*to].file);
         format!("\n    {from}:{} needs {to}", lines.join(","))

@@ -160,8 +160,8 @@ fn io(text: &str) -> ProcessIo {
 /// User and kernel time of a process and of the children that it has waited for: fields 14 to 17.
 fn cpu_ns(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
-    let ticks = fields.split_whitespace().skip(14 - 3).take(4);
-    let ticks: u64 = ticks.filter_map(|field| field.parse::<u64>().ok()).sum();
+    let times = fields.split_whitespace().skip(14 - 3).take(4);
+    let ticks: u64 = times.filter_map(|field| field.parse::<u64>().ok()).sum();
     Some(ticks * clock::proc_stat_unit_ns())
 }
 

@@ -110,8 +110,8 @@ fn each_task_is_somebodys() {
         // The coordinator, a child of it that is no side, and the thread that controls a side.
         (CpuUser::Instrument, "", 10 + 9 + 1),
         (CpuUser::OtherProcesses, "cc1-own", 15),
-    ];
-    let expected = expected.map(|(user, name, ns)| (user, name.to_owned(), ns));
+    ]
+    .map(|(user, name, ns)| (user, name.to_owned(), ns));
     assert_eq!(world.lines(&whose()), expected);
 }
 
@@ -167,12 +167,12 @@ fn what_runs_at_the_edge_counts_up_to_it_and_all_adds_up() {
         cpu(1_600, idle, [500, 20], 5),
         cpu(2_100, spins, [900, 0], 0),
     ];
-    let mut seen = World::new().with(90, [301, RECEIVER, COORDINATOR, 0], "bytecost");
+    let mut world = World::new().with(90, [301, RECEIVER, COORDINATOR, 0], "bytecost");
     // What another window has left does not count.
-    let mut stale = seen.tasks[&301];
+    let mut stale = world.tasks[&301];
     (stale[0], stale[3]) = (FROM_NS - 1, 302);
-    seen.tasks.insert(302, stale);
-    let seen = seen.seen(&cpus);
+    world.tasks.insert(302, stale);
+    let seen = world.seen(&cpus);
     let accounts = seen.accounts(&whose());
     let sum_of = |user| {
         let line = accounts.lines.iter().find(|l| l.user == user).unwrap();

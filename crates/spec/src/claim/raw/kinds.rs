@@ -201,13 +201,11 @@ impl Reader<'_> {
             column: self.needed(raw, &raw.column, "column")?.get_ref().clone(),
             rows: rows(raw.rows.as_ref().map(Spanned::get_ref)),
         };
-        let against = raw.other.as_ref().map(|other| {
-            let other = other.get_ref();
-            Term {
-                table: other.table.clone().unwrap_or_else(|| term.table.clone()),
-                column: other.column.clone().unwrap_or_else(|| term.column.clone()),
-                rows: rows(other.rows.as_ref()),
-            }
+        let other = raw.other.as_ref().map(Spanned::get_ref);
+        let against = other.map(|other| Term {
+            table: other.table.clone().unwrap_or_else(|| term.table.clone()),
+            column: other.column.clone().unwrap_or_else(|| term.column.clone()),
+            rows: rows(other.rows.as_ref()),
         });
         let why = "the tolerance of a calculation is a share from 0 to 1, such as 0.02";
         let tolerance = self.tolerance(raw, |share| (0.0..1.0).contains(&share), why)?;
