@@ -8,7 +8,7 @@ use base64::Engine as _;
 use bytecost_engine::{MOVERS, Mover, RECEIVERS};
 use bytecost_lab::flow;
 use bytecost_spec::cell::Pattern;
-use bytecost_spec::reading::{COUNTERS, Of};
+use bytecost_spec::reading::{COUNTERS, Scope};
 use bytecost_spec::sample::{FlowReading, Truth};
 use bytecost_spec::{
     Cell, Counter, Host, Manifest, Reading, Readings, Record, Refusal, Sample, SideReadings, Study,
@@ -217,7 +217,7 @@ fn sample(trial: TrialKey, cell: &Cell, generator: &mut Generator) -> Result<Sam
 fn side(cell: &Cell, messages: u64, generator: &mut Generator) -> SideReadings {
     let bytes = messages * cell.size_bytes;
     let mut readings = Readings::new();
-    for row in COUNTERS.iter().filter(|row| row.of == Of::Side) {
+    for row in COUNTERS.iter().filter(|row| row.scope == Scope::Side) {
         let reading = match row.counter {
             Counter::Bytes => Reading::Measured(bytes),
             Counter::Messages | Counter::Calls => Reading::Measured(messages),

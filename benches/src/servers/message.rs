@@ -27,7 +27,7 @@ pub fn service() -> &'static Service {
             sizes: Some((SIZE as u64, SIZE as u64)),
             ..super::echo().facts
         },
-        question: |_| Box::new(Messages),
+        requester: |_| Box::new(Messages),
         ..*super::echo()
     })
 }
@@ -46,7 +46,7 @@ fn message(connection: u32, number: u64) -> [u8; SIZE] {
 }
 
 impl Requester for Messages {
-    fn ask(&self, connection: u32, number: u64, out: &mut Vec<u8>) {
+    fn append_request(&self, connection: u32, number: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(&message(connection, number));
     }
 
@@ -68,7 +68,7 @@ mod tests {
     fn an_answer_differs_in_the_flag_of_the_client_alone() {
         let messages = Messages;
         let mut sent = Vec::new();
-        messages.ask(3, 7, &mut sent);
+        messages.append_request(3, 7, &mut sent);
         assert_eq!(sent.len(), 64);
         assert_eq!(&sent[..14], [0, 0, 0, 0, 0, 0, 0, 8, 0, 3, 0, 0, 0, 64]);
         let check = |at: usize, change: u8, right: bool| {

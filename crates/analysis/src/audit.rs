@@ -15,7 +15,7 @@ mod family;
 mod pairs;
 
 use context::ClaimContext;
-pub use context::beside;
+pub use context::published_cells;
 use crossover::ClaimedCrossover;
 use family::{ClaimFamily, Wanted};
 

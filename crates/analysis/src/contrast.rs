@@ -45,7 +45,6 @@ impl Uncertain {
         Some(Uncertain::ratio(*log, log.interval(level)?))
     }
 
-    /// The value of a location with its interval.
     pub(crate) fn from_location(location: Location, level: f64) -> Option<Uncertain> {
         let interval = location.interval(level)?;
         Some(Uncertain {
@@ -391,7 +390,6 @@ impl CellTrials<'_> {
     }
 }
 
-/// The log ratio of two values.
 fn log_ratio(above: f64, below: f64) -> f64 {
     (above / below).ln()
 }
@@ -406,23 +404,22 @@ impl Pairing<'_, '_> {
             .map(|(_, estimates)| estimates)
     }
 
-    /// The logarithms of the other's metric over the baseline's, one for each block in which
-    /// both have it; none at all where any is zero, since leaving out zeros would bend the rest.
+    /// The log ratios of the other cell's metric to the baseline's, one for each block that has both. There
+    /// are none if any value is zero: leaving out zeros would bias the others.
     ///
-    /// Where a cell has a twin, its value in a block is the mean of both on a log scale: they are
-    /// the same measurement, so that with equal noise the variance of the ratio falls by a quarter
-    /// (1 + 1/2 instead of 1 + 1), and what disturbs the whole block still falls out.
+    /// The value of a cell with a twin is the mean of both on a log scale. They are the same measurement,
+    /// so that with equal noise the variance of the ratio is smaller by a quarter (1 + 1/2 instead of
+    /// 1 + 1). A disturbance of the whole block still cancels.
     pub(crate) fn log_ratios(&self, metric: Metric) -> Vec<f64> {
         let logs = self.log_ratios_by_block(metric);
         logs.into_iter().map(|(_, log)| log).collect()
     }
 
-    /// The same, by the rounds of the run; one of them where it is not in rounds.
+    /// The log ratios by round; a run without rounds has one.
     pub(crate) fn log_ratios_by_round(&self, metric: Metric) -> Vec<Vec<f64>> {
         self.by_round(self.log_ratios_by_block(metric))
     }
 
-    /// Values of blocks by the rounds of the run.
     pub(crate) fn by_round(&self, values: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<f64>> {
         let in_rounds = values
             .into_iter()

@@ -9,51 +9,57 @@ use crate::pairing::AskedPair;
 use crate::result::FamilyFacts;
 use crate::stages::Judged;
 
+/// The correction of one comparison for the others of its family.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Correction {
-    /// None of what is not judged.
+    /// The corrected p value; none for a comparison without a verdict.
     pub(crate) p: Option<f64>,
-    /// The level at which a further comparison of the family would be decided.
+    /// The uncorrected level at which one more comparison of the family would be decided.
     pub(crate) level: f64,
 }
 
-/// Corrects all comparisons of a run, each within its family. Primary ones are one family (Holm),
-/// whatever becomes of the others. Secondary ones are a family for each table, at one rate of false
-/// discoveries over all tables (Benjamini and Bogomolov). Each family has this share of its rate.
-pub(crate) fn corrected(all: &[(AskedPair<'_, '_>, f64)], share: f64) -> Vec<Correction> {
+/// Corrects the p values of all comparisons of a run, each within its family. All primary comparisons are
+/// one family (Holm), which does not depend on the others. Secondary ones are a family for each table,
+/// with one rate of false discoveries over all tables (Benjamini and Bogomolov). `share` is the part of
+/// the error rates that is left for this analysis.
+pub(crate) fn corrected(tested: &[(AskedPair<'_, '_>, f64)], share: f64) -> Vec<Correction> {
     let (error_rate, discovery_rate) = (ERROR_RATE * share, FALSE_DISCOVERY_RATE * share);
-    let of = |family| (0..all.len()).filter(move |i: &usize| all[*i].0.family() == family);
-    let not_judged = Correction {
+    let p = |i: &usize| tested[*i].1;
+    let is_in = |i: &usize, family| tested[*i].0.family() == family;
+    let members = |family| (0..tested.len()).filter(move |i| is_in(i, family));
+    let without_verdict = Correction {
         p: None,
         level: error_rate,
     };
-    let mut found = vec![not_judged; all.len()];
-    let primary: Vec<usize> = of(Family::Primary).collect();
+    let mut corrections = vec![without_verdict; tested.len()];
+    let primary: Vec<usize> = members(Family::Primary).collect();
     let level = error_rate / primary.len().max(1) as f64;
-    let p = holm(&primary.iter().map(|i| all[*i].1).collect::<Vec<f64>>());
-    for (i, p) in primary.into_iter().zip(p) {
-        found[i] = Correction { p: Some(p), level };
+    let corrected = holm(&primary.iter().map(p).collect::<Vec<f64>>());
+    for (i, p) in primary.into_iter().zip(corrected) {
+        corrections[i] = Correction { p: Some(p), level };
     }
-    let table = |i: usize| (all[i].0.number, all[i].0.metric);
-    let by_table = grouped(of(Family::Secondary).map(|i| (table(i), i)));
+    let table = |i: usize| (tested[i].0.number, tested[i].0.metric);
+    let by_table = grouped(members(Family::Secondary).map(|i| (table(i), i)));
     let tables: Vec<Vec<usize>> = by_table.into_iter().map(|(_, members)| members).collect();
-    let values = |of: &Vec<usize>| of.iter().map(|i| all[*i].1).collect();
-    let corrected = false_discovery(&tables.iter().map(values).collect::<Vec<Vec<f64>>>());
-    let decided = |of: &Vec<f64>| of.iter().filter(|p| **p < discovery_rate).count();
-    let chosen = corrected.iter().filter(|of| decided(of) > 0).count();
+    let p_values = |members: &Vec<usize>| members.iter().map(p).collect();
+    let corrected = false_discovery(&tables.iter().map(p_values).collect::<Vec<Vec<f64>>>());
+    let count_decided = |p: &Vec<f64>| p.iter().filter(|p| **p < discovery_rate).count();
+    let decided_tables = corrected.iter().filter(|p| count_decided(p) > 0).count();
     for (members, p) in tables.iter().zip(&corrected) {
-        let own = decided(p);
-        let chosen = if own > 0 { chosen } else { chosen + 1 };
-        let of_tables = chosen as f64 / tables.len() as f64;
-        let of_members = (own + 1).min(members.len()) as f64 / members.len() as f64;
-        let level = discovery_rate * of_tables * of_members;
+        // The comparison that would be decided next, and its table, count as decided.
+        let decided = count_decided(p);
+        let tables_then = decided_tables + usize::from(decided == 0);
+        let share_of_tables = tables_then as f64 / tables.len() as f64;
+        let share_of_members = (decided + 1).min(members.len()) as f64 / members.len() as f64;
+        let level = discovery_rate * share_of_tables * share_of_members;
         for (i, p) in members.iter().zip(p) {
-            found[*i] = Correction { p: Some(*p), level };
+            corrections[*i] = Correction { p: Some(*p), level };
         }
     }
-    found
+    corrections
 }
 
+/// The families of a run, each with its number of comparisons and its error rate.
 pub(crate) fn facts(run: &Judged<'_>) -> Vec<FamilyFacts> {
     let findings = &run.findings;
     let share = run.input.manifest.rate_share();

@@ -181,7 +181,7 @@ impl<'v> Drawing<'v> {
                 cell.set_value(figure.x, x).ok()?;
                 cell.set(figure.series, &line.name).ok()?;
                 let share = self.results.get(cell.id().as_str())?.ceiling.as_ref()?;
-                // What a cell exceeds is no ceiling of it.
+                // A rate that the cell exceeds is not its ceiling.
                 share.share?;
                 Some((share.ceiling.kind, share.ceiling.gbit_per_s.value))
             });

@@ -55,7 +55,7 @@ mod twins;
 mod value;
 mod window_books;
 
-pub use audit::beside;
+pub use audit::published_cells;
 pub use caveats::caveat_kinds;
 pub use cells::typical;
 pub use command::{command_line, command_of_run, peer_again};
@@ -121,7 +121,6 @@ fn explain(judged: Judged<'_>) -> Explained<'_> {
     }
 }
 
-/// The result of a run.
 fn result(run: &Explained<'_>) -> Analysis {
     let (input, trials, manifest) = (run.input, run.trials, run.input.manifest);
     Analysis {

@@ -49,7 +49,7 @@ pub(crate) fn all<'v>(run: &'v Judged<'v>) -> Vec<MainEffect> {
             Some((raw, raw.contrast.mean(run.trials, by)?))
         })
         .collect_vec();
-    // What a caveat withholds is no part of the family.
+    // An effect that a caveat withholds is not in the family.
     let is_tested = |raw: &RawEffect<'_>| raw.is_asked() && raw.withheld(run).is_none();
     let p_values: Vec<f64> = located
         .iter()

@@ -40,45 +40,46 @@ impl AskedPair<'_, '_> {
     }
 }
 
-/// Cells that others are held against along an axis, found by all that they have in common.
+/// The baselines of comparisons along one axis, found by the other axes of a cell.
 struct Baselines<'t, 'a> {
     axis: Axis,
     cells: Vec<&'t CellTrials<'a>>,
-    /// The first of each id without the axis.
-    exact: HashMap<String, usize>,
+    /// The index of the first cell for each id without the axis.
+    by_id: HashMap<String, usize>,
 }
 
 impl<'t, 'a> Baselines<'t, 'a> {
     fn new(axis: Axis, cells: Vec<&'t CellTrials<'a>>) -> Baselines<'t, 'a> {
-        let mut exact = HashMap::new();
-        for (at, cell) in cells.iter().enumerate() {
-            exact.entry(cell.cell.id_without(&[axis])).or_insert(at);
+        let mut by_id = HashMap::new();
+        for (index, cell) in cells.iter().enumerate() {
+            let id = cell.cell.id_without(&[axis]);
+            by_id.entry(id).or_insert(index);
         }
-        Baselines { axis, cells, exact }
+        Baselines { axis, cells, by_id }
     }
 
-    /// The place of the one that differs from a cell in the axis alone; else of the first that does
-    /// but for what does not apply to one of the two: a mover that can have one request in flight
-    /// only is the baseline of all depths, as one that has no block is of all blocks.
-    fn place(
+    /// The index of the baseline of a cell: of the one that differs from it in the axis alone, else of
+    /// the first one that agrees on all other axes that apply to both. So a mover that can have only one
+    /// request in flight is the baseline of all depths. `may_pair` excludes baselines.
+    fn index_for(
         &self,
         other: &CellTrials<'_>,
-        is_there: impl Fn(&CellTrials<'_>) -> bool,
+        may_pair: impl Fn(&CellTrials<'_>) -> bool,
     ) -> Option<usize> {
         let agrees =
-            |c: &&CellTrials<'_>| c.facts.agrees(&other.facts, &[self.axis]) && is_there(c);
+            |c: &&CellTrials<'_>| c.facts.agrees(&other.facts, &[self.axis]) && may_pair(c);
         let exact = self
-            .exact
+            .by_id
             .get(&other.cell.id_without(&[self.axis]))
             .copied()
-            .filter(|at| agrees(&self.cells[*at]));
+            .filter(|index| agrees(&self.cells[*index]));
         exact.or_else(|| self.cells.iter().position(agrees))
     }
 }
 
-/// The pairings of one comparison of the study: baselines in the order of the plan, for each of them
-/// the other values in the order of the study. Movers that move nothing are in none. Reading
-/// a file is not compared with writing it.
+/// The pairings of a baseline value with all other values of an axis, in the plan's order of baselines, then
+/// in the study's order of values. Movers that move nothing are left out. Reading a file is not
+/// compared with writing it.
 fn pairings<'t, 'a>(trials: &'t Trials<'a>, axis: Axis, baseline: &Value) -> Vec<Pairing<'t, 'a>> {
     let order = grid::values(trials.study, axis, trials.moving().map(|c| c.cell));
     let (baselines, mut others): (Vec<&CellTrials<'_>>, Vec<&CellTrials<'_>>) = trials
@@ -89,25 +90,27 @@ fn pairings<'t, 'a>(trials: &'t Trials<'a>, axis: Axis, baseline: &Value) -> Vec
     let found = others
         .into_iter()
         .filter_map(|other| {
-            let at = baselines.place(other, |_| true)?;
+            let index = baselines.index_for(other, |_| true)?;
             let pairing = Pairing {
                 axis,
-                baseline: baselines.cells[at],
+                baseline: baselines.cells[index],
                 other,
             };
-            Some((at, pairing))
+            Some((index, pairing))
         })
-        .sorted_by_key(|(at, _)| *at);
+        .sorted_by_key(|(index, _)| *index);
     found.map(|(_, pairing)| pairing).collect()
 }
 
+/// The pairings of one comparison of the study.
 pub(crate) fn compared<'t, 'a>(trials: &'t Trials<'a>, compare: &Compare) -> Vec<Pairing<'t, 'a>> {
-    let mut all = pairings(trials, compare.axis, &compare.baseline);
-    all.retain(|p| compare.compares(&p.other.cell.value(compare.axis)));
-    all
+    let mut found = pairings(trials, compare.axis, &compare.baseline);
+    found.retain(|p| compare.compares(&p.other.cell.value(compare.axis)));
+    found
 }
 
-/// The pairs of two values of an axis in cells of a place, in the order of the plan.
+/// The pairings of two values of an axis at a place, in the order of the plan. An axis of the place that
+/// does not apply to one of the two cells has to fit the other one.
 pub(crate) fn contrasted<'t, 'a>(
     trials: &'t Trials<'a>,
     axis: Axis,
@@ -118,24 +121,23 @@ pub(crate) fn contrasted<'t, 'a>(
     let fulfils = |c: &CellTrials<'_>, (axis, values): &(Axis, Vec<Value>)| {
         values.iter().any(|v| has(c.cell, *axis, v))
     };
-    let may_be = |c: &CellTrials<'_>| place.iter().all(|p| fulfils(c, p) || !c.facts.applies(p.0));
-    let of = |value: &Value| -> Vec<&'t CellTrials<'a>> {
-        let there = trials.moving().filter(|c| has(c.cell, axis, value));
-        there.filter(|c| may_be(c)).collect()
+    let fits = |c: &CellTrials<'_>| place.iter().all(|p| fulfils(c, p) || !c.facts.applies(p.0));
+    let cells_with = |value: &Value| -> Vec<&'t CellTrials<'a>> {
+        let cells = trials.moving().filter(|c| has(c.cell, axis, value));
+        cells.filter(|c| fits(c)).collect()
     };
-    let baselines = Baselines::new(axis, of(against));
+    let baselines = Baselines::new(axis, cells_with(against));
     let pair = |other: &'t CellTrials<'a>| {
-        // A place is where at least one of the two is.
-        let is_there =
+        let may_pair =
             |c: &CellTrials<'_>| place.iter().all(|p| fulfils(c, p) || fulfils(other, p));
-        let baseline = baselines.cells[baselines.place(other, is_there)?];
+        let baseline = baselines.cells[baselines.index_for(other, may_pair)?];
         Some(Pairing {
             axis,
             baseline,
             other,
         })
     };
-    of(value).into_iter().filter_map(pair).collect()
+    cells_with(value).into_iter().filter_map(pair).collect()
 }
 
 impl<'a> Trials<'a> {
@@ -156,7 +158,8 @@ impl<'a> Trials<'a> {
 }
 
 impl<'t, 'a> Pairing<'t, 'a> {
-    /// The same two cells by other attempts at the blocks of the run.
+    /// The pairing of the same two cells in other trials, such as the first attempts at all blocks; none if
+    /// these lack a cell.
     pub(crate) fn within<'o>(&self, others: &'o Trials<'o>) -> Option<Pairing<'o, 'o>> {
         Some(Pairing {
             axis: self.axis,
@@ -165,6 +168,7 @@ impl<'t, 'a> Pairing<'t, 'a> {
         })
     }
 
+    /// The pairing with the two cells exchanged.
     pub(crate) fn turned(self) -> Pairing<'t, 'a> {
         Pairing {
             axis: self.axis,

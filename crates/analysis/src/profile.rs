@@ -42,7 +42,6 @@ pub struct PatternRow {
     find: fn(&Profile) -> Vec<Match>,
 }
 
-/// Where a profile has a pattern.
 #[derive(Clone, Debug, PartialEq)]
 struct Match {
     ways: Vec<usize>,
@@ -502,7 +501,7 @@ fn zero_copy_of_little(profile: &Profile) -> Vec<Match> {
 }
 
 fn is_zero_copy_of_little(way: &Way) -> bool {
-    // Where it begins to pay, by Documentation/networking/msg_zerocopy.rst of the kernel.
+    // Zero-copy saves CPU time from about this size (Documentation/networking/msg_zerocopy.rst), in bytes.
     const LITTLE: f64 = 10_000.0;
     has(way, CallFlag::ZeroCopy) && mean_bytes(way).is_some_and(|mean| mean < LITTLE)
 }

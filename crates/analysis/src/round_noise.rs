@@ -54,7 +54,6 @@ impl Trials<'_> {
         self.round_noise.get_or_init(|| self.with_own_rounds())
     }
 
-    /// The number of rounds of the run.
     pub(crate) fn rounds(&self) -> usize {
         let blocks = self.cells.iter().flat_map(|c| c.by_block.keys());
         blocks

@@ -79,7 +79,6 @@ fn comparisons(trials: &Trials<'_>) -> Vec<RoundComparison> {
     summary.take(MOST_COMPARISONS).collect()
 }
 
-/// A comparison with the round that it is of.
 type InRound<'r> = (&'r RoundSummary, &'r RoundComparison);
 
 /// The variance between rounds that earlier rounds under the same conditions let expect, metric by

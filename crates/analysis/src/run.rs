@@ -1,4 +1,4 @@
-//! The run and the study in a few facts.
+//! The facts of a run and of its study: what was planned, measured and repeated, and how precisely.
 
 use bytecost_spec::axis::AXES;
 use bytecost_spec::sample::last_short_windows;
@@ -56,8 +56,7 @@ pub(crate) fn study_facts(manifest: &Manifest, trials: &Trials<'_>) -> StudyFact
     }
 }
 
-/// The values of each axis that the parts of a study name together, where they are several or the
-/// command line names the axis.
+/// The axes that a study varies or an option names, each with its values in all tiers of the study.
 fn asked(study: &Study) -> Vec<(Axis, Vec<Value>)> {
     let mut by_axis = grouped(
         study
@@ -76,14 +75,14 @@ fn asked(study: &Study) -> Vec<(Axis, Vec<Value>)> {
 pub(crate) fn run_facts(run: &Judged<'_>) -> RunFacts {
     let (input, trials, findings) = (run.input, run.trials, &run.findings);
     let manifest = input.manifest;
-    let measured_ms = measured_ms(input);
+    let measured_ms = first_to_last_trial_ms(input);
     let budget_ms = manifest.study.budget_ms;
     let is_over_budget = measured_ms as f64 > 1.1 * budget_ms as f64;
     let block_counts = trials.cells.iter().map(|c| c.by_block.len());
     let blocks = block_counts.filter(|n| *n > 0).min().unwrap_or(0);
-    let is_repeated = |s: &&Sample| {
-        let counts = trials.attempts.get(&s.trial.block);
-        counts.is_some_and(|attempt| *attempt != s.trial.attempt)
+    let is_superseded = |s: &&Sample| {
+        let counting = trials.counting_attempts.get(&s.trial.block);
+        counting.is_some_and(|attempt| *attempt != s.trial.attempt)
     };
     RunFacts {
         id: manifest.id.clone(),
@@ -95,7 +94,7 @@ pub(crate) fn run_facts(run: &Judged<'_>) -> RunFacts {
         over_budget_s: is_over_budget.then(|| budget_ms as f64 / 1e3),
         blocks: u32::try_from(blocks).unwrap_or(u32::MAX),
         trials: input.samples.len(),
-        repeated: input.samples.iter().filter(is_repeated).count(),
+        repeated: input.samples.iter().filter(is_superseded).count(),
         failed: input.failures.len(),
         widest_interval: primary(findings)
             .map(Finding::half_width)
@@ -118,8 +117,8 @@ fn primary(findings: &[Finding]) -> impl Iterator<Item = &Finding> {
     findings.iter().filter(|f| f.family == Family::Primary)
 }
 
-/// Time from the start of the first trial to the end of the last, failed ones included.
-fn measured_ms(input: &Input<'_>) -> u64 {
+/// Time from the start of the first trial to the end of the last, in ms. A failed trial has a start alone.
+fn first_to_last_trial_ms(input: &Input<'_>) -> u64 {
     let (starts, ends): (Vec<u64>, Vec<u64>) = (input.samples.iter())
         .map(|s| (s.started_ms, s.started_ms.saturating_add(s.trial_ms)))
         .chain(input.failures.iter().map(|f| (f.started_ms, f.started_ms)))
@@ -130,7 +129,7 @@ fn measured_ms(input: &Input<'_>) -> u64 {
         .map_or(0, |last| last.saturating_sub(first))
 }
 
-/// Notes on the course of the run. Changes of the plan are caveats.
+/// The notes on the course of a run: a longer time than its budget, longer windows, and resumptions.
 fn notes(input: &Input<'_>, measured_ms: u64, is_over_budget: bool) -> Vec<RunNote> {
     let manifest = input.manifest;
     let over_budget = is_over_budget.then_some(RunNote::OverBudget {
@@ -138,30 +137,33 @@ fn notes(input: &Input<'_>, measured_ms: u64, is_over_budget: bool) -> Vec<RunNo
         budget_ms: manifest.study.budget_ms,
         min_blocks: manifest.study.blocks_least,
     });
-    let resumed = manifest.looks.last().map(|last| RunNote::Resumed {
+    let resumed = manifest.looks.last().map(|blocks| RunNote::Resumed {
         times: manifest.looks.len(),
-        last_blocks: *last,
+        last_blocks: *blocks,
         rate: ERROR_RATE * manifest.rate_share(),
         total_rate: ERROR_RATE * (2.0 - manifest.rate_share()),
     });
     let mut notes: Vec<RunNote> = over_budget.into_iter().collect();
-    notes.extend(longer_windows(input));
+    notes.extend(longer_window_notes(input));
     notes.extend(resumed);
     notes
 }
 
-/// The cells whose windows became longer, and the trials that they lost by it.
-fn longer_windows(input: &Input<'_>) -> Vec<RunNote> {
-    let Some(end) = input.blocks.last() else {
+/// A note for each cell whose windows became longer during the run, with the number of its earlier trials,
+/// which do not count.
+fn longer_window_notes(input: &Input<'_>) -> Vec<RunNote> {
+    let Some(last_block) = input.blocks.last() else {
         return Vec::new();
     };
     let short_windows = last_short_windows(input.blocks);
     let note = |cell: &Cell| {
         let id = cell.id();
-        let (times, last) = (*end.longer.get(&id)?, *short_windows.get(id.as_str())?);
-        let is_dropped = |s: &&Sample| s.cell == id && s.trial.attempt_at_block() <= last;
+        let times = *last_block.longer.get(&id)?;
+        let last_short = *short_windows.get(id.as_str())?;
+        let is_dropped = |s: &&Sample| s.cell == id && s.trial.attempt_at_block() <= last_short;
         Some(RunNote::LongerWindows {
-            first_block: last.0 + 2,
+            // The next block, counted from 1.
+            first_block: last_short.0 + 2,
             times,
             dropped: input.samples.iter().filter(is_dropped).count(),
             cell: id,
@@ -173,11 +175,11 @@ fn longer_windows(input: &Input<'_>) -> Vec<RunNote> {
 
 fn rounds(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Option<RoundFacts> {
     let deviations = findings.iter().map(|f| f.between_deviation).collect_vec();
-    let own_rounds = trials.rounds();
+    let rounds = trials.rounds();
     Some(RoundFacts {
         deviation: median(&deviations)?,
         source: match manifest.rounds.runs.len() {
-            _ if own_rounds >= FEWEST_ROUNDS => RoundSource::OwnRounds(own_rounds),
+            _ if rounds >= FEWEST_ROUNDS => RoundSource::OwnRounds(rounds),
             0 => RoundSource::Assumed,
             runs => RoundSource::EarlierRuns(runs),
         },
@@ -188,7 +190,7 @@ fn plan(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Optio
     let planned = manifest.plan.expectation.as_ref()?;
     let primary = primary(findings).collect_vec();
     let typical =
-        |number: fn(&Finding) -> f64| median(&primary.iter().map(|f| number(f)).collect_vec());
+        |value: fn(&Finding) -> f64| median(&primary.iter().map(|f| value(f)).collect_vec());
     let is_decided = |f: &&&Finding| f.verdict != Verdict::NotDecided && f.withheld.is_none();
     let reached = noise_of(manifest, trials).and_then(|noise| {
         Some(Precision {

@@ -49,7 +49,6 @@ pub(crate) struct Explained<'v> {
 }
 
 impl<'v> Measured<'v> {
-    /// The result of the cell with that id.
     pub(crate) fn result(&self, id: &str) -> Option<&CellResult> {
         self.cells.iter().find(|c| c.id == id)
     }

@@ -35,7 +35,6 @@ pub(crate) enum Waits {
 #[derive(Debug, Default)]
 pub(crate) struct Stalls(BTreeMap<String, Stall>);
 
-/// The stall of a cell.
 #[derive(Debug)]
 pub(crate) struct Stall {
     pub(crate) waits: Waits,
@@ -62,7 +61,6 @@ pub(crate) struct Signs {
 }
 
 impl Stalls {
-    /// The stalls of a run by cell.
     pub(crate) fn new(trials: &Trials<'_>) -> Stalls {
         let cells = trials.moving();
         let found = cells.filter_map(|cell| Some((cell.id.clone(), Stall::from_cell(cell)?)));

@@ -26,15 +26,15 @@ const NULL: &str = "null";
 /// The priors of the variance of log ratios, by compared metric.
 pub(crate) type Moderations = BTreeMap<Metric, Moderation>;
 
-/// Every cell of the plan but twins, with the trials that count; those of a twin are with its
-/// baseline, so that it is a cell of its own nowhere.
+/// The cells of the plan with their trials that count. A twin is no cell here: its trials are those of its
+/// baseline's second measurement.
 #[derive(Debug)]
 pub(crate) struct Trials<'a> {
     pub(crate) cells: Vec<CellTrials<'a>>,
     pub(crate) unit: Unit,
     pub(crate) study: &'a Study,
-    /// The attempt that counts, of the blocks whose end is recorded.
-    pub(crate) attempts: BTreeMap<u32, u32>,
+    /// By block, the attempt that counts; only blocks whose end is recorded.
+    pub(crate) counting_attempts: BTreeMap<u32, u32>,
     pub(crate) manifest: &'a Manifest,
     /// Computed from the study's comparisons at the first use.
     pub(crate) moderations: OnceCell<Moderations>,
@@ -49,9 +49,8 @@ pub(crate) struct CellTrials<'a> {
     pub(crate) manifest: &'a Manifest,
     /// True if the mover moves nothing, so that it is never compared and never drawn.
     pub(crate) idle: bool,
-    /// From where to where it moves.
     pub(crate) route: Route,
-    /// Facts by which axes apply to it.
+    /// The facts that decide which axes apply to it.
     pub(crate) facts: CellFacts<'a>,
     /// The sample that counts, by block.
     pub(crate) by_block: BTreeMap<u32, Trial<'a>>,
@@ -62,23 +61,25 @@ pub(crate) struct CellTrials<'a> {
 }
 
 impl<'a> Trials<'a> {
-    /// Sorts the log: of the attempts at a block only the one that stands counts; where no end of
-    /// the block is recorded, the last one of each cell. Trials of a cell before its last
-    /// change of the length of windows do not count. A sample belongs to the cell of that id at its place in the plan; one
-    /// whose id is of no cell is left out.
+    /// The trials of a run that count. Of the attempts at a block these are those of the one that was not
+    /// measured again; without a recorded end of the block, the last attempt at each cell. Trials of a
+    /// cell before its windows last became longer, and samples of unknown cells, do not count.
     pub(crate) fn of_run(input: &Input<'a>) -> Trials<'a> {
-        let stands = input.blocks.iter().filter(|b| b.repeated_because.is_none());
-        Trials::of_attempts(input, stands.map(|b| (b.block, b.attempt)).collect())
+        let final_attempts = input.blocks.iter().filter(|b| b.repeated_because.is_none());
+        Trials::of_attempts(
+            input,
+            final_attempts.map(|b| (b.block, b.attempt)).collect(),
+        )
     }
 
-    /// The same with the first attempts at blocks that were measured again for the CPU time of other
-    /// processes; none where no block was.
+    /// The trials with the first attempts instead at blocks that were measured again since other processes
+    /// used CPU time; none if no block was.
     pub(crate) fn first_attempts(input: &Input<'a>) -> Option<Trials<'a>> {
         let mut attempts = BTreeMap::new();
         for block in input.blocks {
             let anew = block.repeated_because.as_ref();
             if anew.is_some_and(|why| !matches!(why, Repeat::OtherProcesses { .. })) {
-                // Its trials were stopped, so that it begins anew.
+                // This attempt was stopped, so that it does not count as the first.
                 attempts.remove(&block.block);
             } else {
                 attempts.entry(block.block).or_insert(block.attempt);
@@ -99,21 +100,21 @@ impl<'a> Trials<'a> {
             cells: cells.collect(),
             unit: Unit::default(),
             study: &input.manifest.study,
-            attempts,
+            counting_attempts: attempts,
             manifest: input.manifest,
             moderations: OnceCell::new(),
             round_noise: OnceCell::new(),
         };
         trials.unit = Unit::of_all(trials.moving().map(|c| c.facts.unit()));
-        // Each name with its place, and whether it is that of the twin.
-        let mut places: HashMap<String, (usize, bool)> = HashMap::new();
-        for (place, c) in trials.cells.iter().enumerate() {
-            places.insert(c.id.clone(), (place, false));
-            places.insert(c.cell.other_twin().id(), (place, true));
+        // By id, the index of the cell; true if the id is that of its twin.
+        let mut indices: HashMap<String, (usize, bool)> = HashMap::new();
+        for (index, c) in trials.cells.iter().enumerate() {
+            indices.insert(c.id.clone(), (index, false));
+            indices.insert(c.cell.other_twin().id(), (index, true));
         }
         let short_windows = last_short_windows(input.blocks);
         for sample in input.samples {
-            let Some(&(place, twin)) = places.get(&sample.cell) else {
+            let Some(&(index, is_twin)) = indices.get(&sample.cell) else {
                 continue;
             };
             let (block, attempt) = (sample.trial.block, sample.trial.attempt);
@@ -121,12 +122,12 @@ impl<'a> Trials<'a> {
             if last_short.is_some_and(|last| sample.trial.attempt_at_block() <= *last) {
                 continue;
             }
-            let counts = trials.attempts.get(&block);
-            if counts.is_some_and(|counts| attempt != *counts) {
+            let counting = trials.counting_attempts.get(&block);
+            if counting.is_some_and(|counting| attempt != *counting) {
                 continue;
             }
-            let slot = &mut trials.cells[place];
-            let trials = if twin {
+            let slot = &mut trials.cells[index];
+            let trials = if is_twin {
                 &mut slot.twin
             } else {
                 &mut slot.by_block
@@ -138,8 +139,8 @@ impl<'a> Trials<'a> {
             }
         }
         for failure in input.failures {
-            if let Some(&(place, _)) = places.get(&failure.cell) {
-                trials.cells[place].failures.push(failure);
+            if let Some(&(index, _)) = indices.get(&failure.cell) {
+                trials.cells[index].failures.push(failure);
             }
         }
         trials.read_outside_time(input);

@@ -382,8 +382,8 @@ impl<'a> Trial<'a> {
         Some(share())
     }
 
-    /// By the processes' own clocks where they are read; else by the busy time of the machine, less
-    /// that of both sides.
+    /// The share of the machine's CPU time that other processes used: by their clocks if these were read,
+    /// else the busy time of the machine less the CPU time of both sides.
     fn neighbour_share(&self) -> Found {
         if self.sample.machine.contains_key(&Counter::OtherProcessesNs) {
             return self.machine_share(machine(self.sample, Counter::OtherProcessesNs)?);

@@ -295,7 +295,7 @@ fn a_level_holds_what_rounds_differ_by() {
     };
     check(0.0, Ruling::Confirmed, "1.50 Gbit/s (1.49 Gbit/s to ");
     check(0.06, Ruling::Undecided, "1.50 Gbit/s (1.34 Gbit/s to ");
-    // What has an upper bound, or is the same in any minute, has nothing of it.
+    // A metric with an upper bound, or one that does not vary over time, has no such reason.
     let copied = test(
         "kind = \"level\"\nmetric = \"copied_share\"\nwhere = { mover = [\"send-zerocopy\"] }\nexpect = \"above 0.99\"\n",
     );

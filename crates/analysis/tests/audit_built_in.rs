@@ -90,7 +90,7 @@ fn whether_asynchronous_reads_are_slower_and_for_being_asynchronous() {
     let words = "`bytecost run file-read` measures them";
     let found = check(&elsewhere, Undecided, words);
     assert_eq!((measured(&found), found.of_study), (0, false));
-    // What is not there of a reason is left aside.
+    // The part of a reason that is not in the run is left out.
     let study = sequential().replace(", \"uring-read\"", "");
     let without = reads(&study, slow, |_| 0);
     check(&without, Confirmed, "8 cells");
@@ -273,7 +273,7 @@ fn whether_a_shared_core_doubles_or_one_cpu_does() {
     let also = (found.figures.iter())
         .filter(|f| f.what.contains("over placement same-cpu") && f.measured.is_some());
     assert_eq!(also.count(), 2, "{found:#?}");
-    // What is also measured decides nothing.
+    // A further measured test decides nothing.
     let turns = without_siblings(run(1.4, 1.2));
     check(&turns, Undecided, "is not from 1.6 to 2.4");
 }

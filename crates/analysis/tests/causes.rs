@@ -237,7 +237,7 @@ fn samples_say_the_shares_where_they_show_the_difference() {
         ["by CPU samples, ", "ns of data copy"],
     );
     assert_eq!(reason(&analysis).unwrap().0, CauseOf::Work(Socket));
-    // What the dearer one has less of counts against it.
+    // A cost that is lower for the more expensive mover counts as negative.
     let saving: &[_] = &[(Entry, 1800.0), (Socket, 9462.0)];
     let movers = [("send", send), ("send-fields", saving)];
     let analysis = sampled(priced(eight_calls(), 1.0), movers).analyse();

@@ -146,7 +146,7 @@ fn work_whose_cpu_time_is_far_below_its_wall_time_is_reported() {
     };
     fires(&with(55_000_000), "off-cpu", 2, "for 45 % of the window");
     silent(&with(99_000_000), "off-cpu");
-    // What sleeps until its beat waits for nothing, unless it is ready and waits.
+    // A cell that sleeps until its next beat has no wait, unless it is ready and waits for a CPU.
     let mut wakes = with(1_000_000);
     wakes.put(
         by_mover("sendfile"),
@@ -256,7 +256,7 @@ fn segments_of_different_sizes_are_reported_where_a_comparison_is_decided() {
     let evidence = " B, `sendfile` 16,000 B";
     fires(&world(0.1, 16_000), "segments-differ", 4, evidence);
     silent(&world(0.1, 60_000), "segments-differ");
-    // What does not differ needs no excuse.
+    // Without a difference there is no caveat.
     silent(&world(0.2, 16_000), "segments-differ");
 }
 

@@ -196,7 +196,7 @@ fn trials_in_two_groups() {
     both("two-modes-time", &far, &slow, Times, "throughput: ");
 }
 
-// What all cells of a size share in a block is in no ratio of theirs.
+// A deviation that all cells of a size share in a block cancels in their ratios.
 #[test]
 fn groups_that_both_cells_of_a_ratio_are_in_withhold_nothing() {
     let movers = "mover = [\"send\", \"send-zerocopy\", \"sendfile\"]";

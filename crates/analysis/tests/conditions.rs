@@ -110,7 +110,6 @@ fn never_without(analysis: &Analysis, way: &str, conditions: &[Condition]) {
     }
 }
 
-/// Returns true if no way is advised.
 fn advises_nothing(analysis: &Analysis) -> bool {
     let mut uses = analysis.advice.situations.iter().flat_map(|s| &s.uses);
     uses.all(|u| !u.conditions.is_empty())
@@ -145,7 +144,7 @@ fn what_only_touches_a_page_is_not_advised_to_who_reads_it() {
     assert_eq!(one(&reads.uses).value, "pread");
     assert_eq!(reads.uses[0].gain, None);
     never_without(&analysis, "mmap-touch", &[Condition::OneByteOfEachPage]);
-    // What touches is no reason against what delivers, nor is what needs more.
+    // A mover that only touches pages, or has more conditions, excludes no other mover.
     never_without(&analysis, "uring-read", &[Condition::Uring]);
     let polled = [Condition::PollingCpu, Condition::Uring];
     never_without(&analysis, "uring-sqpoll", &polled);

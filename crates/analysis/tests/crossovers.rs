@@ -219,7 +219,7 @@ fn a_step_between_two_sizes_lies_within_the_interval() {
         let analysis = world.analyse();
         let found = crossover(&analysis, "sendfile");
         let [point] = points(found);
-        // What is not decided widens it.
+        // Undecided sizes widen the interval.
         let [low, high] = ends(point);
         assert_eq!(high, "64KiB", "{found:?}");
         let lows = ["", "256", "4KiB", "16KiB"];

@@ -90,7 +90,7 @@ fn one_call_against_several_is_answered_at_decided_sizes() {
     let analysis = asked(MOVERS).analyse();
     let words = ["no difference that matters at 64 KiB and at 1 MiB"];
     let found = answered(&analysis, key, &words);
-    // What the study does not compare is not in it.
+    // Pairs that the study does not compare are left out.
     let shown = format!("{found:?}");
     assert!(
         !shown.contains("`sendmsg` compared with `send-fields`"),

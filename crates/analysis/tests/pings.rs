@@ -61,7 +61,7 @@ fn world(study: &str, times: impl Fn(&Cell) -> f64) -> World {
         .collect();
     host.caches = vec![cache(3, 32 << 20)];
     host.caches[0].shared_by = vec![0, 1];
-    // Who spins is refused on one CPU.
+    // Spinning movers are refused on one CPU.
     let spins = |c: &Cell| c.mover == "ping-cache-line" && cpus(c).0 == cpus(c).1;
     for cell in world.cells.iter().filter(|c| spins(c)) {
         world.refused.push(RefusedCell {

@@ -71,7 +71,7 @@ fn what_rounds_alone_leave_open_is_named_and_no_longer_run_is_promised() {
     says(undecided.command.unwrap(), ["--rounds 5 --pause 2min"]);
     let between = undecided.between_deviation.unwrap();
     assert!((between - 0.06).abs() < 0.001, "{between}");
-    // What noise within the run leaves open is for a longer one.
+    // A comparison that is undecided by noise within the run needs a longer run.
     let mut noisy = World::new(STUDY).run(2, 6, 0.25, |_| True::costs(0.2));
     noisy.manifest.rounds = round_noise(0.0);
     let undecided = noisy.analyse().advice.undecided.expect("open ones");

@@ -91,7 +91,6 @@ fn unnamed() -> std::path::PathBuf {
     directory.join(format!("bytecost-pattern-{}", std::process::id()))
 }
 
-/// Two ends of a TCP connection.
 fn connection() -> io::Result<(TcpStream, TcpStream)> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let one = TcpStream::connect(listener.local_addr()?)?;

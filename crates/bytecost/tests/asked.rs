@@ -111,7 +111,7 @@ fn failed(place: &Place, study: &str, is_failed: impl Fn(&Cell) -> bool) {
 fn every_value_that_is_asked_for_is_on_the_first_screen() {
     for study in recorded() {
         let run = goldens().join(study);
-        // What another test compares with what comes out today.
+        // The recorded screen, which another test compares with that of today's program.
         has_all(&fs::read_to_string(run.join("screen.txt")).unwrap(), &run);
     }
 }
@@ -301,7 +301,7 @@ fn a_report_is_printed_where_it_cannot_be_written() {
     }
     let findings = fs::read_to_string(place.path().join("out/findings.json")).unwrap();
     let _: Findings<'_> = serde_json::from_str(&findings).unwrap();
-    // Whoever may not write there at all reads it too.
+    // A user who may not write to the directory can read the run too.
     let words = [
         "--reuid",
         "54321",

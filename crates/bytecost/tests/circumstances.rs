@@ -183,7 +183,7 @@ fn memory_is_what_the_control_group_leaves() {
     let script = format!("echo $$ > {} && exec \"$0\" \"$@\"", procs.display());
     let report = ended(&mut place.other("sh", ["-c", &script, BYTECOST, "doctor"])).flat();
     says(&report, &["of 96 MiB", limit]);
-    // What does not fit is refused with the limit's name.
+    // A cell that exceeds the limit is refused with the name of the limit.
     let large = format!("{SHORT} --ring 64MiB");
     let words = ["-c", &script, BYTECOST]
         .into_iter()

@@ -25,7 +25,7 @@ fn last_block(place: &Place) -> u32 {
 #[test]
 fn another_kernel_boot_machine_or_build_is_refused_by_name() {
     let place = measured();
-    // What the study does not ask for, and is not there anyway, is not tried.
+    // Transports that the study does not use are not tried.
     let tried = &place.json("manifest.json")["survey"]["movers"];
     let mut rows = tried.as_array().unwrap().iter();
     assert!(rows.all(|row| row["transport"] != "veth"), "{tried:?}");

@@ -105,7 +105,7 @@ fn a_run_is_explained_in_words_and_for_machines_without_a_trace() {
     for question in asked {
         says(&said, &[question["question"].as_str().unwrap()]);
     }
-    // What would decide more has the axes of the run's own command, and each option once.
+    // The suggested command has the axes of the run's command, and each option once.
     for (asked, again) in [
         (
             "--mover send -q --budget=4s",

@@ -83,7 +83,7 @@ fn background_load_runs_with_the_trial_and_counts_as_its_own() {
             }
             most = most.max(used.and_then(Reading::measured).unwrap());
         }
-        // What others leave of a CPU that they share may be nothing.
+        // Other processes may leave no time of a shared CPU.
         assert!(
             cell.neighbour.takes_no_time() || most > 0,
             "{}",

@@ -12,7 +12,6 @@ use serde_json::Value;
 
 use crate::common::{BYTECOST, END, Ended, Lack, PATIENCE, Place, has, says, skipped};
 
-/// The example of this crate.
 fn pattern_program() -> PathBuf {
     Path::new(BYTECOST).with_file_name("examples/pattern_program")
 }
@@ -26,7 +25,6 @@ fn is_root() -> bool {
 }
 
 impl Place {
-    /// The profile of a command, as JSON.
     #[track_caller]
     fn profile(&self, command: &[&str]) -> Value {
         let ended = self.profiled(&["--json"], command);
@@ -160,7 +158,6 @@ struct RealProgram<'c> {
     others: &'static [&'static str],
     /// The kind of descriptor that it moves it to; none for a read.
     to: Option<&'static str>,
-    /// Bytes of one call.
     call_bytes: usize,
 }
 

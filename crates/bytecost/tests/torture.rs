@@ -61,7 +61,7 @@ const KINDS: &[Kind] = &[
     Kind("looks", "--mover send --size 4KiB --evidence time,footprint", true),
 ];
 
-/// Whom a signal is for.
+/// The process that gets the signal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Target {
     Coordinator,
@@ -70,7 +70,6 @@ enum Target {
 }
 use Target::{Coordinator, Other};
 
-/// The disturbance.
 #[derive(Debug)]
 enum Fault {
     Send(Signal, Target),
@@ -222,7 +221,7 @@ impl Round {
             let is_held = |id| programs.contains(&id);
             programs.is_empty() || !loaded_programs().flatten().any(|p| is_held(p.id()))
         });
-        // What the loader, strace or prlimit says is not of the run.
+        // Errors of the loader, strace or prlimit are not those of the run.
         if !["loading shared libraries", "strace:", "prlimit:"]
             .iter()
             .any(|who| ended.stderr.contains(who))

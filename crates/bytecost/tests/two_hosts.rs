@@ -174,7 +174,7 @@ fn a_token_bucket_on_the_other_hosts_card_is_named() {
     let caveats = hosts.place.findings().caveats;
     let limit = caveats.iter().find(|c| c.kind == "path-limit").unwrap();
     says(&limit.text, &[&format!("limits {place}: tbf")]);
-    // What both hosts may set does not pace.
+    // The congestion control that both hosts may set does not pace.
     assert!(caveats.iter().all(|c| c.kind != "pacing"), "{caveats:?}");
 }
 

@@ -36,10 +36,10 @@ impl Move for Corked {
         self.cork(true)?;
         let offer = self.mover.offer()?;
         if offer == Offer::Queued {
-            // What is only queued would go out after the cork is gone.
+            // Otherwise a queued message would be sent after the cork is removed.
             self.mover.flush()?;
         }
-        // Also where the mover is full: what it waits for may be in the corked rest of a message.
+        // Also if the mover is full: the completion that it waits for may need the corked bytes to be sent.
         self.cork(false)?;
         Ok(offer)
     }

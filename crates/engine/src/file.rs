@@ -10,8 +10,8 @@ use bytecost_sys::{file_system, proc_view, regular_file};
 use rustix::fs::{AtFlags, MemfdFlags, Mode, OFlags};
 use rustix::io::{Errno, retry_on_intr};
 
+use crate::block_order::BlockOrder;
 use crate::pattern::{PayloadPattern, WrongBytes};
-use crate::walk::Walk;
 
 mod copies;
 mod page_cache;
@@ -223,7 +223,6 @@ pub fn file_system(path: &Path) -> io::Result<String> {
     Ok(file_system::name_or_number(status.f_type as u32))
 }
 
-/// Returns true for a file in memory alone.
 fn is_in_memory(file: impl AsFd) -> bool {
     rustix::fs::fstatfs(file).is_ok_and(|s| file_system::is_in_memory(s.f_type as u32))
 }
@@ -233,8 +232,8 @@ fn is_in_memory(file: impl AsFd) -> bool {
 pub fn direct_bytes(path: &Path) -> Option<u64> {
     let (write, direct) = (false, true);
     let file = open(path, Opening { write, direct }).ok()?;
-    let mut places = IoBuffers::new(1, 64 << 10).ok()?;
-    let bytes = places.bytes_mut(0)?;
+    let mut buffer = IoBuffers::new(1, 64 << 10).ok()?;
+    let bytes = buffer.bytes_mut(0)?;
     [512, 1024, 2048, ALIGN_BYTES]
         .into_iter()
         .find_map(|align| {
@@ -259,7 +258,8 @@ pub(crate) fn too_short() -> io::Error {
     io::Error::new(io::ErrorKind::UnexpectedEof, why)
 }
 
-/// Places of a mover that writes: some memory to go round in, and one for each in flight.
+/// The number of buffers of a mover that writes: 4 MiB in all, at most 1024, but one for each request in
+/// flight.
 pub fn written_places(size: usize, depth: usize) -> usize {
     const BYTES: usize = 4 << 20;
     const MOST: usize = 1024;
@@ -270,21 +270,22 @@ fn written() -> PayloadPattern {
     PayloadPattern::new(u32::MAX - 1, 0)
 }
 
-pub(crate) fn to_be_written(size: usize, count: usize) -> io::Result<IoBuffers> {
-    let mut places = IoBuffers::new(count, size)?;
+/// Buffers with the content that movers write.
+pub(crate) fn buffers_to_write(size: usize, count: usize) -> io::Result<IoBuffers> {
+    let mut buffers = IoBuffers::new(count, size)?;
     let pattern = written();
     for place in 0..count {
-        let bytes = places.bytes_mut(place).ok_or(io::ErrorKind::WouldBlock)?;
+        let bytes = buffers.bytes_mut(place).ok_or(io::ErrorKind::WouldBlock)?;
         pattern.fill((place * size) as u64, bytes);
     }
-    Ok(places)
+    Ok(buffers)
 }
 
-/// Checks what a mover wrote: the first blocks of its walk, at most `blocks`, and of each so many
-/// first bytes. Gives back how many bytes were compared; `InvalidData` where one is wrong.
+/// Checks the file that a mover wrote: the first blocks of its order, at most `blocks`, and the first
+/// `most` bytes of each. Returns the number of compared bytes; `InvalidData` where one is wrong.
 pub fn check_written(
     file: impl AsFd,
-    mut walk: Walk,
+    mut order: BlockOrder,
     blocks: u64,
     size: usize,
     depth: usize,
@@ -293,8 +294,8 @@ pub fn check_written(
     let mut bytes = vec![0; size.min(most)];
     let places = written_places(size, depth);
     let mut compared = 0;
-    for _ in 0..blocks.min(walk.blocks()) {
-        let offset = walk.step();
+    for _ in 0..blocks.min(order.blocks()) {
+        let offset = order.next_offset();
         read_whole(&file, &mut bytes, offset)?;
         let place = offset / size as u64 % places as u64;
         if let Some(at) = written().mismatch(place * size as u64, &bytes) {

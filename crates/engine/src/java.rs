@@ -306,7 +306,7 @@ impl Drop for Jvm {
 fn is_readable(fd: impl AsFd, patience: Duration) -> io::Result<bool> {
     let timeout = Timespec::try_from(patience).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut polled = [PollFd::new(&fd, PollFlags::IN)];
-    // Where a signal handler ran, it is asked again; there are few.
+    // A signal starts the timeout again; there are few signals.
     Ok(retry_on_intr(|| poll(&mut polled, Some(&timeout)))? > 0)
 }
 

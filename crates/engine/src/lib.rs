@@ -9,6 +9,7 @@
 //! allocate. Errors are those of the named system call unless a comment says otherwise. Start with
 //! `movers.rs`, the table, and `movers/send.rs`, one of its rows.
 
+mod block_order;
 mod corked;
 pub mod file;
 pub mod java;
@@ -28,9 +29,9 @@ mod setup;
 pub mod statement;
 mod table;
 mod tally;
-mod walk;
 pub mod work;
 
+pub use block_order::BlockOrder;
 pub use corked::Corked;
 pub use mover::{Helper, InFlight, Move, MoveFile, Mover, Offer, Open, Route};
 pub use movers::MOVERS;
@@ -41,5 +42,4 @@ pub use servers::{SERVERS, Server};
 pub use services::{SERVICES, Service};
 pub use setup::{FileWork, Setup};
 pub use tally::Tally;
-pub use walk::Walk;
 pub use work::Work;

@@ -186,26 +186,26 @@ pub trait Move {
         None
     }
 
-    /// Lets go of pages of the file, so that they can be dropped. Nothing is in flight.
+    /// Releases pages of the file, so that the page cache can drop them. No request is in flight.
     fn let_go(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// A mover of files at work: its requests, each in a place below the depth.
+/// A mover of files at work. Each request uses a buffer of its own, which a number names, its *place*.
 pub trait MoveFile: Move {
-    /// The place of the request that was offered last.
+    /// The place of the last request that was offered.
     fn place(&self) -> usize {
         0
     }
 
-    /// The place of a queued request that is complete, each returned once, or the error of the request.
+    /// The place of a queued request that has finished, each returned once, or the request's error.
     fn finished(&mut self) -> io::Result<Option<usize>> {
         Ok(None)
     }
 
-    /// Shows the last request that was over in a place not used again yet: its offset in the file,
-    /// and at most `most` first bytes.
+    /// Calls `see` with the last finished request at a place that has no new one yet: its offset in the
+    /// file, and its first bytes, at most `most`.
     fn look(&self, _place: usize, _most: usize, _see: &mut dyn FnMut(u64, &[u8])) {}
 }
 

@@ -76,7 +76,7 @@ impl<E: PingEnd> Game<E> {
         })
     }
 
-    /// So many turns, each there and back.
+    /// Plays `turns` turns, each of which is a message and its response.
     #[inline]
     pub fn play(&mut self, turns: u32) -> io::Result<()> {
         if self.waits.is_some() {
@@ -149,7 +149,7 @@ impl<E: PingEnd> Game<E> {
         Some(over.map_err(|_| io::Error::other("the second thread panicked")))
     }
 
-    /// By the side where it went wrong.
+    /// The error of the second thread if the first one only found it gone, else that of the first.
     #[cold]
     fn failed(&mut self, why: io::Error) -> io::Error {
         let is_gone = why.kind() == io::ErrorKind::UnexpectedEof;

@@ -1,6 +1,6 @@
-//! The table of services: each row something that a server answers and a client asks. A file holds
-//! both halves of its protocol: how a request is answered ([`Responder`]), and how one is asked and
-//! its answer checked ([`Requester`]). How bytes become requests is [`Framing`].
+//! The table of services. The file of a service has both halves of its protocol: the [`Responder`] of the
+//! server, and the [`Requester`] of the client, which composes requests and checks responses. A
+//! [`Framing`] is the rule by which a stream of bytes is divided into messages.
 
 use std::time::Duration;
 
@@ -18,29 +18,29 @@ pub const SERVICES: &[Service] = &[top::SERVICE, echo::SERVICE, fixed::SERVICE];
 
 /// The longest request that a server takes, in bytes, its line end included.
 pub const MOST_REQUEST_BYTES: usize = 64 << 10;
-/// The longest answer, in bytes.
+/// The longest response, in bytes.
 pub const MOST_ANSWER_BYTES: usize = 1 << 20;
-/// Further requests wait until these bytes of responses are sent, so that a client that sends and does
-/// not receive cannot fill the memory.
-pub(crate) const MOST_UNSENT: usize = 256 << 10;
-/// The most requests of a connection before the others have their turns.
+/// The server answers no further requests of a connection that has as many bytes of responses to send,
+/// so that a client that sends and does not receive cannot fill the memory.
+pub(crate) const MOST_UNSENT_BYTES: usize = 256 << 10;
+/// The most requests of a connection that are answered in one turn, before those of the others.
 pub(crate) const TURN_REQUESTS: u64 = 8;
 /// The response to a request that is too long, after which the connection is closed.
 pub const TOO_LONG: &[u8] = b"error: a request has at most 65536 bytes, its line end included\n";
 
-/// A row of the table of services. It reads as its facts.
+/// A row of the table of services. It dereferences to its facts.
 #[derive(Clone, Copy, Debug)]
 pub struct Service {
     /// Its name and properties, as surveys and plans have them.
     pub facts: ServiceFacts<&'static str>,
-    /// The framing of a request, by size.
-    pub request: fn(usize) -> Framing,
-    /// The framing of a response, by size.
-    pub answer: fn(usize) -> Framing,
-    /// Makes the server's half ready, one for each thread.
-    pub open: fn(&ServiceSetup) -> Box<dyn Responder>,
-    /// Makes the client's half ready, one for each thread.
-    pub question: fn(&ServiceSetup) -> Box<dyn Requester>,
+    /// The framing of a request, by the size of the setup.
+    pub request_framing: fn(usize) -> Framing,
+    /// The framing of a response, by the size of the setup.
+    pub response_framing: fn(usize) -> Framing,
+    /// Creates the server's half of the protocol, for one thread.
+    pub responder: fn(&ServiceSetup) -> Box<dyn Responder>,
+    /// Creates the client's half of the protocol, for one thread.
+    pub requester: fn(&ServiceSetup) -> Box<dyn Requester>,
 }
 
 /// The parameters of a service.
@@ -50,13 +50,13 @@ pub struct ServiceSetup {
     pub size: usize,
     /// The root of the kernel's files, `/proc` and `/sys`.
     pub roots: Roots,
-    /// For how long a response may be made from what was read for an earlier one. A trial measures what
-    /// each response costs, and keeps nothing.
+    /// The time for which data that was read for one response serves later ones too. A trial measures the
+    /// cost of each response, so that its time is zero.
     pub kept_for: Duration,
 }
 
 impl ServiceSetup {
-    /// Of this machine, with messages of that size.
+    /// The parameters of a trial on this machine, with messages of `size` bytes.
     pub fn new(size: usize) -> ServiceSetup {
         ServiceSetup {
             size,
@@ -75,49 +75,50 @@ pub enum Framing {
     Size(usize),
 }
 
-/// The result of looking for a message at the beginning of some bytes.
+/// The first message of some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
-    /// A part of a message, or nothing.
-    Part,
-    /// A whole message of so many bytes.
-    Whole(usize),
-    /// More than [`MOST_REQUEST_BYTES`] without an end.
+pub enum FirstMessage {
+    /// Its end has not been received.
+    Incomplete,
+    /// It has this many bytes.
+    Complete(usize),
+    /// It has more than [`MOST_REQUEST_BYTES`].
     TooLong,
 }
 
 impl Framing {
-    /// The beginning of `bytes`, of which the first `seen` were found to hold no end before.
-    pub fn cut(self, bytes: &[u8], seen: usize) -> Cut {
+    /// Finds the end of the first message of `bytes`. An earlier call has found no end in the first
+    /// `searched` bytes.
+    pub fn first_message(self, bytes: &[u8], searched: usize) -> FirstMessage {
         match self {
-            Framing::Size(size) if bytes.len() >= size => Cut::Whole(size),
-            Framing::Size(_) => Cut::Part,
+            Framing::Size(size) if bytes.len() >= size => FirstMessage::Complete(size),
+            Framing::Size(_) => FirstMessage::Incomplete,
             Framing::Line => {
                 let within = &bytes[..bytes.len().min(MOST_REQUEST_BYTES)];
-                let fresh = within.get(seen..).unwrap_or_default();
-                match fresh.iter().position(|b| *b == b'\n') {
-                    Some(at) => Cut::Whole(seen + at + 1),
-                    None if within.len() == MOST_REQUEST_BYTES => Cut::TooLong,
-                    None => Cut::Part,
+                let unsearched = within.get(searched..).unwrap_or_default();
+                match unsearched.iter().position(|b| *b == b'\n') {
+                    Some(at) => FirstMessage::Complete(searched + at + 1),
+                    None if within.len() == MOST_REQUEST_BYTES => FirstMessage::TooLong,
+                    None => FirstMessage::Incomplete,
                 }
             }
         }
     }
 }
 
-/// The server's half at work.
+/// The server's half of a service's protocol.
 pub trait Responder: Send {
-    /// Appends the answer to a whole request.
-    fn answer(&mut self, request: &[u8], out: &mut Vec<u8>);
+    /// Appends the response to a whole request.
+    fn append_response(&mut self, request: &[u8], out: &mut Vec<u8>);
 }
 
-/// The client's half at work.
+/// The client's half of a service's protocol.
 pub trait Requester: Send {
     /// Appends request `number` of a connection. Does not allocate where `out` has room.
-    fn ask(&self, connection: u32, number: u64, out: &mut Vec<u8>);
+    fn append_request(&self, connection: u32, number: u64, out: &mut Vec<u8>);
 
-    /// Returns true if `piece`, which begins `at` bytes into the response to that request, is correct. A
-    /// response that is a line comes in one piece. Does not allocate.
+    /// Returns true if `piece`, the bytes at the offset `at` of the response to request `number`, is
+    /// correct. A response that is a line comes in one piece. Does not allocate.
     fn is_right(&self, connection: u32, number: u64, at: usize, piece: &[u8]) -> bool;
 }
 
@@ -125,10 +126,10 @@ table!(Service, ServiceFacts, SERVICES);
 
 impl Service {
     /// The most bytes of responses that a server keeps for a client that does not receive them.
-    pub fn most_unsent(&self, size: usize) -> usize {
-        match (self.answer)(size) {
-            Framing::Size(size) => (TURN_REQUESTS as usize * size).min(MOST_UNSENT + size),
-            Framing::Line => MOST_UNSENT,
+    pub fn most_unsent_bytes(&self, size: usize) -> usize {
+        match (self.response_framing)(size) {
+            Framing::Size(size) => (TURN_REQUESTS as usize * size).min(MOST_UNSENT_BYTES + size),
+            Framing::Line => MOST_UNSENT_BYTES,
         }
     }
 
@@ -147,57 +148,60 @@ impl Service {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use FirstMessage::{Complete, Incomplete, TooLong};
 
     #[test]
-    fn messages_are_cut_where_they_end() {
+    fn a_message_ends_by_its_framing() {
         let long = vec![b'x'; MOST_REQUEST_BYTES + 1];
         let mut just = long[1..].to_vec();
         just[MOST_REQUEST_BYTES - 1] = b'\n';
-        let check = |framing: Framing, bytes: &[u8], seen, expected| {
-            assert_eq!(framing.cut(bytes, seen), expected);
+        let check = |framing: Framing, bytes: &[u8], searched, expected| {
+            assert_eq!(framing.first_message(bytes, searched), expected);
         };
-        check(Framing::Line, b"", 0, Cut::Part);
-        check(Framing::Line, b"to", 0, Cut::Part);
-        check(Framing::Line, b"\n", 0, Cut::Whole(1));
-        check(Framing::Line, b"top\ntop\n", 0, Cut::Whole(4));
-        check(Framing::Line, b"top\n", 3, Cut::Whole(4));
-        check(Framing::Line, b"top", 9, Cut::Part);
-        check(Framing::Line, &just, 0, Cut::Whole(MOST_REQUEST_BYTES));
-        check(Framing::Line, &long, 0, Cut::TooLong);
-        let seen = MOST_REQUEST_BYTES - 1;
-        check(Framing::Line, &long[1..], seen, Cut::TooLong);
-        check(Framing::Size(3), b"to", 0, Cut::Part);
-        check(Framing::Size(3), b"top\n", 2, Cut::Whole(3));
+        check(Framing::Line, b"", 0, Incomplete);
+        check(Framing::Line, b"to", 0, Incomplete);
+        check(Framing::Line, b"\n", 0, Complete(1));
+        check(Framing::Line, b"top\ntop\n", 0, Complete(4));
+        check(Framing::Line, b"top\n", 3, Complete(4));
+        check(Framing::Line, b"top", 9, Incomplete);
+        check(Framing::Line, &just, 0, Complete(MOST_REQUEST_BYTES));
+        check(Framing::Line, &long, 0, TooLong);
+        let searched = MOST_REQUEST_BYTES - 1;
+        check(Framing::Line, &long[1..], searched, TooLong);
+        check(Framing::Size(3), b"to", 0, Incomplete);
+        check(Framing::Size(3), b"top\n", 2, Complete(3));
     }
 
     #[test]
-    fn questions_and_answers_fit() {
+    fn a_request_and_its_response_have_their_framing() {
         for service in SERVICES {
             let sizes = service.sizes.map_or(vec![0], |(a, b)| vec![a, 64, 5000, b]);
             for size in sizes.into_iter().map(|size| size as usize) {
                 let setup = ServiceSetup::new(size);
-                let (mut answers, asks) = ((service.open)(&setup), (service.question)(&setup));
-                let (mut request, mut answer) = (Vec::new(), Vec::new());
-                asks.ask(3, 7, &mut request);
-                let whole = (service.request)(size).cut(&request, 0);
-                assert_eq!(whole, Cut::Whole(request.len()), "{}", service.name);
-                answers.answer(&request, &mut answer);
-                match (service.answer)(size) {
+                let mut responder = (service.responder)(&setup);
+                let requester = (service.requester)(&setup);
+                let (mut request, mut response) = (Vec::new(), Vec::new());
+                let case = format!("{} {size}", service.name);
+                requester.append_request(3, 7, &mut request);
+                let whole = (service.request_framing)(size).first_message(&request, 0);
+                assert_eq!(whole, Complete(request.len()), "{case}");
+                responder.append_response(&request, &mut response);
+                match (service.response_framing)(size) {
                     Framing::Line => {
-                        let end = answer.iter().position(|b| *b == b'\n');
-                        assert_eq!(end, Some(answer.len() - 1));
+                        let end = response.iter().position(|b| *b == b'\n');
+                        assert_eq!(end, Some(response.len() - 1));
                     }
                     Framing::Size(size) => {
-                        assert_eq!(answer.len(), size, "{}", service.name);
+                        assert_eq!(response.len(), size, "{}", service.name);
                         let half = size / 2;
-                        assert!(asks.is_right(3, 7, half, &answer[half..]));
+                        assert!(requester.is_right(3, 7, half, &response[half..]));
                     }
                 }
-                assert!(asks.is_right(3, 7, 0, &answer), "{} {size}", service.name);
-                let last = answer.len() - 1;
-                answer[last] ^= 1;
-                assert!(!asks.is_right(3, 7, 0, &answer), "{} {size}", service.name);
-                assert!(!asks.is_right(3, 7, 0, TOO_LONG), "{} {size}", service.name);
+                assert!(requester.is_right(3, 7, 0, &response), "{case}");
+                let last = response.len() - 1;
+                response[last] ^= 1;
+                assert!(!requester.is_right(3, 7, 0, &response), "{case}");
+                assert!(!requester.is_right(3, 7, 0, TOO_LONG), "{case}");
             }
         }
     }

@@ -7,18 +7,17 @@ use std::time::Duration;
 
 use bytecost_spec::cell::{HugePages, Reaping};
 
+use crate::block_order::BlockOrder;
 use crate::pattern::PayloadPattern;
-use crate::walk::Walk;
 
 /// The socket, the file and the options of a mover.
 #[derive(Debug)]
 pub struct Setup {
     /// A connected, blocking stream socket; none for a mover without a peer.
     pub socket: Option<OwnedFd>,
-    /// The file, for movers of files; without it one that sends a file makes a memory file of its
-    /// own.
+    /// The file, for movers of files. Without it a mover that sends a file makes one in memory.
     pub file: Option<FileWork>,
-    /// Where the Java program lies compiled, for movers that start it; else each compiles it.
+    /// The directory of the compiled Java program, for movers that start it. Without it each compiles it.
     pub java: Option<PathBuf>,
     /// Bytes of a message.
     pub size: usize,
@@ -32,7 +31,7 @@ pub struct Setup {
     pub fresh: bool,
     /// Fill every field with one byte before each message is sent.
     pub refill: bool,
-    /// The handling of completions, where there are any.
+    /// The time at which zero-copy completions are read, where there are any.
     pub reaping: Reaping,
     /// Pages of the memory that work is done on.
     pub huge_pages: HugePages,
@@ -40,23 +39,23 @@ pub struct Setup {
     pub patience: Duration,
 }
 
-/// A file and how a mover goes through it.
+/// A file and the requests that a mover makes to it.
 #[derive(Debug)]
 pub struct FileWork {
-    /// Opened as the cell asks, for this mover alone.
+    /// The file, opened for this mover alone with the flags that the cell needs.
     pub file: OwnedFd,
-    /// The order of requests.
-    pub walk: Walk,
+    /// The offsets of the requests, in their order.
+    pub order: BlockOrder,
     /// Requests in flight at most; at least 1.
     pub depth: usize,
-    /// Bytes of one call, for movers that go through a message or a request piece by piece.
+    /// Bytes of one call, for movers that move a message or a request piece by piece.
     pub block: usize,
-    /// The file that is written, for movers that have two: as long as the walk's part.
+    /// The file that is written, for movers that have two: as long as the part of the file that is read.
     pub target: Option<OwnedFd>,
 }
 
 impl Setup {
-    /// One message of so many bytes in one piece, of memory alone, all else as by default.
+    /// The setup for messages of `size` bytes in one piece, without a socket or a file.
     pub fn new(size: usize, patience: Duration) -> Setup {
         Setup {
             socket: None,

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
-use bytecost_engine::{FileWork, MOVERS, Move, Mover, Route, Setup, Walk};
+use bytecost_engine::{BlockOrder, FileWork, MOVERS, Move, Mover, Route, Setup};
 use bytecost_spec::Access;
 
 #[path = "../../../tests/lack.rs"]
@@ -35,7 +35,7 @@ fn opened(mover: &Mover, path: &Path, socket: UnixStream, size: u64) -> Option<B
         socket: Some(OwnedFd::from(socket)),
         file: Some(FileWork {
             file,
-            walk: Walk::new(Access::Sequential, 0, MESSAGES, size, 1),
+            order: BlockOrder::new(Access::Sequential, 0, MESSAGES, size, 1),
             depth: 1,
             block: BLOCK,
             target: None,
@@ -79,7 +79,7 @@ fn a_file_that_ends_before_the_message_does_is_an_error() {
                 let _ = b.read_to_end(&mut Vec::new());
             });
             let why = refused(&mut *engine);
-            // What another program says has no kind, but says the same.
+            // An error of another program has no kind, but the same text.
             let is_known = mover.is_helped() || why.kind() == io::ErrorKind::UnexpectedEof;
             assert!(is_known, "{}: {why}", mover.name);
             assert!(why.to_string().contains("truncated"), "{why}");

@@ -13,7 +13,7 @@ enum Class {
     Work(Kind),
     /// It works for its caller.
     Caller,
-    /// The CPU had nothing to do.
+    /// The CPU was idle.
     Idle,
 }
 

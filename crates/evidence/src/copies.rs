@@ -38,7 +38,7 @@ pub struct Copies {
     choice: HookChoice,
     packets: Option<Object<{ packets::WORDS }>>,
     functions: Option<Object<{ functions::WORDS }>>,
-    /// Events that each program in use had missed when the count began.
+    /// Events that each program missed before the count began.
     missed: BTreeMap<&'static str, u64>,
 }
 

@@ -1,6 +1,6 @@
-//! Accounts of the CPUs within a window by their users, in ns: every switch of a task and every interrupt, at the
-//! kernel's tracepoints (tp_btf). The programs cut each stretch of time at the edges of the window,
-//! which are set a moment before, so that nothing depends on when the sums are read.
+//! The CPU time of a window by user, in ns. BPF programs at the kernel's tracepoints (tp_btf) see every
+//! switch of a task and every interrupt. They get the edges of the window before it opens and cut the
+//! time of tasks there, so that it does not matter when the sums are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -19,16 +19,17 @@ use crate::bpf::{self, OTHER_CLOCK, OTHER_NUMBERS, Object, about, in_one_line};
 mod window_accounts;
 
 pub use window_accounts::AccountedProcesses;
-use window_accounts::{CPU_WORDS, CpuWords, Maker, SINCE, TaskWords, WindowAccounts, numbers};
+use window_accounts::{CPU_WORDS, CpuWords, Creator, SINCE, TaskWords};
+use window_accounts::{WindowAccounts, WindowRange, numbers};
 
 static OBJECT: &[u8] = include_bytes_aligned!("../bpf/cpu.bpf.o");
 
-/// From setting an edge of the window to the edge.
+/// The time from setting an edge of the window until that edge.
 const LEAD_NS: u64 = 100_000;
-/// The most attempts to set an edge, which fail where this process is held up meanwhile.
-const MOST_TRIES: u32 = 8;
+/// The most attempts to set an edge; one fails if this thread is preempted until after the edge.
+const MOST_ATTEMPTS: u32 = 8;
 
-/// Each program is named for its tracepoint; without one of these there are no accounts.
+/// The tracepoints without which there are no accounts. Each program has the name of its tracepoint.
 const NEEDED: &[&str] = &[
     "sched_switch",
     "sched_process_fork",
@@ -37,8 +38,8 @@ const NEEDED: &[&str] = &[
     "irq_handler_entry",
     "irq_handler_exit",
 ];
-/// Interrupts that not every kind of machine has.
-const OTHERS: &[&str] = &[
+/// The tracepoints of interrupts that not every architecture has.
+const OPTIONAL: &[&str] = &[
     "local_timer_entry",
     "local_timer_exit",
     "reschedule_entry",
@@ -51,45 +52,48 @@ const OTHERS: &[&str] = &[
     "ipi_exit",
 ];
 
-/// Keeps accounts of all CPUs while it lives.
+/// The attached BPF programs, which account for all CPUs until it is dropped.
 #[derive(Debug)]
 pub struct CpuAccountant {
     object: Object<2>,
     cpus: FileMap,
     online: Vec<u32>,
-    /// When the window opens and closes, as late as can be until it is known; or why not.
-    window: Result<(u64, u64), String>,
-    left_out: u64,
+    /// The window, or the reason why it could not be set.
+    window: Result<WindowRange, String>,
+    /// Runs of the programs that the kernel skipped until the end of the last window.
+    skipped_runs: u64,
 }
 
 impl CpuAccountant {
-    /// The window opens now, and closes at its end. Where that goes wrong, its account says why.
+    /// Opens the window now; [`CpuAccountant::end`] closes it, and reports an error of this call.
     pub fn begin(&mut self) {
-        for _ in 0..MOST_TRIES {
+        for _ in 0..MOST_ATTEMPTS {
             let from_ns = clock::monotonic_ns() + LEAD_NS;
             self.schedule(from_ns, u64::MAX);
-            // Else this thread was held up, and what was switched meanwhile is not whole.
+            // Otherwise the edge was set too late for the switches between it and now.
             if clock::monotonic_ns() < from_ns {
                 break;
             }
         }
     }
 
-    /// The window opens and closes at these moments. Where that goes wrong, its account says why.
+    /// Sets the window, in ns of CLOCK_MONOTONIC; [`CpuAccountant::end`] reports an error of this call.
     pub fn schedule(&mut self, from_ns: u64, to_ns: u64) {
         let set = self.object.begin(&[from_ns, to_ns]);
-        self.window = set.map(|()| (from_ns, to_ns)).map_err(|e| e.to_string());
+        let window = WindowRange { from_ns, to_ns };
+        self.window = set.map(|()| window).map_err(|e| e.to_string());
     }
 
-    /// The window is closed, or closes now: who used the CPUs in it.
-    pub fn end(&mut self, whose: &AccountedProcesses) -> CpuAccounts {
-        match self.seen() {
-            Ok(seen) => seen.accounts(whose),
+    /// Waits for the end of the window, or closes it now if its end is not set. Returns the CPU time of
+    /// each user; absent with the reason if something went wrong.
+    pub fn end(&mut self, processes: &AccountedProcesses) -> CpuAccounts {
+        match self.window_accounts() {
+            Ok(accounts) => accounts.by_user(processes),
             Err(why) => CpuAccounts::absent(why.to_string()),
         }
     }
 
-    /// Attaches its programs: needs rights for BPF.
+    /// Loads and attaches the BPF programs, for which it needs CAP_BPF and CAP_PERFMON.
     pub fn open(root: &Path) -> io::Result<CpuAccountant> {
         let types = bpf::types(root)?;
         let asked = |(what, e): (&str, io::Error)| about(what, e);
@@ -102,8 +106,8 @@ impl CpuAccountant {
             let what = format!("the tracepoint `{tracepoint}` cannot be hooked");
             attached.map_err(|e| about(&what, e))?;
         }
-        for tracepoint in OTHERS {
-            // Interrupts that are not seen count for who was interrupted.
+        for tracepoint in OPTIONAL {
+            // Without it, the time of such interrupts counts for the interrupted task.
             let _ = object.attach(tracepoint, tracepoint, types);
         }
         let cpus = match object.map("cpus")? {
@@ -115,50 +119,51 @@ impl CpuAccountant {
             cpus,
             online,
             window: Err("no window was opened".to_owned()),
-            left_out: 0,
+            skipped_runs: 0,
         };
         let before_ns = clock::monotonic_ns();
         let visitor = visit_all_cpus();
-        // The visitor's switches are known to both clocks.
+        // The visitor was switched between two readings of this clock: so the programs have the same one.
         let last_ns = open.words().iter().map(|words| words[SINCE]).max();
         let visited_ns = before_ns..=clock::monotonic_ns();
         if !last_ns.is_some_and(|ns| visited_ns.contains(&ns)) {
             return Err(io::Error::other(OTHER_CLOCK));
         }
-        let made = open.makers(vec![visitor])?;
-        if made.get(&visitor).map(|m| m.process) != Some(std::process::id()) {
+        let creators = open.creators(vec![visitor])?;
+        if creators.get(&visitor).map(|c| c.process) != Some(std::process::id()) {
             return Err(io::Error::other(OTHER_NUMBERS));
         }
         Ok(open)
     }
 
-    fn seen(&mut self) -> io::Result<WindowAccounts> {
-        let (from_ns, mut to_ns) = self.window.clone().map_err(io::Error::other)?;
+    fn window_accounts(&mut self) -> io::Result<WindowAccounts> {
+        let WindowRange { from_ns, mut to_ns } = self.window.clone().map_err(io::Error::other)?;
         if to_ns == u64::MAX {
-            // Who has just slept is seldom taken off its CPU.
+            // A thread that has just slept is seldom preempted, which would make the edge late.
             clock::sleep_until_ns(clock::monotonic_ns() + LEAD_NS);
             to_ns = clock::monotonic_ns() + LEAD_NS;
             self.object.begin(&[from_ns, to_ns])?;
         }
         clock::sleep_until_ns(to_ns);
-        let (cpus, tasks) = self.settled(to_ns)?;
+        let (cpus, tasks) = self.stable_sums(to_ns)?;
         self.clear(tasks.keys())?;
-        // Not read when a window opens, which may be in no time: so since the window before.
-        let left_out = self.left_out_so_far();
-        if std::mem::replace(&mut self.left_out, left_out) < left_out {
+        // Counted since the end of the last window: a read at the start might delay the edge.
+        let skipped_runs = self.skipped_runs_so_far();
+        if std::mem::replace(&mut self.skipped_runs, skipped_runs) < skipped_runs {
             return Err(io::Error::other(
                 "the kernel left out programs that were to see a switch or an interrupt, as they were at work already",
             ));
         }
         let running = cpus.iter().flat_map(|words| numbers(words));
         let others = tasks.values().flat_map(|words| numbers(words));
-        let makers = self.makers(running.chain(others).collect())?;
-        Ok(WindowAccounts::new((from_ns, to_ns), &cpus, tasks, makers))
+        let creators = self.creators(running.chain(others).collect())?;
+        let window = WindowRange { from_ns, to_ns };
+        Ok(WindowAccounts::new(window, &cpus, tasks, creators))
     }
 
-    /// The words of each CPU and of each task, when only tasks that run still add to the window.
-    fn settled(&mut self, to_ns: u64) -> io::Result<(Vec<CpuWords>, BTreeMap<u32, TaskWords>)> {
-        // A CPU that was switched meanwhile is so after the window, and once only.
+    /// The words of each CPU and task, when only running tasks can still add to sums of the window.
+    fn stable_sums(&mut self, to_ns: u64) -> io::Result<(Vec<CpuWords>, BTreeMap<u32, TaskWords>)> {
+        // A switch of a CPU between the two reads is after the window: each CPU fails one attempt at most.
         for _ in 0..self.online.len() + 2 {
             let before = self.words();
             let tasks = self.tasks()?;
@@ -172,17 +177,17 @@ impl CpuAccountant {
         Err(io::Error::other("the sums of the CPUs did not settle"))
     }
 
-    fn left_out_so_far(&self) -> u64 {
-        let programs = NEEDED.iter().chain(OTHERS);
+    fn skipped_runs_so_far(&self) -> u64 {
+        let programs = NEEDED.iter().chain(OPTIONAL);
         programs.filter_map(|p| self.object.misses(p)).sum()
     }
 
     fn words(&self) -> Vec<CpuWords> {
-        let of = |cpu: &u32| {
+        let words = |cpu: &u32| {
             let first = *cpu as usize * CPU_WORDS;
-            std::array::from_fn(|at| self.cpus.word(first + at))
+            std::array::from_fn(|index| self.cpus.word(first + index))
         };
-        self.online.iter().map(of).collect()
+        self.online.iter().map(words).collect()
     }
 
     fn map<V: Pod>(&mut self, name: &str) -> io::Result<HashMap<&mut MapData, u32, V>> {
@@ -197,18 +202,18 @@ impl CpuAccountant {
             .collect()
     }
 
-    /// The makers of these tasks, and those of the makers in turn, as far back as they are known.
-    fn makers(&mut self, mut left: Vec<u32>) -> io::Result<BTreeMap<u32, Maker>> {
-        let makers = self.map::<[u64; 2]>("makers")?;
+    /// The threads that created these tasks and, in turn, their processes, by the created task's number.
+    fn creators(&mut self, mut left: Vec<u32>) -> io::Result<BTreeMap<u32, Creator>> {
+        let creators = self.map::<[u64; 2]>("makers")?;
         let mut found = BTreeMap::new();
-        let mut asked = BTreeSet::new();
+        let mut seen = BTreeSet::new();
         while let Some(task) = left.pop() {
-            if !asked.insert(task) {
+            if !seen.insert(task) {
                 continue;
             }
-            if let Ok([tid, process]) = makers.get(&task, 0) {
+            if let Ok([tid, process]) = creators.get(&task, 0) {
                 let (thread, process) = (tid as u32, process as u32);
-                found.insert(task, Maker { thread, process });
+                found.insert(task, Creator { thread, process });
                 left.push(process);
             }
         }
@@ -217,18 +222,18 @@ impl CpuAccountant {
 
     fn clear<'a>(&mut self, tasks: impl Iterator<Item = &'a u32>) -> io::Result<()> {
         let mut map = self.map::<TaskWords>("tasks")?;
-        // One that is gone already is what is wanted.
+        // An entry that is gone already makes this an error, which does not matter.
         tasks.for_each(|task| drop(map.remove(task)));
         Ok(())
     }
 }
 
-/// Has a thread run on each CPU, so that it is known of each which task it runs: an idle one may
-/// switch to nothing for long. Gives the thread's number.
+/// Runs a thread on each CPU, so that the programs know the task that each CPU runs: an idle CPU may not
+/// switch for a long time. Returns the number of the thread.
 fn visit_all_cpus() -> u32 {
     let visit = || {
         for cpu in process::affinity().unwrap_or_default() {
-            // One that cannot be had stays unknown until it switches, and is left over until then.
+            // A CPU that is refused has an unknown task until it switches.
             let _ = process::set_affinity(&[cpu]);
         }
         process::gettid()

@@ -20,7 +20,7 @@ use crate::Parties;
 use crate::bpf::{self, OTHER_CLOCK, Object};
 use crate::copies::packets::handed_over;
 
-/// Built from the file beside it.
+/// The object that is built from `bpf/events.bpf.c`.
 static OBJECT: &[u8] = include_bytes_aligned!("../bpf/events.bpf.o");
 
 /// Words of `struct sums` in `events.bpf.c`.

@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_between_hits_and_misses_is_told_by_its_share() {
+    fn a_mixture_of_hits_and_misses_gives_its_share() {
         let check =
             |hits: &[(u64, u64)], misses: &[(u64, u64)], seen: &[(u64, u64)], share: f64| {
                 let found = calibrated(&rounds(hits), &rounds(misses));
@@ -316,7 +316,7 @@ mod tests {
         // A counter that goes in steps longer than the caches are apart.
         let (hits, misses) = (&[(50, 80), (75, 20)], &[(50, 40), (75, 60)]);
         check(hits, misses, &[(50, 60), (75, 40)], 0.5);
-        // What lies further away than the next cache is displaced, and no more.
+        // Lines that are further away than the next cache count as displaced, once.
         let (hits, misses) = (&[(30, 99), (900, 1)], &[(44, 97), (900, 3)]);
         check(hits, misses, &[(30, 50), (300, 50)], 0.5);
     }

@@ -28,7 +28,7 @@ use counts::{COUNTS, Key, TOTALS, sum, way};
 use known_calls::{CallCost, KNOWN_CALLS, KNOWN_ROUNDS, KnownCalls};
 use work::WorkSampler;
 
-/// Built from the file beside it.
+/// The object that is built from `bpf/profile.bpf.c`.
 static OBJECT: &[u8] = include_bytes_aligned!("../bpf/profile.bpf.o");
 
 /// A program with its tracepoint; without one that is needed nothing is counted.
@@ -254,7 +254,7 @@ impl Profiler {
             work: WorkSampler::open(root).map_err(|why| why.to_string()),
         };
         profiler.fill_tables()?;
-        let uncounted = KnownCalls::made()?;
+        let uncounted = KnownCalls::measure()?;
         profiler.attach_counting()?;
         profiler.check_known_calls(uncounted)?;
         Ok(profiler)
@@ -271,13 +271,14 @@ impl Profiler {
         Ok(())
     }
 
-    /// Counts known calls of this thread, finds out what it adds to each, and begins anew. The others were
-    /// made before any program was attached, which alone makes each call of the machine slower.
+    /// Counts known calls of this thread, computes the CPU time that counting adds to each, and resets the
+    /// counts. `uncounted` was measured before any program was attached, as an attached program makes
+    /// every call on the machine slower.
     fn check_known_calls(&mut self, uncounted: KnownCalls) -> io::Result<()> {
         let own = bytecost_sys::process::gettid();
         self.insert_thread(own)?;
         self.set_control(OPEN)?;
-        let counted = KnownCalls::made()?;
+        let counted = KnownCalls::measure()?;
         self.take(1)?;
         self.set_control(0)?;
         let mut threads = self.threads_mut()?;
@@ -294,7 +295,7 @@ impl Profiler {
             added_ns,
             unseen_ns: counted.mean_ns - seen_ns as f64 / calls as f64 - added_ns,
         };
-        // What was counted so far stays in the maps, and is taken off from now on.
+        // The counts so far stay in the maps, and are subtracted from now on.
         for (_, summed) in self.ways.values_mut() {
             summed.sums = [0.0; COUNTS];
         }

@@ -65,7 +65,7 @@ impl TimeSampler {
 
     /// Opens a window.
     pub fn begin(&mut self, parties: Parties) -> io::Result<()> {
-        // What an earlier window left, if it ended badly.
+        // Samples of an earlier window that ended with an error are dropped.
         self.sampler.disable()?;
         self.sampler.take(&mut |_| {});
         self.sampler.forks();
@@ -74,7 +74,7 @@ impl TimeSampler {
         self.parties = parties;
         self.parents.clear();
         for parent in std::iter::once(parties.sender).chain(parties.receiver) {
-            // Where the kernel does not list them, their time is the rest's.
+            // If the kernel does not list children, their time is that of other processes.
             let children = children::started_by(&self.root, parent).unwrap_or_default();
             let pairs = children.into_iter().map(|pid| (pid, parent));
             self.parents.extend(pairs);

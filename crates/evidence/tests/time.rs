@@ -50,7 +50,7 @@ fn a_process_that_reads_a_cached_file_is_seen_to_copy() {
             .map(|l| l.count)
             .sum()
     };
-    // What the sampler itself does between two reads is work of this process in user mode.
+    // Work of the sampler between two reads is in user mode of this process.
     let kernel = mine(&found.looks, |kind| kind != Kind::User);
     let copied = mine(&found.looks, |kind| kind == Kind::DataCopy);
     let looks = &found.looks;

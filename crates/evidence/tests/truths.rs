@@ -33,7 +33,7 @@ const MESSAGE_BYTES: usize = 64 << 10;
 const MESSAGES: usize = 256;
 const PAYLOAD_BYTES: usize = MESSAGE_BYTES * MESSAGES;
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Copies that a byte may seem to have had too many or too few.
+/// The tolerance of a count, in copies of each byte.
 const NEAR: f64 = 0.01;
 
 /// Bytes of files are counted by process, which all tests here share.
@@ -195,7 +195,7 @@ impl Truths {
         assert!(flagged.iter().all(|copied| *copied), "{flagged:?}");
         println!("completion flags: 100 % of {MESSAGES} zero-copy sends over loopback copied");
         self.unix(&message);
-        // What goes to another port is not this connection's.
+        // Bytes to another port are not those of this connection.
         self.begin(Some(9));
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         over(&listener, send);
@@ -381,7 +381,7 @@ fn each_call_is_counted_and_every_counter_counts() {
         let found = counts.iter().find(|c| c.event == event).unwrap();
         found.count.measured()
     };
-    // Threads of the tests beside this one call the kernel too.
+    // Threads of other tests in this process call the kernel too.
     if let Some(calls) = of(CountedEvent::SystemCalls) {
         assert!((CALLS..CALLS + 200).contains(&calls), "{calls}");
     }

@@ -32,7 +32,6 @@ pub(crate) const ROWS: &[CapabilityRow] = &[
     row(39, "BPF", "programs that show what the kernel copies"),
 ];
 
-/// The capabilities of this process.
 #[derive(Clone, Debug)]
 pub(crate) struct Capabilities {
     /// The mask `CapEff` of /proc/self/status, or why it cannot be read.

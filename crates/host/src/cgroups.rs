@@ -65,9 +65,9 @@ struct Mount {
 /// version 1. Write permission is not tried.
 ///
 /// # Errors
-/// Why there is none, with the remedy.
+/// The reason why there is none, with the remedy.
 pub fn parents(roots: &Roots, wanted: &[Controller]) -> Result<Vec<Parent>, String> {
-    let own = roots.proc("self/cgroup")?;
+    let own_groups = roots.proc("self/cgroup")?;
     let mounts = mounts(roots)?;
     if mounts.is_empty() {
         return Err(
@@ -75,17 +75,17 @@ pub fn parents(roots: &Roots, wanted: &[Controller]) -> Result<Vec<Parent>, Stri
         );
     }
     let mut parents: Vec<Parent> = Vec::new();
-    let mut wanted_of_v2: Vec<Controller> = Vec::new();
+    let mut not_in_v1: Vec<Controller> = Vec::new();
     for &controller in wanted {
-        let in_v1 = |m: &&Mount| m.controllers.iter().any(|c| c == controller.name());
-        let Some(mount) = mounts.iter().find(in_v1) else {
-            wanted_of_v2.push(controller);
+        let is_v1_mount = |m: &&Mount| m.controllers.iter().any(|c| c == controller.name());
+        let Some(mount) = mounts.iter().find(is_v1_mount) else {
+            not_in_v1.push(controller);
             continue;
         };
         check_writable(mount)?;
         let dir = roots
             .sys
-            .join(own_dir(roots, mount, &own, Some(controller)));
+            .join(group_dir(roots, mount, &own_groups, Some(controller)));
         match parents.iter_mut().find(|p| p.dir == dir) {
             Some(parent) => parent.controllers.push(controller),
             None => parents.push(Parent {
@@ -95,14 +95,14 @@ pub fn parents(roots: &Roots, wanted: &[Controller]) -> Result<Vec<Parent>, Stri
             }),
         }
     }
-    if !wanted_of_v2.is_empty() {
-        parents.push(parent_v2(roots, &mounts, &own, wanted_of_v2)?);
+    if !not_in_v1.is_empty() {
+        parents.push(parent_v2(roots, &mounts, &own_groups, not_in_v1)?);
     }
     Ok(parents)
 }
 
-/// The mount points of writable hierarchies that may have the controllers cpu and cpuset, below the
-/// root of the caller's `/sys`.
+/// The mount points of writable hierarchies that may have the controllers cpu and cpuset, in the caller's
+/// `/sys`.
 pub fn hierarchies(roots: &Roots) -> Vec<PathBuf> {
     let is_wanted = |m: &Mount| {
         m.version == Version::V2 || m.controllers.iter().any(|c| c == "cpu" || c == "cpuset")
@@ -113,13 +113,13 @@ pub fn hierarchies(roots: &Roots) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The real-time budget of this process's group, in µs a period; none unless the kernel schedules
-/// real-time groups (CONFIG_RT_GROUP_SCHED, version 1 alone).
+/// The real-time budget of this process's group, in µs for each period; none unless the kernel schedules
+/// real-time groups (CONFIG_RT_GROUP_SCHED, in version 1 alone).
 pub fn realtime_us(roots: &Roots) -> Option<i64> {
-    let own = roots.proc("self/cgroup").ok()?;
+    let own_groups = roots.proc("self/cgroup").ok()?;
     let mounts = mounts(roots).ok()?;
     let mount = (mounts.iter()).find(|m| m.controllers.iter().any(|c| c == "cpu"))?;
-    let dir = own_dir(roots, mount, &own, Some(Controller::Cpu));
+    let dir = group_dir(roots, mount, &own_groups, Some(Controller::Cpu));
     roots.sys_as(&format!("{dir}/cpu.rt_runtime_us"))
 }
 
@@ -133,11 +133,11 @@ fn check_writable(mount: &Mount) -> Result<(), String> {
     ))
 }
 
-/// The nearest group at or above this process's own one whose children have the controllers.
+/// The nearest group, from this process's group up, whose children have the controllers.
 fn parent_v2(
     roots: &Roots,
     mounts: &[Mount],
-    own: &str,
+    own_groups: &str,
     wanted: Vec<Controller>,
 ) -> Result<Parent, String> {
     let names = (wanted.iter().map(|c| c.name()))
@@ -154,7 +154,7 @@ fn parent_v2(
         let available: Vec<&str> = text.split_whitespace().collect();
         wanted.iter().all(|c| available.contains(&c.name()))
     };
-    let mut dir = own_dir(roots, mount, own, None);
+    let mut dir = group_dir(roots, mount, own_groups, None);
     for _ in 0..MOST_LEVELS {
         if has(&dir, "cgroup.subtree_control") {
             return Ok(Parent {
@@ -170,10 +170,10 @@ fn parent_v2(
     }
     let top = &mount.mount_point;
     Err(if has(top, "cgroup.controllers") {
-        let switch: Vec<String> = wanted.iter().map(|c| format!("+{}", c.name())).collect();
+        let enabled: Vec<String> = wanted.iter().map(|c| format!("+{}", c.name())).collect();
         format!(
             "controller {names} is not enabled for groups below /sys/{top}: as root: `echo \"{}\" > /sys/{top}/cgroup.subtree_control`",
-            switch.join(" ")
+            enabled.join(" ")
         )
     } else {
         format!(
@@ -188,43 +188,43 @@ fn groups(cgroup: &str) -> impl Iterator<Item = (&str, &str)> {
     (cgroup.lines()).filter_map(|line| line.split_once(':')?.1.split_once(':'))
 }
 
-/// The values that `read` gives of this process's groups with a controller: from its own up to the
-/// topmost one that it sees. `read` gets the directory of a group below `/sys`.
+/// The values of `read` for this process's group with a controller and for each visible ancestor, from the
+/// group up. `read` gets the directory of a group below `/sys`.
 ///
 /// # Errors
-/// Why /proc/self/cgroup cannot be read.
+/// The reason why /proc/self/cgroup cannot be read.
 pub(crate) fn read_ancestors<T>(
     roots: &Roots,
     controller: &str,
     read: impl Fn(Version, &str) -> Option<T>,
 ) -> Result<Vec<T>, String> {
-    let own = roots.proc("self/cgroup")?;
+    let own_groups = roots.proc("self/cgroup")?;
     let mut values = Vec::new();
-    for (controllers, path) in groups(&own) {
+    for (controllers, path) in groups(&own_groups) {
         let (version, mounts) = if controllers.is_empty() {
-            let usual = ["fs/cgroup".to_owned(), "fs/cgroup/unified".to_owned()];
-            (Version::V2, usual)
+            let mounts = ["fs/cgroup".to_owned(), "fs/cgroup/unified".to_owned()];
+            (Version::V2, mounts)
         } else if controllers.split(',').any(|c| c == controller) {
-            let joint = format!("fs/cgroup/{controllers}");
-            (Version::V1, [joint, format!("fs/cgroup/{controller}")])
+            let mounts = [controllers, controller].map(|name| format!("fs/cgroup/{name}"));
+            (Version::V1, mounts)
         } else {
             continue;
         };
-        // One may be a link to the other: the first that has values counts.
-        let of_mount: Option<Vec<T>> = (mounts.iter())
+        // One mount may be a link to the other, so that only the first one with values counts.
+        let mount_values: Option<Vec<T>> = (mounts.iter())
             .filter(|mount| !mount.contains(".."))
             .map(|mount| {
                 let dirs = levels(path).into_iter().map(|dir| format!("{mount}{dir}"));
                 dirs.filter_map(|dir| read(version, &dir)).collect()
             })
-            .find(|of_mount: &Vec<_>| !of_mount.is_empty());
-        values.extend(of_mount.unwrap_or_default());
+            .find(|values: &Vec<_>| !values.is_empty());
+        values.extend(mount_values.unwrap_or_default());
     }
     Ok(values)
 }
 
-/// The path of a group and those of its ancestors: `/a/b`, `/a` and the root (empty). Of a path that
-/// leads out of the mount, the root alone.
+/// The path of a group and those of its ancestors: `/a/b`, `/a` and the root (empty). The root alone for a
+/// path that leads out of the mount.
 fn levels(path: &str) -> Vec<String> {
     let mut levels = vec![String::new()];
     if path.split('/').any(|part| part == "..") {
@@ -238,14 +238,18 @@ fn levels(path: &str) -> Vec<String> {
     levels
 }
 
-/// The directory of this process's group in a hierarchy; that of the mount if the group is not
-/// visible.
-fn own_dir(roots: &Roots, mount: &Mount, own: &str, controller: Option<Controller>) -> String {
+/// The directory of this process's group in a hierarchy; the mount point if the group is not visible.
+fn group_dir(
+    roots: &Roots,
+    mount: &Mount,
+    own_groups: &str,
+    controller: Option<Controller>,
+) -> String {
     let has = |controllers: &str| match controller {
         Some(controller) => controllers.split(',').any(|c| c == controller.name()),
         None => controllers.is_empty(),
     };
-    let path = groups(own)
+    let path = groups(own_groups)
         .find_map(|(controllers, path)| has(controllers).then_some(path))
         .unwrap_or_default()
         .trim_end_matches('/');
@@ -339,7 +343,7 @@ mod tests {
     use Controller::{Cpu, Cpuset};
 
     #[test]
-    fn a_path_is_walked_up_to_the_root() {
+    fn the_levels_of_a_path_end_at_the_root() {
         assert_eq!(levels("/"), [""]);
         assert_eq!(levels("/a/b"), ["/a/b", "/a", ""]);
         assert_eq!(levels("/../../x"), [""]);

@@ -1,30 +1,31 @@
 //! Facts about the machine: kernel, CPUs and caches, limits, settings, and obstacles to measuring.
 //!
-//! [`Roots`] says where `/proc`, `/sys`, `/etc` and `/boot` are, so that tests read recorded machines.
-//! [`Probes`] brings results of system calls, which the caller made. From both, [`read`] makes a
-//! [`bytecost_spec::Host`], whose checks are the table in `checks.rs`. [`placement`] and [`pairs`]
-//! choose CPUs from a `Host`; [`cgroups`], [`quota`], [`limits`] and [`classes`] say what this process
-//! may use and explain refusals; [`cards`] reads network devices; [`ProcessTable`] reads processes.
+//! [`Roots`] are the directories of `/proc`, `/sys`, `/etc` and `/boot`, so that tests read recorded
+//! machines. [`Probes`] are results of system calls that the caller has made. [`read`] makes a
+//! [`bytecost_spec::Host`] from both, with the checks of the table in `checks.rs`. [`placement`] and
+//! [`pairs`] choose CPUs of a `Host`. [`cgroups`], [`quota`], [`limits`] and [`scheduler_classes`] read
+//! the permissions of this process and explain refusals. [`cards`] reads network devices, and
+//! [`ProcessTable`] processes.
 //!
-//! This crate changes no setting and measures nothing. It does not panic, whatever the files hold,
-//! reads a bounded part of each, and leaves a fact that it cannot read absent. Start with [`read`].
+//! This crate changes no setting and measures nothing. It reads a bounded part of each file, does not
+//! panic at any content, and leaves a fact that it cannot read absent. Start with [`read`].
 
 mod capabilities;
 pub mod cards;
 pub mod cgroups;
 mod checks;
-pub mod classes;
 pub mod filters;
 mod identity;
 pub mod limits;
 mod machine;
 pub mod pairs;
 pub mod placement;
+pub mod process_state;
 mod processes;
 pub mod quota;
 mod roots;
+pub mod scheduler_classes;
 pub mod socket_memory;
-pub mod start;
 mod topology;
 mod virtualization;
 
@@ -37,14 +38,14 @@ pub use machine::congestion_available;
 pub use processes::{ProcessStat, ProcessTable};
 pub use roots::Roots;
 
-/// Returns true if the kernel is built with CONFIG_IRQ_TIME_ACCOUNTING, which a boot option may still
-/// switch off; none where its configuration cannot be read.
+/// Returns true if the kernel is built with CONFIG_IRQ_TIME_ACCOUNTING, which a boot option may switch off;
+/// none if its configuration cannot be read.
 pub fn accounts_for_interrupts(roots: &Roots) -> Option<bool> {
     let config = roots.kernel_config()?;
     Some(config.lines().any(|l| l == "CONFIG_IRQ_TIME_ACCOUNTING=y"))
 }
 
-/// The id of the machine with its kernel; none of a machine without an id.
+/// The id of the machine with its kernel; none if the machine has no id.
 pub fn machine_kernel(roots: &Roots) -> Option<MachineKernel> {
     MachineKernel::from_host(&Host {
         kernel: kernel(roots),
@@ -107,7 +108,7 @@ pub fn read(roots: &Roots, probes: &Probes) -> Host {
         wmem_max_bytes: roots.proc_number("sys/net/core/wmem_max"),
         rmem_max_bytes: roots.proc_number("sys/net/core/rmem_max"),
         obstacles: [
-            start::obstacles(roots),
+            process_state::obstacles(roots),
             quota::obstacles(roots).unwrap_or_default(),
             probes.obstacles.clone(),
         ]

@@ -131,7 +131,6 @@ pub(crate) fn usable(host: &Host) -> Vec<&Cpu> {
     cpus
 }
 
-/// The first CPU of each core.
 fn one_per_core<'h>(cpus: &[&'h Cpu]) -> Vec<&'h Cpu> {
     let mut firsts: Vec<&Cpu> = Vec::new();
     for cpu in cpus {

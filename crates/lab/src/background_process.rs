@@ -18,7 +18,6 @@ const KEPT_NS: u64 = 600_000_000_000;
 /// The least and the most memory that it works on, in bytes.
 const MEMORY_BYTES: (u64, u64) = (32 << 20, 256 << 20);
 
-/// The background load that a trial needs.
 pub(crate) struct BackgroundLoad {
     task: BackgroundTask,
     /// The time until which it is needed, in ns of CLOCK_MONOTONIC.

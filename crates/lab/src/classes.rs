@@ -1,22 +1,22 @@
-//! A thread's scheduler class, and the bound by which one of real time cannot hang the machine.
+//! The scheduler class of a thread, and the limit that keeps a real-time thread from hanging the machine.
 //!
-//! A trial's thread has the lowest priority of real time, and the one that watches the clock a
-//! higher one, so that windows end in time. The kernel ends a process whose thread does not block for
-//! [`REALTIME_MOST_US`] (RLIMIT_RTTIME, setrlimit(2)). Deadline threads have a budget of their own.
+//! The threads of a trial have the lowest real-time priority. The thread that ends their windows has a
+//! higher one, so that these end in time. The kernel ends a process whose thread does not block for
+//! [`REALTIME_MOST_US`] (RLIMIT_RTTIME, setrlimit(2)). Deadline threads have a runtime budget instead.
 
 use std::io;
 
-use bytecost_host::{Roots, classes};
+use bytecost_host::{Roots, scheduler_classes};
 use bytecost_spec::Class;
 use bytecost_spec::cell::{DEADLINE_PERIOD_NS, DEADLINE_RUNTIME_NS};
 use bytecost_sys::sched::{self, Policy};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// The longest CPU time of a thread of real time without blocking, in µs.
+/// The longest CPU time of a real-time thread without blocking, in µs.
 pub(crate) const REALTIME_MOST_US: u64 = 10_000_000;
-/// Priority of a trial's threads, and of the one that watches the clock for them.
+/// The real-time priorities of a trial's threads, and of the thread that ends their windows.
 const PRIORITY: u32 = 1;
-const WATCHDOG: u32 = 2;
+const WATCHDOG_PRIORITY: u32 = 2;
 
 fn policy(class: Class) -> Policy {
     match class {
@@ -32,7 +32,7 @@ fn policy(class: Class) -> Policy {
     }
 }
 
-/// Gives the calling thread its class, which later threads of it inherit.
+/// Sets the class of the calling thread, which its later threads inherit.
 pub(crate) fn enter(class: Class) -> io::Result<()> {
     if class == Class::default() {
         return Ok(());
@@ -50,17 +50,16 @@ pub(crate) fn become_watchdog(class: Class) -> io::Result<()> {
         maximum: Some(REALTIME_MOST_US + 1_000_000),
     };
     setrlimit(Resource::Rttime, limit)?;
-    set(class, Policy::Fifo(WATCHDOG))
+    set(class, Policy::Fifo(WATCHDOG_PRIORITY))
 }
 
 fn set(class: Class, policy: Policy) -> io::Result<()> {
     sched::set_policy(policy).map_err(|e| {
-        let why = classes::refusal_reason(&Roots::real(), class, &e);
+        let why = scheduler_classes::refusal_reason(&Roots::real(), class, &e);
         io::Error::new(e.kind(), format!("class {class}: {why}"))
     })
 }
 
-/// The class of the calling thread.
 pub(crate) fn current() -> io::Result<Class> {
     Ok(match sched::policy()? {
         Policy::Other(nice) => Class::Other(nice),

@@ -84,7 +84,7 @@ fn tcp_readings(start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
     use Counter::*;
     let are_read = start.is_some() && end.is_some();
     let (from, to) = (start.unwrap_or_default(), end.unwrap_or_default());
-    let grown = |of: fn(&TcpInfo) -> u64| Reading::Measured(of(&to).saturating_sub(of(&from)));
+    let added = |get: fn(&TcpInfo) -> u64| Reading::Measured(get(&to).saturating_sub(get(&from)));
     let pacing_rate = match to.pacing_rate {
         // All ones: the socket does not pace.
         u64::MAX => Reading::absent("the socket is not paced"),
@@ -103,10 +103,10 @@ fn tcp_readings(start: Option<TcpInfo>, end: Option<TcpInfo>) -> Readings {
         (TcpCwndSegments, now(to.cwnd_segments.into())),
         (TcpPacingRateBytesPerS, pacing_rate),
         (TcpDeliveryRateBytesPerS, now(to.delivery_rate)),
-        (TcpBusyUs, grown(|i| i.busy_us)),
-        (TcpRwndLimitedUs, grown(|i| i.rwnd_limited_us)),
-        (TcpSndbufLimitedUs, grown(|i| i.sndbuf_limited_us)),
-        (TcpRetransmits, grown(|i| i.retransmits.into())),
+        (TcpBusyUs, added(|i| i.busy_us)),
+        (TcpRwndLimitedUs, added(|i| i.rwnd_limited_us)),
+        (TcpSndbufLimitedUs, added(|i| i.sndbuf_limited_us)),
+        (TcpRetransmits, added(|i| i.retransmits.into())),
         (TcpDataSegments, now(sent.into())),
         (TcpMarkedSegments, marked),
         (TcpPathMtuBytes, now(to.path_mtu_bytes.into())),

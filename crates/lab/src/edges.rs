@@ -81,7 +81,7 @@ impl<S> Segments<S> {
     }
 
     /// The tally of all segments together.
-    pub fn grown(&self) -> Tally {
+    pub fn tally(&self) -> Tally {
         let each = self
             .edges
             .iter()

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use bytecost_engine::{Mover, Route, Walk, file};
+use bytecost_engine::{BlockOrder, Mover, Route, file};
 use bytecost_spec::Cell;
 
 use crate::file_task::FileTask;
@@ -20,12 +20,11 @@ pub(crate) struct FilePart<'t> {
     pub(crate) cell: &'t Cell,
     pub(crate) mover: &'t Mover,
     pub(crate) task: &'t FileTask,
-    pub(crate) walk: Walk,
+    pub(crate) order: BlockOrder,
     pub(crate) check: ContentCheck,
 }
 
 impl FilePart<'_> {
-    /// Bytes of a request.
     pub(crate) fn size(&self) -> usize {
         self.cell.size_bytes as usize
     }
@@ -51,7 +50,7 @@ impl FilePart<'_> {
         })
     }
 
-    /// The most places of the mover's requests.
+    /// The number of the mover's buffers at most.
     pub(crate) fn places(&self) -> usize {
         match self.mover.route {
             Route::MemoryToFile => file::written_places(self.size(), self.depth()),
@@ -63,19 +62,19 @@ impl FilePart<'_> {
     /// bytes.
     pub(crate) fn check_written(&self, requests: u64) -> io::Result<u64> {
         let open = |path| file::open(path, file::Opening::default());
-        let (walk, size) = (self.walk, self.size());
+        let (order, size) = (self.order, self.size());
         let (blocks, most) = self.bounds();
         if let Some(copy) = &self.task.target {
             let block = self.cell.block_bytes as usize;
             let calls = size.div_ceil(block.max(1)) as u64;
             let blocks = requests.min((blocks / calls).max(1));
             let (from, to) = (open(&self.task.path)?, open(copy)?);
-            return file::check_copied(from, to, walk, blocks, (size, block), most);
+            return file::check_copied(from, to, order, blocks, (size, block), most);
         }
         if self.mover.route != Route::MemoryToFile {
             return Ok(0);
         }
         let (file, blocks) = (open(&self.task.path)?, requests.min(blocks));
-        file::check_written(file, walk, blocks, size, self.depth(), most)
+        file::check_written(file, order, blocks, size, self.depth(), most)
     }
 }

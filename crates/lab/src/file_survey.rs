@@ -202,7 +202,7 @@ fn attempt(
         cell: &cell,
         mover,
         task: &task,
-        walk: work.walk,
+        order: work.order,
         check: ContentCheck::Full,
     };
     let mut engine = mover.open_file(Setup {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
-use bytecost_engine::{FileWork, Mover, Route, Walk};
+use bytecost_engine::{BlockOrder, FileWork, Mover, Route};
 use bytecost_spec::{Cache, Cell};
 
 use crate::file_task::FileTask;
@@ -222,17 +222,17 @@ pub fn open(cell: &Cell, mover: &Mover, task: &FileTask, flow: u32) -> io::Resul
     let (start, seed) = (part(cell, mover, flow).0, 0x5bd1_e995 + u64::from(flow));
     Ok(FileWork {
         file,
-        walk: Walk::new(cell.access, start, blocks, cell.size_bytes, seed),
+        order: BlockOrder::new(cell.access, start, blocks, cell.size_bytes, seed),
         depth: cell.depth as usize,
         block: usize::try_from(cell.block_bytes).map_err(|_| io::ErrorKind::InvalidInput)?,
         target,
     })
 }
 
-/// Brings the pages of the walk's part into the state that the cell names, and blanks a second file.
-/// Waits at most `timeout` for sockets of earlier trials that hold pages of a file that is to be cold.
+/// Brings the flow's part of the file into the cache state of the cell, and blanks a second file. Waits
+/// at most `timeout` for sockets of earlier trials that hold pages of a file that is to be cold.
 pub fn prepare_pages(cell: &Cell, work: &FileWork, timeout: Duration) -> io::Result<()> {
-    let (offset, len) = work.walk.part();
+    let (offset, len) = work.order.part();
     if let Some(target) = &work.target {
         file::blank(target, offset, len)?;
     }

@@ -108,22 +108,23 @@ impl Throttled {
     }
 
     pub(crate) fn between(from: &Result<Self, String>, to: &Result<Self, String>) -> Readings {
-        let grown = |of| Throttled::grown(from, to, of);
+        let increase = |field| Throttled::increase(from, to, field);
         [
-            (Counter::CgroupPeriods, grown(|t| t.periods)),
-            (Counter::CgroupThrottledPeriods, grown(|t| t.throttled)),
-            (Counter::CgroupThrottledNs, grown(|t| t.throttled_ns)),
+            (Counter::CgroupPeriods, increase(|t| t.periods)),
+            (Counter::CgroupThrottledPeriods, increase(|t| t.throttled)),
+            (Counter::CgroupThrottledNs, increase(|t| t.throttled_ns)),
         ]
         .into()
     }
 
-    pub(crate) fn grown(
+    /// The increase of one count between two reads; absent with the reason if one of them failed.
+    pub(crate) fn increase(
         from: &Result<Self, String>,
         to: &Result<Self, String>,
-        of: fn(&Throttled) -> u64,
+        field: fn(&Throttled) -> u64,
     ) -> Reading {
         match (from, to) {
-            (Ok(from), Ok(to)) => Reading::Measured(of(to).saturating_sub(of(from))),
+            (Ok(from), Ok(to)) => Reading::Measured(field(to).saturating_sub(field(from))),
             (Err(why), _) | (_, Err(why)) => Reading::absent(why.clone()),
         }
     }

@@ -121,7 +121,6 @@ impl HostWindow {
         };
     }
 
-    /// Opens a window of passes.
     pub(crate) fn open(&mut self, instruments: &mut Instruments) {
         self.state = State::Opening(self.network.read(), None);
         self.pass_edge(instruments);

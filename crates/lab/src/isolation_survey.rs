@@ -1,6 +1,6 @@
 //! Scheduler classes and control groups that trials can have here, found by a side that gets ready.
 
-use bytecost_host::{Roots, classes};
+use bytecost_host::{Roots, scheduler_classes};
 use bytecost_spec::survey::IsolationSupport;
 use bytecost_spec::{Cell, Class, Host};
 
@@ -40,7 +40,7 @@ pub fn survey<'c>(
 /// reason why it cannot.
 fn get_ready(program: &Program, roots: &Roots, host: &Host, cell: &Cell) -> Result<(), String> {
     let (class, cgroup) = (cell.class, &cell.cgroup);
-    if let Some(why) = classes::unavailable_reason(roots, class) {
+    if let Some(why) = scheduler_classes::unavailable_reason(roots, class) {
         return Err(format!("class {class}: {why}"));
     }
     let of_group = |why: String| format!("cgroup {cgroup}: {why}");

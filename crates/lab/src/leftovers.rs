@@ -1,4 +1,4 @@
-//! Processes, links, groups and copies that a killed run may have left on the machine.
+//! Processes, links, control groups and copies that a killed run may have left on the machine.
 //!
 //! Processes and links should never be found: endpoints, namespaces and links die with their coordinator
 //! (prctl(2), PR_SET_PDEATHSIG). Control groups and copies outlive a killed run.
@@ -19,15 +19,16 @@ use crate::netlink::Netlink;
 use crate::peer;
 use crate::transports::veth::NAMES;
 
+/// The most processes that are looked at.
 const MOST_PROCESSES: usize = 1 << 20;
 
-/// The generations of an endpoint: itself, its server, and the server's children.
+/// The most generations of processes of one endpoint: the endpoint, its server, and the server's children.
 const MOST_GENERATIONS: usize = 3;
 
 /// A thing that a killed run left behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Leftover {
-    /// Its description, or the reason why it is still there, as a sentence.
+    /// A sentence: that it was removed, or the reason why it is still there.
     pub summary: String,
     /// True if it is gone now.
     pub gone: bool,
@@ -62,7 +63,7 @@ pub fn remove() -> Vec<Leftover> {
     left
 }
 
-/// The outcome of a removal: none where the thing was not there after all.
+/// The leftover by the outcome of its removal; none if it was gone before.
 fn leftover(removed: io::Result<bool>, gone: String, left: String) -> Option<Leftover> {
     let (summary, gone) = match removed {
         Ok(true) => (gone, true),
@@ -72,7 +73,8 @@ fn leftover(removed: io::Result<bool>, gone: String, left: String) -> Option<Lef
     Some(Leftover { summary, gone })
 }
 
-/// Processes of this user whose starter, one of ours, is gone, with their descriptions.
+/// The orphans among this user's processes, with their descriptions. An orphan is an endpoint or a Java
+/// machine whose starter, a process of bytecost, has ended.
 fn orphans() -> Vec<(u32, &'static str)> {
     // In another PID namespace a number would name some other process.
     let proc = Some(Path::new("/proc")).filter(|proc| proc_view::is_ours(proc));
@@ -83,55 +85,56 @@ fn orphans() -> Vec<(u32, &'static str)> {
         .flatten()
         .filter_map(|entry| {
             let pid = entry.file_name().to_str()?.parse().ok()?;
-            Some((pid, orphan(&entry.path())?))
+            Some((pid, orphan_description(&entry.path())?))
         })
         .collect()
 }
 
 /// The description of an orphan; none for any other process.
-fn orphan(process: &Path) -> Option<&'static str> {
-    let (owner, what) = owner(process)?;
+fn orphan_description(process: &Path) -> Option<&'static str> {
+    let (starter, description) = recorded_starter(process)?;
     let is_ours =
         fs::metadata(process).is_ok_and(|m| m.uid() == rustix::process::geteuid().as_raw());
-    // The number of its coordinator has a meaning only in the same PID namespace.
-    let pids = |path: &Path| fs::read_link(path.join("ns/pid")).ok();
-    let is_here = pids(process).is_some_and(|theirs| pids(Path::new("/proc/self")) == Some(theirs));
-    let is_orphan = is_ours && is_here && starter(process, owner).is_some_and(|by| by != owner);
-    is_orphan.then_some(what)
+    // The recorded number has a meaning only in the same PID namespace.
+    let namespace = |path: &Path| fs::read_link(path.join("ns/pid")).ok();
+    let is_here = namespace(process).is_some_and(|n| namespace(Path::new("/proc/self")) == Some(n));
+    let has_other = || present_starter(process, starter).is_some_and(|pid| pid != starter);
+    let is_orphan = is_ours && is_here && has_other();
+    is_orphan.then_some(description)
 }
 
-/// The nearest ancestor that does not itself name `owner` as its starter: `owner`, while that lives. Servers
-/// and their forks are children of an endpoint.
-fn starter(process: &Path, owner: u32) -> Option<u32> {
-    let mut by = parent(process)?;
+/// The nearest ancestor of a process that has another recorded starter, or none: `starter` itself while it
+/// lives. The servers of an endpoint and their children have the endpoint's command line.
+fn present_starter(process: &Path, starter: u32) -> Option<u32> {
+    let mut ancestor = parent(process)?;
     for _ in 0..MOST_GENERATIONS {
-        let above = Path::new("/proc").join(by.to_string());
-        if self::owner(&above).is_none_or(|(of, _)| of != owner) {
+        let dir = Path::new("/proc").join(ancestor.to_string());
+        if recorded_starter(&dir).is_none_or(|(recorded, _)| recorded != starter) {
             break;
         }
-        by = parent(&above)?;
+        ancestor = parent(&dir)?;
     }
-    Some(by)
+    Some(ancestor)
 }
 
-/// The process that an endpoint or a Java machine of ours names as its starter, and its description
-/// without that.
-fn owner(process: &Path) -> Option<(u32, &'static str)> {
+/// The starter that the command line of a process of bytecost names, and the description of that process
+/// if the starter is gone; none for other processes.
+fn recorded_starter(process: &Path) -> Option<(u32, &'static str)> {
     let line = fs::read(process.join("cmdline")).ok()?;
     let words: Vec<&[u8]> = line.strip_suffix(b"\0")?.split(|b| *b == 0).collect();
     let mark = ENDPOINT_PROPERTY.as_bytes();
     let of_java = words.iter().find_map(|word| word.strip_prefix(mark));
-    let (program, owner, what) = match (&words[..], of_java) {
-        ([_, b"endpoint", of], _) => ("bytecost", *of, "an endpoint whose coordinator is gone"),
+    let (program, starter, description) = match (&words[..], of_java) {
+        ([_, b"endpoint", pid], _) => ("bytecost", *pid, "an endpoint whose coordinator is gone"),
         (_, Some(endpoint)) => ("java", endpoint, "a Java machine whose endpoint is gone"),
         _ => return None,
     };
     let exe = fs::read_link(process.join("exe")).ok()?;
     let name = exe.file_name()?.to_str()?;
-    // A program that was replaced since has this ending.
-    let is_that = name.trim_end_matches(" (deleted)") == program;
-    let owner = std::str::from_utf8(owner).ok()?.parse().ok()?;
-    is_that.then_some((owner, what))
+    // The name of a program that was replaced since has this ending.
+    let is_program = name.trim_end_matches(" (deleted)") == program;
+    let pid = std::str::from_utf8(starter).ok()?.parse().ok()?;
+    is_program.then_some((pid, description))
 }
 
 fn parent(process: &Path) -> Option<u32> {
@@ -148,8 +151,8 @@ fn kill(pid: u32) -> io::Result<bool> {
         Err(Errno::SRCH) => return Ok(false),
         Err(e) => return Err(e.into()),
     };
-    // The pid may have been given to another process before the descriptor held it.
-    if orphan(&Path::new("/proc").join(pid.to_string())).is_none() {
+    // The pid may have been given to another process before the descriptor referred to it.
+    if orphan_description(&Path::new("/proc").join(pid.to_string())).is_none() {
         return Ok(false);
     }
     match pidfd_send_signal(&held, Signal::KILL) {
@@ -159,7 +162,7 @@ fn kill(pid: u32) -> io::Result<bool> {
     }
 }
 
-/// Removes the veth link of that name from the own network; false where there is none.
+/// Removes the veth link of that name from this process's network; false if there is none.
 fn unlink(name: &str) -> io::Result<bool> {
     let mut netlink = Netlink::open()?;
     match netlink.link(name)? {
@@ -194,11 +197,11 @@ mod tests {
     }
 
     #[test]
-    fn only_processes_of_bytecost_have_an_owner() {
-        assert_eq!(owner(Path::new("/proc/self")), None);
-        assert_eq!(orphan(Path::new("/proc/1")), None);
-        let own = std::os::unix::process::parent_id();
-        assert_eq!(parent(Path::new("/proc/self")), Some(own));
+    fn only_processes_of_bytecost_have_a_recorded_starter() {
+        assert_eq!(recorded_starter(Path::new("/proc/self")), None);
+        assert_eq!(orphan_description(Path::new("/proc/1")), None);
+        let parent_id = std::os::unix::process::parent_id();
+        assert_eq!(parent(Path::new("/proc/self")), Some(parent_id));
     }
 
     #[test]

@@ -1,18 +1,18 @@
 //! The load generator: many clients of one server, and the latencies of their requests.
 //!
-//! In the closed loop a client sends its next request when it has the response. That gives the most
-//! that a server can do, but hides how long it makes others wait: while it stalls, no request is sent. In the
-//! open loop requests fall due at times that were drawn before (`arrivals.rs`), whatever the server
-//! does, and latency counts from then, so that waiting in line is part of it. (Gil Tene, "How NOT to
-//! Measure Latency", 2013, calls the mistake coordinated omission.)
+//! In the closed loop a client sends its next request when it has the response. That gives the highest rate
+//! of a server, but hides waiting times: while the server stalls, no request is sent. In the open loop
+//! requests are due at times that were drawn before (`arrivals.rs`), whatever the server does. Latency
+//! counts from these times, so that it includes waiting. (Gil Tene, "How NOT to Measure Latency", 2013,
+//! calls its omission coordinated omission.)
 //!
 //! One thread serves thousands of connections, on io_uring where the kernel permits it, else with epoll,
 //! and allocates nothing once everyone is connected. [`GeneratorLoad`] shows whether the generator
 //! itself limited the rate.
 //!
-//! On io_uring an answer counts as there, and a request as sent, when the call has returned that
-//! took in or sent its whole round: late by at most the rest of the round (some microseconds for
-//! each connection in it), and never early.
+//! On io_uring all requests and responses of a round have the time at which the round's system call
+//! returned. That is late by at most the remainder of the round (some microseconds for each connection
+//! in it), and never early.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Range;
@@ -34,7 +34,7 @@ mod outcome;
 mod start_gate;
 mod threads;
 
-pub(crate) use client_loop::SOURCES;
+pub(crate) use client_loop::SOURCE_ADDRESSES;
 
 pub use ask::ask;
 pub use bytecost_spec::service::Pace;
@@ -42,14 +42,14 @@ pub use outcome::{Errors, GeneratorLoad, Limit, LoadError, LoadOutcome};
 
 /// The most connections of one load.
 pub const MOST_CONNECTIONS: u32 = 100_000;
-/// The most requests that a connection has under way.
+/// The most requests in flight on a connection.
 pub const MOST_DEPTH: u32 = 64;
 
-/// From so many connections on no queue of a server may overflow, after which a connection would
-/// wait a second to try again.
+/// The fewest connections that are confirmed one after the other, so that they do not overflow a server's
+/// queue: the SYN of a dropped connection is sent again only after a second.
 pub(crate) const CONFIRMED_FROM: u32 = 1000;
-/// Connections that wait to be confirmed at one time where a server's queue is unknown, which may be
-/// as short as ten.
+/// The most connections that wait to be confirmed at one time if the length of a server's queue is unknown;
+/// it may be as short as ten.
 const CONFIRMED_AT_ONCE: u32 = 8;
 
 /// The load of a server: its clients, their requests, and their pace.
@@ -59,7 +59,7 @@ pub struct Load {
     pub address: SocketAddr,
     /// The service that it provides.
     pub service: &'static Service,
-    /// The service's settings: the size is to be the server's.
+    /// The parameters of the service, which must have the size of the server.
     pub asking: services::ServiceSetup,
     /// Connections that send requests.
     pub connections: u32,
@@ -76,11 +76,11 @@ pub struct Load {
     /// again after a second (net.ipv4.tcp_tw_reuse), which bounds the rate at some 28,000 a second
     /// and address.
     pub kept: bool,
-    /// Requests that a kept connection has under way at most: more than 1 is pipelining.
+    /// The most requests in flight on a kept connection: more than 1 is pipelining.
     pub depth: u32,
     /// Time over which the connections are opened, evenly.
     pub ramp: Duration,
-    /// Its length, in time or in requests.
+    /// The length of the load, in time or in requests.
     pub span: LoadSpan,
     /// The longest latency: a later response counts as an error, and its connection is given up.
     pub timeout: Duration,
@@ -94,15 +94,15 @@ pub struct Load {
     pub congestion: Option<String>,
     /// The interface to the kernel that its threads use.
     pub way: LoadInterface,
-    /// From so many connections on each is confirmed: it sends one request before everyone is
+    /// The fewest connections of a load that are confirmed: each sends one request before all are
     /// connected, and the response shows that the server has accepted it.
     pub confirmed_from: u32,
     /// The most connections that wait to be confirmed at one time: not more than a server's queue of
     /// new connections has room for.
     pub confirmed_at_once: u32,
-    /// The fewest rounds of a window, in each of which all connections send a request at the same time
-    /// and have their response: a shorter one would say who came first. Only of many that are kept, in
-    /// the closed loop.
+    /// The fewest rounds of a window. In a round all connections send a request and receive its response. A
+    /// shorter window would favour those that come first. Only for confirmed, kept connections in the
+    /// closed loop.
     pub rounds_least: u32,
 }
 
@@ -112,9 +112,9 @@ pub enum LoadInterface {
     /// By io_uring, or by epoll where a ring is refused.
     #[default]
     Best,
-    /// By io_uring: one call for all requests and responses of a round. Needs Linux 6.1.
+    /// By io_uring, one call for all requests and responses of a round. Needs Linux 6.1.
     Uring,
-    /// By epoll, and a call for each request and each answer.
+    /// By epoll, and one call for each request and each response.
     Epoll,
 }
 
@@ -199,16 +199,16 @@ impl Load {
         self.kept && all >= self.confirmed_from && matches!(self.span, LoadSpan::Time { .. })
     }
 
-    /// Requests due together that are sent in one piece.
+    /// The most requests that are sent in one piece.
     fn at_once(&self) -> usize {
         let depth = self.depth as usize;
-        match (self.service.request)(self.asking.size) {
+        match (self.service.request_framing)(self.asking.size) {
             Framing::Size(size) => (MOST_REQUEST_BYTES / size.max(1)).clamp(1, depth),
             Framing::Line => depth,
         }
     }
 
-    /// Descriptors that it needs beside those that the process has.
+    /// Descriptors that the load needs, in addition to those that are open.
     pub fn descriptors(&self) -> u64 {
         u64::from(self.connections) + u64::from(self.idle) + u64::from(self.threads)
     }
@@ -251,7 +251,7 @@ impl Load {
         Err(wrong)
     }
 
-    /// The part of a thread, of which there are as many as `threads` says.
+    /// The part of the load of one of its threads.
     fn share(&self, nth: u32) -> Load {
         let part = |all: u32| all / self.threads + u32::from(nth < all % self.threads);
         let mut share = self.clone();
@@ -264,7 +264,7 @@ impl Load {
     }
 }
 
-/// The reason why a load has no ring here; none where it has one.
+/// The reason why a load cannot use io_uring here, if it cannot.
 pub(crate) fn no_ring_here() -> Option<String> {
     let nobody = (Ipv4Addr::LOCALHOST, 0).into();
     retried_without_memory(|| UringClient::new(nobody, 1, 1, [1, 1], true))

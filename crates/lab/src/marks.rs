@@ -80,19 +80,19 @@ impl Marks {
 
     /// The amount, time and CPU time of each eighth; none where the flow noted no edge within its window.
     pub fn sub_windows(&self) -> Option<SubWindows> {
-        let grown = |of: fn(&Mark) -> u64| {
+        let increase = |of: fn(&Mark) -> u64| {
             let pairs = self.at.windows(2);
             pairs.map(|m| of(&m[1]).saturating_sub(of(&m[0]))).collect()
         };
         let moves = self.at[EDGES - 1].bytes > self.at[0].bytes;
         self.stepped.then(|| SubWindows {
             amount: if moves {
-                grown(|m| m.bytes)
+                increase(|m| m.bytes)
             } else {
-                grown(|m| m.messages)
+                increase(|m| m.messages)
             },
-            elapsed_ns: grown(|m| m.at_ns),
-            cpu_ns: grown(|m| m.cpu_ns),
+            elapsed_ns: increase(|m| m.at_ns),
+            cpu_ns: increase(|m| m.cpu_ns),
         })
     }
 }

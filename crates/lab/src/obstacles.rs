@@ -3,7 +3,7 @@
 
 use std::io;
 
-use bytecost_host::{Roots, filters, socket_memory, start};
+use bytecost_host::{Roots, filters, process_state, socket_memory};
 use bytecost_spec::CircumstanceKind;
 use bytecost_spec::host::Obstacle;
 use bytecost_spec::units::{bytes_in_words, count};
@@ -76,7 +76,7 @@ pub(crate) fn of_trial(
     let roots = Roots::real();
     let pids = processes.sides.iter().map(|side| side.pid.to_string());
     let mut traced = pids.chain(["self".to_owned()]);
-    let tracer = traced.find_map(|process| start::tracer(&roots, &process));
+    let tracer = traced.find_map(|process| process_state::tracer(&roots, &process));
     let mut found = of_path(cell, between);
     found.extend(on_cards);
     found.extend(tracer);

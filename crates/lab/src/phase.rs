@@ -39,7 +39,7 @@ pub const EIGHTHS: [Phase; 8] = {
 
 /// Source of the phase. It is asked once for every message, so that it must cost next to nothing.
 pub trait Gate {
-    /// The phase now.
+    /// The present phase.
     fn phase(&self) -> Phase;
 
     /// An eighth of the window in ns, for loops that read the clock anyway; 0 where it is unknown.

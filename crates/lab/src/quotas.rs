@@ -37,10 +37,10 @@ impl Quotas {
         if never(&from) && never(&self.last) {
             return Readings::new();
         }
-        let grown = |of| Throttled::grown(&from, &self.last, of);
+        let increase = |field| Throttled::increase(&from, &self.last, field);
         [
-            (Counter::QuotaThrottledPeriods, grown(|t| t.throttled)),
-            (Counter::QuotaThrottledNs, grown(|t| t.throttled_ns)),
+            (Counter::QuotaThrottledPeriods, increase(|t| t.throttled)),
+            (Counter::QuotaThrottledNs, increase(|t| t.throttled_ns)),
         ]
         .into()
     }

@@ -32,7 +32,6 @@ impl Repeats {
     }
 }
 
-/// The disturbance of a block, if there was one.
 fn disturbance(block: &Block, foreign_cpus: f64) -> Option<Repeat> {
     if block.stopped_ns > 0 {
         let ms = block.stopped_ns.div_ceil(1_000_000);

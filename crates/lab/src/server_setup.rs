@@ -27,7 +27,6 @@ const SOMAXCONN: &str = "/proc/sys/net/core/somaxconn";
 /// The fewest rounds of a window with many connections. The first takes longest: all send at once.
 const ROUNDS_LEAST: u32 = 1;
 
-/// The server of a cell with its service.
 pub(crate) struct ServedService {
     pub(crate) server: &'static Server,
     pub(crate) service: &'static Service,

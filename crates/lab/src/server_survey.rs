@@ -94,7 +94,7 @@ fn serving_limits() -> Option<ServingLimits> {
         descriptors: getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX),
         tasks: tasks.limit,
         tasks_by: tasks.name,
-        ports: (last + 1).saturating_sub(first) * load::SOURCES,
+        ports: (last + 1).saturating_sub(first) * load::SOURCE_ADDRESSES,
     })
 }
 

@@ -1,4 +1,4 @@
-//! The means of trials: this host, the networks on it, its meters, and the other host.
+//! The resources that trials use one after the other: this host, its networks and meters, and the peer.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,13 +20,13 @@ use crate::protocol::{ConnectionSetup, ContentCheck, Role, Task};
 use crate::settings::Settings;
 use crate::trial_error::TrialError;
 
-/// State that trials share, one after the other.
+/// The resources that are kept from one trial to the next.
 pub(crate) struct Testbed {
     pub(crate) settings: Settings,
     pub(crate) instruments: Instruments,
-    /// The meter between the two CPUs of the cell before, where its ends had two.
+    /// The meter between the two CPUs of the last cell, if its ends were on two.
     pub(crate) core_to_core: Option<CoreToCoreMeter>,
-    /// The process that keeps CPUs awake beside the cell before, where it had one.
+    /// The background process of the last cell; it is kept if its load keeps CPUs awake.
     pub(crate) background: Option<BackgroundProcess>,
     pub(crate) networks: Networks,
     pub(crate) local: LocalHost,
@@ -34,10 +34,10 @@ pub(crate) struct Testbed {
     pub(crate) peer: Option<Peer>,
 }
 
-/// The other host, where one side of each cell plays whose transport leads there.
+/// The other host, which runs one side of each cell with the transport `peer`.
 pub(crate) struct Peer {
     link: PeerLink,
-    /// The reason why it is lost for good, if it is.
+    /// The reason why the host is lost for the rest of the run, if it is.
     lost: Option<String>,
 }
 
@@ -46,19 +46,19 @@ impl Peer {
         Peer { link, lost: None }
     }
 
-    /// The reason why it is lost for good, if it is.
+    /// The reason why the host is lost for the rest of the run, if it is.
     pub(crate) fn lost(&self) -> Option<&str> {
         self.lost.as_deref()
     }
 
-    /// The link to a peer, for a cell that goes by it.
+    /// The link to a peer; none for a cell whose transport does not use it.
     pub(crate) fn link<'p>(peer: Option<&'p Peer>, cell: &Cell) -> Option<&'p PeerLink> {
         peer.filter(|_| cell.transport == Transport::Peer)
             .map(|peer| &peer.link)
     }
 
-    /// Checks the link, and opens a lost one again.
-    fn reach(&mut self, stop: &AtomicBool) -> Result<(), TrialError> {
+    /// Checks the link, and opens it again if it is down.
+    fn ensure_link(&mut self, stop: &AtomicBool) -> Result<(), TrialError> {
         let Some(down) = self.link.why_down() else {
             return Ok(());
         };
@@ -100,15 +100,16 @@ impl Testbed {
         self.standby.wanted = next.map_or(0, standby_processes);
     }
 
-    /// The reason why a cell cannot be watched from here, if it cannot: evidence is of the sender.
-    pub(crate) fn unwatched(&self, cell: &Cell) -> Option<String> {
+    /// The reason why this host cannot collect evidence of a cell, if it cannot: evidence is of the
+    /// sender's side, or of the server's.
+    pub(crate) fn no_evidence_reason(&self, cell: &Cell) -> Option<String> {
         let link = Peer::link(self.peer.as_ref(), cell)?;
-        let is_there = cell.is_served() || link.plays(Role::Sender);
-        is_there.then(|| "evidence is of this host, and the side that it is of plays on the other: run the study there, with this host as the peer".to_owned())
+        let is_on_peer = cell.is_served() || link.plays(Role::Sender);
+        is_on_peer.then(|| "evidence is of this host, and the side that it is of plays on the other: run the study there, with this host as the peer".to_owned())
     }
 
-    /// The CPUs of both sides and the sender's task, with a meter between the CPUs of a cell's ends,
-    /// where these are two and on this host.
+    /// Prepares a trial: the link to the peer, the CPUs of both sides, the sender's task, and a meter
+    /// between the CPUs of the two ends if these are two CPUs of this host.
     pub(crate) fn prepare(
         &mut self,
         cell: &Cell,
@@ -121,20 +122,20 @@ impl Testbed {
         }
         if cell.transport == Transport::Peer {
             let unknown = || TrialError::failed("no other host is known: name it with --peer");
-            self.peer.as_mut().ok_or_else(unknown)?.reach(stop)?;
+            self.peer.as_mut().ok_or_else(unknown)?.ensure_link(stop)?;
         }
         let pins = Pins::new(cell, has_peer, &self.local.host).map_err(TrialError::failed)?;
-        let meet_here = has_peer && cell.transport != Transport::Peer;
-        let ends = meet_here.then(|| pins.of_both_ends(&self.local.host));
-        let pair = ends.and_then(|cpus| cpus.try_into().ok());
-        if pair != self.core_to_core.as_ref().map(|meter| meter.cpus) {
-            self.core_to_core = pair.and_then(CoreToCoreMeter::between);
+        let are_both_here = has_peer && cell.transport != Transport::Peer;
+        let cpus = are_both_here.then(|| pins.of_both_ends(&self.local.host));
+        let cpu_pair = cpus.and_then(|cpus| cpus.try_into().ok());
+        if cpu_pair != self.core_to_core.as_ref().map(|meter| meter.cpus) {
+            self.core_to_core = cpu_pair.and_then(CoreToCoreMeter::between);
         }
         let task = self.task(cell, mover, &pins)?;
         Ok((pins, task))
     }
 
-    /// The sender's task, but for its address.
+    /// The sender's task without its connection, which is set later.
     fn task(&mut self, cell: &Cell, mover: Option<&Mover>, pins: &Pins) -> io::Result<Task> {
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
         let window = self.settings.window;
@@ -151,7 +152,7 @@ impl Testbed {
             connection: ConnectionSetup::None,
             keys: FlowKey::several(cell.threads)?,
             check: self.settings.check,
-            // A full check uses all of the ring, however slow the machine is.
+            // A full check must use all slots of the ring, however slow the machine is.
             min_messages: match self.settings.check {
                 ContentCheck::Quick => 0,
                 ContentCheck::Full if is_of_files => 3 * cell.file_slots(),
@@ -163,7 +164,7 @@ impl Testbed {
     }
 }
 
-/// The number of processes that a trial begins with and that are in no network of their own.
+/// The number of endpoint processes that can be started before a trial: those in the host's network.
 fn standby_processes(cell: &Cell) -> usize {
     let has_peer = cell.is_served() || Mover::named(&cell.mover).is_some_and(|m| m.has_peer());
     match (has_peer, cell.transport) {

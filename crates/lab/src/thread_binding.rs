@@ -1,4 +1,4 @@
-//! The binding of a thread to CPUs, memory and a scheduler class, and its state by the kernel.
+//! The binding of a thread to CPUs, to the memory of a node and to a scheduler class.
 
 use std::io;
 
@@ -7,16 +7,18 @@ use bytecost_sys::{memory_policy, process};
 
 use crate::classes;
 
+/// The binding of the calling thread, which can be compared with the kernel's state of the thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadBinding {
-    chosen: bool,
+    /// True if the cell has CPUs, a node or a class for the thread.
+    is_bound: bool,
     mem_node: Option<u32>,
     class: Class,
 }
 
 impl ThreadBinding {
-    /// Binds the calling thread to the set of CPUs of its number, modulo their number, and to a node's
-    /// memory. To be called before it touches any.
+    /// Binds the calling thread to a set of CPUs, and to the memory of a node. Flows use the sets in turn.
+    /// The thread must not have touched its memory before.
     pub(crate) fn bind(
         pins: &[Vec<u32>],
         flow: u32,
@@ -26,8 +28,8 @@ impl ThreadBinding {
         if let Some(cpus) = pin {
             process::set_affinity(cpus)?;
             // The kernel silently leaves out CPUs that are offline or not allowed.
-            let got = process::affinity()?;
-            if let Some(missing) = cpus.iter().find(|cpu| !got.contains(cpu)) {
+            let allowed = process::affinity()?;
+            if let Some(missing) = cpus.iter().find(|cpu| !allowed.contains(cpu)) {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidInput,
                     format!("CPU {missing} is not available, of {cpus:?}"),
@@ -39,31 +41,32 @@ impl ThreadBinding {
                 .map_err(|e| io::Error::new(e.kind(), format!("memory of node {node}: {e}")))?;
         }
         Ok(ThreadBinding {
-            chosen: pin.is_some() || mem_node.is_some(),
+            is_bound: pin.is_some() || mem_node.is_some(),
             mem_node,
             class: Class::default(),
         })
     }
 
+    /// Sets the class of the calling thread too.
     pub(crate) fn with_class(self, class: Class) -> io::Result<ThreadBinding> {
         classes::enter(class)?;
         Ok(ThreadBinding {
-            chosen: self.chosen || class != Class::default(),
+            is_bound: self.is_bound || class != Class::default(),
             class,
             ..self
         })
     }
 
-    /// The CPUs and memory that the calling thread is held to; none where nothing was chosen for it.
+    /// The CPUs, node and class of the calling thread by the kernel; none if it is not bound.
     pub(crate) fn held(self) -> io::Result<Option<Held>> {
-        if !self.chosen {
+        if !self.is_bound {
             return Ok(None);
         }
-        self.now().map(Some)
+        self.current().map(Some)
     }
 
-    /// The CPUs and memory that the calling thread is held to, or may use where nothing was chosen.
-    pub(crate) fn now(self) -> io::Result<Held> {
+    /// The CPUs, node and class of the calling thread by the kernel.
+    pub(crate) fn current(self) -> io::Result<Held> {
         Ok(Held {
             cpus: process::affinity()?,
             last_cpu: process::current_cpu(),
@@ -72,7 +75,7 @@ impl ThreadBinding {
                 Some(_) => memory_policy::bound()?.first().copied(),
             },
             class: match self.class {
-                usual if usual == Class::default() => None,
+                class if class == Class::default() => None,
                 _ => Some(classes::current()?),
             },
         })
@@ -83,8 +86,8 @@ impl ThreadBinding {
 mod tests {
     use super::*;
 
-    fn on_a_thread<T: Send>(what: impl FnOnce() -> T + Send) -> T {
-        std::thread::scope(|scope| scope.spawn(what).join().unwrap())
+    fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+        std::thread::scope(|scope| scope.spawn(work).join().unwrap())
     }
 
     #[test]
@@ -93,8 +96,8 @@ mod tests {
         let pins: Vec<Vec<u32>> = all.iter().map(|cpu| vec![*cpu]).collect();
         for flow in 0..2 * all.len() {
             let held = on_a_thread(|| {
-                let hold = ThreadBinding::bind(&pins, flow as u32, None).unwrap();
-                hold.held().unwrap().unwrap()
+                let binding = ThreadBinding::bind(&pins, flow as u32, None).unwrap();
+                binding.held().unwrap().unwrap()
             });
             let cpu = all[flow % all.len()];
             assert_eq!((held.cpus, held.last_cpu), (vec![cpu], cpu));
@@ -108,14 +111,14 @@ mod tests {
     fn a_class_is_reported_as_the_kernel_has_it() {
         let class = Class::Batch(7);
         let held = on_a_thread(|| {
-            let hold = ThreadBinding::bind(&[], 0, None).unwrap();
-            hold.with_class(class).unwrap().held().unwrap().unwrap()
+            let binding = ThreadBinding::bind(&[], 0, None).unwrap();
+            binding.with_class(class).unwrap().held().unwrap().unwrap()
         });
         assert_eq!(held.class, Some(class));
     }
 
     #[test]
-    fn a_mask_that_the_kernel_takes_in_part_is_an_error() {
+    fn a_mask_that_the_kernel_applies_in_part_is_an_error() {
         let first = process::affinity().unwrap()[0];
         for (pins, needle) in [
             (vec![first, 1023], "CPU 1023 is not available"),
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_held_to_its_node() {
+    fn memory_is_bound_to_its_node() {
         let on = |node| on_a_thread(|| ThreadBinding::bind(&[], 0, Some(node))?.held());
         match on(0) {
             Ok(held) => assert_eq!(held.unwrap().memory_node, Some(0)),

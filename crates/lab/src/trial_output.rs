@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytecost_engine::Mover;
 use bytecost_spec::host::Obstacle;
-use bytecost_spec::reading::Of;
+use bytecost_spec::reading::Scope;
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Held, PacketSocket, Reading, Readings};
 
@@ -12,7 +12,6 @@ use crate::delivery_check;
 use crate::protocol::Done;
 use crate::trial_error::TrialError;
 
-/// The results of a trial.
 #[derive(Default)]
 pub(crate) struct TrialOutput {
     pub(crate) sender: Done,
@@ -48,7 +47,7 @@ impl TrialOutput {
         // The far end of wire reads its machine, in a receiver's place.
         let responder = receiver.iter().filter(|_| !cell.transport.has_receiver());
         let read = responder.flat_map(|far| &far.side.readings);
-        let of_machine = read.filter(|(counter, _)| counter.row().of == Of::Machine);
+        let of_machine = read.filter(|(counter, _)| counter.row().scope == Scope::Machine);
         machine.extend(of_machine.map(|(counter, reading)| (*counter, reading.clone())));
         let turned_away = sender.strangers + receiver.as_ref().map_or(0, |r| r.strangers);
         if turned_away > 0 {

@@ -6,7 +6,6 @@ use bytecost_sys::proc_view;
 
 use crate::role::Role;
 
-/// The process of a side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SideProcess {
     pub(crate) role: Role,

@@ -212,7 +212,6 @@ impl Watch {
         }
     }
 
-    /// Begins at the opening of the window.
     pub(crate) fn begin(&mut self) -> io::Result<()> {
         if !self.is_scheduled {
             if let Some(Ok(accountant)) = &mut self.accountant {
@@ -247,7 +246,6 @@ impl Watch {
         }
     }
 
-    /// Ends at the closing of the window.
     pub(crate) fn end(&mut self) -> io::Result<()> {
         if let Some(events) = &self.events {
             self.seen.counts = events.counts();

@@ -59,7 +59,6 @@ impl WindowTimes {
         }
     }
 
-    /// Returns true if the window is a number of passes.
     pub(crate) fn is_of_passes(self) -> bool {
         self.slowest_ns > 0
     }

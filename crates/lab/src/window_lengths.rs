@@ -12,7 +12,7 @@ const LONGEST: u32 = 64;
 /// The windows of cells, as multiples of the usual length.
 #[derive(Debug, Default)]
 pub(crate) struct WindowLengths {
-    /// By the id of a cell; 1 for all others.
+    /// The multiples that are not 1, by the id of the cell.
     multiples: BTreeMap<String, u32>,
     is_fixed: bool,
 }
@@ -28,12 +28,12 @@ impl WindowLengths {
         self.multiples.clone_from(multiples);
     }
 
-    /// Keeps all lengths as they are from now on, or no longer.
+    /// Sets if all lengths stay as they are.
     pub(crate) fn fix(&mut self, is_fixed: bool) {
         self.is_fixed = is_fixed;
     }
 
-    /// The window of a cell where the usual one is so long.
+    /// The window of a cell, by the usual length of windows.
     pub(crate) fn window(&self, cell: &Cell, usual: Duration) -> Duration {
         usual * self.multiple(cell)
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use bytecost_engine::file::{self, Opening, TestFile};
 use bytecost_engine::java::{self, Compiled, START_PATIENCE};
 use bytecost_engine::statement::{self, Call, Each, Moved, Requirement};
-use bytecost_engine::{FileWork, InFlight, MOVERS, Mover, Open, Route, Setup, Tally, Walk};
+use bytecost_engine::{BlockOrder, FileWork, InFlight, MOVERS, Mover, Open, Route, Setup, Tally};
 use bytecost_lab::edges::by_gate;
 use bytecost_lab::flow::Stream;
 use bytecost_lab::requests::Requests;
@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         .iter()
         .map(|mover| Trial::test(mover.name, || is_what_it_states(mover)));
     let mut arguments = Arguments::from_args();
-    // What one case opens and asks for, no other must count.
+    // One case at a time: descriptors and calls of another one would be counted.
     arguments.test_threads.get_or_insert(1);
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
@@ -107,7 +107,7 @@ fn is_what_it_states(mover: &'static Mover) -> Result<(), Failed> {
         return Err(format!("it counts {calls} calls itself, not {own:?}").into());
     }
     let most = mover.descriptors_per_flow as usize;
-    // What a program is given is closed here, and a listener when the connection is there.
+    // Descriptors that another program gets are closed here, and a listener once it has its connection.
     let is_most = mover.is_helped() || mover.route.is_ping();
     if descriptors > most || descriptors < most && !is_most {
         return Err(format!("{descriptors} descriptors, not {most} as stated").into());
@@ -167,7 +167,7 @@ fn wrong(stated: &[Call], counted: &Counted) -> Vec<Vec<Call>> {
     let never = statement::call("tee");
     let mut all = vec![[stated, &[never]].concat()];
     for (at, call) in stated.iter().enumerate() {
-        // What was not waited for is not seen.
+        // A call that only waits may not have been made.
         if !counted.contains_key(&(call.name, call.flags)) {
             continue;
         }
@@ -373,7 +373,7 @@ fn file_work(mover: &Mover) -> io::Result<FileWork> {
     }
     Ok(FileWork {
         file: opened,
-        walk: Walk::new(Access::Sequential, 0, PASS, SIZE as u64, 1),
+        order: BlockOrder::new(Access::Sequential, 0, PASS, SIZE as u64, 1),
         depth: DEPTH,
         block: BLOCK,
         target,

@@ -66,7 +66,7 @@ fn main() -> ExitCode {
             trials.push(case(format!("files on {name}"), run));
         }
     }
-    // What one test mounts and counts, no other needs a CPU for.
+    // One test at a time: mounts and counts of another one would disturb.
     harness::run(trials, 1)
 }
 

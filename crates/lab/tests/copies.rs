@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         let name = format!("what is sent over wire, by {}", means.title());
         harness::case(name, move || over_wire(means))
     });
-    // What one test counts, no other needs a CPU for.
+    // One test at a time: work of another one would be counted.
     harness::run(trials.into(), 1)
 }
 

@@ -96,7 +96,6 @@ fn run(load: &Load) -> LoadOutcome {
     load.run(&AtomicBool::new(false), &|_| ()).unwrap()
 }
 
-/// Requests that fell due.
 fn all_due(outcome: &LoadOutcome) -> u64 {
     outcome.answers + outcome.unanswered + outcome.errors.number(LoadError::Timeout)
 }
@@ -242,7 +241,7 @@ fn a_window_begins_and_ends_once() {
         assert_eq!(window_ns.end - window_ns.start, 60_000_000);
         assert_eq!(outcome.window_ns, 60_000_000);
         assert_eq!(outcome.answers, outcome.answers_in_window);
-        // What was asked before the window and not answered in it has waited for so long.
+        // An unanswered request counts with the time for which it has waited.
         let all = outcome.answers + outcome.unanswered;
         assert_eq!(all, outcome.latency_ns.len());
         assert_eq!((outcome.opened, outcome.errors.all()), (9, 0));
@@ -414,11 +413,11 @@ fn a_load_ends_with_its_server_and_not_while_it_serves_anyone() {
     }
 }
 
-/// Asks of the service, each of which takes so long to make.
+/// The service with a client that takes `MS` ms to compose each request.
 fn slow<const MS: u64>() -> &'static Service {
     struct Slow(Duration);
     impl services::Requester for Slow {
-        fn ask(&self, _: u32, _: u64, out: &mut Vec<u8>) {
+        fn append_request(&self, _: u32, _: u64, out: &mut Vec<u8>) {
             let begun = std::time::Instant::now();
             while begun.elapsed() < self.0 {}
             out.extend_from_slice(&[0; SIZE]);
@@ -428,7 +427,7 @@ fn slow<const MS: u64>() -> &'static Service {
         }
     }
     Box::leak(Box::new(Service {
-        question: |_| Box::new(Slow(Duration::from_millis(MS))),
+        requester: |_| Box::new(Slow(Duration::from_millis(MS))),
         ..*Service::named("echo").unwrap()
     }))
 }

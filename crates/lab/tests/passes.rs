@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::thread;
 
 use bytecost_engine::file::{self, Opening, TestFile};
-use bytecost_engine::{Checker, FileWork, MOVERS, RECEIVERS, Route, Setup, Walk};
+use bytecost_engine::{BlockOrder, Checker, FileWork, MOVERS, RECEIVERS, Route, Setup};
 use bytecost_lab::edges::Segments;
 use bytecost_lab::flow::Intake;
 use bytecost_lab::pass_loops::{PassReceiver, PassSender};
@@ -39,7 +39,7 @@ fn setup(socket: OwnedFd, sent: &TestFile) -> Setup {
         socket: Some(socket),
         file: Some(FileWork {
             file: file::open(&sent.path(), Opening::default()).unwrap(),
-            walk: Walk::new(Access::Sequential, 0, MESSAGES, SIZE as u64, 1),
+            order: BlockOrder::new(Access::Sequential, 0, MESSAGES, SIZE as u64, 1),
             depth: 1,
             block: 4096,
             target: None,

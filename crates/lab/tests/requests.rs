@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::time::Duration;
 
 use bytecost_engine::file::{self, Opening, TestFile};
-use bytecost_engine::{FileWork, MOVERS, Mover, Route, Setup, Walk, WrongBytes};
+use bytecost_engine::{BlockOrder, FileWork, MOVERS, Mover, Route, Setup, WrongBytes};
 use bytecost_lab::requests::{Content, Cool, Requests};
 use bytecost_meter::NoMeter;
 use bytecost_spec::Access;
@@ -33,7 +33,7 @@ fn file_setup(file: &TestFile, mover: &Mover, depth: usize) -> Setup {
     Setup {
         file: Some(FileWork {
             file: opened(file, mover.route == Route::MemoryToFile, false),
-            walk: Walk::new(Access::Random, 0, 16, SIZE as u64, 1),
+            order: BlockOrder::new(Access::Random, 0, 16, SIZE as u64, 1),
             depth,
             block: SIZE,
             target,
@@ -109,7 +109,7 @@ fn a_cold_file_is_made_cold_between_stretches_that_are_not_measured() {
             let pass = to.tally.messages - from.tally.messages;
             assert_eq!(pass, 16, "{name}");
         }
-        let timed = ended.grown().messages;
+        let timed = ended.tally().messages;
         assert_eq!(requests.latency_ns.len(), timed, "{name}");
         assert_eq!(cooled, ended.edges.len() - 1, "{name}");
     }
@@ -129,7 +129,7 @@ fn a_window_that_is_too_short_for_a_request_has_one_all_the_same() {
             let gate = CountingGate::new(3, 0);
             let ended = requests.run(&gate, &mut NoMeter, finish()).unwrap();
             assert!(is_cold || ended.edges.len() == 1, "{name}");
-            assert!(ended.grown().messages >= 1, "{name}, {is_cold}");
+            assert!(ended.tally().messages >= 1, "{name}, {is_cold}");
         }
     }
 }
@@ -171,7 +171,7 @@ fn a_request_past_the_page_cache_that_is_no_whole_block_is_an_error() {
             setup.size = size as usize;
             let work = setup.file.as_mut().unwrap();
             work.file = opened(&file, false, true);
-            work.walk = Walk::new(Access::Sequential, start, 8, size, 1);
+            work.order = BlockOrder::new(Access::Sequential, start, 8, size, 1);
             let Ok(mut engine) = mover.open_file(setup) else {
                 skipped(Lack::Machine, mover.name);
                 continue;

@@ -215,7 +215,6 @@ impl Marked {
         Marked { _dir: dir, path }
     }
 
-    /// Its processes: agents and endpoints.
     fn processes(&self) -> Vec<(u32, String)> {
         let mut found = Vec::new();
         for entry in std::fs::read_dir("/proc").unwrap().flatten() {
@@ -229,7 +228,6 @@ impl Marked {
         found
     }
 
-    /// The first process with that word, waited for.
     fn process(&self, word: &str) -> u32 {
         let (word, mut found) = (format!(" {word}"), None);
         in_time(&format!("there is no{word}"), || {
@@ -241,7 +239,7 @@ impl Marked {
     }
 }
 
-/// Whoever is done with the program has left none of its processes behind.
+/// Checks that no process of the program is left.
 impl Drop for Marked {
     fn drop(&mut self) {
         if !thread::panicking() {

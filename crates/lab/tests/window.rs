@@ -111,7 +111,7 @@ fn no_mover_allocates_while_it_streams() {
             counted(|| by_gate(&mut Stream(&mut *engine), &gate, &mut meter, finish()));
         assert_eq!(count, ROOM, "{}, {conduct:?}", mover.name);
         let window = result.unwrap();
-        assert!(window.grown().messages > 0, "{}", mover.name);
+        assert!(window.tally().messages > 0, "{}", mover.name);
         let Tally { held, released, .. } = window.total;
         assert_eq!(held, released, "{}, {conduct:?}", mover.name);
         drop(engine);
@@ -153,7 +153,7 @@ fn neither_asking_nor_taking_allocates() {
         let (count, asked) = counted(|| by_gate(&mut ask, &gate, &mut meter, finish()).unwrap());
         assert_eq!(count, ROOM, "asking allocated");
         // One look at the gate opens the window.
-        assert_eq!(ask.latency_ns.len(), asked.grown().messages);
+        assert_eq!(ask.latency_ns.len(), asked.tally().messages);
         rustix::net::shutdown(&kept, rustix::net::Shutdown::Write).unwrap();
         let (count, taken) = taker.join().unwrap();
         assert_eq!(count, ROOM, "{} allocated", receiver.name);
@@ -167,7 +167,7 @@ fn neither_asking_nor_taking_allocates() {
 fn eighths_add_up<S>(window: &Segments<S>) {
     let sub_windows = window.marks.unwrap().sub_windows().unwrap();
     assert_eq!(sub_windows.amount.len(), 8);
-    assert_eq!(sub_windows.amount.iter().sum::<u64>(), window.grown().bytes);
+    assert_eq!(sub_windows.amount.iter().sum::<u64>(), window.tally().bytes);
     assert!(sub_windows.elapsed_ns.iter().sum::<u64>() > 0);
     assert!(sub_windows.cpu_ns.iter().sum::<u64>() > 0);
 }
@@ -237,9 +237,9 @@ fn each_conduct_makes_the_calls_that_it_is_named_for() {
         let mut engine = conduct.open(Mover::named(name).unwrap(), Some(a)).unwrap();
         let gate = CountingGate::new(10, 50);
         let window = by_gate(&mut Stream(&mut *engine), &gate, &mut NoMeter, finish()).unwrap();
-        let grown = |of: fn(&Tally) -> u64| of(&window.grown());
-        let expected = calls * grown(|t| t.messages) + grown(|t| t.enobufs);
-        let made = grown(|t| t.calls);
+        let counted = |field: fn(&Tally) -> u64| field(&window.tally());
+        let expected = calls * counted(|t| t.messages) + counted(|t| t.enobufs);
+        let made = counted(|t| t.calls);
         // A kernel with room for few completions makes the sender wait for some.
         let waited = window.total.enobufs > 0 && made > expected;
         assert!(made == expected || waited, "{name} {conduct:?}: {made}");
@@ -284,7 +284,7 @@ fn waking_does_not_allocate_and_counts_every_beat() {
         let gate = CountingGate::new(3, 11);
         let (count, window) = counted(|| wakes.run(&gate, &mut meter, finish()).unwrap());
         assert_eq!(count, ROOM, "{name}");
-        let woken = window.grown().messages;
+        let woken = window.tally().messages;
         let beats = wakes.into_beats();
         // One for each look at the gate since it opened.
         assert_eq!(woken, 10, "{name}");

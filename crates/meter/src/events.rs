@@ -6,7 +6,7 @@ use bytecost_spec::Reading;
 use bytecost_sys::perf::{Group, GroupValues, PerfEvent, Refused, Scope};
 use bytecost_sys::{clock, process};
 
-use crate::grown;
+use crate::increase;
 
 /// The hardware group. Events that do not fit together are dropped from the end.
 pub(crate) const HARDWARE: [PerfEvent; 6] = [
@@ -113,7 +113,7 @@ impl Members {
                  counters?"
             ));
         }
-        grown(start.values[index], end.values[index])
+        increase(start.values[index], end.values[index])
     }
 
     /// The increase of one of the group's times between two reads.
@@ -124,7 +124,7 @@ impl Members {
     ) -> Reading {
         match (self.group_refused(), edges) {
             (Some(why), _) => Reading::absent(why),
-            (None, [Some(start), Some(end)]) => grown(field(start), field(end)),
+            (None, [Some(start), Some(end)]) => increase(field(start), field(end)),
             (None, _) => Reading::absent(UNREAD),
         }
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use bytecost_spec::{Counter, Reading, Readings};
 
-use crate::{grown_if_read, proc_text};
+use crate::{increase_if_read, proc_text};
 
 const DIR: &str = "sys/devices/system/cpu";
 const FREQUENCY: &str = "cpufreq/scaling_cur_freq";
@@ -68,7 +68,7 @@ impl FrequencyMeter {
             .khz
             .map_or_else(|| Reading::absent(no_frequency()), Reading::Measured);
         let no_throttles = format!("no CPU reports it in /{DIR}/*/thermal_throttle");
-        let throttles = grown_if_read(start.throttles, end.throttles, no_throttles);
+        let throttles = increase_if_read(start.throttles, end.throttles, no_throttles);
         [
             (Counter::FrequencyKhz, khz),
             (Counter::ThermalThrottles, throttles),

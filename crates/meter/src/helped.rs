@@ -10,7 +10,7 @@ use bytecost_sys::{clock, proc_view};
 use rustix::fs::{Mode, OFlags, RawDir, SeekFrom};
 
 use crate::thread::{Snapshot, ThreadMeter};
-use crate::{Meter, grown_if_read, proc_text, usage};
+use crate::{Meter, increase_if_read, proc_text, usage};
 
 const HELPER: &str =
     "a process of its own does the work, which this counter of a thread does not see";
@@ -89,7 +89,6 @@ fn with_switches(used: Option<ThreadUsage>, switches: Option<[u64; 2]>) -> Optio
     })
 }
 
-/// The context switches of one thread.
 fn thread_switches(tasks: &File, name: &CStr) -> Option<[u64; 2]> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     let dir = rustix::fs::openat(tasks, name, flags | OFlags::DIRECTORY, Mode::empty()).ok()?;
@@ -119,7 +118,7 @@ impl Meter for HelpedMeter {
     }
 
     fn difference(&self, start: &HelpedSnapshot, end: &HelpedSnapshot) -> Readings {
-        let workers = grown_if_read(start.cpu_ns, end.cpu_ns, UNREADABLE);
+        let workers = increase_if_read(start.cpu_ns, end.cpu_ns, UNREADABLE);
         let of_thread = self.thread.difference(&start.thread, &end.thread);
         let readings = of_thread.into_iter().map(|(counter, own)| {
             let (start, end) = (start.used.as_ref(), end.used.as_ref());

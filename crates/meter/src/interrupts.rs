@@ -1,4 +1,4 @@
-//! The time of interrupts on the CPU to which a thread is pinned.
+//! The CPU time of interrupts on the CPU to which a thread is pinned.
 
 use std::fs::File;
 use std::path::Path;
@@ -6,18 +6,18 @@ use std::path::Path;
 use bytecost_spec::Reading;
 use bytecost_sys::clock;
 
-use crate::{grown_if_read, proc_text};
+use crate::{increase_if_read, proc_text};
 
-/// Room for a line of /proc/stat: ten numbers of 64 bits, and a name.
+/// The longest line of /proc/stat that is read, in bytes: ten numbers of 64 bits, and a name.
 const LINE_BYTES: usize = 232;
 
-/// The fields irq and softirq of one CPU in /proc/stat. Their unit is 10 ms, but the kernel sums them in
-/// ns: a difference is off by one unit at most.
+/// The fields irq and softirq of one CPU in /proc/stat. Their unit is 10 ms, but the kernel sums ns: the
+/// error of a difference is at most one unit.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     stat: Option<File>,
     cpu: u32,
-    /// Room for the lines up to that of the CPU, which are in the order of CPUs.
+    /// Buffer for the lines up to that of the CPU, which are in the order of CPUs.
     buffer: Vec<u8>,
 }
 
@@ -30,14 +30,16 @@ impl Interrupts {
         }
     }
 
+    /// The sum of both fields, in units of /proc/stat; none if it cannot be read.
     pub(crate) fn read(&mut self) -> Option<u64> {
         let text = proc_text::reread(self.stat.as_ref()?, &mut self.buffer)?;
         proc_text::interrupts(text, self.cpu)
     }
 
-    pub(crate) fn between(start: Option<u64>, end: Option<u64>) -> Reading {
+    /// The increase between two reads, in ns; absent if one of them failed.
+    pub(crate) fn increase(start: Option<u64>, end: Option<u64>) -> Reading {
         let unread = "/proc/stat does not tell the interrupts of the thread's CPU here";
-        match grown_if_read(start, end, unread) {
+        match increase_if_read(start, end, unread) {
             Reading::Measured(n) => Reading::Measured(n.saturating_mul(clock::proc_stat_unit_ns())),
             absent => absent,
         }
@@ -50,7 +52,7 @@ mod tests {
     use crate::tests::put;
 
     #[test]
-    fn the_interrupts_are_those_of_its_own_cpu() {
+    fn the_interrupts_are_those_of_one_cpu() {
         let root = tempfile::tempdir().unwrap();
         let put_stat = |irq: u64, softirq: u64| {
             let text = format!(
@@ -65,12 +67,12 @@ mod tests {
         let start = one.read();
         assert_eq!(start, Some(30));
         put_stat(11, 24);
-        let grown = Interrupts::between(start, one.read());
-        assert_eq!(grown, Reading::Measured(5 * unit));
+        let increase = Interrupts::increase(start, one.read());
+        assert_eq!(increase, Reading::Measured(5 * unit));
         assert_eq!(Interrupts::open(root.path(), 12).read(), Some(150));
-        let gone = Interrupts::open(root.path(), 2).read();
-        assert_eq!(gone, None);
-        assert_eq!(Interrupts::between(start, gone).measured(), None);
+        let no_cpu = Interrupts::open(root.path(), 2).read();
+        assert_eq!(no_cpu, None);
+        assert_eq!(Interrupts::increase(start, no_cpu).measured(), None);
     }
 
     #[test]

@@ -87,8 +87,7 @@ impl Meter for NoMeter {
     }
 }
 
-/// The increase of a counter.
-fn grown(start: u64, end: u64) -> Reading {
+fn increase(start: u64, end: u64) -> Reading {
     match end.checked_sub(start) {
         Some(n) => Reading::Measured(n),
         None => Reading::absent("the kernel's counter went backwards within the window"),
@@ -96,9 +95,9 @@ fn grown(start: u64, end: u64) -> Reading {
 }
 
 /// The increase of a counter; absent, for the reason `unread`, if one of the reads failed.
-fn grown_if_read(start: Option<u64>, end: Option<u64>, unread: impl Into<String>) -> Reading {
+fn increase_if_read(start: Option<u64>, end: Option<u64>, unread: impl Into<String>) -> Reading {
     match (start, end) {
-        (Some(start), Some(end)) => grown(start, end),
+        (Some(start), Some(end)) => increase(start, end),
         _ => Reading::absent(unread),
     }
 }

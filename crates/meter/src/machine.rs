@@ -23,7 +23,7 @@ use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::clock;
 
 use crate::proc_text::{self, StatLine};
-use crate::{Meter, grown};
+use crate::{Meter, increase};
 
 /// The usual mount points of the CPU accounting controller of cgroup v1: in this process's `/sys`, and in
 /// that of process 1, if this one has another (`ip netns exec`).
@@ -142,9 +142,9 @@ impl Meter for MachineMeter {
 }
 
 fn difference(units: Units, start: &MachineSnapshot, end: &MachineSnapshot) -> Readings {
-    let elapsed = grown(start.clock_ns, end.clock_ns);
+    let elapsed = increase(start.clock_ns, end.clock_ns);
     let of_stat = |field: fn(&StatLine) -> u64| match (&start.stat, &end.stat) {
-        (Some(start), Some(end)) => match grown(field(start), field(end)) {
+        (Some(start), Some(end)) => match increase(field(start), field(end)) {
             Reading::Measured(n) => n.checked_mul(units.stat_ns).map_or_else(
                 || Reading::absent(format!("/{STAT} shows more than 64 bits of ns")),
                 Reading::Measured,

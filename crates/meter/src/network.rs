@@ -1,18 +1,18 @@
 //! The meter of the TCP counters of network namespaces: sums over all their sockets.
 //!
-//! The namespace is a trial's own, or the host's with all its other TCP. The file `net/netstat` of a
-//! process shows the namespace of that process, proc_pid_net(5).
+//! A namespace is that of a trial alone, or that of the host, with all other TCP traffic. The file
+//! `net/netstat` of a process has the counters of its namespace, proc_pid_net(5).
 
 use std::fs::File;
 use std::path::PathBuf;
 
 use bytecost_spec::{Counter, Reading, Readings};
 
-use crate::{grown, proc_text};
+use crate::{increase, proc_text};
 
 const FILES: [&str; 2] = ["net/netstat", "net/snmp"];
 
-/// A counter with its position in `/proc`.
+/// A counter with the file, the group and the name that it has in `/proc/PID`.
 struct Source {
     counter: Counter,
     /// The index of its file in [`FILES`].
@@ -51,10 +51,11 @@ const fn of_snmp(counter: Counter, name: &'static str) -> Source {
     }
 }
 
-/// The largest file that is read; the kernel of 2026 writes 4 KiB. A larger one counts as unreadable.
+/// The largest file that is read; kernels of 2026 write 4 KiB. A larger file counts as unreadable.
 const MOST_BYTES: usize = 16 << 10;
 
-/// The open counter files of some namespaces. A read takes some tens of µs each, outside of a window.
+/// The open counter files of some namespaces. A read takes some tens of µs for each of them, so that it is
+/// made outside of a window.
 #[derive(Debug, Default)]
 pub struct NetworkMeter {
     networks: Vec<[Option<File>; 2]>,
@@ -72,8 +73,8 @@ enum Missing {
 pub struct NetworkSnapshot([Result<u64, Missing>; SOURCES.len()]);
 
 impl NetworkMeter {
-    /// Opens the counters of namespaces by the directory `/proc/PID` of a process in each. With a process
-    /// that has none, all readings are absent.
+    /// Opens the counters of namespaces, each by the directory `/proc/PID` of a process in it. All readings
+    /// are absent if a process has no directory.
     pub fn open(processes: &[Option<PathBuf>]) -> NetworkMeter {
         let open =
             |dir: &Option<PathBuf>| FILES.map(|file| File::open(dir.as_ref()?.join(file)).ok());
@@ -112,7 +113,7 @@ impl NetworkMeter {
                 _ if self.networks.is_empty() => {
                     Reading::absent("nothing of this trial goes over TCP")
                 }
-                (Ok(start), Ok(end)) => grown(start, end),
+                (Ok(start), Ok(end)) => increase(start, end),
                 (Err(Missing::Counter), _) | (_, Err(Missing::Counter)) => Reading::absent(
                     format!("/proc/PID/{file} of this kernel has no {group} {name}"),
                 ),

@@ -130,7 +130,6 @@ fn holders(proc: &Path, inodes: &[u64]) -> Vec<(u64, String)> {
     found
 }
 
-/// The inode of a socket by the link of a descriptor.
 fn socket(link: std::path::PathBuf) -> Option<u64> {
     let inode = link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
     inode.parse().ok()
@@ -144,7 +143,6 @@ pub fn huge_memory(process: &Path) -> Option<u64> {
     Some(bytes("AnonHugePages")? + reserved.into_iter().flatten().sum::<u64>())
 }
 
-/// The content of a file from its beginning.
 fn reread(mut file: &File) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(0))?;

@@ -51,7 +51,6 @@ pub struct ProcessClocks {
     unit_ns: u64,
 }
 
-/// A listed process.
 #[derive(Clone, Debug)]
 struct Known {
     owner: ProcessOwner,

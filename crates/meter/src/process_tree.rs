@@ -9,7 +9,7 @@ use bytecost_sys::process::ThreadUsage;
 use bytecost_sys::usage::{self, Usage};
 
 use crate::usage::OF_PROCESS;
-use crate::{grown, grown_if_read};
+use crate::{increase, increase_if_read};
 
 mod inherited;
 mod live;
@@ -141,10 +141,10 @@ impl ProcessTreeMeter {
             let ended = s.usage.children.user_ns + s.usage.children.system_ns;
             Some(s.usage.cpu_ns + ended + s.live_cpu_ns?)
         };
-        let elapsed = grown(start.usage.clock_ns, end.usage.clock_ns);
+        let elapsed = increase(start.usage.clock_ns, end.usage.clock_ns);
         let [from, to] = [start, end].map(|s| s.early.run_queue_ns);
-        let run_queue = grown_if_read(from, to, NOT_ALONE);
-        let cpu = grown_if_read(cpu_ns(start), cpu_ns(end), NO_CHILDREN);
+        let run_queue = increase_if_read(from, to, NOT_ALONE);
+        let cpu = increase_if_read(cpu_ns(start), cpu_ns(end), NO_CHILDREN);
         readings.extend([
             (Counter::ElapsedNs, elapsed),
             (Counter::RunQueueNs, run_queue),
@@ -164,7 +164,7 @@ impl ProcessTreeMeter {
             };
             let reading = match counter {
                 Counter::UserNs | Counter::SystemNs if has_live => Reading::absent(LIVE),
-                _ => grown_if_read(total(start), total(end), unread),
+                _ => increase_if_read(total(start), total(end), unread),
             };
             readings.insert(counter, reading);
         }
@@ -245,7 +245,7 @@ fn migrations(edges: [Option<&BTreeMap<u32, u64>>; 2], steady: bool) -> Reading 
     if !steady || !start.keys().eq(end.keys()) {
         return Reading::absent(COME_AND_GO);
     }
-    grown(start.values().sum(), end.values().sum())
+    increase(start.values().sum(), end.values().sum())
 }
 
 #[cfg(test)]

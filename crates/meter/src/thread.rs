@@ -11,7 +11,7 @@ use bytecost_sys::process::{self, ThreadUsage};
 
 use crate::events::{self, Kernel, Members};
 use crate::interrupts::Interrupts;
-use crate::{Meter, grown, grown_if_read, proc_text, usage};
+use crate::{Meter, increase, increase_if_read, proc_text, usage};
 
 const THREAD_COUNTERS: &[Counter] = &[
     Counter::ElapsedNs,
@@ -235,8 +235,8 @@ impl Meter for ThreadMeter {
             .map(|counter| (*counter, self.layout.reading(*counter, start, end)))
             .collect();
         if self.interrupts.is_some() {
-            let grown = Interrupts::between(start.interrupts, end.interrupts);
-            readings.insert(Counter::InterruptNs, grown);
+            let interrupts = Interrupts::increase(start.interrupts, end.interrupts);
+            readings.insert(Counter::InterruptNs, interrupts);
         }
         readings
     }
@@ -263,19 +263,19 @@ impl Layout {
         let soft = [start.software.as_ref(), end.software.as_ref()];
         let hard = [start.hardware.as_ref(), end.hardware.as_ref()];
         match counter {
-            Counter::ElapsedNs => grown(start.clock_ns, end.clock_ns),
-            Counter::CpuNs => grown(start.cpu_ns, end.cpu_ns),
+            Counter::ElapsedNs => increase(start.clock_ns, end.clock_ns),
+            Counter::CpuNs => increase(start.cpu_ns, end.cpu_ns),
             Counter::TaskClockNs => self.software.reading(PerfEvent::TaskClock, soft),
             Counter::Migrations => match &self.migrations {
                 Migrations::Perf => self.software.reading(PerfEvent::CpuMigrations, soft),
                 Migrations::Sched => {
                     let unread = format!("{SCHED} could not be read");
-                    grown_if_read(start.sched_migrations, end.sched_migrations, unread)
+                    increase_if_read(start.sched_migrations, end.sched_migrations, unread)
                 }
                 Migrations::Refused(why) => Reading::absent(why.as_str()),
             },
             Counter::RunQueueNs => {
-                grown_if_read(start.run_queue_ns, end.run_queue_ns, NO_SCHEDSTAT)
+                increase_if_read(start.run_queue_ns, end.run_queue_ns, NO_SCHEDSTAT)
             }
             Counter::PerfEnabledNs => self.hardware.time(hard, |v| v.enabled_ns),
             Counter::PerfRunningNs => self.hardware.time(hard, |v| v.running_ns),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bytecost_spec::reading::Of;
+use bytecost_spec::reading::Scope;
 use bytecost_spec::{Counter, Reading, Readings};
 
 /// The rule by which the values of several threads are combined.
@@ -42,7 +42,7 @@ pub fn sum(threads: &[Readings]) -> Readings {
 }
 
 fn combined(threads: &[Readings], counter: Counter) -> Reading {
-    if counter.row().of == Of::Machine {
+    if counter.row().scope == Scope::Machine {
         return Reading::absent("a counter of the whole machine is not one of a thread");
     }
     let mut numbers = Vec::with_capacity(threads.len());

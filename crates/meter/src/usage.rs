@@ -3,7 +3,7 @@
 use bytecost_spec::{Counter, Reading};
 use bytecost_sys::process::ThreadUsage;
 
-use crate::grown_if_read;
+use crate::increase_if_read;
 
 type FieldOfUsage = fn(&ThreadUsage) -> u64;
 
@@ -36,5 +36,5 @@ pub(crate) fn between(
     unread: &str,
 ) -> Option<Reading> {
     let (_, field) = OF_PROCESS.iter().find(|(known, _)| *known == counter)?;
-    Some(grown_if_read(start.map(field), end.map(field), unread))
+    Some(increase_if_read(start.map(field), end.map(field), unread))
 }

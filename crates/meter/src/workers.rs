@@ -9,7 +9,7 @@ use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::{clock, process};
 use rustix::fs::{RawDir, SeekFrom};
 
-use crate::{Meter, grown_if_read};
+use crate::{Meter, increase_if_read};
 
 const TASKS: &str = "/proc/self/task";
 const UNREADABLE: &str = "the threads in /proc/self/task cannot be read";
@@ -143,7 +143,7 @@ impl<M: Meter> Meter for WithWorkers<'_, M> {
             // The clocks of two reads are some hundred ns apart.
             let start_ns = start.workers_ns;
             let end_ns = end.workers_ns.map(|ns| ns.max(start_ns.unwrap_or(0)));
-            let reading = grown_if_read(start_ns, end_ns, UNREADABLE);
+            let reading = increase_if_read(start_ns, end_ns, UNREADABLE);
             readings.insert(Counter::WorkersNs, reading);
         }
         readings

@@ -8,17 +8,16 @@ use bytecost_spec::survey::MoverFacts;
 use bytecost_spec::{Axis, Cell, Host, PeerHost, PeerSide, Study, Survey};
 use itertools::Itertools as _;
 
-/// A cell of a study with the index of the tier that pays for it.
+/// A cell of a study with the index of the tier whose share of the budget pays for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) tier: usize,
     pub(crate) cell: Cell,
 }
 
-/// The context by which cells are normalised.
 pub(crate) struct PlanContext<'a> {
     pub(crate) survey: &'a Survey,
-    /// Congestion control instead of the axis's default; none where that is available.
+    /// The congestion control that replaces the axis's default; none if the default is available.
     substitute: Option<String>,
 }
 
@@ -43,7 +42,7 @@ impl<'a> PlanContext<'a> {
         }
     }
 
-    /// The note on the substitute.
+    /// A note that the congestion control is a substitute, if it is.
     pub(crate) fn note(&self) -> Option<String> {
         let name = self.substitute.as_ref()?;
         let means = if NOT_PACING.contains(&name.as_str()) {
@@ -59,7 +58,7 @@ impl<'a> PlanContext<'a> {
 
     /// The cell with one fixed value on each axis that does not apply, with the substitute, and with a
     /// block that is no larger than a request.
-    pub(crate) fn normal(&self, cell: &Cell) -> Cell {
+    pub(crate) fn normalised(&self, cell: &Cell) -> Cell {
         let facts = CellFacts::new(cell, self.survey);
         let mut normal = facts.normal();
         if let Some(substitute) = &self.substitute
@@ -113,13 +112,13 @@ fn substitute(study: &Study, hosts: &[(&Host, &Survey)]) -> Option<String> {
     if is_compared || study.asked.contains(&Axis::Congestion) {
         None
     } else {
-        instead_of_default(hosts)
+        congestion_substitute(hosts)
     }
 }
 
 /// The congestion control in place of the axis's default for flows that name none: one without pacing
-/// that all hosts have, else the first host's own. None if all hosts have the default.
-pub fn instead_of_default(hosts: &[(&Host, &Survey)]) -> Option<String> {
+/// that all hosts have, else the default of the first host. None if all hosts have the axis's default.
+pub fn congestion_substitute(hosts: &[(&Host, &Survey)]) -> Option<String> {
     let all_have = |name: &str| {
         hosts.iter().all(|(host, survey)| {
             let available = congestion_controls(host, survey);
@@ -129,12 +128,12 @@ pub fn instead_of_default(hosts: &[(&Host, &Survey)]) -> Option<String> {
     if all_have(Axis::Congestion.row().default) {
         return None;
     }
-    let of_host = || {
+    let host_default = || {
         let (host, _) = hosts.first()?;
         (host.congestion_default.as_deref()).filter(|name| all_have(name))
     };
     let substitute = (NOT_PACING.into_iter().find(|name| all_have(name)))
-        .or_else(of_host)
+        .or_else(host_default)
         .unwrap_or("default");
     Some(substitute.to_owned())
 }
@@ -145,19 +144,19 @@ pub(crate) fn candidates(study: &Study, context: &PlanContext<'_>) -> Vec<Candid
     let mut list = (study.cells().into_iter())
         .map(|(tier, cell)| Candidate {
             tier,
-            cell: context.normal(&cell),
+            cell: context.normalised(&cell),
         })
         .unique_by(|c| c.cell.clone())
         .collect_vec();
     let baselines = baselines(&list, study, context);
     for start in 0..list.len() {
-        let mut work = vec![start];
-        while let Some(cell) = work.pop() {
+        let mut to_visit = vec![start];
+        while let Some(cell) = to_visit.pop() {
             let tier = list[cell].tier;
             for baseline in baselines.iter().filter_map(|baseline_of| baseline_of[cell]) {
                 if list[baseline].tier > tier {
                     list[baseline].tier = tier;
-                    work.push(baseline);
+                    to_visit.push(baseline);
                 }
             }
         }
@@ -178,22 +177,22 @@ pub(crate) fn baselines(
         .map(|c| CellFacts::new(&c.cell, context.survey))
         .collect_vec();
     let baselines_in = |compare: &Compare| {
-        let is_moved = |i: usize| !moves_nothing(context.survey, &list[i].cell);
+        let moves = |i: usize| !moves_nothing(context.survey, &list[i].cell);
         let is_baseline = |i: usize| list[i].cell.value(compare.axis) == compare.baseline;
-        let all: Vec<usize> = (0..list.len())
-            .filter(|&i| is_moved(i) && is_baseline(i))
+        let all_baselines: Vec<usize> = (0..list.len())
+            .filter(|&i| moves(i) && is_baseline(i))
             .collect();
         let baseline = |i: usize| {
             let value = list[i].cell.value(compare.axis);
-            if !is_moved(i) || is_baseline(i) || !compare.compares(&value) {
+            if !moves(i) || is_baseline(i) || !compare.compares(&value) {
                 return None;
             }
             let mut exact = list[i].cell.clone();
             exact.set_value(compare.axis, &compare.baseline).ok()?;
             let is_comparable = |&b: &usize| facts[b].agrees(&facts[i], &[compare.axis]);
-            (index.get(&context.normal(&exact)).copied())
-                .filter(|b| all.binary_search(b).is_ok())
-                .or_else(|| all.iter().copied().find(is_comparable))
+            (index.get(&context.normalised(&exact)).copied())
+                .filter(|b| all_baselines.binary_search(b).is_ok())
+                .or_else(|| all_baselines.iter().copied().find(is_comparable))
         };
         (0..list.len()).map(baseline).collect()
     };

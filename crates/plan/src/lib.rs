@@ -27,7 +27,7 @@ mod tests;
 mod twins;
 
 pub use asked::{check_asked, named};
-pub use candidates::instead_of_default;
+pub use candidates::congestion_substitute;
 pub use pins::{Pins, exact};
 pub use plan::{order_blocks, plan};
 pub use refusal::refused;

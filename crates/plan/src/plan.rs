@@ -164,7 +164,6 @@ fn left_here(cells: &[Candidate], survey: &Survey) -> Vec<LeftOut> {
     paths.into_iter().chain(movers).collect()
 }
 
-/// The note on a design that follows a publication.
 fn design_note(study: &Study) -> Option<String> {
     (study.design.as_deref() == Some(AS_PUBLISHED)).then(|| {
         "the traffic is exactly as published, with what a careful program would do otherwise; without --as-published the same cells are measured properly".to_owned()
@@ -203,7 +202,7 @@ fn floor(chosen: &[Cell], context: &PlanContext<'_>, survey: &Survey) -> Option<
     let null = survey.mover_facts.iter().find(|m| m.moves_nothing())?;
     if is_of_files(survey, first) || is_of_cpus(survey, first) {
         // A file may be large, and the loop's cost does not depend on the size of what is not moved.
-        return Some(context.normal(&Cell {
+        return Some(context.normalised(&Cell {
             mover: null.name.clone(),
             size_bytes: first.size_bytes.min(FLOOR_BYTES),
             threads: first.threads,
@@ -221,5 +220,5 @@ fn floor(chosen: &[Cell], context: &PlanContext<'_>, survey: &Survey) -> Option<
         cell.size_bytes = Cell::default().size_bytes;
         cell.ring = Cell::default().ring;
     }
-    Some(context.normal(&cell))
+    Some(context.normalised(&cell))
 }

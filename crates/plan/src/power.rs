@@ -13,10 +13,10 @@ use crate::candidates::{Candidate, PlanContext, baselines};
 /// The largest effect that a comparison must detect: cells are left out if the budget would otherwise
 /// pay for so few blocks that not even a factor of 1.5 is detected.
 const LARGEST_EFFECT: f64 = 0.5;
-/// The number of blocks after which a noise counts as known exactly.
+/// The number of blocks by which the noise is assumed to be known: so many that it counts as exact.
 const KNOWN_BLOCKS: usize = 1000;
 
-/// The comparisons of a study that are primary, among its candidates.
+/// The primary comparisons of a study's candidates.
 pub(crate) struct Primaries {
     pairs: Vec<PrimaryPair>,
 }
@@ -77,7 +77,6 @@ pub(crate) struct BlockLength {
 }
 
 /// The power of a study's primary comparisons at a given noise.
-
 #[derive(Clone, Copy)]
 pub(crate) struct Power<'p> {
     pub(crate) noise: &'p RatioNoise,
@@ -88,17 +87,17 @@ impl Power<'_> {
     /// The fewest blocks that detect [`LARGEST_EFFECT`], at least those of the study.
     pub(crate) fn blocks_least(&self, primaries: u32) -> u32 {
         let least = self.study.blocks_least;
-        let finds = |blocks: &u32| self.chance(*blocks, primaries, LARGEST_EFFECT) >= POWER;
+        let detects = |blocks: &u32| self.chance(*blocks, primaries, LARGEST_EFFECT) >= POWER;
         (least..=self.study.blocks_most.max(least))
-            .find(finds)
+            .find(detects)
             .unwrap_or(least)
     }
 
-    /// The number of blocks of all cells that a time pays for, within the bounds of the study.
+    /// The number of blocks of all cells that fit into a time, within the bounds of the study.
     pub(crate) fn blocks(&self, length: BlockLength, time_ms: u64) -> u32 {
         let least = self.study.blocks_least;
-        let paid = time_ms.checked_div(length.all_ms).unwrap_or(0);
-        u32::try_from(paid)
+        let fitting = time_ms.checked_div(length.all_ms).unwrap_or(0);
+        u32::try_from(fitting)
             .unwrap_or(u32::MAX)
             .clamp(least, self.study.blocks_most.max(least))
     }
@@ -120,26 +119,26 @@ impl Power<'_> {
         }
     }
 
-    /// The smallest effect that is detected, in steps of 0.1 %. It includes the variance between rounds,
-    /// which more blocks do not reduce.
+    /// The smallest effect that is detected, as a share in steps of 0.001. It includes the variance between
+    /// rounds, which more blocks do not reduce.
     fn smallest_effect(&self, blocks: u32, primaries: u32) -> Option<f64> {
         let between = (self.noise.between).map_or(BetweenRounds::NONE, |between| BetweenRounds {
             variance: between.variance,
             degrees: between.degrees,
         });
-        let effect = |tenths: usize| tenths as f64 / 1000.0;
-        let finds = |tenths| self.found(blocks, primaries, effect(tenths), between) >= POWER;
-        least(1, 10_000, finds).map(effect)
+        let effect = |thousandths: usize| thousandths as f64 / 1000.0;
+        let detects = |n| self.chance_with(blocks, primaries, effect(n), between) >= POWER;
+        least(1, 10_000, detects).map(effect)
     }
 
     /// The probability that a primary comparison detects an effect at its corrected level, without the
     /// variance between rounds.
     fn chance(&self, blocks: u32, primaries: u32, effect: f64) -> f64 {
-        self.found(blocks, primaries, effect, BetweenRounds::NONE)
+        self.chance_with(blocks, primaries, effect, BetweenRounds::NONE)
     }
 
-    /// The probability that a primary comparison detects an effect at its corrected level.
-    fn found(&self, blocks: u32, primaries: u32, effect: f64, between: BetweenRounds) -> f64 {
+    /// That probability with a variance between rounds.
+    fn chance_with(&self, blocks: u32, primaries: u32, effect: f64, between: BetweenRounds) -> f64 {
         let replicates = |count| Replicates {
             count,
             lent: self.noise.lent,

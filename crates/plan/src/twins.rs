@@ -8,7 +8,6 @@ use crate::candidates::{Candidate, PlanContext, baselines};
 /// At most one of so many cells is a twin, twins included.
 const SHARE: usize = 3;
 
-/// The baselines that have twins.
 pub(crate) struct Twinned {
     /// Their indices, in order.
     pub(crate) indices: Vec<usize>,

@@ -22,7 +22,6 @@ pub(crate) struct Missing {
     pub why: String,
 }
 
-/// A cell without a result.
 struct AbsentCell<'a> {
     cell: &'a Cell,
     label: &'static str,
@@ -68,7 +67,7 @@ pub(crate) fn missing(a: &Analysis) -> Vec<Missing> {
     let has = |cell: &Cell, (axis, value): (Axis, &Value)| cell.value(axis) == *value;
     let mut missing = Vec::new();
     for &(axis, value) in &lost {
-        // What the budget did not reach may be available, whatever else is refused.
+        // A value that the budget did not reach may be available, even if a cell with it is refused.
         let refused = absent.iter().find(|absent| has(absent.cell, (axis, value)));
         let known = refused.filter(|_| !is_left_out(a, (axis, value)));
         missing.push(Missing {

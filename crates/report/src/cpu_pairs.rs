@@ -7,7 +7,6 @@ use itertools::Itertools as _;
 
 use crate::phrases;
 
-/// A pair with its estimate.
 type MeasuredPair<'m> = (&'m PairPoint, Estimate);
 
 /// A summary of a matrix: the quickest and the slowest pair, and each kind of distance.

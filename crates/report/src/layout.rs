@@ -1,8 +1,8 @@
-//! CSV in the layouts of others: which columns, how each is computed from a run, and as what metric a
-//! published one is read.
+//! CSV files in the layouts of published programs: their columns, the computation of each column from a
+//! run, and the metric of each published column.
 //!
-//! A new layout is a row here (a row a cell: axes that all of its cells have, their names of our
-//! movers, columns) or in `layout/runs.rs` (a row a run). A column of a new kind is a variant of `What`.
+//! A new layout with a row for each cell is a row of [`LAYOUTS`]; one with a row for each run of a program
+//! is a row in `layout/runs.rs`. A new kind of column is a variant of [`Quantity`].
 
 use std::fmt::Debug;
 
@@ -14,19 +14,18 @@ mod runs;
 
 pub use runs::{RUNS, Runs, layouts};
 
-/// Fields of a message in all layouts of cells.
+/// Fields of a message in each of [`LAYOUTS`].
 pub(crate) const FIELDS: u32 = 8;
 
-/// A layout: of cells in rows, or of single runs of programs.
+/// A layout, with a row for each cell or for each run of a program.
 pub trait TableLayout: Debug {
     /// Name of the layout, and of the study that measures it again.
     fn name(&self) -> &'static str;
 
-    /// Renders a run in the layout; `as_published` where it has the published design.
+    /// A run as CSV. `as_published` is true if the study repeats the published design.
     ///
     /// # Errors
-    /// The run has no cell that the layout has a row for; the error says which cells those would
-    /// be.
+    /// The run has no cell for a row of the layout. The error names the cells that would have one.
     fn csv(&self, cells: &[Cell], samples: &[Sample], as_published: bool)
     -> Result<String, String>;
 }
@@ -38,14 +37,14 @@ pub struct ColumnLayout {
     pub name: &'static str,
     /// Values of the published programs for axes without a column.
     pub axes: &'static [(Axis, &'static str)],
-    /// Their names of implementations, with the movers.
+    /// The published names of implementations, each with our mover.
     pub impls: &'static [(&'static str, &'static str)],
     /// True if the size column has the size of one field, not of the message.
     pub sizes_are_of_fields: bool,
-    /// The side whose counters the layout has.
+    /// The side whose counters are in the columns.
     pub counted: Side,
     /// Columns that rows are sorted by, the most significant first.
-    pub order: [What; 3],
+    pub order: [Quantity; 3],
     /// Its columns, in their order.
     pub columns: &'static [Column],
 }
@@ -56,41 +55,41 @@ pub struct Column {
     /// Name of the column in the header.
     pub name: &'static str,
     /// Quantity in the column.
-    pub what: What,
-    /// Decimals as they are written there, where three digits need no more.
+    pub quantity: Quantity,
+    /// Decimals of the published values. A small value has more, so that three digits remain.
     pub decimals: usize,
 }
 
-/// Quantity that a column of a layout has.
+/// The quantity of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum What {
-    /// Their name of the mover.
+pub enum Quantity {
+    /// The published name of the mover.
     Impl,
     /// The size, of a field or of the message.
     Size,
-    /// Clients, each with a thread.
+    /// The number of clients, each with a thread.
     Threads,
-    /// Payload bits that the client took in the window, in Gbit/s.
+    /// Payload bits that the client received in the window, in Gbit/s.
     Throughput,
-    /// Payload bytes that the client took in the window.
+    /// Payload bytes that the client received in the window.
     Bytes,
-    /// Messages that the client took in the window.
+    /// Messages that the client received in the window.
     Messages,
-    /// The window, in s.
+    /// The length of the window, in s.
     Duration,
-    /// The window over its messages, in µs.
+    /// The length of the window divided by its messages, in µs.
     Latency,
-    /// Counters of the counted side, all threads, summed; and the measure that it is with one
-    /// thread, where the bytes are known.
+    /// The sum of counters over the threads of the counted side. With one thread a published value
+    /// gives the measure, if the layout has the bytes.
     Counters(&'static [Counter], Option<Measure>),
-    /// Something that bytecost does not read: always empty.
-    Nothing,
+    /// A counter that bytecost does not read: the column is always empty.
+    Unread,
 }
 
-const fn column(name: &'static str, what: What, decimals: usize) -> Column {
+const fn column(name: &'static str, quantity: Quantity, decimals: usize) -> Column {
     Column {
         name,
-        what,
+        quantity,
         decimals,
     }
 }
@@ -99,14 +98,14 @@ const SWITCHES: &[Counter] = &[
     Counter::ContextSwitchesVoluntary,
     Counter::ContextSwitchesInvoluntary,
 ];
-const CYCLES: What = What::Counters(&[Counter::Cycles], Some(Measure::CyclesPerByte));
-const INSTRUCTIONS: What =
-    What::Counters(&[Counter::Instructions], Some(Measure::InstructionsPerByte));
-const L1D_MISSES: What = What::Counters(
+const CYCLES: Quantity = Quantity::Counters(&[Counter::Cycles], Some(Measure::CyclesPerByte));
+const INSTRUCTIONS: Quantity =
+    Quantity::Counters(&[Counter::Instructions], Some(Measure::InstructionsPerByte));
+const L1D_MISSES: Quantity = Quantity::Counters(
     &[Counter::L1dLoadMisses],
     Some(Measure::L1dLoadMissesPerKib),
 );
-const LLC_MISSES: What = What::Counters(
+const LLC_MISSES: Quantity = Quantity::Counters(
     &[Counter::LlcLoadMisses],
     Some(Measure::LlcLoadMissesPerKib),
 );
@@ -132,17 +131,17 @@ pub const LAYOUTS: &[ColumnLayout] = &[
         ],
         sizes_are_of_fields: true,
         counted: Side::Receiver,
-        order: [What::Size, What::Threads, What::Impl],
+        order: [Quantity::Size, Quantity::Threads, Quantity::Impl],
         columns: &[
-            column("impl", What::Impl, 0),
-            column("msg_size", What::Size, 0),
-            column("threads", What::Threads, 0),
-            column("throughput_gbps", What::Throughput, 3),
-            column("latency_us", What::Latency, 3),
+            column("impl", Quantity::Impl, 0),
+            column("msg_size", Quantity::Size, 0),
+            column("threads", Quantity::Threads, 0),
+            column("throughput_gbps", Quantity::Throughput, 3),
+            column("latency_us", Quantity::Latency, 3),
             column("cycles", CYCLES, 0),
             column("instructions", INSTRUCTIONS, 0),
             column("cache_misses", LLC_MISSES, 0),
-            column("context_switches", What::Counters(SWITCHES, None), 0),
+            column("context_switches", Quantity::Counters(SWITCHES, None), 0),
         ],
     },
     ColumnLayout {
@@ -163,23 +162,23 @@ pub const LAYOUTS: &[ColumnLayout] = &[
         ],
         sizes_are_of_fields: false,
         counted: Side::Sender,
-        order: [What::Impl, What::Size, What::Threads],
+        order: [Quantity::Impl, Quantity::Size, Quantity::Threads],
         columns: &[
-            column("impl", What::Impl, 0),
-            column("msg_size", What::Size, 0),
-            column("threads", What::Threads, 0),
-            column("throughput_gbps", What::Throughput, 2),
-            column("total_bytes", What::Bytes, 0),
-            column("total_messages", What::Messages, 0),
-            column("duration_s", What::Duration, 2),
-            column("latency_us", What::Latency, 2),
+            column("impl", Quantity::Impl, 0),
+            column("msg_size", Quantity::Size, 0),
+            column("threads", Quantity::Threads, 0),
+            column("throughput_gbps", Quantity::Throughput, 2),
+            column("total_bytes", Quantity::Bytes, 0),
+            column("total_messages", Quantity::Messages, 0),
+            column("duration_s", Quantity::Duration, 2),
+            column("latency_us", Quantity::Latency, 2),
             column("cycles", CYCLES, 0),
-            column("cache_misses", What::Nothing, 0),
+            column("cache_misses", Quantity::Unread, 0),
             column("l1d_load_misses", L1D_MISSES, 0),
             column("llc_load_misses", LLC_MISSES, 0),
             column(
                 "context_switches",
-                What::Counters(SWITCHES, Some(Measure::ContextSwitchesPerMessage)),
+                Quantity::Counters(SWITCHES, Some(Measure::ContextSwitchesPerMessage)),
                 0,
             ),
         ],
@@ -192,13 +191,14 @@ impl ColumnLayout {
         LAYOUTS.iter().find(|l| l.name == name)
     }
 
-    pub(crate) fn name_of(&self, mover: &str) -> Option<&'static str> {
+    /// The published name of a mover; none if the layout has no such implementation.
+    pub(crate) fn implementation(&self, mover: &str) -> Option<&'static str> {
         let row = self.impls.iter().find(|(_, m)| *m == mover);
-        row.map(|(theirs, _)| *theirs)
+        row.map(|(published_name, _)| *published_name)
     }
 
-    /// Number of sizes that make up one message.
-    pub(crate) fn sizes_a_message(&self) -> u64 {
+    /// The factor from the value of the size column to the bytes of a message.
+    pub(crate) fn sizes_per_message(&self) -> u64 {
         if self.sizes_are_of_fields {
             u64::from(FIELDS)
         } else {
@@ -206,11 +206,11 @@ impl ColumnLayout {
         }
     }
 
-    pub(crate) fn place_of(&self, cell: &Cell) -> [u64; 3] {
+    pub(crate) fn sort_key(&self, cell: &Cell) -> [u64; 3] {
         let mover = self.impls.iter().position(|(_, m)| *m == cell.mover);
-        self.order.map(|what| match what {
-            What::Impl => mover.unwrap_or(usize::MAX) as u64,
-            What::Size => cell.size_bytes,
+        self.order.map(|quantity| match quantity {
+            Quantity::Impl => mover.unwrap_or(usize::MAX) as u64,
+            Quantity::Size => cell.size_bytes,
             _ => u64::from(cell.threads),
         })
     }

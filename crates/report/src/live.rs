@@ -22,7 +22,6 @@ struct Column {
     head: &'static str,
     /// Width of its values where that is more than the head's.
     width: usize,
-    /// Returns true if a session has it.
     is_of: fn(&Session) -> bool,
     value: fn(&Activity, &Figures) -> Option<String>,
 }
@@ -85,7 +84,6 @@ pub fn began(session: &Session, style: Style) -> String {
     format!("session {number} {with} {peer}: {options}\n{heads}\n")
 }
 
-/// The options of this side in words.
 fn options(session: &Session) -> String {
     let cell = &session.cell;
     let way = match session.side {

@@ -13,7 +13,6 @@ pub(crate) const ONE_IN_FLIGHT: &str = "it has one request in flight: see depth 
 /// The most reasons that are listed at one place.
 const REASONS_MOST: usize = 3;
 
-/// Reason of a gap, in words.
 pub(crate) fn gap_in_words(gap: &Gap, unit: Unit) -> String {
     clean(&match gap {
         Gap::Refused(why) | Gap::Absent(why) => why.clone(),
@@ -62,7 +61,6 @@ pub(crate) fn missing(point: &Point, unit: Unit) -> Option<String> {
     }
 }
 
-/// Returns true if a series has a measured point.
 pub(crate) fn has_points(series: &Series) -> bool {
     series.points.iter().any(|p| p.measured().is_some())
 }

@@ -64,7 +64,6 @@ pub(crate) fn ratio_interval(f: &Finding) -> String {
     ratios(f.low, f.high)
 }
 
-/// A number as a superscript, for footnotes.
 pub(crate) fn superscript(n: usize) -> String {
     const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let text = n.to_string();

@@ -116,7 +116,6 @@ pub(crate) fn circumstances(values: &[(Axis, Value)]) -> String {
         .join(", ")
 }
 
-/// A text with a capital first letter.
 pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| {

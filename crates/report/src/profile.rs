@@ -142,7 +142,6 @@ fn document(report: &ProfileReport, has_all: bool) -> Document {
     document
 }
 
-/// Prediction of an advice in words.
 fn prediction(advice: &Advice) -> String {
     match &advice.prediction {
         Prediction::Saves {

@@ -56,7 +56,6 @@ pub(crate) fn rounds(rounds: &RoundFacts) -> String {
     format!("{deviation} ({source})")
 }
 
-/// A note on the course of a run, as a sentence.
 pub(crate) fn note(note: &RunNote) -> String {
     match note {
         RunNote::OverBudget {

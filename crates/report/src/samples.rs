@@ -1,7 +1,7 @@
 //! `samples.csv`: one row a trial, every reading a column.
 
 use bytecost_spec::axis::{AXES, ValueKind};
-use bytecost_spec::reading::{COUNTERS, Of};
+use bytecost_spec::reading::{COUNTERS, Scope};
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Axis, Cell, Counter, Held, Reading, Ring, Sample};
 use itertools::Itertools as _;
@@ -69,10 +69,10 @@ fn header() -> Vec<String> {
     names.extend(["started_ms", "trial_ms", "throughput_gbit_per_s"].map(str::to_owned));
     for side in ["sender", "receiver"] {
         names.push(format!("{side}_flows"));
-        let of_side = counters(Of::Side).map(|c| format!("{side}_{}", c.name()));
+        let of_side = counters(Scope::Side).map(|c| format!("{side}_{}", c.name()));
         names.extend(of_side);
     }
-    names.extend(counters(Of::Machine).map(|c| c.name().to_owned()));
+    names.extend(counters(Scope::Machine).map(|c| c.name().to_owned()));
     names.extend(["sent_bytes", "received_bytes", "compared_bytes", "checked"].map(str::to_owned));
     names.extend(["sender_cpus", "receiver_cpus", "neighbour_cpus"].map(str::to_owned));
     names
@@ -92,10 +92,10 @@ fn row(cell: &Cell, sample: &Sample) -> Vec<String> {
     values.push(or_empty(throughput_gbit_per_s(sample)));
     for side in [Some(&sample.sender), sample.receiver.as_ref()] {
         values.push(or_empty(side.map(|s| s.flows.len())));
-        values.extend(counters(Of::Side).map(|c| or_empty(side.and_then(|s| s.measured(c)))));
+        values.extend(counters(Scope::Side).map(|c| or_empty(side.and_then(|s| s.measured(c)))));
     }
     let machine = |c| sample.machine.get(&c).and_then(Reading::measured);
-    values.extend(counters(Of::Machine).map(|c| or_empty(machine(c))));
+    values.extend(counters(Scope::Machine).map(|c| or_empty(machine(c))));
     let truth = sample.truth.as_ref();
     values.extend([
         or_empty(truth.map(|t| t.sent_bytes)),
@@ -114,8 +114,8 @@ fn cpus(held: &[Held]) -> String {
     held.iter().map(|h| h.cpus.iter().join("+")).join(";")
 }
 
-fn counters(of: Of) -> impl Iterator<Item = Counter> {
-    let rows = COUNTERS.iter().filter(move |row| row.of == of);
+fn counters(scope: Scope) -> impl Iterator<Item = Counter> {
+    let rows = COUNTERS.iter().filter(move |row| row.scope == scope);
     rows.map(|row| row.counter)
 }
 

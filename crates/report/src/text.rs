@@ -11,7 +11,6 @@ pub(crate) fn clean(text: &str) -> String {
     joined(text.split(is_space), " ")
 }
 
-/// Wraps a text to a width, with one indent for its first line and one for the rest.
 pub(crate) fn wrap(text: &str, width: usize, first: &str, rest: &str) -> Vec<String> {
     let options = Options::new(width)
         .initial_indent(first)

@@ -46,7 +46,7 @@ fn the_first_run_that_can_settles_a_claim() {
     check(&[("1", fails), ("2", holds)], "1");
     check(&[("1", open(None)), ("2", open(Some(1.0)))], "2");
     check(&[("1", open(None)), ("2", open(None))], "1");
-    // What says why nothing is known is a run that was to measure it.
+    // Of two runs without a ruling, the one whose study measures the claim gives the reason.
     let of_study = Audited {
         of_study: true,
         ..open(None)

@@ -56,7 +56,6 @@ fn drawn(points: fn(usize) -> Option<f64>) -> Analysis {
 #[test]
 fn the_table_has_a_row_a_working_set_and_a_gap_where_nothing_was_measured() {
     let text = ceiling(&measured(), &fixture::analysis(), STYLE);
-    // What follows is of the run itself.
     let (tables, _) = text.rsplit_once("\n\n").unwrap();
     insta::assert_snapshot!("ceiling", tables);
 }

@@ -39,7 +39,6 @@ fn asked() -> Analysis {
 fn every_question_has_its_answer_or_what_is_missing() {
     let text = explain(&asked(), PLAIN);
     assert!(text.lines().all(|line| line.chars().count() <= 60));
-    // What follows is of the run itself.
     let (questions, _) = text.split_once("Ratios are of the first").unwrap();
     insta::assert_snapshot!("explain", questions);
 }

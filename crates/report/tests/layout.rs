@@ -57,7 +57,7 @@ fn a_bad_table_is_told_with_its_line() {
     }
     let error = published("pa02-a", PUBLISHED[1].1).unwrap_err();
     assert!(error.contains("columns"), "{error}");
-    // What is empty is absent.
+    // Empty values are absent.
     let sparse = published("pa02-a", &format!("{HEADER}{own}")).unwrap();
     assert_eq!(sparse.cells[0].values.len(), 1);
 }

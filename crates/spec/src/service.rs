@@ -217,9 +217,10 @@ impl ServerTally {
         }
     }
 
-    /// Counts a connection that is closed by a time-out: as timed out if it owed a request or a response, else as idle.
-    pub fn count_late(&mut self, is_owed: bool) {
-        *(if is_owed {
+    /// Counts a connection that is closed by a time-out: as timed out if the server waited for the rest of
+    /// a request or for the receipt of a response, else as idle.
+    pub fn count_late(&mut self, awaits_client: bool) {
+        *(if awaits_client {
             &mut self.timed_out
         } else {
             &mut self.idle

@@ -1,7 +1,7 @@
-//! Where something turns: the search by halves.
+//! Bisection: the search for the point at which a condition changes.
 
-/// The part of a range that is left after so many halvings: something holds at its low end, if
-/// anywhere, and no longer at its high one.
+/// The part of a range that is left after so many halvings. The condition `holds` at its low end, if it
+/// does anywhere, and not at its high end.
 pub(crate) fn halved(
     (mut low, mut high): (f64, f64),
     times: usize,
@@ -18,8 +18,8 @@ pub(crate) fn halved(
     (low, high)
 }
 
-/// The least whole number from `first` to `last` from which on something holds; `None` where it
-/// does not hold for the last.
+/// The least number from `first` to `last` from which on the condition `holds`; `None` if it does not hold
+/// for `last`.
 pub fn least(first: usize, last: usize, holds: impl Fn(usize) -> bool) -> Option<usize> {
     let (mut low, mut high) = (first, last);
     if high < low || !holds(high) {

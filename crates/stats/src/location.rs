@@ -1,4 +1,4 @@
-//! Where values lie: the trimmed mean and the mean, each with its standard error.
+//! Estimates of location: the trimmed mean and the mean, each with its standard error.
 
 use crate::distribution::{t_quantile, t_two_sided_p};
 use crate::spread::{mean, sorted, usable, variance};

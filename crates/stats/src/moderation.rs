@@ -20,7 +20,7 @@ pub(crate) const MOST_LENT: f64 = 3.0;
 /// by their baseline, where it makes them look more alike than they are.
 const OWN_CHANCE: f64 = 0.75;
 
-/// Where so few comparisons would have such a variance by the others, it is of another kind and
+/// The probability below which a variance counts as foreign to the distribution of the others, so that it
 /// lends nothing.
 const FOREIGN: f64 = 0.01;
 

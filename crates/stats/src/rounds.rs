@@ -43,14 +43,14 @@ impl From<Location> for RoundEstimate {
 pub struct RoundVariances {
     /// The variance to expect of another comparison of the metric; none of fewer than four comparisons.
     pub typical: Option<BetweenRounds>,
-    /// Of each comparison in the order given; none of one with fewer than three rounds.
+    /// The variance of each comparison, in their order; none for one with fewer than three rounds.
     pub comparisons: Vec<Option<BetweenRounds>>,
 }
 
 /// The variance of the rounds of one comparison, before those of the others are taken into account.
 #[derive(Clone, Copy)]
 struct Spread {
-    /// Of the round means: its deviation holds both parts.
+    /// The location of the means of rounds, whose deviation has both parts: within and between rounds.
     total: Location,
     /// The mean of the squared standard errors within rounds.
     within: f64,

@@ -211,7 +211,7 @@ fn a_baseline_and_its_twin_keep_every_promise_with_a_quarter_less_variance() {
         variance(&all[0]).expect("values")
     };
     let share = spread(2, &mut g) / spread(1, &mut g);
-    // What drifts within a block is shared too, so the gain is a little less than a quarter.
+    // Drift within a block is shared too, so that the gain is a little less than a quarter.
     assert!((0.72..=0.82).contains(&share), "{share}");
 }
 

@@ -174,7 +174,6 @@ impl DerefMut for CacheLines {
     }
 }
 
-/// Bytes of a huge page of this machine.
 fn huge_bytes() -> usize {
     (std::fs::read_to_string(HUGE_SIZE).ok())
         .and_then(|text| text.trim().parse().ok())

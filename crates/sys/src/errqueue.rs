@@ -79,7 +79,6 @@ pub fn completion(socket: impl AsFd) -> io::Result<Option<Completion>> {
     parse(&message).map(Some)
 }
 
-/// The completion in a received control message.
 fn parse(message: &libc::msghdr) -> io::Result<Completion> {
     let why = "the error queue holds something that is no zero-copy completion";
     let unexpected = || io::Error::new(io::ErrorKind::InvalidData, why);

@@ -26,7 +26,8 @@ impl FileMap {
         Ok(FileMap(map))
     }
 
-    /// Reads the first byte of each page of a range, and its last byte, within the mapping: their sum.
+    /// Reads the first byte of each page of a range, and the last byte of the range. Bytes outside of the
+    /// mapping are left out. Returns the sum of these bytes.
     #[inline]
     pub fn touch(&self, from: usize, len: usize) -> u64 {
         let to = from.saturating_add(len).min(self.0.len());
@@ -44,7 +45,7 @@ impl FileMap {
         }
     }
 
-    /// Copies bytes from `from` on, up to the end of the mapping or of `into`: their number.
+    /// Copies bytes from the offset `from` up to the end of the mapping or of `into`. Returns their number.
     pub fn copy(&self, from: usize, into: &mut [u8]) -> usize {
         let len = into.len().min(self.0.len().saturating_sub(from));
         for (i, byte) in into.iter_mut().enumerate().take(len) {
@@ -53,8 +54,8 @@ impl FileMap {
         len
     }
 
-    /// send(2) of at most `len` mapped bytes from `from` on: the number sent, 0 outside of the mapping.
-    /// EFAULT if the file has become shorter than its mapping.
+    /// Sends at most `len` mapped bytes from the offset `from`, send(2). Returns the number of sent bytes; 0
+    /// outside of the mapping. EFAULT if the file has become shorter than its mapping.
     pub fn send(&self, socket: impl AsFd, from: usize, len: usize) -> io::Result<usize> {
         let len = len.min(self.0.len().saturating_sub(from));
         if len == 0 {
@@ -89,9 +90,9 @@ impl FileMap {
     }
 }
 
-/// The number of pages of a range of a file that are in the page cache, and of all its pages,
-/// mincore(2). The kernel reports every page as present to users who neither own the file nor may write
-/// it. `offset` is a multiple of the page size.
+/// The number of pages of a file's range that are in the page cache, and the number of all pages of the
+/// range, mincore(2). The kernel reports every page as present to users who neither own the file nor may
+/// write to it. `offset` is a multiple of the page size.
 pub fn resident_pages(file: impl AsFd, offset: u64, len: u64) -> io::Result<(u64, u64)> {
     let file = file.as_fd();
     let (mut resident, mut all) = (0, 0);

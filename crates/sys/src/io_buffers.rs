@@ -91,7 +91,6 @@ impl IoBuffers {
         }
     }
 
-    /// The address of a buffer.
     pub(crate) fn pointer(&self, place: usize) -> *mut u8 {
         debug_assert!(place < self.busy.len());
         self.memory.start().wrapping_add(place * self.stride)
@@ -114,22 +113,22 @@ mod tests {
 
     #[test]
     fn buffers_are_disjoint_and_hidden_while_in_use() {
-        let mut places = IoBuffers::new(3, 5000).unwrap();
+        let mut buffers = IoBuffers::new(3, 5000).unwrap();
         for place in 0..3 {
-            places.bytes_mut(place).unwrap().fill(place as u8 + 1);
+            buffers.bytes_mut(place).unwrap().fill(place as u8 + 1);
         }
-        assert!(places.begin(1).is_ok());
-        let busy = places.begin(1).unwrap_err().kind();
+        assert!(buffers.begin(1).is_ok());
+        let busy = buffers.begin(1).unwrap_err().kind();
         assert_eq!(busy, io::ErrorKind::WouldBlock);
-        assert!(places.bytes(1).is_none() && places.bytes_mut(1).is_none());
-        places.end(1);
+        assert!(buffers.bytes(1).is_none() && buffers.bytes_mut(1).is_none());
+        buffers.end(1);
         for place in 0..3 {
-            let bytes = places.bytes(place).unwrap();
+            let bytes = buffers.bytes(place).unwrap();
             assert_eq!(bytes.len(), 5000);
             assert!(bytes.iter().all(|b| *b == place as u8 + 1));
             assert!(bytes.as_ptr().addr().is_multiple_of(ALIGN_BYTES));
         }
-        assert!(places.bytes(3).is_none() && places.begin(3).is_err());
+        assert!(buffers.bytes(3).is_none() && buffers.begin(3).is_err());
     }
 
     #[test]

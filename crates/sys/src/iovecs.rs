@@ -18,7 +18,6 @@ pub struct Iovecs {
     slices: Vec<IoSlice<'static>>,
     /// The rest of a message that was sent in part.
     rest: Vec<IoSlice<'static>>,
-    /// Pieces of each message.
     pieces: usize,
     region: Region,
 }

@@ -26,8 +26,8 @@ const IOCB_CMD_PREAD: u16 = 0;
 pub struct Libaio {
     context: libc::c_ulong,
     file: OwnedFd,
-    places: IoBuffers,
-    /// One control block a place; the kernel copies it when it is submitted.
+    buffers: IoBuffers,
+    /// One control block for each buffer; the kernel copies it when it is submitted.
     blocks: Box<[UnsafeCell<libc::iocb>]>,
     queued: Vec<*mut libc::iocb>,
     events: Box<[IoEvent]>,
@@ -38,8 +38,8 @@ pub struct Libaio {
 impl Libaio {
     /// A context with room for one request a buffer. EAGAIN if fs.aio-max-nr is reached, ENOSYS if the
     /// kernel has no AIO, io_setup(2).
-    pub fn new(file: OwnedFd, places: IoBuffers) -> io::Result<Libaio> {
-        let count = places.count();
+    pub fn new(file: OwnedFd, buffers: IoBuffers) -> io::Result<Libaio> {
+        let count = buffers.count();
         let mut context: libc::c_ulong = 0;
         // SAFETY: `context` is zero, as io_setup demands, and valid for writes.
         let set_up =
@@ -50,7 +50,7 @@ impl Libaio {
         Ok(Libaio {
             context,
             file,
-            places,
+            buffers,
             blocks: (0..count).map(|_| blank()).collect(),
             queued: Vec::with_capacity(count),
             events: vec![IoEvent::default(); count].into(),
@@ -63,7 +63,7 @@ impl Libaio {
         for block in &self.queued[from..] {
             // SAFETY: it points into `blocks`, of which no reference is held here.
             let place = unsafe { (**block).aio_data };
-            self.places.end(place as usize);
+            self.buffers.end(place as usize);
         }
         self.queued.clear();
     }
@@ -105,21 +105,21 @@ impl Libaio {
 
 impl RequestQueue for Libaio {
     #[inline]
-    fn places(&self) -> &IoBuffers {
-        &self.places
+    fn buffers(&self) -> &IoBuffers {
+        &self.buffers
     }
 
     #[inline]
     fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
-        let buffer = self.places.begin(place)?;
+        let buffer = self.buffers.begin(place)?;
         let block = self.blocks[place].get();
-        // SAFETY: the place was free, so its control block has no other user.
+        // SAFETY: the buffer was free, so its control block has no other user.
         unsafe {
             (*block).aio_data = place as u64;
             (*block).aio_lio_opcode = IOCB_CMD_PREAD;
             (*block).aio_fildes = self.file.as_raw_fd() as u32;
             (*block).aio_buf = buffer.expose_provenance() as u64;
-            (*block).aio_nbytes = self.places.size() as u64;
+            (*block).aio_nbytes = self.buffers.size() as u64;
             (*block).aio_offset = offset as i64;
         }
         self.queued.push(block);
@@ -158,7 +158,7 @@ impl RequestQueue for Libaio {
     fn finished(&mut self) -> Option<(usize, i32)> {
         let event = self.events[self.unread.next()?];
         let place = event.data as usize;
-        self.places.end(place);
+        self.buffers.end(place);
         Some((place, event.res as i32))
     }
 }
@@ -170,8 +170,8 @@ impl Drop for Libaio {
         // nothing is written to a buffer any more.
         let destroyed = unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
         if destroyed == 0 {
-            for place in 0..self.places.count() {
-                self.places.end(place);
+            for place in 0..self.buffers.count() {
+                self.buffers.end(place);
             }
         }
     }

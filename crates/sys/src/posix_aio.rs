@@ -14,24 +14,24 @@ const LAST_WAIT: Duration = Duration::from_secs(5);
 /// A queue of aio_read(3) requests from one file into its buffers.
 pub struct PosixAio {
     file: OwnedFd,
-    places: IoBuffers,
-    /// One control block a place. The library writes to them, so they do not move.
+    buffers: IoBuffers,
+    /// One control block for each buffer. The library writes to them, so they do not move.
     blocks: Box<[UnsafeCell<libc::aiocb>]>,
-    /// The control block of each place with a request in flight; null for others.
+    /// The control block of each buffer with a request in flight; null for others.
     list: Box<[*const libc::aiocb]>,
-    /// The place at which the next search for a finished request begins.
+    /// The place of the buffer at which the next search for a finished request begins.
     next: usize,
 }
 
 impl PosixAio {
     /// A queue with room for one request a buffer.
-    pub fn new(file: OwnedFd, places: IoBuffers) -> PosixAio {
+    pub fn new(file: OwnedFd, buffers: IoBuffers) -> PosixAio {
         // SAFETY: an aiocb is numbers and pointers, for which zeroes are valid.
         let blank = || UnsafeCell::new(unsafe { std::mem::zeroed::<libc::aiocb>() });
-        let count = places.count();
+        let count = buffers.count();
         PosixAio {
             file,
-            places,
+            buffers,
             blocks: (0..count).map(|_| blank()).collect(),
             list: vec![std::ptr::null(); count].into(),
             next: 0,
@@ -53,19 +53,19 @@ impl RequestQueue for PosixAio {
     const CALLS_TO_START: u64 = 1;
 
     #[inline]
-    fn places(&self) -> &IoBuffers {
-        &self.places
+    fn buffers(&self) -> &IoBuffers {
+        &self.buffers
     }
 
     #[inline]
     fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
-        let buffer = self.places.begin(place)?;
+        let buffer = self.buffers.begin(place)?;
         let block = self.blocks[place].get();
-        // SAFETY: the place was free, so its control block has no other user.
+        // SAFETY: the buffer was free, so its control block has no other user.
         unsafe {
             (*block).aio_fildes = self.file.as_raw_fd();
             (*block).aio_buf = buffer.cast();
-            (*block).aio_nbytes = self.places.size();
+            (*block).aio_nbytes = self.buffers.size();
             (*block).aio_offset = offset as libc::off_t;
             (*block).aio_sigevent.sigev_notify = libc::SIGEV_NONE;
         }
@@ -73,7 +73,7 @@ impl RequestQueue for PosixAio {
         // request is over; neither is freed before that.
         if unsafe { libc::aio_read(block) } != 0 {
             let error = io::Error::last_os_error();
-            self.places.end(place);
+            self.buffers.end(place);
             return Err(error);
         }
         self.list[place] = block;
@@ -116,7 +116,7 @@ impl RequestQueue for PosixAio {
         let block = self.blocks[place].get();
         // SAFETY: the request was started, is over, and is returned once.
         let (error, result) = unsafe { (libc::aio_error(block), libc::aio_return(block)) };
-        self.places.end(place);
+        self.buffers.end(place);
         let result = if error == 0 { result as i32 } else { -error };
         Some((place, result))
     }

@@ -12,7 +12,7 @@ pub trait RequestQueue {
     const CALLS_TO_START: u64 = 0;
 
     /// The buffers of the requests.
-    fn places(&self) -> &IoBuffers;
+    fn buffers(&self) -> &IoBuffers;
 
     /// Queues or starts a request for the buffer at a place and an offset of the file; `WouldBlock`
     /// while another request uses the buffer.
@@ -77,7 +77,7 @@ mod tests {
             assert!(queue.start(3, 0).is_err(), "its buffer is in use");
             assert_eq!(finish(&mut queue, 8), (0..8).collect::<Vec<_>>());
             for place in 0..8 {
-                let bytes = queue.places().bytes(place).unwrap();
+                let bytes = queue.buffers().bytes(place).unwrap();
                 assert!(bytes.iter().all(|byte| *byte == 16 - place as u8));
             }
         }

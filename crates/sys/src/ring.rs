@@ -11,7 +11,6 @@ pub fn probe() -> io::Result<()> {
     IoUring::new(1).map(|_| ())
 }
 
-/// A ring that counts its requests in flight.
 pub(crate) struct RequestRing {
     pub(crate) ring: IoUring,
     in_flight: usize,
@@ -82,7 +81,6 @@ impl RequestRing {
         }
     }
 
-    /// The next completion that has arrived.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<cqueue::Entry> {
         let entry = self.ring.completion().next()?;

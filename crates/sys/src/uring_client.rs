@@ -92,7 +92,7 @@ impl UringClient {
     /// Connects a line by a new socket, which [`ClientEvent::Connected`] completes; its former
     /// connection is closed. `InvalidInput` for a number without a line.
     pub fn connect(&mut self, line: u32, socket: OwnedFd) -> io::Result<()> {
-        self.hang_up(line);
+        self.disconnect(line);
         let fd = socket.as_raw_fd();
         if self.has_table {
             self.set_file(line, fd)?;
@@ -125,12 +125,12 @@ impl UringClient {
         compose(&mut memory);
         let tag = self.ring.send_to(token, self.named(line, fd), memory)?;
         self.lines[line as usize].sends = Some(tag);
-        self.listen(line)
+        self.receive(line)
     }
 
-    /// Receives from a line. This happens by itself when a kept line is connected, and when a line sends;
-    /// the caller does it for the bytes after a piece.
-    pub fn listen(&mut self, line: u32) -> io::Result<()> {
+    /// Begins to receive from a line. A kept line that is connected, and a line that sends, begin by
+    /// themselves; the caller does it for the bytes after a piece.
+    pub fn receive(&mut self, line: u32) -> io::Result<()> {
         let state = self.line(line)?;
         if state.receives || state.connects {
             return Ok(());
@@ -146,7 +146,7 @@ impl UringClient {
     }
 
     /// Closes a line's connection and cancels its requests, of which no completion is reported.
-    pub fn hang_up(&mut self, line: u32) {
+    pub fn disconnect(&mut self, line: u32) {
         let Some(state) = self.lines.get_mut(line as usize) else {
             return;
         };
@@ -239,7 +239,7 @@ impl UringClient {
         let (line, state) = self.current_line(token)?;
         state.connects = false;
         let result = match result {
-            Ok(()) if self.kept => self.listen(line),
+            Ok(()) if self.kept => self.receive(line),
             result => result,
         };
         Some(ClientEvent::Connected(line, result))
@@ -260,7 +260,7 @@ impl UringClient {
         state.receives = more;
         let piece = match piece {
             // The pool was empty; its buffers have been returned by now.
-            Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => Err(self.listen(line).err()?),
+            Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => Err(self.receive(line).err()?),
             piece => piece,
         };
         Some(ClientEvent::Received(line, piece))
@@ -296,7 +296,6 @@ impl UringClient {
     }
 }
 
-/// The state of a line.
 #[derive(Default)]
 struct Line {
     socket: Option<OwnedFd>,

@@ -194,7 +194,6 @@ impl UringConnections {
         unsafe { self.push(entry, WATCH | token) }
     }
 
-    /// Cancels requests.
     pub(crate) fn cancel(&mut self, which: CancelBuilder) -> io::Result<()> {
         // SAFETY: the request uses no memory.
         unsafe { self.push(opcode::AsyncCancel2::new(which).build(), CANCEL) }
@@ -360,7 +359,6 @@ impl Pool {
         })
     }
 
-    /// The address of the ring of descriptions.
     fn address(&self) -> u64 {
         self.entries.start() as u64
     }

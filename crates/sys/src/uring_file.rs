@@ -35,15 +35,15 @@ pub struct UringFile {
     // Dropped first, so that no request outlives the memory it uses.
     ring: RequestRing,
     file: OwnedFd,
-    places: IoBuffers,
+    buffers: IoBuffers,
     requests: FileRequests,
 }
 
 impl UringFile {
     /// Sets up a ring with room for one request a buffer. EPERM or ENOSYS if io_uring is forbidden or
     /// missing, ENOMEM if RLIMIT_MEMLOCK is too small.
-    pub fn new(file: OwnedFd, places: IoBuffers, requests: FileRequests) -> io::Result<UringFile> {
-        let entries = u32::try_from(places.count()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    pub fn new(file: OwnedFd, buffers: IoBuffers, requests: FileRequests) -> io::Result<UringFile> {
+        let entries = u32::try_from(buffers.count()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let ring = if requests == FileRequests::ReadPolled {
             // The polling thread frees entries after a batch, of which some may have finished
             // already: so there is room for one more batch than can be in flight.
@@ -58,10 +58,10 @@ impl UringFile {
             requests,
             FileRequests::ReadRegistered | FileRequests::ReadPolled
         ) {
-            let vectors: Vec<libc::iovec> = (0..places.count())
+            let vectors: Vec<libc::iovec> = (0..buffers.count())
                 .map(|place| libc::iovec {
-                    iov_base: places.pointer(place).cast(),
-                    iov_len: places.size(),
+                    iov_base: buffers.pointer(place).cast(),
+                    iov_len: buffers.size(),
                 })
                 .collect();
             // SAFETY: the buffers stay mapped until after the ring is dropped.
@@ -71,7 +71,7 @@ impl UringFile {
         Ok(UringFile {
             ring,
             file,
-            places,
+            buffers,
             requests,
         })
     }
@@ -79,15 +79,15 @@ impl UringFile {
 
 impl RequestQueue for UringFile {
     #[inline]
-    fn places(&self) -> &IoBuffers {
-        &self.places
+    fn buffers(&self) -> &IoBuffers {
+        &self.buffers
     }
 
     #[inline]
     fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
-        let len = u32::try_from(self.places.size()).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let len = u32::try_from(self.buffers.size()).map_err(|_| io::ErrorKind::InvalidInput)?;
         let index = u16::try_from(place).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let buffer = self.places.begin(place)?;
+        let buffer = self.buffers.begin(place)?;
         let fd = Fd(self.file.as_raw_fd());
         let entry = match self.requests {
             FileRequests::Read => opcode::Read::new(fd, buffer, len).offset(offset).build(),
@@ -100,7 +100,7 @@ impl RequestQueue for UringFile {
         // finished, and whose memory is not unmapped before that.
         let pushed = unsafe { self.ring.push(entry.user_data(place as u64), false) };
         if pushed.is_err() {
-            self.places.end(place);
+            self.buffers.end(place);
         }
         pushed
     }
@@ -118,15 +118,15 @@ impl RequestQueue for UringFile {
     fn finished(&mut self) -> Option<(usize, i32)> {
         let entry = self.ring.next()?;
         let place = entry.user_data() as usize;
-        self.places.end(place);
+        self.buffers.end(place);
         Some((place, entry.result()))
     }
 }
 
 impl Drop for UringFile {
     fn drop(&mut self) {
-        let places = &mut self.places;
+        let buffers = &mut self.buffers;
         self.ring
-            .drain(LAST_WAIT, |entry| places.end(entry.user_data() as usize));
+            .drain(LAST_WAIT, |entry| buffers.end(entry.user_data() as usize));
     }
 }

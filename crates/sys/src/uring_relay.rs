@@ -40,7 +40,7 @@ pub struct UringRelay {
     ring: RequestRing,
     file: OwnedFd,
     socket: OwnedFd,
-    between: RelayedBy,
+    intermediate: RelayedBy,
 }
 
 /// Tags of the two requests of a piece.
@@ -54,14 +54,14 @@ impl UringRelay {
         file: OwnedFd,
         socket: OwnedFd,
         pieces: u32,
-        between: RelayedBy,
+        intermediate: RelayedBy,
     ) -> io::Result<UringRelay> {
         let entries = pieces.saturating_mul(2).max(2);
         Ok(UringRelay {
             ring: RequestRing::single_issuer(entries)?,
             file,
             socket,
-            between,
+            intermediate,
         })
     }
 
@@ -70,8 +70,8 @@ impl UringRelay {
     /// otherwise no piece may be queued until all requests have finished. `InvalidInput` for more bytes
     /// than the intermediate holds, `WouldBlock` if the queue is full.
     pub fn piece(&mut self, offset: u64, len: usize, more: bool, linked: bool) -> io::Result<()> {
-        let room = match &self.between {
-            RelayedBy::Buffer(places) => places.size(),
+        let room = match &self.intermediate {
+            RelayedBy::Buffer(buffer) => buffer.size(),
             RelayedBy::Pipe(pipe) => pipe.capacity,
         };
         if len > room {
@@ -80,18 +80,18 @@ impl UringRelay {
         let bytes = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
         let file = Fd(self.file.as_raw_fd());
         let socket = self.socket.as_raw_fd();
-        let (read, send) = match &mut self.between {
-            RelayedBy::Buffer(places) => {
+        let (read, send) = match &mut self.intermediate {
+            RelayedBy::Buffer(buffer) => {
                 if self.ring.in_flight() == 0 {
-                    places.begin(0)?;
+                    buffer.begin(0)?;
                 }
-                let buffer = places.pointer(0);
-                let read = opcode::Read::new(file, buffer, bytes)
+                let memory = buffer.pointer(0);
+                let read = opcode::Read::new(file, memory, bytes)
                     .offset(offset)
                     .build();
                 let msg_more = if more { libc::MSG_MORE } else { 0 };
                 let flags = libc::MSG_WAITALL | libc::MSG_NOSIGNAL | msg_more;
-                let send = opcode::Send::new(Fd(socket), buffer, bytes)
+                let send = opcode::Send::new(Fd(socket), memory, bytes)
                     .flags(flags)
                     .build();
                 (read, send)
@@ -111,7 +111,7 @@ impl UringRelay {
 
     /// Queues a send of `len` bytes that are left in the pipe; only if no request is in flight.
     pub fn rest(&mut self, len: usize, more: bool) -> io::Result<()> {
-        let RelayedBy::Pipe(pipe) = &self.between else {
+        let RelayedBy::Pipe(pipe) = &self.intermediate else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
         let bytes = u32::try_from(len).map_err(|_| io::ErrorKind::InvalidInput)?;
@@ -135,9 +135,9 @@ impl UringRelay {
     /// Marks the buffer as free if no request uses it.
     fn release_buffer(&mut self) {
         if self.ring.in_flight() == 0
-            && let RelayedBy::Buffer(places) = &mut self.between
+            && let RelayedBy::Buffer(buffer) = &mut self.intermediate
         {
-            places.end(0);
+            buffer.end(0);
         }
     }
 
@@ -178,8 +178,8 @@ mod tests {
         let big = 4 << 20;
         let file = rustix::fs::memfd_create("relay", MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&file, big as u64).unwrap();
-        let between = RelayedBy::Buffer(IoBuffers::new(1, big).unwrap());
-        let mut relay = UringRelay::new(file, a.into(), 1, between).unwrap();
+        let intermediate = RelayedBy::Buffer(IoBuffers::new(1, big).unwrap());
+        let mut relay = UringRelay::new(file, a.into(), 1, intermediate).unwrap();
         assert!(relay.piece(0, big + 1, false, false).is_err());
         relay.piece(0, big, false, false).unwrap();
         assert!(relay.enter(1, Duration::from_secs(60)).unwrap());

@@ -191,21 +191,22 @@ impl<'d> ClaimContext<'d> {
 
     pub(super) fn published(&self, cell: &Cell, metric: Metric) -> Option<f64> {
         let published = self.publication()?;
-        let like = like(published, cell)?;
-        published.cells[like].values.get(&metric).copied()
+        let index = index_of_like(published, cell)?;
+        published.cells[index].values.get(&metric).copied()
     }
 
-    /// The numbers of two published cells, where they are not the same one there.
+    /// The numbers of two published cells; none if both cells are the same one in the publication.
     pub(super) fn published_pair(
         &self,
         cells: [&Cell; 2],
         metric: Metric,
     ) -> Option<PublishedNumber> {
         let published = self.publication()?;
-        let [one, other] = [like(published, cells[0])?, like(published, cells[1])?];
-        let value = |place: usize| published.cells[place].values.get(&metric).copied();
-        let above = value(one).filter(|_| one != other)?;
-        Some(PublishedNumber::Ratio([above, value(other)?]))
+        let numerator = index_of_like(published, cells[0])?;
+        let denominator = index_of_like(published, cells[1])?;
+        let value = |index: usize| published.cells[index].values.get(&metric).copied();
+        let above = value(numerator).filter(|_| numerator != denominator)?;
+        Some(PublishedNumber::Ratio([above, value(denominator)?]))
     }
 
     fn publication(&self) -> Option<&'d Published> {
@@ -236,7 +237,8 @@ impl<'d> ClaimContext<'d> {
     }
 }
 
-fn like(published: &Published, cell: &Cell) -> Option<usize> {
+/// The index of the published cell that is equal in the identifying axes.
+fn index_of_like(published: &Published, cell: &Cell) -> Option<usize> {
     let mut axes = grid::varied(published.cells.iter().map(|c| &c.cell));
     axes.extend(IDENTIFYING);
     let named = &published.named;
@@ -245,14 +247,14 @@ fn like(published: &Published, cell: &Cell) -> Option<usize> {
     published.cells.iter().position(|c| alike(&c.cell))
 }
 
-/// A published table by the cells of a run that set it up again, so that each has the id of the
-/// cell that it is compared with: in the order of `cells`, those that were not published left out.
-pub fn beside(published: &Published, cells: &[Cell]) -> Published {
+/// The published values of a run's cells, each with the cell and the id of the run. In the order of `cells`;
+/// cells that were not published are left out.
+pub fn published_cells(published: &Published, cells: &[Cell]) -> Published {
     let found = cells.iter().filter_map(|cell| {
-        let mut like = published.cells[like(published, cell)?].clone();
-        like.id = cell.id();
-        like.cell = cell.clone();
-        Some(like)
+        let mut values = published.cells[index_of_like(published, cell)?].clone();
+        values.id = cell.id();
+        values.cell = cell.clone();
+        Some(values)
     });
     Published {
         cells: found.collect(),

@@ -13,7 +13,6 @@ use crate::result::{
     AxisStep, Case, CaseState, MeasuredNumber, NotTested, OpenReason, PublishedNumber, TestCases,
 };
 
-/// The claim of a crossover.
 #[derive(Clone, Copy)]
 pub(super) struct ClaimedCrossover<'c> {
     pub(super) contrast: &'c Contrast,
@@ -85,7 +84,7 @@ pub(super) fn cases(
 fn is_better(state: &CaseState) -> Option<bool> {
     match state {
         CaseState::Met => Some(true),
-        // What is better by less than matters is no gain.
+        // An improvement that is too small to matter is no gain.
         CaseState::MetByLess | CaseState::NotMet => Some(false),
         CaseState::Open(_) | CaseState::Absent(_) => None,
     }
@@ -170,7 +169,7 @@ mod tests {
         check("----", 16.0, None);
         check("+++--", 1.0, Some(false));
         check("++?--", 8.0, Some(false));
-        // What is not decided decides nothing.
+        // Undecided sizes give no crossover.
         check("????", 4.0, None);
         check("?+++", 2.0, None);
         check("-??", 4.0, None);

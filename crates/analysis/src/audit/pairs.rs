@@ -106,7 +106,7 @@ fn state(
             context.family.state(&contrast.location, alike, f64::ln)
         }
         _ => match context.family.state(&contrast.location, expect, f64::ln) {
-            // What does not matter refutes nothing that is finer than what matters.
+            // A difference that does not matter cannot refute a claim that is finer than that.
             CaseState::NotMet if is_same && is_finer(expect, bound) => {
                 CaseState::Open(OpenReason::LessThanMatters)
             }
@@ -115,9 +115,9 @@ fn state(
     }
 }
 
-/// The state of a claim that the other cell has more, or less. What is decided and smaller than what
-/// matters is met by less; what is shown to be no difference that matters, and decided neither way, is
-/// not met.
+/// The state of a claim that the other cell has more, or less. A decided difference that is too small to
+/// matter is [`CaseState::MetByLess`]. An undecided one that is shown to be too small to matter is not
+/// met.
 fn direction(
     context: &ClaimContext<'_>,
     contrast: &PairContrast<'_>,

@@ -1,4 +1,4 @@
-//! Unit costs of a cell's events on this machine.
+//! The unit costs of a cell's events on this machine: of a system call, a copy, a context switch.
 
 use bytecost_spec::cell::{Placement, Ring};
 use bytecost_spec::evidence::CountedEvent;
@@ -10,34 +10,37 @@ use crate::confidence::LEVEL;
 use crate::result::{CauseOf, Uncertain};
 use crate::trials::CellTrials;
 
-/// The measured unit costs, as they apply to a cell.
 pub(super) struct UnitCosts<'v, 'a> {
     pub(super) costs: &'v [UnitCost],
     pub(super) cell: &'v CellTrials<'a>,
 }
 
-/// CPUs of the two ends of a cell: one for both, or one each.
+/// The working sets for which the unit costs `copy-near` and `copy-middle` were measured, in bytes.
+const NEAR_BYTES: u64 = 256 << 10;
+const MIDDLE_BYTES: u64 = 4 << 20;
+
+/// The CPUs of the two ends of a cell.
 enum Ends {
     SameCpu,
     OtherCpu,
-    /// The scheduler chose.
+    /// The scheduler chooses them.
     Free,
 }
 
 impl UnitCosts<'_, '_> {
-    /// The unit cost of a cause in ns; none where it is not known.
-    pub(super) fn cause_cost(&self, of: CauseOf) -> Option<Uncertain> {
+    /// The unit cost of a cause, in ns; none if it is not known.
+    pub(super) fn cause_cost(&self, cause: CauseOf) -> Option<Uncertain> {
         let (cell, route) = (self.cell.cell, self.cell.route);
-        let event = match of {
+        let event = match cause {
             CauseOf::Event(event) => event,
-            CauseOf::Copies => return self.copy_near(),
+            CauseOf::Copies => return self.copy_from_sender(),
             CauseOf::Work(_) => return None,
         };
         let priced = match event {
             CountedEvent::SystemCalls if cell.is_served() || route.has_peer() => Priced::SocketCall,
             CountedEvent::SystemCalls if route.is_of_files() => Priced::FileCall,
             CountedEvent::SystemCalls => Priced::SystemCall,
-            CountedEvent::ContextSwitches => return self.switch(),
+            CountedEvent::ContextSwitches => return self.context_switch(),
             CountedEvent::PageFaults => Priced::PageFault,
             CountedEvent::Packets if cell.transport.has_receiver() => Priced::Packet,
             _ => return None,
@@ -45,39 +48,41 @@ impl UnitCosts<'_, '_> {
         self.cost(priced)
     }
 
-    /// The cost of one more copy of a message, in ns, from the sender's caches.
-    fn copy_near(&self) -> Option<Uncertain> {
+    /// The cost of one more copy of a message out of the sender's caches, in ns.
+    fn copy_from_sender(&self) -> Option<Uncertain> {
         let bytes = match self.cell.cell.ring {
             Ring::Bytes(bytes) => bytes,
             Ring::Message => self.cell.cell.size_bytes,
         };
         let copy = match bytes {
-            ..=0x4_0000 => Priced::CopyNear,
-            0x4_0001..=0x40_0000 => Priced::CopyMiddle,
+            ..=NEAR_BYTES => Priced::CopyNear,
+            ..=MIDDLE_BYTES => Priced::CopyMiddle,
             _ => Priced::CopyFar,
         };
-        self.copy(copy)
+        self.message_copy(copy)
     }
 
     /// The cost of one more copy of a message by its receiver, in ns. Bytes that another CPU has just
-    /// written are in no cache of the receiver's own.
+    /// written are not in the private caches of the receiver's CPU.
     pub(super) fn copy_received(&self) -> Option<Uncertain> {
-        let near = self.copy_near()?;
-        Some(match (self.ends(), self.copy(Priced::CopyOtherCpu)) {
+        let near = self.copy_from_sender()?;
+        let from_other_cpu = self.message_copy(Priced::CopyOtherCpu);
+        Some(match (self.ends(), from_other_cpu) {
             (Ends::SameCpu, _) | (_, None) => near,
             (Ends::OtherCpu, Some(far)) => far,
             (Ends::Free, Some(far)) => near.up_to(far),
         })
     }
 
-    fn copy(&self, copy: Priced) -> Option<Uncertain> {
+    /// The cost of a copy of a message, in ns, by the cost of a byte.
+    fn message_copy(&self, copy: Priced) -> Option<Uncertain> {
         let size = Uncertain::exact(self.cell.cell.size_bytes as f64);
         Some(self.cost(copy)?.times(size))
     }
 
-    /// The cost of a context switch, in ns. One that another CPU asks for may cost ten times as much as
-    /// one on a single CPU.
-    fn switch(&self) -> Option<Uncertain> {
+    /// The cost of a context switch, in ns. One that another CPU causes may cost ten times as much as one
+    /// between two threads of the same CPU.
+    fn context_switch(&self) -> Option<Uncertain> {
         let same = self.cost(Priced::SwitchSameCpu);
         let other = self.cost(Priced::SwitchOtherCpu);
         match self.ends() {
@@ -99,16 +104,16 @@ impl UnitCosts<'_, '_> {
         }
     }
 
-    /// The measured cost of one event, in ns; none where it is not above zero, or other processes ran in
-    /// most of the repetitions.
+    /// The measured cost of one event, in ns; none if its interval includes zero, or other processes ran
+    /// in most repetitions.
     fn cost(&self, event: Priced) -> Option<Uncertain> {
         let cost = self.costs.iter().find(|c| c.event == event)?;
-        let each = cost
+        let ns_per_event = cost
             .undisturbed()
             .iter()
             .map(|t| t.cpu_ns as f64 / t.events.max(1) as f64)
             .collect_vec();
-        let cost = Uncertain::from_location(trimmed_mean(&each)?, LEVEL)?;
+        let cost = Uncertain::from_location(trimmed_mean(&ns_per_event)?, LEVEL)?;
         (cost.low > 0.0).then_some(cost)
     }
 }

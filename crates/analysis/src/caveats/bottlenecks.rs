@@ -65,7 +65,7 @@ const SEND_BUFFER: f64 = 0.5;
 const HUGE_BYTES: f64 = 2_097_152.0;
 
 pub(super) fn send_buffer(run: &Measured<'_>) -> Option<Caveat> {
-    // Where huge pages fill it, a larger one does not help, and another caveat says so.
+    // A larger buffer does not help if huge pages fill it, which another caveat reports.
     let cells = run.measured().filter(|c| !fills_account(run, c));
     let shows = |cell: &CellTrials<'_>| {
         let buffer = cell.trials().last()?.sent(Counter::SendBufferBytes);
@@ -171,7 +171,7 @@ fn places<'v>(run: &Measured<'v>) -> Vec<Vec<Seen<'v>>> {
         Some((key, Seen { cell, rate, cost }))
     });
     let by_source = |place: Vec<Seen<'v>>| {
-        // What the bytes of a file come by.
+        // The source of a file's bytes.
         let from = |s: &Seen<'_>| {
             let by = || [Axis::Cache, Axis::Block].map(|axis| s.cell.cell.value(axis));
             (s.cell.cell.cache != Cache::Memory).then(by)

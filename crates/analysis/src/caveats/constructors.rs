@@ -6,7 +6,6 @@ use itertools::Itertools as _;
 use crate::result::{Caveat, CaveatFact};
 use crate::trials::CellTrials;
 
-/// A caveat of the whole run.
 pub(super) fn run_caveat(facts: impl IntoIterator<Item = CaveatFact>) -> Caveat {
     Caveat {
         facts: facts.into_iter().collect(),

@@ -170,7 +170,7 @@ pub(super) fn one_cpu(run: &Measured<'_>) -> Option<Caveat> {
 }
 
 pub(super) fn wake_ups(run: &Measured<'_>) -> Option<Caveat> {
-    // What waits for a timer is woken late for another reason.
+    // A cell that waits for a timer wakes late for another reason.
     let asks = |c: &&CellTrials<'_>| {
         c.cell.pattern == Pattern::RequestResponse
             && !is_apart(c)

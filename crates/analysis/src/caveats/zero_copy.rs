@@ -68,7 +68,7 @@ pub(crate) fn after_all(run: &Measured<'_>, cell: &CellResult) -> Option<AfterAl
         .find(|c| c.cell == cell.id)
         .and_then(|c| c.after_all());
     Some(AfterAll {
-        // What is sent again is copied again.
+        // Retransmitted bytes are copied again, so that the quotient may exceed 1.
         share: counted.unwrap_or(flagged).min(1.0),
         is_counted: counted.is_some(),
     })
@@ -99,7 +99,6 @@ pub(super) fn contradicted(run: &Measured<'_>) -> Vec<Caveat> {
     caveats.collect()
 }
 
-/// The packet sockets that some trial of a cell saw.
 fn packet_sockets<'v>(cell: &'v CellTrials<'v>) -> impl Iterator<Item = &'v PacketSocket> {
     cell.trials().flat_map(|t| &t.sample.packet_sockets)
 }

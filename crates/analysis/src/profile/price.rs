@@ -124,8 +124,8 @@ pub fn price(
         .filter(|c| c.cell.mover == price.now && c.cell.transport == transport)
         .filter(|c| distance(c) <= NEAR)
         .collect();
-    // Of the nearest the longest file, as the program made many calls, and the most usual cell, whose name
-    // says least.
+    // The nearest cell, then that of the longest file, as the program made many calls, then that with the
+    // shortest id, which has the fewest unusual values.
     let file_bytes = |cell: &CellTrials<'_>| match price.length {
         CallLength::Block => cell.cell.size_bytes,
         CallLength::Size | CallLength::Field => 0,

@@ -70,7 +70,6 @@ impl From<Value> for CellValue {
     }
 }
 
-/// An estimate of a cell.
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CellEstimate {

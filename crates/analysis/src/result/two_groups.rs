@@ -85,7 +85,6 @@ impl TwoGroups {
     }
 }
 
-/// A share in whole percent.
 fn percent(share: f64) -> f64 {
     (100.0 * share).round() / 100.0
 }

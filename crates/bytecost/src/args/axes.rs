@@ -69,7 +69,6 @@ fn rows(by: u8) -> impl Iterator<Item = &'static AxisRow> {
         .filter(move |row| by == RUN || row.axis != Axis::Connect)
 }
 
-/// The option of an axis.
 fn axis_arg(row: &AxisRow, by: u8) -> Arg {
     let help = match by {
         RUN if row.axis.is_switch() => format!("{}; `both` compares on and off", row.help),

@@ -18,9 +18,10 @@ use crate::progress::Display;
 
 /// Window of a trial whose CPU time is sampled: some 2,000 samples of each CPU.
 const TIME_WINDOW: Duration = Duration::from_millis(400);
-/// Window of a trial whose events are counted, which need to happen often enough, no more.
+/// Window of a trial whose events are counted: long enough for many of them, as counts need no more time.
 const COUNTING_WINDOW: Duration = Duration::from_millis(50);
-/// Window of a trial in which the sender measures its footprint: some rounds of the last cache level.
+/// Window of a trial in which the sender measures its footprint: long enough for some rounds of probes of
+/// the last cache level.
 const FOOTPRINT_WINDOW: Duration = Duration::from_millis(800);
 
 /// Share of the time for counting that goes into cells whose counts are compared; each of the
@@ -108,7 +109,7 @@ impl EvidenceTrials<'_> {
         let counted: Vec<&EvidenceAsked> = copies.into_iter().chain(counts).collect();
         if !counted.is_empty() {
             let share = Duration::from_millis(self.study.budget_ms).mul_f64(UNASKED_SHARE);
-            // One of them that was asked for has both go through all cells.
+            // If the user asked for one of them, both count in all cells.
             let is_limited = counted.iter().all(|e| e.unasked);
             let counter = copies.map(|_| Copies::open(Path::new("/"))).transpose()?;
             let events = counts.map(|_| loopback_exchange::events()).transpose()?;
@@ -176,12 +177,12 @@ impl EvidenceTrials<'_> {
         let mut order: Vec<u32> = compared.iter().copied().filter(is_wanted).collect();
         let mut left = Vec::new();
         for round in 0..COUNTED_TRIALS as u32 {
-            let missing = order.iter().filter(|i| trials(**i) <= round);
-            left.extend(missing.map(|i| trial(round, *i)));
+            let cells_left = order.iter().filter(|i| trials(**i) <= round);
+            left.extend(cells_left.map(|i| trial(round, *i)));
             let step = order.len().min(1);
             order.rotate_left(step);
         }
-        // Each mover once, then each a second time, since the time may end.
+        // One cell of each mover, then a second one of each, since the time may run out.
         let mut cells_of_mover: HashMap<&str, u32> = HashMap::new();
         let mut others: Vec<(u32, u32)> = (0..self.plan.cells.len() as u32)
             .filter(is_wanted)

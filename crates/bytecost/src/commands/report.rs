@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::Result;
-use bytecost_analysis::{Analysis, beside, command_line};
+use bytecost_analysis::{Analysis, command_line, published_cells};
 use bytecost_spec::{Published, units};
 use bytecost_store::{Folder, Root, Run, StoreError};
 
@@ -18,10 +18,10 @@ use crate::published;
 use crate::recorded_run::{RecordedRun, measured_ceiling};
 use crate::terminal;
 
-/// Analyses a run, writes its files again and prints the answer; or writes its figures alone. Several
-/// runs make one table over hosts.
+/// `bytecost report`: analyses a run, writes its files again and prints the answer, or writes its figures
+/// alone. Several runs become one table over hosts.
 pub fn run(args: ReportArgs) -> Result<Exit> {
-    if hosts::are_several_runs(&args) {
+    if hosts::has_several_runs(&args) {
         return hosts::run(&args);
     }
     if args.out.is_some() && args.figures.is_none() && args.json {
@@ -39,7 +39,9 @@ pub fn run(args: ReportArgs) -> Result<Exit> {
     let published = args.beside.as_deref().map(published_table).transpose()?;
     let recorded = RecordedRun::read(&run)?;
     if let Some(other) = &published
-        && beside(other, &recorded.plan.cells).cells.is_empty()
+        && published_cells(other, &recorded.plan.cells)
+            .cells
+            .is_empty()
     {
         return Err(bad_input(format!(
             "run {} has no cell that {} published",
@@ -70,11 +72,11 @@ pub fn explain(args: ExplainArgs) -> Result<Exit> {
 /// Opens the run of that name, or the newest if none is named.
 fn open(args: &RootArgs, name: Option<String>) -> Result<Run> {
     let root = Root::at(&args.runs_dir);
-    let chosen = match name {
+    let named_or_newest = match name {
         Some(name) => Some(name),
         None => root.names()?.pop(),
     };
-    let Some(name) = chosen else {
+    let Some(name) = named_or_newest else {
         return Err(bad_input(format!(
             "no runs in {}: `bytecost run` makes one",
             args.runs_dir.display()
@@ -83,7 +85,6 @@ fn open(args: &RootArgs, name: Option<String>) -> Result<Run> {
     Ok(root.open(&name)?)
 }
 
-/// The published table of that name.
 fn published_table(name: &str) -> Result<Published> {
     let mut tables = published::built_in()?.published;
     match tables.iter().position(|table| table.source == name) {
@@ -173,7 +174,7 @@ fn show(
         let name = if is_newest(run) {
             String::new()
         } else {
-            in_commands(run)
+            run_argument(run)
         };
         bytecost_report::screen(analysis, style, &page_line, &name)
     };
@@ -196,9 +197,9 @@ fn is_newest(run: &Run) -> bool {
     newest.is_some_and(|name| run.dir() == Path::new(&default_dir).join(name))
 }
 
-/// The word by which commands in this shell find a run: its name, or its directory if that is not in
+/// The argument that names a run to commands of this shell: its name, or its directory if that is not in
 /// the default one.
-pub(super) fn in_commands(run: &Run) -> String {
+pub(super) fn run_argument(run: &Run) -> String {
     let default_dir = default_runs_dir();
     let (dir, name) = (run.dir(), run.dir().file_name());
     let is_in_default = dir.parent() == Some(Path::new(&default_dir));
@@ -215,7 +216,7 @@ fn not_written(run: &Run, why: &StoreError) -> String {
     format!(
         "not written, since {}: bytecost report {} --out DIR",
         why.reason(),
-        in_commands(run)
+        run_argument(run)
     )
 }
 

@@ -85,7 +85,7 @@ pub fn run(args: RunArgs) -> Result<Exit> {
     if let Some(reason) = outcome.reason_ended_early() {
         print_to_stderr(format!(
             "{reason}: this is what was measured until then; `bytecost run --resume {}{}` continues",
-            super::report::in_commands(&run),
+            super::report::run_argument(&run),
             peer_again(run.manifest().peer.is_some())
         ));
     }
@@ -103,7 +103,7 @@ pub fn run(args: RunArgs) -> Result<Exit> {
 pub fn ceiling(args: CeilingArgs) -> Result<Exit> {
     if let Some(name) = &args.measuring.resume {
         let run = Root::at(&args.measuring.root.runs_dir).open(name)?;
-        let name = super::report::in_commands(&run);
+        let name = super::report::run_argument(&run);
         let study = &run.manifest().study.name;
         if study != CEILING {
             return Err(bad_input(format!(

@@ -93,7 +93,7 @@ pub fn ended_by(
     assert_eq!(network(&process(coordinator)), Some(own));
     let expected = (signal != Signal::KILL).then_some(1);
     assert_eq!(run.ended_by(signal).status, expected);
-    // What is in a network is held by nothing else.
+    // Nothing else keeps the networks alive.
     until("the end of the networks", Duration::from_secs(30), || {
         !is_held(&networks)
     });

@@ -8,7 +8,7 @@ use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
 use super::{CHUNK_BYTES, TestFile, read_whole, write_all};
-use crate::walk::Walk;
+use crate::block_order::BlockOrder;
 
 impl TestFile {
     /// Makes it at least so long, fallocate(2), and leaves what is there; `StorageFull` without
@@ -41,13 +41,13 @@ pub fn blank(file: impl AsFd, offset: u64, len: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// Compares a copy with its source: the first blocks of the walk, at most `blocks` of `size` bytes,
-/// and of each `piece` so many first bytes. Gives the bytes compared; `InvalidData` for a wrong
-/// one.
+/// Compares a copy with its source: the first blocks of the order, at most `blocks` of `size` bytes,
+/// and the first `most` bytes of each `piece`. Returns the number of compared bytes; `InvalidData` for
+/// a wrong one.
 pub fn check_copied(
     source: impl AsFd,
     copy: impl AsFd,
-    mut walk: Walk,
+    mut order: BlockOrder,
     blocks: u64,
     (size, piece): (usize, usize),
     most: usize,
@@ -56,8 +56,8 @@ pub fn check_copied(
     let mut expected = vec![0; step.min(most)];
     let mut found = expected.clone();
     let mut compared = 0;
-    for _ in 0..blocks.min(walk.blocks()) {
-        let start = walk.step();
+    for _ in 0..blocks.min(order.blocks()) {
+        let start = order.next_offset();
         for at in (0..size).step_by(step) {
             let offset = start + at as u64;
             let len = expected.len().min(size - at);

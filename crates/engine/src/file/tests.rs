@@ -112,7 +112,7 @@ fn two(blocks: u64) -> (TestFile, TestFile, crate::FileWork) {
     let write = Opening { write, direct };
     let work = crate::FileWork {
         file: open(&from.path(), Opening::default()).unwrap(),
-        walk: Walk::new(bytecost_spec::Access::Random, 0, blocks, 4096, 1),
+        order: BlockOrder::new(bytecost_spec::Access::Random, 0, blocks, 4096, 1),
         depth: 1,
         block: 1000,
         target: Some(open(&to.path(), write).unwrap()),
@@ -131,8 +131,8 @@ fn mover_of(name: &str, work: crate::FileWork) -> io::Result<Box<dyn crate::Move
 fn a_copy_is_what_its_source_holds_or_told_to_be_something_else() {
     for name in ["read-write-file", "copy_file_range", "splice-file"] {
         let (from, to, work) = two(8);
-        let walk = work.walk;
-        let check = |blocks| check_copied(&from, &to, walk, blocks, (4096, 1000), usize::MAX);
+        let order = work.order;
+        let check = |blocks| check_copied(&from, &to, order, blocks, (4096, 1000), usize::MAX);
         let mut mover = mover_of(name, work).unwrap();
         for _ in 0..7 {
             mover.offer().unwrap();

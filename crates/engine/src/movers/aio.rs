@@ -22,7 +22,7 @@ pub const POSIX: Mover = Mover {
     },
     states: FROM_FILE.by(&[call("pread64")]),
     open: Open::File(|setup| {
-        queued::reading(setup, |file, places| Ok(PosixAio::new(file, places)))
+        queued::reading(setup, |file, buffers| Ok(PosixAio::new(file, buffers)))
     }),
 };
 
@@ -42,8 +42,8 @@ pub const LIBAIO: Mover = Mover {
         call("io_getevents").each(Each::Wait),
     ]),
     open: Open::File(|setup| {
-        queued::reading(setup, |file, places| {
-            Libaio::new(file, places).map_err(in_words)
+        queued::reading(setup, |file, buffers| {
+            Libaio::new(file, buffers).map_err(in_words)
         })
     }),
 };

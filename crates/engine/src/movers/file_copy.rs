@@ -13,6 +13,7 @@ use rustix::pipe::splice;
 
 use super::file_send::PIPE_BYTES;
 use super::sync_file::written;
+use crate::block_order::BlockOrder;
 use crate::file::too_short;
 use crate::mover::{
     FILE_COPY, FILE_TO_NULL, Move, MoveFile, Mover, MoverFacts, Offer, Open, finish, whole,
@@ -20,7 +21,6 @@ use crate::mover::{
 use crate::setup::Setup;
 use crate::statement::{Each, FILE_TO_FILE, FROM_FILE, INTO_FILE, NOTHING, SPLICES, call};
 use crate::tally::Tally;
-use crate::walk::Walk;
 
 pub const READ_NULL: Mover = Mover {
     facts: MoverFacts {
@@ -134,14 +134,15 @@ pub const SPLICE_FILE: Mover = Mover {
 struct Block<'a> {
     from: &'a OwnedFd,
     to: &'a OwnedFd,
-    /// Where it lies in both.
+    /// The offset in both files.
     offset: u64,
     len: usize,
 }
 
-/// The calls that take a block from one file to another.
+/// The calls that copy a block from one file to another.
 trait Carry {
-    /// Takes at most a block: how many bytes went, 0 at the file's end. Counts calls but the first.
+    /// Copies at most a block. Returns the number of bytes, 0 at the end of the file. Counts all calls but the
+    /// first.
     fn carry(&mut self, block: Block<'_>, tally: &mut Tally) -> io::Result<usize>;
 
     /// The beginning of the block that was carried last, where it can be looked at.
@@ -179,7 +180,7 @@ impl Carry for ReadNull {
 fn by_pipe(pipe: &Pipe, block: Block<'_>, tally: &mut Tally) -> io::Result<usize> {
     let (mut from, into, flags) = (block.offset, &pipe.write, moving(false));
     let filled = splice(block.from, Some(&mut from), into, None, block.len, flags)?;
-    // What is in the pipe would be lost otherwise.
+    // The pipe must be emptied: bytes that stay in it would be lost.
     whole(filled, tally, |done, _| {
         let (mut to, len) = (block.offset + done as u64, filled - done);
         let at = Some(&mut to);
@@ -201,7 +202,7 @@ impl Block<'_> {
 struct Copying<C> {
     from: OwnedFd,
     to: OwnedFd,
-    walk: Walk,
+    order: BlockOrder,
     size: usize,
     block: usize,
     last: u64,
@@ -239,7 +240,7 @@ fn opened<C: Carry + 'static>(
     Ok(Box::new(Copying {
         from: work.file,
         to,
-        walk: work.walk,
+        order: work.order,
         size: setup.size,
         block,
         last: 0,
@@ -250,7 +251,7 @@ fn opened<C: Carry + 'static>(
 
 impl<C: Carry> Move for Copying<C> {
     fn offer(&mut self) -> io::Result<Offer> {
-        let start = self.walk.step();
+        let start = self.order.next_offset();
         finish(self.size, &mut self.tally, |done, tally| {
             self.last = start + done as u64;
             let block = Block {

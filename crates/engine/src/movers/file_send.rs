@@ -11,6 +11,7 @@ use rustix::io::Errno;
 use rustix::pipe::splice;
 
 use super::sync_file::Position;
+use crate::block_order::BlockOrder;
 use crate::corked::Corked;
 use crate::file::too_short;
 use crate::mover::{FILE_SENT, Move, Mover, MoverFacts, Open, Release, at_once, finish, whole};
@@ -18,7 +19,6 @@ use crate::payload::{Layout, Source};
 use crate::setup::{FileWork, Setup};
 use crate::statement::{CORKS, Each, READ_AND_SENT, Requirement, SEEKS, SPLICES, TAKEN, call};
 use crate::tally::Tally;
-use crate::walk::Walk;
 
 pub const SENDFILE: Mover = Mover {
     facts: MoverFacts {
@@ -65,7 +65,7 @@ pub const SPLICE: Mover = Mover {
         sending(setup, |_| {
             Ok(move |message: &Message<'_>, tally: &mut Tally| {
                 let fill = |done: usize, len: usize| {
-                    let mut from = message.start + done as u64;
+                    let mut from = message.offset + done as u64;
                     let to = &pipe.write;
                     match splice(message.file, Some(&mut from), to, None, len, moving(false)) {
                         Ok(0) => Err(too_short()),
@@ -97,7 +97,7 @@ pub const READ_WRITE: Mover = Mover {
             let mut buffer = Region::new(work.block.max(1))?;
             let mut position = Position(0);
             Ok(move |message: &Message<'_>, tally: &mut Tally| {
-                position.go(message.file, message.start, tally)?;
+                position.seek(message.file, message.offset, tally)?;
                 finish(message.size, tally, |done, tally| {
                     let most = buffer.bytes().len().min(message.size - done);
                     let read = rustix::io::read(message.file, &mut buffer.bytes_mut()[..most]);
@@ -117,18 +117,17 @@ pub const READ_WRITE: Mover = Mover {
 
 /// The largest pipe that a user may ask for by default (fs.pipe-max-size).
 pub(super) const PIPE_BYTES: usize = 1 << 20;
-/// Bytes of one call where nothing else is said.
+/// Bytes of one call where the setup names no file, and so no block size.
 const BLOCK_BYTES: usize = 64 << 10;
 
-/// Where a message goes, and where it is in the file.
 struct Message<'a> {
     socket: &'a OwnedFd,
     file: &'a OwnedFd,
-    start: u64,
+    offset: u64,
     size: usize,
 }
 
-/// A mover of a file that is gone through. `make` makes what sends a message, all of it.
+/// A mover that sends a file block by block. `make` creates the function that sends a whole message.
 fn sending<F: FnMut(&Message<'_>, &mut Tally) -> io::Result<()> + 'static>(
     mut setup: Setup,
     make: impl FnOnce(&FileWork) -> io::Result<F>,
@@ -140,7 +139,7 @@ fn sending<F: FnMut(&Message<'_>, &mut Tally) -> io::Result<()> + 'static>(
         let message = Message {
             socket: &socket,
             file: &work.file,
-            start: work.walk.step(),
+            offset: work.order.next_offset(),
             size: setup.size,
         };
         send(&message, tally)
@@ -151,7 +150,7 @@ fn sendfile(setup: Setup) -> io::Result<Box<dyn Move>> {
     sending(setup, |_| {
         Ok(|message: &Message<'_>, tally: &mut Tally| {
             finish(message.size, tally, |done, _| {
-                let mut offset = message.start + done as u64;
+                let mut offset = message.offset + done as u64;
                 let left = message.size - done;
                 match rustix::fs::sendfile(message.socket, message.file, Some(&mut offset), left) {
                     Ok(0) => Err(too_short()),
@@ -163,7 +162,7 @@ fn sendfile(setup: Setup) -> io::Result<Box<dyn Move>> {
     })
 }
 
-/// Moves a message through a pipe: fills it with what fits, empties it, and so on.
+/// Moves a message through a pipe, which is filled as far as possible and emptied again and again.
 pub(super) fn through_pipe(
     size: usize,
     pipe: &Pipe,
@@ -184,7 +183,7 @@ pub(super) fn through_pipe(
     })
 }
 
-/// The file that is sent: the one that was given, else a memory file of one round of the ring.
+/// Takes the file that is sent out of the setup; without one, a memory file of one round of the ring.
 pub(super) fn take(setup: &mut Setup) -> io::Result<FileWork> {
     setup.write_once()?;
     if let Some(work) = setup.file.take() {
@@ -196,14 +195,14 @@ pub(super) fn take(setup: &mut Setup) -> io::Result<FileWork> {
     let (slots, size) = (setup.slots as u64, setup.size as u64);
     Ok(FileWork {
         file,
-        walk: Walk::new(Access::Sequential, 0, slots, size, 0),
+        order: BlockOrder::new(Access::Sequential, 0, slots, size, 0),
         depth: 1,
         block: BLOCK_BYTES,
         target: None,
     })
 }
 
-/// The error of splice(2) and sendfile(2), in words where it is the file system's.
+/// The error of splice(2) or sendfile(2), with an explanation if the file system cannot splice.
 pub(super) fn spliced(error: Errno) -> io::Error {
     match error {
         Errno::INVAL | Errno::NOSYS => io::Error::new(

@@ -6,12 +6,12 @@ use bytecost_spec::survey::Release;
 use rustix::fs::OFlags;
 
 use super::file_send::take;
+use crate::block_order::BlockOrder;
 use crate::java::{self, Jvm, START_PATIENCE, Start, Way};
 use crate::mover::{FILE_SENT, Helper, InFlight, Move, Mover, MoverFacts, Offer, Open};
 use crate::setup::Setup;
 use crate::statement::{Each, READ_AND_SENT, Requirement, SEEKS, TAKEN, call};
 use crate::tally::Tally;
-use crate::walk::Walk;
 
 pub const STREAM: Mover = Mover {
     facts: MoverFacts {
@@ -51,7 +51,7 @@ const CAUTION: &str = "a Java virtual machine does the work and gets each messag
 
 struct Java {
     jvm: Jvm,
-    walk: Walk,
+    order: BlockOrder,
     size: usize,
     tally: Tally,
 }
@@ -74,7 +74,7 @@ fn open(mut setup: Setup, way: Way) -> io::Result<Box<dyn Move>> {
     };
     Ok(Box::new(Java {
         jvm: Jvm::start(&java::find()?, start)?.0,
-        walk: work.walk,
+        order: work.order,
         size: setup.size,
         tally: Tally::default(),
     }))
@@ -83,7 +83,7 @@ fn open(mut setup: Setup, way: Way) -> io::Result<Box<dyn Move>> {
 impl Move for Java {
     fn offer(&mut self) -> io::Result<Offer> {
         // Those of the exchange are no part of what a Java program does to send a file.
-        self.tally.calls += self.jvm.send(self.walk.step(), self.size as u64)?;
+        self.tally.calls += self.jvm.send(self.order.next_offset(), self.size as u64)?;
         self.tally.moved(self.size);
         Ok(Offer::Moved)
     }

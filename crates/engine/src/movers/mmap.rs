@@ -10,12 +10,12 @@ use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 use super::file_send::take;
+use crate::block_order::BlockOrder;
 use crate::file::too_short;
 use crate::mover::{FILE_READ, FILE_SENT, Move, MoveFile, Mover, MoverFacts, Offer, Open, finish};
 use crate::setup::FileWork;
 use crate::statement::{Each, MAPS, NOTHING, Requirement, SENDTO, SENT, UNMAPS};
 use crate::tally::Tally;
-use crate::walk::Walk;
 
 pub const SEND: Mover = Mover {
     facts: MoverFacts {
@@ -70,31 +70,31 @@ pub const TOUCH: Mover = Mover {
 
 struct Mapped {
     file: OwnedFd,
-    walk: Walk,
+    order: BlockOrder,
     map: Option<FileMap>,
 }
 
 impl Mapped {
-    /// The mapping from the file's beginning to the end of the walk's part, and where the next
-    /// request is in it. A pass has a mapping of its own, as a program has that goes through a
-    /// file once: in one that was touched before no page is left to be faulted in.
-    fn step(&mut self, tally: &mut Tally) -> io::Result<(&FileMap, usize)> {
-        if self.walk.is_at_start() && self.map.take().is_some() {
+    /// The mapping, from the beginning of the file to the end of the last block, and the offset of the
+    /// next request in it. Each pass makes a new mapping, as a program does that reads a file once: all
+    /// pages of the mapping of an earlier pass are present, so that none would fault.
+    fn next_request(&mut self, tally: &mut Tally) -> io::Result<(&FileMap, usize)> {
+        if self.order.is_at_start() && self.map.take().is_some() {
             tally.calls += 1;
         }
         if self.map.is_none() {
-            let (from, len) = self.walk.part();
+            let (from, len) = self.order.part();
             let whole = usize::try_from(from + len).map_err(|_| io::ErrorKind::InvalidInput)?;
             tally.calls += 1;
             self.map = Some(FileMap::new(&self.file, 0, whole)?);
         }
-        let start = self.walk.step() as usize;
+        let start = self.order.next_offset() as usize;
         let map = self.map.as_ref().ok_or(io::ErrorKind::NotFound)?;
         Ok((map, start))
     }
 }
 
-/// A mover of a mapping, given where the next message is in it.
+/// A mover that calls `step` for each message with the mapping and the message's offset in it.
 struct ByMap<F> {
     mapped: Mapped,
     size: usize,
@@ -103,7 +103,7 @@ struct ByMap<F> {
     tally: Tally,
 }
 
-/// The handling of one message of the mapping, which it counts.
+/// Moves the message at an offset of the mapping, and counts it.
 trait Step: FnMut(&FileMap, usize, &mut Tally) -> io::Result<()> {}
 
 impl<F: FnMut(&FileMap, usize, &mut Tally) -> io::Result<()>> Step for F {}
@@ -112,7 +112,7 @@ fn by_map(work: FileWork, size: usize, step: impl Step) -> Box<impl MoveFile> {
     Box::new(ByMap {
         mapped: Mapped {
             file: work.file,
-            walk: work.walk,
+            order: work.order,
             map: None,
         },
         size,
@@ -124,7 +124,7 @@ fn by_map(work: FileWork, size: usize, step: impl Step) -> Box<impl MoveFile> {
 
 impl<F: Step> Move for ByMap<F> {
     fn offer(&mut self) -> io::Result<Offer> {
-        let (map, start) = self.mapped.step(&mut self.tally)?;
+        let (map, start) = self.mapped.next_request(&mut self.tally)?;
         self.offset = start;
         (self.step)(map, start, &mut self.tally)?;
         Ok(Offer::Moved)

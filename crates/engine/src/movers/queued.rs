@@ -1,4 +1,4 @@
-//! The queue of requests of movers that have several to a file in flight.
+//! Movers that keep several requests to a file in flight, by one queue of requests.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -7,32 +7,35 @@ use std::time::Duration;
 use bytecost_sys::io_buffers::IoBuffers;
 use bytecost_sys::request_queue::RequestQueue;
 
+use crate::block_order::BlockOrder;
 use crate::file::{too_short, written_places};
 use crate::mover::{Move, MoveFile, Offer};
 use crate::setup::Setup;
 use crate::tally::Tally;
-use crate::walk::Walk;
 
-/// All that may be in flight is handed over in so many portions. In one, the device would wait for
-/// work until the last of it is prepared; one by one, each request would pay for a system call.
+/// Number of portions in which requests are submitted until `depth` of them are in flight. With one
+/// portion the device would be idle until all are prepared; one by one, each would cost a system call.
 const PORTIONS: usize = 8;
 
 pub(super) struct Queued<Q> {
     queue: Q,
-    walk: Walk,
+    order: BlockOrder,
     size: usize,
     depth: usize,
     patience: Duration,
     in_flight: usize,
-    /// Requests that were queued since some were handed over last.
-    held_back: usize,
+    /// Requests that were queued since the last submission.
+    not_submitted: usize,
+    /// Places of buffers without a request, of a mover that reads.
     free: Vec<usize>,
     writes: bool,
     /// The file, where it is to be synchronised at the end of each pass.
     synced: Option<OwnedFd>,
-    next: Option<u64>,
-    /// By place, the offset of its request.
+    /// The offset of a request for which no buffer was free.
+    postponed: Option<u64>,
+    /// The offset of the last request of each buffer, by place.
     offsets: Vec<u64>,
+    /// The place of the buffer of the last request.
     place: usize,
     tally: Tally,
 }
@@ -42,9 +45,9 @@ pub(super) fn reading<Q: RequestQueue + 'static>(
     make: impl FnOnce(OwnedFd, IoBuffers) -> io::Result<Q>,
 ) -> io::Result<Box<dyn MoveFile>> {
     let work = setup.take_file()?;
-    let (walk, depth) = (work.walk, work.depth.max(1));
+    let (order, depth) = (work.order, work.depth.max(1));
     let queue = make(work.file, IoBuffers::new(depth, setup.size)?)?;
-    Ok(Box::new(Queued::new(queue, walk, depth, &setup)))
+    Ok(Box::new(Queued::new(queue, order, depth, &setup)))
 }
 
 /// With `sync` the file is synchronised at the end of each pass.
@@ -54,33 +57,33 @@ pub(super) fn writing<Q: RequestQueue + 'static>(
     make: impl FnOnce(OwnedFd, IoBuffers) -> io::Result<Q>,
 ) -> io::Result<Box<dyn MoveFile>> {
     let work = setup.take_file()?;
-    let (walk, depth) = (work.walk, work.depth.max(1));
-    let places = crate::file::to_be_written(setup.size, written_places(setup.size, depth))?;
+    let (order, depth) = (work.order, work.depth.max(1));
+    let buffers = crate::file::buffers_to_write(setup.size, written_places(setup.size, depth))?;
     let synced = sync.then(|| work.file.try_clone()).transpose()?;
-    let queue = make(work.file, places)?;
+    let queue = make(work.file, buffers)?;
     Ok(Box::new(Queued {
         writes: true,
         synced,
-        ..Queued::new(queue, walk, depth, &setup)
+        ..Queued::new(queue, order, depth, &setup)
     }))
 }
 
 impl<Q: RequestQueue> Queued<Q> {
-    fn new(queue: Q, walk: Walk, depth: usize, setup: &Setup) -> Queued<Q> {
-        let places = queue.places().count();
+    fn new(queue: Q, order: BlockOrder, depth: usize, setup: &Setup) -> Queued<Q> {
+        let buffers = queue.buffers().count();
         Queued {
             queue,
-            walk,
+            order,
             size: setup.size,
             depth,
             patience: setup.patience,
             in_flight: 0,
-            held_back: 0,
+            not_submitted: 0,
             free: (0..depth).rev().collect(),
             writes: false,
             synced: None,
-            next: None,
-            offsets: vec![0; places],
+            postponed: None,
+            offsets: vec![0; buffers],
             place: 0,
             tally: Tally::default(),
         }
@@ -91,7 +94,7 @@ impl<Q: RequestQueue> Queued<Q> {
         let Some(file) = &self.synced else {
             return Ok(true);
         };
-        if !self.walk.is_at_start() || self.tally.messages == 0 {
+        if !self.order.is_at_start() || self.tally.messages == 0 {
             return Ok(true);
         }
         if self.in_flight > 0 {
@@ -106,24 +109,24 @@ impl<Q: RequestQueue> Queued<Q> {
         if !self.writes {
             return self.free.pop();
         }
-        // What a block holds is decided by its number, so its place is too.
+        // The number of a block decides its content, and so its buffer.
         let place = (offset / self.size as u64) as usize % self.offsets.len();
-        let busy = self.in_flight == self.depth || self.queue.places().is_busy(place);
+        let busy = self.in_flight == self.depth || self.queue.buffers().is_busy(place);
         (!busy).then_some(place)
     }
 }
 
 impl<Q: RequestQueue> Move for Queued<Q> {
     fn offer(&mut self) -> io::Result<Offer> {
-        let offset = match self.next.take() {
+        let offset = match self.postponed.take() {
             Some(offset) => offset,
             None if self.in_flight == self.depth || !self.synchronised()? => {
                 return Ok(Offer::Full);
             }
-            None => self.walk.step(),
+            None => self.order.next_offset(),
         };
         let Some(place) = self.free_place(offset) else {
-            self.next = Some(offset);
+            self.postponed = Some(offset);
             return Ok(Offer::Full);
         };
         self.tally.calls += Q::CALLS_TO_START;
@@ -131,9 +134,9 @@ impl<Q: RequestQueue> Move for Queued<Q> {
         self.offsets[place] = offset;
         self.place = place;
         self.in_flight += 1;
-        self.held_back += 1;
-        if self.held_back >= self.depth.div_ceil(PORTIONS) {
-            self.held_back = 0;
+        self.not_submitted += 1;
+        if self.not_submitted >= self.depth.div_ceil(PORTIONS) {
+            self.not_submitted = 0;
             let calls = self.queue.enter(0, Duration::ZERO)?;
             self.tally.calls += calls.unwrap_or(0);
         }
@@ -142,7 +145,7 @@ impl<Q: RequestQueue> Move for Queued<Q> {
 
     fn reap(&mut self, min: u32) -> io::Result<()> {
         let min = (min as usize).min(self.in_flight);
-        self.held_back = 0;
+        self.not_submitted = 0;
         if let Some(calls) = self.queue.enter(min, self.patience)? {
             self.tally.calls += calls;
             return Ok(());
@@ -180,7 +183,7 @@ impl<Q: RequestQueue> MoveFile for Queued<Q> {
     }
 
     fn look(&self, place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
-        if let Some(bytes) = self.queue.places().bytes(place) {
+        if let Some(bytes) = self.queue.buffers().bytes(place) {
             see(self.offsets[place], &bytes[..bytes.len().min(most)]);
         }
     }

@@ -1,5 +1,5 @@
 //! Movers that send messages from memory by calls that return when the kernel has copied them. They differ
-//! in the call, its flags, and whether it takes a message or a field.
+//! in the call, in its flags, and in sending a message or a field by each call.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -81,8 +81,8 @@ const OF_FIELDS: MoverFacts<&str> = MoverFacts {
     ..STREAM
 };
 
-/// A mover whose messages are contiguous. `send` gets what is left of a message, and returns the number of
-/// bytes that the kernel took; it is called until all have gone.
+/// A mover whose messages are contiguous. `send` gets the unsent bytes of a message, and returns the number
+/// that the kernel accepted; it is called until all are sent.
 pub(super) fn in_one_piece(
     mut setup: Setup,
     send: impl Fn(&OwnedFd, &[u8]) -> rustix::io::Result<usize> + 'static,
@@ -98,8 +98,8 @@ pub(super) fn in_one_piece(
     }))
 }
 
-/// A mover whose messages lie in fields. `send` gets the slot of a message and the number of its bytes that
-/// are sent already, and returns the number that the kernel took.
+/// A mover whose messages are in several fields. `send` gets the slot of a message and the number of its
+/// sent bytes, and returns the number of further bytes that the kernel accepted.
 fn gathered(
     mut setup: Setup,
     send: impl Fn(&OwnedFd, &mut Iovecs, usize, usize) -> io::Result<usize> + 'static,
@@ -115,15 +115,15 @@ fn gathered(
     }))
 }
 
-/// One send(2) for each field, with these flags on all but the last.
-fn field_by_field(mut setup: Setup, between: SendFlags) -> io::Result<Box<dyn Move>> {
+/// A mover that calls send(2) for each field, with additional flags for all but the last.
+fn field_by_field(mut setup: Setup, flags_before_last: SendFlags) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
     let (mut source, mut region) = Source::new(&setup, Layout::of_fields(&setup)?)?;
     Ok(at_once(move |tally| {
         let slot = source.begin(region.bytes_mut());
         for field in 0..setup.fields {
             let flags = if field + 1 < setup.fields {
-                SendFlags::NOSIGNAL | between
+                SendFlags::NOSIGNAL | flags_before_last
             } else {
                 SendFlags::NOSIGNAL
             };

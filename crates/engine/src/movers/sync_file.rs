@@ -1,5 +1,5 @@
-//! A file read or written one request after the other: each row is another call, and all go by
-//! one walk through the file.
+//! Movers that read or write a file one request after the other. Each row has another system call; the
+//! order of the requests is the same.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::OwnedFd;
@@ -8,14 +8,14 @@ use bytecost_sys::io_buffers::IoBuffers;
 use rustix::fs::SeekFrom;
 use rustix::io::{Errno, ReadWriteFlags, pread, preadv2, pwrite};
 
-use crate::file::{to_be_written, too_short, written_places};
+use crate::block_order::BlockOrder;
+use crate::file::{buffers_to_write, too_short, written_places};
 use crate::mover::{
     FILE_READ, FILE_WRITE, Move, MoveFile, Mover, MoverFacts, Offer, Open, at_once, finish, whole,
 };
 use crate::setup::Setup;
 use crate::statement::{FROM_FILE, INTO_FILE, NOWAIT, Requirement, SEEKS, SYNCS, call};
 use crate::tally::Tally;
-use crate::walk::Walk;
 
 pub const READ: Mover = Mover {
     facts: MoverFacts {
@@ -27,7 +27,7 @@ pub const READ: Mover = Mover {
     open: Open::File(|setup| {
         let mut position = Position(0);
         reading(setup, move |file, bytes, offset, tally| {
-            position.go(file, offset, tally)?;
+            position.seek(file, offset, tally)?;
             position.gone(rustix::io::read(file, bytes))
         })
     }),
@@ -137,7 +137,7 @@ fn nowait(
 fn by_position(setup: Setup, sync: bool) -> io::Result<Box<dyn MoveFile>> {
     let mut position = Position(0);
     writing(setup, sync, move |file, bytes, offset, tally| {
-        position.go(file, offset, tally)?;
+        position.seek(file, offset, tally)?;
         position.gone(rustix::io::write(file, bytes))
     })
 }
@@ -148,12 +148,12 @@ fn by_offset(setup: Setup, sync: bool) -> io::Result<Box<dyn MoveFile>> {
     })
 }
 
-/// Where the file's position is, for calls that go by it.
+/// The position of the open file, for calls without an offset.
 pub(super) struct Position(pub(super) u64);
 
 impl Position {
-    /// Goes to an offset, if it is not there.
-    pub(super) fn go(
+    /// Moves the position to an offset by lseek(2), if it is another one.
+    pub(super) fn seek(
         &mut self,
         file: &OwnedFd,
         offset: u64,
@@ -176,16 +176,16 @@ impl Position {
 /// A mover that reads and waits for each request.
 struct Reading<R> {
     file: OwnedFd,
-    /// One place: where all requests go.
+    /// The one buffer of all requests.
     memory: IoBuffers,
-    walk: Walk,
+    order: BlockOrder,
     offset: u64,
     read: R,
     tally: Tally,
 }
 
-/// The call that brings bytes of a file into memory, from an offset on: how many came, 0 at the
-/// end of the file. It counts the calls that it makes beside its own.
+/// Reads bytes at an offset of a file into memory. Returns their number, 0 at the end of the file. It
+/// counts the system calls that it makes in addition to the first.
 pub(super) trait Read:
     FnMut(&OwnedFd, &mut [u8], u64, &mut Tally) -> rustix::io::Result<usize>
 {
@@ -201,7 +201,7 @@ pub(super) fn reading(
     Ok(Box::new(Reading {
         file: work.file,
         memory: IoBuffers::new(1, setup.size)?,
-        walk: work.walk,
+        order: work.order,
         offset: 0,
         read,
         tally: Tally::default(),
@@ -210,7 +210,7 @@ pub(super) fn reading(
 
 impl<R: Read> Move for Reading<R> {
     fn offer(&mut self) -> io::Result<Offer> {
-        self.offset = self.walk.step();
+        self.offset = self.order.next_offset();
         let bytes = self.memory.bytes_mut(0).ok_or(io::ErrorKind::WouldBlock)?;
         finish(bytes.len(), &mut self.tally, |done, tally| {
             let (rest, at) = (&mut bytes[done..], self.offset + done as u64);
@@ -235,25 +235,25 @@ impl<R: Read> MoveFile for Reading<R> {
     }
 }
 
-/// A mover that writes and waits for each request, by a call that takes bytes from memory to a file
-/// from an offset on: how many went. It counts the calls that it makes beside its own. With `sync`
-/// the file is synchronised at the end of each pass.
+/// A mover that writes and waits for each request. `write` writes bytes at an offset of the file and
+/// returns their number; it counts the system calls that it makes in addition to the first. With
+/// `sync` the file is synchronised at the end of each pass.
 fn writing(
     mut setup: Setup,
     sync: bool,
     mut write: impl FnMut(&OwnedFd, &[u8], u64, &mut Tally) -> rustix::io::Result<usize> + 'static,
 ) -> io::Result<Box<dyn MoveFile>> {
     let work = setup.take_file()?;
-    let (file, mut walk) = (work.file, work.walk);
-    let memory = to_be_written(setup.size, written_places(setup.size, 1))?;
+    let (file, mut order) = (work.file, work.order);
+    let memory = buffers_to_write(setup.size, written_places(setup.size, 1))?;
     Ok(at_once(move |tally| {
-        let offset = walk.step();
+        let offset = order.next_offset();
         let place = (offset / setup.size as u64) as usize % memory.count();
         let bytes = memory.bytes(place).ok_or(io::ErrorKind::WouldBlock)?;
         whole(bytes.len(), tally, |done, tally| {
             written(write(&file, &bytes[done..], offset + done as u64, tally))
         })?;
-        if sync && walk.is_at_start() {
+        if sync && order.is_at_start() {
             tally.calls += 1;
             rustix::fs::fdatasync(&file)?;
         }

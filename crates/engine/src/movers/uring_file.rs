@@ -88,11 +88,11 @@ pub const WRITE_FDATASYNC: Mover = Mover {
 };
 
 fn reading(setup: Setup, requests: FileRequests) -> io::Result<Box<dyn MoveFile>> {
-    queued::reading(setup, |file, places| UringFile::new(file, places, requests))
+    queued::reading(setup, |file, memory| UringFile::new(file, memory, requests))
 }
 
 fn writing(setup: Setup, sync: bool) -> io::Result<Box<dyn MoveFile>> {
-    queued::writing(setup, sync, |file, places| {
-        UringFile::new(file, places, FileRequests::Write)
+    queued::writing(setup, sync, |file, memory| {
+        UringFile::new(file, memory, FileRequests::Write)
     })
 }

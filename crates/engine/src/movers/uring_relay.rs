@@ -9,6 +9,7 @@ use bytecost_sys::uring_relay::{RelayEvent, RelayedBy, UringRelay};
 use rustix::io::Errno;
 
 use super::file_send::{PIPE_BYTES, spliced, take};
+use crate::block_order::BlockOrder;
 use crate::file::too_short;
 use crate::mover::{
     FILE_SENT, InFlight, Move, Mover, MoverFacts, Offer, Open, Release, no_progress,
@@ -16,7 +17,6 @@ use crate::mover::{
 use crate::setup::Setup;
 use crate::statement::{ENTER, Each, READ_AND_SENT, TAKEN, URING, call};
 use crate::tally::Tally;
-use crate::walk::Walk;
 
 pub const SPLICE: Mover = Mover {
     facts: MoverFacts {
@@ -67,7 +67,7 @@ const PIECES: usize = 8;
 
 struct Relay {
     ring: UringRelay,
-    walk: Walk,
+    order: BlockOrder,
     size: usize,
     /// The most bytes of a piece.
     piece: usize,
@@ -99,7 +99,7 @@ fn relaying(
     let (between, piece) = make(work.block.max(1))?;
     Ok(Box::new(Relay {
         ring: UringRelay::new(work.file, socket, PIECES as u32, between)?,
-        walk: work.walk,
+        order: work.order,
         size: setup.size,
         piece: piece.max(1),
         patience: setup.patience,
@@ -161,7 +161,7 @@ impl Relay {
 
 impl Move for Relay {
     fn offer(&mut self) -> io::Result<Offer> {
-        let start = self.walk.step();
+        let start = self.order.next_offset();
         let mut done = 0;
         self.left = 0;
         while done < self.size {

@@ -1,4 +1,4 @@
-//! A client that is being served: its socket, and what has been said.
+//! The connection of a client to a server: its socket, its requests, and its unsent responses.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Instant;
@@ -9,7 +9,7 @@ use rustix::net::{RecvFlags, SendFlags, Shutdown};
 use super::address_limit::AddressSlot;
 use super::conversation::{Conversation, Worker};
 
-/// A read of fewer bytes than this that completes no request is a crumb.
+/// A read of fewer bytes than this that completes no request counts as a crumb.
 const CRUMB_BYTES: usize = 512;
 
 /// The event that a connection waits for.
@@ -30,7 +30,8 @@ pub(super) enum Wants {
 }
 
 impl Wants {
-    /// By level: who has a turn again learns of it by the room that there is.
+    /// Returns true if the connection waits until its socket is writable. A connection whose turn is over
+    /// does too: its socket is writable, and level-triggered events report that at once.
     pub(super) fn is_to_write(self) -> bool {
         matches!(self, Wants::Write | Wants::Turn)
     }
@@ -38,15 +39,16 @@ impl Wants {
 
 pub(super) struct Connection<S = OwnedFd> {
     pub(super) socket: S,
-    talk: Conversation,
-    /// The rest of an answer that the socket had no room for, and how much of it is sent.
+    conversation: Conversation,
+    /// The remainder of responses for which the socket had no room.
     unsent: Vec<u8>,
+    /// Bytes of `unsent` that are sent by now.
     sent: usize,
-    /// When some of an answer was left for the first time, where answers have a bound.
+    /// The first time at which a response did not fit; only where the time of responses has a bound.
     unsent_since: Option<Instant>,
-    /// Ticks since something was last brought to an end.
+    /// Ticks since a request or a response was last completed.
     quiet_ticks: u32,
-    /// Reads of next to nothing since then.
+    /// Reads of fewer than [`CRUMB_BYTES`] since then that completed no request.
     pub(super) crumbs: u32,
     has_ended_output: bool,
     is_cut_off: bool,
@@ -57,7 +59,7 @@ impl<S: AsFd> Connection<S> {
     pub(super) fn new(socket: S, slot: AddressSlot) -> Connection<S> {
         Connection {
             socket,
-            talk: Conversation::default(),
+            conversation: Conversation::default(),
             unsent: Vec::new(),
             sent: 0,
             unsent_since: None,
@@ -69,44 +71,43 @@ impl<S: AsFd> Connection<S> {
         }
     }
 
-    /// Reads once, answers, and sends as much as can be sent. A blocking socket waits until
-    /// something has come; [`Wants::Read`] and [`Wants::Write`] then mean that its timeout has
-    /// passed.
+    /// Reads once, answers, and sends as much as there is room for. A blocking socket waits for bytes
+    /// and for room; [`Wants::Read`] and [`Wants::Write`] then mean that its timeout has passed.
     pub(super) fn step(&mut self, worker: &mut Worker) -> Wants {
         match self.send_rest(worker) {
             Ok(Wants::Heard) => {}
             Ok(other) => return other,
             Err(_) => return broken(worker),
         }
-        if self.talk.has_more() {
-            // The answers so far were too many to be sent at once. Nothing was read this time, so
-            // there may be more.
+        if self.conversation.has_more() {
+            // More requests than one turn answers were received. Nothing is read in this step, so that
+            // there may be more bytes.
             worker.out.clear();
-            self.talk.go_on(worker);
-            return self.speak(worker, Wants::More);
+            self.conversation.resume(worker);
+            return self.send_responses(worker, Wants::More);
         }
         match rustix::net::recv(&self.socket, &mut worker.buffer[..], RecvFlags::empty()) {
             Ok((0, _)) => {
-                self.talk.end();
+                self.conversation.end();
                 Wants::Close
             }
             Ok((length, _)) => {
-                let was_owed = self.talk.is_owed();
+                let awaited_client = self.conversation.awaits_client();
                 worker.out.clear();
-                let answered = self.talk.hear(worker, length);
-                if answered > 0 || !was_owed {
+                let answered = self.conversation.receive(worker, length);
+                if answered > 0 || !awaited_client {
                     self.quiet_ticks = 0;
                     self.crumbs = 0;
                 } else if length < CRUMB_BYTES {
                     self.crumbs += 1;
                 }
-                // A read that did not fill the buffer took all that there was, epoll(7).
+                // A read that did not fill the buffer has read all bytes, epoll(7).
                 let next = if length < worker.buffer.len() {
                     Wants::Heard
                 } else {
                     Wants::More
                 };
-                self.speak(worker, next)
+                self.send_responses(worker, next)
             }
             Err(Errno::AGAIN) => Wants::Read,
             Err(Errno::INTR) => Wants::More,
@@ -114,8 +115,8 @@ impl<S: AsFd> Connection<S> {
         }
     }
 
-    /// Sends what lies in the worker's `out`; what follows is `next` if there was room for it all.
-    fn speak(&mut self, worker: &mut Worker, next: Wants) -> Wants {
+    /// Sends the responses in the worker's `out`. Returns `next` if there was room for all of them.
+    fn send_responses(&mut self, worker: &mut Worker, next: Wants) -> Wants {
         let mut sent = 0;
         while sent < worker.out.len() {
             match send(&self.socket, &worker.out[sent..]) {
@@ -135,7 +136,7 @@ impl<S: AsFd> Connection<S> {
         self.after_sending(next)
     }
 
-    /// The wait for room for the remainder of a response, or the end if it has taken too long in all.
+    /// [`Wants::Write`], or [`Wants::Close`] if the responses have not fitted for too long.
     fn wants_room(&mut self, worker: &mut Worker) -> Wants {
         let Some(most) = worker.response else {
             return Wants::Write;
@@ -148,7 +149,7 @@ impl<S: AsFd> Connection<S> {
         Wants::Close
     }
 
-    /// [`Wants::Heard`] where nothing is left.
+    /// Sends the remainder of earlier responses. Returns [`Wants::Heard`] if all of it is sent.
     fn send_rest(&mut self, worker: &mut Worker) -> rustix::io::Result<Wants> {
         while self.sent < self.unsent.len() {
             match send(&self.socket, &self.unsent[self.sent..]) {
@@ -167,20 +168,20 @@ impl<S: AsFd> Connection<S> {
         self.unsent_since = None;
         self.unsent = Vec::new();
         self.sent = 0;
-        if self.talk.is_discarding() {
+        if self.conversation.is_discarding() {
             self.end_output();
         }
         Ok(Wants::Heard)
     }
 
     fn after_sending(&mut self, next: Wants) -> Wants {
-        if self.talk.is_over() {
+        if self.conversation.is_over() {
             return Wants::Close;
         }
-        if self.talk.is_discarding() {
+        if self.conversation.is_discarding() {
             self.end_output();
         }
-        if self.talk.has_more() {
+        if self.conversation.has_more() {
             return Wants::Turn;
         }
         next
@@ -193,9 +194,10 @@ impl<S: AsFd> Connection<S> {
         }
     }
 
-    /// Returns true if the client owes something: the remainder of a request, or the receipt of its response.
-    pub(super) fn is_owed(&self) -> bool {
-        !self.unsent.is_empty() || self.talk.is_owed()
+    /// Returns true if the server waits for the client to send the remainder of a request, or to receive a
+    /// response.
+    pub(super) fn awaits_client(&self) -> bool {
+        !self.unsent.is_empty() || self.conversation.awaits_client()
     }
 
     /// Counts a tick, and returns the number of ticks since something was completed.
@@ -204,23 +206,23 @@ impl<S: AsFd> Connection<S> {
         self.quiet_ticks
     }
 
-    /// Shuts the socket, so that whoever serves it next finds the end; false where that was done
-    /// before and nobody has come to it yet.
+    /// Shuts the socket down, so that the next read of a worker finds its end. Returns false if it was
+    /// shut down before.
     pub(super) fn cut_off(&mut self) -> bool {
-        // It may be gone already.
+        // The client may have closed it already.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Both);
         !std::mem::replace(&mut self.is_cut_off, true)
     }
 
-    /// Ends the input: bytes that have arrived are still read, then follows the end.
+    /// Ends the input: workers still read bytes that have arrived, and then the end.
     pub(super) fn end_input(&self) {
-        // It may be gone already.
+        // The client may have closed it already.
         let _ = rustix::net::shutdown(&self.socket, Shutdown::Read);
     }
 }
 
 fn send(socket: impl AsFd, bytes: &[u8]) -> rustix::io::Result<usize> {
-    // Without NOSIGNAL a client that went away would kill the server by SIGPIPE.
+    // Without NOSIGNAL a client that has closed its socket would end the server by SIGPIPE.
     rustix::net::send(socket, bytes, SendFlags::NOSIGNAL)
 }
 

@@ -40,7 +40,7 @@ impl Epoll {
         })
     }
 
-    /// Puts a descriptor in. What an event carries is its number.
+    /// Adds a descriptor, whose number its events carry.
     pub(super) fn put(&self, fd: BorrowedFd<'_>, flags: EventFlags) -> io::Result<()> {
         Ok(epoll::add(&self.set, fd, named(fd), flags)?)
     }

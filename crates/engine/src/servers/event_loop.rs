@@ -1,5 +1,5 @@
-//! The common part of models with one thread and non-blocking sockets: connections, listener, clock and
-//! the loop of a server that learns of ready sockets, each model in its own way ([`Readiness`]).
+//! The event loop of server models with one thread and non-blocking sockets: connections, listener and
+//! ticks. The models differ in the system call that reports ready sockets ([`Readiness`]).
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -15,30 +15,32 @@ use super::conversation::Worker;
 use super::ticker::Ticker;
 use crate::servers::{Limits, ServerSetup, ServerTally};
 
-/// Connections that are taken before those that are there are served again.
+/// The most connections that are accepted before established ones are served again.
 pub(super) const ACCEPTED_AT_ONCE: usize = 64;
-/// One tick more than these closes a client, so that it has its time and at most a quarter more.
+/// The ticks of a time limit. A client is closed at the next tick after these, so that it has at least its
+/// time, and at most a quarter more.
 const TICKS_OF_PATIENCE: u32 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Open,
-    /// Nothing is accepted, and all connections end when they have their answers.
+    /// No connection is accepted, and all of them end when their requests are answered.
     Stopping,
-    /// The time for that is over.
+    /// The time limit of stopping has passed.
     Over,
 }
 
-/// By the descriptor's number: the kernel gives the lowest free one, as good as a table of our own.
+/// The state of such a server.
 pub(super) struct EventLoop {
     listener: Option<OwnedFd>,
     stop: OwnedFd,
     ticker: Ticker,
+    /// Connections by descriptor: the kernel gives the lowest free number, so that the table is dense.
     connections: Vec<Option<Connection>>,
     addresses: AddressLimit,
     open: usize,
-    /// Without room connections are not taken until one leaves or a tick has passed: the listener
-    /// would stay ready, and asking it again and again would use up the CPU.
+    /// False after a connection could not be accepted, until one is closed or a tick has passed: the
+    /// listener would stay ready, and accepting again and again would keep the CPU busy.
     has_room: bool,
     phase: Phase,
     limits: Limits,
@@ -67,7 +69,7 @@ impl EventLoop {
         self.listener.as_ref().map(AsFd::as_fd)
     }
 
-    /// Takes a connection, if one waits and there is room.
+    /// Accepts a connection, if one waits and there is room.
     fn accept(&mut self) -> Option<BorrowedFd<'_>> {
         let listener = self.listener.as_ref().filter(|_| self.has_room)?;
         if self.open >= self.limits.connections {
@@ -103,7 +105,7 @@ impl EventLoop {
         Some(connection.socket.as_fd())
     }
 
-    /// One that is gone meanwhile needs nothing: an event may be older than what was done since.
+    /// Serves a connection once. It may have been closed since its event.
     pub(super) fn serve(&mut self, fd: RawFd) -> Wants {
         let Some(Some(connection)) = self.connections.get_mut(fd as usize) else {
             return Wants::Close;
@@ -124,7 +126,7 @@ impl EventLoop {
         }
     }
 
-    /// Lets a tick pass if one is due, and closes who is out of time: their descriptors.
+    /// Counts a tick if one is due, and closes clients whose time is over. Returns their descriptors.
     fn tick(&mut self) -> Vec<RawFd> {
         let mut late = Vec::new();
         if !self.ticker.ticked() {
@@ -136,9 +138,9 @@ impl EventLoop {
         self.has_room = true;
         for (fd, slot) in self.connections.iter_mut().enumerate() {
             if let Some(connection) = slot {
-                let (ticks, is_owed) = (connection.tick(), connection.is_owed());
-                if self.limits.is_late(ticks, is_owed) {
-                    self.worker.tally.count_late(is_owed);
+                let (ticks, awaits_client) = (connection.tick(), connection.awaits_client());
+                if self.limits.is_late(ticks, awaits_client) {
+                    self.worker.tally.count_late(awaits_client);
                     late.push(fd as RawFd);
                 }
             }
@@ -149,7 +151,7 @@ impl EventLoop {
         late
     }
 
-    /// Those who wait in the listener's queue are reset by the kernel.
+    /// Closes the listener, whose queue the kernel resets, and ends the input of all connections.
     fn begin_stop(&mut self) -> io::Result<()> {
         self.listener = None;
         self.phase = Phase::Stopping;
@@ -174,31 +176,30 @@ pub(super) struct Ready {
     pub(super) flags: EventFlags,
 }
 
-/// The way in which a server learns of ready sockets.
+/// A set of descriptors with a system call that reports those that are ready.
 pub(super) trait Readiness {
-    /// Has one of the server's own descriptors watched, by level and for reading, or not any more.
+    /// Adds one of the server's own descriptors for reading (level-triggered), or removes it.
     fn watch(&mut self, fd: BorrowedFd<'_>, on: bool) -> io::Result<()>;
 
-    /// Has a connection watched, which is to be read from.
     fn add(&mut self, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.watch(socket, true)
     }
 
-    /// Has a connection watched for that instead: `IN` or `OUT`.
+    /// Changes the event that is waited for on a connection: `IN` or `OUT`.
     fn change(&mut self, socket: BorrowedFd<'_>, flags: EventFlags) -> io::Result<()>;
 
-    /// Watches a connection no more, which is closed already: a set of the kernel's knows.
-    fn forget(&mut self, _fd: RawFd) {}
+    /// Removes a connection that is closed already. A set in the kernel removes it by itself.
+    fn on_close(&mut self, _fd: RawFd) {}
 
-    /// Waits until something is ready and appends it; a signal may end that with nothing.
+    /// Waits until descriptors are ready and appends them; none after a signal.
     fn wait(&mut self, ready: &mut Vec<Ready>) -> io::Result<()>;
 }
 
-/// Serves a connection that is ready, once: what is left is ready again.
-fn serve_ready(set: &mut impl Readiness, connections: &mut EventLoop, at: Ready) -> io::Result<()> {
-    let wants = connections.serve(at.fd);
-    let Some(socket) = connections.socket(at.fd).filter(|_| wants != Wants::Close) else {
-        set.forget(at.fd);
+/// Serves a ready connection once. If there is more to do, it is reported as ready again.
+fn serve_ready(set: &mut impl Readiness, server: &mut EventLoop, ready: Ready) -> io::Result<()> {
+    let wants = server.serve(ready.fd);
+    let Some(socket) = server.socket(ready.fd).filter(|_| wants != Wants::Close) else {
+        set.on_close(ready.fd);
         return Ok(());
     };
     let flags = if wants.is_to_write() {
@@ -206,9 +207,9 @@ fn serve_ready(set: &mut impl Readiness, connections: &mut EventLoop, at: Ready)
     } else {
         EventFlags::IN
     };
-    // Nearly always it goes on to wait for the same, which needs no call. An event that says
-    // neither (an error, a hang-up) leaves open what was waited for.
-    if at.flags.contains(flags) {
+    // Mostly the connection waits for the same event as before, which needs no call. That event is unknown
+    // if the flags are neither `IN` nor `OUT` but an error or a hang-up.
+    if ready.flags.contains(flags) {
         return Ok(());
     }
     set.change(socket, flags)
@@ -216,11 +217,11 @@ fn serve_ready(set: &mut impl Readiness, connections: &mut EventLoop, at: Ready)
 
 pub(super) fn run(setup: ServerSetup, mut set: impl Readiness) -> io::Result<ServerTally> {
     let mut server = EventLoop::new(setup)?;
-    let own = [server.stop.as_fd(), server.ticker.as_fd()];
-    for fd in own.into_iter().chain(server.listener()) {
+    let own_fds = [server.stop.as_fd(), server.ticker.as_fd()];
+    for fd in own_fds.into_iter().chain(server.listener()) {
         set.watch(fd, true)?;
     }
-    let [stop, tick] = own.map(|fd| fd.as_raw_fd());
+    let [stop, tick] = own_fds.map(|fd| fd.as_raw_fd());
     let mut listens = true;
     let mut ready = Vec::new();
     while !server.is_over() {
@@ -234,7 +235,7 @@ pub(super) fn run(setup: ServerSetup, mut set: impl Readiness) -> io::Result<Ser
                 }
                 server.begin_stop()?;
             } else if at.fd == tick {
-                server.tick().into_iter().for_each(|fd| set.forget(fd));
+                server.tick().into_iter().for_each(|fd| set.on_close(fd));
             } else if server.listener().is_some_and(|l| l.as_raw_fd() == at.fd) {
                 for _ in 0..ACCEPTED_AT_ONCE {
                     let Some(socket) = server.accept() else { break };
@@ -264,10 +265,10 @@ impl Limits {
         self.patience / TICKS_OF_PATIENCE
     }
 
-    /// Returns true for a connection that is out of time, by the ticks since something was last completed and
-    /// by whether it owes something.
-    pub(super) fn is_late(&self, ticks: u32, is_owed: bool) -> bool {
-        if is_owed {
+    /// Returns true if the time of a connection is over, by the ticks since a request or a response was last
+    /// completed. `awaits_client` is that of [`Connection`].
+    pub(super) fn is_late(&self, ticks: u32, awaits_client: bool) -> bool {
+        if awaits_client {
             return ticks > TICKS_OF_PATIENCE;
         }
         let tick_ns = self.tick().as_nanos().max(1);

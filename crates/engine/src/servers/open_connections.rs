@@ -201,9 +201,9 @@ pub(super) fn serve_to_end<S: AsFd>(
             Wants::Read | Wants::Write => waited += limits.patience,
         }
         let is_idle_too_long = limits.idle.is_some_and(|idle| waited >= idle);
-        let is_late = !waited.is_zero() && (connection.is_owed() || is_idle_too_long);
+        let is_late = !waited.is_zero() && (connection.awaits_client() || is_idle_too_long);
         if is_late || connection.crumbs > MOST_CRUMBS {
-            worker.tally.count_late(connection.is_owed());
+            worker.tally.count_late(connection.awaits_client());
             return;
         }
     }

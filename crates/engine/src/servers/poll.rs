@@ -1,8 +1,8 @@
-//! `poll`: one thread that shows the kernel all connections and asks which are ready.
+//! `poll`: one thread that waits for all connections by poll(2).
 //!
-//! As select does (System V Release 3, 1986), but with an array that has an entry for each
-//! connection: there is no highest number, the array is not overwritten, and only those who are
-//! there are gone through. A wait still costs in proportion to who is there.
+//! It is like select (System V Release 3, 1986), but with an array that has an entry for each connection:
+//! there is no largest descriptor, and the call does not overwrite the events that are waited for. A
+//! wait still costs in proportion to the connections.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -38,7 +38,7 @@ impl Readiness for PollSet {
         Ok(())
     }
 
-    fn forget(&mut self, fd: RawFd) {
+    fn on_close(&mut self, fd: RawFd) {
         self.remove(fd);
     }
 
@@ -47,7 +47,7 @@ impl Readiness for PollSet {
             Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(()),
             result => result?,
         };
-        // What is waited for is set again each time: it is a number in the array.
+        // Without flags the events to wait for are always set again, which is a store to the array.
         let flags = EventFlags::empty();
         ready.extend(self.ready().map(|fd| Ready { fd, flags }));
         Ok(())

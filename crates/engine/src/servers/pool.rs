@@ -260,10 +260,10 @@ impl Pool {
                 continue;
             };
             if let Some(connection) = place.as_mut() {
-                let (ticks, is_owed) = (connection.tick(), connection.is_owed());
+                let (ticks, awaits_client) = (connection.tick(), connection.awaits_client());
                 // Its worker-to-be reads the end, and closes it; it may be late itself.
-                if self.limits.is_late(ticks, is_owed) && connection.cut_off() {
-                    tally.count_late(is_owed);
+                if self.limits.is_late(ticks, awaits_client) && connection.cut_off() {
+                    tally.count_late(awaits_client);
                 }
             }
         }

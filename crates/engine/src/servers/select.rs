@@ -1,9 +1,9 @@
-//! `select`: one thread that shows the kernel all connections and asks which are ready.
+//! `select`: one thread that waits for all connections by select(2).
 //!
-//! The oldest way to serve many at once (4.2BSD, 1983). Sets are arrays of bits that the call
-//! overwrites, so a copy is handed over each time, and kernel and program go through all numbers
-//! up to the highest: a wait costs in proportion to who is there, not to what happens. And they
-//! have 1,024 bits. What lies beyond cannot be waited for, whatever the descriptor limit says.
+//! The oldest way to serve many clients at once (4.2BSD, 1983). The sets of descriptors are arrays of bits
+//! that the call overwrites, so that each call gets a copy. Kernel and program go through all bits up to
+//! the highest descriptor: a wait costs in proportion to the connections, not to those that are ready.
+//! A set has 1,024 bits. Larger descriptors cannot be waited for, whatever RLIMIT_NOFILE is.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
@@ -30,20 +30,20 @@ pub const SERVER: Server = Server {
     serve: |setup| run(setup, Sets::default()),
 };
 
-/// Descriptors that are left for everything but connections.
+/// Descriptors that are reserved for files other than connections.
 const OWN_DESCRIPTORS: usize = 24;
 
 #[derive(Default)]
 struct Sets {
     read: FdSet,
     write: FdSet,
-    /// One more than the highest number that ever was in.
+    /// One more than the largest descriptor that was ever in a set.
     end: usize,
 }
 
 impl Readiness for Sets {
     fn watch(&mut self, fd: BorrowedFd<'_>, on: bool) -> io::Result<()> {
-        self.forget(fd.as_raw_fd());
+        self.on_close(fd.as_raw_fd());
         if on { self.add(fd) } else { Ok(()) }
     }
 
@@ -54,7 +54,7 @@ impl Readiness for Sets {
     }
 
     fn change(&mut self, socket: BorrowedFd<'_>, flags: EventFlags) -> io::Result<()> {
-        self.forget(socket.as_raw_fd());
+        self.on_close(socket.as_raw_fd());
         let writes = flags.contains(EventFlags::OUT);
         let set = if writes {
             &mut self.write
@@ -64,7 +64,7 @@ impl Readiness for Sets {
         set.insert(socket)
     }
 
-    fn forget(&mut self, fd: RawFd) {
+    fn on_close(&mut self, fd: RawFd) {
         self.read.remove(fd);
         self.write.remove(fd);
     }

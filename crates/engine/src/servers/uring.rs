@@ -1,10 +1,9 @@
-//! `uring`: one thread that learns of completed operations instead of ready sockets.
+//! `uring`: one thread to which the kernel reports completed operations instead of ready sockets.
 //!
-//! One request to the kernel takes all connections (multishot accept), and one for each
-//! connection takes all that comes on it (multishot receive), into buffers that all connections
-//! share, so that a connection that is silent holds none. Answers are sent by requests as well.
-//! All that is asked for and all that has happened in a round goes through one system call,
-//! however many connections it concerns.
+//! One io_uring request accepts all connections (multishot accept). Another one for each connection
+//! receives all its bytes (multishot receive), into buffers that all connections share, so that a
+//! silent connection holds none. Responses are sent by requests too. One system call submits all
+//! requests of a round and waits for completions, however many connections there are.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -33,24 +32,23 @@ pub const SERVER: Server = Server {
     serve,
 };
 
-/// Requests that are handed over at once, and completions to which they lead.
+/// Entries of the submission queue and of the completion queue.
 const ENTRIES: u32 = 1024;
 const COMPLETIONS: u32 = 4 * ENTRIES;
 /// Buffers that all connections share.
 const BUFFERS: u16 = 512;
-/// Bytes that a client may be ahead with its requests while its answers are being sent.
-const MOST_AHEAD: usize = 256 << 10;
-/// Memory of an answer that is kept for the next one, in bytes, and how many of them.
+/// Bytes of unanswered requests from which on nothing more is received from a client.
+const MOST_UNANSWERED_BYTES: usize = 256 << 10;
+/// The largest buffer of a response that is kept for a later one, in bytes, and the number of these.
 const KEPT_BYTES: usize = 64 << 10;
 const MOST_KEPT: usize = 64;
 
-/// A client, by the number of its descriptor.
 struct Client {
     socket: OwnedFd,
-    talk: Conversation,
-    /// True while the kernel receives for it.
+    conversation: Conversation,
+    /// True while a receive request of the client is in flight.
     receives: bool,
-    /// True if it is to stop receiving.
+    /// True if the receive request is being cancelled.
     is_paused: bool,
     /// True while a response is being sent: one at a time, since they must stay in order.
     sends: bool,
@@ -64,10 +62,14 @@ struct Engine {
     ring: UringConnections,
     worker: Worker,
     listener: Option<OwnedFd>,
+    /// True while the accept request is in flight.
     accepts: bool,
     has_room: bool,
+    /// Clients by the number of their descriptor.
     clients: Vec<Option<Client>>,
+    /// The number of clients.
     open: usize,
+    /// Buffers of responses that were sent.
     kept: Vec<Vec<u8>>,
     addresses: AddressLimit,
     limits: Limits,
@@ -98,9 +100,9 @@ fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
         server.ring.wait(None)?;
         while let Some(happened) = server.ring.next_event() {
             match happened {
-                ConnectionEvent::Accepted(socket, goes_on) => server.accepted(socket, goes_on)?,
-                ConnectionEvent::Received(fd, piece, goes_on) => {
-                    server.received(fd, piece, goes_on)?;
+                ConnectionEvent::Accepted(socket, has_more) => server.accepted(socket, has_more)?,
+                ConnectionEvent::Received(fd, piece, has_more) => {
+                    server.received(fd, piece, has_more)?;
                 }
                 ConnectionEvent::Sent(fd, sent, buffer) => server.sent(fd, sent, buffer)?,
                 ConnectionEvent::Ready(token) if token == tick => {
@@ -147,8 +149,8 @@ impl Engine {
         Ok(())
     }
 
-    fn accepted(&mut self, taken: io::Result<OwnedFd>, goes_on: bool) -> io::Result<()> {
-        self.accepts = goes_on;
+    fn accepted(&mut self, taken: io::Result<OwnedFd>, has_more: bool) -> io::Result<()> {
+        self.accepts = has_more;
         match Accepted::of(taken) {
             Accepted::Socket(socket) => self.register(socket)?,
             Accepted::NoRoom => self.put_off(),
@@ -165,7 +167,7 @@ impl Engine {
 
     fn register(&mut self, socket: OwnedFd) -> io::Result<()> {
         if self.listener.is_none() {
-            return Ok(()); // it came while the server was being stopped
+            return Ok(()); // it was accepted while the server stopped
         }
         let Some(slot) = self.addresses.admit(&socket) else {
             self.worker.tally.crowded += 1;
@@ -179,13 +181,13 @@ impl Engine {
         }
         let fd = token(&socket);
         self.ring.receive(fd, socket.as_fd())?;
-        let place = fd as usize;
-        if place >= self.clients.len() {
-            self.clients.resize_with(place + 1, || None);
+        let slot_index = fd as usize;
+        if slot_index >= self.clients.len() {
+            self.clients.resize_with(slot_index + 1, || None);
         }
-        self.clients[place] = Some(Client {
+        self.clients[slot_index] = Some(Client {
             socket,
-            talk: Conversation::default(),
+            conversation: Conversation::default(),
             receives: true,
             is_paused: false,
             sends: false,
@@ -201,7 +203,7 @@ impl Engine {
         &mut self,
         fd: u64,
         piece: io::Result<Option<Piece>>,
-        goes_on: bool,
+        has_more: bool,
     ) -> io::Result<()> {
         let Some(Some(client)) = self.clients.get_mut(fd as usize) else {
             if let Ok(Some(piece)) = piece {
@@ -209,18 +211,20 @@ impl Engine {
             }
             return Ok(());
         };
-        client.receives = goes_on;
+        client.receives = has_more;
         match piece {
             Ok(Some(piece)) => {
                 if !client.leaves {
-                    let was_owed = client.talk.is_owed();
-                    let bytes = self.ring.bytes(&piece);
+                    let awaited_client = client.conversation.awaits_client();
+                    let (bytes, worker) = (self.ring.bytes(&piece), &mut self.worker);
                     if client.sends {
-                        client.talk.keep(bytes);
-                    } else if client.talk.hear_bytes(&mut self.worker, bytes) > 0 || !was_owed {
+                        client.conversation.postpone(bytes);
+                    } else if client.conversation.receive_bytes(worker, bytes) > 0
+                        || !awaited_client
+                    {
                         client.quiet_ticks = 0;
                     }
-                    let is_ahead = client.talk.bytes_ahead() > MOST_AHEAD;
+                    let is_ahead = client.conversation.unanswered_bytes() > MOST_UNANSWERED_BYTES;
                     if is_ahead && client.receives && !client.is_paused {
                         client.is_paused = true;
                         self.ring.pause(fd)?;
@@ -229,16 +233,16 @@ impl Engine {
                 self.ring.give_back(piece);
             }
             Ok(None) => {
-                client.talk.end();
-                client.leaves |= client.talk.is_discarding();
+                client.conversation.end();
+                client.leaves |= client.conversation.is_discarding();
             }
-            // Out of buffers, or held up because it was ahead: it is received for again.
+            // Out of buffers, or paused as too many requests waited: the next step receives again.
             Err(e) => match Errno::from_io_error(&e) {
                 Some(Errno::NOBUFS | Errno::CANCELED) => {}
                 _ => self.broken(fd),
             },
         }
-        self.go_on(fd)
+        self.next_step(fd)
     }
 
     fn sent(&mut self, fd: u64, sent: io::Result<usize>, mut buffer: Vec<u8>) -> io::Result<()> {
@@ -249,7 +253,7 @@ impl Engine {
         client.quiet_ticks = 0;
         match sent {
             Ok(length) if length < buffer.len() && !client.leaves => {
-                // A signal or a timeout cut it short.
+                // A signal or a timeout ended the send early.
                 buffer.drain(..length);
                 client.sends = true;
                 return self.ring.send(fd, client.socket.as_fd(), buffer);
@@ -261,7 +265,7 @@ impl Engine {
             buffer.clear();
             self.kept.push(buffer);
         }
-        self.go_on(fd)
+        self.next_step(fd)
     }
 
     fn broken(&mut self, fd: u64) {
@@ -272,23 +276,23 @@ impl Engine {
         }
     }
 
-    /// Begins the next step of a connection: its next answer, its next request, or its end.
-    fn go_on(&mut self, fd: u64) -> io::Result<()> {
+    /// Begins the next step of a connection: to send responses, to receive requests, or to end.
+    fn next_step(&mut self, fd: u64) -> io::Result<()> {
         let Some(client) = self.clients[fd as usize].as_mut() else {
             return Ok(());
         };
         if !client.sends && !client.leaves {
-            if self.worker.out.is_empty() && client.talk.has_more() {
-                client.talk.go_on(&mut self.worker);
+            if self.worker.out.is_empty() && client.conversation.has_more() {
+                client.conversation.resume(&mut self.worker);
             }
             if !self.worker.out.is_empty() {
                 let next = self.kept.pop().unwrap_or_default();
                 let answer = std::mem::replace(&mut self.worker.out, next);
                 client.sends = true;
                 self.ring.send(fd, client.socket.as_fd(), answer)?;
-            } else if client.talk.is_over() {
+            } else if client.conversation.is_over() {
                 client.leave();
-            } else if client.talk.is_discarding() && !client.has_ended_output {
+            } else if client.conversation.is_discarding() && !client.has_ended_output {
                 client.has_ended_output = true;
                 let _ = shutdown(&client.socket, Shutdown::Write);
             }
@@ -302,8 +306,8 @@ impl Engine {
             }
             return Ok(());
         }
-        let is_ahead = client.talk.bytes_ahead() > MOST_AHEAD;
-        if !client.receives && !is_ahead && !client.talk.is_ended() {
+        let is_ahead = client.conversation.unanswered_bytes() > MOST_UNANSWERED_BYTES;
+        if !client.receives && !is_ahead && !client.conversation.is_ended() {
             client.receives = true;
             client.is_paused = false;
             self.ring.receive(fd, client.socket.as_fd())?;
@@ -318,11 +322,11 @@ impl Engine {
                 continue;
             };
             client.quiet_ticks = client.quiet_ticks.saturating_add(1);
-            let is_owed = client.sends || client.talk.is_owed();
-            if self.limits.is_late(client.quiet_ticks, is_owed) {
-                self.worker.tally.count_late(is_owed);
+            let awaits_client = client.sends || client.conversation.awaits_client();
+            if self.limits.is_late(client.quiet_ticks, awaits_client) {
+                self.worker.tally.count_late(awaits_client);
                 client.leave();
-                self.go_on(fd as u64)?;
+                self.next_step(fd as u64)?;
             }
         }
         Ok(())
@@ -330,7 +334,7 @@ impl Engine {
 
     fn begin_stop(&mut self) {
         if let Some(listener) = self.listener.take() {
-            // The request for connections has the listener still: this ends it.
+            // The ring's accept request still uses the listener: this ends it.
             let _ = shutdown(&listener, Shutdown::Both);
         }
         for client in self.clients.iter().flatten() {
@@ -340,7 +344,7 @@ impl Engine {
 }
 
 impl Client {
-    /// Has what is under way end; its place is free when it has.
+    /// Ends the requests in flight. The client's slot is free when they have ended.
     fn leave(&mut self) {
         self.leaves = true;
         if self.receives || self.sends {

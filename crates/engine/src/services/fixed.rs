@@ -13,10 +13,10 @@ pub const SERVICE: Service = Service {
         summary: "responds to every line with the same --size bytes",
         sizes: Some((1, MOST_ANSWER_BYTES as u64)),
     },
-    request: |_| Framing::Line,
-    answer: Framing::Size,
-    open: |setup| Box::new(Fixed::new(setup)),
-    question: |setup| Box::new(Fixed::new(setup)),
+    request_framing: |_| Framing::Line,
+    response_framing: Framing::Size,
+    responder: |setup| Box::new(Fixed::new(setup)),
+    requester: |setup| Box::new(Fixed::new(setup)),
 };
 
 const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-\n";
@@ -36,13 +36,13 @@ impl Fixed {
 }
 
 impl Responder for Fixed {
-    fn answer(&mut self, _request: &[u8], out: &mut Vec<u8>) {
+    fn append_response(&mut self, _request: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(&self.content);
     }
 }
 
 impl Requester for Fixed {
-    fn ask(&self, _connection: u32, _number: u64, out: &mut Vec<u8>) {
+    fn append_request(&self, _connection: u32, _number: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(b"get\n");
     }
 

@@ -23,9 +23,9 @@ pub const SERVICE: Service = Service {
         summary: "responds to every line with the two processes that have used the most CPU time",
         sizes: None,
     },
-    request: |_| Framing::Line,
-    answer: |_| Framing::Line,
-    open: |setup| {
+    request_framing: |_| Framing::Line,
+    response_framing: |_| Framing::Line,
+    responder: |setup| {
         Box::new(Top {
             table: ProcessTable::new(&setup.roots),
             ticks_per_s: rustix::param::clock_ticks_per_second().max(1),
@@ -34,7 +34,7 @@ pub const SERVICE: Service = Service {
             kept_for: setup.kept_for,
         })
     },
-    question: |_| Box::new(Asked),
+    requester: |_| Box::new(TopRequester),
 };
 
 const SHOWN: usize = 2;
@@ -89,7 +89,7 @@ impl Top {
 }
 
 impl Responder for Top {
-    fn answer(&mut self, _request: &[u8], out: &mut Vec<u8>) {
+    fn append_response(&mut self, _request: &[u8], out: &mut Vec<u8>) {
         let is_fresh = self.read.is_some_and(|at| at.elapsed() < self.kept_for);
         if !is_fresh {
             self.read_table();
@@ -174,10 +174,10 @@ fn number(digits: &[u8]) -> Option<u64> {
     text.parse().ok()
 }
 
-struct Asked;
+struct TopRequester;
 
-impl Requester for Asked {
-    fn ask(&self, _connection: u32, _number: u64, out: &mut Vec<u8>) {
+impl Requester for TopRequester {
+    fn append_request(&self, _connection: u32, _number: u64, out: &mut Vec<u8>) {
         out.extend_from_slice(b"top\n");
     }
 
@@ -229,10 +229,10 @@ mod tests {
         }
     }
 
-    fn asked(proc: &Proc) -> String {
+    fn response(proc: &Proc) -> String {
         let setup = setup(proc, Duration::ZERO);
         let mut out = Vec::new();
-        (Service::named("top").unwrap().open)(&setup).answer(b"top\n", &mut out);
+        (Service::named("top").unwrap().responder)(&setup).append_response(b"top\n", &mut out);
         String::from_utf8(out).unwrap()
     }
 
@@ -240,11 +240,11 @@ mod tests {
     fn a_table_is_read_again_only_after_its_time() {
         let [few, many] = [Duration::ZERO, Duration::from_secs(3600)].map(|kept_for| {
             let proc = Proc::new(&[(1, "init", 5, 5)]);
-            let mut top = (Service::named("top").unwrap().open)(&setup(&proc, kept_for));
+            let mut top = (Service::named("top").unwrap().responder)(&setup(&proc, kept_for));
             let mut out = Vec::new();
-            top.answer(b"top\n", &mut out);
+            top.append_response(b"top\n", &mut out);
             std::fs::remove_dir_all(proc.0.path().join("proc/1")).unwrap();
-            top.answer(b"top\n", &mut out);
+            top.append_response(b"top\n", &mut out);
             String::from_utf8(out).unwrap()
         });
         assert_eq!(few, "init pid 1 user 0.05 s kernel 0.05 s\n\n");
@@ -256,7 +256,7 @@ mod tests {
         let line = format!("a pid 1 user {0}.00 s kernel {0}.00 s\n", u64::MAX / 100);
         let entry = entries(line.as_bytes()).next().unwrap().unwrap();
         assert_eq!(entry.ticks(), u64::MAX);
-        assert!(Asked.is_right(0, 0, 0, line.as_bytes()));
+        assert!(TopRequester.is_right(0, 0, 0, line.as_bytes()));
     }
 
     #[test]
@@ -270,14 +270,14 @@ mod tests {
         ]);
         let line =
             "a (b) c pid 20 user 12.34 s kernel 1.20 s\tsame pid 8 user 1.90 s kernel 0.10 s\n";
-        assert_eq!(asked(&proc), line);
+        assert_eq!(response(&proc), line);
     }
 
     #[test]
     fn fewer_processes_give_a_shorter_line() {
         let proc = Proc::new(&[(4, "ta\tb", 100, 7)]);
-        assert_eq!(asked(&proc), "ta?b pid 4 user 1.00 s kernel 0.07 s\n");
-        assert_eq!(asked(&Proc::new(&[])), "\n");
+        assert_eq!(response(&proc), "ta?b pid 4 user 1.00 s kernel 0.07 s\n");
+        assert_eq!(response(&Proc::new(&[])), "\n");
     }
 
     #[test]
@@ -311,7 +311,8 @@ mod tests {
             ("error: no\n", false),
             ("\n", false),
         ] {
-            assert_eq!(Asked.is_right(0, 0, 0, line.as_bytes()), right, "{line:?}");
+            let is_right = TopRequester.is_right(0, 0, 0, line.as_bytes());
+            assert_eq!(is_right, right, "{line:?}");
         }
     }
 }

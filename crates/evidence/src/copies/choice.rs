@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_had_says_why() {
+    fn unavailable_means_have_a_reason() {
         let choice = choose(&without(BOTH), BOTH);
         assert!(choice.refused().unwrap().contains("not permitted"));
         assert_eq!(choice.hooks.len(), 0);

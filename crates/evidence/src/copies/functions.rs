@@ -21,7 +21,7 @@ pub(super) fn copied(words: &[u64; WORDS], leg: CopyPlace) -> Reading {
         to_file,
     ] = *words;
     Reading::Measured(match leg {
-        // What it takes in without pinning it and without taking pages over is copied.
+        // Bytes that were sent without pinning user pages and without splicing were copied.
         CopyPlace::IntoKernel => sent.saturating_sub(pinned).saturating_sub(spliced),
         CopyPlace::Delivery => delivered,
         CopyPlace::ToReader => read,

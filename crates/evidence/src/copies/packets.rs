@@ -135,7 +135,7 @@ mod tests {
         check([100, 2], [0, 0], 100);
         check([0, 0], [100, 2], 100);
         check([10, 1], [90, 9], 100);
-        // What was pinned is not what a card frees as copied.
+        // Pinned packets are not among those that a card frees as copied.
         check([0, 2], [100, 2], 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Sums of the BPF programs, folded into accounts by the user of each task.
+//! The sums of the BPF programs for a window, and their attribution to the users of the CPUs.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use bytecost_spec::evidence::{CPU_USERS, CpuAccounts, CpuLine, CpuUser};
 
 /// Words of `struct who` in `cpu.bpf.c`.
 const WHO_WORDS: usize = 8;
-/// Words of `struct cpu`, and the places of those before `who`.
+/// Words of `struct cpu`, and the indices of those before `who`.
 pub(super) const CPU_WORDS: usize = 8 + WHO_WORDS;
 pub(super) const SINCE: usize = 1;
 const INTERRUPTS: usize = 4;
@@ -22,7 +22,7 @@ pub(super) type TaskWords = [u64; TASK_WORDS];
 const PF_IO_WORKER: u64 = 0x10;
 const PF_KTHREAD: u64 = 0x20_0000;
 
-/// Threads of a side, those that work for it, and its children.
+/// The users of a side: its threads, the kernel's workers for it, and its child processes.
 const OF_SENDER: [CpuUser; 3] = [
     CpuUser::SenderThreads,
     CpuUser::SenderWorkers,
@@ -34,17 +34,24 @@ const OF_RECEIVER: [CpuUser; 3] = [
     CpuUser::ReceiverChildren,
 ];
 
-/// Processes from one to its ancestor that is asked for, at most.
+/// The most ancestors of a process that are searched for one with an account.
 const MOST_ANCESTORS: usize = 32;
-/// Lines that name a part of one user; the rest of it is one line.
+/// The most lines of one user that have a name; the remainder of the user is one line.
 const MOST_NAMED: usize = 8;
 /// Kernel threads of one purpose that have several names.
 const KERNEL_THREADS: &[&str] = &["rcu"];
 
-/// The processes with an account of their own, each with those that it has started.
+/// The range of a window in CLOCK_MONOTONIC; `to_ns` is `u64::MAX` while the end is not known.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WindowRange {
+    pub(super) from_ns: u64,
+    pub(super) to_ns: u64,
+}
+
+/// The processes with an account, which includes the processes that they have started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccountedProcesses {
-    /// The process that keeps the accounts. What else it has started is the instrument.
+    /// The process that keeps the accounts. Other processes that it has started count as the instrument.
     pub coordinator: u32,
     /// The sending process, or the clients.
     pub sender: u32,
@@ -56,8 +63,9 @@ pub struct AccountedProcesses {
     pub controlled: bool,
 }
 
+/// The thread that created a task, and the process of that thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Maker {
+pub(super) struct Creator {
     pub(super) thread: u32,
     pub(super) process: u32,
 }
@@ -82,10 +90,10 @@ pub(super) struct WindowAccounts {
     idle_interrupts_ns: u64,
     lost_ns: u64,
     tasks: Vec<Task>,
-    makers: BTreeMap<u32, Maker>,
+    creators: BTreeMap<u32, Creator>,
 }
 
-/// The numbers of a task and of its process, at the end of words.
+/// The number of a task and that of its process, from `struct who` at the end of these words.
 pub(super) fn numbers(words: &[u64]) -> [u32; 2] {
     let who = &words[words.len() - WHO_WORDS..];
     [who[0] as u32, who[1] as u32]
@@ -113,52 +121,54 @@ impl Task {
 }
 
 impl WindowAccounts {
-    /// Without what is of another window; what runs at its end is not yet in its task's sum.
+    /// Sums of other windows are left out. The sums of tasks that run at the end of the window are
+    /// completed up to that end.
     pub(super) fn new(
-        (from_ns, to_ns): (u64, u64),
+        WindowRange { from_ns, to_ns }: WindowRange,
         cpus: &[CpuWords],
         tasks: BTreeMap<u32, TaskWords>,
-        makers: BTreeMap<u32, Maker>,
+        creators: BTreeMap<u32, Creator>,
     ) -> WindowAccounts {
-        let mut seen = WindowAccounts {
+        let mut accounts = WindowAccounts {
             elapsed_ns: to_ns - from_ns,
             cpus: cpus.len() as u32,
-            makers,
+            creators,
             ..WindowAccounts::default()
         };
-        let own = tasks.values().filter(|words| words[0] == from_ns);
+        let in_window = tasks.values().filter(|words| words[0] == from_ns);
         let task = |words: &TaskWords| Task::new(&words[3..], words[1], words[2]);
-        seen.tasks = own.map(task).collect();
+        accounts.tasks = in_window.map(task).collect();
         for words in cpus {
-            let is_own = words[0] == from_ns;
-            let sum = |at: usize| if is_own { words[at] } else { 0 };
-            seen.idle_ns += sum(IDLE);
-            seen.idle_interrupts_ns += sum(IDLE_INTERRUPTS);
-            seen.lost_ns += sum(LOST);
+            let is_in_window = words[0] == from_ns;
+            let sum = |index: usize| if is_in_window { words[index] } else { 0 };
+            accounts.idle_ns += sum(IDLE);
+            accounts.idle_interrupts_ns += sum(IDLE_INTERRUPTS);
+            accounts.lost_ns += sum(LOST);
             let since_ns = words[SINCE];
-            // Without any switch it is not known who runs.
+            // The running task is unknown before the first switch.
             if since_ns == 0 || since_ns >= to_ns {
                 continue;
             }
             let ns = to_ns - since_ns.max(from_ns);
             let running = Task::new(&words[CPU_WORDS - WHO_WORDS..], ns, sum(INTERRUPTS));
             if running.tid == 0 {
-                seen.idle_ns += ns;
-                seen.idle_interrupts_ns += running.interrupts_ns;
+                accounts.idle_ns += ns;
+                accounts.idle_interrupts_ns += running.interrupts_ns;
                 continue;
             }
-            match seen.tasks.iter_mut().find(|t| t.tid == running.tid) {
+            match accounts.tasks.iter_mut().find(|t| t.tid == running.tid) {
                 Some(task) => {
                     task.ns += ns;
                     task.interrupts_ns += running.interrupts_ns;
                 }
-                None => seen.tasks.push(running),
+                None => accounts.tasks.push(running),
             }
         }
-        seen
+        accounts
     }
 
-    pub(super) fn accounts(&self, whose: &AccountedProcesses) -> CpuAccounts {
+    /// The CPU time of each user; absent if more tasks ran than the table has room for.
+    pub(super) fn by_user(&self, processes: &AccountedProcesses) -> CpuAccounts {
         if self.lost_ns > 0 {
             return CpuAccounts::absent(format!(
                 "more tasks ran than the table has room for; {:.3} ms are of tasks that are not known",
@@ -167,7 +177,7 @@ impl WindowAccounts {
         }
         let mut sums: BTreeMap<(CpuUser, String), (u64, u64)> = BTreeMap::new();
         for task in &self.tasks {
-            let sum = sums.entry(self.user(task, whose)).or_default();
+            let sum = sums.entry(self.user(task, processes)).or_default();
             sum.0 += task.ns;
             sum.1 += task.interrupts_ns;
         }
@@ -189,7 +199,8 @@ impl WindowAccounts {
         }
     }
 
-    fn user(&self, task: &Task, whose: &AccountedProcesses) -> (CpuUser, String) {
+    /// The user of a task, and its name on a line of that user; an empty one for the user as a whole.
+    fn user(&self, task: &Task, processes: &AccountedProcesses) -> (CpuUser, String) {
         if task.flags & PF_KTHREAD != 0 {
             let known = KERNEL_THREADS.iter().find(|n| task.name.starts_with(**n));
             // `kworker/u8:2` and `ksoftirqd/1`: which of them it is does not matter.
@@ -200,33 +211,35 @@ impl WindowAccounts {
             return (CpuUser::KernelThreads, name.to_owned());
         }
         let nameless = |user| (user, String::new());
-        let mut at = task.process;
+        let mut ancestor = task.process;
         for _ in 0..MOST_ANCESTORS {
-            let [threads, workers, children] = match at {
-                at if at == whose.sender => OF_SENDER,
-                at if Some(at) == whose.receiver => OF_RECEIVER,
-                at if Some(at) == whose.background => return nameless(CpuUser::Background),
-                at if at == whose.coordinator => return nameless(CpuUser::Instrument),
+            let [threads, workers, children] = match ancestor {
+                pid if pid == processes.sender => OF_SENDER,
+                pid if Some(pid) == processes.receiver => OF_RECEIVER,
+                pid if Some(pid) == processes.background => return nameless(CpuUser::Background),
+                pid if pid == processes.coordinator => return nameless(CpuUser::Instrument),
                 _ => {
-                    let Some(parent) = self.parent(at) else { break };
-                    at = parent;
+                    let Some(parent) = self.parent(ancestor) else {
+                        break;
+                    };
+                    ancestor = parent;
                     continue;
                 }
             };
-            let maker = self.makers.get(&task.tid);
-            return if at != task.process {
+            let creator = self.creators.get(&task.tid);
+            return if ancestor != task.process {
                 (children, task.process_name.clone())
             } else if task.flags & PF_IO_WORKER != 0 {
                 // `iou-wrk-` and the number of the thread that it works for.
                 let kind = task.name.trim_end_matches(|c: char| c.is_ascii_digit());
                 (workers, kind.trim_end_matches('-').to_owned())
             } else if task.tid == task.process {
-                nameless(if whose.controlled {
+                nameless(if processes.controlled {
                     CpuUser::Instrument
                 } else {
                     threads
                 })
-            } else if maker.is_some_and(|m| m.process == at && m.thread != at) {
+            } else if creator.is_some_and(|c| c.process == ancestor && c.thread != ancestor) {
                 (workers, task.name.clone())
             } else {
                 nameless(threads)
@@ -235,22 +248,24 @@ impl WindowAccounts {
         (CpuUser::OtherProcesses, task.process_name.clone())
     }
 
-    /// The process that started one: as it was seen to, else whose child it is now.
+    /// The process that started another one, as the programs saw; else its present parent.
     fn parent(&self, process: u32) -> Option<u32> {
-        let started = self.makers.get(&process).map(|m| m.process);
-        let now = || {
-            let mut own = self.tasks.iter().filter(|t| t.process == process);
-            own.next().map(|t| t.parent)
+        let started = self.creators.get(&process).map(|c| c.process);
+        let present_parent = || {
+            let mut threads = self.tasks.iter().filter(|t| t.process == process);
+            threads.next().map(|t| t.parent)
         };
-        started.or_else(now).filter(|p| *p != 0 && *p != process)
+        let parent = started.or_else(present_parent);
+        parent.filter(|p| *p != 0 && *p != process)
     }
 }
 
-/// The largest of each user by name, and the rest of them together.
+/// The lines of all users: the largest sums of each by name, and one line for its other sums.
 fn lines(sums: BTreeMap<(CpuUser, String), (u64, u64)>) -> Vec<CpuLine> {
     let mut all: Vec<CpuLine> = Vec::new();
     for row in CPU_USERS {
-        let mut lines: Vec<CpuLine> = (sums.iter())
+        let mut lines: Vec<CpuLine> = sums
+            .iter()
             .filter(|((user, _), _)| *user == row.user)
             .map(|((user, name), (ns, interrupts_ns))| CpuLine {
                 user: *user,

@@ -26,9 +26,9 @@ pub struct Totals {
     pub cpu_ns: u64,
     /// All calls.
     pub calls: u64,
-    /// Processes that came by fork(2).
+    /// Processes that fork(2) created.
     pub processes: u64,
-    /// Calls for which a table had no room.
+    /// Calls that did not fit into a table.
     pub lost: u64,
     /// Calls of 32-bit programs.
     pub compat: u64,

@@ -1,4 +1,5 @@
-//! Calls of known number, by which the profiler finds out what it sees of a call, and what it adds to one.
+//! Calibration of the profiler by a known number of calls: the CPU time that it adds to a call, and the
+//! part of a call that it does not see.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -7,32 +8,32 @@ use std::os::unix::fs::FileExt as _;
 use bytecost_sys::clock;
 use rustix::fs::MemfdFlags;
 
-/// Calls of known effect, and how often as many are made: reads of a file in memory, since a call that
-/// moves bytes displaces from the caches what counting needs.
+/// Calls of a round, and rounds. The calls are reads of a file in memory, since a call that moves bytes
+/// displaces the data of the counting programs from the caches, as calls of a profiled program do.
 pub(super) const KNOWN_CALLS: u64 = 100;
 pub(super) const KNOWN_ROUNDS: u64 = 50;
 const KNOWN_BYTES: usize = 4096;
 
-/// CPU time of one call besides what the programs see of it, measured by known calls.
+/// The CPU time of one call that the BPF programs do not see.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CallCost {
-    /// The part that counting adds.
+    /// The time that counting adds.
     pub added_ns: f64,
-    /// Entry and return outside of the two tracepoints, less the part of `added_ns` that lies between
-    /// them.
+    /// The time of entry and return outside of the two tracepoints, less the part of `added_ns` between
+    /// these.
     pub unseen_ns: f64,
 }
 
-/// CPU time of one of the known calls.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownCalls {
     pub mean_ns: f64,
-    /// The median of the rounds' means, as anything may come between two calls.
+    /// The median of the means of the rounds, which is robust to rounds that were interrupted.
     pub median_ns: f64,
 }
 
 impl KnownCalls {
-    pub fn made() -> io::Result<KnownCalls> {
+    /// Makes the calls and measures them.
+    pub fn measure() -> io::Result<KnownCalls> {
         let file = rustix::fs::memfd_create("known", MemfdFlags::CLOEXEC)?;
         let mut file = File::from(file);
         let mut bytes = [0; KNOWN_BYTES];

@@ -59,7 +59,6 @@ impl WorkSampler {
         self.processes.insert(process);
     }
 
-    /// Begins to sample.
     pub(super) fn start(&mut self) -> io::Result<()> {
         self.sampler.enable()
     }

@@ -19,7 +19,7 @@ use crate::lack::{Lack, skipped};
 /// Two clocks of one task agree so well, and to so much besides: it runs a little longer.
 const NEAR: f64 = 0.02;
 const NEAR_NS: u64 = 2_000_000;
-/// Windows of which one must have had its edges in time.
+/// Attempts of which one must set the edges of its window in time.
 const TRIES: u32 = 10;
 const SPINS_NS: u64 = 200_000_000;
 const SLEEPS: Duration = Duration::from_millis(50);

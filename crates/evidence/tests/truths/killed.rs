@@ -45,7 +45,7 @@ fn a_process_that_counts_until_it_is_killed() {
 // Invariant 9.
 #[test]
 fn nothing_stays_attached_when_who_counted_is_killed() {
-    // What it reads and asks would be counted with the calls of the others.
+    // Calls of the child would be counted with those of other tests.
     let _alone = super::alone();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([

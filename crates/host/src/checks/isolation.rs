@@ -4,11 +4,11 @@ use bytecost_spec::Class;
 
 use super::{Assessment, CheckInput};
 use crate::cgroups::{self, Controller, Version};
-use crate::classes;
+use crate::scheduler_classes;
 
 pub(super) fn classes(input: &CheckInput<'_>) -> Assessment {
     let means = "--class is available (each value is tried)";
-    if let Some(why) = classes::unavailable_reason(input.roots, Class::Fifo) {
+    if let Some(why) = scheduler_classes::unavailable_reason(input.roots, Class::Fifo) {
         let (found, remedy) = why.split_once(": as root").unwrap_or((&why, ""));
         let note = Assessment::note(found, "--class fifo and rr are refused");
         return match remedy {

@@ -58,11 +58,11 @@ fn busy(
         LoadKind::Awake => Class::Idle,
         _ => Class::default(),
     };
-    let hold = ThreadBinding::bind(pins, number, task.mem_node)?.with_class(class)?;
+    let binding = ThreadBinding::bind(pins, number, task.mem_node)?.with_class(class)?;
     let bytes = usize::try_from(task.memory_bytes).map_err(|_| io::ErrorKind::InvalidInput)?;
     let mut work = work::of_noise(task.noise, bytes)?.ok_or(io::ErrorKind::InvalidInput)?;
     work.unit()?;
-    let _ = ready.send(hold.now()?);
+    let _ = ready.send(binding.current()?);
     while !stop.load(Ordering::Relaxed) {
         work.unit()?;
     }

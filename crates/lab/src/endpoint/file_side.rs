@@ -1,4 +1,4 @@
-//! One flow of a mover of files: there is no other side.
+//! One flow of a mover between a file and memory, which has no receiving side.
 
 use std::io;
 
@@ -17,17 +17,17 @@ use crate::requests::Requests;
 pub(super) fn run(handle: FlowHandle<'_>, mover: &Mover) -> io::Result<FlowDone> {
     let FlowHandle { task, flow, .. } = handle;
     let cell = &task.cell;
-    let none = || io::Error::new(io::ErrorKind::InvalidInput, "no file was named");
-    let at = task.here.file.as_ref().ok_or_else(none)?;
-    let work = files::open(cell, mover, at, flow)?;
+    let no_file = || io::Error::new(io::ErrorKind::InvalidInput, "no file was named");
+    let file_task = task.here.file.as_ref().ok_or_else(no_file)?;
+    let work = files::open(cell, mover, file_task, flow)?;
     let timeout = handle.timeout();
     files::prepare_pages(cell, &work, timeout)?;
-    let kept = work.file.try_clone()?;
+    let file = work.file.try_clone()?;
     let part = FilePart {
         cell,
         mover,
-        task: at,
-        walk: work.walk,
+        task: file_task,
+        order: work.order,
         check: task.check,
     };
     let mut engine = mover.open_file(Setup {
@@ -35,32 +35,32 @@ pub(super) fn run(handle: FlowHandle<'_>, mover: &Mover) -> io::Result<FlowDone>
         flow,
         ..Setup::new(part.size(), timeout)
     })?;
-    let mut seen = None;
+    let mut footprint = None;
     if flow == 0 && !task.here.probed.is_empty() {
-        let (probed, found) = Probed::around(engine, cell.size_bytes, &task.here.probed);
-        (engine, seen) = (probed, Some(found));
+        let (probed, shared) = Probed::around(engine, cell.size_bytes, &task.here.probed);
+        (engine, footprint) = (probed, Some(shared));
     }
-    let (offset, len) = part.walk.part();
-    // Other flows may be writing to folios that this part shares with theirs.
-    let mut cool = || page_cache::cool(&kept, offset, len, timeout);
-    let cold = (cell.cache == Cache::Cold).then_some((part.walk.blocks(), &mut cool as _));
+    let (offset, len) = part.order.part();
+    // Waits if other flows write to folios at the edges of this part, as these cannot be dropped then.
+    let mut cool = || page_cache::cool(&file, offset, len, timeout);
+    let cold = (cell.cache == Cache::Cold).then_some((part.order.blocks(), &mut cool as _));
     let mut requests = Requests::new(&mut *engine, part.places(), part.content(), cold);
     let end = handle.window_end();
     handle.ready();
-    let of_process = mover.in_flight == InFlight::SeveralByThreads;
+    let has_threads = mover.in_flight == InFlight::SeveralByThreads;
     let thread = handle.thread_meter();
-    let mut done = if of_process {
+    let mut done = if has_threads {
         let mut meter = handle.metered(ProcessMeter(thread));
         FlowDone::from_segments(&requests.run(handle.gate, &mut meter, end)?, &meter)
     } else {
         let mut meter = handle.metered(thread);
         FlowDone::from_segments(&requests.run(handle.gate, &mut meter, end)?, &meter)
     };
-    done.of_process = of_process;
+    done.of_process = has_threads;
     done.compared_bytes = requests.compared_bytes;
     done.latency_ns = Some(requests.latency_ns);
     drop(engine);
     done.compared_bytes += part.check_written(done.total.messages)?;
-    done.footprint = seen.map(|seen| seen.take());
+    done.footprint = footprint.map(|shared| shared.take());
     Ok(done)
 }

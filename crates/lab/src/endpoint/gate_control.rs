@@ -38,7 +38,6 @@ pub(super) enum Signal {
 #[derive(Clone, Copy)]
 pub(super) struct FlowHandle<'a> {
     pub(super) task: &'a Task,
-    /// The number of the flow.
     pub(super) flow: u32,
     pub(super) gate: &'a SharedGate,
     pub(super) signals: &'a mpsc::Sender<Signal>,
@@ -59,7 +58,6 @@ impl<'a> FlowHandle<'a> {
         }
     }
 
-    /// The meter of its thread.
     pub(super) fn thread_meter(self) -> ThreadMeter {
         self.task.here.meters.thread()
     }

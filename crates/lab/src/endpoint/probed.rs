@@ -1,7 +1,7 @@
-//! A mover whose footprint in the caches is measured while it sends.
+//! A mover whose footprint in the caches is measured while it sends, in a trial for evidence alone.
 //!
-//! Every so many messages a working set is primed before and probed after them, then once more with
-//! as much time in which nothing is sent. For evidence alone: it is no timed trial.
+//! A round primes a working set, sends some messages, and probes the set. Then it does so once more,
+//! with as much time in which nothing is sent.
 
 use std::cell::RefCell;
 use std::io;
@@ -16,7 +16,7 @@ use bytecost_sys::clock;
 const MOST_ROUNDS: usize = 200;
 /// The longest time that messages are moved in one round.
 const MOST_MOVING_NS: u64 = 30_000_000;
-/// Rounds of a cache for each of the next larger one, whose rounds take longer.
+/// The rounds of a cache level for each round of the next larger one, which takes longer.
 const ROUNDS_FOR_NEXT: u64 = 4;
 
 pub(super) type SharedFootprint = Rc<RefCell<Footprint>>;

@@ -55,11 +55,11 @@ pub(super) fn ping_pong(handle: FlowHandle<'_>) -> io::Result<FlowDone> {
     let pins = &task.here.pins;
     ThreadBinding::bind(pins, 2 * flow + 1, cell.mem_node)?;
     let mut ready = Flow::ready(handle, mover_of(cell)?, None)?;
-    let hold = ThreadBinding::bind(pins, 2 * flow, cell.mem_node)?;
+    let binding = ThreadBinding::bind(pins, 2 * flow, cell.mem_node)?;
     let mut done = ready.run(handle.metered(ProcessMeter(handle.thread_meter())))?;
     done.of_process = true;
     let helper = ready.engine.helper();
-    if let (Some(own), Some(Helper::Thread(Some(partner)))) = (hold.held()?, helper) {
+    if let (Some(own), Some(Helper::Thread(Some(partner)))) = (binding.held()?, helper) {
         let partner = Held {
             memory_node: partner.memory_node.filter(|_| cell.mem_node.is_some()),
             ..partner
@@ -97,7 +97,7 @@ impl<'a> Flow<'a> {
         let file = file_of(handle, mover)?;
         let cooled = match &file {
             Some(work) if cell.cache == Cache::Cold => {
-                let (offset, len) = work.walk.part();
+                let (offset, len) = work.order.part();
                 let file = work.file.try_clone()?;
                 Some(ColdPart { file, offset, len })
             }

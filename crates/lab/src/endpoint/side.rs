@@ -25,13 +25,11 @@ use crate::pass_loops::PassReceiver;
 use crate::passes::Passes;
 use crate::protocol::{ContentCheck, Done, Task};
 
-/// The result of a flow.
 #[derive(Default)]
 pub(super) struct FlowDone {
-    /// Readings of its window.
     pub(super) readings: Readings,
     /// The tally of its window.
-    grown: Tally,
+    window: Tally,
     /// The tally of the whole trial.
     pub(super) total: Tally,
     sub_windows: Option<SubWindows>,
@@ -161,7 +159,7 @@ impl FlowDone {
         }
         FlowDone {
             readings,
-            grown: segments.grown(),
+            window: segments.tally(),
             total: segments.total,
             sub_windows: segments.marks.and_then(|marks| marks.sub_windows()),
             ..FlowDone::default()
@@ -172,11 +170,11 @@ impl FlowDone {
     fn moved(&mut self) -> FlowReading {
         let completed = match self.completions {
             Completions::None => None,
-            Completions::Taken => Some(&self.grown),
+            Completions::Taken => Some(&self.window),
             Completions::LeftLying => Some(&self.total),
         };
-        self.readings.extend(tallied(&self.grown, completed));
-        let misses = self.grown.misses;
+        self.readings.extend(tallied(&self.window, completed));
+        let misses = self.window.misses;
         if misses > 0 {
             let misses = Reading::Measured(misses);
             self.readings.insert(Counter::NowaitMisses, misses);
@@ -184,7 +182,7 @@ impl FlowDone {
         let elapsed_ns = (self.readings.get(&Counter::ElapsedNs))
             .and_then(Reading::measured)
             .unwrap_or(0);
-        moved(&self.grown, elapsed_ns)
+        moved(&self.window, elapsed_ns)
     }
 }
 

@@ -82,7 +82,7 @@ fn respond(
     gate: &SharedGate,
     signals: &mpsc::Sender<Signal>,
 ) -> io::Result<Done> {
-    let hold = ThreadBinding::bind(&task.here.pins, 0, None)?;
+    let binding = ThreadBinding::bind(&task.here.pins, 0, None)?;
     let flows = task.cell.threads as usize;
     let timeout_ns = Duration::from_millis(task.timeout_ms).as_nanos() as u64;
     look_until(&mut far, timeout_ns, "connected", |far| {
@@ -108,7 +108,7 @@ fn respond(
     let mut done = Done::default();
     done.side.readings = readings;
     done.side.flows = moved(&task.cell, &from, &to);
-    done.side.held.extend(hold.held()?);
+    done.side.held.extend(binding.held()?);
     let payload = far.seen().map(|s| s.bytes - KEY_BYTES as u64);
     done.total_bytes = payload.collect();
     Ok(done)
@@ -142,13 +142,14 @@ fn look_until(
 }
 
 fn counted(from: &ResponderTally, to: &ResponderTally) -> Readings {
-    let grown = |of: fn(&ResponderTally) -> u64| Reading::Measured(of(to).saturating_sub(of(from)));
+    let added =
+        |get: fn(&ResponderTally) -> u64| Reading::Measured(get(to).saturating_sub(get(from)));
     [
-        (Counter::WirePackets, grown(|t| t.packets)),
-        (Counter::WireAcknowledgements, grown(|t| t.acknowledgements)),
-        (Counter::WireGaps, grown(|t| t.gaps)),
-        (Counter::WireRepeats, grown(|t| t.repeats)),
-        (Counter::ResponderWritingNs, grown(|t| t.writing_ns)),
+        (Counter::WirePackets, added(|t| t.packets)),
+        (Counter::WireAcknowledgements, added(|t| t.acknowledgements)),
+        (Counter::WireGaps, added(|t| t.gaps)),
+        (Counter::WireRepeats, added(|t| t.repeats)),
+        (Counter::ResponderWritingNs, added(|t| t.writing_ns)),
     ]
     .into()
 }

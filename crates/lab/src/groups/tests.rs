@@ -100,9 +100,9 @@ fn throttling_is_read_in_the_unit_of_the_version() {
         periods: 30,
         ..from.unwrap()
     });
-    let grown = Throttled::between(&from, &Ok(to.unwrap()));
-    assert_eq!(grown[&Counter::CgroupPeriods], Reading::Measured(10));
-    assert_eq!(grown[&Counter::CgroupThrottledNs], Reading::Measured(0));
+    let readings = Throttled::between(&from, &Ok(to.unwrap()));
+    assert_eq!(readings[&Counter::CgroupPeriods], Reading::Measured(10));
+    assert_eq!(readings[&Counter::CgroupThrottledNs], Reading::Measured(0));
     let gone = Throttled::between(&from, &Err("it is gone".to_owned()));
     assert_eq!(gone[&Counter::CgroupPeriods], Reading::absent("it is gone"));
 }

@@ -19,7 +19,7 @@ pub(crate) fn collect(
     cell: &Cell,
     stop: &AtomicBool,
 ) -> Result<TrialEvidence, TrialError> {
-    if let Some(why) = bed.unwatched(cell) {
+    if let Some(why) = bed.no_evidence_reason(cell) {
         return Err(TrialError::failed(why));
     }
     let affected = known::affected(bed, watch, cell, stop)?;

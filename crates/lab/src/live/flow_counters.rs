@@ -199,11 +199,11 @@ impl CountersReader {
         let mut latency_ns = self.latency_ns.as_ref().map(|_| histogram());
         for (flow, last) in self.last.iter_mut().enumerate() {
             let now = counters.read(flow, self.number, &mut latency_ns);
-            let grown = (now.zip(*last)).map(|(now, then)| now.since(&then, self.completes));
-            activity.flows_silent += u32::from(grown.is_none() && self.number > 1);
+            let increase = (now.zip(*last)).map(|(now, then)| now.since(&then, self.completes));
+            activity.flows_silent += u32::from(increase.is_none() && self.number > 1);
             *last = now.or(*last);
             let nothing = || moved(&Tally::default(), 0);
-            let (flow, read) = grown.unzip();
+            let (flow, read) = increase.unzip();
             activity.side.flows.push(flow.unwrap_or_else(nothing));
             readings.extend(read);
         }
@@ -242,7 +242,7 @@ mod tests {
     fn a_second_is_what_grew_and_a_flow_in_a_long_call_is_silent() {
         let counters = FlowCounters::new(2, false);
         let mut reader = CountersReader::new(&counters, false);
-        // What each flow has written by each reading: its bytes, and when.
+        // The total bytes of each flow before a reading, with the time of its last write.
         let mut read = |number, written: &[(u32, u64, u64)]| {
             for (flow, bytes, clock_ns) in written {
                 counters.write(*flow, number, entry(*bytes, *clock_ns), None);

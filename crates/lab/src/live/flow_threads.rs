@@ -19,7 +19,6 @@ use super::flows::{self, FlowEnd};
 pub(super) struct FlowThreads {
     counters: Arc<FlowCounters>,
     reader: CountersReader,
-    /// The flows' sockets.
     sockets: Vec<OwnedFd>,
     threads: Vec<JoinHandle<io::Result<FlowEnd>>>,
     congestion: String,
@@ -29,7 +28,6 @@ pub(super) struct FlowThreads {
     is_cut: bool,
 }
 
-/// The result of flows that have all ended.
 pub(super) struct FlowsEnd {
     pub(super) activity: Activity,
     pub(super) congestion: String,
@@ -75,7 +73,6 @@ impl FlowThreads {
         self.counters.ready.load(Ordering::Acquire) as usize == self.threads.len()
     }
 
-    /// Returns true if a flow has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }

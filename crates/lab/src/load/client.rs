@@ -33,8 +33,8 @@ pub(super) struct Codec {
 impl Codec {
     pub(super) fn new(service: &Service, asking: &ServiceSetup) -> Codec {
         Codec {
-            requester: (service.question)(asking),
-            framing: (service.answer)(asking.size),
+            requester: (service.requester)(asking),
+            framing: (service.response_framing)(asking.size),
         }
     }
 }
@@ -106,7 +106,7 @@ impl Client {
 
     pub(super) fn compose(&self, requester: &dyn Requester, out: &mut Vec<u8>) {
         for number in self.asked - self.unsent as u64..self.asked {
-            requester.ask(self.id, number, out);
+            requester.append_request(self.id, number, out);
         }
     }
 

@@ -1,5 +1,5 @@
-//! The two ways from the clients of one thread to the kernel, which differ only in what a request
-//! costs.
+//! The event loop of a thread with many clients. Its two implementations, on epoll(7) and on io_uring(7),
+//! differ in the system calls of a request, and so in its CPU time.
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -15,11 +15,13 @@ use super::outcome::LoadError;
 pub(super) mod epoll;
 pub(super) mod uring;
 
-/// Addresses of this machine, each with all ports, for connections to it: 127.0.0.1 to 127.0.0.250.
-pub(crate) const SOURCES: u64 = 250;
+/// The number of source addresses for connections over loopback, 127.0.0.1 to 127.0.0.250. Each has as
+/// many ports as the machine allows.
+pub(crate) const SOURCE_ADDRESSES: u64 = 250;
 
-/// Every kernel has it. Requests are far smaller than any window, but others work (and BBR paces).
-const CHEAPEST: &str = "reno";
+/// The congestion control that costs the clients least. Every kernel has it. Others compute more for each
+/// ACK, or pace (BBR); requests are far smaller than a window, so that it makes no other difference.
+const CHEAPEST_CONTROL: &str = "reno";
 
 impl From<Errno> for LoadError {
     fn from(error: Errno) -> LoadError {
@@ -32,72 +34,78 @@ impl From<Errno> for LoadError {
     }
 }
 
-/// An event of a client's connection.
+/// An event of a connection, with the number of its client.
 pub(super) enum LoopEvent<P> {
-    /// It is connected, or cannot be.
+    /// The connection is established, or could not be.
     Connected(u32, Result<(), LoadError>),
-    /// Something has come for it.
+    /// Bytes of a response were received, or the connection has failed.
     Received(u32, Result<P, LoadError>),
-    /// There is room for more of what it has to send: the same is to be composed again.
+    /// The socket has room for more of a request: the caller composes the same request again.
     Room(u32),
-    /// All that it had to send is sent, or cannot be.
+    /// The whole request is sent, or could not be.
     Sent(u32, Result<(), LoadError>),
 }
 
 /// The beginning and the end of a loop's wait, in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WaitTimes {
-    /// By now everything that was to be sent is with the kernel.
+    /// The beginning. The kernel has received all requests of the clients by then.
     pub(super) from_ns: u64,
-    /// From then to now it had nothing to do.
+    /// The end. The thread was idle until then.
     pub(super) to_ns: u64,
 }
 
-/// A loop: connections by the number of the client.
+/// An event loop of clients, which have one connection each at a time. `i` is the number of a client.
 pub(super) trait ClientLoop {
+    /// Received bytes, in a buffer of the loop.
     type Piece;
 
-    /// Begins to connect; true when that is done at once, else [`LoopEvent::Connected`] follows.
+    /// Begins to connect. Returns true if that succeeded at once; otherwise [`LoopEvent::Connected`]
+    /// follows.
     fn connect(&mut self, i: u32) -> Result<bool, LoadError>;
 
-    /// Closes a connection, of which no event follows.
+    /// Closes a connection. No event of it follows.
     fn close(&mut self, i: u32);
 
-    /// Sends what `compose` appends, which is the same for every call until it is sent: true when
-    /// that is done at once, else [`LoopEvent::Room`] or [`LoopEvent::Sent`] follows, and until then
-    /// the client can send nothing else.
+    /// Sends the request that `compose` appends. Returns true if all of it was sent at once; otherwise
+    /// [`LoopEvent::Room`] follows, after which the caller sends the same request again, or
+    /// [`LoopEvent::Sent`]. Until then the client must send no other request.
     fn send(&mut self, i: u32, compose: impl FnOnce(&mut Vec<u8>)) -> Result<bool, LoadError>;
 
-    /// Hands everything over, and waits for so long, or until something happens.
+    /// Submits requests that are not submitted yet, and waits for events, for at most this time.
     fn wait(&mut self, most_ns: u64) -> io::Result<WaitTimes>;
 
-    /// The next event of those up to the end of the last wait.
+    /// The next event of the last wait.
     fn next_event(&mut self) -> Option<LoopEvent<Self::Piece>>;
 
     fn bytes(&self, piece: &Self::Piece) -> &[u8];
 
+    /// Frees the buffer of a piece.
     fn release(&mut self, piece: Self::Piece);
 
-    /// Asks for events of the bytes that follow a piece, where the client still has its connection.
+    /// Receives the bytes that follow a piece, if the client still has its connection.
     fn receive_more(&mut self, i: u32);
 
-    /// The time at which the last event was seen, in ns of CLOCK_MONOTONIC.
+    /// The time of the last event, in ns of CLOCK_MONOTONIC.
     fn now_ns(&self) -> u64;
 }
 
-/// The address of this machine from which connections are made.
+/// The source address of new connections.
 struct Source {
-    /// The last byte of the address; 0 leaves the choice to the kernel.
-    last: u8,
-    /// True if other addresses can be taken.
-    has_more: bool,
+    /// The last byte of an address 127.0.0.x; 0 leaves the choice to the kernel.
+    last_byte: u8,
+    /// True if other addresses of this machine reach the server too.
+    has_others: bool,
 }
 
 impl Source {
     fn new(load: &Load) -> Source {
-        // IPv6 has one address there, and no other of this machine is meant.
-        let has_more = load.address.is_ipv4() && load.address.ip().is_loopback();
-        Source { last: 0, has_more }
+        // IPv6 has a single loopback address.
+        let has_others = load.address.is_ipv4() && load.address.ip().is_loopback();
+        Source {
+            last_byte: 0,
+            has_others,
+        }
     }
 
     fn socket(&self, load: &Load, flags: SocketFlags) -> io::Result<OwnedFd> {
@@ -105,26 +113,26 @@ impl Source {
         sockopt::set_tcp_nodelay(&socket, true)?;
         match &load.congestion {
             Some(name) => sockopt::set_tcp_congestion(&socket, name)?,
-            // Where it is not allowed, the system's does as well.
-            None if load.kept => drop(sockopt::set_tcp_congestion(&socket, CHEAPEST)),
+            // Where this is not allowed, the connection has the system's.
+            None if load.kept => drop(sockopt::set_tcp_congestion(&socket, CHEAPEST_CONTROL)),
             None => {}
         }
-        if self.last > 0 {
-            tcp::bind_source(&socket, Ipv4Addr::new(127, 0, 0, self.last))?;
+        if self.last_byte > 0 {
+            tcp::bind_source(&socket, Ipv4Addr::new(127, 0, 0, self.last_byte))?;
         }
         Ok(socket)
     }
 
-    /// Returns true if a connection that could not be opened from an address (its last byte) is to be
-    /// tried again: the next address is taken when the ports of this one are used up.
-    fn may_retry(&mut self, error: Errno, from: u8) -> bool {
-        // Another connection may have taken the next address already.
-        let is_new = from == self.last;
-        let is_over = is_new && u64::from(self.last) >= SOURCES;
-        let may_retry = error == Errno::ADDRNOTAVAIL && self.has_more && !is_over;
-        if may_retry && is_new {
-            // The kernel's own choice is 127.0.0.1, at least where that is asked.
-            self.last = (self.last + 1).max(2);
+    /// Takes the next address if all ports of the failed one, given by its last byte, are in use. Returns
+    /// true if the caller is to try the connection again.
+    fn advance(&mut self, error: Errno, failed_byte: u8) -> bool {
+        // Another connection may have advanced it already.
+        let is_current = failed_byte == self.last_byte;
+        let is_exhausted = is_current && u64::from(self.last_byte) >= SOURCE_ADDRESSES;
+        let may_retry = error == Errno::ADDRNOTAVAIL && self.has_others && !is_exhausted;
+        if may_retry && is_current {
+            // The kernel chooses 127.0.0.1 for a connection to it, so that 2 follows 0.
+            self.last_byte = (self.last_byte + 1).max(2);
         }
         may_retry
     }
@@ -135,17 +143,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_address_is_taken_when_all_ports_are_used_up_and_never_else() {
-        let check = |last, has_more, (error, from), expected: (bool, u8)| {
-            let mut source = Source { last, has_more };
-            assert_eq!((source.may_retry(error, from), source.last), expected);
+    fn the_next_address_is_taken_only_when_all_ports_are_in_use() {
+        let check = |last_byte, has_others, (error, failed_byte), expected: (bool, u8)| {
+            let mut source = Source {
+                last_byte,
+                has_others,
+            };
+            let may_retry = source.advance(error, failed_byte);
+            assert_eq!((may_retry, source.last_byte), expected);
         };
         let none_left = Errno::ADDRNOTAVAIL;
         check(0, true, (none_left, 0), (true, 2));
         check(2, true, (none_left, 2), (true, 3));
         check(249, true, (none_left, 249), (true, 250));
         check(250, true, (none_left, 250), (false, 250));
-        // Another connection has found it out before.
+        // Another connection has advanced it before.
         check(2, true, (none_left, 0), (true, 2));
         check(250, true, (none_left, 249), (true, 250));
         check(0, false, (none_left, 0), (false, 0));

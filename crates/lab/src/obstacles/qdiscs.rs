@@ -86,7 +86,6 @@ pub(super) fn read(device: u32) -> io::Result<Vec<Queueing>> {
     Ok(all)
 }
 
-/// The kind of a discipline or of a filter.
 pub(super) fn kind_of(message: &[u8]) -> String {
     let attributes = message.get(HEAD_BYTES..).unwrap_or_default();
     let name = attribute(attributes, TCA_KIND).unwrap_or_default();

@@ -208,7 +208,6 @@ impl PeerError {
         }
     }
 
-    /// The error of the peer with this name.
     pub(super) fn of_peer(name: &str, why: impl fmt::Display) -> PeerError {
         PeerError::new(format!("peer {name}: {why}"))
     }

@@ -104,7 +104,7 @@ impl JoinedCommand {
         };
         let incoming = IncomingMessages::new(OwnedFd::from(from), joined.greets_within);
         let write_all = move || {
-            // Where it does not get there, no agent answers.
+            // If the copy fails, no agent responds, which is reported elsewhere.
             if let Some(mut program) = copy {
                 let _ = io::copy(&mut program, &mut to);
             }

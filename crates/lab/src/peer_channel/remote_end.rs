@@ -158,7 +158,7 @@ impl LinkState {
                 });
                 end.host.packet_sockets.extend(sockets);
                 end.host.packet_sockets.truncate(MOST_OBSTACLES);
-                // Who is gone is not waited for.
+                // An error means that the reader is gone, which does not matter.
                 let _ = protocol::write(&mut end.to, &answer);
                 Ok(None)
             }

@@ -31,7 +31,6 @@ use crate::limits;
 /// The device with its program, in a network of its own. Dropping it drops all of it.
 #[derive(Debug)]
 pub(crate) struct Wire {
-    /// The network that senders are in.
     pub(crate) network: Network,
     /// The far end's packets.
     far: OwnedFd,

@@ -31,7 +31,6 @@ pub(super) fn side(task: &Task, role: Role, pins: Vec<Vec<u32>>) -> Task {
 /// The cell of a trial, and what the trial uses of its testbed.
 pub(super) struct TrialContext<'t> {
     pub(super) cell: &'t Cell,
-    /// The length of the window.
     pub(super) window: Duration,
     pub(super) stop: &'t AtomicBool,
     pub(super) settings: &'t Settings,

@@ -109,7 +109,7 @@ fn of_one_trial_each() {
     let order = (0..).zip(order.map(cell));
     let (mut ahead, mut failed) = (Vec::new(), Vec::new());
     let numbers = [0, 1, 2, 2, 2];
-    // What /proc lists may lack one while another ends, so it is read until all are seen.
+    // A listing of /proc may lack a process while another ends: it is read until all are listed.
     let seen = |number: usize| {
         let until = Instant::now() + SOON;
         let mut there = endpoints(&marked);

@@ -110,7 +110,7 @@ fn of_the_user() {
     std::fs::write(&path, &content).unwrap();
     let mine = || Files::new(dir.path().to_owned(), Some(path.clone()));
     let cell = |mover, ring| cell(&format!("mover={mover} cache=warm size=4KiB ring={ring}"));
-    // What a copy holds can be seen beside the file; what only passes by is not known.
+    // A copy can be compared with the file; bytes that only pass by are not known.
     for (mover, compared) in [
         ("pread", 0),
         ("sendfile-null", 0),

@@ -88,11 +88,11 @@ fn all_arrives(cell: &Cell) {
     let Some(passes) = Passes::new(cell) else {
         return;
     };
-    // What one side measures is what the other one does, message for message.
+    // Both sides count the same messages and bytes.
     for side in [&sample.sender, &receiver] {
         let messages = read(&side.readings, Counter::Messages);
         let bytes = read(&side.readings, Counter::Bytes);
-        // What is taken last of a stream may belong to the next message.
+        // The last received bytes of a stream may belong to the next message.
         let whole = bytes == messages * cell.size_bytes && messages.is_multiple_of(passes.messages);
         let is_right = messages > 0 && (whole || cell.pattern == Pattern::Stream);
         assert!(is_right, "{messages} messages, {bytes} bytes");

@@ -24,7 +24,7 @@ pub fn trials(survey: &Survey) -> Vec<Trial> {
 
 fn cells() -> Vec<Cell> {
     let mut cells = Vec::new();
-    // What a program of its own sends is refused over wire.
+    // Movers that are another program are refused over wire.
     for mover in MOVERS.iter().filter(|m| m.has_peer() && !m.is_helped()) {
         for (size, threads, ack) in [
             ("4000", "1", "128KiB"),

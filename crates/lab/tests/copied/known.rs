@@ -95,7 +95,7 @@ pub fn walk(means: CopyMeans, cells: impl Iterator<Item = Cell>) {
                 }
             };
             let (lost, differing) = compared(means, &cell, &found);
-            // What is absent is tried again, what is wrong is not.
+            // An absent count is tried again, a wrong one is not.
             if !lost || trials.is_empty() {
                 let is_counted =
                     |c: &&Copied| found.payload_bytes > 0 && c.bytes.measured().is_some();

@@ -104,7 +104,7 @@ pub fn serves(running: &Running, size: usize) {
 pub fn answer(client: &mut TcpStream, size: usize) {
     let mut answer = vec![0; size];
     client.read_exact(&mut answer).unwrap();
-    let question = (Service::named("fixed").unwrap().question)(&ServiceSetup::new(size));
+    let question = (Service::named("fixed").unwrap().requester)(&ServiceSetup::new(size));
     assert!(question.is_right(0, 0, 0, &answer));
 }
 
@@ -440,7 +440,7 @@ fn beyond_the_bound(server: &'static Server) {
     let running = Running::start(&start(server, 100, LONG_MS));
     let descriptors = running.descriptors_alone();
     let mut clients = clients(&running, most, 100);
-    // What the model needs itself is a little less than what the bound leaves it.
+    // The model needs a few descriptors less than the bound leaves it.
     let mut beyond: Vec<TcpStream> = (0..100).map(|_| client(&running)).collect();
     is_closed(beyond.last_mut().unwrap());
     clients[0].write_all(b"get\n").unwrap();

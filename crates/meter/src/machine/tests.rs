@@ -199,7 +199,7 @@ proptest! {
     fn any_two_snapshots_have_a_difference(start in any_snapshot(), end in any_snapshot()) {
         let readings = difference(UNITS, &start, &end);
         prop_assert_eq!(readings.len(), 8);
-        prop_assert!(readings.keys().all(|c| c.row().of == bytecost_spec::reading::Of::Machine));
+        prop_assert!(readings.keys().all(|c| c.row().scope == bytecost_spec::reading::Scope::Machine));
         let busy = readings[&Counter::MachineBusyNs].measured();
         let resolution = readings[&Counter::MachineBusyResolutionNs].measured();
         prop_assert_eq!(busy.is_some(), resolution.is_some());

@@ -4,7 +4,7 @@ use bytecost_spec::{Counter, Reading};
 use bytecost_sys::perf::{CounterValue, InheritedCounter, PerfEvent, Refused, Scope};
 
 use crate::events::{Kernel, Pmu, in_words};
-use crate::grown;
+use crate::increase;
 
 /// The counted events, in the order of `perf stat`.
 const EVENTS: [(Counter, PerfEvent); 8] = [
@@ -96,7 +96,7 @@ fn between(start: &CounterValue, end: &CounterValue) -> Reading {
             "the event was on the CPU {percent} % of the time: the CPU has too few counters for all at once, or another user of them"
         ));
     }
-    grown(start.value, end.value)
+    increase(start.value, end.value)
 }
 
 #[cfg(test)]

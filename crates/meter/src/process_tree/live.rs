@@ -76,7 +76,6 @@ pub(super) fn run_queue_ns(process: u32) -> Option<u64> {
     proc_text::run_queue_ns(&read(process, "schedstat")?)
 }
 
-/// The threads and the memory of a process.
 #[derive(Debug)]
 pub(super) struct ProcessMemory {
     pub(super) threads: u64,

@@ -88,7 +88,6 @@ fn a_size_with_its_baseline_and_its_twin_is_one_group() {
     }
 }
 
-/// The positions of the cells of each group in a block.
 fn positions(plan: &Plan, block: usize) -> Vec<Vec<usize>> {
     let order = &plan.orders[block];
     let position = |cell: &u32| order.iter().position(|c| c == cell).unwrap();

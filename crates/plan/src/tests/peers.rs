@@ -28,7 +28,7 @@ fn plan(changes: &[(&str, &str)], survey: &Survey, peer: &PeerHost) -> Plan {
     crate::plan(&study, &host(), survey, Some(peer), 7, noise).unwrap()
 }
 
-fn why(plan: &Plan, mover: &str) -> Option<String> {
+fn refusal(plan: &Plan, mover: &str) -> Option<String> {
     let found = plan.refused.iter().find(|r| r.cell.mover == mover)?;
     Some(found.why.clone())
 }
@@ -36,56 +36,56 @@ fn why(plan: &Plan, mover: &str) -> Option<String> {
 #[test]
 fn cells_over_tcp_go_to_the_other_host_and_others_are_left_out() {
     let plan = plan(&[], &survey(), &peer(PeerSide::Receiver));
-    let (floor, moved) = plan.cells.split_first().unwrap();
-    assert_eq!(floor.mover, "null");
-    assert_eq!(floor.transport, Transport::Loopback);
-    assert!(moved.len() >= 12);
-    assert!(moved.iter().all(|c| c.transport == Transport::Peer));
-    let fits = |why: &str| why.contains("RLIMIT_MEMLOCK");
-    assert!(plan.refused.iter().all(|r| fits(&r.why)));
-    let stays: Vec<(&str, usize)> = (plan.left_out.iter())
+    let (null_cell, others) = plan.cells.split_first().unwrap();
+    assert_eq!(null_cell.mover, "null");
+    assert_eq!(null_cell.transport, Transport::Loopback);
+    assert!(others.len() >= 12);
+    assert!(others.iter().all(|c| c.transport == Transport::Peer));
+    let mut reasons = plan.refused.iter().map(|r| &r.why);
+    assert!(reasons.all(|why| why.contains("RLIMIT_MEMLOCK")));
+    let left_out: Vec<(&str, usize)> = (plan.left_out.iter())
         .filter(|l| l.why.contains("do not cross a network"))
         .map(|l| (l.what.as_str(), l.cells))
         .collect();
-    assert_eq!(stays, [("transport unix", 36)]);
+    assert_eq!(left_out, [("transport unix", 36)]);
 }
 
 #[test]
 fn cells_that_become_equal_on_two_hosts_are_measured_once() {
-    let both = [("[\"loopback\", \"unix\"]", "[\"loopback\", \"veth\"]")];
-    let one = [("[\"loopback\", \"unix\"]", "[\"loopback\"]")];
+    let two_transports = [("[\"loopback\", \"unix\"]", "[\"loopback\", \"veth\"]")];
+    let one_transport = [("[\"loopback\", \"unix\"]", "[\"loopback\"]")];
     let cells = |changes| plan(changes, &survey(), &peer(PeerSide::Receiver)).cells;
-    assert_eq!(cells(&both), cells(&one));
+    assert_eq!(cells(&two_transports), cells(&one_transport));
 }
 
 #[test]
 fn each_host_refuses_for_the_side_that_it_runs() {
     let without = |name: &str| {
-        let mut lacking = survey();
-        let rows = lacking.movers.iter_mut().chain(&mut lacking.receivers);
+        let mut survey = survey();
+        let rows = survey.movers.iter_mut().chain(&mut survey.receivers);
         for row in rows.filter(|r| r.name == name) {
             row.refused = Some("the kernel is too old".to_owned());
         }
-        lacking
+        survey
     };
     let (all, no_mover, no_receiver) = (survey(), without("sendfile"), without("recv"));
-    let old = "mover `sendfile` over peer: the kernel is too old";
-    let on_db7 = format!("on db7: {old}");
-    let deaf = "on db7: receiver `recv` over peer: the kernel is too old";
+    let mover = "mover `sendfile` over peer: the kernel is too old";
+    let mover_there: &str = &format!("on db7: {mover}");
+    let receiver = "on db7: receiver `recv` over peer: the kernel is too old";
     for (side, here, there, expected) in [
-        // The sender is here, so that the peer's movers do not matter.
+        // This host sends, so that the peer needs no mover.
         (PeerSide::Receiver, &all, &no_mover, None),
-        (PeerSide::Sender, &all, &no_mover, Some(on_db7.as_str())),
-        (PeerSide::Receiver, &no_mover, &all, Some(old)),
+        (PeerSide::Sender, &all, &no_mover, Some(mover_there)),
+        (PeerSide::Receiver, &no_mover, &all, Some(mover)),
         (PeerSide::Sender, &no_mover, &all, None),
-        (PeerSide::Receiver, &all, &no_receiver, Some(deaf)),
+        (PeerSide::Receiver, &all, &no_receiver, Some(receiver)),
     ] {
         let peer = PeerHost {
             survey: there.clone(),
             ..peer(side)
         };
         let plan = plan(&[], here, &peer);
-        assert_eq!(why(&plan, "sendfile").as_deref(), expected, "{side:?}");
+        assert_eq!(refusal(&plan, "sendfile").as_deref(), expected, "{side:?}");
     }
 }
 
@@ -107,7 +107,7 @@ fn a_feature_of_one_host_is_refused_with_its_remedy() {
     ] {
         let axes = format!("{axis}\nsize = [");
         let plan = plan(&[("size = [", &axes)], &survey(), &peer(side));
-        let why = why(&plan, "send").unwrap_or_default();
+        let why = refusal(&plan, "send").unwrap_or_default();
         assert_eq!(why.is_empty(), remedy.is_empty(), "{axis}: {why}");
         assert!(why.contains(remedy), "{axis}: {why}");
     }
@@ -115,17 +115,17 @@ fn a_feature_of_one_host_is_refused_with_its_remedy() {
 
 #[test]
 fn the_congestion_control_is_available_to_the_sender() {
-    let mut there = peer(PeerSide::Sender);
-    there.host = Host {
+    let mut other_host = peer(PeerSide::Sender);
+    other_host.host = Host {
         congestion_available: vec!["reno".to_owned()],
         congestion_default: Some("reno".to_owned()),
         ..host()
     };
-    let plan = plan(&[], &survey(), &there);
+    let plan = plan(&[], &survey(), &other_host);
     assert!(plan.refused.iter().all(|r| !r.why.contains("congestion")));
     assert!(plan.cells[1..].iter().all(|c| c.congestion == "reno"));
-    there.side = PeerSide::Receiver;
-    let plan = self::plan(&[], &survey(), &there);
+    other_host.side = PeerSide::Receiver;
+    let plan = self::plan(&[], &survey(), &other_host);
     assert!(plan.refused.iter().all(|r| !r.why.contains("congestion")));
     assert!(plan.cells[1..].iter().all(|c| c.congestion == "cubic"));
 }

@@ -152,14 +152,14 @@ proptest! {
         for (row, pick) in AXES.iter().zip(picks) {
             cell.set(row.axis, one_of(row.axis, pick)).unwrap();
         }
-        let normal = context.normal(&cell);
-        prop_assert_eq!(&context.normal(&normal), &normal);
+        let normal = context.normalised(&cell);
+        prop_assert_eq!(&context.normalised(&normal), &normal);
         prop_assert_eq!(Cell::from_id(&normal.id()), Some(normal.clone()));
         let facts = CellFacts::new(&cell, context.survey);
         for row in AXES.iter().filter(|row| !facts.applies(row.axis)) {
             let mut changed = cell.clone();
             changed.set(row.axis, one_of(row.axis, other)).unwrap();
-            prop_assert_eq!(&context.normal(&changed), &normal, "{}", row.name);
+            prop_assert_eq!(&context.normalised(&changed), &normal, "{}", row.name);
             let except = if row.axis == Axis::Size { Axis::Threads } else { Axis::Size };
             let changed_facts = CellFacts::new(&changed, context.survey);
             prop_assert!(changed_facts.agrees(&facts, &[except]), "{}", row.name);

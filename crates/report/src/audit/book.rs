@@ -116,7 +116,6 @@ impl TestBook<'_> {
         Some(format!("within {within}, not confirmed at {percent} %"))
     }
 
-    /// A case's published number.
     pub(super) fn published(&self, case: &Case) -> Option<String> {
         let is_of_tables = self.test.is_of_tables();
         Some(match (case.published.as_ref()?, self.kind()) {
@@ -141,7 +140,6 @@ impl TestBook<'_> {
         })
     }
 
-    /// A case's measured number.
     pub(super) fn measured(&self, case: &Case) -> Option<String> {
         Some(match (case.measured.as_ref()?, self.kind()) {
             (MeasuredNumber::Ratio(ratio, interval), _) => {
@@ -213,7 +211,6 @@ impl TestBook<'_> {
         }
     }
 
-    /// Reason of a test without cases.
     pub(super) fn not_tested(&self, reason: &NotTested) -> String {
         match (reason, self.kind()) {
             (NotTested::OtherStudy { is_known: true }, TestKind::NotInThisRun { study, why }) => {

@@ -55,7 +55,6 @@ fn figures(test: &AuditedTest, unit: Unit) -> Vec<AuditFigure> {
     test.cases().filter_map(figure).collect()
 }
 
-/// A test in words.
 struct TestText {
     outcome: TestOutcome,
     noun: &'static str,

@@ -41,7 +41,6 @@ fn cards<'a>(c: &Known<'a>) -> Vec<CardAt<'a>> {
     here.chain(there).collect()
 }
 
-/// The first card of an end.
 fn first_card<'a>(c: &Known<'a>, is_here: bool) -> Option<CardAt<'a>> {
     cards(c).into_iter().find(|at| at.is_here == is_here)
 }

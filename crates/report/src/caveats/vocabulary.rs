@@ -78,7 +78,6 @@ fn blocks(c: &Known<'_>) -> Option<([usize; 2], usize)> {
     fact!(c, CaveatFact::Blocks { measured, asked } => (*measured, *asked))
 }
 
-/// The first obstacle of a caveat.
 fn obstacle<'a>(c: &Known<'a>) -> Option<&'a Obstacle> {
     c.obstacles().next()
 }

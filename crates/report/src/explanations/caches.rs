@@ -192,7 +192,7 @@ pub(super) fn steps(why: &Why<'_>) -> AnswerParts {
             continue;
         };
         let of_pages = match pages {
-            // Where there is one kind of pages alone, it is not worth a word.
+            // A single kind of pages is not named.
             _ if is_one_kind => "",
             HugePages::Auto => "in the system's pages, ",
             HugePages::Off => "in small pages, ",

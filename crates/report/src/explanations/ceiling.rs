@@ -1,4 +1,4 @@
-//! Shares of this machine's ceiling that rates reach, in words.
+//! The explanation of ceiling shares: how much of the machine's highest rates the cells reach.
 
 use bytecost_analysis::{CeilingKind, CeilingRate, CeilingShare, CellResult};
 use bytecost_spec::{Axis, units};
@@ -9,11 +9,11 @@ use crate::caveats::others;
 use crate::phrases;
 use crate::text::joined;
 
-/// Caution for a ceiling that was measured while another program ran.
-const TOO_LOW: &str = "something else ran while the ceiling was measured, so that it may be too low and shares of it too high";
+/// The caution for a ceiling that was measured while another program ran.
+const DISTURBED: &str = "something else ran while the ceiling was measured, so that it may be too low and shares of it too high";
 
-/// Description of a ceiling's rate: `what this core can copy, out of 4 MiB (159 Gbit/s)`.
-fn of_what(rate: &CeilingRate) -> String {
+/// The description of a ceiling's rate: `what this core can copy, out of 4 MiB (159 Gbit/s)`.
+fn rate_in_words(rate: &CeilingRate) -> String {
     let set = units::bytes_in_words(rate.working_set_bytes);
     let what = match rate.kind {
         CeilingKind::UserCopy => format!("what this core copies by itself, out of {set}"),
@@ -39,59 +39,64 @@ fn with_interval(share: &CeilingShare) -> String {
     }
 }
 
-/// Cells with a share of one sort of ceiling, the largest share first; then in their order.
-fn shares<'a>(why: &Why<'a>, of_disk: bool) -> Vec<(&'a CellResult, &'a CeilingShare)> {
+/// Cells with a share of a ceiling of the disk or of the CPU, the largest share first.
+fn shares<'a>(why: &Why<'a>, is_of_disk: bool) -> Vec<(&'a CellResult, &'a CeilingShare)> {
     let share = |(_, s): &(&CellResult, &CeilingShare)| s.share.unwrap_or_default();
-    (all(&why.a.cells))
-        .filter(|(_, s)| s.share.is_some() && s.ceiling.kind.is_of_disk() == of_disk)
+    (cells_with_ceiling(&why.a.cells))
+        .filter(|(_, s)| s.share.is_some() && s.ceiling.kind.is_of_disk() == is_of_disk)
         .sorted_by(|a, b| share(b).total_cmp(&share(a)))
         .collect()
 }
 
-fn all(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CeilingShare)> {
+/// The cells that have a ceiling, each with its share of it.
+fn cells_with_ceiling(cells: &[CellResult]) -> impl Iterator<Item = (&CellResult, &CeilingShare)> {
     cells.iter().filter_map(|c| Some((c, c.ceiling.as_ref()?)))
 }
 
+/// A sentence on the shares that are withheld, if any are.
 fn withheld(why: &Why<'_>) -> Option<String> {
-    let above = all(&why.a.cells)
+    let without_share = cells_with_ceiling(&why.a.cells)
         .filter(|(_, s)| s.share.is_none())
         .collect_vec();
-    let (_, first) = above.first()?;
+    let (_, first) = without_share.first()?;
     let reason = if first.ceiling.kind.is_of_disk() {
         "not all bytes came from the disk"
     } else {
         "the cell copies each byte less than once"
     };
-    let cells = phrases::count(above.len(), "cell");
+    let cells = phrases::count(without_share.len(), "cell");
     Some(format!(
         "in {cells} no share is given, since it would be above 100 %: {reason}, or the ceiling was measured too low"
     ))
 }
 
-fn named(cell: &CellResult, varied: &[Axis]) -> String {
+/// A cell by its mover and its values of the other varied axes.
+fn cell_in_words(cell: &CellResult, varied: &[Axis]) -> String {
     let axes = varied.iter().filter(|a| **a != Axis::Mover);
-    let others: Vec<_> = axes.map(|a| (*a, cell.cell.value(*a))).collect();
+    let values: Vec<_> = axes.map(|a| (*a, cell.cell.value(*a))).collect();
     let mover = format!("`{}`", cell.cell.mover);
-    joined([mover, phrases::circumstances(&others)], " ")
+    joined([mover, phrases::circumstances(&values)], " ")
 }
 
-/// With the best of each mover.
+/// The answer, by the largest share of each mover.
 pub(super) fn answer(why: &Why<'_>) -> AnswerParts {
     let mut numbers = Vec::new();
     let mut spans = Vec::new();
-    let sorts = ["what this core can copy", "what this disk gives"];
-    for (of, of_disk) in sorts.into_iter().zip([false, true]) {
-        let all = shares(why, of_disk).into_iter();
-        let bests = all.unique_by(|(cell, _)| &cell.cell.mover).collect_vec();
+    let ceilings = ["what this core can copy", "what this disk gives"];
+    for (ceiling, is_of_disk) in ceilings.into_iter().zip([false, true]) {
+        let bests = shares(why, is_of_disk)
+            .into_iter()
+            .unique_by(|(cell, _)| &cell.cell.mover)
+            .collect_vec();
         let (Some(most), Some(least)) = (bests.first(), bests.last()) else {
             continue;
         };
         let [most, least] = [most, least].map(|(_, s)| percent(s));
-        spans.push(format!("{} of {of}", phrases::from_to([least, most])));
+        spans.push(format!("{} of {ceiling}", phrases::from_to([least, most])));
         numbers.extend(bests.iter().map(|(cell, share)| {
-            let cell = named(cell, &why.a.study.varied);
-            let share_of = of_what(&share.ceiling);
-            format!("{cell}: {} of {share_of}", with_interval(share))
+            let cell = cell_in_words(cell, &why.a.study.varied);
+            let ceiling = rate_in_words(&share.ceiling);
+            format!("{cell}: {} of {ceiling}", with_interval(share))
         }));
     }
     numbers.truncate(MOST_ROWS);
@@ -106,7 +111,7 @@ pub(super) fn answer(why: &Why<'_>) -> AnswerParts {
         evidence.extend(ceiling.disturbed.iter().map(|load| {
             let others = others(load);
             format!(
-                "{TOO_LOW} ({others}): measure it again on the quiet machine, `bytecost ceiling`"
+                "{DISTURBED} ({others}): measure it again on the quiet machine, `bytecost ceiling`"
             )
         }));
     }
@@ -117,11 +122,12 @@ pub(super) fn answer(why: &Why<'_>) -> AnswerParts {
     }
 }
 
+/// A share as a percentage; a dash if it is withheld.
 fn percent(share: &CeilingShare) -> String {
     share.share.map_or_else(|| "–".to_owned(), in_percent)
 }
 
-/// A share as a percentage, as finely as it bears: `62 %`, `0.4 %`.
+/// A share as a percentage, with decimals only below 10 %: `62 %`, `0.4 %`.
 fn in_percent(share: f64) -> String {
     match share {
         s if s >= 0.1 => format!("{:.0} %", 100.0 * s),

@@ -31,7 +31,6 @@ pub(super) struct AnswerParts {
     pub(super) evidence: Vec<String>,
 }
 
-/// The words of a question.
 pub(super) struct Words {
     pub(super) key: Question,
     pub(super) question: &'static str,

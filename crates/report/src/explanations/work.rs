@@ -49,7 +49,7 @@ pub(super) fn clients_share(why: &Why<'_>) -> AnswerParts {
     let ends = [rows.first(), rows.last()].into_iter().flatten().unique();
     AnswerParts {
         answer: format!("{}.", ends.format("; ")),
-        // What the answer has is no row.
+        // The answer has the first and the last row; rows are shown only if there are more.
         numbers: if rows.len() > 2 { rows } else { Vec::new() },
         evidence: vec!["the CPU time of the clients' process, and the time in which its busiest thread was busy".to_owned()],
     }

@@ -1,4 +1,4 @@
-//! A run written in a layout.
+//! A run as CSV in a [`ColumnLayout`].
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Axis, Cell, Counter, Sample, Side, SideReadings, Value};
 use itertools::Itertools as _;
 
-use super::{Column, ColumnLayout, FIELDS, TableLayout, What};
+use super::{Column, ColumnLayout, FIELDS, Quantity, TableLayout};
 
 const MOST_DECIMALS: usize = 12;
 
@@ -17,9 +17,9 @@ impl TableLayout for ColumnLayout {
         self.name
     }
 
-    /// The cells of a run, in the layout's order. Each number is the 20 % trimmed mean over the
-    /// trials that count of what one window says. Cells without such a trial have no row; what is
-    /// not available is empty.
+    /// The cells of a run, in the order of the layout. Each number is the 20 % trimmed mean of the windows
+    /// of the trials that count. Cells without such a trial have no row. A value that is not available
+    /// is empty.
     fn csv(
         &self,
         cells: &[Cell],
@@ -28,34 +28,35 @@ impl TableLayout for ColumnLayout {
     ) -> Result<String, String> {
         let counted = counted(samples);
         let mut chosen: BTreeMap<[u64; 3], &Cell> = BTreeMap::new();
-        let is_row = |c: &&Cell| is_of(self, c) && counted.contains_key(&c.id());
+        let is_row = |c: &&Cell| has_row(self, c) && counted.contains_key(&c.id());
         for cell in cells.iter().filter(is_row) {
-            let other = chosen.entry(self.place_of(cell)).or_insert(cell);
+            let other = chosen.entry(self.sort_key(cell)).or_insert(cell);
             // The run's main cells come first. Only the published design is identified by its axes.
             if as_published && likeness(self, cell) > likeness(self, other) {
                 *other = cell;
             }
         }
         if chosen.is_empty() {
-            return Err(nothing(self));
+            return Err(no_row(self));
         }
         let rows = chosen.values().map(|cell| {
             let trials = &counted[&cell.id()];
             row(self, cell, |column| {
-                let read = |s: &&Sample| read(self, column.what, cell, s, as_published);
-                typical(&trials.iter().map(read).collect::<Option<Vec<f64>>>()?)
+                let quantity = column.quantity;
+                let value = |s: &&Sample| window_value(self, quantity, cell, s, as_published);
+                typical(&trials.iter().map(value).collect::<Option<Vec<f64>>>()?)
             })
         });
         Ok(header(self) + &rows.collect::<String>())
     }
 }
 
-/// The samples that count, by the id of their cell: of each block the last attempt.
+/// The samples that count, by the id of their cell: those of the last attempt at each block.
 pub(super) fn counted(samples: &[Sample]) -> BTreeMap<String, Vec<&Sample>> {
     let mut last: BTreeMap<(&str, u32), &Sample> = BTreeMap::new();
     for sample in samples {
-        let place = (sample.cell.as_str(), sample.trial.block);
-        let latest = last.entry(place).or_insert(sample);
+        let key = (sample.cell.as_str(), sample.trial.block);
+        let latest = last.entry(key).or_insert(sample);
         if latest.trial.attempt <= sample.trial.attempt {
             *latest = sample;
         }
@@ -67,14 +68,14 @@ pub(super) fn counted(samples: &[Sample]) -> BTreeMap<String, Vec<&Sample>> {
     by_cell
 }
 
-/// Returns true if a layout has a row for a cell: the layout names its mover, its fields fit, and it
-/// has the transport and the pattern of the published programs, for which there is no column.
-fn is_of(layout: &ColumnLayout, cell: &Cell) -> bool {
+/// Returns true if a layout has a row for a cell: it has an implementation of the cell's mover, the cell
+/// has its fields, and the transport and the pattern of the published programs, which have no column.
+fn has_row(layout: &ColumnLayout, cell: &Cell) -> bool {
     let decides = |axis: &Axis| matches!(axis, Axis::Transport | Axis::Pattern);
     let mut deciding = layout.axes.iter().filter(|(axis, _)| decides(axis));
     cell.fields == FIELDS
         && cell.size_bytes.is_multiple_of(u64::from(FIELDS))
-        && layout.name_of(&cell.mover).is_some()
+        && layout.implementation(&cell.mover).is_some()
         && deciding.all(|(axis, value)| has(cell, *axis, &Value::from(*value)))
 }
 
@@ -84,8 +85,9 @@ fn likeness(layout: &ColumnLayout, cell: &Cell) -> usize {
     layout.axes.iter().filter(is_same).count()
 }
 
-fn nothing(layout: &ColumnLayout) -> String {
-    let of = |wanted: Axis| {
+/// The error of a run without a row.
+fn no_row(layout: &ColumnLayout) -> String {
+    let value = |wanted: Axis| {
         let row = layout.axes.iter().find(|(axis, _)| *axis == wanted);
         row.map_or("", |(_, value)| *value)
     };
@@ -93,8 +95,8 @@ fn nothing(layout: &ColumnLayout) -> String {
     format!(
         "the run measured no cell that layout {} has a row for: transport {}, pattern {}, {FIELDS} fields and mover {}",
         layout.name,
-        of(Axis::Transport),
-        of(Axis::Pattern),
+        value(Axis::Transport),
+        value(Axis::Pattern),
         movers.join(", ")
     )
 }
@@ -104,21 +106,22 @@ fn header(layout: &ColumnLayout) -> String {
 }
 
 fn row(layout: &ColumnLayout, cell: &Cell, value: impl Fn(&Column) -> Option<f64>) -> String {
-    let mut values = layout.columns.iter().map(|column| match column.what {
-        What::Impl => layout.name_of(&cell.mover).unwrap_or_default().to_owned(),
-        What::Size => (cell.size_bytes / layout.sizes_a_message()).to_string(),
-        What::Threads => cell.threads.to_string(),
-        _ => value(column).map_or_else(String::new, |v| written(v, column.decimals)),
+    let mut values = layout.columns.iter().map(|column| match column.quantity {
+        Quantity::Impl => (layout.implementation(&cell.mover).unwrap_or_default()).to_owned(),
+        Quantity::Size => (cell.size_bytes / layout.sizes_per_message()).to_string(),
+        Quantity::Threads => cell.threads.to_string(),
+        _ => value(column).map_or_else(String::new, |v| formatted(v, column.decimals)),
     });
     values.join(",") + "\n"
 }
 
-/// A number with its column's decimals, or three digits: what was measured is not written as zero.
-pub(super) fn written(value: f64, decimals: usize) -> String {
+/// A number with the decimals of its column, or with three significant digits if these are more: a small
+/// value is not written as zero.
+pub(super) fn formatted(value: f64, decimals: usize) -> String {
     if decimals == 0 {
         return format!("{value:.0}");
     }
-    // Zero and what is below it need no more digits than 1.
+    // Zero and negative values have as many digits as 1.
     let magnitude = (if value > 0.0 { value } else { 1.0 }).log10().floor();
     let digits = (2.0 - magnitude).max(0.0) as usize;
     let wanted = digits.clamp(decimals, MOST_DECIMALS);
@@ -128,10 +131,10 @@ pub(super) fn written(value: f64, decimals: usize) -> String {
     text[..kept.min(text.len())].to_owned()
 }
 
-/// Value of a column from one window.
-fn read(
+/// The value of a column in one window; that of the first flow alone if `first_alone`.
+fn window_value(
     layout: &ColumnLayout,
-    what: What,
+    quantity: Quantity,
     cell: &Cell,
     sample: &Sample,
     first_alone: bool,
@@ -141,31 +144,31 @@ fn read(
         [first, ..] if first_alone => std::slice::from_ref(first),
         all => all,
     };
-    if let What::Counters(counters, _) = what {
-        return counters_of(layout, sample, counters);
+    if let Quantity::Counters(counters, _) = quantity {
+        return counter_sum(layout, sample, counters);
     }
     if flows.is_empty() || flows.iter().any(|f| f.elapsed_ns == 0) {
         return None;
     }
-    let sum = |of: &dyn Fn(&FlowReading) -> f64| flows.iter().map(of).sum::<f64>();
+    let sum = |value: &dyn Fn(&FlowReading) -> f64| flows.iter().map(value).sum::<f64>();
     let bytes = sum(&|f| f.bytes as f64);
     let elapsed_ns = sum(&|f| f.elapsed_ns as f64);
     let messages = match sum(&|f| f.messages as f64) {
-        // A receiver that sees no message bounds counts bytes alone.
+        // A receiver that does not know the bounds of messages counts bytes alone.
         0.0 => bytes / cell.size_bytes.max(1) as f64,
         n => n,
     };
-    match what {
-        What::Throughput => Some(sum(&|f| 8.0 * f.bytes as f64 / f.elapsed_ns as f64)),
-        What::Bytes => Some(bytes),
-        What::Messages => Some(messages),
-        What::Duration => Some(elapsed_ns / flows.len() as f64 / 1e9),
-        What::Latency => (messages > 0.0).then(|| elapsed_ns / messages / 1e3),
+    match quantity {
+        Quantity::Throughput => Some(sum(&|f| 8.0 * f.bytes as f64 / f.elapsed_ns as f64)),
+        Quantity::Bytes => Some(bytes),
+        Quantity::Messages => Some(messages),
+        Quantity::Duration => Some(elapsed_ns / flows.len() as f64 / 1e9),
+        Quantity::Latency => (messages > 0.0).then(|| elapsed_ns / messages / 1e3),
         _ => None,
     }
 }
 
-fn counters_of(layout: &ColumnLayout, sample: &Sample, counters: &[Counter]) -> Option<f64> {
+fn counter_sum(layout: &ColumnLayout, sample: &Sample, counters: &[Counter]) -> Option<f64> {
     let side = match layout.counted {
         Side::Receiver => sample.receiver.as_ref()?,
         _ => &sample.sender,
@@ -173,14 +176,14 @@ fn counters_of(layout: &ColumnLayout, sample: &Sample, counters: &[Counter]) -> 
     counters.iter().map(|c| counter(side, *c)).sum()
 }
 
-/// A counter's reading; a hardware counter that was not on the CPU throughout has none.
+/// The reading of a counter; none for a hardware counter that did not run all the time.
 fn counter(side: &SideReadings, counter: Counter) -> Option<f64> {
-    let of_hardware = matches!(
+    let is_hardware = matches!(
         counter,
         Counter::Cycles | Counter::Instructions | Counter::L1dLoadMisses | Counter::LlcLoadMisses
     );
     let [running, enabled] = [Counter::PerfRunningNs, Counter::PerfEnabledNs];
-    if of_hardware && side.measured(running)? < side.measured(enabled)? {
+    if is_hardware && side.measured(running)? < side.measured(enabled)? {
         return None;
     }
     side.measured(counter).map(|n| n as f64)
@@ -190,7 +193,7 @@ fn counter(side: &SideReadings, counter: Counter) -> Option<f64> {
 mod tests {
     #[test]
     fn small_numbers_keep_three_digits_within_a_bound() {
-        let written = [0.000_412_3, 1e-30].map(|value| super::written(value, 3));
-        assert_eq!(written, ["0.000412", "0.000"]);
+        let formatted = [0.000_412_3, 1e-30].map(|value| super::formatted(value, 3));
+        assert_eq!(formatted, ["0.000412", "0.000"]);
     }
 }

@@ -1,29 +1,31 @@
-//! The layout of a publication that timed programs: a row a run, with its mode and its seconds.
+//! The layout of a publication that timed programs: a row for each run, with its mode and its time in s.
 
 use bytecost_spec::claim::has;
 use bytecost_spec::sample::FlowReading;
 use bytecost_spec::{Axis, Cell, Sample};
 use itertools::Itertools as _;
 
-use super::export::{counted, written};
+use super::export::{counted, formatted};
 use super::{LAYOUTS, TableLayout};
 
 const COLUMNS: [&str; 3] = ["Run", "Mode", "Time_s"];
 const DECIMALS: usize = 3;
 
-/// Work of a program, which makes a time of a speed: bytes of a file, or steps of each thread.
+/// The work of a published program: bytes of a file, or steps of each thread. A trial's rate gives the time
+/// for it.
 const BYTES: f64 = (1u64 << 30) as f64;
 const STEPS: f64 = 1e9;
-/// The mover of the modes that are work.
+/// The mover of the modes without a file.
 const WORK: &str = "work-integer";
 
+/// A mode of a published program, and the cells that measure it again.
 #[derive(Debug)]
 struct Mode {
     name: &'static str,
     feature: &'static str,
     /// The axis in which it differs from the other mode of its feature.
     axis: Axis,
-    /// Its cells have this mover, all of the axes, and any of the placements where there are some.
+    /// Its cells have this mover, all of the axes, and one of the placements if there are any.
     mover: &'static str,
     axes: Conditions,
     placements: &'static [&'static str],
@@ -66,7 +68,7 @@ const fn mode(
     }
 }
 
-/// Every layout of this kind, in the order of the documentation.
+/// The layouts with a row for each run, in the order of the documentation.
 pub const RUNS: &[Runs] = &[Runs {
     name: "os-features",
     modes: &[
@@ -88,7 +90,7 @@ pub fn layouts() -> impl Iterator<Item = &'static dyn TableLayout> {
 }
 
 impl Mode {
-    fn is_of(&self, cell: &Cell) -> bool {
+    fn has_cell(&self, cell: &Cell) -> bool {
         let is_at = |axis: Axis, value: &str| has(cell, axis, &value.into());
         let mut placements = self.placements.iter();
         is_at(Axis::Mover, self.mover)
@@ -96,7 +98,7 @@ impl Mode {
             && (self.placements.is_empty() || placements.any(|v| is_at(Axis::Placement, v)))
     }
 
-    /// Time of a program's work at the speed of a trial, in s.
+    /// The time for the program's work at the rate of a trial, in s.
     fn seconds(&self, sample: &Sample) -> Option<f64> {
         let flows = &sample.receiver.as_ref().unwrap_or(&sample.sender).flows;
         let done = |f: &FlowReading| match self.mover {
@@ -109,7 +111,7 @@ impl Mode {
         let rate = |f: &FlowReading| 1e9 * done(f) as f64 / f.elapsed_ns as f64;
         let rate: f64 = flows.iter().map(rate).sum();
         Some(match self.mover {
-            // Each thread does all of the work, at the same time as the others.
+            // Each thread does all of the work, concurrently.
             WORK => STEPS * flows.len() as f64 / rate,
             _ => BYTES / rate,
         })
@@ -130,18 +132,18 @@ impl TableLayout for Runs {
         for mode in self.modes {
             let is_other = |m: &&Mode| m.feature == mode.feature && m.name != mode.name;
             let other = self.modes.iter().find(is_other);
-            let of_mode = || measured.iter().filter(|c| mode.is_of(c));
+            let cells_of_mode = || measured.iter().filter(|c| mode.has_cell(c));
             let has_counterpart = |cell: &&&Cell| {
                 measured.iter().any(|c| {
                     c.id_without(&[mode.axis]) == cell.id_without(&[mode.axis])
-                        && other.is_some_and(|o| o.is_of(c))
+                        && other.is_some_and(|o| o.has_cell(c))
                 })
             };
-            let chosen = of_mode().find(has_counterpart).or(of_mode().next());
+            let chosen = (cells_of_mode().find(has_counterpart)).or(cells_of_mode().next());
             let trials = chosen.map_or(&[][..], |cell| &counted[&cell.id()]);
             let seconds = trials.iter().filter_map(|s| mode.seconds(s));
             for (number, seconds) in (1..).zip(seconds) {
-                let seconds = written(seconds, DECIMALS);
+                let seconds = formatted(seconds, DECIMALS);
                 rows += &format!("{number},{},{seconds}\n", mode.name);
             }
         }

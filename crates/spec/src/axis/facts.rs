@@ -195,7 +195,6 @@ impl<'a> CellFacts<'a> {
         self.is_sent() && self.cell.transport.has_receiver()
     }
 
-    /// Returns true if messages are sent over TCP.
     pub(super) fn is_sent_by_tcp(&self) -> bool {
         self.is_sent() && self.cell.transport.is_tcp()
     }

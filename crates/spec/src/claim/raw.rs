@@ -12,7 +12,7 @@ use super::{
 use crate::axis::Axis;
 use crate::metric::Metric;
 use crate::study::StudyError;
-use crate::study::raw::{RawAxes, RawText, Reader, all, at, from_toml};
+use crate::study::raw::{RawAxes, RawText, Reader, at, convert_all, from_toml};
 use crate::units;
 
 mod kinds;
@@ -155,28 +155,28 @@ impl Reader<'_> {
         if let Some(odd) = not_beside.find_map(|t| t.says.as_ref()) {
             return self.fail(odd.span(), "`says` belongs to [[claim.beside]]");
         }
-        let source = self.take(&row.source, |t| name(t))?;
+        let source = self.convert(&row.source, |t| name(t))?;
         if row.studies.len() > MAX_TESTS {
             return self.fail(row.id.span(), format!("at most {MAX_TESTS} studies"));
         }
-        let mut studies = all(&row.studies, |s| self.take(s, |t| name(t)))?;
+        let mut studies = convert_all(&row.studies, |s| self.convert(s, |t| name(t)))?;
         if studies.is_empty() {
             studies.push(source.clone());
         }
         Ok(Claim {
-            id: self.take(&row.id, |t| name(t))?,
+            id: self.convert(&row.id, |t| name(t))?,
             line: at(self.text, row.id.span().start, String::new()).line,
             source,
             studies,
-            claim: self.take(&row.claim, |t| prose(t))?,
-            published: self.given(&row.published, |t| prose(t))?,
-            settled_by: self.take(&row.settled_by, |t| prose(t))?,
-            tests: all(&row.tests, |t| self.test(t))?,
-            reasons: all(&row.reasons, |t| self.reason(t))?,
-            beside: all(&row.beside, |t| {
+            claim: self.convert(&row.claim, |t| prose(t))?,
+            published: self.convert_optional(&row.published, |t| prose(t))?,
+            settled_by: self.convert(&row.settled_by, |t| prose(t))?,
+            tests: convert_all(&row.tests, |t| self.test(t))?,
+            reasons: convert_all(&row.reasons, |t| self.reason(t))?,
+            beside: convert_all(&row.beside, |t| {
                 Ok(Beside {
                     test: self.test(t)?,
-                    says: self.given(&t.says, |t| prose(t))?,
+                    says: self.convert_optional(&t.says, |t| prose(t))?,
                 })
             })?,
         })
@@ -191,7 +191,7 @@ impl Reader<'_> {
         };
         Ok(Reason {
             test: self.test(raw)?,
-            otherwise: self.take(otherwise, |t| prose(t))?,
+            otherwise: self.convert(otherwise, |t| prose(t))?,
         })
     }
 
@@ -228,7 +228,8 @@ impl Reader<'_> {
         Ok(test)
     }
 
-    fn needed<'r, T>(
+    /// The value of a key that tests of this kind must have.
+    fn required<'r, T>(
         &self,
         raw: &RawTest,
         value: &'r Option<Spanned<T>>,

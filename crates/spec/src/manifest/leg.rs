@@ -69,7 +69,6 @@ impl Measurer<'_> {
             .collect()
     }
 
-    /// The known facts, each with its name.
     fn facts(&self) -> Vec<(String, String)> {
         let (host, identity) = (self.host, &self.host.identity);
         let text = |s: &str| (!s.is_empty()).then(|| s.to_owned());

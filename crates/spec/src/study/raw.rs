@@ -134,7 +134,7 @@ impl Reader<'_> {
                 _ => Err(format!("`{}` is out of bounds: from 1ms to 24h", v.0)),
             }
         };
-        let name = self.take(&raw.name, |name| {
+        let name = self.convert(&raw.name, |name| {
             if units::is_name(name) {
                 Ok(name.clone())
             } else {
@@ -142,16 +142,16 @@ impl Reader<'_> {
             }
         })?;
         let few = "blocks-least is at least 6: fewer pairs cannot give a 95 % interval";
-        let least = self.fitting(&raw.blocks_least, |n| n >= 6, few)?;
+        let least = self.bounded(&raw.blocks_least, |n| n >= 6, few)?;
         let bounds = format!("blocks-most goes from blocks-least ({least}) to {MAX_BLOCKS}");
-        let most = self.fitting(
+        let most = self.bounded(
             &raw.blocks_most,
             |n| (least..=MAX_BLOCKS).contains(&n),
             bounds,
         )?;
         let tiers = self.tiers(&raw)?;
         // The published design is complete: axes that it does not name have their defaults.
-        let as_published = all(&raw.as_published, |tier| {
+        let as_published = convert_all(&raw.as_published, |tier| {
             Ok(Tier {
                 title: tier.title.clone(),
                 axes: self.axes(&tier.axes)?,
@@ -159,18 +159,18 @@ impl Reader<'_> {
         })?;
         Ok(Study {
             name,
-            smallest_effect: self.take(&raw.smallest_effect, share)?,
-            precision: self.take(&raw.precision, share)?,
-            budget_ms: self.take(&raw.budget, millis)?,
-            warmup_ms: self.take(&raw.warmup, millis)?,
-            window_ms: self.take(&raw.window, millis)?,
+            smallest_effect: self.convert(&raw.smallest_effect, share)?,
+            precision: self.convert(&raw.precision, share)?,
+            budget_ms: self.convert(&raw.budget, millis)?,
+            warmup_ms: self.convert(&raw.warmup, millis)?,
+            window_ms: self.convert(&raw.window, millis)?,
             blocks_least: least,
             blocks_most: most,
             foreign_cpus: self.foreign_cpus(raw.foreign_cpus.as_ref())?,
             repeats_most: raw.repeats_most.unwrap_or(2).min(10),
-            compare: all(&raw.compare, |c| self.compare(c, &tiers))?,
-            expects: all(&raw.expects, |e| self.expect(e))?,
-            pairs: all(&raw.pairs, |p| self.pair(p))?,
+            compare: convert_all(&raw.compare, |c| self.compare(c, &tiers))?,
+            expects: convert_all(&raw.expects, |e| self.expect(e))?,
+            pairs: convert_all(&raw.pairs, |p| self.pair(p))?,
             as_published_blocks: self.as_published_blocks(&raw)?,
             title: raw.title,
             question: raw.question,
@@ -185,7 +185,7 @@ impl Reader<'_> {
     fn foreign_cpus(&self, given: Option<&Spanned<f64>>) -> Result<f64, StudyError> {
         let why = "foreign-cpus is a number of CPUs above 0, such as 0.1";
         let fits = |cpus: f64| cpus.is_finite() && cpus > 0.0;
-        given.map_or(Ok(FOREIGN_CPUS), |given| self.fitting(given, fits, why))
+        given.map_or(Ok(FOREIGN_CPUS), |given| self.bounded(given, fits, why))
     }
 
     /// The number of blocks of the published design: three or more, since fewer give no interval.
@@ -194,10 +194,10 @@ impl Reader<'_> {
             return Ok(None);
         };
         let owner = "as-published-blocks is of [[as-published]], which this study does not have";
-        self.fitting(blocks, |_| !raw.as_published.is_empty(), owner)?;
+        self.bounded(blocks, |_| !raw.as_published.is_empty(), owner)?;
         let bounds = format!("as-published-blocks is out of bounds: from 3 to {MAX_BLOCKS}");
         let fits = |n: u32| (3..=MAX_BLOCKS).contains(&n);
-        self.fitting(blocks, fits, bounds).map(Some)
+        self.bounded(blocks, fits, bounds).map(Some)
     }
 
     /// The parts of the grid: each tier with the first values of `[axes]` where it names none, then
@@ -244,7 +244,8 @@ impl Reader<'_> {
         if raw.metrics.get_ref().is_empty() {
             return self.fail(raw.metrics.span(), "a comparison needs at least one metric");
         }
-        let metrics: Vec<Metric> = all(raw.metrics.get_ref(), |m| self.take(m, |m| m.parse()))?;
+        let metrics: Vec<Metric> =
+            convert_all(raw.metrics.get_ref(), |m| self.convert(m, |m| m.parse()))?;
         let primary = (raw.primary.iter())
             .map(|part| self.primary(axis, &metrics, part))
             .collect::<Result<_, _>>()?;
@@ -265,7 +266,7 @@ impl Reader<'_> {
     fn over(&self, axis: Axis, raw: &Spanned<Axis>, tiers: &[Tier]) -> Result<Axis, StudyError> {
         let why = "an effect is over another axis than the one compared, with several values";
         let varies = |over| tiers.iter().any(|t| t.values(over).len() >= 2);
-        self.fitting(raw, |over| over != axis && varies(over), why)
+        self.bounded(raw, |over| over != axis && varies(over), why)
     }
 
     fn pair(&self, raw: &RawPair) -> Result<Pair, StudyError> {
@@ -281,7 +282,7 @@ impl Reader<'_> {
             let message = format!("`where` cannot name `{axis}`, which is compared");
             return self.fail(raw.axis.span(), message);
         }
-        let published = self.given(&raw.published, |times| {
+        let published = self.convert_optional(&raw.published, |times| {
             if *times > 0.0 && *times <= MOST_TIMES {
                 Ok(*times)
             } else {
@@ -308,7 +309,7 @@ impl Reader<'_> {
         raw: Option<&Spanned<String>>,
         parts: &[RawPrimary],
     ) -> Result<Family, StudyError> {
-        let family = raw.map(|raw| self.take(raw, |name| named("family", name, Family::ALL)));
+        let family = raw.map(|raw| self.convert(raw, |name| named("family", name, Family::ALL)));
         match (raw, family.transpose()?, parts) {
             (Some(raw), Some(Family::Primary), [_, ..]) => self.fail(
                 raw.span(),
@@ -335,7 +336,7 @@ impl Reader<'_> {
         };
         let values = raw.values.as_ref().map(|values| self.values(axis, values));
         Ok(PrimaryPart {
-            metric: self.given(&raw.metric, metric)?,
+            metric: self.convert_optional(&raw.metric, metric)?,
             values: values.transpose()?.unwrap_or_default(),
             at: self.axes(&raw.at)?,
         })
@@ -349,13 +350,14 @@ impl Reader<'_> {
             baseline: self.value(axis, &raw.baseline)?,
             value: self.value(axis, &raw.value)?,
             at: self.axes(&raw.at)?,
-            outcome: self.take(&raw.outcome, |name| named("outcome", name, Outcome::ALL))?,
+            outcome: self.convert(&raw.outcome, |name| named("outcome", name, Outcome::ALL))?,
         })
     }
 }
 
 /// The rows, each converted by `read`; the first error ends it.
-pub(crate) fn all<R, T>(
+/// All rows converted by `read`, or the first error.
+pub(crate) fn convert_all<R, T>(
     rows: &[R],
     read: impl Fn(&R) -> Result<T, StudyError>,
 ) -> Result<Vec<T>, StudyError> {

@@ -115,7 +115,7 @@ impl World {
         let mut all = Vec::new();
         while all.len() < comparisons {
             let base_scale = scale(g);
-            // What a block does to a trial drifts on: the order within it is random.
+            // The effect of a block drifts on from trial to trial, in a random order of trials.
             let noise = self.of_baseline.unwrap_or(self.noise);
             let base: Vec<f64> = (0..blocks).map(|_| base_scale * noise(g)).collect();
             for _ in 0..self.sharing.min(comparisons - all.len()) {

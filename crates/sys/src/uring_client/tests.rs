@@ -66,7 +66,7 @@ fn received(client: &mut UringClient, line: u32) -> Option<Vec<u8>> {
     let piece = result.unwrap()?;
     let bytes = client.bytes(&piece).to_vec();
     client.give_back(piece);
-    client.listen(line).unwrap();
+    client.receive(line).unwrap();
     Some(bytes)
 }
 
@@ -103,14 +103,14 @@ fn a_refused_connection_is_reported_with_its_error() {
         panic!("it is connected");
     };
     assert_eq!(refused.raw_os_error(), Some(libc::ECONNREFUSED));
-    client.hang_up(0);
+    client.disconnect(0);
     let error = client.send(0, |_| ()).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotConnected);
     for line in [1, u32::MAX] {
         assert!(client.connect(line, socket()).is_err());
         assert!(client.send(line, |_| ()).is_err());
-        assert!(client.listen(line).is_err());
-        client.hang_up(line);
+        assert!(client.receive(line).is_err());
+        client.disconnect(line);
     }
 }
 

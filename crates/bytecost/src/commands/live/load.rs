@@ -64,7 +64,6 @@ pub fn run(args: &LoadArgs) -> Result<Exit> {
     Ok(Exit::from_success(!has_failed))
 }
 
-/// The load that the options describe.
 fn load_of(args: &LoadArgs) -> Result<Load> {
     let service = named(&args.service)?;
     let service_setup = serving(service, args.size)?;

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use bytecost_engine::{MOVERS, Mover};
-use bytecost_plan::{exact, instead_of_default};
+use bytecost_plan::{congestion_substitute, exact};
 use bytecost_spec::{Axis, Cell, Side, Transport};
 use itertools::Itertools as _;
 
@@ -20,7 +20,7 @@ pub fn run(args: SendArgs) -> Result<Exit> {
     let (host, mut survey) = host_and_survey(&[Transport::Loopback]);
     add_helped_movers(&mut survey, &[Transport::Loopback], [&cell]);
     if !given.contains(&Axis::Congestion)
-        && let Some(congestion) = instead_of_default(&[(&host, &survey)])
+        && let Some(congestion) = congestion_substitute(&[(&host, &survey)])
     {
         cell.congestion = congestion;
     }

@@ -150,7 +150,7 @@ fn max_connections(
     serving: &services::ServiceSetup,
     args: &ServiceArgs,
 ) -> Result<usize> {
-    let unsent_bytes = service.most_unsent(serving.size) as u64;
+    let unsent_bytes = service.most_unsent_bytes(serving.size) as u64;
     let memory = limits::available_memory(&serving.roots).unwrap_or(u64::MAX) / 2;
     let max_by_memory = (memory / unsent_bytes.max(1)).max(1);
     if let Some(wanted) = args.connections {

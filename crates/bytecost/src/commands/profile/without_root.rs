@@ -50,10 +50,7 @@ pub struct ProcessTree {
 }
 
 impl ProcessTree {
-    /// The tree of a process, from now on.
-    ///
-    /// # Errors
-    /// What `/proc` answers for the process.
+    /// The tree of a process from now on, or the error of reading its `/proc`.
     pub fn new(pid: u32) -> io::Result<ProcessTree> {
         let first = Counts::read(pid)?;
         let mut tree = ProcessTree {

@@ -29,7 +29,7 @@ struct JudgedRun {
 }
 
 /// Returns true if the command line names several runs: by several names, or by a directory of runs.
-pub fn are_several_runs(args: &ReportArgs) -> bool {
+pub fn has_several_runs(args: &ReportArgs) -> bool {
     match &args.runs[..] {
         [one] => runs_in(Path::new(one)).is_some(),
         names => names.len() > 1,

@@ -31,11 +31,11 @@ fn cpu(since_ns: u64, running: [u64; WHO_WORDS], idle: [u64; 2], now: u64) -> [u
 #[derive(Default)]
 struct World {
     tasks: BTreeMap<u32, [u64; TASK_WORDS]>,
-    makers: BTreeMap<u32, Maker>,
+    creators: BTreeMap<u32, Creator>,
 }
 
 impl World {
-    /// With the coordinator, of which 10 ns were seen.
+    /// A world with 10 ns of the coordinator.
     fn new() -> World {
         World::default().with(10, [COORDINATOR, COORDINATOR, SHELL, 0], "bytecost")
     }
@@ -48,24 +48,29 @@ impl World {
         self
     }
 
-    fn made(mut self, task: u64, thread: u64, process: u64) -> World {
+    fn created(mut self, task: u64, thread: u64, process: u64) -> World {
         let (thread, process) = (thread as u32, process as u32);
-        self.makers.insert(task as u32, Maker { thread, process });
+        let creator = Creator { thread, process };
+        self.creators.insert(task as u32, creator);
         self
     }
 
-    fn seen(self, cpus: &[[u64; CPU_WORDS]]) -> WindowAccounts {
-        WindowAccounts::new((FROM_NS, TO_NS), cpus, self.tasks, self.makers)
+    fn accounts(self, cpus: &[[u64; CPU_WORDS]]) -> WindowAccounts {
+        let window = WindowRange {
+            from_ns: FROM_NS,
+            to_ns: TO_NS,
+        };
+        WindowAccounts::new(window, cpus, self.tasks, self.creators)
     }
 
-    fn lines(self, whose: &AccountedProcesses) -> Vec<(CpuUser, String, u64)> {
-        let accounts = self.seen(&[]).accounts(whose);
+    fn lines(self, processes: &AccountedProcesses) -> Vec<(CpuUser, String, u64)> {
+        let accounts = self.accounts(&[]).by_user(processes);
         let of_tasks = accounts.lines.into_iter().filter(|l| l.ns > 0);
         of_tasks.map(|l| (l.user, l.name, l.ns)).collect()
     }
 }
 
-fn whose() -> AccountedProcesses {
+fn processes() -> AccountedProcesses {
     AccountedProcesses {
         coordinator: COORDINATOR as u32,
         sender: SENDER as u32,
@@ -76,7 +81,7 @@ fn whose() -> AccountedProcesses {
 }
 
 #[test]
-fn each_task_is_somebodys() {
+fn each_task_has_a_user() {
     let world = World::new()
         .with(1, [SENDER, SENDER, COORDINATOR, 0], "bytecost")
         .with(2, [201, SENDER, COORDINATOR, 0], "bytecost")
@@ -92,9 +97,9 @@ fn each_task_is_somebodys() {
         .with(13, [22, 22, 2, PF_KTHREAD], "rcu_preempt")
         .with(14, [23, 23, 2, PF_KTHREAD], "migration/0")
         .with(15, [800, 800, SHELL, 0], "cc1")
-        .made(201, SENDER, SENDER)
-        .made(203, 201, SENDER)
-        .made(301, RECEIVER, RECEIVER);
+        .created(201, SENDER, SENDER)
+        .created(203, 201, SENDER)
+        .created(301, RECEIVER, RECEIVER);
     let expected = [
         (CpuUser::SenderThreads, "", 2),
         (CpuUser::SenderWorkers, "helper", 4),
@@ -112,7 +117,7 @@ fn each_task_is_somebodys() {
         (CpuUser::OtherProcesses, "cc1-own", 15),
     ]
     .map(|(user, name, ns)| (user, name.to_owned(), ns));
-    assert_eq!(world.lines(&whose()), expected);
+    assert_eq!(world.lines(&processes()), expected);
 }
 
 #[test]
@@ -120,7 +125,7 @@ fn the_first_thread_of_a_server_serves() {
     let world = World::new().with(5, [RECEIVER, RECEIVER, 250, 0], "bytecost");
     let served = AccountedProcesses {
         controlled: false,
-        ..whose()
+        ..processes()
     };
     let expected = (CpuUser::ReceiverThreads, String::new(), 5);
     assert_eq!(world.lines(&served)[0], expected);
@@ -130,14 +135,14 @@ fn the_first_thread_of_a_server_serves() {
 fn a_descendant_whose_parent_has_ended_is_known_by_who_started_it() {
     // Its parent, 501, never ran within the window, and it is now a child of process 1.
     let orphan = || World::new().with(5, [502, 502, 1, 0], "worker");
-    let world = orphan().made(502, 501, 501).made(501, 201, SENDER);
+    let world = orphan().created(502, 501, 501).created(501, 201, SENDER);
     let expected = (CpuUser::SenderChildren, "worker-own".to_owned(), 5);
-    assert_eq!(world.lines(&whose())[0], expected);
-    let stranger = orphan().lines(&whose());
+    assert_eq!(world.lines(&processes())[0], expected);
+    let stranger = orphan().lines(&processes());
     assert_eq!(stranger[1].0, CpuUser::OtherProcesses);
     // Numbers that are used again may make a circle.
-    let circle = orphan().made(502, 501, 501).made(501, 502, 502);
-    assert_eq!(circle.lines(&whose())[1].0, CpuUser::OtherProcesses);
+    let circle = orphan().created(502, 501, 501).created(501, 502, 502);
+    assert_eq!(circle.lines(&processes())[1].0, CpuUser::OtherProcesses);
 }
 
 #[test]
@@ -146,7 +151,7 @@ fn the_largest_are_named_and_the_rest_are_one_line() {
     for i in 0..12_u64 {
         world = world.with(100 + i, [900 + i, 900 + i, SHELL, 0], &format!("p{i}"));
     }
-    let lines = world.lines(&whose());
+    let lines = world.lines(&processes());
     let others: Vec<_> = lines
         .iter()
         .filter(|l| l.0 == CpuUser::OtherProcesses)
@@ -168,12 +173,11 @@ fn what_runs_at_the_edge_counts_up_to_it_and_all_adds_up() {
         cpu(2_100, spins, [900, 0], 0),
     ];
     let mut world = World::new().with(90, [301, RECEIVER, COORDINATOR, 0], "bytecost");
-    // What another window has left does not count.
+    // The sum of another window does not count.
     let mut stale = world.tasks[&301];
     (stale[0], stale[3]) = (FROM_NS - 1, 302);
     world.tasks.insert(302, stale);
-    let seen = world.seen(&cpus);
-    let accounts = seen.accounts(&whose());
+    let accounts = world.accounts(&cpus).by_user(&processes());
     let sum_of = |user| {
         let line = accounts.lines.iter().find(|l| l.user == user).unwrap();
         (line.ns, line.interrupts_ns)
@@ -194,18 +198,18 @@ fn a_cpu_that_is_not_known_is_left_over_and_one_of_another_window_has_its_task_a
     let mut other = cpu(300, idle, [700, 50], 40);
     other[0] = FROM_NS - 500;
     let accounts = World::new()
-        .seen(&[[0; CPU_WORDS], other])
-        .accounts(&whose());
+        .accounts(&[[0; CPU_WORDS], other])
+        .by_user(&processes());
     assert_eq!(accounts.left_over_ns, 1_000 - 10);
     let idle = accounts.ns_of(|l| l.user == CpuUser::Idle);
     assert_eq!(idle, Some(1_000));
 }
 
 #[test]
-fn there_are_no_accounts_where_tasks_had_no_room() {
+fn there_are_no_accounts_without_room_for_all_tasks() {
     let mut full = cpu(2_100, who([0; 4], "swapper/0"), [0, 0], 0);
     full[LOST] = 3_000_000;
-    let accounts = World::new().seen(&[full]).accounts(&whose());
+    let accounts = World::new().accounts(&[full]).by_user(&processes());
     let why = accounts.refused.unwrap();
     assert!(why.contains("3.000 ms"), "{why}");
     assert!(accounts.lines.is_empty());

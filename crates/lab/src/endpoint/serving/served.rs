@@ -39,7 +39,6 @@ const MEMORY_NS: u64 = 5_000_000;
 const LOOK_SHARE: u64 = 20;
 const FEW_NS: u64 = 4_000_000;
 
-/// The process that serves.
 struct Child {
     pid: Pid,
     /// The pipe from which its usage comes.
@@ -236,7 +235,7 @@ impl Child {
 
 impl Drop for Child {
     fn drop(&mut self) {
-        // Where it was waited for before, nothing is there to kill.
+        // A process that was waited for before is not killed.
         let _ = child_end::wait_or_kill(&mut self.pid, Duration::ZERO);
     }
 }

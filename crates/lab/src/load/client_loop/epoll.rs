@@ -1,5 +1,5 @@
-//! The loop of every kernel: epoll(7) lists the connections that are ready, and each is then written
-//! to and read from by calls of its own.
+//! The loop for every kernel: epoll(7) reports the connections that are ready, each of which is then
+//! read or written by a system call.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -15,40 +15,43 @@ use rustix::net::{RecvFlags, SendFlags, SocketFlags, sockopt};
 use super::{ClientLoop, LoopEvent, Source, WaitTimes};
 use crate::load::{Load, LoadError};
 
+/// Events of one epoll_wait at most.
 const EVENTS: usize = 512;
 const READ_BYTES: usize = 64 << 10;
 
+/// The connection of a client, or none.
 #[derive(Default)]
-struct Line {
+struct Connection {
     socket: Option<OwnedFd>,
-    /// Number of sockets it has had, so that an event of an earlier one is recognised.
+    /// Number of former sockets, by which late events of those are recognised.
     generation: u32,
+    /// True until the connection is established.
     connects: bool,
-    /// Bytes of the request that are sent, where it is not all of it.
+    /// Sent bytes of a request of which a part is not sent yet.
     sent: Option<usize>,
 }
 
 pub(in crate::load) struct EpollLoop {
     load: Load,
     epoll: OwnedFd,
-    lines: Vec<Line>,
+    connections: Vec<Connection>,
     source: Source,
     request: Vec<u8>,
     buffer: Box<[u8]>,
     events: Vec<Event>,
     /// Number of events that were handled.
     handled: usize,
-    /// The connection that is read from next, before further events.
+    /// The client and the generation of the connection that is read from next, before further events.
     to_receive: Option<(u32, u32)>,
 }
 
 impl EpollLoop {
-    /// For all clients of a load.
+    /// The loop for all clients of a load.
     pub(in crate::load) fn new(load: &Load) -> io::Result<EpollLoop> {
-        let all = (load.connections + load.idle) as usize;
+        let clients = (load.connections + load.idle) as usize;
         Ok(EpollLoop {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
-            lines: (0..all).map(|_| Line::default()).collect(),
+            connections: (0..clients).map(|_| Connection::default()).collect(),
             source: Source::new(load),
             request: Vec::with_capacity(2 * MOST_REQUEST_BYTES),
             buffer: vec![0; READ_BYTES].into(),
@@ -60,29 +63,27 @@ impl EpollLoop {
     }
 
     fn watch(&mut self, i: u32, flags: EventFlags) -> Result<(), LoadError> {
-        let line = &self.lines[i as usize];
-        let name = event_name(i, line.generation);
-        let modify = |socket| epoll::modify(&self.epoll, socket, name, flags);
-        line.socket
-            .as_ref()
-            .map_or(Ok(()), modify)
-            .map_err(|_| LoadError::Local)
+        let connection = &self.connections[i as usize];
+        let data = event_data(i, connection.generation);
+        let modify = |socket| epoll::modify(&self.epoll, socket, data, flags);
+        let modified = connection.socket.as_ref().map_or(Ok(()), modify);
+        modified.map_err(|_| LoadError::Local)
     }
 
-    /// The result of connecting, now that the socket can be written to.
+    /// The result of connecting, when the socket has become writable.
     fn connected(&mut self, i: u32) -> Result<(), LoadError> {
-        let line = &mut self.lines[i as usize];
-        line.connects = false;
-        let socket = line.socket.as_ref().ok_or(LoadError::Closed)?;
+        let connection = &mut self.connections[i as usize];
+        connection.connects = false;
+        let socket = connection.socket.as_ref().ok_or(LoadError::Closed)?;
         match sockopt::socket_error(socket) {
             Ok(Ok(())) => self.watch(i, EventFlags::IN),
             Ok(Err(e)) | Err(e) => Err(LoadError::from(e)),
         }
     }
 
-    /// Reads once; nothing where nothing was there.
+    /// Reads once; none if no bytes have arrived.
     fn receive(&mut self, i: u32) -> Option<LoopEvent<usize>> {
-        let socket = self.lines[i as usize].socket.as_ref()?;
+        let socket = self.connections[i as usize].socket.as_ref()?;
         let received = match rustix::net::recv(socket, &mut self.buffer[..], RecvFlags::empty()) {
             Ok((0, _)) => Err(LoadError::Closed),
             Ok((length, _)) => Ok(length),
@@ -92,14 +93,14 @@ impl EpollLoop {
         Some(LoopEvent::Received(i, received))
     }
 
-    /// The client's event that epoll's stands for; none of a connection that is closed.
-    fn event(&mut self, name: u64, flags: EventFlags) -> Option<LoopEvent<usize>> {
-        let (i, generation) = (name as u32, (name >> 32) as u32);
-        let line = &self.lines[i as usize];
-        if line.socket.is_none() || line.generation != generation {
-            return None; // of a connection that is gone
+    /// The event of a client, by an event of epoll; none for a connection that is closed.
+    fn event(&mut self, data: u64, flags: EventFlags) -> Option<LoopEvent<usize>> {
+        let (i, generation) = (data as u32, (data >> 32) as u32);
+        let connection = &self.connections[i as usize];
+        if connection.socket.is_none() || connection.generation != generation {
+            return None; // of a former connection
         }
-        if line.connects {
+        if connection.connects {
             return Some(LoopEvent::Connected(i, self.connected(i)));
         }
         let is_readable = flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP);
@@ -117,50 +118,50 @@ impl ClientLoop for EpollLoop {
     fn connect(&mut self, i: u32) -> Result<bool, LoadError> {
         self.close(i);
         let (socket, connected) = loop {
-            let from = self.source.last;
+            let source_byte = self.source.last_byte;
             let socket = (self.source.socket(&self.load, SocketFlags::NONBLOCK))
                 .map_err(|_| LoadError::Local)?;
             match rustix::net::connect(&socket, &self.load.address) {
                 Ok(()) => break (socket, true),
                 Err(Errno::INPROGRESS | Errno::INTR) => break (socket, false),
-                Err(e) if self.source.may_retry(e, from) => {}
+                Err(e) if self.source.advance(e, source_byte) => {}
                 Err(e) => return Err(LoadError::from(e)),
             }
         };
-        let line = &mut self.lines[i as usize];
+        let connection = &mut self.connections[i as usize];
         let flags = if connected {
             EventFlags::IN
         } else {
             EventFlags::OUT
         };
-        epoll::add(&self.epoll, &socket, event_name(i, line.generation), flags)
-            .map_err(|_| LoadError::Local)?;
-        line.socket = Some(socket);
-        line.connects = !connected;
+        let data = event_data(i, connection.generation);
+        epoll::add(&self.epoll, &socket, data, flags).map_err(|_| LoadError::Local)?;
+        connection.socket = Some(socket);
+        connection.connects = !connected;
         Ok(connected)
     }
 
     fn close(&mut self, i: u32) {
-        let line = &mut self.lines[i as usize];
-        line.generation = line.generation.wrapping_add(1);
-        line.socket = None;
-        line.connects = false;
-        line.sent = None;
+        let connection = &mut self.connections[i as usize];
+        connection.generation = connection.generation.wrapping_add(1);
+        connection.socket = None;
+        connection.connects = false;
+        connection.sent = None;
     }
 
     fn send(&mut self, i: u32, compose: impl FnOnce(&mut Vec<u8>)) -> Result<bool, LoadError> {
-        let line = &mut self.lines[i as usize];
-        let socket = line.socket.as_ref().ok_or(LoadError::Closed)?;
+        let connection = &mut self.connections[i as usize];
+        let socket = connection.socket.as_ref().ok_or(LoadError::Closed)?;
         self.request.clear();
         compose(&mut self.request);
-        let before = line.sent.take();
+        let before = connection.sent.take();
         let mut sent = before.unwrap_or(0);
         while sent < self.request.len() {
             match rustix::net::send(socket, &self.request[sent..], SendFlags::NOSIGNAL) {
                 Ok(n) => sent += n,
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
-                    line.sent = Some(sent);
+                    connection.sent = Some(sent);
                     if before.is_none() {
                         self.watch(i, EventFlags::IN | EventFlags::OUT)?;
                     }
@@ -194,16 +195,16 @@ impl ClientLoop for EpollLoop {
 
     fn next_event(&mut self) -> Option<LoopEvent<usize>> {
         if let Some((i, generation)) = self.to_receive.take()
-            && self.lines[i as usize].generation == generation
+            && self.connections[i as usize].generation == generation
             && let Some(received) = self.receive(i)
         {
             return Some(received);
         }
         loop {
             let event = self.events.get(self.handled)?;
-            let (name, flags) = (event.data.u64(), event.flags);
+            let (data, flags) = (event.data.u64(), event.flags);
             self.handled += 1;
-            if let Some(event) = self.event(name, flags) {
+            if let Some(event) = self.event(data, flags) {
                 return Some(event);
             }
         }
@@ -215,15 +216,15 @@ impl ClientLoop for EpollLoop {
 
     fn release(&mut self, _: usize) {}
 
-    /// Nothing to do: epoll reports again what was not read.
+    /// Does nothing: epoll reports unread bytes again.
     fn receive_more(&mut self, _: u32) {}
 
-    /// Now: what was done for others before has taken its time.
+    /// The present time, since the events before were handled after the wait.
     fn now_ns(&self) -> u64 {
         monotonic_ns()
     }
 }
 
-fn event_name(i: u32, generation: u32) -> EventData {
+fn event_data(i: u32, generation: u32) -> EventData {
     EventData::new_u64(u64::from(generation) << 32 | u64::from(i))
 }

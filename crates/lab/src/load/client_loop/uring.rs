@@ -1,4 +1,4 @@
-//! The loop on io_uring: all that a round sends and receives goes through one system call.
+//! The loop on io_uring(7): one system call sends and receives everything of a round.
 
 use std::io;
 use std::time::Duration;
@@ -13,49 +13,53 @@ use rustix::net::SocketFlags;
 use super::{ClientLoop, LoopEvent, Source, WaitTimes};
 use crate::load::{Load, LoadError};
 
-/// Bytes of a request that is a line, and of an answer that is one; others take longer.
-const SHORT_BYTES: usize = 64;
-const LINE_BYTES: usize = 4096;
+/// The usual length of a request that is a line; a longer one costs an allocation.
+const REQUEST_LINE_BYTES: usize = 64;
+/// The usual length of a response that is a line; a longer one comes in several pieces.
+const RESPONSE_LINE_BYTES: usize = 4096;
 
 pub(in crate::load) struct UringLoop {
     load: Load,
     client: UringClient,
     source: Source,
-    from: Vec<u8>,
-    /// The time at which the last events were seen.
-    seen_ns: u64,
+    /// The last byte of the source address that each client has tried last.
+    source_bytes: Vec<u8>,
+    /// The time of the last events, in ns of CLOCK_MONOTONIC.
+    events_ns: u64,
 }
 
 impl UringLoop {
     pub(in crate::load) fn new(load: &Load) -> io::Result<UringLoop> {
-        let bytes = |framing, line| match framing {
+        let bytes = |framing, line_bytes| match framing {
             Framing::Size(size) => size,
-            Framing::Line => line,
+            Framing::Line => line_bytes,
         };
-        let request_bytes = bytes((load.service.request)(load.asking.size), SHORT_BYTES);
-        let answer_bytes = bytes((load.service.answer)(load.asking.size), LINE_BYTES);
+        let (service, size) = (load.service, load.asking.size);
+        let request_bytes = bytes((service.request_framing)(size), REQUEST_LINE_BYTES);
+        let response_bytes = bytes((service.response_framing)(size), RESPONSE_LINE_BYTES);
         let lines = load.connections + load.idle;
-        let sizes = [load.at_once() * request_bytes, answer_bytes];
+        let sizes = [load.at_once() * request_bytes, response_bytes];
         Ok(UringLoop {
             client: UringClient::new(load.address, lines, load.connections, sizes, load.kept)?,
             source: Source::new(load),
-            from: vec![0; lines as usize],
-            seen_ns: monotonic_ns(),
+            source_bytes: vec![0; lines as usize],
+            events_ns: monotonic_ns(),
             load: load.clone(),
         })
     }
 
     fn try_to_connect(&mut self, i: u32) -> Result<(), LoadError> {
-        // It blocks for others; the ring does not let it.
+        // A blocking socket: a request of the ring waits in the kernel, and blocks nobody.
         let socket =
             (self.source.socket(&self.load, SocketFlags::empty())).map_err(|_| LoadError::Local)?;
-        self.from[i as usize] = self.source.last;
+        self.source_bytes[i as usize] = self.source.last_byte;
         self.client.connect(i, socket).map_err(|e| load_error(&e))
     }
 
-    fn may_retry(&mut self, i: u32, error: &io::Error) -> bool {
-        let from = self.from[i as usize];
-        Errno::from_io_error(error).is_some_and(|e| self.source.may_retry(e, from))
+    /// Tries to connect from the next source address. Returns false if there is no reason to, or it failed.
+    fn retry(&mut self, i: u32, error: &io::Error) -> bool {
+        let source_byte = self.source_bytes[i as usize];
+        Errno::from_io_error(error).is_some_and(|e| self.source.advance(e, source_byte))
             && self.try_to_connect(i).is_ok()
     }
 }
@@ -68,7 +72,7 @@ impl ClientLoop for UringLoop {
     }
 
     fn close(&mut self, i: u32) {
-        self.client.hang_up(i);
+        self.client.disconnect(i);
     }
 
     fn send(&mut self, i: u32, compose: impl FnOnce(&mut Vec<u8>)) -> Result<bool, LoadError> {
@@ -77,15 +81,15 @@ impl ClientLoop for UringLoop {
     }
 
     fn wait(&mut self, most_ns: u64) -> io::Result<WaitTimes> {
-        // What is to be sent is sent within this call, and what has come by then is received.
+        // This call sends all requests, and receives the bytes that have arrived.
         self.client.exchange()?;
         let from_ns = monotonic_ns();
-        self.seen_ns = from_ns;
+        self.events_ns = from_ns;
         if most_ns > 0 && !self.client.has_event() {
             self.client.wait(Duration::from_nanos(most_ns))?;
-            self.seen_ns = monotonic_ns();
+            self.events_ns = monotonic_ns();
         }
-        let to_ns = self.seen_ns;
+        let to_ns = self.events_ns;
         Ok(WaitTimes { from_ns, to_ns })
     }
 
@@ -93,7 +97,7 @@ impl ClientLoop for UringLoop {
         loop {
             let error = |e: io::Error| load_error(&e);
             return Some(match self.client.next_event()? {
-                ClientEvent::Connected(line, Err(e)) if self.may_retry(line, &e) => continue,
+                ClientEvent::Connected(line, Err(e)) if self.retry(line, &e) => continue,
                 ClientEvent::Connected(line, result) => {
                     LoopEvent::Connected(line, result.map_err(error))
                 }
@@ -118,13 +122,13 @@ impl ClientLoop for UringLoop {
     }
 
     fn receive_more(&mut self, i: u32) {
-        // If that is refused, nothing more comes, and the timeout ends it.
-        let _ = self.client.listen(i);
+        // If this fails, nothing more is received, and the client's request times out.
+        let _ = self.client.receive(i);
     }
 
-    /// All events of a round were seen when its call returned.
+    /// The time at which the system call of the round returned.
     fn now_ns(&self) -> u64 {
-        self.seen_ns
+        self.events_ns
     }
 }
 

@@ -149,7 +149,7 @@ impl Packet {
                 lead[0] = NEEDS_CHECKSUM;
                 lead[6..8].copy_from_slice(&IP_BYTES.to_ne_bytes());
                 lead[8..10].copy_from_slice(&CHECKSUM_AT.to_ne_bytes());
-                // Of the pseudo header alone: the kernel completes the checksum.
+                // The sum of the pseudo header alone: the kernel completes the checksum.
                 !pseudo.ones_complement().to_be()
             }
             Device::Veth => {
@@ -277,7 +277,7 @@ mod tests {
             if completed {
                 return assert_eq!(tcp.checksum, whole);
             }
-            // What the kernel would do to complete it: a checksum of all, with this one in its place.
+            // Completed as the kernel does it: a sum over the header with this value in the checksum field.
             let sum = Sum16BitWords::new().add_slice(&tcp.to_bytes());
             assert_eq!(sum.ones_complement().to_be(), whole);
         };

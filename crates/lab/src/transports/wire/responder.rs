@@ -54,7 +54,6 @@ pub(crate) struct ResponderTally {
     pub(crate) repeats: u64,
 }
 
-/// The state of one flow.
 #[derive(Debug)]
 struct Flow {
     from: SocketAddrV4,

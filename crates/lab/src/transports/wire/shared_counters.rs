@@ -26,7 +26,6 @@ pub(crate) struct FlowReceived {
     /// Packets that begin after the expected byte. They count as lost.
     pub(crate) gaps: u64,
     pub(crate) repeats: u64,
-    /// True if the sender has closed.
     pub(crate) closed: bool,
     /// True if it has given up.
     pub(crate) reset: bool,

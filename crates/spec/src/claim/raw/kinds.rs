@@ -1,4 +1,4 @@
-//! The conversion of each kind of test, with the checks of its keys.
+//! The conversion of each kind of test from its TOML keys, with the checks of these.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::claim::{
 };
 use crate::metric::{Measure, Metric};
 use crate::study::StudyError;
-use crate::study::raw::{RawText, Reader, all};
+use crate::study::raw::{RawText, Reader, convert_all};
 use crate::units;
 
 /// The tolerance of a crossover test that names none, as a factor.
@@ -20,28 +20,29 @@ const CROSSOVER_TOLERANCE: f64 = 2.0;
 /// The word of the key `cells` for the mean of all groups.
 const MEAN: &str = "mean";
 
-/// The quantity that an expectation is about, which limits the expectation's forms.
+/// The forms of an expectation that a test allows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Expects {
-    /// A number in its own unit.
+enum ExpectForms {
+    /// Those for a number with a unit: neither `alike` nor `among`.
     Number,
-    /// A ratio, which can be `alike`.
+    /// Those for a ratio: all but `among`.
     Ratio,
-    /// A ratio, or a number that can be `among` others.
-    Among,
+    /// All of them.
+    Any,
 }
 
 impl Reader<'_> {
+    /// The test of a kind, from the keys that it has.
     pub(super) fn kind(&self, kind: &str, raw: &RawTest) -> Result<TestKind, StudyError> {
         let level = |metric: Metric| {
-            let expect = self.expected(raw, Expects::Number)?;
+            let expect = self.expected(raw, ExpectForms::Number)?;
             Ok(TestKind::Level { metric, expect })
         };
         match kind {
             "ratio" => Ok(TestKind::Ratio {
                 contrast: self.contrast(raw)?,
                 metric: self.metric(raw)?,
-                expect: self.expected(raw, Expects::Ratio)?,
+                expect: self.expected(raw, ExpectForms::Ratio)?,
             }),
             "crossover" => self.crossover(raw),
             "level" => level(self.metric(raw)?),
@@ -52,23 +53,23 @@ impl Reader<'_> {
             "scaling" => self.scaling(raw),
             "arithmetic" => self.arithmetic(raw),
             _ => Ok(TestKind::NotInThisRun {
-                study: self.take(self.needed(raw, &raw.study, "study")?, |t| name(t))?,
-                why: self.take(self.needed(raw, &raw.why, "why")?, |t| prose(t))?,
+                study: self.convert(self.required(raw, &raw.study, "study")?, |t| name(t))?,
+                why: self.convert(self.required(raw, &raw.why, "why")?, |t| prose(t))?,
             }),
         }
     }
 
     fn metric(&self, raw: &RawTest) -> Result<Metric, StudyError> {
-        Ok(*self.needed(raw, &raw.metric, "metric")?.get_ref())
+        Ok(*self.required(raw, &raw.metric, "metric")?.get_ref())
     }
 
-    fn expected(&self, raw: &RawTest, quantity: Expects) -> Result<Expected, StudyError> {
-        let expect = self.needed(raw, &raw.expect, "expect")?;
-        self.take(expect, |text| match text.parse()? {
-            Expected::Among if quantity != Expects::Among => {
+    fn expected(&self, raw: &RawTest, forms: ExpectForms) -> Result<Expected, StudyError> {
+        let expect = self.required(raw, &raw.expect, "expect")?;
+        self.convert(expect, |text| match text.parse()? {
+            Expected::Among if forms != ExpectForms::Any => {
                 Err("`among` is for an arithmetic test with `other`".to_owned())
             }
-            Expected::Alike if quantity == Expects::Number => {
+            Expected::Alike if forms == ExpectForms::Number => {
                 Err("a number is `above`, `below`, `within` or `is` another".to_owned())
             }
             expected => Ok(expected),
@@ -77,7 +78,7 @@ impl Reader<'_> {
 
     pub(super) fn cells(&self, raw: &RawTest) -> Result<Quantity, StudyError> {
         let is_sum = raw.kind.get_ref() == "arithmetic";
-        let cells = self.given(&raw.cells, |text| match text.as_str() {
+        let cells = self.convert_optional(&raw.cells, |text| match text.as_str() {
             "every" => Ok(Quantity::Every),
             "most" => Ok(Quantity::Most),
             "some" => Ok(Quantity::Some),
@@ -91,12 +92,12 @@ impl Reader<'_> {
     }
 
     fn contrast(&self, raw: &RawTest) -> Result<Contrast, StudyError> {
-        let axis = *self.needed(raw, &raw.axis, "axis")?.get_ref();
-        let value = self.value(axis, self.needed(raw, &raw.value, "value")?)?;
-        let other = self.needed(raw, &raw.against, "against")?;
-        let against = self.value(axis, other)?;
+        let axis = *self.required(raw, &raw.axis, "axis")?.get_ref();
+        let value = self.value(axis, self.required(raw, &raw.value, "value")?)?;
+        let raw_against = self.required(raw, &raw.against, "against")?;
+        let against = self.value(axis, raw_against)?;
         if value == against {
-            return self.fail(other.span(), "`value` and `against` are the same");
+            return self.fail(raw_against.span(), "`value` and `against` are the same");
         }
         Ok(Contrast {
             axis,
@@ -105,9 +106,9 @@ impl Reader<'_> {
         })
     }
 
-    /// The metric of a test of copies; of both sides unless the test names one.
+    /// The metric of a test of copies: that of both sides, unless the test names another one.
     fn copies(&self, raw: &RawTest) -> Result<Metric, StudyError> {
-        let metric = self.given(&raw.metric, |metric| match *metric {
+        let metric = self.convert_optional(&raw.metric, |metric| match *metric {
             metric if metric.measure == Measure::CopiesPerByte => Ok(metric),
             other => Err(format!(
                 "`{other}` is no count of copies: write copies_per_byte, sender_copies_per_byte or receiver_copies_per_byte"
@@ -118,8 +119,8 @@ impl Reader<'_> {
 
     fn crossover(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
         let along = raw.along.as_ref().map_or(Axis::Size, |a| *a.get_ref());
-        let expect = self.needed(raw, &raw.expect, "expect")?;
-        let from = self.take(expect, |text| {
+        let expect = self.required(raw, &raw.expect, "expect")?;
+        let from = self.convert(expect, |text| {
             let Some(value) = text.trim().strip_prefix("from ") else {
                 return Err(format!(
                     "`{text}` is no place of a crossover: write, for example, `from 8KiB`"
@@ -145,28 +146,28 @@ impl Reader<'_> {
         fits: fn(f64) -> bool,
         why: &str,
     ) -> Result<Option<f64>, StudyError> {
-        let given = raw.tolerance.as_ref();
-        given.map(|t| self.fitting(t, fits, why)).transpose()
+        let tolerance = raw.tolerance.as_ref();
+        tolerance.map(|t| self.bounded(t, fits, why)).transpose()
     }
 
     fn counter(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
-        let list = self.needed(raw, &raw.metrics, "metrics")?;
+        let list = self.required(raw, &raw.metrics, "metrics")?;
         if list.get_ref().len() < 2 {
             return self.fail(list.span(), "a counter test compares at least two metrics");
         }
         Ok(TestKind::Counter {
-            metrics: all(list.get_ref(), |m| self.take(m, |m| m.parse()))?,
+            metrics: convert_all(list.get_ref(), |m| self.convert(m, |m| m.parse()))?,
             contrast: self.contrast(raw)?,
         })
     }
 
     fn stall(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
-        let present = self.given(&raw.expect, |text| match text.as_str() {
+        let present = self.convert_optional(&raw.expect, |text| match text.as_str() {
             "present" => Ok(true),
             "absent" => Ok(false),
             other => Err(format!("`{other}`: write `present` or `absent`")),
         })?;
-        let caveat = self.given(&raw.caveat, |t| name(t))?;
+        let caveat = self.convert_optional(&raw.caveat, |t| name(t))?;
         Ok(TestKind::Stall {
             caveat: caveat.unwrap_or_else(|| NAGLE_STALL.to_owned()),
             present: present.unwrap_or(true),
@@ -174,7 +175,7 @@ impl Reader<'_> {
     }
 
     fn scaling(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
-        let between = self.take(self.needed(raw, &raw.threads, "threads")?, |text| {
+        let between = self.convert(self.required(raw, &raw.threads, "threads")?, |text| {
             let numbers = || {
                 let (low, high) = text.0.split_once("..")?;
                 let (low, high): (u32, u32) = (low.parse().ok()?, high.parse().ok()?);
@@ -191,14 +192,14 @@ impl Reader<'_> {
         Ok(TestKind::Scaling {
             metric: self.metric(raw)?,
             between,
-            expect: self.expected(raw, Expects::Ratio)?,
+            expect: self.expected(raw, ExpectForms::Ratio)?,
         })
     }
 
     fn arithmetic(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
         let term = Term {
-            table: self.needed(raw, &raw.table, "table")?.get_ref().clone(),
-            column: self.needed(raw, &raw.column, "column")?.get_ref().clone(),
+            table: self.required(raw, &raw.table, "table")?.get_ref().clone(),
+            column: self.required(raw, &raw.column, "column")?.get_ref().clone(),
             rows: rows(raw.rows.as_ref().map(Spanned::get_ref)),
         };
         let other = raw.other.as_ref().map(Spanned::get_ref);
@@ -210,15 +211,15 @@ impl Reader<'_> {
         let why = "the tolerance of a calculation is a share from 0 to 1, such as 0.02";
         let tolerance = self.tolerance(raw, |share| (0.0..1.0).contains(&share), why)?;
         let of_mean = raw.cells.as_ref().is_some_and(|c| c.get_ref() == MEAN);
-        // A mean is one number, so that there are no others for it to lie among.
-        let expects = if against.is_some() && !of_mean {
-            Expects::Among
+        // A mean is a single number, so that it cannot lie among others.
+        let forms = if against.is_some() && !of_mean {
+            ExpectForms::Any
         } else {
-            Expects::Ratio
+            ExpectForms::Ratio
         };
         let by = raw.by.as_ref().map(|by| by.get_ref().clone());
         Ok(TestKind::Arithmetic(Arithmetic {
-            expect: self.expected(raw, expects)?,
+            expect: self.expected(raw, forms)?,
             term,
             against,
             by: by.unwrap_or_default(),
@@ -228,6 +229,7 @@ impl Reader<'_> {
     }
 }
 
+/// The conditions on columns that choose the rows of a term.
 fn rows(conditions: Option<&BTreeMap<String, RawText>>) -> Vec<(String, String)> {
     let pair = |(column, value): (&String, &RawText)| (column.clone(), value.0.clone());
     conditions.into_iter().flatten().map(pair).collect()

@@ -63,7 +63,7 @@ impl<'de> Deserialize<'de> for RawValues {
     }
 }
 
-/// The text of a file, by which errors have a line and a column.
+/// The text of a file, which gives an error its line and column.
 pub(crate) struct Reader<'t> {
     pub(crate) text: &'t str,
 }
@@ -78,8 +78,8 @@ impl Reader<'_> {
         Err(at(self.text, place.start, message.into()))
     }
 
-    /// A value converted by `read`; its error gets the value's place.
-    pub(crate) fn take<T, U, E: ToString>(
+    /// A value converted by `read`, whose error gets the place of the value in the file.
+    pub(crate) fn convert<T, U, E: ToString>(
         &self,
         value: &Spanned<T>,
         read: impl Fn(&T) -> Result<U, E>,
@@ -88,16 +88,16 @@ impl Reader<'_> {
     }
 
     /// An optional value converted by `read`.
-    pub(crate) fn given<T, U, E: ToString>(
+    pub(crate) fn convert_optional<T, U, E: ToString>(
         &self,
         value: &Option<Spanned<T>>,
         read: impl Fn(&T) -> Result<U, E>,
     ) -> Result<Option<U>, StudyError> {
-        value.as_ref().map(|v| self.take(v, read)).transpose()
+        value.as_ref().map(|v| self.convert(v, read)).transpose()
     }
 
-    /// A value within bounds; `why` is the error for another value.
-    pub(crate) fn fitting<T: Copy>(
+    /// A value within bounds; `why` is the error for any other value.
+    pub(crate) fn bounded<T: Copy>(
         &self,
         value: &Spanned<T>,
         fits: impl Fn(T) -> bool,
@@ -130,11 +130,10 @@ impl Reader<'_> {
     }
 
     pub(crate) fn value(&self, axis: Axis, value: &Spanned<RawText>) -> Result<Value, StudyError> {
-        self.take(value, |text| axis.read(&text.0))
+        self.convert(value, |text| axis.read(&text.0))
     }
 }
 
-/// Deserialises a TOML text.
 pub(crate) fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, StudyError> {
     toml::from_str(text).map_err(|e| {
         let lines = e.message().split('\n').map(str::trim);

@@ -1,4 +1,4 @@
-//! Obstacles from the start of this process: a tracer, a nice value, a scheduler class.
+//! Obstacles in the state of this process: a tracer, a nice value, a scheduler class.
 
 use bytecost_spec::CircumstanceKind;
 use bytecost_spec::host::Obstacle;

@@ -6,8 +6,8 @@ use crate::capabilities;
 use crate::cgroups;
 use crate::roots::Roots;
 
-/// The reason, with its remedy, for which a class is not available by the files of the kernel; none
-/// where only trying it shows.
+/// The reason, with its remedy, why a class is not available, as far as files of the kernel show it; none
+/// if only an attempt can show it.
 pub fn unavailable_reason(roots: &Roots, class: Class) -> Option<String> {
     if !class.is_realtime() {
         return None;
