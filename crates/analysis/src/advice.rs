@@ -13,8 +13,8 @@ use crate::grid::{self, RANGES};
 use crate::grouping::grouped;
 use crate::measure_kind::MeasureKind;
 use crate::result::{
-    Advice, Avoid, AvoidWith, Conditional, DecidedPoint, DecidedRange, Finding, NothingDecided,
-    Situation, Subject, Use, Verdict,
+    Advice, Avoid, AvoidWith, CaveatKind, Conditional, DecidedPoint, DecidedRange, Finding,
+    NothingDecided, Situation, Subject, Use, Verdict,
 };
 use crate::stages::Explained;
 use crate::trials::CellTrials;
@@ -111,11 +111,11 @@ fn is_decided(finding: &Finding) -> bool {
 fn nothing_decided(metric: Metric, at: &[At<'_>]) -> Option<NothingDecided> {
     let findings = || at.iter().flat_map(|(_, all)| all).map(|c| c.finding);
     // Reasons of some are none of the others, which more blocks may decide.
-    let reasons: Option<Vec<String>> = findings().map(|f| f.withheld.clone()).collect();
+    let kinds: Option<Vec<CaveatKind>> = findings().map(|f| f.withheld).collect();
     (!findings().any(is_decided)).then(|| NothingDecided {
         metric,
         comparisons: findings().count(),
-        withheld: reasons.into_iter().flatten().unique().collect(),
+        withheld: kinds.into_iter().flatten().unique().collect(),
         blocks: findings().filter_map(|f| f.blocks_needed).min(),
     })
 }

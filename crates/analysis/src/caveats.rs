@@ -8,12 +8,14 @@
 //! without.
 
 use bytecost_spec::circumstance::{self, CircumstanceEffect, CircumstanceKind};
-use bytecost_spec::{Axis, Measure, Metric};
+use bytecost_spec::{Axis, Measure, Metric, units};
 use itertools::Itertools as _;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use crate::pairing::Pairing;
 use crate::regimes;
-use crate::result::{Caveat, CaveatEffect, Disturbance, Finding, Verdict};
+use crate::result::{Caveat, CaveatEffect, CaveatKind, Disturbance, Finding, Verdict};
 use crate::stages::{Judged, Measured};
 use crate::trials::CellTrials;
 use crate::value::{QUANTILES, is_cpu_time};
@@ -46,7 +48,7 @@ use Detect::{Each, OfVerdicts, One};
 
 /// A row of the table: the name of a caveat, how it is found, and what it does to verdicts.
 struct Row {
-    kind: &'static str,
+    kind: CaveatKind,
     detect: Detect,
     effect: Effect,
 }
@@ -54,7 +56,7 @@ struct Row {
 /// A row whose caveat annotates verdicts; `with` gives it another effect.
 const fn row(kind: &'static str, detect: Detect) -> Row {
     Row {
-        kind,
+        kind: CaveatKind(kind),
         detect,
         effect: Effect::Annotates,
     }
@@ -64,11 +66,11 @@ const fn row(kind: &'static str, detect: Detect) -> Row {
 const fn circumstance(kind: CircumstanceKind, detect: Detect) -> Row {
     let of_circumstance = kind.row();
     row(of_circumstance.name, detect).with(match of_circumstance.effect {
-        CircumstanceEffect::Annotates | CircumstanceEffect::Conditions(_) => Effect::Annotates,
-        CircumstanceEffect::WithholdsTimes(because) => no_rates(because),
-        CircumstanceEffect::WithholdsCosts(because) => no_costs(because),
-        CircumstanceEffect::WithholdsAll(because) => Effect::WithholdsAll(because),
-        CircumstanceEffect::WithholdsUnconfirmed(because) => Effect::WithholdsUnconfirmed(because),
+        CircumstanceEffect::Annotates => Effect::Annotates,
+        CircumstanceEffect::WithholdsTimes => NO_RATES,
+        CircumstanceEffect::WithholdsCosts => NO_COSTS,
+        CircumstanceEffect::WithholdsAll => Effect::WithholdsAll,
+        CircumstanceEffect::WithholdsUnconfirmed => Effect::WithholdsUnconfirmed,
     })
 }
 
@@ -111,31 +113,31 @@ impl Row {
 enum Effect {
     Annotates,
     /// Findings of such measures, along such axes, with one of its cells have no verdict.
-    Withholds(fn(Measure, Axis) -> bool, &'static str),
+    Withholds(fn(Measure, Axis) -> bool),
     /// As `Withholds`, of findings whose cells do not share the circumstance.
-    WithholdsUnshared(fn(Measure) -> bool, Shared, &'static str),
+    WithholdsUnshared(fn(Measure) -> bool, Shared),
     /// As `Withholds`; its cells could serve more requests than they got, so that another cell with fewer
     /// requests is slower in any case.
-    Caps(fn(Measure, Axis) -> bool, &'static str),
+    Caps(fn(Measure, Axis) -> bool),
     /// Findings of all measures with a cell that it affects have none.
-    WithholdsAll(&'static str),
+    WithholdsAll,
     /// As `WithholdsAll`, but of findings whose direction is confirmed the amount alone.
-    WithholdsUnconfirmed(&'static str),
+    WithholdsUnconfirmed,
 }
 
 impl Effect {
     fn result_effect(self) -> CaveatEffect {
         match self {
             Effect::Annotates => CaveatEffect::Annotates,
-            Effect::WithholdsAll(_) => CaveatEffect::WithholdsAll,
-            Effect::WithholdsUnconfirmed(_) => CaveatEffect::WithholdsUnconfirmed,
+            Effect::WithholdsAll => CaveatEffect::WithholdsAll,
+            Effect::WithholdsUnconfirmed => CaveatEffect::WithholdsUnconfirmed,
             _ => CaveatEffect::WithholdsMetric,
         }
     }
 
     /// Returns true if all comparisons that it could affect share their circumstance, and there is one.
     fn spares_all(self, run: &Measured<'_>, caveat: &Caveat) -> bool {
-        let Effect::WithholdsUnshared(of, shared, _) = self else {
+        let Effect::WithholdsUnshared(of, shared) = self else {
             return false;
         };
         let affects = |cell: &CellTrials<'_>| caveat.cells.contains(&cell.id);
@@ -147,29 +149,13 @@ impl Effect {
         affected.peek().is_some() && affected.all(|(metric, pair)| shared(pair, metric))
     }
 
-    /// The reason for which the verdict of a metric on two cells is withheld; none where it is not.
-    fn because(self, metric: Metric, pair: &Pairing<'_, '_>) -> Option<&'static str> {
+    /// Returns true if it withholds the verdict of a metric on two cells that it affects.
+    fn withholds(self, metric: Metric, pair: &Pairing<'_, '_>) -> bool {
         match self {
-            Effect::Withholds(of, because) | Effect::Caps(of, because) => {
-                of(metric.measure, pair.axis).then_some(because)
-            }
-            Effect::WithholdsUnshared(of, shared, because) => {
-                (of(metric.measure) && !shared(pair, metric)).then_some(because)
-            }
-            Effect::WithholdsAll(because) | Effect::WithholdsUnconfirmed(because) => Some(because),
-            Effect::Annotates => None,
-        }
-    }
-
-    /// The reason of the verdicts that it withholds.
-    fn reason(self) -> Option<&'static str> {
-        match self {
-            Effect::Withholds(_, because)
-            | Effect::WithholdsUnshared(_, _, because)
-            | Effect::Caps(_, because)
-            | Effect::WithholdsAll(because)
-            | Effect::WithholdsUnconfirmed(because) => Some(because),
-            Effect::Annotates => None,
+            Effect::Withholds(of) | Effect::Caps(of) => of(metric.measure, pair.axis),
+            Effect::WithholdsUnshared(of, shared) => of(metric.measure) && !shared(pair, metric),
+            Effect::WithholdsAll | Effect::WithholdsUnconfirmed => true,
+            Effect::Annotates => false,
         }
     }
 }
@@ -179,35 +165,23 @@ impl Effect {
 type Shared = fn(&Pairing<'_, '_>, Metric) -> bool;
 
 /// The effect of a bottleneck that sets the rates in place of the compared axis.
-const fn no_rates(because: &'static str) -> Effect {
-    Effect::Withholds(|measure, _| is_of_time(measure), because)
-}
+const NO_RATES: Effect = Effect::Withholds(|measure, _| is_of_time(measure));
 
 /// The effect of a congestion control that sets rates and costs in place of the compared axis, unless
 /// that is the congestion control.
-const fn no_costs(because: &'static str) -> Effect {
-    Effect::Withholds(
-        |measure, axis| axis != Axis::Congestion && (is_of_time(measure) || is_cpu_time(measure)),
-        because,
-    )
-}
+const NO_COSTS: Effect = Effect::Withholds(|measure, axis| {
+    axis != Axis::Congestion && (is_of_time(measure) || is_cpu_time(measure))
+});
 
 /// The effect of waits for a timer, which take no CPU time; not on the axes that are remedies of them.
-const TIMER: Effect = Effect::Withholds(
-    |measure, axis| {
-        let remedies = [Axis::Nodelay, Axis::Cork, Axis::Quickack];
-        is_of_time(measure) && !remedies.contains(&axis)
-    },
-    "one side waits for the timer of delayed acknowledgements, which is not the cost of copying",
-);
+const TIMER: Effect = Effect::Withholds(|measure, axis| {
+    let remedies = [Axis::Nodelay, Axis::Cork, Axis::Quickack];
+    is_of_time(measure) && !remedies.contains(&axis)
+});
 
 /// The effect of trials in two groups on such measures.
 const fn two_modes(of: fn(Measure) -> bool) -> Effect {
-    Effect::WithholdsUnshared(
-        of,
-        regimes::change_together,
-        "the trials of a cell fall into two groups that lie far apart",
-    )
+    Effect::WithholdsUnshared(of, regimes::change_together)
 }
 
 fn is_latency(measure: Measure) -> bool {
@@ -227,29 +201,24 @@ fn is_of_time(measure: Measure) -> bool {
 }
 
 /// Every caveat, in the order of reports.
+#[rustfmt::skip] // a table
 const CAVEATS: &[Row] = &[
     row("ended-early", One(course::ended_early)),
     row("missing-trials", One(course::missing_trials)),
     row("several-legs", One(course::several_legs)),
     row("changed-plan", Each(course::changed_plan)),
-    row("wrong-bytes", Each(course::wrong_bytes))
-        .with(Effect::WithholdsAll("some trials delivered wrong bytes")),
-    row("many-failed-trials", One(course::many_failed_trials))
-        .with(Effect::WithholdsAll("too many of its trials failed")),
+    row("wrong-bytes", Each(course::wrong_bytes)).with(Effect::WithholdsAll),
+    row("many-failed-trials", One(course::many_failed_trials)).with(Effect::WithholdsAll),
     row("stood-still", One(course::stood_still))
-        .with(Effect::Withholds(
-            |m, _| is_of_time(m) || matches!(m, Measure::CpuUtilization | Measure::LeastServedShare),
-            "its flow stood still through whole windows",
-        )),
+        .with(Effect::Withholds(|m, _| {
+            is_of_time(m) || matches!(m, Measure::CpuUtilization | Measure::LeastServedShare)
+        })),
     row("stalled-trials", One(course::stalled_trials)),
     row("failed-trials", One(course::failed_trials)),
-    row("two-modes-cpu-time", One(|run| modes::far(run, is_cpu_time)))
-        .with(two_modes(is_cpu_time)),
-    row("two-modes-time", One(|run| modes::far(run, is_rate)))
-        .with(two_modes(is_rate)),
+    row("two-modes-cpu-time", One(|run| modes::far(run, is_cpu_time))).with(two_modes(is_cpu_time)),
+    row("two-modes-time", One(|run| modes::far(run, is_rate))).with(two_modes(is_rate)),
     // Two groups of a tail do not affect the rate.
-    row("two-modes-latency", One(|run| modes::far(run, is_latency)))
-        .with(two_modes(is_latency)),
+    row("two-modes-latency", One(|run| modes::far(run, is_latency))).with(two_modes(is_latency)),
     row("few-blocks", One(course::few_blocks)),
     row("imprecise", One(course::imprecise)),
     row("twins-differ", One(course::twins_differ)),
@@ -260,54 +229,33 @@ const CAVEATS: &[Row] = &[
     circumstance(CircumstanceKind::PacketSocket, One(zero_copy::packet_socket)),
     row("waits-for-every-completion", One(zero_copy::every_completion)),
     row("clients-limited", One(serving::generator))
-        .with(Effect::Caps(
-            |m, _| is_of_time(m) || m == Measure::LeastServedShare,
-            "the clients may have limited the rate themselves",
-        )),
+        .with(Effect::Caps(|m, _| is_of_time(m) || m == Measure::LeastServedShare)),
     row("clients-busy", One(serving::clients_busy_on_both_sides))
         .with(Effect::WithholdsUnshared(
             |m| is_of_time(m) || m == Measure::LeastServedShare,
             |pair, _| !serving::are_clients_of_both_busy(pair),
-            "the clients were busy nearly all the time on both sides",
         )),
     circumstance(CircumstanceKind::ListenQueue, One(serving::listen_queue)),
-    row("connected-again", One(serving::connected_again))
-        .with(Effect::Withholds(
-            |m, _| is_of_time(m),
-            "connections were tried again after 1 s or more",
-        )),
+    row("connected-again", One(serving::connected_again)).with(NO_RATES),
     circumstance(CircumstanceKind::HiddenProcesses, One(cpu_time::hidden_processes)),
     circumstance(CircumstanceKind::BooksOpen, One(cpu_time::cells_with_open_books)),
     row("books-not-closed", One(cpu_time::comparisons_with_open_books))
-        .with(Effect::WithholdsUnshared(
-            is_cpu_time,
-            cpu_time::books_suffice,
-            "CPU time not accounted for in these cells could reverse it",
-        )),
+        .with(Effect::WithholdsUnshared(is_cpu_time, cpu_time::books_suffice)),
     row("idle-interrupts-differ", One(cpu_time::interrupts_differ))
-        .with(Effect::WithholdsUnshared(
-            is_cpu_time,
-            cpu_time::interrupts_are_alike,
-            "interrupts on idle CPUs differ between the two, and are not known well enough to be added",
-        )),
+        .with(Effect::WithholdsUnshared(is_cpu_time, cpu_time::interrupts_are_alike)),
     row("idle-interrupts", One(cpu_time::interrupts_charged)),
-    row("many-failed-requests", One(serving::many_failed_requests))
-        .with(Effect::WithholdsAll("too many of its requests failed")),
+    row("many-failed-requests", One(serving::many_failed_requests)).with(Effect::WithholdsAll),
     row("failed-requests", One(serving::failed_requests)),
     row("server-caution", Each(cautions::server)),
     row("mover-caution", Each(cautions::mover)),
     row("cpu-clock", One(cpu_time::cpu_clock)),
-    row("path-limit", Each(obstacles::limits))
-        .with(no_rates("a limit of the path sets the rate")),
+    row("path-limit", Each(obstacles::limits)).with(NO_RATES),
     row("path-cost", One(obstacles::costs)),
     circumstance(CircumstanceKind::Tracer, One(obstacles::tracer)),
     circumstance(CircumstanceKind::Quota, One(obstacles::quota)),
-    row("link-limited", One(network::link_limited))
-        .with(no_rates("the link is the limit")),
-    row("path-losses", One(network::losses))
-        .with(no_rates("the path lost packets")),
-    row("path-marks", One(network::marks))
-        .with(no_rates("the path marked packets as congested")),
+    row("link-limited", One(network::link_limited)).with(NO_RATES),
+    row("path-losses", One(network::losses)).with(NO_RATES),
+    row("path-marks", One(network::marks)).with(NO_RATES),
     row("virtual-way", One(network::virtual_way)),
     row("path-mtu", One(network::path_mtu)),
     row("path-mtu-changed", One(network::path_mtu_changed)),
@@ -329,18 +277,13 @@ const CAVEATS: &[Row] = &[
     row("short-window", One(windows::short)),
     row("not-steady", Each(windows::not_steady)),
     circumstance(CircumstanceKind::Pacing, One(bottlenecks::pacing)),
-    row("receive-window", One(bottlenecks::receive_window))
-        .with(no_rates("the receive window limits the rate")),
+    row("receive-window", One(bottlenecks::receive_window)).with(NO_RATES),
     row("send-buffer", One(bottlenecks::send_buffer)),
     row("registered-huge-pages", One(bottlenecks::huge_pages)),
     row("retransmits", One(network::retransmits)),
     row("segments-differ", OfVerdicts(network::sizes_differ)),
-    row("same-rate", One(bottlenecks::same_rate))
-        .with(no_rates(
-            "the rates of all are alike though their costs are not, so that something else is the bottleneck",
-        )),
-    row("receiver-bound", One(bottlenecks::receiver_bound))
-        .with(no_rates("the receiver is the bottleneck")),
+    row("same-rate", One(bottlenecks::same_rate)).with(NO_RATES),
+    row("receiver-bound", One(bottlenecks::receiver_bound)).with(NO_RATES),
     row("untouched", Each(cautions::untouched)),
     row("zero-copy-no-room", One(zero_copy::no_room)),
     row("one-side", One(wire::one_side)),
@@ -356,7 +299,22 @@ const CAVEATS: &[Row] = &[
 
 /// The names of all caveats, in the order of reports.
 pub fn caveat_kinds() -> impl Iterator<Item = &'static str> {
-    CAVEATS.iter().map(|row| row.kind)
+    CAVEATS.iter().map(|row| row.kind.0)
+}
+
+/// The names of the caveats that can withhold a verdict or an amount, in the same order.
+pub fn withholding_kinds() -> impl Iterator<Item = &'static str> {
+    let withholding = |row: &&Row| !matches!(row.effect, Effect::Annotates);
+    CAVEATS.iter().filter(withholding).map(|row| row.kind.0)
+}
+
+impl<'de> Deserialize<'de> for CaveatKind {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<CaveatKind, D::Error> {
+        let name = String::deserialize(from)?;
+        let unknown = || D::Error::custom(units::unknown("caveat", &name, caveat_kinds()));
+        let mut kinds = CAVEATS.iter().map(|row| row.kind);
+        kinds.find(|kind| kind.0 == name).ok_or_else(unknown)
+    }
 }
 
 /// The caveats that need no verdict, so that they can withhold some.
@@ -392,10 +350,11 @@ pub(crate) enum Permitted {
         /// neither.
         is_more: Option<bool>,
         has_amount: bool,
-        because: &'static str,
+        /// The caveat that permits no more.
+        by: CaveatKind,
     },
-    /// The comparison is in no family.
-    Nothing(&'static str),
+    /// No verdict, by this caveat: the comparison is in no family.
+    Nothing(CaveatKind),
 }
 
 impl Permitted {
@@ -408,7 +367,7 @@ impl Permitted {
                 Permitted::Sign {
                     is_more,
                     has_amount,
-                    because,
+                    by,
                 },
                 Permitted::Sign {
                     is_more: other,
@@ -418,7 +377,7 @@ impl Permitted {
             ) => Permitted::Sign {
                 is_more: is_more.filter(|_| is_more == other),
                 has_amount: has_amount && has_other,
-                because,
+                by,
             },
         }
     }
@@ -432,7 +391,8 @@ pub(crate) fn permitted<'c>(
     pair: &Pairing<'_, '_>,
     confirmed: impl Fn() -> Option<bool>,
 ) -> Permitted {
-    let permits = |(caveat, effect, because): (&Caveat, Effect, &'static str)| {
+    let permits = |(caveat, effect): (&Caveat, Effect)| {
+        let by = caveat.kind;
         let [baseline, other] = [pair.baseline, pair.other].map(|c| caveat.cells.contains(&c.id));
         match effect {
             // Of two cells of which one is capped, the other can be shown to have less.
@@ -440,20 +400,20 @@ pub(crate) fn permitted<'c>(
                 Permitted::Sign {
                     is_more: Some(other),
                     has_amount: true,
-                    because,
+                    by,
                 }
             }
-            Effect::WithholdsUnconfirmed(_) => Permitted::Sign {
+            Effect::WithholdsUnconfirmed => Permitted::Sign {
                 is_more: confirmed(),
                 has_amount: false,
-                because,
+                by,
             },
             Effect::WithholdsUnshared(..) => Permitted::Sign {
                 is_more: None,
                 has_amount: false,
-                because,
+                by,
             },
-            _ => Permitted::Nothing(because),
+            _ => Permitted::Nothing(by),
         }
     };
     let each = affecting(caveats, metric, pair).map(permits);
@@ -464,7 +424,7 @@ pub(crate) fn permitted<'c>(
 /// name.
 fn nearer_causes(run: &Measured<'_>, name: &str) -> impl Fn(&CellTrials<'_>) -> bool {
     let is_nearer = |row: &&Row| {
-        circumstance::named(row.kind).is_some_and(|nearer| nearer.excludes.contains(&name))
+        circumstance::named(row.kind.0).is_some_and(|nearer| nearer.excludes.contains(&name))
     };
     let rows = CAVEATS.iter().filter(is_nearer);
     let nearer: Vec<Caveat> = rows.flat_map(|row| row.find(run)).collect();
@@ -478,16 +438,14 @@ fn nearer_causes(run: &Measured<'_>, name: &str) -> impl Fn(&CellTrials<'_>) -> 
 pub(crate) fn disturbances(run: &Judged<'_>) -> Vec<Disturbance> {
     let judged = |f: &&Finding| f.verdict != Verdict::NotJudged;
     let disturbance = |(place, caveat): (usize, &Caveat)| {
-        let row = CAVEATS.iter().find(|row| row.kind == caveat.kind);
-        let reason = row.and_then(|row| row.effect.reason());
-        let count = |of: fn(&Finding) -> Option<&String>| {
+        let count = |of: fn(&Finding) -> Option<CaveatKind>| {
             let withheld = run.findings.iter().filter(judged).filter_map(of);
-            withheld.filter(|why| reason == Some(why)).count()
+            withheld.filter(|by| *by == caveat.kind).count()
         };
         Disturbance {
             caveat: place,
-            verdicts_withheld: count(|f| f.withheld.as_ref()),
-            amounts_withheld: count(|f| f.amount_withheld.as_ref()),
+            verdicts_withheld: count(|f| f.withheld),
+            amounts_withheld: count(|f| f.amount_withheld),
         }
     };
     let caveats = run.caveats.iter().enumerate();
@@ -498,22 +456,22 @@ pub(crate) fn disturbances(run: &Judged<'_>) -> Vec<Disturbance> {
         .collect()
 }
 
-/// The reason of the first caveat that withholds the verdict of a metric on two cells.
-pub(crate) fn because<'c>(
+/// The first caveat that withholds the verdict of a metric on two cells.
+pub(crate) fn withheld_by<'c>(
     caveats: impl IntoIterator<Item = &'c Caveat>,
     metric: Metric,
     pair: &Pairing<'_, '_>,
-) -> Option<&'static str> {
+) -> Option<CaveatKind> {
     let mut affecting = affecting(caveats, metric, pair);
-    affecting.next().map(|(.., because)| because)
+    affecting.next().map(|(caveat, _)| caveat.kind)
 }
 
-/// The caveats that affect the verdict of a metric on two cells, with their reasons.
+/// The caveats that affect the verdict of a metric on two cells, with their effects.
 fn affecting<'c>(
     caveats: impl IntoIterator<Item = &'c Caveat>,
     metric: Metric,
     pair: &Pairing<'_, '_>,
-) -> impl Iterator<Item = (&'c Caveat, Effect, &'static str)> {
+) -> impl Iterator<Item = (&'c Caveat, Effect)> {
     let cells = [&pair.baseline.id, &pair.other.id];
     let affects =
         move |c: &&Caveat| c.cells.is_empty() || c.cells.iter().any(|id| cells.contains(&id));
@@ -522,6 +480,6 @@ fn affecting<'c>(
         .filter(affects)
         .filter_map(move |caveat| {
             let effect = CAVEATS.iter().find(|row| row.kind == caveat.kind)?.effect;
-            Some((caveat, effect, effect.because(metric, pair)?))
+            effect.withholds(metric, pair).then_some((caveat, effect))
         })
 }

@@ -84,12 +84,11 @@ impl<'v> Drawing<'v> {
 
     /// The reason for which no cell has the figure's metric; none where one has it, or it has no
     /// meaning for any.
-    fn why_absent(&self, figure: &Figure) -> Option<String> {
+    fn why_absent(&self, figure: &Figure) -> Option<Gap> {
         let results = |c: &Cell| self.results.get(c.id().as_str());
         let cells = || self.shown.iter().filter_map(results);
         let is_known = cells().any(|r| r.estimates.contains_key(&figure.y));
-        let why = cells().find_map(|r| r.absent.get(&figure.y));
-        why.filter(|_| !is_known).cloned()
+        cells().find_map(|r| r.gap(figure.y)).filter(|_| !is_known)
     }
 
     /// The panels of a figure over a metric: those with a measured point, or all.

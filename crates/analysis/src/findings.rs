@@ -152,12 +152,10 @@ impl Comparison<'_> {
         correction: Option<Correction>,
     ) -> Finding {
         let unjudged = self.unjudged();
-        let (because, bound) = match permitted {
+        let (by, bound) = match permitted {
             Permitted::Verdict => (None, manifest.study.smallest_effect.ln_1p()),
             // Nothing lies within less than nothing.
-            Permitted::Sign { because, .. } | Permitted::Nothing(because) => {
-                (Some(because), f64::NEG_INFINITY)
-            }
+            Permitted::Sign { by, .. } | Permitted::Nothing(by) => (Some(by), f64::NEG_INFINITY),
         };
         let p = correction.and_then(|correction| correction.p);
         let level = correction.map_or(1.0 - LEVEL, |correction| correction.level);
@@ -177,13 +175,13 @@ impl Comparison<'_> {
             None => unjudged.verdict,
         };
         let is_open = !matches!(verdict, Verdict::Better | Verdict::Worse);
-        let withheld = because.filter(|_| is_open);
+        let withheld = by.filter(|_| is_open);
         let amount_withheld = match permitted {
             Permitted::Sign {
                 has_amount: false,
-                because,
+                by,
                 ..
-            } if !is_open => Some(because.to_owned()),
+            } if !is_open => Some(by),
             _ => None,
         };
         let is_undecided = verdict == Verdict::NotDecided && withheld.is_none();
@@ -199,7 +197,7 @@ impl Comparison<'_> {
             p_corrected: p,
             level: p.map(|_| level),
             verdict,
-            withheld: withheld.map(str::to_owned),
+            withheld,
             amount_withheld,
             rounds_prevent: blocks_needed.is_none() && by_blocks().is_some(),
             blocks_needed,

@@ -56,7 +56,7 @@ mod value;
 mod window_books;
 
 pub use audit::published_cells;
-pub use caveats::caveat_kinds;
+pub use caveats::{caveat_kinds, withholding_kinds};
 pub use cells::typical;
 pub use command::{command_line, command_of_run, peer_again};
 pub use grid::RANGES;

@@ -16,7 +16,7 @@ use crate::grid::{self, RANGES};
 use crate::grouping::grouped;
 use crate::judged_pair::{JudgedPair, verdict};
 use crate::pairing::{Pairing, compared};
-use crate::result::{Finding, MainEffect, PlaceDeviation, PlaceEffect, Uncertain};
+use crate::result::{CaveatKind, Finding, MainEffect, PlaceDeviation, PlaceEffect, Uncertain};
 use crate::stages::Judged;
 
 struct RawEffect<'v> {
@@ -50,7 +50,7 @@ pub(crate) fn all<'v>(run: &'v Judged<'v>) -> Vec<MainEffect> {
         })
         .collect_vec();
     // An effect that a caveat withholds is not in the family.
-    let is_tested = |raw: &RawEffect<'_>| raw.is_asked() && raw.withheld(run).is_none();
+    let is_tested = |raw: &RawEffect<'_>| raw.is_asked() && raw.withheld_by(run).is_none();
     let p_values: Vec<f64> = located
         .iter()
         .filter(|(raw, _)| is_tested(raw))
@@ -117,9 +117,9 @@ impl RawEffect<'_> {
         self.places[place].pairing.other.cell.value(self.over)
     }
 
-    fn withheld(&self, run: &Judged<'_>) -> Option<&'static str> {
+    fn withheld_by(&self, run: &Judged<'_>) -> Option<CaveatKind> {
         let mut pairings = self.places.iter().map(|p| &p.pairing);
-        pairings.find_map(|p| caveats::because(&run.caveats, self.metric, p))
+        pairings.find_map(|p| caveats::withheld_by(&run.caveats, self.metric, p))
     }
 
     /// The place that is furthest from the mean of all, in standard errors.
@@ -152,7 +152,7 @@ impl RawEffect<'_> {
     ) -> Option<MainEffect> {
         let compare = self.compare;
         let first = self.places[0].pairing;
-        let withheld = self.withheld(run);
+        let withheld = self.withheld_by(run);
         let (ratio, interval) = (Uncertain::ratio_at(&mean, LEVEL)?, mean.interval(LEVEL)?);
         let places = self.places.iter().enumerate().map(|(place, pair)| {
             let ratio = pair.ratio();
@@ -193,7 +193,7 @@ impl RawEffect<'_> {
             places: places.collect(),
             furthest: self.furthest(run)?,
             turns,
-            withheld: withheld.map(str::to_owned),
+            withheld,
         })
     }
 }

@@ -97,17 +97,8 @@ pub(crate) fn find_groups(cells: &mut [CellResult], trials: &Trials<'_>) {
     let mut found = by_key(groups(trials));
     for cell in cells {
         cell.two_groups = found.remove(&cell.id).unwrap_or_default();
-        let CellResult {
-            two_groups,
-            estimates,
-            absent,
-            ..
-        } = cell;
-        for groups in two_groups.iter().filter(|g| g.are_far_apart()) {
-            if estimates.remove(&groups.metric).is_some() {
-                let why = format!("two groups of trials: {}", groups.in_words());
-                absent.insert(groups.metric, why);
-            }
+        for groups in cell.two_groups.iter().filter(|g| g.are_far_apart()) {
+            cell.estimates.remove(&groups.metric);
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::grouping::by_key;
 mod answer;
 mod audited;
 mod caveat;
+mod caveat_kind;
 mod ceiling;
 mod cell_table;
 mod estimate;
@@ -32,6 +33,7 @@ mod two_groups;
 pub use answer::*;
 pub use audited::*;
 pub use caveat::*;
+pub use caveat_kind::CaveatKind;
 pub use estimate::*;
 pub use evidence::*;
 pub use explanation::*;
@@ -263,7 +265,7 @@ pub struct CellResult {
     pub failed: usize,
     /// Estimates by metric; a metric that does not apply to the cell has no entry.
     pub estimates: BTreeMap<Metric, Estimate>,
-    /// Metrics that apply and are not available, with the reason.
+    /// Metrics that apply and are not available, with the reason, except those of two groups.
     pub absent: BTreeMap<Metric, String>,
     /// Metrics by which its trials fall into two groups; those whose groups lie far apart have no
     /// estimate.
@@ -290,6 +292,14 @@ pub struct StoodStill {
 }
 
 impl CellResult {
+    /// The reason for which a metric that applies to the cell is not available.
+    pub fn gap(&self, metric: Metric) -> Option<Gap> {
+        let mut groups = self.two_groups.iter();
+        let apart = groups.find(|g| g.metric == metric && g.are_far_apart());
+        let absent = || Some(Gap::Absent(self.absent.get(&metric)?.clone()));
+        apart.cloned().map(Gap::TwoGroups).or_else(absent)
+    }
+
     /// The value of a metric's estimate; none where the cell has no estimate of it.
     pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
         Some(self.estimates.get(&metric)?.value)
@@ -369,13 +379,13 @@ pub struct Finding {
     pub level: Option<f64>,
     /// The verdict.
     pub verdict: Verdict,
-    /// The text of the caveat that withholds its verdict; none where none does.
+    /// The caveat that withholds its verdict; none where none does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub withheld: Option<String>,
-    /// Reason for which the amount is withheld, so that only the direction of its verdict stands; none
-    /// where the amount stands.
+    pub withheld: Option<CaveatKind>,
+    /// The caveat that withholds its amount, so that only the direction of its verdict stands; none where
+    /// the amount stands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub amount_withheld: Option<String>,
+    pub amount_withheld: Option<CaveatKind>,
     /// The smallest difference that this many blocks detect 80 % of the time at `level`, or at 5 %
     /// where there is none, as a share.
     pub detectable: f64,

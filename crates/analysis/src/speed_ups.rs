@@ -85,8 +85,8 @@ fn both_ways<'t, 'a>(pair: &Pair, value: &Value, trials: &'t Trials<'a>) -> Vec<
 
 /// The ratio, turned over where less is faster.
 fn point(pair: &Pair, p: &Pairing<'_, '_>, run: &Judged<'_>) -> Point {
-    if let Some(why) = caveats::because(&run.caveats, pair.metric, p) {
-        return Point::Gap(Gap::Withheld(why.to_owned()));
+    if let Some(kind) = caveats::withheld_by(&run.caveats, pair.metric, p) {
+        return Point::Gap(Gap::Withheld(kind));
     }
     let faster = match pair.metric.better() {
         Better::Higher => *p,

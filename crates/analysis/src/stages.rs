@@ -76,8 +76,8 @@ impl<'v> Measured<'v> {
         let results = || cells.iter().filter_map(|c| self.result(&c.id));
         let is_without = |r: &CellResult| r.trials > 0 && !r.estimates.contains_key(&metric);
         let mut failures = cells.iter().filter_map(|c| c.failures.last());
-        if let Some(why) = results().find_map(|r| r.absent.get(&metric)) {
-            Gap::Absent(why.clone())
+        if let Some(gap) = results().find_map(|r| r.gap(metric)) {
+            gap
         } else if results().any(is_without) {
             Gap::WithoutMeaning(metric)
         } else if let Some(failure) = failures.next() {

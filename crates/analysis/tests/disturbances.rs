@@ -1,6 +1,6 @@
 //! Circumstances that can bend a ranking: what they withhold, and which farther causes they exclude.
 
-use bytecost_analysis::{Analysis, CaveatEffect, Finding, Verdict};
+use bytecost_analysis::{Analysis, CaveatEffect, CaveatKind, Finding, Verdict};
 use bytecost_spec::host::{Cpu, Obstacle};
 use bytecost_spec::sample::{OtherProcess, Repeat};
 use bytecost_spec::{CircumstanceKind, Counter, Metric, Reading};
@@ -52,10 +52,7 @@ fn on_a_busy_machine_nothing_is_equal_and_no_amount_is_said() {
     let equal = cost_of(&quiet, &world, "send-zerocopy");
     assert_eq!(equal.verdict, Verdict::NoDifferenceThatMatters);
     let dear = cost_of(&quiet, &world, "sendfile");
-    assert_eq!(
-        (dear.verdict, &dear.amount_withheld),
-        (Verdict::Worse, &None)
-    );
+    assert_eq!((dear.verdict, dear.amount_withheld), (Verdict::Worse, None));
     assert_eq!(one(&quiet.disturbances).verdicts_withheld, 0);
 
     crowd(&mut world, 2);
@@ -63,15 +60,15 @@ fn on_a_busy_machine_nothing_is_equal_and_no_amount_is_said() {
     let caveat = fires(&world, "busy-machine", 0, "most by hog");
     assert_eq!(caveat.effect, CaveatEffect::WithholdsUnconfirmed);
     let busy = world.analyse();
-    let why = Some("other processes used the CPUs".to_owned());
+    let busy_machine = Some(CaveatKind("busy-machine"));
     let equal = cost_of(&busy, &world, "send-zerocopy");
     assert_eq!(
-        (equal.verdict, &equal.withheld),
-        (Verdict::NotDecided, &why)
+        (equal.verdict, equal.withheld),
+        (Verdict::NotDecided, busy_machine)
     );
     let dear = cost_of(&busy, &world, "sendfile");
-    assert_eq!((dear.verdict, &dear.withheld), (Verdict::Worse, &None));
-    assert_eq!(dear.amount_withheld, why);
+    assert_eq!((dear.verdict, dear.withheld), (Verdict::Worse, None));
+    assert_eq!(dear.amount_withheld, busy_machine);
     let found = bytecost_report::disturbances(&busy);
     let disturbance = one(&found);
     let words = "other processes, most of all hog, used 1.00 of 2 CPUs in 2 of 12 blocks";

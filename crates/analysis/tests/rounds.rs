@@ -65,7 +65,7 @@ fn what_rounds_alone_leave_open_is_named_and_no_longer_run_is_promised() {
         open.rounds_prevent && open.blocks_needed.is_none(),
         "{open:?}"
     );
-    assert_eq!((open.verdict, &open.withheld), (Verdict::NotDecided, &None));
+    assert_eq!((open.verdict, open.withheld), (Verdict::NotDecided, None));
     let undecided = analysis.advice.undecided.expect("open ones");
     assert!(undecided.rounds_prevent > 0 && undecided.seconds.is_none());
     says(undecided.command.unwrap(), ["--rounds 5 --pause 2min"]);

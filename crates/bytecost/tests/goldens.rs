@@ -10,8 +10,8 @@ use std::sync::LazyLock;
 
 use crate::common::{Place, RECORDED, goldens};
 use bytecost_analysis::{
-    Analysis, Caveat, CaveatFact, Crossing, DecidedRange, Disturbance, PairSeen, Situation,
-    StoodStill, Verdict,
+    Analysis, Caveat, CaveatFact, CaveatKind, Crossing, DecidedRange, Disturbance, PairSeen,
+    Situation, StoodStill, Verdict,
 };
 use bytecost_report::Findings;
 use bytecost_spec::host::Obstacle;
@@ -191,7 +191,7 @@ fn a_wait_for_a_timer_stands_before_the_table_with_what_removes_it() {
         .iter()
         .filter(|c| c.kind == "nagle-stall")
         .map(|c| Caveat {
-            kind: "nagle-stall",
+            kind: CaveatKind("nagle-stall"),
             cells: c.cells.clone(),
             ..Caveat::default()
         })
@@ -234,7 +234,7 @@ fn a_wait_for_a_timer_stands_before_the_table_with_what_removes_it() {
 fn what_disturbed_a_run_has_two_lines_of_its_first_screen() {
     let mut a = analysed("send-copies").1.analysis.into_owned();
     let caveat = |place: usize| Caveat {
-        kind: "path-cost",
+        kind: CaveatKind("path-cost"),
         disturbs: true,
         facts: vec![CaveatFact::Obstacle(Obstacle {
             kind: CircumstanceKind::Filter,

@@ -1,11 +1,14 @@
 //! The first table of a result: the ways that the study compares, in parts with a first row each, and
 //! a column of notes on single rows.
 
-use bytecost_analysis::{Analysis, CellResult, Estimate, Finding, RANGES, Situation, grouped};
+use bytecost_analysis::{
+    Analysis, CaveatKind, CellResult, Estimate, Finding, RANGES, Situation, grouped,
+};
 use bytecost_spec::{Axis, Metric, Value, units};
 use itertools::Itertools as _;
 
 use crate::advice;
+use crate::caveats::withholding_reason;
 use crate::comparisons::not_judged;
 use crate::descriptions;
 use crate::document::{DocColumn, DocEntry, DocMark, DocRow, DocTable};
@@ -16,6 +19,7 @@ use crate::question::{NULL, QuestionEntry, QuestionRow, QuestionTable, sort_valu
 use crate::stalls;
 use crate::terminal::columns_of_numbers;
 use crate::text::{first_words, joined};
+use crate::two_groups;
 
 /// The most columns of numbers.
 const COLUMNS: usize = 5;
@@ -370,10 +374,12 @@ impl Part<'_> {
         let waits = findings.iter().any(|f| stalls::waits(a, &f.cell))
             || row.is_baseline && self.baselines().any(|id| stalls::waits(a, id));
         let is_between = findings.iter().any(|f| stalls::is_between(a, f));
-        let withheld: Option<Vec<&String>> = findings.iter().map(|f| f.withheld.as_ref()).collect();
+        let withheld: Option<Vec<CaveatKind>> = findings.iter().map(|f| f.withheld).collect();
         let no_verdict = match withheld.as_deref() {
             _ if waits => "waits for a timer: see Stalls".to_owned(),
-            Some([why, ..]) if !is_between => format!("no verdict: {why}"),
+            Some([kind, ..]) if !is_between => {
+                format!("no verdict: {}", withholding_reason(*kind))
+            }
             _ => String::new(),
         };
         let gaps: Option<Vec<&String>> = row.entries.iter().map(QuestionEntry::gap).collect();
@@ -460,7 +466,7 @@ fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: us
             let groups = cell.and_then(|c| c.two_groups.iter().find(|g| g.metric == q.metric));
             match (value, groups) {
                 (Some(value), _) => numbers::amount(q.metric, value).into(),
-                (None, Some(groups)) => groups.values_in_words().into(),
+                (None, Some(groups)) => two_groups::means(groups).into(),
                 (None, None) => NO_VERDICT.into(),
             }
         }

@@ -8,12 +8,14 @@ mod cards;
 mod fill;
 mod known;
 mod path;
+mod reasons;
 mod run;
 mod stall;
 mod vocabulary;
 mod zero_copy;
 
 pub(crate) use known::others;
+pub use reasons::withholding_reason;
 pub(crate) use zero_copy::copied;
 
 use book::{BOOK, Words};
@@ -64,7 +66,7 @@ pub fn caveats(a: &Analysis) -> Vec<CaveatText> {
 
 /// A caveat of a result in words.
 pub(crate) fn caveat(a: &Analysis, caveat: &Caveat) -> CaveatText {
-    let words = BOOK.iter().find(|words| words.kind == caveat.kind);
+    let words = BOOK.iter().find(|words| caveat.kind == words.kind);
     let known = Known { a, caveat };
     let say = |phrase: fn(&Words) -> &'static str| {
         words.map_or_else(String::new, |words| {
@@ -72,7 +74,7 @@ pub(crate) fn caveat(a: &Analysis, caveat: &Caveat) -> CaveatText {
         })
     };
     CaveatText {
-        kind: caveat.kind.to_owned(),
+        kind: caveat.kind.0.to_owned(),
         effect: caveat.effect,
         text: say(|words| words.text),
         brief: if caveat.disturbs {

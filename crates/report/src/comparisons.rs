@@ -4,6 +4,7 @@ use bytecost_analysis::{Analysis, Estimate, Finding, Verdict};
 use bytecost_spec::{Axis, Metric};
 use itertools::Itertools as _;
 
+use crate::caveats::withholding_reason;
 use crate::descriptions;
 use crate::document::{DocBlock, DocColumn, DocEntry, DocMark, DocRow, DocTable, Document};
 use crate::numbers::{self, p_value, ratio, ratio_interval};
@@ -92,8 +93,10 @@ fn entry(
         QuestionEntry::Measured(e, Some(f)) => {
             let quotient = baseline.map(|b| e.value / b.value);
             let odd = quotient.is_some_and(|q| contradicts(f, q, a.study.smallest_effect));
-            let withheld = f.withheld.as_deref().or(f.amount_withheld.as_deref());
-            let why = withheld.or(odd.then_some(NOT_THE_QUOTIENT));
+            let withheld = f.withheld.or(f.amount_withheld);
+            let why = withheld
+                .map(withholding_reason)
+                .or(odd.then_some(NOT_THE_QUOTIENT));
             let (ratio, interval, family) = (ratio(f.ratio), ratio_interval(f), f.family.name());
             let (value, baseline, verdict) = (&f.value, &f.baseline_value, verdict(f));
             let description = format!(
@@ -128,10 +131,10 @@ pub(crate) fn not_judged<'f>(mut findings: impl Iterator<Item = &'f Finding>) ->
 
 /// The verdict in words, with the blocks needed or the reason where it is not decided.
 fn verdict(f: &Finding) -> String {
-    match (&f.withheld, f.verdict, f.blocks_needed) {
-        (Some(why), ..) => format!("no verdict: {why}"),
-        (None, verdict, _) if let Some(why) = &f.amount_withheld => {
-            let direction = DocMark::from(verdict).words;
+    match (f.withheld, f.verdict, f.blocks_needed) {
+        (Some(kind), ..) => format!("no verdict: {}", withholding_reason(kind)),
+        (None, verdict, _) if let Some(kind) = f.amount_withheld => {
+            let (direction, why) = (DocMark::from(verdict).words, withholding_reason(kind));
             format!("{direction}; by how much is not said: {why}")
         }
         (None, Verdict::NotDecided, Some(needed)) => {

@@ -16,6 +16,7 @@ mod work;
 
 use why::{MOST_ROWS, Why, Words};
 
+use crate::caveats::withholding_reason;
 use crate::phrases;
 
 /// A question with the run's answer, in words.
@@ -203,7 +204,7 @@ impl Why<'_> {
             Missing::Decision(n) => {
                 format!("not decided in {}", phrases::count(*n, "comparison"))
             }
-            Missing::Verdicts(why) => format!("withheld: {why}"),
+            Missing::Verdicts(kind) => format!("withheld: {}", withholding_reason(*kind)),
             Missing::Amounts => "amounts are withheld, and levels differ in these alone".to_owned(),
             Missing::Refused(why) => why.clone(),
             Missing::Evidence => {

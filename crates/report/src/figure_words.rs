@@ -3,6 +3,7 @@
 use bytecost_analysis::{CeilingKind, FigureData};
 use bytecost_spec::Unit;
 
+use crate::missing_points::gap_in_words;
 use crate::phrases;
 
 /// The heading of a figure, with the values of its panel.
@@ -20,7 +21,7 @@ pub(crate) fn note(f: &FigureData, unit: Unit) -> Option<String> {
         "{} instead of {}, which is not available on this machine: {}.",
         phrases::capital(&phrases::metric(f.y, unit)),
         phrases::metric(replaced.metric, unit),
-        replaced.why.trim_end_matches('.')
+        gap_in_words(&replaced.why, unit).trim_end_matches('.')
     ))
 }
 

@@ -8,6 +8,7 @@ use bytecost_spec::{Cell, Host, Metric, NetworkCard, Unit};
 use itertools::Itertools as _;
 use serde::Serialize;
 
+use crate::caveats::withholding_reason;
 use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document};
 use crate::numbers::{milliseconds, percent, ratio, ratio_interval};
 use crate::run_words;
@@ -329,7 +330,7 @@ pub fn csv(t: &HostTable) -> Result<Vec<u8>, csv::Error> {
         for h in &f.hosts {
             let (of, host) = (&h.finding, [h.host.clone()]);
             let numbers = [of.ratio, of.low, of.high].map(|n| n.to_string());
-            let why = of.withheld.clone().unwrap_or_default();
+            let why = of.withheld.map_or("", withholding_reason).to_owned();
             let words = [of.blocks.to_string(), h.verdict().to_owned(), why];
             rows.push([&finding[..], &host, &numbers, &words].concat());
         }
@@ -430,7 +431,7 @@ fn findings(t: &HostTable, shown: &[&HostFinding], notes: &mut Vec<String>) -> D
         for h in &f.hosts {
             let verdict = DocEntry::from(h.verdict())
                 .marked(DocMark::from(h.finding.verdict))
-                .noted(notes, h.finding.withheld.as_deref());
+                .noted(notes, h.finding.withheld.map(withholding_reason));
             let (ratio, interval) = (ratio(h.finding.ratio), ratio_interval(&h.finding));
             entries.push([
                 h.host.as_str().into(),

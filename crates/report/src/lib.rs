@@ -61,8 +61,9 @@ mod terminal;
 mod text;
 pub mod times;
 mod topology;
+mod two_groups;
 
-pub use caveats::{CaveatText, DisturbanceText, caveats, disturbances};
+pub use caveats::{CaveatText, DisturbanceText, caveats, disturbances, withholding_reason};
 pub use ceiling::ceiling;
 pub use explain::explain;
 pub use explanations::{ExplanationText, explanations};

@@ -3,6 +3,7 @@
 use bytecost_analysis::{Analysis, MainEffect};
 use itertools::Itertools as _;
 
+use crate::caveats::withholding_reason;
 use crate::document::{DocBlock, DocColumn, DocEntry, DocMark, DocTable, Document};
 use crate::numbers::{p_value, ratio, ratios};
 use crate::style::Ink;
@@ -36,7 +37,10 @@ fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
         place.join(", ").into(),
     ];
     let turns = "better at one place and worse at another: there is no mean";
-    let no_mean = e.withheld.as_deref().or(e.turns.then_some(turns));
+    let no_mean = e
+        .withheld
+        .map(withholding_reason)
+        .or(e.turns.then_some(turns));
     entries.extend(match no_mean {
         Some(why) => [
             DocEntry::from("–").noted(notes, Some(why)),

@@ -4,8 +4,10 @@ use bytecost_analysis::{FigureData, Gap, Point, Series, grouped};
 use bytecost_spec::{Axis, Unit, units};
 use itertools::Itertools as _;
 
+use crate::caveats::withholding_reason;
 use crate::phrases;
 use crate::text::clean;
+use crate::two_groups;
 
 /// A mover that never has more than one request in flight, at another depth.
 pub(crate) const ONE_IN_FLIGHT: &str = "it has one request in flight: see depth 1";
@@ -16,6 +18,9 @@ const REASONS_MOST: usize = 3;
 pub(crate) fn gap_in_words(gap: &Gap, unit: Unit) -> String {
     clean(&match gap {
         Gap::Refused(why) | Gap::Absent(why) => why.clone(),
+        Gap::TwoGroups(groups) => {
+            format!("two groups of trials: {}", two_groups::ranges(groups))
+        }
         Gap::WithoutMeaning(metric) => {
             format!("{} has no meaning here", phrases::metric(*metric, unit))
         }
@@ -23,7 +28,7 @@ pub(crate) fn gap_in_words(gap: &Gap, unit: Unit) -> String {
         Gap::EndedEarly(why) => format!("the run ended before its turn: {why}"),
         Gap::NotReached => "no trial reached it".to_owned(),
         Gap::FewBlocks => "fewer than three blocks have both".to_owned(),
-        Gap::Withheld(why) => format!("withheld: {why}"),
+        Gap::Withheld(kind) => format!("withheld: {}", withholding_reason(*kind)),
         Gap::LeftOut(Some(why)) => format!("left out: {why}"),
         Gap::LeftOut(None) => "left out: the budget did not reach it".to_owned(),
         Gap::NotInStudy => "not part of the study".to_owned(),

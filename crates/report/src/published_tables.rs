@@ -9,6 +9,7 @@ use itertools::Itertools as _;
 
 use crate::descriptions;
 use crate::document::{DocBlock, DocColumn, DocTable, Document};
+use crate::missing_points::gap_in_words;
 use crate::numbers::{self, ratio};
 use crate::published_series::MATCHED;
 use crate::question::axis_in_words;
@@ -143,9 +144,10 @@ fn row(
     let interval = match (estimate, pair.measured) {
         (Some(e), _) => numbers::interval(e).unwrap_or_else(|| "no interval".to_owned()),
         (None, None) => "no such cell in this run".to_owned(),
-        (None, Some(c)) => (c.absent.get(&metric))
-            .map_or("not measured", String::as_str)
-            .to_owned(),
+        (None, Some(c)) => c.gap(metric).map_or_else(
+            || "not measured".to_owned(),
+            |gap| gap_in_words(&gap, a.study.unit),
+        ),
     };
     let ratio_here = (estimate.map(|e| e.value / value)).filter(|r| r.is_finite() && *r > 0.0);
     let differences = match pair.measured {

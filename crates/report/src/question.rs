@@ -259,7 +259,8 @@ impl<'a> Grid<'a> {
             let finding = self.findings(key).iter().find(|f| f.cell == id).copied();
             return QuestionEntry::Measured(*estimate, finding);
         }
-        let absent = result.and_then(|r| r.absent.get(&key.metric).cloned());
+        let absent = result.and_then(|r| r.gap(key.metric));
+        let absent = absent.map(|gap| gap_in_words(&gap, self.a.study.unit));
         let refused = || {
             let found = self.a.refused_cells.iter().find(|r| r.cell == cell);
             found.map(|r| r.why.clone())

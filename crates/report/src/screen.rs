@@ -9,7 +9,7 @@ use itertools::Itertools as _;
 use crate::advice::{self, Sentence};
 use crate::answer_table::{TableRoom, answer_tables};
 use crate::asked;
-use crate::caveats::{self, DisturbanceText};
+use crate::caveats::{self, DisturbanceText, withholding_reason};
 use crate::document::{DocBlock, DocLine, DocTerm, Document};
 use crate::numbers::{bare_ratio, whole};
 use crate::phrases;
@@ -20,6 +20,7 @@ use crate::stalls;
 use crate::style::{Ink, Style};
 use crate::terminal::print;
 use crate::text::{columns, count, joined, nonzero, shortened, wrap};
+use crate::two_groups;
 
 /// The most lines that it has.
 pub const LINES: usize = 30;
@@ -341,7 +342,7 @@ fn two_groups(a: &Analysis) -> Vec<DocLine> {
         let varied = a.study.varied.iter();
         let place = place_in_words(varied.map(|axis| (*axis, cell.cell.value(*axis))));
         let noun = phrases::metric(groups.metric, a.study.unit);
-        let line = DocLine::from(format!("{place}, {noun}: {}", groups.in_words()));
+        let line = DocLine::from(format!("{place}, {noun}: {}", two_groups::ranges(groups)));
         Some(line.resting_on(withheld.collect())).filter(|line| !line.rests_on.is_empty())
     });
     let mut lines: Vec<DocLine> = in_groups.collect();
@@ -549,7 +550,8 @@ fn withheld(a: &Analysis, most: usize, short: bool) -> Vec<String> {
         .iter()
         .filter(|f| f.verdict != Verdict::NotJudged);
     let compared = count(judged.clone().count(), "comparison", "comparisons");
-    let reasons = judged.filter_map(|f| f.withheld.as_deref()).counts();
+    let reasons = judged.filter_map(|f| f.withheld.map(withholding_reason));
+    let reasons = reasons.counts();
     let all: usize = reasons.values().sum();
     let left = reasons.len().saturating_sub(most);
     let reasons = (reasons.into_iter()).sorted_by_key(|(why, n)| (std::cmp::Reverse(*n), *why));

@@ -29,7 +29,7 @@ const TIMERS: [Timer; 2] = [
 ];
 
 fn timer(caveat: &Caveat) -> Option<&'static Timer> {
-    TIMERS.iter().find(|timer| timer.caveat == caveat.kind)
+    TIMERS.iter().find(|timer| caveat.kind == timer.caveat)
 }
 
 /// Returns true if messages of this cell wait for a timer.

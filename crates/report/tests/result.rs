@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::fixture::distances::paired;
 use crate::fixture::{self, empty, hostile, planted};
 
-use bytecost_analysis::{Analysis, CountersCost, Estimate, Finding, Point, Verdict};
+use bytecost_analysis::{Analysis, CaveatKind, CountersCost, Estimate, Finding, Point, Verdict};
 use bytecost_report::{
     Findings, Style, audit, caveats, disturbances, explanations, findings_json, html, markdown,
     pictures, screen, terminal,
@@ -281,7 +281,7 @@ fn what_a_run_found_out_about_itself_is_in_every_medium() {
     };
     let withheld = |a: &mut Analysis| {
         a.findings[0].verdict = Verdict::NotDecided;
-        a.findings[0].withheld = Some("the receiver was the limit".to_owned());
+        a.findings[0].withheld = Some(CaveatKind("receiver-bound"));
     };
     let wide = |a: &mut Analysis| a.run.widest_interval = Some(7_476_570.825);
     let costly = |a: &mut Analysis| {
@@ -294,7 +294,7 @@ fn what_a_run_found_out_about_itself_is_in_every_medium() {
         }];
     };
     let cost = "send 2.50 instead of 2.14 ns of CPU time a message";
-    check(withheld, "the receiver was the limit");
+    check(withheld, "the receiver is the bottleneck");
     check(wide, "±>999\u{a0}%");
     check(costly, cost);
 }

@@ -92,23 +92,21 @@ pub enum Noticed {
     After,
 }
 
-/// The effect of a circumstance on verdicts; its text is the reason that a finding without verdict shows.
+/// The effect of a circumstance on verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CircumstanceEffect {
     /// Verdicts stand.
     Annotates,
-    /// Verdicts stand under this condition.
-    Conditions(&'static str),
     /// Rates and latencies of its cells have no verdict.
-    WithholdsTimes(&'static str),
+    WithholdsTimes,
     /// CPU time, rates and latencies of its cells have no verdict, except the comparison of one
     /// congestion control with another.
-    WithholdsCosts(&'static str),
+    WithholdsCosts,
     /// Its cells have no verdict.
-    WithholdsAll(&'static str),
+    WithholdsAll,
     /// Amounts, and verdicts that there is no difference, are withheld; the other verdicts stand if
     /// the first attempts at the blocks confirm them.
-    WithholdsUnconfirmed(&'static str),
+    WithholdsUnconfirmed,
 }
 
 /// A row of the table: a kind of circumstance with its effect and its words.
@@ -131,12 +129,10 @@ pub struct Circumstance {
 }
 
 use CircumstanceEffect::{
-    Annotates, Conditions, WithholdsAll, WithholdsCosts, WithholdsTimes, WithholdsUnconfirmed,
+    Annotates, WithholdsAll, WithholdsCosts, WithholdsTimes, WithholdsUnconfirmed,
 };
 use Noticed::{After, Before, During};
 
-/// The condition of results over a path that differs from a new kernel's.
-const THIS_PATH: CircumstanceEffect = Conditions("results hold for this path");
 const RECEIVE_WINDOW: &str = "receive-window";
 
 /// A circumstance of the path of packets: `doctor` finds it on loopback, each trial on its own path.
@@ -148,7 +144,7 @@ const fn of_path(
 ) -> Circumstance {
     Circumstance {
         noticed: &[Before, During],
-        ..of_process(kind, name, THIS_PATH, means, remedy)
+        ..of_process(kind, name, means, remedy)
     }
 }
 
@@ -156,7 +152,6 @@ const fn of_path(
 const fn of_process(
     kind: CircumstanceKind,
     name: &'static str,
-    effect: CircumstanceEffect,
     means: &'static str,
     remedy: &'static str,
 ) -> Circumstance {
@@ -164,15 +159,12 @@ const fn of_process(
         kind,
         name,
         noticed: &[Before],
-        effect,
+        effect: Annotates,
         means,
         remedy,
         excludes: &[],
     }
 }
-
-/// The condition of results of a process that inherited settings from its parent.
-const THIS_START: CircumstanceEffect = Conditions("results hold for a program started in this way");
 
 const NEW_NETWORK: &str =
     "run in a new network, which has no rules: `unshare --net`, then `ip link set lo up`";
@@ -231,7 +223,7 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         kind: CircumstanceKind::PacketSocket,
         name: "packet-socket",
         noticed: &[Before, During],
-        effect: THIS_PATH,
+        effect: Annotates,
         means: "each packet socket takes a copy of what passes its device: the kernel copies what a zero-copy send left where it was, for everyone",
         remedy: "end what holds it (tcpdump, a monitor, a DHCP client; `ss -0 -p` names it) and run again",
         excludes: &[],
@@ -240,7 +232,7 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         kind: CircumstanceKind::Quota,
         name: "quota-around",
         noticed: &[Before, During],
-        effect: WithholdsTimes("a CPU quota around the run stopped its threads"),
+        effect: WithholdsTimes,
         means: "when it is used up all threads stop until the next period: windows fall into the pauses",
         remedy: "run in a group without a quota (`cpu.max`; `docker run` without --cpus, a pod without a CPU limit)",
         excludes: &[RECEIVE_WINDOW],
@@ -249,7 +241,7 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         kind: CircumstanceKind::OneCpu,
         name: "one-cpu",
         noticed: &[Before],
-        effect: Conditions("rates are those of both ends in turn"),
+        effect: Annotates,
         means: "both ends take turns on one CPU: rates are bounded by the sum of both, and no wake-up crosses CPUs",
         remedy: "two CPUs for the process (`taskset`, or the cpuset of its container), and a --placement with different CPUs for the two ends",
         excludes: &[RECEIVE_WINDOW],
@@ -267,7 +259,7 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         kind: CircumstanceKind::BusyMachine,
         name: "busy-machine",
         noticed: &[During],
-        effect: WithholdsUnconfirmed("other processes used the CPUs"),
+        effect: WithholdsUnconfirmed,
         means: "what others do on the CPUs, and where, is in costs and rates alike",
         remedy: "stop these programs (`top` shows them) and run again",
         excludes: &[RECEIVE_WINDOW, "books-open"],
@@ -330,7 +322,7 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         kind: CircumstanceKind::Pacing,
         name: "pacing",
         noticed: &[Before, During],
-        effect: WithholdsCosts("TCP paces the sender"),
+        effect: WithholdsCosts,
         means: "the sender waits for timers of its congestion control: what it costs depends on what else runs, and rates are what pacing allows",
         remedy: "--congestion reno, which does not pace and needs no root",
         excludes: &[],
@@ -339,7 +331,7 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         kind: CircumstanceKind::Tracer,
         name: "tracer",
         noticed: &[Before, During],
-        effect: WithholdsAll("a tracer stopped the processes at their system calls"),
+        effect: WithholdsAll,
         means: "a tracer stops threads at system calls and signals, which costs more than most of these calls",
         remedy: "run without it (strace, ltrace, gdb); `perf trace` and BPF programs disturb less",
         excludes: &["books-open", RECEIVE_WINDOW],
@@ -347,56 +339,48 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
     of_process(
         CircumstanceKind::Nice,
         "nice",
-        THIS_START,
         "with a nice value above 0 other programs come first, and with one below 0 last: results depend on what else runs",
         "start it without `nice`; --class nice:N measures what a nice value changes",
     ),
     of_process(
         CircumstanceKind::SchedulerClass,
         "scheduler-class",
-        THIS_START,
         "all threads of a trial inherit the class, so that they run before those of other classes, or after them",
         "start it without `chrt`; --class measures what a class changes",
     ),
     of_process(
         CircumstanceKind::Affinity,
         "affinity",
-        THIS_START,
         "threads run on these CPUs alone, and interrupts and other programs on others too",
         "start it without `taskset`, in a control group with all CPUs; --placement chooses CPUs for each end",
     ),
     of_process(
         CircumstanceKind::IsolatedCpus,
         "isolated-cpus",
-        Annotates,
         "the scheduler puts no thread on isolated CPUs by itself: those of a placement `free` share the others",
         "--placement with CPUs of the isolated ones, or boot without isolcpus and nohz_full",
     ),
     of_process(
         CircumstanceKind::MemoryLimit,
         "memory-limit",
-        Annotates,
         "when it is used up the kernel takes pages back in mid-trial, and then ends a process",
         "a group with more memory (`memory.max`; `docker run --memory`, a pod's memory limit), or a smaller --ring and --threads",
     ),
     of_process(
         CircumstanceKind::ThreadLimit,
         "thread-limit",
-        Annotates,
         "when it is used up no thread and no process can be started",
         "raise it (`ulimit -u`, nproc in /etc/security/limits.conf, TasksMax= of a unit, `docker run --pids-limit`), or choose fewer --threads",
     ),
     of_process(
         CircumstanceKind::ProcessLimit,
         "process-limit",
-        Annotates,
         "when it is used up memory is refused, and a process ends",
         "raise it (`ulimit -v`, `ulimit -d`, `ulimit -s`), or choose a smaller --ring and --threads",
     ),
     of_process(
         CircumstanceKind::HugePagesOff,
         "huge-pages-off",
-        Annotates,
         "memory that is to lie in huge pages lies in small ones: each page is pinned and copied by itself",
         "as root: `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`",
     ),
@@ -413,7 +397,7 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
         kind: CircumstanceKind::ListenQueue,
         name: "listen-queue",
         noticed: &[Before, During],
-        effect: WithholdsTimes("the kernel's queue of new connections overflowed"),
+        effect: WithholdsTimes,
         means: "connections that find the queue full are tried again after 1 s or more, whatever the server does",
         remedy: "as root: `sysctl -w net.core.somaxconn=4096 net.ipv4.tcp_syncookies=1`, or fewer --connections",
         excludes: &[RECEIVE_WINDOW],
@@ -439,7 +423,6 @@ pub const CIRCUMSTANCES: &[Circumstance] = &[
     of_process(
         CircumstanceKind::Ports,
         "ports",
-        Annotates,
         "each connection needs a port, which stays taken for 60 s after its end (TIME_WAIT): with none left connections fail",
         "as root: `sysctl -w net.ipv4.ip_local_port_range='32768 60999'`, or wait for 60 s",
     ),
@@ -449,19 +432,6 @@ impl CircumstanceKind {
     /// The row of the kind.
     pub const fn row(self) -> &'static Circumstance {
         &CIRCUMSTANCES[self as usize]
-    }
-}
-
-impl Circumstance {
-    /// The reason that a finding without a verdict shows; none if verdicts stand.
-    pub fn withholds(&self) -> Option<&'static str> {
-        match self.effect {
-            Annotates | Conditions(_) => None,
-            WithholdsTimes(why)
-            | WithholdsCosts(why)
-            | WithholdsAll(why)
-            | WithholdsUnconfirmed(why) => Some(why),
-        }
     }
 }
 

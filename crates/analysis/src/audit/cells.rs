@@ -21,8 +21,7 @@ const ONE_SIDED: f64 = 0.9;
 
 pub(super) fn level(context: &ClaimContext<'_>, place: &Place, wanted: Wanted) -> Cases {
     let metric = wanted.metric;
-    let knows =
-        |r: &CellResult| r.estimates.contains_key(&metric) || r.absent.contains_key(&metric);
+    let knows = |r: &CellResult| r.estimates.contains_key(&metric) || r.gap(metric).is_some();
     let is_copies = metric.measure == Measure::CopiesPerByte;
     let mut found = context.cells(place).collect_vec();
     let any = !found.is_empty();
@@ -84,9 +83,9 @@ fn case(context: &ClaimContext<'_>, cell: &CellTrials<'_>, wanted: Wanted) -> Ca
         let wide = e.widened(round_error(between, rounds));
         MeasuredNumber::Level(wide.value, wide.low.zip(wide.high).map(<[f64; 2]>::from))
     });
-    let state = match (&location, context.withheld_all(cell, metric)) {
+    let state = match (&location, context.cell_withheld_by(cell, metric)) {
         (None, _) => CaseState::Absent(context.absent(&[cell], metric)),
-        (_, Some(why)) => CaseState::Open(OpenReason::Withheld(why)),
+        (_, Some(kind)) => CaseState::Open(OpenReason::Withheld(kind)),
         // That nothing was seen is a count, and so is that something was.
         _ if expect == Expected::Within(0.0, 0.0) => {
             let is_zero = known.iter().all(|v| *v == 0.0);

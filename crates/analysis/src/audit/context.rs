@@ -10,7 +10,9 @@ use crate::caveats;
 use crate::confidence::FEWEST;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
-use crate::result::{AbsentReason, CasePlace, Caveat, Gap, Grounds, NotTested, PublishedNumber};
+use crate::result::{
+    AbsentReason, CasePlace, Caveat, CaveatKind, Gap, Grounds, NotTested, PublishedNumber,
+};
 use crate::stages::Judged;
 use crate::trials::CellTrials;
 
@@ -90,36 +92,36 @@ impl<'d> ClaimContext<'d> {
         self.run.input.manifest.study.smallest_effect.ln_1p()
     }
 
-    /// The reason for which a caveat of the run withholds the verdict on a pair. A stall of one side
-    /// is weighed by the claim's test itself.
-    pub(super) fn withheld(&self, metric: Metric, pair: &Pairing<'_, '_>) -> Option<&'static str> {
+    /// The caveat of the run that withholds the verdict on a pair. A stall of one side is weighed by the
+    /// claim's test itself.
+    pub(super) fn withheld_by(&self, metric: Metric, pair: &Pairing<'_, '_>) -> Option<CaveatKind> {
         let is_weighed = TIMERS.contains(&pair.axis) || self.stalls_apart(pair);
-        self.because(metric, pair, |c| !(is_weighed && c.kind == NAGLE_STALL))
+        self.first_withholding(metric, pair, |c| !(is_weighed && c.kind == NAGLE_STALL))
     }
 
-    /// The reason for which a caveat withholds a metric of a cell by itself. Some claims are about
-    /// messages that wait for a timer.
-    pub(super) fn withheld_all(
+    /// The caveat that withholds a metric of a cell by itself. Some claims are about messages that wait
+    /// for a timer.
+    pub(super) fn cell_withheld_by(
         &self,
         cell: &CellTrials<'_>,
         metric: Metric,
-    ) -> Option<&'static str> {
+    ) -> Option<CaveatKind> {
         let alone = Pairing {
             axis: Axis::Mover,
             baseline: cell,
             other: cell,
         };
-        self.because(metric, &alone, |c| c.kind != NAGLE_STALL)
+        self.first_withholding(metric, &alone, |c| c.kind != NAGLE_STALL)
     }
 
-    fn because(
+    fn first_withholding(
         &self,
         metric: Metric,
         pair: &Pairing<'_, '_>,
         weighs: impl Fn(&Caveat) -> bool,
-    ) -> Option<&'static str> {
+    ) -> Option<CaveatKind> {
         let caveats = self.run.caveats.iter().filter(|c| weighs(c));
-        caveats::because(caveats, metric, pair)
+        caveats::withheld_by(caveats, metric, pair)
     }
 
     /// The reason for which cells have no number in a metric.

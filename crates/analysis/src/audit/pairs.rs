@@ -92,8 +92,8 @@ fn state(
     judged: Option<JudgedPair<'_>>,
     expect: Expected,
 ) -> CaseState {
-    if let Some(why) = context.withheld(contrast.metric, &contrast.pairing) {
-        return CaseState::Open(OpenReason::Withheld(why));
+    if let Some(kind) = context.withheld_by(contrast.metric, &contrast.pairing) {
+        return CaseState::Open(OpenReason::Withheld(kind));
     }
     let bound = context.smallest_effect();
     let is_same = judged.is_some_and(is_same);
@@ -249,8 +249,8 @@ fn fall(
         let Some(contrast) = context.run.trials.contrast(*pair, metric) else {
             return Case::new(CaseState::Absent(context.absent(&cells, metric)));
         };
-        if let Some(why) = context.withheld(metric, pair) {
-            return Case::new(CaseState::Open(OpenReason::Withheld(why)));
+        if let Some(kind) = context.withheld_by(metric, pair) {
+            return Case::new(CaseState::Open(OpenReason::Withheld(kind)));
         }
         ratios.push((metric, contrast.ratio().value));
         if metric != first {

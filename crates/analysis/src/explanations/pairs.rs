@@ -5,7 +5,7 @@ use bytecost_spec::{Axis, Cell, Measure, Metric, Placement, Side};
 use itertools::Itertools as _;
 
 use crate::judged_pair::JudgedPair;
-use crate::result::{CellResult, Fact, Missing, PairSeen, Verdict};
+use crate::result::{CaveatKind, CellResult, Fact, Missing, PairSeen, Verdict};
 use crate::stages::Explained;
 use crate::trials::CellTrials;
 
@@ -134,8 +134,8 @@ impl Versus<'_> {
         self.pair.verdict().unwrap_or(Verdict::NotDecided)
     }
 
-    pub(super) fn withheld(&self) -> Option<&str> {
-        self.pair.finding.withheld.as_deref()
+    pub(super) fn withheld(&self) -> Option<CaveatKind> {
+        self.pair.finding.withheld
     }
 
     pub(super) fn seen(&self) -> PairSeen {
@@ -233,7 +233,7 @@ impl<'v> FoundPairs<'v> {
             None if self.all().next().is_some() => Missing::Judgement,
             None if self.is_measured() => Missing::Comparison,
             None => Missing::Cells,
-            Some(Some(why)) => Missing::Verdicts(why.to_owned()),
+            Some(Some(kind)) => Missing::Verdicts(kind),
             Some(None) => Missing::Decision(self.all().count()),
         })
     }

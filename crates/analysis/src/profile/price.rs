@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::caveats;
 use crate::pairing::Pairing;
-use crate::result::Input;
+use crate::result::{CaveatKind, Input};
 use crate::trials::{CellTrials, Trials};
 use crate::{judge, measure};
 
@@ -105,13 +105,13 @@ pub struct Priced {
 }
 
 /// Prices a pattern with calls of so many bytes by a run; none where the run has not measured both
-/// ways at such a length over that transport, else the reason why it says nothing about them.
+/// ways at such a length over that transport, else the caveat for which it says nothing about them.
 pub fn price(
     input: Input<'_>,
     price: &Price,
     bytes: f64,
     transport: Transport,
-) -> Option<Result<Priced, &'static str>> {
+) -> Option<Result<Priced, CaveatKind>> {
     let trials = Trials::of_run(&input);
     let run = judge(measure(&input, &trials));
     let distance = |cell: &CellTrials<'_>| {
@@ -145,8 +145,8 @@ pub fn price(
             other,
         })
     })?;
-    if let Some(why) = caveats::because(&run.caveats, price.metric(), &pairing) {
-        return Some(Err(why));
+    if let Some(kind) = caveats::withheld_by(&run.caveats, price.metric(), &pairing) {
+        return Some(Err(kind));
     }
     let ratio = run.trials.contrast(pairing, price.metric())?.ratio();
     Some(Ok(Priced {

@@ -5,7 +5,7 @@ use bytecost_spec::survey::Condition;
 use bytecost_spec::{Axis, Metric, Unit, Value};
 use serde::{Deserialize, Serialize};
 
-use super::{CauseOf, Verdict};
+use super::{CauseOf, CaveatKind, Verdict};
 
 /// The advice of a run: the ways to use and to avoid, and the comparisons that are undecided.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -180,8 +180,8 @@ pub struct NothingDecided {
     pub metric: Metric,
     /// The number of these comparisons.
     pub comparisons: usize,
-    /// Reasons for which none has a verdict, each once; empty where some are merely undecided.
-    pub withheld: Vec<String>,
+    /// The caveats for which none has a verdict; empty where some are merely undecided.
+    pub withheld: Vec<CaveatKind>,
     /// The blocks that the first of them would take, where that is known.
     pub blocks: Option<u32>,
 }

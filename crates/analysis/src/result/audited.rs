@@ -6,7 +6,7 @@ use bytecost_spec::{Axis, Measure, Metric, Published, Table, Unit, Value};
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
-use super::Gap;
+use super::{CaveatKind, Gap};
 
 /// Claims with all that they are judged by besides the run.
 #[derive(Clone, Debug, Default)]
@@ -239,8 +239,8 @@ impl CaseState {
 pub enum OpenReason {
     /// It takes more blocks: about so many, where that is known.
     Blocks(Option<u32>),
-    /// A caveat withholds the verdict, for this reason.
-    Withheld(&'static str),
+    /// This caveat withholds the verdict.
+    Withheld(CaveatKind),
     /// The claim is finer than what matters, and the difference is smaller than that.
     LessThanMatters,
     /// The intervals of two cache levels, found by timing, overlap.

@@ -5,7 +5,7 @@ use bytecost_spec::manifest::Difference;
 use bytecost_spec::{Counter, Metric, PacketSocket};
 use serde::{Deserialize, Serialize};
 
-use super::{CopiedMover, Uncertain};
+use super::{CaveatKind, CopiedMover, Uncertain};
 
 /// The effect of a caveat on the verdicts of the findings that it affects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -26,8 +26,8 @@ pub enum CaveatEffect {
 /// A circumstance that limits what the findings of a run show.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Caveat {
-    /// Its name in the table of caveats: `zero-copy-copied`, `pacing`, …
-    pub kind: &'static str,
+    /// Its name.
+    pub kind: CaveatKind,
     /// Its effect on verdicts.
     pub effect: CaveatEffect,
     /// True if it is a disturbance of the run from outside, which the first screen states.

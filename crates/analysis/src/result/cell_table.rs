@@ -16,7 +16,7 @@ use crate::grouping::grouped;
 pub(crate) struct CellTable {
     /// Every cell of the plan with its estimates.
     cells: Vec<CellRow>,
-    /// Metrics that apply to cells and are not available, by reason.
+    /// Metrics that apply to cells and are not available, by reason, except those of two groups.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     absent: Vec<AbsentMetrics>,
 }

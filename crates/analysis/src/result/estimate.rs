@@ -3,6 +3,8 @@
 use bytecost_spec::{Axis, Metric, Value};
 use serde::{Deserialize, Serialize};
 
+use super::CaveatKind;
+
 /// A number with its interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -87,10 +89,10 @@ pub struct MainEffect {
     pub furthest: PlaceDeviation,
     /// True if one place is shown to be better and another to be worse, so that the mean has no meaning.
     pub turns: bool,
-    /// The text of a caveat that withholds the verdict of one of its places, so that it has none and
-    /// reports omit it.
+    /// The caveat that withholds the verdict of one of its places, so that it has none and reports omit
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub withheld: Option<String>,
+    pub withheld: Option<CaveatKind>,
 }
 
 /// A ratio at one place of a main effect.

@@ -4,7 +4,7 @@ use bytecost_spec::study::Outcome;
 use bytecost_spec::{HugePages, Transport};
 use serde::{Deserialize, Serialize};
 
-use super::Uncertain;
+use super::{CaveatKind, Uncertain};
 
 /// A question that reports answer, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,8 +100,8 @@ pub enum Missing {
     Judgement,
     /// A decision, in so many comparisons.
     Decision(usize),
-    /// Verdicts, which a caveat withholds for this reason.
-    Verdicts(String),
+    /// Verdicts, which this caveat withholds.
+    Verdicts(CaveatKind),
     /// Amounts, which a caveat withholds.
     Amounts,
     /// A measurement that was refused, with the reason.

@@ -3,7 +3,7 @@
 use bytecost_spec::{Axis, Metric, Nearness, Value};
 use serde::{Deserialize, Serialize};
 
-use super::{CeilingLine, Estimate};
+use super::{CaveatKind, CeilingLine, Estimate, TwoGroups};
 
 /// A figure: panels, one for each choice of the axes that are neither across nor a line.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,8 +35,8 @@ pub struct FigureData {
 pub struct AbsentMetric {
     /// The metric.
     pub metric: Metric,
-    /// The reason, as a cell states it.
-    pub why: String,
+    /// The reason of one of the cells.
+    pub why: Gap,
 }
 
 /// A line of a figure.
@@ -68,6 +68,8 @@ pub enum Gap {
     Refused(String),
     /// The metric is not available in the cell, with the reason.
     Absent(String),
+    /// The trials of the cell fall into two groups that lie far apart.
+    TwoGroups(TwoGroups),
     /// The metric has no meaning for the cell.
     WithoutMeaning(Metric),
     /// Trials failed, one of them with this reason.
@@ -78,8 +80,8 @@ pub enum Gap {
     NotReached,
     /// Fewer blocks have both cells than an interval needs.
     FewBlocks,
-    /// A caveat withholds it, with the reason.
-    Withheld(String),
+    /// This caveat withholds it.
+    Withheld(CaveatKind),
     /// The budget did not reach the cell. The option that includes it, where there is one.
     LeftOut(Option<String>),
     /// It is no cell of the study.

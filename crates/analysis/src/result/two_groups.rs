@@ -1,6 +1,6 @@
 //! Two groups into which the trials of a cell fall, as findings.json has them.
 
-use bytecost_spec::{Metric, units};
+use bytecost_spec::Metric;
 use serde::{Deserialize, Serialize};
 
 /// Factor between the means of two groups from which no single number describes both.
@@ -56,43 +56,5 @@ impl TwoGroups {
     /// Returns true if no single number stands for both groups.
     pub fn are_far_apart(&self) -> bool {
         self.factor() >= FAR_APART
-    }
-
-    /// The means of both: `16.1 or 49.8`.
-    pub fn values_in_words(&self) -> String {
-        let [low, high] = [self.lower, self.upper].map(|g| units::number(g.value));
-        format!("{low} or {high}")
-    }
-
-    /// `13–20 or 42–60 s/GB, about half each: segments a message 0.1–0.27 or 1`.
-    pub fn in_words(&self) -> String {
-        let [low, high] = [self.lower, self.upper].map(|group| range(group.low, group.high));
-        let unit = self.metric.measure.row().unit;
-        let [fewer, more] = [self.lower, self.upper].map(|g| units::percent(percent(g.share)));
-        let shares = if (0.4..=0.6).contains(&self.upper.share) {
-            "about half each".to_owned()
-        } else {
-            format!("{fewer} and {more} of the trials")
-        };
-        let parted_by = self.parted_by.as_ref().map(|by| {
-            let [low, high] = [by.lower, by.upper].map(|[low, high]| range(low, high));
-            format!(": {} {low} or {high}", by.reading)
-        });
-        format!(
-            "{low} or {high} {unit}, {shares}{}",
-            parted_by.unwrap_or_default()
-        )
-    }
-}
-
-fn percent(share: f64) -> f64 {
-    (100.0 * share).round() / 100.0
-}
-
-/// `13–20`, or one number where both read alike.
-fn range(low: f64, high: f64) -> String {
-    match [low, high].map(units::short_number) {
-        [low, high] if low == high => low,
-        [low, high] => format!("{low}–{high}"),
     }
 }

@@ -17,7 +17,7 @@ use bytecost_analysis::profile::{Price, Priced, advice};
 use bytecost_evidence::Profiler;
 use bytecost_evidence::profile::Counted;
 use bytecost_host::Roots;
-use bytecost_report::ProfileReport;
+use bytecost_report::{ProfileReport, withholding_reason};
 use bytecost_spec::profile::{Moment, Profile};
 use bytecost_spec::round::MachineKernel;
 use bytecost_spec::{Host, Reading, Transport, units};
@@ -125,7 +125,9 @@ fn price_of_newest_run(
         let name = run.manifest().id.clone();
         match bytecost_analysis::profile::price(recorded.input(None), price, bytes, transport) {
             Some(Ok(priced)) => return Some((name, Ok(priced))),
-            Some(Err(why)) => withheld = withheld.or(Some((name, Err(why)))),
+            Some(Err(kind)) => {
+                withheld = withheld.or(Some((name, Err(withholding_reason(kind)))));
+            }
             None => {}
         }
     }

@@ -1,9 +1,10 @@
 //! Undecided comparisons in words: their number, the reasons, and the remedy.
 
-use bytecost_analysis::{Analysis, Situation, Undecided, UndecidedOf, Verdict};
+use bytecost_analysis::{Analysis, CaveatKind, Situation, Undecided, UndecidedOf, Verdict};
 use bytecost_spec::units;
 use itertools::Itertools as _;
 
+use crate::caveats::withholding_reason;
 use crate::phrases;
 use crate::text::joined;
 
@@ -16,13 +17,18 @@ pub(crate) fn open(s: &Situation) -> Option<String> {
             format!("{noun} is undecided; the first verdict would take about {blocks} blocks")
         }
         ([], None) => format!("{noun} is undecided, and more blocks would hardly decide it"),
-        (reasons, _) => format!("{noun} has no verdict: {}", phrases::list(reasons)),
+        (kinds, _) => format!("{noun} has no verdict: {}", reasons(kinds.iter().copied())),
     })
+}
+
+/// The reasons of caveats that withhold verdicts, each once.
+fn reasons(kinds: impl Iterator<Item = CaveatKind>) -> String {
+    phrases::list(kinds.map(withholding_reason).unique())
 }
 
 pub(super) fn nothing_decided(a: &Analysis, undecided: &Undecided) -> String {
     let judged = (a.findings.iter()).filter(|f| f.verdict != Verdict::NotJudged);
-    let why = phrases::list(judged.filter_map(|f| f.withheld.as_ref()).unique());
+    let why = reasons(judged.filter_map(|f| f.withheld));
     let families = undecided.by_family.iter();
     let comparisons: usize = families.map(|family| family.comparisons).sum();
     let all = units::count(comparisons, "comparison");

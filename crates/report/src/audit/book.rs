@@ -10,6 +10,8 @@ use bytecost_spec::claim::{Arithmetic, Between, Contrast, Expected, Term, TestKi
 use bytecost_spec::{Axis, Metric, Unit, Value, units};
 use itertools::Itertools as _;
 
+use crate::caveats::withholding_reason;
+use crate::missing_points::gap_in_words;
 use crate::phrases;
 
 pub(super) const AS_PUBLISHED: &str = "as published";
@@ -201,7 +203,10 @@ impl TestBook<'_> {
                 gap,
                 blocks,
             } => match gap {
-                Gap::Absent(why) => format!("{} is not available: {why}", self.metric(*metric)),
+                Gap::Absent(_) | Gap::TwoGroups(_) => {
+                    let why = gap_in_words(gap, self.unit);
+                    format!("{} is not available: {why}", self.metric(*metric))
+                }
                 Gap::Failed(why) => format!("trials failed: {why}"),
                 _ => format!(
                     "too few blocks have {}: an interval takes {blocks}",
@@ -279,7 +284,9 @@ pub(super) fn open(reason: OpenReason) -> String {
     match reason {
         OpenReason::Blocks(Some(blocks)) => format!("about {blocks} blocks would decide it"),
         OpenReason::Blocks(None) => "more blocks would tell (--blocks, --budget)".to_owned(),
-        OpenReason::Withheld(why) => format!("there is no verdict: {why}"),
+        OpenReason::Withheld(kind) => {
+            format!("there is no verdict: {}", withholding_reason(kind))
+        }
         OpenReason::LessThanMatters => "the difference is smaller than what matters".to_owned(),
         OpenReason::TimingOverlaps => "their intervals, found by timing, overlap".to_owned(),
         OpenReason::NothingAlong => "nothing was measured along the axis".to_owned(),

@@ -8,6 +8,7 @@ use itertools::Itertools as _;
 
 use super::known::{Known, fact};
 use crate::phrases;
+use crate::two_groups;
 
 /// The command that resumes the run.
 pub(super) fn resume(c: &Known<'_>) -> String {
@@ -52,7 +53,7 @@ pub(super) fn groups(c: &Known<'_>, far: bool) -> String {
                 .two_groups
                 .iter()
                 .filter(|g| g.metric == *metric && g.are_far_apart() == far);
-            words.extend(groups.map(|g| format!("{place}, {noun}: {}", g.in_words())));
+            words.extend(groups.map(|g| format!("{place}, {noun}: {}", two_groups::ranges(g))));
         }
     }
     let more = words.len().saturating_sub(MOST_SHOWN);

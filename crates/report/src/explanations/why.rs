@@ -5,6 +5,7 @@ use bytecost_analysis::{Analysis, Explanation, Finding, PairSeen, Question, Verd
 use bytecost_spec::{Axis, Cell, Metric, Value, units};
 use itertools::Itertools as _;
 
+use crate::caveats::withholding_reason;
 use crate::phrases;
 use crate::text::joined;
 
@@ -164,7 +165,7 @@ impl Why<'_> {
 
     fn withheld(&self) -> Vec<String> {
         let all = phrases::count(self.pairs.len(), "comparison");
-        let reason = |v: &Seen<'_>| Some((v.finding.withheld.clone()?, ()));
+        let reason = |v: &Seen<'_>| Some((withholding_reason(v.finding.withheld?), ()));
         let reasons = grouped(self.pairs.iter().filter_map(reason)).into_iter();
         reasons
             .map(|(why, pairs)| format!("{} of {all} withheld: {why}", pairs.len()))
