@@ -187,8 +187,8 @@ fn planted_ns_per_byte(cell: &Cell) -> f64 {
 fn sample(trial: TrialKey, cell: &Cell, generator: &mut Generator) -> Result<Sample> {
     let has_peer = Mover::named(&cell.mover).is_some_and(|m| m.has_peer());
     let noise = (0.03 * generator.normal()).exp();
-    let bytes = (WINDOW_NS / (planted_ns_per_byte(cell) * noise)).max(1.0) as u64;
-    let messages = bytes / cell.size_bytes;
+    let room_bytes = (WINDOW_NS / (planted_ns_per_byte(cell) * noise)).max(1.0) as u64;
+    let messages = room_bytes / cell.size_bytes;
     let bytes = messages * cell.size_bytes;
     let started_ms = u64::from(trial.block) * CELLS as u64 * 145 + u64::from(trial.cell) * 145;
     let histogram = match cell.pattern {

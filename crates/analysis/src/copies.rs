@@ -108,8 +108,8 @@ fn cost(counted: &[(&Cell, Vec<&TrialEvidence>)], cells: &[CellResult]) -> Optio
     };
     let trials = || counted.iter().flat_map(|(_, trials)| trials);
     let rates = trials().filter_map(|e| {
-        let counted = e.sent_messages as f64 * 1e9 / e.elapsed_ns as f64;
-        (e.elapsed_ns > 0).then_some(counted / timed(&e.cell)?)
+        let rate = e.sent_messages as f64 * 1e9 / e.elapsed_ns as f64;
+        (e.elapsed_ns > 0).then_some(rate / timed(&e.cell)?)
     });
     let moves = |c: &&CellResult| {
         let rate = Metric::both(if c.cell.is_served() {

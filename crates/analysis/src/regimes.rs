@@ -233,17 +233,17 @@ fn parted_by([lower, upper]: [Vec<&Trial<'_>>; 2]) -> Option<PartedBy> {
         let [low, high] = [read(&lower), read(&upper)];
         let is_complete = low.len() == lower.len() && high.len() == upper.len();
         let ranges = [&low, &high].map(|v| Some([quantile(v, 0.1)?, quantile(v, 0.9)?]));
-        let [Some(lower), Some(upper)] = ranges else {
+        let [Some(low_range), Some(high_range)] = ranges else {
             return None;
         };
         let [a, b] = [median(&low)?, median(&high)?];
         let matters = (a - b).abs() >= reading.least && a.max(b) >= APART * a.min(b);
-        let overlap = lower[0] <= upper[1] && upper[0] <= lower[1];
+        let overlap = low_range[0] <= high_range[1] && high_range[0] <= low_range[1];
         let clear = clearness(&low, &high).filter(|_| is_complete && matters && !overlap)?;
         let parted_by = PartedBy {
             reading: reading.name.to_owned(),
-            lower,
-            upper,
+            lower: low_range,
+            upper: high_range,
         };
         Some((clear, parted_by))
     });

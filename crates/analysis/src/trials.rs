@@ -127,15 +127,15 @@ impl<'a> Trials<'a> {
                 continue;
             }
             let slot = &mut trials.cells[index];
-            let trials = if is_twin {
+            let by_block = if is_twin {
                 &mut slot.twin
             } else {
                 &mut slot.by_block
             };
-            let earlier = trials.get(&block).map(|t| t.sample.trial.attempt);
+            let earlier = by_block.get(&block).map(|t| t.sample.trial.attempt);
             if earlier.is_none_or(|earlier| earlier <= attempt) {
                 let trial = Trial::new(sample, slot.cell, survey.mover(&slot.cell.mover));
-                trials.insert(block, trial);
+                by_block.insert(block, trial);
             }
         }
         for failure in input.failures {

@@ -135,8 +135,8 @@ fn check_names(test: &Test, survey: &Survey, grounds: &Grounds) -> Result<(), St
             column_of(name)?;
         }
         for (name, value) in rows {
-            let column = column_of(name)?;
-            let values = found.rows.iter().map(|(_, row)| row[column].as_str());
+            let at = column_of(name)?;
+            let values = found.rows.iter().map(|(_, row)| row[at].as_str());
             if !values.clone().contains(&value.as_str()) {
                 let subject = format!("{name} of {table}.csv");
                 return Err(units::unknown(&subject, value, values.unique()));

@@ -277,8 +277,8 @@ fn mount(line: &str) -> Option<Mount> {
     let (per_mount, file_system) = line.split_once(" - ")?;
     let mut fields = per_mount.split(' ').skip(3);
     let (root, mount_point, options) = (fields.next()?, fields.next()?, fields.next()?);
-    let mut fields = file_system.split(' ');
-    let (kind, _source, super_options) = (fields.next()?, fields.next()?, fields.next()?);
+    let mut parts = file_system.split(' ');
+    let (kind, _source, super_options) = (parts.next()?, parts.next()?, parts.next()?);
     let version = match kind {
         "cgroup" => Version::V1,
         "cgroup2" => Version::V2,

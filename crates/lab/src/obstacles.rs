@@ -140,14 +140,16 @@ fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
     // On a wire bytecost itself has a discipline and a filter, which hold back nothing.
     let as_obstacles = |kind, all: Vec<Queueing>| {
         let counts = |q: &Queueing| q.limits || device != Device::Wire;
-        let found = all.into_iter().filter(counts).map(|q| Obstacle {
-            limits: q.limits,
-            ..obstacle(kind, name, q.found)
-        });
-        found.collect()
+        all.into_iter()
+            .filter(counts)
+            .map(|q| Obstacle {
+                limits: q.limits,
+                ..obstacle(kind, name, q.found)
+            })
+            .collect()
     };
-    let filters = tc_filters.map(|all| as_obstacles(CircumstanceKind::TcFilter, all));
-    add(&format!("filters of tc on {name}"), filters);
+    let queueing = tc_filters.map(|all| as_obstacles(CircumstanceKind::TcFilter, all));
+    add(&format!("filters of tc on {name}"), queueing);
     let disciplines = qdiscs.map(|all| as_obstacles(CircumstanceKind::Qdisc, all));
     add(&format!("queueing disciplines of {name}"), disciplines);
     let links = link.map(|link| of_link(device, name, &link));
@@ -157,9 +159,9 @@ fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
         let off = read.into_iter().flatten().filter(|(_, is_on)| !is_on);
         let names: Vec<&str> = off.map(|(o, _)| o.name).collect();
         if !names.is_empty() {
-            let off = format!("offloads off: {}", names.join(", "));
-            let off = obstacle(CircumstanceKind::Offload, name, off);
-            found.obstacles.push(off);
+            let text = format!("offloads off: {}", names.join(", "));
+            let offloads = obstacle(CircumstanceKind::Offload, name, text);
+            found.obstacles.push(offloads);
         }
     }
     let chains = list(Some(NETFILTER), GET_CHAINS, &[0; HEAD_BYTES]);

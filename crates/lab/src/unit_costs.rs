@@ -286,12 +286,13 @@ fn switches(own: u32, other: u32) -> Measured {
         turn(&to_other, &at_own)?;
         let before = switches_so_far()?;
         let own_ns = turns(&to_other, &at_own)?;
-        let own = switches_so_far()? - before;
+        let own_switches = switches_so_far()? - before;
         drop(to_other);
-        let (other_ns, others) = answering
+        let (other_ns, other_switches) = answering
             .join()
             .unwrap_or_else(|_| Err(io::Error::other("the thread panicked")))?;
-        Ok((own_ns + other_ns - 2 * calls_ns, own + others))
+        let switches = own_switches + other_switches;
+        Ok((own_ns + other_ns - 2 * calls_ns, switches))
     })
 }
 

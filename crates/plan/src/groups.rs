@@ -27,12 +27,12 @@ pub(crate) fn groups(cells: &[Cell], study: &Study, context: &PlanContext<'_>) -
     }
     let baseline_of = |twin: &Cell| cells.iter().position(|cell| *cell == twin.other_twin());
     gathered((0..cells.len()).map(|i| {
-        let plain = if cells[i].twin {
+        let index = if cells[i].twin {
             baseline_of(&cells[i]).unwrap_or(i)
         } else {
             i
         };
-        group[plain].unwrap_or(plain)
+        group[index].unwrap_or(index)
     }))
 }
 

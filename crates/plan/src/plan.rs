@@ -151,12 +151,12 @@ fn left_here(cells: &[Candidate], survey: &Survey) -> Vec<LeftOut> {
             .map(|cell| cell.value(axis))
             .sorted()
             .collect_vec();
-        let cells = values.len();
+        let count = values.len();
         values.dedup();
-        (cells > 0).then(|| LeftOut {
+        (count > 0).then(|| LeftOut {
             what: format!("{axis} {}", values.iter().join(", ")),
             values: vec![(axis, values)],
-            cells,
+            cells: count,
             why: "they do not cross a network: run them without --peer".to_owned(),
         })
     };

@@ -118,8 +118,9 @@ fn place_without_result(a: &Analysis, cell: &Cell) -> String {
         Some((axis, value)) => format!("{subject} {}", axis.circumstance(value)),
         None => {
             let axes = a.study.asked.iter().map(|(axis, _)| *axis);
-            let others = axes.filter(|axis| *axis != way);
-            let place = others.map(|axis| (axis, cell.value(axis)));
+            let place = axes
+                .filter(|axis| *axis != way)
+                .map(|axis| (axis, cell.value(axis)));
             format!("{subject} ({})", place_in_words(place))
         }
     }

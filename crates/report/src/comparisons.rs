@@ -38,9 +38,9 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
         ])
     });
     // The first table is shown above, with its marks alone.
-    let title = count(all.len(), "table", "tables");
+    let tables = count(all.len(), "table", "tables");
     d.push(DocBlock::rest(
-        format!("{title} with every estimate"),
+        format!("{tables} with every estimate"),
         cards.collect(),
     ));
     d.push(DocBlock::Notes(notes));
@@ -98,16 +98,16 @@ fn entry(
                 .map(withholding_reason)
                 .or(odd.then_some(NOT_THE_QUOTIENT));
             let (ratio, interval, family) = (ratio(f.ratio), ratio_interval(f), f.family.name());
-            let (value, baseline, verdict) = (&f.value, &f.baseline_value, verdict(f));
+            let (value, other, verdict) = (&f.value, &f.baseline_value, verdict(f));
             let description = format!(
-                "{value}: {ratio} {baseline} (95 % interval {interval}), {verdict} ({family})"
+                "{value}: {ratio} {other} (95 % interval {interval}), {verdict} ({family})"
             );
-            let entry = DocEntry {
+            let plain = DocEntry {
                 ratio,
                 description,
                 ..DocEntry::from(numbers::amount(metric, e.value))
             };
-            entry.marked(DocMark::from(f.verdict)).noted(notes, why)
+            plain.marked(DocMark::from(f.verdict)).noted(notes, why)
         }
     }
 }

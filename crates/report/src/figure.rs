@@ -147,12 +147,15 @@ pub(crate) fn figures(a: &Analysis) -> Vec<DrawnFigure> {
 fn figure(a: &Analysis, number: usize, f: &FigureData, palette: &Palette) -> DrawnFigure {
     let unit = a.study.unit;
     let f = &with_points(f);
-    let Overlaid { data, lines } = published_series::overlaid(a, f);
-    let source = lines.iter().find_map(|l| l.source.as_deref().map(clean));
+    let Overlaid {
+        data,
+        lines: overlays,
+    } = published_series::overlaid(a, f);
+    let source = overlays.iter().find_map(|l| l.source.as_deref().map(clean));
     let label = |l: &OverlaidLine| clean(l.source.as_ref().unwrap_or(&l.of));
-    let labels: Vec<String> = lines.iter().map(label).collect();
+    let labels: Vec<String> = overlays.iter().map(label).collect();
     let chart = chart::chart(&data, &labels);
-    let drawn = data.series.iter().zip(&lines).zip(&chart.lines);
+    let drawn = data.series.iter().zip(&overlays).zip(&chart.lines);
     let lines: Vec<SeriesLine> = drawn
         .map(|((series, overlaid), drawn)| line(a, &data, series, overlaid, drawn, palette))
         .collect();
@@ -199,8 +202,8 @@ fn upwards(f: &FigureData, unit: Unit, log: bool) -> String {
     if figure_words::title(f).contains(&title) {
         title.clear();
     }
-    let unit = times.as_deref().unwrap_or(f.y.measure.row().unit);
-    joined([&title, unit, descriptions::direction(f.y), scale], ", ")
+    let amount = times.as_deref().unwrap_or(f.y.measure.row().unit);
+    joined([&title, amount, descriptions::direction(f.y), scale], ", ")
 }
 
 fn line(

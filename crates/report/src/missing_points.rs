@@ -91,8 +91,8 @@ pub(crate) fn at_column(f: &FigureData, column: usize, unit: Unit) -> Option<Str
     }));
     let more = reasons.len().saturating_sub(REASONS_MOST);
     let more = (more > 0).then(|| format!("{more} more below"));
-    let words = |(why, names): &(String, Vec<String>)| format!("{}: {why}", names.join(", "));
-    let shown = reasons.iter().take(REASONS_MOST).map(words);
+    let reason = |(why, names): &(String, Vec<String>)| format!("{}: {why}", names.join(", "));
+    let shown = reasons.iter().take(REASONS_MOST).map(reason);
     let words = shown.chain(more).join("; ");
     (!reasons.is_empty()).then(|| format!("No point at {x}: {words}"))
 }

@@ -44,9 +44,9 @@ impl Scale {
     fn linear(most: f64) -> Scale {
         let rough = most / 4.0;
         let decade = 10_f64.powf(rough.log10().floor());
-        let mut steps = [1.0, 2.0, 2.5, 5.0].map(|m| m * decade).into_iter();
+        let mut round = [1.0, 2.0, 2.5, 5.0].map(|m| m * decade).into_iter();
         let fits = |step: &f64| *step >= rough * 0.999;
-        let step = steps.find(fits).unwrap_or(10.0 * decade);
+        let step = round.find(fits).unwrap_or(10.0 * decade);
         let steps = (most / step).ceil().max(1.0);
         Scale {
             log: false,

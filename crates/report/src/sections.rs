@@ -38,8 +38,8 @@ pub(crate) fn body(a: &Analysis) -> Document {
     speed_ups(a, &mut d);
     main_effects::section(a, &mut d);
     crossing::section(a, &mut d);
-    let title = ["Why", "why", "Why"];
-    cards(&mut d, title, None, &explanations(a), explanation);
+    let why = ["Why", "why", "Why"];
+    cards(&mut d, why, None, &explanations(a), explanation);
     charts(a, &mut d);
     distances(a, &mut d);
     bars(a, &mut d);
@@ -53,10 +53,10 @@ pub(crate) fn body(a: &Analysis) -> Document {
     for table in counts.into_iter().flatten() {
         count_table(table, a.study.unit, &mut d);
     }
-    let title = ["Published claims", "claims", "Claims"];
+    let claims = ["Published claims", "claims", "Claims"];
     let rulings = audit::texts(a);
     let summary = audit::summary(rulings.iter());
-    cards(&mut d, title, Some(summary), &rulings, audited);
+    cards(&mut d, claims, Some(summary), &rulings, audited);
     published_tables::section(a, &mut d);
     let title = ["Caveats", "caveats", "Caveats"];
     cards(&mut d, title, None, &caveats(a), |c| caveat(a, c));

@@ -252,8 +252,8 @@ fn tooltip(time: &CellTime, row: &KindRow) -> String {
             (Party::Receiver, TimePer::Request) => "server",
             (Party::Rest, _) => "rest",
         };
-        let [ns, low, high] = [k.ns_per_unit, k.low, k.high].map(units::number);
-        format!("{party} {ns} ({low} to {high})")
+        let [mean, low, high] = [k.ns_per_unit, k.low, k.high].map(units::number);
+        format!("{party} {mean} ({low} to {high})")
     });
     let (title, ns, per) = (row.title, units::number(ns), time.per.words());
     format!("{title}: {ns} ns {per}, {share}; {}", sides.join(", "))

@@ -42,9 +42,15 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
         name: Transport::name,
         word: "over",
     };
-    let refused = |name: &str, t| survey.mover_refused(name, t);
+    let mover_refused = |name: &str, t| survey.mover_refused(name, t);
     let of_sockets = movers(|route| !route.is_of_files() && !route.is_of_cpus());
-    support(["Movers", "mover"], &of_sockets, over, refused, &mut d);
+    support(
+        ["Movers", "mover"],
+        &of_sockets,
+        over,
+        mover_refused,
+        &mut d,
+    );
     if let Some(files) = &survey.files {
         let caches = Over {
             columns: Cache::ALL,
@@ -52,9 +58,9 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
             word: "with cache",
         };
         let heading = format!("Movers of files, in {} ({})", files.dir, files.file_system);
-        let refused = |name: &str, cache| survey.file_refused(name, cache);
+        let file_refused = |name: &str, cache| survey.file_refused(name, cache);
         let of_files = movers(Route::is_of_files);
-        support([&heading, "mover"], &of_files, caches, refused, &mut d);
+        support([&heading, "mover"], &of_files, caches, file_refused, &mut d);
     }
     let turns = "Two threads that take turns, on two CPUs or one";
     for (heading, rows) in [
@@ -188,14 +194,13 @@ fn named(
 
 /// Servers and what they answer; below them why one does not work here.
 fn servers(serving: &ServerSurvey, d: &mut Document) {
-    let servers = serving.servers.iter();
-    let rows = servers.map(|s| {
+    let servers = serving.servers.iter().map(|s| {
         (
             s.name.clone(),
             with_caution(&s.summary, s.caution.as_deref()),
         )
     });
-    named("Servers", ["server", "how it serves"], rows, d);
+    named("Servers", ["server", "how it serves"], servers, d);
     for why in serving.servers.iter().filter_map(|s| s.refused.as_ref()) {
         d.paragraph(Ink::Plain, why);
     }
@@ -204,8 +209,8 @@ fn servers(serving: &ServerSurvey, d: &mut Document) {
         d.paragraph(Ink::Plain, text);
     }
     let services = serving.services.iter();
-    let rows = services.map(|s| (s.name.clone(), s.summary.clone()));
-    named("Services", ["service", "what it answers"], rows, d);
+    let summaries = services.map(|s| (s.name.clone(), s.summary.clone()));
+    named("Services", ["service", "what it answers"], summaries, d);
 }
 
 /// A table of supported combinations; the reasons for gaps follow below, each once.

@@ -226,8 +226,8 @@ impl Printer {
             let chosen: Vec<usize> = (0..table.columns.len()).filter(kept).collect();
             let heads: Vec<_> = chosen.iter().map(|i| &table.columns[*i]).collect();
             let row = |row: &Vec<String>| -> Vec<String> {
-                let texts = chosen.iter().filter_map(|i| row.get(*i));
-                texts.cloned().collect()
+                let entries = chosen.iter().filter_map(|i| row.get(*i));
+                entries.cloned().collect()
             };
             let lines = grid::lines(&heads, texts.iter().map(row).collect(), room);
             for (i, line) in lines.iter().enumerate() {

@@ -188,8 +188,8 @@ pub fn tail_with_rounds(
     let distance = location.value.abs();
     let statistic = t_quantile(1.0 - p / 2.0, location.degrees);
     let error = statistic.map_or(0.0, |t| distance / t);
-    let p = t_two_sided_p(distance / (error.powi(2) + extra).sqrt(), wide.degrees);
-    Some((wide, Interval { low, high }, p.unwrap_or(1.0)))
+    let wide_p = t_two_sided_p(distance / (error.powi(2) + extra).sqrt(), wide.degrees);
+    Some((wide, Interval { low, high }, wide_p.unwrap_or(1.0)))
 }
 
 fn critical(blocks: usize, share: f64, level: f64) -> Option<f64> {

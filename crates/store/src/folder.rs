@@ -199,8 +199,8 @@ impl Folder {
         let fail = |why: io::Error| StoreError::io("write", &path, why);
         let user = rustix::process::geteuid();
         // Only root can replace root's own link: the directory is trusted.
-        let stat = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
-        let links = if stat.is_ok_and(|stat| is_followed(&stat, user)) {
+        let entry = statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW);
+        let links = if entry.is_ok_and(|stat| is_followed(&stat, user)) {
             OFlags::empty()
         } else {
             OFlags::NOFOLLOW

@@ -30,8 +30,8 @@ pub(super) fn cases(context: &ClaimContext<'_>, sum: &Arithmetic) -> Cases {
     if own.is_empty() {
         return Err(NotTested::Table(TableGap::NoRow));
     }
-    let against = sum.against.as_ref().map(rows).transpose()?;
-    let others: Option<BTreeMap<_, _>> = against.map(|all| all.into_iter().collect());
+    let other_rows = sum.against.as_ref().map(rows).transpose()?;
+    let others: Option<BTreeMap<_, _>> = other_rows.map(|all| all.into_iter().collect());
     let mut numbers: Vec<Option<f64>> = Vec::with_capacity(own.len());
     let of_group = own.into_iter().map(|(key, values)| {
         let mean = mean(&values);

@@ -107,8 +107,8 @@ impl UnitCosts<'_, '_> {
     /// The measured cost of one event, in ns; none if its interval includes zero, or other processes ran
     /// in most repetitions.
     fn cost(&self, event: Priced) -> Option<Uncertain> {
-        let cost = self.costs.iter().find(|c| c.event == event)?;
-        let ns_per_event = cost
+        let repetitions = self.costs.iter().find(|c| c.event == event)?;
+        let ns_per_event = repetitions
             .undisturbed()
             .iter()
             .map(|t| t.cpu_ns as f64 / t.events.max(1) as f64)

@@ -90,11 +90,11 @@ pub(super) fn suspended(run: &Measured<'_>) -> Option<Caveat> {
     let stopped = blocks.filter(|b| b.stopped_ns > 0).collect_vec();
     let stand = stopped.iter().filter(|b| b.repeated_because.is_none());
     let s = stopped.iter().map(|b| b.stopped_ns as f64 / 1e9).sum();
-    let blocks = Part {
+    let part = Part {
         some: stand.count(),
         all: stopped.iter().map(|b| b.block).unique().count(),
     };
-    (!stopped.is_empty()).then(|| run_caveat([Seconds(s), blocks]).disturbing())
+    (!stopped.is_empty()).then(|| run_caveat([Seconds(s), part]).disturbing())
 }
 
 /// In steps of 10 ms, which is a large part of a window, so that the caveat is one of the whole run.
@@ -114,18 +114,19 @@ pub(super) fn hot_payload(run: &Measured<'_>) -> Option<Caveat> {
     let last = run.input.manifest.host.last_data_cache()?;
     let of_disk = |c: &CellTrials<'_>| matches!(c.cell.cache, Cache::Cold | Cache::Direct);
     let in_memory = |c: &&CellTrials<'_>| !c.route.is_of_cpus() && !of_disk(c);
-    let hot = run.moved().filter(in_memory).collect_vec();
-    let of_files = hot.iter().all(|c| c.route.is_of_files());
+    let cells = run.moved().filter(in_memory).collect_vec();
+    let of_files = cells.iter().all(|c| c.route.is_of_files());
     let bytes = |c: &CellTrials<'_>| {
         let slots = if c.route.is_of_files() {
             c.cell.file_slots()
         } else {
             c.cell.ring_slots()
         };
-        let bytes = slots.saturating_mul(c.cell.size_bytes);
-        bytes.saturating_mul(u64::from(c.cell.threads))
+        slots
+            .saturating_mul(c.cell.size_bytes)
+            .saturating_mul(u64::from(c.cell.threads))
     };
-    let by_bytes = by_key(hot.into_iter().map(|c| (bytes(c), c)));
+    let by_bytes = by_key(cells.into_iter().map(|c| (bytes(c), c)));
     let hot = by_bytes.range(..=last.size_bytes);
     let (least, most) = (hot.clone().next()?.0, hot.clone().next_back()?.0);
     let payload = Payload {

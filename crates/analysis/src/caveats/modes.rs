@@ -35,6 +35,6 @@ fn groups(run: &Measured<'_>, of: fn(Measure) -> bool, far: bool) -> Option<Cave
         })
         .collect_vec();
     let cells = groups.iter().map(|(cell, _)| cell.id.clone()).dedup();
-    let metrics = groups.iter().map(|(_, metric)| *metric).dedup();
-    cells_caveat(cells.collect(), metrics.map(Groups))
+    let parted = groups.iter().map(|(_, metric)| *metric).dedup();
+    cells_caveat(cells.collect(), parted.map(Groups))
 }

@@ -79,8 +79,8 @@ pub(super) fn generator(run: &Measured<'_>) -> Option<Caveat> {
 
 /// A connection that found the queue full was tried again after a second, which is not the model's.
 pub(super) fn listen_queue(run: &Measured<'_>) -> Option<Caveat> {
-    let drops = |c: &&CellTrials<'_>| c.sum(|t| t.of_all(Counter::TcpListenDrops)) > 0.0;
-    let cells = served(run).filter(drops).collect_vec();
+    let has_drops = |c: &&CellTrials<'_>| c.sum(|t| t.of_all(Counter::TcpListenDrops)) > 0.0;
+    let cells = served(run).filter(has_drops).collect_vec();
     let drops = machine_sums(&cells, [Counter::TcpListenDrops]);
     Some(cells_caveat(ids(cells), drops)?.disturbing())
 }

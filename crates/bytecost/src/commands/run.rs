@@ -103,11 +103,11 @@ pub fn run(args: RunArgs) -> Result<Exit> {
 pub fn ceiling(args: CeilingArgs) -> Result<Exit> {
     if let Some(name) = &args.measuring.resume {
         let run = Root::at(&args.measuring.root.runs_dir).open(name)?;
-        let name = super::report::run_argument(&run);
+        let run_name = super::report::run_argument(&run);
         let study = &run.manifest().study.name;
         if study != CEILING {
             return Err(bad_input(format!(
-                "run {name} is of study `{study}`: resume it with `bytecost run --resume {name}`"
+                "run {run_name} is of study `{study}`: resume it with `bytecost run --resume {run_name}`"
             )));
         }
     }

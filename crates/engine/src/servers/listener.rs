@@ -26,8 +26,8 @@ pub fn listen(address: SocketAddr, patience: Duration) -> io::Result<(OwnedFd, S
     }
     rustix::net::bind(&socket, &address).map_err(|e| not_listening(e, address))?;
     rustix::net::listen(&socket, BACKLOG).map_err(|e| not_listening(e, address))?;
-    let address = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
-    Ok((socket, address))
+    let bound = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+    Ok((socket, bound))
 }
 
 /// The reason why the kernel finds no port for a socket that may have any, as an error in words.

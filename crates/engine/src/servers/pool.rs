@@ -100,11 +100,11 @@ impl Pool {
             stopping: AtomicBool::new(false),
             limits,
         };
-        let listener = EventData::new_u64(LISTENER);
-        epoll::add(&pool.epoll, &pool.listener, listener, ONCE)?;
+        let listener_data = EventData::new_u64(LISTENER);
+        epoll::add(&pool.epoll, &pool.listener, listener_data, ONCE)?;
         // By level, and never read: it wakes each of them.
-        let end = EventData::new_u64(END);
-        epoll::add(&pool.epoll, &pool.end, end, EventFlags::IN)?;
+        let end_data = EventData::new_u64(END);
+        epoll::add(&pool.epoll, &pool.end, end_data, EventFlags::IN)?;
         Ok(pool)
     }
 

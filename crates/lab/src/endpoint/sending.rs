@@ -98,8 +98,11 @@ impl<'a> Flow<'a> {
         let cooled = match &file {
             Some(work) if cell.cache == Cache::Cold => {
                 let (offset, len) = work.order.part();
-                let file = work.file.try_clone()?;
-                Some(ColdPart { file, offset, len })
+                Some(ColdPart {
+                    file: work.file.try_clone()?,
+                    offset,
+                    len,
+                })
             }
             _ => None,
         };

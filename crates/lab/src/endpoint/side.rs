@@ -71,13 +71,13 @@ pub(super) fn receive(handle: FlowHandle<'_>, socket: Option<OwnedFd>) -> io::Re
     handle.ready();
     let mut done = match Passes::new(cell) {
         Some(passes) => {
-            let receiver = PassReceiver {
+            let pass_receiver = PassReceiver {
                 intake: &mut intake,
                 passes,
                 socket: &kept,
                 timeout: handle.timeout(),
             };
-            let segments = receiver.run(&mut meter, || handle.warm(), || handle.closed())?;
+            let segments = pass_receiver.run(&mut meter, || handle.warm(), || handle.closed())?;
             handle.stop();
             FlowDone::from_passes(&segments, &meter)
         }

@@ -203,8 +203,8 @@ impl CountersReader {
             activity.flows_silent += u32::from(increase.is_none() && self.number > 1);
             *last = now.or(*last);
             let nothing = || moved(&Tally::default(), 0);
-            let (flow, read) = increase.unzip();
-            activity.side.flows.push(flow.unwrap_or_else(nothing));
+            let (activity_of_flow, read) = increase.unzip();
+            (activity.side.flows).push(activity_of_flow.unwrap_or_else(nothing));
             readings.extend(read);
         }
         activity.side.readings = bytecost_meter::sum(&readings);

@@ -65,19 +65,19 @@ pub(super) fn run(
 
 fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Result<FlowEnd> {
     let (flow, completes) = (reporter.flow, completes(cell));
-    let end = SendingEnd {
+    let sender = SendingEnd {
         flow,
         ..SendingEnd::new(cell, Some(socket), FLOW_TIMEOUT)
     };
-    let mut engine = end.open()?;
+    let mut engine = sender.open()?;
     let mut end = match cell.pattern {
         Exchange::RequestResponse => {
             let mut ask = Ask::new(&mut *engine, reporter.socket, answer(cell)?);
             ask.latency_ns = histogram();
-            let end = reporter.through(&mut ask, finish, completes);
+            let untimed = reporter.through(&mut ask, finish, completes);
             FlowEnd {
                 latency_ns: Some(ask.latency_ns),
-                ..end
+                ..untimed
             }
         }
         Exchange::Stream => reporter.through(&mut Stream(&mut *engine), finish, completes),
@@ -99,12 +99,12 @@ fn receive(
 ) -> io::Result<FlowEnd> {
     let mut receiver = receiving_end(&setup.cell, socket)?;
     let mut intake = intake(setup, &mut *receiver, reporter.socket)?;
-    let socket = reporter.socket;
+    let kept = reporter.socket;
     // A receiver that stops receives what is still on the way, but responds no more.
     let on_stop = |intake: &mut Intake<'_>| {
         intake.answers = None;
         // FIN may have been sent already, and the sender may have ended too.
-        let _ = transports::close(socket);
+        let _ = transports::close(kept);
         Ok(true)
     };
     Ok(reporter.through(&mut intake, on_stop, false))

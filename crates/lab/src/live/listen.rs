@@ -93,8 +93,8 @@ impl ListeningProgram<'_> {
             self.queue.look(Duration::ZERO, events)
         });
         self.served.failed += u64::from(matches!(totals.end, SessionEnd::Failed(_)));
-        let flows = totals.activity.side.flows.iter();
-        self.served.bytes += flows.map(|flow| flow.bytes).sum::<u64>();
+        let moved = totals.activity.side.flows.iter().map(|flow| flow.bytes);
+        self.served.bytes += moved.sum::<u64>();
         (self.events)(LiveEvent::Ended(Box::new(totals)));
         Ok(())
     }

@@ -398,16 +398,16 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             }
             has_sent = true;
             self.timers.pop();
-            let now_ns = self.client_loop.now_ns();
+            let sent_ns = self.client_loop.now_ns();
             let is_asker = !self.is_idle(i);
             if is_asker && !self.is_closed() && !self.load.kept {
                 self.on_first_attempt(i);
-                self.free.push_back((i, now_ns));
+                self.free.push_back((i, sent_ns));
             } else if is_asker && self.clients[i as usize].state == ClientState::Connected {
                 self.sendable_ns.push(at_ns);
-                self.ask(i, Due::at(now_ns), 1);
+                self.ask(i, Due::at(sent_ns), 1);
             } else {
-                self.connect(i, now_ns);
+                self.connect(i, sent_ns);
             }
         }
         has_sent
@@ -479,8 +479,8 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         for group in 0..GROUPS {
             let at = |group: u64| rest * group / GROUPS;
             let middle = (at(group) + at(group + 1)) / 2;
-            let due_ns = from_ns + (middle as f64 / per_s * 1e9) as u64;
-            let waited_ns = now_ns.saturating_sub(due_ns).max(1);
+            let middle_ns = from_ns + (middle as f64 / per_s * 1e9) as u64;
+            let waited_ns = now_ns.saturating_sub(middle_ns).max(1);
             let number = at(group + 1) - at(group);
             self.outcome.unanswered += number;
             self.outcome

@@ -163,8 +163,8 @@ fn ssh(host: &str) -> Result<Vec<String>, String> {
         .transpose()?
         .map(|port| port.to_string());
     let bare = name.replace(['[', ']'], "");
-    let host = bare.rsplit('@').next().unwrap_or_default();
-    if host.is_empty() || bare.starts_with('-') || bare.contains(char::is_whitespace) {
+    let address = bare.rsplit('@').next().unwrap_or_default();
+    if address.is_empty() || bare.starts_with('-') || bare.contains(char::is_whitespace) {
         return Err(bad());
     }
     let mut words = vec!["ssh", "-T", "-o", "BatchMode=yes"];

@@ -566,8 +566,8 @@ fn path_here(
     })
     .map_err(failed)?;
     let found = found?;
-    let mut candidates = open.candidates.iter();
-    let index = candidates.position(|candidate| candidate.at.ip() == found.to);
+    let mut listening = open.candidates.iter();
+    let index = listening.position(|candidate| candidate.at.ip() == found.to);
     let from = checks.iter().find(|(at, _)| Some(*at) == index);
     let Some((_, there_seen)) = from else {
         let why = format!("it says that it reached {}, and nobody came", found.to);

@@ -32,10 +32,10 @@ pub fn listen_at(cell: &Cell, address: SocketAddr) -> io::Result<Listener> {
     let explained = |e| not_listening(e, address);
     rustix::net::bind(&socket, &address).map_err(explained)?;
     rustix::net::listen(&socket, 1024).map_err(explained)?;
-    let address = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
+    let bound = SocketAddr::try_from(rustix::net::getsockname(&socket)?)?;
     Ok(Listener {
         socket,
-        address: address.to_string(),
+        address: bound.to_string(),
         nodelay: Some(cell.sends_at_once()),
     })
 }

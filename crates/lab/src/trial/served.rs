@@ -44,12 +44,12 @@ pub(super) fn attempt(
     mut watch: Option<&mut Watch>,
 ) -> Result<TrialOutput, TrialError> {
     let cell = context.cell;
-    let client = side(&task, Role::Client, client_pins);
-    let server = Task {
+    let client_task = side(&task, Role::Client, client_pins);
+    let server_task = Task {
         role: Role::Server,
         ..task
     };
-    let (mut ends, processes) = context.ready(vec![server, client], 0)?;
+    let (mut ends, processes) = context.ready(vec![server_task, client_task], 0)?;
     if let Some(watch) = &mut watch {
         watch.trial_begins(cell, &processes)?;
     }

@@ -265,8 +265,8 @@ fn by_cache(costs: &[AccessCost], steps: &[Step], caches: &[&CpuCache]) -> Strin
     let is_other = |s: &&Step| !caches.iter().any(|c| is_of(s, c));
     let others = steps.iter().filter(is_other).count();
     if others > 0 || parts.is_empty() {
-        let steps = phrases::count(others, "step");
-        parts.push(format!("{steps} where no cache is reported"));
+        let other_steps = phrases::count(others, "step");
+        parts.push(format!("{other_steps} where no cache is reported"));
     }
     format!("{}.", parts.join("; "))
 }

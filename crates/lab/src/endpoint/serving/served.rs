@@ -100,8 +100,8 @@ impl Child {
         let pipe = || rustix::pipe::pipe_with(PipeFlags::CLOEXEC);
         let ((usage_from, usage_to), (stopped, stop)) = (pipe()?, pipe()?);
         let (report, report_to) = pipe()?;
-        if let Some(child) = children::fork_child()? {
-            let pid = (i32::try_from(child).ok())
+        if let Some(number) = children::fork_child()? {
+            let pid = (i32::try_from(number).ok())
                 .and_then(Pid::from_raw)
                 .ok_or(io::ErrorKind::InvalidData)?;
             drop((usage_to, stopped, report_to));
@@ -125,11 +125,11 @@ impl Child {
             rustix::io::write(&report_to, &[BEGUN])?;
             serve(task, listener, stopped)
         });
-        let (report, status) = match served {
+        let (bytes, status) = match served {
             Ok(tally) => (tally.to_bytes().to_vec(), 0),
             Err(e) => (e.to_string().into_bytes(), 1),
         };
-        let _ = rustix::io::write(&report_to, &report);
+        let _ = rustix::io::write(&report_to, &bytes);
         children::exit(status)
     }
 

@@ -123,10 +123,10 @@ impl<W: ClientLoop> Driver<'_, W> {
                 client.deferred = Some(due).filter(|_| self.load.depth == 1);
                 return;
             }
-            let times = left.min(self.at_once);
-            left -= times;
-            client.ask(due, times);
-            self.outcome.made.requests += times as u64;
+            let together = left.min(self.at_once);
+            left -= together;
+            client.ask(due, together);
+            self.outcome.made.requests += together as u64;
             self.send(i);
             if self.clients[i as usize].state != ClientState::Connected {
                 return;

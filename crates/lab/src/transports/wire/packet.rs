@@ -167,8 +167,11 @@ impl Packet {
             bytes[len..len + part.len()].copy_from_slice(part);
             len += part.len();
         }
-        let lead = lead_bytes(device);
-        Packet { bytes, lead, len }
+        Packet {
+            bytes,
+            lead: lead_bytes(device),
+            len,
+        }
     }
 
     /// Its bytes, with the device's header.
