@@ -55,8 +55,8 @@ impl UnitCosts<'_, '_> {
             Ring::Message => self.cell.cell.size_bytes,
         };
         let copy = match bytes {
-            ..=NEAR_BYTES => Priced::CopyNear,
-            ..=MIDDLE_BYTES => Priced::CopyMiddle,
+            bytes if bytes <= NEAR_BYTES => Priced::CopyNear,
+            bytes if bytes <= MIDDLE_BYTES => Priced::CopyMiddle,
             _ => Priced::CopyFar,
         };
         self.message_copy(copy)
