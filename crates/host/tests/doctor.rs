@@ -3,7 +3,7 @@
 use crate::common;
 
 use bytecost_host::Probes;
-use bytecost_spec::host::Level::{Good, Note, Warning};
+use bytecost_spec::host::Level::{self, Good, Note, Warning};
 use bytecost_spec::survey::CpuClock;
 use common::{MACHINES, Unpacked, change, check, columns, host, probes, unpacked};
 
@@ -111,17 +111,19 @@ fn noise() {
     );
 }
 
+/// Compares a check of the recorded virtual machine, one file of which has another content.
+#[track_caller]
+fn checked(name: &str, path: &str, content: &str, level: Level, parts: &[&str]) {
+    let host = unpacked("vm").read(&[change(path, content)], &probes());
+    let check = check(&host, name);
+    let remedy = check.remedy.as_deref().unwrap_or_default();
+    let text = format!("{} | {} | {remedy}", check.found, check.means);
+    assert_eq!(check.level, level, "{text}");
+    assert!(parts.iter().all(|part| text.contains(part)), "{text}");
+}
+
 #[test]
-fn settings_and_limits_of_the_process_are_checked() {
-    let vm = unpacked("vm");
-    let checked = |name: &str, path: &str, content: &str, level, parts: &[&str]| {
-        let host = vm.read(&[change(path, content)], &probes());
-        let check = check(&host, name);
-        let remedy = check.remedy.as_deref().unwrap_or_default();
-        let text = format!("{} | {} | {remedy}", check.found, check.means);
-        assert_eq!(check.level, level, "{text}");
-        assert!(parts.iter().all(|part| text.contains(part)), "{text}");
-    };
+fn settings_of_the_kernel_are_checked() {
     let range = "proc/sys/net/ipv4/ip_local_port_range";
     let few = ["40 (net.ipv4.ip_local_port_range)", "sysctl -w"];
     checked("ports", range, "40000\t40039\n", Warning, &few);
@@ -159,6 +161,10 @@ fn settings_and_limits_of_the_process_are_checked() {
         Note,
         &["never", "echo madvise"],
     );
+}
+
+#[test]
+fn limits_of_the_process_are_checked() {
     let status = "TracerPid:\t7\nCpus_allowed_list:\t0-1\n";
     checked(
         "tracer",

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytecost_analysis::grouped;
 use bytecost_spec::manifest::RoundNoise;
-use bytecost_spec::survey::ServerSurvey;
+use bytecost_spec::survey::{MoverFacts, ServerSurvey};
 use bytecost_spec::{
     Cache, Host, Metric, RoundConditions, Route, RunProgress, Study, Survey, Transport, Unit,
     cpulist, units,
@@ -28,14 +28,8 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
     let mut d = Document::default();
     let movers = |is_chosen: fn(Route) -> bool| -> Vec<(String, String)> {
         let movers = survey.mover_facts.iter().filter(|m| is_chosen(m.route));
-        movers
-            .map(|m| {
-                (
-                    m.name.clone(),
-                    with_caution(&m.summary, m.caution.as_deref()),
-                )
-            })
-            .collect()
+        let summary = |m: &MoverFacts| with_caution(&m.summary, m.caution.as_deref());
+        movers.map(|m| (m.name.clone(), summary(m))).collect()
     };
     let over = Over {
         columns: Transport::WITHIN,
