@@ -40,15 +40,15 @@ const CIRCUMSTANCES: [Axis; 13] = [
     Axis::Service,
     Axis::Perf,
 ];
-/// Share of copied buffers from which a zero-copy way is not one.
-const COPIED: f64 = 0.5;
+/// A zero-copy way of whose buffers at least this share was copied is none.
+const MOSTLY_COPIED: f64 = 0.5;
 
 #[derive(Clone)]
 struct Compared<'v> {
     finding: &'v Finding,
     cell: &'v CellTrials<'v>,
     baseline: &'v CellTrials<'v>,
-    /// Conditions of its use that the baseline has not.
+    /// Conditions of its use that the baseline does not have.
     more: Vec<Condition>,
 }
 
@@ -62,6 +62,13 @@ impl Compared<'_> {
 /// A value along the range with what is compared at it; in order.
 type At<'v> = (Option<Value>, Vec<Compared<'v>>);
 
+/// Error rates of the best sets at a place whose comparisons are primary, and at another one.
+#[derive(Clone, Copy)]
+struct ErrorRates {
+    primary: f64,
+    other: f64,
+}
+
 /// Findings of one comparison that differ in one further axis at most, such as the size.
 struct Group<'v> {
     run: &'v Explained<'v>,
@@ -72,23 +79,22 @@ struct Group<'v> {
     along: Option<Axis>,
     place: Vec<(Axis, Value)>,
     at: Vec<At<'v>>,
-    /// The error rate of a place whose comparisons are primary, and of another one.
-    rates: (f64, f64),
+    rates: ErrorRates,
 }
 
 pub(crate) fn all<'v>(run: &'v Explained<'v>) -> Advice {
     let mut advice = Advice::default();
-    // Of comparisons with one baseline the first says what is asked.
+    // Of comparisons with the same axis, baseline and values only the first counts.
     let asked = run.input.manifest.study.compare.iter();
     let compares = asked.unique_by(|c| (c.axis, &c.baseline, &c.values));
     let mut all = compares.map(|c| groups(run, c)).collect_vec();
     share_rate(&mut all, run.error_rate());
-    for (place, groups) in all.iter().enumerate() {
+    for (index, groups) in all.iter().enumerate() {
         let situations = groups.iter().flat_map(Group::situations);
-        // What no further comparison decided is counted with all that is undecided.
+        // A comparison after the first gives only situations with advice: `advice.undecided` counts the others.
         advice
             .situations
-            .extend(situations.filter(|s| place == 0 || has_advice(s)));
+            .extend(situations.filter(|s| index == 0 || has_advice(s)));
     }
     if run.findings.is_empty() {
         advice.nothing = Some(undecided::why_nothing(run));
@@ -99,18 +105,18 @@ pub(crate) fn all<'v>(run: &'v Explained<'v>) -> Advice {
 
 fn has_advice(s: &Situation) -> bool {
     let uses = |u: &Use| u.gain.is_some() || !u.but.is_empty();
-    let no_other = s.conditional.is_empty() && s.avoid.is_empty() && s.gains.is_empty();
-    !no_other || s.uses.iter().any(uses)
+    let has_other = !(s.conditional.is_empty() && s.avoid.is_empty() && s.gains.is_empty());
+    has_other || s.uses.iter().any(uses)
 }
 
 fn is_decided(finding: &Finding) -> bool {
-    let none = matches!(finding.verdict, Verdict::NotDecided | Verdict::NotJudged);
-    finding.withheld.is_none() && !none
+    let has_no_verdict = matches!(finding.verdict, Verdict::NotDecided | Verdict::NotJudged);
+    finding.withheld.is_none() && !has_no_verdict
 }
 
 fn nothing_decided(metric: Metric, at: &[At<'_>]) -> Option<NothingDecided> {
     let findings = || at.iter().flat_map(|(_, all)| all).map(|c| c.finding);
-    // Reasons of some are none of the others, which more blocks may decide.
+    // Reasons are given only if all findings are withheld: more blocks may decide one that is not.
     let kinds: Option<Vec<CaveatKind>> = findings().map(|f| f.withheld).collect();
     (!findings().any(is_decided)).then(|| NothingDecided {
         metric,
@@ -124,10 +130,10 @@ fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
     let Some(&first) = compare.metrics.first() else {
         return Vec::new();
     };
-    // A thread that wakes up is asked how late it comes, whatever else the study counts.
-    let metric = |of: &CellTrials<'_>| {
-        let own: &[Metric] = if of.facts.wakes() {
-            of.facts.metrics()
+    // A mover that wakes up is judged by how late it wakes, even if the study lists another metric first.
+    let metric = |cell: &CellTrials<'_>| {
+        let own: &[Metric] = if cell.facts.wakes() {
+            cell.facts.metrics()
         } else {
             &[]
         };
@@ -144,18 +150,18 @@ fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
         let tier = study.tiers.iter().position(|t| is_part(t, cell.cell));
         let along = range(&study.tiers, tier, compare.axis, cell);
         let free: Vec<Axis> = along.into_iter().chain([compare.axis]).collect();
-        // The place is that of the other cell: where the baseline has no depth, its place has none.
-        // Where clients were what limited a server, something else is said than elsewhere.
+        // The axes are those of the compared cell: a baseline may lack one, such as the depth. Servers whose
+        // clients were the limit form a group of their own, since other advice holds for them.
         let limited =
             [cell, baseline].into_iter().any(clients_limit) || are_clients_of_both_busy(&pair);
-        let place = (limited, cell.cell.id_without(&free));
-        let of = Compared {
+        let key = (limited, cell.cell.id_without(&free));
+        let compared = Compared {
             finding,
             cell,
             baseline,
             more: more_conditions(run, compare.axis, cell, baseline),
         };
-        Some(((tier.unwrap_or(usize::MAX), along, metric, place), of))
+        Some(((tier.unwrap_or(usize::MAX), along, metric, key), compared))
     });
     let mut found = grouped(compared);
     found.sort_by_key(|((tier, ..), _)| *tier);
@@ -165,16 +171,20 @@ fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
     groups.collect()
 }
 
-/// Shares out the error rate of best sets: primary places have one together, others one each.
+/// Shares out the error rate of best sets: all primary places share one, and the other places of each
+/// comparison share one.
 fn share_rate(all: &mut [Vec<Group<'_>>], error_rate: f64) {
     let places = |groups: &[Group<'_>], primary: bool| {
         let at = groups.iter().flat_map(|group| &group.at);
         at.filter(|(_, all)| is_primary(all) == primary).count()
     };
-    let part = |places: usize| error_rate / places.max(1) as f64;
-    let primary = part(all.iter().map(|groups| places(groups, true)).sum());
+    let share = |places: usize| error_rate / places.max(1) as f64;
+    let primary = share(all.iter().map(|groups| places(groups, true)).sum());
     for groups in all {
-        let rates = (primary, part(places(groups, false)));
+        let rates = ErrorRates {
+            primary,
+            other: share(places(groups, false)),
+        };
         groups.iter_mut().for_each(|group| group.rates = rates);
     }
 }
@@ -243,11 +253,15 @@ impl<'v> Group<'v> {
             along,
             place: place.unwrap_or_default(),
             at,
-            rates: (ERROR_RATE, ERROR_RATE),
+            rates: ErrorRates {
+                primary: ERROR_RATE,
+                other: ERROR_RATE,
+            },
         }
     }
 
-    /// The same by the first metric of which anything is decided: a rate may be the clients'.
+    /// The same group by the first metric in which anything is decided. Its own may decide nothing: a rate, for
+    /// instance, may be limited by the clients.
     fn by_decided_metric(self) -> Group<'v> {
         let (own, mut open) = (self.metric, None);
         let others = self
@@ -257,17 +271,18 @@ impl<'v> Group<'v> {
             .copied()
             .filter(|m| *m != own && is_cost(*m));
         for metric in std::iter::once(own).chain(others) {
-            let of = |c: &Compared<'v>| {
+            let by_metric = |c: &Compared<'v>| {
                 let finding = self.finding(c, metric)?;
                 Some(Compared {
                     finding,
                     ..c.clone()
                 })
             };
-            let of = |(x, all): &At<'v>| (x.clone(), all.iter().filter_map(of).collect_vec());
-            let at = self.at.iter().map(of).collect_vec();
+            let at_value =
+                |(x, all): &At<'v>| (x.clone(), all.iter().filter_map(by_metric).collect_vec());
+            let at = self.at.iter().map(at_value).collect_vec();
             let mut all = at.iter().flat_map(|(_, all)| all);
-            // That two ways are alike in something else is no answer.
+            // A further metric is an answer only if two ways differ in it.
             let differs = metric == own || all.any(|c| c.finding.is_apart());
             match nothing_decided(metric, &at) {
                 None if differs => {
@@ -278,7 +293,7 @@ impl<'v> Group<'v> {
                         ..self
                     };
                 }
-                none => open = open.or(none),
+                undecided => open = open.or(undecided),
             }
         }
         Group { open, ..self }
@@ -295,22 +310,25 @@ impl<'v> Group<'v> {
     fn situations(&self) -> Vec<Situation> {
         let axis = self.compare.axis;
         let all = || self.at.iter().flat_map(|(_, all)| all);
-        let apart = |s: &Subject| all().all(|c| subject(axis, c.baseline) != *s);
-        // A baseline that has the data in a file is the fair one.
+        let has_no_baseline = |s: &Subject| all().all(|c| subject(axis, c.baseline) != *s);
+        // A subject without a baseline of its own here is left out if another finding has one, which is fairer:
+        // files are then compared with a file.
         let is_fair = |s: &Subject| {
             let baseline = |f: &Finding| self.run.trials.by_id(&f.baseline);
-            let of = |f: &Finding| baseline(f).is_some_and(|c| subject(f.axis, c) == *s);
+            let has_subject = |f: &Finding| baseline(f).is_some_and(|c| subject(f.axis, c) == *s);
             let mut findings = self.run.findings.iter();
-            !apart(s) || !findings.any(|f| f.axis == axis && of(f))
+            !has_no_baseline(s) || !findings.any(|f| f.axis == axis && has_subject(f))
         };
         let subjects = all()
             .map(|c| subject(axis, c.cell))
             .unique_by(|s| *s as u8)
             .filter(is_fair);
-        subjects.map(|s| self.situation(s, apart(&s))).collect()
+        subjects
+            .map(|s| self.situation(s, has_no_baseline(&s)))
+            .collect()
     }
 
-    fn situation(&self, subject_of: Subject, apart: bool) -> Situation {
+    fn situation(&self, subject_of: Subject, has_no_baseline: bool) -> Situation {
         let is_of = |c: &&Compared<'v>| subject(self.compare.axis, c.cell) == subject_of;
         let own = |(x, all): &At<'v>| (x.clone(), all.iter().filter(is_of).cloned().collect());
         let at: Vec<At<'v>> = self.at.iter().map(own).collect();
@@ -327,7 +345,11 @@ impl<'v> Group<'v> {
         let (uses, conditional, gains) = match subject_of {
             Subject::Circumstance => (Vec::new(), Vec::new(), better()),
             Subject::FileToNull => (Vec::new(), self.conditional(&at), Vec::new()),
-            _ => (self.uses(&at, apart), self.conditional(&at), Vec::new()),
+            _ => (
+                self.uses(&at, has_no_baseline),
+                self.conditional(&at),
+                Vec::new(),
+            ),
         };
         let values = at
             .iter()
@@ -344,7 +366,7 @@ impl<'v> Group<'v> {
             baseline: self.compare.baseline.clone(),
             values: values.map(|c| c.finding.value.clone()).collect(),
             baseline_block: baseline_block(&at),
-            baseline_is_apart: apart,
+            baseline_is_apart: has_no_baseline,
             metric: self.metric,
             unit: self.run.trials.unit,
             open: open.or_else(|| nothing_decided(self.metric, &at)),
@@ -364,9 +386,8 @@ impl<'v> Group<'v> {
 
     /// **The rule.** Of the ways without a condition that the baseline has not, those that may be
     /// the best (multiple comparisons with the best) and that corrected findings show to be better than the baseline.
-    /// None where no finding does: the baseline is the advice then. Nothing where its findings are
-    /// withheld. Where one of the two one-sided corrections alone excludes the baseline, the
-    /// findings decide, since a reader sees them.
+    /// Empty if no finding shows a better way: the baseline is the advice then. `None` if all findings are
+    /// withheld. If no way is in both sets, the findings decide, since a reader sees them.
     fn may_use(
         &self,
         at: &[Compared<'v>],
@@ -381,7 +402,7 @@ impl<'v> Group<'v> {
         Some(if best.is_empty() { better } else { best })
     }
 
-    /// The ways that may be the best, of these and the baseline; none where all is withheld.
+    /// The ways that may be the best, of these and the baseline; `None` if all findings are withheld.
     fn may_be_best(
         &self,
         at: &[Compared<'v>],
@@ -390,16 +411,20 @@ impl<'v> Group<'v> {
         let open = || at.iter().filter(|c| c.finding.withheld.is_none());
         let cells = open().filter(|c| with(c)).map(|c| c.cell);
         let cells = std::iter::once(open().next()?.baseline).chain(cells);
-        let (primary, other) = self.rates;
-        let rate = if is_primary(at) { primary } else { other };
+        let rate = if is_primary(at) {
+            self.rates.primary
+        } else {
+            self.rates.other
+        };
         let axis = self.compare.axis;
         let cells = cells.collect_vec();
         Some(best_set(&cells, axis, self.metric, rate, self.run.trials))
     }
 
-    /// The rule along the range: a way is kept as long as it may be used, the safest bound first.
-    fn uses(&self, at: &[At<'v>], apart: bool) -> Vec<Use> {
-        // The names that may be used all along, and where: what is withheld parts two ways.
+    /// The rule along the range: a stretch lasts as long as some way may be used all along it. Of these ways the
+    /// one with the safest bound is the advice.
+    fn uses(&self, at: &[At<'v>], has_no_baseline: bool) -> Vec<Use> {
+        // Stretches with the values that may be used all along. A point whose findings are all withheld ends one.
         let mut stretches: Vec<(Vec<&Value>, Vec<At<'v>>)> = Vec::new();
         let mut parted = true;
         for here in at {
@@ -427,7 +452,8 @@ impl<'v> Group<'v> {
             }
             stretches.push((names, vec![here.clone()]));
         }
-        stretches.retain(|(names, _)| !(names.is_empty() && apart));
+        // Without a better way the advice is the baseline, unless that is for another subject.
+        stretches.retain(|(names, _)| !(names.is_empty() && has_no_baseline));
         stretches
             .iter()
             .map(|(names, part)| self.one_use(part, names))
@@ -533,7 +559,7 @@ impl<'v> Group<'v> {
         let copied: Option<Vec<f64>> = cells.clone().map(copied).collect();
         let least = copied.and_then(|all| all.into_iter().reduce(f64::min));
         let with = match least {
-            Some(share) if share >= COPIED => Some(AvoidWith::Copied(share)),
+            Some(share) if share >= MOSTLY_COPIED => Some(AvoidWith::Copied(share)),
             _ => self.reason(&cost),
         };
         Avoid { cost, with }

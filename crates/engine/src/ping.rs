@@ -30,24 +30,26 @@ pub trait PingEnd: Send + 'static {
     /// Passes the number to the other side: `UnexpectedEof` where that is gone.
     fn give(&mut self, number: u64) -> io::Result<()>;
 
-    /// Waits for the other side's next number: `TimedOut` where none came in time.
+    /// Waits for the other side's next number: `UnexpectedEof` where that is gone, `TimedOut` where none came in
+    /// time.
     fn take(&mut self) -> io::Result<u64>;
 
     /// System calls so far.
     fn calls(&self) -> u64;
 }
 
-struct Over {
+/// The result of the partner: the turns that it counted, and its CPUs and memory.
+struct PartnerResult {
     turns: io::Result<u64>,
     held: io::Result<Held>,
 }
 
-/// A game of two: the thread that has it asks, one that it starts answers.
+/// A game of two: the thread that has it asks, a partner that it starts answers.
 pub struct Game<E: PingEnd> {
     end: Option<E>,
-    partner: Option<JoinHandle<Over>>,
-    /// The other thread sleeps for as long as this is there.
-    waits: Option<Sender<()>>,
+    partner: Option<JoinHandle<PartnerResult>>,
+    /// The partner sleeps until this is dropped.
+    start: Option<Sender<()>>,
     turns: u64,
     calls: u64,
     held: Option<Held>,
@@ -56,12 +58,12 @@ pub struct Game<E: PingEnd> {
 impl<E: PingEnd> Game<E> {
     /// Starts the thread that answers, on this thread's CPUs. It sleeps until the first turn.
     pub fn new((asks, answers): (E, E)) -> io::Result<Game<E>> {
-        let (waits, begins) = mpsc::channel();
+        let (start, started) = mpsc::channel();
         let builder = thread::Builder::new().name("partner".to_owned());
         let partner = builder.spawn(move || {
-            let _ = begins.recv();
+            let _ = started.recv();
             let turns = answer(answers);
-            Over {
+            PartnerResult {
                 turns,
                 held: held(),
             }
@@ -69,7 +71,7 @@ impl<E: PingEnd> Game<E> {
         Ok(Game {
             end: Some(asks),
             partner: Some(partner),
-            waits: Some(waits),
+            start: Some(start),
             turns: 0,
             calls: 0,
             held: None,
@@ -79,7 +81,7 @@ impl<E: PingEnd> Game<E> {
     /// Plays `turns` turns, each of which is a message and its response.
     #[inline]
     pub fn play(&mut self, turns: u32) -> io::Result<()> {
-        if self.waits.is_some() {
+        if self.start.is_some() {
             self.begin();
         }
         for _ in 0..turns {
@@ -122,11 +124,11 @@ impl<E: PingEnd> Game<E> {
 
     /// Ends the game: both sides must have counted the same turns.
     pub fn finish(&mut self) -> io::Result<()> {
-        let Some(over) = self.over().transpose()? else {
+        let Some(result) = self.join_partner().transpose()? else {
             return Ok(());
         };
-        let answered = over.turns?;
-        self.held = Some(over.held?);
+        let answered = result.turns?;
+        self.held = Some(result.held?);
         if answered == self.turns {
             return Ok(());
         }
@@ -137,23 +139,26 @@ impl<E: PingEnd> Game<E> {
 
     #[cold]
     fn begin(&mut self) {
-        self.waits = None;
+        self.start = None;
     }
 
-    /// Closes this side's end, which ends the other side; none where it ended before.
-    fn over(&mut self) -> Option<io::Result<Over>> {
+    /// Closes this side's end, upon which the partner stops, and waits for it; none if that was done before.
+    fn join_partner(&mut self) -> Option<io::Result<PartnerResult>> {
         self.calls = self.calls();
         self.end = None;
         self.begin();
-        let over = self.partner.take()?.join();
-        Some(over.map_err(|_| io::Error::other("the second thread panicked")))
+        let joined = self.partner.take()?.join();
+        Some(joined.map_err(|_| io::Error::other("the second thread panicked")))
     }
 
-    /// The error of the second thread if the first one only found it gone, else that of the first.
+    /// The error of the partner if the first one only found it gone, else that of the first.
     #[cold]
     fn failed(&mut self, why: io::Error) -> io::Error {
         let is_gone = why.kind() == io::ErrorKind::UnexpectedEof;
-        match self.over().map(|over| over.and_then(|over| over.turns)) {
+        match self
+            .join_partner()
+            .map(|joined| joined.and_then(|result| result.turns))
+        {
             Some(Err(theirs)) if is_gone => theirs,
             _ => why,
         }
@@ -162,11 +167,11 @@ impl<E: PingEnd> Game<E> {
 
 impl<E: PingEnd> Drop for Game<E> {
     fn drop(&mut self) {
-        let _ = self.over();
+        let _ = self.join_partner();
     }
 }
 
-/// Passes each number back until the other side is gone; returns the number of turns.
+/// Answers each number with the next one until the other side is gone; returns the number of turns.
 fn answer(mut end: impl PingEnd) -> io::Result<u64> {
     let mut turns = 0;
     loop {

@@ -19,7 +19,7 @@ use crate::limits;
 const TRIES: u32 = 10;
 /// Tries in all, of which those with a context switch do not count.
 const MOST_TRIES: u32 = 60;
-/// Datagrams of one try: less than 1 ms, which is less than a thread is let run at one time.
+/// Datagrams of one try: they take less than 1 ms, which is less than a time slice of the scheduler.
 const DATAGRAMS: u32 = 200;
 /// The longest time for a datagram.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ trait Clocks {
     fn exchange(&mut self) -> io::Result<()>;
 }
 
-/// Tests the clock of a thread of its own, held to one CPU; some ms.
+/// Tests the CPU clock in a new thread that is pinned to one CPU; takes a few ms.
 pub fn test(roots: &Roots) -> CpuClock {
     let tried = thread::scope(|scope| {
         let tested = limits::start(scope, || {
@@ -48,25 +48,27 @@ pub fn test(roots: &Roots) -> CpuClock {
         failed: Some(format!("sending to oneself over loopback failed: {e}")),
         ..CpuClock::default()
     });
+    // Without a try that counts, the kernel's configuration decides.
     if clock.tries == 0 {
         clock.configured = bytecost_host::accounts_for_interrupts(roots);
     }
     clock
 }
 
-/// The quickest try of those without a context switch. Time that a hypervisor takes unseen is in both
-/// clocks and would hide a loss, time that it is seen to take is in one and would feign it.
+/// The quickest try of those without a context switch. Time that a hypervisor takes unseen is in both clocks
+/// and would hide a loss; steal time that it reports is in the elapsed time alone and would look like a loss.
+/// Both make a try longer.
 fn best_of(clocks: &mut impl Clocks) -> io::Result<CpuClock> {
     let mut best = CpuClock::default();
     for _ in 0..MOST_TRIES {
         let switches = clocks.switches()?;
-        // The CPU time is that of the datagrams alone, so that the share is at most 1.
+        // The CPU clock is read within the elapsed time, so that their ratio is at most 1.
         let began_ns = clocks.elapsed_ns();
-        let cpu_ns = clocks.cpu_ns();
+        let began_cpu_ns = clocks.cpu_ns();
         for _ in 0..DATAGRAMS {
             clocks.exchange()?;
         }
-        let cpu_ns = clocks.cpu_ns() - cpu_ns;
+        let cpu_ns = clocks.cpu_ns() - began_cpu_ns;
         let elapsed_ns = clocks.elapsed_ns() - began_ns;
         if clocks.switches()? != switches {
             continue;

@@ -441,7 +441,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_bytes_stay_known_beside_the_failure_of_the_other_side() {
+    fn wrong_bytes_stay_known_next_to_the_failure_of_the_other_side() {
         let says = |role, reason: &str, wrong_bytes| {
             let child = std::process::Command::new("sleep").arg("60").spawn();
             let (ours, mut theirs) = UnixStream::pair().unwrap();

@@ -32,7 +32,8 @@ fn rule(counter: Counter) -> Rule {
 
 /// The readings of a side, from those of its threads: sums, the mean of the elapsed time (rounded down),
 /// and for values that are no amounts the largest, smallest or first. A counter that is absent on one
-/// thread is absent with that reason; so is one that only some threads have, and one of the machine.
+/// thread is absent, with that thread's reason. One that only some threads have, or that is of the whole
+/// machine, is absent with a reason of its own.
 pub fn sum(threads: &[Readings]) -> Readings {
     let counters: BTreeSet<Counter> = threads.iter().flat_map(|t| t.keys().copied()).collect();
     counters

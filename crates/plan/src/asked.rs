@@ -8,8 +8,8 @@ use itertools::Itertools as _;
 
 use crate::candidates::moves_nothing;
 
-/// Checks that each of these axes has an effect. The error is about the first one with a value that no
-/// cell of the study uses, and says which cells the axis is for.
+/// Checks that each of these axes has an effect. The error is about the first axis that applies to no cell of
+/// the study and has a value that no cell uses all the same, and says which cells the axis is for.
 pub fn check_asked(study: &Study, axes: &[Axis], survey: &Survey) -> Result<(), Invalid> {
     let cells = moving(study, survey);
     let is_unused = |axis: &&Axis| {

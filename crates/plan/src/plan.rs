@@ -34,11 +34,11 @@ pub fn plan(
 ) -> Result<Plan, Invalid> {
     study.check(survey)?;
     let context = PlanContext::new(study, host, survey, peer);
-    let to_peer = |c: &Cell| has_path(survey, c) && c.transport == Transport::Peer;
-    let (all, staying): (Vec<Candidate>, Vec<Candidate>) = candidates(study, &context)
+    let to_peer = |c: &Cell| can_span_hosts(survey, c) && c.transport == Transport::Peer;
+    let (considered, staying): (Vec<Candidate>, Vec<Candidate>) = candidates(study, &context)
         .into_iter()
         .partition(|c| peer.is_none() || moves_nothing(survey, &c.cell) || to_peer(&c.cell));
-    let (runnable, refused) = runnable(all, host, survey, peer);
+    let (runnable, refused) = runnable(considered, host, survey, peer);
     let trial_ms = windows_ms(study).saturating_add(OVERHEAD_MS);
     let primaries = Primaries::new(&runnable, study, &context);
     let power = noise.map(|noise| Power { noise, study });
@@ -48,10 +48,14 @@ pub fn plan(
         survey,
         trial_ms,
         blocks_least: match &power {
-            Some(power) => power.blocks_least(primaries.among(&indices).0),
+            Some(power) => {
+                let (comparisons, _) = primaries.among(&indices);
+                power.blocks_least(comparisons)
+            }
             None => study.blocks_least,
         },
     };
+    // The cell of `null`, which shows the cost of the loop, is paid for besides the chosen ones.
     let has_null = runnable.iter().any(|c| has_floor(survey, &c.cell))
         && survey.mover_facts.iter().any(MoverFacts::moves_nothing);
     let baselines = Baselines::new(&runnable, study, &context);
@@ -64,12 +68,12 @@ pub fn plan(
         choice.put_first(floor);
     }
     let mut cells = choice.chosen;
-    // Files have no congestion control.
-    let note = context
+    // The note is about the congestion control, which cells of files do not have.
+    let congestion_note = context
         .note()
         .filter(|_| cells.iter().any(|cell| has_peer(survey, cell)));
     let mut left_out = budget::left_out(&choice.left, &cells, price);
-    left_out.extend(left_here(&staying, survey));
+    left_out.extend(left_out_staying(&staying, survey));
     cells.extend(choice.twins);
     let trial_ms = match cells.len() as u64 {
         0 => trial_ms,
@@ -84,7 +88,7 @@ pub fn plan(
         notes: (design_note(study).into_iter())
             .chain(pairs_note(study, host))
             .chain(asked::notes(study, survey))
-            .chain(note)
+            .chain(congestion_note)
             .chain(choice.notes)
             .collect(),
         expectation: choice.expectation,
@@ -94,17 +98,21 @@ pub fn plan(
     Ok(plan)
 }
 
-/// Appends the orders of more blocks to those that a plan has: as many as the limits of a study allow, and
-/// as many as may not count, because windows may become longer in the first blocks of the last leg, and
-/// then no block before them counts. Each order depends on the seed and the number of the block alone.
+/// Appends orders to those that a plan has, until there is one for each block that the study's limits allow
+/// and one for each block that may not count. Windows may become longer in the first [`GROWING_BLOCKS`] blocks
+/// of a leg, which is a part of a run between two resumptions, and then no earlier block counts: this may be
+/// so up to those blocks of the last leg, which begins at `leg_first_block`. Each order depends on the seed and
+/// the number of the block alone.
 pub fn order_blocks(plan: &mut Plan, study: &Study, seed: u64, leg_first_block: u32) {
     // A trial is never shorter than its warm-up and its window.
     let block_ms = windows_ms(study).max(1) * plan.cells.len().max(1) as u64;
-    let paid = u32::try_from(study.budget_ms / block_ms).unwrap_or(u32::MAX);
+    let affordable = u32::try_from(study.budget_ms / block_ms).unwrap_or(u32::MAX);
     let may_not_count = leg_first_block.saturating_add(GROWING_BLOCKS);
-    let blocks = (paid.saturating_add(study.blocks_least).saturating_add(1))
-        .min(study.blocks_most)
-        .saturating_add(may_not_count);
+    let blocks = (affordable
+        .saturating_add(study.blocks_least)
+        .saturating_add(1))
+    .min(study.blocks_most)
+    .saturating_add(may_not_count);
     for block in plan.orders.len() as u32..blocks {
         plan.orders.push(order::grouped(&plan.groups, seed, block));
     }
@@ -117,12 +125,12 @@ fn windows_ms(study: &Study) -> u64 {
 
 /// The cells that the host, and the peer, can measure, and those that they refuse.
 fn runnable(
-    all: Vec<Candidate>,
+    candidates: Vec<Candidate>,
     host: &Host,
     survey: &Survey,
     peer: Option<&PeerHost>,
 ) -> (Vec<Candidate>, Vec<RefusedCell>) {
-    all.into_iter().partition_map(|candidate| {
+    candidates.into_iter().partition_map(|candidate| {
         let cell = &candidate.cell;
         let why = match peer.filter(|_| cell.transport == Transport::Peer) {
             Some(peer) => refusal::refused_between(cell, host, survey, peer),
@@ -139,15 +147,15 @@ fn runnable(
 }
 
 /// Returns true if one side of the cell can be on another host.
-fn has_path(survey: &Survey, cell: &Cell) -> bool {
+fn can_span_hosts(survey: &Survey, cell: &Cell) -> bool {
     cell.is_served() || has_peer(survey, cell)
 }
 
-/// The cells of a run on two hosts that stay on one: of other transports, and of movers without a peer.
-fn left_here(cells: &[Candidate], survey: &Survey) -> Vec<LeftOut> {
-    let by_axis = |axis: Axis, with_path: bool| {
+/// What a run on two hosts leaves out: cells of other transports, and of movers without a peer.
+fn left_out_staying(cells: &[Candidate], survey: &Survey) -> Vec<LeftOut> {
+    let by_axis = |axis: Axis, spans: bool| {
         let mut values = (cells.iter().map(|c| &c.cell))
-            .filter(|cell| has_path(survey, cell) == with_path)
+            .filter(|cell| can_span_hosts(survey, cell) == spans)
             .map(|cell| cell.value(axis))
             .sorted()
             .collect_vec();
@@ -160,8 +168,8 @@ fn left_here(cells: &[Candidate], survey: &Survey) -> Vec<LeftOut> {
             why: "they do not cross a network: run them without --peer".to_owned(),
         })
     };
-    let [paths, movers] = [by_axis(Axis::Transport, true), by_axis(Axis::Mover, false)];
-    paths.into_iter().chain(movers).collect()
+    let [transports, movers] = [by_axis(Axis::Transport, true), by_axis(Axis::Mover, false)];
+    transports.into_iter().chain(movers).collect()
 }
 
 fn design_note(study: &Study) -> Option<String> {
@@ -194,8 +202,8 @@ fn has_floor(survey: &Survey, cell: &Cell) -> bool {
     !cell.is_served() && !moves_nothing(survey, cell)
 }
 
-/// The cell of the loop's cost: the first chosen cell that moves something, with the mover `null`. None
-/// if no chosen cell moves anything, or the survey has no such mover.
+/// The cell of the loop's cost: the first chosen cell that has a floor, preferably one with a receiver, with
+/// the mover `null` instead of its own. None if no chosen cell has a floor, or the survey has no such mover.
 fn floor(chosen: &[Cell], context: &PlanContext<'_>, survey: &Survey) -> Option<Cell> {
     let mut moving = chosen.iter().filter(|cell| has_floor(survey, cell));
     let first = (moving.clone().find(|cell| has_peer(survey, cell))).or_else(|| moving.next())?;

@@ -94,7 +94,7 @@ pub fn terminal(settled: &[Settled], style: Style) -> String {
     out.out
 }
 
-/// `3 claims: 1 confirmed, 2 undecided.`
+/// `3 claims: 1 confirmed; 2 undecided.`
 pub(crate) fn summary<'a>(audits: impl Iterator<Item = &'a AuditText> + Clone) -> String {
     let mut counts = RULINGS.into_iter().filter_map(|ruling| {
         let n = audits.clone().filter(|a| a.ruling == ruling).count();

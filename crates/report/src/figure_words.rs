@@ -25,7 +25,7 @@ pub(crate) fn note(f: &FigureData, unit: Unit) -> Option<String> {
     ))
 }
 
-/// The label of a line of highest rates.
+/// The label of the line of this machine's highest rates; `kind` is none where it differs between points.
 pub(crate) fn ceiling(kind: Option<CeilingKind>) -> &'static str {
     match kind {
         Some(CeilingKind::UserCopy) => "memcpy by one core",

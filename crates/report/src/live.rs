@@ -22,7 +22,8 @@ struct Column {
     head: &'static str,
     /// Width of its values where that is more than the head's.
     width: usize,
-    is_of: fn(&Session) -> bool,
+    /// Returns true if the lines of a session have the column.
+    is_shown: fn(&Session) -> bool,
     value: fn(&Activity, &Figures) -> Option<String>,
 }
 
@@ -37,13 +38,13 @@ fn waits_for_responses(session: &Session) -> bool {
 const fn column(
     head: &'static str,
     width: usize,
-    is_of: fn(&Session) -> bool,
+    is_shown: fn(&Session) -> bool,
     value: fn(&Activity, &Figures) -> Option<String>,
 ) -> Column {
     Column {
         head,
         width,
-        is_of,
+        is_shown,
         value,
     }
 }
@@ -65,7 +66,7 @@ const COLUMNS: &[Column] = &[
 
 fn aligned(session: &Session, first: &str, text: impl Fn(&Column) -> String) -> String {
     let mut line = format!("{first:>8}");
-    for column in COLUMNS.iter().filter(|column| (column.is_of)(session)) {
+    for column in COLUMNS.iter().filter(|column| (column.is_shown)(session)) {
         let text = text(column);
         let width = columns(column.head).max(column.width);
         let blanks = (width + 2).saturating_sub(columns(&text)).max(1);
@@ -108,7 +109,7 @@ fn options(session: &Session) -> String {
     parts.into_iter().flatten().join(", ")
 }
 
-/// Line of a second, by its number.
+/// The line of one second of a session; `number` counts the seconds.
 pub fn second(session: &Session, number: u64, activity: &Activity) -> String {
     let figures = Figures::new(session, activity);
     let line = aligned(session, &number.to_string(), |column| {
@@ -171,7 +172,9 @@ fn rate(figures: &Figures) -> String {
     }
     if let (Some((slowest, fastest)), Some(fairness)) = (figures.spread, figures.fairness) {
         let [slowest, fastest] = [slowest, fastest].map(units::number);
-        text += &format!("; slowest flow {slowest}, fastest {fastest}, fairness {fairness:.3}");
+        text += &format!(
+            "; slowest flow {slowest} Gbit/s, fastest {fastest} Gbit/s, fairness {fairness:.3}"
+        );
     }
     text
 }
@@ -197,9 +200,9 @@ fn calls(figures: &Figures) -> Option<String> {
 fn round_trips(activity: &Activity) -> Option<String> {
     let latency = activity.latency?;
     let count = whole(latency.count);
-    let [half, most, last] = [latency.us_p50, latency.us_p99, latency.us_max].map(units::number);
+    let [half, most, slowest] = [latency.us_p50, latency.us_p99, latency.us_max].map(units::number);
     Some(format!(
-        "half of {count} responses came within {half} µs, 99\u{a0}% within {most} µs, the last after {last} µs"
+        "half of {count} responses came within {half} µs, 99\u{a0}% within {most} µs, the slowest after {slowest} µs"
     ))
 }
 
@@ -216,13 +219,13 @@ fn copied(session: &Session, activity: &Activity, figures: &Figures) -> Option<S
 fn with_intervals(session: &Session) -> String {
     let mut options = AXES.iter().filter_map(|row| {
         let value = session.cell.value(row.axis);
-        let is_first = match session.side {
+        let is_always_named = match session.side {
             Side::Receiver => row.axis == Axis::Receiver,
             _ => matches!(row.axis, Axis::Mover | Axis::Size),
         };
-        // A receiver leaves it to its sender.
-        let is_others = session.side == Side::Receiver && row.axis == Axis::Congestion;
-        let is_named = is_first || value != row.default && !is_others;
+        // The sender chooses the congestion control.
+        let is_left_to_sender = session.side == Side::Receiver && row.axis == Axis::Congestion;
+        let is_named = is_always_named || value != row.default && !is_left_to_sender;
         is_named.then(|| format!("--{} {}", row.name, value))
     });
     format!("bytecost run {}", options.join(" "))

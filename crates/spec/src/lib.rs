@@ -7,8 +7,8 @@
 //! [`Published`] are for comparisons with publications.
 //!
 //! Nothing here opens a file, reads a clock or prints: the same input always gives the same output.
-//! Start with `axis/table.rs`, where a row defines an axis, and `studies/send-copies.toml`, which names
-//! some of them; then read [`study`], [`manifest`] and [`sample`].
+//! Start with `src/axis/table.rs`, where a row defines an axis, and `studies/send-copies.toml` at the root of
+//! the workspace, which names some of these axes; then read [`study`], [`manifest`] and [`sample`].
 
 #[macro_use]
 mod rows;

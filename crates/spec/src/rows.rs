@@ -1,6 +1,7 @@
 //! Macros for enums whose variants are words: the values of a choice, or the rows of a table.
 
-/// Defines an enum of words, in the order of the documentation, each written as its own name.
+/// Defines an enum of words, in the order of the documentation. Each is written as its variant's name in
+/// kebab-case.
 macro_rules! words {
     (
         $(#[$meta:meta])*

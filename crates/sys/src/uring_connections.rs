@@ -18,8 +18,8 @@ use crate::ring::RequestRing;
 
 /// The longest wait for requests when the ring is dropped.
 const LAST_WAIT: Duration = Duration::from_secs(1);
-/// Attempts to submit a full queue for room for one more request.
-const ATTEMPTS: u32 = 8;
+/// How often a full queue is submitted to make room for one more request.
+const SUBMIT_ATTEMPTS: u32 = 8;
 /// The buffer group of the ring's pool.
 const GROUP: u16 = 0;
 /// IORING_RECVSEND_POLL_FIRST: waits for data before the first attempt to receive.
@@ -33,7 +33,8 @@ pub(crate) const RECEIVE: u64 = 3 << 56;
 pub(crate) const SEND: u64 = 4 << 56;
 const WATCH: u64 = 5 << 56;
 const CANCEL: u64 = 6 << 56;
-const TOKENS: u64 = ACCEPT - 1;
+/// The bits of a tag below its kind.
+const TOKEN_MASK: u64 = (1 << 56) - 1;
 
 /// A socket by its descriptor, or by its index in the ring's table (FIXED_FILE).
 pub(crate) type NamedSocket = (Fd, squeue::Flags);
@@ -68,12 +69,14 @@ pub struct Piece {
 /// A ring that accepts, receives and sends on many connections. Tokens are the caller's numbers of
 /// connections, below 2⁵⁶. Calls fail as io_uring_enter(2) does.
 ///
-/// A queued request has its descriptor as a number until [`UringConnections::wait`] submits it; from then
-/// on the kernel holds the file. If the descriptor is closed before, the request fails or uses the file
-/// that has the number by then; memory stays safe in both cases.
+/// A queued request names its file by the number of its descriptor until it is submitted, by
+/// [`UringConnections::wait`] or because the queue was full; from then on the kernel holds the file. If the
+/// descriptor is closed before that, the request fails or uses the file that has the number by then; memory
+/// stays safe in both cases.
 pub struct UringConnections {
     // Dropped first, so that no request outlives the memory that it uses.
     pub(crate) requests: RequestRing,
+    /// None only within `drop`, where a pool that the kernel still uses is leaked.
     pool: Option<Pool>,
     /// The token and the memory of each send in flight, by its slot.
     sending: Vec<Option<(u64, Vec<u8>)>>,
@@ -151,7 +154,7 @@ impl UringConnections {
         unsafe { self.push(entry.flags(flags), RECEIVE | token) }
     }
 
-    /// Ends [`UringConnections::receive`] of a token.
+    /// Stops [`UringConnections::receive`] of a token, until it is called again.
     pub fn pause(&mut self, token: u64) -> io::Result<()> {
         self.cancel(CancelBuilder::user_data(RECEIVE | token))
     }
@@ -161,7 +164,7 @@ impl UringConnections {
         self.send_to(token, by_descriptor(socket), bytes).map(drop)
     }
 
-    /// Sends as [`UringConnections::send`]: the tag of the request.
+    /// Sends as [`UringConnections::send`], and returns the tag by which the request can be cancelled.
     pub(crate) fn send_to(
         &mut self,
         token: u64,
@@ -206,9 +209,10 @@ impl UringConnections {
     /// completion was read or the ring is dropped.
     pub(crate) unsafe fn push(&mut self, entry: squeue::Entry, tag: u64) -> io::Result<()> {
         let request = entry.user_data(tag);
-        for _ in 0..ATTEMPTS {
+        let is_linked = false;
+        for _ in 0..SUBMIT_ATTEMPTS {
             // SAFETY: the caller promises it.
-            if unsafe { self.requests.push(request.clone(), false) }.is_ok() {
+            if unsafe { self.requests.push(request.clone(), is_linked) }.is_ok() {
                 return Ok(());
             }
             self.submit()?;
@@ -236,7 +240,10 @@ impl UringConnections {
     pub fn next_event(&mut self) -> Option<ConnectionEvent> {
         loop {
             let entry = self.requests.next()?;
-            let (kind, token) = (entry.user_data() & !TOKENS, entry.user_data() & TOKENS);
+            let (kind, token) = (
+                entry.user_data() & !TOKEN_MASK,
+                entry.user_data() & TOKEN_MASK,
+            );
             let more = cqueue::more(entry.flags());
             return Some(match kind {
                 ACCEPT => ConnectionEvent::Accepted(accepted(&entry), more),
@@ -247,7 +254,9 @@ impl UringConnections {
                 }
                 SEND => {
                     let slot = token;
-                    let Some((token, memory)) = self.sending.get_mut(slot as usize)?.take() else {
+                    let Some((token, memory)) =
+                        self.sending.get_mut(slot as usize).and_then(Option::take)
+                    else {
                         continue;
                     };
                     self.free.push(slot);
@@ -259,7 +268,8 @@ impl UringConnections {
         }
     }
 
-    /// The piece of a completion; none at the end of the stream, whose buffer is returned at once.
+    /// The piece of a completion. At the end of the stream there is none, and a buffer that the kernel chose
+    /// all the same is given back at once.
     fn piece(&mut self, flags: u32, length: usize) -> Option<Piece> {
         let buffer = cqueue::buffer_select(flags)?;
         let piece = Piece {
@@ -327,6 +337,7 @@ fn accepted(entry: &cqueue::Entry) -> io::Result<OwnedFd> {
     result(entry).map(|fd| unsafe { OwnedFd::from_raw_fd(fd as i32) })
 }
 
+/// The kernel's limit on the buffers of a ring.
 const MOST_BUFFERS: u16 = 1 << 15;
 
 /// The buffers from which the kernel chooses: their memory, and the ring of descriptions that is shared

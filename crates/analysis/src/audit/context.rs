@@ -24,9 +24,9 @@ pub(super) struct ClaimContext<'d> {
 }
 
 /// The socket options that decide if a small write waits for a timer.
-pub(super) const TIMERS: [Axis; 3] = [Axis::Nodelay, Axis::Cork, Axis::Quickack];
+pub(super) const TIMER_OPTIONS: [Axis; 3] = [Axis::Nodelay, Axis::Cork, Axis::Quickack];
 
-/// Axes on which a published cell must agree with a measured one, next to those in which published
+/// Axes on which a published cell must agree with a measured one, in addition to those in which published
 /// cells differ.
 const IDENTIFYING: [Axis; 5] = [
     Axis::Transport,
@@ -44,7 +44,8 @@ pub(super) fn counts_calls(metric: Metric) -> bool {
 }
 
 impl<'d> ClaimContext<'d> {
-    /// Cells of the run that fulfil the conditions and have another end.
+    /// Cells of the run that fulfil the conditions, without idle ones. If some of them have free ends, these alone
+    /// (see [`Self::has_free_ends`]).
     pub(super) fn cells<'p>(
         &'p self,
         place: &'p Place,
@@ -54,8 +55,8 @@ impl<'d> ClaimContext<'d> {
         cells.filter(move |c| !only_free || c.cell.placement == Placement::Free)
     }
 
-    /// Returns true if the run has cells with free ends at a place that names no CPUs: a program whose
-    /// threads were not pinned is compared with these alone.
+    /// Returns true if the place names no CPUs and the run has cells with free ends there. Such a claim is about a
+    /// program whose threads were not pinned, so that it is compared with those cells alone.
     fn has_free_ends(&self, place: &Place) -> bool {
         let names_cpus = place.iter().any(|(axis, _)| *axis == Axis::Placement);
         let mut cells = self.run.trials.moving();
@@ -80,6 +81,7 @@ impl<'d> ClaimContext<'d> {
         Ok(self.placed(pairs))
     }
 
+    /// Each pair with its place, which leaves out the axis in which its cells differ: the same one for all pairs.
     pub(super) fn placed<'p>(&self, pairs: Vec<Pairing<'p, 'p>>) -> Vec<PlacedPair<'p>> {
         let cells = pairs.iter().map(|p| p.other.cell).collect_vec();
         let axis = pairs.iter().map(|p| p.axis).take(1).collect_vec();
@@ -87,25 +89,28 @@ impl<'d> ClaimContext<'d> {
         pairs.into_iter().zip(places).collect()
     }
 
-    /// The least difference that matters, on a log scale.
-    pub(super) fn smallest_effect(&self) -> f64 {
+    /// The natural logarithm of the least ratio that matters.
+    pub(super) fn smallest_log_ratio(&self) -> f64 {
         self.run.input.manifest.study.smallest_effect.ln_1p()
     }
 
-    /// The caveat of the run that withholds the verdict on a pair. A stall of one side is weighed by the
-    /// claim's test itself.
+    /// The caveat of the run that withholds the verdict on a pair. Stalls do not count if one side alone has them,
+    /// or if the pair differs in an option that decides on them: the claim's test handles these itself.
     pub(super) fn withheld_by(&self, metric: Metric, pair: &Pairing<'_, '_>) -> Option<CaveatKind> {
-        let is_weighed = TIMERS.contains(&pair.axis) || self.stalls_apart(pair);
-        self.first_withholding(metric, pair, |c| !(is_weighed && c.kind == NAGLE_STALL))
+        let test_handles_stalls = TIMER_OPTIONS.contains(&pair.axis) || self.one_side_stalls(pair);
+        self.first_withholding(metric, pair, |c| {
+            !(test_handles_stalls && c.kind == NAGLE_STALL)
+        })
     }
 
-    /// The caveat that withholds a metric of a cell by itself. Some claims are about messages that wait
-    /// for a timer.
+    /// The caveat that withholds a metric of a cell by itself. A stall does not, since some claims are about
+    /// messages that wait for a timer.
     pub(super) fn cell_withheld_by(
         &self,
         cell: &CellTrials<'_>,
         metric: Metric,
     ) -> Option<CaveatKind> {
+        // A pair of the cell with itself, on an axis that no caveat exempts.
         let alone = Pairing {
             axis: Axis::Mover,
             baseline: cell,
@@ -118,9 +123,9 @@ impl<'d> ClaimContext<'d> {
         &self,
         metric: Metric,
         pair: &Pairing<'_, '_>,
-        weighs: impl Fn(&Caveat) -> bool,
+        counts: impl Fn(&Caveat) -> bool,
     ) -> Option<CaveatKind> {
-        let caveats = self.run.caveats.iter().filter(|c| weighs(c));
+        let caveats = self.run.caveats.iter().filter(|c| counts(c));
         caveats::withheld_by(caveats, metric, pair)
     }
 
@@ -139,38 +144,41 @@ impl<'d> ClaimContext<'d> {
         }
     }
 
+    /// Returns true if a caveat of this kind applies to the cell with this id. One that names no cells applies to
+    /// all.
     pub(super) fn affected(&self, kind: &str, id: &str) -> bool {
-        let mut caveats = self.run.caveats.iter().filter(|d| d.kind == kind);
-        caveats.any(|d| d.cells.is_empty() || d.cells.iter().any(|c| c == id))
+        let mut caveats = self.run.caveats.iter().filter(|c| c.kind == kind);
+        caveats.any(|caveat| caveat.cells.is_empty() || caveat.cells.iter().any(|c| c == id))
     }
 
-    /// Returns true if one side alone waits for a timer, where that is not what they differ in.
-    pub(super) fn stalls_apart(&self, pair: &Pairing<'_, '_>) -> bool {
-        !TIMERS.contains(&pair.axis)
+    /// Returns true if exactly one cell of the pair waits for a timer, although they do not differ in an option that
+    /// decides on it.
+    pub(super) fn one_side_stalls(&self, pair: &Pairing<'_, '_>) -> bool {
+        !TIMER_OPTIONS.contains(&pair.axis)
             && self.affected(NAGLE_STALL, &pair.baseline.id)
                 != self.affected(NAGLE_STALL, &pair.other.id)
     }
 
-    /// A zero-copy mover among those compared of which the kernel copied the buffers.
+    /// The first of the compared zero-copy movers whose buffers the kernel copied after all.
     pub(super) fn copied_mover(&self, pairs: &[PlacedPair<'_>]) -> Option<String> {
         let mut cells = pairs.iter().flat_map(|(p, _)| [p.other, p.baseline]);
         let copied = cells.find(|c| self.affected("zero-copy-copied", &c.id))?;
         Some(copied.cell.mover.clone())
     }
 
-    /// The places of cells: by the axes in which they differ, and by mover, size and threads where the
-    /// study varies those; with background load, where there is some; but for some axes.
-    pub(super) fn places(&self, cells: &[&Cell], but: &[Axis]) -> Vec<CasePlace> {
+    /// The axis values that tell these cells apart in a report: on the axes in which they differ, on mover, size and
+    /// threads if the study varies them, and on background load if there is any; none on the axes in `except`.
+    pub(super) fn places(&self, cells: &[&Cell], except: &[Axis]) -> Vec<CasePlace> {
         let apart = grid::varied(cells.iter().copied());
-        let always = [Axis::Mover, Axis::Size, Axis::Threads];
-        let is_varied = |a: Axis| always.contains(&a) && self.run.study.varied.contains(&a);
+        let by_study = [Axis::Mover, Axis::Size, Axis::Threads];
+        let is_varied = |a: Axis| by_study.contains(&a) && self.run.study.varied.contains(&a);
         // Without background load the numbers mean something else.
         let is_loaded =
             |a: Axis| a == Axis::Background && cells.iter().any(|c| !c.neighbour.is_idle());
         let axes = AXES
             .iter()
             .map(|row| row.axis)
-            .filter(|a| !but.contains(a))
+            .filter(|a| !except.contains(a))
             .filter(|a| apart.contains(a) || is_varied(*a) || is_loaded(*a))
             .collect_vec();
         let survey = &self.run.input.manifest.survey;
@@ -184,6 +192,7 @@ impl<'d> ClaimContext<'d> {
                 is_of_memory(cell) && fields > 1 && cell.size_bytes.is_multiple_of(fields);
             CasePlace::Cells {
                 values: axes.iter().map(|axis| (*axis, cell.value(*axis))).collect(),
+                // Their number, and the bytes of each.
                 fields: has_parts.then(|| [fields, cell.field_bytes()]),
                 flows: None,
             }
@@ -197,7 +206,7 @@ impl<'d> ClaimContext<'d> {
         published.cells[index].values.get(&metric).copied()
     }
 
-    /// The numbers of two published cells; none if both cells are the same one in the publication.
+    /// The published values of the first cell and of the second; none if both are the same published cell.
     pub(super) fn published_pair(
         &self,
         cells: [&Cell; 2],
@@ -239,7 +248,8 @@ impl<'d> ClaimContext<'d> {
     }
 }
 
-/// The index of the published cell that is equal in the identifying axes.
+/// The index of the first published cell that agrees in the identifying axes and in those in which published
+/// cells differ. A publication that does not name its transport matches cells of every transport.
 fn index_of_like(published: &Published, cell: &Cell) -> Option<usize> {
     let mut axes = grid::varied(published.cells.iter().map(|c| &c.cell));
     axes.extend(IDENTIFYING);
@@ -249,8 +259,8 @@ fn index_of_like(published: &Published, cell: &Cell) -> Option<usize> {
     published.cells.iter().position(|c| alike(&c.cell))
 }
 
-/// The published values of a run's cells, each with the cell and the id of the run. In the order of `cells`;
-/// cells that were not published are left out.
+/// The published values for a run's cells, each under the run's cell and the id of that cell, in the order of
+/// `cells`; those that were not published are left out.
 pub fn published_cells(published: &Published, cells: &[Cell]) -> Published {
     let found = cells.iter().filter_map(|cell| {
         let mut values = published.cells[index_of_like(published, cell)?].clone();

@@ -65,7 +65,7 @@ pub(super) fn cases(
         let state = state(&steps, from, claimed.tolerance);
         cases.push(Case {
             place,
-            stalls_apart: group.iter().any(|p| context.stalls_apart(p)),
+            one_side_stalls: group.iter().any(|p| context.one_side_stalls(p)),
             published: Some(PublishedNumber::Claimed),
             measured: Some(MeasuredNumber::Steps(steps)),
             finding: found.into_iter().find_map(|case| case.finding),

@@ -5,7 +5,7 @@ use bytecost_spec::{Axis, Better, Measure, Metric};
 use bytecost_stats::Location;
 use itertools::Itertools as _;
 
-use super::context::{ClaimContext, TIMERS, counts_calls};
+use super::context::{ClaimContext, TIMER_OPTIONS, counts_calls};
 use super::family::{Cases, Wanted};
 use crate::confidence::ERROR_RATE;
 use crate::contrast::PairContrast;
@@ -30,12 +30,12 @@ pub(super) fn ratio(
     let counts = counts_calls(wanted.metric);
     let cases = pairs.iter().map(|(pair, place)| Case {
         place: place.clone(),
-        stalls_apart: !counts && context.stalls_apart(pair),
+        one_side_stalls: !counts && context.one_side_stalls(pair),
         twin: twin(pair),
         ..compared(context, pair, wanted)
     });
     let smallest = context.run.input.manifest.study.smallest_effect;
-    let is_finer = is_finer(wanted.expect, context.smallest_effect());
+    let is_finer = is_finer(wanted.expect, context.smallest_log_ratio());
     Ok(TestCases {
         copied_mover: context.copied_mover(&pairs),
         finer_than: is_finer.then_some(smallest),
@@ -54,7 +54,7 @@ fn is_finer(expect: Expected, smallest_effect: f64) -> bool {
 
 /// The name of a pair without what timers it is under.
 fn twin(pair: &Pairing<'_, '_>) -> String {
-    let free = [&TIMERS[..], &[pair.axis, Axis::Reaping]].concat();
+    let free = [&TIMER_OPTIONS[..], &[pair.axis, Axis::Reaping]].concat();
     pair.other.cell.id_without(&free)
 }
 
@@ -95,7 +95,7 @@ fn state(
     if let Some(kind) = context.withheld_by(contrast.metric, &contrast.pairing) {
         return CaseState::Open(OpenReason::Withheld(kind));
     }
-    let bound = context.smallest_effect();
+    let bound = context.smallest_log_ratio();
     let is_same = judged.is_some_and(is_same);
     match expect {
         Expected::Above(1.0) => direction(context, contrast, judged, true),
@@ -124,7 +124,7 @@ fn direction(
     judged: Option<JudgedPair<'_>>,
     wants_more: bool,
 ) -> CaseState {
-    let (location, bound) = (contrast.location, context.smallest_effect());
+    let (location, bound) = (contrast.location, context.smallest_log_ratio());
     let is_so = (location.value > 0.0) == wants_more;
     let interval = contrast.interval;
     let is_tiny = interval.low >= -bound && interval.high <= bound;
@@ -186,7 +186,7 @@ pub(super) fn scaling(
             place.clone(),
             [pair.other, pair.baseline].map(|c| c.cell.threads),
         ),
-        stalls_apart: context.stalls_apart(pair),
+        one_side_stalls: context.one_side_stalls(pair),
         twin: twin(pair),
         ..compared(context, pair, wanted)
     });
@@ -228,7 +228,7 @@ pub(super) fn counter(
     let (first, others) = metrics.split_first().ok_or(NotTested::NoMetric)?;
     let cases = pairs.iter().map(|(pair, place)| Case {
         place: place.clone(),
-        stalls_apart: context.stalls_apart(pair),
+        one_side_stalls: context.one_side_stalls(pair),
         twin: twin(pair),
         ..by_timing(context, pair, metrics).unwrap_or_else(|| fall(context, pair, *first, others))
     });

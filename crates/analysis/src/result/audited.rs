@@ -143,7 +143,7 @@ pub struct Case {
     /// The [`crate::Finding::number`] of the comparison that the run judges.
     pub finding: Option<usize>,
     /// True if one side of the comparison waits for a timer and the other does not.
-    pub stalls_apart: bool,
+    pub one_side_stalls: bool,
     /// A key that is equal in cases that differ in nothing but timers.
     pub twin: String,
     /// True if the two sides were shown not to differ by more than matters.
@@ -159,7 +159,7 @@ impl Case {
             published: None,
             measured: None,
             finding: None,
-            stalls_apart: false,
+            one_side_stalls: false,
             twin: String::new(),
             is_same: false,
         }
@@ -504,7 +504,7 @@ impl AuditedTest {
     /// measured without the stall; where they were not, the stall is what they show.
     pub fn weighed(&self) -> Weighed<'_> {
         let (stalled, free): (Vec<&Case>, Vec<&Case>) =
-            self.cases().partition(|case| case.stalls_apart);
+            self.cases().partition(|case| case.one_side_stalls);
         let outcome = |cases: &[&Case]| match cases {
             [] => TestOutcome::Open,
             some => CaseTally::new(some).outcome(self.test.cells),

@@ -41,7 +41,7 @@ impl LogWriter<'_> {
         }
     }
 
-    /// Gives the first error, or writes all that was appended to the disk.
+    /// Returns the first error of an append; without one, syncs the log to the disk.
     pub fn finish(self) -> Result<(), StoreError> {
         self.written?;
         self.run.sync()
@@ -67,7 +67,9 @@ pub struct RunState {
 impl RunState {
     /// Adds a record of the log.
     pub fn add(&mut self, record: Record) {
-        if let (Some(trial), false) = (record.trial(), matches!(record, Record::Evidence(_))) {
+        // The block of a trial for evidence is its evidence round.
+        let is_evidence = matches!(record, Record::Evidence(_));
+        if let Some(trial) = record.trial().filter(|_| !is_evidence) {
             let attempt = self.attempts.entry(trial.block).or_default();
             *attempt = (*attempt).max(trial.attempt);
             self.finished.insert((trial.block, trial.cell));
@@ -127,7 +129,7 @@ impl RunState {
         self.samples.iter().any(|sample| sample.trial.cell == cell)
     }
 
-    /// Returns true if a cell gave only failures, and as many as a run tries.
+    /// Returns true if a cell has no sample and has failed as often as a run tries it.
     pub fn is_given_up(&self, cell: u32, budget: Duration) -> bool {
         let max = if self.spent > budget {
             MAX_FAILURES_OVER_BUDGET
@@ -143,8 +145,8 @@ impl RunState {
         trials.copied().unwrap_or(0)
     }
 
-    /// The first block from which on the trials of all cells count: behind the last one in which
-    /// the window of a cell was too short.
+    /// The first block from which on the trials of all cells count: the one after the last block in which the
+    /// window of a cell was too short.
     pub fn first_counting_block(&self) -> u32 {
         last_short_windows(&self.block_ends)
             .into_values()

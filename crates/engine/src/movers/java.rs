@@ -60,7 +60,7 @@ fn open(mut setup: Setup, way: Way) -> io::Result<Box<dyn Move>> {
     let socket = setup.take_socket()?;
     let work = take(&mut setup)?;
     if rustix::fs::fcntl_getfl(&work.file)?.contains(OFlags::DIRECT) {
-        let why = "the Java program does not pass the page cache by: choose --cache warm or cold";
+        let why = "the Java program cannot bypass the page cache: choose --cache warm or cold";
         return Err(io::Error::new(io::ErrorKind::Unsupported, why));
     }
     let start = Start {

@@ -11,8 +11,8 @@ use rustix::io::Errno;
 
 use super::{PingEnd, gone, silent};
 
-/// Strangers that may connect to the listener before the own end does.
-const STRANGERS_MOST: u32 = 100;
+/// Connections that are accepted at most until ours is among them: any process of the machine may connect.
+const MOST_ACCEPTED: u32 = 100;
 
 #[derive(Debug)]
 pub struct StreamEnd {
@@ -42,10 +42,10 @@ impl StreamEnd {
 
 /// Both ends of two pipes, one for each direction.
 pub fn pipes() -> io::Result<(StreamEnd, StreamEnd)> {
-    let (there_from, there_to) = io::pipe()?;
-    let (back_from, back_to) = io::pipe()?;
-    let asks = StreamEnd::new(back_from.into(), there_to.into());
-    let answers = StreamEnd::new(there_from.into(), back_to.into());
+    let (there_reader, there_writer) = io::pipe()?;
+    let (back_reader, back_writer) = io::pipe()?;
+    let asks = StreamEnd::new(back_reader.into(), there_writer.into());
+    let answers = StreamEnd::new(there_reader.into(), back_writer.into());
     Ok((asks, answers))
 }
 
@@ -65,9 +65,9 @@ pub fn unix(patience: Duration) -> io::Result<(StreamEnd, StreamEnd)> {
 pub fn tcp(patience: Duration) -> io::Result<(StreamEnd, StreamEnd)> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let asks = TcpStream::connect_timeout(&listener.local_addr()?, patience)?;
-    for _ in 0..STRANGERS_MOST {
-        let (answers, from) = listener.accept()?;
-        if from != asks.local_addr()? {
+    for _ in 0..MOST_ACCEPTED {
+        let (answers, peer) = listener.accept()?;
+        if peer != asks.local_addr()? {
             continue;
         }
         for end in [&asks, &answers] {
@@ -83,7 +83,7 @@ pub fn tcp(patience: Duration) -> io::Result<(StreamEnd, StreamEnd)> {
     Err(io::Error::new(io::ErrorKind::ConnectionRefused, why))
 }
 
-/// The error of a read or write, with a closed or silent other side in its own words.
+/// The error of a read or write: [`gone`] if the other side has closed, [`silent`] if the wait timed out.
 fn side_error(error: Errno) -> io::Error {
     match error {
         Errno::PIPE | Errno::CONNRESET => gone(),

@@ -60,7 +60,7 @@ fn against<E: PingEnd>(ends: (E, E), turns: u64, last: Option<u64>) -> io::Error
     let mut game = Game {
         end: Some(ends.0),
         partner: None,
-        waits: None,
+        start: None,
         turns: 0,
         calls: 0,
         held: None,

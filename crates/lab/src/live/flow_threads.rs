@@ -35,7 +35,8 @@ pub(super) struct FlowsEnd {
     pub(super) is_cut: bool,
     /// True if the other side has ended a flow as it should.
     pub(super) has_peer_ended: bool,
-    /// The first error, unless it is that they were cut off here.
+    /// The error that explains most: the first that is no reset or timeout, else the first. Resets do not count
+    /// if flows were cut off here.
     pub(super) failed: Option<io::Error>,
 }
 
@@ -88,15 +89,17 @@ impl FlowThreads {
     }
 
     pub(super) fn go(&mut self) {
+        // The first second begins with this reading.
         self.reader.read(&self.counters);
         self.threads.iter().for_each(|t| t.thread().unpark());
     }
 
+    /// What the flows have done since the last call, or since [`FlowThreads::go`].
     pub(super) fn second(&mut self) -> Activity {
         self.reader.read(&self.counters)
     }
 
-    /// Has the flows finish what is under way. A receiver's sends its end, and waits for the sender's.
+    /// Lets the flows finish what is under way. The flow of a receiver sends FIN, and then waits for the sender's.
     pub(super) fn stop(&self) {
         self.counters.request(STOP);
         self.threads.iter().for_each(|t| t.thread().unpark());
@@ -123,7 +126,7 @@ impl FlowThreads {
         self.cut();
         let mut activity = Activity::default();
         let mut readings = Vec::with_capacity(self.threads.len());
-        let mut times = Vec::with_capacity(self.threads.len());
+        let mut unread_latencies = Vec::with_capacity(self.threads.len());
         let mut failed = Vec::new();
         for thread in self.threads.drain(..) {
             let panicked = |_| Err(io::Error::other("a thread panicked"));
@@ -133,18 +136,20 @@ impl FlowThreads {
                     activity.side.flows.push(end.flow);
                     self.has_peer_ended |= end.has_peer_ended;
                     failed.extend(end.failed.filter(|e| !(self.is_cut && is_reset(e))));
-                    times.extend(end.latency_ns);
+                    unread_latencies.extend(end.latency_ns);
                 }
                 Err(e) => failed.push(e),
             }
         }
-        let mut all = self.reader.latency_ns.take();
-        for one in times.into_iter().chain(self.counters.unread()) {
-            let added = all.as_mut().map_or(Ok(()), |all| all.add(&one));
+        let mut latency_ns = self.reader.latency_ns.take();
+        for histogram in unread_latencies.into_iter().chain(self.counters.unread()) {
+            let added = latency_ns
+                .as_mut()
+                .map_or(Ok(()), |all| all.add(&histogram));
             failed.extend(added.err().map(io::Error::other));
         }
         activity.side.readings = bytecost_meter::sum(&readings);
-        activity.latency = all.as_ref().and_then(latency);
+        activity.latency = latency_ns.as_ref().and_then(latency);
         FlowsEnd {
             activity,
             congestion: std::mem::take(&mut self.congestion),

@@ -45,7 +45,11 @@ fn figures(test: &AuditedTest, unit: Unit) -> Vec<AuditFigure> {
     let subject = book.subject();
     let figure = |case: &Case| {
         let (published, measured) = (book.published(case), book.measured(case));
-        let stalls = if case.stalls_apart { book::STALLS } else { "" };
+        let stalls = if case.one_side_stalls {
+            book::STALLS
+        } else {
+            ""
+        };
         (published.is_some() || measured.is_some()).then(|| AuditFigure {
             what: joined([&subject, &book::place(&case.place)], ", "),
             published,

@@ -1,4 +1,5 @@
-//! Waits for the timer of delayed acknowledgements, and what remedies them, in words.
+//! Stalls in words: messages and completions that wait for the timer of delayed acknowledgements, and
+//! remedies.
 
 use bytecost_analysis::{CaveatFact, CellResult, StallSign, grouped};
 use bytecost_spec::{Axis, Measure, Metric, Pattern, units};
@@ -16,7 +17,7 @@ pub(super) fn held_back(c: &Known<'_>) -> String {
     }
 }
 
-/// The remedies of a message that waits, by its latency.
+/// Remedies for a message that waits, with the median latency under each.
 pub(super) fn of_messages(c: &Known<'_>) -> String {
     remedies(c, Metric::both(Measure::LatencyUsP50), "µs").unwrap_or_else(|| {
         "TCP_NODELAY, one call for the whole message, or MSG_MORE; `--nodelay on,off` measures the remedy beside it".to_owned()
@@ -42,7 +43,7 @@ const SIGNS: [StallSign; 8] = [
     StallSign::Calls,
 ];
 
-/// A sign with its readings.
+/// A sign in words, with the least and the largest of its readings over the stalled cells.
 fn sign_in_words(sign: StallSign, readings: [f64; 2]) -> String {
     let write = |write: fn(f64) -> String| span(readings, write);
     let share = || write(units::percent);
@@ -66,6 +67,7 @@ fn us(us: f64) -> String {
     format!("{} µs", units::number(us).trim_end_matches(".00"))
 }
 
+/// The least and the largest reading of a sign.
 fn sign(c: &Known<'_>, sign: StallSign) -> Option<[f64; 2]> {
     fact!(c, CaveatFact::Sign(of, numbers) if *of == sign => *numbers)
 }
@@ -79,10 +81,11 @@ pub(super) fn signs(c: &Known<'_>) -> String {
     let signs = SIGNS
         .into_iter()
         .filter_map(|of| Some(sign_in_words(of, sign(c, of)?)));
-    let is_asked = c
+    // A cell of requests and responses stalls only where TCP_NODELAY is off.
+    let waits_for_responses = c
         .cells()
         .all(|cell| cell.cell.pattern == Pattern::RequestResponse);
-    let nodelay = is_asked.then(|| "TCP_NODELAY is off".to_owned());
+    let nodelay = waits_for_responses.then(|| "TCP_NODELAY is off".to_owned());
     let is_one = c.cells().all(|cell| cell.cell.ring_slots() == 1);
     let ring = is_one.then(|| "the ring holds one message".to_owned());
     in_some + &signs.chain(nodelay).chain(ring).join("; ")

@@ -17,18 +17,21 @@ pub(super) fn no_cold_cache(why: &Why<'_>) -> Vec<String> {
     }
     let is_cold = |c: &Cell| c.cache == Cache::Cold && cells().any(|o| o.mover == c.mover);
     let reason = match refused(why, is_cold) {
-        Some(why) => format!(": {why}"),
+        Some(reason) => format!(": {reason}"),
         None => " (--cache cold)".to_owned(),
     };
     vec![format!("a cold page cache was not measured{reason}")]
 }
 
+/// The reason for which a fitting cell was refused, without its full stop.
 fn refused(why: &Why<'_>, fits: impl Fn(&Cell) -> bool) -> Option<String> {
     let mut refused = why.a.refused_cells.iter();
-    let cell = refused.find(|r| fits(&r.cell))?;
-    Some(cell.why.trim_end_matches('.').to_owned())
+    let refusal = refused.find(|r| fits(&r.cell))?;
+    Some(refusal.why.trim_end_matches('.').to_owned())
 }
 
+/// CPU time of the clients for a request and the share of the window in which they were busy, with the fewest
+/// and the most connections.
 pub(super) fn clients_share(why: &Why<'_>) -> AnswerParts {
     let row = |fact: &Fact| {
         let Fact::ClientWork {
@@ -56,21 +59,22 @@ pub(super) fn clients_share(why: &Why<'_>) -> AnswerParts {
 }
 
 pub(super) fn memory(why: &Why<'_>) -> AnswerParts {
-    let servers = |tasks: bool| {
+    // Servers that have a thread or process for each connection, or those that have none.
+    let servers = |with_tasks: bool| {
         let facts = why.explanation.facts.iter();
         phrases::list(facts.filter_map(move |fact| match fact {
             Fact::ConnectionMemory {
                 server,
                 kib,
                 has_tasks,
-            } if *has_tasks == tasks => {
+            } if *has_tasks == with_tasks => {
                 Some(format!("{} KiB with `{server}`", units::number(*kib)))
             }
             _ => None,
         }))
     };
     let with = servers(true);
-    let stack = KERNEL_STACK_BYTES / 1024.0;
+    let stack_kib = KERNEL_STACK_BYTES / 1024.0;
     let compared = match servers(false).as_str() {
         "" => String::new(),
         without => format!(", compared with {without}"),
@@ -79,7 +83,7 @@ pub(super) fn memory(why: &Why<'_>) -> AnswerParts {
         answer: format!("each further connection takes {with}{compared}."),
         numbers: Vec::new(),
         evidence: vec![format!(
-            "anonymous memory and page tables of all processes, and a kernel stack of {stack:.0} KiB for each thread; not the sockets' own memory, which is alike for all"
+            "anonymous memory and page tables of all processes, and a kernel stack of {stack_kib:.0} KiB for each thread; not the sockets' own memory, which is alike for all"
         )],
     }
 }
@@ -121,8 +125,8 @@ pub(super) fn moves(why: &Why<'_>) -> Vec<String> {
     moves.map(line).into_iter().collect()
 }
 
-/// Two threads on one CPU take twice as long as on two; so far from that a ratio still has its mark.
-const TURNS: RangeInclusive<f64> = 1.9..=2.1;
+/// Ratios that count as 2: two threads that take turns on one CPU take twice as long as on two CPUs.
+const RATIOS_OF_TURNS: RangeInclusive<f64> = 1.9..=2.1;
 
 pub(super) fn turns(why: &Why<'_>) -> AnswerParts {
     let are_siblings = |c: &Cell| c.placement == Placement::Near(Nearness::SmtSibling);
@@ -132,7 +136,7 @@ pub(super) fn turns(why: &Why<'_>) -> AnswerParts {
         let known = of.iter().filter(|v| v.has_amount()).copied().collect_vec();
         (!known.is_empty()).then(|| hull(&known))
     };
-    let mark = if apart.iter().all(|v| TURNS.contains(&v.ratio[0])) {
+    let mark = if apart.iter().all(|v| RATIOS_OF_TURNS.contains(&v.ratio[0])) {
         ", so that a ratio of run times near 2 has the mark of taking turns"
     } else {
         ""

@@ -30,10 +30,11 @@ impl TableLayout for ColumnLayout {
         let mut chosen: BTreeMap<[u64; 3], &Cell> = BTreeMap::new();
         let is_row = |c: &&Cell| has_row(self, c) && counted.contains_key(&c.id());
         for cell in cells.iter().filter(is_row) {
-            let other = chosen.entry(self.sort_key(cell)).or_insert(cell);
-            // The run's main cells come first. Only the published design is identified by its axes.
-            if as_published && likeness(self, cell) > likeness(self, other) {
-                *other = cell;
+            // Of cells with the same key the first stays, since a run's main cells come first. A run as
+            // published takes the cell most like the published programs.
+            let kept = chosen.entry(self.sort_key(cell)).or_insert(cell);
+            if as_published && likeness(self, cell) > likeness(self, kept) {
+                *kept = cell;
             }
         }
         if chosen.is_empty() {
@@ -68,8 +69,8 @@ pub(super) fn counted(samples: &[Sample]) -> BTreeMap<String, Vec<&Sample>> {
     by_cell
 }
 
-/// Returns true if a layout has a row for a cell: it has an implementation of the cell's mover, the cell
-/// has its fields, and the transport and the pattern of the published programs, which have no column.
+/// Returns true if a layout has a row for a cell: the layout has a name for its mover, its message consists
+/// of [`FIELDS`] equal fields, and its transport and pattern, which have no column, are the published ones.
 fn has_row(layout: &ColumnLayout, cell: &Cell) -> bool {
     let decides = |axis: &Axis| matches!(axis, Axis::Transport | Axis::Pattern);
     let mut deciding = layout.axes.iter().filter(|(axis, _)| decides(axis));
@@ -131,7 +132,8 @@ pub(super) fn formatted(value: f64, decimals: usize) -> String {
     text[..kept.min(text.len())].to_owned()
 }
 
-/// The value of a column in one window; that of the first flow alone if `first_alone`.
+/// The value of a column in one window. With `first_alone` it is that of the first flow; counters are always
+/// those of the whole side.
 fn window_value(
     layout: &ColumnLayout,
     quantity: Quantity,
@@ -139,6 +141,7 @@ fn window_value(
     sample: &Sample,
     first_alone: bool,
 ) -> Option<f64> {
+    // The client of the published programs is the receiver here.
     let client = sample.receiver.as_ref().unwrap_or(&sample.sender);
     let flows = match client.flows.as_slice() {
         [first, ..] if first_alone => std::slice::from_ref(first),
