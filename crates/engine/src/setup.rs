@@ -31,7 +31,7 @@ pub struct Setup {
     pub fresh: bool,
     /// Fill every field with one byte before each message is sent.
     pub refill: bool,
-    /// The time at which zero-copy completions are read, where there are any.
+    /// The handling of zero-copy completions, where there are any.
     pub reaping: Reaping,
     /// Pages of the memory that work is done on.
     pub huge_pages: HugePages,

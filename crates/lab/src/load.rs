@@ -45,8 +45,8 @@ pub const MOST_CONNECTIONS: u32 = 100_000;
 /// The most requests in flight on a connection.
 pub const MOST_DEPTH: u32 = 64;
 
-/// The fewest connections that are confirmed one after the other, so that they do not overflow a server's
-/// queue: the SYN of a dropped connection is sent again only after a second.
+/// The fewest connections of a load that are confirmed, so that they do not overflow a server's queue: the
+/// SYN of a dropped connection is sent again only after a second.
 pub(crate) const CONFIRMED_FROM: u32 = 1000;
 /// The most connections that wait to be confirmed at one time if the length of a server's queue is unknown;
 /// it may be as short as ten.
