@@ -105,7 +105,7 @@ fn sentence(
         return (!ways.is_empty()).then(|| Sentence {
             label: title.to_owned(),
             text: format!("no advice without a condition: {}", ways.join("; ")),
-            brief: format!("no advice without a condition: {}", ways[0]),
+            brief: "no advice without a condition: see the notes".to_owned(),
             findings,
         });
     }
