@@ -166,7 +166,7 @@ impl<'d> ClaimContext<'d> {
         Some(copied.cell.mover.clone())
     }
 
-    /// The axis values that tell these cells apart in a report: on the axes in which they differ, on mover, size and
+    /// The axis values that distinguish these cells in a report: on the axes in which they differ, on mover, size and
     /// threads if the study varies them, and on background load if there is any; none on the axes in `except`.
     pub(super) fn places(&self, cells: &[&Cell], except: &[Axis]) -> Vec<CasePlace> {
         let apart = grid::varied(cells.iter().copied());
