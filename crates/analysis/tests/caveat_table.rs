@@ -119,6 +119,12 @@ fn the_course_of_the_run() {
     let evidence = "10 % of their trials";
     both("many-failed-trials", &once, &often, All, evidence);
     silent(&often, "failed-trials");
+    let mut watched = failed(3, "the receiver was killed by SIGKILL.");
+    for failure in &mut watched.failures {
+        failure.for_evidence = true;
+    }
+    both("failed-trials", &never, &watched, Nothing, "SIGKILL");
+    silent(&watched, "many-failed-trials");
     let [once, often] = [1, 3].map(|n| failed(n, "a flow moved nothing and used no CPU."));
     both("stood-still", &once, &often, Times, evidence);
     silent(&often, "many-failed-trials");

@@ -214,6 +214,7 @@ fn a_wait_for_a_timer_stands_before_the_table_with_what_removes_it() {
         reason: format!("{} within 200 ms", Failure::STOOD_STILL),
         stood_still_ns: Some(200_000_000),
         wrong_bytes: false,
+        for_evidence: false,
     });
     let screen = bytecost_report::screen(&a, style, "report.html", "run");
     let (start, _) = screen.split_once("▲ better").unwrap();

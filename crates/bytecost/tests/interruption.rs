@@ -352,6 +352,7 @@ fn a_run_whose_cells_are_all_given_up_ends_when_it_is_resumed() {
                 reason: "it was to fail".to_owned(),
                 stood_still_ns: None,
                 wrong_bytes: false,
+                for_evidence: false,
             });
             log += &(serde_json::to_string(&failure).unwrap() + "\n");
         }

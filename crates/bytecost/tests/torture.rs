@@ -365,8 +365,8 @@ impl Round {
             .records()
             .into_iter()
             .filter_map(|record| match record {
-                Record::Sample(sample) => Some(sample.trial),
-                Record::Failure(failure) => Some(failure.trial),
+                Record::Sample(sample) => Some((sample.trial, false)),
+                Record::Failure(failure) => Some((failure.trial, failure.for_evidence)),
                 _ => None,
             });
         keys.for_each(|key| assert!(trials.insert(key), "{key:?} is there twice"));

@@ -10,6 +10,8 @@ use bytecost_engine::{
 };
 use bytecost_spec::{Cell, Payload};
 
+use crate::limits;
+
 pub(crate) fn mover_of(cell: &Cell) -> io::Result<&'static Mover> {
     Mover::named(&cell.mover).ok_or_else(|| unknown("mover", &cell.mover))
 }
@@ -91,7 +93,7 @@ pub(crate) fn content(cell: &Cell, flow: u32, fresh: bool) -> PayloadPattern {
 
 /// The response to a message, of the cell's length. Its content has no meaning.
 pub(crate) fn answer(cell: &Cell) -> io::Result<Vec<u8>> {
-    Ok(vec![0x5a; length(cell.answer_bytes())?])
+    limits::memory(0x5a, length(cell.answer_bytes())?)
 }
 
 fn length(bytes_or_slots: u64) -> io::Result<usize> {

@@ -133,7 +133,8 @@ impl Lab {
         let output = match trial::attempt(&mut self.bed, cell, window, None, stop) {
             Ok(output) => output,
             Err(TrialError::Failed(failure)) if self.lost_peer().is_none() => {
-                return TrialOutcome::Ended(Box::new(started.failed(failure, None)), false);
+                let record = Record::Failure(started.failure(failure));
+                return TrialOutcome::Ended(Box::new(record), false);
             }
             Err(_) => return TrialOutcome::Interrupted,
         };
@@ -248,7 +249,10 @@ impl Lab {
                 Err(TrialError::Interrupted) => return false,
                 Err(TrialError::Failed(failure)) => {
                     let failure = failure.map(|reason| format!("while it was watched: {reason}"));
-                    started.failed(failure, None)
+                    Record::Failure(Failure {
+                        for_evidence: true,
+                        ..started.failure(failure)
+                    })
                 }
             };
             events(Event::TrialEnded(Box::new(record)));
@@ -273,25 +277,29 @@ impl StartedTrial<'_> {
         (clock::monotonic_ns() - self.began_ns) / 1_000_000
     }
 
-    fn failed(&self, failure: TrialFailure, stood_still: Option<Duration>) -> Record {
-        Record::Failure(Failure {
+    fn failure(&self, failure: TrialFailure) -> Failure {
+        Failure {
             trial: self.trial,
             cell: self.cell.id(),
             started_ms: self.started_ms,
             reason: failure.reason,
-            stood_still_ns: stood_still.map(|length| length.as_nanos() as u64),
+            stood_still_ns: None,
             wrong_bytes: failure.wrong_bytes,
-        })
+            for_evidence: false,
+        }
     }
 
     /// The failure of a trial in which a flow moved nothing, whose windows are as long as they may be.
     fn idle(&self, output: &TrialOutput, window: Duration) -> Record {
         let stalls = output.used_no_cpu() && !self.cell.is_served();
         let stall = (stalls.then(|| StalledWindow::find(output, window))).flatten();
-        match stall {
-            Some(stall) => self.failed(stall.to_string().into(), Some(stall.length)),
-            None => self.failed(nothing_moved(self.cell, window).into(), None),
-        }
+        Record::Failure(match stall {
+            Some(stall) => Failure {
+                stood_still_ns: Some(stall.length.as_nanos() as u64),
+                ..self.failure(stall.to_string().into())
+            },
+            None => self.failure(nothing_moved(self.cell, window).into()),
+        })
     }
 
     fn evidence(&self, collected: TrialEvidence) -> Record {

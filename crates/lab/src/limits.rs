@@ -47,6 +47,23 @@ pub(crate) fn retried_without_memory<T>(
     }
 }
 
+/// Memory of so many bytes with this value; the error names the limit that refuses it. The allocator of
+/// `vec!` would end the process.
+pub(crate) fn memory(value: u8, bytes: usize) -> io::Result<Vec<u8>> {
+    let mut memory = empty_memory(bytes)?;
+    memory.resize(bytes, value);
+    Ok(memory)
+}
+
+/// As [`memory`], but untouched: a vector without elements whose capacity is so many bytes.
+pub(crate) fn empty_memory(bytes: usize) -> io::Result<Vec<u8>> {
+    let mut memory = Vec::new();
+    memory
+        .try_reserve_exact(bytes)
+        .map_err(|_| named(Errno::NOMEM.into()))?;
+    Ok(memory)
+}
+
 /// The result of a thread, or of the same work by the caller where the thread could not be started.
 pub fn joined<T>(
     begun: io::Result<ScopedJoinHandle<'_, T>>,
@@ -190,6 +207,13 @@ mod tests {
             "error: x",
             &["status 1 (error: x)"],
         );
+    }
+
+    #[test]
+    fn memory_that_no_machine_has_is_an_error_with_its_remedy() {
+        assert_eq!(memory(7, 3).unwrap(), [7; 3]);
+        let why = memory(0, isize::MAX as usize).unwrap_err().to_string();
+        assert!(why.contains("memory") && why.len() > 20, "{why}");
     }
 
     #[test]

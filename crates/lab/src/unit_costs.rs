@@ -42,6 +42,10 @@ const PAGES: usize = 256;
 /// Memory that another CPU has written, and how often it is copied.
 const WRITTEN_BYTES: usize = 128 << 10;
 const WRITTEN_TIMES: usize = 64;
+/// Memory whose halves are copied, from near to far.
+const NEAR_BYTES: usize = 256 << 10;
+const MIDDLE_BYTES: usize = 4 << 20;
+const FAR_BYTES: usize = 64 << 20;
 /// Bytes that are copied in one repetition.
 const COPIED_BYTES: usize = 32 << 20;
 /// An allocation of this size is a fresh mapping in every C library, so that no page of it was used.
@@ -87,7 +91,7 @@ pub fn others_run() -> bool {
 fn repeat(clock: ClockVerdict, costs: &mut [UnitCost]) -> io::Result<()> {
     let cpus = process::affinity()?;
     process::set_affinity(&cpus[..1])?;
-    let mut memory = vec![1_u8; 64 << 20];
+    let mut memory = limits::memory(1, FAR_BYTES)?;
     let mut others = Others::new();
     let began = Instant::now();
     let mut undisturbed = 0;
@@ -161,8 +165,8 @@ fn once(event: Priced, cpus: &[u32], memory: &mut [u8], clock: ClockVerdict) -> 
             "the CPU clock of a thread leaves interrupts out, in which packets are received",
         )),
         Priced::Packet => packets(),
-        Priced::CopyNear => copies(&mut memory[..256 << 10]),
-        Priced::CopyMiddle => copies(&mut memory[..4 << 20]),
+        Priced::CopyNear => copies(&mut memory[..NEAR_BYTES]),
+        Priced::CopyMiddle => copies(&mut memory[..MIDDLE_BYTES]),
         Priced::CopyFar => copies(memory),
     }
 }
@@ -297,14 +301,16 @@ fn switches(own: u32, other: u32) -> Measured {
 }
 
 fn page_faults() -> Measured {
-    let mut fresh = vec![0_u8; FRESH_BYTES];
+    let mut fresh = limits::empty_memory(FRESH_BYTES)?;
     let page = rustix::param::page_size();
     // A huge page would serve many writes with one fault of another cost.
     rustix::thread::disable_transparent_huge_pages(true)?;
     let before = process::thread_usage()?.faults_minor;
     let cpu_ns = cpu_ns(|| {
-        let touched = fresh.iter_mut().step_by(page).take(PAGES);
-        touched.for_each(|byte| *byte = black_box(7));
+        let pages = fresh.spare_capacity_mut().iter_mut().step_by(page);
+        for first in pages.take(PAGES) {
+            black_box(first.write(7));
+        }
         Ok(())
     })?;
     let faults = process::thread_usage()?.faults_minor - before;

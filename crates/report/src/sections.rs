@@ -287,7 +287,11 @@ fn caveat(a: &Analysis, c: &CaveatText) -> Vec<DocBlock> {
 fn missing(a: &Analysis, d: &mut Document) {
     let cell = |id: &str| descriptions::cells(a, &[id]);
     let failures = a.failures.iter().map(|f| {
-        let trial = format!("block {}, {}", f.trial.block, cell(&f.cell));
+        let trial = if f.for_evidence {
+            format!("for evidence, {}", cell(&f.cell))
+        } else {
+            format!("block {}, {}", f.trial.block, cell(&f.cell))
+        };
         (trial, f.reason.clone())
     });
     let left_out = a.left_out.iter().map(|l| {

@@ -33,6 +33,15 @@ impl Record {
         }
     }
 
+    /// Returns true for a trial for evidence, one that failed included.
+    pub fn is_for_evidence(&self) -> bool {
+        match self {
+            Record::Evidence(_) => true,
+            Record::Failure(f) => f.for_evidence,
+            Record::Sample(_) | Record::Block(_) => false,
+        }
+    }
+
     /// The id of the record's cell; none for the end of a block.
     pub fn cell_mut(&mut self) -> Option<&mut String> {
         match self {

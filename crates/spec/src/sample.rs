@@ -190,6 +190,9 @@ pub struct Failure {
     /// True if the bytes that arrived, or that the file held, were not the right ones.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub wrong_bytes: bool,
+    /// True for a trial for evidence. The block of its key is its evidence round, as in the records of evidence.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_evidence: bool,
 }
 
 impl Failure {

@@ -175,6 +175,7 @@ mod tests {
             reason: "gone\nwith the wind".into(),
             stood_still_ns: None,
             wrong_bytes: false,
+            for_evidence: false,
         })
     }
 

@@ -62,6 +62,7 @@ fn record() -> impl Strategy<Value = Record> {
                 reason,
                 stood_still_ns: started_ms.is_multiple_of(2).then_some(started_ms),
                 wrong_bytes: started_ms.is_multiple_of(3),
+                for_evidence: false,
             }
         });
     prop_oneof![

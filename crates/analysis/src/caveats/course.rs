@@ -96,8 +96,9 @@ fn first_of(failures: &[&Failure]) -> Option<CaveatFact> {
 /// The share of the trials of a cell and of its twin that failed, with those that stood still or not;
 /// with them, at least their share of the time.
 fn failed_share(cell: &CellTrials<'_>, still: bool) -> f64 {
-    let begun = cell.failures.len() + cell.by_block.len() + cell.twin.len();
-    let failed = cell.failures.iter().filter(|f| still || !f.stood_still());
+    let timed = cell.failures.iter().filter(|f| !f.for_evidence);
+    let begun = timed.clone().count() + cell.by_block.len() + cell.twin.len();
+    let failed = timed.filter(|f| still || !f.stood_still());
     let share = failed.count() as f64 / begun.max(1) as f64;
     let of_time = cell.stood_still().filter(|_| still).map(|s| s.share);
     of_time.map_or(share, |of_time| of_time.max(share))

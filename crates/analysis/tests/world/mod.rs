@@ -539,6 +539,7 @@ impl World {
             reason: reason.to_owned(),
             stood_still_ns: reason.starts_with(Failure::STOOD_STILL).then_some(1),
             wrong_bytes: false,
+            for_evidence: false,
         });
     }
 

@@ -59,7 +59,7 @@ pub struct RunState {
     block_ends: Vec<Block>,
     /// Number of failures of each cell.
     failures: HashMap<u32, u32>,
-    /// Number of trials for evidence, by evidence round and cell.
+    /// Number of trials for evidence, failed ones included, by evidence round and cell.
     evidence_trials: HashMap<(u32, u32), u32>,
     spent: Duration,
 }
@@ -67,12 +67,16 @@ pub struct RunState {
 impl RunState {
     /// Adds a record of the log.
     pub fn add(&mut self, record: Record) {
-        // The block of a trial for evidence is its evidence round.
-        let is_evidence = matches!(record, Record::Evidence(_));
-        if let Some(trial) = record.trial().filter(|_| !is_evidence) {
-            let attempt = self.attempts.entry(trial.block).or_default();
-            *attempt = (*attempt).max(trial.attempt);
-            self.finished.insert((trial.block, trial.cell));
+        if let Some(trial) = record.trial() {
+            if record.is_for_evidence() {
+                let evidence_round = trial.block;
+                let trials = self.evidence_trials.entry((evidence_round, trial.cell));
+                *trials.or_default() += 1;
+            } else {
+                let attempt = self.attempts.entry(trial.block).or_default();
+                *attempt = (*attempt).max(trial.attempt);
+                self.finished.insert((trial.block, trial.cell));
+            }
         }
         match record {
             Record::Sample(sample) => {
@@ -80,13 +84,12 @@ impl RunState {
                 self.spent = self.spent.max(end);
                 self.samples.push(sample);
             }
-            Record::Evidence(found) => {
-                let round_and_cell = (found.trial.block, found.trial.cell);
-                *self.evidence_trials.entry(round_and_cell).or_default() += 1;
-            }
+            Record::Evidence(_) => {}
             Record::Failure(failure) => {
                 self.spent = self.spent.max(Duration::from_millis(failure.started_ms));
-                *self.failures.entry(failure.trial.cell).or_default() += 1;
+                if !failure.for_evidence {
+                    *self.failures.entry(failure.trial.cell).or_default() += 1;
+                }
             }
             Record::Block(block) => {
                 self.spent = self.spent.max(Duration::from_millis(block.ended_ms));
@@ -161,5 +164,37 @@ impl RunState {
             blocks: &self.block_ends,
             ..Input::of(manifest, cells, &self.samples)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytecost_spec::sample::{Failure, TrialKey};
+
+    use super::*;
+
+    #[test]
+    fn a_failed_trial_for_evidence_belongs_to_no_block_and_is_not_made_again() {
+        let failure = |for_evidence| {
+            Record::Failure(Failure {
+                trial: TrialKey::first(1, 0),
+                cell: String::new(),
+                started_ms: 0,
+                reason: "no more open files".to_owned(),
+                stood_still_ns: None,
+                wrong_bytes: false,
+                for_evidence,
+            })
+        };
+        let mut state = RunState::default();
+        for _ in 0..MAX_FAILURES {
+            state.add(failure(true));
+        }
+        assert!(!state.has_begun(1) && !state.has_finished(1, 0));
+        assert!(!state.is_given_up(0, Duration::ZERO));
+        assert_eq!(state.evidence_trials(1, 0), MAX_FAILURES);
+        state.add(failure(false));
+        assert!(state.has_finished(1, 0));
+        assert_eq!(state.evidence_trials(1, 0), MAX_FAILURES);
     }
 }

@@ -24,5 +24,6 @@ pub fn failure(block: u32) -> Record {
         reason: "the receiver was killed".into(),
         stood_still_ns: None,
         wrong_bytes: false,
+        for_evidence: false,
     })
 }
