@@ -27,7 +27,7 @@ pub(crate) fn results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult>
 }
 
 /// The reason for which this machine has no such hardware counter, which no option changes.
-fn refused_here(survey: &Survey, measure: Measure) -> Option<&str> {
+pub(crate) fn refused_here(survey: &Survey, measure: Measure) -> Option<&str> {
     let counter = match measure {
         Measure::CyclesPerByte | Measure::CyclesPerMessage => Counter::Cycles,
         Measure::InstructionsPerByte | Measure::InstructionsPerMessage => Counter::Instructions,
@@ -36,9 +36,7 @@ fn refused_here(survey: &Survey, measure: Measure) -> Option<&str> {
         Measure::BranchMissesPerMessage => Counter::BranchMisses,
         _ => return None,
     };
-    let mut refusals = survey.counters_refused.iter();
-    let refusal = refusals.find(|r| r.what == counter.name())?;
-    Some(&refusal.why)
+    survey.counter_refused(counter)
 }
 
 fn result(cell: &CellTrials<'_>) -> CellResult {

@@ -5,6 +5,8 @@ use bytecost_spec::profile::{CallFlag, Descriptor, DescriptorKind, OtherEnd, Pro
 use bytecost_spec::{Side, Transport};
 use serde::{Deserialize, Serialize};
 
+use crate::result::CaveatKind;
+
 mod price;
 
 pub use price::{CallLength, Price, Priced, price};
@@ -101,15 +103,27 @@ pub enum Prediction {
         /// The other end of the sockets is another machine, whose network card may change it.
         is_network: bool,
     },
-    /// None, for a reason, and the command that would give one.
+    /// None: no run on this machine and kernel has measured both ways, or the price of the one that has is
+    /// withheld.
     NotMeasured {
-        /// The reason.
-        why: String,
-        /// The command.
+        /// The newest such run; none if there is no run.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        withheld: Option<WithheldPrice>,
+        /// The command that measures both ways.
         command: String,
     },
     /// No study measures both ways.
     NoStudy,
+}
+
+/// A run that has measured both ways, and whose price a caveat withholds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WithheldPrice {
+    /// The id of the run.
+    pub run: String,
+    /// The name of the caveat, as in `findings.json`.
+    pub caveat: String,
 }
 
 /// A pattern, and what is predicted of another way.
@@ -123,9 +137,9 @@ pub struct Advice {
     pub prediction: Prediction,
 }
 
-/// A run that may price a pattern: gives what it has measured, or why that says nothing.
+/// Finds the newest run that has measured both ways, with its id: the price, or the caveat that withholds it.
 pub type PriceOfRun<'r> =
-    dyn FnMut(&Price, f64, Transport) -> Option<(String, Result<Priced, &'static str>)> + 'r;
+    dyn FnMut(&Price, f64, Transport) -> Option<(String, Result<Priced, CaveatKind>)> + 'r;
 
 /// The savings for a profile's patterns, by the newest run that has measured them. One that would save
 /// less than [`LEAST_SHARE`] of the program's CPU time is left out.
@@ -164,11 +178,14 @@ fn predict(
     let command = || price.command(mean.round() as u64, transport);
     match price_of_run(&price, mean, transport) {
         None => Prediction::NotMeasured {
-            why: "no run on this machine and kernel has measured both ways".to_owned(),
+            withheld: None,
             command: command(),
         },
-        Some((run, Err(why))) => Prediction::NotMeasured {
-            why: format!("run {run} says nothing of it: {why}"),
+        Some((run, Err(kind))) => Prediction::NotMeasured {
+            withheld: Some(WithheldPrice {
+                run,
+                caveat: kind.0.to_owned(),
+            }),
             command: command(),
         },
         Some((run, Ok(price))) => Prediction::Saves {

@@ -111,7 +111,8 @@ pub fn choose(host: &Host) -> Result<Pairs, String> {
     }
     if cpus.is_empty() {
         return Err(
-            "placement pairs: the kernel does not report the CPUs: name them, as in 0:1".to_owned(),
+            "the kernel does not report the CPUs for placement pairs: name them, as in 0:1"
+                .to_owned(),
         );
     }
     cpus.sort_unstable();

@@ -13,7 +13,7 @@ pub(crate) fn refused(cell: &Cell, survey: &Survey) -> Option<String> {
 fn device(cell: &Cell, survey: &Survey) -> Option<String> {
     let why = survey.link(cell)?.refused.as_ref()?;
     if !cell.transport.is_wire() {
-        return Some(format!("{}: {why}", cell.transport.name()));
+        return Some(why.clone());
     }
     let mut other = cell.clone();
     other.device = match cell.device {
@@ -22,8 +22,7 @@ fn device(cell: &Cell, survey: &Survey) -> Option<String> {
     };
     let works = survey.link(&other).is_some_and(|l| l.refused.is_none());
     Some(format!(
-        "{} on {}: {why}{}",
-        cell.transport.name(),
+        "on {}: {why}{}",
         cell.device.in_words(),
         if works {
             format!(": or choose --device {}", other.device.name())

@@ -36,7 +36,7 @@ impl Pins {
             }
             Placement::Pairs => {
                 return Err(
-                    "placement pairs stands for several: run it as a study, or name CPUs as in 0:1"
+                    "pairs stands for several placements: run it as a study, or name CPUs as in 0:1"
                         .to_owned(),
                 );
             }
@@ -44,8 +44,7 @@ impl Pins {
                 let pairs = match &cell.placement {
                     Placement::Near(nearness) => placement::pairs(*nearness, host),
                     _ => placement::pinned(host),
-                }
-                .map_err(|why| format!("placement {}: {why}", cell.placement))?;
+                }?;
                 let (a, b): (Vec<u32>, Vec<u32>) = pairs.cpus.into_iter().unzip();
                 (each(&a), each(&b))
             }
@@ -117,12 +116,12 @@ fn usable(cpus: &[u32], host: &Host) -> Result<(), String> {
 /// Fails for a NUMA node without memory for this process.
 fn memory(node: u32, host: &Host) -> Result<(), String> {
     match host.memory_nodes.as_slice() {
-        [] => Err("mem-node: the kernel reports no nodes: choose --mem-node auto".to_owned()),
+        [] => Err("the kernel reports no memory nodes: choose --mem-node auto".to_owned()),
         [one] if *one != node => Err(format!(
-            "mem-node {node}: node {one} is the only one with memory for this process: choose --mem-node auto"
+            "node {one} is the only one with memory for this process: choose --mem-node auto"
         )),
         nodes if !nodes.contains(&node) => Err(format!(
-            "mem-node {node}: this process may take memory from nodes {}: choose one of them",
+            "this process may take memory from nodes {} alone: choose --mem-node among them",
             bytecost_spec::cpulist::write(nodes)
         )),
         _ => Ok(()),
@@ -141,22 +140,21 @@ fn background_cpus(
     }
     match &neighbour.spot {
         LoadPosition::Free => Ok(Vec::new()),
-        LoadPosition::All if host.cpus_allowed.is_empty() => Err(format!(
-            "background load {neighbour}: the kernel does not report the CPUs that this process may use"
-        )),
+        LoadPosition::All if host.cpus_allowed.is_empty() => Err(
+            "the kernel does not report the CPUs that this process may use, for a background load on all"
+                .to_owned(),
+        ),
         LoadPosition::All => Ok(host.cpus_allowed.clone()),
         LoadPosition::Cpus(cpus) => usable(cpus, host).map(|()| cpus.clone()),
         LoadPosition::Near(nearness) => {
             let Some([anchor]) = sender.first().map(Vec::as_slice) else {
                 return Err(format!(
-                    "background load {neighbour}: its place is relative to the sender's CPU, and the sender is not pinned: choose a --placement that pins, such as same-cache, or name CPUs, as in {}@0",
+                    "the place of the background load is relative to the sender's CPU, and the sender is not pinned: choose a --placement that pins, such as same-cache, or name CPUs, as in {}@0",
                     neighbour.noise.name()
                 ));
             };
             let taken: Vec<u32> = sender.iter().chain(receiver).flatten().copied().collect();
-            placement::cpu_near(*nearness, *anchor, &taken, host)
-                .map(|cpu| vec![cpu])
-                .map_err(|why| format!("background load {neighbour}: {why}"))
+            placement::cpu_near(*nearness, *anchor, &taken, host).map(|cpu| vec![cpu])
         }
     }
 }

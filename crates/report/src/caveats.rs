@@ -15,7 +15,7 @@ mod vocabulary;
 mod zero_copy;
 
 pub(crate) use known::others;
-pub use reasons::withholding_reason;
+pub(crate) use reasons::{reason_by_name, withholding_reason};
 pub(crate) use zero_copy::copied;
 
 use book::{BOOK, Words};

@@ -63,7 +63,7 @@ pub mod times;
 mod topology;
 mod two_groups;
 
-pub use caveats::{CaveatText, DisturbanceText, caveats, disturbances, withholding_reason};
+pub use caveats::{CaveatText, DisturbanceText, caveats, disturbances};
 pub use ceiling::ceiling;
 pub use explain::explain;
 pub use explanations::{ExplanationText, explanations};

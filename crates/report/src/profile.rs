@@ -9,6 +9,7 @@ use bytecost_spec::{Reading, units};
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
+use crate::caveats::reason_by_name;
 use crate::document::{DocBlock, DocColumn, DocLine, DocTable, Document};
 use crate::json_lines::by_lines;
 use crate::numbers::{percent, ratio};
@@ -168,7 +169,15 @@ fn prediction(advice: &Advice) -> String {
                 percent(*high),
             )
         }
-        Prediction::NotMeasured { why, command } => {
+        Prediction::NotMeasured { withheld, command } => {
+            let why = match withheld {
+                None => "no run on this machine and kernel has measured both ways".to_owned(),
+                Some(price) => format!(
+                    "run {} says nothing of it: {}",
+                    price.run,
+                    reason_by_name(&price.caveat)
+                ),
+            };
             format!("What it would save is not known: {why}; `{command}` measures it.")
         }
         Prediction::NoStudy => "No study measures what it would save.".to_owned(),
@@ -517,4 +526,39 @@ fn notes(profile: &Profile) -> Vec<String> {
         ));
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use bytecost_analysis::profile::{Costs, PatternFound, WithheldPrice};
+
+    use super::*;
+
+    #[test]
+    fn a_saving_that_is_not_known_has_its_reason_and_the_command() {
+        let words = |withheld| {
+            let command = "bytecost run send-copies".to_owned();
+            prediction(&Advice {
+                found: PatternFound {
+                    pattern: "small-sends".to_owned(),
+                    ways: Vec::new(),
+                    calls: 0,
+                    bytes: 0,
+                    calls_for_one: 1.0,
+                    is_by_sums: false,
+                    costs: Costs::CpuTime,
+                    share: 0.1,
+                },
+                prediction: Prediction::NotMeasured { withheld, command },
+            })
+        };
+        let none = "What it would save is not known: no run on this machine and kernel has measured both ways; `bytecost run send-copies` measures it.";
+        assert_eq!(words(None), none);
+        let withheld = words(Some(WithheldPrice {
+            run: "a-run".to_owned(),
+            caveat: "pacing".to_owned(),
+        }));
+        let why = "run a-run says nothing of it: TCP paces the sender;";
+        assert!(withheld.contains(why), "{withheld}");
+    }
 }

@@ -494,12 +494,7 @@ fn missing(a: &Analysis, room: Room, command: Option<&str>) -> Vec<DocTerm> {
         let shown = by_reason.into_iter().map(|(why, subjects)| {
             let why = shortened(&why, room.missing_chars);
             let subjects = subjects.join(", ");
-            // A reason of one value begins with it.
-            DocLine::from(if why.starts_with(&format!("{subjects}: ")) {
-                why
-            } else {
-                format!("{subjects}: {why}")
-            })
+            DocLine::from(format!("{subjects}: {why}"))
         });
         let others = more.into_iter().flat_map(|(_, subjects)| subjects);
         let more = counted(&others.collect_vec(), command);

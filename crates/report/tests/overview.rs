@@ -6,7 +6,7 @@ use bytecost_analysis::{Analysis, Gap, Point, SpeedUp, SpeedUpRow};
 use bytecost_report::{findings_json, html, markdown, pictures};
 use bytecost_spec::{Axis, Measure, Metric};
 
-const REFUSAL: &str = "placement smt-sibling: the kernel shows no two hardware threads of one core, as a guest of a hypervisor often sees it, so that <none> can be chosen";
+const REFUSAL: &str = "the kernel shows no two hardware threads of one core, as a guest of a hypervisor often sees it, so that <none> can be chosen";
 
 fn row(value: &str, mover: &str, point: Point) -> SpeedUpRow {
     SpeedUpRow {

@@ -7,6 +7,7 @@ use itertools::Itertools as _;
 
 use super::family::ClaimFamily;
 use crate::caveats;
+use crate::cells::refused_here;
 use crate::confidence::FEWEST;
 use crate::grid;
 use crate::pairing::{Pairing, contrasted};
@@ -131,9 +132,9 @@ impl<'d> ClaimContext<'d> {
 
     /// The reason for which cells have no number in a metric.
     pub(super) fn absent(&self, cells: &[&CellTrials<'_>], metric: Metric) -> AbsentReason {
-        let mut refused = self.run.input.manifest.survey.counters_refused.iter();
+        let survey = &self.run.input.manifest.survey;
         match self.run.gap(cells, metric) {
-            Gap::Absent(why) if refused.any(|refusal| refusal.why == why) => {
+            Gap::Absent(why) if refused_here(survey, metric.measure).is_some() => {
                 AbsentReason::RefusedMetric(metric, why)
             }
             gap => AbsentReason::Gap {

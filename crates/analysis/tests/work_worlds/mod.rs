@@ -118,7 +118,7 @@ pub fn without_siblings(mut world: World) -> World {
     world.refused = refused
         .map(|c| RefusedCell {
             cell: c.clone(),
-            why: "placement smt-sibling: no two CPUs are threads of one core".to_owned(),
+            why: "no two CPUs are threads of one core".to_owned(),
         })
         .collect();
     world.keep(is_kept);

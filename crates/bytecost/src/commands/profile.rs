@@ -13,11 +13,12 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, Result};
+use bytecost_analysis::CaveatKind;
 use bytecost_analysis::profile::{Price, Priced, advice};
 use bytecost_evidence::Profiler;
 use bytecost_evidence::profile::Counted;
 use bytecost_host::Roots;
-use bytecost_report::{ProfileReport, withholding_reason};
+use bytecost_report::ProfileReport;
 use bytecost_spec::profile::{Moment, Profile};
 use bytecost_spec::round::MachineKernel;
 use bytecost_spec::{Host, Reading, Transport, units};
@@ -113,7 +114,7 @@ fn price_of_newest_run(
     price: &Price,
     bytes: f64,
     transport: Transport,
-) -> Option<(String, Result<Priced, &'static str>)> {
+) -> Option<(String, Result<Priced, CaveatKind>)> {
     let mut withheld = None;
     for run in newest_runs(root, price.study) {
         if !is_of_now(&run.manifest().host) {
@@ -126,7 +127,7 @@ fn price_of_newest_run(
         match bytecost_analysis::profile::price(recorded.input(None), price, bytes, transport) {
             Some(Ok(priced)) => return Some((name, Ok(priced))),
             Some(Err(kind)) => {
-                withheld = withheld.or(Some((name, Err(withholding_reason(kind)))));
+                withheld = withheld.or(Some((name, Err(kind))));
             }
             None => {}
         }

@@ -31,10 +31,15 @@ const REASONS: &[(&[&str], &str)] = &[
 ];
 
 /// The reason for which a caveat withholds verdicts and amounts, as a clause.
-pub fn withholding_reason(kind: CaveatKind) -> &'static str {
+pub(crate) fn withholding_reason(kind: CaveatKind) -> &'static str {
+    reason_by_name(kind.0)
+}
+
+/// As [`withholding_reason`], of the caveat with this name; the name itself if no caveat that withholds has it.
+pub(crate) fn reason_by_name(caveat: &str) -> &str {
     let mut rows = REASONS.iter();
-    let row = rows.find(|(kinds, _)| kinds.contains(&kind.0));
-    row.map_or(kind.0, |(_, reason)| reason)
+    let row = rows.find(|(kinds, _)| kinds.contains(&caveat));
+    row.map_or(caveat, |(_, reason)| reason)
 }
 
 #[cfg(test)]
