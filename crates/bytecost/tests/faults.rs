@@ -12,6 +12,7 @@ use crate::common::{
 };
 use bytecost_spec::sample::Repeat;
 use bytecost_spec::{Failure, Record};
+use itertools::Itertools as _;
 use rustix::process::{Signal, geteuid};
 
 /// Blocks at the least, each as short as can be.
@@ -255,19 +256,21 @@ fn a_run_whose_notes_nobody_reads_measures_all_the_same() {
 fn a_block_with_busy_processes_is_measured_again_as_often_as_is_allowed() {
     let disturbed = Place::new();
     let _busy = disturbed.start(Command::new("sh").args(["-c", "while :; do :; done"]));
-    // At most two for each of six blocks; one with a window in which nothing moved is none of them.
-    for (repeats, expected) in [(0, 0..=0), (2, 1..=12)] {
+    for allowed in [0, 2] {
         let place = Place::new();
-        let words = format!("run --mover null,send {TINY} --repeats {repeats}");
+        let words = format!("run --mover null,send {TINY} --repeats {allowed}");
         place.call(words).measured();
-        let is_repeated = |record: &Record| {
-            let Record::Block(block) = record else {
-                return false;
-            };
-            matches!(block.repeated_because, Some(Repeat::OtherProcesses { .. }))
-        };
-        let repeated = place.records().iter().filter(|r| is_repeated(r)).count();
-        assert!(expected.contains(&repeated), "{repeats}: {repeated}");
+        let records = place.records();
+        let repeated = records.iter().filter_map(|record| match record {
+            Record::Block(block) => match block.repeated_because {
+                Some(Repeat::OtherProcesses { .. }) => Some(block.block),
+                _ => None,
+            },
+            _ => None,
+        });
+        let most_repeated = repeated.counts().into_values().max().unwrap_or(0);
+        assert!(most_repeated <= allowed, "{most_repeated} of {allowed}");
+        assert_eq!(most_repeated > 0, allowed > 0);
     }
     Place::new().refuses("run", "--repeats 11 => 11 is not in 0..=10");
 }

@@ -95,7 +95,7 @@ const FAULTS: &[Fault] = &[
     Pause(Other),
     Limit("nofile", 4, 80),
     Limit("fsize", 0, 200_000),
-    Limit("as", 100 << 20, 600 << 20),
+    Limit("as", 100 << 20, 4 << 30),
     Space(8, 400),
     Call("write,pwrite64,writev", "ENOSPC"),
     Call("fsync,fdatasync", "EIO"),

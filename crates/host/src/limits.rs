@@ -176,7 +176,8 @@ pub(crate) struct ProcessLimit {
     pub(crate) row: &'static str,
     /// Its name, with the option of ulimit.
     name: &'static str,
-    /// Bytes that the command itself needs, measured with `bytecost list`.
+    /// Bytes that the coordinator of a run needs, rounded up. Its threads reserve 64 MiB of address space each,
+    /// and those that try the server models are the most.
     min_bytes: u64,
 }
 
@@ -185,7 +186,7 @@ pub(crate) const PROCESS_LIMITS: [ProcessLimit; 3] = [
     ProcessLimit {
         row: "Max address space",
         name: "RLIMIT_AS (`ulimit -v`)",
-        min_bytes: 512 << 20,
+        min_bytes: 2 << 30,
     },
     ProcessLimit {
         row: "Max data size",

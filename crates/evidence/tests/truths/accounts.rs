@@ -21,6 +21,8 @@ const NEAR: f64 = 0.02;
 const NEAR_NS: u64 = 2_000_000;
 /// Attempts of which one must set the edges of its window in time.
 const TRIES: u32 = 10;
+/// Comparisons of two clocks of which one must hold.
+const COMPARISONS: usize = 3;
 const SPINS_NS: u64 = 200_000_000;
 const SLEEPS: Duration = Duration::from_millis(50);
 /// Set in a process of this test that is a child: how many generations spin.
@@ -73,13 +75,28 @@ const HELD_UP_NS: u64 = 20_000_000;
 /// Holds a line against another clock. A task's own clock lacks what a hypervisor took, and
 /// interrupts where those are accounted separately (up to a quarter on a VM under load). Both
 /// clocks are read a moment apart at a switch, so a tick of difference is allowed.
-fn check(what: &str, line_ns: u64, known_ns: u64, late_ns: u64) {
+fn check(what: &str, line_ns: u64, known_ns: u64, late_ns: u64) -> Result<(), String> {
     println!("accounts: {what}: {line_ns} ns, by its own clock {known_ns} ns");
     let near_ns = (known_ns as f64 * NEAR) as u64 + NEAR_NS + late_ns;
     let least_ns = known_ns.saturating_sub(near_ns + clock::tick_ns());
-    assert!(line_ns >= least_ns, "{what}: {line_ns}, {known_ns}");
     let most_ns = known_ns + known_ns / 2 + near_ns + HELD_UP_NS;
-    assert!(line_ns <= most_ns, "{what}: {line_ns}, {known_ns}");
+    if (least_ns..=most_ns).contains(&line_ns) {
+        Ok(())
+    } else {
+        Err(format!(
+            "{what}: {line_ns} ns, by its own clock {known_ns} ns"
+        ))
+    }
+}
+
+/// Repeats a comparison of clocks that fails: a wrong account is wrong each time, and a hypervisor that holds a
+/// CPU up in between is not there each time.
+fn holds_once(mut compared: impl FnMut() -> Result<(), String>) {
+    let mut failures = Vec::new();
+    while let Err(why) = compared() {
+        failures.push(why);
+        assert!(failures.len() < COMPARISONS, "{failures:#?}");
+    }
 }
 
 #[test]
@@ -128,17 +145,20 @@ fn a_thread_that_spins_has_its_time_and_one_that_sleeps_has_none() {
         thread.spawn(work).unwrap()
     };
     let spin = || while clock::thread_cpu_ns() < SPINS_NS {};
-    let mut known = Vec::new();
-    let kept = kept(|| {
-        let threads = [own("spins", spin), own("sleeps", || thread::sleep(SLEEPS))];
-        known = threads.map(|t| t.join().unwrap()).to_vec();
+    holds_once(|| {
+        let mut known = Vec::new();
+        let kept = kept(|| {
+            let threads = [own("spins", spin), own("sleeps", || thread::sleep(SLEEPS))];
+            known = threads.map(|t| t.join().unwrap()).to_vec();
+        });
+        let Some(accounts) = kept else { return Ok(()) };
+        for (name, known_ns) in ["spins", "sleeps"].into_iter().zip(known) {
+            // The thread of a test has started them, which is not the first of the process.
+            let line_ns = ns_of(&accounts, CpuUser::SenderWorkers, name);
+            check(name, line_ns, known_ns, 0)?;
+        }
+        Ok(())
     });
-    let Some(accounts) = kept else { return };
-    for (name, known_ns) in ["spins", "sleeps"].into_iter().zip(known) {
-        // The thread of a test has started them, which is not the first of the process.
-        let line_ns = ns_of(&accounts, CpuUser::SenderWorkers, name);
-        check(name, line_ns, known_ns, 0);
-    }
 }
 
 /// The work of a ring's kernel threads is their process's: io-wq waits for a file, and a poller spins.
@@ -154,31 +174,35 @@ fn ring_works_for_its_process(worker: &str, file: &str, offset: u64, poller: boo
         Ok(ring) => ring,
         Err(e) => return skipped(Lack::Right, format_args!("io_uring: {e}")),
     };
-    let mut process_ns = 0;
-    let kept = kept(|| {
-        let before_ns = clock::process_cpu_ns();
-        let until_ns = clock::monotonic_ns() + SPINS_NS;
-        while clock::monotonic_ns() < until_ns {
-            ring.start(0, offset).unwrap();
-            while ring.finished().is_none() {
-                ring.enter(1, super::PATIENCE).unwrap();
+    holds_once(|| {
+        let mut process_ns = 0;
+        let kept = kept(|| {
+            let before_ns = clock::process_cpu_ns();
+            let until_ns = clock::monotonic_ns() + SPINS_NS;
+            while clock::monotonic_ns() < until_ns {
+                ring.start(0, offset).unwrap();
+                while ring.finished().is_none() {
+                    ring.enter(1, super::PATIENCE).unwrap();
+                }
+                if poller {
+                    thread::sleep(SLEEPS);
+                }
             }
-            if poller {
-                thread::sleep(SLEEPS);
-            }
+            // It knows a thread that runs on another CPU by its last tick, and one that sleeps in full.
+            thread::sleep(SLEEPS);
+            process_ns = clock::process_cpu_ns() - before_ns;
+        });
+        let Some(accounts) = kept else { return Ok(()) };
+        let worked_ns = ns_of(&accounts, CpuUser::SenderWorkers, worker);
+        if worked_ns <= NEAR_NS {
+            return Err(format!("{worker}: {worked_ns} ns: {:?}", accounts.lines));
         }
-        // It knows a thread that runs on another CPU by its last tick, and one that sleeps in full.
-        thread::sleep(SLEEPS);
-        process_ns = clock::process_cpu_ns() - before_ns;
+        let all_ns = ns_of(&accounts, CpuUser::SenderWorkers, "")
+            + ns_of(&accounts, CpuUser::SenderThreads, "");
+        // A poller does not sleep, and a hypervisor may hold up its ticks.
+        let late_ns = if poller { 5 * clock::tick_ns() } else { 0 };
+        check("the process", all_ns, process_ns, late_ns)
     });
-    let Some(accounts) = kept else { return };
-    let worked_ns = ns_of(&accounts, CpuUser::SenderWorkers, worker);
-    assert!(worked_ns > NEAR_NS, "{worked_ns}: {:?}", accounts.lines);
-    let all_ns =
-        ns_of(&accounts, CpuUser::SenderWorkers, "") + ns_of(&accounts, CpuUser::SenderThreads, "");
-    // A poller does not sleep, and a hypervisor may hold up its ticks.
-    let late_ns = if poller { 5 * clock::tick_ns() } else { 0 };
-    check("the process", all_ns, process_ns, late_ns);
 }
 
 #[test]
@@ -217,15 +241,17 @@ fn a_child_has_its_time_and_so_has_its_child() {
         let usage = process::children_usage().unwrap();
         usage.user_ns + usage.system_ns
     };
-    let mut child_ns = 0;
-    let kept = kept(|| {
-        let before_ns = used_ns();
-        spin_as_child("2");
-        child_ns = used_ns() - before_ns;
+    holds_once(|| {
+        let mut child_ns = 0;
+        let kept = kept(|| {
+            let before_ns = used_ns();
+            spin_as_child("2");
+            child_ns = used_ns() - before_ns;
+        });
+        let Some(accounts) = kept else { return Ok(()) };
+        let line_ns = ns_of(&accounts, CpuUser::SenderChildren, "");
+        assert!(line_ns >= SPINS_NS / 2 - NEAR_NS, "{line_ns}");
+        // The accounts of one that ends may lack what came after its last tick.
+        check("children", line_ns, child_ns, 2 * clock::tick_ns())
     });
-    let Some(accounts) = kept else { return };
-    let line_ns = ns_of(&accounts, CpuUser::SenderChildren, "");
-    // The accounts of one that ends may lack what came after its last tick.
-    check("children", line_ns, child_ns, 2 * clock::tick_ns());
-    assert!(line_ns >= SPINS_NS / 2 - NEAR_NS, "{line_ns}");
 }

@@ -11,6 +11,8 @@ use crate::machine;
 const ENOUGH_THREADS: u64 = 64;
 /// Memory that eight flows with rings of 4 MiB at both ends take, and what a program needs besides.
 const ENOUGH_BYTES: u64 = 1 << 30;
+/// A thread reserves more of it than it uses.
+const ENOUGH_ADDRESS_SPACE: u64 = 4 << 30;
 /// The least stack of the first thread that is not remarkable.
 const ENOUGH_STACK: u64 = 1 << 20;
 
@@ -63,7 +65,7 @@ pub(super) fn threads(input: &CheckInput<'_>) -> Assessment {
 pub(super) fn limits(input: &CheckInput<'_>) -> Assessment {
     let kind = CircumstanceKind::ProcessLimit;
     let expected = [
-        ("address space", ENOUGH_BYTES),
+        ("address space", ENOUGH_ADDRESS_SPACE),
         ("data", ENOUGH_BYTES),
         ("stack", ENOUGH_STACK),
     ];
