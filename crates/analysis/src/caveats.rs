@@ -1,11 +1,20 @@
 //! The table of caveats.
 //!
-//! A new caveat is a function in `caveats/` that looks at the run and gives a caveat with its facts
-//! and the
-//! ids of its cells, its row here with its name and its effect on verdicts, and its words in the
-//! report.
-//! `tests/caveat_rules.rs` plants its condition in a run and looks for the caveat, with and
-//! without.
+//! A new caveat has
+//!
+//! - a function in `caveats/` that looks at the run and gives a caveat with its facts (`CaveatFact`) and
+//!   the ids of its cells: `cells_caveat` of `caveats/constructors.rs`, or `run_caveat` for the whole run.
+//!   `disturbing` puts one from outside on the first screen;
+//! - its row here, in the order of reports, with its name and its effect on verdicts: it annotates them,
+//!   or `with` says what it withholds;
+//! - its words at the same place of `crates/report/src/caveats/book.rs`, made of its facts, and its reason in
+//!   `reasons.rs` of the same directory if it withholds anything;
+//! - tests with and without its condition, planted in a run: `fires` and `silent` in
+//!   `tests/caveat_rules.rs`, or `both` in `tests/caveat_table.rs`, which also looks at what is withheld.
+//!   Their calls contain its name as a string.
+//!
+//! One that `bytecost doctor` or a trial reports as well is a circumstance: its row is `circumstance(…)`,
+//! and `crates/spec/src/circumstance.rs` has its name, effect and remedy.
 
 use bytecost_spec::circumstance::{self, CircumstanceEffect, CircumstanceKind};
 use bytecost_spec::{Axis, Measure, Metric, units};
@@ -36,7 +45,7 @@ mod windows;
 mod wire;
 pub(crate) mod zero_copy;
 
-/// A function that finds a caveat. Its row gives the caveat its name.
+/// A function that finds a caveat. Its row gives the caveat its name and its effect.
 enum Detect {
     One(fn(&Measured<'_>) -> Option<Caveat>),
     Each(fn(&Measured<'_>) -> Vec<Caveat>),

@@ -1,5 +1,9 @@
 //! Advice for a profile: the share of each way in the program's CPU time, and patterns that another
 //! way would do for less. Facts; their words are the report's.
+//!
+//! A new pattern is a function that finds it, its row in [`PATTERNS`] with the study and the two movers that
+//! price it, and its words in `pattern` of `crates/report/src/profile.rs`. `tests/profile.rs` has profiles to
+//! plant it in.
 
 use bytecost_spec::profile::{CallFlag, Descriptor, DescriptorKind, OtherEnd, Profile, Way};
 use bytecost_spec::{Side, Transport};

@@ -75,6 +75,8 @@ impl Mover {
     }
 }
 
+// What each fact means stands in `crates/spec/src/survey/facts.rs`. A row names those in which it differs
+// from the constant of its kind.
 const PLAIN: MoverFacts<&str> = MoverFacts {
     name: "",
     summary: "",

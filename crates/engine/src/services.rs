@@ -1,6 +1,9 @@
 //! The table of services. The file of a service has both halves of its protocol: the [`Responder`] of the
 //! server, and the [`Requester`] of the client, which composes requests and checks responses. A
 //! [`Framing`] is the rule by which a stream of bytes is divided into messages.
+//!
+//! A new service is a file under `services/`, its `mod` and its row. `cargo test -p bytecost-lab --test
+//! servers /NAME/` has every server serve it under every load.
 
 use std::time::Duration;
 

@@ -24,7 +24,9 @@ pub struct Statement {
 /// A system call of a kind, or a request of io_uring.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// Its name in the manual: `sendto`, `IORING_OP_SEND`.
+    /// Its name in the kernel: `sendto`, `IORING_OP_SEND`. Tests count a system call if it is in `CALLS`
+    /// of `crates/sys/src/call_listener.rs`, and a request if it is in `NAMES` of
+    /// `crates/lab/tests/calls/requests.rs`: others count as 0.
     pub name: &'static str,
     /// All of its flags: of setsockopt(2) the option, of requests none, which the kernel keeps.
     pub flags: u32,

@@ -1,4 +1,12 @@
 //! Content of a report, section by section; printers lay it out for a medium.
+//!
+//! A new section is a function that pushes blocks of `document.rs`, and its line in [`body`], at its place
+//! in the report. It pushes nothing where the result has nothing for it, then its heading by
+//! [`Document::section`], with an anchor that no other section has and a short name for the page's list,
+//! then its blocks: all printers print them, texts without those of [`DocBlock::PageOnly`]. A table with a
+//! row a cell is a [`CountTable`] among the `counts` of [`body`]. A section with more than a function has a
+//! file, as `crossing.rs`. It computes nothing but words: numbers are fields of [`Analysis`]. Its test is
+//! in `crates/report/tests`, as `footprint.rs`, and reports of recorded runs show it.
 
 use bytecost_analysis::{Analysis, CaveatEffect, PeerFacts, command_of_run};
 use bytecost_spec::host::{Check, Level};

@@ -1,5 +1,7 @@
 //! The table of calls that move bytes or wait: x86-64's numbers (arch/x86/entry/syscalls/
 //! syscall_64.tbl) and io_uring's opcodes (linux/io_uring.h), each with its arguments.
+//!
+//! A new call is a row, which the BPF program is given; a new class is a case in `profile.bpf.c` as well.
 
 /// The class of a call by its effect, as `profile.bpf.c` numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,9 @@
-//! The phrase book of caveats, in the order in which they are looked for.
+//! The phrase book of caveats, in the order of their table, `crates/analysis/src/caveats.rs`.
 //!
 //! `{name}` stands for a word of [`super::vocabulary`], and what is in brackets is left out where such a
-//! word is not known.
+//! word is not known. A new word is a row there, made of the caveat's facts or of the result; every word
+//! is used here. `words` has the text, its evidence and its remedy; `disturbance` before them the short
+//! name on the first screen; the remedy of a `circumstance` is in its own table.
 
 use bytecost_spec::CircumstanceKind as Kind;
 

@@ -1,11 +1,30 @@
 //! The table of axes: one row defines one axis. The rows give the variants of `Axis`, the fields of
 //! `Cell` and their places in ids, the options with their headings in `--help`, columns and words.
 //!
-//! A new axis is one row, at its place in the order in which a cell is written, and the code that
-//! obeys it. The kind of value (`OnOff`, `Bytes` …) gives its values. `applies_to` is the only rule of
-//! which cells the axis means something to: others have the default, and a study that names the axis
-//! for no such cell is refused with the rule's words. `phrase` is the value in a sentence. A value that
-//! a host may lack gets a refusal in `crates/plan/src/refusal.rs`.
+//! A new axis is one row and the code that obeys it.
+//!
+//! The row is `Variant => field: Type, VALUES, { … }`; `row.rs` has its columns, `values.rs` the sets of
+//! values. It stands below the placement, since ids have the values up to there by position, or among the
+//! axes of servers. The field names its unit (`size_bytes`). VALUES parse and check; `kind` says how values
+//! are sorted and worded, and is `Word` where it is left out. `applies_to` is the only rule of which cells
+//! the axis means something to: others have the default, and a study that names the axis for no such cell
+//! is refused with the rule's words. `phrase` is the value in a sentence.
+//!
+//! The code that obeys it is in the lab: options of sockets in `transports/tcp.rs` and `transports/unix.rs`,
+//! before the handshake; what a mover or receiver is given in `flow_setup.rs`; links in
+//! `transports/link.rs`. An option that rustix lacks gets a function in `crates/sys/src/tcp.rs`. No other
+//! file asks for an arm. Those that may need a line:
+//!
+//! - `crates/plan/src/refusal.rs`, for a value that a host may lack, or that another value rules out;
+//! - `RECEIVER_AXES` of `crates/lab/src/live.rs`, for an option of the receiver, and `NOT_LIVE` of
+//!   `crates/bytecost/src/args/axes.rs`, for one that live sessions do not have;
+//! - `known` of `crates/lab/src/lab/evidence_trials/known.rs`, for a property of the path;
+//! - `crates/analysis/src/advice/conditions.rs`, for a value with a condition of its use, and `title` of
+//!   `crates/report/src/advice.rs`, for a title other than its name.
+//!
+//! Tests have rows for it in `crates/spec/src/cell/tests.rs` (values and errors), `cells.rs` and
+//! `refusals.rs` of `crates/plan/src/tests`, and `conducts` of `crates/lab/tests/conformance.rs`, which
+//! moves every byte with a value. The schemas have one property more, and `samples.csv` one column.
 
 use serde::{Deserialize, Serialize};
 use strum::VariantNames;

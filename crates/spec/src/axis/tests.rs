@@ -14,6 +14,23 @@ fn rows_stand_in_the_order_of_axes_and_their_defaults_can_be_parsed() {
     }
 }
 
+/// Numbers of bytes are compared as numbers, and switches are sorted, only if the row names their kind.
+#[test]
+fn the_kind_of_a_row_fits_its_default() {
+    for row in AXES {
+        let fits = match Value::parse(row.default) {
+            Value::Bytes(_) => matches!(row.kind, ValueKind::Bytes | ValueKind::PlainBytes),
+            Value::Flag(_) => row.kind == ValueKind::Switch,
+            _ => true,
+        };
+        assert!(
+            fits,
+            "{}: {:?} by default {}",
+            row.name, row.kind, row.default
+        );
+    }
+}
+
 #[test]
 fn a_value_is_worded_as_a_circumstance_and_as_a_subject() {
     use Axis::*;
