@@ -5,11 +5,12 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope, scope};
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::retry_on_intr;
 use rustix::net::{Shutdown, SocketFlags, shutdown};
 
@@ -28,8 +29,10 @@ const MOST_CRUMBS: u32 = 64;
 pub(super) struct OpenConnections {
     listener: OwnedFd,
     stop: OwnedFd,
-    /// Written to when the server ends for another reason than the stop signal.
-    ended: OwnedFd,
+    /// Readable when the server ends for another reason than the stop signal, which is when `ending` is shut
+    /// down: a write could fail.
+    ended: UnixStream,
+    ending: UnixStream,
     limits: Limits,
     addresses: AddressLimit,
     state: Mutex<State>,
@@ -54,11 +57,13 @@ pub(super) struct OpenConnection<'a> {
 impl OpenConnections {
     pub(super) fn new(setup: ServerSetup) -> io::Result<OpenConnections> {
         rustix::io::ioctl_fionbio(&setup.listener, false)?;
+        let (ended, ending) = UnixStream::pair()?;
         Ok(OpenConnections {
             addresses: AddressLimit::new(&setup.limits),
             listener: setup.listener,
             stop: setup.stop,
-            ended: eventfd(0, EventfdFlags::CLOEXEC)?,
+            ended,
+            ending,
             limits: setup.limits,
             state: Mutex::default(),
             closed: Condvar::new(),
@@ -81,7 +86,7 @@ impl OpenConnections {
                 serve(scope, connection);
             }
             // Ends the wait where no stop signal has come.
-            let _ = rustix::io::write(&self.ended, &1_u64.to_ne_bytes());
+            let _ = shutdown(&self.ending, Shutdown::Both);
             let stopped = stopper.join();
             stopped.unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
         })?;

@@ -6,14 +6,16 @@
 //! for the use of more than one CPU. An answer that takes long holds up its worker only.
 
 use std::io;
+use std::net::Shutdown;
 use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, scope};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
@@ -47,8 +49,9 @@ struct Pool {
     epoll: OwnedFd,
     listener: OwnedFd,
     addresses: AddressLimit,
-    /// Readable when the workers are to end.
-    end: OwnedFd,
+    /// Readable when the workers are to end, which is when `ending` is shut down: a write could fail.
+    ended: UnixStream,
+    ending: UnixStream,
     slots: Vec<Mutex<Option<Connection<Arc<OwnedFd>>>>>,
     free: Mutex<Vec<usize>>,
     open: AtomicUsize,
@@ -76,7 +79,7 @@ fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
         }
         let kept = failed.and_then(|()| pool.keep(&setup.stop, &ticker, &mut tally));
         // Nothing must leave the scope before the workers do, or it would wait for ever.
-        let _ = rustix::io::write(&pool.end, &1_u64.to_ne_bytes());
+        let _ = pool.ending.shutdown(Shutdown::Both);
         for thread in threads {
             tally.add(thread.join().map_err(|_| io::ErrorKind::Other)??);
         }
@@ -88,11 +91,13 @@ fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
 impl Pool {
     fn new(listener: OwnedFd, limits: Limits) -> io::Result<Pool> {
         rustix::io::ioctl_fionbio(&listener, true)?;
+        let (ended, ending) = UnixStream::pair()?;
         let pool = Pool {
             epoll: epoll::create(CreateFlags::CLOEXEC)?,
             listener,
             addresses: AddressLimit::new(&limits),
-            end: eventfd(0, EventfdFlags::CLOEXEC)?,
+            ended,
+            ending,
             slots: (0..limits.connections).map(|_| Mutex::default()).collect(),
             free: Mutex::new((0..limits.connections).rev().collect()),
             open: AtomicUsize::new(0),
@@ -104,7 +109,7 @@ impl Pool {
         epoll::add(&pool.epoll, &pool.listener, listener_data, ONCE)?;
         // By level, and never read: it wakes each of them.
         let end_data = EventData::new_u64(END);
-        epoll::add(&pool.epoll, &pool.end, end_data, EventFlags::IN)?;
+        epoll::add(&pool.epoll, &pool.ended, end_data, EventFlags::IN)?;
         Ok(pool)
     }
 
