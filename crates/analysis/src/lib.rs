@@ -62,7 +62,9 @@ pub use command::{command_line, command_of_run, peer_again};
 pub use grid::RANGES;
 pub use grouping::grouped;
 pub use measure_kind::MeasureKind;
+#[doc(inline)]
 pub use progress::{Interim, LiveEstimate, LiveEstimates, Progress, log_ratios};
+#[doc(inline)]
 pub use result::*;
 pub use rounds::{noise_between_rounds, round_summaries};
 pub use value::served::KERNEL_STACK_BYTES;

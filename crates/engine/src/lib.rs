@@ -34,12 +34,18 @@ pub mod work;
 pub use block_order::BlockOrder;
 pub use corked::Corked;
 pub use mover::{Helper, InFlight, Move, MoveFile, Mover, Offer, Open, Route};
+#[doc(inline)]
 pub use movers::MOVERS;
+#[doc(inline)]
 pub use pattern::{Checker, PayloadPattern, WrongBytes};
 pub use quick_ack::QuickAck;
+#[doc(inline)]
 pub use receivers::{RECEIVERS, Receiver, Take};
+#[doc(inline)]
 pub use servers::{SERVERS, Server};
+#[doc(inline)]
 pub use services::{SERVICES, Service};
 pub use setup::{FileWork, Setup};
 pub use tally::Tally;
+#[doc(inline)]
 pub use work::Work;

@@ -22,10 +22,16 @@ pub mod profile;
 pub mod symbols;
 pub mod time;
 
+#[doc(inline)]
 pub use copies::Copies;
+#[doc(inline)]
 pub use cpu_accounts::CpuAccountant;
+#[doc(inline)]
 pub use events::Events;
+#[doc(inline)]
 pub use footprint::WorkingSet;
 pub use parties::Parties;
+#[doc(inline)]
 pub use profile::Profiler;
+#[doc(inline)]
 pub use time::TimeSampler;

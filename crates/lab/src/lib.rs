@@ -83,6 +83,7 @@ mod watch;
 mod window;
 mod window_lengths;
 
+#[doc(inline)]
 pub use event::Event;
 pub use lab::{EvidenceTrial, Lab, TrialOutcome};
 pub use watch::Watch;

@@ -75,5 +75,6 @@ pub use page::html;
 pub use picture::{Picture, pictures};
 pub use profile::ProfileReport;
 pub use samples::{SamplesError, samples_csv};
+#[doc(inline)]
 pub use screen::{screen, terminal};
 pub use style::Style;

@@ -298,7 +298,7 @@ fn missing(a: &Analysis, d: &mut Document) {
         let trial = if f.for_evidence {
             format!("for evidence, {}", cell(&f.cell))
         } else {
-            format!("block {}, {}", f.trial.block, cell(&f.cell))
+            format!("block {}, {}", f.trial.block + 1, cell(&f.cell))
         };
         (trial, f.reason.clone())
     });

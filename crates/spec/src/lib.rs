@@ -39,25 +39,40 @@ pub mod survey;
 pub mod table;
 pub mod units;
 
+#[doc(inline)]
 pub use axis::{Axis, Value};
+#[doc(inline)]
 pub use cell::{
     Access, Answer, Arrivals, Cache, Cell, Cgroup, Class, CompetingLoad, Connect, HugePages,
     Invalid, LoadKind, LoadPosition, Nearness, Nodelay, Pattern, Payload, Placement, ReadSize,
     Reaping, Ring, Serving, Transport,
 };
+#[doc(inline)]
 pub use circumstance::CircumstanceKind;
+#[doc(inline)]
 pub use claim::Claim;
+#[doc(inline)]
 pub use host::Host;
+#[doc(inline)]
 pub use manifest::{Manifest, Plan};
+#[doc(inline)]
 pub use metric::{Better, Measure, Metric, Side, Unit};
+#[doc(inline)]
 pub use peer::{NetworkCard, PeerHost, PeerSide};
+#[doc(inline)]
 pub use published::{Published, PublishedCell};
+#[doc(inline)]
 pub use reading::{Counter, Reading, Readings};
 pub use record::Record;
 pub use refused::{RefusedCell, RefusedCells, by_reason};
+#[doc(inline)]
 pub use round::{RoundComparison, RoundConditions, RoundSummary};
 pub use run_progress::RunProgress;
+#[doc(inline)]
 pub use sample::{Failure, Held, PacketSocket, Sample, SideReadings, TrialKey};
+#[doc(inline)]
 pub use study::{Study, StudyError};
+#[doc(inline)]
 pub use survey::{LeftOut, Refusal, Route, Support, Survey};
+#[doc(inline)]
 pub use table::Table;
