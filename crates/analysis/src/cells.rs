@@ -10,7 +10,7 @@ use itertools::Itertools as _;
 use crate::confidence::{FEWEST, LEVEL};
 use crate::logs::exp;
 use crate::outside_time::{holds_interrupts, log_of_one_more};
-use crate::result::{CellResult, CountersCost, Estimate, Input};
+use crate::result::{CellResult, CountersCost, Estimate, Input, NoValue};
 use crate::trials::{CellTrials, Trials, block_value};
 use crate::value::{LatencyQuantiles, QUANTILES, is_extreme, latencies, read, tail_share};
 
@@ -20,7 +20,7 @@ pub(crate) fn results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult>
     let mut results: Vec<CellResult> = trials.cells.iter().map(result).collect();
     for (metric, why) in results.iter_mut().flat_map(|r| &mut r.absent) {
         if let Some(refused) = refused_here(survey, metric.measure) {
-            refused.clone_into(why);
+            *why = NoValue::Recorded(refused.to_owned());
         }
     }
     results

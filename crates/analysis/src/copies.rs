@@ -7,6 +7,7 @@ use itertools::Itertools as _;
 
 use crate::result::{
     CellCopies, CellCounts, CellResult, CountingCost, Estimate, EventRate, Input, LegCopies,
+    NoValue,
 };
 use crate::trials::Trials;
 
@@ -196,7 +197,8 @@ fn take_copies(
                 (None, Some(why)) if by_kernel => Some(why.clone()),
                 _ => None,
             };
-            cell.absent.extend(absent.map(|why| (metric, why)));
+            cell.absent
+                .extend(absent.map(|why| (metric, NoValue::Recorded(why))));
         }
     }
 }

@@ -4,7 +4,7 @@ use bytecost_spec::evidence::{LevelProbe, ProbeRound};
 use bytecost_stats::{median, trimmed_mean, trimmed_mean_value};
 
 use crate::confidence::{FEWEST, LEVEL};
-use crate::result::{CellFootprint, Estimate, Input, LevelFootprint, Uncertain};
+use crate::result::{CellFootprint, Estimate, Input, LevelFootprint, NoValue, Uncertain};
 
 const KIB: f64 = 1024.0;
 /// The displaced share of a set below which the set counts as untouched.
@@ -35,14 +35,12 @@ fn level(probe: &LevelProbe) -> LevelFootprint {
     };
     let (hit_ticks, miss_ticks) = (a_line(&c.hit_ticks), a_line(&c.miss_ticks));
     let missing = match &c.refused {
-        Some(why) => Some(why.clone()),
-        None if miss_ticks <= hit_ticks => {
-            Some("its hits and misses cannot be distinguished".to_owned())
-        }
-        None if probe.rounds.len() < FEWEST => Some(format!(
-            "{} rounds of its set came to an end; an interval takes {FEWEST}",
-            probe.rounds.len()
-        )),
+        Some(why) => Some(NoValue::Recorded(why.clone())),
+        None if miss_ticks <= hit_ticks => Some(NoValue::IndistinctMisses),
+        None if probe.rounds.len() < FEWEST => Some(NoValue::FewRounds {
+            ended: probe.rounds.len(),
+            needed: FEWEST,
+        }),
         None => None,
     };
     let kib = |ticks: fn(&ProbeRound) -> u64| -> Option<Estimate> {

@@ -27,6 +27,7 @@ mod estimate;
 mod evidence;
 mod explanation;
 mod figure;
+mod no_value;
 mod run_facts;
 mod two_groups;
 
@@ -38,6 +39,7 @@ pub use estimate::*;
 pub use evidence::*;
 pub use explanation::*;
 pub use figure::*;
+pub use no_value::NoValue;
 pub use run_facts::*;
 pub use two_groups::{PartedBy, TrialGroup, TwoGroups};
 
@@ -266,7 +268,7 @@ pub struct CellResult {
     /// Estimates by metric; a metric that does not apply to the cell has no entry.
     pub estimates: BTreeMap<Metric, Estimate>,
     /// Metrics that apply and are not available, with the reason, except those of two groups.
-    pub absent: BTreeMap<Metric, String>,
+    pub absent: BTreeMap<Metric, NoValue>,
     /// Metrics by which its trials fall into two groups; those whose groups lie far apart have no
     /// estimate.
     pub two_groups: Vec<TwoGroups>,

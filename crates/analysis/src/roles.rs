@@ -3,7 +3,7 @@
 use bytecost_spec::{Counter, Side, SideReadings};
 
 use crate::cells::typical;
-use crate::result::{RoleCounter, RoleCounters};
+use crate::result::{NoValue, RoleCounter, RoleCounters};
 use crate::trials::{CellTrials, Trials};
 use crate::value::served::messages;
 use crate::value::{FAULTS, Found, SWITCHES, read};
@@ -63,7 +63,7 @@ fn role_counters(cell: &CellTrials<'_>, role: Side) -> Option<RoleCounters> {
         let found: Vec<Found> = sides.iter().map(|side| of(side)).collect();
         let known: Vec<f64> = found.iter().flatten().copied().collect();
         let why = found.into_iter().find_map(Result::err);
-        typical(&known).ok_or_else(|| why.unwrap_or_default())
+        typical(&known).ok_or_else(|| why.unwrap_or(NoValue::NoNumber))
     };
     let counters = COLUMNS.iter().map(|column| {
         let found = usual(&|side| {
@@ -72,7 +72,7 @@ fn role_counters(cell: &CellTrials<'_>, role: Side) -> Option<RoleCounters> {
             if requests > 0.0 {
                 Ok(sum? / column.unit / requests)
             } else {
-                Err("no request had a response".to_owned())
+                Err(NoValue::NoResponse)
             }
         });
         RoleCounter {

@@ -9,6 +9,8 @@ use bytecost_spec::survey::{MoverFacts, Release};
 use bytecost_spec::{Cell, Counter, Measure, Metric, Sample, Side, SideReadings};
 use bytecost_stats::{Distribution, LatencyHistogram};
 
+use crate::result::NoValue;
+
 mod found;
 pub(crate) mod served;
 
@@ -72,9 +74,6 @@ enum Per {
     Ns(f64),
 }
 
-/// The reason for which a transport of one side has no readings of the other.
-const NOBODY: &str = "nobody receives over wire: packets are freed as they leave, so there is no receiving side to measure";
-
 impl<'a> Trial<'a> {
     pub(crate) fn sent(&self, counter: Counter) -> Option<f64> {
         read(&self.sample.sender, counter).ok()
@@ -130,7 +129,7 @@ impl<'a> Trial<'a> {
     }
 
     /// The reason for which the metric is absent, where it has a meaning for the cell.
-    pub(crate) fn absent(&self, metric: Metric) -> Option<&String> {
+    pub(crate) fn absent(&self, metric: Metric) -> Option<&NoValue> {
         self.found(metric)?.as_ref().err()
     }
 
@@ -138,7 +137,7 @@ impl<'a> Trial<'a> {
         let slot = &self.values[metric.measure as usize][metric.side as usize];
         let find = || {
             Some(match self.find(metric)? {
-                Ok(v) if !v.is_finite() || v < 0.0 => Err("the readings give no number".to_owned()),
+                Ok(v) if !v.is_finite() || v < 0.0 => Err(NoValue::NoNumber),
                 found => found,
             })
         };
@@ -165,7 +164,7 @@ impl<'a> Trial<'a> {
         }
         if side == Side::Receiver && self.sample.receiver.is_none() {
             let nobody = self.moves() && !self.cell.transport.has_receiver();
-            return nobody.then(|| Err(NOBODY.to_owned()));
+            return nobody.then(|| Err(NoValue::NoReceiver));
         }
         match metric.measure {
             Measure::ThroughputGbitPerS => moves.then(|| self.throughput()),
@@ -225,7 +224,7 @@ impl<'a> Trial<'a> {
         over(
             machine(self.sample, Counter::TcpDelayedAcks)?,
             self.messages(&self.sample.sender)?,
-            "no message was sent within the window",
+            NoValue::NoMessage,
         )
     }
 
@@ -245,7 +244,7 @@ impl<'a> Trial<'a> {
     fn sum(&self, side: Side, counters: &[Counter], per: Per) -> Found {
         let sides = self.played(side);
         if sides.is_empty() {
-            return Err("there is no receiver".to_owned());
+            return Err(NoValue::NoServer);
         }
         let each = sides.iter().map(|side| self.quotient(side, counters, per));
         let sum: f64 = each.sum::<Found>()?;
@@ -264,7 +263,7 @@ impl<'a> Trial<'a> {
             Per::Message => self.messages(side)?,
             Per::Ns(n) => read(side, Counter::ElapsedNs)? / n,
         };
-        over(sum, divisor, "nothing was moved within the window")
+        over(sum, divisor, NoValue::NothingMoved)
     }
 
     /// A counter's reading; that of a hardware counter only if it was on the CPU throughout.
@@ -283,7 +282,7 @@ impl<'a> Trial<'a> {
         if of_the_group && !self.cell.is_served() {
             let enabled = read(side, Counter::PerfEnabledNs)?;
             if read(side, Counter::PerfRunningNs)? < enabled {
-                return Err("the counters shared the CPU's registers with others".to_owned());
+                return Err(NoValue::SharedCounters);
             }
         }
         Ok(value)
@@ -306,7 +305,7 @@ impl<'a> Trial<'a> {
         if side.flows.is_empty() {
             let bits = 8.0 * read(side, Counter::Bytes)?;
             let elapsed_ns = read(side, Counter::ElapsedNs)?;
-            return over(bits, elapsed_ns, "the window had no length");
+            return over(bits, elapsed_ns, NoValue::EmptyWindow);
         }
         flow_sum(side, |f| 8.0 * f.bytes as f64)
     }
@@ -315,14 +314,14 @@ impl<'a> Trial<'a> {
     fn ms_per_message(&self) -> Found {
         let flows = (self.sample.sender.flows.len().max(1)) as f64;
         let rate = self.message_rate()?;
-        over(1e3 * flows, rate, "no message was sent within the window")
+        over(1e3 * flows, rate, NoValue::NoMessage)
     }
 
     fn message_rate(&self) -> Found {
         let side = &self.sample.sender;
         if side.flows.is_empty() {
             let seconds = read(side, Counter::ElapsedNs)? / 1e9;
-            return over(self.messages(side)?, seconds, "the window had no length");
+            return over(self.messages(side)?, seconds, NoValue::EmptyWindow);
         }
         flow_sum(side, |f| 1e9 * f.messages as f64)
     }
@@ -338,10 +337,8 @@ impl<'a> Trial<'a> {
         let read = || self.histogram().as_ref().map(latencies);
         Some(match self.latency.get_or_init(read) {
             Some(found) => Ok(found[place]),
-            None if self.sample.latency_ns_histogram.is_some() => {
-                Err("the latency histogram cannot be read".to_owned())
-            }
-            None => Err("the trial recorded no latencies".to_owned()),
+            None if self.sample.latency_ns_histogram.is_some() => Err(NoValue::UnreadableHistogram),
+            None => Err(NoValue::NoLatency),
         })
     }
 
@@ -350,8 +347,7 @@ impl<'a> Trial<'a> {
         let all = |counter| sides.iter().map(move |side| read(side, counter));
         let user = all(Counter::UserNs).sum::<Found>()?;
         let system = all(Counter::SystemNs).sum::<Found>()?;
-        let why_not = "no CPU time was counted within the window";
-        over(system, user + system, why_not)
+        over(system, user + system, NoValue::NoCpuTime)
     }
 
     /// Time is counted on each CPU, so several that are held back at once make more than one.
@@ -359,7 +355,7 @@ impl<'a> Trial<'a> {
         over(
             machine(self.sample, Counter::CgroupThrottledNs)?,
             machine(self.sample, Counter::MachineElapsedNs)?,
-            "the window had no length",
+            NoValue::EmptyWindow,
         )
     }
 
@@ -373,11 +369,7 @@ impl<'a> Trial<'a> {
         }
         let share = || {
             let copied = read(&self.sample.sender, Counter::CompletionsCopied)?;
-            over(
-                copied,
-                completions?,
-                "no buffer came back within the window",
-            )
+            over(copied, completions?, NoValue::NoCompletion)
         };
         Some(share())
     }
@@ -404,14 +396,14 @@ impl<'a> Trial<'a> {
     fn machine_share(&self, time_ns: f64) -> Found {
         let elapsed = machine(self.sample, Counter::MachineElapsedNs)?;
         let cpus = machine(self.sample, Counter::MachineCpus)?;
-        over(time_ns, elapsed * cpus, "the window had no length")
+        over(time_ns, elapsed * cpus, NoValue::EmptyWindow)
     }
 }
 
 /// The sum of what each flow of a side has, over its own window in ns.
 fn flow_sum(side: &SideReadings, of: fn(&FlowReading) -> f64) -> Found {
-    let why_not = "a flow's window had no length";
-    let each = (side.flows.iter()).map(|f| over(of(f), f.elapsed_ns as f64, why_not));
+    let each =
+        (side.flows.iter()).map(|f| over(of(f), f.elapsed_ns as f64, NoValue::EmptyFlowWindow));
     each.sum()
 }
 

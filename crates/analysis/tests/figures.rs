@@ -1,9 +1,13 @@
 //! Figures: panels, order, and gaps with their reasons.
 
-use bytecost_analysis::{FigureData, Gap, Input, Interim, LeftOut, Point};
+use bytecost_analysis::{FigureData, Gap, Input, Interim, LeftOut, NoValue, Point};
 use bytecost_spec::{Counter, RefusedCell};
 
 use crate::world::{STUDY, True, World, at, by_mover, one, put, scale_cpu_time};
+
+fn no_counters() -> Gap {
+    Gap::Absent(NoValue::Recorded("no hardware counters".to_owned()))
+}
 
 fn quiet(study: &str) -> World {
     World::new(study).run(1, 8, 0.01, |_| True::costs(0.2))
@@ -126,10 +130,7 @@ fn one_cell_that_has_a_metric_is_enough_to_draw_it() {
     let figure = &world.analyse().figures[0];
     assert_eq!(figure.y.to_string(), "cycles_per_byte");
     assert_eq!(figure.replaced, None);
-    assert_eq!(
-        gap(figure, "sendfile", 0),
-        Gap::Absent("no hardware counters".to_owned())
-    );
+    assert_eq!(gap(figure, "sendfile", 0), no_counters());
 }
 
 #[test]
@@ -139,10 +140,7 @@ fn a_figure_that_is_available_nowhere_is_drawn_as_gaps() {
     assert_eq!(figure.y.to_string(), "cycles_per_byte");
     for line in &figure.series {
         for at in 0..4 {
-            assert_eq!(
-                gap(figure, &line.name, at),
-                Gap::Absent("no hardware counters".to_owned())
-            );
+            assert_eq!(gap(figure, &line.name, at), no_counters());
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Planted truths come back with the right verdicts; what is missing stays missing.
 
-use bytecost_analysis::{Analysis, Finding, Verdict};
+use bytecost_analysis::{Analysis, Finding, NoValue, Verdict};
 use bytecost_spec::survey::CounterTrial;
 use bytecost_spec::{Cell, Counter, Measure, Metric, Reading, Side};
 
@@ -112,13 +112,17 @@ fn absent_readings_propagate_with_their_reason() {
     let id = world.id("sendfile", 256);
     let cell = analysis.of_id(&id);
     let of = |side| Metric { side, ..COST };
+    let recorded = |why: &str| NoValue::Recorded(why.to_owned());
     for (metric, why) in [
-        (of(Side::Both), "the clock was away"),
-        (of(Side::Sender), "the clock was away"),
-        (Metric::both(Measure::CyclesPerByte), "no hardware counters"),
+        (of(Side::Both), recorded("the clock was away")),
+        (of(Side::Sender), recorded("the clock was away")),
+        (
+            Metric::both(Measure::CyclesPerByte),
+            recorded("no hardware counters"),
+        ),
         (
             Metric::both(Measure::BranchMissesPerMessage),
-            "branch_misses was not read",
+            NoValue::NotRead(Counter::BranchMisses),
         ),
     ] {
         assert_eq!(cell.absent[&metric], why);
@@ -198,7 +202,7 @@ fn latencies_come_from_the_merged_histogram() {
     });
     let analysis = world.analyse();
     let send = analysis.of_mover("send");
-    assert!(send.absent[&p50].contains("cannot be read"));
+    assert_eq!(send.absent[&p50], NoValue::UnreadableHistogram);
     assert!(analysis.findings.iter().all(|f| f.metric != p50));
 }
 

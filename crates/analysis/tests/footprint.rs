@@ -1,6 +1,6 @@
 //! Data displaced from the caches, from rounds whose truth is known.
 
-use bytecost_analysis::{Analysis, Ruling};
+use bytecost_analysis::{Analysis, NoValue, Ruling};
 use bytecost_spec::Cell;
 use bytecost_spec::evidence::{
     Calibration, Footprint, LevelProbe, Means, ProbeRound, TrialEvidence,
@@ -129,7 +129,8 @@ fn what_was_not_probed_or_cannot_be_distinguished_is_reported_with_its_reason() 
     }
     let analysis = refused.analyse();
     let level = &analysis.footprints[0].levels[1];
-    assert_eq!(level.missing.as_deref(), Some(alike));
+    let recorded = NoValue::Recorded(alike.to_owned());
+    assert_eq!(level.missing, Some(recorded));
     assert!(level.displaced_kib.is_none());
     let missing = question(&analysis).missing.unwrap_or_default();
     says(missing, ["hits cannot be told from misses"]);
@@ -147,8 +148,11 @@ fn what_was_not_probed_or_cannot_be_distinguished_is_reported_with_its_reason() 
     let mut few = world(|_| [0.9, 0.9]);
     levels(&mut few).take(1).for_each(|l| l.rounds.truncate(2));
     let level = few.analyse().footprints[0].levels[0].clone();
-    let why = "2 rounds of its set came to an end; an interval takes 3";
-    assert_eq!(level.missing.as_deref(), Some(why));
+    let why = NoValue::FewRounds {
+        ended: 2,
+        needed: 3,
+    };
+    assert_eq!(level.missing, Some(why));
 
     let mut unasked = world(|_| [0.9, 0.9]);
     unasked.evidence.clear();

@@ -5,6 +5,7 @@ use bytecost_spec::evidence::{CopyPlace, CountedEvent, EVENTS};
 use bytecost_spec::{Side, units};
 use itertools::Itertools as _;
 
+use crate::no_value;
 use crate::question::{place_in_words, way};
 
 /// The most rows of a table; findings.json has the other cells.
@@ -102,7 +103,8 @@ pub(crate) fn roles(a: &Analysis) -> Option<CountTable> {
     let counters = a.roles.iter().flat_map(|r| &r.counters);
     let reasons = grouped(counters.filter_map(|counter| {
         let name = counter.name.strip_suffix("_us").unwrap_or(&counter.name);
-        Some((counter.absent.as_ref()?, name.replace('_', " ")))
+        let why = no_value::words(counter.absent.as_ref()?);
+        Some((why, name.replace('_', " ")))
     }));
     let mut notes = Vec::new();
     for (why, names) in reasons.iter().take(MOST_NOTES) {

@@ -1,7 +1,7 @@
 //! Questions about why in words: each with its answer or what is missing for one, what is behind it,
 //! and what would change it.
 
-use bytecost_analysis::{Analysis, CacheLevel, Explanation, Missing, NotTimed, Question};
+use bytecost_analysis::{Analysis, CacheLevel, Explanation, Missing, NoValue, NotTimed, Question};
 use bytecost_spec::Axis;
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ mod work;
 use why::{MOST_ROWS, Why, Words};
 
 use crate::caveats::withholding_reason;
-use crate::phrases;
+use crate::{no_value, phrases};
 
 /// A question with the run's answer, in words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -236,11 +236,9 @@ impl Why<'_> {
     }
 }
 
-fn not_counted(level: CacheLevel, why: &str) -> String {
-    format!(
-        "misses of the {} are not counted: {why}",
-        caches::name(level)
-    )
+fn not_counted(level: CacheLevel, reason: &NoValue) -> String {
+    let (cache, why) = (caches::name(level), no_value::without_stop(reason));
+    format!("misses of the {cache} are not counted: {why}")
 }
 
 #[cfg(test)]

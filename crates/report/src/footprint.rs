@@ -6,6 +6,7 @@ use itertools::Itertools as _;
 
 use crate::counted::{CountTable, MOST_ROWS, further};
 use crate::descriptions;
+use crate::no_value;
 use crate::text::count;
 
 /// The table; none where no cell was looked at.
@@ -26,7 +27,8 @@ pub(crate) fn table(a: &Analysis) -> Option<CountTable> {
     let missing = grouped(levels.filter_map(|l| Some((l.level, l.missing.as_ref()?))));
     for (level, reasons) in missing.into_iter().sorted_by_key(|(level, _)| *level) {
         let cells = count(reasons.len(), "cell", "cells");
-        notes.push(format!("L{level}, nothing of {cells}: {}.", reasons[0]));
+        let why = no_value::words(reasons[0]);
+        notes.push(format!("L{level}, nothing of {cells}: {why}."));
     }
     notes.extend(further(a.footprints.len(), MOST_ROWS, "more cells"));
     Some(CountTable {

@@ -38,6 +38,7 @@ pub mod live;
 mod main_effects;
 mod markdown;
 mod missing_points;
+mod no_value;
 mod numbers;
 mod overview;
 mod page;

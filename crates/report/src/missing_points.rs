@@ -5,9 +5,8 @@ use bytecost_spec::{Axis, Unit, units};
 use itertools::Itertools as _;
 
 use crate::caveats::withholding_reason;
-use crate::phrases;
 use crate::text::clean;
-use crate::two_groups;
+use crate::{no_value, phrases, two_groups};
 
 /// A mover that never has more than one request in flight, at another depth.
 pub(crate) const ONE_IN_FLIGHT: &str = "it has one request in flight: see depth 1";
@@ -17,7 +16,8 @@ const REASONS_MOST: usize = 3;
 
 pub(crate) fn gap_in_words(gap: &Gap, unit: Unit) -> String {
     clean(&match gap {
-        Gap::Refused(why) | Gap::Absent(why) => why.clone(),
+        Gap::Refused(why) => why.clone(),
+        Gap::Absent(reason) => no_value::words(reason),
         Gap::TwoGroups(groups) => {
             format!("two groups of trials: {}", two_groups::ranges(groups))
         }

@@ -2,7 +2,9 @@
 
 use crate::fixture;
 
-use bytecost_analysis::{Analysis, CacheLevel, Explanation, Finding, Missing, PairSeen, Question};
+use bytecost_analysis::{
+    Analysis, CacheLevel, Explanation, Finding, Missing, NoValue, PairSeen, Question,
+};
 use bytecost_report::{Style, explain, explain_json, explanations};
 use bytecost_spec::Measure;
 
@@ -28,7 +30,7 @@ fn asked() -> Analysis {
     };
     let missing = Missing::Misses {
         level: CacheLevel::L1Data,
-        why: "they cannot be counted here:\x1b[31m no counters".to_owned(),
+        why: NoValue::Recorded("they cannot be counted here:\x1b[31m no counters".to_owned()),
     };
     let open = of(Question::CacheLevel, Some(missing));
     analysis.explanations = vec![explanation, open];

@@ -2,7 +2,7 @@
 
 use crate::fixture::{self, estimate, section};
 
-use bytecost_analysis::{Analysis, CellFootprint, LevelFootprint};
+use bytecost_analysis::{Analysis, CellFootprint, LevelFootprint, NoValue};
 use bytecost_report::html;
 
 fn level(level: u32, displaced_kib: Option<f64>) -> LevelFootprint {
@@ -17,7 +17,7 @@ fn level(level: u32, displaced_kib: Option<f64>) -> LevelFootprint {
         miss_ticks: 30.0,
         missing: displaced_kib
             .is_none()
-            .then(|| "its hits look like its <misses>".to_owned()),
+            .then(|| NoValue::Recorded("its hits look like its <misses>".to_owned())),
     }
 }
 

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use crate::fixture::distances::paired;
 use crate::fixture::{self, empty, hostile, planted};
 
-use bytecost_analysis::{Analysis, CaveatKind, CountersCost, Estimate, Finding, Point, Verdict};
+use bytecost_analysis::{
+    Analysis, CaveatKind, CountersCost, Estimate, Finding, NoValue, Point, Verdict,
+};
 use bytecost_report::{
     Findings, Style, audit, caveats, disturbances, explanations, findings_json, html, markdown,
     pictures, screen, terminal,
@@ -235,7 +237,7 @@ fn a_gap_has_its_reason_as_a_footnote() {
     let finding = a.findings[0].clone();
     let cell = a.cells.iter_mut().find(|c| c.id == finding.cell).unwrap();
     cell.estimates.remove(&finding.metric);
-    let why = "the clock stood still".to_owned();
+    let why = NoValue::Recorded("the clock stood still".to_owned());
     cell.absent.insert(finding.metric, why);
     let text = terminal(&a, PLAIN);
     assert!(text.contains("–¹") && text.contains("  –¹ the clock stood still"));

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use crate::fixture::{self, section};
 
 use bytecost_analysis::{
-    Analysis, CellCopies, CellCounts, CellTime, EventRate, KindTime, LegCopies, RoleCounter,
-    RoleCounters, TimePer,
+    Analysis, CellCopies, CellCounts, CellTime, EventRate, KindTime, LegCopies, NoValue,
+    RoleCounter, RoleCounters, TimePer,
 };
 use bytecost_report::{html, pictures};
 use bytecost_spec::Side;
@@ -154,7 +154,9 @@ fn what_each_role_uses_is_a_table_with_reasons() {
     let counter = |name: &str, per_request: Option<f64>| RoleCounter {
         name: name.to_owned(),
         per_request,
-        absent: per_request.is_none().then(|| "no such event".to_owned()),
+        absent: per_request
+            .is_none()
+            .then(|| NoValue::Recorded("no such event".to_owned())),
     };
     let counters = [
         counter("context_switches", Some(1.25)),

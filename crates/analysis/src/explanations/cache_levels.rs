@@ -12,7 +12,8 @@ use crate::contrast::PairsContrast;
 use crate::footprint::against;
 use crate::grouping::grouped;
 use crate::result::{
-    CacheLevel, CellFootprint, Fact, LevelFootprint, LevelRatio, Missing, NotTimed, Uncertain,
+    CacheLevel, CellFootprint, Fact, LevelFootprint, LevelRatio, Missing, NoValue, NotTimed,
+    Uncertain,
 };
 use crate::stages::Explained;
 
@@ -22,7 +23,7 @@ const LEVELS: [(CacheLevel, Measure); 2] = [
 ];
 
 /// The first level whose misses no cell has, with the reason.
-fn uncounted(run: &Explained<'_>) -> Option<(CacheLevel, String)> {
+fn uncounted(run: &Explained<'_>) -> Option<(CacheLevel, NoValue)> {
     let has = |m: Measure| {
         let mut cells = run.cells.iter();
         cells.any(|c| c.estimates.contains_key(&Metric::both(m)))

@@ -5,7 +5,7 @@ use bytecost_spec::{Axis, Cell, Measure, Metric, Placement, Side};
 use itertools::Itertools as _;
 
 use crate::judged_pair::JudgedPair;
-use crate::result::{CaveatKind, CellResult, Fact, Missing, PairSeen, Verdict};
+use crate::result::{CaveatKind, CellResult, Fact, Missing, NoValue, PairSeen, Verdict};
 use crate::stages::Explained;
 use crate::trials::CellTrials;
 
@@ -170,10 +170,10 @@ impl<'v> Explained<'v> {
         Some(own.why.trim_end_matches('.').to_owned())
     }
 
-    pub(super) fn why_absent(&self, metric: Metric) -> String {
+    /// The reason for which the first cell without a metric that applies to it has none.
+    pub(super) fn why_absent(&self, metric: Metric) -> NoValue {
         let absent = self.cells.iter().find_map(|c| c.absent.get(&metric));
-        let why = absent.map_or("they were not counted", |why| why.trim_end_matches('.'));
-        why.to_owned()
+        absent.cloned().unwrap_or(NoValue::NotCounted)
     }
 
     /// The comparisons that a query is about.

@@ -6,7 +6,7 @@ use bytecost_spec::{Axis, Measure, Metric, Published, Table, Unit, Value};
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
-use super::{CaveatKind, Gap};
+use super::{CaveatKind, Gap, NoValue};
 
 /// Claims with all that they are judged by besides the run.
 #[derive(Clone, Debug, Default)]
@@ -265,7 +265,7 @@ pub enum AbsentReason {
     /// The published table has no number to compare it with.
     NoCounterpart,
     /// The machine does not give the metric, with the reason.
-    RefusedMetric(Metric, String),
+    RefusedMetric(Metric, NoValue),
     /// The cells have no number in the metric, which takes so many blocks at least.
     Gap {
         /// The metric.

@@ -6,7 +6,7 @@ use bytecost_spec::{Axis, Cell, Metric, Value};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::{CeilingShare, CellResult, Estimate, StoodStill, TwoGroups};
+use super::{CeilingShare, CellResult, Estimate, NoValue, StoodStill, TwoGroups};
 use crate::grid;
 use crate::grouping::grouped;
 
@@ -90,8 +90,8 @@ struct CellEstimate {
 #[derive(Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct AbsentMetrics {
-    /// The reason, and the remedy where there is one.
-    why: String,
+    /// The reason.
+    why: NoValue,
     /// The metrics.
     metrics: Vec<Metric>,
     /// [`Cell::id`]s.

@@ -6,7 +6,7 @@ use bytecost_spec::evidence::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::Estimate;
+use super::{Estimate, NoValue};
 
 /// The CPU time of one user in the books of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -395,7 +395,7 @@ pub struct LevelFootprint {
     /// Ticks for a displaced line.
     pub miss_ticks: f64,
     /// Reason for which the displaced data are not known; none where they are.
-    pub missing: Option<String>,
+    pub missing: Option<NoValue>,
 }
 
 /// The counters of a server, or of its clients, for each request with a response, threads and children
@@ -425,5 +425,5 @@ pub struct RoleCounter {
     pub per_request: Option<f64>,
     /// Reason for which there is no number; none where there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub absent: Option<String>,
+    pub absent: Option<NoValue>,
 }

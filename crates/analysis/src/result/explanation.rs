@@ -4,7 +4,7 @@ use bytecost_spec::study::Outcome;
 use bytecost_spec::{HugePages, Transport};
 use serde::{Deserialize, Serialize};
 
-use super::{CaveatKind, Uncertain};
+use super::{CaveatKind, NoValue, Uncertain};
 
 /// A question that reports answer, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -119,14 +119,14 @@ pub enum Missing {
         /// The level.
         level: CacheLevel,
         /// The reason for which they are not counted.
-        why: String,
+        why: NoValue,
     },
     /// Misses of a cache level that were neither counted nor timed.
     MissesAndTiming {
         /// The level.
         level: CacheLevel,
         /// The reason for which they are not counted.
-        why: String,
+        why: NoValue,
         /// The reason for which they are not timed.
         timing: NotTimed,
     },
@@ -248,7 +248,7 @@ pub enum Fact {
         ratio: Option<Uncertain>,
         /// Reason for which the level was not timed; none where it was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        missing: Option<String>,
+        missing: Option<NoValue>,
     },
     /// The work of clients in a closed loop for a request, over cells with so many connections.
     ClientWork {

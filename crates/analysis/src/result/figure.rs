@@ -3,7 +3,7 @@
 use bytecost_spec::{Axis, Metric, Nearness, Value};
 use serde::{Deserialize, Serialize};
 
-use super::{CaveatKind, CeilingLine, Estimate, TwoGroups};
+use super::{CaveatKind, CeilingLine, Estimate, NoValue, TwoGroups};
 
 /// A figure: panels, one for each choice of the axes that are neither across nor a line.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,7 +67,7 @@ pub enum Gap {
     /// The machine refuses the cell, with the reason.
     Refused(String),
     /// The metric is not available in the cell, with the reason.
-    Absent(String),
+    Absent(NoValue),
     /// The trials of the cell fall into two groups that lie far apart.
     TwoGroups(TwoGroups),
     /// The metric has no meaning for the cell.

@@ -1,8 +1,10 @@
-//! A number, or why there is none.
+//! A number, or the reason for which there is none.
 
 use bytecost_spec::{Counter, Reading, Sample, SideReadings};
 
-pub(crate) type Found = Result<f64, String>;
+use crate::result::NoValue;
+
+pub(crate) type Found = Result<f64, NoValue>;
 
 pub(crate) const FAULTS: [Counter; 2] = [Counter::PageFaultsMinor, Counter::PageFaultsMajor];
 pub(crate) const SWITCHES: [Counter; 2] = [
@@ -10,11 +12,11 @@ pub(crate) const SWITCHES: [Counter; 2] = [
     Counter::ContextSwitchesInvoluntary,
 ];
 
-pub(super) fn over(above: f64, below: f64, why_not: &str) -> Found {
+pub(super) fn over(above: f64, below: f64, otherwise: NoValue) -> Found {
     if below > 0.0 {
         Ok(above / below)
     } else {
-        Err(why_not.to_owned())
+        Err(otherwise)
     }
 }
 
@@ -29,7 +31,7 @@ pub(crate) fn machine(sample: &Sample, counter: Counter) -> Found {
 fn found(reading: Option<&Reading>, counter: Counter) -> Found {
     match reading {
         Some(Reading::Measured(n)) => Ok(*n as f64),
-        Some(Reading::Absent { absent }) => Err(absent.clone()),
-        None => Err(format!("{} was not read", counter.name())),
+        Some(Reading::Absent { absent }) => Err(NoValue::Recorded(absent.clone())),
+        None => Err(NoValue::NotRead(counter)),
     }
 }

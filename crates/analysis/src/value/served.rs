@@ -4,6 +4,7 @@ use bytecost_spec::service::is_saturated;
 use bytecost_spec::{Cell, Counter, Measure, Reading, Sample, SideReadings};
 
 use super::{Found, machine, over, read};
+use crate::result::NoValue;
 
 /// The value of [`Counter::GeneratorLimited`] for clients that were always busy.
 const BUSY: u64 = 1;
@@ -29,8 +30,7 @@ pub(crate) fn messages(side: &SideReadings) -> Found {
     let messages = read(side, Counter::Messages)?;
     let window_ns: u64 = side.flows.iter().map(|f| f.elapsed_ns).sum();
     let elapsed_ns = read(side, Counter::ElapsedNs)?;
-    let why_not = "the clients' window had no length";
-    let share = over(elapsed_ns, window_ns as f64, why_not)?;
+    let share = over(elapsed_ns, window_ns as f64, NoValue::EmptyClientsWindow)?;
     Ok(messages * share)
 }
 
@@ -43,7 +43,7 @@ pub(super) fn errors(sample: &Sample) -> Found {
     let side = &sample.sender;
     let answers = read(side, Counter::Messages)?;
     let errors = ERRORS.into_iter().map(|counter| read(side, counter));
-    over(errors.sum::<Found>()?, answers, "no request had a response")
+    over(errors.sum::<Found>()?, answers, NoValue::NoResponse)
 }
 
 /// Errors of each kind, in the order of the counters.
@@ -61,13 +61,13 @@ pub(super) fn least(sample: &Sample) -> Found {
     over(
         read(&sample.sender, Counter::AnswersLeast)?,
         read(&sample.sender, Counter::AnswersMedian)?,
-        "half of the connections got no answer within the window",
+        NoValue::HalfUnserved,
     )
 }
 
 /// Memory of the server's processes, kernel stacks included, in bytes.
 pub(crate) fn memory_bytes(sample: &Sample) -> Found {
-    let server = sample.receiver.as_ref().ok_or("there is no server")?;
+    let server = sample.receiver.as_ref().ok_or(NoValue::NoServer)?;
     Ok(read(server, Counter::MemoryBytes)? + KERNEL_STACK_BYTES * read(server, Counter::Tasks)?)
 }
 
@@ -75,7 +75,7 @@ pub(crate) fn memory_bytes(sample: &Sample) -> Found {
 pub(super) fn memory_kib(sample: &Sample, cell: &Cell) -> Found {
     let kib = memory_bytes(sample)? / 1024.0;
     let connections = cell.serving.all_connections() as f64;
-    over(kib, connections, "there are no connections")
+    over(kib, connections, NoValue::NoConnection)
 }
 
 pub(crate) fn is_limited(sample: &Sample) -> bool {
@@ -87,8 +87,8 @@ pub(crate) fn is_limited(sample: &Sample) -> bool {
     }
 }
 
-fn is_never_idle(sample: &Sample) -> Result<bool, String> {
-    let server = sample.receiver.as_ref().ok_or("there is no server")?;
+fn is_never_idle(sample: &Sample) -> Result<bool, NoValue> {
+    let server = sample.receiver.as_ref().ok_or(NoValue::NoServer)?;
     let value = |counter| read(server, counter);
     let (mut used_ns, window_ns) = (value(Counter::CpuNs)?, value(Counter::ElapsedNs)?);
     // Of servers with one thread alone; several would wait for each other.

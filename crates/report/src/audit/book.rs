@@ -12,7 +12,7 @@ use itertools::Itertools as _;
 
 use crate::caveats::withholding_reason;
 use crate::missing_points::gap_in_words;
-use crate::phrases;
+use crate::{no_value, phrases};
 
 pub(super) const AS_PUBLISHED: &str = "as published";
 
@@ -192,10 +192,11 @@ impl TestBook<'_> {
     pub(super) fn absent(&self, reason: &AbsentReason) -> String {
         match reason {
             AbsentReason::NoCounterpart => "there is no number to compare it with".to_owned(),
-            AbsentReason::RefusedMetric(metric, why) => {
+            AbsentReason::RefusedMetric(metric, reason) => {
                 format!(
-                    "{} is not available on this machine: {why}",
-                    self.metric(*metric)
+                    "{} is not available on this machine: {}",
+                    self.metric(*metric),
+                    no_value::words(reason)
                 )
             }
             AbsentReason::Gap {

@@ -7,7 +7,7 @@ use bytecost_spec::{HugePages, Measure};
 use itertools::Itertools as _;
 
 use super::why::{AnswerParts, Seen, Why};
-use crate::phrases;
+use crate::{no_value, phrases};
 
 /// Threads of one flow: one sends, one receives.
 const THREADS_OF_A_FLOW: usize = 2;
@@ -113,7 +113,7 @@ fn displaced(why: &Why<'_>, fact: &Fact) -> Option<String> {
     };
     let name = name(CacheLevel::Number(*level));
     let displacement = match (missing, ratio) {
-        (Some(missing), _) => format!("{name}: {missing}"),
+        (Some(reason), _) => format!("{name}: {}", no_value::words(reason)),
         (None, None) => format!(
             "{name}: copying displaces hardly more from it than goes in as much time in which nothing is moved"
         ),
