@@ -8,7 +8,7 @@ use crate::grouping::by_key;
 use crate::logs::exp;
 use crate::measure_kind::MeasureKind;
 use crate::pairing::Pairing;
-use crate::result::{CellResult, PartedBy, TrialGroup, TwoGroups};
+use crate::result::{CellResult, PartedBy, PartingReading, TrialGroup, TwoGroups};
 use crate::trials::{CellTrials, Trials, block_value};
 use crate::value::Trial;
 
@@ -32,59 +32,59 @@ const SAME_QUANTITY: [&[Measure]; 2] = [
     ],
 ];
 
-/// A reading by which two groups may be parted.
-struct PartingReading {
-    name: &'static str,
+/// A row of the table of readings by which two groups may be parted.
+struct PartingRow {
+    reading: PartingReading,
     value: fn(&Trial<'_>) -> Option<f64>,
     /// The least difference between the medians of the groups that matters.
     least: f64,
 }
 
-const fn reading(
-    name: &'static str,
+const fn row(
+    reading: PartingReading,
     least: f64,
     value: fn(&Trial<'_>) -> Option<f64>,
-) -> PartingReading {
-    PartingReading { name, value, least }
+) -> PartingRow {
+    PartingRow {
+        reading,
+        value,
+        least,
+    }
 }
 
 /// In descending order of their likelihood, by which ties are decided.
-const PARTING_READINGS: [PartingReading; 10] = [
-    reading("segments a message", 0.02, |t| {
+const PARTING_READINGS: [PartingRow; 10] = [
+    row(PartingReading::SegmentsPerMessage, 0.02, |t| {
         t.sent_over(Counter::TcpDataSegments, Counter::Messages)
     }),
-    reading("delayed acknowledgements a message", 0.02, |t| {
+    row(PartingReading::DelayedAcksPerMessage, 0.02, |t| {
         t.value(Metric::both(Measure::DelayedAcksPerMessage))
     }),
-    reading("context switches a message", 0.02, |t| {
+    row(PartingReading::ContextSwitchesPerMessage, 0.02, |t| {
         t.value(Metric::both(Measure::ContextSwitchesPerMessage))
     }),
-    reading("calls a message", 0.02, |t| {
+    row(PartingReading::CallsPerMessage, 0.02, |t| {
         t.value(Metric::both(Measure::CallsPerMessage))
     }),
-    reading("page faults a message", 0.02, |t| {
+    row(PartingReading::PageFaultsPerMessage, 0.02, |t| {
         t.value(Metric::both(Measure::PageFaultsPerMessage))
     }),
-    reading("share of copied buffers", 0.02, |t| {
+    row(PartingReading::CopiedShare, 0.02, |t| {
         t.value(Metric::both(Measure::CopiedShare))
     }),
-    reading("ns from core to core", 5.0, |t| {
+    row(PartingReading::CoreToCoreNs, 5.0, |t| {
         let before = t.of_all(Counter::CoreToCoreBeforeNs)?;
         Some((before * t.of_all(Counter::CoreToCoreAfterNs)?).sqrt())
     }),
-    reading("migrations a second", 1.0, |t| {
+    row(PartingReading::MigrationsPerS, 1.0, |t| {
         t.value(Metric::both(Measure::MigrationsPerS))
     }),
-    reading(
-        "share of the machine's CPU time that other processes used",
-        0.02,
-        |t| t.value(Metric::both(Measure::NeighbourShare)),
-    ),
-    reading(
-        "share of the machine's CPU time that was stolen",
-        0.02,
-        |t| t.value(Metric::both(Measure::StealShare)),
-    ),
+    row(PartingReading::NeighbourShare, 0.02, |t| {
+        t.value(Metric::both(Measure::NeighbourShare))
+    }),
+    row(PartingReading::StealShare, 0.02, |t| {
+        t.value(Metric::both(Measure::StealShare))
+    }),
 ];
 /// The least probability that a value of one group is larger than one of the other.
 const CLEAR: f64 = 0.95;
@@ -223,13 +223,9 @@ fn parted(sorted: &[f64]) -> Option<usize> {
 /// The reading that parts two groups most clearly: values of one group are nearly always larger than
 /// those of the other, and most of them do not overlap. None where no reading does.
 fn parted_by([lower, upper]: [Vec<&Trial<'_>>; 2]) -> Option<PartedBy> {
-    let parting = PARTING_READINGS.iter().filter_map(|reading| {
-        let read = |trials: &[&Trial<'_>]| {
-            trials
-                .iter()
-                .filter_map(|t| (reading.value)(t))
-                .collect_vec()
-        };
+    let parting = PARTING_READINGS.iter().filter_map(|row| {
+        let read =
+            |trials: &[&Trial<'_>]| trials.iter().filter_map(|t| (row.value)(t)).collect_vec();
         let [low, high] = [read(&lower), read(&upper)];
         let is_complete = low.len() == lower.len() && high.len() == upper.len();
         let ranges = [&low, &high].map(|v| Some([quantile(v, 0.1)?, quantile(v, 0.9)?]));
@@ -237,11 +233,11 @@ fn parted_by([lower, upper]: [Vec<&Trial<'_>>; 2]) -> Option<PartedBy> {
             return None;
         };
         let [a, b] = [median(&low)?, median(&high)?];
-        let matters = (a - b).abs() >= reading.least && a.max(b) >= APART * a.min(b);
+        let matters = (a - b).abs() >= row.least && a.max(b) >= APART * a.min(b);
         let overlap = low_range[0] <= high_range[1] && high_range[0] <= low_range[1];
         let clear = clearness(&low, &high).filter(|_| is_complete && matters && !overlap)?;
         let parted_by = PartedBy {
-            reading: reading.name.to_owned(),
+            reading: row.reading,
             lower: low_range,
             upper: high_range,
         };

@@ -41,7 +41,7 @@ pub use explanation::*;
 pub use figure::*;
 pub use no_value::NoValue;
 pub use run_facts::*;
-pub use two_groups::{PartedBy, TrialGroup, TwoGroups};
+pub use two_groups::{PartedBy, PartingReading, TrialGroup, TwoGroups};
 
 use run_facts::without_checks;
 

@@ -1,6 +1,6 @@
 //! Trials of a cell in two groups: planted regimes that the ratios hide, and such that they share.
 
-use bytecost_analysis::{Analysis, Gap, TwoGroups};
+use bytecost_analysis::{Analysis, Gap, PartingReading, TwoGroups};
 use bytecost_spec::{Cell, Counter, Measure, Metric, Sample};
 use bytecost_stats::Generator;
 
@@ -61,7 +61,7 @@ fn two_groups_that_the_ratios_hide_withhold_the_verdict_and_have_no_one_number()
         "{found:?}"
     );
     let by = found.parted_by.as_ref().unwrap();
-    assert_eq!(by.reading, "segments a message");
+    assert_eq!(by.reading, PartingReading::SegmentsPerMessage);
     assert_eq!(by.upper, [1.0, 1.0]);
     let cell = analysis.of_id(&id);
     for metric in [COST, Metric::both(Measure::CpuNsPerMessage)] {

@@ -1,6 +1,6 @@
 //! Two groups of trials in words.
 
-use bytecost_analysis::TwoGroups;
+use bytecost_analysis::{PartingReading, TwoGroups};
 use bytecost_spec::units;
 
 /// The means of both groups: `16.1 or 49.8`.
@@ -23,12 +23,30 @@ pub(crate) fn ranges(groups: &TwoGroups) -> String {
     };
     let parted_by = groups.parted_by.as_ref().map(|by| {
         let [low, high] = [by.lower, by.upper].map(|[low, high]| range(low, high));
-        format!(": {} {low} or {high}", by.reading)
+        format!(": {} {low} or {high}", reading(by.reading))
     });
     format!(
         "{low} or {high} {unit}, {shares}{}",
         parted_by.unwrap_or_default()
     )
+}
+
+/// A reading that differs between two groups, with its unit.
+fn reading(reading: PartingReading) -> &'static str {
+    match reading {
+        PartingReading::SegmentsPerMessage => "segments a message",
+        PartingReading::DelayedAcksPerMessage => "delayed acknowledgements a message",
+        PartingReading::ContextSwitchesPerMessage => "context switches a message",
+        PartingReading::CallsPerMessage => "calls a message",
+        PartingReading::PageFaultsPerMessage => "page faults a message",
+        PartingReading::CopiedShare => "share of copied buffers",
+        PartingReading::CoreToCoreNs => "ns from core to core",
+        PartingReading::MigrationsPerS => "migrations a second",
+        PartingReading::NeighbourShare => {
+            "share of the machine's CPU time that other processes used"
+        }
+        PartingReading::StealShare => "share of the machine's CPU time that was stolen",
+    }
 }
 
 /// A share in whole percent.
@@ -63,7 +81,7 @@ mod tests {
             lower: group(0.5, 13.0, 20.0),
             upper: group(0.5, 42.0, 60.0),
             parted_by: Some(PartedBy {
-                reading: "segments a message".to_owned(),
+                reading: PartingReading::SegmentsPerMessage,
                 lower: [0.2, 0.2],
                 upper: [1.0, 1.0],
             }),

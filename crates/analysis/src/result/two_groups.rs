@@ -20,12 +20,39 @@ pub struct TrialGroup {
     pub high: f64,
 }
 
+/// A reading of timed trials that can differ between two groups of trials.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum PartingReading {
+    /// TCP segments with data, for each message.
+    SegmentsPerMessage,
+    /// Delayed acknowledgements, for each message.
+    DelayedAcksPerMessage,
+    /// Context switches, for each message.
+    ContextSwitchesPerMessage,
+    /// System calls, for each message.
+    CallsPerMessage,
+    /// Page faults, for each message.
+    PageFaultsPerMessage,
+    /// The share of zero-copy buffers that were copied.
+    CopiedShare,
+    /// The time of a message from core to core, in ns.
+    CoreToCoreNs,
+    /// Migrations of threads between CPUs, for each second.
+    MigrationsPerS,
+    /// The share of the machine's CPU time that other processes used.
+    NeighbourShare,
+    /// The share of the machine's CPU time that the hypervisor stole.
+    StealShare,
+}
+
 /// The reading of timed trials that differs most clearly between two groups of trials.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PartedBy {
-    /// Its name, with its unit: `segments a message`.
-    pub reading: String,
+    /// The reading.
+    pub reading: PartingReading,
     /// 10 % and 90 % quantile in the lower group.
     pub lower: [f64; 2],
     /// 10 % and 90 % quantile in the upper group.
