@@ -401,12 +401,9 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// The name of the finding in every run of its study: `metric: cell against baseline value`.
-    pub fn name(&self) -> String {
-        format!(
-            "{}: {} against {}",
-            self.metric, self.cell, self.baseline_value
-        )
+    /// The metric, the cell and the baseline's value, which identify the finding in every run of its study.
+    pub fn key(&self) -> (Metric, &str, &Value) {
+        (self.metric, &self.cell, &self.baseline_value)
     }
 
     /// Returns true if it compares these two cells in this metric, either of them as the baseline.

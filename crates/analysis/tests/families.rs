@@ -54,7 +54,7 @@ fn secondary_comparisons_do_not_keep_a_primary_one_from_being_decided() {
         let same = one
             .findings
             .iter()
-            .find(|f| f.name() == primary.unwrap().name());
+            .find(|f| f.key() == primary.unwrap().key());
         assert_eq!(in_family(&one, Family::Primary).count(), 144);
         decided[1] += same.iter().copied().filter(|f| f.is_apart()).count();
     }

@@ -318,15 +318,15 @@ fn no_report_contradicts_itself() {
         let (_, a) = analysed(study);
         for (number, by, verdict) in claims(&a) {
             let finding = &a.findings[number];
-            let id = finding.name();
+            let id = finding.key();
             let against = match verdict {
                 Verdict::Better => Verdict::Worse,
                 _ => Verdict::Better,
             };
-            assert_ne!(finding.verdict, against, "{study}: {by} against {id}");
+            assert_ne!(finding.verdict, against, "{study}: {by} against {id:?}");
             assert!(
                 by != "advice" || finding.verdict == verdict,
-                "{study}: {by} beyond {id}"
+                "{study}: {by} beyond {id:?}"
             );
         }
         // Where the baseline is advised, no way without a condition is shown to be better.

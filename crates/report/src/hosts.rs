@@ -79,7 +79,7 @@ pub struct HostLine {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostFinding {
-    /// [`Finding::name`], which names it within each of the runs.
+    /// `metric: cell against baseline value`, the same in every run of the study.
     pub id: String,
     /// Metric of the comparison.
     pub metric: Metric,
@@ -159,7 +159,7 @@ pub fn table(runs: &[HostRun<'_>]) -> HostTable {
         unit: study.map_or_else(Unit::default, |s| s.unit),
         smallest_effect: study.map_or(0.0, |s| s.smallest_effect),
         hosts: runs.iter().map(line).collect(),
-        findings: (findings.unique_by(|(_, f)| f.name()))
+        findings: (findings.unique_by(|(_, f)| f.key()))
             .map(|(a, f)| finding(a, f, runs))
             .collect(),
         differences: differences(runs),
@@ -179,13 +179,12 @@ fn line(run: &HostRun<'_>) -> HostLine {
 }
 
 fn finding(a: &Analysis, f: &Finding, runs: &[HostRun<'_>]) -> HostFinding {
-    let name = f.name();
     let mut hosts = Vec::new();
     let mut gaps = Vec::new();
     for run in runs {
         let host = run.host.to_owned();
         let mut findings = run.analysis.findings.iter();
-        match findings.find(|f| f.name() == name).cloned() {
+        match findings.find(|own| own.key() == f.key()).cloned() {
             Some(finding) => hosts.push(HostEstimate { host, finding }),
             None => gaps.push(HostGap {
                 host,
@@ -196,7 +195,7 @@ fn finding(a: &Analysis, f: &Finding, runs: &[HostRun<'_>]) -> HostFinding {
     hosts.sort_by(|a, b| a.finding.ratio.total_cmp(&b.finding.ratio));
     let any = |verdict| hosts.iter().any(|h| h.finding.verdict == verdict);
     HostFinding {
-        id: name,
+        id: format!("{}: {} against {}", f.metric, f.cell, f.baseline_value),
         metric: f.metric,
         what: format!("`{}` against `{}`", f.value, f.baseline_value),
         place: comparisons::place(a, f),

@@ -255,7 +255,11 @@ fn tooltip(time: &CellTime, row: &KindRow) -> String {
         let [mean, low, high] = [k.ns_per_unit, k.low, k.high].map(units::number);
         format!("{party} {mean} ({low} to {high})")
     });
-    let (title, ns, per) = (row.title, units::number(ns), time.per.words());
+    let per = match time.per {
+        TimePer::Kib => "for each KiB",
+        TimePer::Request => "for each request",
+    };
+    let (title, ns) = (row.title, units::number(ns));
     format!("{title}: {ns} ns {per}, {share}; {}", sides.join(", "))
 }
 

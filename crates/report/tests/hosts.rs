@@ -2,7 +2,7 @@
 
 use crate::fixture;
 
-use bytecost_analysis::{Analysis, CaveatKind, Finding, PeerFacts, Verdict};
+use bytecost_analysis::{Analysis, CaveatKind, PeerFacts, Verdict};
 use bytecost_report::Style;
 use bytecost_report::hosts::{self, HostRun, HostTable};
 use bytecost_spec::study::Family;
@@ -64,7 +64,10 @@ fn each_host_has_its_own_verdict_and_hosts_are_in_the_order_of_their_ratios() {
         ("near", 2.0, Verdict::Worse),
     ];
     assert_eq!(ratios.collect::<Vec<_>>(), expected);
-    let own = near.findings.iter().map(Finding::name);
+    let own = near.findings.iter().map(|f| {
+        let (metric, cell, baseline) = f.key();
+        format!("{metric}: {cell} against {baseline}")
+    });
     assert!(t.findings.iter().map(|f| f.id.clone()).eq(own));
 }
 

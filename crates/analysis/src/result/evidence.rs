@@ -315,14 +315,6 @@ pub enum TimePer {
 }
 
 impl TimePer {
-    /// `for each KiB`.
-    pub fn words(self) -> &'static str {
-        match self {
-            TimePer::Kib => "for each KiB",
-            TimePer::Request => "for each request",
-        }
-    }
-
     /// Returns true if the sums include the party's time.
     pub(crate) fn counts(self, party: Party) -> bool {
         match self {
