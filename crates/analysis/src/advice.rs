@@ -109,16 +109,11 @@ fn has_advice(s: &Situation) -> bool {
     has_other || s.uses.iter().any(uses)
 }
 
-fn is_decided(finding: &Finding) -> bool {
-    let has_no_verdict = matches!(finding.verdict, Verdict::NotDecided | Verdict::NotJudged);
-    finding.withheld.is_none() && !has_no_verdict
-}
-
 fn nothing_decided(metric: Metric, at: &[At<'_>]) -> Option<NothingDecided> {
     let findings = || at.iter().flat_map(|(_, all)| all).map(|c| c.finding);
     // Reasons are given only if all findings are withheld: more blocks may decide one that is not.
     let kinds: Option<Vec<CaveatKind>> = findings().map(|f| f.withheld).collect();
-    (!findings().any(is_decided)).then(|| NothingDecided {
+    (!findings().any(Finding::is_decided)).then(|| NothingDecided {
         metric,
         comparisons: findings().count(),
         withheld: kinds.into_iter().flatten().unique().collect(),
@@ -432,7 +427,7 @@ impl<'v> Group<'v> {
                 parted = true;
                 continue;
             };
-            if !here.1.iter().any(|c| is_decided(c.finding)) {
+            if !here.1.iter().any(|c| c.finding.is_decided()) {
                 continue;
             }
             let names = may.iter().map(|c| &c.finding.value).collect_vec();

@@ -423,6 +423,22 @@ impl Finding {
         (self.within_high / self.within_low).sqrt() - 1.0
     }
 
+    /// Returns true if it has a verdict that no caveat withholds.
+    pub fn is_decided(&self) -> bool {
+        let has_verdict = !matches!(self.verdict, Verdict::NotDecided | Verdict::NotJudged);
+        has_verdict && self.withheld.is_none()
+    }
+
+    /// Returns true if it is exploratory: its interval is not corrected, and it has no verdict.
+    pub fn is_exploratory(&self) -> bool {
+        self.verdict == Verdict::NotJudged && self.withheld.is_none()
+    }
+
+    /// Returns true if more blocks could decide it: it is neither exploratory nor withheld.
+    pub fn is_undecided(&self) -> bool {
+        self.verdict == Verdict::NotDecided && self.withheld.is_none()
+    }
+
     /// Returns true if the verdict is better or worse.
     pub fn is_apart(&self) -> bool {
         matches!(self.verdict, Verdict::Better | Verdict::Worse)

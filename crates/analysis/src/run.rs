@@ -191,7 +191,6 @@ fn plan(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Optio
     let primary = primary(findings).collect_vec();
     let typical =
         |value: fn(&Finding) -> f64| median(&primary.iter().map(|f| value(f)).collect_vec());
-    let is_decided = |f: &&&Finding| f.verdict != Verdict::NotDecided && f.withheld.is_none();
     let reached = noise_of(manifest, trials).and_then(|noise| {
         Some(Precision {
             blocks: typical(|f| f.blocks as f64)?.round() as u32,
@@ -208,6 +207,6 @@ fn plan(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Optio
         noise_run: planned.noise.run.clone(),
         reached,
         comparisons: primary.len(),
-        decided: primary.iter().filter(is_decided).count(),
+        decided: primary.iter().filter(|f| f.is_decided()).count(),
     })
 }

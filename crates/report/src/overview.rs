@@ -1,7 +1,7 @@
 //! The overview: how many times as fast one way of each pair is as the other, and as was published.
 
 use askama::Template;
-use bytecost_analysis::{Analysis, Estimate, Point, SpeedUp, SpeedUpRow, Verdict};
+use bytecost_analysis::{Analysis, Estimate, Finding, Point, SpeedUp, SpeedUpRow};
 use bytecost_spec::Unit;
 use itertools::Itertools as _;
 
@@ -278,20 +278,22 @@ pub(crate) fn summary(a: &Analysis, most_rows: usize) -> (DocTable, usize) {
     (DocTable::of(columns, rows).without_empty_columns(), left)
 }
 
-/// Summary of a pair: the range of the decided intervals, and the numbers of decided and undecided
-/// places.
+/// Summary of a pair: the range of the decided intervals, or else of the exploratory ones, and the numbers of
+/// decided, exploratory and undecided places.
 fn together(a: &Analysis, s: &SpeedUp) -> [String; 2] {
-    let is_decided = |row: &SpeedUpRow| {
+    let finding = |row: &SpeedUpRow| {
         let mut findings = a.findings.iter();
-        let finding = findings.find(|f| f.compares(s.metric, &row.cell, &row.baseline));
-        finding.is_some_and(|f| f.withheld.is_none() && f.verdict != Verdict::NotDecided)
+        findings.find(|f| f.compares(s.metric, &row.cell, &row.baseline))
     };
+    let estimates = |counts: &dyn Fn(&Finding) -> bool| -> Vec<&Estimate> {
+        let counted = s.rows.iter().filter(|row| finding(row).is_some_and(counts));
+        counted.filter_map(|row| row.point.measured()).collect()
+    };
+    let decided = estimates(&Finding::is_decided);
+    let exploratory = estimates(&Finding::is_exploratory);
     let measured = s.rows.iter().filter(|row| row.point.measured().is_some());
-    let (decided, open): (Vec<&SpeedUpRow>, Vec<_>) = measured.partition(|row| is_decided(row));
-    let decided: Vec<&Estimate> = (decided.iter())
-        .filter_map(|row| row.point.measured())
-        .collect();
-    if decided.is_empty() && open.is_empty() {
+    let undecided = measured.count() - decided.len() - exploratory.len();
+    if decided.is_empty() && exploratory.is_empty() && undecided == 0 {
         let why = s
             .rows
             .iter()
@@ -302,17 +304,26 @@ fn together(a: &Analysis, s: &SpeedUp) -> [String; 2] {
             );
         return ["–".to_owned(), why];
     }
-    let low = decided.iter().map(|e| e.low.unwrap_or(e.value));
-    let high = decided.iter().map(|e| e.high.unwrap_or(e.value));
+    let shown = if decided.is_empty() {
+        &exploratory
+    } else {
+        &decided
+    };
+    let low = shown.iter().map(|e| e.low.unwrap_or(e.value));
+    let high = shown.iter().map(|e| e.high.unwrap_or(e.value));
     let ends = low.reduce(f64::min).zip(high.reduce(f64::max));
     let range = ends.map_or_else(String::new, |(low, high)| ratios(low, high));
-    let times = match decided[..] {
+    let times = match shown[..] {
         [] => "?".to_owned(),
         [one] => format!("{} ({range})", ratio(one.value)),
         _ => range + "×",
     };
     let cells =
         |n: usize, before: &str| (n > 0).then(|| format!("{before}{}", count(n, "cell", "cells")));
-    let places = [cells(decided.len(), ""), cells(open.len(), "undecided in ")];
+    let places = [
+        cells(decided.len(), ""),
+        cells(exploratory.len(), "exploratory in "),
+        cells(undecided, "undecided in "),
+    ];
     [times, places.into_iter().flatten().join("; ")]
 }

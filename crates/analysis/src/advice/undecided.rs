@@ -23,20 +23,22 @@ const LONGER: usize = 20;
 /// is open.
 pub(super) fn undecided(run: &Explained<'_>) -> Option<Undecided> {
     let judged = || (run.findings.iter()).filter(|f| f.verdict != Verdict::NotJudged);
-    let is_open = |f: &&Finding| f.verdict == Verdict::NotDecided && f.withheld.is_none();
     let withheld = judged().filter(|f| f.withheld.is_some()).count();
-    let asks = judged().filter(is_open).map(|f| f.family).min();
+    let asks = judged()
+        .filter(|f| f.is_undecided())
+        .map(|f| f.family)
+        .min();
     if asks.is_none() && withheld == 0 {
         return None;
     }
     let of = |family: Family| judged().filter(move |f| f.family == family);
     let by_family = [Family::Primary, Family::Secondary].map(|family| UndecidedOf {
         family,
-        undecided: of(family).filter(is_open).count(),
+        undecided: of(family).filter(|f| f.is_undecided()).count(),
         comparisons: of(family).count(),
     });
     let asks = asks.unwrap_or_default();
-    let open: Vec<&Finding> = of(asks).filter(is_open).collect();
+    let open: Vec<&Finding> = of(asks).filter(|f| f.is_undecided()).collect();
     let blocks = open.iter().map(|f| f.blocks).max().unwrap_or(0);
     let needed = open
         .iter()
