@@ -37,16 +37,16 @@ pub fn named(study: &Study) -> Vec<Axis> {
 
 /// Notes for the reader of a plan about axes of options that apply to some of its cells only.
 pub(crate) fn notes(study: &Study, survey: &Survey) -> Vec<String> {
-    let cells = moving(study, survey);
+    let all = moving(study, survey);
     let note = |axis: &Axis| {
         let applies = |cell: &&Cell| CellFacts::new(cell, survey).applies(*axis);
-        let (with, without): (Vec<&Cell>, Vec<&Cell>) = cells.iter().partition(applies);
+        let (with, without): (Vec<&Cell>, Vec<&Cell>) = all.iter().partition(applies);
         if with.is_empty() || without.is_empty() || values(study, *axis).is_empty() {
             return None;
         }
-        let subjects = |cells: &[&Cell], axis: Axis| -> BTreeSet<String> {
-            (cells.iter().map(|cell| cell.value(axis)))
-                .map(|value| axis.subject(&value))
+        let subjects = |cells: &[&Cell], separating: Axis| -> BTreeSet<String> {
+            (cells.iter().map(|cell| cell.value(separating)))
+                .map(|value| separating.subject(&value))
                 .collect()
         };
         // An axis that separates the cells to which the note's axis applies from the others.
@@ -54,7 +54,7 @@ pub(crate) fn notes(study: &Study, survey: &Survey) -> Vec<String> {
             .iter()
             .map(|row| (subjects(&with, row.axis), subjects(&without, row.axis)))
             .find(|(with, without)| with.is_disjoint(without))?;
-        let [with, without] = [with, without].map(|subjects| subjects.iter().join(", "));
+        let [with, without] = [with, without].map(|names| names.iter().join(", "));
         Some(format!(
             "{axis} is for {}: it is used with {with}, and not with {without}",
             axis.row().applies_to.words

@@ -34,7 +34,7 @@ impl<'a> PlanContext<'a> {
         let here = sends(PeerSide::Receiver).then_some((host, survey));
         let there = peer.filter(|_| sends(PeerSide::Sender));
         let hosts = (here.into_iter())
-            .chain(there.map(|peer| (&peer.host, &peer.survey)))
+            .chain(there.map(|sender| (&sender.host, &sender.survey)))
             .collect_vec();
         PlanContext {
             survey,

@@ -282,16 +282,16 @@ fn a_budget_too_short_for_the_first_tier_keeps_both_ends_of_the_sizes() {
         "\"uring-send-zc\"]\nsize = [\"256\"",
         "\"sendfile\"]\nsize = [\"256\"",
     );
-    let plan = plan(&study(&[
+    let of_two = plan(&study(&[
         ("budget = \"30s\"", "budget = \"10s\""),
         two_movers,
     ]));
-    let sizes: Vec<u64> = plan.cells.iter().map(|c| c.size_bytes).collect();
+    let all_sizes: Vec<u64> = of_two.cells.iter().map(|c| c.size_bytes).collect();
     let expected = [["send"; 4], ["sendfile"; 4]].concat();
-    assert_eq!(movers(&plan.cells[1..]), expected);
-    assert_eq!(sizes[1..5], [256, 4096, 65_536, 1 << 20]);
+    assert_eq!(movers(&of_two.cells[1..]), expected);
+    assert_eq!(all_sizes[1..5], [256, 4096, 65_536, 1 << 20]);
 
-    let plan = self::plan(&paying(10));
+    let plan = plan(&paying(10));
     let mut sizes: Vec<u64> = plan.cells[1..].iter().map(|c| c.size_bytes).collect();
     sizes.dedup();
     assert_eq!(sizes[..3], [256, 65_536, 1 << 20]);
@@ -304,9 +304,9 @@ fn a_budget_too_short_for_the_first_tier_keeps_both_ends_of_the_sizes() {
         "[\"1MiB\", \"64KiB\", \"256\"]",
     )]);
     falling.budget_ms = 1000;
-    let plan = self::plan(&falling);
+    let of_falling = self::plan(&falling);
     let what = "sizes: mover uring-send-zc; size 256, 1MiB";
-    assert_eq!(plan.left_out[0].what, what);
+    assert_eq!(of_falling.left_out[0].what, what);
 }
 
 #[test]

@@ -68,8 +68,8 @@ mod tests {
     #[test]
     fn a_text_that_is_no_list_is_an_error() {
         let bad = "x|-1|1-|3-1|0,,1|,|65536|0-4294967295|0-3:1/2|1.5";
-        for bad in bad.split('|') {
-            assert!(parse(bad).is_err(), "{bad}");
+        for text in bad.split('|') {
+            assert!(parse(text).is_err(), "{text}");
         }
         let long = vec!["0-65535"; 1000].join(",");
         assert!(parse(&long).is_err());

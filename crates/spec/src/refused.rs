@@ -137,8 +137,12 @@ pub mod by_reason {
     /// Reads the cells in the order in which they were written, by reason.
     pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<RefusedCell>, D::Error> {
         let mut refused = Vec::new();
-        for RefusedCells { why, cells } in Vec::deserialize(from)? {
-            for product in cells {
+        for RefusedCells {
+            why,
+            cells: products,
+        } in Vec::deserialize(from)?
+        {
+            for product in products {
                 let cells = (product.cells())
                     .filter(|cells| refused.len() + cells.len() <= MAX_CELLS)
                     .ok_or_else(|| {

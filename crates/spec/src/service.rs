@@ -194,8 +194,8 @@ impl ServerTally {
     /// The counts as bytes, for another process on this machine.
     pub fn to_bytes(mut self) -> [u8; ServerTally::BYTES] {
         let mut bytes = [0; ServerTally::BYTES];
-        for (bytes, count) in bytes.chunks_exact_mut(size_of::<u64>()).zip(self.counts()) {
-            bytes.copy_from_slice(&count.to_ne_bytes());
+        for (word, count) in bytes.chunks_exact_mut(size_of::<u64>()).zip(self.counts()) {
+            word.copy_from_slice(&count.to_ne_bytes());
         }
         bytes
     }
@@ -204,16 +204,16 @@ impl ServerTally {
     pub fn from_bytes(bytes: [u8; ServerTally::BYTES]) -> ServerTally {
         let mut tally = ServerTally::default();
         let (counts, _) = bytes.as_chunks();
-        for (count, bytes) in tally.counts().into_iter().zip(counts) {
-            *count = u64::from_ne_bytes(*bytes);
+        for (count, word) in tally.counts().into_iter().zip(counts) {
+            *count = u64::from_ne_bytes(*word);
         }
         tally
     }
 
     /// Adds the work of another thread or process of the server.
     pub fn add(&mut self, mut other: ServerTally) {
-        for (own, other) in self.counts().into_iter().zip(other.counts()) {
-            *own += *other;
+        for (own, added) in self.counts().into_iter().zip(other.counts()) {
+            *own += *added;
         }
     }
 

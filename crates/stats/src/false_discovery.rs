@@ -55,10 +55,10 @@ mod tests {
 
     fn check(families: &[&[f64]], expected: &[&[f64]]) {
         let owned: Vec<Vec<f64>> = families.iter().map(|f| f.to_vec()).collect();
-        for (found, expected) in false_discovery(&owned).iter().zip(expected) {
-            assert_eq!(found.len(), expected.len());
-            for (found, expected) in found.iter().zip(*expected) {
-                assert!((found - expected).abs() < 1e-12, "{found} {expected}");
+        for (family, expected_family) in false_discovery(&owned).iter().zip(expected) {
+            assert_eq!(family.len(), expected_family.len());
+            for (q, expected_q) in family.iter().zip(*expected_family) {
+                assert!((q - expected_q).abs() < 1e-12, "{q} {expected_q}");
             }
         }
     }

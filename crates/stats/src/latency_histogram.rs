@@ -137,7 +137,7 @@ mod tests {
     fn garbage_is_no_histogram() {
         let bytes = written();
         let decode = LatencyHistogram::decode;
-        let check = |bytes: &[u8]| assert!(decode(&STANDARD.encode(bytes)).is_none());
+        let check = |garbage: &[u8]| assert!(decode(&STANDARD.encode(garbage)).is_none());
         assert!(decode(&STANDARD.encode(&bytes)).is_some());
         assert!(decode("").is_none());
         assert!(decode("%%%").is_none());

@@ -194,8 +194,9 @@ pub fn mean_of_rounds(
     rounds: &[Vec<f64>],
     locate: fn(&[f64]) -> Option<Location>,
 ) -> Option<(Location, Vec<RoundEstimate>)> {
-    let middle = |values: &Vec<f64>| locate(values).map(|l| l.value).or_else(|| mean(values));
-    let middles: Vec<f64> = rounds.iter().map(middle).collect::<Option<_>>()?;
+    let location_or_mean =
+        |values: &Vec<f64>| locate(values).map(|l| l.value).or_else(|| mean(values));
+    let middles: Vec<f64> = rounds.iter().map(location_or_mean).collect::<Option<_>>()?;
     let both = rounds.iter().zip(&middles);
     let left = both.flat_map(|(values, middle)| values.iter().map(move |v| v - middle));
     let left = locate(&left.collect::<Vec<f64>>()).filter(|l| l.count > rounds.len())?;

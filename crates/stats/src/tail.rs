@@ -148,7 +148,9 @@ pub fn tail_ratio(
         };
         let most = 2.0 * (1.0 - share) * blocks.len() as f64;
         let at = turn(both, |log| shares(log).flatten().sum::<f64>() > most);
-        shares(at).map(|[other, base]| other - base).collect()
+        shares(at)
+            .map(|[of_other, of_base]| of_other - of_base)
+            .collect()
     };
     let quantile = |way: usize, all| {
         let most = (1.0 - share) * blocks.len() as f64;

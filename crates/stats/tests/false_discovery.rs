@@ -13,11 +13,11 @@ const ROWS: usize = 30;
 /// `t` the first `real(t)` rows have a difference.
 fn tables(g: &mut Generator, real: impl Fn(usize) -> usize) -> Vec<Vec<f64>> {
     let cells: Vec<f64> = (0..ROWS).map(|_| g.normal()).collect();
-    let table = |t: usize, g: &mut Generator| {
-        let baseline = g.normal();
+    let table = |t: usize, generator: &mut Generator| {
+        let baseline = generator.normal();
         let p = |(row, cell): (usize, &f64)| {
             let difference = if row < real(t) { 4.0 } else { 0.0 };
-            let own = (0.5_f64).sqrt() * (cell + g.normal());
+            let own = (0.5_f64).sqrt() * (cell + generator.normal());
             let z = (own - baseline) / 2.0_f64.sqrt();
             t_two_sided_p(z + difference, 1e6).unwrap_or(1.0)
         };

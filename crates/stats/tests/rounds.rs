@@ -275,14 +275,14 @@ fn rounds_location() -> Location {
 fn a_location_holds_both_variances_and_the_degrees_of_their_sum() {
     let within = rounds_location();
     let one = within.with_rounds(ASSUMED, 1);
-    let square = within.standard_error.powi(2) + ASSUMED.variance;
-    assert!((one.standard_error.powi(2) - square).abs() < 1e-15);
+    let one_squared = within.standard_error.powi(2) + ASSUMED.variance;
+    assert!((one.standard_error.powi(2) - one_squared).abs() < 1e-15);
     assert_eq!((one.value, one.count), (within.value, within.count));
     // Nearly all of it is assumed.
     assert!((8.0..9.0).contains(&one.degrees), "{one:?}");
     let five = within.with_rounds(ASSUMED, 5);
-    let square = within.standard_error.powi(2) + ASSUMED.variance / 5.0;
-    assert!((five.standard_error.powi(2) - square).abs() < 1e-15);
+    let five_squared = within.standard_error.powi(2) + ASSUMED.variance / 5.0;
+    assert!((five.standard_error.powi(2) - five_squared).abs() < 1e-15);
 }
 
 #[test]
@@ -321,23 +321,24 @@ fn each_side_of_a_tail_is_widened_by_itself() {
     let within = (location, interval, 0.004);
     let none = (BetweenRounds::NONE, 1);
     assert_eq!(tail_with_rounds(within, none, 0.95), Some(within));
-    let (_, wide, p) = tail_with_rounds(within, (ASSUMED, 1), 0.95).expect("wide");
+    let (_, uneven, p_uneven) = tail_with_rounds(within, (ASSUMED, 1), 0.95).expect("wide");
     assert!(
-        wide.low < 0.1 && wide.high >= 0.9 && p > 0.004,
-        "{wide:?} {p}"
+        uneven.low < 0.1 && uneven.high >= 0.9 && p_uneven > 0.004,
+        "{uneven:?} {p_uneven}"
     );
     assert!(
-        0.1 - wide.low > wide.high - 0.9,
+        0.1 - uneven.low > uneven.high - 0.9,
         "the short side has less of its own"
     );
     // Equal sides are those of Student's own.
     let equal = location.interval(0.95).expect("a level");
-    let p = location.p_value(0.0).expect("a p value");
+    let p_within = location.p_value(0.0).expect("a p value");
     let between = BetweenRounds {
         variance: 0.04,
         ..ASSUMED
     };
-    let (_, wide, p) = tail_with_rounds((location, equal, p), (between, 1), 0.95).expect("wide");
+    let (_, wide, p) =
+        tail_with_rounds((location, equal, p_within), (between, 1), 0.95).expect("wide");
     let both = location.with_rounds(between, 1);
     let known = both.interval(0.95).expect("a level");
     assert!((wide.low - known.low).abs() < 1e-9 && (wide.high - known.high).abs() < 1e-9);
@@ -350,8 +351,10 @@ fn the_mean_of_rounds_leaves_out_of_its_error_what_rounds_differ_by() {
     let (runs, rounds, blocks) = (400, 4, 6);
     let (mut held, mut sum) = (0_usize, 0.0);
     for _ in 0..runs {
-        let round = |shift: f64, g: &mut Generator| {
-            (0..blocks).map(|_| shift + 0.05 * g.normal()).collect()
+        let round = |shift: f64, generator: &mut Generator| {
+            (0..blocks)
+                .map(|_| shift + 0.05 * generator.normal())
+                .collect()
         };
         let shifts: Vec<f64> = (0..rounds).map(|_| 0.5 * g.normal()).collect();
         let values: Vec<Vec<f64>> = shifts.iter().map(|shift| round(*shift, &mut g)).collect();

@@ -43,8 +43,8 @@ fn against_a_baseline(
             values[place] = level + noise * g.normal();
         }
         let base = values[cells..].iter().sum::<f64>() / times as f64;
-        for (ratios, value) in ratios.iter_mut().zip(&values) {
-            ratios.push(value - base);
+        for (row, value) in ratios.iter_mut().zip(&values) {
+            row.push(value - base);
         }
     }
     ratios
@@ -206,8 +206,8 @@ fn a_baseline_and_its_twin_keep_every_promise_with_a_quarter_less_variance() {
         let family = of(families, TIMES);
         assert!(family <= most, "{blocks} blocks: {family}");
     }
-    let spread = |times, g: &mut Generator| {
-        let all = against_a_baseline(g, 40_000, [1, times], [0.04, 0.046]);
+    let spread = |times, generator: &mut Generator| {
+        let all = against_a_baseline(generator, 40_000, [1, times], [0.04, 0.046]);
         variance(&all[0]).expect("values")
     };
     let share = spread(2, &mut g) / spread(1, &mut g);
@@ -310,9 +310,9 @@ fn a_slower_tail_is_found_with_its_ratio() {
     // It is the ratio of the two quantiles.
     let [other, base] = [0, 1].map(|way| {
         let own: Vec<_> = trials.iter().map(|pair| vec![&pair[way]]).collect();
-        let (location, interval) = tail_quantile(&own, 0.99, 0.95).expect("a quantile");
-        assert!(interval.holds(location.value) && interval.half_width() < 0.3);
-        location.value
+        let (quantile, bounds) = tail_quantile(&own, 0.99, 0.95).expect("a quantile");
+        assert!(bounds.holds(quantile.value) && bounds.half_width() < 0.3);
+        quantile.value
     });
     assert!((other - base - location.value).abs() < 1e-6);
 }

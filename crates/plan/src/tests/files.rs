@@ -70,8 +70,8 @@ fn a_mover_of_one_request_has_no_depth_and_null_shows_the_cost_of_the_loop() {
 fn a_plan_of_files_has_no_note_on_congestion_control() {
     let mut host = host();
     host.congestion_available = vec!["reno".into()];
-    let plan = plan_on(&study(), &host, &survey());
-    assert_eq!(plan.notes, [""; 0]);
+    let of_files = plan_on(&study(), &host, &survey());
+    assert_eq!(of_files.notes, [""; 0]);
     let study = super::study(&[]);
     let plan = plan_on(&study, &host, &super::survey());
     assert!(plan.notes[0].contains("congestion control"));

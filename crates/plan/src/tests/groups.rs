@@ -21,8 +21,8 @@ fn counted(cells: usize, blocks: u32) -> [BTreeMap<(usize, usize), u32>; 2] {
     let all: Vec<u32> = (0..cells as u32).collect();
     let mut counts = [const { BTreeMap::new() }; 2];
     for block in 0..blocks {
-        let cells = order::grouped(&[&all[..]], 7, block).into_iter();
-        let order: Vec<usize> = cells.map(|cell| cell as usize).collect();
+        let ordered = order::grouped(&[&all[..]], 7, block).into_iter();
+        let order: Vec<usize> = ordered.map(|cell| cell as usize).collect();
         for two in order.windows(2) {
             *counts[0].entry((two[0], two[1])).or_default() += 1;
         }

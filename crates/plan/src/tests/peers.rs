@@ -121,11 +121,16 @@ fn the_congestion_control_is_available_to_the_sender() {
         congestion_default: Some("reno".to_owned()),
         ..host()
     };
-    let plan = plan(&[], &survey(), &other_host);
-    assert!(plan.refused.iter().all(|r| !r.why.contains("congestion")));
-    assert!(plan.cells[1..].iter().all(|c| c.congestion == "reno"));
+    let sending = plan(&[], &survey(), &other_host);
+    assert!(
+        sending
+            .refused
+            .iter()
+            .all(|r| !r.why.contains("congestion"))
+    );
+    assert!(sending.cells[1..].iter().all(|c| c.congestion == "reno"));
     other_host.side = PeerSide::Receiver;
-    let plan = self::plan(&[], &survey(), &other_host);
+    let plan = plan(&[], &survey(), &other_host);
     assert!(plan.refused.iter().all(|r| !r.why.contains("congestion")));
     assert!(plan.cells[1..].iter().all(|c| c.congestion == "cubic"));
 }

@@ -87,9 +87,9 @@ fn threads_that_spin_need_two_cpus() {
 #[test]
 fn huge_pages_are_refused_with_the_reason_of_the_survey() {
     let mut survey = of_all_kinds();
-    let work = |pages, survey: &Survey| {
+    let work = |pages, surveyed: &Survey| {
         let axes = format!("mover work-chase; huge-pages {pages}");
-        refused(&axes, &host(2), survey)
+        refused(&axes, &host(2), surveyed)
     };
     assert_eq!(work("on", &survey), None);
     survey.huge_pages_refused = Some("they are switched off".to_owned());

@@ -173,10 +173,10 @@ proptest! {
         sorted.sort_unstable();
         prop_assert_eq!(sorted, (0..cells).collect::<Vec<_>>());
         if cells > 20 {
-            let other = shuffled(cells, seed, block.wrapping_add(1));
-            prop_assert_ne!(&order, &other);
-            let other = shuffled(cells, seed.wrapping_add(1), block);
-            prop_assert_ne!(&order, &other);
+            let of_next_block = shuffled(cells, seed, block.wrapping_add(1));
+            prop_assert_ne!(&order, &of_next_block);
+            let of_next_seed = shuffled(cells, seed.wrapping_add(1), block);
+            prop_assert_ne!(&order, &of_next_seed);
         }
     }
 }

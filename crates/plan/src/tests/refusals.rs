@@ -121,8 +121,8 @@ fn an_unavailable_default_congestion_control_has_a_substitute_and_a_note() {
     // A control of the command line has no substitute.
     let mut named = chosen(study(&[]), "congestion cubic");
     named.asked = vec![Axis::Congestion];
-    let plan = plan_on(&named, &bbr, &survey());
-    assert!(plan.refused.iter().any(|r| r.why.contains("`cubic`")));
+    let of_named = plan_on(&named, &bbr, &survey());
+    assert!(of_named.refused.iter().any(|r| r.why.contains("`cubic`")));
     let asked = chosen(study(&[]), "congestion cubic reno");
     let plan = plan_on(&asked, &bbr, &survey());
     assert!(plan.cells.iter().all(|c| c.congestion != "bbr"));

@@ -62,7 +62,7 @@ fn a_server_in_reach_of_others_is_refused_on_two_hosts_only() {
     let why = "packet filters: Operation not permitted";
     survey.serving.as_mut().unwrap().filter_refused = Some(why.to_owned());
     let mut cell = one("server epoll; size 64").cells()[0].1.clone();
-    let refused = |cell: &Cell, sides| crate::served::refused(cell, 0, &survey, sides);
+    let refused = |asked: &Cell, sides| crate::served::refused(asked, 0, &survey, sides);
     assert_eq!(refused(&cell, HostSides::Both), None);
     cell.transport = Transport::Peer;
     assert_eq!(refused(&cell, HostSides::Receiver).as_deref(), Some(why));

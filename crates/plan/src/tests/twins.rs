@@ -69,8 +69,8 @@ fn the_budget_pays_for_twins_before_another_tier() {
     let note =
         "twins: the budget pays for 2 of 4; the other baselines are measured once in a block";
     assert_eq!(notes, [note]);
-    let (counts, notes) = planned(3);
-    assert_eq!(counts, (3, 0, 3), "{notes:?}");
+    let (few_counts, few_notes) = planned(3);
+    assert_eq!(few_counts, (3, 0, 3), "{few_notes:?}");
 }
 
 proptest! {

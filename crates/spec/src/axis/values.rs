@@ -42,7 +42,7 @@ impl<T: TryFrom<u64> + Into<u64> + Copy> Values<T> for Bytes {
         }
         let least = match self.0.start() {
             1 => "1 byte".to_owned(),
-            n => format!("{n} bytes"),
+            least => format!("{least} bytes"),
         };
         let most = units::bytes(*self.0.end());
         let why = format!("is out of bounds: {or}from {least} to {most}");

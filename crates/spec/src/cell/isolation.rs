@@ -179,7 +179,7 @@ impl FromStr for Cgroup {
                 Some((name, value)) => (name, Some(value)),
                 None => (part, None),
             };
-            let number = |text: &str| text.parse::<u32>().ok();
+            let number = |digits: &str| digits.parse::<u32>().ok();
             match (name, value) {
                 ("max", Some(value)) if group.quota_percent.is_none() => {
                     let percent = (value.strip_suffix('%').and_then(number))
@@ -191,7 +191,7 @@ impl FromStr for Cgroup {
                     group.weight = Some(weight.ok_or_else(wrong)?);
                 }
                 ("cpuset", value) if group.cpuset.is_none() => {
-                    let cpus = value.map(|text| parse_cpus(text).ok_or_else(wrong));
+                    let cpus = value.map(|list| parse_cpus(list).ok_or_else(wrong));
                     group.cpuset = Some(cpus.transpose()?.unwrap_or_default());
                 }
                 _ => return Err(wrong()),
@@ -223,9 +223,9 @@ mod tests {
         }
         assert_eq!("other:nice=0".parse(), Ok(Class::default()));
         let wrong = " nice other:nice=20 fifo:nice=1 idle:nice=3 other:10";
-        for wrong in wrong.split(' ') {
-            let error = wrong.parse::<Class>().unwrap_err().to_string();
-            assert!(error.contains("other:nice=10"), "{wrong}: {error}");
+        for text in wrong.split(' ') {
+            let error = text.parse::<Class>().unwrap_err().to_string();
+            assert!(error.contains("other:nice=10"), "{text}: {error}");
         }
     }
 
@@ -240,9 +240,9 @@ mod tests {
         let group: Cgroup = "cpuset=0-2+max=5%".parse().unwrap();
         assert_eq!(group.to_string(), "max=5%+cpuset=0,1,2");
         let wrong = " max max=50 max=0% weight=0 weight=10001 weight=1+weight=2 cpuset= cpuset=x none+max=5% max=5%,weight=3";
-        for wrong in wrong.split(' ') {
-            let error = wrong.parse::<Cgroup>().unwrap_err().to_string();
-            assert!(error.contains("max=50%+weight=10"), "{wrong}: {error}");
+        for text in wrong.split(' ') {
+            let error = text.parse::<Cgroup>().unwrap_err().to_string();
+            assert!(error.contains("max=50%+weight=10"), "{text}: {error}");
         }
     }
 }

@@ -240,7 +240,7 @@ impl FromStr for CompetingLoad {
 /// Parses numbers and ranges, in their order: `0,2` or `0-3,8`; none for other text and for a list
 /// longer than [`MOST_LISTED`].
 pub(super) fn parse_cpus(text: &str) -> Option<Vec<u32>> {
-    let number = |text: &str| text.trim().parse().ok().filter(|n: &u32| *n < MOST_CPUS);
+    let number = |digits: &str| digits.trim().parse().ok().filter(|n: &u32| *n < MOST_CPUS);
     let mut cpus: Vec<u32> = Vec::new();
     for part in text.split(',') {
         let (first, last) = match part.split_once('-') {
@@ -273,8 +273,8 @@ mod tests {
             sender: sender.to_vec(),
             receiver: receiver.to_vec(),
         };
-        let within = |cpus: &[u32]| Placement::Within {
-            cpus: cpus.to_vec(),
+        let within = |list: &[u32]| Placement::Within {
+            cpus: list.to_vec(),
         };
         let near = (Nearness::ALL.iter()).map(|n| (n.name(), n.name(), Placement::Near(*n)));
         let others = [

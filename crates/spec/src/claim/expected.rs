@@ -65,8 +65,8 @@ impl FromStr for Expected {
                 "`{text}` is no expectation: write `above 1`, `below 1`, `within 4.8..6`, `is 0`, `alike` or `among`"
             )
         };
-        let number = |text: &str| -> Result<f64, String> {
-            match text.trim().parse::<f64>() {
+        let number = |bound: &str| -> Result<f64, String> {
+            match bound.trim().parse::<f64>() {
                 Ok(n) if n.is_finite() && n >= 0.0 => Ok(n),
                 _ => Err(wrong()),
             }

@@ -23,7 +23,7 @@ fn lines(test: &str) -> String {
 #[test]
 fn a_test_of_each_kind_is_read() {
     let contrast = r#"axis = "mover" / value = "sendmsg" / against = "send""#;
-    let metric = r#"metric = "throughput_gbit_per_s""#;
+    let metric_key = r#"metric = "throughput_gbit_per_s""#;
     let table = r#"ratio | CONTRAST / METRIC / expect = "within 4.8..6" / where = { size = ["2KiB", 512], nodelay = ["off"] }
         crossover | CONTRAST / METRIC / expect = "from 8KiB"
         level | METRIC / expect = "is 0" / cells = "some"
@@ -35,7 +35,9 @@ fn a_test_of_each_kind_is_read() {
         not-in-this-run | study = "servers" / why = "needs servers""#;
     for row in table.lines() {
         let (kind, keys) = row.trim().split_once(" | ").unwrap();
-        let test = keys.replace("CONTRAST", contrast).replace("METRIC", metric);
+        let test = keys
+            .replace("CONTRAST", contrast)
+            .replace("METRIC", metric_key);
         let text = with(&format!("kind = \"{kind}\"\n{}", lines(&test)));
         let claims = parse(&text).unwrap_or_else(|e| panic!("{kind}: {e}"));
         assert_eq!(claims[0].tests.len(), 1, "{kind}");
@@ -97,8 +99,8 @@ fn expectations_are_met_or_not() {
         assert_eq!(expected.is_met(value), met, "{text} {value}");
     }
     let bad = "|above|above x|above -1|within 1|around 3|alike 3";
-    for bad in bad.split('|') {
-        assert!(bad.parse::<Expected>().is_err(), "{bad}");
+    for text in bad.split('|') {
+        assert!(text.parse::<Expected>().is_err(), "{text}");
     }
 }
 

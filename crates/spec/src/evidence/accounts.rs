@@ -96,13 +96,13 @@ mod tests {
 
     #[test]
     fn workers_count_for_their_side_and_absent_accounts_are_no_zero() {
-        let ns = [
+        let cpu_times = [
             (CpuUser::SenderThreads, 1),
             (CpuUser::SenderWorkers, 2),
             (CpuUser::ReceiverChildren, 4),
             (CpuUser::Idle, 93),
         ];
-        let lines = ns.map(|(user, ns)| CpuLine {
+        let lines = cpu_times.map(|(user, ns)| CpuLine {
             user,
             name: String::new(),
             ns,

@@ -134,13 +134,13 @@ mod tests {
         assert_eq!(json["orders"][1], "1 0");
         assert_eq!(serde_json::from_value::<Plan>(json).unwrap(), plan);
         let text = r#"{"cells": [], "orders": ["0 x"], "groups": [], "trial_ms": 1}"#;
-        let error = serde_json::from_str::<Plan>(text).unwrap_err();
-        assert!(error.to_string().contains("`0 x` is no row"), "{error}");
+        let no_row = serde_json::from_str::<Plan>(text).unwrap_err();
+        assert!(no_row.to_string().contains("`0 x` is no row"), "{no_row}");
         let unknown = r#"{"cells": ["teleport"], "orders": [], "groups": [], "trial_ms": 1}"#;
-        let error = serde_json::from_str::<Plan>(unknown).unwrap_err();
+        let no_cell = serde_json::from_str::<Plan>(unknown).unwrap_err();
         assert!(
-            error.to_string().starts_with("`teleport` is no cell"),
-            "{error}"
+            no_cell.to_string().starts_with("`teleport` is no cell"),
+            "{no_cell}"
         );
     }
 

@@ -38,7 +38,7 @@ impl Study {
             // A cell that moves bytes or serves requests has all other measures.
             _ => !(facts.wakes() || facts.is_ping() || facts.is_work()),
         };
-        let fits = |metrics: &[Metric]| metrics.first().is_some_and(has);
+        let fits = |compared: &[Metric]| compared.first().is_some_and(has);
         if self.compare.iter().all(|c| fits(&c.metrics)) {
             return;
         }

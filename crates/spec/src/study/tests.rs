@@ -205,14 +205,14 @@ fn a_published_design_replaces_the_cells_and_the_number_of_blocks() {
     assert_eq!(cells.len(), 1);
     assert_eq!(cells[0].1.mover, "send-fields");
     assert_eq!(cells[0].1.receiver, Cell::default().receiver);
-    let error = small().choose_as_published().unwrap_err().to_string();
-    assert!(error.contains("no published design"), "{error}");
+    let refusal = small().choose_as_published().unwrap_err().to_string();
+    assert!(refusal.contains("no published design"), "{refusal}");
     let few = text.replace("blocks = 3", "blocks = 2");
-    for (text, expected) in [
+    for (wrong, expected) in [
         (few, "from 3 to 10000"),
         (with_blocks, "which this study does not have"),
     ] {
-        let error = Study::parse(&text).unwrap_err().to_string();
+        let error = Study::parse(&wrong).unwrap_err().to_string();
         assert!(error.contains(expected), "{error}");
     }
 }
@@ -347,12 +347,12 @@ fn an_effect_is_over_another_axis_of_several_values() {
 fn the_first_metric_of_a_comparison_is_primary_unless_the_study_says_otherwise() {
     use Family::{Exploratory, Primary, Secondary};
     let survey = Survey::default();
-    let check = |key: &str, expected: [[Family; 2]; 4]| {
+    let check = |key: &str, by_place: [[Family; 2]; 4]| {
         let text = SMALL.replacen(METRICS, &format!("{METRICS}\n{key}"), 1);
         let study = Study::parse(&text).unwrap();
         let compare = &study.compare[0];
         let places = [(4096, 1), (4096, 2), (65_536, 1), (65_536, 2)];
-        for ((size_bytes, threads), expected) in places.into_iter().zip(expected) {
+        for ((size_bytes, threads), expected) in places.into_iter().zip(by_place) {
             let cell = Cell {
                 mover: "sendfile".to_owned(),
                 size_bytes,
@@ -373,24 +373,28 @@ fn the_first_metric_of_a_comparison_is_primary_unless_the_study_says_otherwise()
     check("family = \"exploratory\"", [[Exploratory; 2]; 4]);
     check("primary = [{ values = [\"writev\"] }]", [[Secondary; 2]; 4]);
     let at_64k = "primary = [{ values = [\"sendfile\"], where = { size = [\"64KiB\"] } }]";
-    let [other, one] = [[Secondary; 2], [Primary, Secondary]];
-    check(at_64k, [other, other, one, one]);
+    let [secondary, one] = [[Secondary; 2], [Primary, Secondary]];
+    check(at_64k, [secondary, secondary, one, one]);
     let metric = "primary = [{ metric = \"throughput_gbit_per_s\", where = { threads = [2] } }]\nfamily = \"exploratory\"";
-    let [other, two] = [[Exploratory; 2], [Exploratory, Primary]];
-    check(metric, [other, two, other, two]);
+    let [exploratory, two] = [[Exploratory; 2], [Exploratory, Primary]];
+    check(metric, [exploratory, two, exploratory, two]);
 }
 
 #[test]
 fn an_axis_of_the_command_line_is_primary() {
     let parts = r#"throughput_gbit_per_s"]
 primary = [{ where = { size = ["64KiB"], threads = [1] } }]"#;
-    let text = SMALL.replacen(r#"throughput_gbit_per_s"]"#, parts, 1);
-    let mut study = Study::parse(&text).unwrap();
-    study.ask(&[]).unwrap();
-    assert_eq!(study.compare[0].primary.len(), 1, "nothing was asked for");
-    study.ask(&[(Axis::Threads, vec!["2".into()])]).unwrap();
-    assert!(study.compare[0].primary.is_empty());
-    assert_eq!(study.compare[0].family, Family::Primary);
+    let with_primary = SMALL.replacen(r#"throughput_gbit_per_s"]"#, parts, 1);
+    let mut declared = Study::parse(&with_primary).unwrap();
+    declared.ask(&[]).unwrap();
+    assert_eq!(
+        declared.compare[0].primary.len(),
+        1,
+        "nothing was asked for"
+    );
+    declared.ask(&[(Axis::Threads, vec!["2".into()])]).unwrap();
+    assert!(declared.compare[0].primary.is_empty());
+    assert_eq!(declared.compare[0].family, Family::Primary);
     let secondary = parts.split_once('\n').unwrap().0.to_owned() + "\nfamily = \"secondary\"";
     let text = SMALL.replacen(r#"throughput_gbit_per_s"]"#, &secondary, 1);
     for (axis, value, family) in [

@@ -111,13 +111,13 @@ impl fmt::Display for Kept {
 impl World {
     /// The log ratios of one run, each comparison with its true deviation.
     fn run(&self, g: &mut Generator, blocks: usize, comparisons: usize) -> Vec<(f64, Vec<f64>)> {
-        let scale = |g: &mut Generator| self.unequal.powf(2.0 * g.unit() - 1.0);
+        let scale = |generator: &mut Generator| self.unequal.powf(2.0 * generator.unit() - 1.0);
         let mut all = Vec::new();
         while all.len() < comparisons {
             let base_scale = scale(g);
             // The effect of a block drifts on from trial to trial, in a random order of trials.
             let noise = self.of_baseline.unwrap_or(self.noise);
-            let base: Vec<f64> = (0..blocks).map(|_| base_scale * noise(g)).collect();
+            let base_logs: Vec<f64> = (0..blocks).map(|_| base_scale * noise(g)).collect();
             for _ in 0..self.sharing.min(comparisons - all.len()) {
                 let own = scale(g);
                 let mut level = self.drift * g.normal();
@@ -125,7 +125,7 @@ impl World {
                     level = 0.9 * level + self.drift * 0.19_f64.sqrt() * g.normal();
                     own * (self.noise)(g) - base + 0.3 * level * g.normal().signum()
                 };
-                all.push((own.hypot(base_scale), base.iter().map(log).collect()));
+                all.push((own.hypot(base_scale), base_logs.iter().map(log).collect()));
             }
         }
         all
@@ -141,12 +141,16 @@ impl World {
         for _ in 0..runs {
             let mut run = self.run(&mut g, blocks, comparisons);
             run.sort_by(|a, b| b.0.total_cmp(&a.0));
-            let own: Vec<Location> = run.iter().filter_map(|(_, v)| trimmed_mean(v)).collect();
-            let prior = Moderation::fit(&own);
-            let moderated: Vec<Location> = (own.iter())
+            let own_locations: Vec<Location> =
+                run.iter().filter_map(|(_, v)| trimmed_mean(v)).collect();
+            let prior = Moderation::fit(&own_locations);
+            let moderated_locations: Vec<Location> = (own_locations.iter())
                 .map(|l| prior.map_or(*l, |prior| prior.moderate(*l)))
                 .collect();
-            for (way, all) in [&own, &moderated].into_iter().enumerate() {
+            for (way, all) in [&own_locations, &moderated_locations]
+                .into_iter()
+                .enumerate()
+            {
                 let holds = |l: &&Location| l.interval(0.95).is_some_and(|i| i.holds(truth));
                 held[way] += all.iter().filter(holds).count();
                 of_noisy[way] += all.iter().take(noisy).filter(holds).count();
@@ -158,7 +162,7 @@ impl World {
                 Some(width(moderated)? / width(own)?)
             };
             let level = 1.0 - 0.05 / comparisons as f64;
-            for (own, moderated) in own.iter().zip(&moderated) {
+            for (own, moderated) in own_locations.iter().zip(&moderated_locations) {
                 widths.extend(ratio(0.95, own, moderated));
                 strict.extend(ratio(level, own, moderated));
             }

@@ -126,7 +126,7 @@ impl Reader<'_> {
             return self.fail(values.span(), format!("axis `{axis}` {why}"));
         }
         (list.iter().map(|value| self.value(axis, value)))
-            .process_results(|values| values.unique().collect())
+            .process_results(|read| read.unique().collect())
     }
 
     pub(crate) fn value(&self, axis: Axis, value: &Spanned<RawText>) -> Result<Value, StudyError> {
