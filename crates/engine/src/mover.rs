@@ -291,7 +291,7 @@ mod tests {
         use Condition as C;
         let linux = C::Linux(6, 0);
         let held = C::NotWrittenUntilCompletion;
-        let expected: [(&str, &[C]); 12] = [
+        let of_movers: [(&str, &[C]); 12] = [
             ("send", &[]),
             ("sendfile", &[]),
             ("pread", &[]),
@@ -305,11 +305,11 @@ mod tests {
             ("uring-sqpoll", &[C::PollingCpu, C::Uring]),
             ("ping-cache-line", &[C::SpinningCpus]),
         ];
-        for (name, conditions) in expected {
+        for (name, conditions) in of_movers {
             let mover = MOVERS.iter().find(|m| m.name == name).expect(name);
             assert_eq!(mover.surveyed().conditions(), conditions, "{name}");
         }
-        let expected: [(&str, &[C]); 7] = [
+        let of_servers: [(&str, &[C]); 7] = [
             ("epoll", &[]),
             ("pool", &[]),
             ("single", &[C::OneClientAtATime]),
@@ -318,7 +318,7 @@ mod tests {
             ("select", &[C::DescriptorsBelow(1024), C::NoneIdle]),
             ("uring", &[C::Uring, linux]),
         ];
-        for (name, conditions) in expected {
+        for (name, conditions) in of_servers {
             let server = SERVERS.iter().find(|s| s.name == name).expect(name);
             assert_eq!(server.facts.conditions(), conditions, "{name}");
         }

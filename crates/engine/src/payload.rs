@@ -167,12 +167,12 @@ mod tests {
 
     #[test]
     fn fields_lie_apart_and_contiguous_messages_do_not() {
-        let layout = Layout::of_fields(&setup(8)).unwrap();
-        assert_eq!(layout.range(0, 0), 0..32);
-        assert_eq!(layout.range(0, 1), 128..160);
-        assert_eq!(layout.range(1, 0), 1024..1056);
-        let layout = Layout::contiguous(&setup(8));
-        assert_eq!(layout.ranges(), [0..256, 256..512, 512..768, 768..1024]);
+        let fields = Layout::of_fields(&setup(8)).unwrap();
+        assert_eq!(fields.range(0, 0), 0..32);
+        assert_eq!(fields.range(0, 1), 128..160);
+        assert_eq!(fields.range(1, 0), 1024..1056);
+        let contiguous = Layout::contiguous(&setup(8));
+        assert_eq!(contiguous.ranges(), [0..256, 256..512, 512..768, 768..1024]);
         assert!(Layout::of_fields(&setup(7)).is_err());
     }
 }

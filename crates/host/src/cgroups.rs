@@ -217,7 +217,7 @@ pub(crate) fn read_ancestors<T>(
                 let dirs = levels(path).into_iter().map(|dir| format!("{mount}{dir}"));
                 dirs.filter_map(|dir| read(version, &dir)).collect()
             })
-            .find(|values: &Vec<_>| !values.is_empty());
+            .find(|of_mount: &Vec<_>| !of_mount.is_empty());
         values.extend(mount_values.unwrap_or_default());
     }
     Ok(values)
@@ -284,7 +284,7 @@ fn mount(line: &str) -> Option<Mount> {
         "cgroup2" => Version::V2,
         _ => return None,
     };
-    let is_read_only = |options: &str| options.split(',').any(|option| option == "ro");
+    let is_read_only = |list: &str| list.split(',').any(|option| option == "ro");
     Some(Mount {
         version,
         controllers: match version {
@@ -332,8 +332,9 @@ mod tests {
         match (parents(roots, wanted), expected) {
             (Ok(found), Ok(names)) => {
                 let dirs: Vec<_> = found.into_iter().map(|p| (p.version, p.dir)).collect();
-                let expected: Vec<_> = names.iter().map(|(v, dir)| (*v, top.join(dir))).collect();
-                assert_eq!(dirs, expected);
+                let expected_dirs: Vec<_> =
+                    names.iter().map(|(v, name)| (*v, top.join(name))).collect();
+                assert_eq!(dirs, expected_dirs);
             }
             (Err(why), Err(needle)) => assert!(why.contains(needle), "{why}"),
             (found, expected) => panic!("{found:?}, not {expected:?}"),
@@ -385,10 +386,10 @@ mod tests {
         assert_eq!(realtime_us(&tree.1), Some(0));
         assert_eq!(hierarchies(&tree.1).len(), 3);
         // A container sees its own group as the root of the mount.
-        let own = "4:cpu,cpuacct:/docker/b\n";
-        let tree = machine(V1_CPU, own, &[("cpu,cpuacct/cpu.shares", "1024")]);
-        check(&tree, &[Cpu], Ok(&[(Version::V1, "cpu,cpuacct")]));
-        check(&tree, &[Cpuset], Err("controller cpuset"));
+        let in_docker = "4:cpu,cpuacct:/docker/b\n";
+        let container = machine(V1_CPU, in_docker, &[("cpu,cpuacct/cpu.shares", "1024")]);
+        check(&container, &[Cpu], Ok(&[(Version::V1, "cpu,cpuacct")]));
+        check(&container, &[Cpuset], Err("controller cpuset"));
     }
 
     #[test]

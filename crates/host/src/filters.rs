@@ -71,8 +71,8 @@ mod tests {
         // place here, since root may read all files.
         fs::remove_file(roots.proc.join(TABLES)).unwrap();
         fs::create_dir(roots.proc.join(TABLES)).unwrap();
-        let (found, unseen) = read(&roots);
-        assert_eq!((found.len(), unseen.len()), (1, 1));
-        assert!(unseen[0].contains("ip_tables_names") && unseen[0].contains("sudo"));
+        let (readable, unreadable) = read(&roots);
+        assert_eq!((readable.len(), unreadable.len()), (1, 1));
+        assert!(unreadable[0].contains("ip_tables_names") && unreadable[0].contains("sudo"));
     }
 }

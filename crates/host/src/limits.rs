@@ -266,9 +266,9 @@ Max address space         unlimited            unlimited            bytes
             ("proc/self/cgroup", "5:pids:/a/b\n"),
         ];
         let (dir, roots) = machine(&files);
-        let found = thread_limit(&roots).unwrap();
-        assert_eq!((found.limit, found.used), (5, 3));
-        assert!(found.name.contains("RLIMIT_NPROC"), "{found:?}");
+        let of_user = thread_limit(&roots).unwrap();
+        assert_eq!((of_user.limit, of_user.used), (5, 3));
+        assert!(of_user.name.contains("RLIMIT_NPROC"), "{of_user:?}");
         // A group above has less room.
         crate::tests::put(dir.path(), "sys/fs/cgroup/pids/a/pids.max", "20");
         crate::tests::put(dir.path(), "sys/fs/cgroup/pids/a/pids.current", "19");

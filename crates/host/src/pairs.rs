@@ -105,8 +105,8 @@ pub fn choose(host: &Host) -> Result<Pairs, String> {
         let (next, distances) = candidates.remove(best.unwrap_or(0));
         covered.extend(distances);
         cpus.push(next.cpu);
-        for (cpu, distances) in &mut candidates {
-            distances.push(host.distance(next.cpu, cpu.cpu));
+        for (cpu, to_chosen) in &mut candidates {
+            to_chosen.push(host.distance(next.cpu, cpu.cpu));
         }
     }
     if cpus.is_empty() {

@@ -37,8 +37,8 @@ pub fn read(roots: &Roots) -> Vec<Obstacle> {
             return None;
         };
         let is_below = default < usual[1] || largest < usual[2].min(memory_bound);
-        let words = |numbers: &[u64]| {
-            numbers
+        let words = |bounds: &[u64]| {
+            bounds
                 .iter()
                 .map(u64::to_string)
                 .collect::<Vec<_>>()

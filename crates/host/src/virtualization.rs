@@ -59,12 +59,12 @@ fn hypervisor(roots: &Roots) -> Option<String> {
     let product = dmi("product_name");
     // The bare-metal machines of a cloud have its name as well.
     let is_bare_metal = product.ends_with(".metal");
-    let name = format!("{} {product}", dmi("sys_vendor"));
+    let machine = format!("{} {product}", dmi("sys_vendor"));
     let find = |table: &[(&str, &str)], text: &str| {
         let row = table.iter().find(|(part, _)| text.contains(part));
         row.map(|(_, name)| (*name).to_owned())
     };
-    if !is_bare_metal && let Some(name) = find(PRODUCTS, &name) {
+    if !is_bare_metal && let Some(name) = find(PRODUCTS, &machine) {
         return Some(name);
     }
     let clocks = roots

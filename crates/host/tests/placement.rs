@@ -154,8 +154,8 @@ fn kinds_offline_cpus_and_memory_nodes_are_read() {
     let path = "sys/devices/system/cpu/cpu1/cpufreq/cpuinfo_max_freq";
     let slow = change(path, "1800000\n");
     let mixed = unpacked("epyc").read(&[slow], &probes());
-    let kinds: Vec<u32> = mixed.cpus[..3].iter().map(|c| c.kind).collect();
-    assert_eq!(kinds, [0, 1, 0]);
+    let mixed_kinds: Vec<u32> = mixed.cpus[..3].iter().map(|c| c.kind).collect();
+    assert_eq!(mixed_kinds, [0, 1, 0]);
     let epyc = host("epyc");
     // CPUs that could be plugged in do not count.
     assert_eq!(epyc.cpus_offline, [15]);

@@ -106,14 +106,14 @@ impl NetworkMeter {
 
     /// The increases between two reads.
     pub fn difference(&self, start: &NetworkSnapshot, end: &NetworkSnapshot) -> Readings {
-        let edges = start.0.into_iter().zip(end.0);
+        let reads = start.0.into_iter().zip(end.0);
         let reading = |(source, edges): (&Source, _)| {
             let (file, group, name) = (FILES[source.file], source.group, source.name);
             let reading = match edges {
                 _ if self.networks.is_empty() => {
                     Reading::absent("nothing of this trial goes over TCP")
                 }
-                (Ok(start), Ok(end)) => increase(start, end),
+                (Ok(from), Ok(to)) => increase(from, to),
                 (Err(Missing::Counter), _) | (_, Err(Missing::Counter)) => Reading::absent(
                     format!("/proc/PID/{file} of this kernel has no {group} {name}"),
                 ),
@@ -121,7 +121,7 @@ impl NetworkMeter {
             };
             (source.counter, reading)
         };
-        SOURCES.iter().zip(edges).map(reading).collect()
+        SOURCES.iter().zip(reads).map(reading).collect()
     }
 }
 

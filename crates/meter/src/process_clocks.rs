@@ -382,8 +382,8 @@ mod tests {
         assert_eq!(named.len(), 1);
         assert_eq!((named[0].name.as_str(), named[0].cpu_ns), ("rustc", 6_000));
         // The id of a process that ended is given to another.
-        let used = clocks.between(&reading(&[(40, 9_000)]), &reading(&[(40, 50)]));
-        assert_eq!(used, [(ProcessOwner::Other, 50)].into());
+        let reused = clocks.between(&reading(&[(40, 9_000)]), &reading(&[(40, 50)]));
+        assert_eq!(reused, [(ProcessOwner::Other, 50)].into());
         // A process that starts later has its parent's owner as well.
         put(
             root.path(),
@@ -396,11 +396,11 @@ mod tests {
             "10 (late) S 13 1 1 0 -1 0 0 0 0 0 5 5 0 0 20 0",
         );
         clocks.list(&[]);
-        let used = clocks.between(&none, &reading(&[(10, 7), (11, 8), (30, 9)]));
-        let of = |owner| used.get(&owner).copied();
-        assert_eq!(of(ProcessOwner::Receiver), Some(7));
-        assert_eq!(of(ProcessOwner::Other), Some(8));
-        assert_eq!(of(ProcessOwner::Sender), Some(9));
+        let later = clocks.between(&none, &reading(&[(10, 7), (11, 8), (30, 9)]));
+        let of_later = |owner| later.get(&owner).copied();
+        assert_eq!(of_later(ProcessOwner::Receiver), Some(7));
+        assert_eq!(of_later(ProcessOwner::Other), Some(8));
+        assert_eq!(of_later(ProcessOwner::Sender), Some(9));
     }
 
     #[test]

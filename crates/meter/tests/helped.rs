@@ -7,8 +7,8 @@ use bytecost_sys::clock;
 
 #[test]
 fn the_switches_of_all_threads_are_added_up() {
-    let thread = ThreadMeter::open_without_perf();
-    let mut meter = HelpedMeter::new(thread, std::process::id());
+    let own = ThreadMeter::open_without_perf();
+    let mut meter = HelpedMeter::new(own, std::process::id());
     let (go, wait) = std::sync::mpsc::channel::<()>();
     let (sender, started) = std::sync::mpsc::channel();
     let start = meter.read_start();

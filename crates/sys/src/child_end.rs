@@ -134,11 +134,14 @@ mod tests {
     fn a_child_that_ends_by_itself_keeps_its_status() {
         let long = Duration::from_secs(60);
         let began = Instant::now();
-        let end = wait_or_kill(&mut shell("exit 3"), long).unwrap();
-        assert_eq!((end.status.code(), end.was_killed), (Some(3), false));
+        let exited = wait_or_kill(&mut shell("exit 3"), long).unwrap();
+        assert_eq!((exited.status.code(), exited.was_killed), (Some(3), false));
         let mut forked = Pid::from_child(&shell("kill -TERM $$"));
-        let end = wait_or_kill(&mut forked, long).unwrap();
-        assert_eq!((end.status.signal(), end.was_killed), (Some(15), false));
+        let terminated = wait_or_kill(&mut forked, long).unwrap();
+        assert_eq!(
+            (terminated.status.signal(), terminated.was_killed),
+            (Some(15), false)
+        );
         assert!(began.elapsed() < long);
     }
 }

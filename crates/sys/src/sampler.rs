@@ -339,8 +339,8 @@ mod tests {
         let zero = std::fs::File::open("/dev/zero").unwrap();
         let mut buffer = vec![0; 1 << 20];
         let (mut mine, mut in_kernel, mut lost) = (0, 0, 0);
-        let mut take = |sampler: &mut Sampler| {
-            lost += sampler.take(&mut |sample| {
+        let mut take = |source: &mut Sampler| {
+            lost += source.take(&mut |sample| {
                 if sample.pid == me {
                     mine += 1;
                     in_kernel += u64::from(!sample.kernel_chain.is_empty());

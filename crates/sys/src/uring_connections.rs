@@ -254,13 +254,13 @@ impl UringConnections {
                 }
                 SEND => {
                     let slot = token;
-                    let Some((token, memory)) =
+                    let Some((connection, memory)) =
                         self.sending.get_mut(slot as usize).and_then(Option::take)
                     else {
                         continue;
                     };
                     self.free.push(slot);
-                    ConnectionEvent::Sent(token, result(&entry), memory)
+                    ConnectionEvent::Sent(connection, result(&entry), memory)
                 }
                 WATCH => ConnectionEvent::Ready(token),
                 _ => continue,

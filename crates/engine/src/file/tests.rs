@@ -63,12 +63,18 @@ fn warm_and_cold_are_facts() {
 fn a_memory_file_is_never_cold_and_has_no_way_past_the_cache() {
     let mut file = TestFile::in_memory().unwrap();
     file.grow(1 << 20).unwrap();
-    let why = cool(&file, 0, 1 << 20).unwrap_err().to_string();
-    assert!(why.contains("100 %") && why.contains("--dir"), "{why}");
+    let cool_error = cool(&file, 0, 1 << 20).unwrap_err().to_string();
+    assert!(
+        cool_error.contains("100 %") && cool_error.contains("--dir"),
+        "{cool_error}"
+    );
     let (write, direct) = (false, true);
     let direct = Opening { write, direct };
-    let why = open(&file.path(), direct).unwrap_err().to_string();
-    assert!(why.contains("no way past the page cache"), "{why}");
+    let open_error = open(&file.path(), direct).unwrap_err().to_string();
+    assert!(
+        open_error.contains("no way past the page cache"),
+        "{open_error}"
+    );
     assert_eq!(direct_bytes(&file.path()), None);
     // A file system that knows nothing of O_DIRECT answers EINVAL.
     let made_up = open(Path::new("/proc/self/status"), direct);
@@ -80,9 +86,9 @@ fn a_memory_file_is_never_cold_and_has_no_way_past_the_cache() {
 fn want_of_space_and_of_a_directory_are_told_before_anything_is_written() {
     let error = room(Path::new("/a"), 100 << 20, 50 << 20).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
-    let why = error.to_string();
-    let says = ["50 MiB", "which has 100 MiB", "--dir"].map(|word| why.contains(word));
-    assert_eq!(says, [true; 3], "{why}");
+    let full = error.to_string();
+    let says = ["50 MiB", "which has 100 MiB", "--dir"].map(|word| full.contains(word));
+    assert_eq!(says, [true; 3], "{full}");
     assert!(room(Path::new("/a"), 200 << 20, 50 << 20).is_ok());
     for (dir, word) in [("/nowhere/at/all", "that is there"), ("/proc", "--dir")] {
         let why = TestFile::in_dir(Path::new(dir)).unwrap_err().to_string();
@@ -94,8 +100,8 @@ fn want_of_space_and_of_a_directory_are_told_before_anything_is_written() {
 fn a_file_that_is_too_short_and_anything_but_a_file_are_errors() {
     let mut file = TestFile::in_memory().unwrap();
     file.grow(8192).unwrap();
-    let why = warm(&file, 4096, 8192).unwrap_err();
-    assert!(why.to_string().contains("truncated"), "{why}");
+    let too_short = warm(&file, 4096, 8192).unwrap_err();
+    assert!(too_short.to_string().contains("truncated"), "{too_short}");
     let why = open(Path::new("/"), Opening::default()).unwrap_err();
     assert!(why.to_string().contains("a directory"), "{why}");
 }

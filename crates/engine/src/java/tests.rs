@@ -65,10 +65,10 @@ fn the_program_runs_from_its_source_as_well_and_not_from_what_is_gone() {
     File::from(peer).read_exact(&mut bytes).unwrap();
     assert_eq!(content().mismatch(100, &bytes), None);
 
-    let (socket, _peer) = unix();
-    let mut begun = start(socket, opened(&file(1)), Way::Stream, 1);
-    begun.compiled = Some(PathBuf::from("/nowhere/FileSender.jar"));
-    let error = Jvm::start(&java, begun).unwrap_err().to_string();
+    let (idle, _peer) = unix();
+    let mut gone = start(idle, opened(&file(1)), Way::Stream, 1);
+    gone.compiled = Some(PathBuf::from("/nowhere/FileSender.jar"));
+    let error = Jvm::start(&java, gone).unwrap_err().to_string();
     assert!(error.starts_with("java ended with status 1"), "{error}");
 }
 

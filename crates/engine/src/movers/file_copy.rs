@@ -77,8 +77,8 @@ pub const READ_WRITE_FILE: Mover = Mover {
         call("pwrite64").each(Each::Block),
     ]),
     open: Open::File(|setup| {
-        to_file(setup, |bytes| {
-            let mut memory = IoBuffers::new(1, bytes)?;
+        to_file(setup, |block_bytes| {
+            let mut memory = IoBuffers::new(1, block_bytes)?;
             Ok(move |block: Block<'_>, tally: &mut Tally| {
                 let bytes = block.read(&mut memory)?;
                 whole(bytes.len(), tally, |done, _| {

@@ -105,8 +105,8 @@ pub const READ_WRITE: Mover = Mover {
                         0 => return Err(too_short()),
                         came => &buffer.bytes()[..came],
                     };
-                    whole(bytes.len(), tally, |done, _| {
-                        Ok(rustix::io::write(message.socket, &bytes[done..])?)
+                    whole(bytes.len(), tally, |written, _| {
+                        Ok(rustix::io::write(message.socket, &bytes[written..])?)
                     })?;
                     Ok(bytes.len())
                 })

@@ -31,8 +31,8 @@ impl FutexEnd {
     /// Both ends of a futex.
     pub fn pair(patience: Duration) -> (FutexEnd, FutexEnd) {
         let word = Arc::new(Word::default());
-        let end = |word| FutexEnd {
-            word,
+        let end = |shared| FutexEnd {
+            word: shared,
             last: 0,
             patience: Timespec {
                 tv_sec: patience.as_secs().try_into().unwrap_or(i64::MAX),

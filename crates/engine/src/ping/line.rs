@@ -42,8 +42,8 @@ impl LineEnd {
     /// Both ends of a line.
     pub fn pair(patience: Duration) -> (LineEnd, LineEnd) {
         let shared = Arc::new(Shared::default());
-        let end = |shared| LineEnd {
-            shared,
+        let end = |line| LineEnd {
+            shared: line,
             last: 0,
             naps_most: (patience.as_millis() / NAP.as_millis()) as u64,
         };

@@ -102,8 +102,8 @@ mod tests {
     #[test]
     fn what_cannot_be_listened_on_is_said_with_what_to_do() {
         let (_held, address) = listen((Ipv4Addr::LOCALHOST, 0).into(), LONG).unwrap();
-        let check = |address, kind, words: &str| {
-            let error = listen(address, LONG).unwrap_err();
+        let check = |at, kind, words: &str| {
+            let error = listen(at, LONG).unwrap_err();
             assert_eq!(error.kind(), kind);
             assert!(error.to_string().contains(words), "{error}");
         };

@@ -55,9 +55,9 @@ impl Work for Triad {
         let from = &self.from.as_flattened()[range.clone()];
         let to = &mut self.to.as_flattened_mut()[range];
         let mut sum = 0u64;
-        for (from, to) in from.iter().zip(to) {
-            *to = from.wrapping_add(ADDED);
-            sum = sum.wrapping_add(*from);
+        for (source, target) in from.iter().zip(to) {
+            *target = source.wrapping_add(ADDED);
+            sum = sum.wrapping_add(*source);
         }
         // Word `i` was `i` at first and has been added to once a round.
         let (first, words) = (self.at as u64, self.unit as u64);

@@ -168,8 +168,8 @@ pub(super) fn huge_pages(input: &CheckInput<'_>) -> Assessment {
     if chosen != "always" {
         return Assessment::good(chosen, means);
     }
-    let means = "any memory may become huge pages in mid-run, which changes what a copy costs";
-    Assessment::note(chosen, means)
+    let if_always = "any memory may become huge pages in mid-run, which changes what a copy costs";
+    Assessment::note(chosen, if_always)
         .remedy("as root: `echo madvise > /sys/kernel/mm/transparent_hugepage/enabled`")
 }
 
@@ -236,8 +236,8 @@ pub(super) fn memory(input: &CheckInput<'_>) -> Assessment {
             } else if available >= 1 << 30 {
                 Assessment::good(found, means)
             } else {
-                let means = "with little memory free the kernel reclaims in mid-trial";
-                Assessment::warning(found, means)
+                let if_little = "with little memory free the kernel reclaims in mid-trial";
+                Assessment::warning(found, if_little)
                     .remedy("end what holds memory, or choose a smaller --ring")
             }
         }

@@ -13,11 +13,11 @@ pub(super) fn loopback(input: &CheckInput<'_>) -> Assessment {
 
 pub(super) fn filters(input: &CheckInput<'_>) -> Assessment {
     let good = "no rules, and no connection is tracked";
-    let means = "packets pass without being looked at";
+    let if_none = "packets pass without being looked at";
     let obstacles = obstacles(input, Subject::Filters);
     let unseen = input.probes.unseen.join("; ");
     if unseen.is_empty() {
-        return obstacles.unwrap_or_else(|| Assessment::good(good, means));
+        return obstacles.unwrap_or_else(|| Assessment::good(good, if_none));
     }
     let means = "what filters packets costs every mover CPU time for each packet".to_owned();
     match obstacles {

@@ -32,8 +32,9 @@ pub(super) fn perf_event_paranoid(input: &CheckInput<'_>) -> Assessment {
     } else if value < 2 {
         Assessment::good(value.to_string(), means)
     } else {
-        let means = "events inside the kernel, where most of the work is done, may not be counted";
-        Assessment::warning(value.to_string(), means)
+        let if_not_counted =
+            "events inside the kernel, where most of the work is done, may not be counted";
+        Assessment::warning(value.to_string(), if_not_counted)
             .remedy("as root: `sysctl kernel.perf_event_paranoid=1`")
     }
 }
@@ -166,8 +167,8 @@ pub(super) fn open_files(input: &CheckInput<'_>) -> Assessment {
     let means = "a flow needs up to four descriptors on each side, an endpoint 64 besides";
     match input.host.nofile_limit {
         0 => {
-            let means = "how many flows fit is found by trying";
-            Assessment::unknown("/proc/self/limits has no limit", means)
+            let if_unknown = "how many flows fit is found by trying";
+            Assessment::unknown("/proc/self/limits has no limit", if_unknown)
         }
         u64::MAX => Assessment::good("no limit", means),
         limit if limit >= 1024 + 64 => Assessment::good(limit.to_string(), means),
@@ -199,9 +200,10 @@ pub(super) fn congestion(input: &CheckInput<'_>) -> Assessment {
         let found = "/proc/sys/net/ipv4/tcp_congestion_control cannot be read";
         return Assessment::unknown(found, "which one a socket got is in every sample");
     };
-    let names = available.iter().map(String::as_str);
     let can_set = |name: &&str| input.probes.congestion_controls.iter().any(|s| s == name);
-    let settable: Vec<&str> = names.filter(can_set).collect();
+    let settable: Vec<&str> = (available.iter().map(String::as_str))
+        .filter(can_set)
+        .collect();
     let all = available.join(", ");
     let mut found = format!("{default} by default; the kernel has {all}");
     if settable.len() < available.len() {

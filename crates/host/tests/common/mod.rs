@@ -45,8 +45,8 @@ pub fn tree(machine: &str) -> Tree {
                 content.push(b'\n');
             }
         } else if !line.starts_with('#') {
-            let (path, content) = line.split_once(':').unwrap_or_else(|| panic!("{line}"));
-            let paths = expand(path);
+            let (pattern, content) = line.split_once(':').unwrap_or_else(|| panic!("{line}"));
+            let paths = expand(pattern);
             for path in &paths {
                 let content = match content.trim() {
                     "" => Vec::new(),

@@ -96,12 +96,12 @@ fn places(members: &Members) -> Vec<(PerfEvent, Option<usize>)> {
 #[test]
 fn a_machine_with_everything_gives_one_group() {
     let mut pmu = MadeUp::default();
-    let (group, members) = open_hardware(&mut pmu);
-    assert_eq!(group.unwrap().0, HARDWARE);
-    assert!(HARDWARE.iter().all(|e| members.refused(*e).is_none()));
-    let (group, members) = open_software(&mut pmu, &SOFTWARE);
-    assert_eq!(group.unwrap().0, SOFTWARE);
-    assert_eq!(members.group_refused(), None);
+    let (hardware, of_hardware) = open_hardware(&mut pmu);
+    assert_eq!(hardware.unwrap().0, HARDWARE);
+    assert!(HARDWARE.iter().all(|e| of_hardware.refused(*e).is_none()));
+    let (software, of_software) = open_software(&mut pmu, &SOFTWARE);
+    assert_eq!(software.unwrap().0, SOFTWARE);
+    assert_eq!(of_software.group_refused(), None);
 }
 
 #[test]
@@ -183,8 +183,8 @@ fn without_the_kernel_only_the_task_clock_is_left() {
     assert_eq!(members.refused(PerfEvent::TaskClock), None);
     let why = members.refused(PerfEvent::CpuMigrations).unwrap();
     assert!(why.starts_with("kernel not included"), "{why}");
-    let (group, _) = open_hardware(&mut pmu);
-    assert!(group.is_none(), "hardware counts need the kernel");
+    let (hardware, _) = open_hardware(&mut pmu);
+    assert!(hardware.is_none(), "hardware counts need the kernel");
 }
 
 #[test]

@@ -75,7 +75,7 @@ impl InheritedEvents {
         rows.map(|((counter, event), edges)| {
             let reading = match (event, edges) {
                 (Err(why), _) => Reading::absent(why.as_str()),
-                (Ok(_), (Some(start), Some(end))) => between(start, end),
+                (Ok(_), (Some(from), Some(to))) => between(from, to),
                 _ => Reading::absent("the event could not be read"),
             };
             (*counter, reading)

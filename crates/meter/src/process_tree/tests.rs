@@ -31,10 +31,10 @@ fn threads_that_have_ended_are_counted() {
         assert!(clock >= BUSY_NS * 9 / 10, "{clock}");
     }
     // Without perf events, the migrations of that thread are not known.
-    let tree = ProcessTreeMeter::open(false, None);
-    let readings = tree.difference(&start, &end, false);
-    assert_eq!(readings[&Counter::Migrations].measured(), None);
-    assert_eq!(readings[&Counter::Cycles].measured(), None);
+    let without_perf = ProcessTreeMeter::open(false, None);
+    let unknown = without_perf.difference(&start, &end, false);
+    assert_eq!(unknown[&Counter::Migrations].measured(), None);
+    assert_eq!(unknown[&Counter::Cycles].measured(), None);
 }
 
 #[test]
@@ -58,16 +58,17 @@ fn children_count_whether_they_live_or_not() {
         children: whole(children),
     };
     let tree = ProcessTreeMeter::open(false, None);
-    let check = |live: [Option<ThreadUsage>; 2], cpu: Option<u64>, switches: Option<u64>, user| {
-        let start = snapshot(usage(100, 10, 1, 2), live[0]);
-        let end = snapshot(usage(600, 30, 4, 7), live[1]);
-        let readings = tree.difference(&start, &end, true);
-        let read = |counter| readings[&counter].measured();
-        assert_eq!(read(Counter::ElapsedNs), Some(500));
-        assert_eq!(read(Counter::CpuNs), cpu);
-        assert_eq!(read(Counter::ContextSwitchesVoluntary), switches);
-        assert_eq!(read(Counter::UserNs), user);
-    };
+    let check =
+        |living: [Option<ThreadUsage>; 2], cpu: Option<u64>, switches: Option<u64>, user| {
+            let start = snapshot(usage(100, 10, 1, 2), living[0]);
+            let end = snapshot(usage(600, 30, 4, 7), living[1]);
+            let readings = tree.difference(&start, &end, true);
+            let read = |counter| readings[&counter].measured();
+            assert_eq!(read(Counter::ElapsedNs), Some(500));
+            assert_eq!(read(Counter::CpuNs), cpu);
+            assert_eq!(read(Counter::ContextSwitchesVoluntary), switches);
+            assert_eq!(read(Counter::UserNs), user);
+        };
     let none = Some(ThreadUsage::default());
     check([none, none], Some(30), Some(8), Some(8));
     check([none, Some(live(5))], Some(35), Some(13), None);

@@ -165,11 +165,11 @@ fn only_requested_counters_are_opened() {
     assert!(is_read(Counter::UserNs) && is_read(Counter::PageFaultsMinor));
     assert_eq!(is_read(Counter::Migrations), meter.sched.is_some());
     assert_eq!(is_read(Counter::RunQueueNs), meter.schedstat.is_some());
-    let (readings, meter) = with(Err("no such counter"), true, true);
-    assert!(meter.hardware.is_none());
-    assert_ne!(readings[&Counter::TaskClockNs], Reading::absent(LEFT_OUT));
+    let (counts, requested) = with(Err("no such counter"), true, true);
+    assert!(requested.hardware.is_none());
+    assert_ne!(counts[&Counter::TaskClockNs], Reading::absent(LEFT_OUT));
     let unit = clock::proc_stat_unit_ns();
-    let interrupts = readings[&Counter::InterruptNs].measured().unwrap();
+    let interrupts = counts[&Counter::InterruptNs].measured().unwrap();
     assert_eq!(interrupts % unit, 0);
 }
 
@@ -180,10 +180,10 @@ fn a_thread_that_waits_for_a_cpu_has_run_queue_time() {
     }
     let cpus = process::affinity().unwrap();
     // Two that are always ready on one CPU: each waits about as long as it runs.
-    let both = std::sync::Barrier::new(2);
+    let barrier = std::sync::Barrier::new(2);
     let waited = |_| {
         process::set_affinity(&cpus[..1]).unwrap();
-        both.wait();
+        barrier.wait();
         let mut meter = ThreadMeter::open_without_perf();
         let start = meter.read_start();
         while clock::thread_cpu_ns() - start.cpu_ns < 30_000_000 {}
