@@ -59,13 +59,13 @@ impl BackgroundLoad {
         stop: &AtomicBool,
     ) -> Result<BackgroundProcess, TrialError> {
         let BackgroundLoad { task, needed_ns } = self;
-        let is_same = |former: &BackgroundProcess| {
-            let until_ns = former.task.until_ns;
+        let is_same = |running: &BackgroundProcess| {
+            let until_ns = running.task.until_ns;
             until_ns >= needed_ns
                 && BackgroundTask {
                     until_ns,
                     ..task.clone()
-                } == former.task
+                } == running.task
         };
         if let Some(former) = former.filter(is_same) {
             return Ok(former);

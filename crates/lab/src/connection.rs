@@ -152,8 +152,8 @@ mod tests {
             delivered_marked: None,
             ..info
         };
-        let readings = tcp_readings(Some(uncounted), Some(uncounted));
-        assert_eq!(readings[&Counter::TcpMarkedSegments].measured(), None);
+        let unmarked = tcp_readings(Some(uncounted), Some(uncounted));
+        assert_eq!(unmarked[&Counter::TcpMarkedSegments].measured(), None);
         let mut unread = tcp_readings(None, Some(info)).into_values();
         assert!(unread.all(|reading| reading == Reading::absent("TCP_INFO could not be read")));
     }

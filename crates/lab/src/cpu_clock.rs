@@ -185,9 +185,9 @@ mod tests {
             fake.disturbed = |n| [n % 3 != 0, n % 2 == 0, n % 5 == 0];
             check(fake, expected, TRIES);
             // A thread that is always taken off its CPU has no result.
-            let mut fake = Fake::new(loses);
-            fake.disturbed = |_| [true, false, false];
-            let clock = check(fake, ClockVerdict::Unknown, 0);
+            let mut preempted = Fake::new(loses);
+            preempted.disturbed = |_| [true, false, false];
+            let clock = check(preempted, ClockVerdict::Unknown, 0);
             assert_eq!(clock.ratio(), None);
         }
     }

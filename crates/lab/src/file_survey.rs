@@ -251,7 +251,7 @@ mod tests {
     fn a_file_whose_pages_are_held_for_a_while_is_cold_when_they_are_let_go() {
         let mut files = Files::new(PathBuf::from(env!("CARGO_MANIFEST_DIR")), None);
         let pread = Mover::named("pread").unwrap();
-        let cold = |files: &mut Files| attempt(files, pread, Cache::Cold, None);
+        let cold = |all: &mut Files| attempt(all, pread, Cache::Cold, None);
         again(TRIES, || cold(&mut files)).unwrap();
         // A page in a pipe is the file's own, and cannot be dropped.
         let task = files.prepare(&cell(Cache::Cold, "pread"));
@@ -335,8 +335,8 @@ mod tests {
         let found = found(dir.path().to_str().unwrap(), Some(path.clone()));
         assert_eq!(found.user_file_bytes, Some(10_000));
         assert_eq!(refused(&found, "read", Cache::Warm), None);
-        let why = refused(&found, "read", Cache::Memory).unwrap();
-        assert!(why.contains("not a memory file"), "{why}");
+        let not_memory = refused(&found, "read", Cache::Memory).unwrap();
+        assert!(not_memory.contains("not a memory file"), "{not_memory}");
         for mover in MOVERS.iter().filter(|m| m.route == Route::MemoryToFile) {
             let why = refused(&found, mover.name, Cache::Warm).unwrap();
             assert!(why.contains("never written"), "{why}");

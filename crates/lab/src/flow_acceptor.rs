@@ -38,7 +38,7 @@ pub(crate) struct PendingLimits {
 
 impl PendingLimits {
     fn allows(&self, from: Option<IpAddr>) -> bool {
-        let is_in = |from: IpAddr| self.allow.iter().any(|a| a.contains(from));
+        let is_in = |ip: IpAddr| self.allow.iter().any(|a| a.contains(ip));
         self.allow.is_empty() || from.is_some_and(is_in)
     }
 }
@@ -269,7 +269,7 @@ mod tests {
             key.send(&socket).unwrap();
             let timeout = flow.map_or(Duration::from_millis(5), |_| LONG);
             let came = acceptor.next(&listeners, timeout);
-            assert_eq!(came.ok().map(|(flow, _)| flow), flow);
+            assert_eq!(came.ok().map(|(number, _)| number), flow);
             acceptor.strangers
         };
         say(&keys[2], Some(2));
@@ -300,8 +300,8 @@ mod tests {
         let mut acceptor = FlowAcceptor::new(&keys);
         assert_eq!(acceptor.next(&listeners, LONG).unwrap().0, 0);
         let pending = &acceptor.pending;
-        let known = pending.decided.len() + pending.waiting.len();
-        assert_eq!(acceptor.strangers + known as u64, many as u64 + 2);
+        let counted = pending.decided.len() + pending.waiting.len();
+        assert_eq!(acceptor.strangers + counted as u64, many as u64 + 2);
         assert!(pending.waiting.len() <= MAX_PENDING);
         drop((silent, dripping, raving));
     }

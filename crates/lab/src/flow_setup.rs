@@ -75,7 +75,7 @@ pub(crate) fn receiving_end(cell: &Cell, socket: OwnedFd) -> io::Result<Box<dyn 
     let mut receiver = (row.open)(socket, length(cell.read_bytes())?)?;
     receiver.expect(length(cell.size_bytes)?);
     Ok(match quick {
-        Some(socket) => Box::new(QuickAck::new(receiver, socket)),
+        Some(duplicate) => Box::new(QuickAck::new(receiver, duplicate)),
         None => receiver,
     })
 }

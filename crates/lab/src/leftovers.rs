@@ -211,7 +211,7 @@ mod tests {
             let found = leftover(removed, gone, left).map(|l| (l.summary, l.gone));
             assert_eq!(
                 found,
-                expected.map(|(summary, gone)| (summary.to_owned(), gone))
+                expected.map(|(summary, is_gone)| (summary.to_owned(), is_gone))
             );
         };
         check(Ok(false), None);

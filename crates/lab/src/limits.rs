@@ -167,8 +167,8 @@ mod tests {
         };
         assert_eq!(failing(Errno::NOMEM, 3), (true, 4));
         assert_eq!(failing(Errno::OPNOTSUPP, 3), (false, 1));
-        let (works, attempts) = failing(Errno::NOMEM, u32::MAX);
-        assert!(!works && attempts > 1, "{attempts}");
+        let (works, tries) = failing(Errno::NOMEM, u32::MAX);
+        assert!(!works && tries > 1, "{tries}");
     }
 
     #[test]

@@ -182,13 +182,13 @@ mod tests {
 
     #[test]
     fn without_a_step_there_are_no_sub_windows_and_without_bytes_messages_count() {
-        let mut marks = Marks::open(&tally(0, 0));
-        marks.close(&tally(8, 80));
-        assert_eq!(marks.sub_windows(), None);
-        let mut marks = Marks::open(&tally(0, 0));
-        marks.step(Phase::Eighth5, &tally(5, 0));
-        marks.close(&tally(8, 0));
-        let windows = marks.sub_windows().unwrap();
+        let mut without_steps = Marks::open(&tally(0, 0));
+        without_steps.close(&tally(8, 80));
+        assert_eq!(without_steps.sub_windows(), None);
+        let mut without_bytes = Marks::open(&tally(0, 0));
+        without_bytes.step(Phase::Eighth5, &tally(5, 0));
+        without_bytes.close(&tally(8, 0));
+        let windows = without_bytes.sub_windows().unwrap();
         assert_eq!(windows.amount, [5, 0, 0, 0, 3, 0, 0, 0]);
     }
 

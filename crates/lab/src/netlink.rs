@@ -59,10 +59,10 @@ impl Netlink {
         peers: impl AsFd,
         mtu_bytes: u32,
     ) -> io::Result<()> {
-        let end = |name: &str, more: LinkAttribute| {
+        let end = |link_name: &str, more: LinkAttribute| {
             let mut end = LinkMessage::default();
             end.attributes.extend([
-                LinkAttribute::IfName(name.to_owned()),
+                LinkAttribute::IfName(link_name.to_owned()),
                 LinkAttribute::Mtu(mtu_bytes),
                 more,
             ]);

@@ -258,7 +258,7 @@ pub(crate) fn write_out<T: Serialize>(
             return;
         }
         message = match messages.recv_timeout(BEAT) {
-            Ok(message) => Some(message),
+            Ok(received) => Some(received),
             Err(mpsc::RecvTimeoutError::Timeout) => Some(beat()),
             Err(mpsc::RecvTimeoutError::Disconnected) => None,
         };

@@ -363,10 +363,10 @@ mod tests {
         send_descriptors(&ours, [reader.as_fd(), writer.as_fd()]).unwrap();
         write(&mut &ours, &ToEndpoint::Stop).unwrap();
         assert_eq!(read::<ToEndpoint>(&mut &theirs).unwrap(), ToEndpoint::Stop);
-        let [reader, _writer] = receive_descriptors(&theirs).unwrap();
+        let [received, _writer] = receive_descriptors(&theirs).unwrap();
         writer.write_all(b"the same").unwrap();
         let mut said = [0; 8];
-        rustix::io::read(&reader, &mut said).unwrap();
+        rustix::io::read(&received, &mut said).unwrap();
         assert_eq!(&said, b"the same");
         let none = receive_descriptors(&theirs).unwrap_err();
         assert_eq!(none.kind(), io::ErrorKind::InvalidData);

@@ -352,10 +352,16 @@ mod tests {
         assert_eq!(survey.receivers.len(), RECEIVERS.len() * all);
         assert_eq!(survey.mover_refused("send", Transport::Loopback), None);
         assert_eq!(survey.mover_refused("send", Transport::Unix), None);
-        let why = survey.mover_refused("send-zerocopy", Transport::Unix);
-        assert!(why.as_ref().unwrap().contains("EOPNOTSUPP"), "{why:?}");
-        let why = survey.receiver_refused("recv-discard", Transport::Unix);
-        assert!(why.as_ref().unwrap().contains("TCP only"), "{why:?}");
+        let of_mover = survey.mover_refused("send-zerocopy", Transport::Unix);
+        assert!(
+            of_mover.as_ref().unwrap().contains("EOPNOTSUPP"),
+            "{of_mover:?}"
+        );
+        let of_receiver = survey.receiver_refused("recv-discard", Transport::Unix);
+        assert!(
+            of_receiver.as_ref().unwrap().contains("TCP only"),
+            "{of_receiver:?}"
+        );
     }
 
     #[test]
@@ -371,9 +377,9 @@ mod tests {
         let none = Helpers {
             java: Err("there is no java".to_owned()),
         };
-        let found = helped(&none, &places);
+        let without_java = helped(&none, &places);
         let refused = |row: &Support| row.refused.as_deref() == Some("there is no java");
-        assert!(found.iter().all(refused), "{found:?}");
+        assert!(without_java.iter().all(refused), "{without_java:?}");
     }
 
     #[test]

@@ -130,13 +130,13 @@ mod tests {
     #[test]
     fn nobody_is_waited_for_without_end() {
         let listener = listen(&cell(&[]), None).unwrap();
-        let error = listener.accept(SHORT).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let not_accepted = listener.accept(SHORT).unwrap_err();
+        assert_eq!(not_accepted.kind(), io::ErrorKind::TimedOut);
         // The kernel answers no handshake while the queue of a listener is full.
         rustix::net::listen(&listener.socket, 0).unwrap();
         let to = listener.address();
         let _waiting = connect(&cell(&[]), &to, LONG).unwrap();
-        let error = connect(&cell(&[]), &to, SHORT).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        let not_connected = connect(&cell(&[]), &to, SHORT).unwrap_err();
+        assert_eq!(not_connected.kind(), io::ErrorKind::TimedOut);
     }
 }

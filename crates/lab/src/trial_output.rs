@@ -93,6 +93,6 @@ impl TrialOutput {
             .map(|counter| self.machine(counter));
         let both = used.into_iter().sum::<Option<u64>>();
         both.zip(self.machine(Counter::MachineElapsedNs))
-            .is_some_and(|(used, elapsed)| used * 20 < elapsed)
+            .is_some_and(|(cpu_ns, elapsed_ns)| cpu_ns * 20 < elapsed_ns)
     }
 }

@@ -49,8 +49,8 @@ impl WindowLengths {
             return;
         }
         let multiple = self.multiple(cell) * LONGER;
-        for cell in [cell.clone(), cell.other_twin()] {
-            self.multiples.insert(cell.id(), multiple);
+        for twin in [cell.clone(), cell.other_twin()] {
+            self.multiples.insert(twin.id(), multiple);
         }
     }
 
@@ -73,8 +73,8 @@ mod tests {
         };
         let usual = Duration::from_millis(50);
         for multiple in [1, 4, 16, 64, 64] {
-            for cell in [&cell, &cell.other_twin()] {
-                assert_eq!(lengths.window(cell, usual), multiple * usual);
+            for twin in [&cell, &cell.other_twin()] {
+                assert_eq!(lengths.window(twin, usual), multiple * usual);
             }
             assert_eq!(lengths.is_longest(&cell), multiple == 64);
             lengths.lengthen(&cell);

@@ -357,9 +357,9 @@ fn file_work(mover: &Mover) -> io::Result<FileWork> {
     let len = PASS * SIZE as u64;
     // Not in memory: RWF_NOWAIT is not for memory files.
     let file = || TestFile::in_dir(env!("CARGO_TARGET_TMPDIR").as_ref());
-    let open = |file: &TestFile, write| {
+    let open = |named: &TestFile, write| {
         let direct = false;
-        file::open(&file.path(), Opening { write, direct })
+        file::open(&named.path(), Opening { write, direct })
     };
     let mut own = file()?;
     own.grow(len)?;

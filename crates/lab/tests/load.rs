@@ -125,9 +125,9 @@ fn waiting_in_line_is_latency() {
             outcome.latency_ns.count_between(threshold, u64::MAX)
         };
         let span = LoadSpan::Requests(200);
-        let outcome = run(&load(stalling(), way, span));
-        assert_eq!(outcome.answers, 200);
-        assert!(slow(&outcome) >= 1);
+        let closed = run(&load(stalling(), way, span));
+        assert_eq!(closed.answers, 200);
+        assert!(slow(&closed) >= 1);
         let mut open = load(stalling(), way, span);
         open.pace = Pace::Open { per_s: 200.0 };
         open.arrivals = Arrivals::Fixed;
@@ -206,7 +206,7 @@ fn every_kind_of_error_has_its_name() {
             let outcome = run(&load);
             let mut counts = outcome.errors.by_kind().to_vec();
             counts.retain(|(_, n)| *n > 0);
-            let kinds: Vec<&str> = counts.into_iter().map(|(kind, _)| kind).collect();
+            let kinds: Vec<&str> = counts.into_iter().map(|(name, _)| name).collect();
             assert_eq!(kinds, [kind]);
             let answers = outcome.answers;
             assert!(expected.contains(&answers), "{kind}: {answers}");
@@ -267,9 +267,9 @@ fn a_stop_ends_it_early() {
         // An open loop with requests for a thousand years.
         stop.store(false, Ordering::Relaxed);
         (load.pace, load.span) = (Pace::Open { per_s: 100.0 }, LoadSpan::Requests(1 << 42));
-        let outcome = load.run(&stop, &on_stage).unwrap();
-        assert!(outcome.window_ns < 3_000_000_000_000);
-        assert!(all_due(&outcome) < 1 << 20);
+        let open_loop = load.run(&stop, &on_stage).unwrap();
+        assert!(open_loop.window_ns < 3_000_000_000_000);
+        assert!(all_due(&open_loop) < 1 << 20);
     }
 }
 
@@ -406,10 +406,10 @@ fn a_load_ends_with_its_server_and_not_while_it_serves_anyone() {
         (load.connections, load.kept) = (10, false);
         load.pace = Pace::Open { per_s: 100.0 };
         load.arrivals = Arrivals::Fixed;
-        let outcome = run(&load);
-        assert!(outcome.server_gone_ns.is_some(), "{:?}", outcome.errors);
-        assert!(outcome.window_ns < 60_000_000_000, "{}", outcome.window_ns);
-        assert!(outcome.generator.busy_share <= 1.0);
+        let refused = run(&load);
+        assert!(refused.server_gone_ns.is_some(), "{:?}", refused.errors);
+        assert!(refused.window_ns < 60_000_000_000, "{}", refused.window_ns);
+        assert!(refused.generator.busy_share <= 1.0);
     }
 }
 
@@ -505,12 +505,12 @@ fn a_person_gets_the_answer_or_the_reason() {
         let _ = socket.write_all(TOO_LONG);
         false
     });
-    let says = "the server says: a request has at most";
-    check(refusing, TIMEOUT, says);
+    let bound = "the server says: a request has at most";
+    check(refusing, TIMEOUT, bound);
     let soon = Duration::from_millis(200);
     check(server(|_, _, _| true), soon, "within 200ms");
-    let says = "the same service with the same --size";
-    check(server(|_, _, _| false), TIMEOUT, says);
+    let remedy = "the same service with the same --size";
+    check(server(|_, _, _| false), TIMEOUT, remedy);
     let (_held, nobody) = nobody();
     check(nobody, TIMEOUT, "refused");
 }

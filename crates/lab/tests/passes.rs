@@ -179,7 +179,7 @@ fn long_messages_and_cold_files_go_by_passes_and_others_by_the_clock() {
         let messages = found.map(|passes| passes.messages);
         assert_eq!(messages, expected, "{mover} {size_bytes} {cache:?}");
         let bytes = found.map(|passes| passes.bytes);
-        assert_eq!(bytes, expected.map(|messages| messages * size_bytes));
+        assert_eq!(bytes, expected.map(|number| number * size_bytes));
     };
     let (small, long) = (64 << 10, 4 << 20);
     let ring = Ring::Bytes(1 << 20);

@@ -78,7 +78,7 @@ impl Conduct {
             ..setup(socket)
         })?;
         Ok(match (self, kept) {
-            (Conduct::Corked, Some(socket)) => Box::new(Corked::new(engine, socket)),
+            (Conduct::Corked, Some(corked)) => Box::new(Corked::new(engine, corked)),
             _ => engine,
         })
     }
@@ -150,8 +150,9 @@ fn neither_asking_nor_taking_allocates() {
         let mut ask = Ask::new(&mut *engine, &kept, vec![0; 64]);
         let mut meter = NoMeter;
         let gate = CountingGate::new(100, 500);
-        let (count, asked) = counted(|| by_gate(&mut ask, &gate, &mut meter, finish()).unwrap());
-        assert_eq!(count, ROOM, "asking allocated");
+        let (allocations, asked) =
+            counted(|| by_gate(&mut ask, &gate, &mut meter, finish()).unwrap());
+        assert_eq!(allocations, ROOM, "asking allocated");
         // One look at the gate opens the window.
         assert_eq!(ask.latency_ns.len(), asked.tally().messages);
         rustix::net::shutdown(&kept, rustix::net::Shutdown::Write).unwrap();

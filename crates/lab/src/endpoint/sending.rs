@@ -178,8 +178,8 @@ impl<'a> Flow<'a> {
             return Ok(done);
         }
         let (window, latency_ns) = match asked {
-            Some((socket, answer)) => {
-                let mut ask = Ask::new(engine, socket, answer);
+            Some((stream, answer)) => {
+                let mut ask = Ask::new(engine, stream, answer);
                 handle.ready();
                 let window = by_gate(&mut ask, handle.gate, &mut meter, end)?;
                 (window, Some(ask.latency_ns))

@@ -157,11 +157,11 @@ fn counted(from: &ResponderTally, to: &ResponderTally) -> Readings {
 fn moved(cell: &Cell, from: &Seen, to: &Seen) -> Vec<FlowReading> {
     let elapsed_ns = to.at_ns.saturating_sub(from.at_ns);
     let flows = from.flows.iter().zip(&to.flows);
-    let bytes = flows.map(|(from, to)| to.bytes.saturating_sub(from.bytes));
+    let increases = flows.map(|(before, after)| after.bytes.saturating_sub(before.bytes));
     let reading = |bytes| FlowReading {
         bytes,
         messages: bytes / cell.size_bytes.max(1),
         elapsed_ns,
     };
-    bytes.map(reading).collect()
+    increases.map(reading).collect()
 }

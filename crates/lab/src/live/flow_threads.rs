@@ -62,9 +62,9 @@ impl FlowThreads {
             is_cut: false,
         };
         for (number, socket) in sockets.into_iter().enumerate() {
-            let (setup, counters) = (setup.clone(), Arc::clone(&flow_threads.counters));
+            let (setup, thread_counters) = (setup.clone(), Arc::clone(&flow_threads.counters));
             let thread = thread::Builder::new()
-                .spawn(move || flows::run(&setup, number as u32, &counters, socket))?;
+                .spawn(move || flows::run(&setup, number as u32, &thread_counters, socket))?;
             flow_threads.threads.push(thread);
         }
         Ok(flow_threads)

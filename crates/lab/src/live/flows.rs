@@ -101,8 +101,8 @@ fn receive(
     let mut intake = intake(setup, &mut *receiver, reporter.socket)?;
     let kept = reporter.socket;
     // A receiver that stops receives what is still on the way, but responds no more.
-    let on_stop = |intake: &mut Intake<'_>| {
-        intake.answers = None;
+    let on_stop = |stopped: &mut Intake<'_>| {
+        stopped.answers = None;
         // FIN may have been sent already, and the sender may have ended too.
         let _ = transports::close(kept);
         Ok(true)

@@ -89,8 +89,8 @@ impl ListeningProgram<'_> {
         })
         .map_err(|e| e.to_string())?;
         self.served.sessions = number;
-        let totals = running.run(self.events, |events| {
-            self.queue.look(Duration::ZERO, events)
+        let totals = running.run(self.events, |on_event| {
+            self.queue.look(Duration::ZERO, on_event)
         });
         self.served.failed += u64::from(matches!(totals.end, SessionEnd::Failed(_)));
         let moved = totals.activity.side.flows.iter().map(|flow| flow.bytes);

@@ -30,11 +30,11 @@ pub fn ask(
     client.ask(Due::at(0), 1);
     let (mut request, mut answer) = (Vec::new(), Vec::new());
     client.compose(&*codec.requester, &mut request);
-    let late = |e: io::Error, answer: &[u8]| {
+    let late = |e: io::Error, received: &[u8]| {
         if e.kind() != io::ErrorKind::TimedOut {
             return e;
         }
-        let what = if answer.is_empty() {
+        let what = if received.is_empty() {
             "response"
         } else {
             "whole response"

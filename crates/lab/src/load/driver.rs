@@ -450,8 +450,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
             self.opens_ns..self.closes_ns
         };
         for client in &self.clients {
-            let due = client.under_way.iter();
-            for due in due.filter(|d| counted.contains(&d.intended_ns)) {
+            for due in (client.under_way.iter()).filter(|d| counted.contains(&d.intended_ns)) {
                 self.outcome.unanswered += 1;
                 record(&mut self.outcome.latency_ns, now_ns - due.intended_ns);
             }
@@ -477,7 +476,7 @@ impl<'a, W: ClientLoop> Driver<'a, W> {
         let due = (counted.end.saturating_sub(from_ns) as f64 / 1e9 * per_s) as u64;
         let rest = due.min(self.most_requests() - self.dispatched);
         for group in 0..GROUPS {
-            let at = |group: u64| rest * group / GROUPS;
+            let at = |groups: u64| rest * groups / GROUPS;
             let middle = (at(group) + at(group + 1)) / 2;
             let middle_ns = from_ns + (middle as f64 / per_s * 1e9) as u64;
             let waited_ns = now_ns.saturating_sub(middle_ns).max(1);

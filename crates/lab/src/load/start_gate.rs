@@ -73,9 +73,9 @@ mod tests {
         let alone = StartGate::new(1);
         alone.ready(10, 100, 0);
         assert_eq!(alone.at_ns(), Some(10));
-        let start = StartGate::new(1);
-        start.give_up();
-        start.ready(10, 100, 0);
-        assert!(start.at_ns().is_none() && start.is_given_up());
+        let given_up = StartGate::new(1);
+        given_up.give_up();
+        given_up.ready(10, 100, 0);
+        assert!(given_up.at_ns().is_none() && given_up.is_given_up());
     }
 }

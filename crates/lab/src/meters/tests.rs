@@ -86,19 +86,19 @@ fn interrupts_of_the_cpus_serve_where_each_thread_has_one_alone_for_long() {
         configured: Some(true),
         ..CpuClock::default()
     });
-    let by = configured.cpu_by(&Cell::default(), &apart, LONG);
-    assert_eq!(by, CpuBy::TaskClock);
+    let of_configured = configured.cpu_by(&Cell::default(), &apart, LONG);
+    assert_eq!(of_configured, CpuBy::TaskClock);
 }
 
 #[test]
 fn where_nothing_serves_the_reason_says_what_would() {
     let denied = means(70, Some("perf events are not allowed"));
     let nowhere = pins(&[], &[]);
-    let CpuBy::Nothing(why) = denied.cpu_by(&Cell::default(), &nowhere, SHORT) else {
+    let CpuBy::Nothing(reason) = denied.cpu_by(&Cell::default(), &nowhere, SHORT) else {
         panic!("nothing serves");
     };
     for needle in ["--window of 335 ms", "tsc=noirqtime", "not allowed"] {
-        assert!(why.contains(needle), "{why}");
+        assert!(reason.contains(needle), "{reason}");
     }
     let mut served = cell(|c| c.serving.server = Some("epoll".to_owned()));
     let CpuBy::Nothing(why) = means(70, None).cpu_by(&served, &nowhere, LONG) else {

@@ -117,7 +117,7 @@ fn qdisc(message: &[u8]) -> Option<Queueing> {
 /// there is one.
 pub(super) fn ratespec(options: &[u8], of: u16, at: usize, wide: Option<u16>) -> Option<u64> {
     let narrow = number(attribute(options, of)?, at + RATE_AT)?;
-    wide.and_then(|of| long(attribute(options, of)?))
+    wide.and_then(|of_wide| long(attribute(options, of_wide)?))
         .or(Some(u64::from(narrow)))
         .filter(|rate| *rate > 0)
 }
@@ -180,12 +180,12 @@ mod tests {
     #[test]
     fn disciplines_that_hold_back_have_their_figures() {
         // 2 Gbit/s, and 80 Gbit/s, which is more than 32 bits of bytes a second.
-        let parms = [ratespec(250_000_000), vec![0; 24]].concat();
-        check("tbf", &written(1, &parms), "tbf, 2.00 Gbit/s", true);
+        let narrow = [ratespec(250_000_000), vec![0; 24]].concat();
+        check("tbf", &written(1, &narrow), "tbf, 2.00 Gbit/s", true);
         let parms = [ratespec(NO_BOUND), vec![0; 24]].concat();
         let wide = 10_000_000_000_u64.to_ne_bytes();
-        let options = [written(1, &parms), written(4, &wide)].concat();
-        check("tbf", &options, "tbf, 80.0 Gbit/s", true);
+        let of_tbf = [written(1, &parms), written(4, &wide)].concat();
+        check("tbf", &of_tbf, "tbf, 80.0 Gbit/s", true);
 
         let qopt = |ticks: u32, loss: u32| {
             let words = [ticks, 1000, loss, 0, 0, 0];
@@ -193,8 +193,8 @@ mod tests {
         };
         check("netem", &qopt(0, 0), "netem", false);
         check("netem", &qopt(156_250, 0), "netem, delay 10.0 ms", true);
-        let options = [qopt(0, u32::MAX / 50), written(8, &wide)].concat();
-        check("netem", &options, "netem, loss 2.00 %, 80.0 Gbit/s", true);
+        let of_netem = [qopt(0, u32::MAX / 50), written(8, &wide)].concat();
+        check("netem", &of_netem, "netem, loss 2.00 %, 80.0 Gbit/s", true);
 
         let base = |n: u64| written(2, &n.to_ne_bytes());
         check("cake", &base(12_500_000), "cake, 100 Mbit/s", true);

@@ -183,8 +183,8 @@ fn chains_on_the_way_are_counted_and_others_are_not() {
 fn nft(requests: &[(u16, Vec<u8>)]) -> bool {
     use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, sendto, socket_with};
     let kernel = rustix::net::netlink::SocketAddrNetlink::new(0, 0);
-    let (family, kind) = (AddressFamily::NETLINK, SocketType::RAW);
-    let socket = socket_with(family, kind, SocketFlags::CLOEXEC, Some(NETFILTER)).unwrap();
+    let (family, socket_kind) = (AddressFamily::NETLINK, SocketType::RAW);
+    let socket = socket_with(family, socket_kind, SocketFlags::CLOEXEC, Some(NETFILTER)).unwrap();
     let message = |kind: u16, flags: u16, body: &[u8]| {
         let length = 16 + body.len() as u32;
         let parts = [

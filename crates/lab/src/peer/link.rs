@@ -73,13 +73,13 @@ impl JoinedCommand {
         name: &str,
     ) -> Result<JoinedCommand, PeerError> {
         let failed = |e: io::Error| PeerError::of_peer(name, e);
-        let (pipe, program) = (Stdio::piped, command.get_program().to_os_string());
+        let (pipe, command_name) = (Stdio::piped, command.get_program().to_os_string());
         command.stdin(pipe()).stdout(pipe()).stderr(pipe());
         // So that Ctrl-C at a terminal reaches the coordinator alone.
         let mut child = command.process_group(0).spawn().map_err(|e| {
             let why = format!(
                 "`{}` cannot be started: {e}: is it installed?",
-                program.display()
+                command_name.display()
             );
             PeerError::of_peer(name, why)
         })?;
@@ -173,8 +173,8 @@ impl JoinedCommand {
         if !line.is_empty() {
             beside += &format!(" ({line})");
         }
-        if let Some(line) = &*lock(&self.state.printed) {
-            beside += &format!("; it printed `{line}`");
+        if let Some(printed) = &*lock(&self.state.printed) {
+            beside += &format!("; it printed `{printed}`");
         }
         let Some(code) = status.and_then(|status| status.code()) else {
             return PeerError {
@@ -345,7 +345,7 @@ impl PeerLink {
         let cards = joined.wait_for(ANSWERED_WITHIN, stop, FromAgent::try_as_cards)?;
         let host = PeerHost {
             name: match options.command.host() {
-                Some(host) => host.to_owned(),
+                Some(named) => named.to_owned(),
                 None => path.there.to_string(),
             },
             program: options.command.program_name().to_owned(),
@@ -488,7 +488,7 @@ fn join(
         Ok(joined)
     };
     match start(command.agent(), None) {
-        Err(e) if e.wants_program && options.copy_program => {
+        Err(refused) if refused.wants_program && options.copy_program => {
             let failed = |e| PeerError::of_peer(&name, format!("the program cannot be read: {e}"));
             let (agent, program) = copy::agent(command).map_err(failed)?;
             start(agent, Some(program))

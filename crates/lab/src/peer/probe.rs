@@ -91,8 +91,8 @@ impl ListeningCandidates {
             ..Cell::default()
         };
         let (mut listeners, mut candidates) = (Vec::new(), Vec::new());
-        for at in addresses {
-            if let Ok(listener) = transports::listen_for_peer(&plain, *at, None)
+        for address in addresses {
+            if let Ok(listener) = transports::listen_for_peer(&plain, *address, None)
                 && let Ok(at) = listener.address().parse()
             {
                 listeners.push(listener);

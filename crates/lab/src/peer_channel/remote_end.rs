@@ -297,8 +297,8 @@ mod tests {
         assert!(matches!(requests.recv().unwrap(), ToAgent::End { id: 7 }));
         let late = (0..).take_while(|_| link.pass(answer(7)).is_ok()).count();
         assert_eq!(late as u32, MAX_ANSWERS - 1);
-        let (_ours, theirs) = UnixStream::pair().unwrap();
-        link.begin(8, theirs);
+        let (_ours, second) = UnixStream::pair().unwrap();
+        link.begin(8, second);
         let all = (0..).take_while(|_| link.pass(answer(8)).is_ok()).count();
         assert_eq!(all as u32, MAX_ANSWERS);
     }

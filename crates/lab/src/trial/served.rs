@@ -86,8 +86,8 @@ fn conduct(
     let timeout_ns = TIMEOUT.as_nanos() as u64;
     let mut control = TrialControl::new(ends, watch, stop, timeout_ns);
     let _prompt = Promptness::take(true);
-    if let Some(watch) = &mut control.watch {
-        watch.schedule(&schedule)?;
+    if let Some(watching) = &mut control.watch {
+        watching.schedule(&schedule)?;
     }
     // By then a server has started a process for each connection, if it does.
     let look_ns = LIST_NS + look_time(cell).as_nanos() as u64;

@@ -63,14 +63,14 @@ fn by_task_clock() {
     if let Some(why) = survey.counter_refused(Counter::TaskClockNs) {
         return skipped(Lack::Right, why);
     }
-    let sample = made(&mut surveyed(&survey, SHORT), "");
-    for side in sides(&sample) {
+    let over_loopback = made(&mut surveyed(&survey, SHORT), "");
+    for side in sides(&over_loopback) {
         let cpu = read(side, Counter::CpuNs);
         assert_eq!(cpu, read(side, Counter::TaskClockNs));
         assert!(read(side, Counter::ThreadCpuNs) > 0, "no clock");
     }
-    let sample = made(&mut surveyed(&survey, SHORT), "transport=unix");
-    for side in sides(&sample) {
+    let over_unix = made(&mut surveyed(&survey, SHORT), "transport=unix");
+    for side in sides(&over_unix) {
         let replaced = side.contains_key(&Counter::ThreadCpuNs);
         assert!(!replaced, "no interrupt does a part of this");
     }

@@ -96,8 +96,8 @@ fn all_arrives(cell: &Cell) {
         let whole = bytes == messages * cell.size_bytes && messages.is_multiple_of(passes.messages);
         let is_right = messages > 0 && (whole || cell.pattern == Pattern::Stream);
         assert!(is_right, "{messages} messages, {bytes} bytes");
-        let is_timed = side.flows.iter().all(|f| f.elapsed_ns > 0);
-        assert!(is_timed, "{:?}", side.flows);
+        let are_flows_timed = side.flows.iter().all(|f| f.elapsed_ns > 0);
+        assert!(are_flows_timed, "{:?}", side.flows);
     }
     if cell.pattern != Pattern::Stream {
         let [sent, came] = [&sample.sender, &receiver].map(|s| read(&s.readings, Counter::Bytes));

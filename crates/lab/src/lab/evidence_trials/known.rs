@@ -274,9 +274,9 @@ mod tests {
 
     #[test]
     fn what_a_known_transfer_contradicts_is_absent_whatever_was_counted() {
-        let why = Some("not counted");
+        let uncounted = Some("not counted");
         for per_byte in [0.0, 1.0] {
-            let found = left("read", CopyPlace::FromFile, per_byte, why, "ext4");
+            let found = left("read", CopyPlace::FromFile, per_byte, uncounted, "ext4");
             assert_eq!(found, Reading::absent("not counted"));
         }
         let why = missed(CopyPlace::IntoFile, "pwrite", 0.0, "btrfs").unwrap();

@@ -201,8 +201,8 @@ impl ClientLoop for EpollLoop {
             return Some(received);
         }
         loop {
-            let event = self.events.get(self.handled)?;
-            let (data, flags) = (event.data.u64(), event.flags);
+            let ready = self.events.get(self.handled)?;
+            let (data, flags) = (ready.data.u64(), ready.flags);
             self.handled += 1;
             if let Some(event) = self.event(data, flags) {
                 return Some(event);

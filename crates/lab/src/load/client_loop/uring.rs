@@ -101,8 +101,8 @@ impl ClientLoop for UringLoop {
                 ClientEvent::Connected(line, result) => {
                     LoopEvent::Connected(line, result.map_err(error))
                 }
-                ClientEvent::Received(line, piece) => {
-                    let received = piece.map_err(error);
+                ClientEvent::Received(line, result) => {
+                    let received = result.map_err(error);
                     LoopEvent::Received(
                         line,
                         received.and_then(|piece| piece.ok_or(LoadError::Closed)),

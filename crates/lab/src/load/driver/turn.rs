@@ -111,10 +111,10 @@ impl<W: ClientLoop> Driver<'_, W> {
     /// Sends so many requests of a client, as far as it has any left; short ones go together. The
     /// caller has read the clock, which for each request would cost the generator.
     pub(super) fn ask(&mut self, i: u32, due: Due, times: usize) {
-        let client = &self.clients[i as usize];
+        let asked = self.clients[i as usize].asked;
         let mut left = times;
         if let (LoadSpan::Requests(most), true) = (self.load.span, self.is_closed()) {
-            left = left.min(usize::try_from(most.saturating_sub(client.asked)).unwrap_or(left));
+            left = left.min(usize::try_from(most.saturating_sub(asked)).unwrap_or(left));
         }
         while left > 0 {
             let client = &mut self.clients[i as usize];
@@ -222,9 +222,8 @@ impl<W: ClientLoop> Driver<'_, W> {
     }
 
     fn on_responses(&mut self, i: u32, answers: usize, now_ns: u64) {
-        let client = &mut self.clients[i as usize];
         if !self.load.kept {
-            client.disconnect();
+            self.clients[i as usize].disconnect();
             self.client_loop.close(i);
         }
         self.on_first_attempt(i);
@@ -263,12 +262,12 @@ impl<W: ClientLoop> Driver<'_, W> {
         self.on_first_attempt(i);
         self.client_loop.close(i);
         let is_idle = self.is_idle(i);
-        let client = &self.clients[i as usize];
-        if client.state == ClientState::Done {
+        let failed = &self.clients[i as usize];
+        if failed.state == ClientState::Done {
             return;
         }
         if error == LoadError::Timeout
-            && let Some(due) = client.under_way.front().copied()
+            && let Some(due) = failed.under_way.front().copied()
             && self.counts(due, now_ns)
         {
             record(&mut self.outcome.latency_ns, now_ns - due.intended_ns);

@@ -258,11 +258,11 @@ impl WireResponder {
             flags: if seen.closed { FIN | ACK } else { ACK },
         };
         if self.write(&Packet::plain(self.rules.link.device, fields))? {
-            let flow = &mut self.flows[at];
-            flow.acknowledged = seen.bytes;
-            flow.strays = strays;
+            let answered = &mut self.flows[at];
+            answered.acknowledged = seen.bytes;
+            answered.strays = strays;
             if seen.closed {
-                flow.end = End::Answered;
+                answered.end = End::Answered;
             }
             self.acknowledgements += 1;
         }
