@@ -56,8 +56,8 @@ impl Map {
             beginnings: BTreeMap::new(),
         };
         let mut class = None;
-        for (at, line) in text.lines().enumerate() {
-            let without_comment = line.split('#').next().unwrap_or_default();
+        for (at, raw) in text.lines().enumerate() {
+            let without_comment = raw.split('#').next().unwrap_or_default();
             let line = without_comment.trim();
             let error = |what: String| format!("line {}: {what}", at + 1);
             if let Some(section) = line.strip_prefix('[').and_then(|l| l.strip_suffix(']')) {

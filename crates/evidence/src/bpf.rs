@@ -82,8 +82,8 @@ pub fn loaded(
     static LOADER: Mutex<Option<EbpfLoader<'static>>> = Mutex::new(None);
     let mut guard = LOADER.lock().unwrap_or_else(PoisonError::into_inner);
     let loader = guard.get_or_insert_with(EbpfLoader::new);
-    for (map, entries) in entries {
-        loader.map_max_entries(map, *entries);
+    for (map, most) in entries {
+        loader.map_max_entries(map, *most);
     }
     if types.is_some() {
         loader.btf(types);
@@ -222,8 +222,8 @@ mod tests {
     fn a_cause_follows_its_effect_and_gives_its_kind() {
         let error = in_one_line(&Outer(io::ErrorKind::PermissionDenied.into()));
         assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
-        let text = error.to_string();
-        assert_eq!(text, "the program cannot be loaded: permission denied");
+        let in_full = error.to_string();
+        assert_eq!(in_full, "the program cannot be loaded: permission denied");
         let verifier = format!("{} R1 unbounded memory access", "x".repeat(10_000));
         let long = in_one_line(&Outer(io::Error::other(verifier)));
         assert_eq!(long.kind(), io::ErrorKind::Other);

@@ -178,8 +178,8 @@ fn attach<const N: usize>(
     tried: &mut BTreeMap<&'static str, Tried>,
 ) -> Option<Object<N>> {
     let own = || HOOKS.iter().filter(|h| h.means == means);
-    let refuse_all = |why: String, tried: &mut BTreeMap<&'static str, Tried>| {
-        tried.extend(own().map(|h| (h.program, Tried::Refused(why.clone()))));
+    let refuse_all = |why: String, refusals: &mut BTreeMap<&'static str, Tried>| {
+        refusals.extend(own().map(|h| (h.program, Tried::Refused(why.clone()))));
     };
     let mut object: Object<N> = match Object::load(bytes, types, &[]) {
         Ok(object) => object,

@@ -67,11 +67,11 @@ impl WorkingSet {
         }
         let other = vec![1_u8; 4 * bytes];
         let (mut hits, mut misses) = (Vec::new(), Vec::new());
-        let look = |set: &WorkingSet, before: &dyn Fn()| {
+        let look = |primed: &WorkingSet, before: &dyn Fn()| {
             let mut ticks = Ticks::none();
-            set.prime();
+            primed.prime();
             before();
-            set.time(|took| ticks.add(took));
+            primed.time(|took| ticks.add(took));
             ticks
         };
         for _ in 0..ROUNDS {
@@ -135,7 +135,7 @@ impl WorkingSet {
     /// The one eight lines on. Written out, since a loop's own work could hide how long loads take.
     #[inline]
     fn after_eight(&self, at: usize) -> usize {
-        let four = |at| self.after(self.after(self.after(self.after(at))));
+        let four = |from| self.after(self.after(self.after(self.after(from))));
         four(four(at))
     }
 }
@@ -153,16 +153,16 @@ pub fn displace(memory: &[u8]) {
 
 /// Lines that name each other in one round, in an order that looks random (Sattolo, 1986).
 fn cycle(memory: &mut [Line], places: &[usize]) {
-    let mut next: Vec<usize> = places.to_vec();
+    let mut order: Vec<usize> = places.to_vec();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-    for i in (1..next.len()).rev() {
+    for i in (1..order.len()).rev() {
         // Marsaglia's xorshift; a fixed seed, so that each trial walks the same way.
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        next.swap(i, (state % i as u64) as usize);
+        order.swap(i, (state % i as u64) as usize);
     }
-    for (place, next) in places.iter().zip(next) {
+    for (place, next) in places.iter().zip(order) {
         memory[*place].next = next as u64;
     }
 }
@@ -314,19 +314,19 @@ mod tests {
         // A few loads that an interrupt held up do not count for more than displaced.
         check(hits, misses, &[(30, 98), (1000, 2)], 0.02);
         // A counter that goes in steps longer than the caches are apart.
-        let (hits, misses) = (&[(50, 80), (75, 20)], &[(50, 40), (75, 60)]);
-        check(hits, misses, &[(50, 60), (75, 40)], 0.5);
+        let (coarse_hits, coarse_misses) = (&[(50, 80), (75, 20)], &[(50, 40), (75, 60)]);
+        check(coarse_hits, coarse_misses, &[(50, 60), (75, 40)], 0.5);
         // Lines that are further away than the next cache count as displaced, once.
-        let (hits, misses) = (&[(30, 99), (900, 1)], &[(44, 97), (900, 3)]);
-        check(hits, misses, &[(30, 50), (300, 50)], 0.5);
+        let (far_hits, far_misses) = (&[(30, 99), (900, 1)], &[(44, 97), (900, 3)]);
+        check(far_hits, far_misses, &[(30, 50), (300, 50)], 0.5);
     }
 
     #[test]
     fn what_is_alike_is_refused_with_what_was_seen() {
         let same = rounds(&[(30, 60), (40, 40)]);
-        let why = calibrated(&same, &same).refused.unwrap();
+        let alike = calibrated(&same, &same).refused.unwrap();
         let reason = "timing cannot separate its hits from its misses: in the middle of 7 rounds";
-        assert!(why.starts_with(reason), "{why}");
+        assert!(alike.starts_with(reason), "{alike}");
         // Two noisy rounds of seven do not make it so.
         let mut hits = rounds(&[(30, 100)]);
         hits[0] = ticks(&[(300, 100)]);

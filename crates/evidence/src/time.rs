@@ -131,7 +131,7 @@ impl TimeSampler {
 
 /// The party that a process works for: itself, or who started it.
 fn worker(parties: Parties, parents: &BTreeMap<u32, u32>, pid: u32) -> u32 {
-    let is_party = |pid: u32| pid == parties.sender || Some(pid) == parties.receiver;
+    let is_party = |process: u32| process == parties.sender || Some(process) == parties.receiver;
     let parent = parents.get(&pid).copied();
     match parent {
         Some(parent) if !is_party(pid) && is_party(parent) => parent,

@@ -126,22 +126,22 @@ impl Truths {
     }
 
     /// So many bytes may have been sent again: the kernel copies those once more on delivery.
-    fn check(&self, what: &str, expected: PerByte, again_bytes: u64) {
+    fn check(&self, what: &str, per_byte: PerByte, again_bytes: u64) {
         let again = again_bytes as f64 / PAYLOAD_BYTES as f64;
         let counted = self.copies.copied();
-        let found: Vec<Option<f64>> = counted
+        let copies: Vec<Option<f64>> = counted
             .iter()
             .map(|c| Some(c.bytes.measured()? as f64 / PAYLOAD_BYTES as f64))
             .collect();
         let number = |v: &Option<f64>| v.map_or("–".to_owned(), |v| format!("{v:.3}"));
-        let each: Vec<String> = found.iter().map(number).collect();
-        let sum: f64 = found.iter().flatten().sum();
+        let each: Vec<String> = copies.iter().map(number).collect();
+        let sum: f64 = copies.iter().flatten().sum();
         println!(
             "{}: {what}: {} = {sum:.3} copies per byte",
             self.means.title(),
             each.join(" + ")
         );
-        for ((found, expected), leg) in found.iter().zip(expected).zip(CopyPlace::ALL) {
+        for ((found, expected), leg) in copies.iter().zip(per_byte).zip(CopyPlace::ALL) {
             let is_near = match (found, expected) {
                 (Some(found), Some(expected)) => {
                     let is_delivery = f64::from(u8::from(*leg == CopyPlace::Delivery));
@@ -192,7 +192,7 @@ impl Truths {
             |socket| flagged = zerocopy(socket, &message),
         );
         assert_eq!(flagged.len(), MESSAGES);
-        assert!(flagged.iter().all(|copied| *copied), "{flagged:?}");
+        assert!(flagged.iter().all(|is_copied| *is_copied), "{flagged:?}");
         println!("completion flags: 100 % of {MESSAGES} zero-copy sends over loopback copied");
         self.unix(&message);
         // Bytes to another port are not those of this connection.

@@ -24,7 +24,7 @@ pub fn known_or<T: Serialize + DeserializeOwned>(
 ) -> T {
     let folder = directory.and_then(|path| Folder::make_private(path).ok());
     let kept = folder.as_ref().filter(|_| !fresh);
-    if let Some(known) = kept.and_then(|folder| get(folder, name, under)) {
+    if let Some(known) = kept.and_then(|dir| get(dir, name, under)) {
         return known;
     }
     let found = find();

@@ -75,8 +75,8 @@ impl Root {
                 Err(StoreError::Exists(_)) => {}
                 folder => {
                     let folder = folder?;
-                    for (name, bytes) in files {
-                        folder.write(name, bytes)?;
+                    for (file, bytes) in files {
+                        folder.write(file, bytes)?;
                     }
                     return Ok(folder.path().to_owned());
                 }

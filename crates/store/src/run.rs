@@ -46,10 +46,10 @@ impl Run {
         let folder = root.make_folder(&manifest.id)?;
         let made = Run::fill(root, folder, manifest);
         if made.is_err()
-            && let Ok(folder) = root.folder(&manifest.id)
+            && let Ok(unfinished) = root.folder(&manifest.id)
         {
             for name in [MANIFEST, SAMPLES] {
-                let _ = folder.remove(name);
+                let _ = unfinished.remove(name);
             }
             root.remove_folder(&manifest.id);
         }

@@ -95,18 +95,18 @@ proptest! {
         let whole = fs::read(&log).unwrap();
         for cut in cuts.iter().map(|c| c.index(whole.len() + 1)) {
             fs::write(&log, &whole[..cut]).unwrap();
-            let mut run = root.open("one").unwrap();
-            let loaded = run.records().unwrap();
+            let mut reopened = root.open("one").unwrap();
+            let loaded = reopened.records().unwrap();
             let kept = whole[..cut].iter().filter(|b| **b == b'\n').count();
             prop_assert_eq!(&loaded.records, &records[..kept]);
             let at_line_end = cut == 0 || whole[cut - 1] == b'\n';
             prop_assert_eq!(loaded.dropped_bytes == 0, at_line_end);
 
-            run.append(&next).unwrap();
-            let loaded = run.records().unwrap();
-            prop_assert_eq!(loaded.dropped_bytes, 0);
-            prop_assert_eq!(&loaded.records[..kept], &records[..kept]);
-            prop_assert_eq!(&loaded.records[kept..], std::slice::from_ref(&next));
+            reopened.append(&next).unwrap();
+            let appended = reopened.records().unwrap();
+            prop_assert_eq!(appended.dropped_bytes, 0);
+            prop_assert_eq!(&appended.records[..kept], &records[..kept]);
+            prop_assert_eq!(&appended.records[kept..], std::slice::from_ref(&next));
         }
     }
 }

@@ -47,11 +47,11 @@ fn a_name_is_used_once_and_runs_of_one_second_are_numbered() {
         let run = root.create_fresh(manifest("")).unwrap();
         let id = format!("20261121-141503-send-copies{twin}");
         assert_eq!(run.manifest().id, id);
-        for (root, name) in [
+        for (at, name) in [
             (&root, &*id),
             (&Root::at("/nowhere"), run.dir().to_str().unwrap()),
         ] {
-            assert_eq!(root.open(name).unwrap().manifest(), run.manifest());
+            assert_eq!(at.open(name).unwrap().manifest(), run.manifest());
         }
     }
 }
@@ -102,15 +102,15 @@ fn a_run_that_was_cut_short_continues_at_the_start_of_a_line() {
     drop(run);
     let text = fs::read(&log).unwrap();
     fs::write(&log, &text[..text.len() - 5]).unwrap();
-    let mut run = root.open("one").unwrap();
-    let loaded = run.records().unwrap();
+    let mut reopened = root.open("one").unwrap();
+    let loaded = reopened.records().unwrap();
     assert_eq!(loaded.records, [failure(0)]);
     // Both lines are as long.
     assert_eq!(loaded.dropped_bytes, text.len() / 2 - 5);
-    run.append(&failure(2)).unwrap();
-    let loaded = run.records().unwrap();
-    assert_eq!(loaded.records, [failure(0), failure(2)]);
-    assert_eq!(loaded.dropped_bytes, 0);
+    reopened.append(&failure(2)).unwrap();
+    let continued = reopened.records().unwrap();
+    assert_eq!(continued.records, [failure(0), failure(2)]);
+    assert_eq!(continued.dropped_bytes, 0);
 }
 
 #[test]
@@ -258,8 +258,8 @@ fn a_full_disk_keeps_the_finished_trials_and_leaves_nothing_half_written() {
         };
         assert!(matches!(error, StoreError::Full { .. }), "{error}");
         assert!(error.to_string().contains("ulimit -f"), "{error}");
-        let error = run.write_output("report.html", &[b'x'; 1 << 20]);
-        assert!(matches!(error, Err(StoreError::Full { .. })));
+        let too_large = run.write_output("report.html", &[b'x'; 1 << 20]);
+        assert!(matches!(too_large, Err(StoreError::Full { .. })));
         run.write_output("written", written.to_string().as_bytes())
             .unwrap();
         return;
@@ -308,8 +308,8 @@ fn legs_are_recorded_and_no_sample_changes() {
     run.append(&failure(1)).unwrap();
     assert!(fs::read(&log).unwrap().starts_with(&before));
     drop(run);
-    let run = root.open("one").unwrap();
-    let manifest = run.manifest();
+    let reopened = root.open("one").unwrap();
+    let manifest = reopened.manifest();
     assert_eq!(manifest.legs, [leg]);
     assert_eq!((manifest.leg_of(0), manifest.leg_of(1)), (0, 1));
     assert_eq!(manifest.measurer().build, Some("ab"));
@@ -341,9 +341,9 @@ fn lost_records_are_reported() {
     assert_eq!(state(), damaged("samples.jsonl is missing"));
     fs::write(&log, "").unwrap();
     // A resumed run measures the lost records again.
-    let mut run = root.open("one").unwrap();
-    run.resume().unwrap();
-    assert_eq!(run.damage().unwrap(), None);
+    let mut reopened = root.open("one").unwrap();
+    reopened.resume().unwrap();
+    assert_eq!(reopened.damage().unwrap(), None);
 }
 
 #[test]
@@ -373,10 +373,10 @@ fn a_log_or_a_study_without_a_bound_is_refused_at_once() {
         .open(run.dir().join("samples.jsonl"));
     sparse.unwrap().set_len(200 << 30).unwrap();
     drop(run);
-    let mut run = root.open("one").unwrap();
+    let mut reopened = root.open("one").unwrap();
     let is_large = |why: StoreError| assert!(matches!(why, StoreError::TooLarge(..)), "{why}");
-    is_large(run.records().unwrap_err());
-    is_large(run.resume().unwrap_err());
+    is_large(reopened.records().unwrap_err());
+    is_large(reopened.resume().unwrap_err());
     assert!(root.runs().unwrap()[0].state.starts_with("unreadable"));
     let mut many = manifest("two");
     many.study.blocks_most = u32::MAX;

@@ -328,10 +328,10 @@ mod tests {
         assert_eq!(choice.gaps, [""; 0]);
         // There, and not to be hooked, is another thing: its bytes would count as copied.
         let hidden = Tried::Refused("it is compiled to another form".to_owned());
-        let choice = choose(&kernel(&[("skb_splice_from_iter", hidden)]), BOTH);
-        assert_eq!(choice.means(IntoKernel), Some(Tracepoints));
-        let is_named = choice.gaps[0].contains("`skb_splice_from_iter`");
-        assert!(is_named, "{:?}", choice.gaps);
+        let of_hidden = choose(&kernel(&[("skb_splice_from_iter", hidden)]), BOTH);
+        assert_eq!(of_hidden.means(IntoKernel), Some(Tracepoints));
+        let is_named = of_hidden.gaps[0].contains("`skb_splice_from_iter`");
+        assert!(is_named, "{:?}", of_hidden.gaps);
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
         assert_eq!(choice.means(IntoFile), Some(Functions));
         assert!(choice.gaps[0].contains("fuse_perform_write"));
         let has =
-            |choice: &HookChoice, program: &str| choice.hooks.iter().any(|h| h.program == program);
+            |chosen: &HookChoice, program: &str| chosen.hooks.iter().any(|h| h.program == program);
         assert!(has(&choice, "to_file_fuse_piece") && !has(&choice, "to_file_btrfs"));
         let spare = choose(&kernel(&[]), BOTH);
         assert!(has(&spare, "to_file_fuse") && !has(&spare, "to_file_fuse_piece"));
@@ -371,9 +371,9 @@ mod tests {
         assert!(choice.refused().unwrap().contains("not permitted"));
         assert_eq!(choice.hooks.len(), 0);
         assert_eq!(choice.gaps.len(), 2, "{:?}", choice.gaps);
-        let choice = choose(&kernel(&[]), &[Tracepoints]);
-        assert_eq!(means(&choice), [Some(Tracepoints); 5]);
-        assert_eq!(choice.refused(), None);
+        let of_tracepoints = choose(&kernel(&[]), &[Tracepoints]);
+        assert_eq!(means(&of_tracepoints), [Some(Tracepoints); 5]);
+        assert_eq!(of_tracepoints.refused(), None);
         let renamed = choose(&kernel(&[("tcp_sendmsg", Tried::NotThere)]), BOTH);
         assert_eq!(renamed.means(IntoKernel), Some(Tracepoints));
         assert!(renamed.gaps[0].contains("renamed"), "{:?}", renamed.gaps);

@@ -136,8 +136,8 @@ impl WindowAccounts {
             ..WindowAccounts::default()
         };
         let in_window = tasks.values().filter(|words| words[0] == from_ns);
-        let task = |words: &TaskWords| Task::new(&words[3..], words[1], words[2]);
-        accounts.tasks = in_window.map(task).collect();
+        let from_words = |words: &TaskWords| Task::new(&words[3..], words[1], words[2]);
+        accounts.tasks = in_window.map(from_words).collect();
         for words in cpus {
             let is_in_window = words[0] == from_ns;
             let sum = |index: usize| if is_in_window { words[index] } else { 0 };

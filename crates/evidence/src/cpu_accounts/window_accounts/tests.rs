@@ -194,8 +194,8 @@ fn what_runs_at_the_edge_counts_up_to_it_and_all_adds_up() {
 
 #[test]
 fn a_cpu_that_is_not_known_is_left_over_and_one_of_another_window_has_its_task_alone() {
-    let idle = who([0, 0, 0, 0], "swapper/1");
-    let mut other = cpu(300, idle, [700, 50], 40);
+    let swapper = who([0, 0, 0, 0], "swapper/1");
+    let mut other = cpu(300, swapper, [700, 50], 40);
     other[0] = FROM_NS - 500;
     let accounts = World::new()
         .accounts(&[[0; CPU_WORDS], other])
