@@ -164,10 +164,10 @@ fn path(units: &[Unit]) -> String {
                 (true, false) => Some(u.began + declared),
                 (false, false) => None,
             };
-            lets.map(|at| (i, at))
+            lets.map(|seconds| (i, seconds))
         });
         let last = before.max_by(|a, b| a.1.total_cmp(&b.1));
-        let until = last.map_or(0.0, |(_, at)| at);
+        let until = last.map_or(0.0, |(_, seconds)| seconds);
         steps.push(format!("{} {:.1} s", units[unit].name, let_on - until));
         let_on = until;
         at = last.map(|(i, _)| i);

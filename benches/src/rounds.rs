@@ -279,7 +279,7 @@ fn with_mean_of_others<'r>(runs: &[&'r Run]) -> Vec<(&'r Finding, f64)> {
             .filter_map(move |finding| {
                 let logs: Vec<f64> = (runs.iter().enumerate())
                     .filter(|(other, _)| *other != number)
-                    .filter_map(|(_, run)| run.finding(finding))
+                    .filter_map(|(_, compared)| compared.finding(finding))
                     .filter(shown)
                     .map(|f| f.ratio.ln())
                     .collect();

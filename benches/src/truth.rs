@@ -70,7 +70,7 @@ fn run(_: &Context) -> Result<BenchOutcome> {
     let log = Kept::at("planted/truth.jsonl")?;
     let build = kept::build(&program)?;
     let mut outcomes: [Vec<Outcome>; 3] = Default::default();
-    for (kind, outcomes) in KINDS.iter().zip(&mut outcomes) {
+    for (kind, of_kind) in KINDS.iter().zip(&mut outcomes) {
         let state = kept::target()?
             .join("planted/history")
             .join(&build)
@@ -78,7 +78,7 @@ fn run(_: &Context) -> Result<BenchOutcome> {
         for seed in 1..=runs {
             let key = json!({ "kind": kind, "seed": seed, "build": build });
             let findings = log.or(&key, || one(&program, &study(kind), seed, &state))?;
-            outcomes.push(outcome(&findings).with_context(|| format!("{kind}, seed {seed}"))?);
+            of_kind.push(outcome(&findings).with_context(|| format!("{kind}, seed {seed}"))?);
         }
     }
     let [equal, planted, planted_25] = outcomes;
@@ -165,14 +165,14 @@ fn rows(equal: &[Outcome], planted: &[Outcome], planted_25: &[Outcome]) -> Vec<R
     let reports = equal.len() as u64;
     let alarms = equal.iter().filter(|o| o.alarms > 0).count() as u64;
     let all: Vec<_> = planted.iter().filter_map(|o| o.planted).collect();
-    let found = all.iter().filter(|(_, found)| *found).count() as u64;
+    let found = all.iter().filter(|(_, is_found)| *is_found).count() as u64;
     let promised: Vec<f64> = all.iter().map(|(promised, _)| *promised).collect();
     let large: Vec<_> = planted_25.iter().filter_map(|o| o.planted).collect();
-    let found_large = large.iter().filter(|(_, found)| *found).count();
+    let found_large = large.iter().filter(|(_, is_found)| *is_found).count();
     let (least, of) = FOUND_LEAST;
     let least = (large.len() as u64 * least).div_ceil(of);
-    let both = |of: fn(&Outcome) -> (u64, u64)| {
-        let each = equal.iter().chain(planted).chain(planted_25).map(of);
+    let both = |count: fn(&Outcome) -> (u64, u64)| {
+        let each = equal.iter().chain(planted).chain(planted_25).map(count);
         each.fold((0, 0), |sum, t| (sum.0 + t.0, sum.1 + t.1))
     };
     let (twins, different) = both(|o| o.twins);

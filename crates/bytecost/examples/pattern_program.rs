@@ -57,7 +57,7 @@ fn main() -> io::Result<()> {
     let name = words.next().unwrap_or_default();
     let row = PROGRAMS.iter().find(|(known, ..)| *known == name);
     let Some((_, usual, program)) = row else {
-        let names = PROGRAMS.iter().map(|(name, ..)| *name);
+        let names = PROGRAMS.iter().map(|(known, ..)| *known);
         eprintln!("choose from {}", names.collect::<Vec<_>>().join(", "));
         std::process::exit(2);
     };

@@ -114,7 +114,7 @@ pub fn check_time(
         return Ok(());
     }
     let limit = |bound: Bound<&Duration>| match bound {
-        Bound::Included(time) | Bound::Excluded(time) => Some(units::duration(*time)),
+        Bound::Included(edge) | Bound::Excluded(edge) => Some(units::duration(*edge)),
         Bound::Unbounded => None,
     };
     let range = match (limit(bounds.start_bound()), limit(bounds.end_bound())) {

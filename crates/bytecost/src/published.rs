@@ -65,8 +65,8 @@ pub fn from_file(path: &Path) -> Result<Grounds> {
     let mut grounds = with_tables(claims)?;
     for name in named_tables(&grounds.claims) {
         if let Some(path) = table_file(path, &name) {
-            let text = read(&path, MAX_TABLE_BYTES)?;
-            let table = Table::parse(&name, &text)
+            let csv = read(&path, MAX_TABLE_BYTES)?;
+            let table = Table::parse(&name, &csv)
                 .map_err(|e| bad_input(format!("{}: {e}", path.display())))?;
             grounds.tables.retain(|t| t.name != name);
             grounds.tables.push(table);

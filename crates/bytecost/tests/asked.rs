@@ -177,8 +177,8 @@ fn commands(text: &str) -> Vec<String> {
         " No verdict ",
         " Undecided ",
     ];
-    let of_part = |text: &str| {
-        let part = flat(text);
+    let of_part = |lines: &str| {
+        let part = flat(lines);
         let found = part.match_indices("bytecost ").map(|(at, _)| at);
         let starts = found.filter(|at| !part[..*at].ends_with(['/', '-', '_', '.']));
         let commands = starts.map(|at| {

@@ -203,7 +203,7 @@ fn who_may_not_set_the_usual_congestion_control_sends_live_with_another() {
     ended(&mut as_user(&Place::new(), USERS[1], "--core=0", &receive).unwrap()).succeeded();
     // Root's cubic is the sender's alone.
     drop(server);
-    let server = Server::sender("--size 4KiB");
-    let receive = server.join("receive", "--duration 300ms");
-    ended(&mut as_user(&Place::new(), USERS[1], "--core=0", &receive).unwrap()).succeeded();
+    let of_root = Server::sender("--size 4KiB");
+    let from_root = of_root.join("receive", "--duration 300ms");
+    ended(&mut as_user(&Place::new(), USERS[1], "--core=0", &from_root).unwrap()).succeeded();
 }

@@ -112,8 +112,8 @@ fn calculations_on_tables_take_no_run_and_tables_may_lie_in_a_directory_below() 
             "No cells with mover send were measured",
         ],
     );
-    let judged = place.call("audit --claims c.toml --json").json();
-    assert!(judged["claims"][0]["run"].is_null());
+    let as_json = place.call("audit --claims c.toml --json").json();
+    assert!(as_json["claims"][0]["run"].is_null());
     place.refuses(
         "audit --claims c.toml",
         "--source post => no runs | bytecost run",
@@ -123,8 +123,8 @@ fn calculations_on_tables_take_no_run_and_tables_may_lie_in_a_directory_below() 
     fs::create_dir(&outside).unwrap();
     symlink(place.path().join("data"), outside.join("link")).unwrap();
     for name in ["../data/2024/blog", "link/2024/blog"] {
-        let claims = CLAIMS.replace("\"blog\"\ncol", &format!("\"{name}\"\ncol"));
-        fs::write(outside.join("c.toml"), claims).unwrap();
+        let elsewhere = CLAIMS.replace("\"blog\"\ncol", &format!("\"{name}\"\ncol"));
+        fs::write(outside.join("c.toml"), elsewhere).unwrap();
         place.refuses(
             "audit --claims claims/c.toml",
             &format!("=> there is no table `{name}`"),

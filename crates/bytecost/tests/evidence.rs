@@ -60,8 +60,8 @@ fn unasked_evidence_takes_a_tenth_of_the_budget_and_is_gathered_where_that_is_pe
     assert_eq!(!watched.is_empty(), is_root());
     assert!(watched.iter().all(|e| e.time.is_none()));
     says(&place.read("manifest.json"), &["\"unasked\": true"]);
-    let mut command = place.bytecost("run");
-    let end = ended(command.env("BYTECOST_EVIDENCE", "folklore"));
+    let mut with_folklore = place.bytecost("run");
+    let end = ended(with_folklore.env("BYTECOST_EVIDENCE", "folklore"));
     end.refused(&["BYTECOST_EVIDENCE is `folklore`"]);
     place.refuses(
         "run",

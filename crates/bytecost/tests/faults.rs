@@ -223,12 +223,12 @@ fn a_full_disk_ends_the_run_and_keeps_what_is_finished() {
 fn a_disk_without_room_for_a_run_and_a_port_in_use_leave_none() {
     let place = Place::new();
     let words = format!("run --mover null,send {TINY}");
-    let end = ended(&mut place.limited("-f 8", &words));
-    end.refused(&["limit on file sizes"]);
+    let full = ended(&mut place.limited("-f 8", &words));
+    full.refused(&["limit on file sizes"]);
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
-    let end = place.call(format!("{words} --port {port}"));
-    end.refused(&["--port", &port]);
+    let in_use = place.call(format!("{words} --port {port}"));
+    in_use.refused(&["--port", &port]);
     assert!(place.all_runs().is_empty(), "{:?}", place.all_runs());
 }
 

@@ -73,8 +73,8 @@ fn what_is_disabled_or_beyond_its_limit_refuses_its_movers_alone() {
             assert_eq!(refused.len(), 1, "{refused:?}");
             says(&refused[0].why, &parts);
         }
-        let movers = measured(&findings).map(|c| c.mover.as_str());
-        assert!(movers.eq(["null", "pread"]));
+        let remaining = measured(&findings).map(|c| c.mover.as_str());
+        assert!(remaining.eq(["null", "pread"]));
     }
 }
 

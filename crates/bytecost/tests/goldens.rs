@@ -257,7 +257,7 @@ fn what_disturbed_a_run_has_two_lines_of_its_first_screen() {
         color: false,
         width: 100,
     };
-    let print = |a: &Analysis| bytecost_report::screen(a, style, "report.html", "run");
+    let print = |shown: &Analysis| bytecost_report::screen(shown, style, "report.html", "run");
     let undisturbed = Analysis {
         disturbances: Vec::new(),
         ..a.clone()

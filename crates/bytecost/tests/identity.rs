@@ -106,10 +106,10 @@ fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
     assert_eq!(leg["differences"][0]["what"], "boot");
     assert_eq!(leg["differences"][0]["was"], "before");
     let after = fs::read_to_string(&log).unwrap();
-    let new = after
+    let added = after
         .strip_prefix(&cut)
         .expect("samples are never rewritten");
-    assert!(new.lines().count() >= 4);
+    assert!(added.lines().count() >= 4);
     let records = place.records();
     let (_, new) = records.split_at(cut.lines().count());
     for record in new {
@@ -124,8 +124,8 @@ fn a_second_leg_has_blocks_of_its_own_and_reports_say_so() {
     let says = format!("leg 2 from block {begun}: boot was before, is ");
     assert!(caveat.evidence.starts_with(&says), "{caveat:?}");
     // As the second leg it is the same, and continues without another one.
-    let more = format!("--blocks {} --precision 0.01% --quiet", begun + 3);
-    place.call(place.resume(&more)).measured();
+    let longer = format!("--blocks {} --precision 0.01% --quiet", begun + 3);
+    place.call(place.resume(&longer)).measured();
     let counted_from = place.blocks_not_counted();
     assert_eq!(last_block(&place), counted_from + begun + 2);
 }
@@ -150,8 +150,9 @@ fn an_endpoint_goes_by_the_name_of_the_program() {
     run.until_both_sides(&place, 0);
     let line = format!("bytecost endpoint {pid}");
     until("their names", PATIENCE, || {
-        let has_name = |pid: &u32| {
-            let read = |name| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        let has_name = |endpoint: &u32| {
+            let read =
+                |name| fs::read_to_string(format!("/proc/{endpoint}/{name}")).unwrap_or_default();
             read("comm").trim() == "bytecost" && read("cmdline").replace('\0', " ").contains(&line)
         };
         endpoints_of(pid).iter().filter(|pid| has_name(pid)).count() == 2

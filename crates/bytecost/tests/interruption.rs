@@ -106,9 +106,9 @@ fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
     let report = place.call("report").flat();
     says(&report, &["This run ended early: it was killed"]);
     let lines_before = place.lines();
-    let mut run = place.start(&mut place.bytecost(place.resume("--quiet")));
-    run.until("another trial", || place.lines() > lines_before);
-    run.interrupted();
+    let mut resumed = place.start(&mut place.bytecost(place.resume("--quiet")));
+    resumed.until("another trial", || place.lines() > lines_before);
+    resumed.interrupted();
     let after = place.read("samples.jsonl");
     assert!(after.starts_with(&text[..whole]));
     trials(&place.records());
@@ -295,9 +295,9 @@ fn a_survey_that_does_not_end_is_ended() {
     let end = run.ended_by(Signal::INT);
     assert_eq!(end.status, Some(130), "{}", end.stderr);
     says(&end.stderr, &["did not end within 3 s of the signal"]);
-    let java = format!("/proc/{}", pid().trim());
+    let machine = format!("/proc/{}", pid().trim());
     until("the end of the machine", Duration::from_secs(20), || {
-        !Path::new(&java).exists()
+        !Path::new(&machine).exists()
     });
     assert!(place.all_runs().is_empty());
 }

@@ -108,10 +108,10 @@ fn groups_of_a_killed_run_are_removed_by_the_next_and_by_doctor() {
     assert!(!left.is_empty(), "nobody removed them");
 
     let next = Place::new();
-    let run = SHORT.replace("--quiet", "--mover memcpy --window 2ms");
-    for words in [&run, "doctor --clean"] {
+    let small_run = SHORT.replace("--quiet", "--mover memcpy --window 2ms");
+    for command in [&small_run, "doctor --clean"] {
         left.iter().for_each(|dir| fs::create_dir_all(dir).unwrap());
-        let end = next.call(words);
+        let end = next.call(command);
         for dir in &left {
             let note = format!("removed the control group {}", dir.display());
             says(&(end.stdout.clone() + &end.stderr), &[&note]);

@@ -68,15 +68,15 @@ fn what_a_killed_run_left_is_removed_and_what_is_in_use_stays() {
         "{said}"
     );
 
-    let mut orphan = endpoint(&place, gone());
+    let mut later_orphan = endpoint(&place, gone());
     fs::write(&half, "half").unwrap();
     let end = place.call(words).measured();
-    is_ended(&mut orphan);
-    says(&end.stderr, &[&format!("process {}", orphan.id())]);
+    is_ended(&mut later_orphan);
+    says(&end.stderr, &[&format!("process {}", later_orphan.id())]);
     assert!(!half.exists());
 
-    let said = place.call("doctor --clean").stdout;
-    assert_eq!(said, "nothing was left behind\n");
+    let last = place.call("doctor --clean").stdout;
+    assert_eq!(last, "nothing was left behind\n");
     assert!(in_use.try_wait().unwrap().is_none(), "it was not an orphan");
     in_use.kill().unwrap();
     in_use.wait().unwrap();

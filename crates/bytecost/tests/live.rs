@@ -77,8 +77,8 @@ fn a_stream_of_several_flows_goes_either_way_round_and_both_count_the_same() {
         2,
     );
     check(&sender, &receiver);
-    let [receiver, sender] = session(|| Server::receiver("--json"), "send", sends, 2);
-    check(&sender, &receiver);
+    let [received, sent] = session(|| Server::receiver("--json"), "send", sends, 2);
+    check(&sent, &received);
 }
 
 #[test]
@@ -137,8 +137,8 @@ fn both_sides_speak_in_words() {
 #[test]
 fn quiet_is_the_totals_alone() {
     let server = Server::sender("--quiet --size 4KiB");
-    let end = server.received("--quiet --json --duration 1200ms");
-    assert_eq!(objects(&end.stdout).len(), 1, "{}", end.stdout);
+    let as_json = server.received("--quiet --json --duration 1200ms");
+    assert_eq!(objects(&as_json.stdout).len(), 1, "{}", as_json.stdout);
     let end = server.received("--quiet --duration 1200ms");
     assert!(end.stdout.starts_with("session 1 ended"), "{}", end.stdout);
     let listened = server.end().stdout;
@@ -219,8 +219,8 @@ fn the_other_side_may_be_started_later() {
 #[test]
 fn names_and_ipv6_work_on_both_sides() {
     for listen in ["[::1]:0", "localhost:0"] {
-        let words = format!("live receive --json --listen {listen}");
-        let server = Server::of(Started::alone(&words));
+        let listening = format!("live receive --json --listen {listen}");
+        let server = Server::of(Started::alone(&listening));
         let host = listen.trim_end_matches(":0");
         let words = format!(
             "live send --size 4KiB --json --duration 1200ms --connect {host}:{}",

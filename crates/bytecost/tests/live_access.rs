@@ -28,9 +28,9 @@ fn addresses_that_are_not_allowed_are_not_heard() {
     let end = server.received("--duration 1s");
     assert_eq!(end.status, Some(1), "{}", end.stdout);
     says(&end.stderr, &["closed the connection", "--allow"]);
-    let end = server.end();
-    says(&end.stderr, &["--allow does not name its address"]);
-    let counts = last(&end.stdout);
+    let stopped = server.end();
+    says(&stopped.stderr, &["--allow does not name its address"]);
+    let counts = last(&stopped.stdout);
     assert_eq!(
         (&counts["sessions"], &counts["turned_away"]),
         (&0.into(), &1.into())
@@ -43,8 +43,8 @@ fn a_server_closes_connections_of_others() {
     let server = Server::of_service("echo --allow 192.0.2.0/24");
     let end = server.ask("echo --patience 1s");
     assert_ne!(end.status, Some(0), "{}", end.stdout);
-    let server = Server::of_service("echo --allow 127.0.0.0/8");
-    server.asked("echo");
+    let allowing = Server::of_service("echo --allow 127.0.0.0/8");
+    allowing.asked("echo");
 }
 
 #[test]
@@ -60,8 +60,8 @@ fn a_session_ends_when_its_time_is_over_and_says_why() {
         &["--max-duration 3s is over"],
     );
     assert!(bytes_of(&ended) > 0);
-    let server = Server::sender("--size 4KiB");
-    let words = server.received("--max-duration 300ms").succeeded();
+    let unbounded = Server::sender("--size 4KiB");
+    let words = unbounded.received("--max-duration 300ms").succeeded();
     says(&words, &["ended by a limit: --max-duration 300ms is over"]);
 }
 

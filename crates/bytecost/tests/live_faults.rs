@@ -205,13 +205,13 @@ fn an_end_that_stands_still_does_not_keep_the_other() {
     assert_eq!(ended["cut"], true);
     client.ended_by(Signal::CONT);
 
-    let server = Server::sender("--json --threads 2 --size 16KiB --pattern request-response");
-    let client = server.receiving("--size 16KiB");
-    server.running.send(Signal::STOP);
-    let end = client.ended_by(Signal::INT).succeeded();
+    let serving = Server::sender("--json --threads 2 --size 16KiB --pattern request-response");
+    let asking = serving.receiving("--size 16KiB");
+    serving.running.send(Signal::STOP);
+    let end = asking.ended_by(Signal::INT).succeeded();
     assert_eq!(last(&end)["cut"], true);
-    server.running.send(Signal::CONT);
-    let again = server.receiving("--size 16KiB");
+    serving.running.send(Signal::CONT);
+    let again = serving.receiving("--size 16KiB");
     again.ended_by(Signal::INT).succeeded();
 }
 

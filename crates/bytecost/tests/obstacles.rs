@@ -106,8 +106,8 @@ fn behind_a_token_bucket_interrupts_on_idle_cpus_are_a_part_of_the_cost() {
         assert!((sum - 1.0).abs() < 1e-4, "{sum}");
         let mut cells = found.cells.iter();
         let cell = cells.find(|c| c.id == books.cell).unwrap();
-        let metric = |side| Metric::new(Measure::CpuSPerGb, side);
-        let sides = [Side::Both, Side::Sender, Side::Receiver].map(metric);
+        let cpu_of = |side| Metric::new(Measure::CpuSPerGb, side);
+        let sides = [Side::Both, Side::Sender, Side::Receiver].map(cpu_of);
         let [both, sender, receiver] = sides.map(|metric| cell.estimates[&metric].value);
         let charged = books.interrupts.unwrap().value.max(0.0);
         // Each is a trimmed mean of its own.
@@ -199,8 +199,8 @@ fn processes_of_a_foreign_proc_are_not_visible_and_nothing_is_said_of_them() {
     }
     let place = Place::new();
     let mut unshare = place.other("unshare", ["--pid", "--fork", "--kill-child", BYTECOST]);
-    let words = "run --mover send,sendfile --size 64KiB --blocks 6 --warmup 5ms --window 20ms --budget 3s --quiet --evidence none --runs-dir";
-    unshare.args(words.split(' ')).arg(place.runs());
+    let options = "run --mover send,sendfile --size 64KiB --blocks 6 --warmup 5ms --window 20ms --budget 3s --quiet --evidence none --runs-dir";
+    unshare.args(options.split(' ')).arg(place.runs());
     let output = unshare.output().unwrap();
     let [screen, errors] = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
     if errors.contains("unshare:") {

@@ -100,9 +100,9 @@ fn a_run_is_explained_in_words_and_for_machines_without_a_trace() {
     let place = Place::recorded(&["send-copies"]);
     let said = flat(&place.call("explain").succeeded());
     let value = place.call("explain --json").json();
-    let asked = value["explanations"].as_array().unwrap();
-    assert!(!asked.is_empty());
-    for question in asked {
+    let questions = value["explanations"].as_array().unwrap();
+    assert!(!questions.is_empty());
+    for question in questions {
         says(&said, &[question["question"].as_str().unwrap()]);
     }
     // The suggested command has the axes of the run's command, and each option once.

@@ -25,8 +25,8 @@ fn threads_take_turns_where_they_are_held_and_every_number_is_checked() {
         };
         let held = &sample.sender.held;
         assert_eq!(held.len(), 2, "{}", sample.cell);
-        for (held, cpu) in held.iter().zip([sender[0], receiver[0]]) {
-            assert_eq!((&held.cpus[..], held.last_cpu), (&[cpu][..], cpu));
+        for (thread, cpu) in held.iter().zip([sender[0], receiver[0]]) {
+            assert_eq!((&thread.cpus[..], thread.last_cpu), (&[cpu][..], cpu));
         }
         let read = |counter| sample.sender.readings[&counter].measured().unwrap();
         assert_eq!(read(Counter::Bytes), 16 * read(Counter::Messages));

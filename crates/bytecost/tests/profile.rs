@@ -53,9 +53,9 @@ fn patterns(profile: &Value) -> BTreeSet<&str> {
 fn sums(profile: &Value, calls: &[&str]) -> (u64, u64) {
     let ways = profile["profile"]["ways"].as_array().unwrap().iter();
     let named = ways.filter(|way| calls.contains(&way["call"].as_str().unwrap()));
-    named.fold((0, 0), |(calls, bytes), way| {
+    named.fold((0, 0), |(count, bytes), way| {
         (
-            calls + way["calls"].as_u64().unwrap(),
+            count + way["calls"].as_u64().unwrap(),
             bytes + way["bytes"].as_u64().unwrap(),
         )
     })
@@ -199,7 +199,7 @@ impl RealProgram<'_> {
             .unwrap_or_else(|| panic!("{command:?}: {profile:#}"));
         // The power of two of most calls' lengths.
         let lengths = way["lengths"].as_array().unwrap().iter().enumerate();
-        let most = lengths.max_by_key(|(_, calls)| calls.as_u64());
+        let most = lengths.max_by_key(|(_, made)| made.as_u64());
         assert_eq!(
             most.unwrap().0,
             self.call_bytes.ilog2() as usize,
@@ -368,12 +368,12 @@ fn a_32_bit_program_is_named_and_its_calls_are_not_taken_for_others() {
     refused.refused(&["is a 32-bit program"]);
     target.kill().unwrap();
     target.wait().unwrap();
-    let profile = place
+    let output = place
         .bytecost("profile --for 500ms --json --")
         .arg(&program)
         .output()
         .unwrap();
-    let text = String::from_utf8(profile.stderr).unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
     let profile: Value = serde_json::from_str(&text[text.find("{\n").unwrap()..]).unwrap();
     assert!(
         profile["profile"]["compat_calls"].as_u64() >= Some(1000),
@@ -395,8 +395,8 @@ fn a_process_that_runs_is_profiled_until_its_time_is_over_and_goes_on() {
         ])
         .spawn()
         .unwrap();
-    let profile = place.bytecost(format!("profile --pid {} --for 500ms --json", program.id()));
-    let ended: Ended = { profile }.output().unwrap().into();
+    let profiler = place.bytecost(format!("profile --pid {} --for 500ms --json", program.id()));
+    let ended: Ended = { profiler }.output().unwrap().into();
     assert!(program.try_wait().unwrap().is_none(), "it goes on");
     program.kill().unwrap();
     program.wait().unwrap();
@@ -460,7 +460,7 @@ fn ctrl_c_ends_it_with_a_profile() {
         return;
     }
     let place = Place::new();
-    let mut profile = place
+    let mut profiler = place
         .bytecost("profile --json -- sh -c")
         .arg("echo up; exec cat")
         .stdin(Stdio::piped())
@@ -468,25 +468,25 @@ fn ctrl_c_ends_it_with_a_profile() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut out = BufReader::new(profile.stdout.take().unwrap());
+    let mut out = BufReader::new(profiler.stdout.take().unwrap());
     let mut line = String::new();
     out.read_line(&mut line).unwrap();
-    let mut input = profile.stdin.take().unwrap();
+    let mut input = profiler.stdin.take().unwrap();
     input.write_all(b"hello\n").unwrap();
     line.clear();
     out.read_line(&mut line).unwrap();
     assert_eq!(line, "hello\n");
-    let pid = rustix::process::Pid::from_child(&profile);
+    let pid = rustix::process::Pid::from_child(&profiler);
     let asked = Instant::now();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     let mut text = String::new();
-    profile
+    profiler
         .stderr
         .take()
         .unwrap()
         .read_to_string(&mut text)
         .unwrap();
-    assert_eq!(profile.wait().unwrap().code(), Some(0), "{text}");
+    assert_eq!(profiler.wait().unwrap().code(), Some(0), "{text}");
     assert!(asked.elapsed() < END);
     let profile: Value = serde_json::from_str(&text).unwrap();
     let mut ways = profile["profile"]["ways"].as_array().unwrap().iter();

@@ -84,7 +84,7 @@ fn a_run_measures_rounds_with_pauses_and_the_next_one_knows_them() {
     let ends = run.round_blocks.iter().skip(1).chain([&last]);
     let sizes: Vec<u32> = ends
         .zip(&run.round_blocks)
-        .map(|(end, first)| end - first)
+        .map(|(next, first)| next - first)
         .collect();
     assert!(sizes.iter().all(|size| *size >= 3), "{sizes:?}");
     // Precision is that within rounds: each block is compared with those of its own.

@@ -47,8 +47,8 @@ fn a_server_in_use_is_no_leftover_and_a_killed_run_leaves_none() {
     run.until("a whole trial", || endpoints_of(pid).len() >= 5);
     let other = Place::new();
     let said = other.call("doctor --clean").stdout;
-    for pid in endpoints_of(pid) {
-        assert!(!said.contains(&format!("process {pid},")), "{said}");
+    for endpoint in endpoints_of(pid) {
+        assert!(!said.contains(&format!("process {endpoint},")), "{said}");
     }
     run.send(Signal::KILL);
     until("the end of all of them", PATIENCE, || {

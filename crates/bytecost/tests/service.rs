@@ -48,8 +48,8 @@ fn an_answer_and_what_a_load_found_are_told_in_words() {
             "errors none",
         ],
     );
-    let served = Server::of(Started::alone("live server echo --port 0"));
-    let output = served.running.ended_by(Signal::INT).stdout;
+    let unasked = Server::of(Started::alone("live server echo --port 0"));
+    let output = unasked.running.ended_by(Signal::INT).stdout;
     let nothing = "`epoll` served 0 requests of `echo` on 0 connections\n";
     assert_eq!(output, nothing);
 }

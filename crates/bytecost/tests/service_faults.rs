@@ -67,9 +67,9 @@ fn nobody_and_somebody_else_are_told_with_what_to_do() {
         assert_eq!((end.status, end.stderr.lines().count()), (Some(1), 1));
         says(&end.stderr, &[expected]);
     };
-    let end = Place::new().call(format!("live load 127.0.0.1:{port} echo"));
+    let refused = Place::new().call(format!("live load 127.0.0.1:{port} echo"));
     let remedy = format!("start `bytecost live server echo --port {port}`");
-    check(end, &remedy);
+    check(refused, &remedy);
     let served = Server::of_service("echo --size 100");
     for ask in ["echo --size 101", "fixed --size 4"] {
         let end = served.ask(&format!("{ask} --patience 300ms"));

@@ -124,10 +124,10 @@ fn main() -> ExitCode {
         Round::new(seed.parse().unwrap(), number.parse().unwrap()).play();
         return ExitCode::SUCCESS;
     }
-    let number = |name: &str| env::var(name).ok().map(|n| n.parse::<u64>().expect(name));
-    let rounds = number("TORTURE");
+    let from_env = |name: &str| env::var(name).ok().map(|n| n.parse::<u64>().expect(name));
+    let rounds = from_env("TORTURE");
     let by_clock = || SystemTime::UNIX_EPOCH.elapsed().unwrap().as_secs();
-    let seed = number("TORTURE_SEED").unwrap_or_else(|| rounds.map_or(1, |_| by_clock()));
+    let seed = from_env("TORTURE_SEED").unwrap_or_else(|| rounds.map_or(1, |_| by_clock()));
     println!("TORTURE_SEED={seed}");
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(AT_A_TIME);
@@ -420,7 +420,7 @@ fn descendants() -> Vec<u32> {
         all.extend(
             children
                 .split_whitespace()
-                .map(|pid| pid.parse::<u32>().unwrap()),
+                .map(|child| child.parse::<u32>().unwrap()),
         );
         at += 1;
     }

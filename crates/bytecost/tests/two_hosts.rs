@@ -125,8 +125,8 @@ fn measured(hosts: &Hosts, output: Ended, name: &str, side: PeerSide) {
 #[test]
 fn a_command_leads_to_the_other_host_and_the_run_goes_on_where_it_ended() {
     let Some(hosts) = Hosts::new() else { return };
-    let there = hosts.there.entered();
-    let peer = ["--peer", &there, "--peer-program", PROGRAM];
+    let entry = hosts.there.entered();
+    let peer = ["--peer", &entry, "--peer-program", PROGRAM];
     let output = hosts.call(SMALL, &peer);
     measured(&hosts, output, THERE, PeerSide::Receiver);
     let before = hosts.crossed().len();
@@ -143,12 +143,12 @@ fn a_command_leads_to_the_other_host_and_the_run_goes_on_where_it_ended() {
     // Where it is not there any more, nothing is measured.
     let Hosts { here, there, place } = hosts;
     drop(there);
-    let hosts = Hosts {
+    let vacated = Hosts {
         here,
         there: Namespace::new(),
         place,
     };
-    hosts.call(&more, &peer).refused(&[]);
+    vacated.call(&more, &peer).refused(&[]);
 }
 
 #[test]
@@ -187,8 +187,8 @@ struct SshServer {
 impl SshServer {
     /// None where it is not installed.
     fn start(hosts: &Hosts) -> Option<SshServer> {
-        let server = "/usr/sbin/sshd";
-        if !Path::new(server).exists() {
+        let program = "/usr/sbin/sshd";
+        if !Path::new(program).exists() {
             skipped(Lack::Tool, "OpenSSH's server is not installed");
             return None;
         }
@@ -200,19 +200,19 @@ impl SshServer {
         }
         // It insists on this directory.
         let _ = fs::create_dir("/run/sshd");
-        let config = format!(
+        let server_config = format!(
             "Port 2222\nListenAddress {THERE}\nHostKey {}\nAuthorizedKeysFile {}\nPidFile none\nStrictModes no\nUsePAM no\nPasswordAuthentication no\nPermitRootLogin prohibit-password\n",
             at("host"),
             at("user.pub")
         );
-        fs::write(at("sshd_config"), config).unwrap();
+        fs::write(at("sshd_config"), server_config).unwrap();
         let config = format!(
             "Host db7\nHostName {THERE}\nPort 2222\nUser root\nIdentityFile {}\nIdentitiesOnly yes\nUserKnownHostsFile {}\nStrictHostKeyChecking accept-new\nBatchMode yes\n",
             at("user"),
             at("known")
         );
         fs::write(at("config"), config).unwrap();
-        let mut command = place.other(server, ["-D", "-e", "-f", &at("sshd_config")]);
+        let mut command = place.other(program, ["-D", "-e", "-f", &at("sshd_config")]);
         hosts.there.network.start_in(&mut command).unwrap();
         let mut server = place.start(&mut command);
         server.until_output("a server of OpenSSH", |_, err| err.contains("listening"));
@@ -239,8 +239,8 @@ fn ssh_leads_to_the_other_host() {
     };
     let options = server.peer();
     let peer = options.each_ref().map(String::as_str);
-    let output = hosts.call(&format!("{SMALL} --reverse"), &peer);
-    measured(&hosts, output, "db7", PeerSide::Sender);
+    let reversed = hosts.call(&format!("{SMALL} --reverse"), &peer);
+    measured(&hosts, reversed, "db7", PeerSide::Sender);
     every_mover_arrives(&mut hosts, &peer);
     // A key that it does not know.
     fs::write(server.place.path().join("user.pub"), "").unwrap();

@@ -110,7 +110,7 @@ fn sentence(help: &str) -> String {
 /// Splits the values of an axis whose values are lists: a piece that begins with a digit belongs to
 /// the list before it.
 pub(super) fn split(text: &str) -> Vec<String> {
-    let ends_as_list = |text: &str| text.ends_with(|c: char| c.is_ascii_digit());
+    let ends_as_list = |list: &str| list.ends_with(|c: char| c.is_ascii_digit());
     let mut values: Vec<String> = Vec::new();
     for piece in text.split(',') {
         let is_number = piece.trim_start().starts_with(|c: char| c.is_ascii_digit());

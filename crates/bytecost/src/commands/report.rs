@@ -76,13 +76,13 @@ fn open(args: &RootArgs, name: Option<String>) -> Result<Run> {
         Some(name) => Some(name),
         None => root.names()?.pop(),
     };
-    let Some(name) = named_or_newest else {
+    let Some(id) = named_or_newest else {
         return Err(bad_input(format!(
             "no runs in {}: `bytecost run` makes one",
             args.runs_dir.display()
         )));
     };
-    Ok(root.open(&name)?)
+    Ok(root.open(&id)?)
 }
 
 fn published_table(name: &str) -> Result<Published> {

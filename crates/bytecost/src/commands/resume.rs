@@ -107,8 +107,8 @@ pub(super) fn resumed(
     } else {
         Some(leg(&run, &study, build, host, differences)?)
     };
-    let leg = new_leg.as_ref().or(run.manifest().legs.last());
-    let leg_first_block = leg.map_or(0, |leg| leg.first_block);
+    let last_leg = new_leg.as_ref().or(run.manifest().legs.last());
+    let leg_first_block = last_leg.map_or(0, |leg| leg.first_block);
     bytecost_plan::order_blocks(&mut plan, &study, run.manifest().seed, leg_first_block);
     let files = files_ready(&plan, run.manifest().survey.files.as_ref())?;
     run.resume()?;

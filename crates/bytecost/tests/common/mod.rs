@@ -349,7 +349,7 @@ fn waits_for_disk(pid: u32) -> bool {
             .is_some_and(|(_, state)| state.starts_with('D'))
     };
     let pids = iter::once(pid).chain(endpoints_of(pid));
-    pids.filter_map(|pid| fs::read_dir(format!("/proc/{pid}/task")).ok())
+    pids.filter_map(|process| fs::read_dir(format!("/proc/{process}/task")).ok())
         .flatten()
         .flatten()
         .any(|task| is_uninterruptible(&task.path().join("stat")))

@@ -102,23 +102,23 @@ fn read(path: &str, text: &str) -> Module {
     let mut at = 0;
     while at < words.len() {
         inline.retain(|end| at < *end);
-        let text = words[at].text.as_str();
+        let word = words[at].text.as_str();
         let next = |n: usize| words.get(at + n).map_or("", |w| w.text.as_str());
-        if text == "use" && next(1) != "<" {
+        if word == "use" && next(1) != "<" {
             let is_public = at > 0 && matches!(words[at - 1].text.as_str(), "pub" | ")");
             let end = at + words[at..].iter().position(|w| w.text == ";").unwrap_or(0);
             leaves(
                 &words[at + 1..end],
                 &mut Vec::new(),
-                &mut |path, name, line| {
-                    let path = path[within(path, inline.len())..].to_vec();
-                    imports.push((path, name.to_owned(), line, is_public));
+                &mut |leaf, name, line| {
+                    let from = leaf[within(leaf, inline.len())..].to_vec();
+                    imports.push((from, name.to_owned(), line, is_public));
                 },
             );
             at = end + 1;
             continue;
         }
-        if text == "mod" && next(2) == "{" {
+        if word == "mod" && next(2) == "{" {
             let depth = words[at].depth;
             let end = words[at + 3..].iter().position(|w| w.depth == depth);
             inline.push(at + 3 + end.unwrap_or(0));
@@ -127,20 +127,20 @@ fn read(path: &str, text: &str) -> Module {
             .defines
             .extend(defined(&words, at).map(str::to_owned));
         let in_table = tables.iter().any(|(from, to)| (*from..*to).contains(&at));
-        if !is_name(text) {
+        if !is_name(word) {
             at += 1;
             continue;
         }
-        let path = path_at(&words, at);
-        let end = at + 3 * path.len() - 2;
+        let needed = path_at(&words, at);
+        let end = at + 3 * needed.len() - 2;
         // What is defined here, a field and what follows a dot are no names from elsewhere.
         let before = at.checked_sub(1).map_or("", |n| words[n].text.as_str());
-        let is_own = path.len() == 1
+        let is_own = needed.len() == 1
             && (matches!(before, "." | "fn" | "type" | "mod" | "const" | "struct")
                 || words.get(end).is_some_and(|w| w.text == ":"));
         if !is_own {
             rest.push(Need {
-                path: path[within(&path, inline.len())..].to_vec(),
+                path: needed[within(&needed, inline.len())..].to_vec(),
                 line: words[at].line,
                 in_table,
             });
@@ -222,16 +222,22 @@ fn is_name(text: &str) -> bool {
 fn flatten(stream: TokenStream, depth: usize, words: &mut Vec<Word>) {
     for token in stream {
         let line = token.span().start().line;
-        let mut push = |text: String, line: usize| words.push(Word { text, line, depth });
+        let mut push = |text: String, at: usize| {
+            words.push(Word {
+                text,
+                line: at,
+                depth,
+            })
+        };
         match token {
             TokenTree::Group(group) => {
                 let (open, close) = brackets(&group);
                 push(open.to_owned(), line);
                 flatten(group.stream(), depth + 1, words);
-                let line = group.span_close().start().line;
+                let last_line = group.span_close().start().line;
                 words.push(Word {
                     text: close.to_owned(),
-                    line,
+                    line: last_line,
                     depth,
                 });
             }
@@ -286,8 +292,8 @@ fn leaves(words: &[Word], above: &mut Vec<String>, visit: &mut dyn FnMut(&[Strin
                     }
                     if at + 1 == one.len() || renamed.is_some() {
                         let last = above.last().cloned().unwrap_or_default();
-                        let name = renamed.map_or(last, |n| one[n].text.clone());
-                        visit(above, &name, one[at].line);
+                        let here = renamed.map_or(last, |n| one[n].text.clone());
+                        visit(above, &here, one[at].line);
                         break;
                     }
                 }
@@ -467,8 +473,8 @@ fn circle_line(all: &[Module], arrows: &Arrows, circle: &[usize]) -> String {
 fn found(files: &[(&str, &str)]) -> Vec<String> {
     let file = |(place, text): &(&str, &str)| {
         let parts = place.split('/').filter(|p| !p.is_empty());
-        let place: Vec<String> = parts.map(str::to_owned).collect();
-        (place.clone(), place.join("/"), (*text).to_owned())
+        let path: Vec<String> = parts.map(str::to_owned).collect();
+        (path.clone(), path.join("/"), (*text).to_owned())
     };
     let all = modules(&files.iter().map(file).collect::<Vec<_>>());
     let arrows = arrows(&all);

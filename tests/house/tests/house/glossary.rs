@@ -216,7 +216,7 @@ fn code_words(file: &File) -> Vec<String> {
             let is_there = word
                 .split(' ')
                 .enumerate()
-                .all(|(i, part)| words.get(at + i).is_some_and(|(_, word)| word == part));
+                .all(|(i, part)| words.get(at + i).is_some_and(|(_, used)| used == part));
             if is_there {
                 found.push(format!("{}:{line}: `{word}`: {better}", file.path));
             }

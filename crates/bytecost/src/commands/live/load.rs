@@ -115,7 +115,7 @@ fn server_address(args: &LoadArgs) -> Result<SocketAddr> {
     }
     let at = |ip| address(&text.replacen("localhost", ip, 1), args.port);
     let (v4, v6) = (at("127.0.0.1")?, at("[::1]")?);
-    let listens = |at: &SocketAddr| TcpStream::connect_timeout(at, CONNECT_LIMIT).is_ok();
+    let listens = |server: &SocketAddr| TcpStream::connect_timeout(server, CONNECT_LIMIT).is_ok();
     Ok(if !listens(&v4) && listens(&v6) {
         v6
     } else {

@@ -59,10 +59,10 @@ impl ProcessTree {
             last: BTreeMap::from([(pid, first)]),
             first_of_ended: Counts::default(),
         };
-        for pid in tree.members() {
-            if let Ok(counts) = Counts::read(pid) {
-                tree.first.insert(pid, counts);
-                tree.last.insert(pid, counts);
+        for member in tree.members() {
+            if let Ok(counts) = Counts::read(member) {
+                tree.first.insert(member, counts);
+                tree.last.insert(member, counts);
             }
         }
         Ok(tree)
