@@ -12,7 +12,7 @@ use crate::grouping::grouped;
 use crate::progress::noise_of;
 use crate::result::{
     FileFacts, Finding, Input, PlanFacts, Precision, RoundFacts, RoundSource, RunFacts, RunNote,
-    StudyFacts, Verdict,
+    StudyFacts,
 };
 use crate::stages::Judged;
 use crate::trials::{CellTrials, Trials};
