@@ -110,7 +110,7 @@ fn resampled(family: &[Vec<f64>], blocks: usize, signs: bool) -> String {
     let percent = |n: usize, all: usize| 100.0 * n as f64 / all as f64;
     let [a, b] = held.map(|n| percent(n, DRAWS * family.len()));
     let least = |way: usize| {
-        let each = of_each.iter().map(|held| percent(held[way], DRAWS));
+        let each = of_each.iter().map(|counts| percent(counts[way], DRAWS));
         each.fold(100.0, f64::min)
     };
     let [c, d] = alarmed.map(|n| percent(n, DRAWS));

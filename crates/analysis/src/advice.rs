@@ -126,7 +126,7 @@ fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
         return Vec::new();
     };
     // A mover that wakes up is judged by how late it wakes, even if the study lists another metric first.
-    let metric = |cell: &CellTrials<'_>| {
+    let judging_metric = |cell: &CellTrials<'_>| {
         let own: &[Metric] = if cell.facts.wakes() {
             cell.facts.metrics()
         } else {
@@ -141,7 +141,7 @@ fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
     let compared = pairs.filter_map(|pair| {
         let (finding, pair) = (pair.finding, pair.pairing);
         let (baseline, cell) = (pair.baseline, pair.other);
-        let metric = Some(metric(cell)).filter(|metric| *metric == finding.metric)?;
+        let metric = Some(judging_metric(cell)).filter(|metric| *metric == finding.metric)?;
         let tier = study.tiers.iter().position(|t| is_part(t, cell.cell));
         let along = range(&study.tiers, tier, compare.axis, cell);
         let free: Vec<Axis> = along.into_iter().chain([compare.axis]).collect();
@@ -169,16 +169,17 @@ fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
 /// Shares out the error rate of best sets: all primary places share one, and the other places of each
 /// comparison share one.
 fn share_rate(all: &mut [Vec<Group<'_>>], error_rate: f64) {
-    let places = |groups: &[Group<'_>], primary: bool| {
+    let count_places = |groups: &[Group<'_>], primary: bool| {
         let at = groups.iter().flat_map(|group| &group.at);
-        at.filter(|(_, all)| is_primary(all) == primary).count()
+        at.filter(|(_, compared)| is_primary(compared) == primary)
+            .count()
     };
     let share = |places: usize| error_rate / places.max(1) as f64;
-    let primary = share(all.iter().map(|groups| places(groups, true)).sum());
+    let primary = share(all.iter().map(|groups| count_places(groups, true)).sum());
     for groups in all {
         let rates = ErrorRates {
             primary,
-            other: share(places(groups, false)),
+            other: share(count_places(groups, false)),
         };
         groups.iter_mut().for_each(|group| group.rates = rates);
     }
@@ -233,8 +234,8 @@ impl<'v> Group<'v> {
     ) -> Group<'v> {
         let first = members.first().map(|first| first.cell);
         let place = first.map(|c| c.place(compare.axis, along, run.varied()));
-        let x = |c: &Compared<'_>| along.map(|axis| c.cell.cell.value(axis));
-        let mut at = grouped(members.into_iter().map(|c| (x(&c), c)));
+        let value_along = |c: &Compared<'_>| along.map(|axis| c.cell.cell.value(axis));
+        let mut at = grouped(members.into_iter().map(|c| (value_along(&c), c)));
         if let Some(axis) = along {
             let cells = at.iter().flat_map(|(_, all)| all).map(|c| c.cell.cell);
             let order = grid::values(&run.input.manifest.study, axis, cells);
@@ -388,11 +389,11 @@ impl<'v> Group<'v> {
         at: &[Compared<'v>],
         with: impl Fn(&Compared<'v>) -> bool,
     ) -> Option<Vec<Compared<'v>>> {
-        let best = self.may_be_best(at, &with)?;
+        let best_cells = self.may_be_best(at, &with)?;
         let open = at.iter().filter(|c| c.finding.withheld.is_none());
         let better = open.filter(|c| with(c) && c.finding.verdict == Verdict::Better);
         let better: Vec<Compared<'v>> = better.cloned().collect();
-        let may_be_best = |c: &&Compared<'_>| best.iter().any(|b| b.id == c.cell.id);
+        let may_be_best = |c: &&Compared<'_>| best_cells.iter().any(|b| b.id == c.cell.id);
         let best: Vec<Compared<'v>> = better.iter().filter(may_be_best).cloned().collect();
         Some(if best.is_empty() { better } else { best })
     }
@@ -521,7 +522,7 @@ impl<'v> Group<'v> {
         verdict: Verdict,
         is: &dyn Fn(&Compared<'v>) -> bool,
     ) -> Vec<DecidedRange> {
-        let points = at.iter().flat_map(|(x, all)| {
+        let decided_points = at.iter().flat_map(|(x, all)| {
             let own = all
                 .iter()
                 .filter(|c| is(c))
@@ -543,7 +544,7 @@ impl<'v> Group<'v> {
             verdict,
             points,
         };
-        grouped(points).into_iter().map(range).collect()
+        grouped(decided_points).into_iter().map(range).collect()
     }
 
     fn avoid(&self, cost: DecidedRange) -> Avoid {

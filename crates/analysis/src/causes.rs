@@ -175,11 +175,11 @@ impl Compared<'_, '_> {
     fn priced(&self, sign: f64, difference_ns: Uncertain) -> Option<FoundCauses> {
         let route = self.baseline.route;
         let by_kernel = route.has_peer() || route.is_of_files() || self.baseline.cell.is_served();
-        let counts = CANDIDATES.map(|of| Some((of, self.more(of, sign)?)));
-        if !by_kernel || counts.iter().all(Option::is_none) {
+        let candidates = CANDIDATES.map(|of| Some((of, self.more(of, sign)?)));
+        if !by_kernel || candidates.iter().all(Option::is_none) {
             return None;
         }
-        let causes = counts.into_iter().flatten();
+        let causes = candidates.into_iter().flatten();
         let mut causes =
             ordered(causes.filter_map(|(of, counts)| self.cause(of, counts, sign, difference_ns)));
         // Savings alone explain nothing.
@@ -224,7 +224,8 @@ impl Compared<'_, '_> {
         let is_cause = match share {
             Some(share) => share.value.abs() >= LEAST_SHARE,
             None => {
-                let has_cost = |of: &CauseOf| self.unit_costs().cause_cost(*of).is_some();
+                let has_cost =
+                    |candidate: &CauseOf| self.unit_costs().cause_cost(*candidate).is_some();
                 !CANDIDATES.iter().any(has_cost) && more.low > 0.0 && is_apart(from, to)
             }
         };

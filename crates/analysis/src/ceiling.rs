@@ -148,7 +148,7 @@ impl Ceiling {
     }
 
     fn nearest(&self, kind: CeilingKind, bytes: u64) -> Option<&CeilingRate> {
-        let log = |bytes: u64| (bytes.max(1) as f64).ln();
+        let log = |size: u64| (size.max(1) as f64).ln();
         let distance = |r: &CeilingRate| (log(r.working_set_bytes) - log(bytes)).abs();
         let own = self.rates.iter().filter(|r| r.kind == kind);
         own.min_by(|a, b| distance(a).total_cmp(&distance(b)))
@@ -303,26 +303,29 @@ mod tests {
         let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
         let ceiling = rate(CeilingKind::KernelRead, 1.0, 1, 160.0);
         let share_of = |found: Estimate| share(&found, &ceiling, 0.0).unwrap();
-        let found = share_of(estimate(80.0, 1.1));
+        let half = share_of(estimate(80.0, 1.1));
         let wide = (1.1_f64.ln() * 2.0_f64.sqrt()).exp();
-        assert!(near(found.share.unwrap(), 0.5), "{found:?}");
-        assert!(near(found.low.unwrap(), 0.5 / wide), "{found:?}");
-        assert!(near(found.high.unwrap(), 0.5 * wide), "{found:?}");
+        assert!(near(half.share.unwrap(), 0.5), "{half:?}");
+        assert!(near(half.low.unwrap(), 0.5 / wide), "{half:?}");
+        assert!(near(half.high.unwrap(), 0.5 * wide), "{half:?}");
         // One that is known for sure adds nothing.
         let sure = CeilingRate {
             gbit_per_s: estimate(160.0, 1.0),
             ..ceiling.clone()
         };
-        let found = share(&estimate(120.0, 1.1), &sure, 0.0).unwrap();
-        assert!(near(found.share.unwrap(), 0.75) && near(found.high.unwrap(), 0.825));
-        let found = share_of(Estimate::bare(80.0, 10));
-        assert_eq!((found.low, found.high), (None, None));
+        let of_sure = share(&estimate(120.0, 1.1), &sure, 0.0).unwrap();
+        assert!(near(of_sure.share.unwrap(), 0.75) && near(of_sure.high.unwrap(), 0.825));
+        let bare = share_of(Estimate::bare(80.0, 10));
+        assert_eq!((bare.low, bare.high), (None, None));
         // Rounds that differ add as much as they differ by.
-        let found = share(&estimate(80.0, 1.1), &sure, 1.1_f64.ln()).unwrap();
-        assert!(near(found.high.unwrap(), 0.5 * wide), "{found:?}");
+        let over_rounds = share(&estimate(80.0, 1.1), &sure, 1.1_f64.ln()).unwrap();
+        assert!(
+            near(over_rounds.high.unwrap(), 0.5 * wide),
+            "{over_rounds:?}"
+        );
         assert_eq!(share(&estimate(0.0, 1.0), &ceiling, 0.0), None);
-        let found = share_of(estimate(170.0, 1.1));
-        assert_eq!((found.share, found.low, found.high), (None, None, None));
+        let above = share_of(estimate(170.0, 1.1));
+        assert_eq!((above.share, above.low, above.high), (None, None, None));
         assert_eq!(share_of(estimate(160.0, 1.1)).share, Some(1.0));
     }
 

@@ -72,8 +72,8 @@ fn metric_estimate(
     latency: Option<&LatencyQuantiles>,
 ) -> Option<Estimate> {
     let measure = metric.measure;
-    let value = |block: &u32| block_value(&cell.known(*block, metric));
-    let known: Vec<f64> = cell.by_block.keys().filter_map(value).collect();
+    let value_in = |block: &u32| block_value(&cell.known(*block, metric));
+    let known: Vec<f64> = cell.by_block.keys().filter_map(value_in).collect();
     let share = tail_share(measure).filter(|_| !known.is_empty());
     if let Some(of_tail) = share.and_then(|share| tail(cell, share)) {
         return Some(of_tail);

@@ -292,8 +292,8 @@ impl<'v> PairsContrast<'v> {
     /// None without a pair, or with fewer than three such blocks.
     pub(crate) fn new(pairings: Vec<Pairing<'v, 'v>>, metric: Metric) -> Option<PairsContrast<'v>> {
         let first = *pairings.first()?;
-        let logs = pairings.iter().flat_map(|p| p.log_ratios_by_block(metric));
-        let mut by_block = by_key(logs);
+        let log_ratios = pairings.iter().flat_map(|p| p.log_ratios_by_block(metric));
+        let mut by_block = by_key(log_ratios);
         by_block.retain(|_, logs| logs.len() == pairings.len());
         let of_pair = |pair: usize| by_block.values().map(|logs| logs[pair]).collect();
         (by_block.len() >= FEWEST).then(|| PairsContrast {
@@ -367,9 +367,9 @@ impl Trials<'_> {
             .filter_map(|(block, log)| Some((block, by_block.get(&block)? - log)));
         let rounds = pairing.by_round(logs);
         let within = located(&rounds, trimmed_mean, None)?;
-        let between = metrics.map(|m| self.between_rounds(m, pairing));
+        let between_rounds = metrics.map(|m| self.between_rounds(m, pairing));
         let with = |l: Location, between| l.with_rounds(between, rounds.len());
-        Some(between.into_iter().fold(within, with))
+        Some(between_rounds.into_iter().fold(within, with))
     }
 }
 
@@ -479,8 +479,8 @@ pub(crate) fn best_set<'v>(
         let contrast = trials.contrast(pairing, metric)?;
         Some(contrast.p_of_worse().unwrap_or(1.0))
     };
-    let stands = not_worse(cells.len(), rate, p_of_worse);
-    let all = cells.iter().zip(stands);
+    let standing = not_worse(cells.len(), rate, p_of_worse);
+    let all = cells.iter().zip(standing);
     all.filter_map(|(cell, stands)| stands.then_some(*cell))
         .collect()
 }
@@ -523,8 +523,8 @@ mod tests {
                 let p = location.p_value(0.0)?;
                 Some(if location.value < 0.0 { p / 2.0 } else { 1.0 })
             });
-            for (times, stands) in times.iter_mut().zip(found) {
-                *times += usize::from(stands);
+            for (count, stands) in times.iter_mut().zip(found) {
+                *count += usize::from(stands);
             }
         }
         times.iter().map(|t| *t as f64 / runs as f64).collect()

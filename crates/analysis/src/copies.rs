@@ -144,7 +144,7 @@ pub(crate) fn evidence(
 ) -> Evidence {
     let is_counted = |e: &TrialEvidence| e.copies.is_some() || !e.counts.is_empty();
     let counted = input.evidence_by_cell(is_counted);
-    let of_cells = || counted.iter().map(|(cell, trials)| (*cell, &trials[..]));
+    let of_cells = || counted.iter().map(|(cell, all)| (*cell, &all[..]));
     let mut copies = of_cells()
         .filter_map(|(_, all)| mean_copies(all))
         .collect_vec();
@@ -175,15 +175,15 @@ fn take_copies(
     trials: &Trials<'_>,
 ) {
     let asked = input.asked_evidence(Means::Copies);
-    for (cell, trials) in cells.iter_mut().zip(&trials.cells) {
+    for (cell, measured) in cells.iter_mut().zip(&trials.cells) {
         let counted = copies
             .iter()
             .find(|c| c.cell == cell.id)
             .filter(|c| !c.is_flagged_only());
         let own = |e: &&TrialEvidence| e.cell == cell.id && e.copies.is_some();
         let counted_in = input.evidence.iter().filter(own).count();
-        let route = trials.route;
-        let by_kernel = !trials.by_block.is_empty() && (route.has_peer() || route.is_of_files());
+        let route = measured.route;
+        let by_kernel = !measured.by_block.is_empty() && (route.has_peer() || route.is_of_files());
         for side in [Side::Both, Side::Sender, Side::Receiver] {
             let metric = Metric::new(Measure::CopiesPerByte, side);
             let found = counted.map(|c| c.per_byte(side));

@@ -48,7 +48,7 @@ fn alongs(run: &Judged<'_>, compared: Axis) -> Vec<Axis> {
 /// The judged pairs of one comparison along an axis, those of two points or more. Cells that wait for
 /// a timer are left out: where they cross says nothing of the ways.
 fn curves<'v>(run: &'v Judged<'v>, compare: &Compare, along: Axis) -> Vec<Curve<'v>> {
-    let points = run.pairs().filter_map(|pair| {
+    let asked_points = run.pairs().filter_map(|pair| {
         let finding = pair.finding;
         let is_judged = finding.verdict != Verdict::NotJudged;
         let is_asked = finding.is_of(compare) && is_judged && !run.stalls.touch(finding);
@@ -59,7 +59,7 @@ fn curves<'v>(run: &'v Judged<'v>, compare: &Compare, along: Axis) -> Vec<Curve<
         Some((key, (number, x, pair)))
     });
     let place = |metric: &Metric| compare.metrics.iter().position(|m| m == metric);
-    let curves = grouped(points)
+    let curves = grouped(asked_points)
         .into_iter()
         .filter(|(_, points)| points.len() > 1)
         .sorted_by_key(|((metric, _), _)| place(metric));
@@ -131,8 +131,8 @@ fn crossing(steps: &[Step<'_>]) -> Crossing {
     let mut points = Vec::new();
     // Values beyond the first and the last decided one leave the end open.
     let (first, last) = (known.first(), known.last());
-    let is_end = |end: Option<&Known<'_>>, step: Option<&Step<'_>>| {
-        let ends = end.zip(step);
+    let is_end = |decided: Option<&Known<'_>>, outermost: Option<&Step<'_>>| {
+        let ends = decided.zip(outermost);
         ends.is_some_and(|(end, step)| is_better(end) && end.0 != step.0)
     };
     if is_end(first, steps.first()) {

@@ -24,35 +24,42 @@ pub(crate) struct Correction {
 /// the error rates that is left for this analysis.
 pub(crate) fn corrected(tested: &[(AskedPair<'_, '_>, f64)], share: f64) -> Vec<Correction> {
     let (error_rate, discovery_rate) = (ERROR_RATE * share, FALSE_DISCOVERY_RATE * share);
-    let p = |i: &usize| tested[*i].1;
+    let p_value = |i: &usize| tested[*i].1;
     let is_in = |i: &usize, family| tested[*i].0.family() == family;
-    let members = |family| (0..tested.len()).filter(move |i| is_in(i, family));
+    let members_of = |family| (0..tested.len()).filter(move |i| is_in(i, family));
     let without_verdict = Correction {
         p: None,
         level: error_rate,
     };
     let mut corrections = vec![without_verdict; tested.len()];
-    let primary: Vec<usize> = members(Family::Primary).collect();
-    let level = error_rate / primary.len().max(1) as f64;
-    let corrected = holm(&primary.iter().map(p).collect::<Vec<f64>>());
-    for (i, p) in primary.into_iter().zip(corrected) {
-        corrections[i] = Correction { p: Some(p), level };
+    let primary: Vec<usize> = members_of(Family::Primary).collect();
+    let primary_level = error_rate / primary.len().max(1) as f64;
+    let corrected_primary = holm(&primary.iter().map(p_value).collect::<Vec<f64>>());
+    for (i, p) in primary.into_iter().zip(corrected_primary) {
+        corrections[i] = Correction {
+            p: Some(p),
+            level: primary_level,
+        };
     }
     let table = |i: usize| (tested[i].0.number, tested[i].0.metric);
-    let by_table = grouped(members(Family::Secondary).map(|i| (table(i), i)));
+    let by_table = grouped(members_of(Family::Secondary).map(|i| (table(i), i)));
     let tables: Vec<Vec<usize>> = by_table.into_iter().map(|(_, members)| members).collect();
-    let p_values = |members: &Vec<usize>| members.iter().map(p).collect();
+    let p_values = |members: &Vec<usize>| members.iter().map(p_value).collect();
     let corrected = false_discovery(&tables.iter().map(p_values).collect::<Vec<Vec<f64>>>());
-    let count_decided = |p: &Vec<f64>| p.iter().filter(|p| **p < discovery_rate).count();
-    let decided_tables = corrected.iter().filter(|p| count_decided(p) > 0).count();
-    for (members, p) in tables.iter().zip(&corrected) {
+    let count_decided =
+        |of_table: &Vec<f64>| of_table.iter().filter(|p| **p < discovery_rate).count();
+    let decided_tables = corrected
+        .iter()
+        .filter(|of_table| count_decided(of_table) > 0)
+        .count();
+    for (members, of_table) in tables.iter().zip(&corrected) {
         // The comparison that would be decided next, and its table, count as decided.
-        let decided = count_decided(p);
+        let decided = count_decided(of_table);
         let tables_then = decided_tables + usize::from(decided == 0);
         let share_of_tables = tables_then as f64 / tables.len() as f64;
         let share_of_members = (decided + 1).min(members.len()) as f64 / members.len() as f64;
         let level = discovery_rate * share_of_tables * share_of_members;
-        for (i, p) in members.iter().zip(p) {
+        for (i, p) in members.iter().zip(of_table) {
             corrections[*i] = Correction { p: Some(*p), level };
         }
     }

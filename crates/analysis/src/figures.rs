@@ -63,9 +63,9 @@ impl<'v> Drawing<'v> {
     /// The figure's panels. Where no cell has its metric, they show its other metric, if it has one,
     /// and else gaps with their reasons.
     fn figure(&self, figure: &Figure) -> Vec<FigureData> {
-        let panels = self.panels(figure, figure.y, true);
-        let Some(why) = self.why_absent(figure).filter(|_| panels.is_empty()) else {
-            return panels;
+        let of_y = self.panels(figure, figure.y, true);
+        let Some(why) = self.why_absent(figure).filter(|_| of_y.is_empty()) else {
+            return of_y;
         };
         let mut panels = figure
             .or
@@ -205,7 +205,7 @@ impl<'v> Drawing<'v> {
             let facts = self.facts(cell);
             AXES.iter().filter(|row| facts.applies(row.axis)).count()
         };
-        let host = |own: &[&Cell]| {
+        let find_host = |own: &[&Cell]| {
             groups.iter().position(|(_, cells)| {
                 let first = self.facts(cells[0]);
                 own.iter().all(|cell| {
@@ -213,7 +213,7 @@ impl<'v> Drawing<'v> {
                 })
             })
         };
-        let hosts: Vec<Option<usize>> = groups.iter().map(|(_, own)| host(own)).collect();
+        let hosts: Vec<Option<usize>> = groups.iter().map(|(_, own)| find_host(own)).collect();
         let mut joined = groups.clone();
         for (at, host) in hosts.iter().enumerate() {
             if let Some(host) = host {

@@ -27,13 +27,13 @@ pub(crate) fn judged(run: &Measured<'_>, caveats: &[Caveat]) -> Vec<Finding> {
     let first = asks_for_first
         .then(|| Trials::first_attempts(run.input))
         .flatten();
-    let permitted = |c: &Comparison<'_>| {
+    let permit = |c: &Comparison<'_>| {
         let (metric, pairing) = (c.asked.metric, &c.asked.pairing);
         let confirmed = || c.confirmed_sign(first.as_ref());
         caveats::permitted(caveats, metric, pairing, confirmed)
     };
-    let permitted: Vec<Permitted> = comparisons.iter().map(permitted).collect();
-    let each = || comparisons.iter().zip(&permitted);
+    let permits: Vec<Permitted> = comparisons.iter().map(permit).collect();
+    let each = || comparisons.iter().zip(&permits);
     let tested = each().filter_map(|(c, permitted)| Some((c.asked, c.p(*permitted)?)));
     let tested: Vec<_> = tested.collect();
     let mut corrected = corrected(&tested, manifest.rate_share()).into_iter();
@@ -179,9 +179,9 @@ impl Comparison<'_> {
         let amount_withheld = match permitted {
             Permitted::Sign {
                 has_amount: false,
-                by,
+                by: caveat,
                 ..
-            } if !is_open => Some(by),
+            } if !is_open => Some(caveat),
             _ => None,
         };
         let is_undecided = verdict == Verdict::NotDecided && withheld.is_none();
@@ -209,9 +209,9 @@ impl Comparison<'_> {
     /// interval fits within the smallest effect: either 80 % of the time.
     fn blocks_to_decide(&self, noise: RatioVariation, bound: f64, level: f64) -> Option<u32> {
         let distance = self.contrast.location.value.abs();
-        let needed = |room, alpha| noise.blocks_needed(room, alpha, MOST_BLOCKS);
-        let apart = needed(distance, level);
-        let alike = needed(bound - distance, 1.0 - LEVEL);
+        let blocks_for = |room, alpha| noise.blocks_needed(room, alpha, MOST_BLOCKS);
+        let apart = blocks_for(distance, level);
+        let alike = blocks_for(bound - distance, 1.0 - LEVEL);
         let needed = apart.into_iter().chain(alike).min()?;
         u32::try_from(needed.max(self.contrast.within.count + 1)).ok()
     }

@@ -88,15 +88,15 @@ fn raw_effects<'v>(run: &'v Judged<'v>, compare: &'v Compare) -> Vec<RawEffect<'
             .into_iter()
             .map(|p| (p.other.cell.id_without(&[over]), p)),
     );
-    let effect = |(_, mut pairings): (String, Vec<Pairing<'v, 'v>>)| {
-        pairings.sort_by_key(|p| order.iter().position(|v| *v == p.other.cell.value(over)));
-        let places = pairings.iter().map(|p| run.pair(*p, metric));
+    let effect = |(_, mut group): (String, Vec<Pairing<'v, 'v>>)| {
+        group.sort_by_key(|p| order.iter().position(|v| *v == p.other.cell.value(over)));
+        let places = group.iter().map(|p| run.pair(*p, metric));
         Some(RawEffect {
             compare,
             metric,
             over,
             places: places.collect::<Option<Vec<_>>>().filter(|p| p.len() > 1)?,
-            contrast: PairsContrast::new(pairings, metric)?,
+            contrast: PairsContrast::new(group, metric)?,
         })
     };
     groups.into_iter().filter_map(effect).collect()
@@ -155,12 +155,12 @@ impl RawEffect<'_> {
         let withheld = self.withheld_by(run);
         let (ratio, interval) = (Uncertain::ratio_at(&mean, LEVEL)?, mean.interval(LEVEL)?);
         let places = self.places.iter().enumerate().map(|(place, pair)| {
-            let ratio = pair.ratio();
+            let at_place = pair.ratio();
             PlaceEffect {
                 value: self.value_at(place),
-                ratio: ratio.value,
-                low: ratio.low,
-                high: ratio.high,
+                ratio: at_place.value,
+                low: at_place.low,
+                high: at_place.high,
             }
         });
         let is_shown = |f: &&Finding| f.p * (self.places.len() as f64) < ERROR_RATE;

@@ -118,12 +118,12 @@ pub(crate) fn contrasted<'t, 'a>(
     against: &Value,
     place: &Place,
 ) -> Vec<Pairing<'t, 'a>> {
-    let fulfils = |c: &CellTrials<'_>, (axis, values): &(Axis, Vec<Value>)| {
-        values.iter().any(|v| has(c.cell, *axis, v))
+    let fulfils = |c: &CellTrials<'_>, (place_axis, values): &(Axis, Vec<Value>)| {
+        values.iter().any(|v| has(c.cell, *place_axis, v))
     };
     let fits = |c: &CellTrials<'_>| place.iter().all(|p| fulfils(c, p) || !c.facts.applies(p.0));
-    let cells_with = |value: &Value| -> Vec<&'t CellTrials<'a>> {
-        let cells = trials.moving().filter(|c| has(c.cell, axis, value));
+    let cells_with = |wanted: &Value| -> Vec<&'t CellTrials<'a>> {
+        let cells = trials.moving().filter(|c| has(c.cell, axis, wanted));
         cells.filter(|c| fits(c)).collect()
     };
     let baselines = Baselines::new(axis, cells_with(against));

@@ -167,8 +167,8 @@ fn predict(
     price_of_run: &mut PriceOfRun<'_>,
 ) -> Prediction {
     let row = PATTERNS.iter().find(|row| row.name == found.pattern);
-    let way = |at: &usize| profile.ways.get(*at);
-    let ways: Vec<&Way> = found.ways.iter().filter_map(way).collect();
+    let way_at = |at: &usize| profile.ways.get(*at);
+    let ways: Vec<&Way> = found.ways.iter().filter_map(way_at).collect();
     let mean = ways.last().and_then(|way| mean_bytes(way));
     let (Some(price), Some(mean)) = (row.and_then(|row| row.price), mean) else {
         return Prediction::NoStudy;
@@ -445,8 +445,8 @@ fn same_sums(profile: &Profile) -> Option<Match> {
 }
 
 fn each(profile: &Profile, find: impl Fn(&Way) -> Option<Match>) -> Vec<Match> {
-    let ways = profile.ways.iter().enumerate();
-    let found = ways.filter_map(|(position, way)| {
+    let numbered = profile.ways.iter().enumerate();
+    let found = numbered.filter_map(|(position, way)| {
         let ways = vec![position];
         find(way).map(|found| Match { ways, ..found })
     });

@@ -125,12 +125,12 @@ pub(crate) fn noise_of_metric(
         between: to_manifest(typical),
     });
     let each = ids.into_iter().zip(&rounds).zip(found.comparisons);
-    let comparisons = each.filter_map(|((ids, rounds), between)| {
+    let comparisons = each.filter_map(|((cells, own_rounds), between)| {
         Some(ComparisonRounds {
             metric,
-            baseline: ids[0].to_owned(),
-            cell: ids[1].to_owned(),
-            rounds: rounds.len() as u32,
+            baseline: cells[0].to_owned(),
+            cell: cells[1].to_owned(),
+            rounds: own_rounds.len() as u32,
             between: to_manifest(between?),
         })
     });

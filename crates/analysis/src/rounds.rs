@@ -27,8 +27,8 @@ pub fn round_summaries(input: Input<'_>) -> Vec<RoundSummary> {
     };
     let first = manifest.legs.last().map_or(0, |leg| leg.first_block);
     let stands = |b: &&Block| b.repeated_because.is_none() && b.block >= first;
-    let blocks = input.blocks.iter().filter(stands).cloned();
-    let rounds = by_key(blocks.map(|b| (manifest.round_of(b.block), b)));
+    let standing = input.blocks.iter().filter(stands).cloned();
+    let rounds = by_key(standing.map(|b| (manifest.round_of(b.block), b)));
     let least = manifest.study.round_blocks_least() as usize;
     let whole = rounds
         .into_iter()
@@ -85,13 +85,13 @@ type InRound<'r> = (&'r RoundSummary, &'r RoundComparison);
 /// metric; what is assumed of a metric that too few of them have. Rounds in which other programs used
 /// the CPUs count where fewer than three others have the metric.
 pub fn noise_between_rounds(rounds: &[RoundSummary]) -> RoundNoise {
-    let values = rounds.iter().flat_map(|round| {
+    let compared = rounds.iter().flat_map(|round| {
         let comparisons = round.comparisons.iter();
         comparisons.map(move |comparison| (comparison.metric, (round, comparison)))
     });
     let mut noise = RoundNoise::ASSUMED;
     let mut runs = BTreeSet::new();
-    for (metric, values) in by_key(values) {
+    for (metric, values) in by_key(compared) {
         let values = usable(values);
         if count_of_rounds(&values) < FEWEST_ROUNDS {
             continue;

@@ -49,7 +49,7 @@ pub(super) fn undecided(run: &Explained<'_>) -> Option<Undecided> {
     // What is before the first trial and after the last takes its time too.
     let spent = run.input.manifest.study.budget_ms as f64 / 1e3;
     let in_tens =
-        |most: usize| (spent * most as f64 / blocks.max(1) as f64 / 10.0).ceil() as u64 * 10;
+        |total: usize| (spent * total as f64 / blocks.max(1) as f64 / 10.0).ceil() as u64 * 10;
     let prevented = open.iter().filter(|f| f.rounds_prevent).collect_vec();
     let between = prevented.iter().map(|f| f.between_deviation).collect_vec();
     let most = most.filter(|_| needed.len() >= prevented.len());

@@ -44,7 +44,7 @@ pub(super) fn cases(
     let groups = by_key(all.map(|p| (p.other.cell.id_without(&free), p)));
     let firsts = groups.values().map(|g| g[0].other.cell).collect_vec();
     let places = context.places(&firsts, &free).into_iter();
-    for (place, group) in places.zip(groups.into_values()) {
+    for (group_place, group) in places.zip(groups.into_values()) {
         let values: Vec<Value> = group.iter().map(|p| p.other.cell.value(along)).collect();
         let Some(numbers) = grid::numbers(along, &values).filter(|n| n.len() > 1) else {
             continue;
@@ -64,7 +64,7 @@ pub(super) fn cases(
             .collect_vec();
         let state = state(&steps, from, claimed.tolerance);
         cases.push(Case {
-            place,
+            place: group_place,
             one_side_stalls: group.iter().any(|p| context.one_side_stalls(p)),
             published: Some(PublishedNumber::Claimed),
             measured: Some(MeasuredNumber::Steps(steps)),

@@ -28,8 +28,8 @@ pub(super) fn ratio(
     let pairs = context.pairs(contrast, place)?;
     // To a count of calls a timer makes no difference.
     let counts = counts_calls(wanted.metric);
-    let cases = pairs.iter().map(|(pair, place)| Case {
-        place: place.clone(),
+    let cases = pairs.iter().map(|(pair, pair_place)| Case {
+        place: pair_place.clone(),
         one_side_stalls: !counts && context.one_side_stalls(pair),
         twin: twin(pair),
         ..compared(context, pair, wanted)
@@ -147,7 +147,7 @@ fn direction(
         }
         Some((_, finding)) => CaseState::Open(OpenReason::Blocks(finding.blocks_needed)),
         _ if is_tiny && !apart => {
-            let p = |bound| location.p_value(bound).unwrap_or(1.0);
+            let p = |edge| location.p_value(edge).unwrap_or(1.0);
             CaseState::from_decision(context.family.decides(p(-bound).max(p(bound))), false)
         }
         _ if context.family.decides(contrast.p) => by_sign,
@@ -163,7 +163,7 @@ pub(super) fn scaling(
 ) -> Cases {
     let (cells, cpus) = (context.cells(place), context.run.cpus());
     let mut groups = by_key(cells.map(|c| (c.cell.id_without(&[Axis::Threads]), c)));
-    groups.retain(|_, cells| cells.len() > 1);
+    groups.retain(|_, group| group.len() > 1);
     if groups.is_empty() {
         let why = context.no_cells(place, None);
         return Err(NotTested::OneNumberOfFlows(Box::new(why)));
@@ -181,9 +181,9 @@ pub(super) fn scaling(
     if pairs.is_empty() {
         return Err(NotTested::FlowsForCpus(cpus));
     }
-    let cases = pairs.iter().map(|(pair, place)| Case {
+    let cases = pairs.iter().map(|(pair, pair_place)| Case {
         place: with_flows(
-            place.clone(),
+            pair_place.clone(),
             [pair.other, pair.baseline].map(|c| c.cell.threads),
         ),
         one_side_stalls: context.one_side_stalls(pair),
@@ -226,8 +226,8 @@ pub(super) fn counter(
 ) -> Cases {
     let pairs = context.pairs(contrast, place)?;
     let (first, others) = metrics.split_first().ok_or(NotTested::NoMetric)?;
-    let cases = pairs.iter().map(|(pair, place)| Case {
-        place: place.clone(),
+    let cases = pairs.iter().map(|(pair, pair_place)| Case {
+        place: pair_place.clone(),
         one_side_stalls: context.one_side_stalls(pair),
         twin: twin(pair),
         ..by_timing(context, pair, metrics).unwrap_or_else(|| fall(context, pair, *first, others))

@@ -54,7 +54,7 @@ pub(super) fn receive_window(run: &Measured<'_>) -> Option<Caveat> {
     let cells = run.moved().filter(has_time).filter(|c| !is_excluded(c));
     spans(
         cells,
-        [Share, |buffer| Reading(Counter::ReceiveBufferBytes, buffer)],
+        [Share, |bytes| Reading(Counter::ReceiveBufferBytes, bytes)],
         shows,
     )
 }

@@ -28,11 +28,11 @@ pub(super) fn changes(run: &Measured<'_>) -> Option<Caveat> {
     let trials = cells.iter().flat_map(|c| c.trials());
     let all = trials.filter_map(latencies).collect_vec();
     let read = all.concat();
-    let (low, high) = (quantile(&read, 0.1)?, quantile(&read, 0.9)?);
-    if high <= STEADY * low {
+    let (low_ns, high_ns) = (quantile(&read, 0.1)?, quantile(&read, 0.9)?);
+    if high_ns <= STEADY * low_ns {
         return None;
     }
-    let between = (low * high).sqrt();
+    let between = (low_ns * high_ns).sqrt();
     // Whether it was high both times; none where it changed.
     let is_high = |both: &[f64; 2]| match both.map(|ns| ns > between) {
         [before, after] if before == after => Some(before),
@@ -53,7 +53,7 @@ pub(super) fn changes(run: &Measured<'_>) -> Option<Caveat> {
             blocks: found.count,
         })
     });
-    let latency = Reading(Counter::CoreToCoreBeforeNs, [low, high]);
+    let latency = Reading(Counter::CoreToCoreBeforeNs, [low_ns, high_ns]);
     let facts = [latency, low_both, high_both, changed];
     cells_caveat(ids(cells.iter().copied()), facts.into_iter().chain(cost))
 }
@@ -71,11 +71,11 @@ fn high_over_low(
     metric: Metric,
     is_high: impl Fn(&[f64; 2]) -> Option<bool>,
 ) -> Option<Location> {
-    let log = |trial: &Trial<'_>| trial.value(metric).map(f64::ln);
+    let log_value = |trial: &Trial<'_>| trial.value(metric).map(f64::ln);
     let of_cell = |cell: &CellTrials<'_>| {
-        let logs = cell.trials().filter_map(log).collect_vec();
+        let logs = cell.trials().filter_map(log_value).collect_vec();
         let usual = mean(&logs)?;
-        let found = |(block, t): (&u32, &_)| Some((*block, (latencies(t)?, log(t)? - usual)));
+        let found = |(block, t): (&u32, &_)| Some((*block, (latencies(t)?, log_value(t)? - usual)));
         Some(cell.by_block.iter().filter_map(found).collect_vec())
     };
     let blocks = by_key(cells.iter().copied().filter_map(of_cell).flatten());

@@ -201,8 +201,8 @@ fn cells_of(comparisons: &[&Comparison<'_>]) -> Vec<String> {
 pub(super) fn drift(run: &Measured<'_>) -> Option<Caveat> {
     let metric = run.main_metric();
     let stretches = run.measured().flat_map(|cell| {
-        let trials = cell.by_block.iter();
-        let by_leg = by_key(trials.map(|(block, t)| (run.input.manifest.leg_of(*block), t)));
+        let by_block = cell.by_block.iter();
+        let by_leg = by_key(by_block.map(|(block, t)| (run.input.manifest.leg_of(*block), t)));
         by_leg.into_values().map(move |trials| (cell, trials))
     });
     let trends = stretches

@@ -134,7 +134,7 @@ pub(super) fn hot_payload(run: &Measured<'_>) -> Option<Caveat> {
         bytes: [*least, *most],
     };
     cells_caveat(
-        ids(hot.flat_map(|(_, cells)| cells.iter().copied())),
+        ids(hot.flat_map(|(_, same_size)| same_size.iter().copied())),
         [payload],
     )
 }

@@ -87,7 +87,7 @@ pub(super) fn marks(run: &Measured<'_>) -> Option<Caveat> {
 /// Cells with so many of these among the sender's segments, and their shares.
 fn many(run: &Measured<'_>, counter: Counter) -> Option<Caveat> {
     spans(cells(run), [Share], |cell| {
-        let sum = |counter| cell.sum(|t| t.sent(counter));
+        let sum = |segments| cell.sum(|t| t.sent(segments));
         let share = sum(counter) / sum(Counter::TcpDataSegments).max(1.0);
         (share > MANY).then_some([Some(share)])
     })

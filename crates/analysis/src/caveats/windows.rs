@@ -117,8 +117,8 @@ fn change(amount: &[u64], along: &[u64]) -> Option<f64> {
     let total: f64 = amount.iter().map(|n| *n as f64).sum();
     let length: f64 = along.iter().map(|n| *n as f64).sum();
     let (mut begun, mut moment) = (0.0, 0.0);
-    for (amount, long) in amount.iter().zip(along) {
-        moment += *amount as f64 * (begun + *long as f64 / 2.0);
+    for (part, long) in amount.iter().zip(along) {
+        moment += *part as f64 * (begun + *long as f64 / 2.0);
         begun += *long as f64;
     }
     let middle = moment / (total * length);
@@ -151,11 +151,11 @@ fn trends<'v>(run: &Measured<'v>) -> Vec<Caveat> {
     let cells = run.measured().collect_vec();
     let mut found: Vec<Trend<'_>> = Vec::new();
     for (course, (_, of)) in COURSES.iter().enumerate() {
-        let known = |cell: &&'v CellTrials<'v>| {
+        let changes_of = |cell: &&'v CellTrials<'v>| {
             let known = cell.by_block.iter();
             known.filter_map(|(b, t)| Some((*b, of(t)?))).collect_vec()
         };
-        let by_cell = cells.iter().map(known).collect_vec();
+        let by_cell = cells.iter().map(changes_of).collect_vec();
         let own = cells.iter().zip(&by_cell);
         found.extend(own.filter_map(|(cell, known)| {
             let changes = known.iter().map(|(_, change)| *change);

@@ -31,8 +31,8 @@ pub(super) fn is_busy(way: MeasuredWay<'_>) -> bool {
 /// connections a rate is that of server and clients in turn.
 pub(super) fn clients_share(run: &Explained<'_>) -> Option<Answer> {
     let closed = |c: &&CellTrials<'_>| c.cell.is_served() && c.cell.serving.rate_per_s.is_none();
-    let cells = run.measured().filter(closed);
-    let by_connections = by_key(cells.map(|c| (c.cell.serving.connections, c))).into_iter();
+    let served = run.measured().filter(closed);
+    let by_connections = by_key(served.map(|c| (c.cell.serving.connections, c))).into_iter();
     let facts = by_connections
         .filter_map(|(connections, cells)| {
             let ends = |value: fn(&SideReadings) -> Option<f64>| {
