@@ -90,9 +90,9 @@ fn sentence(
     let groups = grouped(claims.into_iter().map(|claim| (claim.key(), claim)));
     let mut findings = Vec::new();
     let mut clauses = Vec::new();
-    for (_, claims) in groups.iter().take(MOST_CLAUSES) {
-        clauses.push(clause(a, claims, situations, shared, is_choice));
-        findings.extend(claims.iter().flat_map(|c| c.points()).map(|p| p.finding));
+    for (_, alike) in groups.iter().take(MOST_CLAUSES) {
+        clauses.push(clause(a, alike, situations, shared, is_choice));
+        findings.extend(alike.iter().flat_map(|c| c.points()).map(|p| p.finding));
     }
     if clauses.is_empty() {
         let conditional = situations.iter().flat_map(|s| {
@@ -320,14 +320,14 @@ fn relation(claims: &[Claim<'_>]) -> String {
         format!("the {noun} of {base}")
     };
     let strength = |p: &DecidedPoint| p.ratio.ln().abs();
-    let ends = (points.iter().copied())
+    let extremes = (points.iter().copied())
         .minmax_by(|x, y| strength(x).total_cmp(&strength(y)))
         .into_option()
         .filter(|(weakest, strongest)| {
             let is_far = strength(strongest) - strength(weakest) > WIDE.ln();
             has_amount && is_far && s.along.is_some() && weakest.at != strongest.at
         });
-    let Some((weakest, strongest)) = ends else {
+    let Some((weakest, strongest)) = extremes else {
         return format!("{} {of}", amount(points));
     };
     let position = |p: &DecidedPoint| s.measured.iter().position(|at| Some(at) == p.at.as_ref());

@@ -84,7 +84,7 @@ pub(crate) fn answer_tables(
         found.tables.push(pairs);
     }
     let mut parts = parts(a, questions);
-    let rows = |parts: &[Part<'_>]| parts.iter().map(|p| p.rows.len()).sum::<usize>();
+    let rows = |of: &[Part<'_>]| of.iter().map(|p| p.rows.len()).sum::<usize>();
     let all = rows(&parts);
     let shown = found.tables.iter().map(|table| table.rows.len()).sum();
     let most = room.rows.saturating_sub(shown);
@@ -273,8 +273,8 @@ fn spread(columns: &[Value]) -> Vec<Value> {
 }
 
 impl AnswerTables {
-    fn add(&mut self, a: &Analysis, table: &TableParts<'_>, room: TableRoom) {
-        let (x, columns, parts) = (table.x, spread(&table.columns), &table.parts);
+    fn add(&mut self, a: &Analysis, source: &TableParts<'_>, room: TableRoom) {
+        let (x, columns, parts) = (source.x, spread(&source.columns), &source.parts);
         let is_one = parts.len() == 1;
         let mut rows: Vec<DocRow> = Vec::new();
         let mut open = Vec::new();
@@ -406,8 +406,8 @@ fn caption(a: &Analysis, parts: &[Part<'_>], rows: &[DocRow]) -> String {
         String::new()
     };
     let findings = || {
-        let rows = parts.iter().flat_map(|part| &part.rows);
-        rows.flat_map(|row| row.entries.iter().filter_map(QuestionEntry::finding))
+        let part_rows = parts.iter().flat_map(|part| &part.rows);
+        part_rows.flat_map(|row| row.entries.iter().filter_map(QuestionEntry::finding))
     };
     let stalled = if findings().any(|f| stalls::is_between(a, f)) {
         ", an amount with its unit: not compared, since one side stalls"
@@ -524,11 +524,11 @@ fn measured(a: &Analysis, most_rows: usize) -> AnswerTables {
         ..AnswerTables::default()
     };
     let mut rows = Vec::new();
-    for ((name, place), cells) in by_row.into_iter().take(most_rows) {
+    for ((name, place), own) in by_row.into_iter().take(most_rows) {
         let title = joined([name.to_string(), descriptions::panel(&place)], ", ");
         let entries = shown.iter().map(|column| {
-            let is_there = |x: Axis, c: &CellResult| c.cell.value(x) == *column;
-            let mut here = cells.iter().filter(|c| x.is_none_or(|x| is_there(x, c)));
+            let is_there = |axis: Axis, c: &CellResult| c.cell.value(axis) == *column;
+            let mut here = own.iter().filter(|c| x.is_none_or(|x| is_there(x, c)));
             let estimate = here.find_map(|c| c.estimates.get(&metric));
             estimate.map_or_else(|| NO_VERDICT.to_owned(), |e| with_interval(metric, e))
         });

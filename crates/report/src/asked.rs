@@ -62,13 +62,15 @@ fn values(a: &Analysis) -> impl Iterator<Item = (Axis, &Value)> {
 /// Values without a result: first those that no cell was measured with, then ways that were measured
 /// elsewhere alone.
 pub(crate) fn missing(a: &Analysis) -> Vec<Missing> {
-    let absent = absent_cells(a);
+    let absences = absent_cells(a);
     let lost: Vec<(Axis, &Value)> = values(a).filter(|v| !is_measured(a, &[*v])).collect();
     let has = |cell: &Cell, (axis, value): (Axis, &Value)| cell.value(axis) == *value;
     let mut missing = Vec::new();
     for &(axis, value) in &lost {
         // A value that the budget did not reach may be available, even if a cell with it is refused.
-        let refused = absent.iter().find(|absent| has(absent.cell, (axis, value)));
+        let refused = absences
+            .iter()
+            .find(|absent| has(absent.cell, (axis, value)));
         let known = refused.filter(|_| !is_left_out(a, (axis, value)));
         missing.push(Missing {
             label: known.map_or(NOT_MEASURED, |absent| absent.label),
@@ -76,7 +78,7 @@ pub(crate) fn missing(a: &Analysis) -> Vec<Missing> {
             why: known.map_or_else(|| left_out(a), |absent| absent.why.clone()),
         });
     }
-    for absent in &absent {
+    for absent in &absences {
         if !lost.iter().any(|lost| has(absent.cell, *lost)) {
             missing.push(Missing {
                 label: absent.label,
@@ -147,7 +149,7 @@ pub(crate) fn unshown<'a>(
 ) -> Vec<(Axis, &'a Value)> {
     let is_shown = |(axis, value): (Axis, &Value)| {
         let subject = axis.subject(value);
-        let in_table = shown.iter().any(|(a, v)| *a == axis && v == value);
+        let in_table = shown.iter().any(|(of, v)| *of == axis && v == value);
         in_table || texts.iter().any(|text| names(text, &subject))
     };
     let measured = values(a).filter(|value| is_measured(a, &[*value]));

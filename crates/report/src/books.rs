@@ -18,7 +18,7 @@ pub(crate) fn books(a: &Analysis) -> Option<CountTable> {
     let of_cells = a.books.iter().map(|books| {
         let share = |row: &&CpuUserRow| {
             let lines = books.lines.iter().filter(|l| l.user == row.user);
-            let sum = lines.map(|l| l.share).reduce(|a, b| a + b);
+            let sum = lines.map(|l| l.share).reduce(|total, part| total + part);
             sum.map_or_else(|| NOTHING.to_owned(), percent)
         };
         let last = [interrupts(books), left_over(books)];
@@ -54,7 +54,7 @@ pub(crate) fn books(a: &Analysis) -> Option<CountTable> {
 /// The table of CPU accounts of one evidence trial a cell, from the kernel's tracepoints; none
 /// where no trial has them.
 pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
-    let accounts = || a.books.iter().filter_map(|b| b.counted.as_ref());
+    let all_accounts = || a.books.iter().filter_map(|b| b.counted.as_ref());
     let known: Vec<(&str, &CpuAccounts)> = (a.books.iter())
         .filter_map(|b| Some((b.cell.as_str(), b.counted.as_ref()?)))
         .filter(|(_, accounts)| accounts.refused.is_none())
@@ -70,7 +70,7 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
         (*cell, ns.map(|ns| percent(ns / capacity)).collect())
     });
     let rows = rows(a, of_cells);
-    let refused = accounts().find_map(|accounts| accounts.refused.as_ref());
+    let refused = all_accounts().find_map(|accounts| accounts.refused.as_ref());
     let notes = refused.map(|why| format!("Not counted in some cells: {why}."));
     (!rows.is_empty()).then_some(CountTable {
         section: "accounts",

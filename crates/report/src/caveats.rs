@@ -66,10 +66,10 @@ pub fn caveats(a: &Analysis) -> Vec<CaveatText> {
 
 /// A caveat of a result in words.
 pub(crate) fn caveat(a: &Analysis, caveat: &Caveat) -> CaveatText {
-    let words = BOOK.iter().find(|words| caveat.kind == words.kind);
+    let entry = BOOK.iter().find(|words| caveat.kind == words.kind);
     let known = Known { a, caveat };
     let say = |phrase: fn(&Words) -> &'static str| {
-        words.map_or_else(String::new, |words| {
+        entry.map_or_else(String::new, |words| {
             filled(phrase(words), |name| word(&known, name))
         })
     };

@@ -41,7 +41,7 @@ pub fn ceiling(c: &Ceiling, a: &Analysis, style: Style) -> String {
         lines.push(DocLine::of(Ink::Warning, text));
     }
     let others = CircumstanceKind::OtherProcesses.row().name;
-    for busy in a.caveats.iter().filter(|c| c.kind == others) {
+    for busy in a.caveats.iter().filter(|caveat| caveat.kind == others) {
         let words = caveats::caveat(a, busy);
         let text = format!("{} {}", words.text, words.evidence);
         lines.push(DocLine::of(Ink::Warning, text));

@@ -59,7 +59,7 @@ fn table(a: &Analysis, q: &QuestionTable<'_>, notes: &mut Vec<String>) -> DocTab
     let row = |of: &QuestionRow<'_>| {
         let entries = of.entries.iter().enumerate().map(|(i, e)| {
             let compared = baseline.and_then(|b| match b.entries.get(i) {
-                Some(QuestionEntry::Measured(e, _)) => Some(e),
+                Some(QuestionEntry::Measured(estimate, _)) => Some(estimate),
                 _ => None,
             });
             entry(a, q.metric, e, of.is_baseline, compared, notes)

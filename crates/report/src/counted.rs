@@ -87,7 +87,7 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
 /// table; none without servers.
 pub(crate) fn roles(a: &Analysis) -> Option<CountTable> {
     let first = a.roles.first()?;
-    let names = first.counters.iter().map(|c| c.name.as_str());
+    let counter_names = first.counters.iter().map(|c| c.name.as_str());
     let rows = a.roles.iter().take(MOST_ROWS).filter_map(|role| {
         let party = match role.role {
             Side::Client => "clients",
@@ -116,7 +116,7 @@ pub(crate) fn roles(a: &Analysis) -> Option<CountTable> {
         short: "Roles",
         title: "What each role uses for a request",
         lead: "Counters of the server and of its clients, threads and children included, for each response within the window, whose length is the duration: the columns of a published table.",
-        columns: names.chain(["duration_ms"]).map(heading).collect(),
+        columns: counter_names.chain(["duration_ms"]).map(heading).collect(),
         rows: rows.collect(),
         notes,
     })

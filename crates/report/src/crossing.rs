@@ -144,13 +144,13 @@ mod tests {
     #[test]
     fn what_is_decided_and_bounded_comes_first() {
         let at = |low| Crossing::At(vec![point(true, low, Some("8KiB"))]);
-        let open = || Crossing::Undecided;
+        let undecided = || Crossing::Undecided;
         let outcomes = [
-            open(),
+            undecided(),
             at(None),
             Crossing::NeverBetter,
             at(Some("2KiB")),
-            open(),
+            undecided(),
         ];
         let all = outcomes.map(crossover);
         let place = |c: &&Crossover| all.iter().position(|one| std::ptr::eq(one, *c)).unwrap();

@@ -224,7 +224,7 @@ impl Why<'_> {
                     NotTimed::NoPair => {
                         "and no pair of zero-copy and copying was timed".to_owned()
                     }
-                    NotTimed::Refused(why) => format!("nor timed: {why}"),
+                    NotTimed::Refused(refusal) => format!("nor timed: {refusal}"),
                 };
                 format!("{}; {timing}", not_counted(*level, why))
             }

@@ -254,10 +254,10 @@ fn dot_text(a: &Analysis, f: &FigureData, line: &OverlaidLine, dot: &Dot) -> Dot
             (None, Some(interval)) => format!("95 % interval {interval}, {trials}"),
             (None, None) => format!("no interval, {trials}"),
         },
-        compared: compared.map_or_else(String::new, |f| {
-            let words = DocMark::from(f.verdict).words;
-            let (ratio, interval) = (ratio(f.ratio), ratio_interval(f));
-            format!("{ratio} {} ({interval}), {words}", f.baseline_value)
+        compared: compared.map_or_else(String::new, |finding| {
+            let words = DocMark::from(finding.verdict).words;
+            let (ratio, interval) = (ratio(finding.ratio), ratio_interval(finding));
+            format!("{ratio} {} ({interval}), {words}", finding.baseline_value)
         }),
         stalled: line.stalls(dot.column),
     }

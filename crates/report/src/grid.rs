@@ -14,13 +14,13 @@ const LEAST_COLUMNS: usize = 8;
 pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) -> Vec<String> {
     let content = |(i, head): (usize, &&DocColumn)| widest(&rows, i).max(columns(&head.heading));
     let widths: Vec<usize> = heads.iter().enumerate().map(content).collect();
-    let least = |(head, width): (&&DocColumn, &usize)| {
+    let least = |(head, own_width): (&&DocColumn, &usize)| {
         let least = if head.whole {
             usize::MAX
         } else {
             LEAST_COLUMNS
         };
-        least.min(*width) + 2
+        least.min(*own_width) + 2
     };
     let least: usize = heads.iter().zip(&widths).map(least).sum();
     if least > width + 2 && heads.iter().any(|head| head.whole) {
@@ -44,7 +44,8 @@ pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) 
         if heads[i].align == Align::Right {
             column.set_cell_alignment(CellAlignment::Right);
         }
-        let fixed = |width: usize| Width::Fixed(u16::try_from(width + 2).unwrap_or(u16::MAX));
+        let fixed =
+            |text_width: usize| Width::Fixed(u16::try_from(text_width + 2).unwrap_or(u16::MAX));
         if heads[i].whole {
             column.set_constraint(ColumnConstraint::Absolute(fixed(widths[i])));
         } else if are_numbers && i == 0 && widths.iter().sum::<usize>() + 2 * widths.len() > width {

@@ -192,7 +192,7 @@ fn finding(a: &Analysis, f: &Finding, runs: &[HostRun<'_>]) -> HostFinding {
             }),
         }
     }
-    hosts.sort_by(|a, b| a.finding.ratio.total_cmp(&b.finding.ratio));
+    hosts.sort_by(|one, other| one.finding.ratio.total_cmp(&other.finding.ratio));
     let any = |verdict| hosts.iter().any(|h| h.finding.verdict == verdict);
     HostFinding {
         id: format!("{}: {} against {}", f.metric, f.cell, f.baseline_value),

@@ -40,10 +40,12 @@ fn blocks(of: &[DocBlock], out: &mut Vec<String>) {
             DocBlock::Figure(_, instead) => blocks(instead, out),
             DocBlock::Card(card) => blocks(card, out),
             DocBlock::Fold {
-                title, blocks: of, ..
+                title,
+                blocks: folded,
+                ..
             } => {
                 out.push(format!("<details><summary>{}</summary>", html(title)));
-                blocks(of, out);
+                blocks(folded, out);
                 out.push("</details>".to_owned());
             }
             DocBlock::Code(text) => {

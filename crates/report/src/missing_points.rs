@@ -78,7 +78,7 @@ pub(crate) fn why_empty(f: &FigureData, unit: Unit) -> String {
     let most = reasons
         .into_iter()
         .rev()
-        .max_by_key(|(_, points)| points.len());
+        .max_by_key(|(_, alike)| alike.len());
     most.map_or_else(|| "not measured here".to_owned(), |(why, _)| why)
 }
 

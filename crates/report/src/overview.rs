@@ -309,9 +309,9 @@ fn together(a: &Analysis, s: &SpeedUp) -> [String; 2] {
     } else {
         &decided
     };
-    let low = shown.iter().map(|e| e.low.unwrap_or(e.value));
-    let high = shown.iter().map(|e| e.high.unwrap_or(e.value));
-    let ends = low.reduce(f64::min).zip(high.reduce(f64::max));
+    let lows = shown.iter().map(|e| e.low.unwrap_or(e.value));
+    let highs = shown.iter().map(|e| e.high.unwrap_or(e.value));
+    let ends = lows.reduce(f64::min).zip(highs.reduce(f64::max));
     let range = ends.map_or_else(String::new, |(low, high)| ratios(low, high));
     let times = match shown[..] {
         [] => "?".to_owned(),

@@ -106,7 +106,7 @@ fn sections_of(blocks: &[DocBlock]) -> Vec<(&'static str, &'static str)> {
     for block in blocks {
         match block {
             DocBlock::Heading(h) if !h.short.is_empty() => found.push((h.anchor, h.short)),
-            DocBlock::PageOnly(blocks) => found.extend(sections_of(blocks)),
+            DocBlock::PageOnly(own) => found.extend(sections_of(own)),
             _ => {}
         }
     }
@@ -243,7 +243,7 @@ impl<'a> Printer<'a> {
             }
             DocBlock::Fold { title, blocks, .. } => {
                 let has_findings = |t: &&DocTable| t.rows.iter().any(|r| r.finding.is_some());
-                let findings = blocks.iter().find_map(|block| match block {
+                let findings = blocks.iter().find_map(|folded| match folded {
                     DocBlock::Table(table) => Some(table).filter(has_findings),
                     _ => None,
                 });
@@ -317,8 +317,8 @@ impl<'a> Printer<'a> {
         out.push('>');
         // The heading of a part spans all columns of numbers.
         let is_number = |c: &&DocColumn| c.align == Align::Right;
-        let numbers = table.columns.iter().skip(1).take_while(is_number);
-        let span = 1 + numbers.count();
+        let number_columns = table.columns.iter().skip(1).take_while(is_number);
+        let span = 1 + number_columns.count();
         let is_empty = |entry: &DocEntry| entry.text.is_empty() && entry.mark.is_none();
         let is_heading = match row.entries.get(..span) {
             Some([_, numbers @ ..]) if is_matrix && !numbers.is_empty() => {
@@ -466,11 +466,11 @@ fn sign(mark: DocMark) -> String {
 
 fn prose(text: &str) -> String {
     let html = |span: TextSpan| {
-        let text = escaped(&span.text);
+        let shown = escaped(&span.text);
         if span.code {
-            format!("<code>{text}</code>")
+            format!("<code>{shown}</code>")
         } else {
-            text
+            shown
         }
     };
     spans(text).into_iter().map(html).collect()

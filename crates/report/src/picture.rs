@@ -237,7 +237,7 @@ fn subtitle(f: &DrawnFigure) -> String {
 
 /// The legend, from left to right and on as many lines as it takes.
 fn legend(f: &DrawnFigure, y: &mut f64) -> Vec<Key> {
-    let key = |words: &str, marker, class| Key {
+    let legend_key = |words: &str, marker, class| Key {
         words: words.to_owned(),
         marker,
         class,
@@ -253,19 +253,19 @@ fn legend(f: &DrawnFigure, y: &mut f64) -> Vec<Key> {
         keys.push(Key {
             color: l.color,
             line: true,
-            ..key(&l.name, l.marker, class)
+            ..legend_key(&l.name, l.marker, class)
         });
     }
     keys.extend(f.ceiling.iter().map(|ceiling| Key {
         line: true,
-        ..key(ceiling, "", "ceiling")
+        ..legend_key(ceiling, "", "ceiling")
     }));
     if f.stalls {
-        keys.push(key(STALL_WORDS, STALL_MARKER, "stall"));
+        keys.push(legend_key(STALL_WORDS, STALL_MARKER, "stall"));
     }
     if !f.gap_marks.is_empty() {
         let cross = "M-3.5 -3.5L3.5 3.5M-3.5 3.5L3.5 -3.5";
-        keys.push(key("not measured", cross, "missing"));
+        keys.push(legend_key("not measured", cross, "missing"));
     }
     let mut x = 0.0;
     if !keys.is_empty() {

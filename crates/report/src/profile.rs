@@ -501,7 +501,7 @@ fn notes(profile: &Profile) -> Vec<String> {
         ));
     }
     let all_bytes: u64 = profile.ways.iter().map(|way| way.bytes).sum();
-    let why = profile
+    let unknown_copies = profile
         .ways
         .iter()
         .filter(|way| way.bytes as f64 > LEAST_SHARE * all_bytes as f64)
@@ -511,8 +511,8 @@ fn notes(profile: &Profile) -> Vec<String> {
         })
         .unique()
         .join("; ");
-    if !why.is_empty() {
-        notes.push(format!("– copies are not known: {why}."));
+    if !unknown_copies.is_empty() {
+        notes.push(format!("– copies are not known: {unknown_copies}."));
     }
     if let Some(why) = &profile.work_absent
         && profile.not_counted.is_none()

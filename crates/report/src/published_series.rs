@@ -48,12 +48,12 @@ pub(crate) fn overlaid(a: &Analysis, f: &FigureData) -> Overlaid {
             stalled: f.x_values.iter().map(waits).collect(),
         });
     }
-    let published = a.published.as_ref().filter(|_| f.relative_to.is_none());
-    let source = published.zip(axis).into_iter();
-    for ((published, axis), series) in source.cartesian_product(&f.series) {
+    let overlay = a.published.as_ref().filter(|_| f.relative_to.is_none());
+    let source = overlay.zip(axis).into_iter();
+    for ((published, along), series) in source.cartesian_product(&f.series) {
         let theirs = Series {
             name: format!("{} ({})", series.name, published.source),
-            points: points(a, published, f, axis, &series.name),
+            points: points(a, published, f, along, &series.name),
         };
         if has_points(&theirs) {
             data.series.push(theirs);

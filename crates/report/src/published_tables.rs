@@ -41,7 +41,7 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
         .collect();
     let mut matched = pairs.iter().filter(|p| p.measured.is_some());
     let mut common = matched.next().map_or(Vec::new(), |p| p.differences.clone());
-    common.retain(|d| matched.clone().all(|p| p.differences.contains(d)));
+    common.retain(|difference| matched.clone().all(|p| p.differences.contains(difference)));
     let mut tables: BTreeMap<Metric, Vec<Vec<String>>> = BTreeMap::new();
     for p in &pairs {
         for (&metric, &value) in &p.published.values {
@@ -179,7 +179,7 @@ fn name(publication: &Published, c: &PublishedCell) -> String {
 
 /// `44 of the 48 cells of pa02-a were measured here too: Throughput here is 3.1× theirs …`.
 fn summary(publication: &Published, pairs: &[Pair<'_>], unit: Unit) -> String {
-    let cells = |pairs: &[&Pair<'_>]| pairs.iter().map(|p| &p.published.id).dedup().count();
+    let cells = |own: &[&Pair<'_>]| own.iter().map(|p| &p.published.id).dedup().count();
     let matched: Vec<&Pair<'_>> = pairs.iter().filter(|p| p.measured.is_some()).collect();
     let sorted_ratios = |metric: Metric| -> Vec<f64> {
         let ratio = |p: &&Pair<'_>| {

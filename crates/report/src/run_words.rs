@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_path_names_its_card_and_the_speed_of_a_physical_one() {
-        let card = |is_virtual, speed| NetworkCard {
+        let card_of = |is_virtual, speed| NetworkCard {
             name: "eth0".to_owned(),
             is_virtual,
             speed_mbit_per_s: speed,
@@ -214,9 +214,9 @@ mod tests {
         };
         let rest = "MTU 1500, round trip 0.21 ms";
         for (card, expected) in [
-            (card(false, Some(2500)), "eth0, 2.5 Gbit/s, "),
-            (card(false, Some(100)), "eth0, 100 Mbit/s, "),
-            (card(true, Some(10_000)), "eth0, "),
+            (card_of(false, Some(2500)), "eth0, 2.5 Gbit/s, "),
+            (card_of(false, Some(100)), "eth0, 100 Mbit/s, "),
+            (card_of(true, Some(10_000)), "eth0, "),
         ] {
             assert_eq!(path_by(vec![card]), format!("{expected}{rest}"));
         }

@@ -149,7 +149,7 @@ fn advice_within(mut sentences: Vec<Sentence>, lines: usize, style: Style) -> Ve
     let label = labels.max().unwrap_or(0) + 2;
     let width = style.columns().saturating_sub(label);
     let length = |s: &Sentence| wrap(&s.text, width, "", "").len();
-    let is_long = |sentences: &[Sentence]| sentences.iter().map(length).sum::<usize>() > lines;
+    let is_long = |shown: &[Sentence]| shown.iter().map(length).sum::<usize>() > lines;
     for place in (0..sentences.len()).rev() {
         if is_long(&sentences) {
             let brief = sentences[place].brief.clone();
@@ -248,14 +248,14 @@ fn within(
     if content.sentences == 0 && table.tables.is_empty() {
         document.paragraph(Ink::Strong, "This run gives no answer.");
     }
-    let mut terms = Vec::new();
+    let mut answers = Vec::new();
     // A wait for a timer is the answer where there is one.
-    DocTerm::push(&mut terms, "Stalls", stalls::lines(a));
+    DocTerm::push(&mut answers, "Stalls", stalls::lines(a));
     for s in advice {
         let line = DocLine::from(s.text.as_str()).resting_on(s.findings.clone());
-        terms.push(DocTerm::new(s.label.as_str(), [line]));
+        answers.push(DocTerm::new(s.label.as_str(), [line]));
     }
-    document.push(DocBlock::Terms(terms));
+    document.push(DocBlock::Terms(answers));
     let tables = table.tables.into_iter().map(DocBlock::Table);
     document.blocks.extend(tables);
     let more = unshown.iter().map(|(axis, value)| axis.subject(value));
@@ -486,17 +486,17 @@ fn conditions(a: &Analysis) -> impl Iterator<Item = String> {
 /// Values that were asked for and have no result, by label, each reason once; the reasons beyond the first
 /// few are counted, with the names of what they concern.
 fn missing(a: &Analysis, room: Room, command: Option<&str>) -> Vec<DocTerm> {
-    let missing = asked::missing(a).into_iter();
-    let by_label = grouped(missing.map(|m| (m.label, (m.why, m.subject))));
+    let unmeasured = asked::missing(a).into_iter();
+    let by_label = grouped(unmeasured.map(|m| (m.label, (m.why, m.subject))));
     let term = |(label, missing): (&'static str, Vec<(String, String)>)| {
         let mut by_reason = grouped(missing);
-        let more = by_reason.split_off(by_reason.len().min(room.missing_reasons));
+        let rest = by_reason.split_off(by_reason.len().min(room.missing_reasons));
         let shown = by_reason.into_iter().map(|(why, subjects)| {
             let why = shortened(&why, room.missing_chars);
             let subjects = subjects.join(", ");
             DocLine::from(format!("{subjects}: {why}"))
         });
-        let others = more.into_iter().flat_map(|(_, subjects)| subjects);
+        let others = rest.into_iter().flat_map(|(_, subjects)| subjects);
         let more = counted(&others.collect_vec(), command);
         DocTerm::new(label, shown.chain(more))
     };
@@ -556,8 +556,8 @@ fn withheld(a: &Analysis, most: usize, short: bool) -> Vec<String> {
     });
     let see = if short { "see the full report" } else { "" };
     let counted = if most == 0 {
-        let reasons = count(left, "reason", "reasons");
-        format!("{all} of {compared}, for {reasons}")
+        let how_many = count(left, "reason", "reasons");
+        format!("{all} of {compared}, for {how_many}")
     } else {
         let more = nonzero(left, ["more reason", "more reasons"]);
         let why = joined(shown.chain([more, see.to_owned()]), "; ");

@@ -121,8 +121,8 @@ fn latencies(l: &Latencies) -> String {
 }
 
 fn errors(asked: &Asked) -> String {
-    let errors = asked.errors.iter().filter(|(_, n)| *n > 0);
-    let mut words = errors.map(|(kind, n)| {
+    let failed = asked.errors.iter().filter(|(_, n)| *n > 0);
+    let mut words = failed.map(|(kind, n)| {
         let what = match *kind {
             "closed" => "closed by the server",
             "timeout" => "not served in time",

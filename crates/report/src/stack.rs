@@ -195,11 +195,11 @@ fn groups(a: &Analysis, rows: &[Row<'_>]) -> (Vec<BarGroup>, f64) {
     }));
     let mut y = 0.0;
     let mut groups = Vec::new();
-    for (title, rows) in places {
-        let most = rows.iter().map(|r| r.size()).fold(0.0, f64::max);
+    for (title, of_place) in places {
+        let most = of_place.iter().map(|r| r.size()).fold(0.0, f64::max);
         let top = down(&mut y, HEADING);
         let mut bars = Vec::new();
-        for row in rows {
+        for row in of_place {
             let name = match named {
                 Some(axis) => axis.in_words(&row.cell.value(axis)),
                 None => way(row.cell).clone(),

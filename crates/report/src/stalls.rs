@@ -115,8 +115,8 @@ fn quoted(movers: &[&str]) -> String {
 
 /// Windows in which a flow stood still, by mover and reason.
 fn of_windows(a: &Analysis) -> impl Iterator<Item = String> {
-    let stalls = a.failures.iter().filter(|f| f.stood_still());
-    let by_mover = grouped(stalls.filter_map(|f| Some((&a.cell(&f.cell)?.mover, f))));
+    let stopped = a.failures.iter().filter(|f| f.stood_still());
+    let by_mover = grouped(stopped.filter_map(|f| Some((&a.cell(&f.cell)?.mover, f))));
     by_mover.into_iter().map(move |(mover, stalls)| {
         let of_mover = a.cells.iter().filter(|c| c.cell.mover == *mover);
         let begun: usize = of_mover.map(|c| c.trials + c.failed).sum();

@@ -124,9 +124,9 @@ fn between_rounds(noise: &[(RoundConditions, RoundNoise)], d: &mut Document) {
     let heading = "How much ratios differ from run to run on this machine";
     d.push(DocBlock::heading(heading));
     let mut rows = Vec::new();
-    for (conditions, noise) in noise {
-        let metrics = noise.comparisons.iter().map(|c| c.metric).unique();
-        rows.extend(metrics.map(|metric| metric_row(conditions, noise, metric)));
+    for (conditions, of_rounds) in noise {
+        let metrics = of_rounds.comparisons.iter().map(|c| c.metric).unique();
+        rows.extend(metrics.map(|metric| metric_row(conditions, of_rounds, metric)));
     }
     if rows.is_empty() {
         let assumed = by_share(RoundNoise::ASSUMED.assumed.variance);

@@ -119,8 +119,8 @@ impl Printer {
                 self.blocks(instead);
             }
             DocBlock::Card(blocks) => {
-                for block in blocks.iter().filter(|block| block.is_in_text()) {
-                    self.block(block);
+                for inside in blocks.iter().filter(|inside| inside.is_in_text()) {
+                    self.block(inside);
                 }
             }
             DocBlock::PageOnly(_) => {}
@@ -157,8 +157,8 @@ impl Printer {
     /// Labels with their lines to the right: in a column where labels are short and the terminal is
     /// wide, else after `label: `.
     fn terms(&mut self, terms: &[DocTerm]) {
-        let name = |term: &DocTerm| DocMark::sign_of(term.mark) + &clean(&term.label);
-        let names: Vec<String> = terms.iter().map(name).collect();
+        let label_of = |term: &DocTerm| DocMark::sign_of(term.mark) + &clean(&term.label);
+        let names: Vec<String> = terms.iter().map(label_of).collect();
         let widest = names.iter().map(|name| columns(name)).max().unwrap_or(0);
         let room = self.style.columns().saturating_sub(self.indent.len());
         let is_beside = widest <= LABEL_COLUMNS && widest + LEAST_BESIDE < room;

@@ -67,9 +67,9 @@ pub(crate) fn spans(text: &str) -> Vec<TextSpan> {
         parts.push(tail.join("`"));
     }
     (parts.into_iter().enumerate())
-        .map(|(i, text)| TextSpan {
+        .map(|(i, part)| TextSpan {
             code: i % 2 == 1,
-            text,
+            text: part,
         })
         .filter(|span| !span.text.is_empty())
         .collect()

@@ -149,7 +149,7 @@ impl Timed {
         }
         let time = column(self.column)?;
         // The times of each length in bytes.
-        let mut times: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+        let mut by_bytes: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
         for (line, row) in &table.rows {
             if wanted.iter().any(|(at, value)| row[*at] != **value) {
                 continue;
@@ -163,9 +163,9 @@ impl Timed {
             if ms <= 0.0 || bytes == 0 {
                 return Err(format!("line {line}: no time and no file is 0"));
             }
-            times.entry(bytes).or_default().push(ms);
+            by_bytes.entry(bytes).or_default().push(ms);
         }
-        for (bytes, times) in times {
+        for (bytes, times) in by_bytes {
             let ms = times.iter().sum::<f64>() / times.len() as f64;
             match self.file {
                 File::InRequests(_, sizes) => {
@@ -235,8 +235,8 @@ mod tests {
             expected.map(|(mover, [small, large])| [(mover, 7, small), (mover, 1024, large)]);
         assert_eq!(times, expected.concat());
         let speed = published.cells[0].values[&Metric::both(Measure::ThroughputGbitPerS)];
-        let expected = 7.0 * 1_048_576.0 * 8.0 / 0.156 / 1e9;
-        assert!((speed / expected - 1.0).abs() < 1e-9, "{speed}");
+        let gbit_per_s = 7.0 * 1_048_576.0 * 8.0 / 0.156 / 1e9;
+        assert!((speed / gbit_per_s - 1.0).abs() < 1e-9, "{speed}");
     }
 
     #[test]

@@ -24,7 +24,7 @@ fn place(cpu: &Cpu, host: &Host) -> String {
     let siblings = &cpu.siblings;
     let shared = (host.caches.iter())
         .filter(|c| c.kind != "Instruction" && c.shared_by.contains(&cpu.cpu))
-        .filter(|c| c.shared_by.iter().any(|cpu| !siblings.contains(cpu)))
+        .filter(|c| c.shared_by.iter().any(|other| !siblings.contains(other)))
         .max_by_key(|c| c.level);
     if let Some(cache) = shared {
         // Two caches of one size are two all the same.

@@ -13,7 +13,7 @@ pub(crate) fn means(groups: &TwoGroups) -> String {
 /// `13–20 or 42–60 s/GB, about half each: segments a message 0.1–0.27 or 1`.
 pub(crate) fn ranges(groups: &TwoGroups) -> String {
     let both = [groups.lower, groups.upper];
-    let [low, high] = both.map(|group| range(group.low, group.high));
+    let [lower, upper] = both.map(|group| range(group.low, group.high));
     let unit = groups.metric.measure.row().unit;
     let shares = if (0.4..=0.6).contains(&groups.upper.share) {
         "about half each".to_owned()
@@ -26,7 +26,7 @@ pub(crate) fn ranges(groups: &TwoGroups) -> String {
         format!(": {} {low} or {high}", reading(by.reading))
     });
     format!(
-        "{low} or {high} {unit}, {shares}{}",
+        "{lower} or {upper} {unit}, {shares}{}",
         parted_by.unwrap_or_default()
     )
 }

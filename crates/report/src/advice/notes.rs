@@ -11,9 +11,9 @@ use crate::phrases;
 /// Notes on one way in some situations: its use, its condition, or the reason for its cost. Empty
 /// where the numbers need no note.
 pub(crate) fn note(a: &Analysis, situations: &[&Situation], way: &Value) -> String {
-    let notes = situations.iter().flat_map(|s| notes(a, s, way));
+    let all_notes = situations.iter().flat_map(|s| notes(a, s, way));
     // One note with all of its places.
-    let by_text = grouped(notes.map(|note| ((note.text.clone(), note.is_condition), note)));
+    let by_text = grouped(all_notes.map(|note| ((note.text.clone(), note.is_condition), note)));
     let texts = by_text.into_iter().map(|((text, is_condition), notes)| {
         let is_everywhere =
             notes.len() == situations.len() && notes.iter().all(|n| n.is_everywhere);
@@ -88,10 +88,10 @@ impl Note {
                 phrases::metric(but.metric, s.unit)
             );
         }
-        let is_open = |at: &&Value| s.undecided.contains(at) || s.withheld.contains(at);
+        let is_open = |place: &&Value| s.undecided.contains(place) || s.withheld.contains(place);
         let mut others = s.measured.iter().filter(|value| !at.contains(value));
         Note {
-            is_everywhere: others.all(|at| !is_better && is_open(&at)),
+            is_everywhere: others.all(|other| !is_better && is_open(&other)),
             ..Note::new(s, text, &at)
         }
     }
@@ -99,8 +99,8 @@ impl Note {
 
 fn notes(a: &Analysis, s: &Situation, way: &Value) -> Vec<Note> {
     let uses = || s.uses.iter().filter(|u| u.value == *way);
-    let conditional = uses().filter(|u| !u.conditions.is_empty());
-    let mut notes = conditional
+    let conditioned = uses().filter(|u| !u.conditions.is_empty());
+    let mut notes = conditioned
         .map(|used| Note::condition(s, &used.conditions, &used.at))
         .collect_vec();
     // A baseline that is used at several places has one note.

@@ -5,7 +5,8 @@ use bytecost_spec::units::count;
 
 /// The sentence about a run without comparisons, without its full stop.
 pub(super) fn sentence(why: &NothingCompared) -> String {
-    let not_measured = |why: &str| format!("Nothing was measured: {}", why.trim_end_matches('.'));
+    let not_measured =
+        |reason: &str| format!("Nothing was measured: {}", reason.trim_end_matches('.'));
     match why {
         NothingCompared::NoCells => not_measured(
             "no cell of the study is available on this machine; the refusals say why",
@@ -27,13 +28,13 @@ pub(super) fn sentence(why: &NothingCompared) -> String {
             baseline,
             is_over_budget,
         } => {
-            let why = if *is_over_budget {
+            let limit = if *is_over_budget {
                 "; the budget did not reach the others (--budget)"
             } else {
                 ""
             };
             let baseline = axis.subject(baseline);
-            format!("Nothing was compared: {baseline} alone was measured{why}")
+            format!("Nothing was compared: {baseline} alone was measured{limit}")
         }
         NothingCompared::FewBlocks { blocks, needed } => {
             let blocks = count(*blocks, "block");

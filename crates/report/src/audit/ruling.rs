@@ -243,11 +243,11 @@ fn of_cases(book: &TestBook<'_>, cases: &[&Case]) -> String {
 /// The numbers of two cases, of more the least and the most: `: at 4 KiB 0.97×; at 8 KiB 0.99×`.
 fn numbers(book: &TestBook<'_>, mut cases: Vec<&Case>) -> String {
     cases.sort_by(|a, b| a.value.total_cmp(&b.value));
-    let number = |case: &&Case| {
+    let placed_number = |case: &&Case| {
         let number = book.measured(case).or_else(|| book.published(case))?;
         Some((book::place(&case.place), number))
     };
-    let numbers: Vec<(String, String)> = cases.iter().filter_map(number).collect();
+    let numbers: Vec<(String, String)> = cases.iter().filter_map(placed_number).collect();
     let placed = |(place, number): &(String, String)| joined([place, number], " ");
     match numbers.as_slice() {
         [] => String::new(),

@@ -104,8 +104,8 @@ fn a_ceiling_lies_within_the_area_above_what_does_not_reach_it() {
 
 #[test]
 fn names_beside_lines_do_not_cover_each_other() {
-    let row = |i| [Some(50.0 + f64::from(i) / 10.0); 4];
-    let numbers: Vec<[Option<f64>; 4]> = (0..12).map(row).collect();
+    let near_fifty = |i| [Some(50.0 + f64::from(i) / 10.0); 4];
+    let numbers: Vec<[Option<f64>; 4]> = (0..12).map(near_fifty).collect();
     let rows: Vec<&[Option<f64>]> = numbers.iter().map(|row| &row[..]).collect();
     let chart = drawn(&figure(&rows));
     let labels = chart.lines.iter().filter_map(|l| l.label.as_ref());

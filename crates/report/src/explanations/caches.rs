@@ -24,7 +24,7 @@ pub(super) fn name(level: CacheLevel) -> String {
 pub(super) fn with_threads(why: &Why<'_>) -> AnswerParts {
     let host = &why.a.host;
     let cpus = host.usable_cpus();
-    let misses = |v: &Seen<'_>| {
+    let misses_in_words = |v: &Seen<'_>| {
         let level = match v.finding.metric.measure {
             Measure::L1dLoadMissesPerKib => CacheLevel::L1Data,
             _ => CacheLevel::Last,
@@ -32,7 +32,7 @@ pub(super) fn with_threads(why: &Why<'_>) -> AnswerParts {
         format!("{} in the {}", v.amount(), name(level))
     };
     let by_flows = (why.pairs.iter())
-        .map(|v| (v.cell.threads as usize, misses(v)))
+        .map(|v| (v.cell.threads as usize, misses_in_words(v)))
         .into_group_map();
     let by_flows = Vec::from_iter(by_flows.into_iter().sorted());
     let fits = |flows: usize| THREADS_OF_A_FLOW * flows <= cpus;

@@ -106,8 +106,8 @@ fn share(share: &Uncertain) -> String {
 /// Method of the CPU samples, or the reason why there are none.
 fn evidence(why: &Why<'_>) -> Vec<String> {
     for fact in &why.explanation.facts {
-        if let Fact::NoCpuSamples(why) = fact {
-            return vec![format!("no CPU samples: {why}")];
+        if let Fact::NoCpuSamples(reason) = fact {
+            return vec![format!("no CPU samples: {reason}")];
         }
     }
     let times = &why.a.cpu_time;

@@ -95,8 +95,8 @@ pub(super) fn answer(why: &Why<'_>) -> AnswerParts {
         spans.push(format!("{} of {ceiling}", phrases::from_to([least, most])));
         numbers.extend(bests.iter().map(|(cell, share)| {
             let cell = cell_in_words(cell, &why.a.study.varied);
-            let ceiling = rate_in_words(&share.ceiling);
-            format!("{cell}: {} of {ceiling}", with_interval(share))
+            let rate = rate_in_words(&share.ceiling);
+            format!("{cell}: {} of {rate}", with_interval(share))
         }));
     }
     numbers.truncate(MOST_ROWS);

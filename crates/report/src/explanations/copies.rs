@@ -133,7 +133,7 @@ fn evidence(why: &Why<'_>) -> Vec<String> {
     let gaps = counted().flat_map(|c| c.gaps.iter().map(String::as_str));
     let absent = counted().flat_map(|c| c.legs.iter().filter_map(|l| l.absent.as_deref()));
     let lost = gaps.chain(absent).unique();
-    lines.extend(lost.map(|why| format!("unavailable: {why}")));
+    lines.extend(lost.map(|reason| format!("unavailable: {reason}")));
     if let Some(cost) = &why.a.counting_cost {
         let of = if cost.cells < cost.of_cells {
             format!(" of {}, within a tenth of the budget", cost.of_cells)

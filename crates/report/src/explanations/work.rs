@@ -120,9 +120,9 @@ pub(super) fn shared_core(why: &Why<'_>) -> AnswerParts {
 /// Rate at which free threads moved between CPUs.
 pub(super) fn moves(why: &Why<'_>) -> Vec<String> {
     let free = why.pairs.iter().map(|v| v.baseline);
-    let moves = why.estimates(free, Metric::both(Measure::MigrationsPerS));
+    let migrations = why.estimates(free, Metric::both(Measure::MigrationsPerS));
     let line = |moves| format!("moves of free threads between CPUs: {moves}");
-    moves.map(line).into_iter().collect()
+    migrations.map(line).into_iter().collect()
 }
 
 /// Ratios that count as 2: two threads that take turns on one CPU take twice as long as on two CPUs.

@@ -141,8 +141,8 @@ impl TableLayout for Runs {
             };
             let chosen = (cells_of_mode().find(has_counterpart)).or(cells_of_mode().next());
             let trials = chosen.map_or(&[][..], |cell| &counted[&cell.id()]);
-            let seconds = trials.iter().filter_map(|s| mode.seconds(s));
-            for (number, seconds) in (1..).zip(seconds) {
+            let times = trials.iter().filter_map(|s| mode.seconds(s));
+            for (number, seconds) in (1..).zip(times) {
                 let seconds = formatted(seconds, DECIMALS);
                 rows += &format!("{number},{},{seconds}\n", mode.name);
             }
