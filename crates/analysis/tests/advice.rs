@@ -45,8 +45,8 @@ fn nothing_is_claimed_that_was_not_decided() {
     assert!(situation.uses.is_empty(), "nothing is decided");
     assert!(situation.avoid.is_empty() && situation.conditional.is_empty());
     let undecided = analysis.advice.undecided.as_ref().unwrap();
-    let open = |of: &UndecidedOf| of.undecided == of.comparisons;
-    assert!(undecided.by_family.iter().all(open), "{undecided:?}");
+    let is_open = |of: &UndecidedOf| of.undecided == of.comparisons;
+    assert!(undecided.by_family.iter().all(is_open), "{undecided:?}");
     let comparisons: usize = undecided.by_family.iter().map(|own| own.comparisons).sum();
     assert_eq!((comparisons, undecided.withheld), (24, 0));
     // One that is withheld is no reason for the others.
@@ -143,12 +143,12 @@ fn a_path_that_all_share_is_in_no_line_but_for_the_reason_of_a_cost() {
 
 #[test]
 fn a_withheld_baseline_gives_no_advice() {
-    let mut world = World::new(STUDY).run(6, 16, 0.003, planted);
+    let mut all_wrong = World::new(STUDY).run(6, 16, 0.003, planted);
     for size_bytes in [256, 4096, 65_536, 1 << 20] {
-        let cell = world.id("send", size_bytes);
-        world.fail(0, &cell, "wrong content at byte 7");
+        let cell = all_wrong.id("send", size_bytes);
+        all_wrong.fail(0, &cell, "wrong content at byte 7");
     }
-    let analysis = world.analyse();
+    let analysis = all_wrong.analyse();
     // Content that is wrong withholds all.
     assert!(analysis.findings.iter().all(|f| f.withheld.is_some()));
     let situation = &analysis.advice.situations[0];
@@ -156,9 +156,9 @@ fn a_withheld_baseline_gives_no_advice() {
     assert_eq!(situation.withheld.len(), SIZES.len());
     let open = situation.open.as_ref().unwrap();
     assert_eq!(open.withheld, ["many-failed-trials"]);
-    let mut world = World::new(STUDY).run(6, 16, 0.003, planted);
-    world.fail(0, &world.id("send", 4096), "wrong content at byte 7");
-    let advice = world.analyse().advice;
+    let mut one_wrong = World::new(STUDY).run(6, 16, 0.003, planted);
+    one_wrong.fail(0, &one_wrong.id("send", 4096), "wrong content at byte 7");
+    let advice = one_wrong.analyse().advice;
     assert!(advice.situations[0].undecided.is_empty());
     assert_eq!(advice.situations[0].withheld, ["4KiB"]);
 }
@@ -188,14 +188,15 @@ fn where_nothing_was_measured_or_compared_the_reason_is_the_answer() {
         let report = bytecost_report::markdown(&world.analyse());
         says(report, [expected.trim_end_matches('.')]);
     };
-    let mut world = World::new(STUDY);
-    check(&world, "Nothing was measured: no trial was run.");
-    world.ended_early = Some("Ctrl-C".to_owned());
-    check(&world, "Nothing was measured: Ctrl-C.");
-    let first = world.cells[0].id();
-    world.fail(0, &first, "the port is in use");
-    let why = "Nothing was measured: every trial failed, the first with: the port is in use.";
-    check(&world, why);
+    let mut unmeasured = World::new(STUDY);
+    check(&unmeasured, "Nothing was measured: no trial was run.");
+    unmeasured.ended_early = Some("Ctrl-C".to_owned());
+    check(&unmeasured, "Nothing was measured: Ctrl-C.");
+    let first = unmeasured.cells[0].id();
+    unmeasured.fail(0, &first, "the port is in use");
+    let every_failure =
+        "Nothing was measured: every trial failed, the first with: the port is in use.";
+    check(&unmeasured, every_failure);
 
     let mut refused = World::new(STUDY);
     refused.refused = vec![RefusedCell {
@@ -203,12 +204,12 @@ fn where_nothing_was_measured_or_compared_the_reason_is_the_answer() {
         why: "no sockets".to_owned(),
     }];
     refused.cells.clear();
-    let why = "Nothing was measured: no cell of the study is available on this machine; the refusals say why.";
-    check(&refused, why);
+    let none_available = "Nothing was measured: no cell of the study is available on this machine; the refusals say why.";
+    check(&refused, none_available);
 
     let early = World::new(STUDY).run(13, 2, 0.01, planted);
-    let why = "Nothing can be compared yet: the run has 2 blocks, a comparison takes 3.";
-    check(&early, why);
+    let few_blocks = "Nothing can be compared yet: the run has 2 blocks, a comparison takes 3.";
+    check(&early, few_blocks);
 
     let of = |is_kept: fn(&Cell) -> bool| {
         let mut world = World::new(STUDY);
@@ -217,11 +218,12 @@ fn where_nothing_was_measured_or_compared_the_reason_is_the_answer() {
     };
     let alone = of(|c| c.mover == "send");
     check(&alone, "Nothing was compared: `send` alone was measured.");
-    let why = "Nothing can be compared: the baseline `send` has no trial.";
-    check(&of(|c| c.mover != "send"), why);
+    let no_baseline = "Nothing can be compared: the baseline `send` has no trial.";
+    check(&of(|c| c.mover != "send"), no_baseline);
 
     let mut plain = of(|_| true);
     plain.manifest.study.compare.clear();
-    let why = "The study compares nothing; the numbers of its cells stand by themselves.";
-    check(&plain, why);
+    let nothing_compared =
+        "The study compares nothing; the numbers of its cells stand by themselves.";
+    check(&plain, nothing_compared);
 }

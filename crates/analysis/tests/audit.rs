@@ -194,22 +194,22 @@ fn a_ruling_says_in_how_many_cells_it_is_confirmed() {
         check_in(world, &test, ruling, &[words]);
     };
     let one = |flows: u32| move |c: &Cell| c.mover == "sendmsg" && c.threads == flows;
-    let mut world = gaining(|_| 1.5);
-    disturb(&mut world, one(8));
-    let words = "confirmed in 2 of 3 cells, 1 undecided";
-    check(&world, Ruling::ConfirmedInPart, words);
-    disturb(&mut world, one(2));
-    check(&world, Ruling::Undecided, "undecided in 2 of 3 cells");
-    let mut world = gaining(|_| 1.5);
-    let cells = world.cells.clone();
+    let mut disturbed = gaining(|_| 1.5);
+    disturb(&mut disturbed, one(8));
+    let in_part = "confirmed in 2 of 3 cells, 1 undecided";
+    check(&disturbed, Ruling::ConfirmedInPart, in_part);
+    disturb(&mut disturbed, one(2));
+    check(&disturbed, Ruling::Undecided, "undecided in 2 of 3 cells");
+    let mut with_loss = gaining(|_| 1.5);
+    let cells = with_loss.cells.clone();
     let is_lost = |s: &Sample| one(8)(&cells[s.trial.cell as usize]);
-    world.samples.retain(|s| !is_lost(s));
-    let words = "confirmed in 2 of 3 cells, 1 not known";
-    check(&world, Ruling::ConfirmedInPart, words);
-    let mut world = gaining(|_| 0.5);
-    disturb(&mut world, one(8));
-    let words = "refuted in 2 of 3 cells, 1 undecided";
-    check(&world, Ruling::Refuted, words);
+    with_loss.samples.retain(|s| !is_lost(s));
+    let partly_known = "confirmed in 2 of 3 cells, 1 not known";
+    check(&with_loss, Ruling::ConfirmedInPart, partly_known);
+    let mut slower = gaining(|_| 0.5);
+    disturb(&mut slower, one(8));
+    let partly_refuted = "refuted in 2 of 3 cells, 1 undecided";
+    check(&slower, Ruling::Refuted, partly_refuted);
 }
 
 #[test]
@@ -307,8 +307,8 @@ fn a_level_of_zero_is_confirmed_by_what_was_counted() {
     let none = test("kind = \"level\"\nmetric = \"migrations_per_s\"\nexpect = \"is 0\"\n");
     let mut world = small();
     // Nothing in 12 trials of 100 ms: the rule of three gives 2.5 a second at most.
-    let words = &["0 in 12 trials, at most 2.50 1/s (95 %)"];
-    check_in(&world, &none, Ruling::Confirmed, words);
+    let at_most = &["0 in 12 trials, at most 2.50 1/s (95 %)"];
+    check_in(&world, &none, Ruling::Confirmed, at_most);
     world.each(|s| {
         let is_first = (s.trial.cell, s.trial.block) == (0, 0);
         put(

@@ -72,9 +72,9 @@ fn read(truth: fn(&Cell) -> True) -> World {
 fn whether_asynchronous_reads_are_slower_and_for_being_asynchronous() {
     let check = checker("o-aio-slower");
     let slow = |c: &Cell| speed(if c.mover == "pread" { 4.0 } else { 2.0 });
-    let found = check(&read(slow), Confirmed, "8 cells | 1.41");
+    let confirmed = check(&read(slow), Confirmed, "8 cells | 1.41");
     // A figure of the table, and eight cells of each mover.
-    assert_eq!(measured(&found), 16, "{found:#?}");
+    assert_eq!(measured(&confirmed), 16, "{confirmed:#?}");
     let by_threads = |c: &Cell| {
         speed(match (c.mover.as_str(), c.depth) {
             ("posix-aio", _) => 1.0,
@@ -82,8 +82,8 @@ fn whether_asynchronous_reads_are_slower_and_for_being_asynchronous() {
             _ => 4.0,
         })
     };
-    let words = "the threads of the C library | `uring-read` over `pread` is not below 1";
-    check(&read(by_threads), Otherwise, words);
+    let library_threads = "the threads of the C library | `uring-read` over `pread` is not below 1";
+    check(&read(by_threads), Otherwise, library_threads);
     let quick = |c: &Cell| speed(if c.mover == "pread" { 1.0 } else { 3.0 });
     check(&read(quick), Refuted, "`posix-aio` over `pread`");
     let elsewhere = sends(SENDS, |_| speed(2.0));
@@ -135,8 +135,8 @@ fn five_times(c: &Cell) -> True {
 fn switches_are_counted_as_calls_and_copies_by_the_kernel() {
     let check = checker("f-copies-and-switches");
     let words = "--evidence copies | 512 | `sendfile` over `read-write`";
-    let found = check(&blocks(five_times, 2), Undecided, words);
-    assert_eq!(measured(&found), 4, "{found:#?}");
+    let undecided = check(&blocks(five_times, 2), Undecided, words);
+    assert_eq!(measured(&undecided), 4, "{undecided:#?}");
     let counted = |read: u64, sent: u64| {
         let mut world = blocks(five_times, 2);
         count(&mut world, read, sent);
@@ -162,10 +162,10 @@ fn switches_are_counted_as_calls_and_copies_by_the_kernel() {
 fn the_mean_of_its_own_rows_contradicts_the_sixty_five_percent() {
     let check = checker("f-sixty-five-percent");
     let words = "in the mean of 8 rows 0.427 (0.288 to 0.541)";
-    let found = check(&blocks(five_times, 2), Refuted, words);
+    let native = check(&blocks(five_times, 2), Refuted, words);
     // Natively, in blocks of 4 KiB, at two sizes: also measured, since that is no Java.
-    assert_eq!(measured(&found), 2, "{found:#?}");
-    assert_eq!(found.words, "refuted by its own table");
+    assert_eq!(measured(&native), 2, "{native:#?}");
+    assert_eq!(native.words, "refuted by its own table");
     let java = SENDS
         .replace(", \"mmap-send\"", "")
         .replace("read-write", "java-stream")
@@ -176,9 +176,9 @@ fn the_mean_of_its_own_rows_contradicts_the_sixty_five_percent() {
         speed(2.0 * if is_quick { 6.0 / 2.1 } else { 1.0 })
     };
     let world = sends(&java, third);
-    let found = check(&world, Refuted, words);
-    assert_eq!(measured(&found), 4, "{found:#?}");
-    assert_eq!(found.words, "refuted by its own table");
+    let of_java = check(&world, Refuted, words);
+    assert_eq!(measured(&of_java), 4, "{of_java:#?}");
+    assert_eq!(of_java.words, "refuted by its own table");
     // Without its own table the run alone decides.
     let mut of_run = built_in("f-sixty-five-percent");
     of_run.tests.remove(0);
@@ -244,8 +244,8 @@ fn five_times_is_looked_for_in_its_own_setup_alone() {
 fn whether_pinning_matters_and_for_want_of_moves() {
     let check = checker("o-pinning-hardly-matters");
     let run = |moves, pinned| work(STUDY, moves, truth(1.3, 2.0, pinned));
-    let words = "within 5 %, not confirmed at 0.5 % | Also measured: Step rate | with background load spin@all";
-    let found = check(&run(0, 1.0), Undecided, words);
+    let also_measured = "within 5 %, not confirmed at 0.5 % | Also measured: Step rate | with background load spin@all";
+    let found = check(&run(0, 1.0), Undecided, also_measured);
     assert_eq!(found.words, "within 5 %, not confirmed at 0.5 %");
     // Two kinds of work: pinned against free alone, moved free, and with spinning threads.
     assert_eq!(measured(&found), 6, "{found:#?}");
@@ -263,10 +263,10 @@ fn whether_a_shared_core_doubles_or_one_cpu_does() {
     let check = checker("o-smt-doubles");
     let run = |siblings, cores| work(STUDY, 0, truth(siblings, cores, 1.0));
     // Siblings that do a quarter more than turns, and cores that do twice as much as siblings.
-    let words = "placement same-cache over placement smt-sibling is from 1.9 to 2.1";
-    check(&run(1.25, 2.5), Confirmed, words);
-    let words = "what doubles is time slicing | is not above 1";
-    check(&run(1.0, 2.0), Otherwise, words);
+    let doubling = "placement same-cache over placement smt-sibling is from 1.9 to 2.1";
+    check(&run(1.25, 2.5), Confirmed, doubling);
+    let slicing = "what doubles is time slicing | is not above 1";
+    check(&run(1.0, 2.0), Otherwise, slicing);
     check(&run(1.4, 2.0), Refuted, "is not from 1.9 to 2.1 | 1.4");
     let words = "no two CPUs are threads of one core | the published figure is time slicing | take that much longer than two threads on two CPUs | Also measured: Step rate of placement same-cache over placement same-cpu is from 1.6 to 2.4";
     let found = check(&without_siblings(run(1.4, 2.0)), Undecided, words);

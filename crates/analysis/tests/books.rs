@@ -442,7 +442,7 @@ fn repeats_do_not_choose_by_what_a_mover_does_itself() {
     let measured = |seed, repeats: bool| {
         let mut g = Generator::new(seed);
         let study = study_of("mover = [\"send\", \"sendfile\"]\nsize = [\"1MiB\"]");
-        let run = |seed| World::new(&study).run(seed, 30, 0.02, |_| True::costs(0.2));
+        let run = |run_seed| World::new(&study).run(run_seed, 30, 0.02, |_| True::costs(0.2));
         let mut world = run(seed);
         world.change(is_hidden, |sample| sham(&mut g, sample));
         if repeats {

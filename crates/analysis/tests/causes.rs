@@ -220,9 +220,9 @@ fn samples_say_the_shares_where_they_show_the_difference() {
         (Socket, 5262.0),
         (Memory, 20.0),
     ];
-    let movers = [("send", send), ("send-fields", fields)];
-    let analysis = sampled(priced(eight_calls(), 1.0), movers).analyse();
-    let found = mover_causes(&analysis, "send-fields").unwrap();
+    let with_all = [("send", send), ("send-fields", fields)];
+    let of_all = sampled(priced(eight_calls(), 1.0), with_all).analyse();
+    let found = mover_causes(&of_all, "send-fields").unwrap();
     assert_eq!(found.by, CauseMeans::Samples);
     let shares = found.causes.iter().map(|c| (c.of, c.share.unwrap()));
     let expected = [(Socket, 0.52), (DataCopy, 0.33), (Entry, 0.15)];
@@ -232,16 +232,13 @@ fn samples_say_the_shares_where_they_show_the_difference() {
         assert!(share.high - share.low < 0.1, "{share:?}");
     }
     assert!(found.explained.unwrap().value > 0.99);
-    says(
-        analysis.answer(WHY),
-        ["by CPU samples, ", "ns of data copy"],
-    );
-    assert_eq!(reason(&analysis).unwrap().0, CauseOf::Work(Socket));
+    says(of_all.answer(WHY), ["by CPU samples, ", "ns of data copy"]);
+    assert_eq!(reason(&of_all).unwrap().0, CauseOf::Work(Socket));
     // A cost that is lower for the more expensive mover counts as negative.
     let saving: &[_] = &[(Entry, 1800.0), (Socket, 9462.0)];
-    let movers = [("send", send), ("send-fields", saving)];
-    let analysis = sampled(priced(eight_calls(), 1.0), movers).analyse();
-    let last = mover_causes(&analysis, "send-fields")
+    let with_saving = [("send", send), ("send-fields", saving)];
+    let of_saving = sampled(priced(eight_calls(), 1.0), with_saving).analyse();
+    let last = mover_causes(&of_saving, "send-fields")
         .unwrap()
         .causes
         .last()
@@ -249,10 +246,10 @@ fn samples_say_the_shares_where_they_show_the_difference() {
     assert_eq!(last.of, CauseOf::Work(DataCopy));
     assert!((last.share.unwrap().value + 0.085).abs() < 0.01, "{last:?}");
     // Samples of another difference than that of the timed trials are of another regime.
-    let movers = [("send", send), ("send-fields", &fields[..1])];
-    let analysis = sampled(priced(eight_calls(), 1.0), movers).analyse();
+    let with_copies = [("send", send), ("send-fields", &fields[..1])];
+    let of_copies = sampled(priced(eight_calls(), 1.0), with_copies).analyse();
     assert_eq!(
-        mover_causes(&analysis, "send-fields").unwrap().by,
+        mover_causes(&of_copies, "send-fields").unwrap().by,
         CauseMeans::Counts
     );
 }
@@ -260,9 +257,9 @@ fn samples_say_the_shares_where_they_show_the_difference() {
 #[test]
 fn causes_are_net_of_what_the_dearer_way_saves() {
     // Seven calls more, and three packets fewer of 2 µs: 7 µs less 6 µs of 1 µs.
-    let world = counted(4, 1000.0, [[1.0, 0.05, 4.0], [8.0, 0.05, 1.0]], 0.005);
-    let analysis = priced(world, 1.0).analyse();
-    let found = mover_causes(&analysis, "send-fields").unwrap();
+    let with_savings = counted(4, 1000.0, [[1.0, 0.05, 4.0], [8.0, 0.05, 1.0]], 0.005);
+    let of_both = priced(with_savings, 1.0).analyse();
+    let found = mover_causes(&of_both, "send-fields").unwrap();
     let named: Vec<CauseOf> = found.causes.iter().map(|c| c.of).collect();
     assert_eq!(named, [CALLS, CauseOf::Event(CountedEvent::Packets)]);
     let costs = found.causes.iter().map(|c| c.cost_ns.unwrap().value);
@@ -270,18 +267,18 @@ fn causes_are_net_of_what_the_dearer_way_saves() {
     assert!((net - 1000.0).abs() < 200.0, "{net}");
     let explained = found.explained.unwrap();
     assert!((explained.value - 1.0).abs() < 0.2, "{explained:?}");
-    says(analysis.answer(WHY), [" save ", "together "]);
+    says(of_both.answer(WHY), [" save ", "together "]);
     // Savings alone are no cause.
-    let world = counted(4, 1000.0, [[1.0, 0.05, 4.0], [1.0, 0.05, 1.0]], 0.005);
-    let analysis = priced(world, 1.0).analyse();
-    assert_eq!(mover_causes(&analysis, "send-fields").unwrap().causes, []);
+    let savings_alone = counted(4, 1000.0, [[1.0, 0.05, 4.0], [1.0, 0.05, 1.0]], 0.005);
+    let of_savings = priced(savings_alone, 1.0).analyse();
+    assert_eq!(mover_causes(&of_savings, "send-fields").unwrap().causes, []);
 }
 
 #[test]
 fn unit_costs_of_repetitions_with_others_do_not_count() {
     let mut world = priced(eight_calls(), 1.0);
-    let disturb = |world: &mut World, some: usize| {
-        for cost in &mut world.manifest.survey.unit_costs {
+    let disturb = |disturbed: &mut World, some: usize| {
+        for cost in &mut disturbed.manifest.survey.unit_costs {
             for trial in cost.trials.iter_mut().take(some) {
                 trial.cpu_ns *= 3;
                 trial.other_cpus_thousandths = Some(700);
@@ -289,8 +286,8 @@ fn unit_costs_of_repetitions_with_others_do_not_count() {
         }
     };
     disturb(&mut world, 2);
-    let analysis = world.analyse();
-    let share = mover_causes(&analysis, "send-fields").unwrap().causes[0].share;
+    let mostly_alone = world.analyse();
+    let share = mover_causes(&mostly_alone, "send-fields").unwrap().causes[0].share;
     assert!((share.unwrap().value - 0.8).abs() < 0.05, "{share:?}");
     disturb(&mut world, 6);
     let analysis = world.analyse();
@@ -443,7 +440,7 @@ fn timed_trials_give_the_counts_where_there_are_fewer_than_five_of_evidence() {
     let found = mover_causes(&analysis, "send-fields").unwrap();
     let calls = found.causes.iter().find(|c| c.of == CALLS).unwrap();
     // Both sides make one each, and this sender seven.
-    let near = |found: f64, expected: f64| (found - expected).abs() < 0.01;
+    let near = |counted: f64, expected: f64| (counted - expected).abs() < 0.01;
     assert!(near(calls.from, 2.0) && near(calls.to, 8.0), "{calls:?}");
 }
 

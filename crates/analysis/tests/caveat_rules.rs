@@ -54,8 +54,8 @@ fn where_zero_copy_was_copied_and_by_whom_is_reported_of_each_transport() {
             })
         };
         let mut world = copied(1.0);
-        let caveat = fires(&world, "zero-copy-copied", 2, "100 %");
-        says(&caveat.text, [place, why]);
+        let on_delivery = fires(&world, "zero-copy-copied", 2, "100 %");
+        says(&on_delivery.text, [place, why]);
         silent(&copied(0.0), "zero-copy-copied");
         if transport == "wire" {
             packet_socket(&mut world, None, None);
@@ -352,13 +352,13 @@ fn payload_that_stays_in_the_cache_is_reported() {
 
 #[test]
 fn crowded_and_shared_cpus_are_reported() {
-    let mut world = alike("threads = [\"1\", \"4\"]");
-    cpus(&mut world, 4);
+    let mut crowded = alike("threads = [\"1\", \"4\"]");
+    cpus(&mut crowded, 4);
     let evidence = "up to 8 threads, two for each flow, on 4 CPUs";
-    let caveat = fires(&world, "threads", 6, evidence);
+    let caveat = fires(&crowded, "threads", 6, evidence);
     assert!(caveat.cells.iter().all(|id| id.contains("/8/4/")));
-    cpus(&mut world, 8);
-    silent(&world, "threads");
+    cpus(&mut crowded, 8);
+    silent(&crowded, "threads");
 
     silent(&quiet(), "one-cpu");
     let one = planted(|w| cpus(w, 1));
@@ -440,8 +440,14 @@ fn legs_are_reported_and_drift_is_looked_for_within_them() {
     let mut world = costing(|block| if block < 10 { 1.0 } else { 2.0 });
     assert!(!found(&world, "drift").is_empty());
     silent(&world, "several-legs");
-    let ratios =
-        |world: &World| -> Vec<f64> { world.analyse().findings.iter().map(|f| f.ratio).collect() };
+    let ratios = |measured: &World| -> Vec<f64> {
+        measured
+            .analyse()
+            .findings
+            .iter()
+            .map(|f| f.ratio)
+            .collect()
+    };
     let before = ratios(&world);
     world.manifest.legs.push(Leg {
         first_block: 10,
@@ -491,17 +497,17 @@ fn a_clock_that_leaves_out_interrupts_is_reported_with_what_was_read_in_its_plac
     let evidence = "had 71.2 % of the elapsed time as CPU time";
     let (own, interrupts) = ((Counter::ThreadCpuNs, 5), (Counter::InterruptNs, 5));
     world.put(by_mover("send-zerocopy"), At::Sender, [own]);
-    let text = fires(&world, "cpu-clock", 2, evidence).text;
-    says(&text, ["in 2 cells CPU time is the perf task clock"]);
-    assert!(!text.contains("two means"), "{text}");
+    let one_clock = fires(&world, "cpu-clock", 2, evidence).text;
+    says(&one_clock, ["in 2 cells CPU time is the perf task clock"]);
+    assert!(!one_clock.contains("two means"), "{one_clock}");
     world.put(by_mover("sendfile"), At::Sender, [own, interrupts]);
-    let text = fires(&world, "cpu-clock", 4, evidence).text;
+    let two_clocks = fires(&world, "cpu-clock", 4, evidence).text;
     let added = "in 2 cells the interrupts of its CPUs are added";
-    says(&text, [added, "two means"]);
+    says(&two_clocks, [added, "two means"]);
     world.put(all, At::Sender, [own]);
     world.hide(Counter::CpuNs, "nothing serves");
-    let text = fires(&world, "cpu-clock", 6, evidence).text;
-    says(&text, ["in 6 cells there is no CPU time"]);
+    let none_read = fires(&world, "cpu-clock", 6, evidence).text;
+    says(&none_read, ["in 6 cells there is no CPU time"]);
 }
 
 #[test]

@@ -106,19 +106,19 @@ fn the_course_of_the_run() {
     both("ended-early", &quiet(), &early, Nothing, "of the log");
     let changed = planted(|w| w.notes = vec!["`cubic` is not available".to_owned()]);
     both("changed-plan", &quiet(), &changed, Nothing, "the plan");
-    let short = planted(|w| w.samples.retain(|s| s.trial.block < 5));
-    both("few-blocks", &quiet(), &short, Nothing, "5 blocks");
+    let five_blocks = planted(|w| w.samples.retain(|s| s.trial.block < 5));
+    both("few-blocks", &quiet(), &five_blocks, Nothing, "5 blocks");
     let noisy = World::new(&study_of(MOVERS)).run(4, 12, 0.06, |_| True::costs(0.2));
     both("imprecise", &quiet(), &noisy, Nothing, "95 % intervals");
     let wild = World::new(&study_of(MOVERS)).run(4, 12, 0.5, |_| True::costs(0.2));
     let remedy = fires(&wild, "imprecise", 4, "95 % intervals").remedy;
     assert!(remedy.starts_with("a quieter machine"), "{remedy}");
 
-    let [never, once, often] = [0, 1, 3].map(|n| failed(n, "the receiver was killed by SIGKILL."));
-    both("failed-trials", &never, &once, Nothing, "SIGKILL");
-    let evidence = "10 % of their trials";
-    both("many-failed-trials", &once, &often, All, evidence);
-    silent(&often, "failed-trials");
+    let [never, one, three] = [0, 1, 3].map(|n| failed(n, "the receiver was killed by SIGKILL."));
+    both("failed-trials", &never, &one, Nothing, "SIGKILL");
+    let tenth = "10 % of their trials";
+    both("many-failed-trials", &one, &three, All, tenth);
+    silent(&three, "failed-trials");
     let mut watched = failed(3, "the receiver was killed by SIGKILL.");
     for failure in &mut watched.failures {
         failure.for_evidence = true;
@@ -126,7 +126,7 @@ fn the_course_of_the_run() {
     both("failed-trials", &never, &watched, Nothing, "SIGKILL");
     silent(&watched, "many-failed-trials");
     let [once, often] = [1, 3].map(|n| failed(n, "a flow moved nothing and used no CPU."));
-    both("stood-still", &once, &often, Times, evidence);
+    both("stood-still", &once, &often, Times, tenth);
     silent(&often, "many-failed-trials");
     both("stalled-trials", &never, &once, Nothing, "used no CPU");
     silent(&once, "failed-trials");
@@ -139,8 +139,8 @@ fn the_course_of_the_run() {
         world.failures[0].stood_still_ns = Some(ns as u64);
         world
     };
-    let evidence = "6.5 % of their trials or time";
-    both("stood-still", &lasted(0.5), &lasted(2.0), Times, evidence);
+    let by_time = "6.5 % of their trials or time";
+    both("stood-still", &lasted(0.5), &lasted(2.0), Times, by_time);
     let short = lasted(0.5);
     let caveat = fires(&short, "stalled-trials", 1, "used no CPU");
     says(&caveat.text, ["with their time mean rates are 1.7 % lower"]);
@@ -214,8 +214,8 @@ fn groups_that_both_cells_of_a_ratio_are_in_withhold_nothing() {
     };
     let of_cpu_time = |f: &&Finding| f.metric.to_string().starts_with("cpu_s_per_gb");
     let shared = world(|c| c.size_bytes == 4096);
-    let caveat = fires(&shared, "two-modes-cpu-time", 3, "at 4 KiB");
-    assert_eq!(caveat.effect, CaveatEffect::Annotates);
+    let together = fires(&shared, "two-modes-cpu-time", 3, "at 4 KiB");
+    assert_eq!(together.effect, CaveatEffect::Annotates);
     let found = shared.analyse().findings;
     assert!(found.iter().filter(of_cpu_time).count() >= 6);
     assert!(found.iter().all(|f| f.withheld.is_none()), "{found:#?}");
@@ -329,9 +329,9 @@ fn requests_that_failed_and_servers_with_a_caution() {
     let answers = |w: &World| w.samples[0].sender.readings[&Counter::Messages].measured();
     let many = answers(&usual).expect("a count") / 5;
     let (few, many) = (with(1 + many / 50), with(many));
-    let evidence = "no response in time";
-    both("failed-requests", &usual, &few, Nothing, evidence);
-    both("many-failed-requests", &few, &many, All, evidence);
+    let no_response = "no response in time";
+    both("failed-requests", &usual, &few, Nothing, no_response);
+    both("many-failed-requests", &few, &many, All, no_response);
     let mut cautioned = server_worlds::run();
     let serving = cautioned.manifest.survey.serving.as_mut().expect("servers");
     serving.servers[0].caution = Some("it hides its children".to_owned());

@@ -248,16 +248,16 @@ fn busy(times: f64, is_kept: fn(&Cell) -> bool) -> Analysis {
 
 #[test]
 fn a_server_is_advised_only_if_idle_connections_were_measured() {
-    let analysis = busy(4.0, |_| true);
-    for situation in of_servers(&analysis) {
+    let with_idle = busy(4.0, |_| true);
+    for situation in of_servers(&with_idle) {
         let uses = situation.uses.iter();
         assert!(uses.clone().all(|u| u.value == "epoll"), "{uses:?}");
         assert!(uses.clone().all(|u| u.conditions.is_empty()), "{uses:?}");
     }
     let select = [Condition::DescriptorsBelow(1024), Condition::NoneIdle];
-    never_without(&analysis, "select", &select);
+    never_without(&with_idle, "select", &select);
     let thread = [Condition::ThreadEach, Condition::IdleNotMeasured];
-    never_without(&analysis, "thread", &thread);
+    never_without(&with_idle, "thread", &thread);
 
     let analysis = busy(4.0, |c| c.serving.idle == 0);
     assert!(advises_nothing(&analysis));

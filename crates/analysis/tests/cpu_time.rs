@@ -79,8 +79,8 @@ fn looks_become_nanoseconds_for_each_kib() {
     assert!((send.of_kind(Kind::DataCopy) - 1900.0 * per_look).abs() < 1e-9);
     assert!((send.total() - 2200.0 * per_look).abs() < 1e-9);
     let sender = &send.kinds[0];
-    let found = (sender.party, sender.kind, sender.looks);
-    assert_eq!(found, (Party::Sender, Kind::DataCopy, 1000));
+    let copying = (sender.party, sender.kind, sender.looks);
+    assert_eq!(copying, (Party::Sender, Kind::DataCopy, 1000));
     assert!(sender.low < sender.ns_per_unit && sender.ns_per_unit < sender.high);
     assert!((send.moved - 150.0 / 2200.0).abs() < 1e-9);
     let sendfile = of("sendfile");
@@ -107,10 +107,10 @@ fn what_was_counted_in_another_trial_is_no_evidence_of_time() {
 
 #[test]
 fn evidence_of_foreign_cells_and_of_nothing_is_left_out() {
-    let mut world = watched();
-    world.evidence[0].trial.cell = 4000;
-    world.evidence[1].sent_bytes = 0;
-    assert!(world.analyse().cpu_time.is_empty());
+    let mut foreign = watched();
+    foreign.evidence[0].trial.cell = 4000;
+    foreign.evidence[1].sent_bytes = 0;
+    assert!(foreign.analyse().cpu_time.is_empty());
     let mut world = watched();
     world.evidence[0].cell = "another".to_owned();
     world.evidence[1].time = None;

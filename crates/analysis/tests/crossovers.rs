@@ -68,10 +68,10 @@ fn a_crossing_is_found_at_the_planted_size() {
 
 #[test]
 fn none_fading_and_always_are_answers_too() {
-    let analysis = world(2, 0.003, planted).analyse();
-    let never = crossover(&analysis, "send-zerocopy");
+    let as_planted = world(2, 0.003, planted).analyse();
+    let never = crossover(&as_planted, "send-zerocopy");
     assert_eq!(never.outcome, Crossing::NeverBetter);
-    let fading = crossover(&analysis, "writev");
+    let fading = crossover(&as_planted, "writev");
     let [point] = points(fading);
     assert!(point.fades && !point.better_above, "{point:?}");
 
@@ -146,8 +146,8 @@ fn more_is_better_where_the_metric_says_so_and_the_same_run_gives_the_same() {
 
 #[test]
 fn each_place_has_its_own_and_numbers_of_threads_are_gone_along_too() {
-    let study = with_axes("threads = [1, 2, 4]");
-    let world = World::new(&study).run(7, 8, 0.003, |c| {
+    let with_threads = with_axes("threads = [1, 2, 4]");
+    let world = World::new(&with_threads).run(7, 8, 0.003, |c| {
         True::costs(match (c.mover.as_str(), c.threads) {
             ("sendfile", ..=2) => 0.1,
             ("sendfile", _) => 0.4,
@@ -169,13 +169,13 @@ fn each_place_has_its_own_and_numbers_of_threads_are_gone_along_too() {
     // A baseline that has no depth hides none.
     let study = READS.replace("[1, 16]", "[1, 4, 16]");
     let read = reads(&study, |_| True::costs(0.2), |_| 0).analyse();
-    let of = |c: &&Crossover| c.value == "libaio" && c.along == Axis::Size;
-    let found = read
+    let of_libaio = |c: &&Crossover| c.value == "libaio" && c.along == Axis::Size;
+    let turns = read
         .crossovers
         .iter()
-        .filter(of)
+        .filter(of_libaio)
         .filter(|c| c.place.iter().any(|(axis, _)| *axis == Axis::Depth));
-    assert_eq!(found.count(), 3 * 2 * 3, "of three metrics and two caches");
+    assert_eq!(turns.count(), 3 * 2 * 3, "of three metrics and two caches");
 }
 
 fn verdicts(analysis: &Analysis, value: &str) -> Vec<Verdict> {

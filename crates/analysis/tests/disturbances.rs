@@ -61,14 +61,17 @@ fn on_a_busy_machine_nothing_is_equal_and_no_amount_is_said() {
     assert_eq!(caveat.effect, CaveatEffect::WithholdsUnconfirmed);
     let busy = world.analyse();
     let busy_machine = Some(CaveatKind("busy-machine"));
-    let equal = cost_of(&busy, &world, "send-zerocopy");
+    let not_decided = cost_of(&busy, &world, "send-zerocopy");
     assert_eq!(
-        (equal.verdict, equal.withheld),
+        (not_decided.verdict, not_decided.withheld),
         (Verdict::NotDecided, busy_machine)
     );
-    let dear = cost_of(&busy, &world, "sendfile");
-    assert_eq!((dear.verdict, dear.withheld), (Verdict::Worse, None));
-    assert_eq!(dear.amount_withheld, busy_machine);
+    let still_dear = cost_of(&busy, &world, "sendfile");
+    assert_eq!(
+        (still_dear.verdict, still_dear.withheld),
+        (Verdict::Worse, None)
+    );
+    assert_eq!(still_dear.amount_withheld, busy_machine);
     let found = bytecost_report::disturbances(&busy);
     let disturbance = one(&found);
     let words = "other processes, most of all hog, used 1.00 of 2 CPUs in 2 of 12 blocks";
@@ -300,9 +303,9 @@ fn a_run_that_was_stopped_says_so_and_what_became_of_its_blocks() {
     world.blocks[0].stopped_ns = 2_000_000_000;
     world.blocks[0].repeated_because = Some(Repeat::Stopped { ms: 2_000 });
     world.blocks.push(again);
-    let caveat = fires(&world, "suspended", 0, "2.0 s in which");
-    assert_eq!(caveat.effect, CaveatEffect::Annotates);
-    says(&caveat.text, ["1 block, measured again", "no part of"]);
+    let repeated = fires(&world, "suspended", 0, "2.0 s in which");
+    assert_eq!(repeated.effect, CaveatEffect::Annotates);
+    says(&repeated.text, ["1 block, measured again", "no part of"]);
     silent(&world, "repeats-matter");
     let words = "the run was stopped for 2.0 s in 1 block, measured again";
     assert_eq!(one(&disturbances(&world)).text, words);

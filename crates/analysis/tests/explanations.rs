@@ -156,15 +156,15 @@ fn threads_and_caches_are_reported_apart_from_too_few_cpus() {
         count_misses(&mut world, |c| c.threads == 4, 4.0, 3.0);
         world.analyse()
     };
-    let words = [
+    let with_turns = [
         "With a CPU for each thread, from 1 flow to 2 flows",
         "1.50× ",
         "with threads that take turns on the CPUs, from 1 flow to 4 flows",
         "3.00× ",
     ];
-    answered(&counted(4), key, &words);
-    let words = ["With a CPU for each thread, from 1 flow to 4 flows"];
-    answered(&counted(8), key, &words);
+    answered(&counted(4), key, &with_turns);
+    let a_cpu_each = ["With a CPU for each thread, from 1 flow to 4 flows"];
+    answered(&counted(8), key, &a_cpu_each);
     let words = ["With threads that take turns", "from 1 flow to 4 flows"];
     answered(&counted(2), key, &words);
     let mut one = asked(MOVERS);

@@ -168,8 +168,8 @@ fn a_finding_names_the_level_that_its_family_asks() {
 fn each_look_halves_the_rate_of_the_next_and_the_report_says_so() {
     let truth = |_: &Cell| True::costs(0.2);
     let mut world = World::new(WIDE).run(9, 10, 0.03, truth);
-    let rates = |world: &World| {
-        let found = world.analyse();
+    let rates = |looked_at: &World| {
+        let found = looked_at.analyse();
         let primary = found.families.iter().find(|f| f.family == Family::Primary);
         let level = in_family(&found, Family::Primary).find_map(|f| f.level);
         (primary.unwrap().rate, level, found.run.notes.len())
@@ -187,8 +187,8 @@ fn each_look_halves_the_rate_of_the_next_and_the_report_says_so() {
 fn a_run_that_took_longer_than_its_budget_says_so() {
     let mut world = World::new(WIDE).run(9, 10, 0.03, |_| True::costs(0.2));
     let measured_ms = (world.analyse().run.measured_s * 1e3) as u64;
-    let over_budget = |world: &World| {
-        let run = world.analyse().run;
+    let over_budget = |timed: &World| {
+        let run = timed.analyse().run;
         (run.over_budget_s, run.notes.len())
     };
     world.manifest.study.budget_ms = measured_ms;

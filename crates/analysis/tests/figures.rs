@@ -88,8 +88,8 @@ fn noisy() -> World {
 fn progress_names_the_least_precise_comparison() {
     let world = quiet(STUDY);
     let noisy = noisy();
-    let widest = |world: &World| {
-        Interim::new(world.input())
+    let widest = |measured: &World| {
+        Interim::new(measured.input())
             .widest_interval()
             .expect("progress")
     };

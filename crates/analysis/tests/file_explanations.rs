@@ -27,22 +27,22 @@ const ALONE: &str = "asynchronous-slower";
 
 #[test]
 fn when_asynchronous_is_slower_is_reported_by_cache_and_depth() {
-    let analysis = reads(READS, planted, |_| 0).analyse();
-    let words = [
+    let mixed = reads(READS, planted, |_| 0).analyse();
+    let by_cache = [
         "`posix-aio` compared with `pread` in throughput: worse in 8 of 8 cells, 0.19",
         "`libaio` compared with `pread` in throughput: better with cache direct, at depth 16, at 4 KiB and at 64 KiB, 7.9",
         "worse in 6 of 8 cells",
     ];
-    answered(&analysis, ALONE, &words);
+    answered(&mixed, ALONE, &by_cache);
     let quick = |c: &Cell| speed(if c.mover == "pread" { 4.0 } else { 8.0 });
-    let analysis = reads(READS, quick, |_| 0).analyse();
-    says(analysis.answer(ALONE), ["better"]);
-    assert!(!analysis.answer(ALONE).contains("worse"));
+    let faster = reads(READS, quick, |_| 0).analyse();
+    says(faster.answer(ALONE), ["better"]);
+    assert!(!faster.answer(ALONE).contains("worse"));
     let mut without = reads(READS, planted, |_| 0);
     without.samples.retain(|s| !s.cell.contains("/pread/"));
-    let analysis = without.analyse();
+    let incomplete = without.analyse();
     let words = ["next to a synchronous one", "--mover pread"];
-    missing(&analysis, ALONE, &words);
+    missing(&incomplete, ALONE, &words);
     let only_sync = READS.replace(", \"posix-aio\", \"libaio\"", "");
     let analysis = reads(&only_sync, planted, |_| 0).analyse();
     assert!(question(&analysis, ALONE).is_none());
@@ -79,10 +79,14 @@ fn a_way_of_an_unknown_name_is_explained_by_its_facts() {
 #[test]
 fn what_is_missing_of_sendfile_is_reported() {
     let warm = SENDS.replace("[\"warm\", \"cold\"]", "[\"warm\"]");
-    let analysis = sends(&warm, saving).analyse();
-    let found = answered(&analysis, SAVES, &["better at 64 KiB and at 256 KiB, 0.3"]);
-    let cold = "a cold page cache was not measured (--cache cold)";
-    assert!(has(&found.evidence, cold));
+    let from_memory = sends(&warm, saving).analyse();
+    let found = answered(
+        &from_memory,
+        SAVES,
+        &["better at 64 KiB and at 256 KiB, 0.3"],
+    );
+    let without_cold = "a cold page cache was not measured (--cache cold)";
+    assert!(has(&found.evidence, without_cold));
     // A refusal is evidence for its own mover alone.
     let names_refusal = |mover: &str| {
         let mut refused = sends(&warm, saving);
@@ -130,8 +134,8 @@ fn reading_is_not_held_against_writing() {
 #[test]
 fn what_is_done_aside_is_no_neighbour() {
     let mut world = with_writes();
-    let share = |world: &World| {
-        let analysis = world.analyse();
+    let share = |measured: &World| {
+        let analysis = measured.analyse();
         let cell = analysis.of_mover("pread");
         cell.estimates[&Metric::both(Measure::NeighbourShare)].value
     };

@@ -145,10 +145,10 @@ fn delayed_acknowledgements_are_reported_per_message_of_the_sender_where_there_i
         world.put(all, At::Sender, [(Counter::Messages, 2_000)]);
         world.put(all, At::Machine, [(Counter::TcpDelayedAcks, 500)]);
         let analysis = world.analyse();
-        for (mover, expected) in [("null", None), ("send", expected)] {
+        for (mover, of_mover) in [("null", None), ("send", expected)] {
             let cell = analysis.of_mover(mover);
             let found = cell.estimates.get(&delayed).map(|e| e.value);
-            assert_eq!(found, expected, "{mover} over {transport}");
+            assert_eq!(found, of_mover, "{mover} over {transport}");
             assert_eq!(cell.absent.get(&delayed), None);
         }
     }
@@ -187,13 +187,13 @@ fn latencies_come_from_the_merged_histogram() {
         True::costs(0.2).late(if cell.mover == "writev" { 20.0 } else { 10.0 })
     });
     let p50 = Metric::both(Measure::LatencyUsP50);
-    let analysis = world.analyse();
-    let cell = analysis.of_mover("writev");
+    let readable = world.analyse();
+    let cell = readable.of_mover("writev");
     let median = cell.estimates[&p50];
     assert!((19.0..21.0).contains(&median.value), "{median:?}");
     let p99 = cell.estimates[&Metric::both(Measure::LatencyUsP99)].value;
     assert!((22.0..30.0).contains(&p99), "{p99}");
-    let slower = analysis.of_cell(p50, &world.id("writev", 256));
+    let slower = readable.of_cell(p50, &world.id("writev", 256));
     assert_eq!(slower.verdict, Verdict::Worse);
     assert!((1.9..2.1).contains(&slower.ratio));
 

@@ -106,9 +106,9 @@ fn what_was_displaced_comes_out_as_it_was_put_in() {
 fn the_level_that_gains_most_is_reported_without_counters_and_as_what_it_is() {
     let analysis = world(|c| if copying(c) { [1.0, 0.8] } else { [0.9, 0.2] }).analyse();
     let asked = question(&analysis);
-    let answer = asked.answer.as_deref().expect("an answer");
+    let gain = asked.answer.as_deref().expect("an answer");
     let start = "The L2 cache, by timing and without counters: `send-zerocopy` displaces 0.25×";
-    begins(answer, start);
+    begins(gain, start);
     assert_eq!(asked.numbers.len(), 2, "{asked:#?}");
     let row = "by timing, L1 cache, 16 KiB primed of 32 KiB: 0.90×";
     begins(&asked.numbers[0], row);
@@ -127,22 +127,22 @@ fn what_was_not_probed_or_cannot_be_distinguished_is_reported_with_its_reason() 
         level.calibration.refused = Some(alike.to_owned());
         level.rounds.clear();
     }
-    let analysis = refused.analyse();
-    let level = &analysis.footprints[0].levels[1];
+    let of_refused = refused.analyse();
+    let unreadable = &of_refused.footprints[0].levels[1];
     let recorded = NoValue::Recorded(alike.to_owned());
-    assert_eq!(level.missing, Some(recorded));
-    assert!(level.displaced_kib.is_none());
-    let missing = question(&analysis).missing.unwrap_or_default();
-    says(missing, ["hits cannot be told from misses"]);
+    assert_eq!(unreadable.missing, Some(recorded));
+    assert!(unreadable.displaced_kib.is_none());
+    let no_hits = question(&of_refused).missing.unwrap_or_default();
+    says(no_hits, ["hits cannot be told from misses"]);
 
     // Others use the cache as much as the cell does.
     let mut shared = world(|c| if copying(c) { [1.0, 0.8] } else { [0.9, 0.2] });
     for level in levels(&mut shared) {
         level.rounds.iter_mut().for_each(|r| r.idle_ticks = r.ticks);
     }
-    let analysis = shared.analyse();
-    assert!(question(&analysis).answer.is_none());
-    let rows = &question(&analysis).numbers;
+    let of_shared = shared.analyse();
+    assert!(question(&of_shared).answer.is_none());
+    let rows = &question(&of_shared).numbers;
     says(&rows[0], ["hardly more from it than goes"]);
 
     let mut few = world(|_| [0.9, 0.9]);

@@ -13,7 +13,7 @@ use crate::world::{At, Found, MOVERS, True, World, all, at, fires, put, run, sil
 
 /// A card of hardware as it should be: 100 Gbit/s, of which the movers use a part.
 fn card(name: &str) -> NetworkCard {
-    let offloads = ["tso", "gso", "gro"].map(|name| (name.to_owned(), true));
+    let offloads = ["tso", "gso", "gro"].map(|offload| (offload.to_owned(), true));
     NetworkCard {
         name: name.to_owned(),
         driver: Some("mlx5_core".to_owned()),
@@ -270,7 +270,7 @@ fn interrupts_on_idle_cpus_of_the_other_host_are_a_part_of_the_cost() {
             } else {
                 0
             };
-            for (machine, own, interrupts) in [
+            for (machine, own, uncounted) in [
                 (&mut s.machine, sent, 0),
                 (&mut s.peer_machine, received, there),
             ] {
@@ -280,7 +280,7 @@ fn interrupts_on_idle_cpus_of_the_other_host_are_a_part_of_the_cost() {
                 put(
                     machine,
                     Counter::MachineIdleNs,
-                    200_000_000 - own - interrupts,
+                    200_000_000 - own - uncounted,
                 );
                 put(machine, Counter::OtherProcessesNs, 0);
             }

@@ -114,9 +114,9 @@ fn ways_that_move_the_same_sum_of_bytes_copy_a_file_as_well() {
 
 #[test]
 fn a_prediction_is_the_ratio_weighed_by_the_share_of_cpu_time() {
-    let found = at_ratio(0.4);
-    let [advice] = found.as_slice() else {
-        panic!("{found:#?}");
+    let advised = at_ratio(0.4);
+    let [advice] = advised.as_slice() else {
+        panic!("{advised:#?}");
     };
     assert_eq!(advice.found.pattern, "file-to-socket-by-copies");
     let Prediction::Saves {

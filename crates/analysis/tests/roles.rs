@@ -88,18 +88,18 @@ fn why_one_server_is_better_is_reported_by_what_a_request_takes() {
 
 #[test]
 fn the_counters_of_a_role_are_those_of_its_own_window() {
-    let mut world = run();
-    world.each(|sample| {
+    let mut counted = run();
+    counted.each(|sample| {
         for side in sample.sides_mut() {
             let readings = &mut side.readings;
             let messages = readings[&Counter::Messages].measured().unwrap();
             put(readings, Counter::Cycles, 5000 * messages);
         }
     });
-    let analysis = world.analyse();
-    let measured = analysis.cells.iter().filter(|c| c.trials > 0).count();
-    assert_eq!(analysis.roles.len(), 2 * measured);
-    for role in &analysis.roles {
+    let of_all = counted.analyse();
+    let measured = of_all.cells.iter().filter(|c| c.trials > 0).count();
+    assert_eq!(of_all.roles.len(), 2 * measured);
+    for role in &of_all.roles {
         let mut counters = role.counters.iter();
         let cycles = counters.find(|c| c.name == "cpu_cycles").unwrap();
         // The server was looked at for half of the clients' window.
@@ -109,7 +109,7 @@ fn the_counters_of_a_role_are_those_of_its_own_window() {
         assert!((found / expected - 1.0).abs() < 0.02, "{role:?}");
     }
     // Where perf counts in some cells, only these are reported.
-    let perf = analysis.cells.iter().position(|c| c.trials > 0).unwrap();
+    let perf = of_all.cells.iter().position(|c| c.trials > 0).unwrap();
     let mut world = run();
     world.cells[perf].serving.perf = true;
     let id = world.cells[perf].id();

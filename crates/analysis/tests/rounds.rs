@@ -34,18 +34,21 @@ fn finding<'a>(analysis: &'a Analysis, world: &World, mover: &str) -> &'a Findin
 fn the_printed_interval_holds_what_the_run_shows_and_what_rounds_differ_by() {
     let (same, apart) = (quiet(round_noise(0.0)), quiet(round_noise(0.06)));
     let (alone, both) = (same.analyse(), apart.analyse());
-    for (alone, both) in alone.findings.iter().zip(&both.findings) {
+    for (narrow, wide) in alone.findings.iter().zip(&both.findings) {
         assert_eq!(
-            (alone.low, alone.high),
-            (alone.within_low, alone.within_high)
+            (narrow.low, narrow.high),
+            (narrow.within_low, narrow.within_high)
         );
-        assert_eq!((both.within_low, both.within_high), (alone.low, alone.high));
-        assert_eq!(alone.between_deviation, 0.0);
-        assert!((both.between_deviation - 0.06).abs() < 1e-12);
+        assert_eq!(
+            (wide.within_low, wide.within_high),
+            (narrow.low, narrow.high)
+        );
+        assert_eq!(narrow.between_deviation, 0.0);
+        assert!((wide.between_deviation - 0.06).abs() < 1e-12);
         // More than the rounds' own 1.96 deviations.
-        let half = (both.high / both.low).ln() / 2.0;
-        assert!((1.96 * 0.06..0.2).contains(&half), "{both:?}");
-        assert!(both.metric != COST || both.detectable > alone.detectable);
+        let half = (wide.high / wide.low).ln() / 2.0;
+        assert!((1.96 * 0.06..0.2).contains(&half), "{wide:?}");
+        assert!(wide.metric != COST || wide.detectable > narrow.detectable);
     }
     assert_eq!(both.run.widest_interval, alone.run.widest_interval);
     let verdict = |a: &Analysis, mover| finding(a, &apart, mover).verdict;
@@ -66,10 +69,10 @@ fn what_rounds_alone_leave_open_is_named_and_no_longer_run_is_promised() {
         "{open:?}"
     );
     assert_eq!((open.verdict, open.withheld), (Verdict::NotDecided, None));
-    let undecided = analysis.advice.undecided.expect("open ones");
-    assert!(undecided.rounds_prevent > 0 && undecided.seconds.is_none());
-    says(undecided.command.unwrap(), ["--rounds 5 --pause 2min"]);
-    let between = undecided.between_deviation.unwrap();
+    let by_rounds = analysis.advice.undecided.expect("open ones");
+    assert!(by_rounds.rounds_prevent > 0 && by_rounds.seconds.is_none());
+    says(by_rounds.command.unwrap(), ["--rounds 5 --pause 2min"]);
+    let between = by_rounds.between_deviation.unwrap();
     assert!((between - 0.06).abs() < 0.001, "{between}");
     // A comparison that is undecided by noise within the run needs a longer run.
     let mut noisy = World::new(STUDY).run(2, 6, 0.25, |_| True::costs(0.2));
@@ -117,8 +120,8 @@ fn in_rounds(study: &str, seed: u64, (rounds, blocks): (u32, u32), deviation: f6
 fn a_run_in_three_rounds_knows_by_itself_how_much_they_differ() {
     let mut world = in_rounds(STUDY, 5, (5, 4), 0.1);
     world.manifest.rounds = round_noise(0.0);
-    let deviation = |world: &World| {
-        let found = world.analyse();
+    let deviation = |measured: &World| {
+        let found = measured.analyse();
         let costs = found.findings.iter().filter(|f| f.metric == COST);
         let each: Vec<f64> = costs.map(|f| f.between_deviation).collect();
         bytecost_stats::median(&each).expect("findings")

@@ -136,11 +136,11 @@ fn the_first_sentence_is_of_what_the_clients_did_not_limit() {
         side: Side::Server,
     };
     let crowd = |cell: &Cell| u64::from(cell.serving.connections == 500);
-    let (alone, many) = metrics(limited(crowd));
-    assert_eq!(many, Some((cost, 1)));
+    let (alone, crowded) = metrics(limited(crowd));
+    assert_eq!(crowded, Some((cost, 1)));
     assert_eq!(alone.unwrap().0, rate);
-    let (_, many) = metrics(limited(|_| 0));
-    assert_eq!(many, Some((rate, 1)));
+    let (_, unlimited) = metrics(limited(|_| 0));
+    assert_eq!(unlimited, Some((rate, 1)));
     let analysis = limited(crowd).analyse();
     let mut situations = analysis.advice.situations.iter();
     let many = situations

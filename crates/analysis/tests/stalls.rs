@@ -81,8 +81,8 @@ fn what_does_not_wait_for_the_timer_is_not_named() {
     silent(&far, "nagle-stall");
     // A socket that is slow by itself, without answers at the timer.
     let mut slow = asking("\"off\"");
-    let quick = asking("\"on\"").samples;
-    for (sample, quick) in slow.samples.iter_mut().zip(quick) {
+    let quick_samples = asking("\"on\"").samples;
+    for (sample, quick) in slow.samples.iter_mut().zip(quick_samples) {
         sample.latency_ns_histogram = quick.latency_ns_histogram;
     }
     silent(&slow, "nagle-stall");
@@ -132,8 +132,8 @@ fn where_delayed_acknowledgements_are_counted_the_count_decides() {
     };
     silent(&counted(5), "nagle-stall");
     // Not every message waits, but nearly all of the time goes into waiting.
-    let evidence = "of the time went into these";
-    fires(&counted(30), "nagle-stall", 3, evidence);
+    let most_time = "of the time went into these";
+    fires(&counted(30), "nagle-stall", 3, most_time);
     let evidence = "delayed acknowledgements per message";
     fires(&counted(97), "nagle-stall", 3, evidence);
 }
@@ -150,8 +150,8 @@ fn a_long_message_that_waits_once_stalls_and_a_longer_one_does_not() {
             put(&mut sample.sender.readings, Counter::Messages, 10);
             put(&mut sample.machine, Counter::TcpDelayedAcks, 5);
         });
-        let quick = asking("\"on\"").samples;
-        for (sample, quick) in world.samples.iter_mut().zip(quick) {
+        let quick_samples = asking("\"on\"").samples;
+        for (sample, quick) in world.samples.iter_mut().zip(quick_samples) {
             let histogram = &quick.latency_ns_histogram;
             sample.latency_ns_histogram.clone_from(histogram);
         }

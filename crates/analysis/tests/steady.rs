@@ -15,14 +15,14 @@ const WINDOW_NS: f64 = 1e8;
 /// Gives both sides a course whose rate and cost change by so much from the first quarter to the
 /// last, each eighth with noise of its own.
 fn course(sample: &mut Sample, g: &mut Generator, noise: f64, rate: f64, cost: f64) {
-    let of = |side: &mut SideReadings, g: &mut Generator| {
+    let of = |side: &mut SideReadings, draws: &mut Generator| {
         let mut sub = SubWindows::default();
         for i in 0..EIGHTHS {
             let place = (i as f64 - 3.5) / 6.0;
-            let amount = 1e6 * (1.0 + rate * place) * (noise * g.normal()).exp();
+            let amount = 1e6 * (1.0 + rate * place) * (noise * draws.normal()).exp();
             sub.amount.push(amount as u64);
             sub.elapsed_ns.push((WINDOW_NS / 8.0) as u64);
-            let ns = amount * 0.4 * (1.0 + cost * place) * (noise * g.normal()).exp();
+            let ns = amount * 0.4 * (1.0 + cost * place) * (noise * draws.normal()).exp();
             sub.cpu_ns.push(ns as u64);
         }
         side.sub_windows = Some(sub);
@@ -138,14 +138,14 @@ fn shared_course(g: &mut Generator, ramp: f64) -> SubWindows {
     let threads: Vec<Shared> = (0..2).flat_map(|_| Shared::threads(8, g)).collect();
     for thread in &threads {
         let edge = |i: usize| thread.runs(WINDOW_NS * i as f64 / EIGHTHS as f64);
-        for (i, sum) in sum.iter_mut().enumerate() {
+        for (i, eighth) in sum.iter_mut().enumerate() {
             let (from, to) = (edge(i), edge(i + 1));
             let ran = thread.ran(from, to);
             let place = ((from + to) / 2.0 / WINDOW_NS - 0.5) / 0.75;
             let speed = (1.0 + ramp * place) * (0.2 * g.normal()).exp();
-            sum[0] += ran * speed;
-            sum[1] += (to - from) / threads.len() as f64;
-            sum[2] += ran;
+            eighth[0] += ran * speed;
+            eighth[1] += (to - from) / threads.len() as f64;
+            eighth[2] += ran;
         }
     }
     let of = |n: usize| sum.iter().map(|s| s[n] as u64).collect();

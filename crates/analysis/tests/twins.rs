@@ -47,12 +47,12 @@ fn equal_twins_are_the_noise_floor_and_no_caveat() {
 
 #[test]
 fn more_different_twins_than_chance_explains_are_a_caveat() {
-    let world = apart(1.2, 0.01);
-    let analysis = world.analyse();
-    assert!(analysis.twins.iter().all(|t| t.different && t.ratio > 1.05));
-    let floor = analysis.noise_floor.as_ref().expect("a floor");
+    let all_apart = apart(1.2, 0.01);
+    let of_all = all_apart.analyse();
+    assert!(of_all.twins.iter().all(|t| t.different && t.ratio > 1.05));
+    let floor = of_all.noise_floor.as_ref().expect("a floor");
     assert!(floor.different == 4 && floor.chance < 1e-4, "{floor:?}");
-    fires(&world, "twins-differ", 4, "");
+    fires(&all_apart, "twins-differ", 4, "");
     // One of four comes out different in every fifth run.
     let mut world = apart(1.0, 0.01);
     let first = world.id("send", 256);
@@ -71,13 +71,13 @@ fn more_different_twins_than_chance_explains_are_a_caveat() {
 fn a_baseline_and_its_twin_are_one_value_in_each_block() {
     let cost = |a: &Analysis, id: &str| a.of_id(id).estimates[&COST].value;
     let world = apart(1.21, 0.0);
-    let analysis = world.analyse();
+    let paired = world.analyse();
     let (send, writev) = (world.id("send", 4096), world.id("writev", 4096));
     // The receiver's 0.1 stands in both sums.
     let both = (0.3_f64 * (0.2 * 1.21 + 0.1)).sqrt();
-    assert!((cost(&analysis, &send) / cost(&analysis, &writev) - both / 0.3).abs() < 1e-6);
+    assert!((cost(&paired, &send) / cost(&paired, &writev) - both / 0.3).abs() < 1e-6);
     let ratio = |a: &Analysis| a.of_cell(COST, &writev).ratio;
-    let found = ratio(&analysis);
+    let found = ratio(&paired);
     assert!((found - 0.3 / both).abs() < 1e-6, "{found}");
     // Where the twin has no trial, the baseline's own stands.
     let mut alone = world;

@@ -126,10 +126,10 @@ fn what_makes_packets_cost_more_is_named_once() {
 #[test]
 fn a_quota_around_the_run_is_named_by_what_it_counted() {
     let mut world = quiet();
-    let throttled = |world: &mut World, periods: u64, ns: u64| {
+    let throttled = |limited: &mut World, periods: u64, ns: u64| {
         let periods = (Counter::QuotaThrottledPeriods, periods);
         let read = [periods, (Counter::QuotaThrottledNs, ns)];
-        world.put(all, At::Machine, read);
+        limited.put(all, At::Machine, read);
     };
     world.manifest.host.obstacles = vec![Obstacle {
         kind: CircumstanceKind::Quota,

@@ -131,17 +131,17 @@ fn steps_are_reported_for_small_pages_and_for_huge_ones_and_what_huge_ones_gain(
     };
     let mut world = stepped(STEPS, truth);
     world.manifest.host.caches = vec![cache(1, 32 << 10), cache(2, 1 << 20)];
-    let analysis = world.analyse();
-    let steps = question(&analysis, "cache-steps").unwrap();
+    let with_huge = world.analyse();
+    let steps = question(&with_huge, "cache-steps").unwrap();
     assert_eq!(
-        analysis.answer("cache-steps"),
+        with_huge.answer("cache-steps"),
         "In small pages, L1 of 32 KiB: found between 16 KiB and 64 KiB; L2 of 1 MiB: found between 256 KiB and 1 MiB. In huge pages, L1 of 32 KiB: found between 16 KiB and 64 KiB; L2 of 1 MiB: no step is seen."
     );
     assert_eq!(steps.evidence.len(), 10);
     let words = "with `work-chase`: better at 1 MiB and at 4 MiB, 0.4";
-    let gain = answered(&analysis, "huge-pages", &[words]);
-    assert_eq!(gain.findings.len(), 10);
-    says(&gain.evidence[0], ["/proc/self/smaps"]);
+    let gained = answered(&with_huge, "huge-pages", &[words]);
+    assert_eq!(gained.findings.len(), 10);
+    says(&gained.evidence[0], ["/proc/self/smaps"]);
 
     // Where there are none, the reason stands in the place of an answer.
     let huge = Cell {

@@ -22,10 +22,10 @@ fn each_way_has_a_map_with_a_field_for_each_two_cpus_the_stronger_the_longer_it_
 #[test]
 fn many_cpus_are_drawn_without_numbers_and_too_many_in_part() {
     let mut a = paired();
-    let map = &mut a.matrices[1];
-    let pair = map.pairs[1].clone();
-    map.cpus = (0..80).collect();
-    map.pairs = (0..80)
+    let matrix = &mut a.matrices[1];
+    let pair = matrix.pairs[1].clone();
+    matrix.cpus = (0..80).collect();
+    matrix.pairs = (0..80)
         .map(|cpu| bytecost_analysis::PairPoint {
             from: 0,
             to: cpu,

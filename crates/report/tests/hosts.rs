@@ -29,9 +29,9 @@ fn three() -> [Analysis; 3] {
         (1.0, Verdict::NotDecided),
     ];
     for (run, (ratio, verdict)) in runs.iter_mut().zip(planted) {
-        let f = &mut run.findings[0];
-        (f.ratio, f.low, f.high) = (ratio, 0.9 * ratio, 1.1 * ratio);
-        (f.verdict, f.withheld) = (verdict, None);
+        let first = &mut run.findings[0];
+        (first.ratio, first.low, first.high) = (ratio, 0.9 * ratio, 1.1 * ratio);
+        (first.verdict, first.withheld) = (verdict, None);
         for f in &mut run.findings[1..] {
             f.verdict = Verdict::NotDecided;
         }
@@ -74,8 +74,8 @@ fn each_host_has_its_own_verdict_and_hosts_are_in_the_order_of_their_ratios() {
 #[test]
 fn what_was_not_measured_on_a_host_has_its_reason() {
     let [far, near, odd] = &three();
-    let t = table(&[("far", far), ("near", near), ("odd", odd)]);
-    let second = &t.findings[1];
+    let of_all = table(&[("far", far), ("near", near), ("odd", odd)]);
+    let second = &of_all.findings[1];
     assert_eq!(second.hosts.len(), 2);
     let gaps = second.gaps.iter();
     let reasons: Vec<(&str, &str)> = gaps.map(|g| (g.host.as_str(), g.why.as_str())).collect();
@@ -89,14 +89,17 @@ fn what_was_not_measured_on_a_host_has_its_reason() {
 #[test]
 fn hosts_disagree_where_one_is_better_and_another_worse_and_nowhere_else() {
     let [far, near, odd] = &three();
-    let t = table(&[("far", far), ("near", near), ("odd", odd)]);
-    let apart = t.findings.iter().map(|f| f.hosts_disagree);
-    let expected = (0..t.findings.len()).map(|i| i == 0);
+    let of_three = table(&[("far", far), ("near", near), ("odd", odd)]);
+    let apart = of_three.findings.iter().map(|f| f.hosts_disagree);
+    let expected = (0..of_three.findings.len()).map(|i| i == 0);
     assert!(apart.eq(expected));
-    let text = hosts::terminal(&t, false, Style::plain(20_000));
-    assert!(text.contains("Hosts disagree in 1 comparison:"), "{text}");
+    let disagreeing = hosts::terminal(&of_three, false, Style::plain(20_000));
+    assert!(
+        disagreeing.contains("Hosts disagree in 1 comparison:"),
+        "{disagreeing}"
+    );
     let sentence = "is better on far and worse on near.";
-    assert!(text.contains(sentence), "{text}");
+    assert!(disagreeing.contains(sentence), "{disagreeing}");
     let t = table(&[("far", far), ("odd", odd)]);
     let text = hosts::terminal(&t, false, STYLE);
     assert!(text.contains("No comparison is decided better on one host"));
@@ -105,10 +108,17 @@ fn hosts_disagree_where_one_is_better_and_another_worse_and_nowhere_else() {
 #[test]
 fn only_what_differs_between_hosts_is_shown() {
     let [far, near, odd] = &three();
-    let t = table(&[("far", far), ("near", near), ("odd", odd)]);
-    let facts: Vec<&str> = t.differences.iter().map(|d| d.fact.as_str()).collect();
+    let of_three = table(&[("far", far), ("near", near), ("odd", odd)]);
+    let facts: Vec<&str> = of_three
+        .differences
+        .iter()
+        .map(|d| d.fact.as_str())
+        .collect();
     assert_eq!(facts, ["Kernel", "frequency governor"]);
-    let hosts = t.differences[0].values.iter().map(|v| v.hosts.join(" "));
+    let hosts = of_three.differences[0]
+        .values
+        .iter()
+        .map(|v| v.hosts.join(" "));
     assert_eq!(hosts.collect::<Vec<_>>(), ["far near", "odd"]);
     let t = table(&[("far", far), ("near", near)]);
     assert!(t.differences.is_empty());
@@ -122,16 +132,16 @@ fn every_medium_has_every_host_of_every_comparison() {
     let rows = 3 * t.findings.len();
     let csv = String::from_utf8(hosts::csv(&t).unwrap()).unwrap();
     assert_eq!(csv.lines().count(), 1 + rows, "{csv}");
-    let mut lines = csv.lines().filter(|line| line.contains("odd,1,0.9,1.1,"));
-    assert!(lines.any(|line| line.ends_with(",no verdict,the link is the limit")));
+    let mut odd_lines = csv.lines().filter(|line| line.contains("odd,1,0.9,1.1,"));
+    assert!(odd_lines.any(|line| line.ends_with(",no verdict,the link is the limit")));
     let all = hosts::terminal(&t, true, STYLE);
     let is_row = |line: &&str| line.contains(" to ") && line.contains('×');
     let lines = |text: &str| text.lines().filter(is_row).count();
     assert_eq!(lines(&all), rows - 1, "{all}");
     assert!(all.lines().all(|line| line.chars().count() <= 100), "{all}");
     assert_eq!(lines(&hosts::markdown(&t)), rows - 1);
-    let near = hosts::html(&t).matches("<td>near</td>").count();
-    assert!(near >= t.findings.len());
+    let near_cells = hosts::html(&t).matches("<td>near</td>").count();
+    assert!(near_cells >= t.findings.len());
     for text in [all, hosts::markdown(&t), hosts::html(&t), csv] {
         assert!(text.contains("no such call here"), "{text}");
         assert!(text.contains("the link is the limit"), "{text}");
@@ -188,10 +198,14 @@ fn pairs_of_hosts_differ_in_either_machine_and_in_their_cards() {
         a
     };
     let (one, other) = (pair("6.1.0", 1500), pair("6.8.0", 9000));
-    let t = table(&[("a → db7", &one), ("b → db7", &other)]);
-    let facts: Vec<&str> = t.differences.iter().map(|d| d.fact.as_str()).collect();
+    let of_pairs = table(&[("a → db7", &one), ("b → db7", &other)]);
+    let facts: Vec<&str> = of_pairs
+        .differences
+        .iter()
+        .map(|d| d.fact.as_str())
+        .collect();
     assert_eq!(facts, ["MTU", "Other host: Kernel", "Other host: MTU"]);
-    assert!(hosts::terminal(&t, false, STYLE).contains("on 2 pairs of hosts"));
+    assert!(hosts::terminal(&of_pairs, false, STYLE).contains("on 2 pairs of hosts"));
     let t = table(&[("a", &fixture::analysis()), ("b → db7", &other)]);
     assert!(hosts::terminal(&t, false, STYLE).contains("on 1 host and 1 pair of hosts"));
 }

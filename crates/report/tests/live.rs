@@ -25,7 +25,7 @@ fn session(side: Side, values: &[(Axis, &str)]) -> Session {
 fn activity(messages: &[u64], counters: &[(Counter, u64)]) -> Activity {
     let mut activity = Activity::default();
     let sum: u64 = messages.iter().sum();
-    let flow = |&messages: &u64| fixture::flow(messages * 4096, messages, 1_000_000_000);
+    let flow = |&sent: &u64| fixture::flow(sent * 4096, sent, 1_000_000_000);
     activity.side.flows = messages.iter().map(flow).collect();
     let own = [(Counter::Bytes, sum * 4096), (Counter::Messages, sum)];
     let all = own.iter().chain(counters);

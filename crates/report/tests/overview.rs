@@ -78,7 +78,7 @@ fn without_pairs_there_is_no_overview() {
 #[test]
 fn a_picture_says_what_is_hollow_where_something_is() {
     let mut a = analysis();
-    let is_said = |a: &Analysis| picture(a).contains("hollow");
+    let is_said = |of: &Analysis| picture(of).contains("hollow");
     assert!(is_said(&a));
     a.speed_ups.retain(|s| s.published.is_none());
     assert!(!is_said(&a));

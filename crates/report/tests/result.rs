@@ -323,8 +323,8 @@ fn findings_can_be_read_back() {
         assert_eq!(back.disturbances, disturbances(&a));
         let back = fixture::with_caveats_of(back.analysis.into_owned(), &a);
         assert!(findings_json(&back) == text, "something was lost");
-        let refused = |a: &Analysis| {
-            let refused = a
+        let refused = |of: &Analysis| {
+            let refused = of
                 .refused_cells
                 .iter()
                 .map(|r| (r.cell.clone(), r.why.clone()));

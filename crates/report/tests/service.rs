@@ -136,7 +136,7 @@ fn a_tally_names_what_went_wrong_and_nothing_else() {
         requests: 1234,
         ..ServerTally::default()
     };
-    let summary = |tally: &ServerTally| service::tally("epoll", "top", tally);
+    let summary = |seen: &ServerTally| service::tally("epoll", "top", seen);
     let text = "`epoll` served 1,234 requests of `top` on 5 connections";
     assert_eq!(summary(&tally), format!("{text}\n"));
     (tally.idle, tally.slow, tally.crowded) = (5, 4, 3);
