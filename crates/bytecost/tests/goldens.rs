@@ -222,7 +222,7 @@ fn a_wait_for_a_timer_stands_before_the_table_with_what_removes_it() {
     for part in [
         "Stalls `send-fields`",
         "Nagle's algorithm",
-        "with TCP_NODELAY: 0.1",
+        "with TCP_NODELAY on: 0.1",
     ] {
         assert!(before.contains(part), "{screen}");
     }

@@ -1,10 +1,11 @@
 //! Waits for a timer of the kernel, each in a line: who waits, for how long and for what, who does
 //! not, and the remedy.
 
-use bytecost_analysis::{Analysis, Caveat, CellResult, Finding, grouped};
+use bytecost_analysis::{Analysis, Caveat, CaveatFact, CellResult, Finding, StallSign, grouped};
 use bytecost_spec::{Axis, Measure, Metric, units};
 use itertools::Itertools as _;
 
+use crate::phrases;
 use crate::text::count;
 
 /// A timer that every message of a cell waits for.
@@ -13,16 +14,37 @@ struct Timer {
     caveat: &'static str,
     name: &'static str,
     remedy: &'static str,
+    /// The quantity that a remedy changes.
+    quantity: Quantity,
 }
+
+/// A quantity of a cell in a sentence: its metric, the number of its units in one of the metric's, and the unit.
+struct Quantity {
+    metric: Metric,
+    scale: f64,
+    unit: &'static str,
+}
+
+const MILLISECONDS: Quantity = Quantity {
+    metric: Metric::both(Measure::LatencyUsP50),
+    scale: 1e-3,
+    unit: "ms",
+};
 
 const TIMERS: [Timer; 2] = [
     Timer {
         caveat: "nagle-stall",
+        quantity: MILLISECONDS,
         name: "Nagle's algorithm with delayed acknowledgement (timer of 40 ms)",
         remedy: "TCP_NODELAY, or one call per message",
     },
     Timer {
         caveat: "completion-waits-for-ack",
+        quantity: Quantity {
+            metric: Metric::both(Measure::MessagesPerS),
+            scale: 1.0,
+            unit: "messages/s",
+        },
         name: "the zero-copy completion waits for a delayed acknowledgement (timer of 40 ms)",
         remedy: "several buffers in flight (--ring 4MiB)",
     },
@@ -62,15 +84,19 @@ fn line(a: &Analysis, caveat: &Caveat, timer: &Timer) -> String {
         let is_alike = cell.transport.is_tcp() && patterns.contains(&cell.pattern);
         is_alike && cell.mover != "null" && result.trials > 0
     };
-    let each = match milliseconds(waiting.iter().copied()) {
+    let each = match MILLISECONDS.range(waiting.iter().copied()) {
         Some(ms) => format!("{ms} a message"),
         None => "40 ms".to_owned(),
     };
+    let share = waited_share(caveat).map_or_else(String::new, |share| {
+        format!(", {} of the time", phrases::span(&share, units::percent))
+    });
     let free_cells = others.into_iter().filter(is_free);
     let by_mover = grouped(free_cells.map(|c| (c.cell.mover.as_str(), c))).into_iter();
     let quick = by_mover.filter(|(mover, _)| !movers.contains(mover));
     let names = quick.map(|(mover, cells)| {
-        let ms = milliseconds(cells.into_iter()).map(|ms| format!(" ({ms})"));
+        let in_brackets = |ms| format!(" ({ms})");
+        let ms = MILLISECONDS.range(cells.into_iter()).map(in_brackets);
         format!("`{mover}`{}", ms.unwrap_or_default())
     });
     let free = match names.collect_vec().as_slice() {
@@ -78,34 +104,84 @@ fn line(a: &Analysis, caveat: &Caveat, timer: &Timer) -> String {
         [one] => format!("; {one} does not wait"),
         several => format!("; {} do not wait", several.join(", ")),
     };
-    // The waiting cells with TCP_NODELAY set.
-    let remedied = waiting.iter().filter_map(|c| {
-        let mut cell = c.cell.clone();
-        cell.set(Axis::Nodelay, "on").ok()?;
-        a.result(&cell.id()).filter(|with| with.id != c.id)
-    });
-    let with = match milliseconds(remedied) {
-        Some(ms) => format!("; with TCP_NODELAY: {ms}"),
-        None => String::new(),
-    };
+    // Movers that do not wait stand before.
+    let options = waiting.iter().flat_map(|c| remedied(a, c));
+    let options = grouped(
+        options
+            .filter(|(remedy, _)| remedy.axis != Axis::Mover)
+            .map(|(remedy, cell)| (remedy.words, cell)),
+    );
+    let with: String = options
+        .into_iter()
+        .filter_map(|(words, cells)| {
+            let range = timer.quantity.range(cells.into_iter())?;
+            Some(format!("; with {words}: {range}"))
+        })
+        .collect();
     format!(
-        "{}: {each}, {}{free}{with}. Remedy: {}",
+        "{}: {each}{share}, {}{free}{with}. Remedy: {}",
         quoted(&movers),
         timer.name,
         timer.remedy
     )
 }
 
-/// The median latencies of some cells: `43.8 to 91.6 ms`; none where they have none.
-fn milliseconds<'c>(cells: impl Iterator<Item = &'c CellResult>) -> Option<String> {
-    let length = Metric::both(Measure::LatencyUsP50);
-    let ms = cells.filter_map(|c| Some(c.estimates.get(&length)?.value / 1e3));
-    let (least, most) = ms.minmax().into_option()?;
-    let [least, most] = [least, most].map(units::number);
-    Some(if least == most {
-        format!("{least} ms")
-    } else {
-        format!("{least} to {most} ms")
+impl Quantity {
+    /// The range of its values over some cells: `43.8 to 91.6 ms`; none where they have none.
+    fn range<'c>(&self, cells: impl Iterator<Item = &'c CellResult>) -> Option<String> {
+        let values = cells.filter_map(|c| Some(c.estimates.get(&self.metric)?.value * self.scale));
+        let (least, most) = values.minmax().into_option()?;
+        let [least, most] = [least, most].map(units::number);
+        Some(if least == most {
+            format!("{least} {}", self.unit)
+        } else {
+            format!("{least} to {most} {}", self.unit)
+        })
+    }
+}
+
+/// The least and the largest share of the time that cells waited, where it is known.
+fn waited_share(caveat: &Caveat) -> Option<[f64; 2]> {
+    caveat.facts.iter().find_map(|fact| match fact {
+        CaveatFact::Sign(StallSign::Waited, share) => Some(*share),
+        _ => None,
+    })
+}
+
+/// A value of an axis with which messages do not wait.
+pub(crate) struct Remedy {
+    pub axis: Axis,
+    value: &'static str,
+    pub words: &'static str,
+}
+
+const fn remedy(axis: Axis, value: &'static str, words: &'static str) -> Remedy {
+    Remedy { axis, value, words }
+}
+
+const REMEDIES: [Remedy; 8] = [
+    remedy(Axis::Nodelay, "on", "TCP_NODELAY on"),
+    remedy(Axis::Nodelay, "auto", "TCP_NODELAY on"),
+    remedy(Axis::Cork, "on", "TCP_CORK around each message"),
+    remedy(Axis::Quickack, "on", "TCP_QUICKACK"),
+    remedy(Axis::Mover, "send-more", "MSG_MORE (`send-more`)"),
+    remedy(Axis::Mover, "sendmsg", "one call (`sendmsg`)"),
+    remedy(Axis::Mover, "send", "one call (`send`)"),
+    remedy(Axis::Ring, "4MiB", "more buffers in flight (--ring 4MiB)"),
+];
+
+/// Measured cells that differ from one that waits by one remedy, and do not wait.
+pub(crate) fn remedied<'a>(
+    a: &'a Analysis,
+    waiting: &CellResult,
+) -> impl Iterator<Item = (&'static Remedy, &'a CellResult)> {
+    REMEDIES.iter().filter_map(move |remedy| {
+        let mut cell = waiting.cell.clone();
+        cell.set(remedy.axis, remedy.value).ok()?;
+        let result = a.result(&cell.id()).filter(|result| result.trials > 0)?;
+        let takes_effect = remedy.axis != Axis::Nodelay || cell.sends_at_once();
+        let helps = cell != waiting.cell && takes_effect && !waits(a, &result.id);
+        helps.then_some((remedy, result))
     })
 }
 

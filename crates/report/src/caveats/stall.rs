@@ -2,7 +2,7 @@
 //! remedies.
 
 use bytecost_analysis::{CaveatFact, CellResult, StallSign, grouped};
-use bytecost_spec::{Axis, Measure, Metric, Pattern, units};
+use bytecost_spec::{Measure, Metric, Pattern, units};
 use itertools::Itertools as _;
 
 use super::known::{Known, fact, span};
@@ -91,42 +91,12 @@ pub(super) fn signs(c: &Known<'_>) -> String {
     in_some + &signs.chain(nodelay).chain(ring).join("; ")
 }
 
-/// Axis values that remedy a stall, with their names in text.
-const REMEDIES: [(Axis, &str, &str); 8] = [
-    (Axis::Nodelay, "on", "TCP_NODELAY on"),
-    (Axis::Nodelay, "auto", "TCP_NODELAY on"),
-    (Axis::Cork, "on", "TCP_CORK around each message"),
-    (Axis::Quickack, "on", "TCP_QUICKACK"),
-    (Axis::Mover, "send-more", "MSG_MORE (`send-more`)"),
-    (Axis::Mover, "sendmsg", "one call (`sendmsg`)"),
-    (Axis::Mover, "send", "one call (`send`)"),
-    (Axis::Ring, "4MiB", "more buffers in flight (--ring 4MiB)"),
-];
-
-/// Cells that differ from a stalled one by one remedy and do not stall, with the remedy in words.
-fn remedied<'a>(
-    c: &Known<'a>,
-    stalled: &CellResult,
-) -> impl Iterator<Item = (&'static str, &'a CellResult)> {
-    let a = c.a;
-    REMEDIES
-        .into_iter()
-        .filter_map(move |(axis, value, words)| {
-            let mut other = stalled.cell.clone();
-            other.set(axis, value).ok()?;
-            let result = a.result(&other.id()).filter(|result| result.trials > 0)?;
-            let takes_effect = axis != Axis::Nodelay || other.sends_at_once();
-            let remedies = other != stalled.cell && takes_effect && !stalls::waits(a, &result.id);
-            remedies.then_some((words, result))
-        })
-}
-
 /// Remedies that the run measured for the stalled cells, with their numbers; none where it measured
 /// none.
 fn remedies(c: &Known<'_>, metric: Metric, unit: &str) -> Option<String> {
     let value = |cell: &CellResult| Some(cell.estimates.get(&metric)?.value);
-    let cells = c.cells().flat_map(|cell| remedied(c, cell));
-    let measured = grouped(cells.filter_map(|(words, cell)| Some((words, value(cell)?))));
+    let cells = c.cells().flat_map(|cell| stalls::remedied(c.a, cell));
+    let measured = grouped(cells.filter_map(|(remedy, cell)| Some((remedy.words, value(cell)?))));
     let numbers = |values: &[f64]| format!("{} {unit}", phrases::span(values, units::number));
     let remedy = |(remedy, values): &(&str, Vec<f64>)| format!("{remedy}: {}", numbers(values));
     let parts = measured.iter().map(remedy).join("; ");
