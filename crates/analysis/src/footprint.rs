@@ -96,9 +96,9 @@ pub(crate) fn against(pairs: &[(&LevelFootprint, &LevelFootprint)]) -> Option<Un
     let others = || pairs.iter().map(|(_, other)| *other);
     let other = displaced(others())?;
     let primed = others().map(|other| other.primed_bytes as f64 / KIB);
-    let more_idle = |(one, other): &(&LevelFootprint, &LevelFootprint)| {
-        let [one, other] = [one, other].map(|level| level.idle_kib.as_ref());
-        Some(f64::max(one?.value, other?.value))
+    let more_idle = |pair: &(&LevelFootprint, &LevelFootprint)| {
+        let idle_kib = |level: &LevelFootprint| level.idle_kib.as_ref().map(|kib| kib.value);
+        Some(f64::max(idle_kib(pair.0)?, idle_kib(pair.1)?))
     };
     let idle: f64 = pairs.iter().map(more_idle).sum::<Option<f64>>()?;
     let is_clear = other[1] > UNTOUCHED * primed.sum::<f64>() && idle < OWN * other[0];

@@ -142,21 +142,21 @@ fn metric_groups(trials: &Trials<'_>, metric: Metric) -> Vec<(String, TwoGroups)
     let cells = trials
         .measured()
         .map(|c| (c, trials_of(c, metric)))
-        .filter(|(_, trials)| !trials.is_empty())
+        .filter(|(_, of_cell)| !of_cell.is_empty())
         .collect_vec();
-    let middle = |trials: &[TimedTrial<'_, '_>]| {
-        let logs = trials.iter().map(|t| t.log).collect_vec();
+    let median_log = |of_cell: &[TimedTrial<'_, '_>]| {
+        let logs = of_cell.iter().map(|t| t.log).collect_vec();
         median(&logs).unwrap_or_default()
     };
-    let deviations = cells.iter().flat_map(|(_, trials)| {
-        let middle = middle(trials);
-        trials.iter().map(move |t| (t.block, t.log - middle))
+    let deviations = cells.iter().flat_map(|(_, of_cell)| {
+        let middle = median_log(of_cell);
+        of_cell.iter().map(move |t| (t.block, t.log - middle))
     });
     let blocks = by_key(deviations);
     let several = cells.len() > 2;
     let common = |block: &u32| median(&blocks[block]).filter(|_| several).unwrap_or(0.0);
-    let found = cells.iter().filter_map(|(cell, trials)| {
-        let sorted = trials
+    let found = cells.iter().filter_map(|(cell, of_cell)| {
+        let sorted = of_cell
             .iter()
             .map(|t| (t.log - common(&t.block), t.trial))
             .sorted_by(|a, b| a.0.total_cmp(&b.0))
@@ -166,7 +166,7 @@ fn metric_groups(trials: &Trials<'_>, metric: Metric) -> Vec<(String, TwoGroups)
         let group = |of: &[(f64, &Trial<'_>)]| {
             let logs = of.iter().map(|(log, _)| *log).collect_vec();
             Some(TrialGroup {
-                share: of.len() as f64 / trials.len() as f64,
+                share: of.len() as f64 / of_cell.len() as f64,
                 value: exp(mean(&logs)?),
                 low: exp(quantile(&logs, 0.1)?),
                 high: exp(quantile(&logs, 0.9)?),

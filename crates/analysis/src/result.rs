@@ -127,7 +127,7 @@ impl<'a> Input<'a> {
         }))
         .into_iter();
         by_cell
-            .map(|(place, found)| (&self.cells[place], found))
+            .map(|(place, of_cell)| (&self.cells[place], of_cell))
             .collect()
     }
 }

@@ -164,7 +164,7 @@ impl<'a> Trial<'a> {
         }
         if side == Side::Receiver && self.sample.receiver.is_none() {
             let nobody = self.moves() && !self.cell.transport.has_receiver();
-            return nobody.then(|| Err(NoValue::NoReceiver));
+            return nobody.then(|| Err(NoValue::PacketsFreed));
         }
         match metric.measure {
             Measure::ThroughputGbitPerS => moves.then(|| self.throughput()),
@@ -244,9 +244,11 @@ impl<'a> Trial<'a> {
     fn sum(&self, side: Side, counters: &[Counter], per: Per) -> Found {
         let sides = self.played(side);
         if sides.is_empty() {
-            return Err(NoValue::NoServer);
+            return Err(NoValue::NoReceiver);
         }
-        let each = sides.iter().map(|side| self.quotient(side, counters, per));
+        let each = sides
+            .iter()
+            .map(|played| self.quotient(played, counters, per));
         let sum: f64 = each.sum::<Found>()?;
         Ok(match (side, counters) {
             (Side::Both, [Counter::CpuNs]) => sum * (1.0 + self.interrupts),
@@ -344,7 +346,7 @@ impl<'a> Trial<'a> {
 
     fn system_share(&self, side: Side) -> Found {
         let sides = self.played(side);
-        let all = |counter| sides.iter().map(move |side| read(side, counter));
+        let all = |counter| sides.iter().map(move |played| read(played, counter));
         let user = all(Counter::UserNs).sum::<Found>()?;
         let system = all(Counter::SystemNs).sum::<Found>()?;
         over(system, user + system, NoValue::NoCpuTime)

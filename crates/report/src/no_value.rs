@@ -12,7 +12,8 @@ pub(crate) fn words(reason: &NoValue) -> String {
         }
         NoValue::NotCounted => "they were not counted",
         NoValue::NoNumber => "the readings give no number",
-        NoValue::NoReceiver => {
+        NoValue::NoReceiver => "there is no receiver",
+        NoValue::PacketsFreed => {
             "nobody receives over wire: packets are freed as they leave, so there is no receiving side to measure"
         }
         NoValue::NoServer => "there is no server",

@@ -120,10 +120,10 @@ fn absent(cells: &[CellResult]) -> Vec<AbsentMetrics> {
     });
     let groups = grouped(of_cells)
         .into_iter()
-        .map(|((why, metrics), cells)| AbsentMetrics {
+        .map(|((why, metrics), ids)| AbsentMetrics {
             why: why.clone(),
             metrics,
-            cells: cells.into_iter().cloned().collect(),
+            cells: ids.into_iter().cloned().collect(),
         });
     groups.collect()
 }

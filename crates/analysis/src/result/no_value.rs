@@ -17,7 +17,9 @@ pub enum NoValue {
     NotCounted,
     /// The readings give a negative or an infinite value, or none.
     NoNumber,
-    /// The transport has no receiver: packets are freed as they leave.
+    /// The transport frees packets as they leave, so that nobody receives them.
+    PacketsFreed,
+    /// The trial has no receiver.
     NoReceiver,
     /// The trial has no server.
     NoServer,

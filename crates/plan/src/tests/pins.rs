@@ -102,7 +102,7 @@ fn an_unavailable_placement_is_refused_with_the_reason() {
             background spin@8 | CPU 8 is offline
             background spin@same-cache | relative to the sender's CPU",
         ),
-        (&Host::default(), "mem-node 0 | reports no nodes"),
+        (&Host::default(), "mem-node 0 | reports no memory nodes"),
     ] {
         refuses(table, |axes| pins(axes, true, host).err());
     }

@@ -171,13 +171,13 @@ fn an_unavailable_segment_or_device_is_refused() {
         (with_devices([None; 2]), segments.as_str()),
         (
             with_devices([Some("there is none"), None]),
-            "transport wire; device tun | = wire on a tun device: there is none: or choose --device veth
+            "transport wire; device tun | = on a tun device: there is none: or choose --device veth
             transport wire; device veth |",
         ),
         (
             with_devices([Some("there is none"), Some("nor that")]),
-            "transport wire; device tun | = wire on a tun device: there is none
-            transport wire; device veth | = wire on one end of a veth pair: nor that",
+            "transport wire; device tun | = on a tun device: there is none
+            transport wire; device veth | = on one end of a veth pair: nor that",
         ),
         // The survey did not try.
         (survey(), "transport wire; device tun |"),
