@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytecost_spec::{Axis, Better, Measure, Metric};
 use bytecost_stats::{
-    BetweenRounds, Interval, Location, Moderation, RatioVariation, RoundEstimate, mean,
-    mean_of_rounds, student_mean, tail_ratio, tail_with_rounds, trimmed_mean,
+    BetweenRounds, Interval, Location, Moderation, RatioVariation, RoundEstimate, TestedLocation,
+    mean, mean_of_rounds, student_mean, tail_ratio, tail_with_rounds, trimmed_mean,
 };
 
 use itertools::Itertools as _;
@@ -160,6 +160,15 @@ pub(crate) fn is_trimmed(measure: Measure) -> bool {
     tail_share(measure).is_none() && !is_extreme(measure)
 }
 
+/// With the interval and the p value of Student's distribution.
+fn tested(location: Location) -> Option<TestedLocation> {
+    Some(TestedLocation {
+        location,
+        interval: location.interval(LEVEL)?,
+        p: location.p_value(0.0)?,
+    })
+}
+
 impl<'v> PairContrast<'v> {
     /// A pair in a metric by the run's own rounds alone; none where fewer than three blocks have both. Its
     /// ratio is the trimmed mean over blocks, with a variance that is moderated by the run's other
@@ -171,7 +180,11 @@ impl<'v> PairContrast<'v> {
         moderations: &Moderations,
     ) -> Option<PairContrast<'v>> {
         let measure = metric.measure;
-        let (location, interval, p) = if let Some(share) = tail_share(measure) {
+        let TestedLocation {
+            location,
+            interval,
+            p,
+        } = if let Some(share) = tail_share(measure) {
             let of_block =
                 |block: &u32| [pairing.other, pairing.baseline].map(|c| c.spread(*block));
             let blocks: Vec<_> = (pairing.baseline.by_block.keys().map(of_block))
@@ -181,8 +194,7 @@ impl<'v> PairContrast<'v> {
         } else {
             let rounds = pairing.log_ratios_by_round(metric);
             let location = located(&rounds, locator(measure), moderations.get(&metric))?;
-            let location = with_interrupts(location, &[pairing], metric);
-            (location, location.interval(LEVEL)?, location.p_value(0.0)?)
+            tested(with_interrupts(location, &[pairing], metric))?
         };
         Some(PairContrast {
             pairing,
@@ -199,12 +211,19 @@ impl<'v> PairContrast<'v> {
     /// The same with a variance between rounds.
     fn with_rounds(self, between: BetweenRounds) -> Option<PairContrast<'v>> {
         let rounds = self.pairing.rounds();
-        let (location, interval, p) = if tail_share(self.metric.measure).is_some() {
-            let within = (self.within, self.within_interval, self.p);
+        let TestedLocation {
+            location,
+            interval,
+            p,
+        } = if tail_share(self.metric.measure).is_some() {
+            let within = TestedLocation {
+                location: self.within,
+                interval: self.within_interval,
+                p: self.p,
+            };
             tail_with_rounds(within, (between, rounds), LEVEL)?
         } else {
-            let location = self.within.with_rounds(between, rounds);
-            (location, location.interval(LEVEL)?, location.p_value(0.0)?)
+            tested(self.within.with_rounds(between, rounds))?
         };
         Some(PairContrast {
             location,

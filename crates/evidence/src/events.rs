@@ -45,17 +45,35 @@ const WRITES: u64 = 4;
 /// The most checks for an acknowledgement, which may be delayed.
 const LOOKS: u32 = 100;
 
+struct Program {
+    name: &'static str,
+    tracepoint: &'static str,
+    events: &'static [CountedEvent],
+}
+
+const fn program(
+    name: &'static str,
+    tracepoint: &'static str,
+    events: &'static [CountedEvent],
+) -> Program {
+    Program {
+        name,
+        tracepoint,
+        events,
+    }
+}
+
 /// Each program with its tracepoint and what it counts; an event needs all of its own.
-const PROGRAMS: &[(&str, &str, &[CountedEvent])] = &[
-    ("called", "sys_enter", &[SystemCalls]),
-    ("switched", "sched_switch", &[ContextSwitches]),
-    ("woken", "sched_waking", &[WakeUps]),
-    ("faulted", "page_fault_user", &[PageFaults]),
-    ("faulted_in_kernel", "page_fault_kernel", &[PageFaults]),
-    ("flushed", "tlb_flush", &[TlbFlushes]),
-    ("queued", "net_dev_queue", OF_PACKETS),
-    ("consumed", "consume_skb", OF_PACKETS),
-    ("again", "tcp_retransmit_skb", &[Retransmits]),
+const PROGRAMS: &[Program] = &[
+    program("called", "sys_enter", &[SystemCalls]),
+    program("switched", "sched_switch", &[ContextSwitches]),
+    program("woken", "sched_waking", &[WakeUps]),
+    program("faulted", "page_fault_user", &[PageFaults]),
+    program("faulted_in_kernel", "page_fault_kernel", &[PageFaults]),
+    program("flushed", "tlb_flush", &[TlbFlushes]),
+    program("queued", "net_dev_queue", OF_PACKETS),
+    program("consumed", "consume_skb", OF_PACKETS),
+    program("again", "tcp_retransmit_skb", &[Retransmits]),
 ];
 const OF_PACKETS: &[CountedEvent] = &[Packets, Segments, Acknowledgements];
 
@@ -82,13 +100,14 @@ impl Events {
         let types = bpf::types(root)?;
         let mut object = Object::load(OBJECT, types, &[])?;
         let mut refused = BTreeMap::new();
-        for (program, tracepoint, events) in PROGRAMS {
-            match object.attach(program, tracepoint, types) {
+        for program in PROGRAMS {
+            let tracepoint = program.tracepoint;
+            match object.attach(program.name, tracepoint, types) {
                 Ok(()) => {}
                 Err(e) if e.kind() == io::ErrorKind::PermissionDenied => return Err(e),
                 Err(e) => {
                     let why = format!("the tracepoint `{tracepoint}` cannot be hooked: {e}");
-                    refused.extend(events.iter().map(|event| (*event, why.clone())));
+                    refused.extend(program.events.iter().map(|event| (*event, why.clone())));
                 }
             }
         }
@@ -223,7 +242,15 @@ fn count(words: &[u64; WORDS], event: CountedEvent, side: Side) -> u64 {
 }
 
 /// An event of a side with the least number of times that it happened.
-type Known = (CountedEvent, Side, u64);
+struct Known {
+    event: CountedEvent,
+    side: Side,
+    least: u64,
+}
+
+const fn at_least(event: CountedEvent, side: Side, least: u64) -> Known {
+    Known { event, side, least }
+}
 
 /// Events whose counters miss some of the known work, each with what to say of it. Retransmits are
 /// not among them: nothing here can cause one.
@@ -265,21 +292,21 @@ fn failing(
         std::thread::sleep(Duration::from_millis(1));
     }
     let known = [
-        (SystemCalls, Side::Sender, CALLS),
-        (ContextSwitches, Side::Sender, SLEEPS),
-        (WakeUps, Side::Sender, SLEEPS),
-        (PageFaults, Side::Sender, faults),
+        at_least(SystemCalls, Side::Sender, CALLS),
+        at_least(ContextSwitches, Side::Sender, SLEEPS),
+        at_least(WakeUps, Side::Sender, SLEEPS),
+        at_least(PageFaults, Side::Sender, faults),
         // Memory that was given back is taken out of the TLB at once.
-        (TlbFlushes, Side::Sender, faults.min(1)),
-        (Packets, Side::Both, WRITES),
-        (Segments, Side::Both, WRITES),
-        (Acknowledgements, Side::Both, 1),
+        at_least(TlbFlushes, Side::Sender, faults.min(1)),
+        at_least(Packets, Side::Both, WRITES),
+        at_least(Segments, Side::Both, WRITES),
+        at_least(Acknowledgements, Side::Both, 1),
     ];
     Ok(missed(&known, &events.object.words()))
 }
 
 fn missed(known: &[Known], counted: &[u64; WORDS]) -> Vec<(CountedEvent, String)> {
-    let missed = known.iter().filter_map(|&(event, side, least)| {
+    let missed = known.iter().filter_map(|&Known { event, side, least }| {
         let found = count(counted, event, side);
         let why = format!("self-test failed: it counted {found} where there were at least {least}");
         (found < least).then_some((event, why))
@@ -329,9 +356,9 @@ mod tests {
     #[test]
     fn a_counter_that_misses_known_work_is_refused_and_no_other() {
         let known = [
-            (SystemCalls, Side::Sender, 100),
-            (WakeUps, Side::Sender, 3),
-            (Packets, Side::Both, 4),
+            at_least(SystemCalls, Side::Sender, 100),
+            at_least(WakeUps, Side::Sender, 3),
+            at_least(Packets, Side::Both, 4),
         ];
         let check = |calls: u64, wakeups: u64, packets: u64, expected: &[CountedEvent]| {
             let mut counted = [0; WORDS];

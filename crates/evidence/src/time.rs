@@ -139,12 +139,26 @@ fn worker(parties: Parties, parents: &BTreeMap<u32, u32>, pid: u32) -> u32 {
     }
 }
 
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct SampledFunction<'n> {
+    party: Party,
+    kind: Kind,
+    function: &'n str,
+}
+
+#[derive(Default)]
+struct FunctionSamples {
+    count: u64,
+    /// As [`CpuSamples::moved`].
+    moved: u64,
+}
+
 fn sorted<'a>(
     map: &Map,
     parties: Parties,
     looks: impl Iterator<Item = (u32, Vec<&'a str>)>,
 ) -> (Vec<CpuSamples>, u64) {
-    let mut rows: BTreeMap<(Party, Kind, &str), (u64, u64)> = BTreeMap::new();
+    let mut rows: BTreeMap<SampledFunction<'_>, FunctionSamples> = BTreeMap::new();
     let mut idle = 0;
     for (pid, chain) in looks {
         let party = match pid {
@@ -163,9 +177,14 @@ fn sorted<'a>(
                 function,
                 moved,
             } => {
-                let row = rows.entry((party, kind, function)).or_default();
-                row.0 += 1;
-                row.1 += u64::from(moved);
+                let key = SampledFunction {
+                    party,
+                    kind,
+                    function,
+                };
+                let sum = rows.entry(key).or_default();
+                sum.count += 1;
+                sum.moved += u64::from(moved);
             }
         }
     }
@@ -174,24 +193,29 @@ fn sorted<'a>(
     (shortened(samples), idle)
 }
 
-fn row(((party, kind, function), (count, moved)): ((Party, Kind, &str), (u64, u64))) -> CpuSamples {
+fn row((key, sum): (SampledFunction<'_>, FunctionSamples)) -> CpuSamples {
     CpuSamples {
-        party,
-        kind,
-        function: function.to_owned(),
-        count,
-        moved,
+        party: key.party,
+        kind: key.kind,
+        function: key.function.to_owned(),
+        count: sum.count,
+        moved: sum.moved,
     }
 }
 
 /// With the rarest functions of each kind joined in one row without a name.
 fn shortened(mut rows: Vec<CpuSamples>) -> Vec<CpuSamples> {
     let rare = rows.split_off(rows.len().min(MOST_ROWS));
-    let mut joined: BTreeMap<(Party, Kind, &str), (u64, u64)> = BTreeMap::new();
+    let mut joined: BTreeMap<SampledFunction<'_>, FunctionSamples> = BTreeMap::new();
     for row in rare {
-        let sum = joined.entry((row.party, row.kind, "")).or_default();
-        sum.0 += row.count;
-        sum.1 += row.moved;
+        let key = SampledFunction {
+            party: row.party,
+            kind: row.kind,
+            function: "",
+        };
+        let sum = joined.entry(key).or_default();
+        sum.count += row.count;
+        sum.moved += row.moved;
     }
     rows.extend(joined.into_iter().map(row));
     rows

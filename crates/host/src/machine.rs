@@ -6,27 +6,41 @@ use bytecost_spec::host::Cpu;
 
 use crate::roots::{Roots, value};
 
+struct ArmCore {
+    implementer: u32,
+    part: u32,
+    name: &'static str,
+}
+
+const fn core(implementer: u32, part: u32, name: &'static str) -> ArmCore {
+    ArmCore {
+        implementer,
+        part,
+        name,
+    }
+}
+
 /// Arm cores by `CPU implementer` and `CPU part` (Arm ARM, MIDR_EL1; makers' technical manuals).
-const ARM_CORES: &[(u32, u32, &str)] = &[
-    (0x41, 0xd03, "Cortex-A53"),
-    (0x41, 0xd05, "Cortex-A55"),
-    (0x41, 0xd07, "Cortex-A57"),
-    (0x41, 0xd08, "Cortex-A72"),
-    (0x41, 0xd0a, "Cortex-A75"),
-    (0x41, 0xd0b, "Cortex-A76"),
-    (0x41, 0xd0c, "Neoverse-N1"),
-    (0x41, 0xd40, "Neoverse-V1"),
-    (0x41, 0xd41, "Cortex-A78"),
-    (0x41, 0xd44, "Cortex-X1"),
-    (0x41, 0xd49, "Neoverse-N2"),
-    (0x41, 0xd4f, "Neoverse-V2"),
-    (0x41, 0xd84, "Neoverse-V3"),
-    (0x41, 0xd8e, "Neoverse-N3"),
-    (0x43, 0x0af, "ThunderX2"),
-    (0x46, 0x001, "A64FX"),
-    (0x48, 0xd01, "Kunpeng-920"),
-    (0xc0, 0xac3, "Ampere-1"),
-    (0xc0, 0xac4, "Ampere-1a"),
+const ARM_CORES: &[ArmCore] = &[
+    core(0x41, 0xd03, "Cortex-A53"),
+    core(0x41, 0xd05, "Cortex-A55"),
+    core(0x41, 0xd07, "Cortex-A57"),
+    core(0x41, 0xd08, "Cortex-A72"),
+    core(0x41, 0xd0a, "Cortex-A75"),
+    core(0x41, 0xd0b, "Cortex-A76"),
+    core(0x41, 0xd0c, "Neoverse-N1"),
+    core(0x41, 0xd40, "Neoverse-V1"),
+    core(0x41, 0xd41, "Cortex-A78"),
+    core(0x41, 0xd44, "Cortex-X1"),
+    core(0x41, 0xd49, "Neoverse-N2"),
+    core(0x41, 0xd4f, "Neoverse-V2"),
+    core(0x41, 0xd84, "Neoverse-V3"),
+    core(0x41, 0xd8e, "Neoverse-N3"),
+    core(0x43, 0x0af, "ThunderX2"),
+    core(0x46, 0x001, "A64FX"),
+    core(0x48, 0xd01, "Kunpeng-920"),
+    core(0xc0, 0xac3, "Ampere-1"),
+    core(0xc0, 0xac4, "Ampere-1a"),
 ];
 
 /// The distribution's name (os-release(5)).
@@ -77,9 +91,9 @@ pub(crate) fn model(block: &str) -> Option<String> {
     let (implementer, part) = (hex("CPU implementer")?, hex("CPU part")?);
     let known = ARM_CORES
         .iter()
-        .find(|(i, p, _)| (*i, *p) == (implementer, part));
+        .find(|core| (core.implementer, core.part) == (implementer, part));
     Some(match known {
-        Some((_, _, name)) => (*name).to_owned(),
+        Some(core) => core.name.to_owned(),
         None => format!("Arm implementer {implementer:#04x} part {part:#05x}"),
     })
 }

@@ -33,10 +33,20 @@ enum State {
     Unknown,
     Upcoming(Range<u64>),
     /// The network was read, the machine was not.
-    Opening(NetworkSnapshot, Option<Range<u64>>),
-    Open(OpenEdge, Option<u64>),
-    /// The network was read where connections have ended with the window.
-    Closed(Box<OpenEdge>, MachineEdge, Option<NetworkSnapshot>),
+    Opening {
+        packets: NetworkSnapshot,
+        window_ns: Option<Range<u64>>,
+    },
+    Open {
+        edge: OpenEdge,
+        until_ns: Option<u64>,
+    },
+    Closed {
+        edge: Box<OpenEdge>,
+        machine: MachineEdge,
+        /// Read where connections have ended with the window.
+        packets: Option<NetworkSnapshot>,
+    },
 }
 
 /// Network and machine when the window opened.
@@ -75,11 +85,11 @@ impl HostWindow {
     pub(crate) fn next_edge_ns(&self) -> Option<u64> {
         match &self.state {
             State::Upcoming(window_ns) => Some(window_ns.start),
-            State::Opening(_, window_ns) => {
+            State::Opening { window_ns, .. } => {
                 window_ns.as_ref().map(|w| self.machine_edge_ns(w.start))
             }
-            State::Open(_, until_ns) => until_ns.map(|at_ns| self.machine_edge_ns(at_ns)),
-            State::Unknown | State::Closed(..) => None,
+            State::Open { until_ns, .. } => until_ns.map(|at_ns| self.machine_edge_ns(at_ns)),
+            State::Unknown | State::Closed { .. } => None,
         }
     }
 
@@ -99,37 +109,49 @@ impl HostWindow {
 
     /// Returns true between the two readings of the machine.
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self.state, State::Open(..))
+        matches!(self.state, State::Open { .. })
     }
 
     /// Reads the next edge.
     pub(crate) fn pass_edge(&mut self, instruments: &mut Instruments) {
         let group = self.group.as_ref();
         self.state = match mem::replace(&mut self.state, State::Unknown) {
-            State::Upcoming(window_ns) => State::Opening(self.network.read(), Some(window_ns)),
-            State::Opening(packets, window_ns) => {
+            State::Upcoming(window_ns) => State::Opening {
+                packets: self.network.read(),
+                window_ns: Some(window_ns),
+            },
+            State::Opening { packets, window_ns } => {
                 let machine = instruments.read_start(group);
-                let edge = OpenEdge { packets, machine };
-                State::Open(edge, window_ns.map(|window_ns| window_ns.end))
+                State::Open {
+                    edge: OpenEdge { packets, machine },
+                    until_ns: window_ns.map(|window_ns| window_ns.end),
+                }
             }
-            State::Open(edge, _) => {
+            State::Open { edge, .. } => {
                 let machine = instruments.read_end(group);
                 let packets = self.ends_with_window().then(|| self.network.read());
-                State::Closed(Box::new(edge), machine, packets)
+                State::Closed {
+                    edge: Box::new(edge),
+                    machine,
+                    packets,
+                }
             }
             other => other,
         };
     }
 
     pub(crate) fn open(&mut self, instruments: &mut Instruments) {
-        self.state = State::Opening(self.network.read(), None);
+        self.state = State::Opening {
+            packets: self.network.read(),
+            window_ns: None,
+        };
         self.pass_edge(instruments);
     }
 
     /// The machine's readings, to be taken soon after the window has closed.
     pub(crate) fn machine_readings(&self, instruments: &mut Instruments) -> Readings {
         match &self.state {
-            State::Closed(edge, machine, _) => instruments.difference(&edge.machine, machine),
+            State::Closed { edge, machine, .. } => instruments.difference(&edge.machine, machine),
             _ => Readings::new(),
         }
     }
@@ -138,7 +160,7 @@ impl HostWindow {
     /// whose packets are in the windows of flows, unless connections have ended.
     pub(crate) fn network_readings(&self) -> Readings {
         match &self.state {
-            State::Closed(edge, _, packets) => {
+            State::Closed { edge, packets, .. } => {
                 let after = packets.unwrap_or_else(|| self.network.read());
                 self.network.difference(&edge.packets, &after)
             }

@@ -1,6 +1,8 @@
 //! Live reports of a server and of a load on it, in words and as JSON.
 
-use bytecost_spec::service::{Asked, Asking, Latencies, Pace, Process, Response, ServerTally};
+use bytecost_spec::service::{
+    Asked, Asking, Fairness, Latencies, Pace, Process, Response, ServerTally,
+};
 use bytecost_spec::{Arrivals, units};
 use itertools::Itertools as _;
 
@@ -139,10 +141,14 @@ fn errors(asked: &Asked) -> String {
 }
 
 fn fairness(asked: &Asked) -> String {
-    let (least, middle, most) = asked.fairness;
-    let [least, middle, most] = [least, middle, most].map(whole);
+    let Fairness {
+        least,
+        median,
+        most,
+    } = asked.fairness;
+    let [least, median, most] = [least, median, most].map(whole);
     let opened = count(asked.opened as usize, "connection", "connections");
-    format!("{least} to {most} responses a connection, median {middle}; {opened} opened")
+    format!("{least} to {most} responses a connection, median {median}; {opened} opened")
 }
 
 fn generator(asked: &Asked) -> String {
@@ -202,7 +208,7 @@ fn least_due(per_s: f64, asked: &Asked) -> f64 {
 }
 
 fn unserved(asked: &Asked) -> String {
-    let (least, _, most) = asked.fairness;
+    let Fairness { least, most, .. } = asked.fairness;
     let more = if asked.asking.kept && least == 0 && most > 0 {
         "; some connections got no response: use --new-connections with a model that serves one connection to its end (`single`)"
     } else {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytecost_report::{Style, service};
 use bytecost_spec::Arrivals;
 use bytecost_spec::service::{
-    Asked, Asking, GeneratorCost, Latencies, Pace, Process, Response, ServerTally,
+    Asked, Asking, Fairness, GeneratorCost, Latencies, Pace, Process, Response, ServerTally,
 };
 
 const STYLE: Style = Style::plain(100);
@@ -39,7 +39,11 @@ fn asked() -> Asked {
         }),
         errors: vec![("refused", 0), ("closed", 0), ("timeout", 0)],
         opened: 1004,
-        fairness: (30_100, 30_864, 31_000),
+        fairness: Fairness {
+            least: 30_100,
+            median: 30_864,
+            most: 31_000,
+        },
         generator: GeneratorCost {
             busy_share: 0.34,
             cpu_s: 0.7,
@@ -77,7 +81,7 @@ fn the_verdict_is_what_the_figures_bear() {
     };
     let starved = |l: &mut Asked| {
         wrong(l);
-        l.fairness.0 = 0;
+        l.fairness.least = 0;
     };
     let think = Duration::from_millis(100);
     let think = |l: &mut Asked| l.asking.pace = Pace::Closed { think };

@@ -120,6 +120,18 @@ pub struct GeneratorCost {
     pub no_ring: Option<String>,
 }
 
+/// Correct responses of the connection with the fewest, of the median one (the lower of two), and of the
+/// one with the most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fairness {
+    /// The fewest.
+    pub least: u64,
+    /// The median.
+    pub median: u64,
+    /// The most.
+    pub most: u64,
+}
+
 /// The result of a load.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Asked {
@@ -139,8 +151,8 @@ pub struct Asked {
     pub errors: Vec<(&'static str, u64)>,
     /// Connections that were opened.
     pub opened: u64,
-    /// Correct responses of the connection with the fewest, of the median one, and of the one with the most.
-    pub fairness: (u64, u64, u64),
+    /// Correct responses by connection.
+    pub fairness: Fairness,
     /// The load generator.
     pub generator: GeneratorCost,
     /// True if it was ended early.

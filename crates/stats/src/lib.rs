@@ -39,5 +39,7 @@ pub use moderation::Moderation;
 pub use power::{POWER, RatioVariation, blocks_needed, power, smallest_detectable};
 pub use rounds::{FEWEST_ROUNDS, RoundEstimate, RoundVariances, between_rounds, mean_of_rounds};
 pub use spread::{lag1_autocorrelation, mean, median, quantile, variance};
-pub use tail::{BlockTrials, Distribution, tail_quantile, tail_ratio, tail_with_rounds};
+pub use tail::{
+    BlockTrials, Distribution, TestedLocation, tail_quantile, tail_ratio, tail_with_rounds,
+};
 pub use trend::{Trend, mann_kendall};

@@ -116,6 +116,17 @@ pub fn tail_quantile(
     Some((located(value, interval, blocks.len(), critical), interval))
 }
 
+/// A location with its interval, and the two-sided p value of its being zero.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TestedLocation {
+    /// The location.
+    pub location: Location,
+    /// Its interval.
+    pub interval: Interval,
+    /// The p value.
+    pub p: f64,
+}
+
 /// The logarithm of a quantile of all values of one way over that of another, with its interval and
 /// the two-sided p value of their being equal.
 ///
@@ -127,7 +138,7 @@ pub fn tail_ratio(
     blocks: &[[BlockTrials<'_>; 2]],
     share: f64,
     level: f64,
-) -> Option<(Location, Interval, f64)> {
+) -> Option<TestedLocation> {
     let critical = critical(blocks.len(), share, level)?;
     if blocks.iter().flatten().any(Vec::is_empty) {
         return None;
@@ -164,26 +175,35 @@ pub fn tail_ratio(
         high: turn((value, most.1), |log| statistic(&apart(log)) >= -critical),
     };
     let p = t_two_sided_p(statistic(&apart(0.0)), (blocks.len() - 1) as f64)?;
-    let location = located(value, interval, blocks.len(), critical);
-    Some((location, interval, p))
+    Some(TestedLocation {
+        location: located(value, interval, blocks.len(), critical),
+        interval,
+        p,
+    })
 }
 
 /// The result of [`tail_ratio`] for any minute: with a variance between rounds, of whose mean of so
 /// many it has a part. Each side of the interval is widened by itself.
 pub fn tail_with_rounds(
-    (location, interval, p): (Location, Interval, f64),
+    within: TestedLocation,
     (between, rounds): (BetweenRounds, usize),
     level: f64,
-) -> Option<(Location, Interval, f64)> {
+) -> Option<TestedLocation> {
+    let TestedLocation {
+        location,
+        interval,
+        p,
+    } = within;
     let wide = location.with_rounds(between, rounds);
     if wide == location {
-        return Some((location, interval, p));
+        return Some(within);
     }
-    let within = t_quantile(0.5 + level / 2.0, location.degrees)?;
+    let critical_within = t_quantile(0.5 + level / 2.0, location.degrees)?;
     let critical = t_quantile(0.5 + level / 2.0, wide.degrees)?;
     let extra = between.variance / rounds.max(1) as f64;
     // A long side may be surer by degrees of freedom alone: it stays.
-    let widened = |side: f64| side.max(critical * ((side / within).powi(2) + extra).sqrt());
+    let widened =
+        |side: f64| side.max(critical * ((side / critical_within).powi(2) + extra).sqrt());
     let low = location.value - widened(location.value - interval.low);
     let high = location.value + widened(interval.high - location.value);
     // The standard error by which the test's own p value would be Student's.
@@ -191,7 +211,11 @@ pub fn tail_with_rounds(
     let statistic = t_quantile(1.0 - p / 2.0, location.degrees);
     let error = statistic.map_or(0.0, |t| distance / t);
     let wide_p = t_two_sided_p(distance / (error.powi(2) + extra).sqrt(), wide.degrees);
-    Some((wide, Interval { low, high }, wide_p.unwrap_or(1.0)))
+    Some(TestedLocation {
+        location: wide,
+        interval: Interval { low, high },
+        p: wide_p.unwrap_or(1.0),
+    })
 }
 
 fn critical(blocks: usize, share: f64, level: f64) -> Option<f64> {

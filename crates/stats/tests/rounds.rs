@@ -2,7 +2,7 @@
 
 use bytecost_stats::{
     BetweenRounds, Generator, Interval, Location, Moderation, RatioVariation, RoundEstimate,
-    between_rounds, holm, mean_of_rounds, median, tail_with_rounds, trimmed_mean,
+    TestedLocation, between_rounds, holm, mean_of_rounds, median, tail_with_rounds, trimmed_mean,
 };
 
 use crate::worlds::slack;
@@ -318,27 +318,35 @@ fn each_side_of_a_tail_is_widened_by_itself() {
         low: 0.1,
         high: 0.9,
     };
-    let within = (location, interval, 0.004);
+    let within = TestedLocation {
+        location,
+        interval,
+        p: 0.004,
+    };
     let none = (BetweenRounds::NONE, 1);
     assert_eq!(tail_with_rounds(within, none, 0.95), Some(within));
-    let (_, uneven, p_uneven) = tail_with_rounds(within, (ASSUMED, 1), 0.95).expect("wide");
+    let uneven = tail_with_rounds(within, (ASSUMED, 1), 0.95).expect("wide");
     assert!(
-        uneven.low < 0.1 && uneven.high >= 0.9 && p_uneven > 0.004,
-        "{uneven:?} {p_uneven}"
+        uneven.interval.low < 0.1 && uneven.interval.high >= 0.9 && uneven.p > 0.004,
+        "{uneven:?}"
     );
     assert!(
-        0.1 - uneven.low > uneven.high - 0.9,
+        0.1 - uneven.interval.low > uneven.interval.high - 0.9,
         "the short side has less of its own"
     );
     // Equal sides are those of Student's own.
-    let equal = location.interval(0.95).expect("a level");
-    let p_within = location.p_value(0.0).expect("a p value");
+    let equal = TestedLocation {
+        location,
+        interval: location.interval(0.95).expect("a level"),
+        p: location.p_value(0.0).expect("a p value"),
+    };
     let between = BetweenRounds {
         variance: 0.04,
         ..ASSUMED
     };
-    let (_, wide, p) =
-        tail_with_rounds((location, equal, p_within), (between, 1), 0.95).expect("wide");
+    let TestedLocation {
+        interval: wide, p, ..
+    } = tail_with_rounds(equal, (between, 1), 0.95).expect("wide");
     let both = location.with_rounds(between, 1);
     let known = both.interval(0.95).expect("a level");
     assert!((wide.low - known.low).abs() < 1e-9 && (wide.high - known.high).abs() < 1e-9);

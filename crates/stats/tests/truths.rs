@@ -242,7 +242,7 @@ fn times(g: &mut Generator, level: f64, stalls: f64, stall: f64) -> Distribution
 }
 
 /// The ratio of one way's tail to that of another, by their trials in each block.
-fn ratio(trials: &[[Distribution; 2]], share: f64) -> (Location, Interval, f64) {
+fn ratio(trials: &[[Distribution; 2]], share: f64) -> TestedLocation {
     let pairs: Vec<_> = trials.iter().map(|[a, b]| [vec![a], vec![b]]).collect();
     tail_ratio(&pairs, share, 0.95).expect("a ratio")
 }
@@ -258,7 +258,7 @@ fn alike(blocks: usize, share: f64, stalls: f64, runs: usize) -> (f64, f64) {
                 [0, 1].map(|_| times(&mut g, block, stalls, 100.0))
             })
             .collect();
-        let (_, interval, p) = ratio(&trials, share);
+        let TestedLocation { interval, p, .. } = ratio(&trials, share);
         held += usize::from(interval.holds(0.0));
         different += usize::from(p < 0.05);
     }
@@ -288,7 +288,9 @@ fn a_stall_in_some_trials_is_in_the_tail_and_no_trimming_hides_it() {
         let trials: Vec<[Distribution; 2]> = (0..20)
             .map(|_| [(0.15, 100.0), (0.0, 1.0)].map(|(s, by)| times(&mut g, 0.0, s, by)))
             .collect();
-        let (location, interval, _) = ratio(&trials, 0.99);
+        let TestedLocation {
+            location, interval, ..
+        } = ratio(&trials, 0.99);
         same += usize::from(interval.low > -0.05 && interval.high < 0.05);
         seen += usize::from(location.value > 50_f64.ln());
     }
@@ -305,7 +307,11 @@ fn a_slower_tail_is_found_with_its_ratio() {
             [0.4, 0.0].map(|more| times(&mut g, block + more, 0.0, 1.0))
         })
         .collect();
-    let (location, interval, p) = ratio(&trials, 0.99);
+    let TestedLocation {
+        location,
+        interval,
+        p,
+    } = ratio(&trials, 0.99);
     assert!(interval.holds(0.4) && p < 0.01, "{location:?} {p}");
     // It is the ratio of the two quantiles.
     let [other, base] = [0, 1].map(|way| {
@@ -321,7 +327,11 @@ fn a_slower_tail_is_found_with_its_ratio() {
 fn tails_of_few_values_are_told_apart_too() {
     let at = |value: f64| Distribution::from_counts([(value, 100)]).expect("values");
     let trials: Vec<[Distribution; 2]> = (0..8).map(|_| [at(25.0), at(100.0)]).collect();
-    let (location, interval, p) = ratio(&trials, 0.99);
+    let TestedLocation {
+        location,
+        interval,
+        p,
+    } = ratio(&trials, 0.99);
     let held = interval.holds(0.25_f64.ln());
     assert!(p < 1e-6 && held, "{location:?} {p}");
     assert!(interval.half_width() < 0.01, "{interval:?}");

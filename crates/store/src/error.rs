@@ -91,9 +91,16 @@ pub enum StoreError {
         .0.display(), .1
     )]
     OfAnother(PathBuf, u32),
-    /// Any other error of the system: the operation, its object, and the error.
-    #[error("cannot {} {}: {}", .0, .1.display(), .2)]
-    Io(&'static str, PathBuf, io::Error),
+    /// Any other error of the system.
+    #[error("cannot {doing} {}: {why}", path.display())]
+    Io {
+        /// The operation.
+        doing: &'static str,
+        /// Its object.
+        path: PathBuf,
+        /// The error.
+        why: io::Error,
+    },
 }
 
 impl StoreError {
@@ -120,7 +127,7 @@ impl StoreError {
             io::ErrorKind::FileTooLarge => {
                 StoreError::Full(path, "the limit on file sizes is reached (`ulimit -f`)")
             }
-            _ => StoreError::Io(doing, path, why),
+            _ => StoreError::Io { doing, path, why },
         }
     }
 }

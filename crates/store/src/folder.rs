@@ -77,7 +77,7 @@ impl Folder {
                 folder.refuse_unless(is_own)?;
                 Ok(Some(folder))
             }
-            Err(StoreError::Io(_, _, why)) if why.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(StoreError::Io { why, .. }) if why.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(why) => Err(why),
         }
     }

@@ -218,9 +218,17 @@ impl UringClient {
         loop {
             let event = match self.ring.next_event()? {
                 ConnectionEvent::Connected(token, result) => self.connected(token, result),
-                ConnectionEvent::Received(token, piece, more) => self.received(token, piece, more),
-                ConnectionEvent::Sent(token, sent, memory) => self.sent(token, sent, memory),
-                ConnectionEvent::Accepted(..) | ConnectionEvent::Ready(_) => None,
+                ConnectionEvent::Received {
+                    token,
+                    piece,
+                    has_more,
+                } => self.received(token, piece, has_more),
+                ConnectionEvent::Sent {
+                    token,
+                    sent,
+                    memory,
+                } => self.sent(token, sent, memory),
+                ConnectionEvent::Accepted { .. } | ConnectionEvent::Ready(_) => None,
             };
             if event.is_some() {
                 return event;
@@ -249,7 +257,7 @@ impl UringClient {
         &mut self,
         token: u64,
         piece: io::Result<Option<Piece>>,
-        more: bool,
+        has_more: bool,
     ) -> Option<ClientEvent> {
         let Some((line, state)) = self.current_line(token) else {
             if let Ok(Some(piece)) = piece {
@@ -257,7 +265,7 @@ impl UringClient {
             }
             return None;
         };
-        state.receives = more;
+        state.receives = has_more;
         let piece = match piece {
             // The pool was empty; its buffers have been returned by now.
             Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => Err(self.receive(line).err()?),

@@ -42,16 +42,33 @@ pub(crate) type NamedSocket = (Fd, squeue::Flags);
 /// A completion of the ring.
 #[derive(Debug)]
 pub enum ConnectionEvent {
-    /// A connection was accepted, or failed. True if more will come; if false,
-    /// [`UringConnections::accept`] must be called again.
-    Accepted(io::Result<OwnedFd>, bool),
+    /// A connection was accepted, or failed.
+    Accepted {
+        /// Its socket.
+        socket: io::Result<OwnedFd>,
+        /// More will come; if false, [`UringConnections::accept`] must be called again.
+        has_more: bool,
+    },
     /// The connection of this token is established, or failed.
     Connected(u64, io::Result<()>),
-    /// Bytes arrived on the connection of this token; none at the end of the stream. True if more will
-    /// be received; if false, [`UringConnections::receive`] must be called again.
-    Received(u64, io::Result<Option<Piece>>, bool),
-    /// The number of bytes that were sent on the connection of this token, and the memory of the send.
-    Sent(u64, io::Result<usize>, Vec<u8>),
+    /// Bytes arrived on a connection.
+    Received {
+        /// The token of the connection.
+        token: u64,
+        /// The bytes; none at the end of the stream.
+        piece: io::Result<Option<Piece>>,
+        /// More will be received; if false, [`UringConnections::receive`] must be called again.
+        has_more: bool,
+    },
+    /// Bytes were sent on a connection.
+    Sent {
+        /// The token of the connection.
+        token: u64,
+        /// The number of bytes.
+        sent: io::Result<usize>,
+        /// The memory of the send.
+        memory: Vec<u8>,
+    },
     /// The watched descriptor of this token can be read.
     Ready(u64),
 }
@@ -244,14 +261,18 @@ impl UringConnections {
                 entry.user_data() & !TOKEN_MASK,
                 entry.user_data() & TOKEN_MASK,
             );
-            let more = cqueue::more(entry.flags());
+            let has_more = cqueue::more(entry.flags());
             return Some(match kind {
-                ACCEPT => ConnectionEvent::Accepted(accepted(&entry), more),
+                ACCEPT => ConnectionEvent::Accepted {
+                    socket: accepted(&entry),
+                    has_more,
+                },
                 CONNECT => ConnectionEvent::Connected(token, result(&entry).map(drop)),
-                RECEIVE => {
-                    let piece = result(&entry).map(|length| self.piece(entry.flags(), length));
-                    ConnectionEvent::Received(token, piece, more)
-                }
+                RECEIVE => ConnectionEvent::Received {
+                    token,
+                    piece: result(&entry).map(|length| self.piece(entry.flags(), length)),
+                    has_more,
+                },
                 SEND => {
                     let slot = token;
                     let Some((connection, memory)) =
@@ -260,7 +281,11 @@ impl UringConnections {
                         continue;
                     };
                     self.free.push(slot);
-                    ConnectionEvent::Sent(connection, result(&entry), memory)
+                    ConnectionEvent::Sent {
+                        token: connection,
+                        sent: result(&entry),
+                        memory,
+                    }
                 }
                 WATCH => ConnectionEvent::Ready(token),
                 _ => continue,

@@ -17,11 +17,22 @@ const IORING_NOTIF_USAGE_ZC_COPIED: u32 = 1 << 31;
 /// A completion of the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendEvent {
-    /// The request of this tag has sent so many bytes, or failed with a negative errno. True if its
-    /// buffer is still in use, so that a [`SendEvent::Released`] follows.
-    Done(u64, i32, bool),
-    /// The kernel has released the zero-copy buffer of this tag. True if it copied the bytes after all.
-    Released(u64, bool),
+    /// A request is done.
+    Done {
+        /// Its tag.
+        tag: u64,
+        /// The number of bytes that it has sent, or a negative errno.
+        result: i32,
+        /// Its buffer is still in use, so that a [`SendEvent::Released`] follows.
+        is_held: bool,
+    },
+    /// The kernel has released a zero-copy buffer.
+    Released {
+        /// The tag of its request.
+        tag: u64,
+        /// The kernel copied the bytes after all.
+        is_copied: bool,
+    },
 }
 
 /// A ring that sends pieces of its region over its socket.
@@ -96,10 +107,14 @@ impl UringSocket {
         let entry = self.ring.next()?;
         let tag = entry.user_data();
         Some(if cqueue::notif(entry.flags()) {
-            let copied = entry.result() as u32 & IORING_NOTIF_USAGE_ZC_COPIED != 0;
-            SendEvent::Released(tag, copied)
+            let is_copied = entry.result() as u32 & IORING_NOTIF_USAGE_ZC_COPIED != 0;
+            SendEvent::Released { tag, is_copied }
         } else {
-            SendEvent::Done(tag, entry.result(), cqueue::more(entry.flags()))
+            SendEvent::Done {
+                tag,
+                result: entry.result(),
+                is_held: cqueue::more(entry.flags()),
+            }
         })
     }
 }

@@ -94,20 +94,24 @@ impl UringSend {
         while let Some(event) = self.ring.event() {
             is_progress = true;
             match event {
-                SendEvent::Done(tag, result, more) => {
+                SendEvent::Done {
+                    tag,
+                    result,
+                    is_held,
+                } => {
                     whole(result, self.size)?;
                     self.queued -= 1;
                     self.tally.moved(self.size);
-                    if more {
+                    if is_held {
                         self.tally.held += 1;
                     } else {
                         self.held[tag as usize] = false;
                     }
                 }
-                SendEvent::Released(tag, copied) => {
+                SendEvent::Released { tag, is_copied } => {
                     self.held[tag as usize] = false;
                     self.tally.released += 1;
-                    self.tally.copied += u64::from(copied);
+                    self.tally.copied += u64::from(is_copied);
                 }
             }
         }

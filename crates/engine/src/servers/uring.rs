@@ -100,11 +100,21 @@ fn serve(setup: ServerSetup) -> io::Result<ServerTally> {
         server.ring.wait(None)?;
         while let Some(happened) = server.ring.next_event() {
             match happened {
-                ConnectionEvent::Accepted(socket, has_more) => server.accepted(socket, has_more)?,
-                ConnectionEvent::Received(fd, piece, has_more) => {
+                ConnectionEvent::Accepted { socket, has_more } => {
+                    server.accepted(socket, has_more)?
+                }
+                ConnectionEvent::Received {
+                    token: fd,
+                    piece,
+                    has_more,
+                } => {
                     server.received(fd, piece, has_more)?;
                 }
-                ConnectionEvent::Sent(fd, sent, buffer) => server.sent(fd, sent, buffer)?,
+                ConnectionEvent::Sent {
+                    token: fd,
+                    sent,
+                    memory,
+                } => server.sent(fd, sent, memory)?,
                 ConnectionEvent::Ready(token) if token == tick => {
                     if ticker.ticked() {
                         over = stopping;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytecost_meter::ProcessTreeSnapshot;
 use bytecost_spec::sample::FlowReading;
+use bytecost_spec::service::Fairness;
 use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::process;
 
@@ -118,7 +119,11 @@ fn done(readings: Readings, outcome: &LoadOutcome, size: Option<u64>) -> io::Res
     let answers = outcome.answers_in_window;
     let bytes = size.map(|size| size.saturating_mul(answers));
     let errors = &outcome.errors;
-    let [least, median, most] = outcome.fairness();
+    let Fairness {
+        least,
+        median,
+        most,
+    } = outcome.fairness();
     let generator = &outcome.generator;
     let busy_ns = generator.busy_share * outcome.window_ns as f64;
     let limited = match outcome.generator_limit() {

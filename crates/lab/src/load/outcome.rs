@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use bytecost_spec::service::Fairness;
 use hdrhistogram::Histogram;
 
 use super::LoadInterface;
@@ -161,12 +162,18 @@ impl LoadOutcome {
         self.answers_in_window as f64 * 1e9 / self.window_ns as f64
     }
 
-    /// Answers of the connection that was served least, of the (lower) middle one, and of the most.
-    pub fn fairness(&self) -> [u64; 3] {
+    /// Right answers by connection.
+    pub fn fairness(&self) -> Fairness {
         let mut counts = self.answers_by_connection.clone();
         counts.sort_unstable();
         let last = counts.len().saturating_sub(1);
-        [0, last / 2, last].map(|place| counts.get(place).copied().unwrap_or(0))
+        let [least, median, most] =
+            [0, last / 2, last].map(|index| counts.get(index).copied().unwrap_or(0));
+        Fairness {
+            least,
+            median,
+            most,
+        }
     }
 
     /// The limit of the generator, if it reached one: the figures are then no verdict on the server.
@@ -240,7 +247,12 @@ mod tests {
         assert!(all.latency_ns.value_at_quantile(0.99) < 1100);
         assert!(all.latency_ns.max() >= 1_000_000);
         assert_eq!(all.errors.all(), 2);
-        assert_eq!(all.fairness(), [1, 5, 5]);
+        let expected = Fairness {
+            least: 1,
+            median: 5,
+            most: 5,
+        };
+        assert_eq!(all.fairness(), expected);
         assert!((all.answers_per_s() - 50.0).abs() < 1e-9);
         let limit = all.generator_limit().unwrap();
         assert_eq!(limit, Limit::Busy(0.95));

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicBool;
 
 use bytecost_engine::{Server, Service};
 use bytecost_lab::load::{Errors, Load, LoadSpan, Pace};
+use bytecost_spec::service::Fairness;
 
 use crate::process::{Running, Start};
 
@@ -61,7 +62,7 @@ pub fn check(server: &'static Server, service: &'static Service, (name, way): Wa
         assert_eq!(outcome.errors, Errors::default(), "size {size}");
         assert_eq!((outcome.answers, outcome.unanswered), (all, 0));
         assert_eq!(outcome.latency_ns.len(), all);
-        let [least, _, most] = outcome.fairness();
+        let Fairness { least, most, .. } = outcome.fairness();
         if matches!(load.pace, Pace::Closed { .. }) {
             assert_eq!((least, most), (each, each));
         }

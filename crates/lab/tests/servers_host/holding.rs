@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytecost_engine::Server;
 use bytecost_lab::descriptors::make_room;
 use bytecost_lab::load::{Errors, LoadSpan};
+use bytecost_spec::service::Fairness;
 
 use crate::process::{Running, Start};
 
@@ -40,7 +41,7 @@ pub fn check(server: &'static Server) {
     let outcome = load.run(&AtomicBool::new(false), &|_| ()).unwrap();
     assert_eq!(outcome.errors, Errors::default());
     assert_eq!(outcome.opened, all);
-    let [least, _, most] = outcome.fairness();
+    let Fairness { least, most, .. } = outcome.fairness();
     assert_eq!((least, most), (3, 3));
     running.has_descriptors(descriptors);
     let tally = running.stop();

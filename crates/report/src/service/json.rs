@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bytecost_spec::service::{Asked, Asking, Pace, Response, ServerTally};
+use bytecost_spec::service::{Asked, Asking, Fairness, Pace, Response, ServerTally};
 use serde_json::json;
 
 use crate::text::line;
@@ -31,7 +31,11 @@ pub fn asked_json(asked: &Asked) -> String {
     };
     let errors: BTreeMap<_, _> = asked.errors.iter().copied().collect();
     let latency = asked.latency.as_ref();
-    let (least, middle, most) = asked.fairness;
+    let Fairness {
+        least,
+        median,
+        most,
+    } = asked.fairness;
     line(&json!({
         "kind": "load",
         "address": asked.asking.address,
@@ -60,7 +64,7 @@ pub fn asked_json(asked: &Asked) -> String {
         "errors": errors,
         "connections_opened": asked.opened,
         "connection_answers_min": least,
-        "connection_answers_median": middle,
+        "connection_answers_median": median,
         "connection_answers_max": most,
         "generator_busy_share": asked.generator.busy_share,
         "generator_cpu_s": asked.generator.cpu_s,

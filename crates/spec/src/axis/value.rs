@@ -67,15 +67,31 @@ impl Value {
         }
     }
 
-    /// The key of the order: numbers first, then times, flags and words.
-    fn rank(&self) -> (u8, u128, &str) {
+    fn rank(&self) -> Rank<'_> {
+        let of_number = |kind, number| Rank {
+            kind,
+            number,
+            word: "",
+        };
         match self {
-            Value::Bytes(number) | Value::Count(number) => (0, u128::from(*number), ""),
-            Value::Duration(time) => (1, time.as_nanos(), ""),
-            Value::Flag(flag) => (2, u128::from(*flag), ""),
-            Value::Word(word) => (3, 0, word),
+            Value::Bytes(number) | Value::Count(number) => of_number(0, u128::from(*number)),
+            Value::Duration(time) => of_number(1, time.as_nanos()),
+            Value::Flag(flag) => of_number(2, u128::from(*flag)),
+            Value::Word(word) => Rank {
+                kind: 3,
+                number: 0,
+                word,
+            },
         }
     }
+}
+
+/// The key of the order: numbers first, then times, flags and words.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Rank<'v> {
+    kind: u8,
+    number: u128,
+    word: &'v str,
 }
 
 impl fmt::Display for Value {

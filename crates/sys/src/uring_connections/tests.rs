@@ -15,7 +15,11 @@ fn next(ring: &mut UringConnections) -> ConnectionEvent {
 /// The next piece of a token, and true if more will be received.
 fn received(ring: &mut UringConnections, of: u64) -> (io::Result<Option<Piece>>, bool) {
     match next(ring) {
-        ConnectionEvent::Received(token, piece, more) if token == of => (piece, more),
+        ConnectionEvent::Received {
+            token,
+            piece,
+            has_more,
+        } if token == of => (piece, has_more),
         other => panic!("{other:?}"),
     }
 }

@@ -207,7 +207,7 @@ fn results(description: Asking, outcome: &LoadOutcome, interrupted: bool) -> Ask
         }),
         errors: outcome.errors.by_kind().to_vec(),
         opened: outcome.opened,
-        fairness: outcome.fairness().into(),
+        fairness: outcome.fairness(),
         generator: GeneratorCost {
             busy_share: outcome.generator.busy_share,
             cpu_s: outcome.generator.cpu_ns as f64 / 1e9,
