@@ -151,7 +151,8 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
         survey,
         ..
     } = &manifest;
-    manifest.plan = bytecost_plan::plan(study, host, survey, None, seed, None)?;
+    let here = bytecost_plan::SurveyedHost { host, survey };
+    manifest.plan = bytecost_plan::plan(study, here, None, seed, None)?;
     Ok(manifest)
 }
 

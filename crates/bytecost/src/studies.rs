@@ -39,7 +39,7 @@ mod tests {
     use bytecost_lab::file_survey;
     use bytecost_lab::files::Files;
     use bytecost_lab::survey::survey;
-    use bytecost_plan::{check_asked, named};
+    use bytecost_plan::{SurveyedHost, check_asked, named};
     use bytecost_spec::{Host, Study, Transport};
 
     #[test]
@@ -73,13 +73,17 @@ mod tests {
         found.movers.iter_mut().for_each(|row| row.refused = None);
         survey.files = Some(found);
         let study_named = |name: &&str| STUDIES.iter().find(|(study, _)| study == name).unwrap();
+        let here = SurveyedHost {
+            host: &host,
+            survey: &survey,
+        };
         for (name, text) in ["pa02-a", "pa02-b", "os-features"].iter().map(study_named) {
             for as_published in [false, true] {
                 let mut study = Study::parse(text).unwrap();
                 if as_published {
                     study.choose_as_published().unwrap();
                 }
-                let plan = bytecost_plan::plan(&study, &host, &survey, None, 7, None).unwrap();
+                let plan = bytecost_plan::plan(&study, here, None, 7, None).unwrap();
                 assert_eq!(plan.left_out, [], "{name}");
                 if *name != "os-features" {
                     assert_eq!(study.tiers[0].size(), 48, "{name}");

@@ -27,6 +27,14 @@ pub(crate) struct LocalHost {
     compiled: Option<Compiled>,
 }
 
+/// A trial's cell with the CPUs of its threads and the length of its window.
+#[derive(Clone, Copy)]
+pub(crate) struct PinnedTrial<'t> {
+    pub(crate) cell: &'t Cell,
+    pub(crate) pins: &'t Pins,
+    pub(crate) window: Duration,
+}
+
 impl LocalHost {
     pub(crate) fn new(host: Host, survey: &Survey) -> LocalHost {
         LocalHost {
@@ -40,10 +48,8 @@ impl LocalHost {
     /// made.
     pub(crate) fn sender(
         &mut self,
-        cell: &Cell,
+        trial: PinnedTrial<'_>,
         mover: Option<&Mover>,
-        pins: &Pins,
-        window: Duration,
     ) -> io::Result<LocalSettings> {
         let is_helped = mover.is_some_and(|m| m.is_helped());
         if is_helped && self.compiled.is_none() {
@@ -51,31 +57,29 @@ impl LocalHost {
         }
         let java = self.compiled.as_ref().map(Compiled::path);
         Ok(LocalSettings {
-            file: self.files.prepare(cell)?,
+            file: self.files.prepare(trial.cell)?,
             java: java.filter(|_| is_helped),
-            ..self.settings(cell, pins, window)
+            ..self.settings(trial)
         })
     }
 
     /// The settings of the side with a sender's pins where the sender plays on the other host.
     pub(crate) fn without_sender(
         &self,
-        cell: &Cell,
+        trial: PinnedTrial<'_>,
         mover: Option<&Mover>,
-        pins: &Pins,
-        window: Duration,
     ) -> LocalSettings {
         let reads_a_file = mover.is_some_and(|m| m.route.reads_a_file());
         LocalSettings {
             file: reads_a_file.then(|| FileTask::elsewhere(true)),
-            ..self.settings(cell, pins, window)
+            ..self.settings(trial)
         }
     }
 
-    fn settings(&self, cell: &Cell, pins: &Pins, window: Duration) -> LocalSettings {
+    fn settings(&self, trial: PinnedTrial<'_>) -> LocalSettings {
         LocalSettings {
-            pins: pins.sender.clone(),
-            meters: self.counters.meters(cell, pins, window),
+            pins: trial.pins.sender.clone(),
+            meters: self.counters.meters(trial),
             ..LocalSettings::default()
         }
     }
@@ -100,9 +104,14 @@ impl LocalHost {
         };
         let pins = Pins::new(&cell, true, &self.host).map_err(TrialError::failed)?;
         let group = self.control_groups(&cell)?;
+        let trial = PinnedTrial {
+            cell: &cell,
+            pins: &pins,
+            window,
+        };
         let mut here = match task.role {
-            Role::Sender => self.sender(&cell, Mover::named(&cell.mover), &pins, window)?,
-            _ => self.settings(&cell, &pins, window),
+            Role::Sender => self.sender(trial, Mover::named(&cell.mover))?,
+            _ => self.settings(trial),
         };
         // A receiver opens no file, but knows by it what comes.
         here.file = here.file.or_else(|| task.here.file.clone());

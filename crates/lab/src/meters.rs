@@ -10,6 +10,7 @@ use bytecost_spec::{Cache, Cell, Counter, Pattern, Reading, Readings, Survey, Tr
 use bytecost_sys::clock;
 use serde::{Deserialize, Serialize};
 
+use crate::local_host::PinnedTrial;
 use crate::passes::Passes;
 
 /// The largest share of a window that one step of /proc/stat may be, where it is read for it.
@@ -140,7 +141,8 @@ impl AvailableCounters {
         }
     }
 
-    pub(crate) fn meters(&self, cell: &Cell, pins: &Pins, window: Duration) -> Meters {
+    pub(crate) fn meters(&self, trial: PinnedTrial<'_>) -> Meters {
+        let cell = trial.cell;
         let left_out = || (!reads_hardware(cell)).then(|| LEFT_OUT.to_owned());
         let no_hardware = if cell.is_served() {
             self.no_hardware.clone()
@@ -148,7 +150,7 @@ impl AvailableCounters {
             self.no_hardware.clone().or_else(left_out)
         };
         Meters {
-            cpu_by: self.cpu_by(cell, pins, window),
+            cpu_by: self.cpu_by(trial),
             no_hardware,
             stand_in: self.stand_in && reads_hardware(cell),
         }
@@ -158,7 +160,7 @@ impl AvailableCounters {
     /// network. Then the CPUs' interrupt time, at no cost, where each thread has a CPU alone and
     /// the window is long enough. Else the task clock, which makes each context switch cost more.
     /// Else none.
-    fn cpu_by(&self, cell: &Cell, pins: &Pins, window: Duration) -> CpuBy {
+    fn cpu_by(&self, PinnedTrial { cell, pins, window }: PinnedTrial<'_>) -> CpuBy {
         let Some(clock) = &self.clock else {
             return CpuBy::Thread;
         };

@@ -13,7 +13,7 @@ use crate::endpoint_process::{StandbyEndpoints, TIMEOUT};
 use crate::files::DISK_TIMEOUT;
 use crate::flow_key::FlowKey;
 use crate::instruments::Instruments;
-use crate::local_host::LocalHost;
+use crate::local_host::{LocalHost, PinnedTrial};
 use crate::networks::Networks;
 use crate::peer::PeerLink;
 use crate::protocol::{ConnectionSetup, ContentCheck, Role, Task};
@@ -138,12 +138,16 @@ impl Testbed {
     /// The sender's task without its connection, which is set later.
     fn task(&mut self, cell: &Cell, mover: Option<&Mover>, pins: &Pins) -> io::Result<Task> {
         let is_of_files = mover.is_some_and(|m| m.route.is_of_files());
-        let window = self.settings.window;
+        let trial = PinnedTrial {
+            cell,
+            pins,
+            window: self.settings.window,
+        };
         let here =
             if Peer::link(self.peer.as_ref(), cell).is_none_or(|link| !link.plays(Role::Sender)) {
-                self.local.sender(cell, mover, pins, window)?
+                self.local.sender(trial, mover)?
             } else {
-                self.local.without_sender(cell, mover, pins, window)
+                self.local.without_sender(trial, mover)
             };
         let timeout = here.file.as_ref().map_or(TIMEOUT, |_| DISK_TIMEOUT);
         Ok(Task {

@@ -5,8 +5,10 @@ use std::collections::HashMap;
 use bytecost_spec::axis::CellFacts;
 use bytecost_spec::study::Compare;
 use bytecost_spec::survey::MoverFacts;
-use bytecost_spec::{Axis, Cell, Host, PeerHost, PeerSide, Study, Survey};
+use bytecost_spec::{Axis, Cell, PeerHost, PeerSide, Study, Survey};
 use itertools::Itertools as _;
+
+use crate::SurveyedHost;
 
 /// A cell of a study with the index of the tier whose share of the budget pays for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,20 +26,19 @@ pub(crate) struct PlanContext<'a> {
 impl<'a> PlanContext<'a> {
     pub(crate) fn new(
         study: &Study,
-        host: &Host,
-        survey: &'a Survey,
+        here: SurveyedHost<'a>,
         peer: Option<&PeerHost>,
     ) -> PlanContext<'a> {
         // The sender's congestion control sets the rate; of a connection to a server both ends send.
         let serves = || study.cells().iter().any(|(_, cell)| cell.is_served());
         let sends = |side| peer.is_none_or(|peer| peer.side == side) || serves();
-        let here = sends(PeerSide::Receiver).then_some((host, survey));
-        let there = peer.filter(|_| sends(PeerSide::Sender));
-        let hosts = (here.into_iter())
-            .chain(there.map(|sender| (&sender.host, &sender.survey)))
+        let sender_here = sends(PeerSide::Receiver).then_some(here);
+        let sender_there = peer.filter(|_| sends(PeerSide::Sender));
+        let hosts = (sender_here.into_iter())
+            .chain(sender_there.map(SurveyedHost::from))
             .collect_vec();
         PlanContext {
-            survey,
+            survey: here.survey,
             substitute: substitute(study, &hosts),
         }
     }
@@ -93,7 +94,9 @@ pub(crate) fn is_of_files(survey: &Survey, cell: &Cell) -> bool {
 }
 
 /// The congestion controls that the survey could set, or else those that the host lists.
-pub(crate) fn congestion_controls<'a>(host: &'a Host, survey: &'a Survey) -> &'a [String] {
+pub(crate) fn congestion_controls<'h>(
+    SurveyedHost { host, survey }: SurveyedHost<'h>,
+) -> &'h [String] {
     if survey.congestion_controls.is_empty() {
         &host.congestion_available
     } else {
@@ -107,7 +110,7 @@ const NOT_PACING: [&str; 2] = ["cubic", "reno"];
 
 /// The congestion control in place of the axis's default; none where that is available. A study that
 /// compares several, and a command line that names one, get no substitute.
-fn substitute(study: &Study, hosts: &[(&Host, &Survey)]) -> Option<String> {
+fn substitute(study: &Study, hosts: &[SurveyedHost<'_>]) -> Option<String> {
     let is_compared = (study.tiers.iter()).any(|tier| tier.values(Axis::Congestion).len() > 1);
     if is_compared || study.asked.contains(&Axis::Congestion) {
         None
@@ -118,10 +121,10 @@ fn substitute(study: &Study, hosts: &[(&Host, &Survey)]) -> Option<String> {
 
 /// The congestion control in place of the axis's default for flows that name none: one without pacing
 /// that all hosts have, else the default of the first host. None if all hosts have the axis's default.
-pub fn congestion_substitute(hosts: &[(&Host, &Survey)]) -> Option<String> {
+pub fn congestion_substitute(hosts: &[SurveyedHost<'_>]) -> Option<String> {
     let all_have = |name: &str| {
-        hosts.iter().all(|(host, survey)| {
-            let available = congestion_controls(host, survey);
+        hosts.iter().all(|machine| {
+            let available = congestion_controls(*machine);
             available.is_empty() || available.iter().any(|c| c == name)
         })
     };
@@ -129,7 +132,7 @@ pub fn congestion_substitute(hosts: &[(&Host, &Survey)]) -> Option<String> {
         return None;
     }
     let host_default = || {
-        let (host, _) = hosts.first()?;
+        let host = hosts.first()?.host;
         (host.congestion_default.as_deref()).filter(|name| all_have(name))
     };
     let substitute = (NOT_PACING.into_iter().find(|name| all_have(name)))

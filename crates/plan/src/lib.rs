@@ -22,6 +22,7 @@ pub mod policy;
 mod power;
 mod refusal;
 mod served;
+mod surveyed_host;
 #[cfg(test)]
 mod tests;
 mod twins;
@@ -31,3 +32,4 @@ pub use candidates::congestion_substitute;
 pub use pins::{Pins, exact};
 pub use plan::{order_blocks, plan};
 pub use refusal::refused;
+pub use surveyed_host::SurveyedHost;

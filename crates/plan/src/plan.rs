@@ -16,7 +16,7 @@ use crate::candidates::{
 };
 use crate::power::{Power, Primaries};
 use crate::twins::Baselines;
-use crate::{asked, groups, order, refusal};
+use crate::{SurveyedHost, asked, groups, order, refusal};
 
 /// Plans a study on a host. Given the noise of the machine, the cells are chosen so that the primary
 /// comparisons of the study are decided, if the budget allows it. With a peer, one side of each cell is on
@@ -26,19 +26,19 @@ use crate::{asked, groups, order, refusal};
 /// An unknown mover or receiver, a message that cannot be divided into its fields, and too many cells.
 pub fn plan(
     study: &Study,
-    host: &Host,
-    survey: &Survey,
+    here: SurveyedHost<'_>,
     peer: Option<&PeerHost>,
     seed: u64,
     noise: Option<&RatioNoise>,
 ) -> Result<Plan, Invalid> {
+    let survey = here.survey;
     study.check(survey)?;
-    let context = PlanContext::new(study, host, survey, peer);
+    let context = PlanContext::new(study, here, peer);
     let to_peer = |c: &Cell| can_span_hosts(survey, c) && c.transport == Transport::Peer;
     let (considered, staying): (Vec<Candidate>, Vec<Candidate>) = candidates(study, &context)
         .into_iter()
         .partition(|c| peer.is_none() || moves_nothing(survey, &c.cell) || to_peer(&c.cell));
-    let (runnable, refused) = runnable(considered, host, survey, peer);
+    let (runnable, refused) = runnable(considered, here, peer);
     let trial_ms = windows_ms(study).saturating_add(OVERHEAD_MS);
     let primaries = Primaries::new(&runnable, study, &context);
     let power = noise.map(|noise| Power { noise, study });
@@ -86,7 +86,7 @@ pub fn plan(
         left_out,
         cells,
         notes: (design_note(study).into_iter())
-            .chain(pairs_note(study, host))
+            .chain(pairs_note(study, here.host))
             .chain(asked::notes(study, survey))
             .chain(congestion_note)
             .chain(choice.notes)
@@ -126,15 +126,14 @@ fn windows_ms(study: &Study) -> u64 {
 /// The cells that the host, and the peer, can measure, and those that they refuse.
 fn runnable(
     candidates: Vec<Candidate>,
-    host: &Host,
-    survey: &Survey,
+    here: SurveyedHost<'_>,
     peer: Option<&PeerHost>,
 ) -> (Vec<Candidate>, Vec<RefusedCell>) {
     candidates.into_iter().partition_map(|candidate| {
         let cell = &candidate.cell;
         let why = match peer.filter(|_| cell.transport == Transport::Peer) {
-            Some(peer) => refusal::refused_between(cell, host, survey, peer),
-            None => refusal::refused(cell, host, survey),
+            Some(peer) => refusal::refused_between(cell, here, peer),
+            None => refusal::refused(cell, here),
         };
         match why {
             Some(why) => Either::Right(RefusedCell {

@@ -8,10 +8,9 @@ use bytecost_spec::{
     Cache, Cell, Class, Host, HugePages, PeerHost, PeerSide, Placement, Route, Survey, Transport,
 };
 
-use crate::Pins;
 use crate::candidates::{congestion_controls, has_peer, is_of_cpus, is_of_files};
 use crate::host_sides::{DESCRIPTORS_BESIDES, HostSides};
-use crate::{link, served};
+use crate::{Pins, SurveyedHost, link, served};
 
 /// The most bytes of one request: the kernel's MAX_RW_COUNT.
 const MOST_REQUEST_BYTES: u64 = 0x7fff_f000;
@@ -19,33 +18,32 @@ const MOST_REQUEST_BYTES: u64 = 0x7fff_f000;
 const MOST_REGISTERED_BYTES: u64 = 1 << 30;
 
 /// The reason why a cell is not available on this host, with the remedy; none if it is.
-pub fn refused(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+pub fn refused(cell: &Cell, here: SurveyedHost<'_>) -> Option<String> {
     match cell.transport {
         Transport::Peer => Some(
             "transport peer leads to another host, and none is known: name it with --peer"
                 .to_owned(),
         ),
-        _ => refused_at(HostSides::Both, cell, host, survey),
+        _ => refused_at(HostSides::Both, cell, here),
     }
 }
 
 /// The reason why a cell is not available with one side on a peer, with the host that refuses it.
 pub(crate) fn refused_between(
     cell: &Cell,
-    host: &Host,
-    survey: &Survey,
+    here: SurveyedHost<'_>,
     peer: &PeerHost,
 ) -> Option<String> {
-    let [here, there] = match peer.side {
+    let [sides_here, sides_there] = match peer.side {
         PeerSide::Receiver => [HostSides::Sender, HostSides::Receiver],
         PeerSide::Sender => [HostSides::Receiver, HostSides::Sender],
     };
     let of_peer = || {
-        let why = refused_at(there, cell, &peer.host, &peer.survey)?;
+        let why = refused_at(sides_there, cell, peer.into())?;
         Some(format!("on {}: {why}", peer.name))
     };
     apart(cell, peer.side)
-        .or_else(|| refused_at(here, cell, host, survey))
+        .or_else(|| refused_at(sides_here, cell, here))
         .or_else(of_peer)
 }
 
@@ -72,10 +70,11 @@ fn apart(cell: &Cell, side: PeerSide) -> Option<String> {
 }
 
 /// The refusal of a host that runs these sides.
-fn refused_at(sides: HostSides, cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+fn refused_at(sides: HostSides, cell: &Cell, machine: SurveyedHost<'_>) -> Option<String> {
+    let SurveyedHost { host, survey } = machine;
     if cell.is_served() {
         return served::refused(cell, host.memory_bytes, survey, sides)
-            .or_else(|| congestion(cell, host, survey))
+            .or_else(|| congestion(cell, machine))
             .or_else(|| Pins::new(cell, true, host).err());
     }
     let by_kind = if has_peer(survey, cell) {
@@ -83,7 +82,7 @@ fn refused_at(sides: HostSides, cell: &Cell, host: &Host, survey: &Survey) -> Op
             .or_else(|| link::refused(cell, survey))
             .or_else(|| payload(cell, survey))
             .or_else(|| reaping(cell, survey))
-            .or_else(|| sides.sends().then(|| congestion(cell, host, survey))?)
+            .or_else(|| sides.sends().then(|| congestion(cell, machine))?)
             .or_else(|| socket_buffer(cell, host))
             .or_else(|| sides.sends().then(|| sent_file(cell, survey))?)
     } else if is_of_files(survey, cell) {
@@ -93,17 +92,17 @@ fn refused_at(sides: HostSides, cell: &Cell, host: &Host, survey: &Survey) -> Op
     };
     by_kind
         .or_else(|| Pins::new(cell, has_peer(survey, cell), host).err())
-        .or_else(|| isolation(cell, host, survey))
-        .or_else(|| spinning(cell, host, survey))
-        .or_else(|| descriptors(cell, host, survey))
+        .or_else(|| isolation(cell, machine))
+        .or_else(|| spinning(cell, machine))
+        .or_else(|| descriptors(cell, machine))
         .or_else(|| threads(sides, cell, host))
         .or_else(|| {
             sides
                 .sends()
                 .then(|| too_long_for_a_request(cell, survey))?
         })
-        .or_else(|| sides.sends().then(|| locked_memory(cell, host, survey))?)
-        .or_else(|| memory(cell, host, survey))
+        .or_else(|| sides.sends().then(|| locked_memory(cell, machine))?)
+        .or_else(|| memory(cell, machine))
 }
 
 /// The refusal of huge pages that the system does not provide.
@@ -132,7 +131,7 @@ fn socket_buffer(cell: &Cell, host: &Host) -> Option<String> {
 }
 
 /// The refusal of two threads that spin on one CPU: each turn would last a time slice of the scheduler.
-fn spinning(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+fn spinning(cell: &Cell, SurveyedHost { host, survey }: SurveyedHost<'_>) -> Option<String> {
     if survey.mover(&cell.mover)?.route != Route::PingPongSpinning {
         return None;
     }
@@ -313,9 +312,9 @@ fn file(cell: &Cell, survey: &Survey) -> Option<String> {
     no_room(length, route, cell, files)
 }
 
-fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+fn congestion(cell: &Cell, machine: SurveyedHost<'_>) -> Option<String> {
     let name = &cell.congestion;
-    let available = congestion_controls(host, survey);
+    let available = congestion_controls(machine);
     let is_available = !cell.transport.is_tcp()
         || name == "default"
         || available.is_empty()
@@ -323,7 +322,7 @@ fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     if is_available {
         return None;
     }
-    let remedy = if host.congestion_available.contains(name) {
+    let remedy = if machine.host.congestion_available.contains(name) {
         "as root add it to net.ipv4.tcp_allowed_congestion_control".to_owned()
     } else {
         format!("as root load it with `modprobe tcp_{name}`, if the kernel has it")
@@ -335,7 +334,7 @@ fn congestion(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
 }
 
 /// The refusal of a scheduler class or control group, alone or together with other features.
-fn isolation(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+fn isolation(cell: &Cell, SurveyedHost { host, survey }: SurveyedHost<'_>) -> Option<String> {
     let (class, cgroup) = (cell.class, &cell.cgroup);
     if class == Class::Deadline && cell.placement != Placement::Free {
         return Some(format!(
@@ -371,7 +370,7 @@ fn isolation(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
     survey.isolation_refused(class, cgroup)
 }
 
-fn descriptors(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+fn descriptors(cell: &Cell, SurveyedHost { host, survey }: SurveyedHost<'_>) -> Option<String> {
     let each = survey.mover(&cell.mover)?.descriptors_per_flow;
     let needed = u64::from(cell.threads) * u64::from(each.max(1)) + DESCRIPTORS_BESIDES;
     let limit = host.nofile_limit;
@@ -429,7 +428,7 @@ fn too_long_for_a_request(cell: &Cell, survey: &Survey) -> Option<String> {
     })
 }
 
-fn locked_memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+fn locked_memory(cell: &Cell, SurveyedHost { host, survey }: SurveyedHost<'_>) -> Option<String> {
     let rings = u64::from(survey.mover(&cell.mover)?.locks_rings);
     let limit = host.memlock_limit_bytes?;
     let needed = payload_bytes(cell, survey).saturating_mul(rings);
@@ -445,7 +444,7 @@ fn locked_memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
 }
 
 /// The refusal of more than half of the machine's memory, or of a limit of memory.
-fn memory(cell: &Cell, host: &Host, survey: &Survey) -> Option<String> {
+fn memory(cell: &Cell, SurveyedHost { host, survey }: SurveyedHost<'_>) -> Option<String> {
     let (who, needed) = if is_of_cpus(survey, cell) {
         ("the threads need", payload_bytes(cell, survey))
     } else if is_of_files(survey, cell) {

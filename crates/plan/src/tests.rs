@@ -6,6 +6,7 @@ use bytecost_spec::survey::{
 };
 use bytecost_spec::{Axis, Cell, Host, Plan, Study, Transport};
 
+use crate::SurveyedHost;
 use crate::candidates::{PlanContext, candidates};
 
 mod asked;
@@ -165,7 +166,7 @@ pub(crate) fn plan(study: &Study) -> Plan {
 }
 
 fn plan_on(study: &Study, host: &Host, survey: &Survey) -> Plan {
-    crate::plan(study, host, survey, None, 7, None).unwrap()
+    crate::plan(study, SurveyedHost { host, survey }, None, 7, None).unwrap()
 }
 
 /// Parses axes with values: `axis value value; axis value`.
@@ -228,7 +229,11 @@ fn refuses(table: &str, why: impl Fn(&str) -> Option<String>) {
 
 fn spread_out(study: &Study, survey: &Survey) -> Vec<Cell> {
     let host = host();
-    let context = PlanContext::new(study, &host, survey, None);
+    let here = SurveyedHost {
+        host: &host,
+        survey,
+    };
+    let context = PlanContext::new(study, here, None);
     let candidates = candidates(study, &context).into_iter();
     candidates.map(|c| c.cell).collect()
 }
@@ -355,7 +360,11 @@ fn a_study_of_null_alone_has_no_floor_but_itself() {
 #[test]
 fn names_and_fields_are_checked() {
     let unknown = study(&[("\"sendfile\", \"uring", "\"teleport\", \"uring")]);
-    let error = crate::plan(&unknown, &host(), &survey(), None, 7, None).unwrap_err();
+    let here = SurveyedHost {
+        host: &host(),
+        survey: &survey(),
+    };
+    let error = crate::plan(&unknown, here, None, 7, None).unwrap_err();
     assert!(error.0.contains("mover `teleport` is not known"), "{error}");
 }
 

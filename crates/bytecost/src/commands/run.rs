@@ -17,6 +17,7 @@ use bytecost_analysis::peer_again;
 use bytecost_lab::leftovers::Leftover;
 use bytecost_lab::peer::PeerLink;
 use bytecost_lab::program::{Program, own_build};
+use bytecost_plan::SurveyedHost;
 use bytecost_spec::manifest::RatioNoise;
 use bytecost_spec::{Manifest, Plan, RoundConditions, Survey};
 use bytecost_store::Root;
@@ -208,8 +209,12 @@ impl NewRun<'_> {
             ..noise::of_last_run(root, &study, &host, peer_host)
         };
         let seed = self.args.seed.unwrap_or_else(random_seed);
-        let plan = bytecost_plan::plan(&study, &host, &found, peer_host, seed, Some(&noise))
-            .map_err(bad_input)?;
+        let here = SurveyedHost {
+            host: &host,
+            survey: &found,
+        };
+        let plan =
+            bytecost_plan::plan(&study, here, peer_host, seed, Some(&noise)).map_err(bad_input)?;
         check_not_empty(&plan)?;
 
         let counters_cost = campaign::counters_cost(&study, &plan, &host, &found, self.stop)?;

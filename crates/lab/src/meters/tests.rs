@@ -15,6 +15,10 @@ fn pins(sender: &[&[u32]], receiver: &[&[u32]]) -> Pins {
     }
 }
 
+fn trial<'t>(cell: &'t Cell, pins: &'t Pins, window: Duration) -> PinnedTrial<'t> {
+    PinnedTrial { cell, pins, window }
+}
+
 /// The counters of a machine, by the share of elapsed time in a thread's CPU time.
 fn means(percent: u64, no_task_clock: Option<&str>) -> AvailableCounters {
     AvailableCounters {
@@ -36,11 +40,14 @@ const SHORT: Duration = Duration::from_millis(40);
 fn a_clock_that_keeps_interrupts_is_the_means() {
     let apart = pins(&[&[0]], &[&[1]]);
     for means in [means(99, None), AvailableCounters::default()] {
-        assert_eq!(means.cpu_by(&Cell::default(), &apart, LONG), CpuBy::Thread);
+        assert_eq!(
+            means.cpu_by(trial(&Cell::default(), &apart, LONG)),
+            CpuBy::Thread
+        );
     }
     let mut unmeasured = means(0, None);
     unmeasured.clock = Some(CpuClock::default());
-    let by = unmeasured.cpu_by(&Cell::default(), &apart, LONG);
+    let by = unmeasured.cpu_by(trial(&Cell::default(), &apart, LONG));
     assert_eq!(by, CpuBy::Thread);
 }
 
@@ -48,7 +55,7 @@ fn a_clock_that_keeps_interrupts_is_the_means() {
 fn interrupts_matter_where_bytes_go_over_a_network() {
     let check = |change: fn(&mut Cell), expected: CpuBy| {
         let cell = cell(change);
-        let by = means(70, None).cpu_by(&cell, &pins(&[], &[]), SHORT);
+        let by = means(70, None).cpu_by(trial(&cell, &pins(&[], &[]), SHORT));
         assert_eq!(by, expected, "{}", cell.id());
     };
     check(|_| (), CpuBy::TaskClock);
@@ -63,7 +70,7 @@ fn interrupts_matter_where_bytes_go_over_a_network() {
 fn interrupts_of_the_cpus_serve_where_each_thread_has_one_alone_for_long() {
     let by = |pins: &Pins, window, threads| {
         let cell = cell(|c| c.threads = threads);
-        means(70, None).cpu_by(&cell, pins, window)
+        means(70, None).cpu_by(trial(&cell, pins, window))
     };
     let apart = pins(&[&[0]], &[&[1]]);
     assert_eq!(by(&apart, LONG, 1), CpuBy::Interrupts);
@@ -86,7 +93,7 @@ fn interrupts_of_the_cpus_serve_where_each_thread_has_one_alone_for_long() {
         configured: Some(true),
         ..CpuClock::default()
     });
-    let of_configured = configured.cpu_by(&Cell::default(), &apart, LONG);
+    let of_configured = configured.cpu_by(trial(&Cell::default(), &apart, LONG));
     assert_eq!(of_configured, CpuBy::TaskClock);
 }
 
@@ -94,19 +101,19 @@ fn interrupts_of_the_cpus_serve_where_each_thread_has_one_alone_for_long() {
 fn where_nothing_serves_the_reason_says_what_would() {
     let denied = means(70, Some("perf events are not allowed"));
     let nowhere = pins(&[], &[]);
-    let CpuBy::Nothing(reason) = denied.cpu_by(&Cell::default(), &nowhere, SHORT) else {
+    let CpuBy::Nothing(reason) = denied.cpu_by(trial(&Cell::default(), &nowhere, SHORT)) else {
         panic!("nothing serves");
     };
     for needle in ["--window of 335 ms", "tsc=noirqtime", "not allowed"] {
         assert!(reason.contains(needle), "{reason}");
     }
     let mut served = cell(|c| c.serving.server = Some("epoll".to_owned()));
-    let CpuBy::Nothing(why) = means(70, None).cpu_by(&served, &nowhere, LONG) else {
+    let CpuBy::Nothing(why) = means(70, None).cpu_by(trial(&served, &nowhere, LONG)) else {
         panic!("no perf event is asked for");
     };
     assert!(why.contains("--perf on"), "{why}");
     served.serving.perf = true;
-    let by = means(70, None).cpu_by(&served, &nowhere, LONG);
+    let by = means(70, None).cpu_by(trial(&served, &nowhere, LONG));
     assert_eq!(by, CpuBy::TaskClock);
 }
 
@@ -178,7 +185,9 @@ fn each_absence_has_its_own_reason() {
         ..AvailableCounters::default()
     };
     let why = |means: &AvailableCounters, cell: &Cell| {
-        means.meters(cell, &pins(&[], &[]), SHORT).no_hardware
+        means
+            .meters(trial(cell, &pins(&[], &[]), SHORT))
+            .no_hardware
     };
     let asks = cell(|c| c.pattern = Pattern::RequestResponse);
     let lacking = with(Some("no such counter"));

@@ -25,7 +25,11 @@ fn plan(changes: &[(&str, &str)], survey: &Survey, peer: &PeerHost) -> Plan {
     let mut study = study(changes);
     study.go_to_peer();
     let noise = Some(&RatioNoise::ASSUMED);
-    crate::plan(&study, &host(), survey, Some(peer), 7, noise).unwrap()
+    let here = crate::SurveyedHost {
+        host: &host(),
+        survey,
+    };
+    crate::plan(&study, here, Some(peer), 7, noise).unwrap()
 }
 
 fn refusal(plan: &Plan, mover: &str) -> Option<String> {

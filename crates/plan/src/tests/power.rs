@@ -9,7 +9,11 @@ use super::{host, study, survey};
 use crate::power::Power;
 
 fn planned(study: &Study, noise: &RatioNoise) -> (Plan, Expectation) {
-    let plan = crate::plan(study, &host(), &survey(), None, 7, Some(noise)).unwrap();
+    let here = crate::SurveyedHost {
+        host: &host(),
+        survey: &survey(),
+    };
+    let plan = crate::plan(study, here, None, 7, Some(noise)).unwrap();
     let expectation = plan.expectation.clone().unwrap();
     (plan, expectation)
 }

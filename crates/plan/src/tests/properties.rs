@@ -10,6 +10,7 @@ use proptest::sample::subsequence;
 use proptest::test_runner::RngSeed;
 
 use super::{blocks_ms, host, of_all_kinds, plan, study, survey};
+use crate::SurveyedHost;
 use crate::candidates::{PlanContext, baselines, candidates, has_peer};
 
 pub(super) fn seeded(cases: u32) -> ProptestConfig {
@@ -87,7 +88,8 @@ proptest! {
     fn every_cell_is_measured_refused_or_left_out(study in studies()) {
         let plan = plan(&study);
         let (host, survey) = (host(), survey());
-        let context = PlanContext::new(&study, &host, &survey, None);
+        let here = SurveyedHost { host: &host, survey: &survey };
+        let context = PlanContext::new(&study, here, None);
         let all: Vec<Cell> = candidates(&study, &context).into_iter().map(|c| c.cell).collect();
         let ids: HashSet<String> = all.iter().map(Cell::id).collect();
         prop_assert_eq!(ids.len(), all.len());
@@ -127,7 +129,8 @@ proptest! {
     fn the_baseline_of_a_chosen_cell_is_chosen_or_refused(study in studies()) {
         let (host, survey) = (host(), survey());
         let plan = plan(&study);
-        let context = PlanContext::new(&study, &host, &survey, None);
+        let here = SurveyedHost { host: &host, survey: &survey };
+        let context = PlanContext::new(&study, here, None);
         let all = candidates(&study, &context);
         let refused: HashSet<&Cell> = plan.refused.iter().map(|r| &r.cell).collect();
         for baseline_of in baselines(&all, &study, &context) {
@@ -147,7 +150,8 @@ proptest! {
         other in any::<usize>(),
     ) {
         let (study, host, survey) = (study(&[]), host(), of_all_kinds());
-        let context = PlanContext::new(&study, &host, &survey, None);
+        let here = SurveyedHost { host: &host, survey: &survey };
+        let context = PlanContext::new(&study, here, None);
         let mut cell = Cell::default();
         for (row, pick) in AXES.iter().zip(picks) {
             cell.set(row.axis, one_of(row.axis, pick)).unwrap();

@@ -220,6 +220,10 @@ fn unavailable_or_incompatible_isolation_is_refused_with_its_remedy() {
         cgroup max=50%; placement 0:1 |";
     refuses(table, |axes| {
         let cell = cell(&format!("mover work-integer; {axes}"));
-        crate::refused(&cell, &host(), &survey)
+        let here = crate::SurveyedHost {
+            host: &host(),
+            survey: &survey,
+        };
+        crate::refused(&cell, here)
     });
 }

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use bytecost_engine::{MOVERS, Mover};
-use bytecost_plan::{congestion_substitute, exact};
+use bytecost_plan::{SurveyedHost, congestion_substitute, exact};
 use bytecost_spec::{Axis, Cell, Side, Transport};
 use itertools::Itertools as _;
 
@@ -19,12 +19,16 @@ pub fn run(args: SendArgs) -> Result<Exit> {
     let join = Join::new(Side::Sender, &args.join)?;
     let (host, mut survey) = host_and_survey(&[Transport::Loopback]);
     add_helped_movers(&mut survey, &[Transport::Loopback], [&cell]);
+    let here = SurveyedHost {
+        host: &host,
+        survey: &survey,
+    };
     if !given.contains(&Axis::Congestion)
-        && let Some(congestion) = congestion_substitute(&[(&host, &survey)])
+        && let Some(congestion) = congestion_substitute(&[here])
     {
         cell.congestion = congestion;
     }
-    if let Some(why) = bytecost_plan::refused(&cell, &host, &survey) {
+    if let Some(why) = bytecost_plan::refused(&cell, here) {
         return Err(bad_input(why));
     }
     cell.placement = exact(&cell.placement, &host).map_err(bad_input)?;
