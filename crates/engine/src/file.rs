@@ -274,9 +274,9 @@ fn written() -> PayloadPattern {
 pub(crate) fn buffers_to_write(size: usize, count: usize) -> io::Result<IoBuffers> {
     let mut buffers = IoBuffers::new(count, size)?;
     let pattern = written();
-    for place in 0..count {
-        let bytes = buffers.bytes_mut(place).ok_or(io::ErrorKind::WouldBlock)?;
-        pattern.fill((place * size) as u64, bytes);
+    for index in 0..count {
+        let bytes = buffers.bytes_mut(index).ok_or(io::ErrorKind::WouldBlock)?;
+        pattern.fill((index * size) as u64, bytes);
     }
     Ok(buffers)
 }

@@ -194,21 +194,21 @@ pub trait Move {
     }
 }
 
-/// A mover of files at work. Each request uses a buffer of its own, which a number names, its *place*.
+/// A mover of files at work. Each request uses a buffer of its own, which a number names, its *index*.
 pub trait MoveFile: Move {
-    /// The place of the last request that was offered.
-    fn place(&self) -> usize {
+    /// The index of the last request that was offered.
+    fn index(&self) -> usize {
         0
     }
 
-    /// The place of a queued request that has finished, each returned once, or the request's error.
+    /// The index of a queued request that has finished, each returned once, or the request's error.
     fn finished(&mut self) -> io::Result<Option<usize>> {
         Ok(None)
     }
 
-    /// Calls `see` with the last finished request at a place that has no new one yet: its offset in the
+    /// Calls `see` with the last finished request at an index that has no new one yet: its offset in the
     /// file, and its first bytes, at most `most`.
-    fn look(&self, _place: usize, _most: usize, _see: &mut dyn FnMut(u64, &[u8])) {}
+    fn inspect(&self, _index: usize, _most: usize, _see: &mut dyn FnMut(u64, &[u8])) {}
 }
 
 /// A mover that has moved a message each time that `step` returns, and counts it there.

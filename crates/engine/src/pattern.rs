@@ -197,16 +197,16 @@ impl Checker {
         };
         let most = if self.full { usize::MAX } else { 8 };
         let mut wrong = None;
-        receiver.look(got, &mut |piece| {
-            let looked = &piece[..piece.len().min(most)];
-            self.compared += looked.len() as u64;
+        receiver.inspect(got, &mut |piece| {
+            let shown = &piece[..piece.len().min(most)];
+            self.compared += shown.len() as u64;
             if wrong.is_none() {
-                wrong = pattern.mismatch(at, looked).map(|i| at + i as u64);
+                wrong = pattern.mismatch(at, shown).map(|i| at + i as u64);
             }
             at += piece.len() as u64;
         });
-        let Some(place) = wrong else { return Ok(()) };
-        let why = format!("what arrived is not what was sent: byte {place} of the stream is wrong");
+        let Some(wrong) = wrong else { return Ok(()) };
+        let why = format!("what arrived is not what was sent: byte {wrong} of the stream is wrong");
         Err(WrongBytes(why).into())
     }
 }

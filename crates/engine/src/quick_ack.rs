@@ -37,8 +37,8 @@ impl Take for QuickAck {
         self.receiver.take()
     }
 
-    fn look(&self, got: usize, see: &mut dyn FnMut(&[u8])) {
-        self.receiver.look(got, see);
+    fn inspect(&self, got: usize, see: &mut dyn FnMut(&[u8])) {
+        self.receiver.inspect(got, see);
     }
 
     fn calls(&self) -> u64 {

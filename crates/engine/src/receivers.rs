@@ -1,7 +1,7 @@
 //! The table of receivers: each row a way to take bytes in. A file has one call.
 //!
 //! A new receiver is a file under `receivers/`, its `mod` and its row. One that needs exact lengths
-//! learns in `expect` how long a message is. `look` shows the bytes that the last `take` brought, in
+//! learns in `expect` how long a message is. `inspect` shows the bytes that the last `take` brought, in
 //! pieces; one that does not see them says `sees_content: false`, and only their count is checked.
 //!
 //! They all read into whole pages: a buffer that begins a few bytes into a page made the kernel's
@@ -41,7 +41,7 @@ pub trait Take {
     fn take(&mut self) -> io::Result<usize>;
 
     /// Shows the last `got` bytes, piece by piece, in their order, where the receiver sees them.
-    fn look(&self, got: usize, see: &mut dyn FnMut(&[u8]));
+    fn inspect(&self, got: usize, see: &mut dyn FnMut(&[u8]));
 
     /// System calls so far.
     fn calls(&self) -> u64;

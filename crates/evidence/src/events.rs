@@ -43,7 +43,7 @@ const FRESH_BYTES: usize = 8 << 20;
 /// Messages that go out at once.
 const WRITES: u64 = 4;
 /// The most checks for an acknowledgement, which may be delayed.
-const LOOKS: u32 = 100;
+const CHECKS: u32 = 100;
 
 struct Program {
     name: &'static str,
@@ -285,7 +285,7 @@ fn failing(
     for _ in 0..WRITES {
         exchange()?;
     }
-    for _ in 0..LOOKS {
+    for _ in 0..CHECKS {
         if count(&events.object.words(), Acknowledgements, Side::Both) > 0 {
             break;
         }

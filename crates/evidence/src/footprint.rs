@@ -244,8 +244,8 @@ fn calibrated(hits: &[Ticks], misses: &[Ticks]) -> Calibration {
     let quarter = |ticks: &[u64], quarters: usize| {
         let mut sorted = ticks.to_vec();
         sorted.sort_unstable();
-        let place = sorted.len().saturating_sub(1) * quarters / 4;
-        sorted.get(place).copied().unwrap_or(0)
+        let index = sorted.len().saturating_sub(1) * quarters / 4;
+        sorted.get(index).copied().unwrap_or(0)
     };
     let apart = quarter(&hit_ticks, 3) < quarter(&miss_ticks, 1);
     let refused = (!apart).then(|| {

@@ -251,8 +251,8 @@ impl Endpoint {
         };
         loop {
             let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
-            let look = Duration::from_nanos(left_ns.min(POLL_INTERVAL_NS));
-            if child_end::wait_for(child, look)?.is_some() {
+            let wait = Duration::from_nanos(left_ns.min(POLL_INTERVAL_NS));
+            if child_end::wait_for(child, wait)?.is_some() {
                 return Ok(());
             }
             if left_ns == 0 || stop.load(Ordering::Relaxed) {
@@ -360,8 +360,8 @@ pub(crate) fn wait_until(
         let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
         let waiting: Vec<usize> = (0..ends.len()).filter(|&i| !ends[i].over).collect();
         let mut polled: Vec<PollFd<'_>> = waiting.iter().map(|&i| ends[i].poll_fd()).collect();
-        let look_ns = left_ns.min(POLL_INTERVAL_NS);
-        let ready = coordinator_stop::watched(look_ns, || ready(&mut polled, look_ns))?;
+        let wait_ns = left_ns.min(POLL_INTERVAL_NS);
+        let ready = coordinator_stop::watched(wait_ns, || ready(&mut polled, wait_ns))?;
         if let Some(at) = ready.iter().position(|ready| *ready) {
             let i = waiting[at];
             return match ends[i].answer() {

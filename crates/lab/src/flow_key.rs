@@ -82,14 +82,14 @@ impl UnusedKeys {
     /// Uses up a key, and returns its number; none for any other key. Takes a time that does not depend
     /// on it.
     pub(crate) fn use_up(&mut self, sent: &FlowKey) -> Option<usize> {
-        let (mut found, mut place) = (Choice::from(0), 0_u64);
+        let (mut found, mut index) = (Choice::from(0), 0_u64);
         for (number, key) in self.0.iter().enumerate() {
             let unused = Choice::from(u8::from(key.is_some()));
             let same = key.unwrap_or_default().0[..].ct_eq(&sent.0[..]) & unused;
-            place.conditional_assign(&(number as u64), same);
+            index.conditional_assign(&(number as u64), same);
             found |= same;
         }
-        let flow = bool::from(found).then_some(place as usize)?;
+        let flow = bool::from(found).then_some(index as usize)?;
         self.0[flow] = None;
         Some(flow)
     }

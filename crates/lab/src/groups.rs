@@ -306,14 +306,14 @@ fn start(roots: &Roots, pid: u32) -> Option<u64> {
 pub(crate) fn remove_leftovers(roots: &Roots) -> Vec<(PathBuf, io::Result<bool>)> {
     // Hierarchies may be mounted within each other.
     let mut left = BTreeSet::new();
-    let mut looked = 0;
+    let mut visited = 0;
     let tops = cgroups::hierarchies(roots).into_iter();
     let mut open: Vec<(PathBuf, usize)> = tops.map(|top| (top, 0)).collect();
     while let Some((dir, depth)) = open.pop() {
         let entries = fs::read_dir(&dir).into_iter().flatten().flatten();
         let groups = entries.filter(|entry| entry.file_type().is_ok_and(|t| t.is_dir()));
-        for group in groups.take(MOST_GROUPS - looked) {
-            looked += 1;
+        for group in groups.take(MOST_GROUPS - visited) {
+            visited += 1;
             match group.file_name().to_str().and_then(Owner::from_name) {
                 Some(owner) if owner.is_gone(roots) => drop(left.insert(group.path())),
                 None if depth < MOST_DEPTH => open.push((group.path(), depth + 1)),

@@ -1,7 +1,5 @@
 //! The means by which an endpoint reads CPU time and counters, chosen for each trial.
 
-use std::time::Duration;
-
 use bytecost_engine::{InFlight, Mover};
 use bytecost_meter::{Extras, LEFT_OUT, ProcessTreeMeter, ThreadMeter};
 use bytecost_plan::Pins;

@@ -62,7 +62,7 @@ enum Device {
 
 /// Obstacles on loopback, in the network of the calling thread.
 pub fn of_loopback(roots: &Roots) -> FoundObstacles {
-    look(roots, Device::Loopback, "lo")
+    of_device(roots, Device::Loopback, "lo")
 }
 
 /// Circumstances of a trial: of its packets on their way, at both ends of a network, and of its
@@ -86,7 +86,7 @@ pub(crate) fn of_trial(
 /// Circumstances of the packets of a network card. A discipline without a bound is usual there, and so
 /// are rules and bounds of the network of this host.
 pub(crate) fn of_card(name: &str) -> Vec<Obstacle> {
-    let found = look(&Roots::real(), Device::Card, name).obstacles;
+    let found = of_device(&Roots::real(), Device::Card, name).obstacles;
     let is_of_card = |o: &Obstacle| o.limits || o.kind == CircumstanceKind::Xdp;
     found.into_iter().filter(is_of_card).collect()
 }
@@ -104,7 +104,7 @@ fn of_path(cell: &Cell, between: Option<NetworkPath<'_>>) -> Vec<Obstacle> {
     };
     let roots = &Roots::real();
     let within = |role, device, name| {
-        let there = between.within(role, || look(roots, device, name));
+        let there = between.within(role, || of_device(roots, device, name));
         Some(there.ok()?.obstacles)
     };
     let found = match (cell.transport, between) {
@@ -123,7 +123,7 @@ fn of_path(cell: &Cell, between: Option<NetworkPath<'_>>) -> Vec<Obstacle> {
 }
 
 /// Obstacles on a device of the calling thread's network, and in the network.
-fn look(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
+fn of_device(roots: &Roots, device: Device, name: &str) -> FoundObstacles {
     let mut found = FoundObstacles::default();
     let mut add = |what: &str, seen: io::Result<Vec<Obstacle>>| match seen {
         Ok(obstacles) => found.obstacles.extend(obstacles),

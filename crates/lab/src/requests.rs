@@ -34,7 +34,7 @@ pub struct Requests<'a> {
     cold: Option<(u64, Cool<'a>)>,
     offered: u64,
     in_flight: u32,
-    /// The beginning of the request of each place, in ns of CLOCK_MONOTONIC.
+    /// The beginning of the request in each buffer, in ns of CLOCK_MONOTONIC.
     began_ns: Vec<u64>,
     last_ns: u64,
     timed: bool,
@@ -45,10 +45,10 @@ pub struct Requests<'a> {
 }
 
 impl<'a> Requests<'a> {
-    /// A loop over `places` places of the mover at most; `cold` makes a file cold after so many requests.
+    /// A loop over at most `buffers` of the mover; `cold` makes a file cold after so many requests.
     pub fn new(
         mover: &'a mut dyn MoveFile,
-        places: usize,
+        buffers: usize,
         content: Option<Content>,
         cold: Option<(u64, Cool<'a>)>,
     ) -> Requests<'a> {
@@ -58,7 +58,7 @@ impl<'a> Requests<'a> {
             cold,
             offered: 0,
             in_flight: 0,
-            began_ns: vec![0; places.max(1)],
+            began_ns: vec![0; buffers.max(1)],
             last_ns: 0,
             timed: false,
             latency_ns: histogram(),
@@ -87,13 +87,13 @@ impl<'a> Requests<'a> {
                 let now_ns = clock::monotonic_ns();
                 self.note(now_ns - self.last_ns);
                 self.last_ns = now_ns;
-                self.look(0)
+                self.compare(0)
             }
             Offer::Queued | Offer::Held => {
                 self.offered += 1;
                 self.in_flight += 1;
-                let place = self.mover.place();
-                self.began_ns[place] = self.last_ns;
+                let index = self.mover.index();
+                self.began_ns[index] = self.last_ns;
                 Ok(())
             }
             Offer::Full => self.take(1),
@@ -103,10 +103,10 @@ impl<'a> Requests<'a> {
     fn take(&mut self, min: u32) -> io::Result<()> {
         self.mover.reap(min)?;
         let now_ns = clock::monotonic_ns();
-        while let Some(place) = self.mover.finished()? {
+        while let Some(index) = self.mover.finished()? {
             self.in_flight -= 1;
-            self.note(now_ns - self.began_ns[place]);
-            self.look(place)?;
+            self.note(now_ns - self.began_ns[index]);
+            self.compare(index)?;
         }
         self.last_ns = now_ns;
         Ok(())
@@ -120,13 +120,13 @@ impl<'a> Requests<'a> {
     }
 
     #[inline]
-    fn look(&mut self, place: usize) -> io::Result<()> {
+    fn compare(&mut self, index: usize) -> io::Result<()> {
         let Some(Content { pattern, most }) = self.content else {
             return Ok(());
         };
         let mut wrong = None;
         let mut compared = 0;
-        self.mover.look(place, most, &mut |offset, bytes| {
+        self.mover.inspect(index, most, &mut |offset, bytes| {
             compared += bytes.len() as u64;
             if wrong.is_none() {
                 wrong = pattern.mismatch(offset, bytes).map(|at| offset + at as u64);

@@ -119,9 +119,9 @@ pub(crate) fn congestion(cell: &Cell) -> Option<&str> {
     Some(cell.congestion.as_str()).filter(|name| *name != "default")
 }
 
-/// The most threads or processes of a server that are looked at one by one before its window opens;
+/// The most threads or processes of a server that are read one by one before its window opens;
 /// 0 of a server that has none for each connection.
-pub(crate) fn max_looked_at(server: &Server, cell: &Cell) -> u64 {
+pub(crate) fn max_read_early(server: &Server, cell: &Cell) -> u64 {
     let connections = cell.serving.all_connections();
     if !server.task_per_connection {
         0

@@ -313,8 +313,8 @@ fn one_message_over_wire(cell: &Cell, wire: &Wire) -> io::Result<()> {
         Stream(&mut *mover).step()?;
         drain(&mut *mover)
     })??;
-    // The last look may have been before the flow was opened.
-    far.look()?;
+    // The last poll may have been before the flow was opened.
+    far.poll()?;
     match far.seen().next().unwrap_or_default().bytes {
         bytes if bytes == cell.size_bytes => Ok(()),
         bytes => Err(io::Error::other(format!(

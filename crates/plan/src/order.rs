@@ -31,11 +31,11 @@ fn row(cells: usize, seed: u64, block: u32, group: u32) -> Vec<usize> {
         return (0..cells).collect();
     }
     let rows = cells << (cells % 2);
-    let (square, turn) = (block as usize / rows, block as usize % rows);
+    let (square, position) = (block as usize / rows, block as usize % rows);
     let label = [&b"bytecost rows v1"[..], &group.to_le_bytes()].concat();
     let mut random = random(seed, square as u32, &label);
     let names = shuffle(cells, &mut random);
-    let row = shuffle(rows, &mut random)[turn];
+    let row = shuffle(rows, &mut random)[position];
     // The first row alternates between the lowest and the highest numbers: 0, 1, n - 1, 2, n - 2.
     let first = |at: usize| match at % 2 {
         1 => at.div_ceil(2),
@@ -50,12 +50,12 @@ fn row(cells: usize, seed: u64, block: u32, group: u32) -> Vec<usize> {
     order
 }
 
-/// A ChaCha8 generator. Its key is the seed (8 bytes, little-endian), a turn (4 bytes, little-endian) and
+/// A ChaCha8 generator. Its key is the seed (8 bytes, little-endian), a number (4 bytes, little-endian) and
 /// a label, padded with zeros.
-fn random(seed: u64, turn: u32, label: &[u8]) -> ChaCha8Rng {
+fn random(seed: u64, number: u32, label: &[u8]) -> ChaCha8Rng {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&seed.to_le_bytes());
-    key[8..12].copy_from_slice(&turn.to_le_bytes());
+    key[8..12].copy_from_slice(&number.to_le_bytes());
     key[12..12 + label.len()].copy_from_slice(label);
     ChaCha8Rng::from_seed(key)
 }

@@ -52,7 +52,7 @@ impl Pins {
         let neighbour = background_cpus(&cell.neighbour, &sender, &receiver, host)?;
         let (sender, receiver) = match (has_peer, &cell.placement) {
             (true, _) | (_, Placement::Free | Placement::Within { .. }) => (sender, receiver),
-            (false, _) => (in_turn(sender, receiver), Vec::new()),
+            (false, _) => (interleaved(sender, receiver), Vec::new()),
         };
         Ok(Pins {
             sender,
@@ -97,7 +97,7 @@ fn each(cpus: &[u32]) -> Vec<Vec<u32>> {
 }
 
 /// The sets of two sides in turn, the shorter list repeated.
-fn in_turn(a: Vec<Vec<u32>>, b: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
+fn interleaved(a: Vec<Vec<u32>>, b: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
     let rounds = a.len().max(b.len());
     (a.iter().cycle().zip(b.iter().cycle()))
         .take(rounds)

@@ -40,10 +40,10 @@ pub fn quantile(values: &[f64], share: f64) -> Option<f64> {
         return None;
     }
     let sorted = sorted(values);
-    let place = share * (sorted.len() - 1) as f64;
-    let below = place.floor() as usize;
+    let position = share * (sorted.len() - 1) as f64;
+    let below = position.floor() as usize;
     let above = (below + 1).min(sorted.len() - 1);
-    Some(sorted[below] + (place - below as f64) * (sorted[above] - sorted[below]))
+    Some(sorted[below] + (position - below as f64) * (sorted[above] - sorted[below]))
 }
 
 /// The autocorrelation between neighbours in a series: 0 for independent values, near 1 where

@@ -74,8 +74,8 @@ fn range<'d>(trials: impl Iterator<Item = &'d &'d Distribution>) -> Option<(f64,
     Some((low.ln() - 2.0 * STEP, high.ln() + STEP))
 }
 
-/// The place within a range up to which something holds.
-fn turn(range: (f64, f64), holds: impl Fn(f64) -> bool) -> f64 {
+/// The value of a range up to which something holds.
+fn bisect(range: (f64, f64), holds: impl Fn(f64) -> bool) -> f64 {
     let (low, high) = halved(range, HALVES, holds);
     (low + high) / 2.0
 }
@@ -108,10 +108,10 @@ pub fn tail_quantile(
         let of = |trials: &BlockTrials<'_>| beyond(trials, value) - (1.0 - share);
         blocks.iter().map(of).collect()
     };
-    let value = turn(all, |log| mean(&excess(log)).is_some_and(|m| m > 0.0));
+    let value = bisect(all, |log| mean(&excess(log)).is_some_and(|m| m > 0.0));
     let interval = Interval {
-        low: turn((all.0, value), |log| statistic(&excess(log)) > critical),
-        high: turn((value, all.1), |log| statistic(&excess(log)) >= -critical),
+        low: bisect((all.0, value), |log| statistic(&excess(log)) > critical),
+        high: bisect((value, all.1), |log| statistic(&excess(log)) >= -critical),
     };
     Some((located(value, interval, blocks.len(), critical), interval))
 }
@@ -158,7 +158,7 @@ pub fn tail_ratio(
             blocks.iter().map(of)
         };
         let most = 2.0 * (1.0 - share) * blocks.len() as f64;
-        let at = turn(both, |log| shares(log).flatten().sum::<f64>() > most);
+        let at = bisect(both, |log| shares(log).flatten().sum::<f64>() > most);
         shares(at)
             .map(|[of_other, of_base]| of_other - of_base)
             .collect()
@@ -166,13 +166,13 @@ pub fn tail_ratio(
     let quantile = |way: usize, all| {
         let most = (1.0 - share) * blocks.len() as f64;
         let sum = |log: f64| -> f64 { blocks.iter().map(|b| beyond(&b[way], log.exp())).sum() };
-        turn(all, |log| sum(log) > most)
+        bisect(all, |log| sum(log) > most)
     };
     let value = quantile(0, other) - quantile(1, base);
     let most = (other.0 - base.1, other.1 - base.0);
     let interval = Interval {
-        low: turn((most.0, value), |log| statistic(&apart(log)) > critical),
-        high: turn((value, most.1), |log| statistic(&apart(log)) >= -critical),
+        low: bisect((most.0, value), |log| statistic(&apart(log)) > critical),
+        high: bisect((value, most.1), |log| statistic(&apart(log)) >= -critical),
     };
     let p = t_two_sided_p(statistic(&apart(0.0)), (blocks.len() - 1) as f64)?;
     Some(TestedLocation {

@@ -38,9 +38,9 @@ fn against_a_baseline(
     for _ in 0..blocks {
         let mut values = vec![0.0; cells + times];
         g.shuffle(&mut order);
-        for &place in &order {
+        for &index in &order {
             level = 0.9 * level + innovation * g.normal();
-            values[place] = level + noise * g.normal();
+            values[index] = level + noise * g.normal();
         }
         let base = values[cells..].iter().sum::<f64>() / times as f64;
         for (row, value) in ratios.iter_mut().zip(&values) {

@@ -9,7 +9,7 @@ use crate::region::Region;
 /// Each buffer begins at a multiple of these bytes: enough for O_DIRECT with blocks up to a page.
 pub const ALIGN_BYTES: usize = 4096;
 
-/// A numbered set of buffers of one size; a buffer's number is its *place*. If a request still uses one
+/// A numbered set of buffers of one size; a buffer's number is its *index*. If a request still uses one
 /// when the set is dropped, the memory stays mapped: the kernel may write there at any time.
 #[derive(Debug)]
 pub struct IoBuffers {
@@ -46,54 +46,54 @@ impl IoBuffers {
         self.size
     }
 
-    /// Returns true if a request uses the buffer at this place, and for a place that does not exist.
+    /// Returns true if a request uses the buffer at this index, and for an index that does not exist.
     #[inline]
-    pub fn is_busy(&self, place: usize) -> bool {
-        self.busy.get(place).copied().unwrap_or(true)
+    pub fn is_busy(&self, index: usize) -> bool {
+        self.busy.get(index).copied().unwrap_or(true)
     }
 
-    /// The buffer at a place; none while a request uses it.
+    /// The buffer at an index; none while a request uses it.
     #[inline]
-    pub fn bytes(&self, place: usize) -> Option<&[u8]> {
-        if self.is_busy(place) {
+    pub fn bytes(&self, index: usize) -> Option<&[u8]> {
+        if self.is_busy(index) {
             return None;
         }
-        // SAFETY: the place lies within the mapping, and no request writes to it now: one that
+        // SAFETY: the index lies within the mapping, and no request writes to it now: one that
         // begins takes `&mut self`, which ends this borrow.
-        Some(unsafe { std::slice::from_raw_parts(self.pointer(place), self.size) })
+        Some(unsafe { std::slice::from_raw_parts(self.pointer(index), self.size) })
     }
 
-    /// The buffer at a place, for writing; none while a request uses it.
+    /// The buffer at an index, for writing; none while a request uses it.
     #[inline]
-    pub fn bytes_mut(&mut self, place: usize) -> Option<&mut [u8]> {
-        if self.is_busy(place) {
+    pub fn bytes_mut(&mut self, index: usize) -> Option<&mut [u8]> {
+        if self.is_busy(index) {
             return None;
         }
         // SAFETY: as above, and `&mut self` makes this the only slice.
-        Some(unsafe { std::slice::from_raw_parts_mut(self.pointer(place), self.size) })
+        Some(unsafe { std::slice::from_raw_parts_mut(self.pointer(index), self.size) })
     }
 
     /// Marks a buffer as used by a request, and gives its address; `WouldBlock` if it is in use.
     #[inline]
-    pub(crate) fn begin(&mut self, place: usize) -> io::Result<*mut u8> {
-        if self.is_busy(place) {
+    pub(crate) fn begin(&mut self, index: usize) -> io::Result<*mut u8> {
+        if self.is_busy(index) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        self.busy[place] = true;
-        Ok(self.pointer(place))
+        self.busy[index] = true;
+        Ok(self.pointer(index))
     }
 
     /// Marks a buffer as free again.
     #[inline]
-    pub(crate) fn end(&mut self, place: usize) {
-        if let Some(busy) = self.busy.get_mut(place) {
+    pub(crate) fn end(&mut self, index: usize) {
+        if let Some(busy) = self.busy.get_mut(index) {
             *busy = false;
         }
     }
 
-    pub(crate) fn pointer(&self, place: usize) -> *mut u8 {
-        debug_assert!(place < self.busy.len());
-        self.memory.start().wrapping_add(place * self.stride)
+    pub(crate) fn pointer(&self, index: usize) -> *mut u8 {
+        debug_assert!(index < self.busy.len());
+        self.memory.start().wrapping_add(index * self.stride)
     }
 }
 
@@ -114,18 +114,18 @@ mod tests {
     #[test]
     fn buffers_are_disjoint_and_hidden_while_in_use() {
         let mut buffers = IoBuffers::new(3, 5000).unwrap();
-        for place in 0..3 {
-            buffers.bytes_mut(place).unwrap().fill(place as u8 + 1);
+        for index in 0..3 {
+            buffers.bytes_mut(index).unwrap().fill(index as u8 + 1);
         }
         assert!(buffers.begin(1).is_ok());
         let busy = buffers.begin(1).unwrap_err().kind();
         assert_eq!(busy, io::ErrorKind::WouldBlock);
         assert!(buffers.bytes(1).is_none() && buffers.bytes_mut(1).is_none());
         buffers.end(1);
-        for place in 0..3 {
-            let bytes = buffers.bytes(place).unwrap();
+        for index in 0..3 {
+            let bytes = buffers.bytes(index).unwrap();
             assert_eq!(bytes.len(), 5000);
-            assert!(bytes.iter().all(|b| *b == place as u8 + 1));
+            assert!(bytes.iter().all(|b| *b == index as u8 + 1));
             assert!(bytes.as_ptr().addr().is_multiple_of(ALIGN_BYTES));
         }
         assert!(buffers.bytes(3).is_none() && buffers.begin(3).is_err());

@@ -62,8 +62,8 @@ impl Libaio {
     fn discard_queued(&mut self, from: usize) {
         for block in &self.queued[from..] {
             // SAFETY: it points into `blocks`, of which no reference is held here.
-            let place = unsafe { (**block).aio_data };
-            self.buffers.end(place as usize);
+            let index = unsafe { (**block).aio_data };
+            self.buffers.end(index as usize);
         }
         self.queued.clear();
     }
@@ -110,12 +110,12 @@ impl RequestQueue for Libaio {
     }
 
     #[inline]
-    fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
-        let buffer = self.buffers.begin(place)?;
-        let block = self.blocks[place].get();
+    fn start(&mut self, index: usize, offset: u64) -> io::Result<()> {
+        let buffer = self.buffers.begin(index)?;
+        let block = self.blocks[index].get();
         // SAFETY: the buffer was free, so its control block has no other user.
         unsafe {
-            (*block).aio_data = place as u64;
+            (*block).aio_data = index as u64;
             (*block).aio_lio_opcode = IOCB_CMD_PREAD;
             (*block).aio_fildes = self.file.as_raw_fd() as u32;
             (*block).aio_buf = buffer.expose_provenance() as u64;
@@ -157,9 +157,9 @@ impl RequestQueue for Libaio {
     #[inline]
     fn finished(&mut self) -> Option<(usize, i32)> {
         let event = self.events[self.unread.next()?];
-        let place = event.data as usize;
-        self.buffers.end(place);
-        Some((place, event.res as i32))
+        let index = event.data as usize;
+        self.buffers.end(index);
+        Some((index, event.res as i32))
     }
 }
 
@@ -170,8 +170,8 @@ impl Drop for Libaio {
         // nothing is written to a buffer any more.
         let destroyed = unsafe { libc::syscall(libc::SYS_io_destroy, self.context) };
         if destroyed == 0 {
-            for place in 0..self.buffers.count() {
-                self.buffers.end(place);
+            for index in 0..self.buffers.count() {
+                self.buffers.end(index);
             }
         }
     }

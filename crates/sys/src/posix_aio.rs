@@ -19,7 +19,7 @@ pub struct PosixAio {
     blocks: Box<[UnsafeCell<libc::aiocb>]>,
     /// The control block of each buffer with a request in flight; null for others.
     list: Box<[*const libc::aiocb]>,
-    /// The place of the buffer at which the next search for a finished request begins.
+    /// The index of the buffer at which the next search for a finished request begins.
     next: usize,
 }
 
@@ -38,8 +38,8 @@ impl PosixAio {
         }
     }
 
-    fn is_over(&self, place: usize) -> bool {
-        let block = self.list[place];
+    fn is_over(&self, index: usize) -> bool {
+        let block = self.list[index];
         // SAFETY: it points to a request of `blocks` that was started and not yet returned.
         !block.is_null() && unsafe { libc::aio_error(block) } != libc::EINPROGRESS
     }
@@ -58,9 +58,9 @@ impl RequestQueue for PosixAio {
     }
 
     #[inline]
-    fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
-        let buffer = self.buffers.begin(place)?;
-        let block = self.blocks[place].get();
+    fn start(&mut self, index: usize, offset: u64) -> io::Result<()> {
+        let buffer = self.buffers.begin(index)?;
+        let block = self.blocks[index].get();
         // SAFETY: the buffer was free, so its control block has no other user.
         unsafe {
             (*block).aio_fildes = self.file.as_raw_fd();
@@ -73,15 +73,15 @@ impl RequestQueue for PosixAio {
         // request is over; neither is freed before that.
         if unsafe { libc::aio_read(block) } != 0 {
             let error = io::Error::last_os_error();
-            self.buffers.end(place);
+            self.buffers.end(index);
             return Err(error);
         }
-        self.list[place] = block;
+        self.list[index] = block;
         Ok(())
     }
 
     fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<Option<u64>> {
-        if want == 0 || (0..self.list.len()).any(|place| self.is_over(place)) {
+        if want == 0 || (0..self.list.len()).any(|index| self.is_over(index)) {
             return Ok(Some(0));
         }
         let time = libc::timespec {
@@ -108,17 +108,17 @@ impl RequestQueue for PosixAio {
     #[inline]
     fn finished(&mut self) -> Option<(usize, i32)> {
         let count = self.list.len();
-        let place = (0..count)
+        let index = (0..count)
             .map(|step| (self.next + step) % count)
-            .find(|place| self.is_over(*place))?;
-        self.next = (place + 1) % count;
-        self.list[place] = std::ptr::null();
-        let block = self.blocks[place].get();
+            .find(|index| self.is_over(*index))?;
+        self.next = (index + 1) % count;
+        self.list[index] = std::ptr::null();
+        let block = self.blocks[index].get();
         // SAFETY: the request was started, is over, and is returned once.
         let (error, result) = unsafe { (libc::aio_error(block), libc::aio_return(block)) };
-        self.buffers.end(place);
+        self.buffers.end(index);
         let result = if error == 0 { result as i32 } else { -error };
-        Some((place, result))
+        Some((index, result))
     }
 }
 

@@ -14,15 +14,15 @@ pub trait RequestQueue {
     /// The buffers of the requests.
     fn buffers(&self) -> &IoBuffers;
 
-    /// Queues or starts a request for the buffer at a place and an offset of the file; `WouldBlock`
+    /// Queues or starts a request for the buffer at an index and an offset of the file; `WouldBlock`
     /// while another request uses the buffer.
-    fn start(&mut self, place: usize, offset: u64) -> io::Result<()>;
+    fn start(&mut self, index: usize, offset: u64) -> io::Result<()>;
 
     /// Submits the queue and waits for at least `want` finished requests: the number of system calls,
     /// or none if `timeout` ran out. On an error, requests that the kernel did not accept are dropped.
     fn enter(&mut self, want: usize, timeout: Duration) -> io::Result<Option<u64>>;
 
-    /// The next finished request: the place of its buffer, which is free again, and its bytes or a
+    /// The next finished request: the index of its buffer, which is free again, and its bytes or a
     /// negative errno.
     fn finished(&mut self) -> Option<(usize, i32)>;
 }
@@ -53,14 +53,14 @@ mod tests {
         UringFile::new(file(), buffers(count), requests).unwrap()
     }
 
-    /// The places of `count` requests that finish.
+    /// The indices of `count` requests that finish.
     fn finish(queue: &mut impl RequestQueue, count: usize) -> Vec<usize> {
         let mut finished = Vec::new();
         while finished.len() < count {
             assert!(queue.enter(1, LONG).unwrap().is_some());
-            while let Some((place, result)) = queue.finished() {
+            while let Some((index, result)) = queue.finished() {
                 assert_eq!(result, 4096);
-                finished.push(place);
+                finished.push(index);
             }
         }
         assert_eq!(queue.finished(), None);
@@ -71,14 +71,14 @@ mod tests {
     /// Reads blocks into each of 8 buffers, backwards from the end of the file.
     fn check_reads(mut queue: impl RequestQueue) {
         for _ in 0..3 {
-            for place in 0..8 {
-                queue.start(place, 4096 * (15 - place as u64)).unwrap();
+            for index in 0..8 {
+                queue.start(index, 4096 * (15 - index as u64)).unwrap();
             }
             assert!(queue.start(3, 0).is_err(), "its buffer is in use");
             assert_eq!(finish(&mut queue, 8), (0..8).collect::<Vec<_>>());
-            for place in 0..8 {
-                let bytes = queue.buffers().bytes(place).unwrap();
-                assert!(bytes.iter().all(|byte| *byte == 16 - place as u8));
+            for index in 0..8 {
+                let bytes = queue.buffers().bytes(index).unwrap();
+                assert!(bytes.iter().all(|byte| *byte == 16 - index as u8));
             }
         }
         // Past the end there is nothing to read.
@@ -103,12 +103,12 @@ mod tests {
     fn a_polled_ring_has_room_for_a_request_after_each_finished_one() {
         for count in [1, 4] {
             let mut ring = uring(count, FileRequests::ReadPolled);
-            (0..count).for_each(|place| ring.start(place, 0).unwrap());
+            (0..count).for_each(|index| ring.start(index, 0).unwrap());
             for _ in 0..5000 {
                 assert!(ring.enter(1, LONG).unwrap().is_some());
-                while let Some((place, result)) = ring.finished() {
+                while let Some((index, result)) = ring.finished() {
                     assert_eq!(result, 4096);
-                    ring.start(place, 4096).unwrap();
+                    ring.start(index, 4096).unwrap();
                 }
             }
         }

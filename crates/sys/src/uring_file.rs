@@ -59,8 +59,8 @@ impl UringFile {
             FileRequests::ReadRegistered | FileRequests::ReadPolled
         ) {
             let vectors: Vec<libc::iovec> = (0..buffers.count())
-                .map(|place| libc::iovec {
-                    iov_base: buffers.pointer(place).cast(),
+                .map(|index| libc::iovec {
+                    iov_base: buffers.pointer(index).cast(),
                     iov_len: buffers.size(),
                 })
                 .collect();
@@ -84,23 +84,23 @@ impl RequestQueue for UringFile {
     }
 
     #[inline]
-    fn start(&mut self, place: usize, offset: u64) -> io::Result<()> {
+    fn start(&mut self, index: usize, offset: u64) -> io::Result<()> {
         let len = u32::try_from(self.buffers.size()).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let index = u16::try_from(place).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let buffer = self.buffers.begin(place)?;
+        let buffer_index = u16::try_from(index).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let buffer = self.buffers.begin(index)?;
         let fd = Fd(self.file.as_raw_fd());
         let entry = match self.requests {
             FileRequests::Read => opcode::Read::new(fd, buffer, len).offset(offset).build(),
             FileRequests::Write => opcode::Write::new(fd, buffer, len).offset(offset).build(),
-            _ => opcode::ReadFixed::new(Fixed(0), buffer, len, index)
+            _ => opcode::ReadFixed::new(Fixed(0), buffer, len, buffer_index)
                 .offset(offset)
                 .build(),
         };
         // SAFETY: the request uses one buffer, which cannot be borrowed until the request has
         // finished, and whose memory is not unmapped before that.
-        let pushed = unsafe { self.ring.push(entry.user_data(place as u64), false) };
+        let pushed = unsafe { self.ring.push(entry.user_data(index as u64), false) };
         if pushed.is_err() {
-            self.buffers.end(place);
+            self.buffers.end(index);
         }
         pushed
     }
@@ -117,9 +117,9 @@ impl RequestQueue for UringFile {
     #[inline]
     fn finished(&mut self) -> Option<(usize, i32)> {
         let entry = self.ring.next()?;
-        let place = entry.user_data() as usize;
-        self.buffers.end(place);
-        Some((place, entry.result()))
+        let index = entry.user_data() as usize;
+        self.buffers.end(index);
+        Some((index, entry.result()))
     }
 }
 

@@ -274,7 +274,7 @@ impl<C: Carry> Move for Copying<C> {
 }
 
 impl<C: Carry> MoveFile for Copying<C> {
-    fn look(&self, _place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
+    fn inspect(&self, _index: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
         let bytes = self.carry.carried();
         if !bytes.is_empty() {
             see(self.last, &bytes[..bytes.len().min(most)]);

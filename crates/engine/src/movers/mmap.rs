@@ -141,7 +141,7 @@ impl<F: Step> Move for ByMap<F> {
 }
 
 impl<F: Step> MoveFile for ByMap<F> {
-    fn look(&self, _place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
+    fn inspect(&self, _index: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
         let Some(map) = &self.mapped.map else { return };
         let mut piece = [0; 4096];
         let mut at = 0;

@@ -26,17 +26,17 @@ pub(super) struct Queued<Q> {
     in_flight: usize,
     /// Requests that were queued since the last submission.
     not_submitted: usize,
-    /// Places of buffers without a request, of a mover that reads.
+    /// Indices of buffers without a request, of a mover that reads.
     free: Vec<usize>,
     writes: bool,
     /// The file, where it is to be synchronised at the end of each pass.
     synced: Option<OwnedFd>,
     /// The offset of a request for which no buffer was free.
     postponed: Option<u64>,
-    /// The offset of the last request of each buffer, by place.
+    /// The offset of the last request of each buffer, by index.
     offsets: Vec<u64>,
-    /// The place of the buffer of the last request.
-    place: usize,
+    /// The index of the buffer of the last request.
+    index: usize,
     tally: Tally,
 }
 
@@ -84,7 +84,7 @@ impl<Q: RequestQueue> Queued<Q> {
             synced: None,
             postponed: None,
             offsets: vec![0; buffers],
-            place: 0,
+            index: 0,
             tally: Tally::default(),
         }
     }
@@ -105,14 +105,14 @@ impl<Q: RequestQueue> Queued<Q> {
         Ok(true)
     }
 
-    fn free_place(&mut self, offset: u64) -> Option<usize> {
+    fn free_index(&mut self, offset: u64) -> Option<usize> {
         if !self.writes {
             return self.free.pop();
         }
         // The number of a block decides its content, and so its buffer.
-        let place = (offset / self.size as u64) as usize % self.offsets.len();
-        let busy = self.in_flight == self.depth || self.queue.buffers().is_busy(place);
-        (!busy).then_some(place)
+        let index = (offset / self.size as u64) as usize % self.offsets.len();
+        let busy = self.in_flight == self.depth || self.queue.buffers().is_busy(index);
+        (!busy).then_some(index)
     }
 }
 
@@ -125,14 +125,14 @@ impl<Q: RequestQueue> Move for Queued<Q> {
             }
             None => self.order.next_offset(),
         };
-        let Some(place) = self.free_place(offset) else {
+        let Some(index) = self.free_index(offset) else {
             self.postponed = Some(offset);
             return Ok(Offer::Full);
         };
         self.tally.calls += Q::CALLS_TO_START;
-        self.queue.start(place, offset)?;
-        self.offsets[place] = offset;
-        self.place = place;
+        self.queue.start(index, offset)?;
+        self.offsets[index] = offset;
+        self.index = index;
         self.in_flight += 1;
         self.not_submitted += 1;
         if self.not_submitted >= self.depth.div_ceil(PORTIONS) {
@@ -160,12 +160,12 @@ impl<Q: RequestQueue> Move for Queued<Q> {
 }
 
 impl<Q: RequestQueue> MoveFile for Queued<Q> {
-    fn place(&self) -> usize {
-        self.place
+    fn index(&self) -> usize {
+        self.index
     }
 
     fn finished(&mut self) -> io::Result<Option<usize>> {
-        let Some((place, result)) = self.queue.finished() else {
+        let Some((index, result)) = self.queue.finished() else {
             return Ok(None);
         };
         self.in_flight -= 1;
@@ -176,15 +176,15 @@ impl<Q: RequestQueue> MoveFile for Queued<Q> {
             return Err(too_short());
         }
         if !self.writes {
-            self.free.push(place);
+            self.free.push(index);
         }
         self.tally.moved(self.size);
-        Ok(Some(place))
+        Ok(Some(index))
     }
 
-    fn look(&self, place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
-        if let Some(bytes) = self.queue.buffers().bytes(place) {
-            see(self.offsets[place], &bytes[..bytes.len().min(most)]);
+    fn inspect(&self, index: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
+        if let Some(bytes) = self.queue.buffers().bytes(index) {
+            see(self.offsets[index], &bytes[..bytes.len().min(most)]);
         }
     }
 }

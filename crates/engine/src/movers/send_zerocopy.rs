@@ -133,12 +133,12 @@ impl SendZerocopy {
     }
 
     fn collect(&mut self) -> io::Result<()> {
-        while self.look()? {}
+        while self.read_error_queue()? {}
         Ok(())
     }
 
-    /// Looks at the error queue once, without waiting; false when it is empty.
-    fn look(&mut self) -> io::Result<bool> {
+    /// Reads the error queue once, without waiting; false when it is empty.
+    fn read_error_queue(&mut self) -> io::Result<bool> {
         self.tally.calls += 1;
         match errqueue::completion(&self.socket)? {
             Some(completion) => self.done(completion).map(|()| true),
@@ -167,7 +167,7 @@ impl SendZerocopy {
                     self.outstanding += 1;
                     self.tally.held += 1;
                     if self.reaping == Reaping::OneLook {
-                        self.look()?;
+                        self.read_error_queue()?;
                     }
                 }
                 Err(e) if has_no_room(&e) => {

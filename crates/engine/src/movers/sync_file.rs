@@ -228,8 +228,8 @@ impl<R: Read> Move for Reading<R> {
 }
 
 impl<R: Read> MoveFile for Reading<R> {
-    fn look(&self, place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
-        if let Some(bytes) = self.memory.bytes(place) {
+    fn inspect(&self, index: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
+        if let Some(bytes) = self.memory.bytes(index) {
             see(self.offset, &bytes[..bytes.len().min(most)]);
         }
     }
@@ -248,8 +248,8 @@ fn writing(
     let memory = buffers_to_write(setup.size, written_places(setup.size, 1))?;
     Ok(at_once(move |tally| {
         let offset = order.next_offset();
-        let place = (offset / setup.size as u64) as usize % memory.count();
-        let bytes = memory.bytes(place).ok_or(io::ErrorKind::WouldBlock)?;
+        let index = (offset / setup.size as u64) as usize % memory.count();
+        let bytes = memory.bytes(index).ok_or(io::ErrorKind::WouldBlock)?;
         whole(bytes.len(), tally, |done, tally| {
             written(write(&file, &bytes[done..], offset + done as u64, tally))
         })?;

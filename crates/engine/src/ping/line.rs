@@ -11,7 +11,7 @@ use super::{PingEnd, gone, silent};
 
 /// Looks at the line before a side assumes that the other one is not running. Some µs to some 10 µs: many
 /// times what a line takes from one end of a machine to the other.
-const LOOKS: u32 = 1 << 14;
+const SPINS: u32 = 1 << 14;
 /// Number of times that it then yields before it begins to sleep.
 const YIELDS: u64 = 100;
 /// Duration of each sleep after that.
@@ -54,7 +54,7 @@ impl LineEnd {
     #[inline]
     fn spin(&self) -> Option<u64> {
         // No pause between two looks: that of some processors is longer than a line takes.
-        (0..LOOKS)
+        (0..SPINS)
             .map(|_| self.shared.number.0.load(Ordering::Acquire))
             .find(|number| *number != self.last)
     }

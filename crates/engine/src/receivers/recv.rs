@@ -86,7 +86,7 @@ impl Take for Recv {
         self.take_most(usize::MAX)
     }
 
-    fn look(&self, got: usize, see: &mut dyn FnMut(&[u8])) {
+    fn inspect(&self, got: usize, see: &mut dyn FnMut(&[u8])) {
         if self.flags != RecvFlags::TRUNC {
             see(&self.buffer.bytes()[..got]);
         }
@@ -119,8 +119,8 @@ impl Take for RecvWaitall {
         Ok(got)
     }
 
-    fn look(&self, got: usize, see: &mut dyn FnMut(&[u8])) {
-        self.recv.look(got, see);
+    fn inspect(&self, got: usize, see: &mut dyn FnMut(&[u8])) {
+        self.recv.inspect(got, see);
     }
 
     fn calls(&self) -> u64 {

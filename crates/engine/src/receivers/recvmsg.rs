@@ -49,7 +49,7 @@ impl Take for Recvmsg {
         })
     }
 
-    fn look(&self, got: usize, see: &mut dyn FnMut(&[u8])) {
+    fn inspect(&self, got: usize, see: &mut dyn FnMut(&[u8])) {
         let mut left = got;
         for piece in &self.pieces {
             let bytes = piece.bytes();

@@ -248,12 +248,12 @@ impl Pool {
             }
         }
         // Looks a few times whether all have gone, until the grace is over.
-        const LOOKS: u32 = 100;
-        for _ in 0..LOOKS {
+        const POLLS: u32 = 100;
+        for _ in 0..POLLS {
             if self.open.load(Ordering::Relaxed) == 0 {
                 break;
             }
-            std::thread::sleep(self.limits.grace / LOOKS);
+            std::thread::sleep(self.limits.grace / POLLS);
         }
         Ok(())
     }

@@ -8,8 +8,8 @@ use rustix::net::sockopt;
 
 use crate::protocol::Role;
 
-/// Connections that are looked at: the first ones, which are like the others.
-const LOOKED_AT: usize = 8;
+/// Connections that are observed: the first ones, which are like the others.
+const OBSERVED: usize = 8;
 /// Steps of the receive buffer are larger than this ratio, rates of slices of 5 ms seldom.
 const GROWN: f64 = 1.2;
 
@@ -18,11 +18,11 @@ pub(super) struct Growth {
     sockets: Vec<OwnedFd>,
     role: Role,
     /// The last three readings, the latest last; none where nothing could be read.
-    looks: [Option<Look>; 3],
+    samples: [Option<GrowthSample>; 3],
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Look {
+struct GrowthSample {
     at_ns: u64,
     /// Bytes that were acknowledged or came, since the connections began.
     bytes: u64,
@@ -35,30 +35,30 @@ impl Growth {
     /// Observes the first of these connections; none where there are none. To be dropped before the
     /// window: as long as it is there, no connection ends.
     pub(super) fn open(role: Role, sockets: &[Option<OwnedFd>]) -> io::Result<Option<Growth>> {
-        let sockets: Vec<OwnedFd> = (sockets.iter().flatten().take(LOOKED_AT))
+        let sockets: Vec<OwnedFd> = (sockets.iter().flatten().take(OBSERVED))
             .map(OwnedFd::try_clone)
             .collect::<io::Result<_>>()?;
         Ok((!sockets.is_empty()).then_some(Growth {
             sockets,
             role,
-            looks: [None; 3],
+            samples: [None; 3],
         }))
     }
 
     /// Reads once more. Returns true if nothing has grown over the last two slices of time.
     pub(super) fn has_stopped(&mut self) -> bool {
-        self.looks.rotate_left(1);
-        self.looks[2] = self.look().ok();
-        match self.looks {
+        self.samples.rotate_left(1);
+        self.samples[2] = self.sample().ok();
+        match self.samples {
             [Some(first), Some(second), Some(last)] => is_steady(first, second, last),
             _ => false,
         }
     }
 
-    fn look(&self) -> io::Result<Look> {
-        let mut look = Look {
+    fn sample(&self) -> io::Result<GrowthSample> {
+        let mut sample = GrowthSample {
             at_ns: clock::monotonic_ns(),
-            ..Look::default()
+            ..GrowthSample::default()
         };
         for socket in &self.sockets {
             let info = tcp::info(socket)?;
@@ -66,17 +66,17 @@ impl Growth {
                 Role::Receiver => sockopt::socket_recv_buffer_size(socket)?,
                 _ => sockopt::socket_send_buffer_size(socket)?,
             };
-            look.bytes += info.bytes_acked + info.bytes_received;
-            look.buffer_bytes += buffer as u64;
-            look.segments += u64::from(info.cwnd_segments);
+            sample.bytes += info.bytes_acked + info.bytes_received;
+            sample.buffer_bytes += buffer as u64;
+            sample.segments += u64::from(info.cwnd_segments);
         }
-        Ok(look)
+        Ok(sample)
     }
 }
 
 /// Connections over which nothing came are not steady: they have not begun.
-fn is_steady(first: Look, second: Look, last: Look) -> bool {
-    let rate = |from: Look, to: Look| {
+fn is_steady(first: GrowthSample, second: GrowthSample, last: GrowthSample) -> bool {
+    let rate = |from: GrowthSample, to: GrowthSample| {
         to.bytes.saturating_sub(from.bytes) as f64 / to.at_ns.saturating_sub(from.at_ns) as f64
     };
     let has_grown = |before: f64, now: f64| now > GROWN * before;
@@ -94,15 +94,19 @@ mod tests {
 
     #[test]
     fn what_grows_in_buffer_window_or_rate_is_not_steady() {
-        // Three looks 5 ms apart, each `(bytes, buffer, window)`.
-        let check = |expected, looks: [(u64, u64, u64); 3], what: &str| {
-            let look = |n: usize| Look {
+        // Three samples 5 ms apart, each `(bytes, buffer, window)`.
+        let check = |expected, samples: [(u64, u64, u64); 3], what: &str| {
+            let sample = |n: usize| GrowthSample {
                 at_ns: 5_000_000 * n as u64,
-                bytes: looks[n].0,
-                buffer_bytes: looks[n].1,
-                segments: looks[n].2,
+                bytes: samples[n].0,
+                buffer_bytes: samples[n].1,
+                segments: samples[n].2,
             };
-            assert_eq!(is_steady(look(0), look(1), look(2)), expected, "{what}");
+            assert_eq!(
+                is_steady(sample(0), sample(1), sample(2)),
+                expected,
+                "{what}"
+            );
         };
         check(true, [(0, 9, 10), (100, 9, 12), (210, 9, 11)], "all");
         check(true, [(0, 9, 10), (100, 9, 10), (150, 9, 10)], "slower");

@@ -162,16 +162,16 @@ impl<M: Move + ?Sized> Move for Probed<M> {
 }
 
 impl<M: MoveFile + ?Sized> MoveFile for Probed<M> {
-    fn place(&self) -> usize {
-        self.mover.place()
+    fn index(&self) -> usize {
+        self.mover.index()
     }
 
     fn finished(&mut self) -> io::Result<Option<usize>> {
         self.mover.finished()
     }
 
-    fn look(&self, place: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
-        self.mover.look(place, most, see);
+    fn inspect(&self, index: usize, most: usize, see: &mut dyn FnMut(u64, &[u8])) {
+        self.mover.inspect(index, most, see);
     }
 }
 

@@ -85,17 +85,17 @@ fn respond(
     let binding = ThreadBinding::bind(&task.here.pins, 0, None)?;
     let flows = task.cell.threads as usize;
     let timeout_ns = Duration::from_millis(task.timeout_ms).as_nanos() as u64;
-    look_until(&mut far, timeout_ns, "connected", |far| {
+    poll_until(&mut far, timeout_ns, "connected", |far| {
         far.seen().filter(|s| s.bytes >= KEY_BYTES as u64).count() == flows
     })?;
     let _ = signals.send(Signal::Ready);
     let mut meter = ThreadMeter::open_without_perf();
-    look_through(&mut far, gate, Phase::Window)?;
+    poll_through(&mut far, gate, Phase::Window)?;
     let from = Edge::opens(&mut meter, || Seen::read(&far));
-    look_through(&mut far, gate, Phase::Cooldown)?;
+    poll_through(&mut far, gate, Phase::Cooldown)?;
     let to = Edge::closes(&mut meter, || Seen::read(&far));
     let _ = signals.send(Signal::Closed);
-    look_until(&mut far, timeout_ns, "closed", |far| far.ended() == flows)?;
+    poll_until(&mut far, timeout_ns, "closed", |far| far.ended() == flows)?;
     if far.seen().any(|s| s.reset) {
         let why = "a flow's sender gave up";
         return Err(io::Error::new(io::ErrorKind::ConnectionReset, why));
@@ -114,15 +114,15 @@ fn respond(
     Ok(done)
 }
 
-fn look_through(far: &mut WireResponder, gate: &SharedGate, until: Phase) -> io::Result<()> {
+fn poll_through(far: &mut WireResponder, gate: &SharedGate, until: Phase) -> io::Result<()> {
     while gate.phase() < until {
-        far.look()?;
+        far.poll()?;
     }
     Ok(())
 }
 
 /// Serves the far end until a condition holds, or nothing has come for as long as timeout lasts.
-fn look_until(
+fn poll_until(
     far: &mut WireResponder,
     timeout_ns: u64,
     what: &str,
@@ -130,7 +130,7 @@ fn look_until(
 ) -> io::Result<()> {
     let began_ns = clock::monotonic_ns();
     while !is_so(far) {
-        far.look()?;
+        far.poll()?;
         let quiet_ns = clock::monotonic_ns().saturating_sub(far.busy_ns().max(began_ns));
         if quiet_ns > timeout_ns {
             let (came, ended) = (far.opened(), far.ended());

@@ -72,7 +72,7 @@ impl AcceptQueue {
     }
 
     /// Handles all connections that come within `timeout`, and then those that are there already.
-    pub(super) fn look(&mut self, timeout: Duration, events: &mut dyn FnMut(LiveEvent)) {
+    pub(super) fn accept_within(&mut self, timeout: Duration, events: &mut dyn FnMut(LiveEvent)) {
         let mut until_ns = after(timeout);
         for _ in 0..MOST_AT_ONCE {
             let Ok(Some(incoming)) = self.pending.next(&self.listener, until_ns) else {

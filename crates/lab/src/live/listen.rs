@@ -46,7 +46,7 @@ pub fn listen(
         served: Served::default(),
     };
     while !stop.load(Ordering::Relaxed) {
-        program.queue.look(POLL_INTERVAL, program.events);
+        program.queue.accept_within(POLL_INTERVAL, program.events);
         if let Some(first) = program.queue.first() {
             let from = first.from;
             if let Err(why) = program.session(first) {
@@ -85,12 +85,12 @@ impl ListeningProgram<'_> {
         let queue = &mut self.queue;
         let events = &mut *self.events;
         let running = Running::start(setup, number, from.to_string(), flows, self.stop, || {
-            queue.look(Duration::ZERO, events);
+            queue.accept_within(Duration::ZERO, events);
         })
         .map_err(|e| e.to_string())?;
         self.served.sessions = number;
         let totals = running.run(self.events, |on_event| {
-            self.queue.look(Duration::ZERO, on_event)
+            self.queue.accept_within(Duration::ZERO, on_event)
         });
         self.served.failed += u64::from(matches!(totals.end, SessionEnd::Failed(_)));
         let moved = totals.activity.side.flows.iter().map(|flow| flow.bytes);
@@ -113,7 +113,8 @@ impl ListeningProgram<'_> {
         let mut flows = vec![first.socket];
         let mut until_ns = after(setup.start_timeout);
         while flows.len() < all {
-            self.queue.look(Duration::from_millis(2), self.events);
+            self.queue
+                .accept_within(Duration::from_millis(2), self.events);
             if let Some(next) = self.queue.next() {
                 let greeting = next.greeting;
                 if greeting.kind != kind || usize::from(greeting.flow) != flows.len() {

@@ -1,4 +1,5 @@
 use super::*;
+use std::time::Duration;
 
 fn cell(change: impl FnOnce(&mut Cell)) -> Cell {
     let mut cell = Cell::default();

@@ -132,7 +132,7 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
         limits: true,
         ..obstacle(CircumstanceKind::Qdisc, "bytecost0", found)
     };
-    let mut look = |transport, path: NetworkPath<'_>| {
+    let mut check = |transport, path: NetworkPath<'_>| {
         cell.transport = transport;
         assert_eq!(of_path(&cell, Some(path)), []);
         if path.within(Role::Sender, bucket).unwrap() {
@@ -140,10 +140,10 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
         }
     };
     if let Ok(pair) = VethPair::new(link) {
-        look(Transport::Veth, NetworkPath::Pair(&pair));
+        check(Transport::Veth, NetworkPath::Pair(&pair));
     }
     if let Ok(wire) = Wire::new(LinkChoice::default()) {
-        look(Transport::Wire, NetworkPath::Wire(&wire));
+        check(Transport::Wire, NetworkPath::Wire(&wire));
     }
     cell.transport = Transport::Unix;
     assert_eq!(of_path(&cell, Some(NetworkPath::Nothing)), []);

@@ -77,7 +77,7 @@ impl Wire {
         thread::scope(|scope| {
             let working = limits::start(scope, || self.network.within(work))?;
             while !working.is_finished() {
-                far.look()?;
+                far.poll()?;
             }
             let panicked = |_| Err(io::Error::other("the sender panicked"));
             working.join().unwrap_or_else(panicked)

@@ -17,7 +17,7 @@ use crate::host_window::HostWindow;
 use crate::instruments::CoreToCore;
 use crate::listen_queue;
 use crate::protocol::{Done, FromEndpoint, Role, Schedule, Task, ToEndpoint, Traffic};
-use crate::server_setup::max_looked_at;
+use crate::server_setup::max_read_early;
 use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
 use crate::trial_processes::TrialProcesses;
@@ -145,8 +145,8 @@ fn wait_for_connections(
 /// The time that the look at the server's process tree takes before its window opens.
 fn look_time(cell: &Cell) -> Duration {
     let server = cell.serving.server.as_deref().and_then(Server::named);
-    let looked_at = server.map_or(0, |server| max_looked_at(server, cell));
-    Duration::from_nanos(early_reading_ns(looked_at))
+    let read_early = server.map_or(0, |server| max_read_early(server, cell));
+    Duration::from_nanos(early_reading_ns(read_early))
 }
 
 /// The results as those of two sides: the clients are the sending one, the server the receiving one. Its

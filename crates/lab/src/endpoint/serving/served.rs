@@ -28,15 +28,15 @@ use crate::protocol::{
     self, ConnectionSetup, Done, FromEndpoint, Schedule, Task, ToEndpoint, Traffic,
     unexpected_order,
 };
-use crate::server_setup::{self, ServedService, congestion, max_looked_at};
+use crate::server_setup::{self, ServedService, congestion, max_read_early};
 
 /// The longest time for the end of the server once it is stopped.
 const END: Duration = Duration::from_secs(3);
 const BEGUN: u8 = 6;
 /// The time before the window at which the server's memory is read, in ns.
 const MEMORY_NS: u64 = 5_000_000;
-/// The part of a window that a look at all of a server may take, and the lead of a look at a few.
-const LOOK_SHARE: u64 = 20;
+/// The part of a window that a reading of all of a server may take, and the lead of a reading of a few.
+const READING_SHARE: u64 = 20;
 const FEW_NS: u64 = 4_000_000;
 
 struct Child {
@@ -141,11 +141,11 @@ impl Child {
         tree: &ProcessTreeMeter,
         schedule: Schedule,
     ) -> io::Result<Readings> {
-        // A look takes CPU time of the machine, that of the end within the window.
+        // A reading takes CPU time of the machine, that of the end within the window.
         let window_ns = schedule.window_to_ns - schedule.window_from_ns;
-        let look_ns = early_reading_ns(max_looked_at(server, cell));
-        let looks = look_ns <= window_ns / LOOK_SHARE;
-        let ahead_ns = FEW_NS + if looks { look_ns } else { 0 };
+        let reading_ns = early_reading_ns(max_read_early(server, cell));
+        let reads_early = reading_ns <= window_ns / READING_SHARE;
+        let ahead_ns = FEW_NS + if reads_early { reading_ns } else { 0 };
         // As many threads as there are connections may be ready at the edges.
         let _prompt = Promptness::take(true);
         let come_and_go = server.task_per_connection && cell.serving.connect == Connect::New;
@@ -165,9 +165,9 @@ impl Child {
             } else {
                 at_first.clone()
             };
-            let look = tree.read_early(number, children, if looks { at_ns } else { 0 });
+            let early = tree.read_early(number, children, if reads_early { at_ns } else { 0 });
             clock::sleep_until_ns(at_ns);
-            let read = tree.read_other(look, number, self.usage_from.as_fd());
+            let read = tree.read_other(early, number, self.usage_from.as_fd());
             let mut pid = self.pid;
             read.map_err(|e| match pid.try_wait() {
                 Ok(Some(status)) => self.ended_with(status).err().unwrap_or(e),

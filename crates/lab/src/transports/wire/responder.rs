@@ -19,13 +19,13 @@ use crate::transports::link::LinkChoice;
 const QUIET_NS: u64 = 10_000;
 /// Idle time after which it yields its CPU, and looks for openings.
 const IDLE_NS: u64 = 200_000;
-/// Idle time after which it sleeps between looks.
+/// Idle time after which it sleeps between polls.
 const ASLEEP_NS: u64 = 1_000_000;
 const NAP: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000,
 };
-/// Packets that are read in one look; a tun device holds 500 by default, and a packet socket more.
+/// Packets that are read in one poll; a tun device holds 500 by default, and a packet socket more.
 const MOST_OPENINGS: usize = 64;
 /// The sequence number of its own SYN. It needs no randomness, since nobody else is in the network.
 const OWN_START: u32 = 1;
@@ -59,8 +59,8 @@ struct Flow {
     from: SocketAddrV4,
     to: SocketAddrV4,
     acknowledged: u64,
-    /// Bytes at the last look, and the time at which they last grew.
-    looked: u64,
+    /// Bytes at the last poll, and the time at which they last grew.
+    polled_bytes: u64,
     grew_ns: u64,
     /// Gaps and repeats that were answered.
     strays: u64,
@@ -112,9 +112,9 @@ impl WireResponder {
         Ok(responder)
     }
 
-    /// Looks once at all flows, and sends the acknowledgements that are due. Yields where nothing has come
+    /// Polls all flows once, and sends the acknowledgements that are due. Yields where nothing has come
     /// for a while; never waits for longer than 50 µs and the kernel's slack.
-    pub(crate) fn look(&mut self) -> io::Result<()> {
+    pub(crate) fn poll(&mut self) -> io::Result<()> {
         let now_ns = clock::monotonic_ns();
         let idle_ns = now_ns.saturating_sub(self.busy_ns);
         if self.flows.len() < self.rules.flows_most || idle_ns > IDLE_NS {
@@ -200,7 +200,7 @@ impl WireResponder {
                 from: opening.from,
                 to: opening.to,
                 acknowledged: 0,
-                looked: 0,
+                polled_bytes: 0,
                 grew_ns: now_ns,
                 strays: 0,
                 end: End::Open,
@@ -229,8 +229,8 @@ impl WireResponder {
     fn answer(&mut self, at: usize, now_ns: u64) -> io::Result<()> {
         let flow = &mut self.flows[at];
         let seen = self.counters.seen(flow.from.port());
-        if seen.bytes != flow.looked {
-            flow.looked = seen.bytes;
+        if seen.bytes != flow.polled_bytes {
+            flow.polled_bytes = seen.bytes;
             flow.grew_ns = now_ns;
             self.busy_ns = now_ns;
         }

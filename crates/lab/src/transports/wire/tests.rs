@@ -35,7 +35,7 @@ fn responder(wire: &Wire, flows_most: usize) -> WireResponder {
     wire.responder(ACKNOWLEDGE_BYTES, flows_most).unwrap()
 }
 
-/// Does something in the wire's network while the responder looks, until so many flows have ended.
+/// Does something in the wire's network while the responder polls, until so many flows have ended.
 fn answered<T: Send>(
     wire: &Wire,
     far: &mut WireResponder,
@@ -45,7 +45,7 @@ fn answered<T: Send>(
     let got = wire.answered(far, work).unwrap();
     let began = Instant::now();
     while far.ended() < ends {
-        far.look().unwrap();
+        far.poll().unwrap();
         assert!(began.elapsed() < TIMEOUT, "{:?}", far.tally());
     }
     got
@@ -212,9 +212,9 @@ fn what_is_left_of_earlier_flows_is_not_taken_for_new_ones() {
         let wait = Duration::from_millis(50);
         let connect = || TcpStream::connect_timeout(&FAR_END.into(), wait).is_ok();
         let was_answered = wire.network.within(connect).unwrap();
-        assert!(!was_answered, "nobody looks");
+        assert!(!was_answered, "nobody polls");
         let mut far = responder(&wire, 1);
-        far.look().unwrap();
+        far.poll().unwrap();
         assert_eq!(far.opened(), 0);
     }
 }
