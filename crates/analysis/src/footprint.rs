@@ -95,7 +95,7 @@ pub(crate) fn against(pairs: &[(&LevelFootprint, &LevelFootprint)]) -> Option<Un
     let one = displaced(pairs.iter().map(|(one, _)| *one))?;
     let others = || pairs.iter().map(|(_, other)| *other);
     let other = displaced(others())?;
-    let primed = others().map(|other| other.primed_bytes as f64 / KIB);
+    let primed = others().map(|level| level.primed_bytes as f64 / KIB);
     let more_idle = |pair: &(&LevelFootprint, &LevelFootprint)| {
         let idle_kib = |level: &LevelFootprint| level.idle_kib.as_ref().map(|kib| kib.value);
         Some(f64::max(idle_kib(pair.0)?, idle_kib(pair.1)?))

@@ -164,7 +164,7 @@ impl<'a> Trial<'a> {
         }
         if side == Side::Receiver && self.sample.receiver.is_none() {
             let nobody = self.moves() && !self.cell.transport.has_receiver();
-            return nobody.then(|| Err(NoValue::PacketsFreed));
+            return nobody.then_some(Err(NoValue::PacketsFreed));
         }
         match metric.measure {
             Measure::ThroughputGbitPerS => moves.then(|| self.throughput()),
