@@ -146,7 +146,9 @@ fn texts_cannot_break_out() {
 fn a_page_is_one_small_file_whose_links_lead_somewhere() {
     for a in all() {
         let page = html(&a);
-        assert!(page.len() < 1_000_000, "{} bytes", page.len());
+        assert!(page.len() < 250_000, "{} bytes", page.len());
+        let findings = findings_json(&a);
+        assert!(findings.len() < 300_000, "{} bytes", findings.len());
         for outside in ["http://", "https://", "url(", "@import", " src=\""] {
             assert!(!page.contains(outside), "{outside}");
         }

@@ -58,7 +58,7 @@ impl IoBuffers {
         if self.is_busy(index) {
             return None;
         }
-        // SAFETY: the index lies within the mapping, and no request writes to it now: one that
+        // SAFETY: the buffer of this index lies within the mapping, and no request writes to it now: one that
         // begins takes `&mut self`, which ends this borrow.
         Some(unsafe { std::slice::from_raw_parts(self.pointer(index), self.size) })
     }
