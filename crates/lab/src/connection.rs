@@ -7,7 +7,7 @@ use bytecost_spec::{Counter, Reading, Readings};
 use bytecost_sys::tcp::{self, TcpInfo};
 use rustix::net::sockopt;
 
-/// A meter with the connection's TCP_INFO beside it.
+/// A meter with the connection's TCP_INFO.
 pub(crate) struct ConnectionMeter<'a, M> {
     pub(crate) thread: M,
     /// The connection; none for a mover without a peer.

@@ -55,6 +55,7 @@ pub mod passes;
 pub mod peer;
 mod peer_channel;
 pub mod phase;
+mod pinned_trial;
 pub mod program;
 pub mod protocol;
 mod quotas;

@@ -13,6 +13,7 @@ use crate::file_task::FileTask;
 use crate::files::Files;
 use crate::groups::ControlGroups;
 use crate::meters::AvailableCounters;
+use crate::pinned_trial::PinnedTrial;
 use crate::protocol::{LocalSettings, Role, Task};
 use crate::trial_error::TrialError;
 
@@ -25,14 +26,6 @@ pub(crate) struct LocalHost {
     pub(crate) counters: AvailableCounters,
     /// The program of movers that have Java do their work: made for the first cell that needs it.
     compiled: Option<Compiled>,
-}
-
-/// A trial's cell with the CPUs of its threads and the length of its window.
-#[derive(Clone, Copy)]
-pub(crate) struct PinnedTrial<'t> {
-    pub(crate) cell: &'t Cell,
-    pub(crate) pins: &'t Pins,
-    pub(crate) window: Duration,
 }
 
 impl LocalHost {

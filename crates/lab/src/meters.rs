@@ -8,8 +8,8 @@ use bytecost_spec::{Cache, Cell, Counter, Pattern, Reading, Readings, Survey, Tr
 use bytecost_sys::clock;
 use serde::{Deserialize, Serialize};
 
-use crate::local_host::PinnedTrial;
 use crate::passes::Passes;
+use crate::pinned_trial::PinnedTrial;
 
 /// The largest share of a window that one step of /proc/stat may be, where it is read for it.
 const STEP_SHARE: f64 = 0.03;
