@@ -5,7 +5,6 @@ use bytecost_analysis::{Analysis, Caveat, CaveatFact, CellResult, Finding, Stall
 use bytecost_spec::{Axis, Measure, Metric, units};
 use itertools::Itertools as _;
 
-use crate::phrases;
 use crate::text::count;
 
 /// A timer that every message of a cell waits for.
@@ -88,8 +87,9 @@ fn line(a: &Analysis, caveat: &Caveat, timer: &Timer) -> String {
         Some(ms) => format!("{ms} a message"),
         None => "40 ms".to_owned(),
     };
-    let share = waited_share(caveat).map_or_else(String::new, |share| {
-        format!(", {} of the time", phrases::span(&share, units::percent))
+    let share = waited_share(caveat).map_or_else(String::new, |[least, most]| {
+        let up_to = if least < most { "up to " } else { "" };
+        format!(", {up_to}{} of the time", units::percent(most))
     });
     let free_cells = others.into_iter().filter(is_free);
     let by_mover = grouped(free_cells.map(|c| (c.cell.mover.as_str(), c))).into_iter();
