@@ -1,4 +1,5 @@
-//! Ways to use and ways to avoid: one rule (`Group::may_use`), and the facts that follow from it.
+//! Advice on ways to use and ways to avoid: one rule (`Group::may_use`), and the facts that follow from
+//! it. A way is a value of the compared axis, such as a mover.
 
 use bytecost_spec::study::{Compare, Family, Tier};
 use bytecost_spec::survey::{Condition, Route};
@@ -40,29 +41,30 @@ const CIRCUMSTANCES: [Axis; 13] = [
     Axis::Service,
     Axis::Perf,
 ];
-/// A zero-copy way of whose buffers at least this share was copied is none.
+/// The share of copied buffers from which on a zero-copy way is to be avoided because of its copies.
 const MOSTLY_COPIED: f64 = 0.5;
 
+/// A finding with the trials of the cell and of the baseline that it compares.
 #[derive(Clone)]
 struct Compared<'v> {
     finding: &'v Finding,
     cell: &'v CellTrials<'v>,
     baseline: &'v CellTrials<'v>,
-    /// Conditions of its use that the baseline does not have.
-    more: Vec<Condition>,
+    /// Conditions of the use of the cell's way that the baseline does not have.
+    extra_conditions: Vec<Condition>,
 }
 
 impl Compared<'_> {
-    /// Returns true if it can be used wherever the baseline can.
+    /// Returns true if the way can be used wherever the baseline can.
     fn is_free(&self) -> bool {
-        self.more.is_empty()
+        self.extra_conditions.is_empty()
     }
 }
 
-/// A value along the range with what is compared at it; in order.
+/// A point of a group: a value of the axis `along`, if there is one, with the comparisons at it.
 type At<'v> = (Option<Value>, Vec<Compared<'v>>);
 
-/// Error rates of the best sets at a place whose comparisons are primary, and at another one.
+/// Error rates of the set of best ways at a point with a primary comparison, and at another point.
 #[derive(Clone, Copy)]
 struct ErrorRates {
     primary: f64,
@@ -74,24 +76,29 @@ struct Group<'v> {
     run: &'v Explained<'v>,
     compare: &'v Compare,
     metric: Metric,
-    /// The study's first metric, where none of its comparisons here is decided.
+    /// The first metric that would judge the group, where none of its comparisons is decided.
     open: Option<NothingDecided>,
+    /// The further axis in which the findings differ.
     along: Option<Axis>,
+    /// Values of axes that all findings share.
     place: Vec<(Axis, Value)>,
+    /// The points of the group, in the study's order of the values of `along`.
     at: Vec<At<'v>>,
     rates: ErrorRates,
 }
 
+/// All advice that follows from the findings of a run.
 pub(crate) fn all<'v>(run: &'v Explained<'v>) -> Advice {
     let mut advice = Advice::default();
     // Of comparisons with the same axis, baseline and values only the first counts.
-    let asked = run.input.manifest.study.compare.iter();
-    let compares = asked.unique_by(|c| (c.axis, &c.baseline, &c.values));
+    let listed = run.input.manifest.study.compare.iter();
+    let compares = listed.unique_by(|c| (c.axis, &c.baseline, &c.values));
     let mut all = compares.map(|c| groups(run, c)).collect_vec();
     share_rate(&mut all, run.error_rate());
     for (index, groups) in all.iter().enumerate() {
         let situations = groups.iter().flat_map(Group::situations);
-        // A comparison after the first gives only situations with advice: `advice.undecided` counts the others.
+        // A comparison after the first adds only situations with advice; `advice.undecided` counts the
+        // others.
         advice
             .situations
             .extend(situations.filter(|s| index == 0 || has_advice(s)));
@@ -121,6 +128,7 @@ fn nothing_decided(metric: Metric, at: &[At<'_>]) -> Option<NothingDecided> {
     })
 }
 
+/// The groups of one comparison's findings, each with the metric that judges its ways.
 fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
     let Some(&first) = compare.metrics.first() else {
         return Vec::new();
@@ -154,7 +162,7 @@ fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
             finding,
             cell,
             baseline,
-            more: more_conditions(run, compare.axis, cell, baseline),
+            extra_conditions: more_conditions(run, compare.axis, cell, baseline),
         };
         Some(((tier.unwrap_or(usize::MAX), along, metric, key), compared))
     });
@@ -166,20 +174,20 @@ fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
     groups.collect()
 }
 
-/// Shares out the error rate of best sets: all primary places share one, and the other places of each
-/// comparison share one.
+/// Divides the error rate of the sets of best ways: all points with a primary comparison share one rate,
+/// and the other points of each comparison share one.
 fn share_rate(all: &mut [Vec<Group<'_>>], error_rate: f64) {
-    let count_places = |groups: &[Group<'_>], primary: bool| {
+    let count_points = |groups: &[Group<'_>], primary: bool| {
         let at = groups.iter().flat_map(|group| &group.at);
         at.filter(|(_, compared)| is_primary(compared) == primary)
             .count()
     };
-    let share = |places: usize| error_rate / places.max(1) as f64;
-    let primary = share(all.iter().map(|groups| count_places(groups, true)).sum());
+    let share = |points: usize| error_rate / points.max(1) as f64;
+    let primary = share(all.iter().map(|groups| count_points(groups, true)).sum());
     for groups in all {
         let rates = ErrorRates {
             primary,
-            other: share(count_places(groups, false)),
+            other: share(count_points(groups, false)),
         };
         groups.iter_mut().for_each(|group| group.rates = rates);
     }
@@ -197,7 +205,8 @@ fn is_part(tier: &Tier, cell: &Cell) -> bool {
     named.all(|(axis, values)| values.contains(&cell.value(*axis)))
 }
 
-/// The axis along which a part of the study goes, of those that apply to the cell.
+/// The first axis of [`RANGES`] that applies to the cell and of which its part of the study, or any part
+/// if it is of none, has several values.
 fn range(tiers: &[Tier], tier: Option<usize>, axis: Axis, cell: &CellTrials<'_>) -> Option<Axis> {
     let several = |along: &Axis| match tier {
         Some(tier) => tiers[tier].values(*along).len() > 1,
@@ -207,6 +216,7 @@ fn range(tiers: &[Tier], tier: Option<usize>, axis: Axis, cell: &CellTrials<'_>)
     ranges.find(|a| cell.facts.applies(*a) && several(a))
 }
 
+/// The task of a reader for which a cell is a way, in a comparison over `axis`.
 fn subject(axis: Axis, cell: &CellTrials<'_>) -> Subject {
     match (axis, cell.route) {
         (Axis::Mover, Route::MemoryToSocket) => Subject::DataInMemory,
@@ -256,8 +266,8 @@ impl<'v> Group<'v> {
         }
     }
 
-    /// The same group by the first metric in which anything is decided. Its own may decide nothing: a rate, for
-    /// instance, may be limited by the clients.
+    /// The same group by the first metric in which a comparison is decided. The group's own metric may
+    /// decide nothing: a rate, for instance, may be limited by the clients.
     fn by_decided_metric(self) -> Group<'v> {
         let (own, mut open) = (self.metric, None);
         let others = self
@@ -295,6 +305,7 @@ impl<'v> Group<'v> {
         Group { open, ..self }
     }
 
+    /// The finding on the same two cells by another metric.
     fn finding(&self, c: &Compared<'_>, metric: Metric) -> Option<&'v Finding> {
         let same = |f: &&Finding| {
             f.metric == metric && f.cell == c.finding.cell && f.baseline == c.finding.baseline
@@ -307,8 +318,8 @@ impl<'v> Group<'v> {
         let axis = self.compare.axis;
         let all = || self.at.iter().flat_map(|(_, all)| all);
         let has_no_baseline = |s: &Subject| all().all(|c| subject(axis, c.baseline) != *s);
-        // A subject without a baseline of its own here is left out if another finding has one, which is fairer:
-        // files are then compared with a file.
+        // A subject without a baseline of its own in this group is left out if another finding has such a
+        // baseline, which is fairer: files are then compared with a file.
         let is_fair = |s: &Subject| {
             let baseline = |f: &Finding| self.run.trials.by_id(&f.baseline);
             let has_subject = |f: &Finding| baseline(f).is_some_and(|c| subject(f.axis, c) == *s);
@@ -380,10 +391,10 @@ impl<'v> Group<'v> {
         }
     }
 
-    /// **The rule.** Of the ways without a condition that the baseline has not, those that may be
-    /// the best (multiple comparisons with the best) and that corrected findings show to be better than the baseline.
-    /// Empty if no finding shows a better way: the baseline is the advice then. `None` if all findings are
-    /// withheld. If no way is in both sets, the findings decide, since a reader sees them.
+    /// **The rule.** Of the ways that `with` allows, those that may be the best (multiple comparisons with
+    /// the best) and that corrected findings show to be better than the baseline. Empty if no finding shows
+    /// a better way: the baseline is the advice then. `None` if all findings are withheld. If no way is in
+    /// both sets, the findings decide, since a reader sees them.
     fn may_use(
         &self,
         at: &[Compared<'v>],
@@ -398,7 +409,8 @@ impl<'v> Group<'v> {
         Some(if best.is_empty() { better } else { best })
     }
 
-    /// The ways that may be the best, of these and the baseline; `None` if all findings are withheld.
+    /// The cells that may be the best, of the baseline and the ways that `with` allows; `None` if all
+    /// findings are withheld.
     fn may_be_best(
         &self,
         at: &[Compared<'v>],
@@ -417,45 +429,47 @@ impl<'v> Group<'v> {
         Some(best_set(&cells, axis, self.metric, rate, self.run.trials))
     }
 
-    /// The rule along the range: a stretch lasts as long as some way may be used all along it. Of these ways the
-    /// one with the safest bound is the advice.
+    /// The rule along the range: a segment is a row of points at all of which the same way may be used. If
+    /// there are several such ways, the advice for the segment is the one with the safest bound.
     fn uses(&self, at: &[At<'v>], has_no_baseline: bool) -> Vec<Use> {
-        // Stretches with the values that may be used all along. A point whose findings are all withheld ends one.
-        let mut stretches: Vec<(Vec<&Value>, Vec<At<'v>>)> = Vec::new();
-        let mut parted = true;
-        for here in at {
-            let Some(may) = self.may_use(&here.1, Compared::is_free) else {
-                parted = true;
+        // Segments with the ways that may be used at all of their points. A point whose findings are all
+        // withheld ends a segment.
+        let mut segments: Vec<(Vec<&Value>, Vec<At<'v>>)> = Vec::new();
+        let mut is_ended = true;
+        for point in at {
+            let Some(usable) = self.may_use(&point.1, Compared::is_free) else {
+                is_ended = true;
                 continue;
             };
-            if !here.1.iter().any(|c| c.finding.is_decided()) {
+            if !point.1.iter().any(|c| c.finding.is_decided()) {
                 continue;
             }
-            let names = may.iter().map(|c| &c.finding.value).collect_vec();
-            let last = stretches.last_mut().filter(|_| !parted);
-            parted = false;
+            let names = usable.iter().map(|c| &c.finding.value).collect_vec();
+            let last = segments.last_mut().filter(|_| !is_ended);
+            is_ended = false;
             if let Some((common, part)) = last {
-                let still = common
+                let remaining = common
                     .iter()
                     .copied()
                     .filter(|n| names.contains(n))
                     .collect_vec();
-                if !still.is_empty() || common.is_empty() && names.is_empty() {
-                    *common = still;
-                    part.push(here.clone());
+                if !remaining.is_empty() || common.is_empty() && names.is_empty() {
+                    *common = remaining;
+                    part.push(point.clone());
                     continue;
                 }
             }
-            stretches.push((names, vec![here.clone()]));
+            segments.push((names, vec![point.clone()]));
         }
         // Without a better way the advice is the baseline, unless that is for another subject.
-        stretches.retain(|(names, _)| !(names.is_empty() && has_no_baseline));
-        stretches
+        segments.retain(|(names, _)| !(names.is_empty() && has_no_baseline));
+        segments
             .iter()
             .map(|(names, part)| self.one_use(part, names))
             .collect()
     }
 
+    /// The advice for one segment: the safest of the ways `names`, or the baseline if there are none.
     fn one_use(&self, part: &[At<'v>], names: &[&Value]) -> Use {
         let bound = |name: &&&Value| {
             let own = part
@@ -467,17 +481,20 @@ impl<'v> Group<'v> {
         };
         let safest = names.iter().min_by(|a, b| bound(a).total_cmp(&bound(b)));
         let value = safest.map_or(&self.compare.baseline, |name| name);
-        let of = |c: &Compared<'_>| c.finding.value == *value;
+        let is_used = |c: &Compared<'_>| c.finding.value == *value;
         let is_other = |m: &Metric| *m != self.metric && is_cost(*m);
         let others = self.compare.metrics.iter().copied().filter(is_other);
         let but = others.flat_map(|metric| match safest {
-            Some(_) => self.ranges(part, metric, Verdict::Worse, &of),
+            Some(_) => self.ranges(part, metric, Verdict::Worse, &is_used),
             None => self.ranges(part, metric, Verdict::Better, &Compared::is_free),
         });
-        let gain = || self.ranges(part, self.metric, Verdict::Better, &of).pop();
+        let gain = || {
+            self.ranges(part, self.metric, Verdict::Better, &is_used)
+                .pop()
+        };
         let own = |c: &Compared<'v>| {
-            let cell = if of(c) { c.cell } else { c.baseline };
-            (safest.is_none() || of(c)).then(|| conditions(self.run, self.compare.axis, cell))
+            let cell = if is_used(c) { c.cell } else { c.baseline };
+            (safest.is_none() || is_used(c)).then(|| conditions(self.run, self.compare.axis, cell))
         };
         let conditions = part.iter().flat_map(|(_, all)| all).find_map(own);
         Use {
@@ -489,11 +506,14 @@ impl<'v> Group<'v> {
         }
     }
 
-    /// Ways with further conditions where they are better, and may be the best of all that can be
-    /// used where these conditions hold.
+    /// The ways with extra conditions, at the points where such a way is better than the baseline and may
+    /// be the best of all ways that can be used under its conditions.
     fn conditional(&self, at: &[At<'v>]) -> Vec<Conditional> {
         let is_best = |c: &Compared<'v>, all: &[Compared<'v>]| {
-            let holds = |other: &Compared<'v>| other.more.iter().all(|m| c.more.contains(m));
+            let holds = |other: &Compared<'v>| {
+                let mut conditions = other.extra_conditions.iter();
+                conditions.all(|condition| c.extra_conditions.contains(condition))
+            };
             let best = self.may_use(all, holds).unwrap_or_default();
             !c.is_free() && best.iter().any(|b| b.cell.id == c.cell.id)
         };
@@ -514,18 +534,18 @@ impl<'v> Group<'v> {
         conditional.collect()
     }
 
-    /// The findings of a metric with one verdict that nothing withholds, a range for each way.
+    /// The findings by a metric with a verdict, a range for each way; without withheld findings.
     fn ranges(
         &self,
         at: &[At<'v>],
         metric: Metric,
         verdict: Verdict,
-        is: &dyn Fn(&Compared<'v>) -> bool,
+        is_included: &dyn Fn(&Compared<'v>) -> bool,
     ) -> Vec<DecidedRange> {
         let decided_points = at.iter().flat_map(|(x, all)| {
             let own = all
                 .iter()
-                .filter(|c| is(c))
+                .filter(|c| is_included(c))
                 .filter_map(|c| self.finding(c, metric));
             let decided = own.filter(|f| f.verdict == verdict && f.withheld.is_none());
             let point = |f: &Finding| DecidedPoint {
@@ -547,6 +567,7 @@ impl<'v> Group<'v> {
         grouped(decided_points).into_iter().map(range).collect()
     }
 
+    /// The advice to avoid a way, with a likely reason: copied buffers, or else a cause.
     fn avoid(&self, cost: DecidedRange) -> Avoid {
         let is_of = |c: &&Compared<'_>| cost.points.iter().any(|p| p.finding == c.finding.number);
         let cells = self.at.iter().flat_map(|(_, all)| all).filter(is_of);
@@ -561,8 +582,8 @@ impl<'v> Group<'v> {
         Avoid { cost, with }
     }
 
-    /// The cause that carries at least half of the difference at most of the places of a range, with
-    /// the places at which it does so.
+    /// The cause that explains at least half of the difference at more points of a range than any other
+    /// cause, with these points.
     fn reason(&self, cost: &DecidedRange) -> Option<AvoidWith> {
         let reasons = cost.points.iter().filter_map(|point| {
             let cause = causes::reason(self.run, point.finding)?;
@@ -590,6 +611,7 @@ impl<'v> Group<'v> {
     }
 }
 
+/// The block size of the baseline, where the baseline moves data in blocks and the first way does not.
 fn baseline_block(at: &[At<'_>]) -> Option<Value> {
     let first = at.iter().flat_map(|(_, all)| all).next()?;
     let goes_by_blocks = |cell: &CellTrials<'_>| cell.facts.applies(Axis::Block);
@@ -597,7 +619,7 @@ fn baseline_block(at: &[At<'_>]) -> Option<Value> {
     is_alone.then(|| first.baseline.cell.value(Axis::Block))
 }
 
-/// The bound of a finding that speaks against its way, as a cost.
+/// The less favourable bound of a finding's ratio, so that a larger one is worse for any metric.
 fn worst(finding: &Finding) -> f64 {
     match finding.metric.better() {
         Better::Lower => finding.high,

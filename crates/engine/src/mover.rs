@@ -9,14 +9,14 @@ use crate::setup::Setup;
 use crate::statement::{Requirement, Statement};
 use crate::tally::Tally;
 
-/// A row of the table of movers. It reads as its facts.
+/// A row of the table of movers; it dereferences to its facts.
 #[derive(Clone, Copy, Debug)]
 pub struct Mover {
-    /// Its name and properties, as surveys and plans have them.
+    /// The mover's name and properties, as surveys and plans have them.
     pub facts: MoverFacts<&'static str>,
-    /// The calls by which it moves bytes, the places where they are copied, and its requirements.
+    /// The calls by which the mover moves bytes, the places where these are copied, and its requirements.
     pub states: Statement,
-    /// Its kind of work, with the function that opens it.
+    /// The mover's kind of work, with the function that opens the mover.
     pub open: Open,
 }
 
@@ -27,7 +27,7 @@ pub enum Open {
     Stream(fn(Setup) -> io::Result<Box<dyn Move>>),
     /// Requests to a file.
     File(fn(Setup) -> io::Result<Box<dyn MoveFile>>),
-    /// A message at each beat. The caller sleeps until one, and offers then.
+    /// A message at each beat of a timer: the caller sleeps until a beat, and offers the message then.
     Beats {
         /// The time from one beat to the next, in ns.
         every_ns: u64,
@@ -37,7 +37,7 @@ pub enum Open {
 }
 
 impl Mover {
-    /// Makes it ready; `InvalidInput` for a setup that it cannot use.
+    /// Opens the mover; `InvalidInput` for a setup that it cannot use.
     pub fn open(&self, setup: Setup) -> io::Result<Box<dyn Move>> {
         Ok(match self.open {
             Open::Stream(open) | Open::Beats { open, .. } => open(setup)?,
@@ -45,7 +45,7 @@ impl Mover {
         })
     }
 
-    /// The same of a mover of files; `InvalidInput` for another one.
+    /// Opens a mover of files, for requests; `InvalidInput` for a mover of another kind.
     pub fn open_file(&self, setup: Setup) -> io::Result<Box<dyn MoveFile>> {
         match self.open {
             Open::File(open) => open(setup),
@@ -53,7 +53,7 @@ impl Mover {
         }
     }
 
-    /// Its facts as a survey has them, with what follows from the other parts of the row.
+    /// The mover's facts as a survey has them: those of the row, and those that its requirements imply.
     pub fn surveyed(&self) -> MoverFacts {
         let linux = self.states.needs.iter().find_map(|need| match need {
             Requirement::Linux(major, minor) => Some((*major, *minor)),
@@ -66,7 +66,7 @@ impl Mover {
         }
     }
 
-    /// The time from one beat to the next in ns, where it does something at each.
+    /// The time from one beat to the next, in ns; none for a mover without beats.
     pub fn beat_ns(&self) -> Option<u64> {
         match self.open {
             Open::Beats { every_ns, .. } => Some(every_ns),
@@ -95,46 +95,46 @@ const PLAIN: MoverFacts<&str> = MoverFacts {
     caution_spares_direct: false,
 };
 
-/// Sends from memory over a socket.
+/// Facts of a mover that sends from memory over a socket.
 pub const STREAM: MoverFacts<&str> = MoverFacts {
     route: Route::MemoryToSocket,
     ..PLAIN
 };
 
-/// Sends a file over a socket.
+/// Facts of a mover that sends a file over a socket.
 pub const FILE_SENT: MoverFacts<&str> = MoverFacts {
     route: Route::FileToSocket,
     descriptors_per_flow: 2,
     ..PLAIN
 };
 
-/// Reads a file into memory.
+/// Facts of a mover that reads a file into memory.
 pub const FILE_READ: MoverFacts<&str> = MoverFacts {
     route: Route::FileToMemory,
     ..PLAIN
 };
 
-/// Writes a file from memory.
+/// Facts of a mover that writes a file from memory.
 pub const FILE_WRITE: MoverFacts<&str> = MoverFacts {
     route: Route::MemoryToFile,
     ..PLAIN
 };
 
-/// Takes a file to another.
+/// Facts of a mover that copies a file to another file.
 pub const FILE_COPY: MoverFacts<&str> = MoverFacts {
     route: Route::FileToFile,
     descriptors_per_flow: 2,
     ..PLAIN
 };
 
-/// Takes a file to where nothing is kept.
+/// Facts of a mover that moves a file to /dev/null.
 pub const FILE_TO_NULL: MoverFacts<&str> = MoverFacts {
     route: Route::FileToNull,
     descriptors_per_flow: 2,
     ..PLAIN
 };
 
-/// Needs no descriptor: a CPU works, or two threads take turns.
+/// Facts of a mover without descriptors: a CPU computes, or two threads take turns.
 pub const WORK: MoverFacts<&str> = MoverFacts {
     route: Route::Work,
     descriptors_per_flow: 0,
@@ -144,29 +144,29 @@ pub const WORK: MoverFacts<&str> = MoverFacts {
 /// The state of a message after it was offered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
-    /// The kernel has it, and the buffer is free again.
+    /// The kernel has the message, and its buffer is free again.
     Moved,
-    /// The kernel has it, but still reads the buffer.
+    /// The kernel has the message, but still reads its buffer.
     Held,
-    /// It waits for [`Move::flush`] or [`Move::reap`].
+    /// The message waits for [`Move::flush`] or [`Move::reap`].
     Queued,
-    /// Not taken: [`Move::reap`] first.
+    /// The message was not accepted: [`Move::reap`] must come first.
     Full,
 }
 
 /// A thread or process that works for a mover in addition to the calling thread.
 #[derive(Clone, Debug)]
 pub enum Helper {
-    /// A process, by its number: its CPU time is the mover's.
+    /// A process, by its id: its CPU time counts as the mover's.
     Process(u32),
-    /// A thread; once it is over, where it was held.
+    /// A thread, with its CPUs and scheduler class once it has ended.
     Thread(Option<Held>),
 }
 
 /// A mover at work. All calls come from one thread; `TimedOut` when nothing moved for as long as
 /// `Setup::patience`.
 pub trait Move {
-    /// Sends the next message, all of it.
+    /// Offers the next message to the kernel, all of it.
     fn offer(&mut self) -> io::Result<Offer>;
 
     /// Makes the kernel take all that is queued.
@@ -180,7 +180,7 @@ pub trait Move {
         Ok(())
     }
 
-    /// The counts since it was opened.
+    /// The counts since the mover was opened.
     fn tally(&self) -> Tally;
 
     /// The thread or process that works in addition to the calling thread, if there is one.
@@ -211,7 +211,7 @@ pub trait MoveFile: Move {
     fn inspect(&self, _index: usize, _most: usize, _see: &mut dyn FnMut(u64, &[u8])) {}
 }
 
-/// A mover that has moved a message each time that `step` returns, and counts it there.
+/// A mover whose `step` moves and counts a whole message before it returns.
 pub(crate) fn at_once(step: impl FnMut(&mut Tally) -> io::Result<()>) -> Box<impl MoveFile> {
     let tally = Tally::default();
     Box::new(AtOnce { step, tally })
@@ -235,6 +235,7 @@ impl<F: FnMut(&mut Tally) -> io::Result<()>> Move for AtOnce<F> {
 
 impl<F: FnMut(&mut Tally) -> io::Result<()>> MoveFile for AtOnce<F> {}
 
+/// Moves a message of `size` bytes by calls of `call`, and counts the message.
 pub(crate) fn finish(
     size: usize,
     tally: &mut Tally,
@@ -245,7 +246,8 @@ pub(crate) fn finish(
     Ok(())
 }
 
-/// Calls until so many bytes are moved: a call is not a message. It is given how many are already.
+/// Repeats `call` until `size` bytes are moved, as a call may move fewer; its argument is the number of
+/// bytes moved so far.
 pub(crate) fn whole(
     size: usize,
     tally: &mut Tally,
@@ -266,7 +268,8 @@ pub(crate) fn whole(
     Ok(())
 }
 
-/// An interrupted call is made again; one that ran into the socket's timeout says so.
+/// Returns Ok for an interrupted call, which is to be made again, and otherwise the error, that of a
+/// socket's timeout in words.
 pub(crate) fn retry(error: io::Error) -> io::Result<()> {
     match error.kind() {
         io::ErrorKind::Interrupted => Ok(()),
@@ -275,6 +278,7 @@ pub(crate) fn retry(error: io::Error) -> io::Result<()> {
     }
 }
 
+/// The error of a mover of which no byte moved before the timeout.
 pub(crate) fn no_progress() -> io::Error {
     let why = "no byte moved for as long as patience lasts: does the receiver still read?";
     io::Error::new(io::ErrorKind::TimedOut, why)

@@ -1,6 +1,6 @@
-//! Calls of a running program, counted at tracepoints (tp_btf) by what they move between which
-//! descriptors, with the time on a CPU within each. It looks and does not stop, slow or change what
-//! it looks at, beyond the time that a tracepoint takes.
+//! The profiler: system calls of a running program, counted at tracepoints (tp_btf) by the descriptors
+//! between which they move bytes, with their CPU time. The program is not stopped or changed, and slowed
+//! only by the time that the tracepoints take.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -31,7 +31,7 @@ use work::WorkSampler;
 /// The object that is built from `bpf/profile.bpf.c`.
 static OBJECT: &[u8] = include_bytes_aligned!("../bpf/profile.bpf.o");
 
-/// A program with its tracepoint; without one that is needed nothing is counted.
+/// A BPF program with its tracepoint; the profiler does not open without those that are needed.
 struct Hook {
     program: &'static str,
     tracepoint: &'static str,
@@ -54,7 +54,8 @@ const fn wanted(program: &'static str, tracepoint: &'static str) -> Hook {
     }
 }
 
-/// In the order in which they are attached: what follows forks comes before what counts.
+/// All hooks in the order in which they are attached: programs that follow processes come before
+/// programs that count.
 const HOOKS: &[Hook] = &[
     needed("forked", "sched_process_fork"),
     needed("executed", "sched_process_exec"),
@@ -70,26 +71,29 @@ const HOOKS: &[Hook] = &[
     wanted("completed", "io_uring_complete"),
 ];
 
-/// The most ways that are counted separately, and memory that their counts may take on all CPUs together.
+/// The most ways that are counted separately; a way is a call with the descriptors between which it moves
+/// bytes.
 const MOST_WAYS: usize = 1024;
+/// The most memory for the counts of ways, on all CPUs together.
 const MOST_COUNTS_BYTES: usize = 32 << 20;
-/// Rounds of listing threads, until a round finds no new one.
+/// The most rounds of listing threads, which end with a round that finds no new thread.
 const MOST_ROUNDS: usize = 100;
-/// States of `struct control`.
+/// States of `struct control`: calls are counted, or will be from the next exec on.
 const OPEN: u64 = 1;
 const OPEN_AT_EXEC: u64 = 2;
 
-/// The part of its time that a program may lose to counting. One that would lose more is counted in slices
-/// of time, between which no call passes a tracepoint.
+/// The share of its time that a program may lose to counting. A program that would lose more is counted in
+/// slices of time, between which no call passes a tracepoint.
 const MOST_COST: f64 = 0.04;
-/// The length of such a slice, and the longest time from one to the next.
+/// The length of a slice.
 const SLICE_NS: u64 = 10_000_000;
+/// The longest pause between two slices, in ns.
 const MOST_PAUSE_NS: f64 = 1e9;
-/// A program is taken to be slowed down so many times at most within a slice.
+/// The largest factor by which a program is assumed to be slowed down within a slice.
 const MOST_SLOWED: f64 = 5.0;
-/// From one reading of the maps to the next where all calls are counted.
+/// Interval between readings of the maps where all calls are counted.
 const READING_NS: u64 = 100_000_000;
-/// The programs that are detached between slices.
+/// The BPF programs that are detached between slices.
 const COUNTING: [&str; 2] = ["returned", "entered"];
 /// Words of `struct thread`.
 const THREAD_WORDS: usize = 10;
@@ -105,89 +109,94 @@ pub struct Counted {
     pub totals: Totals,
     /// Calls, those in pauses between slices of time included.
     pub calls: u64,
-    /// Calls in such pauses, about: those in the slice after a pause stand for them.
+    /// Calls in such pauses, estimated from the calls in the slice after each pause.
     pub skipped_calls: u64,
-    /// CPU time that counting added, about: what it adds to a known call, for all calls that were
-    /// looked at.
+    /// CPU time that counting added, estimated: the time that it adds to a known call, for each call that
+    /// was counted.
     pub own_cost_ns: u64,
     /// Page faults in user code.
     pub faults: Reading,
     /// Pages of files that faults mapped.
     pub mapped_pages: Reading,
-    /// Samples of the CPUs that found these processes, by kind of work, or why there are none.
+    /// Samples of the CPUs that found the followed processes, by kind of work, or why there are none.
     pub work: Result<Vec<WorkSamples>, String>,
 }
 
-/// Counts while it lives; gone with it, or with its process.
+/// A profiler with its BPF programs, which are removed when it is dropped or its process ends.
 #[derive(Debug)]
 pub struct Profiler {
     object: Ebpf,
     root: PathBuf,
+    /// Programs that could not be attached, with the reason.
     refused: BTreeMap<&'static str, String>,
     call_cost: CallCost,
     /// Links of the programs that count calls, while they are attached.
     counting: Vec<(&'static str, BtfTracePointLinkId)>,
     slice: Slice,
     last_reading: LastReading,
-    /// Calls, scaled as the counts of ways are.
+    /// Number of calls, scaled as the counts of ways are.
     calls: f64,
     totals: Totals,
     /// The totals at the end of the self-test.
-    before: Totals,
+    self_test_totals: Totals,
+    /// Ways by number, each with its key and its counts.
     ways: BTreeMap<u32, (Key, Summed<COUNTS>)>,
     /// Numbers of ways in the order in which calls of theirs were first seen.
     order: Vec<u32>,
+    /// Calls and bytes of copy loops, by the numbers of the reading way (high half) and the writing way.
     pairs: BTreeMap<u32, Summed<2>>,
     /// The sampler of the CPUs, or why there is none.
     work: Result<WorkSampler, String>,
 }
 
-/// The slice of time that is looked at, or the pause before the next one.
+/// The slice of time in which calls are counted, or the pause before the next slice.
 #[derive(Clone, Copy, Debug, Default)]
 struct Slice {
+    /// The beginning of the slice or of the pause.
     began_ns: u64,
-    /// The pause before it, for which its calls stand too.
-    after_ns: u64,
+    /// The length of the pause before the slice, for which the slice's calls stand too.
+    previous_pause_ns: u64,
     /// The part of that pause in which programs were attached.
     attaching_ns: u64,
-    /// The pause that is to follow it, of which there is none where all calls are counted.
+    /// The least length of the pause; 0 in a slice.
     pause_ns: u64,
 }
 
-/// Calls of the last reading of the maps, and the time that the program would have needed for them
-/// uncounted.
+/// Calls of the last reading of the maps, and the time that the program would have needed for them without
+/// counting.
 #[derive(Clone, Copy, Debug)]
 struct LastReading {
     calls: u64,
     own_ns: f64,
 }
 
-/// Words of a map, as they were read last, what that reading brought, and the sum of what each brought,
-/// scaled for the slices of time that were left out before it.
+/// Sums of the words of a map over all readings, scaled for the pauses in which nothing was counted.
 #[derive(Clone, Copy, Debug)]
 struct Summed<const N: usize> {
+    /// The words at the last reading.
     last: [u64; N],
-    brought: [u64; N],
+    /// The increases of the words from the reading before the last one to the last one.
+    increases: [u64; N],
     sums: [f64; N],
 }
 
 impl<const N: usize> Summed<N> {
     const NONE: Summed<N> = Summed {
         last: [0; N],
-        brought: [0; N],
+        increases: [0; N],
         sums: [0.0; N],
     };
 
     fn add(&mut self, words: [u64; N], scale: f64) {
-        self.brought = std::array::from_fn(|at| words[at].saturating_sub(self.last[at]));
+        self.increases = std::array::from_fn(|at| words[at].saturating_sub(self.last[at]));
         self.last = words;
         self.repeat(scale);
     }
 
-    /// Adds what the last reading brought, so many times.
+    /// Adds the increases of the last reading to the sums, multiplied by `times`.
     fn repeat(&mut self, times: f64) {
-        for (sum, brought) in self.sums.iter_mut().zip(self.brought) {
-            *sum += brought as f64 * times;
+        for (sum, increase) in self.sums.iter_mut().zip(self.increases) {
+            *sum += increase as f64 * times;
         }
     }
 }
@@ -247,7 +256,7 @@ impl Profiler {
             },
             calls: 0.0,
             totals: Totals::default(),
-            before: Totals::default(),
+            self_test_totals: Totals::default(),
             ways: BTreeMap::new(),
             order: Vec::new(),
             pairs: BTreeMap::new(),
@@ -302,12 +311,11 @@ impl Profiler {
         self.order.clear();
         self.pairs.clear();
         self.calls = 0.0;
-        self.before = self.totals;
+        self.self_test_totals = self.totals;
         Ok(())
     }
 
-    /// Follows a process with its threads, and all its descendants; gives how many processes these
-    /// are.
+    /// Follows a process and all its descendants, with their threads; returns the number of processes.
     ///
     /// # Errors
     /// `NotFound` if there is no such process.
@@ -344,6 +352,7 @@ impl Profiler {
         Ok(processes.len() as u64)
     }
 
+    /// A process and all processes that descend from it.
     fn descendants(&self, process: u32) -> Vec<u32> {
         let mut found = vec![process];
         let mut at = 0;
@@ -369,8 +378,9 @@ impl Profiler {
         Ok(names.collect())
     }
 
-    /// Inserts a thread, unless the programs have done so since it was forked.
+    /// Inserts a thread into the map of threads, unless the BPF programs have done so since its fork.
     fn insert_thread(&mut self, tid: u32) -> io::Result<()> {
+        // BPF_NOEXIST of linux/bpf.h.
         const NOEXIST: u64 = 1;
         let mut threads = self.threads_mut()?;
         match threads.insert(tid, [0; THREAD_WORDS], NOEXIST) {
@@ -402,7 +412,7 @@ impl Profiler {
         }
     }
 
-    /// Takes in the rest, and counts no longer.
+    /// Reads the last counts, and stops counting.
     pub fn stop(&mut self) -> io::Result<()> {
         if self.counting.is_empty() {
             self.end_in_pause()?;
@@ -417,8 +427,9 @@ impl Profiler {
         self.set_control(0)
     }
 
-    /// For how long threads that are on a CPU have been so: the programs add it when they leave it.
+    /// CPU time of threads that are on a CPU now, which the BPF programs add only when they leave it.
     fn running_ns(&self) -> io::Result<u64> {
+        // The word `on` of `struct thread`.
         const ON: usize = 4;
         let threads = self.threads()?;
         let now = clock::monotonic_ns();
@@ -427,16 +438,18 @@ impl Profiler {
         Ok(running.map(|on| now.saturating_sub(on)).sum())
     }
 
-    fn set_control(&mut self, is_open: u64) -> io::Result<()> {
+    /// Sets the state of `struct control`, and begins a slice.
+    fn set_control(&mut self, state: u64) -> io::Result<()> {
         let now = clock::monotonic_ns();
         self.slice = Slice {
             began_ns: now,
             ..Slice::default()
         };
-        self.control()?.set(0, [now, is_open], 0).map_err(error)
+        self.control()?.set(0, [now, state], 0).map_err(error)
     }
 
-    /// Makes the programs forget calls and descriptors that they saw before: these may have changed unseen.
+    /// Has the BPF programs forget what they saw of calls and descriptors before `now`, as it may have
+    /// changed unseen.
     fn set_since(&mut self, now: u64) -> io::Result<()> {
         let mut control = self.control()?;
         let [_, is_open] = control.get(&0, 0).map_err(error)?;
@@ -458,7 +471,7 @@ impl Profiler {
     fn attach_counting(&mut self) -> io::Result<()> {
         for name in COUNTING {
             let link = bpf::tracepoint(&mut self.object, name)?.attach();
-            self.counting.push((name, link.map_err(detached)?));
+            self.counting.push((name, link.map_err(program_error)?));
         }
         Ok(())
     }
@@ -466,7 +479,7 @@ impl Profiler {
     fn detach_counting(&mut self) -> io::Result<()> {
         for (name, link) in self.counting.drain(..) {
             let program = bpf::tracepoint(&mut self.object, name)?;
-            program.detach(link).map_err(detached)?;
+            program.detach(link).map_err(program_error)?;
         }
         Ok(())
     }
@@ -477,9 +490,9 @@ impl Profiler {
         Ok(threads.keys().next().is_some())
     }
 
-    /// To be called every 10 ms or so. Takes in what was counted, ten times a second. Where counting all
-    /// calls would cost the processes too much, it counts in slices of time from then on, each of which
-    /// stands for the pause before it too.
+    /// Reads the counts ten times a second; to be called about every 10 ms. Where counting all calls
+    /// would slow the program down too much, calls are counted in slices of time from then on, each of
+    /// which stands for the pause before it too.
     pub fn advance(&mut self) -> io::Result<()> {
         let now = clock::monotonic_ns();
         let elapsed = now.saturating_sub(self.slice.began_ns);
@@ -489,7 +502,7 @@ impl Profiler {
             }
             return Ok(());
         }
-        let is_after_pause = self.slice.after_ns > 0;
+        let is_after_pause = self.slice.previous_pause_ns > 0;
         let least = if is_after_pause { SLICE_NS } else { READING_NS };
         if elapsed < least {
             return Ok(());
@@ -511,7 +524,7 @@ impl Profiler {
         self.take(ended_ns.saturating_sub(self.slice.began_ns))?;
         self.slice = Slice {
             began_ns: ended_ns,
-            // No rhythm of the program's is kept in step with.
+            // Pauses of varying length do not keep step with a period of the program.
             pause_ns: pause_ns + self.totals.calls % (pause_ns / 2).max(1),
             ..Slice::default()
         };
@@ -521,7 +534,7 @@ impl Profiler {
         Ok(())
     }
 
-    /// Counts again after a pause, which lasts until the programs are attached: that takes the kernel
+    /// Begins a slice after a pause, which lasts until the programs are attached: that takes the kernel
     /// some milliseconds.
     fn begin_slice(&mut self) -> io::Result<()> {
         let pause_began_ns = self.slice.began_ns;
@@ -531,7 +544,7 @@ impl Profiler {
         let began_ns = clock::monotonic_ns();
         self.slice = Slice {
             began_ns,
-            after_ns: began_ns.saturating_sub(pause_began_ns),
+            previous_pause_ns: began_ns.saturating_sub(pause_began_ns),
             attaching_ns: began_ns.saturating_sub(attaching_began_ns),
             pause_ns: 0,
         };
@@ -561,19 +574,19 @@ impl Profiler {
         Ok(())
     }
 
-    /// Takes in what was counted since the last time, in a slice that was so long.
-    fn take(&mut self, elapsed: u64) -> io::Result<()> {
+    /// Adds the counts since the last reading, from a slice of this length.
+    fn take(&mut self, elapsed_ns: u64) -> io::Result<()> {
         let totals = self.read_totals()?;
         let calls = totals.calls - self.totals.calls;
-        // Counting itself slows a program down, which it does not in the pause.
-        let slowed = calls as f64 * self.call_cost.added_ns;
-        let counted_ns = elapsed.max(1) as f64;
-        let own_ns = (counted_ns - slowed).max(counted_ns / MOST_SLOWED);
-        let scale = 1.0 + self.slice.after_ns as f64 / own_ns;
+        // Counting slows the program down in a slice, but not in a pause.
+        let slowed_ns = calls as f64 * self.call_cost.added_ns;
+        let counted_ns = elapsed_ns.max(1) as f64;
+        let own_ns = (counted_ns - slowed_ns).max(counted_ns / MOST_SLOWED);
+        let scale = 1.0 + self.slice.previous_pause_ns as f64 / own_ns;
         self.last_reading = LastReading { calls, own_ns };
         let ways: HashMap<_, Key, u32> = HashMap::try_from(self.map_ref("ways")?).map_err(error)?;
-        let names: Vec<(Key, u32)> = ways.iter().filter_map(Result::ok).collect();
-        for (key, number) in names {
+        let numbers: Vec<(Key, u32)> = ways.iter().filter_map(Result::ok).collect();
+        for (key, number) in numbers {
             let counted: PerCpuArray<_, [u64; COUNTS]> =
                 PerCpuArray::try_from(self.map_ref("counted")?).map_err(error)?;
             let words = sum(&counted.get(&number, 0).map_err(error)?);
@@ -620,7 +633,7 @@ impl Profiler {
             Some(why) => Reading::absent(why.clone()),
             None => Reading::Measured(n),
         };
-        let totals = self.totals.since(&self.before);
+        let totals = self.totals.since(&self.self_test_totals);
         let calls = self.calls.round() as u64;
         Counted {
             copy_loops: copy_loops.collect(),
@@ -653,7 +666,7 @@ fn no_map(name: &str) -> io::Error {
     io::Error::other(format!("the object has no map `{name}`"))
 }
 
-fn detached(e: ProgramError) -> io::Error {
+fn program_error(e: ProgramError) -> io::Error {
     bpf::in_one_line(&e)
 }
 

@@ -49,7 +49,7 @@ pub struct Probes {
     pub timer_overshoot_ns: u64,
     /// Queueing disciplines, filters and limits on the path of packets over loopback.
     pub obstacles: Vec<Obstacle>,
-    /// Parts of that path that could not be inspected, each with the reason.
+    /// Parts of the path of packets that could not be inspected, each with the reason.
     pub unseen: Vec<String>,
     /// A comparison of the CPU clock of a thread with elapsed time.
     pub cpu_clock: CpuClock,
@@ -68,6 +68,7 @@ pub(crate) struct CheckInput<'a> {
 /// The name of a check, which `bytecost doctor` prints, and its function.
 type Row = (&'static str, fn(&CheckInput<'_>) -> Assessment);
 
+/// The table of checks, in the order in which `bytecost doctor` prints them.
 const ROWS: &[Row] = &[
     ("kernel", processor::kernel),
     ("CPUs", processor::cpus),
@@ -127,7 +128,7 @@ const ROWS: &[Row] = &[
     ("memory", noise::memory),
 ];
 
-/// Every row of the table for one machine, in the table's order.
+/// The results of all checks on a machine, in the order of [`ROWS`].
 pub(crate) fn all(input: &CheckInput<'_>) -> Vec<Check> {
     ROWS.iter()
         .map(|(name, check)| {
@@ -173,13 +174,13 @@ impl Assessment {
         Assessment::new(Level::Warning, found, means)
     }
 
-    /// A warning of a circumstance that was found, with the meaning and remedy of its row.
+    /// A warning of a circumstance that was found, with the meaning and remedy of the circumstance's kind.
     fn disturbed(kind: CircumstanceKind, found: impl Into<String>) -> Assessment {
         let row = kind.row();
         Assessment::warning(found, row.means).remedy(row.remedy)
     }
 
-    /// A note that a source could not be read, and what therefore stays open.
+    /// A note that a source could not be read, with the consequence for results.
     fn unknown(why: impl Into<String>, means: impl Into<String>) -> Assessment {
         Assessment::new(Level::Note, format!("not known: {}", why.into()), means)
     }
@@ -191,7 +192,7 @@ impl Assessment {
 }
 
 /// The text as one line without control characters, at most [`MOST_CHARS`] long: it may come from
-/// a file that anything has written.
+/// a file that any program has written.
 fn tidy(text: &str) -> String {
     let words: Vec<&str> = text
         .split(|c: char| c.is_whitespace() || c.is_control())

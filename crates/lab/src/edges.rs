@@ -1,7 +1,8 @@
 //! The loop that moves bytes through a window, and the readings at the edges of the window.
 //!
-//! Nothing allocates, locks, formats or logs within a segment (held by a test). A window is one
-//! segment, but for a cold file: there each pass is one, and what lies between is not measured.
+//! Nothing allocates, locks, formats or logs within a segment (a test checks it). A window is one
+//! segment, except with a cold file: there each pass over the file is a segment, and the time between
+//! passes is not measured.
 
 use std::io;
 
@@ -35,7 +36,7 @@ impl<S, T> Edge<S, T> {
         }
     }
 
-    /// The edge at which it closes: the meter is read first.
+    /// The edge at which a segment closes: the meter is read first.
     pub(crate) fn closes(
         meter: &mut impl Meter<Snapshot = S>,
         tally: impl FnOnce() -> T,
@@ -53,7 +54,8 @@ pub struct WindowEnd<F> {
     /// Called once when the window of the flow has closed; bytes then still move until the gate says
     /// stop, so that the other side's window ends under load as well.
     pub on_close: F,
-    /// Messages that the flow moves at least, so that a check sees all of the ring on any machine.
+    /// The fewest messages that the flow moves in a trial, so that a check of the bytes covers the whole
+    /// ring on any machine.
     pub min_messages: u64,
 }
 
@@ -64,7 +66,7 @@ pub struct Segments<S> {
     pub edges: Vec<(Edge<S>, Edge<S>)>,
     /// The tally at the end of the trial, the last completion included.
     pub total: Tally,
-    /// CPU time between the segments, in ns.
+    /// CPU time of the flow's thread between segments, in ns.
     pub aside_ns: u64,
     /// The edges of the window's eighths; none where they were not sampled, or with passes.
     pub marks: Option<Marks>,
@@ -93,9 +95,10 @@ impl<S> Segments<S> {
 /// The sampling of a window's throughput, by edges of its eighths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
-    /// The loop notes them when the gate's phase changes. An edge costs the loop nothing: it compares the phase anyway.
+    /// The loop notes the edges when the gate's phase changes. This costs nothing: the loop compares
+    /// the phase in any case.
     ByGate,
-    /// The loop notes them by the clock, which it reads for each message anyway.
+    /// The loop notes the edges by the clock, which it reads for each message in any case.
     ByClock,
     /// Eighths are not sampled.
     None,
@@ -108,16 +111,16 @@ pub trait LoopBody {
     /// The most segments of a window.
     const MAX_SEGMENTS: usize = 1;
 
-    /// Moves a message, or the part of one that is there. False when the other side has ended.
+    /// Moves a message, or the part of a message that has arrived; false once the other side has ended.
     fn step(&mut self) -> io::Result<bool>;
 
     /// The tally so far.
     fn tally(&self) -> Tally;
 
-    /// Records latencies from now on, or no longer.
+    /// Begins or ends the recording of latencies.
     fn set_timed(&mut self, _timed: bool) {}
 
-    /// The latencies that it has noted, where it notes any.
+    /// The recorded latencies; none for a loop that records none.
     fn latency_ns(&mut self) -> Option<&mut Histogram<u64>> {
         None
     }
@@ -159,7 +162,7 @@ pub trait LoopBody {
 ///
 /// # Errors
 /// Those of a step; `UnexpectedEof` where the other side ends before the window does,
-/// `InvalidInput` where there are more segments than it has room for.
+/// `InvalidInput` where there are more segments than [`LoopBody::MAX_SEGMENTS`].
 pub fn by_gate<M: Meter, S: LoopBody>(
     body: &mut S,
     gate: &impl Gate,
@@ -213,12 +216,14 @@ pub fn by_gate<M: Meter, S: LoopBody>(
     Ok(segments)
 }
 
+/// The reason for which the loop stops taking steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PauseReason {
     SegmentOver,
     WindowOver,
 }
 
+/// Takes steps until the segment or the window is over, and notes the edges of eighths that it passes.
 fn run_until_pause<S: LoopBody>(
     body: &mut S,
     gate: &impl Gate,
@@ -238,8 +243,8 @@ fn run_until_pause<S: LoopBody>(
     Ok(PauseReason::SegmentOver)
 }
 
-/// Steps until the gate is in that phase or a later one, which it returns; none where the segment is
-/// over before. By itself, so that the loop keeps nothing else in registers.
+/// Takes steps until the gate is in the phase `until` or a later one, and returns that phase; none if
+/// the segment is over before. A function of its own, so that the loop keeps nothing else in registers.
 #[inline(never)]
 fn step_until<S: LoopBody>(
     until: Phase,
@@ -258,6 +263,7 @@ fn step_until<S: LoopBody>(
     }
 }
 
+/// Returns true if the segment is over; takes a step otherwise.
 #[inline(always)]
 fn step_ends_segment<S: LoopBody>(body: &mut S, eighths: &mut Clocked) -> io::Result<bool> {
     if body.is_segment_over()? {
@@ -270,7 +276,7 @@ fn step_ends_segment<S: LoopBody>(body: &mut S, eighths: &mut Clocked) -> io::Re
     Ok(false)
 }
 
-/// Takes a step; an error if it is the last one.
+/// Takes a step; an error if the other side has ended.
 #[inline]
 fn must_step(body: &mut impl LoopBody) -> io::Result<()> {
     if body.step()? {

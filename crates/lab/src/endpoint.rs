@@ -1,4 +1,5 @@
-//! One side of a trial in a process of its own: `bytecost endpoint`, driven by its stdin, a socket.
+//! `bytecost endpoint`: a process that plays one side of a trial. Its stdin is a socket, over which the
+//! coordinator sends orders and receives answers.
 
 use std::borrow::Cow;
 use std::io;
@@ -47,14 +48,14 @@ use side::{FlowDone, gather};
 pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     process::die_with_parent(parent)?;
     let mut control = UnixStream::from(control);
-    // Started from a descriptor, it would be known by the descriptor's number.
+    // The name of a process that was executed from a descriptor (fexecve(3)) is the descriptor's number.
     let _ = rustix::thread::set_name(c"bytecost");
-    let served = protocol::read(&mut control).and_then(|order| match order {
-        ToEndpoint::Prepare(task) => serve(*task, &mut control),
+    let outcome = protocol::read(&mut control).and_then(|order| match order {
+        ToEndpoint::Prepare(task) => carry_out(*task, &mut control),
         ToEndpoint::Background(task) => background::run(&task, &mut control),
         _ => Err(unexpected_order()),
     });
-    let answer = match served {
+    let answer = match outcome {
         Ok(done) => FromEndpoint::Done(Box::new(done)),
         Err(error) => FromEndpoint::Failed(TrialFailure {
             reason: explain(&error),
@@ -64,6 +65,7 @@ pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     protocol::write(&mut control, &answer)
 }
 
+/// The text of an error, with its remedy or its cause where that is known.
 pub(crate) fn explain(error: &io::Error) -> String {
     match Errno::from_io_error(error) {
         Some(Errno::MFILE) => format!("{error}: raise the limit of open files (`ulimit -n`)"),
@@ -76,7 +78,8 @@ pub(crate) fn explain(error: &io::Error) -> String {
     }
 }
 
-fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
+/// Carries out the task of a side, with a thread for each flow; returns the side's result.
+fn carry_out(task: Task, control: &mut UnixStream) -> io::Result<Done> {
     match task.role {
         Role::Server => return serving::served::run(&task, control),
         Role::Client => return serving::ask(&task, control),
@@ -136,12 +139,13 @@ fn serve(task: Task, control: &mut UnixStream) -> io::Result<Done> {
     })
 }
 
+/// Runs one flow on the calling thread, with the CPU pins and scheduler class of the task.
 fn one_flow(handle: FlowHandle<'_>, socket: Option<OwnedFd>) -> io::Result<FlowDone> {
     let task = handle.task;
     if task.role == Role::Sender && mover_of(&task.cell)?.route.is_ping() {
         return sending::ping_pong(handle);
     }
-    // Deadline threads cannot be pinned, so that the class comes last.
+    // A SCHED_DEADLINE thread cannot be pinned, so the scheduler class is set after the pins.
     let hold = ThreadBinding::bind(&task.here.pins, handle.flow, task.cell.mem_node)?
         .with_class(task.cell.class)?;
     let mut done = match task.role {
@@ -152,8 +156,8 @@ fn one_flow(handle: FlowHandle<'_>, socket: Option<OwnedFd>) -> io::Result<FlowD
     Ok(done)
 }
 
-/// The connections of the flows, in order, none without a peer; and the number of strangers that were
-/// closed.
+/// The socket of each flow, in the order of flows (none where the cell has no peer), and the number of
+/// strangers: connections without a flow's key, which were closed.
 fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<OwnedFd>>, u64)> {
     let timeout = Duration::from_millis(task.timeout_ms);
     let mut sockets: Vec<Option<OwnedFd>> = task.keys.iter().map(|_| None).collect();
@@ -167,10 +171,10 @@ fn connections(task: &Task, control: &mut UnixStream) -> io::Result<(Vec<Option<
     match &task.connection {
         ConnectionSetup::None => Ok((sockets, 0)),
         ConnectionSetup::Connect(to) => {
-            for (place, key) in sockets.iter_mut().zip(&task.keys) {
+            for (slot, key) in sockets.iter_mut().zip(&task.keys) {
                 let socket = transports::connect(&cell, to, timeout)?;
                 key.send(&socket)?;
-                *place = Some(socket);
+                *slot = Some(socket);
             }
             Ok((sockets, 0))
         }

@@ -29,7 +29,7 @@ use context::{TrialContext, side};
 /// The longest calibration of a sender's cache probes.
 const CALIBRATION_NS: u64 = 60_000_000_000;
 
-/// Makes one trial, which is watched for evidence where there is a watch.
+/// Runs one trial of a cell; a watch, if there is one, collects evidence of it.
 pub(crate) fn attempt(
     bed: &mut Testbed,
     cell: &Cell,
@@ -37,7 +37,7 @@ pub(crate) fn attempt(
     mut watch: Option<&mut Watch>,
     stop: &AtomicBool,
 ) -> Result<TrialOutput, TrialError> {
-    let former = (bed.background.take()).filter(|_| !cell.neighbour.is_idle());
+    let previous_load = (bed.background.take()).filter(|_| !cell.neighbour.is_idle());
     let mover = Mover::named(&cell.mover).filter(|_| !cell.is_served());
     let has_peer = cell.is_served() || mover.is_some_and(|m| m.has_peer());
     let (pins, mut task) = bed.prepare(cell, mover, has_peer, stop)?;
@@ -58,36 +58,36 @@ pub(crate) fn attempt(
     if let Some(watch) = &watch {
         task.here.probed = watch.caches(&bed.local.host, &task.here.pins);
     }
-    // It has control groups, and is dropped after the processes in them.
+    // The control groups of `host` must outlive the processes in them, which are declared later.
     let mut host = HostWindow::new(cell, bed.local.control_groups(cell)?);
     task.here.cgroup_procs = host.procs_files();
-    let span = WindowTimes::new(cell, window, bed.settings.warmup, task.timeout_ms);
+    let times = WindowTimes::new(cell, window, bed.settings.warmup, task.timeout_ms);
     let is_own_file = task.here.file.as_ref().is_none_or(|file| file.own);
-    let ready_ns = span.slowest_ns + span.timeout_ns + start_ns(&task, mover);
+    let ready_ns = times.slowest_ns + times.timeout_ns + start_ns(&task, mover);
     let receiver = has_peer.then(|| side(&task, Role::Receiver, pins.receiver));
     let tasks = receiver.into_iter().chain([task]).collect();
     let (mut ends, mut processes) = context.ready(tasks, ready_ns)?;
     let packet_taps = PacketTaps::open(cell, &processes);
     let registers = mover.is_some_and(|m| m.locks_rings > 0);
-    let huge = ends.last().filter(|_| registers).and_then(huge_bytes);
-    let background = BackgroundLoad::new(cell, pins.neighbour, &bed.local.host, span.most_ns())
-        .map(|load| load.start(former, &bed.settings.program, stop))
+    let huge_reading = ends.last().filter(|_| registers).and_then(huge_bytes);
+    let background = BackgroundLoad::new(cell, pins.neighbour, &bed.local.host, times.most_ns())
+        .map(|load| load.start(previous_load, &bed.settings.program, stop))
         .transpose()?;
     processes.background = background.as_ref().map(BackgroundProcess::pid);
     if let Some(watch) = &mut watch {
         watch.trial_begins(cell, &processes)?;
     }
-    let conduct = if span.is_of_passes() {
+    let conduct = if times.is_of_passes() {
         window::by_passes
     } else {
         window::by_clock
     };
     host.prepare(context.instruments, &processes);
-    let mut control = TrialControl::new(&mut ends, watch.as_deref_mut(), stop, span.timeout_ns);
+    let mut control = TrialControl::new(&mut ends, watch.as_deref_mut(), stop, times.timeout_ns);
     let core_to_core = CoreToCore::before(context.core_to_core);
-    let mut machine = conduct(&mut host, context.instruments, &mut control, span)?;
+    let mut machine = conduct(&mut host, context.instruments, &mut control, times)?;
     machine.extend(core_to_core.after());
-    // While both sides put together their results.
+    // The next processes start while both sides put together their results.
     context.start_standby();
     let done = control.results()?;
     if let Some(watch) = watch {
@@ -96,13 +96,14 @@ pub(crate) fn attempt(
     let neighbour = background.as_ref().map(|b| b.held.clone());
     bed.background = background.map_or(Ok(None), |background| background.trial_ended(stop))?;
     let mut output = TrialOutput::join(cell, mover, is_own_file, done, machine)?;
-    output.sender.side.readings.extend(huge);
+    output.sender.side.readings.extend(huge_reading);
     output.neighbour = neighbour.unwrap_or_default();
     output.packet_sockets = packet_taps.all();
     context.end(output, ends, &processes)
 }
 
-/// The longest start of a sender's helper or calibration, beside its longest message.
+/// The longest time in ns, in addition to that of a message, until a sender is ready: its helper starts,
+/// or its cache probes are calibrated.
 fn start_ns(task: &Task, mover: Option<&Mover>) -> u64 {
     if mover.is_some_and(|m| m.is_helped()) {
         START_PATIENCE.as_nanos() as u64
@@ -113,7 +114,7 @@ fn start_ns(task: &Task, mover: Option<&Mover>) -> u64 {
     }
 }
 
-/// Huge pages of memory that is registered with the kernel, whose size decides its cost.
+/// The reading of a process's memory in huge pages, which makes registered buffers cheaper.
 fn huge_bytes(end: &Endpoint) -> Option<(Counter, Reading)> {
     let bytes = huge_memory(&proc_view::directory(end.local_pid()?)?)?;
     Some((Counter::HugeMemoryBytes, Reading::Measured(bytes)))

@@ -17,17 +17,19 @@ use crate::trial_error::TrialError;
 use crate::warmup::may_grow;
 use crate::watch::Watch;
 
-/// From the order to go to the first byte: both sides must have read it by then.
+/// Time from the order [`ToEndpoint::Go`] to the first byte, in which both sides must read the order.
 pub(crate) const LEAD_NS: u64 = 500_000;
-/// The same where counters are set meanwhile, by a coordinator that may wait for a CPU.
+/// Time from the order [`ToEndpoint::Go`] to the window of a watched trial, in which the coordinator, which
+/// may wait for a CPU, also sets counters.
 const WATCHED_LEAD_NS: u64 = 10_000_000;
-/// In the study's warm-ups. Here, on loopback and 2 CPUs, 1 of 280 connections still grew then.
+/// The longest warm-up of growing connections, as a multiple of the study's warm-up. Of 280 connections
+/// over loopback on 2 CPUs one still grew at its end.
 const WARMUPS_MOST: u64 = 5;
 
 /// The times of a trial with its window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowTimes {
-    /// Time before the window, at least.
+    /// The shortest warm-up before the window.
     warmup: Duration,
     /// True if the warm-up lasts until connections have stopped growing.
     until_steady: bool,
@@ -63,7 +65,7 @@ impl WindowTimes {
         self.slowest_ns > 0
     }
 
-    /// The longest trial from its first order on, in ns; for a process that must end by itself.
+    /// The longest time from a trial's first order to its end, in ns, for which background load must last.
     pub(crate) fn most_ns(self) -> u64 {
         let windows = WARMUPS_MOST * self.warmup_ns() + 2 * self.window.as_nanos() as u64;
         windows + 2 * (GRACE_NS + self.timeout_ns) + (7 + self.warmup_passes) * self.slowest_ns
@@ -73,6 +75,7 @@ impl WindowTimes {
         self.warmup.as_nanos() as u64
     }
 
+    /// The schedule of a trial that begins now.
     fn schedule(self) -> Schedule {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
         let window_from_ns = begin_ns + self.warmup_ns();
@@ -88,14 +91,17 @@ impl WindowTimes {
 
 /// The orders to the sides of a trial, which are ready, and their answers.
 pub(crate) struct TrialControl<'t> {
+    /// The processes of the sides, the sender's last.
     pub(crate) ends: &'t mut [Endpoint],
     pub(crate) watch: Option<&'t mut Watch>,
     stop: &'t AtomicBool,
-    /// As in [`WindowTimes`].
+    /// The longest time of a side's call without progress, in ns.
     timeout_ns: u64,
+    /// For each side, true if its window has closed.
     closed: Vec<bool>,
+    /// For each side, its result once it has sent it.
     done: Vec<Option<Done>>,
-    /// True while the samplers must be emptied.
+    /// True within a watched window, while the watch's samplers must be emptied.
     is_watched: bool,
 }
 
@@ -117,25 +123,29 @@ impl<'t> TrialControl<'t> {
         }
     }
 
+    /// Sends an order to all sides.
     fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
         self.ends.iter_mut().try_for_each(|end| end.order(order))
     }
 
-    /// Gives the sender an order, who is the last; a receiver goes by the connection.
+    /// Sends an order to the sender alone, the last of the sides; a receiver follows its connection.
     fn order_sender(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
         let mut sender = self.ends.last_mut().into_iter();
         sender.try_for_each(|end| end.order(order))
     }
 
+    /// Waits for an answer of any side; an error if none comes before the deadline.
     pub(crate) fn next(&mut self, deadline_ns: u64) -> Result<(usize, FromEndpoint), TrialError> {
         wait(self.ends, deadline_ns, self.stop)
     }
 
+    /// Handles answers of the sides until a time.
     pub(crate) fn wait_until_ns(&mut self, at_ns: u64) -> Result<(), TrialError> {
         while self.handle_message(at_ns)? {}
         Ok(())
     }
 
+    /// Handles answers of the sides until a condition holds; an error if it does not by the deadline.
     fn wait_until(
         &mut self,
         is_reached: impl Fn(&TrialControl<'_>) -> bool,
@@ -151,7 +161,7 @@ impl<'t> TrialControl<'t> {
         Ok(())
     }
 
-    /// Waits for an answer of any side, and takes it; false where none comes by then.
+    /// Waits for an answer of any side and handles it; false if none comes before `until_ns`.
     fn handle_message(&mut self, until_ns: u64) -> Result<bool, TrialError> {
         let answer = match &mut self.watch {
             Some(watch) if self.is_watched => watch.wait_until(self.ends, until_ns, self.stop)?,
@@ -163,7 +173,7 @@ impl<'t> TrialControl<'t> {
         self.on_answer(end, answer).map(|()| true)
     }
 
-    /// A side closes its window once, and is done after that; nothing else may be said.
+    /// Records that a side has closed its window or, after that, its result; an error for other answers.
     fn on_answer(&mut self, end: usize, answer: FromEndpoint) -> Result<(), TrialError> {
         match answer {
             FromEndpoint::Closed if !self.closed[end] => self.closed[end] = true,
@@ -215,7 +225,7 @@ impl<'t> TrialControl<'t> {
         self.wait_until(|control| control.done[end].is_some(), || deadline_ns)
     }
 
-    /// The results of the sides, which have the order to stop: the receiver's first.
+    /// Waits for the results of the sides after the order to stop, and returns them, the sender's last.
     pub(crate) fn results(mut self) -> Result<Vec<Done>, TrialError> {
         let deadline_ns = clock::monotonic_ns() + self.timeout_ns + GRACE_NS;
         self.wait_until(
@@ -225,8 +235,9 @@ impl<'t> TrialControl<'t> {
         Ok(self.done.into_iter().flatten().collect())
     }
 
-    /// Waits until the connections of all sides have stopped growing, where the schedule says so,
-    /// and gives them another one with the window: that, and whether they have.
+    /// Waits until the connections of all sides have stopped growing, if the schedule has `steady_by_ns`,
+    /// and sends the sides a new schedule with the window. Returns the schedule that holds, and, if it
+    /// waited, true where all connections have stopped growing.
     fn warmed_up(&mut self, schedule: Schedule) -> Result<(Schedule, Option<bool>), TrialError> {
         let Some(by_ns) = schedule.steady_by_ns else {
             return Ok((schedule, None));
@@ -252,14 +263,14 @@ impl<'t> TrialControl<'t> {
     }
 }
 
-/// Gives both sides the schedule, carries out the window, and has them end.
+/// Sends both sides the schedule, carries out the window by the clock, and has the sides end.
 pub(crate) fn by_clock(
     host: &mut HostWindow,
     instruments: &mut Instruments,
     control: &mut TrialControl<'_>,
-    span: WindowTimes,
+    times: WindowTimes,
 ) -> Result<Readings, TrialError> {
-    let schedule = span.schedule();
+    let schedule = times.schedule();
     control.order(&ToEndpoint::Go(schedule))?;
     let (schedule, steady) = control.warmed_up(schedule)?;
     if let Some(watch) = &mut control.watch {
@@ -276,18 +287,19 @@ pub(crate) fn by_clock(
     Ok(machine)
 }
 
-/// As [`by_clock`], where a window is a number of passes: the sides say when, and close it.
+/// Carries out a window that is a number of passes, which the sides open when all are ready, and close;
+/// then has the sides end.
 pub(crate) fn by_passes(
     host: &mut HostWindow,
     instruments: &mut Instruments,
     control: &mut TrialControl<'_>,
-    span: WindowTimes,
+    times: WindowTimes,
 ) -> Result<Readings, TrialError> {
-    let schedule = span.schedule();
+    let schedule = times.schedule();
     control.order(&ToEndpoint::Go(schedule))?;
-    let timeout_ns = GRACE_NS + span.timeout_ns + 2 * span.slowest_ns;
-    // A mover whose program compiles itself has many of them, each of which may be slow.
-    let warmup_ns = span.warmup_passes * span.slowest_ns;
+    let timeout_ns = GRACE_NS + times.timeout_ns + 2 * times.slowest_ns;
+    // A Java mover makes many passes before the window, each of which may be slow.
+    let warmup_ns = times.warmup_passes * times.slowest_ns;
     for _ in 0..control.ends.len() {
         match control.next(schedule.begin_ns + warmup_ns + timeout_ns)? {
             (_, FromEndpoint::Opening) => {}
@@ -298,14 +310,14 @@ pub(crate) fn by_passes(
     host.open(instruments);
     control.begin_watch()?;
     control.order_sender(&ToEndpoint::Open)?;
-    // Each pass has its time: the last one begins within the window.
-    let each_ns = span.window.as_nanos() as u64 + timeout_ns;
-    control.wait_for_close(|| clock::monotonic_ns() + each_ns)?;
+    // The deadline is computed again for each answer; the last pass begins within the window.
+    let close_ns = times.window.as_nanos() as u64 + timeout_ns;
+    control.wait_for_close(|| clock::monotonic_ns() + close_ns)?;
     host.pass_edge(instruments);
     control.end_watch()?;
     let mut machine = host.machine_readings(instruments);
     machine.extend(host.network_readings());
-    // The connections are over, so receivers wait for it as well.
+    // The flows are over, so receivers wait for the order as well.
     control.order(&ToEndpoint::Stop)?;
     Ok(machine)
 }

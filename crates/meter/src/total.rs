@@ -9,6 +9,7 @@ use bytecost_spec::{Counter, Reading, Readings};
 #[derive(Clone, Copy)]
 enum Rule {
     Sum,
+    /// The mean, rounded down.
     Mean,
     Largest,
     Smallest,
@@ -30,10 +31,11 @@ fn rule(counter: Counter) -> Rule {
     }
 }
 
-/// The readings of a side, from those of its threads: sums, the mean of the elapsed time (rounded down),
-/// and for values that are no amounts the largest, smallest or first. A counter that is absent on one
-/// thread is absent, with that thread's reason. One that only some threads have, or that is of the whole
-/// machine, is absent with a reason of its own.
+/// Combines the readings of a side's threads into the readings of the side: amounts are added, elapsed
+/// times averaged, and of other values the largest, smallest or first is taken.
+///
+/// A counter that is absent on one thread is absent in the result, with that thread's reason. A counter
+/// that some threads lack, or that counts for the whole machine, is absent with a reason of its own.
 pub fn sum(threads: &[Readings]) -> Readings {
     let counters: BTreeSet<Counter> = threads.iter().flat_map(|t| t.keys().copied()).collect();
     counters
@@ -42,6 +44,7 @@ pub fn sum(threads: &[Readings]) -> Readings {
         .collect()
 }
 
+/// The reading of one counter for all threads together.
 fn combined(threads: &[Readings], counter: Counter) -> Reading {
     if counter.row().scope == Scope::Machine {
         return Reading::absent("a counter of the whole machine is not one of a thread");

@@ -14,28 +14,31 @@ use crate::power::{BlockLength, Power, Primaries};
 use crate::twins::Baselines;
 
 /// Assumed time of a trial in addition to warm-up and window, in ms: to start two processes, connect,
-/// check and read. A run itself is stopped by the clock.
+/// check and read. Plans alone use it: a run is stopped by the clock.
 pub(crate) const OVERHEAD_MS: u64 = 14;
 /// Warm-ups of the study that a TCP stream takes on average before its rate is steady.
 const GROWING_WARMUPS: u64 = 2;
-/// Additional time of a server, in ms: a third process, and the notification of its window.
+/// Assumed additional time of a trial with a server, in ms: a third process, and the notification of its
+/// window.
 const SERVED_MS: u64 = 15;
-/// Additional time of each of its connections, in µs.
+/// Assumed additional time of each connection to a server, in µs.
 const CONNECTION_US: u64 = 100;
 
-/// Share of the budget that the fewest blocks may take, in percent; the remainder is for repeated
-/// trials and for the end.
+/// Share of the budget that the study's fewest blocks may take, in percent; the remainder is for repeated
+/// trials and for the end of the run.
 const SHARE_PERCENT: u64 = 90;
-/// Percentage of that share which other cells may take if the primary comparisons do not get the
-/// blocks that they need.
+/// Percentage of that share which cells of no primary comparison may take if the primary comparisons do
+/// not get the blocks that they need.
 const SECONDARY_PERCENT: u64 = 25;
 const DAY_MS: u64 = 86_400_000;
 /// Size in bytes from which on the duration of a trial depends on that of its messages.
 const LONG_BYTES: u64 = 4 << 20;
-/// Assumed rates of such messages, in bytes per ms: from memory and from a disk.
+/// Assumed rate of such messages from memory, in bytes per ms.
 const BYTES_PER_MS: u64 = 1_500_000;
+/// Assumed rate of a cold file, from a disk, in bytes per ms.
 const COLD_BYTES_PER_MS: u64 = 500_000;
-/// Fewest passes over a file or messages of a trial: one before the window, and one within it.
+/// Fewest passes of a trial over a cold file, or fewest long messages: one before the window, and one
+/// within it.
 const PASSES_LEAST: u64 = 2;
 
 /// Assumed additional time of a mover's own program in a trial, in ms, to start and to warm up.
@@ -62,7 +65,9 @@ pub(crate) struct Decision<'d> {
 #[derive(Debug, Default)]
 pub(crate) struct Choice {
     pub(crate) chosen: Vec<Cell>,
+    /// Baselines that each block measures a second time.
     pub(crate) twins: Vec<Cell>,
+    /// Cells that the budget does not pay for, by tier.
     pub(crate) left: Vec<Left>,
     pub(crate) notes: Vec<String>,
     pub(crate) expectation: Option<Expectation>,
@@ -101,7 +106,7 @@ impl Price<'_> {
         u64::try_from(time).unwrap_or(u64::MAX)
     }
 
-    /// The longest block of which the budget pays for the fewest, in ms.
+    /// The longest block, in ms, for which the budget pays as often as the study's fewest blocks.
     fn block_ms(&self) -> u64 {
         self.time_ms() / u64::from(self.blocks_least.max(1))
     }
@@ -120,6 +125,7 @@ impl Price<'_> {
         self.moving_ms(cell) + helper_ms
     }
 
+    /// Assumed duration of a trial without a server, the mover's own program not included, in ms.
     fn moving_ms(&self, cell: &Cell) -> u64 {
         let mover = self.survey.mover(&cell.mover);
         let sends = mover.is_some_and(|m| m.sends_a_file());
@@ -170,7 +176,7 @@ impl Price<'_> {
 /// Durations of the candidates' trials, by index.
 struct Costs<'c> {
     ms: Vec<u64>,
-    /// Duration of trials that are paid for in any case.
+    /// Duration of a block's trials that are paid for in any case.
     besides_ms: u64,
     baselines: &'c Baselines,
 }
@@ -202,8 +208,8 @@ impl Costs<'_> {
     }
 }
 
-/// The time from which on cells of no primary comparison are measured, in ms: the fewest blocks of
-/// them take [`SECONDARY_PERCENT`] of it.
+/// The least time of all blocks, in ms, with which cells of no primary comparison are measured: the
+/// fewest blocks of these cells take [`SECONDARY_PERCENT`] of it.
 fn share_ms(length: BlockLength, study: &Study) -> u64 {
     let others_ms = length.all_ms.saturating_sub(length.primary_ms);
     let blocks_ms = others_ms.saturating_mul(u64::from(study.blocks_least));
@@ -211,7 +217,7 @@ fn share_ms(length: BlockLength, study: &Study) -> u64 {
 }
 
 /// Chooses from candidates by tier; `besides` cells are paid for in any case. The first tier's twins
-/// are paid for before another tier with its own.
+/// are paid for before the cells and twins of another tier.
 pub(crate) fn choose(
     candidates: &[Candidate],
     price: Price<'_>,
@@ -255,7 +261,7 @@ impl Chooser<'_> {
             .collect()
     }
 
-    /// Time of a block for the candidates, in ms.
+    /// Time that a block has for candidates, in ms.
     fn room_ms(&self) -> u64 {
         self.price.block_ms().saturating_sub(self.costs.besides_ms)
     }
@@ -298,6 +304,7 @@ impl Chooser<'_> {
         chosen
     }
 
+    /// Returns true if a block has room for the chosen cells together with a tier.
     fn has_room(&self, is_first: bool, chosen: &[usize], with_tier: &[usize]) -> bool {
         if is_first {
             return self.costs.cells_ms(with_tier) <= self.room_ms();
@@ -306,8 +313,8 @@ impl Chooser<'_> {
             && (self.decision).is_none_or(|d| self.is_affordable(d, chosen, with_tier))
     }
 
-    /// Returns true if a tier adds a primary comparison, or takes little of the time of these
-    /// comparisons, or if they find the study's smallest effect all the same.
+    /// Returns true if a tier adds a primary comparison, or takes little of the time of the primary
+    /// comparisons, or if these detect the study's smallest effect all the same.
     fn is_affordable(&self, decision: Decision<'_>, chosen: &[usize], with_tier: &[usize]) -> bool {
         let Decision { power, primaries } = decision;
         let (before, _) = self.costs.primary(chosen, primaries);
@@ -401,9 +408,10 @@ fn cut_note(title: &str, kept: usize, cut: usize, price: Price<'_>, kept_ms: u64
 }
 
 /// Reduces the first tier to `room_ms` per block. First the axes that nothing is compared over lose
-/// values: the axis with the most values first, and so that the others stay evenly spread, ends
-/// included. If one value each is still too much, cells are dropped from the end, except baselines; at
-/// least two cells are kept for a comparison. Returns the indices of the kept cells and of the others.
+/// values: the axis with the most values first, and so that the kept values stay evenly spread, ends
+/// included. If one value of each axis is still too much, cells are dropped, those that are baselines
+/// last; at least two cells are kept for a comparison. Returns the indices of the kept cells and of the
+/// dropped ones.
 fn thin(
     cells: &[Cell],
     study: &Study,
@@ -502,7 +510,7 @@ fn in_words(title: &str, left: &[Cell], chosen: &[Cell]) -> String {
         return format!("{title}: {missing}");
     }
     let varied = (AXES.iter())
-        .filter(|row| values(speaking(row.axis, left), row.axis).len() > 1)
+        .filter(|row| values(applicable(row.axis, left), row.axis).len() > 1)
         .map(|row| row.name)
         .join(", ");
     if varied.is_empty() {
@@ -512,12 +520,12 @@ fn in_words(title: &str, left: &[Cell], chosen: &[Cell]) -> String {
     }
 }
 
-/// The values of cells that are left out and of no chosen cell, by axis.
+/// The values, by axis, that cells which are left out have and no chosen cell has.
 fn unmeasured(left: &[Cell], chosen: &[Cell]) -> Vec<(Axis, Vec<Value>)> {
     (AXES.iter().map(|row| row.axis))
         .map(|axis| {
             let measured = values(chosen, axis);
-            let mut missing = values(speaking(axis, left), axis);
+            let mut missing = values(applicable(axis, left), axis);
             missing.retain(|value| !measured.contains(value));
             if missing.iter().all(|value| value.number().is_some()) {
                 missing.sort();
@@ -528,8 +536,8 @@ fn unmeasured(left: &[Cell], chosen: &[Cell]) -> Vec<(Axis, Vec<Value>)> {
         .collect()
 }
 
-/// The cells in which a value of the axis means something: not those of Unix sockets for TCP's axes.
-fn speaking(axis: Axis, cells: &[Cell]) -> impl Iterator<Item = &Cell> {
+/// The cells to which an axis applies: for an axis of TCP only those over TCP.
+fn applicable(axis: Axis, cells: &[Cell]) -> impl Iterator<Item = &Cell> {
     let of_tcp = matches!(axis, Axis::Congestion | Axis::Nodelay);
     cells
         .iter()

@@ -19,6 +19,7 @@ pub use text::{AuditFigure, AuditText};
 
 /// The version of the format of [`json`].
 const FORMAT: u32 = 1;
+/// The most figures of a claim that a terminal shows.
 const MOST_FIGURES: usize = 8;
 
 /// The rulings of a result in words.
@@ -26,17 +27,17 @@ pub(crate) fn texts(a: &Analysis) -> Vec<AuditText> {
     a.audit.iter().map(text).collect()
 }
 
-/// A claim as a run settles it.
+/// A claim with its ruling, and the run that the ruling is from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Settled {
-    /// The run's name; none where no run was looked at.
+    /// The run's name; none for a ruling without a run.
     pub run: Option<String>,
     /// The claim and its ruling.
     #[serde(flatten)]
     pub audited: AuditText,
 }
 
-/// Every ruling, in the order in which they are counted.
+/// All rulings, in the order in which [`summary`] counts them.
 const RULINGS: [Ruling; 6] = [
     Ruling::Confirmed,
     Ruling::ConfirmedInPart,
@@ -46,6 +47,7 @@ const RULINGS: [Ruling; 6] = [
     Ruling::Undecided,
 ];
 
+/// The mark that stands for a ruling in documents: sign, words and kind.
 pub(crate) fn mark(ruling: Ruling) -> DocMark {
     let (sign, words, kind) = match ruling {
         Ruling::Confirmed => ("✓", "confirmed", MarkKind::Better),
@@ -60,18 +62,19 @@ pub(crate) fn mark(ruling: Ruling) -> DocMark {
     DocMark::new(sign, words, kind)
 }
 
-/// For each claim, the first run that decides it by its own figures; else the first that has figures,
-/// else the first of a study that settles the claim. Each run's claims stand in the same order.
+/// Chooses for each claim the run whose ruling counts: one that decides the claim before one that does
+/// not, then one with measured figures, then one of a study that settles the claim, and of equal ones
+/// the first. All runs list the same claims in the same order.
 pub fn settled(runs: Vec<(Option<String>, Vec<Audited>)>) -> Vec<Settled> {
     let rank = |a: &AuditText| (a.ruling == Ruling::Undecided, !a.is_measured(), !a.of_study);
     let mut best: Vec<Settled> = Vec::new();
     for (run, audits) in runs {
-        for (place, audited) in audits.iter().map(text).enumerate() {
+        for (index, audited) in audits.iter().map(text).enumerate() {
             let settled = Settled {
                 run: run.clone(),
                 audited,
             };
-            match best.get_mut(place) {
+            match best.get_mut(index) {
                 None => best.push(settled),
                 Some(old) if rank(&settled.audited) < rank(&old.audited) => *old = settled,
                 Some(_) => {}
@@ -81,20 +84,21 @@ pub fn settled(runs: Vec<(Option<String>, Vec<Audited>)>) -> Vec<Settled> {
     best
 }
 
-/// Renders rulings for a terminal: those with figures of a run, then the others, a line each.
+/// Renders rulings for a terminal: claims with figures or findings of a run in full, then the other
+/// claims, a line each.
 pub fn terminal(settled: &[Settled], style: Style) -> String {
     let mut out = Printer::new(style);
     let audits = || settled.iter().map(|s| &s.audited);
     out.wrapped(Ink::Strong, &summary(audits()), "", "  ");
     let several = !settled.iter().map(|s| &s.run).all_equal();
     for s in settled.iter().filter(|s| !s.audited.is_silent()) {
-        claim(&mut out, &s.audited, s.run.as_deref().filter(|_| several));
+        print_claim(&mut out, &s.audited, s.run.as_deref().filter(|_| several));
     }
-    silent(&mut out, audits().filter(|a| a.is_silent()));
+    print_silent(&mut out, audits().filter(|a| a.is_silent()));
     out.out
 }
 
-/// `3 claims: 1 confirmed; 2 undecided.`
+/// The number of claims with each ruling, as a sentence: `3 claims: 1 confirmed; 2 undecided.`
 pub(crate) fn summary<'a>(audits: impl Iterator<Item = &'a AuditText> + Clone) -> String {
     let mut counts = RULINGS.into_iter().filter_map(|ruling| {
         let n = audits.clone().filter(|a| a.ruling == ruling).count();
@@ -117,7 +121,8 @@ pub fn json(settled: &[Settled]) -> String {
     })
 }
 
-fn claim(out: &mut Printer, a: &AuditText, run: Option<&str>) {
+/// Prints a claim with its ruling, reason and figures.
+fn print_claim(out: &mut Printer, a: &AuditText, run: Option<&str>) {
     out.line("");
     let mark = mark(a.ruling);
     let head = format!("{} {} ({}): {}", mark.sign, a.id, a.source, a.words);
@@ -149,9 +154,10 @@ fn claim(out: &mut Printer, a: &AuditText, run: Option<&str>) {
     }
 }
 
-fn silent<'a>(out: &mut Printer, audits: impl Iterator<Item = &'a AuditText>) {
-    for (place, a) in audits.enumerate() {
-        if place == 0 {
+/// Prints claims for which no run has figures or findings, a line each.
+fn print_silent<'a>(out: &mut Printer, audits: impl Iterator<Item = &'a AuditText>) {
+    for (index, a) in audits.enumerate() {
+        if index == 0 {
             out.line("");
             let heading = "Undecided, as no run was made with figures for them:";
             out.wrapped(Ink::Strong, heading, "", "  ");

@@ -16,9 +16,9 @@ use crate::published_series::{self, Overlaid, OverlaidLine};
 use crate::question::is_at;
 use crate::text::{TextSpan, clean, count, joined, spans};
 
-/// Colours of the page's palette; slot 0 is the baseline's.
+/// Number of colours of the page's palette, that of baselines not included.
 const COLORS: usize = 10;
-/// Markers by slot, drawn around 0 0.
+/// SVG paths of the markers by slot (see [`Palette::slot`]), centred on the point (0, 0).
 const MARKERS: [&str; 11] = [
     "M-4 0A4 4 0 1 1 4 0A4 4 0 1 1 -4 0Z",
     "M-3.6 -3.6H3.6V3.6H-3.6Z",
@@ -33,30 +33,37 @@ const MARKERS: [&str; 11] = [
     "M-5 -4.4L5 0L-5 4.4L-2.2 0Z",
 ];
 
+/// A figure as its template renders it.
 #[derive(Template)]
 #[template(path = "figure.html", whitespace = "minimize")]
 pub(crate) struct DrawnFigure {
     pub id: String,
     pub title: String,
+    /// Values of axes that all points of the figure share.
     pub panel: String,
-    /// The metric with its unit, its good direction and its kind of scale.
+    /// Title of the vertical axis: the metric, its unit, its better direction, and a log scale.
     pub y: String,
+    /// Name of the horizontal axis.
     pub x: String,
     pub chart: Chart,
-    /// Ratio of the figure's width to that without the names at the ends of the lines, which a
+    /// Width of the figure divided by its width without the names at the ends of the lines, which a
     /// narrow screen cuts off.
     pub crop: String,
     pub lines: Vec<SeriesLine>,
+    /// Values of the horizontal axis, in words.
     pub columns: Vec<String>,
+    /// Notes on missing points, grouped by reason.
     pub gaps: Vec<Vec<TextSpan>>,
-    /// Offsets of columns with gaps, and the reasons of the gaps.
+    /// Horizontal positions of columns with missing points, and the reasons of the gaps.
     pub gap_marks: Vec<(f64, String)>,
+    /// Reason why the figure has no point at all; none where it has points.
     pub empty: Option<String>,
     pub note: Option<Vec<TextSpan>>,
-    /// Source of the hollow points, which others published.
+    /// Source of published series, whose points are hollow; none without such a series.
     pub source: Option<String>,
+    /// True if a point waits for a delayed acknowledgement.
     pub stalls: bool,
-    /// Description of the line of the ceiling, where there is one.
+    /// Description of the ceiling's line; none where no ceiling is drawn.
     pub ceiling: Option<String>,
 }
 
@@ -66,6 +73,7 @@ pub(crate) const STALL_WORDS: &str = "waits for a delayed acknowledgement";
 
 pub(crate) struct SeriesLine {
     pub name: String,
+    /// Number of a colour of the palette; 0 is the colour of baselines.
     pub color: usize,
     /// True for a dashed line: another line has the same colour.
     pub dashed: bool,
@@ -78,17 +86,19 @@ pub(crate) struct SeriesLine {
     pub entries: Vec<EntryText>,
 }
 
+/// A point of a line with its description, in parts.
 pub(crate) struct DotText {
     pub at: Dot,
     pub x: String,
     pub value: String,
     pub interval: String,
+    /// Ratio to the baseline with the verdict; empty where the point is not compared.
     pub compared: String,
     pub stalled: bool,
 }
 
 impl DotText {
-    /// The value, its place and its interval in one line.
+    /// The description of the point in one line, for its tooltip.
     pub(crate) fn all(&self) -> String {
         let stalled = if self.stalled { STALL_WORDS } else { "" };
         let DotText { x, value, .. } = self;
@@ -97,7 +107,7 @@ impl DotText {
 }
 
 pub(crate) enum EntryText {
-    /// Value and interval, and whether it waits for a delayed acknowledgement.
+    /// Value, interval, and true if the point waits for a delayed acknowledgement.
     Measured(String, String, bool),
     Gap(String),
 }
@@ -129,9 +139,11 @@ impl Palette {
         }
     }
 
+    /// The slot of a series, which decides its colour and marker: 0 for baselines, and for other names
+    /// their place on the page, from 1 on.
     fn slot(&self, name: &str) -> usize {
-        let place = self.names.iter().position(|n| n == name);
-        place.map_or(0, |at| at + 1)
+        let index = self.names.iter().position(|n| n == name);
+        index.map_or(0, |i| i + 1)
     }
 }
 
@@ -168,7 +180,7 @@ fn figure(a: &Analysis, number: usize, f: &FigureData, palette: &Palette) -> Dra
         id: format!("figure-{}", number + 1),
         title: clean(&figure_words::title(f)),
         panel: clean(&descriptions::panel(&f.panel)),
-        y: upwards(f, unit, chart.log),
+        y: vertical_title(f, unit, chart.log),
         x: f.x.name().to_owned(),
         crop: format!("{:.3}", chart::SIZE.0 / (chart.right + 18.0)),
         columns: f.x_values.iter().map(|v| f.x.in_words(v)).collect(),
@@ -184,8 +196,8 @@ fn figure(a: &Analysis, number: usize, f: &FigureData, palette: &Palette) -> Dra
     }
 }
 
-/// A figure without the series of which nothing was measured, which would be in its legend alone; whole
-/// where nothing at all was measured.
+/// The figure without its series that have no point, which only the legend would show; unchanged where
+/// no series has a point.
 fn with_points(f: &FigureData) -> FigureData {
     let mut shown = f.clone();
     if f.series.iter().any(has_points) {
@@ -194,7 +206,8 @@ fn with_points(f: &FigureData) -> FigureData {
     shown
 }
 
-fn upwards(f: &FigureData, unit: Unit, log: bool) -> String {
+/// The title of the vertical axis.
+fn vertical_title(f: &FigureData, unit: Unit, log: bool) -> String {
     let times = |baseline: &Value| format!("times {}'s", clean(&baseline.to_string()));
     let times = f.relative_to.as_ref().map(times);
     let scale = if log { "log scale" } else { "" };
@@ -263,7 +276,7 @@ fn dot_text(a: &Analysis, f: &FigureData, line: &OverlaidLine, dot: &Dot) -> Dot
     }
 }
 
-/// The finding that a point is the other side of.
+/// The finding that compares the series `name` at `x` with its baseline.
 fn comparison<'a>(a: &'a Analysis, f: &FigureData, name: &str, x: &Value) -> Option<&'a Finding> {
     let is_here = |cell: &Cell| cell.value(f.x) == *x && is_at(cell, &f.panel);
     a.findings.iter().find(|finding| {

@@ -1,29 +1,30 @@
 //! Tails: quantiles of all values of several trials together, with intervals over blocks.
 //!
 //! A trimmed mean of the trials' own quantiles leaves out just those trials that make the tail. Here
-//! each trial has the same weight, however many values it has, and a quantile is that of all of them
-//! together. Its interval turns a test round (Woodruff, "Confidence intervals for medians and other
-//! position measures", Journal of the American Statistical Association 47, 1952): it holds the values
-//! beyond which as many values lie as should, as far as blocks differ in that.
+//! each trial has the same weight, however many values it has, and a quantile is that of all values
+//! together. Its interval inverts a test (Woodruff, "Confidence intervals for medians and other position
+//! measures", Journal of the American Statistical Association 47, 1952): it holds each value for which
+//! the share of larger values does not differ from the quantile's (0.01 for the 99th percentile) by more
+//! than its variation between blocks explains.
 
 use crate::distribution::{t_quantile, t_two_sided_p};
 use crate::halving::halved;
 use crate::location::{BetweenRounds, Interval, Location, student_mean};
 use crate::spread::mean;
 
-/// The width of the steps in which values are recorded, as a share of them: three digits.
+/// The width of a bin of recorded values, as a share of the value: they have three digits.
 const STEP: f64 = 1e-3;
-/// Halvings of an end: to a millionth of the range that values have.
+/// Halvings of a range in a bisection: to less than 10⁻¹² of its width.
 const HALVES: usize = 40;
 
-/// The distribution of the values of a trial: each with the share of all that are no larger.
+/// The cumulative distribution of a trial's values: each value with the share of values up to it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution(Vec<(f64, f64)>);
 
 impl Distribution {
-    /// From values, each above zero and above the one before, with how many there are of each.
+    /// Builds a distribution from rising values above zero, each with the number of its occurrences.
     ///
-    /// `None` for none at all, and for values that are not finite, not above zero or do not rise.
+    /// `None` without values, and for values that are not finite, not above zero or do not rise.
     pub fn from_counts(counts: impl IntoIterator<Item = (f64, u64)>) -> Option<Distribution> {
         let mut all = 0.0;
         let mut steps = Vec::new();
@@ -39,8 +40,8 @@ impl Distribution {
         (all > 0.0).then_some(Distribution(steps))
     }
 
-    /// The share of the values that are larger. Those that are recorded as one value lie anywhere in a
-    /// step that ends there.
+    /// The share of the values that are larger than `value`. Those that are recorded as one value are
+    /// taken to lie evenly in a bin that ends at it.
     fn beyond(&self, value: f64) -> f64 {
         let at = self.0.partition_point(|(v, _)| *v <= value);
         let (before, below) = at.checked_sub(1).map_or((0.0, 0.0), |last| self.0[last]);
@@ -52,9 +53,10 @@ impl Distribution {
         1.0 - up_to + part * (up_to - below)
     }
 
+    /// The least and the greatest value.
     fn ends(&self) -> (f64, f64) {
-        let of = |step: Option<&(f64, f64)>| step.map_or(1.0, |(value, _)| *value);
-        (of(self.0.first()), of(self.0.last()))
+        let value_of = |step: Option<&(f64, f64)>| step.map_or(1.0, |(value, _)| *value);
+        (value_of(self.0.first()), value_of(self.0.last()))
     }
 }
 
@@ -74,13 +76,13 @@ fn range<'d>(trials: impl Iterator<Item = &'d &'d Distribution>) -> Option<(f64,
     Some((low.ln() - 2.0 * STEP, high.ln() + STEP))
 }
 
-/// The value of a range up to which something holds.
+/// The point of a range up to which a condition holds.
 fn bisect(range: (f64, f64), holds: impl Fn(f64) -> bool) -> f64 {
     let (low, high) = halved(range, HALVES, holds);
     (low + high) / 2.0
 }
 
-/// The distance of the mean of some differences from zero, in standard errors.
+/// Student's t statistic of differences: the distance of their mean from zero, in standard errors.
 fn statistic(differences: &[f64]) -> f64 {
     match student_mean(differences) {
         Some(l) if l.standard_error > 0.0 => l.value / l.standard_error,
@@ -91,8 +93,8 @@ fn statistic(differences: &[f64]) -> f64 {
 
 /// The logarithm of a quantile of all values of some blocks, with its interval.
 ///
-/// `share` is 0.99 for the 99th percentile. `None` for fewer than three blocks, a block without
-/// trials, a share or a level that is not between 0 and 1.
+/// `share` is 0.99 for the 99th percentile, and `level` 0.95 for a 95 % interval. `None` for fewer than
+/// three blocks, a block without trials, a share or a level that is not between 0 and 1.
 pub fn tail_quantile(
     blocks: &[BlockTrials<'_>],
     share: f64,
@@ -105,8 +107,8 @@ pub fn tail_quantile(
     let all = range(blocks.iter().flatten())?;
     let excess = |log: f64| -> Vec<f64> {
         let value = log.exp();
-        let of = |trials: &BlockTrials<'_>| beyond(trials, value) - (1.0 - share);
-        blocks.iter().map(of).collect()
+        let block_excess = |trials: &BlockTrials<'_>| beyond(trials, value) - (1.0 - share);
+        blocks.iter().map(block_excess).collect()
     };
     let value = bisect(all, |log| mean(&excess(log)).is_some_and(|m| m > 0.0));
     let interval = Interval {
@@ -116,7 +118,7 @@ pub fn tail_quantile(
     Some((located(value, interval, blocks.len(), critical), interval))
 }
 
-/// A location with its interval, and the two-sided p value of its being zero.
+/// A location with its interval, and the two-sided p value of the hypothesis that it is zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TestedLocation {
     /// The location.
@@ -127,13 +129,13 @@ pub struct TestedLocation {
     pub p: f64,
 }
 
-/// The logarithm of a quantile of all values of one way over that of another, with its interval and
-/// the two-sided p value of their being equal.
+/// The logarithm of the ratio of two ways' quantiles, with its interval and the two-sided p value of the
+/// hypothesis that the quantiles are equal.
 ///
-/// A block is the trials of the other and those of the baseline. The test asks whether as many
-/// values of both lie beyond the quantile of both together; the interval holds the ratios by which
-/// the other's values can be divided so that this may be. Its ends lie within the ratios that the
-/// values have at all. `None` as for [`tail_quantile`].
+/// A block has the trials of a way, then those of the baseline. The test compares the shares of both
+/// ways' values beyond the quantile of both together. The interval holds each ratio for which these
+/// shares do not differ once the way's values are divided by it; its ends are no larger and no smaller
+/// than ratios between single values. `None` as for [`tail_quantile`].
 pub fn tail_ratio(
     blocks: &[[BlockTrials<'_>; 2]],
     share: f64,
@@ -145,17 +147,18 @@ pub fn tail_ratio(
     }
     let [other, base] = [0, 1].map(|way| range(blocks.iter().flat_map(move |b| &b[way])));
     let (other, base) = (other?, base?);
-    // The differences of the shares beyond the quantile of both, were the ratio that.
-    let apart = |log_ratio: f64| -> Vec<f64> {
+    // For each block, the difference of the shares beyond the common quantile, once the way's values are
+    // divided by the ratio.
+    let deltas = |log_ratio: f64| -> Vec<f64> {
         let both = (
             base.0.min(other.0 - log_ratio),
             base.1.max(other.1 - log_ratio),
         );
         let shares = |log: f64| {
             let (at_other, at_base) = ((log + log_ratio).exp(), log.exp());
-            let of =
+            let both_shares =
                 move |b: &[BlockTrials<'_>; 2]| [beyond(&b[0], at_other), beyond(&b[1], at_base)];
-            blocks.iter().map(of)
+            blocks.iter().map(both_shares)
         };
         let most = 2.0 * (1.0 - share) * blocks.len() as f64;
         let at = bisect(both, |log| shares(log).flatten().sum::<f64>() > most);
@@ -169,12 +172,14 @@ pub fn tail_ratio(
         bisect(all, |log| sum(log) > most)
     };
     let value = quantile(0, other) - quantile(1, base);
-    let most = (other.0 - base.1, other.1 - base.0);
+    let widest = (other.0 - base.1, other.1 - base.0);
     let interval = Interval {
-        low: bisect((most.0, value), |log| statistic(&apart(log)) > critical),
-        high: bisect((value, most.1), |log| statistic(&apart(log)) >= -critical),
+        low: bisect((widest.0, value), |log| statistic(&deltas(log)) > critical),
+        high: bisect((value, widest.1), |log| {
+            statistic(&deltas(log)) >= -critical
+        }),
     };
-    let p = t_two_sided_p(statistic(&apart(0.0)), (blocks.len() - 1) as f64)?;
+    let p = t_two_sided_p(statistic(&deltas(0.0)), (blocks.len() - 1) as f64)?;
     Some(TestedLocation {
         location: located(value, interval, blocks.len(), critical),
         interval,
@@ -182,8 +187,8 @@ pub fn tail_ratio(
     })
 }
 
-/// The result of [`tail_ratio`] for any minute: with a variance between rounds, of whose mean of so
-/// many it has a part. Each side of the interval is widened by itself.
+/// The result of [`tail_ratio`] as it holds at other times too: widened by a variance between rounds,
+/// divided by the number of rounds. Each side of the interval is widened separately.
 pub fn tail_with_rounds(
     within: TestedLocation,
     (between, rounds): (BetweenRounds, usize),
@@ -201,12 +206,12 @@ pub fn tail_with_rounds(
     let critical_within = t_quantile(0.5 + level / 2.0, location.degrees)?;
     let critical = t_quantile(0.5 + level / 2.0, wide.degrees)?;
     let extra = between.variance / rounds.max(1) as f64;
-    // A long side may be surer by degrees of freedom alone: it stays.
+    // More degrees of freedom could make a long side shorter: it stays as it is.
     let widened =
         |side: f64| side.max(critical * ((side / critical_within).powi(2) + extra).sqrt());
     let low = location.value - widened(location.value - interval.low);
     let high = location.value + widened(interval.high - location.value);
-    // The standard error by which the test's own p value would be Student's.
+    // The standard error with which Student's t gives the p value of the test.
     let distance = location.value.abs();
     let statistic = t_quantile(1.0 - p / 2.0, location.degrees);
     let error = statistic.map_or(0.0, |t| distance / t);
@@ -218,12 +223,13 @@ pub fn tail_with_rounds(
     })
 }
 
+/// The critical value of Student's t for an interval; none where the arguments are out of bounds.
 fn critical(blocks: usize, share: f64, level: f64) -> Option<f64> {
     let fits = blocks >= 3 && share > 0.0 && share < 1.0 && level > 0.0;
     fits.then(|| t_quantile(0.5 + level / 2.0, (blocks - 1) as f64))?
 }
 
-/// As if the interval were one of Student's.
+/// The location whose standard error gives a Student's t interval of the same width.
 fn located(value: f64, interval: Interval, count: usize, critical: f64) -> Location {
     Location {
         value,

@@ -17,11 +17,12 @@ use crate::syscall::checked;
 const RING_PAGES: usize = 64;
 /// The longest record, in bytes: its length is a u16.
 const MAX_RECORD_BYTES: usize = 1 << 16;
-/// The most frames of a chain that are kept.
+/// The most frames of a sample's kernel call chain that are kept.
 const MAX_FRAMES: usize = 128;
-/// Values of a chain from here on are marks, not addresses: the frames after one are of the kernel, of
-/// user code, or of a guest (perf_event.h).
+/// PERF_CONTEXT_MAX of perf_event.h: larger values of a chain, and this one, are marks, not addresses. A
+/// mark shows that the frames after it are of the kernel, of user code, or of a guest.
 const CONTEXT_MAX: u64 = -4095_i64 as u64;
+/// PERF_CONTEXT_KERNEL of perf_event.h: the mark before frames of the kernel.
 const CONTEXT_KERNEL: u64 = -128_i64 as u64;
 /// The most forks that are kept until [`Sampler::forks`] takes them.
 const MOST_FORKS: usize = 1 << 20;
@@ -35,13 +36,17 @@ pub struct CpuSample<'a> {
     pub kernel_chain: &'a [u64],
 }
 
-/// A sampler of CPUs by their clocks (PERF_COUNT_SW_CPU_CLOCK). It samples between [`Sampler::enable`]
-/// and [`Sampler::disable`].
+/// A sampler of CPUs by their clocks (PERF_COUNT_SW_CPU_CLOCK), which takes samples between
+/// [`Sampler::enable`] and [`Sampler::disable`].
 #[derive(Debug)]
 pub struct Sampler {
+    /// The rings of the CPUs, one each.
     rings: Vec<Ring>,
+    /// Buffer for the record that is parsed.
     record: Vec<u8>,
+    /// Buffer for the kernel call chain of that record.
     chain: Vec<u64>,
+    /// Forks until [`Sampler::forks`] takes them.
     forks: Vec<Fork>,
 }
 
@@ -212,7 +217,7 @@ impl Ring {
 /// Bytes of the header of a record: type, flags, length.
 const RECORD_HEAD: usize = 8;
 
-/// A record of the ring. The call chain of a sample is returned apart.
+/// A parsed record of a ring, without the call chain of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Record {
     Sample { pid: u32 },
@@ -220,24 +225,24 @@ enum Record {
     Fork(Fork),
 }
 
-/// A record by its bytes, perf_event_open(2). A sample has the header, pid and tid, the length of the
-/// chain, and the chain; a fork the header, the pid and its parent's. None for other types and for
-/// records that are too short.
+/// Parses the bytes of a record (perf_event_open(2)), and writes the kernel call chain of a sample into
+/// `chain`. A sample has the header, pid and tid, the length of the chain, and the chain; a fork has the
+/// header, the pid and the pid of its parent. None for other types and for records that are too short.
 fn parse(record: &[u8], chain: &mut Vec<u64>) -> Option<Record> {
     let word = |i| word(record, i);
-    let half = |i: usize| -> Option<u32> {
+    let half_word = |i: usize| -> Option<u32> {
         let bytes = record.get(i * 4..)?.first_chunk::<4>()?;
         Some(u32::from_ne_bytes(*bytes))
     };
-    match half(0)? {
+    match half_word(0)? {
         abi::PERF_RECORD_LOST => Some(Record::Lost(word(2)?)),
-        // The start of a thread has a record as well: there both ids are equal.
+        // The start of a thread has such a record as well, in which both pids are equal.
         abi::PERF_RECORD_FORK => {
-            let (pid, parent) = (half(2)?, half(3)?);
+            let (pid, parent) = (half_word(2)?, half_word(3)?);
             (pid != parent).then_some(Record::Fork(Fork { pid, parent }))
         }
         abi::PERF_RECORD_SAMPLE => {
-            let pid = half(2)?;
+            let pid = half_word(2)?;
             let frames = usize::try_from(word(2)?).ok()?;
             chain.clear();
             let mut in_kernel = false;

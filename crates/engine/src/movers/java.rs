@@ -1,4 +1,5 @@
-//! A file sent by a Java virtual machine, in the two ways that its library has.
+//! Movers that have a Java virtual machine send a file over a socket: by FileInputStream.read, and by
+//! FileChannel.transferTo.
 
 use std::io;
 
@@ -45,10 +46,12 @@ pub const TRANSFER_TO: Mover = Mover {
     open: Open::Stream(|setup| open(setup, Way::TransferTo)),
 };
 
-/// The socket, the file, and the ends of the pipes that stay open here.
+/// Descriptors of a flow in this process: the socket, the file, and its ends of three pipes to the Java
+/// virtual machine.
 const DESCRIPTORS: u32 = 5;
 const CAUTION: &str = "a Java virtual machine does the work and gets each message's order through a pipe, which costs some 10 µs: compare it at sizes of 1 MiB and more";
 
+/// A mover at work: each message is an order to the Java virtual machine.
 struct Java {
     jvm: Jvm,
     order: BlockOrder,
@@ -82,7 +85,8 @@ fn open(mut setup: Setup, way: Way) -> io::Result<Box<dyn Move>> {
 
 impl Move for Java {
     fn offer(&mut self) -> io::Result<Offer> {
-        // Those of the exchange are no part of what a Java program does to send a file.
+        // The calls that exchange orders and answers over pipes are not counted: a Java program that sends
+        // a file makes none of them.
         self.tally.calls += self.jvm.send(self.order.next_offset(), self.size as u64)?;
         self.tally.moved(self.size);
         Ok(Offer::Moved)

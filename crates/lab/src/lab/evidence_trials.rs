@@ -1,4 +1,5 @@
-//! Trials for evidence: each is watched, and its counts are checked by known transfers.
+//! Trials for evidence: each is watched, and its counts of copied bytes are checked by known transfers,
+//! whose copies are known in advance.
 
 use std::sync::atomic::AtomicBool;
 
@@ -12,7 +13,7 @@ use crate::watch::Watch;
 
 mod known;
 
-/// Watches one trial of a cell. Its key and its times are the caller's.
+/// Runs and watches one trial of a cell. The caller fills in the key and the times of the evidence.
 pub(crate) fn collect(
     bed: &mut Testbed,
     watch: &mut Watch,
@@ -22,11 +23,11 @@ pub(crate) fn collect(
     if let Some(why) = bed.no_evidence_reason(cell) {
         return Err(TrialError::failed(why));
     }
-    let affected = known::affected(bed, watch, cell, stop)?;
+    let uncounted_places = known::affected(bed, watch, cell, stop)?;
     let output = trial::attempt(bed, cell, watch.window(), Some(watch), stop)?;
     let flows = &output.sender.side.flows;
     let copies = (watch.copied(cell, &output))
-        .map(|copied| known::believed(copied, cell, &affected, &bed.local.files));
+        .map(|copied| known::believed(copied, cell, &uncounted_places, &bed.local.files));
     let counts = watch.counts(cell, &output);
     Ok(TrialEvidence {
         sent_bytes: flows.iter().map(|f| f.bytes).sum(),

@@ -1,11 +1,11 @@
-//! A directory as its own user, another user and root leave it.
+//! Atomic writes, locks, links and owners: what a `Folder` changes, and what it refuses to root.
 
 use super::*;
 
 use std::fs;
 use std::os::unix::fs::symlink;
 
-fn at(dir: &tempfile::TempDir) -> Folder {
+fn open(dir: &tempfile::TempDir) -> Folder {
     Folder::open(dir.path()).unwrap()
 }
 
@@ -14,9 +14,9 @@ fn a_failed_write_leaves_the_old_file_and_no_other() {
     let dir = tempfile::tempdir().unwrap();
     fs::create_dir(dir.path().join("taken")).unwrap();
     fs::write(dir.path().join("taken/file"), "old").unwrap();
-    assert!(at(&dir).write("taken", b"new").is_err());
+    assert!(open(&dir).write("taken", b"new").is_err());
     assert_eq!(fs::read(dir.path().join("taken/file")).unwrap(), b"old");
-    assert_eq!(at(&dir).names().unwrap(), ["taken"]);
+    assert_eq!(open(&dir).names().unwrap(), ["taken"]);
 }
 
 // Invariant 9.
@@ -25,10 +25,10 @@ fn temporary_files_of_ended_processes_are_removed_and_those_of_living_ones_stay(
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join(".report.md.1.0.tmp"), "half").unwrap();
     fs::write(dir.path().join(".of-another.tmp"), "not ours").unwrap();
-    let (_living, other) = at(&dir).temporary("other").unwrap();
-    at(&dir).write("report.md", b"whole").unwrap();
+    let (_living, other) = open(&dir).temporary("other").unwrap();
+    open(&dir).write("report.md", b"whole").unwrap();
     let left = [".of-another.tmp", &*other, "report.md"];
-    assert_eq!(at(&dir).names().unwrap(), left);
+    assert_eq!(open(&dir).names().unwrap(), left);
 }
 
 #[test]
@@ -37,14 +37,14 @@ fn no_link_is_followed_and_its_target_does_not_change() {
     let target = other.path().join("precious");
     fs::write(&target, "whole").unwrap();
     symlink(&target, dir.path().join("samples.jsonl")).unwrap();
-    let refused = at(&dir).log("samples.jsonl");
+    let refused = open(&dir).log("samples.jsonl");
     assert!(matches!(refused, Err(StoreError::NoFile(_))), "{refused:?}");
-    assert!(at(&dir).read("samples.jsonl", 100).is_err());
-    at(&dir).write("samples.jsonl", b"own").unwrap();
+    assert!(open(&dir).read("samples.jsonl", 100).is_err());
+    open(&dir).write("samples.jsonl", b"own").unwrap();
     assert_eq!(fs::read(&target).unwrap(), b"whole");
     symlink(other.path(), dir.path().join("figures")).unwrap();
-    assert!(at(&dir).folder("figures").is_err());
-    assert!(at(&dir).make_folder("figures").is_err());
+    assert!(open(&dir).folder("figures").is_err());
+    assert!(open(&dir).make_folder("figures").is_err());
 }
 
 #[test]
@@ -52,9 +52,9 @@ fn root_appends_to_no_file_that_has_another_name_or_owner() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("precious"), "whole").unwrap();
     fs::hard_link(dir.path().join("precious"), dir.path().join("log")).unwrap();
-    let is_refused = at(&dir).log("log").is_err();
+    let is_refused = open(&dir).log("log").is_err();
     assert_eq!(is_refused, rustix::process::geteuid().is_root());
-    let file = at(&dir).log("new").unwrap();
+    let file = open(&dir).log("new").unwrap();
     let mut stat = fstat(&file).unwrap();
     let root = Uid::from_raw(0);
     stat.st_uid = rustix::process::geteuid().as_raw();
@@ -62,29 +62,30 @@ fn root_appends_to_no_file_that_has_another_name_or_owner() {
     stat.st_uid = 4321;
     assert!(!may_append(&stat, root));
     assert!(may_append(&stat, Uid::from_raw(1000)));
-    assert!(at(&dir).log("new").is_ok(), "again");
+    assert!(open(&dir).log("new").is_ok(), "again");
 }
 
 #[test]
 fn a_file_that_is_written_in_place_is_checked_when_it_is_open() {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let path = |name: &str| dir.path().join(name);
-    let whole = |name: &str| fs::read(path(name)).unwrap();
+    let text = |name: &str| fs::read(path(name)).unwrap();
+    // Returns two flags: the name is one to write through, and the write succeeded.
     let write = |name: &str| {
         let name = OsStr::new(name);
         (
-            at(&dir).leads_through(name),
-            at(&dir).write_through(name, b"new").is_ok(),
+            open(&dir).leads_through(name),
+            open(&dir).write_through(name, b"new").is_ok(),
         )
     };
     fs::write(path("precious"), "whole").unwrap();
     assert_eq!(write("absent"), (false, true));
     symlink(path("precious"), path("own link")).unwrap();
     assert_eq!(write("own link"), (true, true));
-    assert_eq!(whole("precious"), b"new", "and nothing of the longer text");
+    assert_eq!(text("precious"), b"new", "and nothing of the longer text");
     symlink("/dev/null", path("device")).unwrap();
     assert_eq!(write("device"), (true, true));
-    // These replaced a pipe after it was checked: root writes to neither.
+    // A hard link and a symbolic link that replaced a pipe after it was checked: root writes to neither.
     let is_root = rustix::process::geteuid().is_root();
     let target = other.path().join("target");
     fs::write(&target, "whole").unwrap();
@@ -103,7 +104,7 @@ fn anything_but_a_regular_file_is_refused_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let pipe = dir.path().join("pipe");
     rustix::fs::mknodat(CWD, pipe, FileType::Fifo, Mode::from(0o600), 0).unwrap();
-    let refused = at(&dir).read("pipe", 10);
+    let refused = open(&dir).read("pipe", 10);
     assert!(matches!(refused, Err(StoreError::NoFile(_))), "{refused:?}");
 }
 

@@ -33,7 +33,7 @@ const BY_FILE_SYSTEM: &str = "copy_file_range";
 const SHARING: &[&str] = &["btrfs", "xfs"];
 const LOCAL: &[&str] = &["btrfs", "ext4", "f2fs", "xfs"];
 
-/// The cell of a known transfer over the path of another, or in the very place of its file.
+/// The cell of a known transfer over the same path as another cell, or with a file in the same place.
 fn known(cell: &Cell, mover: &Mover, files: &Files) -> Cell {
     let mut known = Cell {
         mover: mover.name.to_owned(),
@@ -147,7 +147,8 @@ fn believed_on(
     counted
 }
 
-/// The places of a cell whose counts are not to be believed, by known transfers over its path.
+/// The places of a cell at which known transfers over its path show that copies are not counted, each
+/// with the reason not to believe its count.
 pub(super) fn affected(
     bed: &mut Testbed,
     watch: &mut Watch,
