@@ -18,7 +18,7 @@ use rustix::event::{PollFd, PollFlags};
 use crate::coordinator_stop;
 use crate::deadline::{DeadlineReader, after, poll, ready};
 use crate::limits;
-use crate::peer_channel::RemoteEnd;
+use crate::peer_channel::RemoteEndpoint;
 use crate::program::Program;
 use crate::protocol::{self, FromEndpoint, HostReadings, Role, ToEndpoint};
 use crate::trial_error::{TrialError, TrialFailure};
@@ -39,7 +39,7 @@ pub(crate) const GRACE_NS: u64 = 10_000_000_000;
 
 enum EndpointProcess {
     Here(Child),
-    There(RemoteEnd),
+    There(RemoteEndpoint),
 }
 
 /// One side's process. Dropping it ends the process, and waits for that with a bound.
@@ -86,8 +86,12 @@ impl Endpoint {
     }
 
     /// An endpoint on the other host, whose answers come by this socket.
-    pub(crate) fn remote(role: Role, end: RemoteEnd, answers: UnixStream) -> io::Result<Endpoint> {
-        Endpoint::new(role, EndpointProcess::There(end), answers)
+    pub(crate) fn remote(
+        role: Role,
+        endpoint: RemoteEndpoint,
+        answers: UnixStream,
+    ) -> io::Result<Endpoint> {
+        Endpoint::new(role, EndpointProcess::There(endpoint), answers)
     }
 
     fn new(role: Role, process: EndpointProcess, control: UnixStream) -> io::Result<Endpoint> {
@@ -121,16 +125,16 @@ impl Endpoint {
     }
 
     /// The processes of those that play on this host, in their order.
-    pub(crate) fn processes(ends: &[Endpoint]) -> TrialProcesses {
-        let process = |end: &Endpoint| {
-            let pid = end.local_pid()?;
+    pub(crate) fn processes(endpoints: &[Endpoint]) -> TrialProcesses {
+        let process = |endpoint: &Endpoint| {
+            let pid = endpoint.local_pid()?;
             Some(SideProcess {
-                role: end.role,
+                role: endpoint.role,
                 pid,
             })
         };
         TrialProcesses {
-            sides: ends.iter().filter_map(process).collect(),
+            sides: endpoints.iter().filter_map(process).collect(),
             ..TrialProcesses::default()
         }
     }
@@ -156,24 +160,26 @@ impl Endpoint {
 
     /// Has the agent read the other host's machine, since the window of passes opens.
     pub(crate) fn window_opens(&self) {
-        if let EndpointProcess::There(end) = &self.process {
-            end.window_opens();
+        if let EndpointProcess::There(endpoint) = &self.process {
+            endpoint.window_opens();
         }
     }
 
     /// Readings of the other host; nothing where none of these plays there.
-    pub(crate) fn take_peer_readings(ends: &[Endpoint]) -> HostReadings {
-        let there = ends.iter().find_map(|end| match &end.process {
-            EndpointProcess::Here(_) => None,
-            EndpointProcess::There(end) => Some(end.take_readings()),
-        });
+    pub(crate) fn take_peer_readings(endpoints: &[Endpoint]) -> HostReadings {
+        let there = endpoints
+            .iter()
+            .find_map(|endpoint| match &endpoint.process {
+                EndpointProcess::Here(_) => None,
+                EndpointProcess::There(endpoint) => Some(endpoint.take_readings()),
+            });
         there.unwrap_or_default()
     }
 
     pub(crate) fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
         let is_sent = match &self.process {
             EndpointProcess::Here(_) => protocol::write(&mut self.control, order).is_ok(),
-            EndpointProcess::There(end) => end.order(order),
+            EndpointProcess::There(endpoint) => endpoint.order(order),
         };
         if is_sent {
             Ok(())
@@ -197,7 +203,9 @@ impl Endpoint {
                 Err(TrialError::Failed(failure.map(
                     |reason| match &self.process {
                         EndpointProcess::Here(_) => format!("{}: {reason}", self.role.name()),
-                        EndpointProcess::There(end) => format!("on {}: {reason}", end.host()),
+                        EndpointProcess::There(endpoint) => {
+                            format!("on {}: {reason}", endpoint.host())
+                        }
                     },
                 )))
             }
@@ -224,7 +232,7 @@ impl Endpoint {
     fn end_error(&mut self) -> TrialError {
         let child = match &mut self.process {
             EndpointProcess::Here(child) => child,
-            EndpointProcess::There(end) => return TrialError::failed(end.why_gone()),
+            EndpointProcess::There(endpoint) => return TrialError::failed(endpoint.why_gone()),
         };
         let ended = child_end::wait_or_kill(child, ENDING);
         let mut written = Vec::new();
@@ -275,9 +283,11 @@ impl Endpoint {
 
 /// Waits until the processes of a trial have ended, which have sent their results. One that has to be
 /// killed fails the trial.
-pub(crate) fn all_ended(mut ends: Vec<Endpoint>, stop: &AtomicBool) -> Result<(), TrialError> {
+pub(crate) fn all_ended(mut endpoints: Vec<Endpoint>, stop: &AtomicBool) -> Result<(), TrialError> {
     let until_ns = after(GRACE);
-    let ended = ends.iter_mut().map(|end| end.ended_by(until_ns, stop));
+    let ended = endpoints
+        .iter_mut()
+        .map(|endpoint| endpoint.ended_by(until_ns, stop));
     ended.collect::<Vec<_>>().into_iter().collect()
 }
 
@@ -306,7 +316,7 @@ impl StandbyEndpoints {
     pub(crate) fn start(&mut self, program: &Program) {
         while self.waiting.len() < self.wanted {
             match Endpoint::start(program, Role::Sender, None) {
-                Ok(end) => self.waiting.push(end),
+                Ok(endpoint) => self.waiting.push(endpoint),
                 Err(_) => return,
             }
         }
@@ -320,10 +330,10 @@ impl StandbyEndpoints {
         network: Option<&Network>,
     ) -> io::Result<Endpoint> {
         while network.is_none() && !self.waiting.is_empty() {
-            let mut end = self.waiting.remove(0);
-            if end.is_alive() {
-                end.role = role;
-                return Ok(end);
+            let mut endpoint = self.waiting.remove(0);
+            if endpoint.is_alive() {
+                endpoint.role = role;
+                return Ok(endpoint);
             }
         }
         Endpoint::start(program, role, network)
@@ -332,13 +342,13 @@ impl StandbyEndpoints {
 
 /// The next answer of any side; an error where none comes in time.
 pub(crate) fn wait(
-    ends: &mut [Endpoint],
+    endpoints: &mut [Endpoint],
     deadline_ns: u64,
     stop: &AtomicBool,
 ) -> Result<(usize, FromEndpoint), TrialError> {
-    wait_until(ends, deadline_ns, stop)?.ok_or_else(|| {
-        let waiting = ends.iter().filter(|end| !end.over);
-        let names: Vec<&str> = waiting.map(|end| end.role.name()).collect();
+    wait_until(endpoints, deadline_ns, stop)?.ok_or_else(|| {
+        let waiting = endpoints.iter().filter(|endpoint| !endpoint.over);
+        let names: Vec<&str> = waiting.map(|endpoint| endpoint.role.name()).collect();
         TrialError::failed(format!(
             "no response from the {} in time",
             names.join(" and the ")
@@ -348,7 +358,7 @@ pub(crate) fn wait(
 
 /// The next answer of any side, or none by `until_ns`.
 pub(crate) fn wait_until(
-    ends: &mut [Endpoint],
+    endpoints: &mut [Endpoint],
     until_ns: u64,
     stop: &AtomicBool,
 ) -> Result<Option<(usize, FromEndpoint)>, TrialError> {
@@ -358,16 +368,18 @@ pub(crate) fn wait_until(
             return Err(TrialError::Interrupted);
         }
         let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
-        let waiting: Vec<usize> = (0..ends.len()).filter(|&i| !ends[i].over).collect();
-        let mut polled: Vec<PollFd<'_>> = waiting.iter().map(|&i| ends[i].poll_fd()).collect();
+        let waiting: Vec<usize> = (0..endpoints.len())
+            .filter(|&i| !endpoints[i].over)
+            .collect();
+        let mut polled: Vec<PollFd<'_>> = waiting.iter().map(|&i| endpoints[i].poll_fd()).collect();
         let wait_ns = left_ns.min(POLL_INTERVAL_NS);
         let ready = coordinator_stop::watched(wait_ns, || ready(&mut polled, wait_ns))?;
         if let Some(at) = ready.iter().position(|ready| *ready) {
             let i = waiting[at];
-            return match ends[i].answer() {
+            return match endpoints[i].answer() {
                 Ok(answer) => Ok(Some((i, answer))),
                 Err(TrialError::Failed(failure)) => {
-                    Err(TrialError::Failed(failures_of_all(ends, i, failure)))
+                    Err(TrialError::Failed(failures_of_all(endpoints, i, failure)))
                 }
                 Err(interrupted) => Err(interrupted),
             };
@@ -375,9 +387,15 @@ pub(crate) fn wait_until(
         let now_ns = clock::monotonic_ns();
         if now_ns >= silent_by_ns {
             silent_by_ns = now_ns + SILENCE_NS;
-            if let Some(end) = ends.iter().find(|end| !end.over && end.is_stopped()) {
+            if let Some(endpoint) = endpoints
+                .iter()
+                .find(|endpoint| !endpoint.over && endpoint.is_stopped())
+            {
                 let why = "was stopped by a signal (SIGSTOP, a debugger), in mid-trial";
-                return Err(TrialError::failed(format!("the {} {why}", end.role.name())));
+                return Err(TrialError::failed(format!(
+                    "the {} {why}",
+                    endpoint.role.name()
+                )));
             }
         }
         if now_ns >= until_ns {
@@ -395,18 +413,18 @@ pub(crate) fn unexpected(from: &str, answer: &FromEndpoint) -> TrialError {
 
 /// Adds the other side's reason to that of a failed one: a failure of one ends both, and either may be
 /// heard first.
-fn failures_of_all(ends: &mut [Endpoint], failed: usize, first: TrialFailure) -> TrialFailure {
-    let others = ends.iter_mut().enumerate();
+fn failures_of_all(endpoints: &mut [Endpoint], failed: usize, first: TrialFailure) -> TrialFailure {
+    let others = endpoints.iter_mut().enumerate();
     let mut failures = vec![first];
     let until_ns = clock::monotonic_ns() + LAST_MESSAGES_NS;
-    for (_, end) in others.filter(|(i, end)| *i != failed && !end.over) {
+    for (_, endpoint) in others.filter(|(i, endpoint)| *i != failed && !endpoint.over) {
         // Earlier messages of it may come before its reason, above all from another host.
-        while !end.over {
+        while !endpoint.over {
             let left_ns = until_ns.saturating_sub(clock::monotonic_ns());
-            if !matches!(poll(&mut [end.poll_fd()], left_ns), Ok(1)) {
+            if !matches!(poll(&mut [endpoint.poll_fd()], left_ns), Ok(1)) {
                 break;
             }
-            if let Err(TrialError::Failed(failure)) = end.answer() {
+            if let Err(TrialError::Failed(failure)) = endpoint.answer() {
                 failures.push(failure);
                 break;
             }
@@ -431,11 +449,11 @@ mod tests {
         let child = std::process::Command::new("sleep").arg("600").spawn();
         let (ours, _theirs) = UnixStream::pair().unwrap();
         let process = EndpointProcess::Here(child.unwrap());
-        let mut ends = [Endpoint::new(Role::Sender, process, ours).unwrap()];
-        let pid = Pid::from_raw(ends[0].local_pid().unwrap() as i32).unwrap();
+        let mut endpoints = [Endpoint::new(Role::Sender, process, ours).unwrap()];
+        let pid = Pid::from_raw(endpoints[0].local_pid().unwrap() as i32).unwrap();
         kill_process(pid, Signal::STOP).unwrap();
         let until_ns = clock::monotonic_ns() + 600_000_000_000;
-        let error = wait(&mut ends, until_ns, &AtomicBool::new(false)).unwrap_err();
+        let error = wait(&mut endpoints, until_ns, &AtomicBool::new(false)).unwrap_err();
         let why = "the sender was stopped by a signal (SIGSTOP, a debugger), in mid-trial";
         assert_eq!(error.to_string(), why);
     }
@@ -452,12 +470,12 @@ mod tests {
             protocol::write(&mut theirs, &failed).unwrap();
             Endpoint::new(role, EndpointProcess::Here(child.unwrap()), ours).unwrap()
         };
-        let mut ends = [
+        let mut endpoints = [
             says(Role::Sender, "the other side is gone", false),
             says(Role::Receiver, "byte 7 is wrong", true),
         ];
         let until_ns = clock::monotonic_ns() + 60_000_000_000;
-        let error = wait(&mut ends, until_ns, &AtomicBool::new(false)).unwrap_err();
+        let error = wait(&mut endpoints, until_ns, &AtomicBool::new(false)).unwrap_err();
         let TrialError::Failed(failure) = error else {
             panic!("{error}")
         };
@@ -472,7 +490,7 @@ mod tests {
         let child = std::process::Command::new("sleep").arg("60").spawn();
         let (ours, mut theirs) = UnixStream::pair().unwrap();
         let process = EndpointProcess::Here(child.unwrap());
-        let mut end = Endpoint::new(Role::Sender, process, ours).unwrap();
+        let mut endpoint = Endpoint::new(Role::Sender, process, ours).unwrap();
         std::thread::spawn(move || {
             // A frame of 64 KiB, by a byte every 10 ms.
             let _ = theirs.write_all(&65_536_u32.to_le_bytes());
@@ -480,7 +498,9 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(10));
             }
         });
-        let error = end.message_within(Duration::from_millis(100)).unwrap_err();
+        let error = endpoint
+            .message_within(Duration::from_millis(100))
+            .unwrap_err();
         let why = "the sender did not respond and was killed, in mid-trial";
         assert_eq!(error.to_string(), why);
     }
@@ -489,11 +509,11 @@ mod tests {
     fn the_end_of_an_endpoint_is_reported_with_its_remedy() {
         // `yes` in its place.
         let program = Program::at("/usr/bin/yes".as_ref()).unwrap();
-        let mut ends = [Endpoint::start(&program, Role::Sender, None).unwrap()];
-        let pid = Pid::from_raw(ends[0].local_pid().unwrap() as i32).unwrap();
+        let mut endpoints = [Endpoint::start(&program, Role::Sender, None).unwrap()];
+        let pid = Pid::from_raw(endpoints[0].local_pid().unwrap() as i32).unwrap();
         kill_process(pid, Signal::XCPU).unwrap();
         let until_ns = clock::monotonic_ns() + 60_000_000_000;
-        let why = wait(&mut ends, until_ns, &AtomicBool::new(false)).unwrap_err();
+        let why = wait(&mut endpoints, until_ns, &AtomicBool::new(false)).unwrap_err();
         let why = why.to_string();
         assert!(why.contains("did not block for 10 s"), "{why}");
         assert!(why.contains("shorten --window"), "{why}");

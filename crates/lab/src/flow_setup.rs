@@ -17,7 +17,7 @@ pub(crate) fn mover_of(cell: &Cell) -> io::Result<&'static Mover> {
 }
 
 /// The setup of a flow's mover.
-pub(crate) struct SendingEnd<'a> {
+pub(crate) struct MoverSetup<'a> {
     pub(crate) cell: &'a Cell,
     pub(crate) socket: Option<OwnedFd>,
     /// The file that it sends from, where it does not send from memory.
@@ -31,10 +31,10 @@ pub(crate) struct SendingEnd<'a> {
     pub(crate) java: Option<&'a Path>,
 }
 
-impl<'a> SendingEnd<'a> {
+impl<'a> MoverSetup<'a> {
     /// The first flow of a cell, from memory.
     pub(crate) fn new(cell: &'a Cell, socket: Option<OwnedFd>, timeout: Duration) -> Self {
-        SendingEnd {
+        MoverSetup {
             cell,
             socket,
             file: None,
@@ -69,7 +69,7 @@ impl<'a> SendingEnd<'a> {
     }
 }
 
-pub(crate) fn receiving_end(cell: &Cell, socket: OwnedFd) -> io::Result<Box<dyn Take>> {
+pub(crate) fn open_receiver(cell: &Cell, socket: OwnedFd) -> io::Result<Box<dyn Take>> {
     let row = Receiver::named(&cell.receiver).ok_or_else(|| unknown("receiver", &cell.receiver))?;
     let quick = cell.quickack.then(|| socket.try_clone()).transpose()?;
     let mut receiver = (row.open)(socket, length(cell.read_bytes())?)?;
@@ -80,7 +80,7 @@ pub(crate) fn receiving_end(cell: &Cell, socket: OwnedFd) -> io::Result<Box<dyn 
     })
 }
 
-/// The content of a flow's stream; `fresh` as in [`SendingEnd`].
+/// The content of a flow's stream; `fresh` as in [`MoverSetup`].
 pub(crate) fn content(cell: &Cell, flow: u32, fresh: bool) -> PayloadPattern {
     match cell.payload {
         Payload::Refilled => PayloadPattern::constant(flow),

@@ -19,9 +19,9 @@ use crate::deadline::DeadlineReader;
 use crate::flow_key::FlowKey;
 use crate::protocol::{self, FromEndpoint, HostReadings, Schedule, Task, ToEndpoint};
 
-mod remote_end;
+mod remote_endpoint;
 
-pub(crate) use remote_end::{LinkState, RemoteEnd, Unexpected, lock};
+pub(crate) use remote_endpoint::{LinkState, RemoteEndpoint, Unexpected, lock};
 
 pub(crate) const VERSION: u32 = 1;
 const BEAT: Duration = Duration::from_secs(1);

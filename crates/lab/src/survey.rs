@@ -15,7 +15,7 @@ use bytecost_spec::{Axis, Cell, Host, Support, Survey, Transport};
 use crate::edges::LoopBody;
 use crate::files::DISK_TIMEOUT;
 use crate::flow::{Intake, Stream, drain};
-use crate::flow_setup::{SendingEnd, content, mover_of, receiving_end};
+use crate::flow_setup::{MoverSetup, content, mover_of, open_receiver};
 use crate::limits::retried_without_memory;
 use crate::networks::{NetworkPath, Networks};
 use crate::protocol::Role;
@@ -274,19 +274,19 @@ fn one_message(
         || (None, Some(content(cell, 0, false))),
         |(file, known)| (Some(file), known),
     );
-    let mut receiver = receiving_end(cell, receiver)?;
+    let mut receiver = open_receiver(cell, receiver)?;
     let mut intake = Intake {
         receiver: &mut *receiver,
         checker: known.map_or_else(Checker::counting_only, |known| Checker::new(known, true)),
         size_bytes: cell.size_bytes,
         answers: None,
     };
-    let end = SendingEnd {
+    let mover_setup = MoverSetup {
         file,
         java: java.as_deref(),
-        ..SendingEnd::new(cell, Some(sender), timeout)
+        ..MoverSetup::new(cell, Some(sender), timeout)
     };
-    let mut mover = end.open()?;
+    let mut mover = mover_setup.open()?;
     Stream(&mut *mover).step()?;
     mover.flush()?;
     while intake.tally().bytes < cell.size_bytes {
@@ -309,7 +309,7 @@ fn one_message_over_wire(cell: &Cell, wire: &Wire) -> io::Result<()> {
     // Each wait of the sender has a bound.
     wire.answered(&mut far, || {
         let socket = transports::connect(cell, &FAR_END.to_string(), TIMEOUT)?;
-        let mut mover = SendingEnd::new(cell, Some(socket), TIMEOUT).open()?;
+        let mut mover = MoverSetup::new(cell, Some(socket), TIMEOUT).open()?;
         Stream(&mut *mover).step()?;
         drain(&mut *mover)
     })??;

@@ -66,10 +66,10 @@ pub(crate) fn attempt(
     let ready_ns = times.slowest_ns + times.timeout_ns + start_ns(&task, mover);
     let receiver = has_peer.then(|| side(&task, Role::Receiver, pins.receiver));
     let tasks = receiver.into_iter().chain([task]).collect();
-    let (mut ends, mut processes) = context.ready(tasks, ready_ns)?;
+    let (mut endpoints, mut processes) = context.ready(tasks, ready_ns)?;
     let packet_taps = PacketTaps::open(cell, &processes);
     let registers = mover.is_some_and(|m| m.locks_rings > 0);
-    let huge_reading = ends.last().filter(|_| registers).and_then(huge_bytes);
+    let huge_reading = endpoints.last().filter(|_| registers).and_then(huge_bytes);
     let background = BackgroundLoad::new(cell, pins.neighbour, &bed.local.host, times.most_ns())
         .map(|load| load.start(previous_load, &bed.settings.program, stop))
         .transpose()?;
@@ -83,7 +83,8 @@ pub(crate) fn attempt(
         window::by_clock
     };
     host.prepare(context.instruments, &processes);
-    let mut control = TrialControl::new(&mut ends, watch.as_deref_mut(), stop, times.timeout_ns);
+    let mut control =
+        TrialControl::new(&mut endpoints, watch.as_deref_mut(), stop, times.timeout_ns);
     let core_to_core = CoreToCore::before(context.core_to_core);
     let mut machine = conduct(&mut host, context.instruments, &mut control, times)?;
     machine.extend(core_to_core.after());
@@ -99,7 +100,7 @@ pub(crate) fn attempt(
     output.sender.side.readings.extend(huge_reading);
     output.neighbour = neighbour.unwrap_or_default();
     output.packet_sockets = packet_taps.all();
-    context.end(output, ends, &processes)
+    context.end(output, endpoints, &processes)
 }
 
 /// The longest time in ns, in addition to that of a message, until a sender is ready: its helper starts,
@@ -115,7 +116,7 @@ fn start_ns(task: &Task, mover: Option<&Mover>) -> u64 {
 }
 
 /// The reading of a process's memory in huge pages, which makes registered buffers cheaper.
-fn huge_bytes(end: &Endpoint) -> Option<(Counter, Reading)> {
-    let bytes = huge_memory(&proc_view::directory(end.local_pid()?)?)?;
+fn huge_bytes(endpoint: &Endpoint) -> Option<(Counter, Reading)> {
+    let bytes = huge_memory(&proc_view::directory(endpoint.local_pid()?)?)?;
     Some((Counter::HugeMemoryBytes, Reading::Measured(bytes)))
 }

@@ -230,13 +230,13 @@ impl Watch {
     /// The next answer of any side, or none by `until_ns`; the samplers are emptied meanwhile.
     pub(crate) fn wait_until(
         &mut self,
-        ends: &mut [Endpoint],
+        endpoints: &mut [Endpoint],
         until_ns: u64,
         stop: &AtomicBool,
     ) -> Result<Option<(usize, FromEndpoint)>, TrialError> {
         loop {
             let now_ns = clock::monotonic_ns();
-            let answer = wait_until(ends, until_ns.min(now_ns + DRAIN_INTERVAL_NS), stop)?;
+            let answer = wait_until(endpoints, until_ns.min(now_ns + DRAIN_INTERVAL_NS), stop)?;
             if let Some(time) = &mut self.time {
                 time.take();
             }

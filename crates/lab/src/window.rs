@@ -92,7 +92,7 @@ impl WindowTimes {
 /// The orders to the sides of a trial, which are ready, and their answers.
 pub(crate) struct TrialControl<'t> {
     /// The processes of the sides, the sender's last.
-    pub(crate) ends: &'t mut [Endpoint],
+    pub(crate) endpoints: &'t mut [Endpoint],
     pub(crate) watch: Option<&'t mut Watch>,
     stop: &'t AtomicBool,
     /// The longest time of a side's call without progress, in ns.
@@ -107,15 +107,15 @@ pub(crate) struct TrialControl<'t> {
 
 impl<'t> TrialControl<'t> {
     pub(crate) fn new(
-        ends: &'t mut [Endpoint],
+        endpoints: &'t mut [Endpoint],
         watch: Option<&'t mut Watch>,
         stop: &'t AtomicBool,
         timeout_ns: u64,
     ) -> TrialControl<'t> {
         TrialControl {
-            closed: vec![false; ends.len()],
-            done: ends.iter().map(|_| None).collect(),
-            ends,
+            closed: vec![false; endpoints.len()],
+            done: endpoints.iter().map(|_| None).collect(),
+            endpoints,
             watch,
             stop,
             timeout_ns,
@@ -125,18 +125,20 @@ impl<'t> TrialControl<'t> {
 
     /// Sends an order to all sides.
     fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
-        self.ends.iter_mut().try_for_each(|end| end.order(order))
+        self.endpoints
+            .iter_mut()
+            .try_for_each(|endpoint| endpoint.order(order))
     }
 
     /// Sends an order to the sender alone, the last of the sides; a receiver follows its connection.
     fn order_sender(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
-        let mut sender = self.ends.last_mut().into_iter();
-        sender.try_for_each(|end| end.order(order))
+        let mut sender = self.endpoints.last_mut().into_iter();
+        sender.try_for_each(|endpoint| endpoint.order(order))
     }
 
     /// Waits for an answer of any side; an error if none comes before the deadline.
     pub(crate) fn next(&mut self, deadline_ns: u64) -> Result<(usize, FromEndpoint), TrialError> {
-        wait(self.ends, deadline_ns, self.stop)
+        wait(self.endpoints, deadline_ns, self.stop)
     }
 
     /// Handles answers of the sides until a time.
@@ -154,8 +156,8 @@ impl<'t> TrialControl<'t> {
         while !is_reached(self) {
             let by_ns = deadline_ns();
             if !self.handle_message(by_ns)? {
-                let (end, answer) = self.next(by_ns)?;
-                self.on_answer(end, answer)?;
+                let (side, answer) = self.next(by_ns)?;
+                self.on_answer(side, answer)?;
             }
         }
         Ok(())
@@ -164,20 +166,22 @@ impl<'t> TrialControl<'t> {
     /// Waits for an answer of any side and handles it; false if none comes before `until_ns`.
     fn handle_message(&mut self, until_ns: u64) -> Result<bool, TrialError> {
         let answer = match &mut self.watch {
-            Some(watch) if self.is_watched => watch.wait_until(self.ends, until_ns, self.stop)?,
-            _ => wait_until(self.ends, until_ns, self.stop)?,
+            Some(watch) if self.is_watched => {
+                watch.wait_until(self.endpoints, until_ns, self.stop)?
+            }
+            _ => wait_until(self.endpoints, until_ns, self.stop)?,
         };
-        let Some((end, answer)) = answer else {
+        let Some((side, answer)) = answer else {
             return Ok(false);
         };
-        self.on_answer(end, answer).map(|()| true)
+        self.on_answer(side, answer).map(|()| true)
     }
 
     /// Records that a side has closed its window or, after that, its result; an error for other answers.
-    fn on_answer(&mut self, end: usize, answer: FromEndpoint) -> Result<(), TrialError> {
+    fn on_answer(&mut self, side: usize, answer: FromEndpoint) -> Result<(), TrialError> {
         match answer {
-            FromEndpoint::Closed if !self.closed[end] => self.closed[end] = true,
-            FromEndpoint::Done(done) if self.closed[end] => self.done[end] = Some(*done),
+            FromEndpoint::Closed if !self.closed[side] => self.closed[side] = true,
+            FromEndpoint::Done(done) if self.closed[side] => self.done[side] = Some(*done),
             other => return Err(unexpected("endpoint", &other)),
         }
         Ok(())
@@ -221,8 +225,12 @@ impl<'t> TrialControl<'t> {
         self.watch.as_mut().map_or(Ok(()), |watch| watch.end())
     }
 
-    pub(crate) fn wait_for_done(&mut self, end: usize, deadline_ns: u64) -> Result<(), TrialError> {
-        self.wait_until(|control| control.done[end].is_some(), || deadline_ns)
+    pub(crate) fn wait_for_done(
+        &mut self,
+        side: usize,
+        deadline_ns: u64,
+    ) -> Result<(), TrialError> {
+        self.wait_until(|control| control.done[side].is_some(), || deadline_ns)
     }
 
     /// Waits for the results of the sides after the order to stop, and returns them, the sender's last.
@@ -243,7 +251,7 @@ impl<'t> TrialControl<'t> {
             return Ok((schedule, None));
         };
         let mut all_steady = true;
-        for _ in 0..self.ends.len() {
+        for _ in 0..self.endpoints.len() {
             match self.next(by_ns + GRACE_NS)? {
                 (_, FromEndpoint::Warm(steady)) => all_steady &= steady,
                 (_, other) => return Err(unexpected("endpoint", &other)),
@@ -300,13 +308,13 @@ pub(crate) fn by_passes(
     let timeout_ns = GRACE_NS + times.timeout_ns + 2 * times.slowest_ns;
     // A Java mover makes many passes before the window, each of which may be slow.
     let warmup_ns = times.warmup_passes * times.slowest_ns;
-    for _ in 0..control.ends.len() {
+    for _ in 0..control.endpoints.len() {
         match control.next(schedule.begin_ns + warmup_ns + timeout_ns)? {
             (_, FromEndpoint::Opening) => {}
             (_, other) => return Err(unexpected("endpoint", &other)),
         }
     }
-    control.ends.iter().for_each(Endpoint::window_opens);
+    control.endpoints.iter().for_each(Endpoint::window_opens);
     host.open(instruments);
     control.begin_watch()?;
     control.order_sender(&ToEndpoint::Open)?;

@@ -15,7 +15,7 @@ use crate::connection::ConnectionMeter;
 use crate::edges::by_gate;
 use crate::files;
 use crate::flow::{Ask, Stream};
-use crate::flow_setup::{SendingEnd, answer, mover_of};
+use crate::flow_setup::{MoverSetup, answer, mover_of};
 use crate::page_cache;
 use crate::pass_loops::PassSender;
 use crate::passes::Passes;
@@ -106,16 +106,16 @@ impl<'a> Flow<'a> {
             }
             _ => None,
         };
-        let end = SendingEnd {
+        let mover_setup = MoverSetup {
             file,
             flow,
             fresh: is_fresh(task, mover),
             java: task.here.java.as_deref(),
-            ..SendingEnd::new(cell, socket, handle.timeout())
+            ..MoverSetup::new(cell, socket, handle.timeout())
         };
         Ok(Flow {
             handle,
-            engine: end.open()?,
+            engine: mover_setup.open()?,
             socket: kept,
             cooled,
         })

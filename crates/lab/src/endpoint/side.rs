@@ -19,7 +19,7 @@ use crate::connection::ConnectionMeter;
 use crate::edges::Segments;
 use crate::files;
 use crate::flow::{Intake, moved, tallied};
-use crate::flow_setup::{answer, content, mover_of, receiving_end};
+use crate::flow_setup::{answer, content, mover_of, open_receiver};
 use crate::marks;
 use crate::pass_loops::PassReceiver;
 use crate::passes::Passes;
@@ -56,7 +56,7 @@ pub(super) fn receive(handle: FlowHandle<'_>, socket: Option<OwnedFd>) -> io::Re
     let cell = &handle.task.cell;
     let connected = socket.ok_or(io::ErrorKind::NotConnected)?;
     let kept = connected.try_clone()?;
-    let mut receiver = receiving_end(cell, connected)?;
+    let mut receiver = open_receiver(cell, connected)?;
     let thread = handle.metered(handle.thread_meter());
     let mut meter = ConnectionMeter::new(thread, Some(&kept), cell.transport.is_tcp());
     let mut intake = Intake {

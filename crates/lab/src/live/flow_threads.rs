@@ -13,14 +13,14 @@ use rustix::net::{Shutdown, sockopt};
 
 use super::LiveSetup;
 use super::flow_counters::{CountersReader, FlowCounters, STOP, latency};
-use super::flows::{self, FlowEnd};
+use super::flows::{self, EndedFlow};
 
 /// Flow threads at work. Dropping it cuts them off and waits for them.
 pub(super) struct FlowThreads {
     counters: Arc<FlowCounters>,
     reader: CountersReader,
     sockets: Vec<OwnedFd>,
-    threads: Vec<JoinHandle<io::Result<FlowEnd>>>,
+    threads: Vec<JoinHandle<io::Result<EndedFlow>>>,
     congestion: String,
     /// True for a receiver of a stream: FIN is sent here, since its threads may wait for bytes.
     ends_by_socket: bool,
@@ -28,7 +28,7 @@ pub(super) struct FlowThreads {
     is_cut: bool,
 }
 
-pub(super) struct FlowsEnd {
+pub(super) struct EndedFlows {
     pub(super) activity: Activity,
     pub(super) congestion: String,
     /// True if a flow was cut off here.
@@ -119,7 +119,7 @@ impl FlowThreads {
 
     /// Waits until all flows have ended by themselves, cuts them off at `until_ns` or when
     /// `is_impatient`, and joins what they bring back.
-    pub(super) fn end_by(&mut self, until_ns: u64, is_impatient: impl Fn() -> bool) -> FlowsEnd {
+    pub(super) fn end_by(&mut self, until_ns: u64, is_impatient: impl Fn() -> bool) -> EndedFlows {
         while !self.have_all_ended() && clock::monotonic_ns() < until_ns && !is_impatient() {
             clock::sleep_until_ns(clock::monotonic_ns() + 2_000_000);
         }
@@ -150,7 +150,7 @@ impl FlowThreads {
         }
         activity.side.readings = bytecost_meter::sum(&readings);
         activity.latency = latency_ns.as_ref().and_then(latency);
-        FlowsEnd {
+        EndedFlows {
             activity,
             congestion: std::mem::take(&mut self.congestion),
             is_cut: self.is_cut,

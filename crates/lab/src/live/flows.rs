@@ -17,14 +17,14 @@ use super::{FLOW_TIMEOUT, LiveSetup, completes};
 use crate::connection::ConnectionMeter;
 use crate::edges::LoopBody;
 use crate::flow::{Ask, Intake, Stream, moved, tallied};
-use crate::flow_setup::{SendingEnd, answer, receiving_end};
+use crate::flow_setup::{MoverSetup, answer, open_receiver};
 use crate::thread_binding::ThreadBinding;
 use crate::transports;
 
 /// The sleep of a receiver with a limit on its rate, in ns.
 const NAP_NS: u64 = 10_000_000;
 
-pub(super) struct FlowEnd {
+pub(super) struct EndedFlow {
     pub(super) readings: Readings,
     pub(super) flow: FlowReading,
     /// Round-trip times that it has not reported yet.
@@ -39,7 +39,7 @@ pub(super) fn run(
     number: u32,
     counters: &FlowCounters,
     socket: OwnedFd,
-) -> io::Result<FlowEnd> {
+) -> io::Result<EndedFlow> {
     let cell = &setup.cell;
     ThreadBinding::bind(&pins(cell, setup.side), number, None)?;
     let kept = socket.try_clone()?;
@@ -63,11 +63,11 @@ pub(super) fn run(
     }
 }
 
-fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Result<FlowEnd> {
+fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Result<EndedFlow> {
     let (flow, completes) = (reporter.flow, completes(cell));
-    let sender = SendingEnd {
+    let sender = MoverSetup {
         flow,
-        ..SendingEnd::new(cell, Some(socket), FLOW_TIMEOUT)
+        ..MoverSetup::new(cell, Some(socket), FLOW_TIMEOUT)
     };
     let mut engine = sender.open()?;
     let mut end = match cell.pattern {
@@ -75,7 +75,7 @@ fn send(cell: &Cell, socket: OwnedFd, mut reporter: FlowReporter<'_>) -> io::Res
             let mut ask = Ask::new(&mut *engine, reporter.socket, answer(cell)?);
             ask.latency_ns = histogram();
             let untimed = reporter.through(&mut ask, finish, completes);
-            FlowEnd {
+            EndedFlow {
                 latency_ns: Some(ask.latency_ns),
                 ..untimed
             }
@@ -96,8 +96,8 @@ fn receive(
     setup: &LiveSetup,
     socket: OwnedFd,
     mut reporter: FlowReporter<'_>,
-) -> io::Result<FlowEnd> {
-    let mut receiver = receiving_end(&setup.cell, socket)?;
+) -> io::Result<EndedFlow> {
+    let mut receiver = open_receiver(&setup.cell, socket)?;
     let mut intake = intake(setup, &mut *receiver, reporter.socket)?;
     let kept = reporter.socket;
     // A receiver that stops receives what is still on the way, but responds no more.
@@ -146,7 +146,7 @@ impl FlowReporter<'_> {
         body: &mut S,
         on_stop: impl FnMut(&mut S) -> io::Result<bool>,
         completes: bool,
-    ) -> FlowEnd {
+    ) -> EndedFlow {
         self.counters.wait();
         let from = self.meter.read_start();
         let mut ended = self.repeat(body, on_stop);
@@ -159,7 +159,7 @@ impl FlowReporter<'_> {
         let (to, tally) = (self.meter.read_end(), body.tally());
         let mut readings = self.meter.difference(&from, &to);
         readings.extend(tallied(&tally, completes.then_some(&tally)));
-        FlowEnd {
+        EndedFlow {
             readings,
             flow: moved(&tally, to.0.clock_ns.saturating_sub(from.0.clock_ns)),
             latency_ns: None,
@@ -262,7 +262,7 @@ mod tests {
 
     fn sent(cell: &Cell, socket: OwnedFd, counters: &FlowCounters) -> (u64, u64) {
         let kept = socket.try_clone().unwrap();
-        let mut mover = (SendingEnd::new(cell, Some(socket), TIMEOUT).open()).unwrap();
+        let mut mover = (MoverSetup::new(cell, Some(socket), TIMEOUT).open()).unwrap();
         let counted = match cell.pattern {
             Exchange::RequestResponse => {
                 let mut ask = Ask::new(&mut *mover, &kept, answer(cell).unwrap());
@@ -277,7 +277,7 @@ mod tests {
 
     fn received(setup: &LiveSetup, socket: OwnedFd, counters: &FlowCounters) -> (u64, u64) {
         let kept = socket.try_clone().unwrap();
-        let mut receiver = receiving_end(&setup.cell, socket).unwrap();
+        let mut receiver = open_receiver(&setup.cell, socket).unwrap();
         let mut intake = intake(setup, &mut *receiver, &kept).unwrap();
         counted(&mut intake, &kept, counters, |_| Ok(true))
     }

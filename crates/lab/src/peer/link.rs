@@ -26,7 +26,7 @@ use crate::endpoint_process::Endpoint;
 use crate::limits;
 use crate::obstacles;
 use crate::peer_channel::{
-    FoundPath, FromAgent, IncomingMessages, LinkState, RemoteEnd, Reply, ToAgent, Unexpected,
+    FoundPath, FromAgent, IncomingMessages, LinkState, RemoteEndpoint, Reply, ToAgent, Unexpected,
     VERSION, lock, write_out,
 };
 use crate::program;
@@ -464,13 +464,13 @@ impl PeerLink {
     pub(crate) fn start(&self, role: Role, window: Duration) -> io::Result<Endpoint> {
         let (ours, theirs) = UnixStream::pair()?;
         theirs.set_write_timeout(Some(Duration::from_secs(1)))?;
-        let end = RemoteEnd {
+        let endpoint = RemoteEndpoint {
             id: self.next.fetch_add(1, Ordering::Relaxed),
             window_ns: window.as_nanos() as u64,
             link: Arc::clone(&self.joined.state),
         };
-        end.link.begin(end.id, theirs);
-        Endpoint::remote(role, end, ours)
+        endpoint.link.begin(endpoint.id, theirs);
+        Endpoint::remote(role, endpoint, ours)
     }
 }
 

@@ -59,7 +59,7 @@ impl TrialContext<'_> {
             tasks.reverse();
         }
         let is_pair = tasks.len() > 1;
-        let mut ends: Vec<Endpoint> = Vec::with_capacity(tasks.len());
+        let mut endpoints: Vec<Endpoint> = Vec::with_capacity(tasks.len());
         let mut listening = None;
         for task in tasks {
             let (role, listens) = (task.role, is_pair && listening.is_none());
@@ -68,20 +68,20 @@ impl TrialContext<'_> {
                 None if is_pair => self.listens(role),
                 None => ConnectionSetup::None,
             };
-            let mut end = self.start(role)?;
-            end.order(&ToEndpoint::Prepare(Box::new(Task { connection, ..task })))?;
+            let mut endpoint = self.start(role)?;
+            endpoint.order(&ToEndpoint::Prepare(Box::new(Task { connection, ..task })))?;
             if let Some(wire) = self.between.and_then(NetworkPath::wire).filter(|_| listens) {
-                end.send_descriptors(wire.descriptors())?;
+                endpoint.send_descriptors(wire.descriptors())?;
             }
             let receives = matches!(role, Role::Receiver | Role::Server);
-            ends.insert(if receives { 0 } else { ends.len() }, end);
+            endpoints.insert(if receives { 0 } else { endpoints.len() }, endpoint);
             if listens {
-                listening = Some(self.listening(&mut ends, role)?);
+                listening = Some(self.listening(&mut endpoints, role)?);
             }
         }
-        for _ in 0..ends.len() {
+        for _ in 0..endpoints.len() {
             match wait(
-                &mut ends,
+                &mut endpoints,
                 clock::monotonic_ns() + GRACE_NS + longer_ns,
                 self.stop,
             )? {
@@ -91,9 +91,9 @@ impl TrialContext<'_> {
         }
         let processes = TrialProcesses {
             listening,
-            ..Endpoint::processes(&ends)
+            ..Endpoint::processes(&endpoints)
         };
-        Ok((ends, processes))
+        Ok((endpoints, processes))
     }
 
     fn start(&mut self, role: Role) -> Result<Endpoint, TrialError> {
@@ -122,8 +122,12 @@ impl TrialContext<'_> {
     }
 
     /// Waits until the only end so far listens.
-    fn listening(&self, ends: &mut [Endpoint], role: Role) -> Result<ListeningSide, TrialError> {
-        match wait(ends, clock::monotonic_ns() + GRACE_NS, self.stop)? {
+    fn listening(
+        &self,
+        endpoints: &mut [Endpoint],
+        role: Role,
+    ) -> Result<ListeningSide, TrialError> {
+        match wait(endpoints, clock::monotonic_ns() + GRACE_NS, self.stop)? {
             (_, FromEndpoint::Listening { address, process }) => Ok(ListeningSide {
                 role,
                 address,
@@ -143,10 +147,10 @@ impl TrialContext<'_> {
     pub(super) fn end(
         &self,
         mut output: TrialOutput,
-        ends: Vec<Endpoint>,
+        endpoints: Vec<Endpoint>,
         processes: &TrialProcesses,
     ) -> Result<TrialOutput, TrialError> {
-        let peer = Endpoint::take_peer_readings(&ends);
+        let peer = Endpoint::take_peer_readings(&endpoints);
         output.peer_machine.extend(peer.machine);
         output.packet_sockets.extend(peer.packet_sockets);
         let on_cards = self
@@ -154,7 +158,7 @@ impl TrialContext<'_> {
             .map_or_else(Vec::new, |link| link.circumstances(peer.obstacles));
         // Qdiscs, filters and rules are static facts of this host; those of the other's cards came.
         output.obstacles = obstacles::of_trial(self.cell, self.between, on_cards, processes);
-        all_ended(ends, self.stop)?;
+        all_ended(endpoints, self.stop)?;
         Ok(output)
     }
 }

@@ -49,22 +49,22 @@ pub(super) fn attempt(
         role: Role::Server,
         ..task
     };
-    let (mut ends, processes) = context.ready(vec![server_task, client_task], 0)?;
+    let (mut endpoints, processes) = context.ready(vec![server_task, client_task], 0)?;
     if let Some(watch) = &mut watch {
         watch.trial_begins(cell, &processes)?;
     }
-    let (machine, [server, client]) = conduct(&mut context, &mut ends, &processes, watch)?;
+    let (machine, [server, client]) = conduct(&mut context, &mut endpoints, &processes, watch)?;
     check_traffic(server.traffic, client.traffic)?;
     let is_server_there = (context.link).is_some_and(|link| link.plays(Role::Server));
     let output = join(server, client, machine, is_server_there);
-    context.end(output, ends, &processes)
+    context.end(output, endpoints, &processes)
 }
 
 /// Has the clients begin, gives the server their window, which opens when everyone is connected, and
 /// returns the readings of the machine and of both sides.
 fn conduct(
     context: &mut TrialContext<'_>,
-    ends: &mut [Endpoint],
+    endpoints: &mut [Endpoint],
     processes: &TrialProcesses,
     watch: Option<&mut Watch>,
 ) -> Result<(Readings, [Done; 2]), TrialError> {
@@ -75,16 +75,16 @@ fn conduct(
     let begin_ns = clock::monotonic_ns() + LEAD_NS;
     let warmup = context.settings.warmup.max(notice) + look_time(cell);
     let window_from_ns = begin_ns + warmup.as_nanos() as u64;
-    ends[CLIENT].order(&ToEndpoint::Go(Schedule {
+    endpoints[CLIENT].order(&ToEndpoint::Go(Schedule {
         begin_ns,
         window_from_ns,
         window_to_ns: window_from_ns + context.window.as_nanos() as u64,
         steady_by_ns: None,
     }))?;
-    let schedule = wait_for_connections(cell, ends, begin_ns, stop)?;
-    ends[SERVER].order(&ToEndpoint::Go(schedule))?;
+    let schedule = wait_for_connections(cell, endpoints, begin_ns, stop)?;
+    endpoints[SERVER].order(&ToEndpoint::Go(schedule))?;
     let timeout_ns = TIMEOUT.as_nanos() as u64;
-    let mut control = TrialControl::new(ends, watch, stop, timeout_ns);
+    let mut control = TrialControl::new(endpoints, watch, stop, timeout_ns);
     let _prompt = Promptness::take(true);
     if let Some(watching) = &mut control.watch {
         watching.schedule(&schedule)?;
@@ -99,7 +99,7 @@ fn conduct(
     machine.extend(core_to_core.after());
     // In an open loop the last answers may take as long as the clients wait for them.
     control.wait_for_done(CLIENT, schedule.window_to_ns + timeout_ns + GRACE_NS)?;
-    control.ends[SERVER].order(&ToEndpoint::Stop)?;
+    control.endpoints[SERVER].order(&ToEndpoint::Stop)?;
     context.start_standby();
     let nothing = |_| TrialError::failed("protocol error: a side brought back nothing");
     let both: [Done; 2] = control.results()?.try_into().map_err(nothing)?;
@@ -121,13 +121,13 @@ fn check_traffic(served: Traffic, made: Traffic) -> Result<(), TrialError> {
 /// Waits until everyone is connected, and returns the schedule of the window.
 fn wait_for_connections(
     cell: &Cell,
-    ends: &mut [Endpoint],
+    endpoints: &mut [Endpoint],
     begin_ns: u64,
     stop: &AtomicBool,
 ) -> Result<Schedule, TrialError> {
     let all = cell.serving.all_connections();
     let timeout_ns = CONNECT_NS + CONNECT_EACH_NS * all;
-    match wait_until(ends, begin_ns + timeout_ns, stop)? {
+    match wait_until(endpoints, begin_ns + timeout_ns, stop)? {
         Some((CLIENT, FromEndpoint::Connected(by))) if by.start <= by.end => Ok(Schedule {
             begin_ns,
             window_from_ns: by.start,

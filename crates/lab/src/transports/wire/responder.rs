@@ -64,12 +64,12 @@ struct Flow {
     grew_ns: u64,
     /// Gaps and repeats that were answered.
     strays: u64,
-    end: End,
+    state: FlowState,
 }
 
-/// The state of a flow's end.
+/// The state of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum End {
+enum FlowState {
     Open,
     /// Its FIN was answered with one.
     Answered,
@@ -149,7 +149,10 @@ impl WireResponder {
 
     /// The number of flows whose senders have closed, with an answer, or have given up.
     pub(crate) fn ended(&self) -> usize {
-        self.flows.iter().filter(|f| f.end != End::Open).count()
+        self.flows
+            .iter()
+            .filter(|f| f.state != FlowState::Open)
+            .count()
     }
 
     /// The time at which anything last came, in ns of CLOCK_MONOTONIC.
@@ -203,7 +206,7 @@ impl WireResponder {
                 polled_bytes: 0,
                 grew_ns: now_ns,
                 strays: 0,
-                end: End::Open,
+                state: FlowState::Open,
             };
             match same {
                 Some(at) => self.flows[at] = flow,
@@ -235,13 +238,13 @@ impl WireResponder {
             self.busy_ns = now_ns;
         }
         if seen.reset {
-            flow.end = End::GivenUp;
+            flow.state = FlowState::GivenUp;
             return Ok(());
         }
         let waiting = seen.bytes.saturating_sub(flow.acknowledged);
         let is_quiet = now_ns.saturating_sub(flow.grew_ns) >= QUIET_NS;
         let strays = seen.gaps + seen.repeats;
-        let ends = seen.closed && flow.end == End::Open;
+        let ends = seen.closed && flow.state == FlowState::Open;
         let is_due = waiting >= self.rules.acknowledge_bytes
             || waiting > 0 && is_quiet
             || strays != flow.strays
@@ -262,7 +265,7 @@ impl WireResponder {
             answered.acknowledged = seen.bytes;
             answered.strays = strays;
             if seen.closed {
-                answered.end = End::Answered;
+                answered.state = FlowState::Answered;
             }
             self.acknowledgements += 1;
         }

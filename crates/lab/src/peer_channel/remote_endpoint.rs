@@ -22,7 +22,7 @@ pub(crate) struct LinkState {
     /// The name of the other host in messages, by its command.
     pub(crate) name: String,
     outgoing: mpsc::SyncSender<ToAgent>,
-    ends: Mutex<BTreeMap<u64, AnswersOf>>,
+    endpoints: Mutex<BTreeMap<u64, AnswersOf>>,
     expected: Mutex<Expected>,
     pub(crate) down: Mutex<Option<String>>,
     /// The first line that came in place of the agent's first message.
@@ -62,7 +62,7 @@ impl LinkState {
         let state = LinkState {
             name: name.to_owned(),
             outgoing,
-            ends: Mutex::default(),
+            endpoints: Mutex::default(),
             expected: Mutex::default(),
             down: Mutex::default(),
             printed: Mutex::default(),
@@ -102,11 +102,11 @@ impl LinkState {
             left: MAX_ANSWERS,
             host: HostReadings::default(),
         };
-        lock(&self.ends).insert(id, answers);
+        lock(&self.endpoints).insert(id, answers);
     }
 
     fn end(&self, id: u64) {
-        if let Some(answers) = lock(&self.ends).remove(&id) {
+        if let Some(answers) = lock(&self.endpoints).remove(&id) {
             lock(&self.expected).late_answers += u64::from(answers.left);
         }
         self.send(ToAgent::End { id });
@@ -119,7 +119,7 @@ impl LinkState {
     /// Marks the link as lost for a reason. The sockets of all endpoints end, so that nobody waits.
     pub(crate) fn mark_down(&self, why: String) {
         lock(&self.down).get_or_insert(why);
-        lock(&self.ends).clear();
+        lock(&self.endpoints).clear();
     }
 
     /// Passes on the answer of an endpoint, and gives back a reply that was asked for.
@@ -133,21 +133,21 @@ impl LinkState {
                 host,
             } => {
                 let answer = ClockShift::received_now(now_ns).answer(plain(*answer));
-                let mut ends = lock(&self.ends);
-                let Some(end) = ends.get_mut(&id) else {
+                let mut endpoints = lock(&self.endpoints);
+                let Some(answers) = endpoints.get_mut(&id) else {
                     let late = &mut lock(&self.expected).late_answers;
                     *late = late.checked_sub(1).ok_or(Unexpected)?;
                     return Ok(None);
                 };
-                end.left = end.left.checked_sub(1).ok_or(Unexpected)?;
-                end.host.machine.extend(host.machine);
+                answers.left = answers.left.checked_sub(1).ok_or(Unexpected)?;
+                answers.host.machine.extend(host.machine);
                 let obstacles = host.obstacles.into_iter().map(|obstacle| Obstacle {
                     place: units::one_line(&obstacle.place),
                     found: units::one_line(&obstacle.found),
                     ..obstacle
                 });
-                end.host.obstacles.extend(obstacles);
-                end.host.obstacles.truncate(MOST_OBSTACLES);
+                answers.host.obstacles.extend(obstacles);
+                answers.host.obstacles.truncate(MOST_OBSTACLES);
                 let sockets = host.packet_sockets.into_iter().map(|socket| PacketSocket {
                     device: Some(format!(
                         "{} on {}",
@@ -156,10 +156,10 @@ impl LinkState {
                     )),
                     holder: socket.holder.as_deref().map(units::one_line),
                 });
-                end.host.packet_sockets.extend(sockets);
-                end.host.packet_sockets.truncate(MOST_OBSTACLES);
+                answers.host.packet_sockets.extend(sockets);
+                answers.host.packet_sockets.truncate(MOST_OBSTACLES);
                 // An error means that the reader is gone, which does not matter.
-                let _ = protocol::write(&mut end.to, &answer);
+                let _ = protocol::write(&mut answers.to, &answer);
                 Ok(None)
             }
             reply => {
@@ -186,13 +186,13 @@ fn plain(answer: FromEndpoint) -> FromEndpoint {
 }
 
 /// The endpoint; dropping it has it ended there.
-pub(crate) struct RemoteEnd {
+pub(crate) struct RemoteEndpoint {
     pub(crate) id: u64,
     pub(crate) window_ns: u64,
     pub(crate) link: Arc<LinkState>,
 }
 
-impl RemoteEnd {
+impl RemoteEndpoint {
     /// Sends an order; false when the other host is lost.
     pub(crate) fn order(&self, order: &ToEndpoint) -> bool {
         let id = self.id;
@@ -219,9 +219,10 @@ impl RemoteEnd {
 
     /// Readings of the host there, once the endpoint has sent its last answer.
     pub(crate) fn take_readings(&self) -> HostReadings {
-        let mut ends = lock(&self.link.ends);
-        let end = ends.get_mut(&self.id);
-        end.map(|end| std::mem::take(&mut end.host))
+        let mut endpoints = lock(&self.link.endpoints);
+        let answers = endpoints.get_mut(&self.id);
+        answers
+            .map(|answers| std::mem::take(&mut answers.host))
             .unwrap_or_default()
     }
 
@@ -235,7 +236,7 @@ impl RemoteEnd {
     }
 }
 
-impl Drop for RemoteEnd {
+impl Drop for RemoteEndpoint {
     fn drop(&mut self) {
         self.link.end(self.id);
     }
@@ -283,7 +284,7 @@ mod tests {
         );
         let (ours, theirs) = UnixStream::pair().unwrap();
         link.begin(7, theirs);
-        let end = RemoteEnd {
+        let endpoint = RemoteEndpoint {
             id: 7,
             window_ns: 0,
             link: Arc::clone(&link),
@@ -293,7 +294,7 @@ mod tests {
             protocol::read::<FromEndpoint>(&mut &ours).unwrap(),
             FromEndpoint::Ready
         );
-        drop(end);
+        drop(endpoint);
         assert!(matches!(requests.recv().unwrap(), ToAgent::End { id: 7 }));
         let late = (0..).take_while(|_| link.pass(answer(7)).is_ok()).count();
         assert_eq!(late as u32, MAX_ANSWERS - 1);
@@ -323,12 +324,12 @@ mod tests {
             },
         };
         assert!(link.pass(message).is_ok());
-        let end = RemoteEnd {
+        let endpoint = RemoteEndpoint {
             id: 7,
             window_ns: 0,
             link,
         };
-        let found = end.take_readings().packet_sockets;
+        let found = endpoint.take_readings().packet_sockets;
         assert_eq!(found.len(), MOST_OBSTACLES);
         let device = found[0].device.as_deref().unwrap();
         assert!(
