@@ -2,8 +2,8 @@
 
 use crate::fixture::{self, estimate, section};
 
-use bytecost_analysis::{Analysis, Gap, Point, SpeedUp, SpeedUpRow};
-use bytecost_report::{findings_json, html, markdown, pictures};
+use bytecost_analysis::{Analysis, Finding, Gap, Point, SpeedUp, SpeedUpRow, Verdict};
+use bytecost_report::{Style, findings_json, html, markdown, pictures, terminal};
 use bytecost_spec::{Axis, Measure, Metric};
 
 const REFUSAL: &str = "the kernel shows no two hardware threads of one core, as a guest of a hypervisor often sees it, so that <none> can be chosen";
@@ -73,6 +73,38 @@ fn without_pairs_there_is_no_overview() {
     assert!(pictures(&a).iter().all(|p| p.name != "speed-ups"));
     assert!(!findings_json(&a).contains("speed_ups"));
     assert!(!markdown(&a).contains("Speed-ups"));
+}
+
+#[test]
+fn an_exploratory_pair_is_not_among_the_decided_ones() {
+    let mut a = analysis();
+    a.speed_ups.drain(..2);
+    let style = Style {
+        color: false,
+        width: 200,
+    };
+    for (verdict, expected) in [
+        (Verdict::Better, ""),
+        (Verdict::NotJudged, "exploratory in 1 cell"),
+        (Verdict::NotDecided, "undecided in 1 cell"),
+    ] {
+        let finding = Finding {
+            metric: a.speed_ups[0].metric,
+            cell: "a".to_owned(),
+            baseline: "b".to_owned(),
+            verdict,
+            withheld: None,
+            ..a.findings[0].clone()
+        };
+        let with = Analysis {
+            findings: vec![finding],
+            ..a.clone()
+        };
+        let text = terminal(&with, style);
+        for words in ["exploratory in 1 cell", "undecided in 1 cell"] {
+            assert_eq!(text.contains(words), words == expected, "{text}");
+        }
+    }
 }
 
 #[test]
