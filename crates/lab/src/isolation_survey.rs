@@ -41,11 +41,10 @@ pub fn survey<'c>(
 fn get_ready(program: &Program, roots: &Roots, host: &Host, cell: &Cell) -> Result<(), String> {
     let (class, cgroup) = (cell.class, &cell.cgroup);
     if let Some(why) = scheduler_classes::unavailable_reason(roots, class) {
-        return Err(format!("class {class}: {why}"));
+        return Err(why);
     }
-    let of_group = |why: String| format!("cgroup {cgroup}: {why}");
     // Dropped after the process in it.
-    let group = ControlGroups::make(roots, cgroup, &host.cpus_allowed).map_err(of_group)?;
+    let group = ControlGroups::make(roots, cgroup, &host.cpus_allowed)?;
     let bars_realtime = group.as_ref().is_some_and(ControlGroups::bars_realtime);
     if class.needs_watchdog() && bars_realtime {
         return Err(format!(
@@ -72,10 +71,10 @@ fn get_ready(program: &Program, roots: &Roots, host: &Host, cell: &Cell) -> Resu
             ..LocalSettings::default()
         },
     };
-    let mut end = Endpoint::start(program, Role::Sender, None).map_err(|e| e.to_string())?;
-    let answer = end
+    let mut endpoint = Endpoint::start(program, Role::Sender, None).map_err(|e| e.to_string())?;
+    let answer = endpoint
         .order(&ToEndpoint::Prepare(Box::new(task)))
-        .and_then(|()| end.message_within(TIMEOUT));
+        .and_then(|()| endpoint.message_within(TIMEOUT));
     match answer.map_err(|e| e.to_string())? {
         FromEndpoint::Ready => Ok(()),
         FromEndpoint::Failed(failure) => Err(failure.reason),

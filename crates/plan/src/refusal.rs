@@ -364,7 +364,7 @@ fn isolation(cell: &Cell, SurveyedHost { host, survey }: SurveyedHost<'_>) -> Op
             .iter()
             .find_map(|cpu| placement::unusable_reason(*cpu, host))
         {
-            return Some(format!("cgroup {cgroup}: {why}"));
+            return Some(why);
         }
     }
     survey.isolation_refused(class, cgroup)
