@@ -17,6 +17,7 @@ mod work;
 use why::{MOST_ROWS, Why, Words};
 
 use crate::caveats::withholding_reason;
+use crate::text::without_stop;
 use crate::{no_value, phrases};
 
 /// A question with the run's answer, in words.
@@ -237,7 +238,7 @@ impl Why<'_> {
 }
 
 fn not_counted(level: CacheLevel, reason: &NoValue) -> String {
-    let (cache, why) = (caches::name(level), no_value::without_stop(reason));
+    let (cache, why) = (caches::name(level), without_stop(no_value::words(reason)));
     format!("misses of the {cache} are not counted: {why}")
 }
 

@@ -35,14 +35,10 @@ pub(crate) fn words(reason: &NoValue) -> String {
     words.to_owned()
 }
 
-/// The same without the full stop that recorded words may end in.
-pub(crate) fn without_stop(reason: &NoValue) -> String {
-    words(reason).trim_end_matches('.').to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::without_stop;
     use bytecost_spec::Counter;
 
     #[test]
@@ -65,6 +61,6 @@ mod tests {
             assert_eq!(words(&reason), expected);
         }
         let gone = NoValue::Recorded("gone.".to_owned());
-        assert_eq!(without_stop(&gone), "gone");
+        assert_eq!(without_stop(words(&gone)), "gone");
     }
 }

@@ -10,7 +10,7 @@ use crate::missing_points::{gap_in_words, missing};
 use crate::numbers::{ratio, ratios};
 use crate::question::place_in_words;
 use crate::scale::{Scale, down, tick};
-use crate::text::{clean, count, joined, shortened, wrap};
+use crate::text::{clean, count, joined, shortened, without_stop, wrap};
 
 /// Right end of the names, and both ends of the scale.
 pub(crate) const NAMES: f64 = 226.0;
@@ -205,10 +205,6 @@ fn group(
 fn lines(text: &str, columns: usize, y: &mut f64) -> Vec<(f64, String)> {
     let wrapped = wrap(text, columns, "", "").into_iter();
     wrapped.map(|line| (down(y, LINE), line)).collect()
-}
-
-fn without_stop(reason: String) -> String {
-    reason.trim_end_matches('.').to_owned()
 }
 
 fn times(e: &Estimate, across: &impl Fn(f64) -> f64) -> OverviewEntry {

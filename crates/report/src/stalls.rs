@@ -5,6 +5,7 @@ use bytecost_analysis::{Analysis, Caveat, CaveatFact, CellResult, Finding, Stall
 use bytecost_spec::{Axis, Measure, Metric, units};
 use itertools::Itertools as _;
 
+use crate::phrases;
 use crate::text::count;
 
 /// A timer that every message of a cell waits for.
@@ -129,14 +130,10 @@ fn line(a: &Analysis, caveat: &Caveat, timer: &Timer) -> String {
 impl Quantity {
     /// The range of its values over some cells: `43.8 to 91.6 ms`; none where they have none.
     fn range<'c>(&self, cells: impl Iterator<Item = &'c CellResult>) -> Option<String> {
-        let values = cells.filter_map(|c| Some(c.estimates.get(&self.metric)?.value * self.scale));
-        let (least, most) = values.minmax().into_option()?;
-        let [least, most] = [least, most].map(units::number);
-        Some(if least == most {
-            format!("{least} {}", self.unit)
-        } else {
-            format!("{least} to {most} {}", self.unit)
-        })
+        let value = |c: &CellResult| Some(c.estimates.get(&self.metric)?.value * self.scale);
+        let values = cells.filter_map(value).collect_vec();
+        let range = || phrases::span(&values, units::number);
+        (!values.is_empty()).then(|| format!("{} {}", range(), self.unit))
     }
 }
 
