@@ -458,6 +458,74 @@ fn no_files_of_a_crate_need_each_other() {
     );
 }
 
+/// Levels of imports that a crate may have, where it is more than nine. The numbers only fall.
+const LEVELS: &[(&str, usize)] = &[("analysis", 21), ("lab", 15), ("report", 11), ("spec", 13)];
+
+/// The most levels of imports among the files of a crate that is not named in `LEVELS`.
+const MAX_LEVELS: usize = 9;
+
+#[test]
+fn files_of_a_crate_stand_on_few_levels_of_imports() {
+    let mut broken = Vec::new();
+    for (name, files) in crates() {
+        let all = modules(&files);
+        let excused = |(from, to): &(usize, usize)| {
+            let (from, to) = (&all[*from].file, &all[*to].file);
+            ALLOWED.iter().any(|row| row.0 == from && row.1 == to)
+        };
+        let arrows: Vec<(usize, usize)> = arrows(&all)
+            .into_keys()
+            .filter(|arrow| !excused(arrow))
+            .collect();
+        let chain = longest_chain(&arrows, all.len());
+        let bound = LEVELS
+            .iter()
+            .find(|(crate_name, _)| *crate_name == name)
+            .map_or(MAX_LEVELS, |(_, bound)| *bound);
+        let is_idle = bound > MAX_LEVELS && chain.len() < bound;
+        if chain.len() > bound || is_idle {
+            let files: Vec<&str> = chain.iter().map(|file| all[*file].file.as_str()).collect();
+            broken.push(format!(
+                "{name} has {} levels and may have {bound}:\n    {}",
+                chain.len(),
+                files.join("\n    ")
+            ));
+        }
+    }
+    tree::none(
+        &broken,
+        "put what is needed deep down into fewer files, or lower its number:",
+    );
+}
+
+/// The longest chain of files of which each imports from the next.
+fn longest_chain(arrows: &[(usize, usize)], files: usize) -> Vec<usize> {
+    fn below(
+        file: usize,
+        arrows: &[(usize, usize)],
+        known: &mut [Option<Vec<usize>>],
+    ) -> Vec<usize> {
+        if let Some(chain) = &known[file] {
+            return chain.clone();
+        }
+        let mut longest = Vec::new();
+        for (_, needed) in arrows.iter().filter(|(from, _)| *from == file) {
+            let chain = below(*needed, arrows, known);
+            if chain.len() > longest.len() {
+                longest = chain;
+            }
+        }
+        longest.insert(0, file);
+        known[file] = Some(longest.clone());
+        longest
+    }
+    let mut known = vec![None; files];
+    (0..files)
+        .map(|file| below(file, arrows, &mut known))
+        .max_by_key(Vec::len)
+        .unwrap_or_default()
+}
+
 /// A circle, a line for each file with the lines that need the next.
 fn circle_line(all: &[Module], arrows: &Arrows, circle: &[usize]) -> String {
     let pairs = circle.iter().zip(circle.iter().cycle().skip(1));
