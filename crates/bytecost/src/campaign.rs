@@ -18,17 +18,16 @@ use bytecost_lab::protocol::ContentCheck;
 use bytecost_lab::settings::Settings;
 use bytecost_lab::{Event, Lab};
 use bytecost_plan::policy::{self, Next};
+use bytecost_spec::sample::Block;
 use bytecost_spec::study::PlannedRounds;
 use bytecost_spec::survey::CounterTrial;
-use bytecost_spec::{Host, Manifest, Plan, Study, Survey, units};
+use bytecost_spec::{Host, Manifest, Plan, Record, Study, Survey, units};
 use bytecost_store::Run;
 
 use self::evidence::EvidenceTrials;
 use self::state::{LogWriter, RunState};
 use crate::progress::Display;
 
-/// Share of the budget that may go into blocks that are measured again since others used the CPUs.
-const REPEATS_SHARE: f64 = 0.1;
 /// Interval at which a pause looks at the stop flag.
 const PAUSE_STEP: Duration = Duration::from_millis(100);
 
@@ -137,9 +136,6 @@ fn settings(study: &Study, port: Option<u16>, earlier: Duration, program: Progra
         window: Duration::from_millis(study.window_ms),
         check: ContentCheck::Quick,
         port,
-        foreign_cpus: study.foreign_cpus,
-        repeats_most: study.repeats_most,
-        repeats_for: Duration::from_millis(study.budget_ms).mul_f64(REPEATS_SHARE),
         earlier,
     }
 }
@@ -268,10 +264,13 @@ impl Measurement<'_> {
     /// beyond the plan.
     fn cells_left(&self, block: u32) -> Option<Vec<u32>> {
         let order = self.plan.orders.get(block as usize)?;
-        let budget = Duration::from_millis(self.study.budget_ms);
-        let is_left = |cell: &u32| {
-            !self.state.has_finished(block, *cell) && !self.state.is_given_up(*cell, budget)
+        let state = &self.state;
+        let spent_ms = milliseconds(state.spent());
+        let is_given_up = |cell: u32| {
+            !state.has_sample(cell)
+                && policy::is_given_up(self.study, state.failures(cell), spent_ms)
         };
+        let is_left = |cell: &u32| !state.has_finished(block, *cell) && !is_given_up(*cell);
         Some(order.iter().copied().filter(is_left).collect())
     }
 
@@ -289,6 +288,7 @@ impl Measurement<'_> {
         windows_may_grow: bool,
     ) -> Result<Option<Outcome>> {
         let Measurement {
+            study,
             plan,
             stop,
             lab,
@@ -301,14 +301,23 @@ impl Measurement<'_> {
         let attempt = (block, state.attempt(block));
         let mut log = LogWriter::new(self.run, stop);
         lab.keep_windows(!windows_may_grow);
+        let mut store = |state: &mut RunState, display: &mut Display, record: Record| {
+            log.append(&record);
+            display.ended(&record);
+            state.add(record);
+        };
         let block_end = lab.block(attempt, trials, stop, &mut |event| match event {
             Event::TrialStarted { trial } => display.trial(trial, clock.spent()),
-            Event::TrialEnded(record) | Event::BlockEnded(record) => {
-                log.append(&record);
-                display.ended(&record);
-                state.add(*record);
-            }
+            Event::TrialEnded(record) => store(state, display, *record),
         });
+        if let Some(ended) = &block_end {
+            let repeated_because = policy::repeat(study, ended, state.spent_on_repeats());
+            let block = Block {
+                repeated_because,
+                ..ended.clone()
+            };
+            store(state, display, Record::Block(block));
+        }
         log.finish()?;
         Ok(match block_end {
             Some(_) => None,

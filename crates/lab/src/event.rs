@@ -1,8 +1,8 @@
-//! Events while a plan is carried out. Events go out; nothing comes back.
+//! Events while trials are made.
 
 use bytecost_spec::{Record, TrialKey};
 
-/// An event of a run.
+/// The start or the end of a trial.
 #[derive(Clone, Debug)]
 pub enum Event {
     /// A trial begins.
@@ -12,7 +12,4 @@ pub enum Event {
     },
     /// A trial is over, also if it failed. To be stored at once: a later failure must not lose it.
     TrialEnded(Box<Record>),
-    /// All cells of a block were tried: the record has the CPU time of others, and says if it is measured
-    /// again. To be stored, too.
-    BlockEnded(Box<Record>),
 }

@@ -17,7 +17,6 @@ use crate::instruments::Instruments;
 use crate::meters::AvailableCounters;
 use crate::peer::PeerLink;
 use crate::protocol::ContentCheck;
-use crate::repeats::Repeats;
 use crate::run_clock::RunClock;
 use crate::settings::Settings;
 use crate::stall::StalledWindow;
@@ -36,7 +35,6 @@ pub struct Lab {
     bed: Testbed,
     clock: RunClock,
     windows: WindowLengths,
-    repeats: Repeats,
 }
 
 /// The outcome of a trial.
@@ -74,7 +72,6 @@ impl Lab {
             clock: RunClock::start(settings.earlier),
             bed: Testbed::new(settings),
             windows: WindowLengths::default(),
-            repeats: Repeats::default(),
         }
     }
 
@@ -112,7 +109,6 @@ impl Lab {
     /// As a run that was cut short left it, by the end of its last block.
     pub fn resume(&mut self, block: &Block) {
         self.windows.resume(&block.longer);
-        self.repeats.resume(block);
     }
 
     /// Sets if windows keep their lengths, so that a trial in which a flow moved nothing fails.
@@ -157,9 +153,9 @@ impl Lab {
         }
     }
 
-    /// One attempt at a block, as `(number, cell)` in this order; none when interrupted. The block says if
-    /// it is to be measured again: others used CPUs, or the run was stopped. A cell whose flow moved
-    /// nothing has longer windows from the next block on.
+    /// One attempt at a block, as `(number, cell)` in this order; none when interrupted. The block has the
+    /// CPU time of others, and the time for which it was stopped. A cell whose flow moved nothing has longer
+    /// windows from the next block on.
     pub fn block(
         &mut self,
         (block, attempt): (u32, u32),
@@ -197,7 +193,7 @@ impl Lab {
             self.windows.lengthen(cell);
         }
         let after = self.bed.instruments.cpu_times();
-        let mut ended = Block {
+        let ended = Block {
             block,
             attempt,
             elapsed_ns: clock::monotonic_ns() - began_ns,
@@ -206,10 +202,7 @@ impl Lab {
             longer: self.windows.multiples().clone(),
             ..Block::default()
         };
-        ended = (self.bed.instruments).used_between(&before, &after, ended);
-        ended.repeated_because = self.repeats.reason(&ended, &self.bed.settings);
-        events(Event::BlockEnded(Box::new(Record::Block(ended.clone()))));
-        Some(ended)
+        Some((self.bed.instruments).used_between(&before, &after, ended))
     }
 
     /// Makes trials for evidence that begin within `limit`; false when interrupted.

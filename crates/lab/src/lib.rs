@@ -59,7 +59,6 @@ mod pinned_trial;
 pub mod program;
 pub mod protocol;
 mod quotas;
-mod repeats;
 pub mod requests;
 mod role;
 mod run_clock;

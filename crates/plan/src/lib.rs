@@ -4,7 +4,8 @@
 //! sense on a host; [`plan()`] turns a study, a host, a survey and a seed into a
 //! [`Plan`](bytecost_spec::Plan): it normalises the study's cells, removes those that the host refuses,
 //! pays for the others from the budget tier by tier, and orders each block by the seed. [`policy`] decides
-//! after each block what comes next, and [`Pins`] are the CPUs of a cell.
+//! after each block what comes next, [`evidence_left`] chooses the trials for evidence after the last one,
+//! and [`Pins`] are the CPUs of a cell.
 //!
 //! The crate is pure: the same input always gives the same plan. It never measures, and never chooses a
 //! cell by a result of the same run. Start with `plan.rs`.
@@ -12,6 +13,7 @@
 mod asked;
 mod budget;
 mod candidates;
+mod evidence_trials;
 mod groups;
 mod host_sides;
 mod link;
@@ -29,6 +31,7 @@ mod twins;
 
 pub use asked::{check_asked, named};
 pub use candidates::congestion_substitute;
+pub use evidence_trials::{PlannedEvidence, compared_cells, evidence_left};
 pub use pins::{Pins, exact};
 pub use plan::{order_blocks, plan};
 pub use refusal::refused;

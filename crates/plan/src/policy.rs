@@ -1,11 +1,20 @@
-//! The policy of a run: to measure a block, to begin a round, or to end. The command measures and appends;
-//! it decides nothing.
+//! The policy of a run: to measure a block, to measure it again, to give a cell up, to begin a round, or to
+//! end. The command measures and appends; it decides nothing.
+
+use std::time::Duration;
 
 use bytecost_spec::Study;
-use bytecost_spec::sample::GROWING_BLOCKS;
+use bytecost_spec::sample::{Block, GROWING_BLOCKS, Repeat};
 
 /// The first blocks, in which windows may become longer even if the budget does not pay for it.
 const FIRST_BLOCKS: u32 = 2;
+/// A cell that failed so often, and never gave a sample, is not tried again.
+const MAX_FAILURES: u32 = 3;
+/// The same bound after the end of the budget.
+const MAX_FAILURES_OVER_BUDGET: u32 = 1;
+/// Share of the budget that may go into blocks that are measured again: where other programs do not end,
+/// repeats only spend the budget.
+const REPEATS_SHARE: f64 = 0.1;
 
 /// The progress of a run, as far as the policy needs it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -120,6 +129,41 @@ fn may_grow(study: &Study, p: &Progress) -> bool {
     let needed_ms = block_ms.saturating_mul(u64::from(study.blocks_least));
     let left_ms = study.budget_ms.saturating_sub(p.spent_ms);
     blocks < FIRST_BLOCKS || blocks < GROWING_BLOCKS && needed_ms <= left_ms
+}
+
+/// Returns true if a cell without a sample has failed as often as a run tries it.
+pub fn is_given_up(study: &Study, failures: u32, spent_ms: u64) -> bool {
+    let max = if spent_ms > study.budget_ms {
+        MAX_FAILURES_OVER_BUDGET
+    } else {
+        MAX_FAILURES
+    };
+    failures >= max
+}
+
+/// The reason to measure a block again: other programs used CPUs, or the run was stopped in it. None if the
+/// block counts, or if no more may be repeated after repeats of the length `spent_on_repeats`.
+pub fn repeat(study: &Study, block: &Block, spent_on_repeats: Duration) -> Option<Repeat> {
+    let for_repeats = Duration::from_millis(study.budget_ms).mul_f64(REPEATS_SHARE);
+    let may_repeat =
+        block.attempt < study.repeats_most && spent_on_repeats + running_time(block) <= for_repeats;
+    disturbance(block, study.foreign_cpus).filter(|_| may_repeat)
+}
+
+fn disturbance(block: &Block, foreign_cpus: f64) -> Option<Repeat> {
+    if block.stopped_ns > 0 {
+        let ms = block.stopped_ns.div_ceil(1_000_000);
+        return Some(Repeat::Stopped { ms });
+    }
+    let cpus = block.other_cpus();
+    (cpus > foreign_cpus).then_some(Repeat::OtherProcesses {
+        cpus_thousandths: (cpus * 1e3) as u64,
+    })
+}
+
+/// The length of a block without the time for which it was stopped.
+pub fn running_time(block: &Block) -> Duration {
+    Duration::from_nanos(block.elapsed_ns.saturating_sub(block.stopped_ns))
 }
 
 #[cfg(test)]
@@ -272,5 +316,64 @@ mod tests {
             ("another round", |p| (p.block, p.round) = (2, 1), BLOCK),
         ];
         check(&study(None), rows);
+    }
+
+    #[test]
+    fn a_cell_is_given_up_after_three_failures_and_after_one_beyond_the_budget() {
+        for (failures, spent_ms, expected) in [
+            (2, 10_000, false),
+            (3, 10_000, true),
+            (0, 10_001, false),
+            (1, 10_001, true),
+        ] {
+            assert_eq!(is_given_up(&study(None), failures, spent_ms), expected);
+        }
+    }
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A block of 2 s, in which others used so much CPU time.
+    fn block(attempt: u32, others_ns: u64, stopped_ns: u64) -> Block {
+        Block {
+            attempt,
+            elapsed_ns: 2 * SECOND + stopped_ns,
+            others_ns,
+            stopped_ns,
+            ..Block::default()
+        }
+    }
+
+    #[test]
+    fn a_block_is_measured_again_that_others_or_a_stop_disturbed() {
+        let study = Study {
+            budget_ms: 50_000,
+            foreign_cpus: 0.1,
+            repeats_most: 2,
+            ..study(None)
+        };
+        let by_others = || {
+            Some(Repeat::OtherProcesses {
+                cpus_thousandths: 500,
+            })
+        };
+        let stopped = Some(Repeat::Stopped { ms: 1 });
+        for (name, block, spent_s, expected) in [
+            ("little by others", block(0, SECOND / 10, 0), 0, None),
+            ("much by others", block(0, SECOND, 0), 0, by_others()),
+            ("once again", block(1, SECOND, 0), 0, by_others()),
+            ("as often as it may be", block(2, SECOND, 0), 0, None),
+            ("stopped", block(0, SECOND, 1), 0, stopped),
+            ("time is left for it", block(0, SECOND, 0), 3, by_others()),
+            ("no time is left for it", block(0, SECOND, 0), 4, None),
+            (
+                "a stop costs no time",
+                block(0, SECOND, 100 * SECOND),
+                3,
+                Some(Repeat::Stopped { ms: 100_000 }),
+            ),
+        ] {
+            let reason = repeat(&study, &block, Duration::from_secs(spent_s));
+            assert_eq!(reason, expected, "{name}");
+        }
     }
 }

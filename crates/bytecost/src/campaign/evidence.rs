@@ -1,6 +1,5 @@
 //! Trials for evidence: after the last block, without timing, each by a fresh pair of processes.
 
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -9,8 +8,9 @@ use anyhow::Result;
 use bytecost_analysis::pairs_to_count;
 use bytecost_evidence::{Copies, TimeSampler};
 use bytecost_lab::{Event, EvidenceTrial, Lab, Watch, loopback_exchange};
-use bytecost_spec::evidence::{COUNTED_TRIALS, EvidenceAsked, Means, UNASKED_SHARE};
-use bytecost_spec::{Cell, Host, Manifest, Plan, Study};
+use bytecost_plan::{PlannedEvidence, evidence_left};
+use bytecost_spec::evidence::{EvidenceAsked, Means, UNASKED_SHARE};
+use bytecost_spec::{Host, Manifest, Plan, Study};
 use bytecost_store::Run;
 
 use super::state::{LogWriter, RunState};
@@ -23,10 +23,6 @@ const COUNTING_WINDOW: Duration = Duration::from_millis(50);
 /// Window of a trial in which the sender measures its footprint: long enough for some rounds of probes of
 /// the last cache level.
 const FOOTPRINT_WINDOW: Duration = Duration::from_millis(800);
-
-/// Share of the time for counting that goes into cells whose counts are compared; each of the
-/// others is counted once in the remaining time, as far as that goes.
-const COMPARED_SHARE: f64 = 0.8;
 
 /// Returns the reason why this machine cannot give evidence by these means; none if it can.
 pub fn unavailable(means: Means, host: &Host) -> Option<String> {
@@ -137,64 +133,30 @@ impl EvidenceTrials<'_> {
     }
 
     /// The cells whose counts are compared: of the decided pairs, those that differ most first, as
-    /// many as fit into [`COMPARED_SHARE`] of the time for counting.
+    /// many as fit into the time.
     fn compared_cells(&self, manifest: &Manifest, time: Duration, display: &Display) -> Vec<u32> {
         let timed_trial = display.trial_cost(self.plan.trial_ms);
         let window = Duration::from_millis(self.study.window_ms);
         let counted_trial = timed_trial.saturating_sub(window) + COUNTING_WINDOW;
-        let cell_s = counted_trial.as_secs_f64() * COUNTED_TRIALS as f64;
-        let max_cells = (time.mul_f64(COMPARED_SHARE).as_secs_f64() / cell_s) as usize;
-        let ids: Vec<String> = self.plan.cells.iter().map(Cell::id).collect();
-        let cell_number = |id: &String| ids.iter().position(|i| i == id).map(|i| i as u32);
-        let mut compared: Vec<u32> = Vec::new();
-        for pair in pairs_to_count(self.state.analysis_input(manifest, &self.plan.cells)) {
-            let new: Vec<u32> = pair
-                .iter()
-                .filter_map(cell_number)
-                .filter(|cell| !compared.contains(cell))
-                .collect();
-            if compared.len() + new.len() <= max_cells {
-                compared.extend(new);
-            }
-        }
-        compared
+        let cells = &self.plan.cells;
+        let pairs = pairs_to_count(self.state.analysis_input(manifest, cells));
+        bytecost_plan::compared_cells(cells, &pairs, time, counted_trial)
     }
 
-    /// The trials that a pass has still to make: compared cells once in each round, in an order that
-    /// is rotated by one from round to round, and then all others once.
+    /// The trials that a pass has still to make, of cells that gave samples.
     fn trials_left(&self, watch: &Watch, compared: &[u32]) -> Vec<EvidenceTrial> {
-        let cell = |i: u32| &self.plan.cells[i as usize];
-        let trial = |round, number| EvidenceTrial {
+        let cells = &self.plan.cells;
+        let made = |number: u32| {
+            let cell = &cells[number as usize];
+            let is_wanted = self.state.has_sample(number) && !cell.twin && watch.is_for(cell);
+            is_wanted.then(|| self.state.evidence_trials(watch.round(), number))
+        };
+        let left = evidence_left(cells, compared, made).into_iter();
+        left.map(|PlannedEvidence { round, cell }| EvidenceTrial {
             round,
-            number,
-            cell: cell(number).clone(),
-        };
-        let trials = |i: u32| self.state.evidence_trials(watch.round(), i);
-        let is_wanted = |i: &u32| {
-            let cell = cell(*i);
-            self.state.has_sample(*i) && !cell.twin && watch.is_for(cell)
-        };
-        let mut order: Vec<u32> = compared.iter().copied().filter(is_wanted).collect();
-        let mut left = Vec::new();
-        for round in 0..COUNTED_TRIALS as u32 {
-            let cells_left = order.iter().filter(|i| trials(**i) <= round);
-            left.extend(cells_left.map(|i| trial(round, *i)));
-            let step = order.len().min(1);
-            order.rotate_left(step);
-        }
-        // One cell of each mover, then a second one of each, since the time may run out.
-        let mut cells_of_mover: HashMap<&str, u32> = HashMap::new();
-        let mut others: Vec<(u32, u32)> = (0..self.plan.cells.len() as u32)
-            .filter(is_wanted)
-            .filter(|i| !compared.contains(i) && trials(*i) == 0)
-            .map(|i| {
-                let nth_of_mover = cells_of_mover.entry(&cell(i).mover).or_default();
-                *nth_of_mover += 1;
-                (*nth_of_mover, i)
-            })
-            .collect();
-        others.sort_unstable();
-        left.extend(others.into_iter().map(|(_, i)| trial(0, i)));
-        left
+            number: cell,
+            cell: cells[cell as usize].clone(),
+        })
+        .collect()
     }
 }

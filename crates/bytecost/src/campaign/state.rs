@@ -5,14 +5,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytecost_analysis::Input;
+use bytecost_plan::policy;
 use bytecost_spec::sample::{Block, last_short_windows};
 use bytecost_spec::{Cell, Manifest, Record, Sample};
 use bytecost_store::{Run, StoreError};
-
-/// A cell that failed so often, and never gave a sample, is not tried again.
-const MAX_FAILURES: u32 = 3;
-/// The same bound after the end of the budget.
-const MAX_FAILURES_OVER_BUDGET: u32 = 1;
 
 /// Writer of a run's log that stops the run at the first record it cannot write.
 pub struct LogWriter<'r> {
@@ -62,6 +58,8 @@ pub struct RunState {
     /// Number of trials for evidence, failed ones included, by evidence round and cell.
     evidence_trials: HashMap<(u32, u32), u32>,
     spent: Duration,
+    /// The part of it that went into blocks that were measured again.
+    spent_on_repeats: Duration,
 }
 
 impl RunState {
@@ -94,6 +92,7 @@ impl RunState {
             Record::Block(block) => {
                 self.spent = self.spent.max(Duration::from_millis(block.ended_ms));
                 if block.repeated_because.is_some() {
+                    self.spent_on_repeats += policy::running_time(&block);
                     self.begin_attempt(block.block, block.attempt + 1);
                 }
                 self.block_ends.push(block);
@@ -132,15 +131,14 @@ impl RunState {
         self.samples.iter().any(|sample| sample.trial.cell == cell)
     }
 
-    /// Returns true if a cell has no sample and has failed as often as a run tries it.
-    pub fn is_given_up(&self, cell: u32, budget: Duration) -> bool {
-        let max = if self.spent > budget {
-            MAX_FAILURES_OVER_BUDGET
-        } else {
-            MAX_FAILURES
-        };
-        let failures = self.failures.get(&cell).copied().unwrap_or(0);
-        failures >= max && !self.has_sample(cell)
+    /// Number of failed trials of a cell, those for evidence left out.
+    pub fn failures(&self, cell: u32) -> u32 {
+        self.failures.get(&cell).copied().unwrap_or(0)
+    }
+
+    /// Time that went into blocks that were measured again.
+    pub fn spent_on_repeats(&self) -> Duration {
+        self.spent_on_repeats
     }
 
     pub fn evidence_trials(&self, round: u32, cell: u32) -> u32 {
@@ -187,14 +185,13 @@ mod tests {
             })
         };
         let mut state = RunState::default();
-        for _ in 0..MAX_FAILURES {
+        for _ in 0..3 {
             state.add(failure(true));
         }
         assert!(!state.has_begun(1) && !state.has_finished(1, 0));
-        assert!(!state.is_given_up(0, Duration::ZERO));
-        assert_eq!(state.evidence_trials(1, 0), MAX_FAILURES);
+        assert_eq!((state.failures(0), state.evidence_trials(1, 0)), (0, 3));
         state.add(failure(false));
         assert!(state.has_finished(1, 0));
-        assert_eq!(state.evidence_trials(1, 0), MAX_FAILURES);
+        assert_eq!((state.failures(0), state.evidence_trials(1, 0)), (1, 3));
     }
 }

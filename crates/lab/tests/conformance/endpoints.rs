@@ -122,7 +122,6 @@ fn of_one_trial_each() {
     let mut see = |event| match event {
         Event::TrialStarted { .. } => ahead.push(seen(numbers[ahead.len()])),
         Event::TrialEnded(record) => failed.push(matches!(*record, Record::Failure(_))),
-        Event::BlockEnded(_) => {}
     };
     lab.block((0, 0), order, &AtomicBool::new(false), &mut see);
     assert!(failed == [false, false, false, false, true], "{failed:?}");
