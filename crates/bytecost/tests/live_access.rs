@@ -80,3 +80,13 @@ fn a_session_is_no_faster_than_either_side_grants() {
         assert!(bytes > 0.0 && bytes < most, "{bytes} in {elapsed_s} s");
     }
 }
+
+#[test]
+fn a_server_sends_no_faster_than_it_may_and_ends_connections_in_time() {
+    let options = "fixed --size 1MiB --connections 1 --max-rate 1MiB --max-duration 2s";
+    let server = Server::of_service(options);
+    let end = server.ask("fixed --size 1MiB --duration 6s --json --patience 10s");
+    let responses = last(&end.stdout)["answers"].as_u64().unwrap();
+    // Without a bound there are thousands. TCP sends its first segments unpaced.
+    assert!((1..60).contains(&responses), "{responses}");
+}

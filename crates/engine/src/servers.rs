@@ -112,6 +112,11 @@ pub struct Limits {
     pub patience: Duration,
     /// The longest time that a connection may stay open between requests; none for ever.
     pub idle: Option<Duration>,
+    /// The longest time from the first bytes of a connection to its end; none for ever.
+    pub lifetime: Option<Duration>,
+    /// Bytes of responses that a connection gets in a second (SO_MAX_PACING_RATE, socket(7)); none is as
+    /// many as it takes.
+    pub max_bytes_per_s: Option<u64>,
     /// The longest time of a response in all, however often a part of it leaves; none for ever.
     pub response: Option<Duration>,
     /// The most connections of one address, or of one network of 64 bits (IPv6); further ones are
@@ -132,6 +137,8 @@ impl Default for Limits {
             connections: 16_384,
             patience: Duration::from_secs(5),
             idle: None,
+            lifetime: None,
+            max_bytes_per_s: None,
             response: None,
             each_address: None,
             allow: Vec::new(),

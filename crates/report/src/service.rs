@@ -226,6 +226,7 @@ pub fn tally(model: &str, service: &str, tally: &ServerTally) -> String {
         (tally.too_long, "requests refused as too long"),
         (tally.timed_out, "connections closed after a timeout"),
         (tally.idle, "connections closed as idle"),
+        (tally.expired, "connections closed after --max-duration"),
         (tally.slow, "connections closed for receiving too slowly"),
         (
             tally.crowded,

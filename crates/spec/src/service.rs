@@ -174,6 +174,8 @@ pub struct ServerTally {
     pub timed_out: u64,
     /// Connections closed because no request came for too long.
     pub idle: u64,
+    /// Connections closed because they have lasted as long as they may.
+    pub expired: u64,
     /// Connections closed because the client received a response too slowly.
     pub slow: u64,
     /// Connections closed at once, of an address with too many connections.
@@ -185,7 +187,7 @@ pub struct ServerTally {
 }
 
 impl ServerTally {
-    const COUNTS: usize = 9;
+    const COUNTS: usize = 10;
     /// Bytes of [`ServerTally::to_bytes`].
     pub const BYTES: usize = ServerTally::COUNTS * size_of::<u64>();
 
@@ -196,6 +198,7 @@ impl ServerTally {
             &mut self.too_long,
             &mut self.timed_out,
             &mut self.idle,
+            &mut self.expired,
             &mut self.slow,
             &mut self.crowded,
             &mut self.broken,
@@ -229,10 +232,12 @@ impl ServerTally {
         }
     }
 
-    /// Counts a connection that is closed by a time-out: as timed out if the server waited for the rest of
-    /// a request or for the receipt of a response, else as idle.
-    pub fn count_late(&mut self, awaits_client: bool) {
-        *(if awaits_client {
+    /// Counts a connection that is closed for its time: as expired if it has lasted as long as it may, as timed
+    /// out if the server waited for the rest of a request or for the receipt of a response, else as idle.
+    pub fn count_late(&mut self, is_expired: bool, awaits_client: bool) {
+        *(if is_expired {
+            &mut self.expired
+        } else if awaits_client {
             &mut self.timed_out
         } else {
             &mut self.idle

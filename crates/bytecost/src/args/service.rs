@@ -56,6 +56,14 @@ pub struct ServiceArgs {
     /// Maximum time between the requests of a connection [default: 60s, on loopback no limit]
     #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
     pub idle_timeout: Option<Duration>,
+    /// Maximum time from the first request of a connection to its end [default: 60s where others than this
+    /// machine can connect, else no limit]
+    #[arg(long, value_name = "TIME", value_parser = units::parse_duration, allow_hyphen_values = true)]
+    pub max_duration: Option<Duration>,
+    /// Maximum rate of all responses in bytes a second, for example 100MiB, of which each of
+    /// --connections has an equal share [default: no limit]
+    #[arg(long, value_name = "SIZE", value_parser = units::parse_bytes, requires = "connections", allow_hyphen_values = true)]
+    pub max_rate: Option<u64>,
     /// Maximum number of connections from one address; further ones are closed [default: 256, on
     /// loopback no limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]

@@ -1,11 +1,12 @@
 //! The admission of a new connection: a place among those of its address, so that no address takes the
-//! places of all others, and a send buffer. An address that may not connect gets no place.
+//! places of all others, a send buffer, and a rate. An address that may not connect gets no place.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytecost_sys::tcp;
 use rustix::net::{getpeername, sockopt};
 
 use crate::servers::{Addresses, Limits};
@@ -21,6 +22,7 @@ pub(super) struct AddressLimit {
     allow: Vec<Addresses>,
     counts: Arc<Counts>,
     send_buffer: Option<usize>,
+    max_bytes_per_s: Option<u64>,
 }
 
 /// The place of a connection among those of its address, until it is dropped.
@@ -34,6 +36,7 @@ impl AddressLimit {
             allow: limits.allow.clone(),
             counts: Arc::default(),
             send_buffer: limits.send_buffer,
+            max_bytes_per_s: limits.max_bytes_per_s,
         }
     }
 
@@ -43,6 +46,10 @@ impl AddressLimit {
         if let Some(bytes) = self.send_buffer {
             // It may be gone already. The listener's would not be that of who came before it was set.
             let _ = sockopt::set_socket_send_buffer_size(socket, bytes);
+        }
+        if let Some(rate) = self.max_bytes_per_s {
+            // A connection without the bound is none that is wanted.
+            tcp::set_max_pacing_rate(socket, rate).ok()?;
         }
         if self.most.is_none() && self.allow.is_empty() {
             return Some(AddressSlot::default());
@@ -107,6 +114,7 @@ mod tests {
             ],
             counts: Arc::default(),
             send_buffer: None,
+            max_bytes_per_s: None,
         };
         let admit = |address: &str| limit.admit_address(address.parse().unwrap());
         let held = [admit("192.0.2.1"), admit("::ffff:192.0.2.1")];

@@ -194,6 +194,11 @@ impl<S: AsFd> Connection<S> {
         }
     }
 
+    /// Returns true if the lifetime of the connection has passed.
+    pub(super) fn is_expired(&self) -> bool {
+        self.conversation.is_expired()
+    }
+
     /// Returns true if the server waits for the client to send the remainder of a request, or to receive a
     /// response.
     pub(super) fn awaits_client(&self) -> bool {

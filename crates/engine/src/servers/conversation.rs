@@ -24,6 +24,8 @@ pub(super) struct Worker {
     pub(super) tally: ServerTally,
     /// The longest time from the first response that did not fit into the socket until all are sent.
     pub(super) response: Option<Duration>,
+    /// The longest time from the first bytes of a connection to its end.
+    lifetime: Option<Duration>,
 }
 
 impl Worker {
@@ -33,7 +35,7 @@ impl Worker {
 
     pub(super) fn opener(setup: &ServerSetup) -> impl Fn() -> Worker + Clone + Send + 'static {
         let (service, serving) = (setup.service, setup.serving.clone());
-        let response = setup.limits.response;
+        let (response, lifetime) = (setup.limits.response, setup.limits.lifetime);
         move || Worker {
             framing: (service.request_framing)(serving.size),
             responder: (service.responder)(&serving),
@@ -41,6 +43,7 @@ impl Worker {
             out: Vec::new(),
             tally: ServerTally::default(),
             response,
+            lifetime,
         }
     }
 }
@@ -52,6 +55,8 @@ enum Phase {
     Open,
     /// The client has ended its output. Requests that it has sent are answered.
     Ended,
+    /// The lifetime of the connection has passed. No request is answered.
+    Expired,
     /// A request was too long. Bytes are received and discarded, so that the client can read the
     /// error: after a close TCP would answer them with a reset, which destroys unread responses.
     Discarding,
@@ -68,6 +73,8 @@ pub(super) struct Conversation {
     is_incomplete: bool,
     phase: Phase,
     discarded_bytes: usize,
+    /// The time from which on no request is answered; only where a connection has a lifetime.
+    ends_at: Option<Instant>,
 }
 
 impl Conversation {
@@ -81,6 +88,17 @@ impl Conversation {
     }
 
     pub(super) fn receive_bytes(&mut self, worker: &mut Worker, bytes: &[u8]) -> u64 {
+        match (worker.lifetime, self.ends_at) {
+            (Some(lifetime), None) => self.ends_at = Some(Instant::now() + lifetime),
+            (_, Some(_)) if self.phase == Phase::Open && self.is_expired() => {
+                self.phase = Phase::Expired;
+                worker.tally.expired += 1;
+            }
+            _ => {}
+        }
+        if self.phase == Phase::Expired {
+            return 0;
+        }
         if self.phase == Phase::Discarding {
             self.discarded_bytes += bytes.len();
             return 0;
@@ -184,10 +202,16 @@ impl Conversation {
         self.phase == Phase::Discarding
     }
 
+    /// Returns true if the lifetime of the connection has passed.
+    pub(super) fn is_expired(&self) -> bool {
+        self.ends_at.is_some_and(|at| Instant::now() >= at)
+    }
+
     /// Returns true if the connection is to be closed once all responses are sent.
     pub(super) fn is_over(&self) -> bool {
         match self.phase {
             Phase::Open => false,
+            Phase::Expired => true,
             Phase::Ended => !self.has_more(),
             Phase::Discarding => self.discarded_bytes > MOST_DISCARDED_BYTES,
         }
@@ -211,6 +235,7 @@ mod tests {
             out: Vec::new(),
             tally: ServerTally::default(),
             response: None,
+            lifetime: None,
         }
     }
 

@@ -139,8 +139,9 @@ impl EventLoop {
         for (fd, slot) in self.connections.iter_mut().enumerate() {
             if let Some(connection) = slot {
                 let (ticks, awaits_client) = (connection.tick(), connection.awaits_client());
-                if self.limits.is_late(ticks, awaits_client) {
-                    self.worker.tally.count_late(awaits_client);
+                let is_expired = connection.is_expired();
+                if is_expired || self.limits.is_late(ticks, awaits_client) {
+                    self.worker.tally.count_late(is_expired, awaits_client);
                     late.push(fd as RawFd);
                 }
             }

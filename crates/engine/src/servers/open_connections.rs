@@ -207,8 +207,9 @@ pub(super) fn serve_to_end<S: AsFd>(
         }
         let is_idle_too_long = limits.idle.is_some_and(|idle| waited >= idle);
         let is_late = !waited.is_zero() && (connection.awaits_client() || is_idle_too_long);
-        if is_late || connection.crumbs > MOST_CRUMBS {
-            worker.tally.count_late(connection.awaits_client());
+        let is_expired = connection.is_expired();
+        if is_expired || is_late || connection.crumbs > MOST_CRUMBS {
+            worker.tally.count_late(is_expired, connection.awaits_client());
             return;
         }
     }

@@ -267,8 +267,10 @@ impl Pool {
             if let Some(connection) = place.as_mut() {
                 let (ticks, awaits_client) = (connection.tick(), connection.awaits_client());
                 // Its worker-to-be reads the end, and closes it; it may be late itself.
-                if self.limits.is_late(ticks, awaits_client) && connection.cut_off() {
-                    tally.count_late(awaits_client);
+                let is_expired = connection.is_expired();
+                let is_late = is_expired || self.limits.is_late(ticks, awaits_client);
+                if is_late && connection.cut_off() {
+                    tally.count_late(is_expired, awaits_client);
                 }
             }
         }

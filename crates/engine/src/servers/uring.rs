@@ -333,8 +333,9 @@ impl Engine {
             };
             client.quiet_ticks = client.quiet_ticks.saturating_add(1);
             let awaits_client = client.sends || client.conversation.awaits_client();
-            if self.limits.is_late(client.quiet_ticks, awaits_client) {
-                self.worker.tally.count_late(awaits_client);
+            let is_expired = client.conversation.is_expired();
+            if is_expired || self.limits.is_late(client.quiet_ticks, awaits_client) {
+                self.worker.tally.count_late(is_expired, awaits_client);
                 client.leave();
                 self.next_step(fd as u64)?;
             }

@@ -37,6 +37,10 @@ pub const FAULTS: &[Fault] = &[
         holds_up_nobody(server, 100, |_| ());
     }),
     ("who says nothing is closed if asked", silent_is_closed),
+    (
+        "who stays too long is closed, busy or silent",
+        lasting_is_closed,
+    ),
     ("who does not read holds up nobody", |server| {
         holds_up_nobody(server, LARGE, asks_and_does_not_read);
     }),
@@ -231,6 +235,31 @@ fn silent_is_closed(server: &'static Server) {
             answer(client, 100);
         });
         assert_eq!((tally.timed_out, tally.idle), (0, 1));
+    });
+}
+
+/// One that asks again and again and one that is silent after a request.
+fn lasting_is_closed(server: &'static Server) {
+    const MOST_REQUESTS: u32 = 1000;
+    with_timeout(|ms| {
+        let mut start = start(server, 100, ms);
+        start.lifetime_ms = Some(ms);
+        let running = Running::start(&start);
+        let mut busy = client(&running);
+        let mut is_served = |_| {
+            std::thread::sleep(Duration::from_millis(ms / 20));
+            busy.write_all(b"get\n").is_ok() && busy.read_exact(&mut [0; 100]).is_ok()
+        };
+        assert!(is_served(0));
+        let ended = (1..MOST_REQUESTS).find(|request| !is_served(*request));
+        assert!(ended.is_some(), "it is still served");
+        assert!(ended > Some(2), "it was closed at once");
+        let mut silent = client(&running);
+        silent.write_all(b"get\n").unwrap();
+        answer(&mut silent, 100);
+        is_closed(&mut silent);
+        serves(&running, 100);
+        assert_eq!(running.stop().expired, 2);
     });
 }
 

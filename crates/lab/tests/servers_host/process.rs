@@ -24,6 +24,7 @@ pub struct Start {
     pub timeout_ms: u64,
     pub idle_ms: Option<u64>,
     pub response_ms: Option<u64>,
+    pub lifetime_ms: Option<u64>,
     pub each_address: Option<usize>,
     pub send_buffer: Option<usize>,
     /// The longest time for responses that are under way at the end.
@@ -42,6 +43,7 @@ impl Start {
             timeout_ms: 60_000,
             idle_ms: None,
             response_ms: None,
+            lifetime_ms: None,
             each_address: None,
             send_buffer: None,
             grace_ms: 5000,
@@ -236,6 +238,7 @@ fn try_serve(words: &[String]) -> std::io::Result<()> {
             patience: timeout,
             idle: start.idle_ms.map(Duration::from_millis),
             response: start.response_ms.map(Duration::from_millis),
+            lifetime: start.lifetime_ms.map(Duration::from_millis),
             each_address: start.each_address,
             send_buffer: start.send_buffer,
             grace: Duration::from_millis(start.grace_ms),

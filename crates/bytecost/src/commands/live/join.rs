@@ -16,10 +16,10 @@ use crate::failure::{Exit, bad_input, check_time};
 use crate::signals;
 
 /// Bounds of the length of a session.
-const LENGTH: RangeInclusive<Duration> =
+pub(super) const LENGTH: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(7 * 24 * 3600);
 /// Longest session if other machines can connect.
-const MAX_LENGTH_OF_OTHERS: Duration = Duration::from_secs(60);
+pub(super) const MAX_LENGTH_OF_OTHERS: Duration = Duration::from_secs(60);
 /// Lowest `--max-rate`, in bytes a second: at less a flow would not move a message within a minute.
 const MIN_RATE: u64 = 64 << 10;
 
@@ -110,6 +110,16 @@ fn longest(join: &Join, args: &JoinArgs) -> Result<Option<(Duration, SessionEnd)
         .min_by_key(|(duration, _)| *duration))
 }
 
+/// Checks the value of `--max-rate`.
+pub(super) fn check_max_rate(rate: Option<u64>) -> Result<()> {
+    match rate.filter(|rate| *rate < MIN_RATE) {
+        Some(rate) => Err(bad_input(format!(
+            "--max-rate `{rate}` is out of bounds: at least {MIN_RATE} bytes a second"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Runs sessions as one side: one if it connects, one after another until Ctrl-C if it listens. The
 /// status is that of success unless a session failed.
 pub(super) fn run(
@@ -120,11 +130,7 @@ pub(super) fn run(
     args: &JoinArgs,
     output: OutputArgs,
 ) -> Result<Exit> {
-    if let Some(rate) = args.max_rate.filter(|rate| *rate < MIN_RATE) {
-        return Err(bad_input(format!(
-            "--max-rate `{rate}` is out of bounds: at least {MIN_RATE} bytes a second"
-        )));
-    }
+    check_max_rate(args.max_rate)?;
     let setup = LiveSetup {
         side,
         cell,

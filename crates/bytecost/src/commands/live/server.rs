@@ -17,6 +17,7 @@ use bytecost_spec::units;
 use itertools::Itertools as _;
 
 use super::check_listen;
+use super::join::{LENGTH, MAX_LENGTH_OF_OTHERS, check_max_rate};
 use crate::args::{ServedService, ServiceArgs};
 use crate::commands::{note, printed};
 use crate::failure::{Exit, bad_input, check_time, unknown};
@@ -49,6 +50,10 @@ pub fn run(served: ServedService) -> Result<Exit> {
     if let Some(idle) = args.idle_timeout {
         check_time("idle-timeout", idle, PATIENCE)?;
     }
+    if let Some(most) = args.max_duration {
+        check_time("--max-duration", most, LENGTH)?;
+    }
+    check_max_rate(args.max_rate)?;
     if let Some(list) = &args.cpu {
         pinning::pin(list)?;
     }
@@ -89,6 +94,8 @@ fn limits_of(args: &ServiceArgs, connections: usize) -> Limits {
         connections,
         patience: args.patience,
         idle: (args.idle_timeout).or(is_open_to_others.then_some(IDLE_TIMEOUT)),
+        lifetime: (args.max_duration).or(is_open_to_others.then_some(MAX_LENGTH_OF_OTHERS)),
+        max_bytes_per_s: (args.max_rate).map(|rate| (rate / connections.max(1) as u64).max(1)),
         response: Some(RESPONSE_TIMEOUT),
         allow: args.allow.clone(),
         each_address: per_address.or(is_open_to_others.then_some(MAX_CONNECTIONS_PER_ADDRESS)),
@@ -201,25 +208,36 @@ mod tests {
     use super::*;
     use clap::{Args, FromArgMatches};
 
+    fn limits(options: &[&str]) -> Limits {
+        let command = ServiceArgs::augment_args(clap::Command::new("server"));
+        let words = ["server"].iter().chain(options);
+        let args = ServiceArgs::from_arg_matches(&command.get_matches_from(words)).unwrap();
+        limits_of(&args, 7)
+    }
+
     #[test]
     fn clients_of_other_machines_have_limits_that_loopback_has_only_by_option() {
-        let check = |options: &[&str], idle_s: Option<u64>, each_address| {
-            let command = ServiceArgs::augment_args(clap::Command::new("server"));
-            let words = ["server"].iter().chain(options);
-            let args = ServiceArgs::from_arg_matches(&command.get_matches_from(words)).unwrap();
-            let limits = limits_of(&args, 7);
-            let idle = idle_s.map(Duration::from_secs);
-            assert_eq!((limits.idle, limits.each_address), (idle, each_address));
-        };
-        check(&[], None, None);
-        check(&["--listen", "::1"], None, None);
-        check(&["--listen", "0.0.0.0"], Some(60), Some(256));
-        let options = ["--per-address", "9", "--idle-timeout", "5s"];
-        check(&options, Some(5), Some(9));
-        check(
-            &[&options[..], &["--listen", "::"]].concat(),
-            Some(5),
-            Some(9),
-        );
+        let check =
+            |options: &[&str], idle_s: Option<u64>, lifetime_s: Option<u64>, each_address| {
+                let limits = limits(options);
+                let [idle, lifetime] = [idle_s, lifetime_s].map(|s| s.map(Duration::from_secs));
+                assert_eq!((limits.idle, limits.lifetime), (idle, lifetime));
+                assert_eq!(limits.each_address, each_address);
+            };
+        check(&[], None, None, None);
+        check(&["--listen", "::1"], None, None, None);
+        check(&["--listen", "0.0.0.0"], Some(60), Some(60), Some(256));
+        let options = "--per-address 9 --idle-timeout 5s --max-duration 2h";
+        let options: Vec<&str> = options.split(' ').collect();
+        check(&options, Some(5), Some(7200), Some(9));
+        let options = [&options[..], &["--listen", "::"]].concat();
+        check(&options, Some(5), Some(7200), Some(9));
+    }
+
+    #[test]
+    fn connections_share_the_rate() {
+        assert_eq!(limits(&[]).max_bytes_per_s, None);
+        let options = ["--max-rate", "70KiB", "--connections", "7"];
+        assert_eq!(limits(&options).max_bytes_per_s, Some(10 << 10));
     }
 }
