@@ -8,11 +8,10 @@ use itertools::Itertools as _;
 
 use crate::causes;
 use crate::caveats::serving::{are_clients_of_both_busy, clients_limit};
-use crate::confidence::ERROR_RATE;
-use crate::contrast::best_set;
+use crate::corrections::level_of_each;
 use crate::grid::{self, RANGES};
 use crate::grouping::grouped;
-use crate::measure_kind::MeasureKind;
+use crate::measures::MeasureKind;
 use crate::result::{
     Advice, Avoid, AvoidWith, CaveatKind, Conditional, DecidedPoint, DecidedRange, Finding,
     NothingDecided, Situation, Subject, Use, Verdict,
@@ -20,9 +19,11 @@ use crate::result::{
 use crate::stages::Explained;
 use crate::trials::CellTrials;
 
+mod best_set;
 mod conditions;
 mod undecided;
 
+use best_set::best_set;
 use conditions::{conditions, more_conditions};
 
 /// Axes that are circumstances of a transfer, in which nobody has a choice.
@@ -64,7 +65,8 @@ impl Compared<'_> {
 /// A point of a group: a value of the axis `along`, if there is one, with the comparisons at it.
 type At<'v> = (Option<Value>, Vec<Compared<'v>>);
 
-/// Error rates of the set of best ways at a point with a primary comparison, and at another point.
+/// Error rates of the set of best ways at a point with a primary comparison, and at another point: all
+/// points with a primary comparison share one rate, and the other points of each comparison share one.
 #[derive(Clone, Copy)]
 struct ErrorRates {
     primary: f64,
@@ -84,30 +86,47 @@ struct Group<'v> {
     place: Vec<(Axis, Value)>,
     /// The points of the group, in the study's order of the values of `along`.
     at: Vec<At<'v>>,
-    rates: ErrorRates,
 }
 
-/// All advice that follows from the findings of a run.
-pub(crate) fn all<'v>(run: &'v Explained<'v>) -> Advice {
-    let mut advice = Advice::default();
+/// The advice that follows from the findings of a run.
+pub(crate) fn advice<'v>(run: &'v Explained<'v>) -> Advice {
+    let is_nothing_compared = run.judged.findings.is_empty();
+    Advice {
+        situations: situations(run),
+        nothing: is_nothing_compared.then(|| undecided::why_nothing(run)),
+        undecided: undecided::undecided(run),
+    }
+}
+
+/// The situations of each comparison of the study. Those of a comparison after the first are left out
+/// without advice; `Advice::undecided` counts them.
+fn situations<'v>(run: &'v Explained<'v>) -> Vec<Situation> {
     // Of comparisons with the same axis, baseline and values only the first counts.
-    let listed = run.input.manifest.study.compare.iter();
+    let listed = run.measured.input.manifest.study.compare.iter();
     let compares = listed.unique_by(|c| (c.axis, &c.baseline, &c.values));
-    let mut all = compares.map(|c| groups(run, c)).collect_vec();
-    share_rate(&mut all, run.error_rate());
-    for (index, groups) in all.iter().enumerate() {
-        let situations = groups.iter().flat_map(Group::situations);
-        // A comparison after the first adds only situations with advice; `advice.undecided` counts the
-        // others.
-        advice
-            .situations
-            .extend(situations.filter(|s| index == 0 || has_advice(s)));
-    }
-    if run.findings.is_empty() {
-        advice.nothing = Some(undecided::why_nothing(run));
-    }
-    advice.undecided = undecided::undecided(run);
-    advice
+    let all = compares.map(|c| groups(run, c)).collect_vec();
+    let error_rate = run.measured.error_rate();
+    let points = all.iter().map(|groups| count_points(groups, true)).sum();
+    let primary = level_of_each(error_rate, points);
+    let of_compare = |(index, groups): (usize, &Vec<Group<'v>>)| {
+        let rates = ErrorRates {
+            primary,
+            other: level_of_each(error_rate, count_points(groups, false)),
+        };
+        groups
+            .iter()
+            .flat_map(|group| group.situations(rates))
+            .filter(|s| index == 0 || has_advice(s))
+            .collect_vec()
+    };
+    all.iter().enumerate().flat_map(of_compare).collect()
+}
+
+/// The number of points with a primary comparison, or of the others.
+fn count_points(groups: &[Group<'_>], primary: bool) -> usize {
+    let at = groups.iter().flat_map(|group| &group.at);
+    at.filter(|(_, compared)| is_primary(compared) == primary)
+        .count()
 }
 
 fn has_advice(s: &Situation) -> bool {
@@ -143,9 +162,9 @@ fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
         let mut own = own.iter().filter(|m| compare.metrics.contains(m));
         *own.next().unwrap_or(&first)
     };
-    let study = &run.input.manifest.study;
+    let study = &run.measured.input.manifest.study;
     let is_judged = |f: &Finding| f.is_of(compare) && f.verdict != Verdict::NotJudged;
-    let pairs = run.pairs().filter(|pair| is_judged(pair.finding));
+    let pairs = run.judged.pairs().filter(|pair| is_judged(pair.finding));
     let compared = pairs.filter_map(|pair| {
         let (finding, pair) = (pair.finding, pair.pairing);
         let (baseline, cell) = (pair.baseline, pair.other);
@@ -172,25 +191,6 @@ fn groups<'v>(run: &'v Explained<'v>, compare: &'v Compare) -> Vec<Group<'v>> {
         Group::new(run, compare, metric, along, members).by_decided_metric()
     });
     groups.collect()
-}
-
-/// Divides the error rate of the sets of best ways: all points with a primary comparison share one rate,
-/// and the other points of each comparison share one.
-fn share_rate(all: &mut [Vec<Group<'_>>], error_rate: f64) {
-    let count_points = |groups: &[Group<'_>], primary: bool| {
-        let at = groups.iter().flat_map(|group| &group.at);
-        at.filter(|(_, compared)| is_primary(compared) == primary)
-            .count()
-    };
-    let share = |points: usize| error_rate / points.max(1) as f64;
-    let primary = share(all.iter().map(|groups| count_points(groups, true)).sum());
-    for groups in all {
-        let rates = ErrorRates {
-            primary,
-            other: share(count_points(groups, false)),
-        };
-        groups.iter_mut().for_each(|group| group.rates = rates);
-    }
 }
 
 fn is_primary(at: &[Compared<'_>]) -> bool {
@@ -243,12 +243,12 @@ impl<'v> Group<'v> {
         members: Vec<Compared<'v>>,
     ) -> Group<'v> {
         let first = members.first().map(|first| first.cell);
-        let place = first.map(|c| c.place(compare.axis, along, run.varied()));
+        let place = first.map(|c| c.place(compare.axis, along, &run.measured.study.varied));
         let value_along = |c: &Compared<'_>| along.map(|axis| c.cell.cell.value(axis));
         let mut at = grouped(members.into_iter().map(|c| (value_along(&c), c)));
         if let Some(axis) = along {
             let cells = at.iter().flat_map(|(_, all)| all).map(|c| c.cell.cell);
-            let order = grid::values(&run.input.manifest.study, axis, cells);
+            let order = grid::values(&run.measured.input.manifest.study, axis, cells);
             at.sort_by_key(|(x, _)| order.iter().position(|v| Some(v) == x.as_ref()));
         }
         Group {
@@ -259,10 +259,6 @@ impl<'v> Group<'v> {
             along,
             place: place.unwrap_or_default(),
             at,
-            rates: ErrorRates {
-                primary: ERROR_RATE,
-                other: ERROR_RATE,
-            },
         }
     }
 
@@ -310,20 +306,20 @@ impl<'v> Group<'v> {
         let same = |f: &&Finding| {
             f.metric == metric && f.cell == c.finding.cell && f.baseline == c.finding.baseline
         };
-        self.run.findings.iter().find(same)
+        self.run.judged.findings.iter().find(same)
     }
 
     /// One situation for each task of a reader: data in memory and data in a file have different ways.
-    fn situations(&self) -> Vec<Situation> {
+    fn situations(&self, rates: ErrorRates) -> Vec<Situation> {
         let axis = self.compare.axis;
         let all = || self.at.iter().flat_map(|(_, all)| all);
         let has_no_baseline = |s: &Subject| all().all(|c| subject(axis, c.baseline) != *s);
         // A subject without a baseline of its own in this group is left out if another finding has such a
         // baseline, which is fairer: files are then compared with a file.
         let is_fair = |s: &Subject| {
-            let baseline = |f: &Finding| self.run.trials.by_id(&f.baseline);
+            let baseline = |f: &Finding| self.run.measured.trials.by_id(&f.baseline);
             let has_subject = |f: &Finding| baseline(f).is_some_and(|c| subject(f.axis, c) == *s);
-            let mut findings = self.run.findings.iter();
+            let mut findings = self.run.judged.findings.iter();
             !has_no_baseline(s) || !findings.any(|f| f.axis == axis && has_subject(f))
         };
         let subjects = all()
@@ -331,11 +327,16 @@ impl<'v> Group<'v> {
             .unique_by(|s| *s as u8)
             .filter(is_fair);
         subjects
-            .map(|s| self.situation(s, has_no_baseline(&s)))
+            .map(|s| self.situation(s, has_no_baseline(&s), rates))
             .collect()
     }
 
-    fn situation(&self, subject_of: Subject, has_no_baseline: bool) -> Situation {
+    fn situation(
+        &self,
+        subject_of: Subject,
+        has_no_baseline: bool,
+        rates: ErrorRates,
+    ) -> Situation {
         let is_of = |c: &&Compared<'v>| subject(self.compare.axis, c.cell) == subject_of;
         let own = |(x, all): &At<'v>| (x.clone(), all.iter().filter(is_of).cloned().collect());
         let at: Vec<At<'v>> = self.at.iter().map(own).collect();
@@ -351,10 +352,10 @@ impl<'v> Group<'v> {
         let better = || self.ranges(&at, self.metric, Verdict::Better, &|_| true);
         let (uses, conditional, gains) = match subject_of {
             Subject::Circumstance => (Vec::new(), Vec::new(), better()),
-            Subject::FileToNull => (Vec::new(), self.conditional(&at), Vec::new()),
+            Subject::FileToNull => (Vec::new(), self.conditional(&at, rates), Vec::new()),
             _ => (
-                self.uses(&at, has_no_baseline),
-                self.conditional(&at),
+                self.uses(&at, has_no_baseline, rates),
+                self.conditional(&at, rates),
                 Vec::new(),
             ),
         };
@@ -365,7 +366,7 @@ impl<'v> Group<'v> {
         let is_free = |c: &Compared<'_>| is_choice && c.is_free();
         let may_be_best = at
             .iter()
-            .filter_map(|(_, all)| self.may_be_best(all, is_free));
+            .filter_map(|(_, all)| self.may_be_best(all, is_free, rates));
         Situation {
             subject: subject_of,
             place: self.place.clone(),
@@ -375,7 +376,7 @@ impl<'v> Group<'v> {
             baseline_block: baseline_block(&at),
             baseline_is_apart: has_no_baseline,
             metric: self.metric,
-            unit: self.run.trials.unit,
+            unit: self.run.measured.trials.unit,
             open: open.or_else(|| nothing_decided(self.metric, &at)),
             along: self.along,
             measured: measured(&|_| true),
@@ -399,8 +400,9 @@ impl<'v> Group<'v> {
         &self,
         at: &[Compared<'v>],
         with: impl Fn(&Compared<'v>) -> bool,
+        rates: ErrorRates,
     ) -> Option<Vec<Compared<'v>>> {
-        let best_cells = self.may_be_best(at, &with)?;
+        let best_cells = self.may_be_best(at, &with, rates)?;
         let open = at.iter().filter(|c| c.finding.withheld.is_none());
         let better = open.filter(|c| with(c) && c.finding.verdict == Verdict::Better);
         let better: Vec<Compared<'v>> = better.cloned().collect();
@@ -415,29 +417,31 @@ impl<'v> Group<'v> {
         &self,
         at: &[Compared<'v>],
         with: impl Fn(&Compared<'v>) -> bool,
+        rates: ErrorRates,
     ) -> Option<Vec<&'v CellTrials<'v>>> {
         let open = || at.iter().filter(|c| c.finding.withheld.is_none());
         let cells = open().filter(|c| with(c)).map(|c| c.cell);
         let cells = std::iter::once(open().next()?.baseline).chain(cells);
         let rate = if is_primary(at) {
-            self.rates.primary
+            rates.primary
         } else {
-            self.rates.other
+            rates.other
         };
         let axis = self.compare.axis;
         let cells = cells.collect_vec();
-        Some(best_set(&cells, axis, self.metric, rate, self.run.trials))
+        let comparisons = &self.run.measured.comparisons;
+        Some(best_set(&cells, axis, self.metric, rate, comparisons))
     }
 
     /// The rule along the range: a segment is a row of points at all of which the same way may be used. If
     /// there are several such ways, the advice for the segment is the one with the safest bound.
-    fn uses(&self, at: &[At<'v>], has_no_baseline: bool) -> Vec<Use> {
+    fn uses(&self, at: &[At<'v>], has_no_baseline: bool, rates: ErrorRates) -> Vec<Use> {
         // Segments with the ways that may be used at all of their points. A point whose findings are all
         // withheld ends a segment.
         let mut segments: Vec<(Vec<&Value>, Vec<At<'v>>)> = Vec::new();
         let mut is_ended = true;
         for point in at {
-            let Some(usable) = self.may_use(&point.1, Compared::is_free) else {
+            let Some(usable) = self.may_use(&point.1, Compared::is_free, rates) else {
                 is_ended = true;
                 continue;
             };
@@ -508,13 +512,13 @@ impl<'v> Group<'v> {
 
     /// The ways with extra conditions, at the points where such a way is better than the baseline and may
     /// be the best of all ways that can be used under its conditions.
-    fn conditional(&self, at: &[At<'v>]) -> Vec<Conditional> {
+    fn conditional(&self, at: &[At<'v>], rates: ErrorRates) -> Vec<Conditional> {
         let is_best = |c: &Compared<'v>, all: &[Compared<'v>]| {
             let holds = |other: &Compared<'v>| {
                 let mut conditions = other.extra_conditions.iter();
                 conditions.all(|condition| c.extra_conditions.contains(condition))
             };
-            let best = self.may_use(all, holds).unwrap_or_default();
+            let best = self.may_use(all, holds, rates).unwrap_or_default();
             !c.is_free() && best.iter().any(|b| b.cell.id == c.cell.id)
         };
         let best = at
@@ -571,7 +575,8 @@ impl<'v> Group<'v> {
     fn avoid(&self, cost: DecidedRange) -> Avoid {
         let is_of = |c: &&Compared<'_>| cost.points.iter().any(|p| p.finding == c.finding.number);
         let cells = self.at.iter().flat_map(|(_, all)| all).filter(is_of);
-        let value = |cell: &CellTrials<'_>, metric| self.run.result(&cell.id)?.value(metric);
+        let results = self.run.measured;
+        let value = |cell: &CellTrials<'_>, metric| results.result(&cell.id)?.value(metric);
         let copied = |c: &Compared<'_>| value(c.cell, Metric::both(Measure::CopiedShare));
         let copied: Option<Vec<f64>> = cells.clone().map(copied).collect();
         let least = copied.and_then(|all| all.into_iter().reduce(f64::min));

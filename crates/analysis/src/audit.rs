@@ -2,22 +2,22 @@
 
 use bytecost_spec::claim::{Test, TestKind};
 
+use crate::input::Grounds;
 use crate::result::{
-    AlsoMeasured, Audited, AuditedReason, AuditedTest, Grounds, NotTested, Ruling, TestOutcome,
+    AlsoMeasured, Audited, AuditedReason, AuditedTest, NotTested, Ruling, TestOutcome,
 };
 use crate::stages::Judged;
 
 mod arithmetic;
 mod cells;
 mod context;
-mod crossover;
 mod family;
 mod pairs;
 
 use context::ClaimContext;
 pub use context::published_cells;
-use crossover::ClaimedCrossover;
 use family::{ClaimFamily, Wanted};
+use pairs::ClaimedCrossover;
 
 /// The rulings on claims by a run, in the order of the claims.
 ///
@@ -38,7 +38,7 @@ pub(crate) fn rulings(run: &Judged<'_>, grounds: &Grounds) -> Vec<Audited> {
     };
     let family = ClaimFamily::default();
     all(&family);
-    all(&family.corrected(run.error_rate()))
+    all(&family.corrected(run.measured.error_rate()))
 }
 
 fn audited(test: &Test, context: &ClaimContext<'_>) -> AuditedTest {
@@ -72,7 +72,7 @@ fn audited(test: &Test, context: &ClaimContext<'_>) -> AuditedTest {
                 from,
                 tolerance: *tolerance,
             };
-            crossover::cases(context, place, claimed)
+            pairs::crossover(context, place, claimed)
         }
         TestKind::Level { metric, expect } => {
             cells::level(context, place, wanted(*metric, *expect))
@@ -129,8 +129,8 @@ impl ClaimContext<'_> {
             claim: claim.claim.clone(),
             published: claim.published.clone(),
             ruling: ruling(&tests, &reasons),
-            of_study: claim.is_of_study(&self.run.study.name),
-            unit: self.run.trials.unit,
+            of_study: claim.is_of_study(&self.run.measured.study.name),
+            unit: self.run.measured.trials.unit,
             also: also.filter(|also| !also.test.is_missing()).collect(),
             tests,
             reasons,

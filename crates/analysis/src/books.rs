@@ -13,8 +13,9 @@ use bytecost_spec::evidence::{CPU_USERS, CpuUser};
 use bytecost_stats::{mean, student_mean};
 
 use crate::confidence::{FEWEST, LEVEL};
+use crate::input::Input;
 use crate::outside_time::typical_sides_ns;
-use crate::result::{BookLine, CellBooks, Closed, Input, Uncertain};
+use crate::result::{BookLine, CellBooks, Closed, Uncertain};
 use crate::trials::{CellTrials, Trials};
 
 /// Books close if the time that is left over, positive or negative, is at most this share of the mean CPU time

@@ -9,10 +9,10 @@ use bytecost_spec::{Counter, Measure, Metric, Reading, Side, Transport};
 use bytecost_stats::{Location, mean, student_mean};
 use itertools::Itertools as _;
 
+use crate::comparison::Pairing;
 use crate::confidence::{FEWEST, LEVEL};
-use crate::judged_pair::JudgedPair;
-use crate::pairing::Pairing;
 use crate::result::{Cause, CauseMeans, CauseOf, Finding, FindingCauses, Uncertain};
+use crate::stages::JudgedPair;
 use crate::stages::{Explained, Judged};
 use crate::stalls::Stalls;
 use crate::trials::CellTrials;
@@ -65,7 +65,7 @@ struct Counts {
 pub(crate) fn all(run: &Judged<'_>) -> Vec<FindingCauses> {
     let pairs = run.pairs();
     pairs
-        .filter(|pair| is_worth_a_reason(pair.finding, &run.stalls))
+        .filter(|pair| is_worth_a_reason(pair.finding, &run.measured.stalls))
         .filter_map(|pair| finding_causes(run, &pair))
         .collect()
 }
@@ -158,7 +158,7 @@ impl Compared<'_, '_> {
             return None;
         }
         let cell_time = |cell: &CellTrials<'_>| {
-            let mut sampled = self.run.cpu_time.iter();
+            let mut sampled = self.run.measured.cpu_time.iter();
             sampled.find(|time| time.cell == cell.id)
         };
         let pair = SampledPair {
@@ -240,7 +240,7 @@ impl Compared<'_, '_> {
 
     fn unit_costs(&self) -> UnitCosts<'_, '_> {
         UnitCosts {
-            costs: &self.run.input.manifest.survey.unit_costs,
+            costs: &self.run.measured.input.manifest.survey.unit_costs,
             cell: self.other,
         }
     }
@@ -284,7 +284,7 @@ impl Compared<'_, '_> {
             Measure::LatencyUsP50 if !self.other.cell.is_served() => (Measure::LatencyUsP50, 1e3),
             _ => return None,
         };
-        let baseline = self.run.result(&finding.baseline)?;
+        let baseline = self.run.measured.result(&finding.baseline)?;
         let ns = ns * baseline.value(Metric::new(measure, finding.metric.side))?;
         let sizes = [self.baseline, self.other].map(|c| c.cell.size_bytes);
         let [value, one, other] =
@@ -358,7 +358,7 @@ impl Compared<'_, '_> {
         &'c self,
         cell: &'c CellTrials<'_>,
     ) -> impl Iterator<Item = &'c TrialEvidence> {
-        let trials = self.run.input.evidence.iter();
+        let trials = self.run.measured.input.evidence.iter();
         trials.filter(|trial| trial.cell == cell.id)
     }
 

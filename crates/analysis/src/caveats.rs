@@ -22,12 +22,12 @@ use itertools::Itertools as _;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use crate::pairing::Pairing;
+use crate::comparison::Pairing;
+use crate::measures::{QUANTILES, is_cpu_time};
 use crate::regimes;
 use crate::result::{Caveat, CaveatEffect, CaveatKind, Disturbance, Finding, Verdict};
 use crate::stages::{Judged, Measured};
 use crate::trials::CellTrials;
-use crate::value::{QUANTILES, is_cpu_time};
 
 mod bottlenecks;
 mod cautions;
@@ -151,8 +151,9 @@ impl Effect {
         };
         let affects = |cell: &CellTrials<'_>| caveat.cells.contains(&cell.id);
         let is_affected = |pair: &Pairing<'_, '_>| affects(pair.baseline) || affects(pair.other);
-        let comparisons = run.comparisons.iter().map(|c| (c.metric(), c.pairing()));
-        let mut affected = comparisons
+        let comparisons = run.comparisons.of_study.iter();
+        let asked = comparisons.map(|c| (c.metric(), c.pairing()));
+        let mut affected = asked
             .filter(|(metric, pair)| of(metric.measure) && is_affected(pair))
             .peekable();
         affected.peek().is_some() && affected.all(|(metric, pair)| shared(pair, metric))
@@ -392,13 +393,13 @@ impl Permitted {
     }
 }
 
-/// The verdicts that caveats permit for a metric of two cells. `confirmed` returns true if the first
-/// attempts at the blocks show that the other cell has more, false if less; none if neither.
+/// The verdicts that caveats permit for a metric of two cells. `confirmed` is true if the first attempts
+/// at the blocks show that the other cell has more, false if less; none if neither.
 pub(crate) fn permitted<'c>(
     caveats: impl IntoIterator<Item = &'c Caveat>,
     metric: Metric,
     pair: &Pairing<'_, '_>,
-    confirmed: impl Fn() -> Option<bool>,
+    confirmed: Option<bool>,
 ) -> Permitted {
     let permits = |(caveat, effect): (&Caveat, Effect)| {
         let by = caveat.kind;
@@ -413,7 +414,7 @@ pub(crate) fn permitted<'c>(
                 }
             }
             Effect::WithholdsUnconfirmed => Permitted::Sign {
-                is_more: confirmed(),
+                is_more: confirmed,
                 has_amount: false,
                 by,
             },
@@ -465,14 +466,23 @@ pub(crate) fn disturbances(run: &Judged<'_>) -> Vec<Disturbance> {
         .collect()
 }
 
-/// The first caveat that withholds the verdict of a metric on two cells.
-pub(crate) fn withheld_by<'c>(
-    caveats: impl IntoIterator<Item = &'c Caveat>,
-    metric: Metric,
-    pair: &Pairing<'_, '_>,
-) -> Option<CaveatKind> {
-    let mut affecting = affecting(caveats, metric, pair);
-    affecting.next().map(|(caveat, _)| caveat.kind)
+impl Judged<'_> {
+    /// The first caveat that withholds the verdict of a metric on two cells.
+    pub(crate) fn withheld_by(&self, metric: Metric, pair: &Pairing<'_, '_>) -> Option<CaveatKind> {
+        self.withheld_by_one(metric, pair, |_| true)
+    }
+
+    /// The same of the caveats that fulfil a condition.
+    pub(crate) fn withheld_by_one(
+        &self,
+        metric: Metric,
+        pair: &Pairing<'_, '_>,
+        counts: impl Fn(&Caveat) -> bool,
+    ) -> Option<CaveatKind> {
+        let caveats = self.caveats.iter().filter(|c| counts(c));
+        let mut affecting = affecting(caveats, metric, pair);
+        affecting.next().map(|(caveat, _)| caveat.kind)
+    }
 }
 
 /// The caveats that affect the verdict of a metric on two cells, with their effects.

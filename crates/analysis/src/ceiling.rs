@@ -6,10 +6,11 @@ use bytecost_spec::{
 };
 use itertools::Itertools as _;
 
+use crate::cells::CellEstimates;
 use crate::grouping::grouped;
+use crate::input::Input;
 use crate::result::{
-    Analysis, CaveatFact, Ceiling, CeilingKind, CeilingRate, CeilingShare, CellResult, Estimate,
-    Input,
+    Analysis, CaveatFact, Ceiling, CeilingKind, CeilingRate, CeilingShare, Estimate,
 };
 use crate::round_noise::round_error;
 use crate::trials::Trials;
@@ -160,19 +161,20 @@ impl Ceiling {
     }
 }
 
-/// Gives the cells their shares of the ceiling, where one is known.
-pub(crate) fn take_shares(cells: &mut [CellResult], input: &Input<'_>, trials: &Trials<'_>) {
-    let Some(ceiling) = input.ceiling else { return };
+/// A cell's share of the ceiling; none where no ceiling of it is known.
+pub(crate) fn cell_share(
+    input: &Input<'_>,
+    trials: &Trials<'_>,
+    timed: &CellEstimates<'_>,
+) -> Option<CeilingShare> {
     let device = input.manifest.survey.files.as_ref().and_then(|f| f.device);
+    let rate = input
+        .ceiling?
+        .rate_for(timed.cell.cell, timed.cell.route, device)?;
     // The ceiling's run is a round of its own.
     let between = trials.between_rounds_of_any_cell(THROUGHPUT);
     let by_rounds = round_error(between, trials.rounds()).hypot(round_error(between, 1));
-    for (result, of) in cells.iter_mut().zip(&trials.cells) {
-        let rate = ceiling.rate_for(of.cell, of.route, device);
-        if let (Some(rate), Some(found)) = (rate, result.estimates.get(&THROUGHPUT)) {
-            result.ceiling = share(found, rate, by_rounds);
-        }
-    }
+    share(timed.estimates.get(&THROUGHPUT)?, rate, by_rounds)
 }
 
 /// A rate over a ceiling. Both were measured apart, so the interval is made of theirs and of how far

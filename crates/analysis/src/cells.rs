@@ -9,21 +9,48 @@ use itertools::Itertools as _;
 
 use crate::confidence::{FEWEST, LEVEL};
 use crate::logs::exp;
+use crate::measures::{QUANTILES, is_extreme, tail_share};
 use crate::outside_time::{holds_interrupts, log_of_one_more};
-use crate::result::{CellResult, CountersCost, Estimate, Input, NoValue};
+use crate::result::{CountersCost, Estimate, NoValue};
 use crate::trials::{CellTrials, Trials, block_value};
-use crate::value::{LatencyQuantiles, QUANTILES, is_extreme, latencies, read, tail_share};
+use crate::value::{LatencyQuantiles, latencies, read};
 
-/// The results of each cell by its timed trials and by those for evidence.
-pub(crate) fn results(input: &Input<'_>, trials: &Trials<'_>) -> Vec<CellResult> {
-    let survey = &input.manifest.survey;
-    let mut results: Vec<CellResult> = trials.cells.iter().map(result).collect();
-    for (metric, why) in results.iter_mut().flat_map(|r| &mut r.absent) {
-        if let Some(refused) = refused_here(survey, metric.measure) {
-            *why = NoValue::Recorded(refused.to_owned());
+/// The estimates of a cell by its timed trials, and its metrics without one.
+pub(crate) struct CellEstimates<'t> {
+    pub(crate) cell: &'t CellTrials<'t>,
+    pub(crate) estimates: BTreeMap<Metric, Estimate>,
+    pub(crate) absent: BTreeMap<Metric, NoValue>,
+}
+
+/// The estimates of each cell, in the order of the plan.
+pub(crate) fn estimates<'t>(trials: &'t Trials<'t>) -> Vec<CellEstimates<'t>> {
+    trials.cells.iter().map(CellEstimates::new).collect()
+}
+
+impl<'t> CellEstimates<'t> {
+    fn new(cell: &'t CellTrials<'t>) -> CellEstimates<'t> {
+        let survey = &cell.manifest.survey;
+        let (mut estimates, mut absent) = (BTreeMap::new(), BTreeMap::new());
+        let latency = merged_latency(cell);
+        for metric in Metric::all() {
+            if let Some(found) = metric_estimate(cell, metric, latency.as_ref()) {
+                estimates.insert(metric, found);
+            } else if let Some(why) = cell.trials().find_map(|t| t.absent(metric)) {
+                let refused = refused_here(survey, metric.measure);
+                let recorded = refused.map(|reason| NoValue::Recorded(reason.to_owned()));
+                absent.insert(metric, recorded.unwrap_or_else(|| why.clone()));
+            }
+        }
+        CellEstimates {
+            cell,
+            estimates,
+            absent,
         }
     }
-    results
+
+    pub(crate) fn value(&self, metric: Metric) -> Option<f64> {
+        Some(self.estimates.get(&metric)?.value)
+    }
 }
 
 /// The reason for which this machine has no such hardware counter, which no option changes.
@@ -37,31 +64,6 @@ pub(crate) fn refused_here(survey: &Survey, measure: Measure) -> Option<&str> {
         _ => return None,
     };
     survey.counter_refused(counter)
-}
-
-fn result(cell: &CellTrials<'_>) -> CellResult {
-    let (mut estimates, mut absent) = (BTreeMap::new(), BTreeMap::new());
-    let latency = merged_latency(cell);
-    for metric in Metric::all() {
-        if let Some(found) = metric_estimate(cell, metric, latency.as_ref()) {
-            estimates.insert(metric, found);
-        } else if let Some(why) = cell.trials().find_map(|t| t.absent(metric)) {
-            absent.insert(metric, why.clone());
-        }
-    }
-    let truth = cell.trials().last().and_then(|t| t.sample.truth.as_ref());
-    CellResult {
-        id: cell.id.clone(),
-        cell: cell.cell.clone(),
-        trials: cell.by_block.len(),
-        failed: cell.failures.len(),
-        estimates,
-        absent,
-        two_groups: Vec::new(),
-        checked: truth.map(|t| t.checked.clone()),
-        ceiling: None,
-        stood_still: cell.stood_still(),
-    }
 }
 
 /// The percentile of all messages stands in place of the mean of the trials' percentiles. The

@@ -1,21 +1,154 @@
-//! Command lines of runs: the option of their directory, and quoting for a shell.
+//! Command lines of runs: the options of a recorded one, and quoting for a shell.
 
 use itertools::Itertools as _;
 
 /// Directory of runs without `--runs-dir`.
 const RUNS_DIR: &str = "bytecost-runs";
 
-/// The `--runs-dir` option of a recorded command line, as two words; none where it names the default.
-pub fn runs_dir_option(command: &[String]) -> Option<[String; 2]> {
-    let mut words = command.iter();
-    let dir = words
-        .find_map(|word| match word.strip_prefix("--runs-dir") {
-            Some("") => Some(None),
-            Some(rest) => rest.strip_prefix('=').map(Some),
-            None => None,
-        })?
-        .or_else(|| words.next().map(String::as_str))?;
-    (dir != RUNS_DIR).then(|| ["--runs-dir".to_owned(), dir.to_owned()])
+/// An option of `bytecost run` that a further command about a run sets, keeps or leaves out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RunOption {
+    Budget,
+    Blocks,
+    Rounds,
+    Pause,
+    Seed,
+    Resume,
+    RunsDir,
+    Peer,
+    PeerProgram,
+    Quiet,
+}
+
+impl RunOption {
+    const ALL: [RunOption; 10] = [
+        RunOption::Budget,
+        RunOption::Blocks,
+        RunOption::Rounds,
+        RunOption::Pause,
+        RunOption::Seed,
+        RunOption::Resume,
+        RunOption::RunsDir,
+        RunOption::Peer,
+        RunOption::PeerProgram,
+        RunOption::Quiet,
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            RunOption::Budget => "--budget",
+            RunOption::Blocks => "--blocks",
+            RunOption::Rounds => "--rounds",
+            RunOption::Pause => "--pause",
+            RunOption::Seed => "--seed",
+            RunOption::Resume => "--resume",
+            RunOption::RunsDir => "--runs-dir",
+            RunOption::Peer => "--peer",
+            RunOption::PeerProgram => "--peer-program",
+            RunOption::Quiet => "--quiet",
+        }
+    }
+
+    fn named(name: &str) -> Option<RunOption> {
+        let name = if name == "-q" { "--quiet" } else { name };
+        RunOption::ALL.into_iter().find(|o| o.name() == name)
+    }
+
+    /// The place of its value in a command for a reader, where no record has the value or it starts a
+    /// program.
+    fn placeholder(self) -> Option<&'static str> {
+        match self {
+            RunOption::Peer => Some("COMMAND"),
+            RunOption::PeerProgram => Some("PROGRAM"),
+            _ => None,
+        }
+    }
+
+    /// Returns true if a new run has a value of its own, or none.
+    fn is_of_one_run(self) -> bool {
+        matches!(
+            self,
+            RunOption::Seed | RunOption::Resume | RunOption::RunsDir | RunOption::Quiet
+        )
+    }
+}
+
+/// A part of a recorded command line: an option with its value, or any other word.
+struct Argument<'c> {
+    option: Option<RunOption>,
+    words: Vec<&'c str>,
+}
+
+/// The recorded command line of a run.
+pub(crate) struct RecordedCommand<'c>(Vec<Argument<'c>>);
+
+impl<'c> RecordedCommand<'c> {
+    pub(crate) fn new(command: &'c [String]) -> RecordedCommand<'c> {
+        let mut arguments = Vec::new();
+        let mut words = command.iter().map(String::as_str).skip(1).peekable();
+        words.next_if_eq(&"run");
+        while let Some(word) = words.next() {
+            let (name, value) = match word.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (word, None),
+            };
+            let option = RunOption::named(name);
+            let takes_next = option.is_some_and(|o| o != RunOption::Quiet) && value.is_none();
+            let next = takes_next.then(|| words.next()).flatten();
+            arguments.push(Argument {
+                option,
+                words: std::iter::once(word).chain(next).collect(),
+            });
+        }
+        RecordedCommand(arguments)
+    }
+
+    /// The directory of the run, where it is not the default one.
+    fn runs_dir(&self) -> Option<&'c str> {
+        let is_dir = |a: &&Argument<'_>| a.option == Some(RunOption::RunsDir);
+        let own = self.0.iter().find(is_dir)?;
+        let dir = match own.words[..] {
+            [word] => word.split_once('=')?.1,
+            [_, value, ..] => value,
+            [] => return None,
+        };
+        (dir != RUNS_DIR).then_some(dir)
+    }
+
+    fn runs_dir_words(&self) -> Vec<String> {
+        let dir = self.runs_dir().into_iter();
+        dir.flat_map(|dir| [RunOption::RunsDir.name(), dir])
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// The command of a new run like this one, without some options and with others.
+    pub(crate) fn with(
+        &self,
+        study: &str,
+        replaced: &[RunOption],
+        options: &[(RunOption, String)],
+    ) -> String {
+        let kept = self.0.iter().flat_map(|argument| match argument.option {
+            Some(own) if own.is_of_one_run() || replaced.contains(&own) => Vec::new(),
+            Some(own) => match own.placeholder() {
+                Some(value) => vec![own.name(), value],
+                None => argument.words.clone(),
+            },
+            None => argument.words.clone(),
+        });
+        let own = kept.collect_vec();
+        let study = own.is_empty().then_some(study);
+        let new = options.iter();
+        let words = ["bytecost", "run"]
+            .into_iter()
+            .chain(own)
+            .chain(study)
+            .chain(new.flat_map(|(option, value)| [option.name(), value]))
+            .map(str::to_owned)
+            .chain(self.runs_dir_words());
+        command_line(&words.collect_vec())
+    }
 }
 
 /// The option that names the peer to the command that resumes a run, since no record has the peer's
@@ -26,9 +159,9 @@ pub fn peer_again(has_peer: bool) -> &'static str {
 
 /// A command about a run, with the `--runs-dir` of the run.
 pub fn command_of_run(words: &[&str], command: &[String]) -> String {
-    let option = runs_dir_option(command).into_iter().flatten();
-    let line = words.iter().map(|word| (*word).to_owned()).chain(option);
-    command_line(&line.collect_vec())
+    let line = words.iter().map(|word| (*word).to_owned());
+    let recorded = RecordedCommand::new(command);
+    command_line(&line.chain(recorded.runs_dir_words()).collect_vec())
 }
 
 /// A command line that a shell splits into these words.

@@ -1,15 +1,16 @@
 //! Copies of each byte, events of each message, and the cost of counting them.
 
-use bytecost_spec::evidence::{CopyMeans, CopyPlace, Means, TrialEvidence};
+use bytecost_spec::evidence::{CopyMeans, CopyPlace, CountedEvent, Means, TrialEvidence};
 use bytecost_spec::{Cell, Measure, Metric, Reading, Side};
 use bytecost_stats::{mean, median};
 use itertools::Itertools as _;
 
+use crate::cells::CellEstimates;
+use crate::input::Input;
 use crate::result::{
-    CellCopies, CellCounts, CellResult, CountingCost, Estimate, EventRate, Input, LegCopies,
-    NoValue,
+    CellCopies, CellCounts, CountingCost, Estimate, EventRate, LegCopies, NoValue,
 };
-use crate::trials::Trials;
+use crate::trials::CellTrials;
 
 /// The mean over trials of a reading for each of so many, and the reason for which the first is absent.
 fn mean_for_each<'r>(
@@ -84,10 +85,10 @@ fn mean_counts(trials: &[&TrialEvidence], cell: &Cell) -> Option<CellCounts> {
 }
 
 /// Copies by completion flags, which show if the kernel copied the buffers of a zero-copy mover.
-fn flagged(cell: &CellResult) -> Option<CellCopies> {
-    let share = cell.value(Metric::both(Measure::CopiedShare))?;
+fn flagged(timed: &CellEstimates<'_>) -> Option<CellCopies> {
+    let share = timed.value(Metric::both(Measure::CopiedShare))?;
     Some(CellCopies {
-        cell: cell.id.clone(),
+        cell: timed.cell.id.clone(),
         legs: vec![LegCopies {
             leg: CopyPlace::Delivery,
             means: Some(CopyMeans::CompletionFlags),
@@ -98,109 +99,106 @@ fn flagged(cell: &CellResult) -> Option<CellCopies> {
     })
 }
 
-fn cost(counted: &[(&Cell, Vec<&TrialEvidence>)], cells: &[CellResult]) -> Option<CountingCost> {
+type Counted<'a> = Vec<(&'a Cell, Vec<&'a TrialEvidence>)>;
+
+/// The cells whose copies or events were counted.
+fn counted<'a>(input: &Input<'a>) -> Counted<'a> {
+    input.evidence_by_cell(|e| e.copies.is_some() || !e.counts.is_empty())
+}
+
+/// The copies of each cell, in the order of the plan: the mean over its trials. Where copies were not
+/// counted, cells with completion flags report those.
+pub(crate) fn copies(input: &Input<'_>, timed: &[CellEstimates<'_>]) -> Vec<CellCopies> {
+    let mean_of_cells = counted(input)
+        .into_iter()
+        .filter_map(|(_, trials)| mean_copies(&trials))
+        .collect_vec();
+    let is_new = |t: &&CellEstimates<'_>| mean_of_cells.iter().all(|c| c.cell != t.cell.id);
+    let flagged = timed
+        .iter()
+        .filter(is_new)
+        .filter_map(flagged)
+        .collect_vec();
+    let place = |id: &str| timed.iter().position(|t| t.cell.id == id);
+    mean_of_cells
+        .into_iter()
+        .chain(flagged)
+        .sorted_by_key(|c| place(&c.cell))
+        .collect()
+}
+
+/// The events of each message of a cell, in the order of the plan: the mean over its trials.
+pub(crate) fn counts(input: &Input<'_>) -> Vec<CellCounts> {
+    let counts = counted(input).into_iter();
+    counts
+        .filter_map(|(cell, trials)| mean_counts(&trials, cell))
+        .collect()
+}
+
+/// The cost of counting; none where nothing was counted.
+pub(crate) fn counting_cost(
+    input: &Input<'_>,
+    timed: &[CellEstimates<'_>],
+) -> Option<CountingCost> {
+    let counted = counted(input);
     if counted.is_empty() {
         return None;
     }
-    let timed = |id: &str| {
-        let cell = cells.iter().find(|c| c.id == id)?;
+    let timed_rate = |id: &str| {
+        let cell = timed.iter().find(|t| t.cell.id == id)?;
         let rate = cell.value(Metric::both(Measure::MessagesPerS));
         rate.filter(|rate| *rate > 0.0)
     };
     let trials = || counted.iter().flat_map(|(_, trials)| trials);
     let rates = trials().filter_map(|e| {
         let rate = e.sent_messages as f64 * 1e9 / e.elapsed_ns as f64;
-        (e.elapsed_ns > 0).then_some(rate / timed(&e.cell)?)
+        (e.elapsed_ns > 0).then_some(rate / timed_rate(&e.cell)?)
     });
-    let moves = |c: &&CellResult| {
-        let rate = Metric::both(if c.cell.is_served() {
+    let moves = |t: &&CellEstimates<'_>| {
+        let rate = Metric::both(if t.cell.cell.is_served() {
             Measure::MessagesPerS
         } else {
             Measure::ThroughputGbitPerS
         });
-        c.estimates.contains_key(&rate)
+        t.estimates.contains_key(&rate)
     };
     Some(CountingCost {
         took_s: trials().map(|e| e.trial_ms as f64).sum::<f64>() / 1e3,
         cells: counted.len(),
-        of_cells: cells.iter().filter(moves).count().max(counted.len()),
+        of_cells: timed.iter().filter(moves).count().max(counted.len()),
         rate: median(&rates.collect::<Vec<f64>>()),
     })
 }
 
-/// Counts of trials for evidence, in the order of the plan.
-pub(crate) struct Evidence {
-    pub(crate) copies: Vec<CellCopies>,
-    pub(crate) counts: Vec<CellCounts>,
-    pub(crate) counting_cost: Option<CountingCost>,
-}
-
-/// All that was counted: the mean over a cell's trials. Where copies were not counted, cells with
-/// completion flags report those. Cells get their copies as a metric.
-pub(crate) fn evidence(
-    cells: &mut [CellResult],
+/// The copies of each byte of a cell as metrics, without an interval since most cells have one trial; or
+/// the reasons for which there are none.
+pub(crate) fn copy_metrics(
     input: &Input<'_>,
-    trials: &Trials<'_>,
-) -> Evidence {
-    let is_counted = |e: &TrialEvidence| e.copies.is_some() || !e.counts.is_empty();
-    let counted = input.evidence_by_cell(is_counted);
-    let of_cells = || counted.iter().map(|(cell, all)| (*cell, &all[..]));
-    let mut copies = of_cells()
-        .filter_map(|(_, all)| mean_copies(all))
-        .collect_vec();
-    let is_new = |cell: &&CellResult| copies.iter().all(|c| c.cell != cell.id);
-    let flagged = cells
-        .iter()
-        .filter(is_new)
-        .filter_map(flagged)
-        .collect_vec();
-    copies.extend(flagged);
-    let place = |id: &str| cells.iter().position(|c| c.id == id);
-    copies.sort_by_key(|c| place(&c.cell));
-    let counts = of_cells().filter_map(|(cell, all)| mean_counts(all, cell));
-    let evidence = Evidence {
-        counts: counts.collect(),
-        counting_cost: cost(&counted, cells),
-        copies,
-    };
-    take_copies(cells, &evidence.copies, input, trials);
-    evidence
-}
-
-/// Gives cells the metric, without an interval since most cells have one trial; or says why there is none.
-fn take_copies(
-    cells: &mut [CellResult],
+    cell: &CellTrials<'_>,
     copies: &[CellCopies],
-    input: &Input<'_>,
-    trials: &Trials<'_>,
-) {
-    let asked = input.asked_evidence(Means::Copies);
-    for (cell, measured) in cells.iter_mut().zip(&trials.cells) {
-        let counted = copies
-            .iter()
-            .find(|c| c.cell == cell.id)
-            .filter(|c| !c.is_flagged_only());
-        let own = |e: &&TrialEvidence| e.cell == cell.id && e.copies.is_some();
-        let counted_in = input.evidence.iter().filter(own).count();
-        let route = measured.route;
-        let by_kernel = !measured.by_block.is_empty() && (route.has_peer() || route.is_of_files());
-        for side in [Side::Both, Side::Sender, Side::Receiver] {
-            let metric = Metric::new(Measure::CopiesPerByte, side);
-            let found = counted.map(|c| c.per_byte(side));
-            let absent = match (found, asked.and_then(|a| a.refused.as_ref())) {
-                (Some(Some(Ok(value))), _) => {
-                    let estimate = Estimate::bare(value, counted_in);
-                    cell.estimates.insert(metric, estimate);
-                    None
-                }
-                (Some(Some(Err(why))), _) => Some(why),
-                (None, Some(why)) if by_kernel => Some(why.clone()),
-                _ => None,
-            };
-            cell.absent
-                .extend(absent.map(|why| (metric, NoValue::Recorded(why))));
-        }
-    }
+) -> Vec<(Metric, Result<Estimate, NoValue>)> {
+    let refused = input
+        .asked_evidence(Means::Copies)
+        .and_then(|asked| asked.refused.as_ref());
+    let counted = copies
+        .iter()
+        .find(|c| c.cell == cell.id)
+        .filter(|c| !c.is_flagged_only());
+    let own = |e: &&TrialEvidence| e.cell == cell.id && e.copies.is_some();
+    let counted_in = input.evidence.iter().filter(own).count();
+    let route = cell.route;
+    let by_kernel = !cell.by_block.is_empty() && (route.has_peer() || route.is_of_files());
+    let of_side = |side: Side| {
+        let found = match (counted.map(|c| c.per_byte(side)), refused) {
+            (Some(Some(Ok(value))), _) => Ok(Estimate::bare(value, counted_in)),
+            (Some(Some(Err(why))), _) => Err(NoValue::Recorded(why)),
+            (None, Some(why)) if by_kernel => Err(NoValue::Recorded(why.clone())),
+            _ => return None,
+        };
+        Some((Metric::new(Measure::CopiesPerByte, side), found))
+    };
+    let sides = [Side::Both, Side::Sender, Side::Receiver];
+    sides.into_iter().filter_map(of_side).collect()
 }
 
 impl CellCopies {
@@ -245,7 +243,7 @@ impl CellCounts {
 
     /// The number of an event for each message, over all sides but the clients of a server, which
     /// belong to the instrument.
-    pub fn per_message(&self, event: bytecost_spec::evidence::CountedEvent) -> Option<f64> {
+    pub fn per_message(&self, event: CountedEvent) -> Option<f64> {
         let is_counted = |e: &&EventRate| e.event == event && e.side != Side::Client;
         let own = self.events.iter().filter(is_counted);
         let known: Option<Vec<f64>> = own.map(|e| e.per_message).collect();

@@ -6,7 +6,8 @@ use itertools::Itertools as _;
 
 use crate::confidence::LEVEL;
 use crate::grouping::by_key;
-use crate::result::{CellTime, FunctionTime, Input, KindTime, TimePer};
+use crate::input::Input;
+use crate::result::{CellTime, FunctionTime, KindTime, TimePer};
 
 /// The most functions of a cell, in descending order of their time.
 const MOST_FUNCTIONS: usize = 12;

@@ -6,9 +6,9 @@ use itertools::Itertools as _;
 
 use crate::grid;
 use crate::grouping::grouped;
-use crate::judged_pair::JudgedPair;
 use crate::result::{Crossing, CrossingPoint, Crossover, Verdict};
 use crate::stages::Judged;
+use crate::stages::JudgedPair;
 
 /// A value along the axis, and what is decided of two ways there, if anything is.
 type Step<'s> = (&'s Value, Option<Verdict>);
@@ -19,7 +19,7 @@ type Curve<'v> = Vec<(Value, JudgedPair<'v>)>;
 /// Every crossover: by comparison, axis along and metric, then in the order of the plan.
 pub(crate) fn all<'v>(run: &'v Judged<'v>) -> Vec<Crossover> {
     let mut found = Vec::new();
-    for compare in &run.input.manifest.study.compare {
+    for compare in &run.measured.input.manifest.study.compare {
         for along in alongs(run, compare.axis) {
             let curves = curves(run, compare, along);
             found.extend(curves.iter().map(|curve| crossover(run, along, curve)));
@@ -35,13 +35,13 @@ pub(crate) fn all<'v>(run: &'v Judged<'v>) -> Vec<Crossover> {
 /// The axes of numbers that vary; none where the compared axis is one of numbers itself.
 fn alongs(run: &Judged<'_>, compared: Axis) -> Vec<Axis> {
     let is_numeric = |axis: &Axis| {
-        let values = run.trials.moving().map(|c| c.cell.value(*axis));
+        let values = run.measured.trials.moving().map(|c| c.cell.value(*axis));
         grid::numbers(*axis, &values.unique().collect_vec()).is_some()
     };
     if is_numeric(&compared) {
         return Vec::new();
     }
-    let axes = run.varied().iter().copied().filter(is_numeric);
+    let axes = run.measured.study.varied.iter().copied().filter(is_numeric);
     axes.sorted_by_key(|a| *a != Axis::Size).collect()
 }
 
@@ -51,7 +51,7 @@ fn curves<'v>(run: &'v Judged<'v>, compare: &Compare, along: Axis) -> Vec<Curve<
     let asked_points = run.pairs().filter_map(|pair| {
         let finding = pair.finding;
         let is_judged = finding.verdict != Verdict::NotJudged;
-        let is_asked = finding.is_of(compare) && is_judged && !run.stalls.touch(finding);
+        let is_asked = finding.is_of(compare) && is_judged && !run.measured.stalls.touch(finding);
         let cell = pair.pairing.other.cell;
         let x = cell.value(along);
         let number = along.number(&x).filter(|n| is_asked && *n > 0.0)?;
@@ -92,7 +92,7 @@ fn crossover(run: &Judged<'_>, along: Axis, curve: &Curve<'_>) -> Crossover {
         value: finding.value.clone(),
         along,
         range: (curve[0].0.clone(), curve[curve.len() - 1].0.clone()),
-        place: grid::coordinates(other.cell, run.varied().iter().filter(is_held)),
+        place: grid::coordinates(other.cell, run.measured.study.varied.iter().filter(is_held)),
         outcome: crossing(&steps),
         findings: curve.iter().map(|(_, p)| p.finding.number).collect(),
         open: open.map(|(x, _)| (*x).clone()).collect(),

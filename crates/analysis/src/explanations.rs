@@ -18,9 +18,8 @@ mod sockets;
 mod unexpected;
 
 use cores::ONE_CPU;
-use pairs::{Answer, MeasuredWay, PairQuery};
+use pairs::{Answer, MeasuredWay, PairQuery, ZERO_COPY};
 use servers::{is_busy, is_kept_busy, serves};
-use sockets::ZERO_COPY;
 
 /// A question, the runs that it is about, and the way to answer it.
 struct Row {
@@ -171,7 +170,7 @@ const QUESTIONS: &[Row] = &[
     },
     Row {
         question: Question::Unexpected,
-        asks: |run| !run.input.manifest.study.expects.is_empty(),
+        asks: |run| !run.measured.input.manifest.study.expects.is_empty(),
         by: By::Own(unexpected::ask),
     },
     Row {
@@ -241,7 +240,8 @@ const QUESTIONS: &[Row] = &[
     Row {
         question: Question::CeilingShare,
         asks: |run| {
-            run.cells
+            run.measured
+                .cells
                 .iter()
                 .any(|c| c.ceiling.as_ref().is_some_and(|s| s.share.is_some()))
         },
@@ -306,13 +306,19 @@ fn is_set_apart(way: MeasuredWay<'_>) -> bool {
 /// The decided findings whose causes are known, those with the greatest ratio first.
 fn causes(run: &Explained<'_>) -> Option<Answer> {
     let causes = |f: &Finding| run.causes.iter().find(|c| c.finding == f.number);
-    let has_causes = |f: &&Finding| is_worth_a_reason(f, &run.stalls) && causes(f).is_some();
+    let has_causes =
+        |f: &&Finding| is_worth_a_reason(f, &run.measured.stalls) && causes(f).is_some();
     let is_counted = |f: &Finding| causes(f).is_some_and(|c| c.by != CauseMeans::TimedTrials);
-    let findings = greatest(run.findings.iter().filter(has_causes), is_counted);
+    let findings = greatest(run.judged.findings.iter().filter(has_causes), is_counted);
     let missing = if findings.is_empty() {
-        let is_asked = |m: &Means| run.input.asked_evidence(*m).is_some_and(|a| !a.unasked);
+        let is_asked = |m: &Means| {
+            run.measured
+                .input
+                .asked_evidence(*m)
+                .is_some_and(|a| !a.unasked)
+        };
         let mut means = [Means::Copies, Means::Counts, Means::Time].into_iter();
-        let asked = run.input.asked_evidence(means.find(is_asked)?)?;
+        let asked = run.measured.input.asked_evidence(means.find(is_asked)?)?;
         let refused = asked.refused.clone();
         Some(refused.map_or(Missing::Difference, Missing::Refused))
     } else {
@@ -322,7 +328,7 @@ fn causes(run: &Explained<'_>) -> Option<Answer> {
         finding: f.number,
         is_turned: false,
     });
-    let asked = run.input.asked_evidence(Means::Time);
+    let asked = run.measured.input.asked_evidence(Means::Time);
     let no_samples = asked.and_then(|a| a.refused.clone());
     Some(Answer {
         missing,
@@ -333,11 +339,13 @@ fn causes(run: &Explained<'_>) -> Option<Answer> {
 
 /// The answer about copies; none where they were neither counted nor asked for.
 fn copies(run: &Explained<'_>) -> Option<Answer> {
-    let mut counted = run.evidence.copies.iter();
-    let missing = if counted.any(|c| !c.is_flagged_only() && run.result(&c.cell).is_some()) {
+    let mut counted = run.measured.copies.iter();
+    let missing = if counted.any(|c| !c.is_flagged_only() && run.measured.result(&c.cell).is_some())
+    {
         None
     } else {
         let asked = run
+            .measured
             .input
             .asked_evidence(Means::Copies)
             .filter(|a| !a.unasked)?;

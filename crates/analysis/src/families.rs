@@ -1,13 +1,14 @@
 //! Families of comparisons that are tested together, and their corrected p values.
 
 use bytecost_spec::study::Family;
-use bytecost_stats::{false_discovery, holm};
+use bytecost_spec::{Better, Metric};
+use bytecost_stats::{Interval, false_discovery};
 
+use crate::comparison::AskedPair;
 use crate::confidence::{ERROR_RATE, FALSE_DISCOVERY_RATE};
+use crate::corrections::{TestFamily, corrected, level_of_each};
 use crate::grouping::grouped;
-use crate::pairing::AskedPair;
-use crate::result::FamilyFacts;
-use crate::stages::Judged;
+use crate::result::{FamilyFacts, Finding, Verdict};
 
 /// The correction of one comparison for the others of its family.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,7 +23,7 @@ pub(crate) struct Correction {
 /// one family (Holm), which does not depend on the others. Secondary ones are a family for each table,
 /// with one rate of false discoveries over all tables (Benjamini and Bogomolov). `share` is the part of
 /// the error rates that is left for this analysis.
-pub(crate) fn corrected(tested: &[(AskedPair<'_, '_>, f64)], share: f64) -> Vec<Correction> {
+pub(crate) fn corrections(tested: &[(AskedPair<'_, '_>, f64)], share: f64) -> Vec<Correction> {
     let (error_rate, discovery_rate) = (ERROR_RATE * share, FALSE_DISCOVERY_RATE * share);
     let p_value = |i: &usize| tested[*i].1;
     let is_in = |i: &usize, family| tested[*i].0.family() == family;
@@ -33,8 +34,9 @@ pub(crate) fn corrected(tested: &[(AskedPair<'_, '_>, f64)], share: f64) -> Vec<
     };
     let mut corrections = vec![without_verdict; tested.len()];
     let primary: Vec<usize> = members_of(Family::Primary).collect();
-    let primary_level = error_rate / primary.len().max(1) as f64;
-    let corrected_primary = holm(&primary.iter().map(p_value).collect::<Vec<f64>>());
+    let primary_level = level_of_each(error_rate, primary.len());
+    let primary_p_values: Vec<f64> = primary.iter().map(p_value).collect();
+    let corrected_primary = corrected(TestFamily::PrimaryComparisons, &primary_p_values);
     for (i, p) in primary.into_iter().zip(corrected_primary) {
         corrections[i] = Correction {
             p: Some(p),
@@ -66,14 +68,36 @@ pub(crate) fn corrected(tested: &[(AskedPair<'_, '_>, f64)], share: f64) -> Vec<
     corrections
 }
 
-/// The families of a run, each with its number of comparisons and its error rate.
-pub(crate) fn facts(run: &Judged<'_>) -> Vec<FamilyFacts> {
-    let findings = &run.findings;
-    let share = run.input.manifest.rate_share();
+/// The families of a run, each with its number of comparisons and its error rate, of which this analysis
+/// has a share.
+pub(crate) fn facts(findings: &[Finding], share: f64) -> Vec<FamilyFacts> {
     let facts = Family::ALL.iter().map(|family| FamilyFacts {
         family: *family,
         comparisons: findings.iter().filter(|f| f.family == *family).count(),
         rate: family.rate().map(|rate| rate * share),
     });
     facts.filter(|f| f.comparisons > 0).collect()
+}
+
+/// The verdict on a log ratio: better or worse by its corrected p value at an error rate; no difference
+/// that matters if its interval lies within `bound`, even one that excludes 1.
+pub(crate) fn verdict(
+    metric: Metric,
+    (value, interval): (f64, Interval),
+    corrected: Option<(f64, f64)>,
+    bound: f64,
+) -> Verdict {
+    let Some((p, rate)) = corrected else {
+        return Verdict::NotJudged;
+    };
+    if interval.low >= -bound && interval.high <= bound {
+        return Verdict::NoDifferenceThatMatters;
+    }
+    if p >= rate {
+        return Verdict::NotDecided;
+    }
+    match (metric.better(), value > 0.0) {
+        (Better::Higher, true) | (Better::Lower, false) => Verdict::Better,
+        (Better::Higher, false) | (Better::Lower, true) => Verdict::Worse,
+    }
 }

@@ -18,7 +18,7 @@ use crate::trials::idle;
 
 pub(crate) fn all(run: &Judged<'_>) -> Vec<FigureData> {
     let drawing = Drawing::new(run);
-    let figures = run.input.manifest.study.figures.iter();
+    let figures = run.measured.input.manifest.study.figures.iter();
     figures.flat_map(|figure| drawing.figure(figure)).collect()
 }
 
@@ -35,8 +35,8 @@ struct Drawing<'v> {
 
 impl<'v> Drawing<'v> {
     fn new(run: &'v Judged<'v>) -> Drawing<'v> {
-        let manifest = run.input.manifest;
-        let refusals = run.input.refused.iter();
+        let manifest = run.measured.input.manifest;
+        let refusals = run.measured.input.refused.iter();
         let refused: HashMap<String, &str> = refusals.map(|r| (r.cell.id(), &*r.why)).collect();
         let whole = manifest
             .study
@@ -45,11 +45,11 @@ impl<'v> Drawing<'v> {
             .map(|(_, c)| c)
             .filter(|c| !idle(&manifest.survey, &c.mover))
             .collect_vec();
-        let planned: BTreeSet<&Cell> = run.trials.cells.iter().map(|c| c.cell).collect();
+        let planned: BTreeSet<&Cell> = run.measured.trials.cells.iter().map(|c| c.cell).collect();
         let is_refused = |c: &&Cell| !planned.contains(c) && refused.contains_key(&*c.id());
-        let moving = run.trials.moving().map(|c| c.cell);
+        let moving = run.measured.trials.moving().map(|c| c.cell);
         let shown = moving.chain(whole.iter().filter(is_refused)).cloned();
-        let results = run.cells.iter();
+        let results = run.measured.cells.iter();
         Drawing {
             run,
             shown: shown.collect(),
@@ -121,7 +121,7 @@ impl<'v> Drawing<'v> {
         some: bool,
     ) -> Option<FigureData> {
         let first = *cells.first()?;
-        let study = &self.run.input.manifest.study;
+        let study = &self.run.measured.input.manifest.study;
         let applies = |c: &&&Cell| self.facts(c).applies(figure.x);
         let applicable = cells.iter().filter(applies);
         let among: BTreeSet<Value> = applicable.map(|c| c.value(figure.x)).collect();
@@ -146,7 +146,13 @@ impl<'v> Drawing<'v> {
         if some && !series.iter().any(|s| s.points.iter().any(measured)) {
             return None;
         }
-        let held = self.run.varied().iter().filter(|a| !free.contains(a));
+        let held = self
+            .run
+            .measured
+            .study
+            .varied
+            .iter()
+            .filter(|a| !free.contains(a));
         let panel = grid::coordinates(first, held);
         let ceiling = self.ceiling(figure, first, &series, &x_values);
         Some(FigureData {
@@ -229,7 +235,7 @@ impl<'v> Drawing<'v> {
     where
         'v: 'c,
     {
-        CellFacts::new(cell, &self.run.input.manifest.survey)
+        CellFacts::new(cell, &self.run.measured.input.manifest.survey)
     }
 
     fn series(&self, figure: &Figure, cells: &[&Cell], name: Value, x_values: &[Value]) -> Series {
@@ -252,7 +258,7 @@ impl<'v> Drawing<'v> {
     }
 
     fn baseline(&self, figure: &Figure) -> Option<&Value> {
-        let mut compares = self.run.input.manifest.study.compare.iter();
+        let mut compares = self.run.measured.input.manifest.study.compare.iter();
         compares
             .find(|c| c.axis == figure.series)
             .map(|c| &c.baseline)
@@ -284,7 +290,7 @@ impl<'v> Drawing<'v> {
         let Some(result) = self.results.get(id.as_str()) else {
             return Point::Gap(self.why_not_planned(&id, cell));
         };
-        match self.run.point(result, figure.y) {
+        match self.run.measured.point(result, figure.y) {
             Point::Measured(_) if figure.relative => Point::Gap(Gap::NoBaseline),
             point => point,
         }
@@ -297,14 +303,14 @@ impl<'v> Drawing<'v> {
         if !self.spanned.contains(id) {
             return Gap::NotInStudy;
         }
-        let survey = &self.run.input.manifest.survey;
+        let survey = &self.run.measured.input.manifest.survey;
         let waits = |m: &MoverFacts| m.route.is_of_files() && m.in_flight == InFlight::One;
         if cell.depth > 1 && survey.mover(&cell.mover).is_some_and(waits) {
             return Gap::OneInFlight;
         }
         refusal(&survey.movers, &cell.mover, cell)
             .or_else(|| refusal(&survey.receivers, &cell.receiver, cell))
-            .map_or_else(|| self.run.left_out(), Gap::Refused)
+            .map_or_else(|| self.run.measured.left_out(), Gap::Refused)
     }
 }
 

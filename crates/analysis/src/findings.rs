@@ -6,14 +6,12 @@ use bytecost_spec::Manifest;
 use bytecost_stats::{BetweenRounds, RatioVariation};
 
 use crate::caveats::{self, Permitted};
+use crate::comparison::{Comparison, PairContrast};
 use crate::confidence::LEVEL;
-use crate::contrast::{Comparison, PairContrast};
-use crate::families::{Correction, corrected};
-use crate::judged_pair::verdict;
+use crate::families::{Correction, corrections, verdict};
 use crate::logs::{as_share, exp};
-use crate::result::{Caveat, CaveatEffect, Finding, Verdict};
+use crate::result::{Caveat, Finding, Verdict};
 use crate::stages::Measured;
-use crate::trials::Trials;
 
 /// Blocks beyond which it is no help to say how many it would take.
 const MOST_BLOCKS: usize = 10_000;
@@ -21,33 +19,26 @@ const MOST_BLOCKS: usize = 10_000;
 /// The findings of a run's comparisons: each is corrected within its family over what the caveats
 /// leave, so that no false verdict is more likely to be shown for their sake.
 pub(crate) fn judged(run: &Measured<'_>, caveats: &[Caveat]) -> Vec<Finding> {
-    let (manifest, comparisons) = (run.input.manifest, &run.comparisons);
-    let is_unconfirmed = |c: &Caveat| c.effect == CaveatEffect::WithholdsUnconfirmed;
-    let asks_for_first = caveats.iter().any(is_unconfirmed);
-    let first = asks_for_first
-        .then(|| Trials::first_attempts(run.input))
-        .flatten();
+    let (manifest, comparisons) = (run.input.manifest, &run.comparisons.of_study);
     let permit = |c: &Comparison<'_>| {
         let (metric, pairing) = (c.asked.metric, &c.asked.pairing);
-        let confirmed = || c.confirmed_sign(first.as_ref());
-        caveats::permitted(caveats, metric, pairing, confirmed)
+        caveats::permitted(caveats, metric, pairing, c.confirmed_sign())
     };
     let permits: Vec<Permitted> = comparisons.iter().map(permit).collect();
     let each = || comparisons.iter().zip(&permits);
     let tested = each().filter_map(|(c, permitted)| Some((c.asked, c.p(*permitted)?)));
     let tested: Vec<_> = tested.collect();
-    let mut corrected = corrected(&tested, manifest.rate_share()).into_iter();
+    let mut corrections = corrections(&tested, manifest.rate_share()).into_iter();
     let mut detectable = Detectable::default();
     let findings = each().enumerate().map(|(number, (comparison, permitted))| {
         let correction = match permitted {
             Permitted::Nothing(_) => None,
-            _ => corrected.next(),
+            _ => corrections.next(),
         };
-        let mut finding = comparison.judged(manifest, *permitted, correction);
-        let level = finding.level.unwrap_or(1.0 - LEVEL);
-        finding.number = number;
-        finding.detectable = as_share(detectable.at(&comparison.contrast, level));
-        finding
+        let corrected = correction.filter(|c| c.p.is_some());
+        let level = corrected.map_or(1.0 - LEVEL, |c| c.level);
+        let detectable = as_share(detectable.at(&comparison.contrast, level));
+        comparison.finding(number, manifest, *permitted, correction, detectable)
     });
     findings.collect()
 }
@@ -58,7 +49,7 @@ struct Detectable(BTreeMap<(i64, i64, u64), f64>);
 
 impl Detectable {
     /// The smallest difference of log ratios that a comparison finds 80 % of the time at a level.
-    fn at(&mut self, contrast: &PairContrast<'_>, level: f64) -> f64 {
+    fn at(&mut self, contrast: &PairContrast, level: f64) -> f64 {
         // In steps of 3 %, which makes a tenth of that in the difference.
         let step = |degrees: f64| (32.0 * degrees.ln()).floor() as i64;
         let (noise, error) = (contrast.noise(), contrast.location.standard_error);
@@ -70,6 +61,14 @@ impl Detectable {
         });
         if error > 0.0 { *times * error } else { 0.0 }
     }
+}
+
+/// The blocks that it takes to decide a comparison.
+#[derive(Default)]
+struct BlocksNeeded {
+    blocks: Option<u32>,
+    /// True if more blocks would decide it but for the variance from round to round.
+    rounds_prevent: bool,
 }
 
 impl Comparison<'_> {
@@ -86,72 +85,21 @@ impl Comparison<'_> {
     }
 
     /// Returns true if the interval of the first attempts at the blocks shows that the other cell has
-    /// more than the baseline, false if less; none where it holds 1. Without repeated blocks the
-    /// interval is its own.
-    fn confirmed_sign(&self, first: Option<&Trials<'_>>) -> Option<bool> {
-        let ratio = match first {
-            None => self.contrast.ratio(),
-            Some(first) => {
-                let pairing = self.asked.pairing.within(first)?;
-                first.contrast(pairing, self.asked.metric)?.ratio()
-            }
-        };
+    /// more than the baseline, false if less; none where it holds 1.
+    fn confirmed_sign(&self) -> Option<bool> {
+        let ratio = self.by_first_attempts?.ratio();
         (ratio.low > 1.0 || ratio.high < 1.0).then_some(ratio.value > 1.0)
     }
 
-    /// The finding before any caveat is known.
-    pub(crate) fn unjudged(&self) -> Finding {
-        let PairContrast {
-            pairing,
-            metric,
-            within,
-            within_interval,
-            between,
-            ..
-        } = self.contrast;
-        let (axis, ratio) = (pairing.axis, self.contrast.ratio());
-        let family = self.asked.family();
-        Finding {
-            number: 0,
-            metric,
-            axis,
-            baseline: pairing.baseline.id.clone(),
-            baseline_value: pairing.baseline.cell.value(axis),
-            cell: pairing.other.id.clone(),
-            value: pairing.other.cell.value(axis),
-            first: self.asked.is_in_main_metric(),
-            family,
-            ratio: ratio.value,
-            low: ratio.low,
-            high: ratio.high,
-            within_low: exp(within_interval.low),
-            within_high: exp(within_interval.high),
-            between_deviation: between.variance.sqrt(),
-            between_degrees: between.degrees,
-            blocks: within.count,
-            p: self.contrast.p,
-            p_corrected: None,
-            level: None,
-            verdict: match family.rate() {
-                Some(_) => Verdict::NotDecided,
-                None => Verdict::NotJudged,
-            },
-            withheld: None,
-            amount_withheld: None,
-            detectable: 0.0,
-            blocks_needed: None,
-            rounds_prevent: false,
-        }
-    }
-
     /// The finding by what caveats permit and by what its family makes of it.
-    fn judged(
+    fn finding(
         &self,
+        number: usize,
         manifest: &Manifest,
         permitted: Permitted,
         correction: Option<Correction>,
+        detectable: f64,
     ) -> Finding {
-        let unjudged = self.unjudged();
         let (by, bound) = match permitted {
             Permitted::Verdict => (None, manifest.study.smallest_effect.ln_1p()),
             // Nothing lies within less than nothing.
@@ -159,20 +107,21 @@ impl Comparison<'_> {
         };
         let p = correction.and_then(|correction| correction.p);
         let level = correction.map_or(1.0 - LEVEL, |correction| correction.level);
-        let rate = unjudged
-            .family
-            .rate()
-            .map(|rate| rate * manifest.rate_share());
+        let family = self.asked.family();
+        let rate = family.rate().map(|rate| rate * manifest.rate_share());
         let PairContrast {
             metric,
             location,
             interval,
-            ..
+            within,
+            within_interval,
+            between,
+            p: p_uncorrected,
         } = self.contrast;
-        let found = (location.value, interval);
-        let verdict = match correction {
-            Some(_) => verdict(metric, found, p.zip(rate), bound),
-            None => unjudged.verdict,
+        let verdict = match (correction, rate) {
+            (Some(_), _) => verdict(metric, (location.value, interval), p.zip(rate), bound),
+            (None, Some(_)) => Verdict::NotDecided,
+            (None, None) => Verdict::NotJudged,
         };
         let is_open = !matches!(verdict, Verdict::Better | Verdict::Worse);
         let withheld = by.filter(|_| is_open);
@@ -185,23 +134,53 @@ impl Comparison<'_> {
             _ => None,
         };
         let is_undecided = verdict == Verdict::NotDecided && withheld.is_none();
-        let needed = |noise| is_undecided.then(|| self.blocks_to_decide(noise, bound, level))?;
-        let blocks_needed = needed(self.contrast.noise());
-        let by_blocks = || {
-            needed(RatioVariation {
-                between: BetweenRounds::NONE,
-                ..self.contrast.noise()
-            })
-        };
+        let needed = is_undecided.then(|| self.blocks_needed(bound, level));
+        let BlocksNeeded {
+            blocks: blocks_needed,
+            rounds_prevent,
+        } = needed.unwrap_or_default();
+        let (pairing, ratio) = (self.asked.pairing, self.contrast.ratio());
         Finding {
+            number,
+            metric,
+            axis: pairing.axis,
+            baseline: pairing.baseline.id.clone(),
+            baseline_value: pairing.baseline.cell.value(pairing.axis),
+            cell: pairing.other.id.clone(),
+            value: pairing.other.cell.value(pairing.axis),
+            first: self.asked.is_in_main_metric(),
+            family,
+            ratio: ratio.value,
+            low: ratio.low,
+            high: ratio.high,
+            within_low: exp(within_interval.low),
+            within_high: exp(within_interval.high),
+            between_deviation: between.variance.sqrt(),
+            between_degrees: between.degrees,
+            blocks: within.count,
+            p: p_uncorrected,
             p_corrected: p,
             level: p.map(|_| level),
             verdict,
             withheld,
             amount_withheld,
-            rounds_prevent: blocks_needed.is_none() && by_blocks().is_some(),
+            detectable,
             blocks_needed,
-            ..unjudged
+            rounds_prevent,
+        }
+    }
+
+    fn blocks_needed(&self, bound: f64, level: f64) -> BlocksNeeded {
+        let noise = self.contrast.noise();
+        let within_rounds = RatioVariation {
+            between: BetweenRounds::NONE,
+            ..noise
+        };
+        let blocks = self.blocks_to_decide(noise, bound, level);
+        BlocksNeeded {
+            rounds_prevent: blocks.is_none()
+                && self.blocks_to_decide(within_rounds, bound, level).is_some(),
+            blocks,
         }
     }
 

@@ -3,8 +3,10 @@
 use bytecost_spec::evidence::{LevelProbe, ProbeRound};
 use bytecost_stats::{median, trimmed_mean, trimmed_mean_value};
 
+use crate::comparison::ratio_by_ends;
 use crate::confidence::{FEWEST, LEVEL};
-use crate::result::{CellFootprint, Estimate, Input, LevelFootprint, NoValue, Uncertain};
+use crate::input::Input;
+use crate::result::{CellFootprint, Estimate, LevelFootprint, NoValue, Uncertain};
 
 const KIB: f64 = 1024.0;
 /// The displaced share of a set below which the set counts as untouched.
@@ -101,19 +103,19 @@ pub(crate) fn against(pairs: &[(&LevelFootprint, &LevelFootprint)]) -> Option<Un
         Some(f64::max(idle_kib(pair.0)?, idle_kib(pair.1)?))
     };
     let idle: f64 = pairs.iter().map(more_idle).sum::<Option<f64>>()?;
-    let is_clear = other[1] > UNTOUCHED * primed.sum::<f64>() && idle < OWN * other[0];
-    is_clear.then(|| Uncertain {
-        value: one[0] / other[0],
-        low: one[1] / other[2],
-        high: one[2] / other[1],
-    })
+    let is_clear = other.low > UNTOUCHED * primed.sum::<f64>() && idle < OWN * other.value;
+    is_clear.then(|| ratio_by_ends(one, other))
 }
 
-/// The sum over several places of the data displaced from a cache: its value and the ends of its
-/// interval.
-fn displaced<'l>(mut levels: impl Iterator<Item = &'l LevelFootprint>) -> Option<[f64; 3]> {
-    levels.try_fold([0.0; 3], |[value, low, high], level| {
-        let e = level.displaced_kib.as_ref()?;
-        Some([value + e.value, low + e.low?, high + e.high?])
+/// The sum over several places of the data displaced from a cache, with the sums of the ends of their
+/// intervals.
+fn displaced<'l>(mut levels: impl Iterator<Item = &'l LevelFootprint>) -> Option<Uncertain> {
+    levels.try_fold(Uncertain::exact(0.0), |sum, level| {
+        let kib = level.displaced_kib.as_ref()?;
+        Some(Uncertain {
+            value: sum.value + kib.value,
+            low: sum.low + kib.low?,
+            high: sum.high + kib.high?,
+        })
     })
 }

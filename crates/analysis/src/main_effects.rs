@@ -6,18 +6,19 @@
 
 use bytecost_spec::study::{Compare, Family};
 use bytecost_spec::{Axis, Metric, Value};
-use bytecost_stats::{Location, holm};
+use bytecost_stats::Location;
 use itertools::Itertools as _;
 
-use crate::caveats;
+use crate::comparison::{Pairing, compared, moderations};
 use crate::confidence::{ERROR_RATE, LEVEL};
-use crate::contrast::{PairsContrast, is_trimmed, moderations};
+use crate::corrections::{TestFamily, corrected, level_of_each};
+use crate::families::verdict;
 use crate::grid::{self, RANGES};
 use crate::grouping::grouped;
-use crate::judged_pair::{JudgedPair, verdict};
-use crate::pairing::{Pairing, compared};
-use crate::result::{CaveatKind, Finding, MainEffect, PlaceDeviation, PlaceEffect, Uncertain};
-use crate::stages::Judged;
+use crate::mean_contrast::PairsContrast;
+use crate::measures::is_trimmed;
+use crate::result::{CaveatKind, MainEffect, PlaceDeviation, PlaceEffect, Uncertain};
+use crate::stages::{Judged, JudgedPair};
 
 struct RawEffect<'v> {
     compare: &'v Compare,
@@ -31,7 +32,7 @@ struct RawEffect<'v> {
 /// The main effects of a study's comparisons in their first metric, in the order of the plan: over
 /// the axis that the study asks for, else over the first range that varies.
 pub(crate) fn all<'v>(run: &'v Judged<'v>) -> Vec<MainEffect> {
-    let compares = &run.input.manifest.study.compare;
+    let compares = &run.measured.input.manifest.study.compare;
     let raws: Vec<RawEffect<'_>> = compares
         .iter()
         .filter(|compare| compare.family != Family::Exploratory)
@@ -46,7 +47,7 @@ pub(crate) fn all<'v>(run: &'v Judged<'v>) -> Vec<MainEffect> {
         .iter()
         .filter_map(|raw| {
             let by = moderations.get(&raw.metric);
-            Some((raw, raw.contrast.mean(run.trials, by)?))
+            Some((raw, raw.contrast.mean(run.measured.trials, by)?))
         })
         .collect_vec();
     // An effect that a caveat withholds is not in the family.
@@ -56,7 +57,7 @@ pub(crate) fn all<'v>(run: &'v Judged<'v>) -> Vec<MainEffect> {
         .filter(|(raw, _)| is_tested(raw))
         .map(|(_, mean)| mean.p_value(0.0).unwrap_or(1.0))
         .collect();
-    let mut corrected = holm(&p_values).into_iter();
+    let mut corrected = corrected(TestFamily::MainEffects, &p_values).into_iter();
     let effects = located.iter().filter_map(|(raw, mean)| {
         let p_corrected = is_tested(raw).then(|| corrected.next()).flatten();
         raw.effect(run, *mean, p_corrected)
@@ -65,7 +66,7 @@ pub(crate) fn all<'v>(run: &'v Judged<'v>) -> Vec<MainEffect> {
 }
 
 fn raw_effects<'v>(run: &'v Judged<'v>, compare: &'v Compare) -> Vec<RawEffect<'v>> {
-    let study = &run.input.manifest.study;
+    let study = &run.measured.input.manifest.study;
     let Some(metric) = compare
         .metrics
         .first()
@@ -74,7 +75,7 @@ fn raw_effects<'v>(run: &'v Judged<'v>, compare: &'v Compare) -> Vec<RawEffect<'
     else {
         return Vec::new();
     };
-    let mut pairings = compared(run.trials, compare);
+    let mut pairings = compared(run.measured.trials, compare);
     let varied = grid::varied(pairings.iter().map(|p| p.other.cell));
     let mut ranges = RANGES.into_iter().filter(|a| *a != compare.axis);
     let over = compare.over.or_else(|| ranges.find(|a| varied.contains(a)));
@@ -119,21 +120,20 @@ impl RawEffect<'_> {
 
     fn withheld_by(&self, run: &Judged<'_>) -> Option<CaveatKind> {
         let mut pairings = self.places.iter().map(|p| &p.pairing);
-        pairings.find_map(|p| caveats::withheld_by(&run.caveats, self.metric, p))
+        pairings.find_map(|p| run.withheld_by(self.metric, p))
     }
 
     /// The place that is furthest from the mean of all, in standard errors.
     fn furthest(&self, run: &Judged<'_>) -> Option<PlaceDeviation> {
-        let count = self.places.len();
         let deviation = |place: usize| {
-            let location = self.contrast.deviation(run.trials, place)?;
-            let p = location.p_value(0.0)?;
-            Some((place, location, (p * count as f64).min(1.0)))
+            let location = self.contrast.deviation(run.measured.trials, place)?;
+            Some((location.p_value(0.0)?, place, location))
         };
-        let all = (0..count).filter_map(deviation);
-        let (place, location, p) = all.min_by(|a, b| a.2.total_cmp(&b.2))?;
-        // Together for all places, by Bonferroni.
-        let level = 1.0 - ERROR_RATE / count as f64;
+        let all = (0..self.places.len()).filter_map(deviation).collect_vec();
+        let p_values = all.iter().map(|(p, ..)| *p).collect_vec();
+        let corrected = corrected(TestFamily::PlacesOfAnEffect, &p_values).into_iter();
+        let (p, (_, place, location)) = corrected.zip(all).min_by(|a, b| a.0.total_cmp(&b.0))?;
+        let level = 1.0 - level_of_each(ERROR_RATE, self.places.len());
         let ratio = Uncertain::ratio_at(&location, level)?;
         Some(PlaceDeviation {
             value: self.value_at(place),
@@ -163,19 +163,24 @@ impl RawEffect<'_> {
                 high: at_place.high,
             }
         });
-        let is_shown = |f: &&Finding| f.p * (self.places.len() as f64) < ERROR_RATE;
-        let shown = || self.places.iter().map(|p| p.finding).filter(is_shown);
-        let turns = shown().any(|f| f.ratio > 1.0) && shown().any(|f| f.ratio < 1.0);
-        let study = &run.input.manifest.study;
+        let p_values = self.places.iter().map(|p| p.finding.p).collect_vec();
+        let shown = corrected(TestFamily::PlacesOfAnEffect, &p_values)
+            .into_iter()
+            .zip(&self.places)
+            .filter(|(p, _)| *p < ERROR_RATE)
+            .map(|(_, place)| place.finding.ratio)
+            .collect_vec();
+        let turns = shown.iter().any(|r| *r > 1.0) && shown.iter().any(|r| *r < 1.0);
+        let study = &run.measured.input.manifest.study;
         let bound = study.smallest_effect.ln_1p();
         let is_rest =
             |a: &&Axis| ![compare.axis, self.over].contains(a) && first.other.facts.applies(**a);
-        let rest = run.varied().iter().filter(is_rest);
+        let rest = run.measured.study.varied.iter().filter(is_rest);
         let is_open = withheld.is_none() && !turns;
-        let corrected = p_corrected
+        let tested = p_corrected
             .filter(|_| is_open)
-            .map(|p| (p, run.error_rate()));
-        let verdict = verdict(self.metric, (mean.value, interval), corrected, bound);
+            .map(|p| (p, run.measured.error_rate()));
+        let verdict = verdict(self.metric, (mean.value, interval), tested, bound);
         Some(MainEffect {
             metric: self.metric,
             axis: compare.axis,

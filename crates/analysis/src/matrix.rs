@@ -6,7 +6,7 @@ use itertools::Itertools as _;
 use crate::grid;
 use crate::grouping::grouped;
 use crate::result::{Gap, MatrixData, PairPoint, Point, SharedHardware};
-use crate::stages::Judged;
+use crate::stages::Measured;
 
 const METRIC: Metric = Metric::both(Measure::RoundTripNs);
 
@@ -20,7 +20,7 @@ struct Ping {
 
 /// A matrix for each mover and choice of the other axes with two pairs or more, of which at least one
 /// was measured.
-pub(crate) fn all(run: &Judged<'_>) -> Vec<MatrixData> {
+pub(crate) fn all(run: &Measured<'_>) -> Vec<MatrixData> {
     let pings = pings(run).map(|ping| (ping.cell.id_without(&[Axis::Placement]), ping));
     grouped(pings)
         .into_iter()
@@ -31,7 +31,7 @@ pub(crate) fn all(run: &Judged<'_>) -> Vec<MatrixData> {
 }
 
 /// The cells in which two threads take turns, in the order of the plan; then those that are refused.
-fn pings(run: &Judged<'_>) -> impl Iterator<Item = Ping> {
+fn pings(run: &Measured<'_>) -> impl Iterator<Item = Ping> {
     let planned = run
         .trials
         .moving()
@@ -63,11 +63,12 @@ fn pings(run: &Judged<'_>) -> impl Iterator<Item = Ping> {
     })
 }
 
-fn matrix(run: &Judged<'_>, mut pings: Vec<Ping>) -> MatrixData {
+fn matrix(run: &Measured<'_>, mut pings: Vec<Ping>) -> MatrixData {
     let host = &run.input.manifest.host;
     let class = |ping: &Ping| host.distance(ping.from, ping.to).class();
     let others = run
-        .varied()
+        .study
+        .varied
         .iter()
         .filter(|a| !matches!(a, Axis::Placement | Axis::Mover));
     let first = &pings[0].cell;

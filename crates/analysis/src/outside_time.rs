@@ -13,7 +13,7 @@ use bytecost_stats::{BetweenRounds, Location, mean, student_mean};
 use itertools::Itertools as _;
 
 use crate::confidence::{FEWEST, LEVEL};
-use crate::value::is_cpu_time;
+use crate::measures::is_cpu_time;
 use crate::window_books::WindowBooks;
 
 /// The step of idle time, /proc/stat.

@@ -11,9 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::result::CaveatKind;
 
+mod measured_price;
 mod price;
 
-pub use price::{CallLength, Price, Priced, price};
+pub use measured_price::measured_price;
+pub use price::{CallLength, Price, Priced};
 
 /// The least share of the program's CPU time (of its elapsed time, where a pattern costs waiting) that
 /// makes a pattern worth a word.

@@ -3,21 +3,20 @@
 //! Stopping at a verdict raises the rate of false ones above the error rate. Stopping at the width of
 //! an interval does not.
 
-use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 use bytecost_spec::manifest::RatioNoise;
 use bytecost_spec::study::Family;
 use bytecost_spec::{Axis, Cell, Manifest, Metric, Sample, Unit, Value};
-use bytecost_stats::{median, quantile};
+use bytecost_stats::{Location, median, quantile};
 use itertools::Itertools as _;
 
+use crate::comparison::{AskedPair, Comparison};
 use crate::confidence::FEWEST;
-use crate::contrast::{PairContrast, is_trimmed};
 use crate::grouping::grouped;
-use crate::logs::as_share;
-use crate::pairing::compared;
-use crate::result::Input;
+use crate::input::Input;
+use crate::logs::exp;
+use crate::measures::is_trimmed;
 use crate::trials::Trials;
 
 /// The share of comparisons that have no more noise than what is taken for that of a run.
@@ -72,92 +71,66 @@ pub struct Progress {
     pub comparisons: usize,
 }
 
-/// A running study. Its samples are sorted once, at the first use.
-#[derive(Debug)]
-pub struct Interim<'a> {
-    input: Input<'a>,
-    trials: OnceCell<Trials<'a>>,
-}
-
-impl<'a> Interim<'a> {
-    /// A running study with the log so far.
-    pub fn new(input: Input<'a>) -> Interim<'a> {
-        Interim {
-            input,
-            trials: OnceCell::new(),
-        }
-    }
-
+/// A running study with the log so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Interim {
     /// The widest 95 % interval over the primary comparisons of the study that have at least three
-    /// blocks; `None` while there is none. It uses the width of intervals alone: a
-    /// rule that stops by it stops when precise, not when significant.
-    pub fn widest_interval(&self) -> Option<Progress> {
-        let all = primaries(self.trials());
-        let widest = (all.iter()).max_by(|a, b| half_width(a).total_cmp(&half_width(b)))?;
-        Some(Progress {
-            half_width: half_width(widest),
-            metric: widest.metric,
-            cell: widest.pairing.other.id.clone(),
-            baseline: widest.pairing.baseline.id.clone(),
-            blocks: widest.location.count,
-            comparisons: all.len(),
-        })
-    }
-
+    /// blocks; none while there is none. It uses the width of intervals alone: a rule that stops by it
+    /// stops when precise, not when significant.
+    pub widest: Option<Progress>,
     /// The noise of ratios from block to block: its upper quartile over the primary comparisons. None
     /// where too few of them have enough blocks.
-    pub fn noise(&self) -> Option<RatioNoise> {
-        noise_of(self.input.manifest, self.trials())
-    }
-
+    pub noise: Option<RatioNoise>,
     /// The estimates for a display: of the baselines that most ways are compared with, the one in the
     /// middle. None while no way has three blocks.
-    pub fn estimates(&self) -> Option<LiveEstimates> {
-        let trials = self.trials();
-        let compare = trials.study.compare.first()?;
-        let metric = *compare.metrics.first()?;
-        let pairings = compared(trials, compare).into_iter();
-        let groups = grouped(pairings.map(|p| (&p.baseline.id, p)));
-        let most = groups.iter().map(|(_, ways)| ways.len()).max()?;
-        let fullest = groups
-            .iter()
-            .filter(|(_, ways)| ways.len() == most)
-            .collect_vec();
-        let (_, chosen) = fullest[fullest.len() / 2];
-        let contrasts = chosen
-            .iter()
-            .filter_map(|p| PairContrast::new(*p, metric, trials.moderations()));
-        let way = |contrast: PairContrast<'_>| {
-            let ratio = contrast.ratio();
-            LiveEstimate {
-                value: contrast.pairing.other.cell.value(compare.axis),
-                ratio: ratio.value,
-                half_width: (ratio.high / ratio.low).sqrt() - 1.0,
-            }
-        };
-        let ways: Vec<LiveEstimate> = contrasts.take(MOST_WAYS).map(way).collect();
-        (!ways.is_empty()).then(|| LiveEstimates {
-            metric,
-            unit: trials.unit,
-            axis: compare.axis,
-            baseline: chosen[0].baseline.cell.clone(),
-            ways,
-        })
-    }
+    pub estimates: Option<LiveEstimates>,
+}
 
-    fn trials(&self) -> &Trials<'a> {
-        self.trials.get_or_init(|| Trials::of_run(&self.input))
+impl Interim {
+    /// The state of a run by its records so far.
+    pub fn new(input: Input<'_>) -> Interim {
+        let trials = Trials::of_run(&input);
+        let is_primary = |asked: &AskedPair<'_, '_>| asked.family() == Family::Primary;
+        let comparisons =
+            trials.comparisons(None, |asked| is_primary(asked) || is_displayed(asked));
+        let primary = || comparisons.iter().filter(|c| is_primary(&c.asked));
+        Interim {
+            widest: widest(primary()),
+            noise: noise(input.manifest, primary()),
+            estimates: estimates(&trials, &comparisons),
+        }
     }
 }
 
-pub(crate) fn noise_of(manifest: &Manifest, trials: &Trials<'_>) -> Option<RatioNoise> {
-    let mut all = primaries(trials);
-    all.retain(|c| is_trimmed(c.metric.measure) && c.location.count >= NOISE_BLOCKS);
-    if all.len() < NOISE_COMPARISONS {
+fn widest<'c>(primary: impl Iterator<Item = &'c Comparison<'c>> + Clone) -> Option<Progress> {
+    let half_width = |c: &&Comparison<'_>| c.half_width();
+    let widest = primary
+        .clone()
+        .max_by(|a, b| half_width(a).total_cmp(&half_width(b)))?;
+    Some(Progress {
+        half_width: widest.half_width(),
+        metric: widest.metric(),
+        cell: widest.pairing().other.id.clone(),
+        baseline: widest.pairing().baseline.id.clone(),
+        blocks: widest.blocks(),
+        comparisons: primary.count(),
+    })
+}
+
+/// The noise of ratios from block to block over the primary comparisons of a run.
+pub(crate) fn noise<'c>(
+    manifest: &Manifest,
+    primary: impl Iterator<Item = &'c Comparison<'c>>,
+) -> Option<RatioNoise> {
+    let within = primary
+        .filter(|c| is_trimmed(c.metric().measure) && c.blocks() >= NOISE_BLOCKS)
+        .map(|c| c.contrast.within)
+        .collect_vec();
+    if within.len() < NOISE_COMPARISONS {
         return None;
     }
-    let deviations: Vec<f64> = all.iter().map(|c| c.location.deviation()).collect();
-    let lent: Vec<f64> = all.iter().map(|c| c.location.lent).collect();
+    let deviations = within.iter().map(Location::deviation).collect_vec();
+    let lent = within.iter().map(|l| l.lent).collect_vec();
     let deviation = quantile(&deviations, NOISE_SHARE)?;
     (deviation.is_finite() && deviation > 0.0).then_some(RatioNoise {
         deviation,
@@ -167,16 +140,40 @@ pub(crate) fn noise_of(manifest: &Manifest, trials: &Trials<'_>) -> Option<Ratio
     })
 }
 
-/// The primary comparisons with at least three blocks.
-fn primaries<'t>(trials: &'t Trials<'t>) -> Vec<PairContrast<'t>> {
-    let primary = trials.asked().filter(|a| a.family() == Family::Primary);
-    let contrast =
-        primary.filter_map(|a| PairContrast::new(a.pairing, a.metric, trials.moderations()));
-    contrast.collect()
+/// Returns true if a display may show it: in the first metric of the study's first comparison.
+fn is_displayed(asked: &AskedPair<'_, '_>) -> bool {
+    asked.number == 0 && asked.is_in_main_metric()
 }
 
-fn half_width(contrast: &PairContrast<'_>) -> f64 {
-    as_share(contrast.interval.half_width())
+fn estimates(trials: &Trials<'_>, comparisons: &[Comparison<'_>]) -> Option<LiveEstimates> {
+    let asked = trials.asked().filter(is_displayed);
+    let groups = grouped(asked.map(|a| (&a.pairing.baseline.id, a)));
+    let most = groups.iter().map(|(_, ways)| ways.len()).max()?;
+    let fullest = groups
+        .iter()
+        .filter(|(_, ways)| ways.len() == most)
+        .collect_vec();
+    let (baseline, ways) = fullest[fullest.len() / 2];
+    let AskedPair {
+        metric, pairing, ..
+    } = ways[0];
+    let is_shown = |c: &&Comparison<'_>| {
+        is_displayed(&c.asked) && c.pairing().baseline.id == **baseline && c.metric() == metric
+    };
+    let way = |c: &Comparison<'_>| LiveEstimate {
+        value: c.pairing().other.cell.value(pairing.axis),
+        ratio: exp(c.contrast.within.value),
+        half_width: c.half_width(),
+    };
+    let shown = comparisons.iter().filter(is_shown).take(MOST_WAYS);
+    let estimates: Vec<LiveEstimate> = shown.map(way).collect();
+    (!estimates.is_empty()).then(|| LiveEstimates {
+        metric,
+        unit: trials.unit,
+        axis: pairing.axis,
+        baseline: pairing.baseline.cell.clone(),
+        ways: estimates,
+    })
 }
 
 /// The log ratios of every comparison of the study whose interval the trimmed mean makes, to check

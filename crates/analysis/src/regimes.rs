@@ -1,14 +1,16 @@
 //! Cells whose trials fall into two groups, and the reading of the trials that parts the groups.
 
+use std::collections::BTreeMap;
+
 use bytecost_spec::{Counter, Measure, Metric};
 use bytecost_stats::{mean, median, quantile, variance};
 use itertools::Itertools as _;
 
+use crate::comparison::Pairing;
 use crate::grouping::by_key;
 use crate::logs::exp;
-use crate::measure_kind::MeasureKind;
-use crate::pairing::Pairing;
-use crate::result::{CellResult, PartedBy, PartingReading, TrialGroup, TwoGroups};
+use crate::measures::MeasureKind;
+use crate::result::{PartedBy, PartingReading, TrialGroup, TwoGroups};
 use crate::trials::{CellTrials, Trials, block_value};
 use crate::value::Trial;
 
@@ -92,22 +94,11 @@ const CLEAR: f64 = 0.95;
 /// has such a reading, over all of them.
 const RANK_SUM_ERRORS: f64 = 2.8;
 
-/// Sets the groups of cells. Groups that lie far apart replace the estimate.
-pub(crate) fn find_groups(cells: &mut [CellResult], trials: &Trials<'_>) {
-    let mut found = by_key(groups(trials));
-    for cell in cells {
-        cell.two_groups = found.remove(&cell.id).unwrap_or_default();
-        for groups in cell.two_groups.iter().filter(|g| g.are_far_apart()) {
-            cell.estimates.remove(&groups.metric);
-        }
-    }
-}
-
 /// The groups of each cell in compared costs, rates and latencies, and in metrics that follow from
 /// them.
-fn groups(trials: &Trials<'_>) -> Vec<(String, TwoGroups)> {
+pub(crate) fn groups_by_cell(trials: &Trials<'_>) -> BTreeMap<String, Vec<TwoGroups>> {
     let compares = trials.study.compare.iter();
-    compares
+    let groups = compares
         .flat_map(|c| c.metrics.iter().copied())
         .flat_map(|metric| {
             let same = SAME_QUANTITY
@@ -120,8 +111,8 @@ fn groups(trials: &Trials<'_>) -> Vec<(String, TwoGroups)> {
         .filter(|m| is_of_cost(m.measure))
         .sorted_unstable()
         .dedup()
-        .flat_map(|metric| metric_groups(trials, metric))
-        .collect()
+        .flat_map(|metric| metric_groups(trials, metric));
+    by_key(groups)
 }
 
 /// Returns true for CPU time, rates and latencies.

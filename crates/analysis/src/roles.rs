@@ -5,8 +5,7 @@ use bytecost_spec::{Counter, Side, SideReadings};
 use crate::cells::typical;
 use crate::result::{NoValue, RoleCounter, RoleCounters};
 use crate::trials::{CellTrials, Trials};
-use crate::value::served::messages;
-use crate::value::{FAULTS, Found, SWITCHES, read};
+use crate::value::{FAULTS, Found, SWITCHES, read, served_messages};
 
 /// A column of the table: the sum of some counters in a unit.
 struct Column {
@@ -68,7 +67,7 @@ fn role_counters(cell: &CellTrials<'_>, role: Side) -> Option<RoleCounters> {
     let counters = COLUMNS.iter().map(|column| {
         let found = usual(&|side| {
             let sum: Found = column.counters.iter().map(|c| read(side, *c)).sum();
-            let requests = messages(side)?;
+            let requests = served_messages(side)?;
             if requests > 0.0 {
                 Ok(sum? / column.unit / requests)
             } else {
@@ -85,7 +84,7 @@ fn role_counters(cell: &CellTrials<'_>, role: Side) -> Option<RoleCounters> {
         cell: cell.id.clone(),
         role,
         window_ms: usual(&|side| Ok(read(side, Counter::ElapsedNs)? / 1e6)).ok()?,
-        requests: usual(&messages).ok()?,
+        requests: usual(&served_messages).ok()?,
         counters: counters.collect(),
     })
 }

@@ -10,8 +10,8 @@ use bytecost_stats::{
 };
 use itertools::Itertools as _;
 
+use crate::comparison::Pairing;
 use crate::confidence::LEVEL;
-use crate::pairing::Pairing;
 use crate::trials::Trials;
 
 /// Rounds of a comparison, with the ids of its baseline and its other cell.
@@ -71,7 +71,7 @@ impl Trials<'_> {
             return known.clone();
         }
         let mut by_metric: BTreeMap<Metric, Vec<PairRounds<'_>>> = BTreeMap::new();
-        let pair = |asked: &crate::pairing::AskedPair<'_, '_>| {
+        let pair = |asked: &crate::comparison::AskedPair<'_, '_>| {
             let (baseline, other) = (&asked.pairing.baseline.id, &asked.pairing.other.id);
             (asked.metric, baseline.clone(), other.clone())
         };

@@ -10,9 +10,9 @@ use bytecost_spec::{RoundComparison, RoundConditions, RoundSummary, Sample};
 use bytecost_stats::{FEWEST_ROUNDS, RoundEstimate};
 use itertools::Itertools as _;
 
-use crate::contrast::PairContrast;
+use crate::comparison::Comparison;
 use crate::grouping::by_key;
-use crate::result::Input;
+use crate::input::Input;
 use crate::round_noise::{PairRounds, noise_of_metric};
 use crate::trials::Trials;
 
@@ -58,25 +58,26 @@ pub fn round_summaries(input: Input<'_>) -> Vec<RoundSummary> {
 
 /// All comparisons of the study with an interval, primary ones first.
 fn comparisons(trials: &Trials<'_>) -> Vec<RoundComparison> {
-    let unique = trials
-        .asked()
-        .sorted_by_key(|asked| asked.family() != Family::Primary)
-        .unique_by(|a| (a.metric, &a.pairing.baseline.id, &a.pairing.other.id));
-    let summary = unique.filter_map(|asked| {
-        let contrast = PairContrast::new(asked.pairing, asked.metric, trials.moderations())?;
-        let location = contrast.within;
+    let found = trials.comparisons(None, |_| true);
+    let summary = |c: &Comparison<'_>| {
+        let location = c.contrast.within;
         let is_known = location.standard_error.is_finite() && location.degrees > 0.0;
         is_known.then(|| RoundComparison {
-            metric: asked.metric,
-            baseline: asked.pairing.baseline.id.clone(),
-            cell: asked.pairing.other.id.clone(),
+            metric: c.metric(),
+            baseline: c.pairing().baseline.id.clone(),
+            cell: c.pairing().other.id.clone(),
             log_ratio: location.value,
             variance: location.standard_error.powi(2),
             degrees: location.degrees,
             blocks: u32::try_from(location.count).unwrap_or(u32::MAX),
         })
-    });
-    summary.take(MOST_COMPARISONS).collect()
+    };
+    found
+        .iter()
+        .sorted_by_key(|c| c.asked.family() != Family::Primary)
+        .filter_map(summary)
+        .take(MOST_COMPARISONS)
+        .collect()
 }
 
 type InRound<'r> = (&'r RoundSummary, &'r RoundComparison);

@@ -9,9 +9,10 @@ use itertools::Itertools as _;
 
 use crate::confidence::ERROR_RATE;
 use crate::grouping::grouped;
-use crate::progress::noise_of;
+use crate::input::Input;
+use crate::progress::noise;
 use crate::result::{
-    FileFacts, Finding, Input, PlanFacts, Precision, RoundFacts, RoundSource, RunFacts, RunNote,
+    FileFacts, Finding, PlanFacts, Precision, RoundFacts, RoundSource, RunFacts, RunNote,
     StudyFacts,
 };
 use crate::stages::Judged;
@@ -73,7 +74,7 @@ fn asked(study: &Study) -> Vec<(Axis, Vec<Value>)> {
 }
 
 pub(crate) fn run_facts(run: &Judged<'_>) -> RunFacts {
-    let (input, trials, findings) = (run.input, run.trials, &run.findings);
+    let (input, trials, findings) = (run.measured.input, run.measured.trials, &run.findings);
     let manifest = input.manifest;
     let measured_ms = first_to_last_trial_ms(input);
     let budget_ms = manifest.study.budget_ms;
@@ -99,7 +100,7 @@ pub(crate) fn run_facts(run: &Judged<'_>) -> RunFacts {
         widest_interval: primary(findings)
             .map(Finding::half_width)
             .max_by(f64::total_cmp),
-        plan: plan(manifest, trials, findings),
+        plan: plan(run),
         rounds: rounds(manifest, trials, findings),
         notes: notes(input, measured_ms, is_over_budget),
         files: manifest.survey.files.as_ref().map(|f| FileFacts {
@@ -186,12 +187,15 @@ fn rounds(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Opt
     })
 }
 
-fn plan(manifest: &Manifest, trials: &Trials<'_>, findings: &[Finding]) -> Option<PlanFacts> {
+fn plan(run: &Judged<'_>) -> Option<PlanFacts> {
+    let manifest = run.measured.input.manifest;
     let planned = manifest.plan.expectation.as_ref()?;
-    let primary = primary(findings).collect_vec();
+    let primary = primary(&run.findings).collect_vec();
+    let comparisons = run.measured.comparisons.of_study.iter();
+    let asked_primary = comparisons.filter(|c| c.asked.family() == Family::Primary);
     let typical =
         |value: fn(&Finding) -> f64| median(&primary.iter().map(|f| value(f)).collect_vec());
-    let reached = noise_of(manifest, trials).and_then(|noise| {
+    let reached = noise(manifest, asked_primary).and_then(|noise| {
         Some(Precision {
             blocks: typical(|f| f.blocks as f64)?.round() as u32,
             noise: noise.deviation,

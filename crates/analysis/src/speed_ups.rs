@@ -5,16 +5,15 @@ use bytecost_spec::claim::{has, is_at};
 use bytecost_spec::study::Pair;
 use bytecost_spec::{Axis, Better, Cell, Value};
 
-use crate::caveats;
+use crate::comparison::{Pairing, contrasted};
 use crate::grid;
-use crate::pairing::{Pairing, contrasted};
 use crate::result::{Estimate, Gap, Point, SpeedUp, SpeedUpRow};
 use crate::stages::Judged;
 use crate::trials::Trials;
 
 /// Every pair that the study spans, in its order.
 pub(crate) fn all(run: &Judged<'_>) -> Vec<SpeedUp> {
-    let study = &run.input.manifest.study;
+    let study = &run.measured.input.manifest.study;
     let spanned: Vec<Cell> = study.cells().into_iter().map(|(_, cell)| cell).collect();
     let pairs = study.pairs.iter().filter(|p| spans(p, &spanned));
     let speed_up = |pair: &Pair| SpeedUp {
@@ -38,7 +37,7 @@ fn spans(pair: &Pair, cells: &[Cell]) -> bool {
 }
 
 fn rows(pair: &Pair, run: &Judged<'_>) -> Vec<SpeedUpRow> {
-    let of_value = |value: &Value| both_ways(pair, value, run.trials);
+    let of_value = |value: &Value| both_ways(pair, value, run.measured.trials);
     let found: Vec<Pairing<'_, '_>> = pair.values.iter().flat_map(of_value).collect();
     if found.is_empty() {
         return vec![SpeedUpRow {
@@ -85,14 +84,14 @@ fn both_ways<'t, 'a>(pair: &Pair, value: &Value, trials: &'t Trials<'a>) -> Vec<
 
 /// The ratio, turned over where less is faster.
 fn point(pair: &Pair, p: &Pairing<'_, '_>, run: &Judged<'_>) -> Point {
-    if let Some(kind) = caveats::withheld_by(&run.caveats, pair.metric, p) {
+    if let Some(kind) = run.withheld_by(pair.metric, p) {
         return Point::Gap(Gap::Withheld(kind));
     }
     let faster = match pair.metric.better() {
         Better::Higher => *p,
         Better::Lower => p.turned(),
     };
-    match run.trials.contrast(faster, pair.metric) {
+    match run.measured.comparisons.contrast(&faster, pair.metric) {
         Some(contrast) => {
             let ratio = contrast.ratio();
             Point::Measured(Estimate {
@@ -102,21 +101,21 @@ fn point(pair: &Pair, p: &Pairing<'_, '_>, run: &Judged<'_>) -> Point {
                 trials: contrast.location.count,
             })
         }
-        None => Point::Gap(run.gap(&[p.other, p.baseline], pair.metric)),
+        None => Point::Gap(run.measured.gap(&[p.other, p.baseline], pair.metric)),
     }
 }
 
 /// The reason for which no two cells of a pair were planned: refused, or not reached by the budget.
 fn why_none(pair: &Pair, run: &Judged<'_>) -> Gap {
     let asked = |value: &Value| {
-        let mut refused = run.input.refused.iter();
+        let mut refused = run.measured.input.refused.iter();
         let is_asked = |cell: &Cell| is_at(cell, &pair.at) && has(cell, pair.axis, value);
         Some(refused.find(|r| is_asked(&r.cell))?.why.clone())
     };
     let values = std::iter::once(&pair.against).chain(&pair.values);
     match values.into_iter().find_map(asked) {
         Some(why) => Gap::Refused(why),
-        None if run.input.left_out.is_empty() => Gap::NoPair,
-        None => run.left_out(),
+        None if run.measured.input.left_out.is_empty() => Gap::NoPair,
+        None => run.measured.left_out(),
     }
 }

@@ -1,18 +1,13 @@
-//! The stages of an analysis: what was measured, what is judged of it, and why. Each knows all that
-//! the one before it does.
+//! The stages of an analysis: what was measured, what is judged of it, and why. Each holds the one before it.
 
-use std::ops::Deref;
+use bytecost_spec::{Measure, Metric};
 
-use bytecost_spec::{Axis, Measure, Metric};
-
+use crate::comparison::{Comparisons, Pairing};
 use crate::confidence::ERROR_RATE;
-use crate::contrast::Comparison;
-use crate::copies::Evidence;
-use crate::judged_pair::JudgedPair;
-use crate::pairing::Pairing;
+use crate::input::Input;
 use crate::result::{
-    Caveat, CellBooks, CellFootprint, CellResult, CellTime, Finding, FindingCauses, Gap, Input,
-    NoiseFloor, Point, StudyFacts, Twin,
+    Caveat, CellBooks, CellCopies, CellCounts, CellFootprint, CellResult, CellTime, CountingCost,
+    Finding, FindingCauses, Gap, NoiseFloor, PairSeen, Point, StudyFacts, Twin, Uncertain, Verdict,
 };
 use crate::stalls::Stalls;
 use crate::trials::{CellTrials, Trials};
@@ -24,27 +19,29 @@ pub(crate) struct Measured<'v> {
     pub(crate) study: StudyFacts,
     pub(crate) stalls: Stalls,
     pub(crate) cells: Vec<CellResult>,
-    pub(crate) evidence: Evidence,
+    pub(crate) copies: Vec<CellCopies>,
+    pub(crate) counts: Vec<CellCounts>,
+    pub(crate) counting_cost: Option<CountingCost>,
     pub(crate) cpu_time: Vec<CellTime>,
     pub(crate) books: Vec<CellBooks>,
     pub(crate) footprints: Vec<CellFootprint>,
     pub(crate) twins: Vec<Twin>,
     pub(crate) noise_floor: Option<NoiseFloor>,
-    /// Every comparison of the study that at least three blocks can speak to.
-    pub(crate) comparisons: Vec<Comparison<'v>>,
+    pub(crate) comparisons: Comparisons<'v>,
 }
 
-/// The numbers with what weakens them, and the verdicts that this leaves.
+/// The verdicts of a run, with the caveats that limit them.
 pub(crate) struct Judged<'v> {
-    pub(crate) measured: Measured<'v>,
+    pub(crate) measured: &'v Measured<'v>,
     pub(crate) caveats: Vec<Caveat>,
-    /// One for each comparison, in their order.
+    /// One for each comparison of the study, in their order.
     pub(crate) findings: Vec<Finding>,
 }
 
 /// The verdicts with the causes of decided differences.
 pub(crate) struct Explained<'v> {
-    pub(crate) judged: Judged<'v>,
+    pub(crate) measured: &'v Measured<'v>,
+    pub(crate) judged: &'v Judged<'v>,
     pub(crate) causes: Vec<FindingCauses>,
 }
 
@@ -56,11 +53,6 @@ impl<'v> Measured<'v> {
     /// The error rate of verdicts that are promised together.
     pub(crate) fn error_rate(&self) -> f64 {
         ERROR_RATE * self.input.manifest.rate_share()
-    }
-
-    /// Axes that take several values in the run, in their order.
-    pub(crate) fn varied(&self) -> &[Axis] {
-        &self.study.varied
     }
 
     /// A metric in a cell of the plan: what was measured, or why nothing was.
@@ -99,16 +91,6 @@ impl<'v> Measured<'v> {
         })
     }
 
-    /// Cells with another end and at least one trial that counts.
-    pub(crate) fn measured(&self) -> impl Iterator<Item = &'v CellTrials<'v>> {
-        self.trials.measured()
-    }
-
-    /// The same without those that have a server: what moves bytes by a mover.
-    pub(crate) fn moved(&self) -> impl Iterator<Item = &'v CellTrials<'v>> {
-        self.measured().filter(|c| !c.cell.is_served())
-    }
-
     /// The first metric of the first comparison: what the answer speaks of.
     pub(crate) fn main_metric(&self) -> Metric {
         let first = self.input.manifest.study.compare.first();
@@ -126,7 +108,12 @@ impl<'v> Measured<'v> {
 impl<'v> Judged<'v> {
     /// The comparisons of the study with their verdicts.
     pub(crate) fn pairs(&'v self) -> impl Iterator<Item = JudgedPair<'v>> {
-        let each = self.comparisons.iter().zip(&self.findings);
+        let each = self
+            .measured
+            .comparisons
+            .of_study
+            .iter()
+            .zip(&self.findings);
         each.map(|(comparison, finding)| JudgedPair::new(finding, *comparison.pairing()))
     }
 
@@ -143,18 +130,65 @@ impl<'v> Judged<'v> {
     }
 }
 
-impl<'v> Deref for Judged<'v> {
-    type Target = Measured<'v>;
-
-    fn deref(&self) -> &Measured<'v> {
-        &self.measured
-    }
+/// A comparison and what was decided of it, seen from either of its cells.
+#[derive(Clone, Copy)]
+pub(crate) struct JudgedPair<'v> {
+    pub(crate) finding: &'v Finding,
+    pub(crate) pairing: Pairing<'v, 'v>,
+    is_turned: bool,
 }
 
-impl<'v> Deref for Explained<'v> {
-    type Target = Judged<'v>;
+impl<'v> JudgedPair<'v> {
+    pub(crate) fn new(finding: &'v Finding, pairing: Pairing<'v, 'v>) -> JudgedPair<'v> {
+        JudgedPair {
+            finding,
+            pairing,
+            is_turned: finding.baseline == pairing.other.id,
+        }
+    }
 
-    fn deref(&self) -> &Judged<'v> {
-        &self.judged
+    /// The same with the other cell as the baseline.
+    pub(crate) fn turned(self) -> JudgedPair<'v> {
+        JudgedPair::new(self.finding, self.pairing.turned())
+    }
+
+    /// The finding, and the direction in which its cells are compared.
+    pub(crate) fn seen(&self) -> PairSeen {
+        PairSeen {
+            finding: self.finding.number,
+            is_turned: self.is_turned,
+        }
+    }
+
+    /// The other cell's metric over the baseline's.
+    pub(crate) fn ratio(&self) -> Uncertain {
+        let ratio = self.finding.uncertain_ratio();
+        if self.is_turned {
+            ratio.inverse()
+        } else {
+            ratio
+        }
+    }
+
+    /// The verdict on the other cell; none where it is withheld or the study does not judge.
+    pub(crate) fn verdict(&self) -> Option<Verdict> {
+        let verdict = match (self.finding.verdict, self.is_turned) {
+            _ if self.finding.withheld.is_some() => return None,
+            (Verdict::NotJudged, _) => return None,
+            (Verdict::Better, true) => Verdict::Worse,
+            (Verdict::Worse, true) => Verdict::Better,
+            (verdict, _) => verdict,
+        };
+        Some(verdict)
+    }
+
+    /// Returns true if the two are decided to differ, or not to.
+    pub(crate) fn is_decided(&self) -> bool {
+        self.verdict().is_some_and(|v| v != Verdict::NotDecided)
+    }
+
+    /// Returns true if no rule withholds how large its ratio is.
+    pub(crate) fn has_amount(&self) -> bool {
+        self.finding.amount_withheld.is_none()
     }
 }

@@ -15,8 +15,10 @@ use bytecost_stats::{BlockTrials, Moderation, mean, median};
 use itertools::Itertools as _;
 
 use crate::confidence::ERROR_RATE;
+use crate::corrections::{TestFamily, corrected};
+use crate::input::Input;
 use crate::outside_time::{IdleRates, OutsideTime};
-use crate::result::{Input, StoodStill};
+use crate::result::StoodStill;
 use crate::value::Trial;
 use crate::window_books::WindowBooks;
 
@@ -187,15 +189,14 @@ impl<'a> Trials<'a> {
         cells.any(|c| c.cell.transport == Transport::Peer || c.trials().any(is_held_back))
     }
 
-    /// Returns true where interrupts on idle CPUs are shown to matter in a cell, by Bonferroni over
-    /// the cells.
+    /// Returns true where interrupts on idle CPUs are shown to matter in a cell.
     fn shows_interrupts(&self) -> bool {
         let each = self
             .moving()
             .filter_map(|c| c.outside.p_of_interrupts())
             .collect_vec();
-        let least = each.iter().copied().reduce(f64::min);
-        least.is_some_and(|p| p * (each.len() as f64) < ERROR_RATE)
+        let corrected = corrected(TestFamily::IdleInterrupts, &each);
+        corrected.into_iter().any(|p| p < ERROR_RATE)
     }
 
     fn charge_interrupts(&mut self) {
@@ -221,6 +222,11 @@ impl<'a> Trials<'a> {
     /// Cells with another end and at least one trial that counts.
     pub(crate) fn measured(&self) -> impl Iterator<Item = &CellTrials<'a>> {
         self.moving().filter(|c| !c.by_block.is_empty())
+    }
+
+    /// The same without those that have a server: what moves bytes by a mover.
+    pub(crate) fn moved(&self) -> impl Iterator<Item = &CellTrials<'a>> {
+        self.measured().filter(|c| !c.cell.is_served())
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) fn all(trials: &Trials<'_>) -> Vec<Twin> {
 
 /// The noise floor by the twin with the widest interval.
 pub(crate) fn noise_floor(twins: &[Twin], trials: &Trials<'_>) -> Option<NoiseFloor> {
-    let width = |t: &Twin| t.high.ln() - t.low.ln();
+    let width = |t: &Twin| t.high / t.low;
     let widest = twins.iter().max_by(|a, b| width(a).total_cmp(&width(b)))?;
     let different = twins.iter().filter(|t| t.different).count();
     let axis = trials.study.compare.first()?.axis;

@@ -5,49 +5,38 @@ use std::cell::OnceCell;
 use bytecost_spec::cell::Pattern;
 use bytecost_spec::metric::MEASURES;
 use bytecost_spec::sample::FlowReading;
+use bytecost_spec::service::is_saturated;
 use bytecost_spec::survey::{MoverFacts, Release};
-use bytecost_spec::{Cell, Counter, Measure, Metric, Sample, Side, SideReadings};
+use bytecost_spec::{Cell, Counter, Measure, Metric, Reading, Sample, Side, SideReadings};
 use bytecost_stats::{Distribution, LatencyHistogram};
 
+use crate::measures::QUANTILES;
 use crate::result::NoValue;
 
-mod found;
-pub(crate) mod served;
+pub(crate) type Found = Result<f64, NoValue>;
 
-use found::over;
-pub(crate) use found::{FAULTS, Found, SWITCHES, machine, read};
+pub(crate) const FAULTS: [Counter; 2] = [Counter::PageFaultsMinor, Counter::PageFaultsMajor];
+pub(crate) const SWITCHES: [Counter; 2] = [
+    Counter::ContextSwitchesVoluntary,
+    Counter::ContextSwitchesInvoluntary,
+];
+/// The value of [`Counter::GeneratorLimited`] for clients that were always busy.
+const GENERATOR_BUSY: u64 = 1;
+/// A kernel stack on x86-64 and arm64 (THREAD_SIZE), in bytes. An assumption: other
+/// architectures and kernels built for debugging have other sizes.
+pub const KERNEL_STACK_BYTES: f64 = 16384.0;
+/// Errors of each kind, in the order of the counters.
+pub(crate) const REQUEST_ERRORS: [Counter; 6] = [
+    Counter::ErrorsRefused,
+    Counter::ErrorsReset,
+    Counter::ErrorsClosed,
+    Counter::ErrorsTimeout,
+    Counter::ErrorsWrong,
+    Counter::ErrorsLocal,
+];
 
 /// The latencies that metrics ask for, in µs, by [`QUANTILES`].
 pub(crate) type LatencyQuantiles = [f64; QUANTILES.len()];
-
-pub(crate) const QUANTILES: [(Measure, f64); 5] = [
-    (Measure::LatencyUsP50, 0.5),
-    (Measure::LatencyUsP90, 0.9),
-    (Measure::LatencyUsP99, 0.99),
-    (Measure::LatencyUsP999, 0.999),
-    (Measure::LatencyUsMax, 1.0),
-];
-
-/// The share of all values below a tail, where a measure is a quantile in one: there the trials that
-/// make it are those that a trimmed mean leaves out, so that it is of all trials together.
-pub(crate) fn tail_share(measure: Measure) -> Option<f64> {
-    let tail = [Measure::LatencyUsP99, Measure::LatencyUsP999];
-    let (_, share) = QUANTILES.iter().find(|(m, _)| *m == measure)?;
-    tail.contains(&measure).then_some(*share)
-}
-
-/// Returns true for what is made of the CPU time of sides.
-pub(crate) fn is_cpu_time(measure: Measure) -> bool {
-    matches!(
-        measure,
-        Measure::CpuSPerGb | Measure::CpuNsPerMessage | Measure::CpuUtilization
-    )
-}
-
-/// Returns true for a measure of the most extreme value of a trial, which is never trimmed.
-pub(crate) fn is_extreme(measure: Measure) -> bool {
-    measure == Measure::LatencyUsMax
-}
 
 /// A trial that counts. Each of its values is computed once. Its histogram is read at most once for
 /// its quantiles and once for its distribution, and not kept: a thousand of them take half a gigabyte.
@@ -159,7 +148,7 @@ impl<'a> Trial<'a> {
             Side::Server | Side::Client => is_served,
             Side::Both => true,
         };
-        if !is_there || (!is_served && served::only(metric.measure)) {
+        if !is_there || (!is_served && is_of_servers_only(metric.measure)) {
             return None;
         }
         if side == Side::Receiver && self.sample.receiver.is_none() {
@@ -202,9 +191,11 @@ impl<'a> Trial<'a> {
             Measure::CyclesPerMessage => per(&[Counter::Cycles], Per::Message),
             Measure::InstructionsPerMessage => per(&[Counter::Instructions], Per::Message),
             Measure::CacheMissesPerMessage => per(&[Counter::CacheMisses], Per::Message),
-            Measure::ErrorsPerMessage => Some(served::errors(self.sample)),
-            Measure::LeastServedShare => Some(served::least(self.sample)),
-            Measure::MemoryKibPerConnection => Some(served::memory_kib(self.sample, self.cell)),
+            Measure::ErrorsPerMessage => Some(errors_per_response(self.sample)),
+            Measure::LeastServedShare => Some(least_served_share(self.sample)),
+            Measure::MemoryKibPerConnection => {
+                Some(memory_kib_per_connection(self.sample, self.cell))
+            }
             Measure::ThrottledShare => (self.cell.cgroup.quota_percent).map(|_| self.throttled()),
             Measure::NeighbourShare => Some(self.neighbour_share()),
             Measure::StealShare => {
@@ -261,7 +252,7 @@ impl<'a> Trial<'a> {
         let sum = all.sum::<Found>()?;
         let divisor = match per {
             Per::Bytes(n) => read(side, Counter::Bytes)? / n,
-            Per::Message if self.cell.is_served() => served::messages(side)?,
+            Per::Message if self.cell.is_served() => served_messages(side)?,
             Per::Message => self.messages(side)?,
             Per::Ns(n) => read(side, Counter::ElapsedNs)? / n,
         };
@@ -412,4 +403,111 @@ fn flow_sum(side: &SideReadings, of: fn(&FlowReading) -> f64) -> Found {
 /// The quantiles of a histogram of ns, in µs.
 pub(crate) fn latencies(histogram: &LatencyHistogram) -> LatencyQuantiles {
     QUANTILES.map(|(_, share)| histogram.quantile_us(share))
+}
+
+fn over(above: f64, below: f64, otherwise: NoValue) -> Found {
+    if below > 0.0 {
+        Ok(above / below)
+    } else {
+        Err(otherwise)
+    }
+}
+
+pub(crate) fn read(side: &SideReadings, counter: Counter) -> Found {
+    found(side.readings.get(&counter), counter)
+}
+
+pub(crate) fn machine(sample: &Sample, counter: Counter) -> Found {
+    found(sample.machine.get(&counter), counter)
+}
+
+fn found(reading: Option<&Reading>, counter: Counter) -> Found {
+    match reading {
+        Some(Reading::Measured(n)) => Ok(*n as f64),
+        Some(Reading::Absent { absent }) => Err(NoValue::Recorded(absent.clone())),
+        None => Err(NoValue::NotRead(counter)),
+    }
+}
+
+fn is_of_servers_only(measure: Measure) -> bool {
+    matches!(
+        measure,
+        Measure::CyclesPerMessage
+            | Measure::InstructionsPerMessage
+            | Measure::CacheMissesPerMessage
+            | Measure::ErrorsPerMessage
+            | Measure::LeastServedShare
+            | Measure::MemoryKibPerConnection
+    )
+}
+
+/// Answers within the side's own window, if they came at the rate of the clients' window. The
+/// two are nearly the same: the server's counters are read by a process that must get a CPU.
+pub(crate) fn served_messages(side: &SideReadings) -> Found {
+    let messages = read(side, Counter::Messages)?;
+    let window_ns: u64 = side.flows.iter().map(|f| f.elapsed_ns).sum();
+    let elapsed_ns = read(side, Counter::ElapsedNs)?;
+    let share = over(elapsed_ns, window_ns as f64, NoValue::EmptyClientsWindow)?;
+    Ok(messages * share)
+}
+
+pub(crate) fn wrong_responses(sample: &Sample) -> f64 {
+    read(&sample.sender, Counter::ErrorsWrong).unwrap_or(0.0)
+}
+
+/// Errors of all kinds over right answers.
+fn errors_per_response(sample: &Sample) -> Found {
+    let side = &sample.sender;
+    let answers = read(side, Counter::Messages)?;
+    let errors = REQUEST_ERRORS
+        .into_iter()
+        .map(|counter| read(side, counter));
+    over(errors.sum::<Found>()?, answers, NoValue::NoResponse)
+}
+
+/// Answers to the connection that got fewest, over those to the median one.
+fn least_served_share(sample: &Sample) -> Found {
+    over(
+        read(&sample.sender, Counter::AnswersLeast)?,
+        read(&sample.sender, Counter::AnswersMedian)?,
+        NoValue::HalfUnserved,
+    )
+}
+
+/// Memory of the server's processes, kernel stacks included, in bytes.
+pub(crate) fn server_memory_bytes(sample: &Sample) -> Found {
+    let server = sample.receiver.as_ref().ok_or(NoValue::NoServer)?;
+    Ok(read(server, Counter::MemoryBytes)? + KERNEL_STACK_BYTES * read(server, Counter::Tasks)?)
+}
+
+/// The same in KiB over all connections.
+fn memory_kib_per_connection(sample: &Sample, cell: &Cell) -> Found {
+    let kib = server_memory_bytes(sample)? / 1024.0;
+    let connections = cell.serving.all_connections() as f64;
+    over(kib, connections, NoValue::NoConnection)
+}
+
+pub(crate) fn is_generator_limited(sample: &Sample) -> bool {
+    let limited = sample.sender.readings.get(&Counter::GeneratorLimited);
+    match limited.and_then(Reading::measured) {
+        None | Some(0) => false,
+        Some(GENERATOR_BUSY) => !is_server_never_idle(sample).unwrap_or(false),
+        Some(_) => true,
+    }
+}
+
+fn is_server_never_idle(sample: &Sample) -> Result<bool, NoValue> {
+    let server = sample.receiver.as_ref().ok_or(NoValue::NoServer)?;
+    let value = |counter| read(server, counter);
+    let (mut used_ns, window_ns) = (value(Counter::CpuNs)?, value(Counter::ElapsedNs)?);
+    // Of servers with one thread alone; several would wait for each other.
+    used_ns += value(Counter::RunQueueNs).unwrap_or(0.0);
+    let cpus = value(Counter::CpusAllowed)?;
+    // A server of many threads opens its own window late, since each of them is read: the machine's is
+    // that of the clients.
+    let in_machine = machine(sample, Counter::ReceiverProcessesNs).and_then(|ns| {
+        let elapsed_ns = machine(sample, Counter::MachineElapsedNs)?;
+        Ok(is_saturated(ns, elapsed_ns, cpus))
+    });
+    Ok(is_saturated(used_ns, window_ns, cpus) || in_machine.unwrap_or(false))
 }

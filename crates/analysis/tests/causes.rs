@@ -452,7 +452,7 @@ fn what_is_shown_on_the_way_is_a_ratio_with_its_precision_at_one_place() {
             _ => True::costs(0.3),
         })
     };
-    let shown = |world: &World| Interim::new(world.input()).estimates();
+    let shown = |world: &World| Interim::new(world.input()).estimates;
     assert_eq!(shown(&planted(5, 2)), None, "two blocks say nothing");
     let [few, many] = [4, 40].map(|blocks| shown(&planted(5, blocks)).unwrap());
     assert_eq!((&few.baseline, few.axis), (&many.baseline, Axis::Mover));

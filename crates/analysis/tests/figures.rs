@@ -88,11 +88,7 @@ fn noisy() -> World {
 fn progress_names_the_least_precise_comparison() {
     let world = quiet(STUDY);
     let noisy = noisy();
-    let widest = |measured: &World| {
-        Interim::new(measured.input())
-            .widest_interval()
-            .expect("progress")
-    };
+    let widest = |measured: &World| Interim::new(measured.input()).widest.expect("progress");
     let (calm, wild) = (widest(&world), widest(&noisy));
     assert!(calm.half_width < 0.05 && calm.comparisons == 12, "{calm:?}");
     assert!(wild.half_width > 0.08, "{wild:?}");
@@ -105,7 +101,7 @@ fn progress_names_the_least_precise_comparison() {
     let mut early = world.samples.clone();
     early.retain(|s| s.trial.block < 2);
     let interim = Interim::new(Input::of(&world.manifest, &world.cells, &early));
-    assert_eq!(interim.widest_interval(), None);
+    assert_eq!(interim.widest, None);
 }
 
 /// A study whose figures ask for cycles, which the fixture's machine does not count.

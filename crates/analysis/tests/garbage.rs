@@ -60,7 +60,7 @@ proptest! {
         let text = serde_json::to_string(&analysis).expect("JSON");
         prop_assert_eq!(&text, &serde_json::to_string(&world.analyse()).expect("JSON"));
         prop_assert!(serde_json::from_str::<bytecost_analysis::Analysis>(&text).is_ok());
-        let progress = Interim::new(world.input()).widest_interval();
+        let progress = Interim::new(world.input()).widest;
         prop_assert!(progress.is_none_or(|p| p.half_width >= 0.0));
     }
 }

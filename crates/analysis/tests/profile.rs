@@ -1,7 +1,7 @@
 //! Advice for a profile: what its patterns would save, by planted prices and runs.
 
 use bytecost_analysis::profile::{
-    Advice, CallLength, Prediction, Price, Priced, advice, patterns, price,
+    Advice, CallLength, Prediction, Price, Priced, advice, measured_price, patterns,
 };
 use bytecost_spec::profile::{
     CopyLoop, Descriptor, DescriptorKind, FailedCalls, Notifications, OtherEnd, Profile, Way,
@@ -176,8 +176,9 @@ fn a_run_prices_both_ways_at_the_nearest_length_within_a_factor_of_two() {
         "sendfile" => True::costs(0.1),
         _ => True::costs(0.25),
     });
-    let by =
-        |price_of: &Price, bytes: f64| price(world.input(), price_of, bytes, Transport::Loopback);
+    let by = |price_of: &Price, bytes: f64| {
+        measured_price(world.input(), price_of, bytes, Transport::Loopback)
+    };
     let sends = Price {
         now: "send",
         ..SENDFILE
@@ -194,6 +195,6 @@ fn a_run_prices_both_ways_at_the_nearest_length_within_a_factor_of_two() {
     );
     assert_eq!(by(&sends, 9e9), None, "no length is near");
     assert_eq!(by(&SENDFILE, 60_000.0), None, "it has no read-write");
-    let unix = price(world.input(), &sends, 60_000.0, Transport::Unix);
+    let unix = measured_price(world.input(), &sends, 60_000.0, Transport::Unix);
     assert_eq!(unix, None, "another transport");
 }

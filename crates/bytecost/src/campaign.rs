@@ -208,9 +208,8 @@ impl Measurement<'_> {
             let manifest = self.run.manifest();
             let interim = has_trials
                 .then(|| Interim::new(self.state.analysis_input(manifest, &self.plan.cells)));
-            let widest = interim.as_ref().and_then(Interim::widest_interval);
-            let is_precise =
-                (widest.as_ref()).is_some_and(|w| w.half_width <= self.study.precision);
+            let widest = interim.as_ref().and_then(|interim| interim.widest.as_ref());
+            let is_precise = widest.is_some_and(|w| w.half_width <= self.study.precision);
             let trial = self.display.trial_cost(self.plan.trial_ms);
             let progress = policy::Progress {
                 block,
@@ -249,9 +248,9 @@ impl Measurement<'_> {
                     units::count(self.study.blocks_least as usize, "block")
                 ),
             );
-            (self.display).block(block, cells.len(), widest.as_ref(), self.clock.spent());
+            (self.display).block(block, cells.len(), widest, self.clock.spent());
             if let Some(interim) = &interim {
-                self.display.estimates(block, || interim.estimates());
+                self.display.estimates(block, interim.estimates.as_ref());
             }
             if let Some(ended_early) = self.measure_block(block, cells, windows_may_grow)? {
                 return Ok(ended_early);

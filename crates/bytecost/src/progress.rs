@@ -125,13 +125,13 @@ impl Display {
     }
 
     /// The ratios of the first comparison so far, at the start of a block: below the bar, or in a
-    /// line behind that of the block. They are computed only if they are shown.
-    pub fn estimates(&mut self, block: u32, estimates: impl FnOnce() -> Option<LiveEstimates>) {
+    /// line behind that of the block.
+    pub fn estimates(&mut self, block: u32, estimates: Option<&LiveEstimates>) {
         let is_due = !self.bar.is_hidden() || self.lines && (block + 1).is_power_of_two();
-        let Some(estimates) = is_due.then(estimates).flatten() else {
+        let Some(estimates) = estimates.filter(|_| is_due) else {
             return;
         };
-        let heading = units::one_line(&self.heading(&estimates));
+        let heading = units::one_line(&self.heading(estimates));
         if self.bar.is_hidden() {
             let ratios = estimates.ways.iter().map(|way| {
                 format!(

@@ -93,7 +93,7 @@ fn a_run_measures_rounds_with_pauses_and_the_next_one_knows_them() {
     let (of_samples, samples): (Vec<Cell>, Vec<_>) = until_then.into_iter().unzip();
     let cells: Vec<Cell> = of_samples.into_iter().unique().collect();
     let interim = Interim::new(Input::of(&run, &cells, &samples));
-    let widest = units::percent(interim.widest_interval().unwrap().half_width);
+    let widest = units::percent(interim.widest.unwrap().half_width);
     let line = end.stderr.lines().rfind(|l| l.starts_with("block 8: "));
     says(line.unwrap(), &[&format!("widest interval ±{widest}")]);
     let kept = lines(&place);

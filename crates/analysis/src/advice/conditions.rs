@@ -8,7 +8,7 @@ use crate::trials::CellTrials;
 
 /// All that must hold to use a cell's value of an axis.
 pub(super) fn conditions(run: &Explained<'_>, axis: Axis, cell: &CellTrials<'_>) -> Vec<Condition> {
-    let survey = &run.input.manifest.survey;
+    let survey = &run.measured.input.manifest.survey;
     let of_value = |applies: bool, condition| applies.then_some(condition).into_iter().collect();
     match axis {
         Axis::Mover => survey.mover(&cell.cell.mover).map(MoverFacts::conditions),
@@ -37,11 +37,11 @@ pub(super) fn conditions(run: &Explained<'_>, axis: Axis, cell: &CellTrials<'_>)
 /// idle ones.
 fn conditions_of_server(run: &Explained<'_>, cell: &CellTrials<'_>) -> Vec<Condition> {
     let server = &cell.cell.serving.server;
-    let mut serving = run.input.manifest.survey.serving.iter();
+    let mut serving = run.measured.input.manifest.survey.serving.iter();
     let facts = serving.find_map(|s| s.servers.iter().find(|f| Some(&f.name) == server.as_ref()));
     let mut conditions = facts.map(ServerFacts::conditions).unwrap_or_default();
     let is_idle = |c: &CellTrials<'_>| c.cell.serving.server == *server && c.cell.serving.idle > 0;
-    if !conditions.contains(&Condition::NoneIdle) && !run.measured().any(is_idle) {
+    if !conditions.contains(&Condition::NoneIdle) && !run.measured.trials.measured().any(is_idle) {
         conditions.push(Condition::IdleNotMeasured);
     }
     conditions

@@ -7,14 +7,15 @@ use bytecost_spec::units;
 use bytecost_stats::median;
 use itertools::Itertools as _;
 
-use crate::command::{command_line, runs_dir_option};
+use crate::command::{RecordedCommand, RunOption};
 use crate::confidence::FEWEST;
 use crate::result::{Finding, NothingCompared, Undecided, UndecidedOf, Verdict};
 use crate::stages::Explained;
 use crate::trials::CellTrials;
 
-/// The rounds that are proposed where ratios differ from round to round.
-const ROUNDS: [&str; 4] = ["--rounds", "5", "--pause", "2min"];
+/// The rounds that are proposed where ratios differ from round to round, and the pauses between them.
+const ROUNDS: &str = "5";
+const PAUSE: &str = "2min";
 /// Times as long as this run that a longer one may be asked for.
 const LONGER: usize = 20;
 
@@ -22,7 +23,7 @@ const LONGER: usize = 20;
 /// corrected level. The command is for the primary ones, or for the secondary ones where no primary one
 /// is open.
 pub(super) fn undecided(run: &Explained<'_>) -> Option<Undecided> {
-    let judged = || (run.findings.iter()).filter(|f| f.verdict != Verdict::NotJudged);
+    let judged = || (run.judged.findings.iter()).filter(|f| f.verdict != Verdict::NotJudged);
     let withheld = judged().filter(|f| f.withheld.is_some()).count();
     let asks = judged()
         .filter(|f| f.is_undecided())
@@ -47,7 +48,7 @@ pub(super) fn undecided(run: &Explained<'_>) -> Option<Undecided> {
         .collect_vec();
     let most = needed.iter().copied().max();
     // What is before the first trial and after the last takes its time too.
-    let spent = run.input.manifest.study.budget_ms as f64 / 1e3;
+    let spent = run.measured.input.manifest.study.budget_ms as f64 / 1e3;
     let in_tens =
         |total: usize| (spent * total as f64 / blocks.max(1) as f64 / 10.0).ceil() as u64 * 10;
     let prevented = open.iter().filter(|f| f.rounds_prevent).collect_vec();
@@ -55,7 +56,8 @@ pub(super) fn undecided(run: &Explained<'_>) -> Option<Undecided> {
     let most = most.filter(|_| needed.len() >= prevented.len());
     let seconds = most.map(in_tens);
     // A publication's own way of measuring has no rounds.
-    let is_helped_by_rounds = !prevented.is_empty() && run.input.manifest.study.design.is_none();
+    let is_helped_by_rounds =
+        !prevented.is_empty() && run.measured.input.manifest.study.design.is_none();
     let command = match most {
         Some(most) => Some(longer(run, in_tens(most), most)),
         None => is_helped_by_rounds.then(|| in_rounds(run)),
@@ -75,54 +77,29 @@ pub(super) fn undecided(run: &Explained<'_>) -> Option<Undecided> {
 
 /// The run's own command with a larger budget; a resumed run would look twice at the same.
 fn longer(run: &Explained<'_>, seconds: u64, blocks: usize) -> String {
+    let manifest = run.measured.input.manifest;
     let budget = units::duration(Duration::from_secs(seconds));
-    let mut options = vec!["--budget".to_owned(), budget];
-    if blocks > run.input.manifest.study.blocks_most as usize {
-        options.extend(["--blocks".to_owned(), blocks.to_string()]);
-    }
-    command(run, &["--budget", "--blocks"], options)
+    let is_above_most = blocks > manifest.study.blocks_most as usize;
+    let blocks = is_above_most.then(|| (RunOption::Blocks, blocks.to_string()));
+    let options = std::iter::once((RunOption::Budget, budget)).chain(blocks);
+    let replaced = [RunOption::Budget, RunOption::Blocks];
+    let recorded = RecordedCommand::new(&manifest.command);
+    recorded.with(&manifest.study.name, &replaced, &options.collect_vec())
 }
 
 /// The run's own command in rounds, each of which has a least number of blocks.
 fn in_rounds(run: &Explained<'_>) -> String {
-    let rounds = ROUNDS.map(str::to_owned).to_vec();
-    command(run, &["--rounds", "--pause", "--blocks"], rounds)
-}
-
-/// Options whose values a record has not, or that start a program: no command takes them from a run.
-const GIVEN_AGAIN: [(&str, &str); 2] = [("--peer", "COMMAND"), ("--peer-program", "PROGRAM")];
-
-/// The run's own command with other values of some options.
-fn command(run: &Explained<'_>, replaced: &[&str], options: Vec<String>) -> String {
-    let mut words = vec!["bytecost".to_owned(), "run".to_owned()];
-    let mut asked = run.input.manifest.command.iter().skip(1).peekable();
-    asked.next_if(|word| *word == "run");
-    while let Some(word) = asked.next() {
-        let name = word.split('=').next().unwrap_or_default();
-        if ["--resume", "--seed", "--runs-dir"].contains(&name) || replaced.contains(&name) {
-            asked.next_if(|_| !word.contains('='));
-        } else if let Some((_, value)) = GIVEN_AGAIN.iter().find(|(option, _)| *option == name) {
-            asked.next_if(|_| !word.contains('='));
-            words.extend([name.to_owned(), (*value).to_owned()]);
-        } else if !["--quiet", "-q"].contains(&name) {
-            words.push(word.clone());
-        }
-    }
-    if words.len() == 2 {
-        words.push(run.input.manifest.study.name.clone());
-    }
-    words.extend(options);
-    words.extend(
-        runs_dir_option(&run.input.manifest.command)
-            .into_iter()
-            .flatten(),
-    );
-    command_line(&words)
+    let manifest = run.measured.input.manifest;
+    let rounds = [(RunOption::Rounds, ROUNDS), (RunOption::Pause, PAUSE)];
+    let options = rounds.map(|(option, value)| (option, value.to_owned()));
+    let replaced = [RunOption::Rounds, RunOption::Pause, RunOption::Blocks];
+    let recorded = RecordedCommand::new(&manifest.command);
+    recorded.with(&manifest.study.name, &replaced, &options)
 }
 
 /// The reason for which a run without findings has none.
 pub(super) fn why_nothing(run: &Explained<'_>) -> NothingCompared {
-    let input = run.input;
+    let input = run.measured.input;
     if input.samples.is_empty() {
         let failed = input
             .failures
@@ -131,7 +108,7 @@ pub(super) fn why_nothing(run: &Explained<'_>) -> NothingCompared {
         let ended = input.ended_early.map(str::to_owned);
         return match failed.or(ended.map(NothingCompared::EndedEarly)) {
             Some(why) => why,
-            None if run.trials.cells.is_empty() => NothingCompared::NoCells,
+            None if run.measured.trials.cells.is_empty() => NothingCompared::NoCells,
             None => NothingCompared::NoTrials,
         };
     }
@@ -139,17 +116,24 @@ pub(super) fn why_nothing(run: &Explained<'_>) -> NothingCompared {
         return NothingCompared::StudyComparesNothing;
     };
     let is_baseline = |c: &CellTrials<'_>| c.cell.value(*axis) == *baseline;
-    if !run.measured().any(is_baseline) {
+    if !run.measured.trials.measured().any(is_baseline) {
         return NothingCompared::BaselineNotMeasured(*axis, baseline.clone());
     }
-    if run.measured().all(is_baseline) {
+    if run.measured.trials.measured().all(is_baseline) {
         return NothingCompared::BaselineAlone {
             axis: *axis,
             baseline: baseline.clone(),
             is_over_budget: !input.left_out.is_empty(),
         };
     }
-    match run.measured().map(|c| c.by_block.len()).min().unwrap_or(0) {
+    match run
+        .measured
+        .trials
+        .measured()
+        .map(|c| c.by_block.len())
+        .min()
+        .unwrap_or(0)
+    {
         blocks if blocks < FEWEST => NothingCompared::FewBlocks {
             blocks,
             needed: FEWEST,

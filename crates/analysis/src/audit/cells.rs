@@ -9,9 +9,9 @@ use super::context::{ClaimContext, counts_calls};
 use super::family::{Cases, Wanted};
 use crate::caveats;
 use crate::confidence::FEWEST;
+use crate::measures::is_bounded_share;
 use crate::result::{
     Case, CaseState, CellResult, MeasuredNumber, NotTested, OpenReason, PublishedNumber,
-    is_bounded_share,
 };
 use crate::round_noise::round_error;
 use crate::trials::CellTrials;
@@ -27,7 +27,8 @@ pub(super) fn level(context: &ClaimContext<'_>, place: &Place, wanted: Wanted) -
     let any = !found.is_empty();
     // Cells beyond a tenth of the budget are not counted, which takes nothing from the others.
     found.retain(|c| {
-        context.run.result(&c.id).is_some_and(knows) || (c.by_block.is_empty() && !is_copies)
+        context.run.measured.result(&c.id).is_some_and(knows)
+            || (c.by_block.is_empty() && !is_copies)
     });
     if found.is_empty() {
         return Err(if is_copies && any {
@@ -59,7 +60,10 @@ fn case(context: &ClaimContext<'_>, cell: &CellTrials<'_>, wanted: Wanted) -> Ca
     let scale = |v: f64| if on_logs { v.ln() } else { v };
     let scaled = known.iter().map(|v| scale(*v)).collect_vec();
     let within = trimmed_mean(&scaled).filter(|_| known.len() >= FEWEST);
-    let (trials, rounds) = (context.run.trials, context.run.trials.rounds());
+    let (trials, rounds) = (
+        context.run.measured.trials,
+        context.run.measured.trials.rounds(),
+    );
     // Of times and rates it is known what rounds differ by. A share has an upper bound, and a mover
     // makes the same calls in any minute.
     let between = if is_bounded_share(metric) || counts_calls(metric) {
@@ -78,7 +82,7 @@ fn case(context: &ClaimContext<'_>, cell: &CellTrials<'_>, wanted: Wanted) -> Ca
             rounds,
         )
     });
-    let result = context.run.result(&cell.id);
+    let result = context.run.measured.result(&cell.id);
     let mut measured = result.and_then(|r| r.estimates.get(&metric)).map(|e| {
         let wide = e.widened(round_error(between, rounds));
         MeasuredNumber::Level(wide.value, wide.low.zip(wide.high).map(<[f64; 2]>::from))
@@ -107,7 +111,7 @@ fn case(context: &ClaimContext<'_>, cell: &CellTrials<'_>, wanted: Wanted) -> Ca
 
 /// A zero with what it rules out: of a rate, by the rule of three on the sum of all trials.
 fn zero(context: &ClaimContext<'_>, metric: Metric, trials: usize) -> MeasuredNumber {
-    let seconds = trials as f64 * context.run.study.window_ms as f64 / 1e3;
+    let seconds = trials as f64 * context.run.measured.study.window_ms as f64 / 1e3;
     let is_rate = metric.measure.row().unit == "1/s" && seconds > 0.0;
     let most = is_rate.then(|| poisson_interval(0, ONE_SIDED).1 / seconds);
     MeasuredNumber::Zero(trials, most)
@@ -116,11 +120,11 @@ fn zero(context: &ClaimContext<'_>, metric: Metric, trials: usize) -> MeasuredNu
 /// A count of copies, which has no chance in it but for what TCP sends again.
 fn copies(context: &ClaimContext<'_>, cell: &CellTrials<'_>, wanted: Wanted) -> Case {
     let Wanted { metric, expect } = wanted;
-    let result = context.run.result(&cell.id);
+    let result = context.run.measured.result(&cell.id);
     let Some(estimate) = result.and_then(|r| r.estimates.get(&metric)) else {
         return Case::new(CaseState::Absent(context.absent(&[cell], metric)));
     };
-    let copies = &context.run.evidence.copies;
+    let copies = &context.run.measured.copies;
     let counted = copies.iter().find(|c| c.cell == cell.id);
     let means = counted.and_then(|c| c.legs.iter().find_map(|l| l.means));
     let is_met = expect.is_met(estimate.value) == Some(true);

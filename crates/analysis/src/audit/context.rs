@@ -6,14 +6,12 @@ use bytecost_spec::{Axis, Cell, Measure, Metric, Placement, Published, Route};
 use itertools::Itertools as _;
 
 use super::family::ClaimFamily;
-use crate::caveats;
 use crate::cells::refused_here;
+use crate::comparison::{PairContrast, Pairing, contrasted};
 use crate::confidence::FEWEST;
 use crate::grid;
-use crate::pairing::{Pairing, contrasted};
-use crate::result::{
-    AbsentReason, CasePlace, Caveat, CaveatKind, Gap, Grounds, NotTested, PublishedNumber,
-};
+use crate::input::Grounds;
+use crate::result::{AbsentReason, CasePlace, CaveatKind, Gap, NotTested, PublishedNumber};
 use crate::stages::Judged;
 use crate::trials::CellTrials;
 
@@ -52,7 +50,12 @@ impl<'d> ClaimContext<'d> {
         place: &'p Place,
     ) -> impl Iterator<Item = &'p CellTrials<'p>> + 'p {
         let only_free = self.has_free_ends(place);
-        let cells = self.run.trials.moving().filter(|c| is_at(c.cell, place));
+        let cells = self
+            .run
+            .measured
+            .trials
+            .moving()
+            .filter(|c| is_at(c.cell, place));
         cells.filter(move |c| !only_free || c.cell.placement == Placement::Free)
     }
 
@@ -60,7 +63,7 @@ impl<'d> ClaimContext<'d> {
     /// program whose threads were not pinned, so that it is compared with those cells alone.
     fn has_free_ends(&self, place: &Place) -> bool {
         let names_cpus = place.iter().any(|(axis, _)| *axis == Axis::Placement);
-        let mut cells = self.run.trials.moving();
+        let mut cells = self.run.measured.trials.moving();
         let is_free = |c: &CellTrials<'_>| c.cell.placement == Placement::Free;
         !names_cpus && cells.any(|c| is_free(c) && is_at(c.cell, place))
     }
@@ -72,7 +75,13 @@ impl<'d> ClaimContext<'d> {
         place: &Place,
     ) -> Result<Vec<PlacedPair<'p>>, NotTested> {
         let c = contrast;
-        let mut pairs = contrasted(self.run.trials, c.axis, &c.value, &c.against, place);
+        let mut pairs = contrasted(
+            self.run.measured.trials,
+            c.axis,
+            &c.value,
+            &c.against,
+            place,
+        );
         if c.axis != Axis::Placement && self.has_free_ends(place) {
             pairs.retain(|p| p.other.cell.placement == Placement::Free);
         }
@@ -90,16 +99,27 @@ impl<'d> ClaimContext<'d> {
         pairs.into_iter().zip(places).collect()
     }
 
+    /// The ratio of two cells in a metric; none of fewer than three blocks.
+    pub(super) fn contrast(&self, pair: &Pairing<'_, '_>, metric: Metric) -> Option<PairContrast> {
+        self.run.measured.comparisons.contrast(pair, metric)
+    }
+
     /// The natural logarithm of the least ratio that matters.
     pub(super) fn smallest_log_ratio(&self) -> f64 {
-        self.run.input.manifest.study.smallest_effect.ln_1p()
+        self.run
+            .measured
+            .input
+            .manifest
+            .study
+            .smallest_effect
+            .ln_1p()
     }
 
     /// The caveat of the run that withholds the verdict on a pair. Stalls do not count if one side alone has them,
     /// or if the pair differs in an option that decides on them: the claim's test handles these itself.
     pub(super) fn withheld_by(&self, metric: Metric, pair: &Pairing<'_, '_>) -> Option<CaveatKind> {
         let test_handles_stalls = TIMER_OPTIONS.contains(&pair.axis) || self.one_side_stalls(pair);
-        self.first_withholding(metric, pair, |c| {
+        self.run.withheld_by_one(metric, pair, |c| {
             !(test_handles_stalls && c.kind == NAGLE_STALL)
         })
     }
@@ -117,23 +137,14 @@ impl<'d> ClaimContext<'d> {
             baseline: cell,
             other: cell,
         };
-        self.first_withholding(metric, &alone, |c| c.kind != NAGLE_STALL)
-    }
-
-    fn first_withholding(
-        &self,
-        metric: Metric,
-        pair: &Pairing<'_, '_>,
-        counts: impl Fn(&Caveat) -> bool,
-    ) -> Option<CaveatKind> {
-        let caveats = self.run.caveats.iter().filter(|c| counts(c));
-        caveats::withheld_by(caveats, metric, pair)
+        self.run
+            .withheld_by_one(metric, &alone, |c| c.kind != NAGLE_STALL)
     }
 
     /// The reason for which cells have no number in a metric.
     pub(super) fn absent(&self, cells: &[&CellTrials<'_>], metric: Metric) -> AbsentReason {
-        let survey = &self.run.input.manifest.survey;
-        match self.run.gap(cells, metric) {
+        let survey = &self.run.measured.input.manifest.survey;
+        match self.run.measured.gap(cells, metric) {
             Gap::Absent(why) if refused_here(survey, metric.measure).is_some() => {
                 AbsentReason::RefusedMetric(metric, why)
             }
@@ -172,7 +183,8 @@ impl<'d> ClaimContext<'d> {
     pub(super) fn places(&self, cells: &[&Cell], except: &[Axis]) -> Vec<CasePlace> {
         let apart = grid::varied(cells.iter().copied());
         let by_study = [Axis::Mover, Axis::Size, Axis::Threads];
-        let is_varied = |a: Axis| by_study.contains(&a) && self.run.study.varied.contains(&a);
+        let is_varied =
+            |a: Axis| by_study.contains(&a) && self.run.measured.study.varied.contains(&a);
         // Without background load the numbers mean something else.
         let is_loaded =
             |a: Axis| a == Axis::Background && cells.iter().any(|c| !c.neighbour.is_idle());
@@ -182,7 +194,7 @@ impl<'d> ClaimContext<'d> {
             .filter(|a| !except.contains(a))
             .filter(|a| apart.contains(a) || is_varied(*a) || is_loaded(*a))
             .collect_vec();
-        let survey = &self.run.input.manifest.survey;
+        let survey = &self.run.measured.input.manifest.survey;
         let is_of_memory = |cell: &Cell| {
             let route = survey.mover(&cell.mover).map(|m| m.route);
             matches!(route, None | Some(Route::Nowhere | Route::MemoryToSocket))
@@ -232,14 +244,14 @@ impl<'d> ClaimContext<'d> {
             has(cell, c.axis, &c.value) || has(cell, c.axis, &c.against)
         };
         let asked = |c: &Cell| is_at(c, place) && contrast.is_none_or(|of| is_side(c, of));
-        let mut refused = self.run.input.refused.iter();
+        let mut refused = self.run.measured.input.refused.iter();
         if let Some(refused) = refused.find(|r| asked(&r.cell)) {
             return NotTested::Refused(refused.why.clone());
         }
         let mut studies = self.claim.studies.iter();
         NotTested::NotMeasured {
             study: studies.find(|s| self.has_study(s)).cloned(),
-            is_left_out: !self.run.input.left_out.is_empty(),
+            is_left_out: !self.run.measured.input.left_out.is_empty(),
         }
     }
 

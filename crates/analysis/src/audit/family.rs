@@ -4,8 +4,9 @@ use std::cell::RefCell;
 
 use bytecost_spec::Metric;
 use bytecost_spec::claim::Expected;
-use bytecost_stats::{Location, holm};
+use bytecost_stats::Location;
 
+use crate::corrections::{TestFamily, corrected};
 use crate::result::{CaseState, NotTested, TestCases};
 
 /// The comparisons that claims ask for and the run does not judge, with one error rate.
@@ -27,8 +28,10 @@ impl ClaimFamily {
     /// The same with all that was asked at an error rate, so that it decides.
     pub(super) fn corrected(self, rate: f64) -> ClaimFamily {
         let asked = self.asked.into_inner();
-        let corrected = holm(&asked).into_iter().zip(&asked);
-        let decided = corrected.filter(|(holm, _)| *holm < rate);
+        let corrected = corrected(TestFamily::Claims, &asked)
+            .into_iter()
+            .zip(&asked);
+        let decided = corrected.filter(|(corrected, _)| *corrected < rate);
         ClaimFamily {
             most: decided.map(|(_, p)| *p).reduce(f64::max),
             asked: RefCell::default(),

@@ -1,22 +1,23 @@
 //! Pairs of cells: a metric at one value of an axis over the same at another.
 
 use bytecost_spec::claim::{Between, Contrast, Expected, Place};
-use bytecost_spec::{Axis, Better, Measure, Metric};
+use bytecost_spec::{Axis, Better, Measure, Metric, Value};
 use bytecost_stats::Location;
 use itertools::Itertools as _;
 
 use super::context::{ClaimContext, TIMER_OPTIONS, counts_calls};
 use super::family::{Cases, Wanted};
+use crate::comparison::{PairContrast, Pairing};
 use crate::confidence::ERROR_RATE;
-use crate::contrast::PairContrast;
 use crate::footprint::against;
+use crate::grid;
 use crate::grouping::by_key;
-use crate::judged_pair::JudgedPair;
 use crate::logs::exp;
-use crate::pairing::Pairing;
 use crate::result::{
-    Case, CasePlace, CaseState, MeasuredNumber, NotTested, OpenReason, TestCases, Verdict,
+    AxisStep, Case, CasePlace, CaseState, MeasuredNumber, NotTested, OpenReason, PublishedNumber,
+    TestCases, Verdict,
 };
+use crate::stages::JudgedPair;
 use crate::trials::CellTrials;
 
 pub(super) fn ratio(
@@ -34,7 +35,7 @@ pub(super) fn ratio(
         twin: twin(pair),
         ..compared(context, pair, wanted)
     });
-    let smallest = context.run.input.manifest.study.smallest_effect;
+    let smallest = context.run.measured.input.manifest.study.smallest_effect;
     let is_finer = is_finer(wanted.expect, context.smallest_log_ratio());
     Ok(TestCases {
         copied_mover: context.copied_mover(&pairs),
@@ -59,11 +60,11 @@ fn twin(pair: &Pairing<'_, '_>) -> String {
 }
 
 /// A pair's ratio compared with what is expected, without its place.
-pub(super) fn compared(context: &ClaimContext<'_>, pair: &Pairing<'_, '_>, wanted: Wanted) -> Case {
+fn compared(context: &ClaimContext<'_>, pair: &Pairing<'_, '_>, wanted: Wanted) -> Case {
     let Wanted { metric, expect } = wanted;
     let cells = [pair.other, pair.baseline];
     let published = context.published_pair(cells.map(|c| c.cell), metric);
-    let Some(contrast) = context.run.trials.contrast(*pair, metric) else {
+    let Some(contrast) = context.contrast(pair, metric) else {
         return Case {
             published,
             ..Case::new(CaseState::Absent(context.absent(&cells, metric)))
@@ -77,7 +78,7 @@ pub(super) fn compared(context: &ClaimContext<'_>, pair: &Pairing<'_, '_>, wante
         measured: Some(MeasuredNumber::Ratio(ratio.value, [ratio.low, ratio.high])),
         finding: judged.map(|j| j.finding.number),
         is_same: judged.is_some_and(is_same),
-        ..Case::new(state(context, &contrast, judged, expect))
+        ..Case::new(state(context, pair, &contrast, judged, expect))
     }
 }
 
@@ -88,11 +89,12 @@ fn is_same(judged: JudgedPair<'_>) -> bool {
 /// The state of a pair. The run's own verdict stays as its report gives it.
 fn state(
     context: &ClaimContext<'_>,
-    contrast: &PairContrast<'_>,
+    pair: &Pairing<'_, '_>,
+    contrast: &PairContrast,
     judged: Option<JudgedPair<'_>>,
     expect: Expected,
 ) -> CaseState {
-    if let Some(kind) = context.withheld_by(contrast.metric, &contrast.pairing) {
+    if let Some(kind) = context.withheld_by(contrast.metric, pair) {
         return CaseState::Open(OpenReason::Withheld(kind));
     }
     let bound = context.smallest_log_ratio();
@@ -120,7 +122,7 @@ fn state(
 /// met.
 fn direction(
     context: &ClaimContext<'_>,
-    contrast: &PairContrast<'_>,
+    contrast: &PairContrast,
     judged: Option<JudgedPair<'_>>,
     wants_more: bool,
 ) -> CaseState {
@@ -138,7 +140,7 @@ fn direction(
     match verdict {
         Some((Verdict::Better | Verdict::Worse, _)) => by_sign,
         Some((Verdict::NoDifferenceThatMatters, finding)) => {
-            let rate = ERROR_RATE * context.run.input.manifest.rate_share();
+            let rate = ERROR_RATE * context.run.measured.input.manifest.rate_share();
             if apart && finding.p_corrected.is_some_and(|p| p < rate) {
                 by_sign
             } else {
@@ -161,7 +163,7 @@ pub(super) fn scaling(
     between: Between,
     wanted: Wanted,
 ) -> Cases {
-    let (cells, cpus) = (context.cells(place), context.run.cpus());
+    let (cells, cpus) = (context.cells(place), context.run.measured.cpus());
     let mut groups = by_key(cells.map(|c| (c.cell.id_without(&[Axis::Threads]), c)));
     groups.retain(|_, group| group.len() > 1);
     if groups.is_empty() {
@@ -246,7 +248,7 @@ fn fall(
     let mut ratios = Vec::new();
     let mut apart = Vec::new();
     for metric in std::iter::once(first).chain(others.iter().copied()) {
-        let Some(contrast) = context.run.trials.contrast(*pair, metric) else {
+        let Some(contrast) = context.contrast(pair, metric) else {
             return Case::new(CaseState::Absent(context.absent(&cells, metric)));
         };
         if let Some(kind) = context.withheld_by(metric, pair) {
@@ -254,7 +256,13 @@ fn fall(
         }
         ratios.push((metric, contrast.ratio().value));
         if metric != first {
-            apart.extend(context.run.trials.relative_contrast(pair, [first, metric]));
+            apart.extend(
+                context
+                    .run
+                    .measured
+                    .trials
+                    .relative_contrast(pair, [first, metric]),
+            );
         }
     }
     // As sure as the least sure of them.
@@ -284,10 +292,15 @@ fn by_timing(
         Metric::both(Measure::L1dLoadMissesPerKib),
         Metric::both(Measure::LlcLoadMissesPerKib),
     ];
-    let counted = CACHES
-        .iter()
-        .all(|m| context.run.trials.contrast(*pair, *m).is_some());
-    let footprint = |id: &str| context.run.footprints.iter().find(|f| f.cell == id);
+    let counted = CACHES.iter().all(|m| context.contrast(pair, *m).is_some());
+    let footprint = |id: &str| {
+        context
+            .run
+            .measured
+            .footprints
+            .iter()
+            .find(|f| f.cell == id)
+    };
     let (one, baseline) = (footprint(&pair.other.id)?, footprint(&pair.baseline.id)?);
     let levels = [one.levels.first()?.level, one.levels.last()?.level];
     if counted || metrics != CACHES || levels[0] == levels[1] {
@@ -309,10 +322,174 @@ fn by_timing(
     })
 }
 
+#[derive(Clone, Copy)]
+pub(super) struct ClaimedCrossover<'c> {
+    pub(super) contrast: &'c Contrast,
+    pub(super) metric: Metric,
+    pub(super) along: Axis,
+    pub(super) from: &'c Value,
+    /// A factor from 1 up.
+    pub(super) tolerance: f64,
+}
+
+pub(super) fn crossover(
+    context: &ClaimContext<'_>,
+    place: &Place,
+    claimed: ClaimedCrossover<'_>,
+) -> Cases {
+    let ClaimedCrossover {
+        contrast, along, ..
+    } = claimed;
+    let pairs = context.pairs(contrast, place)?;
+    let wanted = Wanted {
+        metric: claimed.metric,
+        expect: better(claimed.metric),
+    };
+    let from = along.number(claimed.from).unwrap_or(f64::NAN);
+    let mut cases = Vec::new();
+    // The pairs that differ along the axis alone, each with its place.
+    let free = [contrast.axis, along];
+    let all = pairs.iter().map(|(pair, _)| *pair);
+    let groups = by_key(all.map(|p| (p.other.cell.id_without(&free), p)));
+    let firsts = groups.values().map(|g| g[0].other.cell).collect_vec();
+    let places = context.places(&firsts, &free).into_iter();
+    for (group_place, group) in places.zip(groups.into_values()) {
+        let values: Vec<Value> = group.iter().map(|p| p.other.cell.value(along)).collect();
+        let Some(numbers) = grid::numbers(along, &values).filter(|n| n.len() > 1) else {
+            continue;
+        };
+        let found = group
+            .iter()
+            .map(|p| compared(context, p, wanted))
+            .collect_vec();
+        let steps = numbers
+            .into_iter()
+            .zip(&found)
+            .map(|(at, case)| AxisStep {
+                at,
+                is_better: is_better(&case.state),
+            })
+            .sorted_by(|a, b| a.at.total_cmp(&b.at))
+            .collect_vec();
+        let state = crossover_state(&steps, from, claimed.tolerance);
+        cases.push(Case {
+            place: group_place,
+            one_side_stalls: group.iter().any(|p| context.one_side_stalls(p)),
+            published: Some(PublishedNumber::Claimed),
+            measured: Some(MeasuredNumber::Steps(steps)),
+            finding: found.into_iter().find_map(|case| case.finding),
+            ..Case::new(state)
+        });
+    }
+    if cases.is_empty() {
+        return Err(NotTested::OneValue);
+    }
+    Ok(TestCases {
+        copied_mover: context.copied_mover(&pairs),
+        ..cases.into()
+    })
+}
+
+fn is_better(state: &CaseState) -> Option<bool> {
+    match state {
+        CaseState::Met => Some(true),
+        // An improvement that is too small to matter is no gain.
+        CaseState::MetByLess | CaseState::NotMet => Some(false),
+        CaseState::Open(_) | CaseState::Absent(_) => None,
+    }
+}
+
+/// The decisions along the axis compared with the value from which a way is claimed to be better. The
+/// claim falls where it is better already far below that value, and where it is not far above.
+fn crossover_state(steps: &[AxisStep], from: f64, tolerance: f64) -> CaseState {
+    let (Some(first), Some(last)) = (steps.first(), steps.last()) else {
+        return CaseState::Open(OpenReason::NothingAlong);
+    };
+    let early = |s: &AxisStep| s.is_better == Some(true) && s.at < from / tolerance;
+    let late = |s: &AxisStep| s.is_better == Some(false) && s.at > from && s.at >= from * tolerance;
+    if steps.iter().any(|step| early(step) || late(step)) {
+        return CaseState::NotMet;
+    }
+    if from > last.at {
+        return CaseState::Open(OpenReason::NothingAbove);
+    }
+    let last_not = steps.iter().rposition(|s| s.is_better == Some(false));
+    let above = &steps[last_not.map_or(0, |at| at + 1)..];
+    let Some(first_better) = above.iter().position(|s| s.is_better == Some(true)) else {
+        return CaseState::Open(OpenReason::UndecidedAbove);
+    };
+    let low = match last_not {
+        Some(at) => steps[at].at,
+        None if first_better > 0 => return CaseState::Open(OpenReason::UndecidedBelow),
+        None if from < first.at / tolerance => {
+            return CaseState::Open(OpenReason::NothingNear);
+        }
+        None => return CaseState::Met,
+    };
+    let high = above[first_better].at;
+    let middle = (low.max(1.0) * high.max(1.0)).sqrt();
+    let is_near = (middle / tolerance..=middle * tolerance).contains(&from);
+    if (low..=high).contains(&from) || is_near {
+        CaseState::Met
+    } else {
+        CaseState::Open(OpenReason::TooCoarse)
+    }
+}
+
 /// The direction in which a metric is better, as a ratio.
-pub(super) fn better(metric: Metric) -> Expected {
+fn better(metric: Metric) -> Expected {
     match metric.better() {
         Better::Higher => Expected::Above(1.0),
         Better::Lower => Expected::Below(1.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claimed_value_is_compared_with_what_is_decided_along_the_axis() {
+        // Values 1, 2, 4 …; `+` is better, `-` is not, `?` is not decided.
+        let check = |marks: &str, from: f64, met: Option<bool>| {
+            let step = |(place, mark): (usize, char)| AxisStep {
+                at: f64::from(1_u32 << place),
+                is_better: match mark {
+                    '+' => Some(true),
+                    '-' => Some(false),
+                    _ => None,
+                },
+            };
+            let steps: Vec<AxisStep> = marks.chars().enumerate().map(step).collect();
+            let is = match crossover_state(&steps, from, 2.0) {
+                CaseState::Met => Some(true),
+                CaseState::NotMet => Some(false),
+                _ => None,
+            };
+            assert_eq!(is, met, "{marks} {from}");
+        };
+        for from in [4.0, 8.0, 11.0] {
+            check("---++++", from, Some(true));
+        }
+        check("---++++", 1.0, Some(false));
+        check("---++++", 64.0, Some(false));
+        // The place lies somewhere from 1 to 16.
+        check("-???+", 4.0, Some(true));
+        check("-???+", 0.25, Some(false));
+        check("-?????+", 0.6, None);
+        // Better from the least value on.
+        check("++++", 8.0, Some(false));
+        check("++++", 1.0, Some(true));
+        check("++++", 0.25, None);
+        // Better at no value, or at small ones alone.
+        check("----", 4.0, Some(false));
+        check("----", 16.0, None);
+        check("+++--", 1.0, Some(false));
+        check("++?--", 8.0, Some(false));
+        // Undecided sizes give no crossover.
+        check("????", 4.0, None);
+        check("?+++", 2.0, None);
+        check("-??", 4.0, None);
+        check("", 4.0, None);
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn pacing(run: &Measured<'_>) -> Option<Caveat> {
         let is_tcp = cell.cell.transport.is_tcp() && cell.cell.pattern == Pattern::Stream;
         (is_tcp && control.starts_with("bbr")).then(|| [ratio()])
     };
-    Some(spans(run.measured(), [Share], paces)?.disturbing())
+    Some(spans(run.trials.measured(), [Share], paces)?.disturbing())
 }
 
 /// Share of the busy time that the window may hold a flow back.
@@ -51,7 +51,11 @@ pub(super) fn receive_window(run: &Measured<'_>) -> Option<Caveat> {
         let share = cell.typical(held).filter(|s| *s > WINDOW_HELD)?;
         Some([Some(share), cell.typical(buffer)])
     };
-    let cells = run.moved().filter(has_time).filter(|c| !is_excluded(c));
+    let cells = run
+        .trials
+        .moved()
+        .filter(has_time)
+        .filter(|c| !is_excluded(c));
     spans(
         cells,
         [Share, |bytes| Reading(Counter::ReceiveBufferBytes, bytes)],
@@ -66,7 +70,7 @@ const HUGE_BYTES: f64 = 2_097_152.0;
 
 pub(super) fn send_buffer(run: &Measured<'_>) -> Option<Caveat> {
     // A larger buffer does not help if huge pages fill it, which another caveat reports.
-    let cells = run.measured().filter(|c| !fills_account(run, c));
+    let cells = run.trials.measured().filter(|c| !fills_account(run, c));
     let shows = |cell: &CellTrials<'_>| {
         let buffer = cell.trials().last()?.sent(Counter::SendBufferBytes);
         Some([Some(buffer_holds(cell)?), buffer])
@@ -98,7 +102,7 @@ fn fills_account(run: &Measured<'_>, cell: &CellTrials<'_>) -> bool {
 pub(super) fn huge_pages(run: &Measured<'_>) -> Option<Caveat> {
     let huge = |t: &Trial<'_>| t.sent(Counter::HugeMemoryBytes);
     let shows = |cell: &CellTrials<'_>| Some([buffer_holds(cell), cell.typical(huge)]);
-    let cells = run.moved().filter(|c| fills_account(run, c));
+    let cells = run.trials.moved().filter(|c| fills_account(run, c));
     spans(
         cells,
         [Share, |size| Reading(Counter::HugeMemoryBytes, size)],
@@ -136,7 +140,7 @@ pub(super) fn receiver_bound(run: &Measured<'_>) -> Option<Caveat> {
         |busy| OfMetric(UTILIZATION[0], busy),
         |busy| OfMetric(UTILIZATION[1], busy),
     ];
-    spans(run.moved().filter(streams), facts, shows)
+    spans(run.trials.moved().filter(streams), facts, shows)
 }
 
 /// Movers from which on their being alike says something.
@@ -161,7 +165,7 @@ struct Seen<'v> {
 /// files with what is sent from memory.
 fn places<'v>(run: &Measured<'v>) -> Vec<Vec<Seen<'v>>> {
     let streams = |c: &&CellTrials<'_>| c.cell.pattern == Pattern::Stream && !c.route.is_work();
-    let seen = run.moved().filter(streams).filter_map(|cell| {
+    let seen = run.trials.moved().filter(streams).filter_map(|cell| {
         let of = |metric| cell.usual(metric).filter(|v| *v > 0.0);
         let (rate, cost) = (of(THROUGHPUT)?, of(COST)?);
         // Behind what is sent nowhere there is a disk or none, which is the source's.

@@ -16,7 +16,7 @@ pub(super) fn mover(run: &Measured<'_>) -> Vec<Caveat> {
             c.cell.mover == mover.name && !is_spared
         };
         let caution = Reason(mover.caution.clone()?);
-        let cells = ids(run.measured().filter(own));
+        let cells = ids(run.trials.measured().filter(own));
         Some(cells_caveat(cells, [caution])?.about(&mover.name))
     });
     caveats.collect()
@@ -27,7 +27,7 @@ pub(super) fn server(run: &Measured<'_>) -> Vec<Caveat> {
     let caveats = serving.flat_map(|s| &s.servers).filter_map(|server| {
         let own = |c: &&CellTrials<'_>| c.cell.serving.server.as_ref() == Some(&server.name);
         let caution = Reason(server.caution.clone()?);
-        let cells = ids(run.measured().filter(own));
+        let cells = ids(run.trials.measured().filter(own));
         Some(cells_caveat(cells, [caution])?.about(&server.name))
     });
     caveats.collect()
@@ -40,7 +40,7 @@ pub(super) fn untouched(run: &Measured<'_>) -> Vec<Caveat> {
         let own = |c: &&CellTrials<'_>| {
             c.cell.receiver == receiver.name && c.trials().any(|t| t.sample.receiver.is_some())
         };
-        let cells = ids(run.moved().filter(own));
+        let cells = ids(run.trials.moved().filter(own));
         Some(cells_caveat(cells, [])?.about(&receiver.name))
     });
     caveats.collect()

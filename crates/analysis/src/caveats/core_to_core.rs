@@ -24,7 +24,7 @@ const LEVEL: f64 = 0.95;
 /// changed.
 pub(super) fn changes(run: &Measured<'_>) -> Option<Caveat> {
     let is_read = |c: &&CellTrials<'_>| c.trials().any(|t| latencies(t).is_some());
-    let cells = run.measured().filter(is_read).collect_vec();
+    let cells = run.trials.measured().filter(is_read).collect_vec();
     let trials = cells.iter().flat_map(|c| c.trials());
     let all = trials.filter_map(latencies).collect_vec();
     let read = all.concat();

@@ -1,12 +1,13 @@
 //! Caveats about the course of the run and its numbers: failures, precision, drift.
 
 use bytecost_spec::{Counter, Failure, Measure, Metric, Side};
-use bytecost_stats::{holm, mann_kendall, quantile};
+use bytecost_stats::{mann_kendall, quantile};
 use itertools::Itertools as _;
 
 use super::constructors::{both, cells_caveat, ids, run_caveat, span, spans};
+use crate::comparison::Comparison;
 use crate::confidence::ERROR_RATE;
-use crate::contrast::Comparison;
+use crate::corrections::{TestFamily, corrected};
 use crate::grouping::by_key;
 use crate::logs::exp;
 use crate::result::Caveat;
@@ -14,8 +15,8 @@ use crate::result::CaveatFact::{
     self, Blocks, Bound, Change, Count, Leg, LongerRun, Part, Reading, Reason, Share,
 };
 use crate::stages::Measured;
-use crate::trials::{CellTrials, Trials};
-use crate::value::{Trial, served};
+use crate::trials::CellTrials;
+use crate::value::{Trial, wrong_responses};
 
 /// Fewest blocks over which a trend is looked for.
 const FEWEST_FOR_TREND: usize = 8;
@@ -39,12 +40,10 @@ pub(super) fn changed_plan(run: &Measured<'_>) -> Vec<Caveat> {
 /// Blocks are measured again for what others did, which no mover can bring about. That this does
 /// not choose among outcomes is shown by the first attempts: both must say the same.
 pub(super) fn repeats_matter(run: &Measured<'_>) -> Option<Caveat> {
-    let input = run.input;
-    let first = Trials::first_attempts(input)?;
-    let smallest_effect = input.manifest.study.smallest_effect.ln_1p();
-    let shifts = run.comparisons.iter().filter_map(|kept| {
-        let pairing = kept.pairing().within(&first).filter(|_| kept.is_first())?;
-        let contrast = first.contrast(pairing, kept.metric())?;
+    let smallest_effect = run.input.manifest.study.smallest_effect.ln_1p();
+    let main = run.comparisons.of_study.iter().filter(|c| c.is_first());
+    let shifts = main.filter_map(|kept| {
+        let contrast = kept.by_first_attempts?;
         let shift = (kept.contrast.location.value - contrast.location.value).abs();
         let matters = shift > smallest_effect;
         matters.then(|| (kept.pairing().other.id.clone(), exp(shift) - 1.0))
@@ -66,7 +65,7 @@ pub(super) fn missing_trials(run: &Measured<'_>) -> Option<Caveat> {
 pub(super) fn wrong_bytes(run: &Measured<'_>) -> Vec<Caveat> {
     let is_wrong = |c: &CellTrials<'_>| {
         let failed = c.failures.iter().any(|f| f.wrong_bytes);
-        failed || c.trials().any(|t| served::wrong_answers(t.sample) > 0.0)
+        failed || c.trials().any(|t| wrong_responses(t.sample) > 0.0)
     };
     let way = |c: &CellTrials<'_>| (c.cell.mover.clone(), c.cell.serving.server.clone());
     let all = || run.trials.moving();
@@ -78,7 +77,7 @@ pub(super) fn wrong_bytes(run: &Measured<'_>) -> Vec<Caveat> {
         let answers = own
             .iter()
             .flat_map(|c| c.trials())
-            .map(|t| served::wrong_answers(t.sample));
+            .map(|t| wrong_responses(t.sample));
         let facts = match first_of(&of_bytes) {
             Some(first) => vec![Count(of_bytes.len()), first],
             None => vec![Reading(Counter::ErrorsWrong, both(answers.sum()))],
@@ -113,7 +112,7 @@ fn many_failed(cell: &CellTrials<'_>, still: bool) -> bool {
 /// Cells of which many trials failed, those that stood still or the others, with the first reason.
 fn many(run: &Measured<'_>, still: bool) -> Option<Caveat> {
     let are_many = |c: &&CellTrials<'_>| many_failed(c, still);
-    let cells = run.measured().filter(are_many).collect_vec();
+    let cells = run.trials.measured().filter(are_many).collect_vec();
     let shares = span(cells.iter().map(|c| failed_share(c, still)))?;
     let mut failures = cells.iter().flat_map(|c| c.failures.iter().copied());
     let first = first_of(&[failures.find(|f| f.stood_still() == still)?])?;
@@ -162,6 +161,7 @@ pub(super) fn few_blocks(run: &Measured<'_>) -> Option<Caveat> {
     let least = study.blocks_least as usize;
     let few = run
         .comparisons
+        .of_study
         .iter()
         .filter(|c| c.is_judged() && c.blocks() < least)
         .collect_vec();
@@ -177,7 +177,7 @@ pub(super) fn few_blocks(run: &Measured<'_>) -> Option<Caveat> {
 
 pub(super) fn imprecise(run: &Measured<'_>) -> Option<Caveat> {
     let asked = run.input.manifest.study.precision;
-    let first = || run.comparisons.iter().filter(|c| c.is_first());
+    let first = || run.comparisons.of_study.iter().filter(|c| c.is_first());
     let wide = first().filter(|c| c.half_width() > asked).collect_vec();
     let widths = span(wide.iter().map(|c| c.half_width()))?;
     // Time goes with the square of the width.
@@ -200,7 +200,7 @@ fn cells_of(comparisons: &[&Comparison<'_>]) -> Vec<String> {
 /// Trends over blocks within cells and legs, corrected over all, and larger than what matters.
 pub(super) fn drift(run: &Measured<'_>) -> Option<Caveat> {
     let metric = run.main_metric();
-    let stretches = run.measured().flat_map(|cell| {
+    let stretches = run.trials.measured().flat_map(|cell| {
         let by_block = cell.by_block.iter();
         let by_leg = by_key(by_block.map(|(block, t)| (run.input.manifest.leg_of(*block), t)));
         by_leg.into_values().map(move |trials| (cell, trials))
@@ -214,7 +214,8 @@ pub(super) fn drift(run: &Measured<'_>) -> Option<Caveat> {
             Some((cell, trend.p, change))
         })
         .collect_vec();
-    let corrected = holm(&trends.iter().map(|(_, p, _)| *p).collect_vec());
+    let p_values = trends.iter().map(|(_, p, _)| *p).collect_vec();
+    let corrected = corrected(TestFamily::Drift, &p_values);
     let matters = run.input.manifest.study.smallest_effect;
     let shown = trends
         .into_iter()
@@ -237,7 +238,7 @@ pub(super) fn who_pays(run: &Measured<'_>) -> Option<Caveat> {
         let spread = quantile(&shares, 0.9)? - quantile(&shares, 0.1)?;
         (shares.len() >= FEWEST_FOR_TREND && spread > SHIFT).then_some([Some(spread)])
     };
-    spans(run.measured(), [Share], shows)
+    spans(run.trials.measured(), [Share], shows)
 }
 
 pub(super) fn several_legs(run: &Measured<'_>) -> Option<Caveat> {

@@ -9,14 +9,15 @@ use itertools::Itertools as _;
 
 use super::constructors::{both, cells_caveat, ids, run_caveat, span};
 use super::nearer_causes;
+use crate::comparison::Pairing;
 use crate::confidence::LEVEL;
+use crate::measures::is_cpu_time;
 use crate::outside_time::{holds_interrupts, log_of_one_more, with_error};
-use crate::pairing::Pairing;
 use crate::result::CaveatFact::{Count, CpuClock, Reason, Share};
 use crate::result::{Caveat, Closed};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
-use crate::value::{Trial, is_cpu_time};
+use crate::value::Trial;
 
 /// The share of comparisons of equal cells that lose their verdict to readings of interrupts on idle
 /// CPUs in steps of 10 ms.
@@ -131,7 +132,10 @@ pub(super) fn interrupts_differ(run: &Measured<'_>) -> Option<Caveat> {
 }
 
 pub(super) fn interrupts_charged(run: &Measured<'_>) -> Option<Caveat> {
-    let charged = run.measured().filter(|c| c.outside.charged().is_some());
+    let charged = run
+        .trials
+        .measured()
+        .filter(|c| c.outside.charged().is_some());
     interrupts_of(run, ids(charged))
 }
 
@@ -144,7 +148,7 @@ fn interrupts_of(run: &Measured<'_>, cells: Vec<String>) -> Option<Caveat> {
 
 /// Books that could not be kept, since the processes of others cannot be seen.
 pub(super) fn hidden_processes(run: &Measured<'_>) -> Option<Caveat> {
-    let mut trials = run.measured().flat_map(CellTrials::trials);
+    let mut trials = run.trials.measured().flat_map(CellTrials::trials);
     let why = trials.find_map(
         |t| match t.sample.machine.get(&Counter::OtherProcessesNs)? {
             Reading::Absent { absent } => Some(absent.clone()),
@@ -185,13 +189,13 @@ pub(super) fn cpu_clock(run: &Measured<'_>) -> Option<Caveat> {
     match clock.verdict() {
         ClockVerdict::Keeps => None,
         ClockVerdict::Loses => loses(run, clock.ratio()),
-        ClockVerdict::Unknown => cells_caveat(ids(run.moved().filter(over_a_network)), []),
+        ClockVerdict::Unknown => cells_caveat(ids(run.trials.moved().filter(over_a_network)), []),
     }
 }
 
 fn loses(run: &Measured<'_>, ratio: Option<f64>) -> Option<Caveat> {
     let read = |cell| Some((cell, substitute(cell)?));
-    let (cells, read): (Vec<_>, Vec<_>) = run.measured().filter_map(read).unzip();
+    let (cells, read): (Vec<_>, Vec<_>) = run.trials.measured().filter_map(read).unzip();
     let by = |means: ClockSubstitute| read.iter().filter(|read| **read == means).count();
     let clock = CpuClock {
         with_interrupts: by(ClockSubstitute::WithInterrupts),

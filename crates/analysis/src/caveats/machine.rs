@@ -99,7 +99,7 @@ pub(super) fn suspended(run: &Measured<'_>) -> Option<Caveat> {
 
 /// In steps of 10 ms, which is a large part of a window, so that the caveat is one of the whole run.
 pub(super) fn steal(run: &Measured<'_>) -> Option<Caveat> {
-    let trials = run.measured().flat_map(CellTrials::trials);
+    let trials = run.trials.measured().flat_map(CellTrials::trials);
     let read = trials.filter_map(|t| {
         let capacity = t.of_all(Counter::MachineElapsedNs)? * t.of_all(Counter::MachineCpus)?;
         Some((t.of_all(Counter::MachineStealNs)?, capacity))
@@ -114,7 +114,7 @@ pub(super) fn hot_payload(run: &Measured<'_>) -> Option<Caveat> {
     let last = run.input.manifest.host.last_data_cache()?;
     let of_disk = |c: &CellTrials<'_>| matches!(c.cell.cache, Cache::Cold | Cache::Direct);
     let in_memory = |c: &&CellTrials<'_>| !c.route.is_of_cpus() && !of_disk(c);
-    let cells = run.moved().filter(in_memory).collect_vec();
+    let cells = run.trials.moved().filter(in_memory).collect_vec();
     let of_files = cells.iter().all(|c| c.route.is_of_files());
     let bytes = |c: &CellTrials<'_>| {
         let slots = if c.route.is_of_files() {
@@ -145,7 +145,7 @@ pub(super) fn threads(run: &Measured<'_>) -> Option<Caveat> {
     let crowded = |c: &&CellTrials<'_>| {
         cpus > 0 && !c.route.is_of_cpus() && c.threads_of_both_sides() > cpus.max(2)
     };
-    let cells = run.moved().filter(crowded).collect_vec();
+    let cells = run.trials.moved().filter(crowded).collect_vec();
     let most = cells.iter().map(|c| c.threads_of_both_sides()).max()?;
     cells_caveat(ids(cells), [Count(most)])
 }
@@ -165,7 +165,7 @@ pub(super) fn one_cpu(run: &Measured<'_>) -> Option<Caveat> {
     let takes_turns = |c: &&CellTrials<'_>| {
         !c.route.is_of_cpus() && !is_apart(c) && (single || shared(&c.cell.placement))
     };
-    let caveat = cells_caveat(ids(run.measured().filter(takes_turns)), [])?;
+    let caveat = cells_caveat(ids(run.trials.measured().filter(takes_turns)), [])?;
     // A placement that the study asks for is what it asks about.
     Some(if single { caveat.disturbing() } else { caveat })
 }
@@ -189,14 +189,14 @@ pub(super) fn wake_ups(run: &Measured<'_>) -> Option<Caveat> {
         |waits| Reading(Counter::ContextSwitchesVoluntary, waits),
         |latency| OfMetric(Metric::both(Measure::LatencyUsP50), latency),
     ];
-    spans(run.moved().filter(asks), facts, shows)
+    spans(run.trials.moved().filter(asks), facts, shows)
 }
 
 /// The largest ratio of the 90 % quantile of frequencies to the 10 % quantile that is steady.
 const STEADY: f64 = 1.1;
 
 pub(super) fn frequency(run: &Measured<'_>) -> Option<Caveat> {
-    let cells: Vec<&CellTrials<'_>> = run.measured().collect();
+    let cells: Vec<&CellTrials<'_>> = run.trials.measured().collect();
     let known = |c: &&CellTrials<'_>| -> Vec<f64> {
         let khz = c.trials().filter_map(|t| t.of_all(Counter::FrequencyKhz));
         khz.filter(|k| *k > 0.0).collect()
@@ -214,7 +214,7 @@ pub(super) fn frequency(run: &Measured<'_>) -> Option<Caveat> {
 pub(super) fn throttled(run: &Measured<'_>) -> Option<Caveat> {
     let throttles = |t: &Trial<'_>| t.of_all(Counter::ThermalThrottles).filter(|n| *n > 0.0);
     let is_slowed = |c: &&CellTrials<'_>| c.trials().any(|t| throttles(t).is_some());
-    let cells = run.measured().filter(is_slowed).collect_vec();
+    let cells = run.trials.measured().filter(is_slowed).collect_vec();
     let counts = cells
         .iter()
         .flat_map(|c| c.trials())
@@ -272,6 +272,6 @@ pub(super) fn off_cpu(run: &Measured<'_>) -> Option<Caveat> {
         });
         Some([Some(share.filter(|s| *s > WAITED)?)])
     };
-    let cells = run.moved().filter(|c| should_run(run, c));
+    let cells = run.trials.moved().filter(|c| should_run(run, c));
     Some(spans(cells, [Share], shows)?.disturbing())
 }

@@ -9,9 +9,9 @@ use bytecost_spec::{
 use itertools::Itertools as _;
 
 use super::constructors::{both, cells_caveat, ids, span, spans};
-use crate::contrast::Comparison;
+use crate::comparison::Comparison;
+use crate::comparison::Pairing;
 use crate::grouping::by_key;
-use crate::pairing::Pairing;
 use crate::result::CaveatFact::{
     Count, Metric as OfMetric, Others, PathMtu, Reading, Segments, Share,
 };
@@ -242,7 +242,7 @@ pub(super) fn sizes_differ<'v>(run: &'v Measured<'v>, findings: &[Finding]) -> O
         };
         (times >= ALIKE).then_some((times, segments, [one, other]))
     };
-    let each = run.comparisons.iter().zip(findings);
+    let each = run.comparisons.of_study.iter().zip(findings);
     let all = each.filter_map(apart).collect_vec();
     let cells = all.iter().flat_map(|(.., both)| *both);
     let cells = ids(cells.unique_by(|c| &c.id));
@@ -262,7 +262,7 @@ pub(super) fn retransmits(run: &Measured<'_>) -> Option<Caveat> {
         (sent > 0.0).then(|| again(c) / sent)
     };
     let many = |c: &&CellTrials<'_>| again(c) > 0.0 && share(c).is_none_or(|s| s > FEW);
-    let cells = run.measured().filter(many).collect_vec();
+    let cells = run.trials.measured().filter(many).collect_vec();
     let shares = span(cells.iter().filter_map(share)).map(Share);
     let again = cells.iter().map(|c| again(c)).sum();
     let read = Reading(Counter::TcpRetransmits, both(again));

@@ -23,7 +23,7 @@ fn by_obstacle<'v>(
     run: &Measured<'v>,
     limits: bool,
 ) -> BTreeMap<&'v Obstacle, Vec<&'v CellTrials<'v>>> {
-    by_key(run.measured().flat_map(|cell| {
+    by_key(run.trials.measured().flat_map(|cell| {
         cell.trials()
             .flat_map(|t| &t.sample.obstacles)
             .filter(move |o| o.kind != CircumstanceKind::Tracer && o.limits == limits)
@@ -83,7 +83,7 @@ pub(super) fn tracer(run: &Measured<'_>) -> Option<Caveat> {
         cell.trials()
             .any(|t| t.sample.obstacles.iter().any(|o| is_tracer(&o)))
     };
-    let cells = run.measured().filter(|c| traced(c)).collect_vec();
+    let cells = run.trials.measured().filter(|c| traced(c)).collect_vec();
     let first = cells
         .iter()
         .flat_map(|c| c.trials())
@@ -124,6 +124,6 @@ pub(super) fn quota(run: &Measured<'_>) -> Option<Caveat> {
     ]
     .into_iter()
     .chain(quotas.cloned().map(InTheWay));
-    let caveat = cells_caveat(ids(run.measured()), facts).map(Caveat::disturbing);
+    let caveat = cells_caveat(ids(run.trials.measured()), facts).map(Caveat::disturbing);
     caveat.filter(|_| held_ns / 1e9 > HELD * of_s)
 }

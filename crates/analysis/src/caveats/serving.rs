@@ -5,13 +5,12 @@ use bytecost_stats::median;
 use itertools::Itertools as _;
 
 use super::constructors::{both, cells_caveat, ids, machine_sums, span};
-use crate::pairing::Pairing;
+use crate::comparison::Pairing;
 use crate::result::Caveat;
 use crate::result::CaveatFact::{Bound, Reading, Share};
 use crate::stages::Measured;
 use crate::trials::CellTrials;
-use crate::value::Trial;
-use crate::value::served::{ERRORS, is_limited};
+use crate::value::{REQUEST_ERRORS, Trial, is_generator_limited};
 
 /// Failed requests, as a share of all, that go unremarked.
 const FAILED: f64 = 0.0001;
@@ -21,7 +20,10 @@ const MANY_FAILED: f64 = 0.05;
 /// Returns true if the clients may have limited the rate in most trials of a cell. Such a server is
 /// compared by its CPU time for a request.
 pub(crate) fn clients_limit(cell: &CellTrials<'_>) -> bool {
-    let of = cell.trials().filter(|t| is_limited(t.sample)).count();
+    let of = cell
+        .trials()
+        .filter(|t| is_generator_limited(t.sample))
+        .count();
     2 * of > cell.by_block.len()
 }
 
@@ -61,7 +63,7 @@ pub(super) fn clients_busy_on_both_sides(run: &Measured<'_>) -> Option<Caveat> {
 }
 
 fn served<'v>(run: &Measured<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> {
-    run.measured().filter(|c| c.cell.is_served())
+    run.trials.measured().filter(|c| c.cell.is_served())
 }
 
 pub(super) fn generator(run: &Measured<'_>) -> Option<Caveat> {
@@ -110,12 +112,12 @@ pub(super) fn many_failed_requests(run: &Measured<'_>) -> Option<Caveat> {
 fn failed_between(run: &Measured<'_>, few: f64, many: f64) -> Option<Caveat> {
     let is_between = |cell: &&CellTrials<'_>| {
         let sum = |counter| cell.sum(|t| t.sent(counter));
-        let failed: f64 = ERRORS.into_iter().map(sum).sum();
+        let failed: f64 = REQUEST_ERRORS.into_iter().map(sum).sum();
         let share = failed / (failed + sum(Counter::Messages));
         failed > 0.0 && share > few && share <= many
     };
     let cells = served(run).filter(is_between).collect_vec();
-    let counters = ERRORS.into_iter().chain([Counter::Messages]);
+    let counters = REQUEST_ERRORS.into_iter().chain([Counter::Messages]);
     let sums = counters.map(|counter| {
         let sums = cells.iter().map(|c| c.sum(|t| t.sent(counter)));
         Reading(counter, both(sums.sum()))

@@ -35,7 +35,7 @@ const SIGNS: [SignOf; 8] = [
 /// The movers whose messages wait for this, with the trials that stall.
 fn stalled(run: &Measured<'_>, waits: Waits) -> Vec<Caveat> {
     let waiting = |c: &&CellTrials<'_>| run.stalls.waits(&c.id) == Some(waits);
-    let stalled = run.measured().filter(waiting);
+    let stalled = run.trials.measured().filter(waiting);
     let movers = grouped(stalled.map(|c| (c.cell.mover.as_str(), c))).into_iter();
     let caveats = movers.filter_map(|(mover, cells)| {
         let stalls = cells

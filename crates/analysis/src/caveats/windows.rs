@@ -2,11 +2,12 @@
 
 use bytecost_spec::sample::SubWindows;
 use bytecost_spec::{Cache, Counter, Measure, Metric, Pattern};
-use bytecost_stats::{holm, mean, trimmed_mean};
+use bytecost_stats::{mean, trimmed_mean};
 use itertools::Itertools as _;
 
 use super::constructors::{OfSpan, cells_caveat, ids, span, spans};
 use crate::confidence::ERROR_RATE;
+use crate::corrections::{TestFamily, corrected};
 use crate::grouping::by_key;
 use crate::result::Caveat;
 use crate::result::CaveatFact::{Change, Count, Reading, Share};
@@ -64,7 +65,7 @@ pub(super) fn short(run: &Measured<'_>) -> Option<Caveat> {
         |ns| Reading(Counter::ElapsedNs, ns),
         Share,
     ];
-    spans(run.moved().filter(by_clock), facts, shows)
+    spans(run.trials.moved().filter(by_clock), facts, shows)
 }
 
 /// Fewest trials over which a trend is looked for.
@@ -148,7 +149,7 @@ impl<'v> Trend<'v> {
 /// All cells together show what is too small in each; where they do not, the cells that show it are
 /// counted. All are corrected together.
 fn trends<'v>(run: &Measured<'v>) -> Vec<Caveat> {
-    let cells = run.measured().collect_vec();
+    let cells = run.trials.measured().collect_vec();
     let mut found: Vec<Trend<'_>> = Vec::new();
     for (course, (_, of)) in COURSES.iter().enumerate() {
         let changes_of = |cell: &&'v CellTrials<'v>| {
@@ -165,7 +166,8 @@ fn trends<'v>(run: &Measured<'v>) -> Vec<Caveat> {
         let means = by_block.values().filter_map(|changes| mean(changes));
         found.extend(Trend::new(course, None, &means.collect_vec()));
     }
-    let corrected = holm(&found.iter().map(|t| t.p).collect_vec());
+    let p_values = found.iter().map(|t| t.p).collect_vec();
+    let corrected = corrected(TestFamily::SteadyWindows, &p_values);
     let matters = run.input.manifest.study.smallest_effect;
     let shown = found
         .iter()
@@ -196,7 +198,7 @@ fn growth(run: &Measured<'_>) -> Option<Caveat> {
         (known.len() >= FEWEST && share > 0.5).then(|| [Some(share), warmup()])
     };
     spans(
-        run.moved(),
+        run.trials.moved(),
         [Share, |ns| Reading(Counter::WarmupNs, ns)],
         shows,
     )

@@ -15,7 +15,7 @@ const ASIDE: f64 = 0.05;
 
 fn over_wire<'v>(run: &Measured<'v>) -> impl Iterator<Item = &'v CellTrials<'v>> {
     let is_wire = |c: &&CellTrials<'_>| c.cell.transport.is_wire();
-    run.measured().filter(is_wire)
+    run.trials.measured().filter(is_wire)
 }
 
 /// The sums of some counters over the trials of some cells.

@@ -39,7 +39,11 @@ pub(super) fn zero_copy_copied(run: &Measured<'_>) -> Vec<Caveat> {
 
 pub(super) fn no_room(run: &Measured<'_>) -> Option<Caveat> {
     let times = |c: &CellTrials<'_>| c.sum(|t| t.sent(Counter::Enobufs));
-    let cells = run.measured().filter(|c| times(c) > 0.0).collect_vec();
+    let cells = run
+        .trials
+        .measured()
+        .filter(|c| times(c) > 0.0)
+        .collect_vec();
     let times = cells.iter().map(|c| times(c)).sum();
     cells_caveat(ids(cells), [Reading(Counter::Enobufs, both(times))])
 }
@@ -62,7 +66,6 @@ pub(crate) struct AfterAll {
 pub(crate) fn after_all(run: &Measured<'_>, cell: &CellResult) -> Option<AfterAll> {
     let flagged = cell.value(COPIED_SHARE)?;
     let counted = run
-        .evidence
         .copies
         .iter()
         .find(|c| c.cell == cell.id)
@@ -110,7 +113,7 @@ fn sockets<'v>(all: impl Iterator<Item = &'v PacketSocket>) -> CaveatFact {
 
 pub(super) fn packet_socket(run: &Measured<'_>) -> Option<Caveat> {
     let has_some = |c: &&CellTrials<'_>| packet_sockets(c).next().is_some();
-    let cells = run.measured().filter(has_some).collect_vec();
+    let cells = run.trials.measured().filter(has_some).collect_vec();
     let trials = cells.iter().flat_map(|c| c.trials());
     let heard = trials.filter(|t| !t.sample.packet_sockets.is_empty());
     let all = sockets(cells.iter().flat_map(|c| packet_sockets(c)));
@@ -130,7 +133,7 @@ fn waits(run: &Measured<'_>, cell: &CellTrials<'_>) -> bool {
 
 pub(super) fn every_completion(run: &Measured<'_>) -> Option<Caveat> {
     const TIME: Metric = Metric::both(Measure::MsPerMessage);
-    let cells = run.moved().filter(|c| waits(run, c));
+    let cells = run.trials.moved().filter(|c| waits(run, c));
     spans(cells, [|ms| OfMetric(TIME, ms)], |cell| {
         let rate = cell.usual(Metric::both(Measure::MessagesPerS));
         let flows = f64::from(cell.cell.threads);

@@ -4,13 +4,12 @@ use bytecost_spec::evidence::Means;
 use bytecost_spec::{Axis, Measure, Metric};
 use itertools::Itertools as _;
 
-use super::pairs::{Answer, MeasuredWay, PairQuery, Versus};
-use super::sockets::{ZERO_COPY, copied_facts};
-use crate::caveats::zero_copy::is_no_zero_copy;
+use super::pairs::{Answer, MeasuredWay, PairQuery, Versus, ZERO_COPY};
+use crate::caveats::zero_copy::{copied, is_no_zero_copy};
 use crate::confidence::LEVEL;
-use crate::contrast::PairsContrast;
 use crate::footprint::against;
 use crate::grouping::grouped;
+use crate::mean_contrast::PairsContrast;
 use crate::result::{
     CacheLevel, CellFootprint, Fact, LevelFootprint, LevelRatio, Missing, NoValue, NotTimed,
     Uncertain,
@@ -25,7 +24,7 @@ const LEVELS: [(CacheLevel, Measure); 2] = [
 /// The first level whose misses no cell has, with the reason.
 fn uncounted(run: &Explained<'_>) -> Option<(CacheLevel, NoValue)> {
     let has = |m: Measure| {
-        let mut cells = run.cells.iter();
+        let mut cells = run.measured.cells.iter();
         cells.any(|c| c.estimates.contains_key(&Metric::both(m)))
     };
     let (level, measure) = LEVELS.into_iter().find(|(_, m)| !has(*m))?;
@@ -83,7 +82,7 @@ pub(super) fn gains_most(run: &Explained<'_>) -> Option<Answer> {
 }
 
 fn not_timed(run: &Explained<'_>) -> NotTimed {
-    match run.input.asked_evidence(Means::Footprint) {
+    match run.measured.input.asked_evidence(Means::Footprint) {
         None => NotTimed::Unasked,
         Some(asked) => (asked.refused.clone()).map_or(NotTimed::NoPair, NotTimed::Refused),
     }
@@ -97,13 +96,13 @@ fn counted(run: &Explained<'_>) -> Answer {
     let asked = run.ask(&of_levels);
     let missing = |missing| Answer {
         missing: Some(missing),
-        facts: copied_facts(run),
+        facts: copied(run.measured).into_iter().map(Fact::Copied).collect(),
         ..Answer::default()
     };
     let Some(first) = asked.by_list[0].first() else {
         return missing(Missing::Cells);
     };
-    if is_no_zero_copy(run, &first.other.trials.id) {
+    if is_no_zero_copy(run.measured, &first.other.trials.id) {
         return missing(Missing::SavedCopy);
     }
     if !asked.all().all(|v| v.pair.has_amount()) {
@@ -132,7 +131,7 @@ fn counted(run: &Explained<'_>) -> Answer {
 fn over_sizes(run: &Explained<'_>, of: &[&Versus<'_>]) -> Option<Uncertain> {
     let metric = of.first()?.pair.finding.metric;
     let pairings = of.iter().map(|v| v.pair.pairing).collect();
-    let mean = PairsContrast::new(pairings, metric)?.mean(run.trials, None)?;
+    let mean = PairsContrast::new(pairings, metric)?.mean(run.measured.trials, None)?;
     Uncertain::ratio_at(&mean, LEVEL)
 }
 
@@ -150,7 +149,7 @@ fn most_gained(run: &Explained<'_>, found: Levels) -> Answer {
     let least = levels
         .iter()
         .min_by(|a, b| a.ratio.value.total_cmp(&b.ratio.value));
-    let gains = 1.0 / (1.0 + run.input.manifest.study.smallest_effect);
+    let gains = 1.0 / (1.0 + run.measured.input.manifest.study.smallest_effect);
     let is_shown = levels.iter().any(|l| l.ratio.high < gains);
     let is_least = |best: &LevelRatio| {
         let mut others = levels.iter().filter(|l| l.level != best.level);
@@ -183,10 +182,11 @@ struct Timed {
 /// The first two ways with measured footprints; none where there is no such pair.
 fn timed(run: &Explained<'_>) -> Option<Timed> {
     let ways = run
+        .measured
         .footprints
         .iter()
         .filter_map(|f| {
-            let mut all = run.trials.moving();
+            let mut all = run.measured.trials.moving();
             Some((run.way(all.find(|c| c.id == f.cell)?), f))
         })
         .collect_vec();

@@ -21,7 +21,11 @@ fn waits_for_each(way: MeasuredWay<'_>) -> bool {
 
 /// The sizes of pages for which such work is planned over enough working sets.
 pub(super) fn kinds(run: &Explained<'_>) -> Vec<HugePages> {
-    let planned = run.trials.moving().filter(|c| waits_for_each(run.way(c)));
+    let planned = run
+        .measured
+        .trials
+        .moving()
+        .filter(|c| waits_for_each(run.way(c)));
     let sizes = planned.map(|c| (c.cell.huge_pages, c.cell.size_bytes));
     let number = sizes.unique().map(|(pages, _)| pages).counts();
     [HugePages::Auto, HugePages::Off, HugePages::On]
@@ -48,10 +52,12 @@ pub(super) fn ask(run: &Explained<'_>) -> Option<Answer> {
 
 /// The cost of an access for each size, of the first measured placement, by rising size.
 fn costs(run: &Explained<'_>, pages: HugePages) -> Vec<AccessCost> {
-    run.measured()
+    run.measured
+        .trials
+        .measured()
         .filter(|c| waits_for_each(run.way(c)) && c.cell.threads == 1 && c.cell.huge_pages == pages)
         .filter_map(|c| {
-            let e = run.result(&c.id)?.estimates.get(&METRIC)?;
+            let e = run.measured.result(&c.id)?.estimates.get(&METRIC)?;
             Some(AccessCost {
                 bytes: c.cell.size_bytes,
                 ns: Uncertain {

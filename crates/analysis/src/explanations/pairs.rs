@@ -4,9 +4,8 @@ use bytecost_spec::survey::{InFlight, MoverFacts, Release, Route, ServerFacts, W
 use bytecost_spec::{Axis, Cell, Measure, Metric, Placement, Side};
 use itertools::Itertools as _;
 
-use crate::judged_pair::JudgedPair;
 use crate::result::{CaveatKind, CellResult, Fact, Missing, NoValue, PairSeen, Verdict};
-use crate::stages::Explained;
+use crate::stages::{Explained, JudgedPair};
 use crate::trials::CellTrials;
 
 /// Calls for each message from which on it is sent by several.
@@ -42,6 +41,26 @@ pub(super) struct PairQuery {
     /// compared, else the first that is measured.
     pub(super) metrics: fn(&Explained<'_>) -> Vec<Vec<Metric>>,
 }
+
+/// A way to send without a copy against one that copies.
+pub(super) const ZERO_COPY: PairQuery = PairQuery {
+    axes: &[Axis::Mover],
+    pairs: |baseline, other| {
+        let alike = |w: MeasuredWay<'_>| (w.in_flight(), w.uses_fields());
+        let near = alike(baseline) == alike(other) || !baseline.uses_fields();
+        other.is_zero_copy() && baseline.copies() && !baseline.calls_often() && near
+    },
+    metrics: |run| {
+        let usual = [Measure::CpuSPerGb, Measure::ThroughputGbitPerS];
+        let main = run.measured.main_metric();
+        let others = usual.into_iter().filter(|m| *m != main.measure);
+        vec![
+            std::iter::once(main)
+                .chain(others.map(Metric::both))
+                .collect(),
+        ]
+    },
+};
 
 /// A cell with the facts of its mover and its server, so that a new mover needs no words of its own.
 #[derive(Clone, Copy)]
@@ -149,30 +168,34 @@ impl Versus<'_> {
 
 impl<'v> Explained<'v> {
     pub(super) fn way(&'v self, trials: &'v CellTrials<'v>) -> MeasuredWay<'v> {
-        let survey = &self.input.manifest.survey;
+        let survey = &self.measured.input.manifest.survey;
         let server = trials.cell.serving.server.as_deref();
         MeasuredWay {
             trials,
             facts: survey.mover(&trials.cell.mover),
             server: server.and_then(|s| survey.server(s)),
-            result: self.result(&trials.id),
+            result: self.measured.result(&trials.id),
         }
     }
 
     pub(super) fn plans(&'v self, is: impl Fn(MeasuredWay<'v>) -> bool) -> bool {
-        self.trials.moving().any(|c| is(self.way(c)))
+        self.measured.trials.moving().any(|c| is(self.way(c)))
     }
 
     /// The reason for which a cell that fits was refused; none where none was.
     pub(super) fn refused(&self, fits: impl Fn(&Cell) -> bool) -> Option<String> {
-        let mut refused = self.input.refused.iter();
+        let mut refused = self.measured.input.refused.iter();
         let own = refused.find(|r| fits(&r.cell))?;
         Some(own.why.trim_end_matches('.').to_owned())
     }
 
     /// The reason for which the first cell without a metric that applies to it has none.
     pub(super) fn why_absent(&self, metric: Metric) -> NoValue {
-        let absent = self.cells.iter().find_map(|c| c.absent.get(&metric));
+        let absent = self
+            .measured
+            .cells
+            .iter()
+            .find_map(|c| c.absent.get(&metric));
         absent.cloned().unwrap_or(NoValue::NotCounted)
     }
 
@@ -201,7 +224,7 @@ impl<'v> Explained<'v> {
             other: self.way(pair.pairing.other),
             pair,
         };
-        let found = self.pairs().filter(is_of).filter_map(|pair| {
+        let found = self.judged.pairs().filter(is_of).filter_map(|pair| {
             let mut either = [pair, pair.turned()].map(seen).into_iter();
             either.find(|v| (query.pairs)(v.baseline, v.other))
         });
@@ -240,7 +263,13 @@ impl<'v> FoundPairs<'v> {
 
     /// Returns true if the run has such a pair, whether the study compares it or not.
     fn is_measured(&self) -> bool {
-        let ways = self.run.measured().map(|c| self.run.way(c)).collect_vec();
+        let ways = self
+            .run
+            .measured
+            .trials
+            .measured()
+            .map(|c| self.run.way(c))
+            .collect_vec();
         let differ_in = |axis: &Axis, one: &MeasuredWay<'_>, other: &MeasuredWay<'_>| {
             let facts = &one.trials.facts;
             let is_apart = one.cell().value(*axis) != other.cell().value(*axis);

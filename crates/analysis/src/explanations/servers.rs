@@ -9,8 +9,7 @@ use crate::grouping::{by_key, grouped};
 use crate::result::{Fact, Missing};
 use crate::stages::Explained;
 use crate::trials::CellTrials;
-use crate::value::served::{memory_bytes, messages};
-use crate::value::{Trial, read};
+use crate::value::{Trial, read, served_messages, server_memory_bytes};
 
 pub(super) fn serves(run: &Explained<'_>) -> bool {
     run.plans(|w| w.cell().is_served())
@@ -31,7 +30,7 @@ pub(super) fn is_busy(way: MeasuredWay<'_>) -> bool {
 /// connections a rate is that of server and clients in turn.
 pub(super) fn clients_share(run: &Explained<'_>) -> Option<Answer> {
     let closed = |c: &&CellTrials<'_>| c.cell.is_served() && c.cell.serving.rate_per_s.is_none();
-    let served = run.measured().filter(closed);
+    let served = run.measured.trials.measured().filter(closed);
     let by_connections = by_key(served.map(|c| (c.cell.serving.connections, c))).into_iter();
     let facts = by_connections
         .filter_map(|(connections, cells)| {
@@ -55,7 +54,7 @@ fn usual(cell: &CellTrials<'_>, of: impl Fn(&Trial<'_>) -> Option<f64>) -> Optio
 }
 
 fn client_cpu_us(side: &SideReadings) -> Option<f64> {
-    let messages = messages(side).ok().filter(|n| *n > 0.0)?;
+    let messages = served_messages(side).ok().filter(|n| *n > 0.0)?;
     Some(read(side, Counter::CpuNs).ok()? / messages / 1e3)
 }
 
@@ -84,9 +83,15 @@ pub(super) fn memory(run: &Explained<'_>) -> Option<Answer> {
         c.cell.is_served() && load.connect == Connect::Kept && load.rate_per_s.is_none()
     };
     let place = |c: &CellTrials<'_>| c.cell.id_without(&[Axis::Connections, Axis::Idle]);
-    let groups = grouped(run.measured().filter(fits).map(|c| (place(c), c)));
-    let bytes = |cell| usual(cell, |t| memory_bytes(t.sample).ok());
-    let survey = &run.input.manifest.survey;
+    let groups = grouped(
+        run.measured
+            .trials
+            .measured()
+            .filter(fits)
+            .map(|c| (place(c), c)),
+    );
+    let bytes = |cell| usual(cell, |t| server_memory_bytes(t.sample).ok());
+    let survey = &run.measured.input.manifest.survey;
     let rows = groups
         .into_iter()
         .filter_map(|(_, cells)| {

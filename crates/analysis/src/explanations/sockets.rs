@@ -1,32 +1,13 @@
 //! Ways to send over a socket without a copy: whether the kernel copied after all.
 
-use bytecost_spec::{Axis, Measure, Metric};
+use bytecost_spec::{Measure, Metric};
 
-use super::pairs::{Answer, MeasuredWay, PairQuery};
+use super::pairs::{Answer, MeasuredWay, PairQuery, ZERO_COPY};
 use crate::caveats::zero_copy::{copied, is_no_zero_copy};
 use crate::result::{Fact, Missing, Verdict};
 use crate::stages::Explained;
 
 const COPIED: Metric = Metric::both(Measure::CopiedShare);
-
-pub(super) const ZERO_COPY: PairQuery = PairQuery {
-    axes: &[Axis::Mover],
-    pairs: |baseline, other| {
-        let alike = |w: MeasuredWay<'_>| (w.in_flight(), w.uses_fields());
-        let near = alike(baseline) == alike(other) || !baseline.uses_fields();
-        other.is_zero_copy() && baseline.copies() && !baseline.calls_often() && near
-    },
-    metrics: |run| {
-        let usual = [Measure::CpuSPerGb, Measure::ThroughputGbitPerS];
-        let main = run.main_metric();
-        let others = usual.into_iter().filter(|m| *m != main.measure);
-        vec![
-            std::iter::once(main)
-                .chain(others.map(Metric::both))
-                .collect(),
-        ]
-    },
-};
 
 const BY_COST: PairQuery = PairQuery {
     metrics: |_| vec![vec![Metric::both(Measure::CpuSPerGb)]],
@@ -36,21 +17,21 @@ const BY_COST: PairQuery = PairQuery {
 /// Returns true if the kernel copied what a way was to leave, there or wherever it said anything.
 fn was_copied(run: &Explained<'_>, way: MeasuredWay<'_>) -> bool {
     let cell = way.cell();
-    let mut all = copied(run).into_iter();
-    is_no_zero_copy(run, &way.trials.id)
+    let mut all = copied(run.measured).into_iter();
+    is_no_zero_copy(run.measured, &way.trials.id)
         || way.value(COPIED).is_none()
             && all.any(|c| c.mover == cell.mover && c.transport == cell.transport)
 }
 
 /// Returns true if none of the ways without a copy was one anywhere.
 fn all_copied(run: &Explained<'_>) -> bool {
-    let ways = run.measured().map(|c| run.way(c));
+    let ways = run.measured.trials.measured().map(|c| run.way(c));
     let mut lending = ways.filter(MeasuredWay::is_zero_copy).peekable();
     lending.peek().is_some() && lending.all(|way| was_copied(run, way))
 }
 
-pub(super) fn copied_facts(run: &Explained<'_>) -> Vec<Fact> {
-    copied(run).into_iter().map(Fact::Copied).collect()
+fn copied_facts(run: &Explained<'_>) -> Vec<Fact> {
+    copied(run.measured).into_iter().map(Fact::Copied).collect()
 }
 
 /// The sizes from which zero-copy pays, where a comparison is decided; else the copied shares, where

@@ -9,7 +9,7 @@ use crate::result::{Expected, Fact, Finding, Missing, Verdict};
 use crate::stages::Explained;
 
 pub(super) fn ask(run: &Explained<'_>) -> Option<Answer> {
-    let expects = &run.input.manifest.study.expects;
+    let expects = &run.measured.input.manifest.study.expects;
     let expected = expects.iter().map(|e| compare(run, e)).collect_vec();
     let decided: usize = expected.iter().map(|e| e.met + e.otherwise.len()).sum();
     let open: usize = expected.iter().map(|e| e.open).sum();
@@ -26,9 +26,9 @@ pub(super) fn ask(run: &Explained<'_>) -> Option<Answer> {
 }
 
 fn compare(run: &Explained<'_>, expect: &Expect) -> Expected {
-    let survey = &run.input.manifest.survey;
+    let survey = &run.measured.input.manifest.survey;
     let is_there = |id: &String| {
-        let cell = run.result(id).map(|c| &c.cell);
+        let cell = run.measured.result(id).map(|c| &c.cell);
         cell.is_some_and(|c| expect.holds_at(&CellFacts::new(c, survey)))
     };
     let speaks = |f: &&Finding| {
@@ -44,7 +44,7 @@ fn compare(run: &Explained<'_>, expect: &Expect) -> Expected {
         Outcome::Worse => Verdict::Worse,
         Outcome::NoDifference => Verdict::NoDifferenceThatMatters,
     };
-    let spoken_of = run.findings.iter().filter(speaks);
+    let spoken_of = run.judged.findings.iter().filter(speaks);
     let (open, decided): (Vec<_>, Vec<_>) =
         spoken_of.partition(|f| f.verdict == Verdict::NotDecided);
     let (met, otherwise): (Vec<_>, Vec<&Finding>) =

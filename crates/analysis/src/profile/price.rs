@@ -1,19 +1,7 @@
-//! The cost of another way on this machine, from a run that has measured both.
+//! The comparison that prices a pattern, and its price.
 
-use bytecost_spec::{Axis, Cell, Measure, Metric, Side, Transport, units};
+use bytecost_spec::{Cell, Measure, Metric, Side, Transport, units};
 use serde::{Deserialize, Serialize};
-
-use crate::caveats;
-use crate::pairing::Pairing;
-use crate::result::{CaveatKind, Input};
-use crate::trials::{CellTrials, Trials};
-use crate::{judge, measure};
-
-/// The most that the ratio may differ by in another program, whose buffers lie otherwise in caches and whose
-/// threads otherwise on CPUs than those that were measured. `make bench-profile` tries it.
-const OTHER_PROGRAM: f64 = 0.05;
-/// A measured length stands for those up to twice as long or as short.
-const NEAR: f64 = 2.0;
 
 /// The axis of a cell that says how many bytes one call moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,12 +62,12 @@ impl Price {
         )
     }
 
-    fn metric(&self) -> Metric {
+    pub(super) fn metric(&self) -> Metric {
         Metric::new(Measure::CpuSPerGb, self.side)
     }
 
     /// Bytes of one call of a cell.
-    fn bytes(&self, cell: &Cell) -> u64 {
+    pub(super) fn bytes(&self, cell: &Cell) -> u64 {
         match self.length {
             CallLength::Size if cell.mover == "read-write" => cell.size_bytes.min(cell.block_bytes),
             CallLength::Size => cell.size_bytes,
@@ -102,67 +90,4 @@ pub struct Priced {
     pub high: f64,
     /// Bytes of one call at which both were measured.
     pub call_bytes: u64,
-}
-
-/// Prices a pattern with calls of so many bytes by a run; none where the run has not measured both
-/// ways at such a length over that transport, else the caveat for which it says nothing about them.
-pub fn price(
-    input: Input<'_>,
-    price: &Price,
-    bytes: f64,
-    transport: Transport,
-) -> Option<Result<Priced, CaveatKind>> {
-    let trials = Trials::of_run(&input);
-    let run = judge(measure(&input, &trials));
-    let distance = |cell: &CellTrials<'_>| {
-        let measured = price.bytes(cell.cell) as f64;
-        measured.max(bytes) / measured.min(bytes)
-    };
-    let mut now: Vec<&CellTrials<'_>> = run
-        .trials
-        .measured()
-        .filter(|c| c.cell.mover == price.now && c.cell.transport == transport)
-        .filter(|c| distance(c) <= NEAR)
-        .collect();
-    // The nearest cell, then that of the longest file, as the program made many calls, then that with the
-    // shortest id, which has the fewest unusual values.
-    let file_bytes = |cell: &CellTrials<'_>| match price.length {
-        CallLength::Block => cell.cell.size_bytes,
-        CallLength::Size | CallLength::Field => 0,
-    };
-    now.sort_by(|a, b| {
-        distance(a)
-            .total_cmp(&distance(b))
-            .then(file_bytes(b).cmp(&file_bytes(a)))
-            .then(a.id.len().cmp(&b.id.len()))
-    });
-    let pairing = now.iter().find_map(|cell| {
-        let is_other = |other: &&CellTrials<'_>| is_instead(price, cell.cell, other.cell);
-        let other = run.trials.measured().find(is_other)?;
-        Some(Pairing {
-            axis: Axis::Mover,
-            baseline: cell,
-            other,
-        })
-    })?;
-    if let Some(kind) = caveats::withheld_by(&run.caveats, price.metric(), &pairing) {
-        return Some(Err(kind));
-    }
-    let ratio = run.trials.contrast(pairing, price.metric())?.ratio();
-    Some(Ok(Priced {
-        ratio: ratio.value,
-        low: (ratio.low - OTHER_PROGRAM).max(0.0),
-        high: ratio.high + OTHER_PROGRAM,
-        call_bytes: price.bytes(pairing.baseline.cell),
-    }))
-}
-
-/// Returns true if a cell moves the same bytes by the other way, and differs in nothing else.
-fn is_instead(price: &Price, now: &Cell, other: &Cell) -> bool {
-    let free = [Axis::Mover, Axis::Block, Axis::Size];
-    let has_size = match price.instead_bytes {
-        Some(bytes) => other.size_bytes == bytes,
-        None => other.size_bytes == now.size_bytes,
-    };
-    other.mover == price.instead && has_size && other.id_without(&free) == now.id_without(&free)
 }

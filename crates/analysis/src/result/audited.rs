@@ -1,25 +1,12 @@
 //! Published claims compared with the results, as facts.
 
-use bytecost_spec::claim::{Claim, Quantity, Test, TestKind};
+use bytecost_spec::claim::{Quantity, Test, TestKind};
 use bytecost_spec::evidence::CopyMeans;
-use bytecost_spec::{Axis, Measure, Metric, Published, Table, Unit, Value};
+use bytecost_spec::{Axis, Metric, Unit, Value};
 use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use super::{CaveatKind, Gap, NoValue};
-
-/// Claims with all that they are judged by besides the run.
-#[derive(Clone, Debug, Default)]
-pub struct Grounds {
-    /// The claims.
-    pub claims: Vec<Claim>,
-    /// Published tables, for calculations on them.
-    pub tables: Vec<Table>,
-    /// Published cells by their source, to stand next to measured ones.
-    pub published: Vec<Published>,
-    /// Names of studies that can be run.
-    pub studies: Vec<&'static str>,
-}
 
 /// The ruling of an audit on a published claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -534,12 +521,4 @@ impl AuditedTest {
             left_aside: 0,
         }
     }
-}
-
-/// Returns true if a metric is a share that is at most 1, and that readers get in percent.
-pub fn is_bounded_share(metric: Metric) -> bool {
-    matches!(
-        metric.measure,
-        Measure::CopiedShare | Measure::SystemShare | Measure::NeighbourShare | Measure::StealShare
-    )
 }

@@ -5,7 +5,7 @@ use bytecost_spec::manifest::Difference;
 use bytecost_spec::{Counter, Metric, PacketSocket};
 use serde::{Deserialize, Serialize};
 
-use super::{CaveatKind, CopiedMover, Uncertain};
+use super::{CaveatKind, CopiedMover, OthersLoad, Uncertain};
 
 /// The effect of a caveat on the verdicts of the findings that it affects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -136,19 +136,6 @@ pub enum CaveatFact {
         /// Cells with neither.
         without: usize,
     },
-}
-
-/// CPUs that processes of others used, where they were more than the study allows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct OthersLoad {
-    /// The least and the most, of the blocks or cells with more than the bound.
-    pub cpus: [f64; 2],
-    /// The bound.
-    pub bound: f64,
-    /// The processes that used most, in descending order; empty where they are not known.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub names: Vec<String>,
 }
 
 /// A reading that can show a wait for the timer of delayed acknowledgements.

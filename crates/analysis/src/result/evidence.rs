@@ -6,7 +6,7 @@ use bytecost_spec::evidence::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::{Estimate, NoValue};
+use super::{CauseOf, Estimate, NoValue, Uncertain};
 
 /// The CPU time of one user in the books of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -69,31 +69,6 @@ pub struct CellBooks {
     pub counted: Option<CpuAccounts>,
 }
 
-/// A number with its 95 % interval.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Uncertain {
-    /// The estimate.
-    pub value: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-}
-
-/// A quantity in which the messages of two ways can differ: copies, an event or a kind of work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum CauseOf {
-    /// Copies of each of its bytes.
-    Copies,
-    /// An event.
-    Event(CountedEvent),
-    /// A kind of work that CPU samples show.
-    Work(Kind),
-}
-
 /// The means by which the causes of a finding are known, the strongest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -144,58 +119,6 @@ pub struct FindingCauses {
     /// saves; none where the costs do not add.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub explained: Option<Uncertain>,
-}
-
-/// Arithmetic of numbers that are known independently of each other.
-impl Uncertain {
-    pub(crate) fn exact(value: f64) -> Uncertain {
-        Uncertain {
-            value,
-            low: value,
-            high: value,
-        }
-    }
-
-    /// The product with a positive number that is known independently.
-    pub(crate) fn times(self, by: Uncertain) -> Uncertain {
-        let value = self.value * by.value;
-        let (mut below, mut above) = (by.value - by.low, by.high - by.value);
-        if value < 0.0 {
-            std::mem::swap(&mut below, &mut above);
-        }
-        let reach = |end: f64, other: f64| (end * by.value).hypot(self.value * other);
-        Uncertain {
-            value,
-            low: value - reach(self.value - self.low, below),
-            high: value + reach(self.high - self.value, above),
-        }
-    }
-
-    /// The quotient by a positive number that is known independently.
-    pub(crate) fn over(self, by: Uncertain) -> Uncertain {
-        self.times(Uncertain {
-            value: 1.0 / by.value,
-            low: 1.0 / by.high,
-            high: 1.0 / by.low,
-        })
-    }
-
-    /// The value with its interval extended to cover that of another.
-    pub(crate) fn up_to(self, other: Uncertain) -> Uncertain {
-        Uncertain {
-            low: self.low.min(other.low),
-            high: self.high.max(other.high),
-            ..self
-        }
-    }
-
-    pub(crate) fn sum(all: impl Iterator<Item = Uncertain>) -> Option<Uncertain> {
-        all.reduce(|a, b| Uncertain {
-            value: a.value + b.value,
-            low: a.value + b.value - (a.value - a.low).hypot(b.value - b.low),
-            high: a.value + b.value + (a.high - a.value).hypot(b.high - b.value),
-        })
-    }
 }
 
 /// The copies of each byte of a cell, by place.

@@ -1,10 +1,10 @@
 //! The questions of a report, with the answers of the results, as facts.
 
+use bytecost_spec::HugePages;
 use bytecost_spec::study::Outcome;
-use bytecost_spec::{HugePages, Transport};
 use serde::{Deserialize, Serialize};
 
-use super::{CaveatKind, NoValue, Uncertain};
+use super::{CaveatKind, CopiedMover, NoValue, Uncertain};
 
 /// A question that reports answer, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,37 +160,6 @@ pub enum CacheLevel {
     Last,
     /// The level of that number.
     Number(u32),
-}
-
-/// Share of copied buffers above which a zero-copy mover counts as copied.
-const COPIED: f64 = 0.01;
-
-/// A zero-copy mover whose buffers the kernel copied, over one transport.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CopiedMover {
-    /// The mover.
-    pub mover: String,
-    /// The transport.
-    pub transport: Transport,
-    /// One copied share for each cell.
-    pub shares: Vec<f64>,
-    /// True if all shares were counted, false if one was derived from a flag.
-    pub is_counted: bool,
-    /// [`bytecost_spec::Cell::id`]s.
-    pub cells: Vec<String>,
-}
-
-impl CopiedMover {
-    /// Returns true if the kernel copied in some cell.
-    pub(crate) fn is_copied(&self) -> bool {
-        self.shares.iter().any(|share| *share > COPIED)
-    }
-
-    /// Returns true if the kernel copied in each cell.
-    pub fn is_always_copied(&self) -> bool {
-        self.shares.iter().all(|share| *share > COPIED)
-    }
 }
 
 /// The ratio of one way to another at a cache level.

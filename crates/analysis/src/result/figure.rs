@@ -3,7 +3,7 @@
 use bytecost_spec::{Axis, Metric, Nearness, Value};
 use serde::{Deserialize, Serialize};
 
-use super::{CaveatKind, CeilingLine, Estimate, NoValue, TwoGroups};
+use super::{CaveatKind, CeilingKind, Estimate, NoValue, TwoGroups};
 
 /// A figure: panels, one for each choice of the axes that are neither across nor a line.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,6 +37,15 @@ pub struct AbsentMetric {
     pub metric: Metric,
     /// The reason of one of the cells.
     pub why: Gap,
+}
+
+/// The line of a ceiling in a figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CeilingLine {
+    /// The operation whose highest rate it is; none where that differs between points.
+    pub kind: Option<CeilingKind>,
+    /// The rate at each value across, in Gbit/s; none at a value without a ceiling.
+    pub points: Vec<Option<f64>>,
 }
 
 /// A line of a figure.

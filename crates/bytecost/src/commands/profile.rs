@@ -124,7 +124,12 @@ fn price_of_newest_run(
             continue;
         };
         let name = run.manifest().id.clone();
-        match bytecost_analysis::profile::price(recorded.input(None), price, bytes, transport) {
+        match bytecost_analysis::profile::measured_price(
+            recorded.input(None),
+            price,
+            bytes,
+            transport,
+        ) {
             Some(Ok(priced)) => return Some((name, Ok(priced))),
             Some(Err(kind)) => {
                 withheld = withheld.or(Some((name, Err(kind))));

@@ -37,8 +37,8 @@ const UNORDERED: &[&str] = &["HashMap", "HashSet", "RandomState"];
 
 /// Files where they are asked and never gone through, so that their order shows nowhere.
 const ASKED_ONLY: &[&str] = &[
+    "crates/analysis/src/comparison.rs",
     "crates/analysis/src/figures.rs",
-    "crates/analysis/src/pairing.rs",
     "crates/analysis/src/trials.rs",
     "crates/plan/src/budget.rs",
     "crates/plan/src/candidates.rs",

@@ -30,7 +30,7 @@ pub fn of_last_run(root: &Root, study: &Study, host: &Host, peer: Option<&PeerHo
         .filter(|run| has_same_trials(run.manifest(), study, host, peer))
         .find_map(|run| {
             let recorded = RecordedRun::read(&run).ok()?;
-            Interim::new(recorded.input(None)).noise()
+            Interim::new(recorded.input(None)).noise
         })
         .unwrap_or(RatioNoise::ASSUMED)
 }

@@ -1,31 +1,201 @@
-//! The one query: a metric over an axis, one value against another, at a place.
+//! The one query: a metric of two cells that differ in one axis, over the blocks that have both.
 //!
-//! Its result is the paired ratio of each two cells that differ in that axis alone. Verdicts are corrected
-//! within families ([`crate::findings`]).
+//! Its result is the paired ratio of the two. All comparisons of a run are made here, each once; verdicts are
+//! corrected within families ([`crate::families`]).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use bytecost_spec::{Axis, Better, Measure, Metric};
+use bytecost_spec::claim::{Place, has};
+use bytecost_spec::study::{Compare, Family};
+use bytecost_spec::{Axis, Better, Measure, Metric, Value};
 use bytecost_stats::{
     BetweenRounds, Interval, Location, Moderation, RatioVariation, RoundEstimate, TestedLocation,
-    mean, mean_of_rounds, student_mean, tail_ratio, tail_with_rounds, trimmed_mean,
+    mean_of_rounds, student_mean, tail_ratio, tail_with_rounds, trimmed_mean,
 };
-
 use itertools::Itertools as _;
 
 use crate::confidence::{FEWEST, LEVEL};
+use crate::grid;
 use crate::grouping::by_key;
 use crate::logs::{as_share, exp};
+use crate::measures::{is_extreme, is_trimmed, tail_share};
 use crate::outside_time::{holds_interrupts, log_of_one_more, with_error};
-use crate::pairing::{AskedPair, Pairing};
 use crate::result::Uncertain;
 use crate::trials::{CellTrials, Moderations, Trials, block_value};
-use crate::value::{is_extreme, tail_share};
 
-/// Two cells that differ in one axis, compared in a metric within blocks.
+/// Two cells that differ in an axis.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct PairContrast<'v> {
-    pub(crate) pairing: Pairing<'v, 'v>,
+pub(crate) struct Pairing<'t, 'a> {
+    pub(crate) axis: Axis,
+    pub(crate) baseline: &'t CellTrials<'a>,
+    pub(crate) other: &'t CellTrials<'a>,
+}
+
+/// Two cells that the study compares in one of the metrics of a comparison.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AskedPair<'t, 'a> {
+    pub(crate) compare: &'t Compare,
+    /// Index among the study's comparisons.
+    pub(crate) number: usize,
+    pub(crate) metric: Metric,
+    pub(crate) pairing: Pairing<'t, 'a>,
+}
+
+impl AskedPair<'_, '_> {
+    /// Returns true if the metric is the first of its comparison.
+    pub(crate) fn is_in_main_metric(&self) -> bool {
+        self.compare.metrics.first() == Some(&self.metric)
+    }
+
+    /// The same two cells in other trials, such as the first attempts at all blocks; none if these
+    /// lack a cell.
+    fn within(&self, others: &Trials<'_>) -> Option<PairContrast> {
+        let pairing = Pairing {
+            axis: self.pairing.axis,
+            baseline: others.by_id(&self.pairing.baseline.id)?,
+            other: others.by_id(&self.pairing.other.id)?,
+        };
+        others.contrast(&pairing, self.metric)
+    }
+
+    pub(crate) fn family(&self) -> Family {
+        let facts = &self.pairing.other.facts;
+        self.compare.family_of(facts, self.metric)
+    }
+}
+
+/// The baselines of comparisons along one axis, found by the other axes of a cell.
+struct Baselines<'t, 'a> {
+    axis: Axis,
+    cells: Vec<&'t CellTrials<'a>>,
+    /// The index of the first cell for each id without the axis.
+    by_id: HashMap<String, usize>,
+}
+
+impl<'t, 'a> Baselines<'t, 'a> {
+    fn new(axis: Axis, cells: Vec<&'t CellTrials<'a>>) -> Baselines<'t, 'a> {
+        let mut by_id = HashMap::new();
+        for (index, cell) in cells.iter().enumerate() {
+            let id = cell.cell.id_without(&[axis]);
+            by_id.entry(id).or_insert(index);
+        }
+        Baselines { axis, cells, by_id }
+    }
+
+    /// The index of the baseline of a cell: of the one that differs from it in the axis alone, else of
+    /// the first one that agrees on all other axes that apply to both. So a mover that can have only one
+    /// request in flight is the baseline of all depths. `may_pair` excludes baselines.
+    fn index_for(
+        &self,
+        other: &CellTrials<'_>,
+        may_pair: impl Fn(&CellTrials<'_>) -> bool,
+    ) -> Option<usize> {
+        let agrees =
+            |c: &&CellTrials<'_>| c.facts.agrees(&other.facts, &[self.axis]) && may_pair(c);
+        let exact = self
+            .by_id
+            .get(&other.cell.id_without(&[self.axis]))
+            .copied()
+            .filter(|index| agrees(&self.cells[*index]));
+        exact.or_else(|| self.cells.iter().position(agrees))
+    }
+}
+
+/// The pairings of a baseline value with all other values of an axis, in the plan's order of baselines, then
+/// in the study's order of values. Movers that move nothing are left out. Reading a file is not
+/// compared with writing it.
+fn pairings<'t, 'a>(trials: &'t Trials<'a>, axis: Axis, baseline: &Value) -> Vec<Pairing<'t, 'a>> {
+    let order = grid::values(trials.study, axis, trials.moving().map(|c| c.cell));
+    let (baselines, mut others): (Vec<&CellTrials<'_>>, Vec<&CellTrials<'_>>) = trials
+        .moving()
+        .partition(|c| c.cell.value(axis) == *baseline);
+    others.sort_by_cached_key(|c| order.iter().position(|v| *v == c.cell.value(axis)));
+    let baselines = Baselines::new(axis, baselines);
+    let found = others
+        .into_iter()
+        .filter_map(|other| {
+            let index = baselines.index_for(other, |_| true)?;
+            let pairing = Pairing {
+                axis,
+                baseline: baselines.cells[index],
+                other,
+            };
+            Some((index, pairing))
+        })
+        .sorted_by_key(|(index, _)| *index);
+    found.map(|(_, pairing)| pairing).collect()
+}
+
+/// The pairings of one comparison of the study.
+pub(crate) fn compared<'t, 'a>(trials: &'t Trials<'a>, compare: &Compare) -> Vec<Pairing<'t, 'a>> {
+    let mut found = pairings(trials, compare.axis, &compare.baseline);
+    found.retain(|p| compare.compares(&p.other.cell.value(compare.axis)));
+    found
+}
+
+/// The pairings of two values of an axis at a place, in the order of the plan. An axis of the place that
+/// does not apply to one of the two cells has to fit the other one.
+pub(crate) fn contrasted<'t, 'a>(
+    trials: &'t Trials<'a>,
+    axis: Axis,
+    value: &Value,
+    against: &Value,
+    place: &Place,
+) -> Vec<Pairing<'t, 'a>> {
+    let fulfils = |c: &CellTrials<'_>, (place_axis, values): &(Axis, Vec<Value>)| {
+        values.iter().any(|v| has(c.cell, *place_axis, v))
+    };
+    let fits = |c: &CellTrials<'_>| place.iter().all(|p| fulfils(c, p) || !c.facts.applies(p.0));
+    let cells_with = |wanted: &Value| -> Vec<&'t CellTrials<'a>> {
+        let cells = trials.moving().filter(|c| has(c.cell, axis, wanted));
+        cells.filter(|c| fits(c)).collect()
+    };
+    let baselines = Baselines::new(axis, cells_with(against));
+    let pair = |other: &'t CellTrials<'a>| {
+        let may_pair =
+            |c: &CellTrials<'_>| place.iter().all(|p| fulfils(c, p) || fulfils(other, p));
+        let baseline = baselines.cells[baselines.index_for(other, may_pair)?];
+        Some(Pairing {
+            axis,
+            baseline,
+            other,
+        })
+    };
+    cells_with(value).into_iter().filter_map(pair).collect()
+}
+
+impl<'a> Trials<'a> {
+    /// The comparisons of the study, by comparison, then metric, then the order of the plan.
+    pub(crate) fn asked(&self) -> impl Iterator<Item = AskedPair<'_, 'a>> {
+        let compares = self.study.compare.iter().enumerate();
+        compares.flat_map(move |(number, compare)| {
+            let pairings = compared(self, compare);
+            let each = compare.metrics.iter().cartesian_product(pairings);
+            each.map(move |(&metric, pairing)| AskedPair {
+                compare,
+                number,
+                metric,
+                pairing,
+            })
+        })
+    }
+}
+
+impl<'t, 'a> Pairing<'t, 'a> {
+    /// The pairing with the two cells exchanged.
+    pub(crate) fn turned(self) -> Pairing<'t, 'a> {
+        Pairing {
+            axis: self.axis,
+            baseline: self.other,
+            other: self.baseline,
+        }
+    }
+}
+
+/// The ratio of two cells in a metric, within blocks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PairContrast {
     pub(crate) metric: Metric,
     /// The mean log ratio of the other cell to the baseline, with the variance between rounds.
     pub(crate) location: Location,
@@ -66,21 +236,53 @@ impl Uncertain {
 /// A comparison of the study without a verdict.
 pub(crate) struct Comparison<'t> {
     pub(crate) asked: AskedPair<'t, 't>,
-    pub(crate) contrast: PairContrast<'t>,
+    pub(crate) contrast: PairContrast,
+    /// The same by the first attempts at blocks that were measured again; none where these have too few.
+    pub(crate) by_first_attempts: Option<PairContrast>,
 }
 
-/// Every comparison of the study with at least three blocks, in its order.
-pub(crate) fn comparisons<'t>(trials: &'t Trials<'t>) -> Vec<Comparison<'t>> {
-    let comparisons = trials.asked().filter_map(|asked| {
-        let (pairing, metric) = (asked.pairing, asked.metric);
-        let contrast = trials.contrast(pairing, metric)?;
-        Some(Comparison { asked, contrast })
-    });
-    let key = |c: &Comparison<'t>| {
-        let Pairing { axis, other, .. } = *c.pairing();
-        (c.metric(), &other.id, c.pairing().baseline.cell.value(axis))
-    };
-    comparisons.unique_by(key).collect()
+/// Ratios by metric, baseline and other cell; none of pairs with too few blocks.
+type AddedContrasts = HashMap<(Metric, [String; 2]), Option<PairContrast>>;
+
+/// The comparisons of a run, each made once.
+pub(crate) struct Comparisons<'t> {
+    trials: &'t Trials<'t>,
+    /// Every comparison of the study with at least three blocks, in its order.
+    pub(crate) of_study: Vec<Comparison<'t>>,
+    /// Those that speed-ups, claims and advice add, made at the first use.
+    added: RefCell<AddedContrasts>,
+}
+
+impl<'t> Comparisons<'t> {
+    /// The comparisons of a run, of which some blocks may have first attempts that do not count.
+    pub(crate) fn new(trials: &'t Trials<'t>, first: Option<&Trials<'_>>) -> Comparisons<'t> {
+        Comparisons {
+            trials,
+            of_study: trials.comparisons(first, |_| true),
+            added: RefCell::default(),
+        }
+    }
+
+    /// The ratio of two cells in a metric, of the study or added; none of fewer than three blocks.
+    pub(crate) fn contrast(
+        &self,
+        pairing: &Pairing<'_, '_>,
+        metric: Metric,
+    ) -> Option<PairContrast> {
+        let [baseline, other] = [&pairing.baseline.id, &pairing.other.id];
+        let is_same = |c: &&Comparison<'_>| {
+            let own = c.pairing();
+            c.metric() == metric && own.baseline.id == *baseline && own.other.id == *other
+        };
+        if let Some(known) = self.of_study.iter().find(is_same) {
+            return Some(known.contrast);
+        }
+        let key = (metric, [baseline.clone(), other.clone()]);
+        let mut added = self.added.borrow_mut();
+        *added
+            .entry(key)
+            .or_insert_with(|| self.trials.contrast(pairing, metric))
+    }
 }
 
 impl<'t> Comparison<'t> {
@@ -113,7 +315,7 @@ impl<'t> Comparison<'t> {
 
 /// The location of log ratios within a run's rounds, with a variance that is moderated by those of
 /// other comparisons.
-fn located(
+pub(crate) fn located(
     rounds: &[Vec<f64>],
     locate: fn(&[f64]) -> Option<Location>,
     by: Option<&Moderation>,
@@ -137,7 +339,11 @@ fn locator(measure: Measure) -> fn(&[f64]) -> Option<Location> {
 
 /// The mean log ratio of some pairs with the errors of the interrupts on idle CPUs in the costs of their
 /// cells. Each is one number for all blocks, so that the variance between blocks does not include it.
-fn with_interrupts(location: Location, pairings: &[Pairing<'_, '_>], metric: Metric) -> Location {
+pub(crate) fn with_interrupts(
+    location: Location,
+    pairings: &[Pairing<'_, '_>],
+    metric: Metric,
+) -> Location {
     let charged = pairings
         .iter()
         .flat_map(|p| [p.baseline, p.other])
@@ -155,11 +361,6 @@ fn with_interrupts(location: Location, pairings: &[Pairing<'_, '_>], metric: Met
     })
 }
 
-/// Returns true if the estimate of a measure is the trimmed mean of its blocks.
-pub(crate) fn is_trimmed(measure: Measure) -> bool {
-    tail_share(measure).is_none() && !is_extreme(measure)
-}
-
 /// With the interval and the p value of Student's distribution.
 fn tested(location: Location) -> Option<TestedLocation> {
     Some(TestedLocation {
@@ -169,16 +370,16 @@ fn tested(location: Location) -> Option<TestedLocation> {
     })
 }
 
-impl<'v> PairContrast<'v> {
+impl PairContrast {
     /// A pair in a metric by the run's own rounds alone; none where fewer than three blocks have both. Its
     /// ratio is the trimmed mean over blocks, with a variance that is moderated by the run's other
     /// comparisons in that metric; for a quantile of the tail the ratio of the quantiles of all trials; for
     /// the maximum the mean, since extreme trials are its subject.
-    pub(crate) fn new(
-        pairing: Pairing<'v, 'v>,
+    fn within_rounds(
+        pairing: &Pairing<'_, '_>,
         metric: Metric,
         moderations: &Moderations,
-    ) -> Option<PairContrast<'v>> {
+    ) -> Option<PairContrast> {
         let measure = metric.measure;
         let TestedLocation {
             location,
@@ -194,10 +395,13 @@ impl<'v> PairContrast<'v> {
         } else {
             let rounds = pairing.log_ratios_by_round(metric);
             let location = located(&rounds, locator(measure), moderations.get(&metric))?;
-            tested(with_interrupts(location, &[pairing], metric))?
+            tested(with_interrupts(
+                location,
+                std::slice::from_ref(pairing),
+                metric,
+            ))?
         };
         Some(PairContrast {
-            pairing,
             metric,
             location,
             interval,
@@ -209,8 +413,7 @@ impl<'v> PairContrast<'v> {
     }
 
     /// The same with a variance between rounds.
-    fn with_rounds(self, between: BetweenRounds) -> Option<PairContrast<'v>> {
-        let rounds = self.pairing.rounds();
+    fn with_rounds(self, between: BetweenRounds, rounds: usize) -> Option<PairContrast> {
         let TestedLocation {
             location,
             interval,
@@ -251,7 +454,7 @@ impl<'v> PairContrast<'v> {
     }
 
     /// The p value of the other not being worse than the baseline: small where it is worse.
-    fn p_of_worse(&self) -> Option<f64> {
+    pub(crate) fn p_of_worse(&self) -> Option<f64> {
         let worse = match self.metric.better() {
             Better::Higher => self.location.value < 0.0,
             Better::Lower => self.location.value > 0.0,
@@ -269,14 +472,46 @@ pub(crate) fn moderations(of: impl IntoIterator<Item = (Metric, Location)>) -> M
 }
 
 impl Trials<'_> {
-    /// Two cells in a metric, with a variance between rounds; none of fewer than three blocks.
-    pub(crate) fn contrast<'t>(
+    /// The comparisons of the study that fulfil a condition and have at least three blocks, in its order.
+    pub(crate) fn comparisons(
         &self,
-        pairing: Pairing<'t, 't>,
+        first: Option<&Trials<'_>>,
+        is_wanted: impl Fn(&AskedPair<'_, '_>) -> bool,
+    ) -> Vec<Comparison<'_>> {
+        let key = |asked: &AskedPair<'_, '_>| {
+            let Pairing {
+                axis,
+                baseline,
+                other,
+            } = asked.pairing;
+            (asked.metric, other.id.clone(), baseline.cell.value(axis))
+        };
+        self.asked()
+            .filter(is_wanted)
+            .unique_by(key)
+            .filter_map(|asked| {
+                let contrast = self.contrast(&asked.pairing, asked.metric)?;
+                let by_first_attempts = match first {
+                    Some(first) => asked.within(first),
+                    None => Some(contrast),
+                };
+                Some(Comparison {
+                    asked,
+                    contrast,
+                    by_first_attempts,
+                })
+            })
+            .collect()
+    }
+
+    /// Two cells in a metric, with a variance between rounds; none of fewer than three blocks.
+    pub(crate) fn contrast(
+        &self,
+        pairing: &Pairing<'_, '_>,
         metric: Metric,
-    ) -> Option<PairContrast<'t>> {
-        let within = PairContrast::new(pairing, metric, self.moderations())?;
-        within.with_rounds(self.between_rounds(metric, &pairing))
+    ) -> Option<PairContrast> {
+        let within = PairContrast::within_rounds(pairing, metric, self.moderations())?;
+        within.with_rounds(self.between_rounds(metric, pairing), pairing.rounds())
     }
 
     /// The priors of the variance by metric, from every comparison of the study with at least three blocks.
@@ -293,81 +528,6 @@ impl Trials<'_> {
             }
             moderations(locations)
         })
-    }
-}
-
-/// Several pairs in a metric over the blocks that have them all, so that no pair weighs more in one
-/// block than in another.
-pub(crate) struct PairsContrast<'v> {
-    pub(crate) pairings: Vec<Pairing<'v, 'v>>,
-    metric: Metric,
-    /// For each pair the log ratios of these blocks.
-    logs: Vec<Vec<f64>>,
-    /// The round of each of these blocks.
-    rounds: Vec<u32>,
-}
-
-impl<'v> PairsContrast<'v> {
-    /// None without a pair, or with fewer than three such blocks.
-    pub(crate) fn new(pairings: Vec<Pairing<'v, 'v>>, metric: Metric) -> Option<PairsContrast<'v>> {
-        let first = *pairings.first()?;
-        let log_ratios = pairings.iter().flat_map(|p| p.log_ratios_by_block(metric));
-        let mut by_block = by_key(log_ratios);
-        by_block.retain(|_, logs| logs.len() == pairings.len());
-        let of_pair = |pair: usize| by_block.values().map(|logs| logs[pair]).collect();
-        (by_block.len() >= FEWEST).then(|| PairsContrast {
-            metric,
-            logs: (0..pairings.len()).map(of_pair).collect(),
-            rounds: by_block.keys().map(|b| first.round_of(*b)).collect(),
-            pairings,
-        })
-    }
-
-    /// The location of the mean log ratio of all pairs within the run's rounds.
-    pub(crate) fn within(&self) -> Option<Location> {
-        self.located(&self.means())
-    }
-
-    /// The same with a variance between rounds, moderated by other such means.
-    pub(crate) fn mean(&self, trials: &Trials<'_>, by: Option<&Moderation>) -> Option<Location> {
-        let within = self.within()?;
-        let within = by.map_or(within, |by| by.moderate(within));
-        let mean = with_interrupts(within, &self.pairings, self.metric);
-        let between = trials.between_rounds_of_mean(self.metric, &self.pairings);
-        Some(mean.with_rounds(between, self.rounds()))
-    }
-
-    /// The deviation of a pair from the mean of all, with the variance between rounds.
-    pub(crate) fn deviation(&self, trials: &Trials<'_>, pair: usize) -> Option<Location> {
-        let means = self.means().into_iter();
-        let own: Vec<f64> = self.logs[pair]
-            .iter()
-            .zip(means)
-            .map(|(l, m)| l - m)
-            .collect();
-        let pairing = self.pairings[pair];
-        let location = with_interrupts(self.located(&own)?, &[pairing], self.metric);
-        let between = trials.between_rounds(self.metric, &pairing);
-        Some(location.with_rounds(between, self.rounds()))
-    }
-
-    fn rounds(&self) -> usize {
-        self.rounds.iter().unique().count()
-    }
-
-    fn means(&self) -> Vec<f64> {
-        let of_block = |block: usize| {
-            let logs: Vec<f64> = self.logs.iter().map(|logs| logs[block]).collect();
-            mean(&logs).unwrap_or_default()
-        };
-        (0..self.rounds.len()).map(of_block).collect()
-    }
-
-    /// The location of values of the blocks.
-    fn located(&self, values: &[f64]) -> Option<Location> {
-        let in_rounds = self.rounds.iter().copied().zip(values.iter().copied());
-        let by_round: Vec<Vec<f64>> = by_key(in_rounds).into_values().collect();
-        located(&by_round, trimmed_mean, None)
     }
 }
 
@@ -406,6 +566,16 @@ impl CellTrials<'_> {
             return None;
         }
         trimmed_mean(&logs)
+    }
+}
+
+/// The ratio of two quantities that were measured apart, by the ends of their intervals, which is
+/// conservative.
+pub(crate) fn ratio_by_ends(above: Uncertain, below: Uncertain) -> Uncertain {
+    Uncertain {
+        value: above.value / below.value,
+        low: above.low / below.high,
+        high: above.high / below.low,
     }
 }
 
@@ -453,7 +623,7 @@ impl Pairing<'_, '_> {
         blocks.map(|b| self.round_of(*b)).unique().count().max(1)
     }
 
-    fn round_of(&self, block: u32) -> u32 {
+    pub(crate) fn round_of(&self, block: u32) -> u32 {
         self.baseline.manifest.round_of(block)
     }
 
@@ -473,108 +643,5 @@ impl Pairing<'_, '_> {
         }
         logs.retain(|(_, l)| l.is_finite());
         logs
-    }
-}
-
-/// The cells that may be the best of several that differ in one axis: none of them is shown to be worse
-/// than another. Multiple comparisons with the best (Hsu, "Multiple Comparisons: Theory and Methods",
-/// 1996, chapter 4), by paired contrasts within blocks: the truly best one is in the set in at least
-/// `1 - rate` of all runs, whatever the noise of each (Bonferroni over its contrasts). For several
-/// places each has a part of the rate. Cells without the metric in three blocks with any other are
-/// left out; the order is that of `cells`.
-pub(crate) fn best_set<'v>(
-    cells: &[&'v CellTrials<'v>],
-    axis: Axis,
-    metric: Metric,
-    rate: f64,
-    trials: &Trials<'v>,
-) -> Vec<&'v CellTrials<'v>> {
-    let p_of_worse = |other: usize, baseline: usize| {
-        let pairing = Pairing {
-            axis,
-            baseline: cells[baseline],
-            other: cells[other],
-        };
-        let contrast = trials.contrast(pairing, metric)?;
-        Some(contrast.p_of_worse().unwrap_or(1.0))
-    };
-    let standing = not_worse(cells.len(), rate, p_of_worse);
-    let all = cells.iter().zip(standing);
-    all.filter_map(|(cell, stands)| stands.then_some(*cell))
-        .collect()
-}
-
-/// For each of so many ways whether none is shown to be better, by the one-sided p values of being
-/// worse than each other one; not so of a way that is in no contrast.
-fn not_worse(
-    count: usize,
-    rate: f64,
-    p_of_worse: impl Fn(usize, usize) -> Option<f64>,
-) -> Vec<bool> {
-    let level = rate / count.saturating_sub(1).max(1) as f64;
-    let of_one = |one: usize| {
-        let others = (0..count).filter(|other| *other != one);
-        let least = others.filter_map(|other| p_of_worse(one, other));
-        least.reduce(f64::min).is_some_and(|p| p >= level)
-    };
-    (0..count).map(of_one).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use bytecost_stats::Generator;
-
-    /// Runs of so many blocks in which ways gain so much; in how many of them each is in the set.
-    fn shares(gains: &[f64], blocks: usize, noise: f64, runs: usize) -> Vec<f64> {
-        let mut g = Generator::new(13);
-        let mut times = vec![0_usize; gains.len()];
-        for _ in 0..runs {
-            let mut row = || {
-                let block = 3.0 * noise * g.normal();
-                let ways = gains.iter().map(|v| v + block + noise * g.normal());
-                ways.collect()
-            };
-            let rows: Vec<Vec<f64>> = (0..blocks).map(|_| row()).collect();
-            let found = not_worse(gains.len(), 0.05, |one, other| {
-                let logs: Vec<f64> = rows.iter().map(|r| r[one] - r[other]).collect();
-                let location = trimmed_mean(&logs)?;
-                let p = location.p_value(0.0)?;
-                Some(if location.value < 0.0 { p / 2.0 } else { 1.0 })
-            });
-            for (count, stands) in times.iter_mut().zip(found) {
-                *count += usize::from(stands);
-            }
-        }
-        times.iter().map(|t| *t as f64 / runs as f64).collect()
-    }
-
-    #[test]
-    fn the_best_is_in_the_set_at_the_promised_rate_and_what_is_clearly_worse_is_not() {
-        // Alike ones are hardest: each of them is a best one.
-        for blocks in [6, 12, 21] {
-            for share in shares(&[0.0; 5], blocks, 0.05, 2000) {
-                assert!(share >= 0.95 - 0.01, "{blocks} {share}");
-            }
-        }
-        let check = |gains: &[f64], blocks, noise, runs, holds: fn(&[f64]) -> bool| {
-            let found = shares(gains, blocks, noise, runs);
-            assert!(holds(&found), "{gains:?} {found:?}");
-        };
-        check(&[0.02, 0.0, 0.0, -0.5], 12, 0.05, 2000, |s| s[0] > 0.95);
-        check(&[0.0, -0.1, -0.3], 21, 0.03, 500, |s| s[0] == 1.0);
-        check(&[0.0, -0.1, -0.3], 21, 0.03, 500, |s| {
-            s[1] < 0.01 && s[2] == 0.0
-        });
-        // Blocks differ three times as much as ways do within them: pairing distinguishes what
-        // overlapping intervals do not.
-        check(&[0.0, -0.07], 21, 0.03, 500, |s| s[1] < 0.05);
-    }
-
-    #[test]
-    fn a_way_in_no_contrast_is_not_in_the_set() {
-        let only = |one: usize, other: usize| (one != 2 && other != 2).then_some(0.5);
-        assert_eq!(not_worse(3, 0.05, only), [true, true, false]);
-        assert_eq!(not_worse(1, 0.05, only), [false]);
     }
 }
