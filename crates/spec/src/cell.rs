@@ -16,9 +16,7 @@ pub use isolation::{
     Cgroup, Class, DEADLINE_PERIOD_NS, DEADLINE_RUNTIME_NS, MOST_QUOTA_PERCENT, NICE,
     QUOTA_PERIOD_US, WEIGHTS,
 };
-pub use places::{
-    CompetingLoad, LoadKind, LoadPosition, MOST_CPUS, Nearness, PAIRS, PINNED, Placement,
-};
+pub use places::{CompetingLoad, LoadKind, LoadPosition, Nearness, PAIRS, PINNED, Placement};
 
 /// The suffix of a twin's id.
 const TWIN: &str = "/twin";

@@ -1,9 +1,14 @@
-//! Lists of CPUs and nodes as the kernel writes them: `0-3,8,10-11` (cpuset(7), "List format").
+//! Lists of CPUs and nodes: as the kernel writes them, `0-3,8,10-11` (cpuset(7), "List format"), and as
+//! a study does, where the order counts.
 
 use itertools::Itertools as _;
 
 /// One more than the largest number of a CPU or node in a list; Linux has at most 8,192 CPUs.
 pub const MOST: u32 = 65_536;
+/// One more than the largest number of a CPU in a study; Linux has at most 8,192.
+pub const MOST_CPUS: u32 = 8192;
+/// The most CPUs of a list in a study: two for each of the most flows.
+const MOST_LISTED: usize = 512;
 
 /// Parses numbers and ranges into ascending numbers without repetition, below [`MOST`]; the error
 /// names the wrong part. An empty text is an empty list.
@@ -37,6 +42,33 @@ pub fn write(numbers: &[u32]) -> String {
         [first, .., last] => format!("{first}-{last}"),
     });
     parts.join(",")
+}
+
+/// Parses numbers and ranges, in their order and with repetition: `0,2` or `0-3,8`; none for other text
+/// and for a list longer than [`MOST_LISTED`].
+pub(crate) fn parse_in_order(text: &str) -> Option<Vec<u32>> {
+    let number = |digits: &str| digits.trim().parse().ok().filter(|n: &u32| *n < MOST_CPUS);
+    let mut cpus: Vec<u32> = Vec::new();
+    for part in text.split(',') {
+        let (first, last) = match part.split_once('-') {
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(part)?, number(part)?),
+        };
+        if first > last {
+            return None;
+        }
+        // A CPU that is named twice in `A:B` lists is two flows on it, in their order.
+        cpus.extend((first..=last).take(MOST_LISTED + 1));
+        if cpus.len() > MOST_LISTED {
+            return None;
+        }
+    }
+    Some(cpus)
+}
+
+/// Writes numbers in their order: `[2, 0, 1]` becomes `2,0,1`.
+pub(crate) fn write_in_order(cpus: &[u32]) -> String {
+    cpus.iter().join(",")
 }
 
 fn number(text: &str) -> Result<u32, String> {

@@ -37,6 +37,7 @@ pub mod service;
 pub mod study;
 pub mod survey;
 pub mod table;
+mod toml_reader;
 pub mod units;
 
 #[doc(inline)]
@@ -71,8 +72,9 @@ pub use run_progress::RunProgress;
 #[doc(inline)]
 pub use sample::{Failure, Held, PacketSocket, Sample, SideReadings, TrialKey};
 #[doc(inline)]
-pub use study::{Study, StudyError};
+pub use study::Study;
 #[doc(inline)]
 pub use survey::{LeftOut, Refusal, Route, Support, Survey};
 #[doc(inline)]
 pub use table::Table;
+pub use toml_reader::TomlError;

@@ -7,8 +7,7 @@ use itertools::Itertools as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::axis::{AXES, Axis, Value};
-use crate::cell::Cell;
-use crate::study::MAX_CELLS;
+use crate::cell::{Cell, MAX_CELLS};
 
 /// A cell of the study that is not available on this host. It is data, drawn as a gap.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::axis::{Axis, CellFacts, Value};
-use crate::cell::{Arrivals, Cell, Invalid, PAIRS, Transport};
+use crate::cell::{Arrivals, Cell, Invalid, MAX_CELLS, PAIRS, Transport};
 use crate::metric::Metric;
 use crate::survey::Survey;
 use crate::units;
@@ -18,7 +18,7 @@ mod expect;
 mod family;
 mod fit;
 mod pair;
-pub(crate) mod raw;
+mod raw;
 
 pub use expect::{Expect, Outcome};
 pub use family::{ERROR_RATE, FALSE_DISCOVERY_RATE, Family, PrimaryPart};
@@ -29,8 +29,6 @@ pub const MAX_WINDOW_MS: u64 = 60_000;
 /// The longest budget, in ms: a day.
 pub const MAX_BUDGET_MS: u64 = 86_400_000;
 
-/// The most cells of a study.
-pub const MAX_CELLS: usize = 20_000;
 /// The most blocks of a run.
 pub const MAX_BLOCKS: u32 = 10_000;
 /// The most comparisons of a study, and the most figures, expectations and pairs.
@@ -166,18 +164,6 @@ pub struct Figure {
     pub relative: bool,
     /// The metric of the ordinate if `y` is absent in all cells.
     pub or: Option<Metric>,
-}
-
-/// An error in a study file, with its place.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, column {column}: {message}")]
-pub struct StudyError {
-    /// Line, from 1.
-    pub line: usize,
-    /// Column in characters, from 1.
-    pub column: usize,
-    /// The error and the remedy.
-    pub message: String,
 }
 
 impl Study {

@@ -2,6 +2,8 @@
 
 use crate::units;
 
+/// The most cells of a study.
+pub const MAX_CELLS: usize = 20_000;
 /// The largest message, in bytes: a file that is sent whole is one.
 pub const MAX_SIZE_BYTES: u64 = 4 << 30;
 /// The largest buffer that is read into or sent from in one call, in bytes.

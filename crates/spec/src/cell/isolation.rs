@@ -7,14 +7,14 @@ use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use super::Invalid;
-use super::places::{parse_cpus, write_cpus};
+use crate::cpulist::{self, MOST_CPUS};
 
 /// Nice values, sched(7): the lower, the more CPU time.
 pub const NICE: std::ops::RangeInclusive<i32> = -20..=19;
 /// Weights of a control group, cgroup v2's own bounds.
 pub const WEIGHTS: std::ops::RangeInclusive<u32> = 1..=10_000;
 /// The largest quota, in percent of one CPU: the time of the most CPUs that a machine can have.
-pub const MOST_QUOTA_PERCENT: u32 = 100 * super::MOST_CPUS;
+pub const MOST_QUOTA_PERCENT: u32 = 100 * MOST_CPUS;
 /// The period of a quota, in µs: the kernel's default.
 pub const QUOTA_PERIOD_US: u64 = 100_000;
 /// CPU time that the class `deadline` reserves in each of its periods, in ns.
@@ -151,7 +151,7 @@ impl fmt::Display for Cgroup {
         let weight = self.weight.map(|n| format!("weight={n}"));
         let cpuset = self.cpuset.as_ref().map(|cpus| match cpus.as_slice() {
             [] => "cpuset".to_owned(),
-            cpus => format!("cpuset={}", write_cpus(cpus)),
+            cpus => format!("cpuset={}", cpulist::write_in_order(cpus)),
         });
         let none = self.is_none().then(|| "none".to_owned());
         let parts = [none, quota, weight, cpuset].into_iter().flatten();
@@ -191,7 +191,7 @@ impl FromStr for Cgroup {
                     group.weight = Some(weight.ok_or_else(wrong)?);
                 }
                 ("cpuset", value) if group.cpuset.is_none() => {
-                    let cpus = value.map(|list| parse_cpus(list).ok_or_else(wrong));
+                    let cpus = value.map(|list| cpulist::parse_in_order(list).ok_or_else(wrong));
                     group.cpuset = Some(cpus.transpose()?.unwrap_or_default());
                 }
                 _ => return Err(wrong()),

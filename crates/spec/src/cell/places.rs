@@ -7,11 +7,7 @@ use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use super::Invalid;
-
-/// One more than the largest number of a CPU; Linux has at most 8,192.
-pub const MOST_CPUS: u32 = 8192;
-/// The most CPUs of a list: two for each of the most flows.
-const MOST_LISTED: usize = 512;
+use crate::cpulist;
 
 choice! {
     /// The distance of two CPUs, by what they share. The machine's topology gives the CPUs.
@@ -94,9 +90,14 @@ impl fmt::Display for Placement {
         match self {
             Placement::Free => f.write_str("free"),
             Placement::Cpus { sender, receiver } => {
-                write!(f, "{}:{}", write_cpus(sender), write_cpus(receiver))
+                write!(
+                    f,
+                    "{}:{}",
+                    cpulist::write_in_order(sender),
+                    cpulist::write_in_order(receiver)
+                )
             }
-            Placement::Within { cpus } => f.write_str(&write_cpus(cpus)),
+            Placement::Within { cpus } => f.write_str(&cpulist::write_in_order(cpus)),
             Placement::Near(nearness) => f.write_str(nearness.name()),
             Placement::Pinned => f.write_str(PINNED),
             Placement::Pairs => f.write_str(PAIRS),
@@ -123,7 +124,7 @@ impl FromStr for Placement {
                 Nearness::quoted_names()
             ))
         };
-        let cpus = |list| parse_cpus(list).ok_or_else(wrong);
+        let cpus = |list| cpulist::parse_in_order(list).ok_or_else(wrong);
         match text.split_once(':') {
             Some((sender, receiver)) => Ok(Placement::Cpus {
                 sender: cpus(sender)?,
@@ -200,7 +201,7 @@ impl fmt::Display for CompetingLoad {
             LoadPosition::All if self.noise == LoadKind::Awake => Ok(()),
             LoadPosition::Near(nearness) => write!(f, "@{}", nearness.name()),
             LoadPosition::All => f.write_str("@all"),
-            LoadPosition::Cpus(cpus) => write!(f, "@{}", write_cpus(cpus)),
+            LoadPosition::Cpus(cpus) => write!(f, "@{}", cpulist::write_in_order(cpus)),
         }
     }
 }
@@ -230,37 +231,11 @@ impl FromStr for CompetingLoad {
             Some("all") => LoadPosition::All,
             Some(place) => match Nearness::from_name(place) {
                 Some(nearness) => LoadPosition::Near(nearness),
-                None => LoadPosition::Cpus(parse_cpus(place).ok_or_else(wrong)?),
+                None => LoadPosition::Cpus(cpulist::parse_in_order(place).ok_or_else(wrong)?),
             },
         };
         Ok(CompetingLoad { noise, spot })
     }
-}
-
-/// Parses numbers and ranges, in their order: `0,2` or `0-3,8`; none for other text and for a list
-/// longer than [`MOST_LISTED`].
-pub(super) fn parse_cpus(text: &str) -> Option<Vec<u32>> {
-    let number = |digits: &str| digits.trim().parse().ok().filter(|n: &u32| *n < MOST_CPUS);
-    let mut cpus: Vec<u32> = Vec::new();
-    for part in text.split(',') {
-        let (first, last) = match part.split_once('-') {
-            Some((first, last)) => (number(first)?, number(last)?),
-            None => (number(part)?, number(part)?),
-        };
-        if first > last {
-            return None;
-        }
-        // A CPU that is named twice in `A:B` lists is two flows on it, in their order.
-        cpus.extend((first..=last).take(MOST_LISTED + 1));
-        if cpus.len() > MOST_LISTED {
-            return None;
-        }
-    }
-    Some(cpus)
-}
-
-pub(super) fn write_cpus(cpus: &[u32]) -> String {
-    cpus.iter().join(",")
 }
 
 #[cfg(test)]

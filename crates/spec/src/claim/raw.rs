@@ -11,8 +11,7 @@ use super::{
 };
 use crate::axis::Axis;
 use crate::metric::Metric;
-use crate::study::StudyError;
-use crate::study::raw::{RawAxes, RawText, Reader, at, convert_all, from_toml};
+use crate::toml_reader::{RawAxes, RawText, Reader, TomlError, at, convert_all, from_toml};
 use crate::units;
 
 mod kinds;
@@ -107,7 +106,7 @@ pub(super) const KINDS: &[(&str, &str)] = &[
 ];
 
 /// Parses a file of claims. The error is the first one, with its line and column.
-pub fn parse(text: &str) -> Result<Vec<Claim>, StudyError> {
+pub fn parse(text: &str) -> Result<Vec<Claim>, TomlError> {
     if text.len() > MAX_CLAIMS_BYTES {
         let message = format!("a claims file has at most {MAX_CLAIMS_BYTES} bytes");
         return Err(at(text, 0, message));
@@ -130,7 +129,7 @@ pub fn parse(text: &str) -> Result<Vec<Claim>, StudyError> {
 }
 
 impl Reader<'_> {
-    fn claim(&self, raw: &Spanned<RawClaim>) -> Result<Claim, StudyError> {
+    fn claim(&self, raw: &Spanned<RawClaim>) -> Result<Claim, TomlError> {
         let row = raw.get_ref();
         if row.tests.is_empty() && row.reasons.is_empty() {
             let message = format!(
@@ -182,7 +181,7 @@ impl Reader<'_> {
         })
     }
 
-    fn reason(&self, raw: &RawTest) -> Result<Reason, StudyError> {
+    fn reason(&self, raw: &RawTest) -> Result<Reason, TomlError> {
         let Some(otherwise) = &raw.otherwise else {
             return self.fail(
                 raw.kind.span(),
@@ -195,7 +194,7 @@ impl Reader<'_> {
         })
     }
 
-    fn test(&self, raw: &RawTest) -> Result<Test, StudyError> {
+    fn test(&self, raw: &RawTest) -> Result<Test, TomlError> {
         let kind = raw.kind.get_ref().as_str();
         let Some((_, keys)) = KINDS.iter().find(|(name, _)| *name == kind) else {
             let message = units::unknown("kind", kind, KINDS.iter().map(|(name, _)| *name));
@@ -234,7 +233,7 @@ impl Reader<'_> {
         raw: &RawTest,
         value: &'r Option<Spanned<T>>,
         key: &str,
-    ) -> Result<&'r Spanned<T>, StudyError> {
+    ) -> Result<&'r Spanned<T>, TomlError> {
         match value {
             Some(value) => Ok(value),
             None => self.fail(

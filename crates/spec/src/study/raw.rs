@@ -5,18 +5,13 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{
-    Compare, Expect, Family, Figure, MAX_BLOCKS, Outcome, Pair, PrimaryPart, Study, StudyError,
-    Tier,
-};
+use super::{Compare, Expect, Family, Figure, MAX_BLOCKS, Outcome, Pair, PrimaryPart, Study, Tier};
 use crate::axis::{Axis, Value};
 use crate::metric::Metric;
+use crate::toml_reader::{
+    RawAxes, RawText, RawValues, Reader, TomlError, convert_all, from_toml, named,
+};
 use crate::units;
-
-mod reader;
-
-use reader::named;
-pub(crate) use reader::{RawAxes, RawText, RawValues, Reader, at, from_toml};
 
 /// CPUs that other processes may use if a study names no number. Less than a tenth of a CPU moves ratios
 /// by less than the smallest effects that matter, as it acts on all cells of a block.
@@ -117,7 +112,7 @@ struct RawExpect {
 impl Study {
     /// Parses a study. The error is the first one, with its line and column: syntax, an unknown key,
     /// a wrong type, an axis without values, a value out of bounds, no question.
-    pub fn parse(text: &str) -> Result<Study, StudyError> {
+    pub fn parse(text: &str) -> Result<Study, TomlError> {
         let mut study = Reader { text }.study(from_toml(text)?)?;
         study.name_arrivals();
         Ok(study)
@@ -125,7 +120,7 @@ impl Study {
 }
 
 impl Reader<'_> {
-    fn study(&self, raw: RawStudy) -> Result<Study, StudyError> {
+    fn study(&self, raw: RawStudy) -> Result<Study, TomlError> {
         let share = |v: &RawText| units::parse_share(&v.0);
         let millis = |v: &RawText| -> Result<u64, String> {
             let d = units::parse_duration(&v.0)?;
@@ -182,14 +177,14 @@ impl Reader<'_> {
         })
     }
 
-    fn foreign_cpus(&self, given: Option<&Spanned<f64>>) -> Result<f64, StudyError> {
+    fn foreign_cpus(&self, given: Option<&Spanned<f64>>) -> Result<f64, TomlError> {
         let why = "foreign-cpus is a number of CPUs above 0, such as 0.1";
         let fits = |cpus: f64| cpus.is_finite() && cpus > 0.0;
         given.map_or(Ok(FOREIGN_CPUS), |given| self.bounded(given, fits, why))
     }
 
     /// The number of blocks of the published design: three or more, since fewer give no interval.
-    fn as_published_blocks(&self, raw: &RawStudy) -> Result<Option<u32>, StudyError> {
+    fn as_published_blocks(&self, raw: &RawStudy) -> Result<Option<u32>, TomlError> {
         let Some(blocks) = &raw.as_published_blocks else {
             return Ok(None);
         };
@@ -202,7 +197,7 @@ impl Reader<'_> {
 
     /// The parts of the grid: each tier with the first values of `[axes]` where it names none, then
     /// the product of all `[axes]`.
-    fn tiers(&self, raw: &RawStudy) -> Result<Vec<Tier>, StudyError> {
+    fn tiers(&self, raw: &RawStudy) -> Result<Vec<Tier>, TomlError> {
         let all = self.axes(&raw.axes)?;
         let mut tiers = Vec::new();
         for tier in &raw.tiers {
@@ -229,7 +224,7 @@ impl Reader<'_> {
         Ok(tiers)
     }
 
-    fn compare(&self, raw: &RawCompare, tiers: &[Tier]) -> Result<Compare, StudyError> {
+    fn compare(&self, raw: &RawCompare, tiers: &[Tier]) -> Result<Compare, TomlError> {
         let axis = raw.axis;
         let baseline = self.value(axis, &raw.baseline)?;
         let occurs = tiers.iter().any(|tier| match tier.values(axis) {
@@ -263,13 +258,13 @@ impl Reader<'_> {
     }
 
     /// The axis of a main effect: not the compared one, and one with several values.
-    fn over(&self, axis: Axis, raw: &Spanned<Axis>, tiers: &[Tier]) -> Result<Axis, StudyError> {
+    fn over(&self, axis: Axis, raw: &Spanned<Axis>, tiers: &[Tier]) -> Result<Axis, TomlError> {
         let why = "an effect is over another axis than the one compared, with several values";
         let varies = |over| tiers.iter().any(|t| t.values(over).len() >= 2);
         self.bounded(raw, |over| over != axis && varies(over), why)
     }
 
-    fn pair(&self, raw: &RawPair) -> Result<Pair, StudyError> {
+    fn pair(&self, raw: &RawPair) -> Result<Pair, TomlError> {
         let axis = *raw.axis.get_ref();
         let values = self.values(axis, &raw.values)?;
         let against = self.value(axis, &raw.against)?;
@@ -308,7 +303,7 @@ impl Reader<'_> {
         &self,
         raw: Option<&Spanned<String>>,
         parts: &[RawPrimary],
-    ) -> Result<Family, StudyError> {
+    ) -> Result<Family, TomlError> {
         let family = raw.map(|raw| self.convert(raw, |name| named("family", name, Family::ALL)));
         match (raw, family.transpose()?, parts) {
             (Some(raw), Some(Family::Primary), [_, ..]) => self.fail(
@@ -326,7 +321,7 @@ impl Reader<'_> {
         axis: Axis,
         metrics: &[Metric],
         raw: &RawPrimary,
-    ) -> Result<PrimaryPart, StudyError> {
+    ) -> Result<PrimaryPart, TomlError> {
         let metric = |metric: &Metric| {
             if metrics.contains(metric) {
                 Ok(*metric)
@@ -342,7 +337,7 @@ impl Reader<'_> {
         })
     }
 
-    fn expect(&self, raw: &RawExpect) -> Result<Expect, StudyError> {
+    fn expect(&self, raw: &RawExpect) -> Result<Expect, TomlError> {
         let axis = raw.axis;
         Ok(Expect {
             metric: raw.metric,
@@ -353,13 +348,4 @@ impl Reader<'_> {
             outcome: self.convert(&raw.outcome, |name| named("outcome", name, Outcome::ALL))?,
         })
     }
-}
-
-/// The rows, each converted by `read`; the first error ends it.
-/// All rows converted by `read`, or the first error.
-pub(crate) fn convert_all<R, T>(
-    rows: &[R],
-    read: impl Fn(&R) -> Result<T, StudyError>,
-) -> Result<Vec<T>, StudyError> {
-    rows.iter().map(read).collect()
 }

@@ -10,8 +10,7 @@ use crate::claim::{
     Arithmetic, Between, Contrast, Expected, NAGLE_STALL, Quantity, Term, TestKind,
 };
 use crate::metric::{Measure, Metric};
-use crate::study::StudyError;
-use crate::study::raw::{RawText, Reader, convert_all};
+use crate::toml_reader::{RawText, Reader, TomlError, convert_all};
 use crate::units;
 
 /// The tolerance of a crossover test that names none, as a factor.
@@ -33,7 +32,7 @@ enum ExpectForms {
 
 impl Reader<'_> {
     /// The test of a kind, from the keys that it has.
-    pub(super) fn kind(&self, kind: &str, raw: &RawTest) -> Result<TestKind, StudyError> {
+    pub(super) fn kind(&self, kind: &str, raw: &RawTest) -> Result<TestKind, TomlError> {
         let level = |metric: Metric| {
             let expect = self.expected(raw, ExpectForms::Number)?;
             Ok(TestKind::Level { metric, expect })
@@ -59,11 +58,11 @@ impl Reader<'_> {
         }
     }
 
-    fn metric(&self, raw: &RawTest) -> Result<Metric, StudyError> {
+    fn metric(&self, raw: &RawTest) -> Result<Metric, TomlError> {
         Ok(*self.required(raw, &raw.metric, "metric")?.get_ref())
     }
 
-    fn expected(&self, raw: &RawTest, forms: ExpectForms) -> Result<Expected, StudyError> {
+    fn expected(&self, raw: &RawTest, forms: ExpectForms) -> Result<Expected, TomlError> {
         let expect = self.required(raw, &raw.expect, "expect")?;
         self.convert(expect, |text| match text.parse()? {
             Expected::Among if forms != ExpectForms::Any => {
@@ -76,7 +75,7 @@ impl Reader<'_> {
         })
     }
 
-    pub(super) fn cells(&self, raw: &RawTest) -> Result<Quantity, StudyError> {
+    pub(super) fn cells(&self, raw: &RawTest) -> Result<Quantity, TomlError> {
         let is_sum = raw.kind.get_ref() == "arithmetic";
         let cells = self.convert_optional(&raw.cells, |text| match text.as_str() {
             "every" => Ok(Quantity::Every),
@@ -91,7 +90,7 @@ impl Reader<'_> {
         Ok(cells.unwrap_or(Quantity::Every))
     }
 
-    fn contrast(&self, raw: &RawTest) -> Result<Contrast, StudyError> {
+    fn contrast(&self, raw: &RawTest) -> Result<Contrast, TomlError> {
         let axis = *self.required(raw, &raw.axis, "axis")?.get_ref();
         let value = self.value(axis, self.required(raw, &raw.value, "value")?)?;
         let raw_against = self.required(raw, &raw.against, "against")?;
@@ -107,7 +106,7 @@ impl Reader<'_> {
     }
 
     /// The metric of a test of copies: that of both sides, unless the test names another one.
-    fn copies(&self, raw: &RawTest) -> Result<Metric, StudyError> {
+    fn copies(&self, raw: &RawTest) -> Result<Metric, TomlError> {
         let metric = self.convert_optional(&raw.metric, |metric| match *metric {
             metric if metric.measure == Measure::CopiesPerByte => Ok(metric),
             other => Err(format!(
@@ -117,7 +116,7 @@ impl Reader<'_> {
         Ok(metric.unwrap_or(Metric::both(Measure::CopiesPerByte)))
     }
 
-    fn crossover(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
+    fn crossover(&self, raw: &RawTest) -> Result<TestKind, TomlError> {
         let along = raw.along.as_ref().map_or(Axis::Size, |a| *a.get_ref());
         let expect = self.required(raw, &raw.expect, "expect")?;
         let from = self.convert(expect, |text| {
@@ -145,12 +144,12 @@ impl Reader<'_> {
         raw: &RawTest,
         fits: fn(f64) -> bool,
         why: &str,
-    ) -> Result<Option<f64>, StudyError> {
+    ) -> Result<Option<f64>, TomlError> {
         let tolerance = raw.tolerance.as_ref();
         tolerance.map(|t| self.bounded(t, fits, why)).transpose()
     }
 
-    fn counter(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
+    fn counter(&self, raw: &RawTest) -> Result<TestKind, TomlError> {
         let list = self.required(raw, &raw.metrics, "metrics")?;
         if list.get_ref().len() < 2 {
             return self.fail(list.span(), "a counter test compares at least two metrics");
@@ -161,7 +160,7 @@ impl Reader<'_> {
         })
     }
 
-    fn stall(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
+    fn stall(&self, raw: &RawTest) -> Result<TestKind, TomlError> {
         let present = self.convert_optional(&raw.expect, |text| match text.as_str() {
             "present" => Ok(true),
             "absent" => Ok(false),
@@ -174,7 +173,7 @@ impl Reader<'_> {
         })
     }
 
-    fn scaling(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
+    fn scaling(&self, raw: &RawTest) -> Result<TestKind, TomlError> {
         let between = self.convert(self.required(raw, &raw.threads, "threads")?, |text| {
             let numbers = || {
                 let (low, high) = text.0.split_once("..")?;
@@ -196,7 +195,7 @@ impl Reader<'_> {
         })
     }
 
-    fn arithmetic(&self, raw: &RawTest) -> Result<TestKind, StudyError> {
+    fn arithmetic(&self, raw: &RawTest) -> Result<TestKind, TomlError> {
         let term = Term {
             table: self.required(raw, &raw.table, "table")?.get_ref().clone(),
             column: self.required(raw, &raw.column, "column")?.get_ref().clone(),

@@ -1,4 +1,4 @@
-//! The conversion of single values of a TOML file, with errors that have their line and column.
+//! A TOML file of a study or of claims: its reader, which converts single values, and its error.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,26 @@ use serde::de::{self, DeserializeOwned, Deserializer, SeqAccess, Visitor};
 use toml::Spanned;
 
 use crate::axis::{Axis, Value};
-use crate::study::StudyError;
 use crate::units;
+
+/// An error in a TOML file, with its place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {message}")]
+pub struct TomlError {
+    /// Line, from 1.
+    pub line: usize,
+    /// Column in characters, from 1.
+    pub column: usize,
+    /// The error and the remedy.
+    pub message: String,
+}
 
 pub(crate) type RawAxes = BTreeMap<Axis, Spanned<RawValues>>;
 
 /// A value as text, whether it was written as a string, a whole number or a boolean.
 pub(crate) struct RawText(pub(crate) String);
 
-pub(crate) struct RawValues(pub(super) Vec<Spanned<RawText>>);
+pub(crate) struct RawValues(Vec<Spanned<RawText>>);
 
 impl<'de> Deserialize<'de> for RawText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -74,7 +85,7 @@ impl Reader<'_> {
         &self,
         place: std::ops::Range<usize>,
         message: impl Into<String>,
-    ) -> Result<T, StudyError> {
+    ) -> Result<T, TomlError> {
         Err(at(self.text, place.start, message.into()))
     }
 
@@ -83,7 +94,7 @@ impl Reader<'_> {
         &self,
         value: &Spanned<T>,
         read: impl Fn(&T) -> Result<U, E>,
-    ) -> Result<U, StudyError> {
+    ) -> Result<U, TomlError> {
         read(value.get_ref()).or_else(|e| self.fail(value.span(), e.to_string()))
     }
 
@@ -92,7 +103,7 @@ impl Reader<'_> {
         &self,
         value: &Option<Spanned<T>>,
         read: impl Fn(&T) -> Result<U, E>,
-    ) -> Result<Option<U>, StudyError> {
+    ) -> Result<Option<U>, TomlError> {
         value.as_ref().map(|v| self.convert(v, read)).transpose()
     }
 
@@ -102,7 +113,7 @@ impl Reader<'_> {
         value: &Spanned<T>,
         fits: impl Fn(T) -> bool,
         why: impl Into<String>,
-    ) -> Result<T, StudyError> {
+    ) -> Result<T, TomlError> {
         match *value.get_ref() {
             value if fits(value) => Ok(value),
             _ => self.fail(value.span(), why),
@@ -110,7 +121,7 @@ impl Reader<'_> {
     }
 
     /// The values of each axis that is named, in the order of the table.
-    pub(crate) fn axes(&self, raw: &RawAxes) -> Result<Vec<(Axis, Vec<Value>)>, StudyError> {
+    pub(crate) fn axes(&self, raw: &RawAxes) -> Result<Vec<(Axis, Vec<Value>)>, TomlError> {
         let read = |(axis, values): (&Axis, _)| Ok((*axis, self.values(*axis, values)?));
         raw.iter().map(read).collect()
     }
@@ -119,7 +130,7 @@ impl Reader<'_> {
         &self,
         axis: Axis,
         values: &Spanned<RawValues>,
-    ) -> Result<Vec<Value>, StudyError> {
+    ) -> Result<Vec<Value>, TomlError> {
         let list = &values.get_ref().0;
         if list.is_empty() {
             let why = "has no values: name at least one, or leave the axis out";
@@ -129,12 +140,12 @@ impl Reader<'_> {
             .process_results(|read| read.unique().collect())
     }
 
-    pub(crate) fn value(&self, axis: Axis, value: &Spanned<RawText>) -> Result<Value, StudyError> {
+    pub(crate) fn value(&self, axis: Axis, value: &Spanned<RawText>) -> Result<Value, TomlError> {
         self.convert(value, |text| axis.read(&text.0))
     }
 }
 
-pub(crate) fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, StudyError> {
+pub(crate) fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, TomlError> {
     toml::from_str(text).map_err(|e| {
         let lines = e.message().split('\n').map(str::trim);
         let message = lines.filter(|line| !line.is_empty()).join("; ");
@@ -143,11 +154,11 @@ pub(crate) fn from_toml<T: DeserializeOwned>(text: &str) -> Result<T, StudyError
 }
 
 /// An error at a byte offset of a text.
-pub(crate) fn at(text: &str, offset: usize, message: String) -> StudyError {
+pub(crate) fn at(text: &str, offset: usize, message: String) -> TomlError {
     let before = text.get(..offset).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
     let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
-    StudyError {
+    TomlError {
         line,
         column,
         message: units::one_line(&message),
@@ -155,7 +166,7 @@ pub(crate) fn at(text: &str, offset: usize, message: String) -> StudyError {
 }
 
 /// The word of a list that has this name, or an error that lists the names. `noun` is the word for them.
-pub(super) fn named<T: Copy + Into<&'static str>>(
+pub(crate) fn named<T: Copy + Into<&'static str>>(
     noun: &str,
     name: &str,
     all: &[T],
@@ -163,4 +174,12 @@ pub(super) fn named<T: Copy + Into<&'static str>>(
     let words = all.iter().copied();
     (words.clone().find(|word| (*word).into() == name))
         .ok_or_else(|| units::unknown(noun, name, words.map(Into::into)))
+}
+
+/// All rows converted by `read`, or the first error.
+pub(crate) fn convert_all<R, T>(
+    rows: &[R],
+    read: impl Fn(&R) -> Result<T, TomlError>,
+) -> Result<Vec<T>, TomlError> {
+    rows.iter().map(read).collect()
 }
