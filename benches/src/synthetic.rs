@@ -137,7 +137,7 @@ pub fn manifest(seed: u64) -> Result<Manifest> {
             congestion_controls: vec!["cubic".to_owned()],
             counters_refused: [Counter::Cycles, Counter::Instructions]
                 .map(|c| Refusal {
-                    what: c.name().to_owned(),
+                    subject: c,
                     why: NO_HARDWARE.to_owned(),
                 })
                 .into(),

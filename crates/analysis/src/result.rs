@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 #[cfg(feature = "schema")]
 use bytecost_spec::RefusedCells;
-use bytecost_spec::{Cell, Failure, Host, Metric, Refusal, RefusedCell, by_reason};
+use bytecost_spec::{Cell, Counter, Failure, Host, Metric, Refusal, RefusedCell, by_reason};
 pub use bytecost_spec::{LeftOut, Published, PublishedCell};
 use serde::{Deserialize, Serialize};
 
@@ -128,7 +128,7 @@ pub struct Analysis {
     #[cfg_attr(feature = "schema", schemars(with = "Vec<RefusedCells>"))]
     pub refused_cells: Vec<RefusedCell>,
     /// Counters that are not available on this machine.
-    pub refused_counters: Vec<Refusal>,
+    pub refused_counters: Vec<Refusal<Counter>>,
     /// Cells that the run does not measure although the machine could, with the reason.
     pub left_out: Vec<LeftOut>,
     /// Trials that failed.

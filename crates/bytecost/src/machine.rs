@@ -25,7 +25,7 @@ pub fn utc(since_1970_s: u64) -> Option<String> {
 /// Reads this machine, and tests its CPU clock.
 pub fn host() -> (Host, CpuClock) {
     let refused = ThreadMeter::open().refused();
-    let cycles = refused.iter().find(|r| r.what == Counter::Cycles.name());
+    let cycles = refused.iter().find(|r| r.subject == Counter::Cycles);
     let loopback = obstacles::of_loopback(&Roots::real());
     let probes = Probes {
         hardware_counters: cycles.map_or(Ok(()), |r| Err(r.why.clone())),

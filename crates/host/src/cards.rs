@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 
 use bytecost_spec::cpulist;
-use bytecost_spec::peer::{CardInterrupt, CardRings, NetworkCard};
+use bytecost_spec::peer::{CardInterrupt, CardRings, CardSetting, NetworkCard};
 use bytecost_spec::survey::Refusal;
 use bytecost_sys::ethtool::DeviceFacts;
 
@@ -61,7 +61,10 @@ fn card(roots: &Roots, name: &str, facts: DeviceFacts) -> NetworkCard {
     let roots = match same_namespace(roots, &dir, &facts) {
         Ok(()) => roots,
         Err(why) => {
-            absent.push(refusal("queues, speed and interrupts", why));
+            absent.push(Refusal {
+                subject: CardSetting::Hardware,
+                why,
+            });
             &no_files
         }
     };
@@ -70,10 +73,18 @@ fn card(roots: &Roots, name: &str, facts: DeviceFacts) -> NetworkCard {
     let driver = facts.driver.ok().or_else(driver_link);
     let queue_names = roots.sys_names(&format!("{dir}/queues"));
     let queues = |kind: &str| queue_names.iter().filter(|n| n.starts_with(kind)).count() as u32;
-    let mut record = |what: &str, e: io::Error| absent.push(refusal(what, e.to_string()));
-    let features = facts.features.map_err(|e| record("offloads", e));
-    let rings = facts.rings.map_err(|e| record("rings", e)).ok();
-    let coalesce = facts.coalesce_rx.map_err(|e| record("coalescing", e)).ok();
+    let mut record = |subject, e: io::Error| {
+        absent.push(Refusal {
+            subject,
+            why: e.to_string(),
+        });
+    };
+    let features = facts.features.map_err(|e| record(CardSetting::Offloads, e));
+    let rings = facts.rings.map_err(|e| record(CardSetting::Rings, e)).ok();
+    let coalesce = facts
+        .coalesce_rx
+        .map_err(|e| record(CardSetting::Coalescing, e))
+        .ok();
     NetworkCard {
         name: name.to_owned(),
         is_virtual: driver
@@ -110,13 +121,6 @@ fn same_namespace(roots: &Roots, dir: &str, facts: &DeviceFacts) -> Result<(), S
             Err("/sys shows the devices of another network namespace".to_owned())
         }
         _ => Ok(()),
-    }
-}
-
-fn refusal(what: &str, why: String) -> Refusal {
-    Refusal {
-        what: what.to_owned(),
-        why,
     }
 }
 
@@ -217,8 +221,8 @@ mod tests {
         let interrupts = [interrupt(9, vec![5]), interrupt(41, vec![2, 3])];
         assert_eq!(card.interrupts, interrupts);
         assert_eq!(card.rings.unwrap().rx, 512);
-        let absent: Vec<&str> = card.absent.iter().map(|r| r.what.as_str()).collect();
-        assert_eq!(absent, ["coalescing"]);
+        let absent: Vec<CardSetting> = card.absent.iter().map(|r| r.subject).collect();
+        assert_eq!(absent, [CardSetting::Coalescing]);
     }
 
     #[test]

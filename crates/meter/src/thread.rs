@@ -168,15 +168,15 @@ impl ThreadMeter {
     }
 
     /// The counters that are not available here, with the reason and the remedy.
-    pub fn refused(&self) -> Vec<Refusal> {
+    pub fn refused(&self) -> Vec<Refusal<Counter>> {
         THREAD_COUNTERS
             .iter()
-            .filter_map(|counter| {
+            .filter_map(|&subject| {
                 Some(Refusal {
-                    what: counter.name().to_owned(),
-                    why: match (counter, &self.schedstat) {
+                    subject,
+                    why: match (subject, &self.schedstat) {
                         (Counter::RunQueueNs, None) => NO_SCHEDSTAT.to_owned(),
-                        _ => self.layout.refused(*counter)?,
+                        _ => self.layout.refused(subject)?,
                     },
                 })
             })

@@ -296,7 +296,8 @@ pub(crate) fn refusals(a: &Analysis) -> Vec<(String, String)> {
         let cells = differences(&cells, &a.study.varied).join("; ");
         refusals.push((cells, why.clone()));
     }
-    for (why, names) in grouped(a.refused_counters.iter().map(|r| (&r.why, &*r.what))) {
+    let counters = a.refused_counters.iter();
+    for (why, names) in grouped(counters.map(|r| (&r.why, r.subject.name()))) {
         refusals.push((names.join("; "), why.clone()));
     }
     refusals

@@ -87,7 +87,9 @@ pub fn list(survey: &Survey, studies: &[Study], style: Style) -> String {
         let heading = "Counters that are not available on this machine";
         d.push(DocBlock::heading(heading));
         let counters = survey.counters_refused.iter();
-        d.push(DocBlock::terms(counters.map(|r| (&r.what, r.why.as_str()))));
+        d.push(DocBlock::terms(
+            counters.map(|r| (r.subject.name(), r.why.as_str())),
+        ));
     }
     terminal::print(&d, style)
 }

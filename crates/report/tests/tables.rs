@@ -10,7 +10,8 @@ use bytecost_spec::survey::{
     MoverFacts, ReceiverFacts, Route, ServerFacts, ServerSurvey, ServiceFacts,
 };
 use bytecost_spec::{
-    Measure, Metric, Refusal, RoundConditions, RunProgress, Study, Support, Survey, Transport,
+    Counter, Measure, Metric, Refusal, RoundConditions, RunProgress, Study, Support, Survey,
+    Transport,
 };
 
 const PLAIN: Style = Style::plain(100);
@@ -76,7 +77,7 @@ fn survey() -> Survey {
         }),
         congestion_controls: vec!["reno".to_owned(), "cubic".to_owned()],
         counters_refused: vec![Refusal {
-            what: "cycles".to_owned(),
+            subject: Counter::Cycles,
             why: "this machine has no hardware counters".to_owned(),
         }],
         ..Survey::default()

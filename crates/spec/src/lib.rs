@@ -59,7 +59,7 @@ pub use manifest::{Manifest, Plan};
 #[doc(inline)]
 pub use metric::{Better, Measure, Metric, Side, Unit};
 #[doc(inline)]
-pub use peer::{NetworkCard, PeerHost, PeerSide};
+pub use peer::{CardSetting, NetworkCard, PeerHost, PeerSide};
 #[doc(inline)]
 pub use published::{Published, PublishedCell};
 #[doc(inline)]

@@ -112,7 +112,23 @@ pub struct NetworkCard {
     pub interrupts: Vec<CardInterrupt>,
     /// Settings that could not be read, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub absent: Vec<Refusal>,
+    pub absent: Vec<Refusal<CardSetting>>,
+}
+
+words! {
+    /// A setting of a network card that may not be available.
+    pub enum CardSetting {
+        /// Its queues, its speed and its interrupts.
+        #[serde(rename = "queues, speed and interrupts")]
+        #[strum(serialize = "queues, speed and interrupts")]
+        Hardware,
+        /// Its offloads.
+        Offloads,
+        /// Its rings.
+        Rings,
+        /// The delays of its interrupts.
+        Coalescing,
+    }
 }
 
 /// The numbers of entries of a network card's rings, current and maximal.

@@ -30,9 +30,11 @@ const HARDWARE: [Counter; 6] = [
 /// A reading that is not available on this host. It is data, drawn as a gap.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Refusal {
+#[cfg_attr(feature = "schema", schemars(rename = "Refused{S}"))]
+pub struct Refusal<S> {
     /// The missing thing: a counter, a setting of a card.
-    pub what: String,
+    #[serde(rename = "what")]
+    pub subject: S,
     /// The reason, and the remedy where there is one.
     pub why: String,
 }
@@ -175,7 +177,7 @@ pub struct Survey {
     /// Congestion controls that a socket can have.
     pub congestion_controls: Vec<String>,
     /// Counters that are not available, with the reason.
-    pub counters_refused: Vec<Refusal>,
+    pub counters_refused: Vec<Refusal<Counter>>,
     /// Features of the file system, if the study has movers of files.
     pub files: Option<FileSurvey>,
     /// Version of Java, if movers need it and it works.
@@ -319,7 +321,7 @@ impl Survey {
     /// The reason why a counter is not available; none if it is.
     pub fn counter_refused(&self, counter: Counter) -> Option<&str> {
         (self.counters_refused.iter())
-            .find(|refusal| refusal.what == counter.name())
+            .find(|refusal| refusal.subject == counter)
             .map(|refusal| refusal.why.as_str())
     }
 
@@ -361,9 +363,9 @@ mod tests {
     #[test]
     fn hardware_counters_are_refused_only_if_all_are() {
         let check = |counters: &[Counter], expected: Option<&str>| {
-            let refused = counters.iter().map(|c| Refusal {
-                what: c.name().to_owned(),
-                why: format!("no {}", c.name()),
+            let refused = counters.iter().map(|&subject| Refusal {
+                subject,
+                why: format!("no {}", subject.name()),
             });
             let survey = Survey {
                 counters_refused: refused.collect(),

@@ -97,9 +97,9 @@ fn by_nothing() {
     let mut survey = losing();
     survey
         .counters_refused
-        .retain(|r| r.what != Counter::TaskClockNs.name());
+        .retain(|r| r.subject != Counter::TaskClockNs);
     survey.counters_refused.push(Refusal {
-        what: Counter::TaskClockNs.name().to_owned(),
+        subject: Counter::TaskClockNs,
         why: "perf events are not allowed".to_owned(),
     });
     let mut lab = surveyed(&survey, SHORT);
@@ -131,8 +131,8 @@ fn no_events() {
         Counter::BranchMisses,
     ];
     survey.counters_refused = counters
-        .map(|counter| Refusal {
-            what: counter.name().to_owned(),
+        .map(|subject| Refusal {
+            subject,
             why: "this machine has none".to_owned(),
         })
         .to_vec();

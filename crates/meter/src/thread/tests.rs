@@ -136,10 +136,10 @@ fn refused_counters_are_absent() {
         let (start, end) = (meter.read_start(), meter.read_end());
         let readings = meter.difference(&start, &end).into_iter();
         let absent = readings.filter_map(|(counter, reading)| match reading {
-            Reading::Absent { absent } => Some((counter.name().to_owned(), absent)),
+            Reading::Absent { absent } => Some((counter, absent)),
             Reading::Measured(_) => None,
         });
-        let refused = meter.refused().into_iter().map(|r| (r.what, r.why));
+        let refused = meter.refused().into_iter().map(|r| (r.subject, r.why));
         assert!(absent.eq(refused), "{:?}", meter.refused());
     }
 }
