@@ -24,6 +24,25 @@ pub const RECEIVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 pub(crate) const NAMES: [&str; 2] = ["bytecost0", "bytecost1"];
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// A part of a network of the run's own, which the kernel may refuse.
+#[derive(Clone, Copy, PartialEq, Eq, strum::Display)]
+pub(super) enum NetworkPart {
+    #[strum(serialize = "network namespaces")]
+    Namespaces,
+    #[strum(serialize = "a veth pair")]
+    VethPair,
+    #[strum(serialize = "the veth pair's network")]
+    VethNetwork,
+    #[strum(serialize = "a tun device")]
+    Tun,
+    #[strum(serialize = "the tun device's network")]
+    TunNetwork,
+    #[strum(serialize = "a BPF program")]
+    Program,
+    #[strum(serialize = "a packet socket")]
+    PacketSocket,
+}
+
 /// Two namespaces and the link between them. Dropping it drops both.
 #[derive(Debug)]
 pub struct VethPair {
@@ -37,13 +56,13 @@ impl VethPair {
     /// refuses.
     pub fn new(link: LinkChoice) -> io::Result<VethPair> {
         let pair = VethPair {
-            sender: Network::new().map_err(|e| refused("network namespaces", &e))?,
-            receiver: Network::new().map_err(|e| refused("network namespaces", &e))?,
+            sender: Network::new().map_err(|e| refused(NetworkPart::Namespaces, &e))?,
+            receiver: Network::new().map_err(|e| refused(NetworkPart::Namespaces, &e))?,
         };
         let [sender, receiver] = NAMES;
         pair.sender
             .within(|| Netlink::open()?.add_veth(sender, receiver, &pair.receiver, link.mtu_bytes))?
-            .map_err(|e| refused("a veth pair", &e))?;
+            .map_err(|e| refused(NetworkPart::VethPair, &e))?;
         let ends = [
             (&pair.sender, sender, SENDER),
             (&pair.receiver, receiver, RECEIVER),
@@ -67,20 +86,20 @@ impl VethPair {
     }
 }
 
-/// An error of making `what`, with its remedy.
-pub(super) fn refused(what: &str, error: &io::Error) -> io::Error {
+/// The error of a part that cannot be made, with its remedy.
+pub(super) fn refused(part: NetworkPart, error: &io::Error) -> io::Error {
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let text = match errno {
         Some(Errno::PERM | Errno::ACCESS) => format!(
-            "{what} need root: call it as `sudo bytecost …`, or give a container CAP_SYS_ADMIN and CAP_NET_ADMIN"
+            "{part} need root: call it as `sudo bytecost …`, or give a container CAP_SYS_ADMIN and CAP_NET_ADMIN"
         ),
         Some(Errno::OPNOTSUPP) => format!(
             "this kernel has no veth ({error}): `modprobe veth` as root loads it where the kernel has it"
         ),
-        Some(Errno::INVAL) if what == "network namespaces" => {
-            format!("this kernel has no {what} ({error}): it needs CONFIG_NET_NS")
+        Some(Errno::INVAL) if part == NetworkPart::Namespaces => {
+            format!("this kernel has no {part} ({error}): it needs CONFIG_NET_NS")
         }
-        _ => format!("{what} cannot be made: {error}"),
+        _ => format!("{part} cannot be made: {error}"),
     };
     io::Error::new(error.kind(), text)
 }
@@ -261,14 +280,14 @@ pub(super) mod tests {
 
     #[test]
     fn an_error_says_what_to_do() {
-        let check = |what: &str, errno: Errno, says: &str| {
-            let error = refused(what, &errno.into()).to_string();
+        let check = |part: NetworkPart, errno: Errno, says: &str| {
+            let error = refused(part, &errno.into()).to_string();
             assert!(error.contains(says), "{error}");
         };
-        check("network namespaces", Errno::PERM, "sudo bytecost");
-        check("a veth pair", Errno::PERM, "CAP_NET_ADMIN");
-        check("network namespaces", Errno::INVAL, "CONFIG_NET_NS");
-        check("a veth pair", Errno::OPNOTSUPP, "modprobe veth");
-        check("a veth pair", Errno::INVAL, "cannot be made");
+        check(NetworkPart::Namespaces, Errno::PERM, "sudo bytecost");
+        check(NetworkPart::VethPair, Errno::PERM, "CAP_NET_ADMIN");
+        check(NetworkPart::Namespaces, Errno::INVAL, "CONFIG_NET_NS");
+        check(NetworkPart::VethPair, Errno::OPNOTSUPP, "modprobe veth");
+        check(NetworkPart::VethPair, Errno::INVAL, "cannot be made");
     }
 }

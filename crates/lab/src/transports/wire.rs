@@ -15,6 +15,7 @@ use std::thread;
 use bytecost_sys::network::Network;
 
 use super::link::LinkChoice;
+use super::veth::NetworkPart;
 
 mod device;
 pub mod packet;
@@ -41,7 +42,7 @@ pub(crate) struct Wire {
 
 impl Wire {
     pub(crate) fn new(link: LinkChoice) -> io::Result<Wire> {
-        let network = Network::new().map_err(|e| refused("network namespaces", &e))?;
+        let network = Network::new().map_err(|e| refused(NetworkPart::Namespaces, &e))?;
         let (far, map) = device::made(&network, link)?;
         Ok(Wire {
             network,

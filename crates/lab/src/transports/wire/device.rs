@@ -19,7 +19,7 @@ use super::packet::{FAR_HARDWARE, SENDER_HARDWARE};
 use super::program;
 use crate::netlink::Netlink;
 use crate::transports::link::LinkChoice;
-use crate::transports::veth::{self, NAMES, SENDER};
+use crate::transports::veth::{self, NAMES, NetworkPart, SENDER};
 
 /// The address that senders connect to. No socket listens there: the responder answers.
 pub(crate) const FAR_END: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 18, 0, 2), 5201);
@@ -39,11 +39,11 @@ pub(super) fn made(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, 
 }
 
 fn on_tun(link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)> {
-    let tun = tun::open(NAME).map_err(|e| refused("a tun device", &e))?;
+    let tun = tun::open(NAME).map_err(|e| refused(NetworkPart::Tun, &e))?;
     // Before it is up, so that no packet is seen that is not ours.
-    let map = program::attach(NAME, link.device).map_err(|e| refused("a BPF program", &e))?;
+    let map = program::attach(NAME, link.device).map_err(|e| refused(NetworkPart::Program, &e))?;
     link.bring_up(&mut Netlink::open()?, NAME, SENDER)
-        .map_err(|e| refused("the tun device's network", &e))?;
+        .map_err(|e| refused(NetworkPart::TunNetwork, &e))?;
     Ok((tun, map))
 }
 
@@ -51,8 +51,8 @@ fn on_veth(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)
     let mut netlink = Netlink::open()?;
     netlink
         .add_veth(NAME, FAR_NAME, network, link.mtu_bytes)
-        .map_err(|e| veth::refused("a veth pair", &e))?;
-    let map = program::attach(NAME, link.device).map_err(|e| refused("a BPF program", &e))?;
+        .map_err(|e| veth::refused(NetworkPart::VethPair, &e))?;
+    let map = program::attach(NAME, link.device).map_err(|e| refused(NetworkPart::Program, &e))?;
     let mut up = || {
         for (name, address) in [(NAME, SENDER_HARDWARE), (FAR_NAME, FAR_HARDWARE)] {
             let index = netlink.existing_link(name)?.index;
@@ -66,32 +66,32 @@ fn on_veth(network: &Network, link: LinkChoice) -> io::Result<(OwnedFd, OwnedFd)
         veth::await_up(FAR_NAME)?;
         Ok(far)
     };
-    let far = up().map_err(|e: io::Error| refused("the veth pair's network", &e))?;
-    let socket = packet::open(far).map_err(|e| refused("a packet socket", &e))?;
+    let far = up().map_err(|e: io::Error| refused(NetworkPart::VethNetwork, &e))?;
+    let socket = packet::open(far).map_err(|e| refused(NetworkPart::PacketSocket, &e))?;
     // Past the limit of the host where that is allowed, else up to it.
     sockopt::set_socket_recv_buffer_size_force(&socket, OPENINGS_BYTES)
         .or_else(|_| sockopt::set_socket_recv_buffer_size(&socket, OPENINGS_BYTES))?;
     Ok((socket, map))
 }
 
-pub(super) fn refused(what: &str, error: &io::Error) -> io::Error {
+pub(super) fn refused(part: NetworkPart, error: &io::Error) -> io::Error {
     let is_refused = error.kind() == io::ErrorKind::PermissionDenied;
     let errno = error.raw_os_error().map(Errno::from_raw_os_error);
     let text = match errno {
-        _ if is_refused && what == "a packet socket" => format!(
-            "{what}: not available ({error}): run it as root, `sudo bytecost …`, or give a container CAP_NET_RAW"
+        _ if is_refused && part == NetworkPart::PacketSocket => format!(
+            "{part}: not available ({error}): run it as root, `sudo bytecost …`, or give a container CAP_NET_RAW"
         ),
         _ if is_refused => format!(
-            "{what}: not available ({error}): run it as root, `sudo bytecost …`, or give a container CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF and /dev/net/tun"
+            "{part}: not available ({error}): run it as root, `sudo bytecost …`, or give a container CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_BPF and /dev/net/tun"
         ),
-        Some(Errno::NOENT | Errno::NXIO | Errno::NODEV) if what == "a tun device" => format!(
-            "{what}: not available ({error}): load it as root with `modprobe tun`, if the kernel has it; a container needs /dev/net/tun"
+        Some(Errno::NOENT | Errno::NXIO | Errno::NODEV) if part == NetworkPart::Tun => format!(
+            "{part}: not available ({error}): load it as root with `modprobe tun`, if the kernel has it; a container needs /dev/net/tun"
         ),
-        Some(Errno::INVAL) if what == "network namespaces" => {
-            format!("this kernel has no {what} ({error}): it needs CONFIG_NET_NS")
+        Some(Errno::INVAL) if part == NetworkPart::Namespaces => {
+            format!("this kernel has no {part} ({error}): it needs CONFIG_NET_NS")
         }
         _ => format!(
-            "{what}: not available: {error}: the kernel needs tun or veth with packet sockets, BPF (CONFIG_BPF_SYSCALL) and clsact (CONFIG_NET_CLS_BPF, CONFIG_NET_SCH_INGRESS)"
+            "{part}: not available: {error}: the kernel needs tun or veth with packet sockets, BPF (CONFIG_BPF_SYSCALL) and clsact (CONFIG_NET_CLS_BPF, CONFIG_NET_SCH_INGRESS)"
         ),
     };
     io::Error::new(error.kind(), text)

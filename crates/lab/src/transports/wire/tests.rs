@@ -255,14 +255,22 @@ fn nothing_else_is_let_through_and_nobody_else_is_there() {
 
 #[test]
 fn an_error_says_what_to_do() {
-    let check = |what: &str, error: io::Error, says: &str| {
-        let error = refused(what, &error).to_string();
+    let check = |part: NetworkPart, error: io::Error, says: &str| {
+        let error = refused(part, &error).to_string();
         assert!(error.contains(says), "{error}");
     };
     let refused = || io::Error::new(io::ErrorKind::PermissionDenied, "bpf");
-    check("a BPF program", refused(), "sudo bytecost");
-    check("network namespaces", Errno::PERM.into(), "CAP_NET_ADMIN");
-    check("a tun device", Errno::NOENT.into(), "modprobe tun");
-    check("network namespaces", Errno::INVAL.into(), "CONFIG_NET_NS");
-    check("a BPF program", Errno::INVAL.into(), "CONFIG_BPF_SYSCALL");
+    check(NetworkPart::Program, refused(), "sudo bytecost");
+    check(NetworkPart::Namespaces, Errno::PERM.into(), "CAP_NET_ADMIN");
+    check(NetworkPart::Tun, Errno::NOENT.into(), "modprobe tun");
+    check(
+        NetworkPart::Namespaces,
+        Errno::INVAL.into(),
+        "CONFIG_NET_NS",
+    );
+    check(
+        NetworkPart::Program,
+        Errno::INVAL.into(),
+        "CONFIG_BPF_SYSCALL",
+    );
 }
