@@ -20,14 +20,12 @@ pub fn read(roots: &Roots) -> (Vec<Obstacle>, Vec<String>) {
         limits: false,
     };
     let mut unseen = Vec::new();
-    let tables = match roots.proc(TABLES) {
-        Ok(names) => names.split_whitespace().collect::<Vec<_>>().join(", "),
-        Err(why) if why.ends_with("is not there") => String::new(),
-        Err(why) => {
-            unseen.push(format!("{why}: call it as root (`sudo bytecost …`)"));
-            String::new()
-        }
-    };
+    let names = roots.proc_if_there(TABLES).unwrap_or_else(|why| {
+        unseen.push(format!("{why}: call it as root (`sudo bytecost …`)"));
+        None
+    });
+    let names = names.unwrap_or_default();
+    let tables = names.split_whitespace().collect::<Vec<_>>().join(", ");
     // A file that is not there means that the kernel tracks none.
     let tracked = roots.proc_number(TRACKED).is_some_and(|n| n > 0);
     let found = [

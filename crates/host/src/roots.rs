@@ -45,17 +45,26 @@ impl Roots {
     /// # Errors
     /// The path with the reason: it does not exist, may not be read, or the error of read(2).
     pub(crate) fn proc(&self, path: &str) -> Result<String, String> {
-        text(&self.proc, path).map_err(|why| format!("/proc/{path} {why}"))
+        text(&self.proc, path).map_err(|e| format!("/proc/{path} {}", reason(&e)))
+    }
+
+    /// The text of a file under `/proc`, as [`Self::proc`]; none if there is no such file.
+    pub(crate) fn proc_if_there(&self, path: &str) -> Result<Option<String>, String> {
+        match text(&self.proc, path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(format!("/proc/{path} {}", reason(&e))),
+            Ok(text) => Ok(Some(text)),
+        }
     }
 
     /// The text of a file under `/sys`, as [`Self::proc`].
     pub(crate) fn sys(&self, path: &str) -> Result<String, String> {
-        text(&self.sys, path).map_err(|why| format!("/sys/{path} {why}"))
+        text(&self.sys, path).map_err(|e| format!("/sys/{path} {}", reason(&e)))
     }
 
     /// The text of a file under `/etc`, as [`Self::proc`].
     pub(crate) fn etc(&self, path: &str) -> Result<String, String> {
-        text(&self.etc, path).map_err(|why| format!("/etc/{path} {why}"))
+        text(&self.etc, path).map_err(|e| format!("/etc/{path} {}", reason(&e)))
     }
 
     /// The build configuration of the running kernel: `/proc/config.gz`, else `/boot/config-RELEASE`.
@@ -120,20 +129,22 @@ pub(crate) fn value(text: &str, key: &str) -> Option<String> {
     })
 }
 
-/// The first [`MOST_BYTES`] of a file, trimmed; else the reason, to be read after the path.
-fn text(root: &Path, path: &str) -> Result<String, String> {
-    let read = || -> io::Result<String> {
-        let mut bytes = Vec::new();
-        File::open(root.join(path))?
-            .take(MOST_BYTES)
-            .read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
-    };
-    read().map_err(|why| match why.kind() {
+/// The first [`MOST_BYTES`] of a file, trimmed.
+fn text(root: &Path, path: &str) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    File::open(root.join(path))?
+        .take(MOST_BYTES)
+        .read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+}
+
+/// The reason why a file has no text, to be read after its path.
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
         io::ErrorKind::NotFound => "is not there".to_owned(),
         io::ErrorKind::PermissionDenied => "may not be read".to_owned(),
-        _ => format!("cannot be read: {why}"),
-    })
+        _ => format!("cannot be read: {error}"),
+    }
 }
 
 #[cfg(test)]

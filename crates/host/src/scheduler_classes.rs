@@ -1,28 +1,47 @@
 //! Scheduler classes, sched(7), that this process may not use, with the reason and the remedy.
 
+use std::fmt;
+
 use bytecost_spec::Class;
 
 use crate::capabilities;
 use crate::cgroups;
 use crate::roots::Roots;
 
-/// The reason, with its remedy, why a class is not available, as far as files of the kernel show it; none
-/// if only an attempt can show it.
-pub fn unavailable_reason(roots: &Roots, class: Class) -> Option<String> {
+/// A setting of the kernel by which a class is not available. `Display` joins both sentences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ClassObstacle {
+    /// The setting and its effect.
+    pub found: &'static str,
+    /// The remedy.
+    pub remedy: &'static str,
+}
+
+impl fmt::Display for ClassObstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.found, self.remedy)
+    }
+}
+
+/// The reason why a class is not available, as far as files of the kernel show it; none if only an attempt
+/// can show it.
+pub fn obstacle(roots: &Roots, class: Class) -> Option<ClassObstacle> {
     if !class.is_realtime() {
         return None;
     }
     let runtime = roots.proc("sys/kernel/sched_rt_runtime_us");
     if runtime.as_deref() == Ok("0") {
-        return Some(
-            "kernel.sched_rt_runtime_us is 0, so that no real-time thread ever runs: as root: `sysctl kernel.sched_rt_runtime_us=950000`".to_owned(),
-        );
+        return Some(ClassObstacle {
+            found: "kernel.sched_rt_runtime_us is 0, so that no real-time thread ever runs",
+            remedy: "as root: `sysctl kernel.sched_rt_runtime_us=950000`",
+        });
     }
     let budget = cgroups::realtime_us(roots);
     if class.needs_watchdog() && budget == Some(0) {
-        return Some(
-            "real-time group scheduling: this process's control group has no budget (cpu.rt_runtime_us is 0): as root, move the shell to the root group of the cpu controller, or boot with rt_group_sched=0".to_owned(),
-        );
+        return Some(ClassObstacle {
+            found: "real-time group scheduling: this process's control group has no budget (cpu.rt_runtime_us is 0)",
+            remedy: "as root, move the shell to the root group of the cpu controller, or boot with rt_group_sched=0",
+        });
     }
     None
 }
@@ -68,10 +87,10 @@ mod tests {
         ]);
         let usual = machine(&[(rt, "950000\n")]);
         let check = |(_, roots): &(tempfile::TempDir, Roots), class, needle: Option<&str>| {
-            let why = unavailable_reason(roots, class);
+            let why = obstacle(roots, class).map(|obstacle| obstacle.to_string());
             match needle {
                 None => assert_eq!(why, None, "{class}"),
-                Some(needle) => assert!(why.clone().unwrap().contains(needle), "{why:?}"),
+                Some(needle) => assert!(why.as_ref().unwrap().contains(needle), "{why:?}"),
             }
         };
         for class in [Class::Fifo, Class::Rr, Class::Deadline] {

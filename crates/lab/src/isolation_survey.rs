@@ -40,8 +40,8 @@ pub fn survey<'c>(
 /// reason why it cannot.
 fn get_ready(program: &Program, roots: &Roots, host: &Host, cell: &Cell) -> Result<(), String> {
     let (class, cgroup) = (cell.class, &cell.cgroup);
-    if let Some(why) = scheduler_classes::unavailable_reason(roots, class) {
-        return Err(why);
+    if let Some(obstacle) = scheduler_classes::obstacle(roots, class) {
+        return Err(obstacle.to_string());
     }
     // Dropped after the process in it.
     let group = ControlGroups::make(roots, cgroup, &host.cpus_allowed)?;

@@ -8,13 +8,9 @@ use crate::scheduler_classes;
 
 pub(super) fn classes(input: &CheckInput<'_>) -> Assessment {
     let means = "--class is available (each value is tried)";
-    if let Some(why) = scheduler_classes::unavailable_reason(input.roots, Class::Fifo) {
-        let (found, remedy) = why.split_once(": as root").unwrap_or((&why, ""));
-        let note = Assessment::note(found, "--class fifo and rr are refused");
-        return match remedy {
-            "" => note,
-            remedy => note.remedy(format!("as root{remedy}")),
-        };
+    if let Some(obstacle) = scheduler_classes::obstacle(input.roots, Class::Fifo) {
+        return Assessment::note(obstacle.found, "--class fifo and rr are refused")
+            .remedy(obstacle.remedy);
     }
     if input.capabilities.may_schedule() {
         return Assessment::good("all, with CAP_SYS_NICE", means);
