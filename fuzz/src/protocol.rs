@@ -4,12 +4,13 @@ use bytecost_lab::flow_key::FlowKey;
 use bytecost_lab::live::greeting::{GREETING_BYTES, Greeting};
 use bytecost_lab::peer::reread;
 use bytecost_lab::protocol::{
-    self, BackgroundTask, ConnectionSetup, ContentCheck, Done, FromEndpoint, MAX_FRAME_BYTES, Role,
-    Schedule, Task, ToEndpoint, Traffic,
+    self, BackgroundTask, ConnectionSetup, ContentCheck, Done, FromEndpoint, HostReadings,
+    MAX_FRAME_BYTES, ObserverStage, ObserverTask, OthersUse, Role, Schedule, Task, ToEndpoint,
+    Traffic,
 };
 use bytecost_spec::reading::COUNTERS;
 use bytecost_spec::sample::FlowReading;
-use bytecost_spec::{Cell, LoadKind, Reading, Readings, SideReadings};
+use bytecost_spec::{Cell, LoadKind, PacketSocket, Reading, Readings, SideReadings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -78,6 +79,9 @@ fn orders() -> Vec<Vec<u8>> {
         ToEndpoint::Go(schedule),
         ToEndpoint::Background(background),
         ToEndpoint::Prepare(Box::new(task)),
+        ToEndpoint::Observe(ObserverTask { cpus: vec![0, 1] }),
+        ToEndpoint::Trial(Box::default()),
+        ToEndpoint::OthersUse,
     ]
     .iter()
     .map(frame)
@@ -121,6 +125,14 @@ fn answers() -> Vec<Vec<u8>> {
             requests: 1 << 40,
         },
     };
+    let host = HostReadings {
+        machine: readings(),
+        packet_sockets: vec![PacketSocket {
+            device: Some("eth0".to_owned()),
+            holder: None,
+        }],
+        ..HostReadings::default()
+    };
     let address = "127.0.0.1:40000".to_owned();
     let reason = "connection refused\n\"quoted\"".to_owned();
     [
@@ -134,6 +146,11 @@ fn answers() -> Vec<Vec<u8>> {
         },
         FromEndpoint::Failed(reason.into()),
         FromEndpoint::Done(Box::new(done)),
+        FromEndpoint::Observed {
+            trial: 7,
+            stage: ObserverStage::Over(Box::new(host)),
+        },
+        FromEndpoint::OthersUse(OthersUse::default()),
     ]
     .iter()
     .map(frame)
@@ -149,7 +166,6 @@ fn channel() -> [Vec<Vec<u8>>; 2] {
         r#"{"listen":{"at":"192.0.2.1"}}"#,
         r#"{"reach":{"candidates":[]}}"#,
         r#"{"cards":{"at":"2001:db8::7"}}"#,
-        r#"{"opens":{"id":7}}"#,
         r#"{"end":{"id":7}}"#,
         r#""beat""#,
         r#""bye""#,
@@ -158,9 +174,10 @@ fn channel() -> [Vec<Vec<u8>>; 2] {
     .into();
     let orders = orders().into_iter().map(|order| {
         let order = carried(&order);
-        match order.strip_prefix(r#"{"prepare":"#) {
-            Some(task) => format!(r#"{{"start":{{"id":7,"window_ns":20000000,"task":{task}}}"#),
-            None => format!(r#"{{"to":{{"id":7,"now_ns":1,"order":{order}}}}}"#),
+        if order.starts_with(r#"{"prepare":"#) {
+            format!(r#"{{"start":{{"id":7,"window_ns":20000000,"order":{order}}}}}"#)
+        } else {
+            format!(r#"{{"to":{{"id":7,"now_ns":1,"order":{order}}}}}"#)
         }
     });
     heard.extend(orders);
@@ -175,10 +192,9 @@ fn channel() -> [Vec<Vec<u8>>; 2] {
     ]
     .map(str::to_owned)
     .into();
-    let machine = serde_json::to_string(&readings()).unwrap();
     let answers = answers().into_iter().map(|answer| {
         let answer = carried(&answer);
-        format!(r#"{{"from":{{"id":7,"now_ns":1,"answer":{answer},"host":{{"machine":{machine},"obstacles":[],"packet_sockets":[{{"device":"eth0","holder":null}}]}}}}}}"#)
+        format!(r#"{{"from":{{"id":7,"now_ns":1,"answer":{answer}}}}}"#)
     });
     said.extend(answers);
     let frame = |body: String| [&(body.len() as u32).to_le_bytes(), body.as_bytes()].concat();

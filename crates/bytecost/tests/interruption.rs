@@ -8,7 +8,9 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::common::{Place, assert_only_known_files, edit, endpoints_of, kill, says, until};
+use crate::common::{
+    Place, assert_only_known_files, edit, endpoints_of, kill, observers_of, says, until,
+};
 use bytecost_spec::sample::GROWING_BLOCKS;
 use bytecost_spec::{Failure, Record, TrialKey};
 use rustix::process::Signal;
@@ -48,6 +50,7 @@ fn interrupted_by(signal: Signal) -> Place {
     assert_eq!(end.status, Some(1), "{}", end.stderr);
     let dir = place.run();
     assert_eq!(endpoints_of(coordinator), [0u32; 0]);
+    assert_eq!(observers_of(coordinator), [0u32; 0]);
     assert!(place.records().len() >= 3);
     for output in ["report.html", "report.md", "findings.json", "samples.csv"] {
         assert!(dir.join(output).is_file(), "{output}");
@@ -92,10 +95,13 @@ fn a_killed_run_takes_its_endpoints_along_and_can_be_gone_on_with() {
     run.until("two sides and a background load", || {
         place.lines() >= 1 && endpoints_of(coordinator).len() == 3
     });
+    assert_eq!(observers_of(coordinator).len(), 1);
     assert_eq!(run.ended_by(Signal::KILL).status, None);
     // The load's time would be over in half a minute.
-    until("the end of all three", Duration::from_secs(25), || {
-        endpoints_of(coordinator).is_empty()
+    until("the end of all four", Duration::from_secs(25), || {
+        [endpoints_of, observers_of]
+            .iter()
+            .all(|of| of(coordinator).is_empty())
     });
     let text = place.read("samples.jsonl");
     let whole = text.rfind('\n').unwrap() + 1;

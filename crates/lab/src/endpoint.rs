@@ -33,6 +33,7 @@ mod background;
 mod file_side;
 mod gate_control;
 mod growth;
+mod observing;
 mod probed;
 mod sending;
 mod serving;
@@ -53,6 +54,7 @@ pub fn run(control: OwnedFd, parent: u32) -> io::Result<()> {
     let outcome = protocol::read(&mut control).and_then(|order| match order {
         ToEndpoint::Prepare(task) => carry_out(*task, &mut control),
         ToEndpoint::Background(task) => background::run(&task, &mut control),
+        ToEndpoint::Observe(task) => observing::run(&task, parent, &mut control),
         _ => Err(unexpected_order()),
     });
     let answer = match outcome {
@@ -86,7 +88,7 @@ fn carry_out(task: Task, control: &mut UnixStream) -> io::Result<Done> {
         Role::Receiver if !task.cell.transport.has_receiver() => {
             return wire_side::run(&task, control);
         }
-        Role::Background => return Err(unexpected_order()),
+        Role::Background | Role::Observer => return Err(unexpected_order()),
         Role::Sender | Role::Receiver => {}
     }
     groups::enter(&task.here.cgroup_procs, 0)?;
@@ -133,8 +135,9 @@ fn carry_out(task: Task, control: &mut UnixStream) -> io::Result<Done> {
             signals: received,
             growth: growth.flatten(),
         };
-        let (flows, edges_ns) = phases.run(threads)?;
-        let done = gather(&task, flows, edges_ns)?;
+        let trial = phases.run(threads)?;
+        let mut done = gather(&task, trial.flows, trial.edges_ns)?;
+        done.side.readings.extend(trial.huge_memory);
         Ok(Done { strangers, ..done })
     })
 }

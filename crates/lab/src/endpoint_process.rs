@@ -20,7 +20,7 @@ use crate::deadline::{DeadlineReader, after, poll, ready};
 use crate::limits;
 use crate::peer_channel::RemoteEndpoint;
 use crate::program::Program;
-use crate::protocol::{self, FromEndpoint, HostReadings, Role, ToEndpoint};
+use crate::protocol::{self, FromEndpoint, Role, ToEndpoint};
 use crate::trial_error::{TrialError, TrialFailure};
 use crate::trial_processes::{SideProcess, TrialProcesses};
 
@@ -48,6 +48,8 @@ pub(crate) struct Endpoint {
     process: EndpointProcess,
     control: UnixStream,
     over: bool,
+    /// True if its last answer was that it has failed, or none.
+    failed: bool,
 }
 
 impl Endpoint {
@@ -68,6 +70,8 @@ impl Endpoint {
         let child = command
             .arg("endpoint")
             .arg(std::process::id().to_string())
+            // An observer is not of one trial, which its name in lists of processes shows.
+            .args((role == Role::Observer).then(|| role.name()))
             .env_clear()
             .envs(variables)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -101,14 +105,22 @@ impl Endpoint {
             process,
             control,
             over: false,
+            failed: false,
         })
     }
 
-    fn is_alive(&mut self) -> bool {
+    /// Returns true if it can get another order.
+    pub(crate) fn is_alive(&mut self) -> bool {
         match &mut self.process {
+            _ if self.failed => false,
             EndpointProcess::Here(child) => matches!(child.try_wait(), Ok(None)),
-            EndpointProcess::There(_) => true,
+            EndpointProcess::There(endpoint) => endpoint.is_connected(),
         }
+    }
+
+    /// Gives it no more orders, as it does not answer.
+    pub(crate) fn give_up(&mut self) {
+        self.failed = true;
     }
 
     /// Checks that its process has not ended; an error says how it did.
@@ -158,24 +170,6 @@ impl Endpoint {
         PollFd::new(&self.control, PollFlags::IN)
     }
 
-    /// Has the agent read the other host's machine, since the window of passes opens.
-    pub(crate) fn window_opens(&self) {
-        if let EndpointProcess::There(endpoint) = &self.process {
-            endpoint.window_opens();
-        }
-    }
-
-    /// Readings of the other host; nothing where none of these plays there.
-    pub(crate) fn take_peer_readings(endpoints: &[Endpoint]) -> HostReadings {
-        let there = endpoints
-            .iter()
-            .find_map(|endpoint| match &endpoint.process {
-                EndpointProcess::Here(_) => None,
-                EndpointProcess::There(endpoint) => Some(endpoint.take_readings()),
-            });
-        there.unwrap_or_default()
-    }
-
     pub(crate) fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
         let is_sent = match &self.process {
             EndpointProcess::Here(_) => protocol::write(&mut self.control, order).is_ok(),
@@ -198,8 +192,12 @@ impl Endpoint {
 
     /// Its next answer, which has begun to come; an error where it has failed.
     pub(crate) fn answer(&mut self) -> Result<FromEndpoint, TrialError> {
-        match self.message_within(TIMEOUT)? {
+        match self
+            .message_within(TIMEOUT)
+            .inspect_err(|_| self.failed = true)?
+        {
             FromEndpoint::Failed(failure) => {
+                self.failed = true;
                 Err(TrialError::Failed(failure.map(
                     |reason| match &self.process {
                         EndpointProcess::Here(_) => format!("{}: {reason}", self.role.name()),
@@ -346,19 +344,32 @@ pub(crate) fn wait(
     deadline_ns: u64,
     stop: &AtomicBool,
 ) -> Result<(usize, FromEndpoint), TrialError> {
-    wait_until(endpoints, deadline_ns, stop)?.ok_or_else(|| {
-        let waiting = endpoints.iter().filter(|endpoint| !endpoint.over);
-        let names: Vec<&str> = waiting.map(|endpoint| endpoint.role.name()).collect();
-        TrialError::failed(format!(
-            "no response from the {} in time",
-            names.join(" and the ")
-        ))
-    })
+    wait_until(endpoints, deadline_ns, stop)?.ok_or_else(|| no_response(&*endpoints))
+}
+
+/// The error of endpoints of which none answers in time.
+pub(crate) fn no_response<'e>(endpoints: impl IntoIterator<Item = &'e Endpoint>) -> TrialError {
+    let waiting = endpoints.into_iter().filter(|endpoint| !endpoint.over);
+    let names: Vec<&str> = waiting.map(|endpoint| endpoint.role.name()).collect();
+    TrialError::failed(format!(
+        "no response from the {} in time",
+        names.join(" and the ")
+    ))
 }
 
 /// The next answer of any side, or none by `until_ns`.
 pub(crate) fn wait_until(
     endpoints: &mut [Endpoint],
+    until_ns: u64,
+    stop: &AtomicBool,
+) -> Result<Option<(usize, FromEndpoint)>, TrialError> {
+    let mut all: Vec<&mut Endpoint> = endpoints.iter_mut().collect();
+    next_answer(&mut all, until_ns, stop)
+}
+
+/// The next answer of any endpoint, or none by `until_ns`.
+pub(crate) fn next_answer(
+    endpoints: &mut [&mut Endpoint],
     until_ns: u64,
     stop: &AtomicBool,
 ) -> Result<Option<(usize, FromEndpoint)>, TrialError> {
@@ -388,9 +399,10 @@ pub(crate) fn wait_until(
         if now_ns >= silent_by_ns {
             silent_by_ns = now_ns + SILENCE_NS;
             if let Some(endpoint) = endpoints
-                .iter()
+                .iter_mut()
                 .find(|endpoint| !endpoint.over && endpoint.is_stopped())
             {
+                endpoint.give_up();
                 let why = "was stopped by a signal (SIGSTOP, a debugger), in mid-trial";
                 return Err(TrialError::failed(format!(
                     "the {} {why}",
@@ -413,11 +425,19 @@ pub(crate) fn unexpected(from: &str, answer: &FromEndpoint) -> TrialError {
 
 /// Adds the other side's reason to that of a failed one: a failure of one ends both, and either may be
 /// heard first.
-fn failures_of_all(endpoints: &mut [Endpoint], failed: usize, first: TrialFailure) -> TrialFailure {
+fn failures_of_all(
+    endpoints: &mut [&mut Endpoint],
+    failed: usize,
+    first: TrialFailure,
+) -> TrialFailure {
+    let is_observer = endpoints[failed].role == Role::Observer;
     let others = endpoints.iter_mut().enumerate();
     let mut failures = vec![first];
     let until_ns = clock::monotonic_ns() + LAST_MESSAGES_NS;
-    for (_, endpoint) in others.filter(|(i, endpoint)| *i != failed && !endpoint.over) {
+    // The failure of a side does not end an observer, nor that of an observer a side.
+    let ends = |endpoint: &Endpoint| !is_observer && endpoint.role != Role::Observer;
+    let ending = others.filter(|(i, endpoint)| *i != failed && !endpoint.over && ends(endpoint));
+    for (_, endpoint) in ending {
         // Earlier messages of it may come before its reason, above all from another host.
         while !endpoint.over {
             let left_ns = until_ns.saturating_sub(clock::monotonic_ns());

@@ -13,6 +13,7 @@ use bytecost_host::cgroups::{self, Controller, Parent, Version};
 use bytecost_spec::cell::QUOTA_PERIOD_US;
 use bytecost_spec::{Cgroup, Counter, Reading, Readings};
 use bytecost_sys::proc_view;
+use serde::{Deserialize, Serialize};
 
 const PREFIX: &str = "bytecost-";
 /// Attempts at removing a group whose processes are just ending, and the time between them.
@@ -31,8 +32,27 @@ const LEAST_SHARES: u64 = 2;
 #[derive(Debug)]
 pub(crate) struct ControlGroups {
     dirs: Vec<PathBuf>,
-    /// The file that counts throttling, with its version; none without a quota.
-    stat: Option<(PathBuf, Version)>,
+    throttling: Option<ThrottlingAccount>,
+}
+
+/// The file that counts the throttling of a group with a quota.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ThrottlingAccount {
+    path: PathBuf,
+    is_version_1: bool,
+}
+
+impl ThrottlingAccount {
+    /// The throttling so far; an error has the reason why it is not known.
+    pub(crate) fn read(&self) -> Result<Throttled, String> {
+        let version = if self.is_version_1 {
+            Version::V1
+        } else {
+            Version::V2
+        };
+        Throttled::read(&self.path, version)
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +83,7 @@ impl ControlGroups {
         let name = Owner::this(roots)?.name();
         let mut group = ControlGroups {
             dirs: Vec::new(),
-            stat: None,
+            throttling: None,
         };
         for parent in cgroups::parents(roots, &wanted)? {
             let dir = parent.dir.join(&name);
@@ -76,7 +96,10 @@ impl ControlGroups {
             let is_bound =
                 asked.quota_percent.is_some() && parent.controllers.contains(&Controller::Cpu);
             if is_bound {
-                group.stat = Some((dir.join("cpu.stat"), parent.version));
+                group.throttling = Some(ThrottlingAccount {
+                    path: dir.join("cpu.stat"),
+                    is_version_1: parent.version == Version::V1,
+                });
             }
         }
         Ok(Some(group))
@@ -94,9 +117,9 @@ impl ControlGroups {
         })
     }
 
-    /// Its throttling so far; none without a quota.
-    pub(crate) fn throttled(&self) -> Option<Result<Throttled, String>> {
-        (self.stat.as_ref()).map(|(path, version)| Throttled::read(path, *version))
+    /// The account of its throttling; none without a quota.
+    pub(crate) fn throttling(&self) -> Option<ThrottlingAccount> {
+        self.throttling.clone()
     }
 }
 

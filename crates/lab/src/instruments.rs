@@ -8,10 +8,10 @@ use bytecost_meter::{
     ClocksRead, CoreToCoreMeter, FrequencyMeter, FrequencySnapshot, MachineMeter, MachineSnapshot,
     Meter, ProcessClocks, ProcessOwner,
 };
-use bytecost_spec::sample::Block;
-use bytecost_spec::{Cell, Counter, Host, Reading, Readings};
+use bytecost_spec::{Cell, Counter, Reading, Readings};
 
-use crate::groups::{ControlGroups, Throttled};
+use crate::groups::{Throttled, ThrottlingAccount};
+use crate::protocol::OthersUse;
 use crate::quotas::Quotas;
 use crate::role::Role;
 use crate::trial_processes::TrialProcesses;
@@ -25,7 +25,6 @@ pub(crate) struct Instruments {
     clocks: ProcessClocks,
     /// Throttling of this process's own control groups from trial to trial.
     pub(crate) quotas: Quotas,
-    /// No frequency is read without a machine that is known.
     frequency: FrequencyMeter,
     /// True if it is read at the edges of the next window.
     reads_frequency: bool,
@@ -42,24 +41,18 @@ pub(crate) struct MachineEdge {
     throttled: Option<Result<Throttled, String>>,
 }
 
-impl Default for Instruments {
-    fn default() -> Instruments {
+impl Instruments {
+    /// Opens the meters, for the processes that `program` has started and the frequency of these CPUs.
+    pub(crate) fn open(program: u32, cpus: &[u32]) -> Instruments {
+        let root = Path::new("/");
         Instruments {
-            machine: MachineMeter::open(Path::new("/")),
-            clocks: ProcessClocks::new(Path::new("/")),
+            machine: MachineMeter::open(root),
+            clocks: ProcessClocks::new(root, program),
             quotas: Quotas::open(&Roots::real()),
-            frequency: FrequencyMeter::default(),
+            frequency: FrequencyMeter::open(root, cpus),
             reads_frequency: true,
             has_load: false,
         }
-    }
-}
-
-impl Instruments {
-    /// Reads the frequency of this host's CPUs from now on.
-    pub(crate) fn read_frequency(&mut self, host: &Host) {
-        let cpus: Vec<u32> = host.cpus.iter().map(|c| c.cpu).collect();
-        self.frequency = FrequencyMeter::open(Path::new("/"), &cpus);
     }
 
     /// CPU time so far of all processes and of the machine, for an edge of a block.
@@ -71,9 +64,9 @@ impl Instruments {
         }
     }
 
-    /// Fills in the CPU time of others and of the kernel between two edges of a block. CPU time of others
-    /// is neither ours nor the kernel's, so that no mover can have a block repeated.
-    pub(crate) fn used_between(&self, before: &CpuTimes, after: &CpuTimes, block: Block) -> Block {
+    /// The CPU time of others and of the kernel between two edges of a block. CPU time of others is neither
+    /// ours nor the kernel's, so that no mover can have a block repeated.
+    pub(crate) fn others_use(&self, before: &CpuTimes, after: &CpuTimes) -> OthersUse {
         let used = self.clocks.between(&before.processes, &after.processes);
         let used_by = |owner| used.get(&owner).copied().unwrap_or(0);
         // No process ran while all CPUs were idle, even if its account grew meanwhile.
@@ -84,11 +77,10 @@ impl Instruments {
         for other in &mut others {
             other.cpu_ns = other.cpu_ns.min(busy_ns);
         }
-        Block {
+        OthersUse {
             others_ns: used_by(ProcessOwner::Other).min(busy_ns),
             others,
             kernel_threads_ns: used_by(ProcessOwner::Kernel) + used_by(ProcessOwner::Softirq),
-            ..block
         }
     }
 
@@ -101,24 +93,24 @@ impl Instruments {
     }
 
     /// The edge at which a window opens, with the account of the trial's control group.
-    pub(crate) fn read_start(&mut self, group: Option<&ControlGroups>) -> MachineEdge {
+    pub(crate) fn read_start(&mut self, throttling: Option<&ThrottlingAccount>) -> MachineEdge {
         let frequency = self.frequency_now();
         MachineEdge {
             // These two belong together, in the same order at both edges.
             clocks: self.clocks.read(),
             machine: self.machine.read_start(),
             frequency,
-            throttled: group.and_then(ControlGroups::throttled),
+            throttled: throttling.map(ThrottlingAccount::read),
         }
     }
 
     /// The edge at which it closes.
-    pub(crate) fn read_end(&mut self, group: Option<&ControlGroups>) -> MachineEdge {
+    pub(crate) fn read_end(&mut self, throttling: Option<&ThrottlingAccount>) -> MachineEdge {
         MachineEdge {
             clocks: self.clocks.read(),
             machine: self.machine.read_end(),
             frequency: self.frequency_now(),
-            throttled: group.and_then(ControlGroups::throttled),
+            throttled: throttling.map(ThrottlingAccount::read),
         }
     }
 
@@ -216,6 +208,7 @@ fn owners(cell: &Cell, processes: &TrialProcesses) -> Vec<(u32, ProcessOwner)> {
         Role::Receiver if !cell.transport.has_receiver() => ProcessOwner::Instrument,
         Role::Receiver | Role::Server => ProcessOwner::Receiver,
         Role::Background => ProcessOwner::Background,
+        Role::Observer => ProcessOwner::Instrument,
     };
     let sides = processes.sides.iter().map(|s| (s.pid, owner(s.role)));
     let background = (processes.background).map(|pid| (pid, ProcessOwner::Background));
@@ -244,7 +237,7 @@ mod tests {
             .unwrap();
         let mut machine = Instruments {
             has_load: true,
-            ..Instruments::default()
+            ..Instruments::open(std::process::id(), &[])
         };
         let load = (starter.id(), ProcessOwner::Background);
         machine.clocks.list(&[load]);

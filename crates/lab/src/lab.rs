@@ -13,7 +13,6 @@ use bytecost_sys::clock;
 use crate::coordinator_stop::StoppedTime;
 use crate::event::Event;
 use crate::files::Files;
-use crate::instruments::Instruments;
 use crate::meters::AvailableCounters;
 use crate::peer::PeerLink;
 use crate::protocol::ContentCheck;
@@ -84,7 +83,6 @@ impl Lab {
     /// With the machine that placements are made exact on. Without one only those that name CPUs
     /// are available, and no frequency is read.
     pub fn on(mut self, host: Host) -> Lab {
-        self.bed.instruments.read_frequency(&host);
         self.bed.local.host = host;
         self
     }
@@ -139,7 +137,7 @@ impl Lab {
         let record = if is_idle && self.windows.is_longest(cell) {
             started.idle(&output, window)
         } else {
-            started.sample(output, &mut self.bed.instruments)
+            started.sample(output)
         };
         TrialOutcome::Ended(Box::new(record), is_idle)
     }
@@ -163,7 +161,9 @@ impl Lab {
         stop: &AtomicBool,
         events: &mut dyn FnMut(Event),
     ) -> Option<Block> {
-        let (began_ns, before) = (clock::monotonic_ns(), self.bed.instruments.cpu_times());
+        // What was used until now is of no block.
+        self.bed.with_others_use(Block::default(), stop);
+        let began_ns = clock::monotonic_ns();
         let stopped = StoppedTime::begin();
         let mut too_short = BTreeMap::new();
         let mut left = order.into_iter().peekable();
@@ -192,17 +192,15 @@ impl Lab {
         for cell in too_short.values() {
             self.windows.lengthen(cell);
         }
-        let after = self.bed.instruments.cpu_times();
-        let ended = Block {
+        Some(Block {
             block,
             attempt,
             elapsed_ns: clock::monotonic_ns() - began_ns,
             stopped_ns: stopped.ns(),
             ended_ms: self.clock.elapsed_ms(),
             longer: self.windows.multiples().clone(),
-            ..Block::default()
-        };
-        Some((self.bed.instruments).used_between(&before, &after, ended))
+            ..self.bed.with_others_use(Block::default(), stop)
+        })
     }
 
     /// Makes trials for evidence that begin within `limit`; false when interrupted.
@@ -305,9 +303,7 @@ impl StartedTrial<'_> {
         })
     }
 
-    fn sample(&self, output: TrialOutput, instruments: &mut Instruments) -> Record {
-        let mut machine = output.machine;
-        machine.extend(instruments.quotas.since_last());
+    fn sample(&self, output: TrialOutput) -> Record {
         Record::Sample(Sample {
             trial: self.trial,
             cell: self.cell.id(),
@@ -318,7 +314,7 @@ impl StartedTrial<'_> {
             receiver: (output.receiver)
                 .filter(|_| self.cell.transport.has_receiver())
                 .map(|r| r.side),
-            machine,
+            machine: output.machine,
             peer_machine: output.peer_machine,
             truth: output.truth,
             latency_ns_histogram: output.sender.latency_ns_histogram,

@@ -125,7 +125,9 @@ fn recorded_starter(process: &Path) -> Option<(u32, &'static str)> {
     let mark = ENDPOINT_PROPERTY.as_bytes();
     let of_java = words.iter().find_map(|word| word.strip_prefix(mark));
     let (program, starter, description) = match (&words[..], of_java) {
-        ([_, b"endpoint", pid], _) => ("bytecost", *pid, "an endpoint whose coordinator is gone"),
+        ([_, b"endpoint", pid, ..], _) => {
+            ("bytecost", *pid, "an endpoint whose coordinator is gone")
+        }
         (_, Some(endpoint)) => ("java", endpoint, "a Java machine whose endpoint is gone"),
         _ => return None,
     };

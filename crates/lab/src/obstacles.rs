@@ -5,18 +5,18 @@ use std::io;
 
 use bytecost_host::{Roots, filters, process_state, socket_memory};
 use bytecost_spec::CircumstanceKind;
+use bytecost_spec::Transport;
 use bytecost_spec::host::Obstacle;
 use bytecost_spec::units::{bytes_in_words, count};
-use bytecost_spec::{Cell, Transport};
-use bytecost_sys::network::Offload;
+use bytecost_sys::network::{Network, Offload};
+use bytecost_sys::proc_view;
 use rustix::net::netlink::NETFILTER;
 
 use crate::netlink::dump::{attribute, is_absent, list};
 use crate::netlink::{Link, Netlink};
-use crate::networks::NetworkPath;
+use crate::protocol::ObservedTrial;
 use crate::role::Role;
 use crate::transports::veth::NAMES;
-use crate::trial_processes::TrialProcesses;
 
 mod qdiscs;
 mod tc_filters;
@@ -65,28 +65,78 @@ pub fn of_loopback(roots: &Roots) -> FoundObstacles {
     of_device(roots, Device::Loopback, "lo")
 }
 
-/// Circumstances of a trial: of its packets on their way, at both ends of a network, and of its
-/// processes. `on_cards` are those of the path to another host.
-pub(crate) fn of_trial(
-    cell: &Cell,
-    between: Option<NetworkPath<'_>>,
-    on_cards: Vec<Obstacle>,
-    processes: &TrialProcesses,
-) -> Vec<Obstacle> {
-    let roots = Roots::real();
-    let pids = processes.sides.iter().map(|side| side.pid.to_string());
-    let mut traced = pids.chain(["self".to_owned()]);
-    let tracer = traced.find_map(|process| process_state::tracer(&roots, &process));
-    let mut found = of_path(cell, between);
-    found.extend(on_cards);
-    found.extend(tracer);
-    found
+/// The devices of a trial's packets on this host, in their networks. These are held, since the processes
+/// that they belong to may end before the devices are read.
+pub(crate) struct PathDevices(Vec<PathDevice>);
+
+struct PathDevice {
+    device: Device,
+    name: &'static str,
+    /// None is the network of this process.
+    network: Option<Network>,
+}
+
+impl PathDevices {
+    /// Those of the network between the sides of a trial; none where it has one side, or its path is by
+    /// network cards.
+    pub(crate) fn open(trial: &ObservedTrial) -> PathDevices {
+        let of_side = |role, device, name| {
+            let process = proc_view::directory(trial.processes.pid(role)?)?;
+            let network = Some(Network::from_process(&process).ok()?);
+            Some(PathDevice {
+                device,
+                name,
+                network,
+            })
+        };
+        let devices = match trial.cell.transport {
+            _ if trial.processes.sides.len() < 2 => Vec::new(),
+            Transport::Loopback => vec![Some(PathDevice {
+                device: Device::Loopback,
+                name: "lo",
+                network: None,
+            })],
+            Transport::Veth => vec![
+                of_side(Role::Sender, Device::Veth, NAMES[0]),
+                of_side(Role::Receiver, Device::Veth, NAMES[1]),
+            ],
+            Transport::Wire => vec![of_side(Role::Sender, Device::Wire, NAMES[0])],
+            Transport::Unix | Transport::Peer => Vec::new(),
+        };
+        PathDevices(devices.into_iter().flatten().collect())
+    }
+
+    /// Circumstances of a trial: of its packets on these devices and on network cards, and of its
+    /// processes, of which `program` has started the others.
+    pub(crate) fn obstacles(&self, trial: &ObservedTrial, program: u32) -> Vec<Obstacle> {
+        let roots = Roots::real();
+        let mut found: Vec<Obstacle> = (self.0.iter())
+            .filter_map(|path| path.obstacles(&roots).ok())
+            .flatten()
+            .collect();
+        found.sort();
+        found.dedup();
+        found.extend(trial.cards.iter().flat_map(|name| of_card(&roots, name)));
+        let sides = trial.processes.sides.iter().map(|side| side.pid);
+        let mut traced = sides.chain([program, std::process::id()]);
+        found.extend(traced.find_map(|pid| process_state::tracer(&roots, &pid.to_string())));
+        found
+    }
+}
+
+impl PathDevice {
+    fn obstacles(&self, roots: &Roots) -> io::Result<Vec<Obstacle>> {
+        let read = || of_device(roots, self.device, self.name).obstacles;
+        self.network
+            .as_ref()
+            .map_or_else(|| Ok(read()), |network| network.within(read))
+    }
 }
 
 /// Circumstances of the packets of a network card. A discipline without a bound is usual there, and so
 /// are rules and bounds of the network of this host.
-pub(crate) fn of_card(name: &str) -> Vec<Obstacle> {
-    let found = of_device(&Roots::real(), Device::Card, name).obstacles;
+fn of_card(roots: &Roots, name: &str) -> Vec<Obstacle> {
+    let found = of_device(roots, Device::Card, name).obstacles;
     let is_of_card = |o: &Obstacle| o.limits || o.kind == CircumstanceKind::Xdp;
     found.into_iter().filter(is_of_card).collect()
 }
@@ -95,31 +145,6 @@ pub(crate) fn of_card(name: &str) -> Vec<Obstacle> {
 pub fn is_loopback_down() -> bool {
     let link = Netlink::open().and_then(|mut n| n.existing_link("lo"));
     link.is_ok_and(|link| !link.is_set_up)
-}
-
-/// Obstacles to a cell's packets, each once; none where it has one end.
-fn of_path(cell: &Cell, between: Option<NetworkPath<'_>>) -> Vec<Obstacle> {
-    let Some(between) = between else {
-        return Vec::new();
-    };
-    let roots = &Roots::real();
-    let within = |role, device, name| {
-        let there = between.within(role, || of_device(roots, device, name));
-        Some(there.ok()?.obstacles)
-    };
-    let found = match (cell.transport, between) {
-        (Transport::Loopback, NetworkPath::Nothing) => vec![Some(of_loopback(roots).obstacles)],
-        (_, NetworkPath::Pair(_)) => vec![
-            within(Role::Sender, Device::Veth, NAMES[0]),
-            within(Role::Receiver, Device::Veth, NAMES[1]),
-        ],
-        (_, NetworkPath::Wire(_)) => vec![within(Role::Sender, Device::Wire, NAMES[0])],
-        _ => Vec::new(),
-    };
-    let mut all: Vec<Obstacle> = found.into_iter().flatten().flatten().collect();
-    all.sort();
-    all.dedup();
-    all
 }
 
 /// Obstacles on a device of the calling thread's network, and in the network.

@@ -17,7 +17,7 @@ use strum::{EnumDiscriminants, EnumTryAs};
 
 use crate::deadline::DeadlineReader;
 use crate::flow_key::FlowKey;
-use crate::protocol::{self, FromEndpoint, HostReadings, Schedule, Task, ToEndpoint};
+use crate::protocol::{self, FromEndpoint, Schedule, ToEndpoint};
 
 mod remote_endpoint;
 
@@ -81,20 +81,17 @@ pub(crate) enum ToAgent {
     Cards {
         at: IpAddr,
     },
-    /// Asks for an endpoint for this side of a trial with a window of that length.
+    /// Asks for an endpoint with this first order: a side of a trial with a window of that length, or the
+    /// observer of that host.
     Start {
         id: u64,
         window_ns: u64,
-        task: Box<Task>,
+        order: Box<ToEndpoint>,
     },
     To {
         id: u64,
         now_ns: u64,
         order: Box<ToEndpoint>,
-    },
-    /// The window of passes opens.
-    Opens {
-        id: u64,
     },
     End {
         id: u64,
@@ -127,8 +124,6 @@ pub(crate) enum FromAgent {
         id: u64,
         now_ns: u64,
         answer: Box<FromEndpoint>,
-        /// With the last message: readings of the agent's host.
-        host: HostReadings,
     },
     Refused(String),
     /// A heartbeat.

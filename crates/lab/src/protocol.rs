@@ -13,6 +13,7 @@ use std::path::PathBuf;
 
 use bytecost_spec::evidence::Footprint;
 use bytecost_spec::host::{CpuCache, Obstacle};
+use bytecost_spec::sample::OtherProcess;
 use bytecost_spec::{Cell, Held, LoadKind, PacketSocket, Readings, SideReadings};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -23,9 +24,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::file_task::FileTask;
 use crate::flow_key::FlowKey;
+use crate::groups::ThrottlingAccount;
 use crate::meters::Meters;
 pub use crate::role::Role;
 pub use crate::trial_error::TrialFailure;
+use crate::trial_processes::TrialProcesses;
 
 /// The longest frame that is read or written.
 pub const MAX_FRAME_BYTES: usize = 4 << 20;
@@ -134,6 +137,45 @@ pub struct BackgroundTask {
     pub until_ns: u64,
 }
 
+/// The task of an observer: its host, as far as all trials have it in common.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObserverTask {
+    /// The CPUs whose frequency is read.
+    pub cpus: Vec<u32>,
+}
+
+/// A trial as the observer of one host sees it. The agent fills in what is of its host.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObservedTrial {
+    /// The number by which answers to the orders of this trial are known.
+    pub(crate) number: u64,
+    /// The cell.
+    pub(crate) cell: Cell,
+    /// Its processes on this host.
+    pub(crate) processes: TrialProcesses,
+    /// The CPUs of both ends, between which the latency is read; none unless they are two of this host.
+    pub(crate) cpu_pair: Option<[u32; 2]>,
+    /// The throttling of its control group; none without a quota.
+    pub(crate) throttling: Option<ThrottlingAccount>,
+    /// The network cards that its packets go by.
+    pub(crate) cards: Vec<String>,
+    /// True if the throttling of all trials since the last such one is reported with this one.
+    pub(crate) reports_quotas: bool,
+}
+
+impl ObservedTrial {
+    /// The part that the other host gets.
+    pub(crate) fn elsewhere(&self) -> ObservedTrial {
+        ObservedTrial {
+            number: self.number,
+            reports_quotas: self.reports_quotas,
+            ..ObservedTrial::default()
+        }
+    }
+}
+
 /// The times of a trial, in ns of CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -158,13 +200,21 @@ pub enum ToEndpoint {
     /// Keep CPUs busy until [`ToEndpoint::Stop`].
     #[serde(rename = "disturb")]
     Background(BackgroundTask),
+    /// Observe this host, trial after trial.
+    Observe(ObserverTask),
+    /// Observer: prepare for a trial, and forget the one before. Answered by [`ObserverStage::Ready`].
+    Trial(Box<ObservedTrial>),
     /// Go by this schedule.
     Go(Schedule),
-    /// Sender of passes: open the window.
+    /// Sender of passes: open the window. Observer: it opens; answered by [`ObserverStage::Open`].
     Open,
+    /// Observer: all windows are closed. Answered by [`ObserverStage::Closed`].
+    Close,
     /// Sender, and receiver of passes: finish what is under way. All windows are closed.
-    /// Background load: end.
+    /// Background load: end. Observer: report the trial; answered by [`ObserverStage::Over`].
     Stop,
+    /// Observer: report the CPU time of others since the last such order, or since its start.
+    OthersUse,
 }
 
 /// Endpoint to coordinator.
@@ -190,6 +240,15 @@ pub enum FromEndpoint {
     Warm(bool),
     /// All threads have closed their windows.
     Closed,
+    /// Observer: it has come so far with the trial of that number.
+    Observed {
+        /// The number of the trial.
+        trial: u64,
+        /// The last thing that was observed.
+        stage: ObserverStage,
+    },
+    /// Observer: the CPU time of others.
+    OthersUse(OthersUse),
     /// The trial is over.
     Done(Box<Done>),
     /// It failed.
@@ -216,16 +275,42 @@ pub struct Done {
     pub traffic: Traffic,
 }
 
-/// Readings of the other host around the window of the side that plays there.
+/// The stages of a trial for an observer, in their order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ObserverStage {
+    /// Its processes are known.
+    Ready,
+    /// With passes: the opening edge is read.
+    Open,
+    /// The closing edge is read, and the network after it.
+    Closed,
+    /// All readings are there.
+    Over(Box<HostReadings>),
+}
+
+/// Readings of a host around the window of a trial, with the circumstances of the trial there.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct HostReadings {
-    /// Readings of its machine and its network.
-    pub(crate) machine: Readings,
-    /// Circumstances of the packets of its cards.
-    pub(crate) obstacles: Vec<Obstacle>,
-    /// Sockets of other programs that get the packets of its cards.
-    pub(crate) packet_sockets: Vec<PacketSocket>,
+pub struct HostReadings {
+    /// Readings of its machine and its networks.
+    pub machine: Readings,
+    /// Circumstances of the packets on their way, and of the processes.
+    pub obstacles: Vec<Obstacle>,
+    /// Sockets of other programs that get the packets.
+    pub packet_sockets: Vec<PacketSocket>,
+}
+
+/// The CPU time between two moments of processes that are not of bytecost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OthersUse {
+    /// CPU time of other programs, in ns.
+    pub(crate) others_ns: u64,
+    /// Those of them that used the most.
+    pub(crate) others: Vec<OtherProcess>,
+    /// CPU time of kernel threads, in ns.
+    pub(crate) kernel_threads_ns: u64,
 }
 
 /// Connections and requests of a server's whole trial, warm-up included.

@@ -17,6 +17,8 @@ pub enum Role {
     Server,
     /// It generates the load of the server.
     Client,
+    /// It reads its host around the windows of trials, and has no side in them.
+    Observer,
 }
 
 impl Role {
@@ -27,6 +29,7 @@ impl Role {
             Role::Background => "background load",
             Role::Server => "server",
             Role::Client => "load generator",
+            Role::Observer => "observer",
         }
     }
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytecost_engine::servers::{self, Limits, ServerTally};
 use bytecost_engine::services::ServiceSetup;
 use bytecost_engine::{Server, Service};
-use bytecost_meter::MOST_THREADS;
+use bytecost_meter::{MOST_THREADS, early_reading_ns};
 use bytecost_spec::{Cell, Connect};
 use bytecost_sys::process;
 
@@ -117,6 +117,13 @@ fn listen_queue() -> u32 {
 /// The congestion control that a cell names; none leaves the system's.
 pub(crate) fn congestion(cell: &Cell) -> Option<&str> {
     Some(cell.congestion.as_str()).filter(|name| *name != "default")
+}
+
+/// The time that the look at the process tree of a cell's server takes before its window opens.
+pub(crate) fn early_reading_time(cell: &Cell) -> Duration {
+    let server = cell.serving.server.as_deref().and_then(Server::named);
+    let read_early = server.map_or(0, |server| max_read_early(server, cell));
+    Duration::from_nanos(early_reading_ns(read_early))
 }
 
 /// The most threads or processes of a server that are read one by one before its window opens;

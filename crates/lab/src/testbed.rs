@@ -4,17 +4,17 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytecost_engine::Mover;
-use bytecost_meter::CoreToCoreMeter;
 use bytecost_plan::Pins;
+use bytecost_spec::sample::Block;
 use bytecost_spec::{Cell, Transport};
 
 use crate::background_process::BackgroundProcess;
 use crate::endpoint_process::{StandbyEndpoints, TIMEOUT};
 use crate::files::DISK_TIMEOUT;
 use crate::flow_key::FlowKey;
-use crate::instruments::Instruments;
 use crate::local_host::LocalHost;
 use crate::networks::Networks;
+use crate::observers::Observers;
 use crate::peer::PeerLink;
 use crate::pinned_trial::PinnedTrial;
 use crate::protocol::{ConnectionSetup, ContentCheck, Role, Task};
@@ -24,9 +24,7 @@ use crate::trial_error::TrialError;
 /// The resources that are kept from one trial to the next.
 pub(crate) struct Testbed {
     pub(crate) settings: Settings,
-    pub(crate) instruments: Instruments,
-    /// The meter between the two CPUs of the last cell, if its ends were on two.
-    pub(crate) core_to_core: Option<CoreToCoreMeter>,
+    pub(crate) observers: Observers,
     /// The background process of the last cell; it is kept if its load keeps CPUs awake.
     pub(crate) background: Option<BackgroundProcess>,
     pub(crate) networks: Networks,
@@ -79,8 +77,7 @@ impl Testbed {
     pub(crate) fn new(settings: Settings) -> Testbed {
         Testbed {
             settings,
-            instruments: Instruments::default(),
-            core_to_core: None,
+            observers: Observers::default(),
             background: None,
             networks: Networks::default(),
             local: LocalHost::default(),
@@ -89,11 +86,24 @@ impl Testbed {
         }
     }
 
-    /// Ends all processes and threads that run between trials.
+    /// Ends the processes that run between trials. Observers stay, which sleep.
     pub(crate) fn end_processes(&mut self) {
         self.standby = StandbyEndpoints::default();
         self.background = None;
-        self.core_to_core = None;
+    }
+
+    /// The block with the CPU time of others on this host since the last call. Nothing is known of them
+    /// where no observer can be asked, in which case trials fail too.
+    pub(crate) fn with_others_use(&mut self, block: Block, stop: &AtomicBool) -> Block {
+        let (program, host) = (&self.settings.program, &self.local.host);
+        let used = self.observers.others_use(program, host, stop);
+        let used = used.unwrap_or_default();
+        Block {
+            others_ns: used.others_ns,
+            others: used.others,
+            kernel_threads_ns: used.kernel_threads_ns,
+            ..block
+        }
     }
 
     /// Sets the cell of the next trial, so that its processes can be started before it.
@@ -109,13 +119,11 @@ impl Testbed {
         is_on_peer.then(|| "evidence is of this host, and the side that it is of plays on the other: run the study there, with this host as the peer".to_owned())
     }
 
-    /// Prepares a trial: the link to the peer, the CPUs of both sides, the sender's task, and a meter
-    /// between the CPUs of the two ends if these are two CPUs of this host.
+    /// Prepares a trial: the link to the peer, the CPUs of both sides, and the sender's task.
     pub(crate) fn prepare(
         &mut self,
         cell: &Cell,
         mover: Option<&Mover>,
-        has_peer: bool,
         stop: &AtomicBool,
     ) -> Result<(Pins, Task), TrialError> {
         if stop.load(Ordering::Relaxed) {
@@ -125,13 +133,8 @@ impl Testbed {
             let unknown = || TrialError::failed("no other host is known: name it with --peer");
             self.peer.as_mut().ok_or_else(unknown)?.ensure_link(stop)?;
         }
+        let has_peer = cell.is_served() || mover.is_some_and(|m| m.has_peer());
         let pins = Pins::new(cell, has_peer, &self.local.host).map_err(TrialError::failed)?;
-        let are_both_here = has_peer && cell.transport != Transport::Peer;
-        let cpus = are_both_here.then(|| pins.of_both_ends(&self.local.host));
-        let cpu_pair = cpus.and_then(|cpus| cpus.try_into().ok());
-        if cpu_pair != self.core_to_core.as_ref().map(|meter| meter.cpus) {
-            self.core_to_core = cpu_pair.and_then(CoreToCoreMeter::between);
-        }
         let task = self.task(cell, mover, &pins)?;
         Ok((pins, task))
     }

@@ -5,16 +5,12 @@ use std::time::Duration;
 
 use bytecost_engine::Mover;
 use bytecost_engine::java::START_PATIENCE;
-use bytecost_meter::huge_memory;
-use bytecost_spec::{Cell, Counter, Reading};
-use bytecost_sys::proc_view;
+use bytecost_plan::Pins;
+use bytecost_spec::{Cell, Readings, Transport};
 
 use crate::background_process::{BackgroundLoad, BackgroundProcess};
-use crate::endpoint_process::Endpoint;
-use crate::host_window::HostWindow;
-use crate::instruments::CoreToCore;
-use crate::networks::PacketTaps;
-use crate::protocol::{Role, Task};
+use crate::groups::ControlGroups;
+use crate::protocol::{ObservedTrial, Role, Task};
 use crate::testbed::{Peer, Testbed};
 use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
@@ -40,36 +36,41 @@ pub(crate) fn attempt(
     let previous_load = (bed.background.take()).filter(|_| !cell.neighbour.is_idle());
     let mover = Mover::named(&cell.mover).filter(|_| !cell.is_served());
     let has_peer = cell.is_served() || mover.is_some_and(|m| m.has_peer());
-    let (pins, mut task) = bed.prepare(cell, mover, has_peer, stop)?;
+    let (pins, mut task) = bed.prepare(cell, mover, stop)?;
+    let link = Peer::link(bed.peer.as_ref(), cell);
+    let mut observed = observed_trial(bed, cell, has_peer, &pins);
+    // There is no place for quotas in the evidence of a watched trial.
+    observed.reports_quotas = watch.is_none();
+    let program = &bed.settings.program;
+    let start_there = link.map(|link| || link.start(Role::Observer, Duration::ZERO));
+    let mut observers =
+        (bed.observers).for_trial(program, &bed.local.host, start_there, watch.is_none())?;
     let mut context = TrialContext {
         cell,
         window,
         stop,
         settings: &bed.settings,
         standby: &mut bed.standby,
-        instruments: &mut bed.instruments,
-        core_to_core: bed.core_to_core.as_ref(),
         between: has_peer.then(|| bed.networks.between(cell)).transpose()?,
-        link: Peer::link(bed.peer.as_ref(), cell),
+        link,
     };
     if cell.is_served() {
-        return served::attempt(context, task, pins.receiver, watch);
+        let trial = (observed, observers);
+        return served::attempt(context, task, pins.receiver, trial, watch);
     }
     if let Some(watch) = &watch {
         task.here.probed = watch.caches(&bed.local.host, &task.here.pins);
     }
-    // The control groups of `host` must outlive the processes in them, which are declared later.
-    let mut host = HostWindow::new(cell, bed.local.control_groups(cell)?);
-    task.here.cgroup_procs = host.procs_files();
+    // The control groups must outlive the processes in them, which are declared later.
+    let group = bed.local.control_groups(cell)?;
+    task.here.cgroup_procs = (group.as_ref()).map_or_else(Vec::new, ControlGroups::procs_files);
+    observed.throttling = group.as_ref().and_then(ControlGroups::throttling);
     let times = WindowTimes::new(cell, window, bed.settings.warmup, task.timeout_ms);
     let is_own_file = task.here.file.as_ref().is_none_or(|file| file.own);
     let ready_ns = times.slowest_ns + times.timeout_ns + start_ns(&task, mover);
     let receiver = has_peer.then(|| side(&task, Role::Receiver, pins.receiver));
     let tasks = receiver.into_iter().chain([task]).collect();
     let (mut endpoints, mut processes) = context.ready(tasks, ready_ns)?;
-    let packet_taps = PacketTaps::open(cell, &processes);
-    let registers = mover.is_some_and(|m| m.locks_rings > 0);
-    let huge_reading = endpoints.last().filter(|_| registers).and_then(huge_bytes);
     let background = BackgroundLoad::new(cell, pins.neighbour, &bed.local.host, times.most_ns())
         .map(|load| load.start(previous_load, &bed.settings.program, stop))
         .transpose()?;
@@ -77,30 +78,46 @@ pub(crate) fn attempt(
     if let Some(watch) = &mut watch {
         watch.trial_begins(cell, &processes)?;
     }
-    let conduct = if times.is_of_passes() {
-        window::by_passes
+    observed.processes = processes;
+    observers.prepare(observed, stop)?;
+    let mut control = TrialControl::new(
+        &mut endpoints,
+        observers,
+        watch.as_deref_mut(),
+        stop,
+        times.timeout_ns,
+    );
+    let mut machine = Readings::new();
+    if times.is_of_passes() {
+        window::by_passes(&mut control, times)?;
     } else {
-        window::by_clock
-    };
-    host.prepare(context.instruments, &processes);
-    let mut control =
-        TrialControl::new(&mut endpoints, watch.as_deref_mut(), stop, times.timeout_ns);
-    let core_to_core = CoreToCore::before(context.core_to_core);
-    let mut machine = conduct(&mut host, context.instruments, &mut control, times)?;
-    machine.extend(core_to_core.after());
+        machine = window::by_clock(cell, &mut control, times)?;
+    }
     // The next processes start while both sides put together their results.
     context.start_standby();
-    let done = control.results()?;
+    let results = control.results()?;
+    machine.extend(results.hosts.here.machine.clone());
     if let Some(watch) = watch {
         watch.trial_ended();
     }
     let neighbour = background.as_ref().map(|b| b.held.clone());
     bed.background = background.map_or(Ok(None), |background| background.trial_ended(stop))?;
-    let mut output = TrialOutput::join(cell, mover, is_own_file, done, machine)?;
-    output.sender.side.readings.extend(huge_reading);
+    let mut output = TrialOutput::join(cell, mover, is_own_file, results.sides, machine)?;
     output.neighbour = neighbour.unwrap_or_default();
-    output.packet_sockets = packet_taps.all();
-    context.end(output, endpoints, &processes)
+    context.end(output, results.hosts, endpoints)
+}
+
+/// The trial for the observer of this host, without its processes.
+fn observed_trial(bed: &Testbed, cell: &Cell, has_peer: bool, pins: &Pins) -> ObservedTrial {
+    let are_both_here = has_peer && cell.transport != Transport::Peer;
+    let cpus = are_both_here.then(|| pins.of_both_ends(&bed.local.host));
+    let link = Peer::link(bed.peer.as_ref(), cell);
+    ObservedTrial {
+        cell: cell.clone(),
+        cpu_pair: cpus.and_then(|cpus| cpus.try_into().ok()),
+        cards: link.map_or_else(Vec::new, |link| link.own_card_names.clone()),
+        ..ObservedTrial::default()
+    }
 }
 
 /// The longest time in ns, in addition to that of a message, until a sender is ready: its helper starts,
@@ -113,10 +130,4 @@ fn start_ns(task: &Task, mover: Option<&Mover>) -> u64 {
     } else {
         CALIBRATION_NS
     }
-}
-
-/// The reading of a process's memory in huge pages, which makes registered buffers cheaper.
-fn huge_bytes(endpoint: &Endpoint) -> Option<(Counter, Reading)> {
-    let bytes = huge_memory(&proc_view::directory(endpoint.local_pid()?)?)?;
-    Some((Counter::HugeMemoryBytes, Reading::Measured(bytes)))
 }

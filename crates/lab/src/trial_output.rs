@@ -9,7 +9,7 @@ use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Held, PacketSocket, Reading, Readings};
 
 use crate::delivery_check;
-use crate::protocol::Done;
+use crate::protocol::{Done, HostReadings};
 use crate::trial_error::TrialError;
 
 #[derive(Default)]
@@ -27,6 +27,14 @@ pub(crate) struct TrialOutput {
     pub(crate) packet_sockets: Vec<PacketSocket>,
     /// Circumstances of its packets and its processes.
     pub(crate) obstacles: Vec<Obstacle>,
+}
+
+/// The readings of the hosts of a trial.
+#[derive(Default)]
+pub(crate) struct ReadingsOfHosts {
+    pub(crate) here: HostReadings,
+    /// Those of the other host; nothing where no side plays there.
+    pub(crate) there: HostReadings,
 }
 
 impl TrialOutput {

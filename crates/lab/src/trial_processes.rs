@@ -3,17 +3,20 @@
 use std::path::PathBuf;
 
 use bytecost_sys::proc_view;
+use serde::{Deserialize, Serialize};
 
 use crate::role::Role;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct SideProcess {
     pub(crate) role: Role,
     pub(crate) pid: u32,
 }
 
 /// The side that the other one connects to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct ListeningSide {
     pub(crate) role: Role,
     pub(crate) address: String,
@@ -22,7 +25,8 @@ pub(crate) struct ListeningSide {
 }
 
 /// The processes of a trial on this host, in the order of its sides.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct TrialProcesses {
     pub(crate) sides: Vec<SideProcess>,
     /// None for a side without another.

@@ -132,7 +132,7 @@ struct Others {
 impl Others {
     fn new() -> Others {
         Others {
-            clocks: ProcessClocks::new(Path::new("/")),
+            clocks: ProcessClocks::new(Path::new("/"), std::process::id()),
             before: ClocksRead::default(),
             began: Instant::now(),
         }

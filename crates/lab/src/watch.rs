@@ -19,7 +19,7 @@ use bytecost_spec::host::CpuCache;
 use bytecost_spec::{Cell, Counter, Host, Reading, Transport};
 use bytecost_sys::{clock, proc_view};
 
-use crate::endpoint_process::{Endpoint, wait_until};
+use crate::endpoint_process::{Endpoint, next_answer};
 use crate::protocol::{FromEndpoint, Role, Schedule};
 use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
@@ -227,16 +227,16 @@ impl Watch {
         }
     }
 
-    /// The next answer of any side, or none by `until_ns`; the samplers are emptied meanwhile.
+    /// The next answer of any endpoint, or none by `until_ns`; the samplers are emptied meanwhile.
     pub(crate) fn wait_until(
         &mut self,
-        endpoints: &mut [Endpoint],
+        endpoints: &mut [&mut Endpoint],
         until_ns: u64,
         stop: &AtomicBool,
     ) -> Result<Option<(usize, FromEndpoint)>, TrialError> {
         loop {
             let now_ns = clock::monotonic_ns();
-            let answer = wait_until(endpoints, until_ns.min(now_ns + DRAIN_INTERVAL_NS), stop)?;
+            let answer = next_answer(endpoints, until_ns.min(now_ns + DRAIN_INTERVAL_NS), stop)?;
             if let Some(time) = &mut self.time {
                 time.take();
             }

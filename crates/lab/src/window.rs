@@ -1,5 +1,5 @@
-//! A trial's window as the coordinator conducts it: the orders to its sides, and the readings of their
-//! host.
+//! A trial's window as the coordinator conducts it: the orders to its sides and to the observers of their
+//! hosts.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -8,12 +8,13 @@ use std::time::Duration;
 use bytecost_spec::{Cell, Counter, Reading, Readings};
 use bytecost_sys::clock;
 
-use crate::endpoint_process::{Endpoint, GRACE_NS, unexpected, wait, wait_until};
-use crate::host_window::HostWindow;
-use crate::instruments::Instruments;
+use crate::endpoint_process::{Endpoint, GRACE_NS, next_answer, no_response, unexpected};
+use crate::host_window::machine_edge_ns;
+use crate::observers::TrialObservers;
 use crate::passes::Passes;
 use crate::protocol::{Done, FromEndpoint, Schedule, ToEndpoint};
 use crate::trial_error::TrialError;
+use crate::trial_output::ReadingsOfHosts;
 use crate::warmup::may_grow;
 use crate::watch::Watch;
 
@@ -89,10 +90,11 @@ impl WindowTimes {
     }
 }
 
-/// The orders to the sides of a trial, which are ready, and their answers.
+/// The orders to the sides and the observers of a trial, which are ready, and their answers.
 pub(crate) struct TrialControl<'t> {
     /// The processes of the sides, the sender's last.
     pub(crate) endpoints: &'t mut [Endpoint],
+    observers: TrialObservers<'t>,
     pub(crate) watch: Option<&'t mut Watch>,
     stop: &'t AtomicBool,
     /// The longest time of a side's call without progress, in ns.
@@ -105,9 +107,17 @@ pub(crate) struct TrialControl<'t> {
     is_watched: bool,
 }
 
+/// The results of a trial.
+pub(crate) struct TrialResults {
+    /// Those of its sides, the sender's last.
+    pub(crate) sides: Vec<Done>,
+    pub(crate) hosts: ReadingsOfHosts,
+}
+
 impl<'t> TrialControl<'t> {
     pub(crate) fn new(
         endpoints: &'t mut [Endpoint],
+        observers: TrialObservers<'t>,
         watch: Option<&'t mut Watch>,
         stop: &'t AtomicBool,
         timeout_ns: u64,
@@ -116,6 +126,7 @@ impl<'t> TrialControl<'t> {
             closed: vec![false; endpoints.len()],
             done: endpoints.iter().map(|_| None).collect(),
             endpoints,
+            observers,
             watch,
             stop,
             timeout_ns,
@@ -137,44 +148,83 @@ impl<'t> TrialControl<'t> {
     }
 
     /// Waits for an answer of any side; an error if none comes before the deadline.
-    pub(crate) fn next(&mut self, deadline_ns: u64) -> Result<(usize, FromEndpoint), TrialError> {
-        wait(self.endpoints, deadline_ns, self.stop)
+    fn next(&mut self, deadline_ns: u64) -> Result<(usize, FromEndpoint), TrialError> {
+        while let Some((at, answer)) = self.next_of_all(deadline_ns)? {
+            match at.checked_sub(self.endpoints.len()) {
+                None => return Ok((at, answer)),
+                Some(observer) => self.observers.on_answer(observer, answer)?,
+            }
+        }
+        Err(no_response(&*self.endpoints))
     }
 
-    /// Handles answers of the sides until a time.
-    pub(crate) fn wait_until_ns(&mut self, at_ns: u64) -> Result<(), TrialError> {
+    /// Waits for an answer of a side, or of an observer, whose indices are those behind the sides'; none if
+    /// none comes before `until_ns`.
+    fn next_of_all(&mut self, until_ns: u64) -> Result<Option<(usize, FromEndpoint)>, TrialError> {
+        let sides = self.endpoints.iter_mut();
+        let mut all: Vec<&mut Endpoint> = sides.chain(self.observers.endpoints()).collect();
+        match &mut self.watch {
+            Some(watch) if self.is_watched => watch.wait_until(&mut all, until_ns, self.stop),
+            _ => next_answer(&mut all, until_ns, self.stop),
+        }
+    }
+
+    /// Handles answers until a time.
+    fn wait_until_ns(&mut self, at_ns: u64) -> Result<(), TrialError> {
         while self.handle_message(at_ns)? {}
         Ok(())
     }
 
-    /// Handles answers of the sides until a condition holds; an error if it does not by the deadline.
+    /// Handles answers until a condition holds; false if it does not by the deadline.
+    fn has_reached(
+        &mut self,
+        is_reached: impl Fn(&TrialControl<'_>) -> bool,
+        deadline_ns: impl Fn() -> u64,
+    ) -> Result<bool, TrialError> {
+        while !is_reached(self) {
+            if !self.handle_message(deadline_ns())? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Handles answers until a condition of the sides holds; an error if it does not by the deadline.
     fn wait_until(
         &mut self,
         is_reached: impl Fn(&TrialControl<'_>) -> bool,
         deadline_ns: impl Fn() -> u64,
     ) -> Result<(), TrialError> {
-        while !is_reached(self) {
-            let by_ns = deadline_ns();
-            if !self.handle_message(by_ns)? {
-                let (side, answer) = self.next(by_ns)?;
-                self.on_answer(side, answer)?;
-            }
+        if self.has_reached(is_reached, deadline_ns)? {
+            Ok(())
+        } else {
+            Err(no_response(&*self.endpoints))
         }
-        Ok(())
     }
 
-    /// Waits for an answer of any side and handles it; false if none comes before `until_ns`.
+    /// Handles answers until a condition of the observers holds; an error if it does not in time.
+    fn wait_for_observers(
+        &mut self,
+        is_reached: impl Fn(&TrialObservers<'_>) -> bool,
+    ) -> Result<(), TrialError> {
+        let deadline_ns = clock::monotonic_ns() + GRACE_NS;
+        if self.has_reached(|control| is_reached(&control.observers), || deadline_ns)? {
+            Ok(())
+        } else {
+            Err(self.observers.give_up())
+        }
+    }
+
+    /// Waits for an answer and handles it; false if none comes before `until_ns`.
     fn handle_message(&mut self, until_ns: u64) -> Result<bool, TrialError> {
-        let answer = match &mut self.watch {
-            Some(watch) if self.is_watched => {
-                watch.wait_until(self.endpoints, until_ns, self.stop)?
-            }
-            _ => wait_until(self.endpoints, until_ns, self.stop)?,
-        };
-        let Some((side, answer)) = answer else {
+        let Some((at, answer)) = self.next_of_all(until_ns)? else {
             return Ok(false);
         };
-        self.on_answer(side, answer).map(|()| true)
+        match at.checked_sub(self.endpoints.len()) {
+            None => self.on_answer(at, answer)?,
+            Some(observer) => self.observers.on_answer(observer, answer)?,
+        }
+        Ok(true)
     }
 
     /// Records that a side has closed its window or, after that, its result; an error for other answers.
@@ -194,25 +244,33 @@ impl<'t> TrialControl<'t> {
         )
     }
 
-    /// Carries out a window by the clock, and gives the readings of its host.
-    pub(crate) fn conduct(
-        &mut self,
-        host: &mut HostWindow,
-        instruments: &mut Instruments,
-    ) -> Result<Readings, TrialError> {
-        while let Some(at_ns) = host.next_edge_ns() {
-            self.wait_until_ns(at_ns)?;
-            host.pass_edge(instruments);
-            if host.is_open() {
-                self.begin_watch()?;
-            }
+    /// Carries out a window by the clock: the observer of this host gets its schedule, and an order when
+    /// all flows have closed theirs.
+    pub(crate) fn conduct(&mut self, cell: &Cell, schedule: &Schedule) -> Result<(), TrialError> {
+        if let Some(watch) = &mut self.watch {
+            watch.schedule(schedule)?;
         }
-        self.end_watch()?;
-        let mut readings = host.machine_readings(instruments);
-        let deadline_ns = clock::monotonic_ns() + self.timeout_ns + GRACE_NS;
+        self.observers.order_here(&ToEndpoint::Go(*schedule))?;
+        if self.watch.is_some() {
+            self.wait_until_ns(machine_edge_ns(cell, schedule.window_from_ns))?;
+            self.begin_watch()?;
+            self.wait_until_ns(machine_edge_ns(cell, schedule.window_to_ns))?;
+            self.end_watch()?;
+        }
+        let deadline_ns = schedule.window_to_ns + self.timeout_ns + GRACE_NS;
         self.wait_for_close(|| deadline_ns)?;
-        readings.extend(host.network_readings());
-        Ok(readings)
+        self.close_here()
+    }
+
+    /// Has the observer of this host read the closing edge, or the network after it, and waits for that.
+    fn close_here(&mut self) -> Result<(), TrialError> {
+        self.observers.order_here(&ToEndpoint::Close)?;
+        self.wait_for_observers(|observers| observers.is_closed())
+    }
+
+    /// Has all observers report.
+    pub(crate) fn stop_observers(&mut self) -> Result<(), TrialError> {
+        self.observers.order(&ToEndpoint::Stop)
     }
 
     fn begin_watch(&mut self) -> io::Result<()> {
@@ -233,14 +291,18 @@ impl<'t> TrialControl<'t> {
         self.wait_until(|control| control.done[side].is_some(), || deadline_ns)
     }
 
-    /// Waits for the results of the sides after the order to stop, and returns them, the sender's last.
-    pub(crate) fn results(mut self) -> Result<Vec<Done>, TrialError> {
+    /// Waits for the results after the order to stop.
+    pub(crate) fn results(mut self) -> Result<TrialResults, TrialError> {
         let deadline_ns = clock::monotonic_ns() + self.timeout_ns + GRACE_NS;
         self.wait_until(
             |control| control.done.iter().all(Option::is_some),
             || deadline_ns,
         )?;
-        Ok(self.done.into_iter().flatten().collect())
+        self.wait_for_observers(|observers| observers.is_over())?;
+        Ok(TrialResults {
+            sides: self.done.into_iter().flatten().collect(),
+            hosts: self.observers.readings(),
+        })
     }
 
     /// Waits until the connections of all sides have stopped growing, if the schedule has `steady_by_ns`,
@@ -271,38 +333,33 @@ impl<'t> TrialControl<'t> {
     }
 }
 
-/// Sends both sides the schedule, carries out the window by the clock, and has the sides end.
+/// Sends both sides the schedule, carries out the window by the clock, and has the sides end. Returns the
+/// readings of the warm-up.
 pub(crate) fn by_clock(
-    host: &mut HostWindow,
-    instruments: &mut Instruments,
+    cell: &Cell,
     control: &mut TrialControl<'_>,
     times: WindowTimes,
 ) -> Result<Readings, TrialError> {
     let schedule = times.schedule();
     control.order(&ToEndpoint::Go(schedule))?;
     let (schedule, steady) = control.warmed_up(schedule)?;
-    if let Some(watch) = &mut control.watch {
-        watch.schedule(&schedule)?;
-    }
-    host.schedule(schedule.window_from_ns..schedule.window_to_ns);
-    let mut machine = control.conduct(host, instruments)?;
-    let warmup_ns = schedule.window_from_ns - schedule.begin_ns;
-    let bounded = steady.map(|s| (Counter::WarmupBounded, Reading::Measured(u64::from(!s))));
-    machine.insert(Counter::WarmupNs, Reading::Measured(warmup_ns));
-    machine.extend(bounded);
+    control.conduct(cell, &schedule)?;
     // Receivers end with their connections.
     control.order_sender(&ToEndpoint::Stop)?;
-    Ok(machine)
+    control.stop_observers()?;
+    let warmup_ns = schedule.window_from_ns - schedule.begin_ns;
+    let bounded = steady.map(|s| (Counter::WarmupBounded, Reading::Measured(u64::from(!s))));
+    let mut readings: Readings = [(Counter::WarmupNs, Reading::Measured(warmup_ns))].into();
+    readings.extend(bounded);
+    Ok(readings)
 }
 
 /// Carries out a window that is a number of passes, which the sides open when all are ready, and close;
 /// then has the sides end.
 pub(crate) fn by_passes(
-    host: &mut HostWindow,
-    instruments: &mut Instruments,
     control: &mut TrialControl<'_>,
     times: WindowTimes,
-) -> Result<Readings, TrialError> {
+) -> Result<(), TrialError> {
     let schedule = times.schedule();
     control.order(&ToEndpoint::Go(schedule))?;
     let timeout_ns = GRACE_NS + times.timeout_ns + 2 * times.slowest_ns;
@@ -314,18 +371,16 @@ pub(crate) fn by_passes(
             (_, other) => return Err(unexpected("endpoint", &other)),
         }
     }
-    control.endpoints.iter().for_each(Endpoint::window_opens);
-    host.open(instruments);
+    control.observers.order(&ToEndpoint::Open)?;
+    control.wait_for_observers(|observers| observers.is_open())?;
     control.begin_watch()?;
     control.order_sender(&ToEndpoint::Open)?;
     // The deadline is computed again for each answer; the last pass begins within the window.
     let close_ns = times.window.as_nanos() as u64 + timeout_ns;
     control.wait_for_close(|| clock::monotonic_ns() + close_ns)?;
-    host.pass_edge(instruments);
+    control.close_here()?;
     control.end_watch()?;
-    let mut machine = host.machine_readings(instruments);
-    machine.extend(host.network_readings());
     // The flows are over, so receivers wait for the order as well.
     control.order(&ToEndpoint::Stop)?;
-    Ok(machine)
+    control.stop_observers()
 }

@@ -158,6 +158,9 @@ fn cell(values: &str) -> Cell {
     harness::cell(&format!("transport=peer size=16KiB ring=256KiB {values}"))
 }
 
+/// The last word of an observer's command line, after that of an endpoint.
+const OBSERVER: &str = "observer";
+
 struct Way {
     /// The words before the program.
     prefix: String,
@@ -229,10 +232,12 @@ impl Marked {
     }
 
     fn process(&self, word: &str) -> u32 {
-        let (word, mut found) = (format!(" {word}"), None);
+        let (is_observer, mut found) = (word == OBSERVER, None);
+        let word = format!(" {word}");
         in_time(&format!("there is no{word}"), || {
+            let is_it = |line: &str| line.contains(&word) && line.contains(OBSERVER) == is_observer;
             let all = self.processes();
-            found = all.into_iter().find(|(_, line)| line.contains(&word));
+            found = all.into_iter().find(|(_, line)| is_it(line));
             found.is_some()
         });
         found.unwrap().0

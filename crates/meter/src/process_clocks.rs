@@ -21,7 +21,7 @@ pub enum ProcessOwner {
     Receiver,
     /// The background load that is a part of the cell.
     Background,
-    /// Other processes of bytecost.
+    /// The process of bytecost that started the others, and those of them that are no side.
     Instrument,
     /// A kernel thread that handles interrupts and packets: ksoftirqd, NAPI, a threaded interrupt.
     Softirq,
@@ -46,6 +46,8 @@ const MOST_NAMED: usize = 8;
 #[derive(Debug)]
 pub struct ProcessClocks {
     proc: PathBuf,
+    /// The process that started all those of bytecost.
+    program: u32,
     known: BTreeMap<u32, Known>,
     /// The unit of times in /proc/PID/stat.
     unit_ns: u64,
@@ -79,10 +81,11 @@ struct Stat {
 }
 
 impl ProcessClocks {
-    /// An empty list. `root` is `/` except in tests.
-    pub fn new(root: &Path) -> ProcessClocks {
+    /// An empty list for the processes that `program` has started. `root` is `/` except in tests.
+    pub fn new(root: &Path, program: u32) -> ProcessClocks {
         ProcessClocks {
             proc: root.join("proc"),
+            program,
             known: BTreeMap::new(),
             unit_ns: clock::proc_stat_unit_ns(),
         }
@@ -131,7 +134,7 @@ impl ProcessClocks {
                 Some(owner) => return owner,
                 None if stat.is_kernel_thread && ancestor == pid => return stat.kernel_owner(),
                 None if stat.is_kernel_thread => return ProcessOwner::Other,
-                None if ancestor == std::process::id() => return ProcessOwner::Instrument,
+                None if ancestor == self.program => return ProcessOwner::Instrument,
                 None => ancestor = stat.parent,
             }
         }
@@ -353,7 +356,7 @@ mod tests {
             (12, "helper", 13, 0, 0),
             (13, "sh", 32, 0, 0),
         ]);
-        let mut clocks = ProcessClocks::new(root.path());
+        let mut clocks = ProcessClocks::new(root.path(), std::process::id());
         // 64 children of 30 ms each, as a machine of 64 CPUs has them: none lives at the end.
         let waited = |pid| clocks.stat(pid).unwrap().waited_ticks;
         assert_eq!([30, 40].map(waited), [0, 64 * 3]);
@@ -447,7 +450,7 @@ mod tests {
 
     #[test]
     fn real_processes_are_found_with_their_cpu_time() {
-        let mut clocks = ProcessClocks::new(Path::new("/"));
+        let mut clocks = ProcessClocks::new(Path::new("/"), std::process::id());
         let mut child = Command::new("sh")
             .args(["-c", "i=0; while :; do i=$((i+1)); done"])
             .stdin(Stdio::null())

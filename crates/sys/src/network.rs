@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 
@@ -26,6 +27,11 @@ impl Network {
             unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?;
             Ok(Network(File::open("/proc/thread-self/ns/net")?.into()))
         })?
+    }
+
+    /// The namespace of a process, by its directory in `/proc`.
+    pub fn from_process(process: &Path) -> io::Result<Network> {
+        Ok(Network(File::open(process.join("ns/net"))?.into()))
     }
 
     /// Runs `work` on a new thread inside the namespace, setns(2). Sockets that it opens stay inside.

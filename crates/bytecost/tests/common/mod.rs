@@ -553,7 +553,16 @@ pub fn kill(pid: u32, signal: Signal) -> io::Result<()> {
 
 /// The processes that play endpoints for a coordinator, which need not live any more.
 pub fn endpoints_of(coordinator: u32) -> Vec<u32> {
-    let tail = format!("\0endpoint\0{coordinator}\0");
+    ending_with(&format!("\0endpoint\0{coordinator}\0"))
+}
+
+/// The processes that observe their host for a coordinator, which need not live any more.
+pub fn observers_of(coordinator: u32) -> Vec<u32> {
+    ending_with(&format!("\0endpoint\0{coordinator}\0observer\0"))
+}
+
+/// The processes whose command lines end so.
+fn ending_with(tail: &str) -> Vec<u32> {
     let is_one = |entry: &DirEntry| {
         fs::read(entry.path().join("cmdline")).is_ok_and(|line| line.ends_with(tail.as_bytes()))
     };

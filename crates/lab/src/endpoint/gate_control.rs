@@ -7,8 +7,10 @@ use std::sync::mpsc;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::Duration;
 
-use bytecost_meter::{KnownThreads, ThreadMeter, WithWorkers};
-use bytecost_sys::clock;
+use bytecost_engine::Mover;
+use bytecost_meter::{KnownThreads, ThreadMeter, WithWorkers, huge_memory};
+use bytecost_spec::{Counter, Reading};
+use bytecost_sys::{clock, proc_view};
 
 use super::growth::Growth;
 use crate::edges::WindowEnd;
@@ -113,14 +115,32 @@ pub(super) struct GateControl<'a> {
     pub(super) growth: Option<Growth>,
 }
 
+/// The results of the flows' threads, with the readings of their control.
+pub(super) struct ControlledFlows<T> {
+    pub(super) flows: Vec<T>,
+    /// CPU time of the control within the window, in ns.
+    pub(super) edges_ns: u64,
+    /// The process's memory in huge pages before the window, where buffers are registered.
+    pub(super) huge_memory: Option<(Counter, Reading)>,
+}
+
+/// The reading of this process's memory in huge pages, which makes registered buffers cheaper; none for a
+/// task that registers none.
+fn huge_bytes(task: &Task) -> Option<(Counter, Reading)> {
+    let mover = Mover::named(&task.cell.mover).filter(|_| task.role == Role::Sender)?;
+    let registers = mover.locks_rings > 0;
+    let bytes = registers.then(|| huge_memory(&proc_view::own_directory()))?;
+    Some((Counter::HugeMemoryBytes, Reading::Measured(bytes?)))
+}
+
 impl GateControl<'_> {
-    /// Moves the gate to its end. Returns the results of the threads, and the CPU time of the control
-    /// within the window, in ns.
+    /// Moves the gate to its end, and joins the threads.
     pub(super) fn run<T>(
         mut self,
         threads: Vec<ScopedJoinHandle<'_, io::Result<T>>>,
-    ) -> io::Result<(Vec<T>, u64)> {
-        let watched = self.advance(&threads);
+    ) -> io::Result<ControlledFlows<T>> {
+        let mut huge_memory = None;
+        let watched = self.advance(&threads, &mut huge_memory);
         self.enter(Phase::Stop, &threads);
         let panicked = |_| Err(io::Error::other("a thread panicked"));
         let ended: Vec<io::Result<T>> = threads
@@ -128,7 +148,11 @@ impl GateControl<'_> {
             .map(|thread| thread.join().unwrap_or_else(panicked))
             .collect();
         let edges_ns = watched?;
-        Ok((ended.into_iter().collect::<io::Result<_>>()?, edges_ns))
+        Ok(ControlledFlows {
+            flows: ended.into_iter().collect::<io::Result<_>>()?,
+            edges_ns,
+            huge_memory,
+        })
     }
 
     fn enter<T>(&self, phase: Phase, threads: &[ScopedJoinHandle<'_, T>]) {
@@ -143,11 +167,16 @@ impl GateControl<'_> {
 
     /// Moves the gate through its phases. Returns early when a thread ended before its time; joining it
     /// gives the reason.
-    fn advance<T>(&mut self, threads: &[ScopedJoinHandle<'_, T>]) -> io::Result<u64> {
+    fn advance<T>(
+        &mut self,
+        threads: &[ScopedJoinHandle<'_, T>],
+        huge_memory: &mut Option<(Counter, Reading)>,
+    ) -> io::Result<u64> {
         let (task, all) = (self.task, threads.len());
         if !self.received(all, Signal::Ready) {
             return Ok(0);
         }
+        *huge_memory = huge_bytes(task);
         protocol::write(self.control, &FromEndpoint::Ready)?;
         let mut schedule = protocol::read_schedule(self.control)?;
         clock::sleep_until_ns(schedule.begin_ns);

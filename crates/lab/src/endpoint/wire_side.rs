@@ -54,7 +54,7 @@ pub(super) fn run(task: &Task, control: &mut UnixStream) -> io::Result<Done> {
             signals: received,
             growth: None,
         };
-        let (mut done, _) = phases.run(vec![responding])?;
+        let mut done = phases.run(vec![responding])?.flows;
         done.pop().ok_or_else(unexpected_order)
     })
 }

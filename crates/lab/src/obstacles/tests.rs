@@ -8,6 +8,7 @@ use crate::netlink::dump::written;
 use crate::transports::link::LinkChoice;
 use crate::transports::veth::VethPair;
 use crate::transports::wire::Wire;
+use crate::trial_processes::SideProcess;
 
 fn tc(words: &str) -> bool {
     let status = Command::new("tc").args(words.split(' ')).status();
@@ -125,29 +126,64 @@ fn a_device_of_ours_is_looked_at_where_it_is_and_what_a_cell_asked_for_is_no_obs
         segment_bytes: Some(18_000),
         ..LinkChoice::default()
     };
-    let mut cell = Cell::default();
     let bucket = || tc("qdisc add dev bytecost0 root tbf rate 300mbit burst 1mb latency 50ms");
     let found = "tbf, 300 Mbit/s".to_owned();
     let wanted = Obstacle {
         limits: true,
         ..obstacle(CircumstanceKind::Qdisc, "bytecost0", found)
     };
-    let mut check = |transport, path: NetworkPath<'_>| {
-        cell.transport = transport;
-        assert_eq!(of_path(&cell, Some(path)), []);
-        if path.within(Role::Sender, bucket).unwrap() {
-            assert_eq!(of_path(&cell, Some(path)), std::slice::from_ref(&wanted));
+    let check = |transport, networks: [&Network; 2]| {
+        let mut sides = networks.map(|network| {
+            let mut side = Command::new("sleep");
+            network.start_in(side.arg("600")).unwrap();
+            side.spawn().unwrap()
+        });
+        let trial = trial(transport, [sides[0].id(), sides[1].id()]);
+        let devices = PathDevices::open(&trial);
+        // The networks are held, though the sides have ended.
+        for side in &mut sides {
+            side.kill().unwrap();
+            side.wait().unwrap();
+        }
+        let own = std::process::id();
+        assert_eq!(devices.obstacles(&trial, own), []);
+        if networks[0].within(bucket).unwrap() {
+            assert_eq!(
+                devices.obstacles(&trial, own),
+                std::slice::from_ref(&wanted)
+            );
         }
     };
     if let Ok(pair) = VethPair::new(link) {
-        check(Transport::Veth, NetworkPath::Pair(&pair));
+        let networks = [Role::Sender, Role::Receiver].map(|role| pair.network(role));
+        check(Transport::Veth, networks);
     }
     if let Ok(wire) = Wire::new(LinkChoice::default()) {
-        check(Transport::Wire, NetworkPath::Wire(&wire));
+        check(Transport::Wire, [&wire.network; 2]);
     }
-    cell.transport = Transport::Unix;
-    assert_eq!(of_path(&cell, Some(NetworkPath::Nothing)), []);
-    assert_eq!(of_path(&Cell::default(), None), []);
+    let own = std::process::id();
+    let mut lone = trial(Transport::Loopback, [own; 2]);
+    lone.processes.sides.truncate(1);
+    for trial in [lone, trial(Transport::Unix, [own; 2])] {
+        assert_eq!(PathDevices::open(&trial).obstacles(&trial, own), []);
+    }
+}
+
+/// A trial whose sender and receiver are these processes.
+fn trial(transport: Transport, [sender, receiver]: [u32; 2]) -> ObservedTrial {
+    let mut trial = ObservedTrial::default();
+    trial.cell.transport = transport;
+    trial.processes.sides = vec![
+        SideProcess {
+            role: Role::Receiver,
+            pid: receiver,
+        },
+        SideProcess {
+            role: Role::Sender,
+            pid: sender,
+        },
+    ];
+    trial
 }
 
 fn chain(family: u8, hook: Option<u32>, rules: u32) -> Vec<u8> {

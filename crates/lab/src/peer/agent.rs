@@ -1,5 +1,6 @@
-//! The other end of the channel: `bytecost agent`, started from another host by a user's command.
-//! It plays one side of each trial. It and all its processes end with the channel, or its silence.
+//! The other end of the channel: `bytecost agent`, started from another host by a user's command. It
+//! starts the endpoints of one side of each trial and of this host's observer, and carries their orders
+//! and answers. It and all its processes end with the channel, or its silence.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use bytecost_spec::{Host, NetworkCard, Survey};
+use bytecost_spec::{Cell, Host, NetworkCard, Survey};
 use bytecost_sys::clock;
 use rustix::io::Errno;
 use rustix::process::{Gid, Resource, Rlimit, Uid, geteuid, setrlimit};
@@ -23,17 +24,15 @@ use super::fits::{Addresses, fits};
 use super::probe::{self, ListeningCandidates, Permitted};
 use crate::deadline::ready;
 use crate::endpoint_process::{Endpoint, StandbyEndpoints};
-use crate::host_window::HostWindow;
-use crate::instruments::Instruments;
+use crate::groups::ControlGroups;
 use crate::local_host::LocalHost;
-use crate::networks::PacketTaps;
-use crate::obstacles;
-use crate::passes::Passes;
 use crate::peer_channel::{
     ClockShift, FromAgent, IncomingMessages, MAX_QUEUED, SILENCE, ToAgent, VERSION, lock, write_out,
 };
 use crate::program::{self, Program};
-use crate::protocol::{FromEndpoint, HostReadings, Role, Schedule, Task, ToEndpoint};
+use crate::protocol::{
+    FromEndpoint, ObservedTrial, ObserverStage, ObserverTask, Role, Schedule, Task, ToEndpoint,
+};
 use crate::trial_error::TrialError;
 
 /// The time between checks if the channel is silent, in ns.
@@ -67,15 +66,14 @@ pub fn run(from: OwnedFd, to: OwnedFd, machine: &dyn Fn() -> (Host, Survey)) -> 
         _ => return Ok(()),
     }
     let (host, survey) = machine();
-    let mut instruments = Instruments::default();
-    instruments.read_frequency(&host);
     let mut agent = Agent {
         program,
         local: LocalHost::new(host.clone(), &survey),
-        instruments,
         standby: StandbyEndpoints::default(),
         outgoing,
         playing: BTreeMap::new(),
+        expected: None,
+        ready: None,
         cards: Vec::new(),
         is_path_known: Arc::default(),
         partners: Arc::default(),
@@ -137,10 +135,13 @@ fn next_message(from: &mut IncomingMessages) -> io::Result<Option<ToAgent>> {
 struct Agent {
     program: Program,
     local: LocalHost,
-    instruments: Instruments,
     standby: StandbyEndpoints,
     outgoing: mpsc::SyncSender<FromAgent>,
-    playing: BTreeMap<u64, PlayedSide>,
+    playing: BTreeMap<u64, StartedEndpoint>,
+    /// The trial that the observer prepares for when its side is ready.
+    expected: Option<ObservedTrial>,
+    /// The answer of a side that is ready, until the observer is.
+    ready: Option<ReadySide>,
     /// The cards that the path goes by.
     cards: Vec<NetworkCard>,
     /// Set when connectivity checks need no response any more.
@@ -155,50 +156,32 @@ struct Agent {
     description: Option<Box<(Host, Survey)>>,
 }
 
-/// An endpoint of a trial, with the readings of this machine around its window.
-struct PlayedSide {
+/// An endpoint that was started here.
+struct StartedEndpoint {
     end: Endpoint,
-    window: HostWindow,
-    taps: PacketTaps,
-    /// True if its window is a number of passes.
-    has_passes: bool,
+    /// The cell of its trial; none of the observer.
+    cell: Option<Cell>,
+    /// The control groups of a side, which are removed after its process.
+    group: Option<ControlGroups>,
     /// True if it has sent its last answer.
     over: bool,
 }
 
-impl PlayedSide {
-    fn prepare(&mut self, instruments: &mut Instruments) {
-        let processes = Endpoint::processes(slice::from_ref(&self.end));
-        self.window.prepare(instruments, &processes);
-    }
-
-    /// Sets the window of a schedule, unless another one is to follow, or passes or the clients of a
-    /// server set it.
-    fn go(&mut self, instruments: &mut Instruments, schedule: &Schedule) {
-        let is_by_clock = schedule.steady_by_ns.is_none() && !self.has_passes;
-        if is_by_clock && self.end.role() != Role::Client {
-            self.prepare(instruments);
-            (self.window).schedule(schedule.window_from_ns..schedule.window_to_ns);
-        }
-    }
+/// A side that is ready for the trial of that number.
+struct ReadySide {
+    id: u64,
+    trial: u64,
 }
 
 impl Agent {
     fn live(&mut self, mut from: IncomingMessages) -> io::Result<()> {
         loop {
-            let playing = self.playing.iter().filter(|(_, side)| !side.over);
+            let playing = self.playing.iter().filter(|(_, started)| !started.over);
             let ids: Vec<u64> = playing.map(|(id, _)| *id).collect();
             let mut polled = vec![from.poll_fd()];
             polled.extend(ids.iter().map(|id| self.playing[id].end.poll_fd()));
-            let now_ns = clock::monotonic_ns();
-            let edges = self.playing.values();
-            let edge_ns = edges.filter_map(|side| side.window.next_edge_ns()).min();
-            let wait_ns = edge_ns.map_or(POLL_INTERVAL_NS, |at| {
-                at.saturating_sub(now_ns).min(POLL_INTERVAL_NS)
-            });
-            let is_ready = ready(&mut polled, wait_ns)?;
+            let is_ready = ready(&mut polled, POLL_INTERVAL_NS)?;
             drop(polled);
-            self.pass_edges();
             // An answer follows from messages that were sent before it.
             while ready(&mut [from.poll_fd()], 0)?[0] {
                 if !next_message(&mut from)?.is_some_and(|message| self.on_message(message)) {
@@ -218,12 +201,11 @@ impl Agent {
         self.is_unread |= self.outgoing.try_send(message).is_err();
     }
 
-    fn answer(&mut self, id: u64, answer: FromEndpoint, host: HostReadings) {
+    fn answer(&mut self, id: u64, answer: FromEndpoint) {
         self.send(FromAgent::From {
             id,
             now_ns: clock::monotonic_ns(),
             answer: Box::new(answer),
-            host,
         });
     }
 
@@ -263,23 +245,18 @@ impl Agent {
             ToAgent::Start {
                 id,
                 window_ns,
-                task,
-            } => match self.started(*task, Duration::from_nanos(window_ns)) {
-                Ok(side) => drop(self.playing.insert(id, side)),
+                order,
+            } => match self.started(*order, Duration::from_nanos(window_ns)) {
+                Ok(started) => drop(self.playing.insert(id, started)),
                 Err(e) => self.fail(id, e),
             },
             ToAgent::To { id, now_ns, order } => {
                 let shift = ClockShift::received_now(now_ns);
-                self.order(id, &shift.order(*order));
-            }
-            ToAgent::Opens { id } => {
-                if let Some(side) = self.playing.get_mut(&id) {
-                    side.prepare(&mut self.instruments);
-                    side.window.open(&mut self.instruments);
-                }
+                self.order(id, shift.order(*order));
             }
             ToAgent::End { id } => {
                 self.playing.remove(&id);
+                self.ready.take_if(|side| side.id == id);
                 // That of the next trial, while no window is open.
                 self.standby.wanted = 1;
                 self.standby.start(&self.program);
@@ -310,95 +287,171 @@ impl Agent {
         Ok(())
     }
 
-    /// Has an endpoint get ready, what depends on this host filled in.
-    fn started(&mut self, task: Task, window: Duration) -> Result<PlayedSide, TrialError> {
+    /// Starts an endpoint with its first order, what depends on this host filled in.
+    fn started(
+        &mut self,
+        order: ToEndpoint,
+        window: Duration,
+    ) -> Result<StartedEndpoint, TrialError> {
         if self.playing.len() >= MOST_ENDS {
             let why = "too many sides play here at one time".to_owned();
             return Err(TrialError::failed(why));
         }
+        match order {
+            ToEndpoint::Prepare(task) => self.started_side(*task, window),
+            ToEndpoint::Observe(_) => self.started_observer(),
+            _ => Err(no_order()),
+        }
+    }
+
+    fn started_side(
+        &mut self,
+        task: Task,
+        window: Duration,
+    ) -> Result<StartedEndpoint, TrialError> {
         let addresses = Addresses {
             own: &self.own,
             partners: &lock(&self.partners),
         };
         fits(&task, window, addresses, self.memory_bytes).map_err(TrialError::failed)?;
         let (task, group) = self.local.task(task, window)?;
-        let end = self.standby.take(&self.program, task.role, None)?;
-        let mut side = PlayedSide {
-            taps: PacketTaps::open(&task.cell, &Endpoint::processes(slice::from_ref(&end))),
+        let mut end = self.standby.take(&self.program, task.role, None)?;
+        let cell = Some(task.cell.clone());
+        end.order(&ToEndpoint::Prepare(Box::new(task)))?;
+        Ok(StartedEndpoint {
             end,
-            has_passes: Passes::new(&task.cell).is_some(),
-            window: HostWindow::new(&task.cell, group),
+            cell,
+            group,
             over: false,
+        })
+    }
+
+    fn started_observer(&self) -> Result<StartedEndpoint, TrialError> {
+        let mut end = Endpoint::start(&self.program, Role::Observer, None)?;
+        let cpus = self.local.host.cpus.iter().map(|c| c.cpu).collect();
+        end.order(&ToEndpoint::Observe(ObserverTask { cpus }))?;
+        Ok(StartedEndpoint {
+            end,
+            cell: None,
+            group: None,
+            over: false,
+        })
+    }
+
+    /// Has the observer prepare for the trial of a side that is ready, if it is to.
+    fn side_ready(&mut self, id: u64) {
+        let is_observed = self.observer().is_some();
+        let asked = self.expected.take().filter(|_| is_observed);
+        let (Some(asked), Some(side)) = (asked, self.playing.get(&id)) else {
+            return self.answer(id, FromEndpoint::Ready);
         };
-        side.end.order(&ToEndpoint::Prepare(Box::new(task)))?;
-        Ok(side)
+        let trial = ObservedTrial {
+            cell: side.cell.clone().unwrap_or_default(),
+            processes: Endpoint::processes(slice::from_ref(&side.end)),
+            throttling: side.group.as_ref().and_then(ControlGroups::throttling),
+            cards: self.cards.iter().map(|card| card.name.clone()).collect(),
+            ..asked.elsewhere()
+        };
+        self.ready = Some(ReadySide {
+            id,
+            trial: trial.number,
+        });
+        self.show_observer(&ToEndpoint::Trial(Box::new(trial)));
+    }
+
+    /// Passes on that a side is ready, since the observer is too.
+    fn observer_ready(&mut self, trial: u64) {
+        if let Some(side) = self.ready.take_if(|side| side.trial == trial) {
+            self.answer(side.id, FromEndpoint::Ready);
+        }
     }
 
     fn fail(&mut self, id: u64, error: TrialError) {
         self.playing.remove(&id);
-        let reason = FromEndpoint::Failed(error.into());
-        self.answer(id, reason, HostReadings::default());
+        self.answer(id, FromEndpoint::Failed(error.into()));
+        // A side whose observer fails waits no longer.
+        let is_waiting = |side: &mut ReadySide| self.playing.contains_key(&side.id);
+        if let Some(side) = self.ready.take_if(is_waiting) {
+            self.answer(side.id, FromEndpoint::Ready);
+        }
     }
 
-    fn order(&mut self, id: u64, order: &ToEndpoint) {
-        let Some(side) = self.playing.get_mut(&id) else {
+    fn order(&mut self, id: u64, order: ToEndpoint) {
+        let Some(role) = self.playing.get(&id).map(|started| started.end.role()) else {
             // It has failed, which the coordinator knows already.
             return;
         };
-        let given = match order {
-            ToEndpoint::Prepare(_) | ToEndpoint::Background(_) => Err(TrialError::failed(
-                "protocol error: no order for a side of a trial",
-            )),
-            ToEndpoint::Go(_) | ToEndpoint::Open | ToEndpoint::Stop => {
-                if let ToEndpoint::Go(schedule) = order {
-                    side.go(&mut self.instruments, schedule);
-                }
-                side.end.order(order)
+        match order {
+            ToEndpoint::Trial(asked) if role == Role::Observer => {
+                self.expected = Some(*asked);
+                return;
             }
-        };
-        if let Err(e) = given {
+            ToEndpoint::Go(schedule) if is_of_window(role, &schedule) => {
+                self.show_observer(&order);
+            }
+            ToEndpoint::Go(_) | ToEndpoint::Open | ToEndpoint::Stop => {}
+            _ => return self.fail(id, no_order()),
+        }
+        if let Some(started) = self.playing.get_mut(&id)
+            && let Err(e) = started.end.order(&order)
+        {
             self.fail(id, e);
         }
     }
 
-    fn answered(&mut self, id: u64) {
-        let Some(side) = self.playing.get_mut(&id) else {
+    /// Gives the observer an order that follows from those of its side, or from its answers. The
+    /// coordinator's would come a round trip later.
+    fn show_observer(&mut self, order: &ToEndpoint) {
+        let Some((id, observer)) = self.observer() else {
             return;
         };
-        match side.end.answer() {
+        if let Err(e) = observer.order(order) {
+            self.fail(id, e);
+        }
+    }
+
+    fn observer(&mut self) -> Option<(u64, &mut Endpoint)> {
+        let mut ends = (self.playing.iter_mut()).map(|(id, started)| (*id, &mut started.end));
+        ends.find(|(_, end)| end.role() == Role::Observer)
+    }
+
+    fn answered(&mut self, id: u64) {
+        let Some(started) = self.playing.get_mut(&id) else {
+            return;
+        };
+        match started.end.answer() {
             Ok(answer) => {
-                let mut host = HostReadings::default();
+                started.over = matches!(answer, FromEndpoint::Done(_));
                 match &answer {
+                    FromEndpoint::Ready => return self.side_ready(id),
+                    FromEndpoint::Observed {
+                        trial,
+                        stage: ObserverStage::Ready,
+                    } => self.observer_ready(*trial),
                     FromEndpoint::Connected(window_ns) => {
-                        side.prepare(&mut self.instruments);
-                        side.window.schedule(window_ns.clone());
+                        self.show_observer(&ToEndpoint::Go(Schedule {
+                            begin_ns: window_ns.start,
+                            window_from_ns: window_ns.start,
+                            window_to_ns: window_ns.end,
+                            steady_by_ns: None,
+                        }));
                     }
-                    FromEndpoint::Closed if side.has_passes => {
-                        side.window.pass_edge(&mut self.instruments);
-                    }
-                    FromEndpoint::Done(_) => {
-                        side.over = true;
-                        host.machine = side.window.machine_readings(&mut self.instruments);
-                        host.machine.extend(side.window.network_readings());
-                        host.machine.extend(self.instruments.quotas.since_last());
-                        host.packet_sockets = side.taps.all();
-                        let cards = self.cards.iter();
-                        host.obstacles = cards.flat_map(|c| obstacles::of_card(&c.name)).collect();
-                    }
+                    FromEndpoint::Closed => self.show_observer(&ToEndpoint::Close),
                     _ => {}
                 }
-                self.answer(id, answer, host);
+                self.answer(id, answer);
             }
             Err(e) => self.fail(id, e),
         }
     }
+}
 
-    fn pass_edges(&mut self) {
-        let now_ns = clock::monotonic_ns();
-        for side in self.playing.values_mut() {
-            while (side.window.next_edge_ns()).is_some_and(|at_ns| at_ns <= now_ns) {
-                side.window.pass_edge(&mut self.instruments);
-            }
-        }
-    }
+/// Returns true if a schedule of a side has its window: another one follows where connections may grow, and
+/// the clients of a server find theirs themselves.
+fn is_of_window(role: Role, schedule: &Schedule) -> bool {
+    schedule.steady_by_ns.is_none() && !matches!(role, Role::Client | Role::Observer)
+}
+
+fn no_order() -> TrialError {
+    TrialError::failed("protocol error: no order for an endpoint of this host")
 }

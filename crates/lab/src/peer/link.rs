@@ -24,7 +24,6 @@ use super::copy::{self, COPIED_WITHIN};
 use super::probe::{self, ListeningCandidates, MOST_ADDRESSES, Permitted, TRIED_WITHIN};
 use crate::endpoint_process::Endpoint;
 use crate::limits;
-use crate::obstacles;
 use crate::peer_channel::{
     FoundPath, FromAgent, IncomingMessages, LinkState, RemoteEndpoint, Reply, ToAgent, Unexpected,
     VERSION, lock, write_out,
@@ -320,6 +319,8 @@ pub struct PeerLink {
     options: PeerOptions,
     host: PeerHost,
     path: DataPath,
+    /// The names of the network cards of this host that the path goes by.
+    pub(crate) own_card_names: Vec<String>,
     joined: JoinedCommand,
     next: AtomicU64,
 }
@@ -362,6 +363,10 @@ impl PeerLink {
         Ok(PeerLink {
             options: options.clone(),
             host,
+            own_card_names: probe::cards(path.here)
+                .into_iter()
+                .map(|card| card.name)
+                .collect(),
             path,
             joined,
             next: AtomicU64::new(0),
@@ -378,16 +383,14 @@ impl PeerLink {
         probe::cards(self.path.here)
     }
 
-    /// Circumstances of the packets on the path: on cards of this host, and on those of the other one,
-    /// as it has read them.
+    /// The circumstances on the other host, as it has read them, with its name.
     pub(crate) fn circumstances(&self, there: Vec<Obstacle>) -> Vec<Obstacle> {
-        let cards = self.own_cards();
-        let here = cards.iter().flat_map(|card| obstacles::of_card(&card.name));
-        let on_other = there.into_iter().map(|obstacle| Obstacle {
-            place: format!("{} on {}", obstacle.place, self.host.name),
+        let name = &self.host.name;
+        let named = there.into_iter().map(|obstacle| Obstacle {
+            place: format!("{} on {name}", obstacle.place),
             ..obstacle
         });
-        here.chain(on_other).collect()
+        named.collect()
     }
 
     /// The reason why the link is down; none while it is not.
@@ -413,6 +416,7 @@ impl PeerLink {
             ));
         }
         self.path = link.path;
+        self.own_card_names = link.own_card_names;
         self.joined = link.joined;
         Ok(())
     }

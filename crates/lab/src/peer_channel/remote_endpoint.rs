@@ -9,11 +9,13 @@ use bytecost_spec::{PacketSocket, units};
 use bytecost_sys::clock;
 
 use super::{ClockShift, FromAgent, MAX_QUEUED, Reply, ToAgent};
-use crate::protocol::{self, FromEndpoint, HostReadings, Task, ToEndpoint};
+use crate::protocol::{
+    self, FromEndpoint, HostReadings, ObserverStage, ObserverTask, Task, ToEndpoint,
+};
 
 /// The most obstacles, and the most packet sockets, that are kept of one answer.
 const MOST_OBSTACLES: usize = 16;
-/// The most answers of one endpoint: it gives each kind once.
+/// The most answers of one endpoint in a trial: it gives each kind once.
 const MAX_ANSWERS: u32 = 16;
 
 /// The state of a link, shared by its threads and its endpoints.
@@ -38,13 +40,12 @@ struct Expected {
     late_answers: u64,
 }
 
-/// The socket to which the answers of an endpoint are written, and readings of its host.
+/// The socket to which the answers of an endpoint are written.
 #[derive(Debug)]
 struct AnswersOf {
     to: UnixStream,
     /// Answers that may still come.
     left: u32,
-    host: HostReadings,
 }
 
 /// A message of the agent that nobody asked for.
@@ -100,9 +101,15 @@ impl LinkState {
         let answers = AnswersOf {
             to,
             left: MAX_ANSWERS,
-            host: HostReadings::default(),
         };
         lock(&self.endpoints).insert(id, answers);
+    }
+
+    /// Expects the answers of another trial of an endpoint.
+    fn begin_trial(&self, id: u64) {
+        if let Some(answers) = lock(&self.endpoints).get_mut(&id) {
+            answers.left = MAX_ANSWERS;
+        }
     }
 
     fn end(&self, id: u64) {
@@ -126,13 +133,8 @@ impl LinkState {
     pub(crate) fn pass(&self, message: FromAgent) -> Result<Option<FromAgent>, Unexpected> {
         match message {
             FromAgent::Beat => Ok(None),
-            FromAgent::From {
-                id,
-                now_ns,
-                answer,
-                host,
-            } => {
-                let answer = ClockShift::received_now(now_ns).answer(plain(*answer));
+            FromAgent::From { id, now_ns, answer } => {
+                let answer = ClockShift::received_now(now_ns).answer(self.plain(*answer));
                 let mut endpoints = lock(&self.endpoints);
                 let Some(answers) = endpoints.get_mut(&id) else {
                     let late = &mut lock(&self.expected).late_answers;
@@ -140,24 +142,6 @@ impl LinkState {
                     return Ok(None);
                 };
                 answers.left = answers.left.checked_sub(1).ok_or(Unexpected)?;
-                answers.host.machine.extend(host.machine);
-                let obstacles = host.obstacles.into_iter().map(|obstacle| Obstacle {
-                    place: units::one_line(&obstacle.place),
-                    found: units::one_line(&obstacle.found),
-                    ..obstacle
-                });
-                answers.host.obstacles.extend(obstacles);
-                answers.host.obstacles.truncate(MOST_OBSTACLES);
-                let sockets = host.packet_sockets.into_iter().map(|socket| PacketSocket {
-                    device: Some(format!(
-                        "{} on {}",
-                        units::one_line(socket.device.as_deref().unwrap_or("all devices")),
-                        self.name
-                    )),
-                    holder: socket.holder.as_deref().map(units::one_line),
-                });
-                answers.host.packet_sockets.extend(sockets);
-                answers.host.packet_sockets.truncate(MOST_OBSTACLES);
                 // An error means that the reader is gone, which does not matter.
                 let _ = protocol::write(&mut answers.to, &answer);
                 Ok(None)
@@ -171,18 +155,59 @@ impl LinkState {
             }
         }
     }
+
+    /// An answer without process numbers, which mean nothing here, with text in single lines, and with few
+    /// circumstances.
+    fn plain(&self, answer: FromEndpoint) -> FromEndpoint {
+        match answer {
+            FromEndpoint::Failed(failure) => FromEndpoint::Failed(failure.map(units::one_line)),
+            FromEndpoint::Listening { address, .. } => FromEndpoint::Listening {
+                address: units::one_line(&address),
+                process: None,
+            },
+            FromEndpoint::Observed {
+                trial,
+                stage: ObserverStage::Over(readings),
+            } => FromEndpoint::Observed {
+                trial,
+                stage: ObserverStage::Over(Box::new(self.plain_readings(*readings))),
+            },
+            other => other,
+        }
+    }
+
+    fn plain_readings(&self, readings: HostReadings) -> HostReadings {
+        let name = &self.name;
+        let obstacles = readings.obstacles.into_iter().take(MOST_OBSTACLES);
+        let sockets = readings.packet_sockets.into_iter().take(MOST_OBSTACLES);
+        HostReadings {
+            machine: readings.machine,
+            obstacles: obstacles
+                .map(|obstacle| Obstacle {
+                    place: units::one_line(&obstacle.place),
+                    found: units::one_line(&obstacle.found),
+                    ..obstacle
+                })
+                .collect(),
+            packet_sockets: sockets
+                .map(|socket| {
+                    let device = socket.device.as_deref().unwrap_or("all devices");
+                    PacketSocket {
+                        device: Some(format!("{} on {name}", units::one_line(device))),
+                        holder: socket.holder.as_deref().map(units::one_line),
+                    }
+                })
+                .collect(),
+        }
+    }
 }
 
-/// An answer without process numbers, which mean nothing here, and with text in single lines.
-fn plain(answer: FromEndpoint) -> FromEndpoint {
-    match answer {
-        FromEndpoint::Failed(failure) => FromEndpoint::Failed(failure.map(units::one_line)),
-        FromEndpoint::Listening { address, .. } => FromEndpoint::Listening {
-            address: units::one_line(&address),
-            process: None,
-        },
-        other => other,
-    }
+/// The part of a task that the other host gets.
+fn elsewhere(task: &Task) -> Box<Task> {
+    Box::new(Task {
+        here: task.here.elsewhere(),
+        ..task.clone()
+    })
 }
 
 /// The endpoint; dropping it has it ended there.
@@ -196,34 +221,33 @@ impl RemoteEndpoint {
     /// Sends an order; false when the other host is lost.
     pub(crate) fn order(&self, order: &ToEndpoint) -> bool {
         let id = self.id;
-        self.link.send(match order {
-            ToEndpoint::Prepare(task) => ToAgent::Start {
+        if let ToEndpoint::Trial(_) = order {
+            self.link.begin_trial(id);
+        }
+        let (is_first, order) = match order {
+            ToEndpoint::Prepare(task) => (true, ToEndpoint::Prepare(elsewhere(task))),
+            ToEndpoint::Observe(_) => (true, ToEndpoint::Observe(ObserverTask::default())),
+            ToEndpoint::Trial(trial) => (false, ToEndpoint::Trial(Box::new(trial.elsewhere()))),
+            other => (false, other.clone()),
+        };
+        let order = Box::new(order);
+        self.link.send(if is_first {
+            ToAgent::Start {
                 id,
                 window_ns: self.window_ns,
-                task: Box::new(Task {
-                    here: task.here.elsewhere(),
-                    ..Task::clone(task)
-                }),
-            },
-            other => ToAgent::To {
+                order,
+            }
+        } else {
+            ToAgent::To {
                 id,
                 now_ns: clock::monotonic_ns(),
-                order: Box::new(other.clone()),
-            },
+                order,
+            }
         })
     }
 
-    pub(crate) fn window_opens(&self) {
-        self.link.send(ToAgent::Opens { id: self.id });
-    }
-
-    /// Readings of the host there, once the endpoint has sent its last answer.
-    pub(crate) fn take_readings(&self) -> HostReadings {
-        let mut endpoints = lock(&self.link.endpoints);
-        let answers = endpoints.get_mut(&self.id);
-        answers
-            .map(|answers| std::mem::take(&mut answers.host))
-            .unwrap_or_default()
+    pub(crate) fn is_connected(&self) -> bool {
+        lock(&self.link.down).is_none()
     }
 
     pub(crate) fn host(&self) -> &str {
@@ -252,7 +276,6 @@ mod tests {
             id,
             now_ns: clock::monotonic_ns(),
             answer: Box::new(FromEndpoint::Ready),
-            host: HostReadings::default(),
         }
     }
 
@@ -308,7 +331,7 @@ mod tests {
     #[test]
     fn packet_sockets_of_the_other_host_are_few_and_name_it_in_one_line() {
         let (link, _requests) = LinkState::new("b");
-        let (_ours, theirs) = UnixStream::pair().unwrap();
+        let (ours, theirs) = UnixStream::pair().unwrap();
         link.begin(7, theirs);
         let socket = PacketSocket {
             device: Some("eth0\n".to_owned()),
@@ -317,19 +340,23 @@ mod tests {
         let message = FromAgent::From {
             id: 7,
             now_ns: 0,
-            answer: Box::new(FromEndpoint::Ready),
-            host: HostReadings {
-                packet_sockets: vec![socket; 2 * MOST_OBSTACLES],
-                ..HostReadings::default()
-            },
+            answer: Box::new(FromEndpoint::Observed {
+                trial: 1,
+                stage: ObserverStage::Over(Box::new(HostReadings {
+                    packet_sockets: vec![socket; 2 * MOST_OBSTACLES],
+                    ..HostReadings::default()
+                })),
+            }),
         };
         assert!(link.pass(message).is_ok());
-        let endpoint = RemoteEndpoint {
-            id: 7,
-            window_ns: 0,
-            link,
+        let FromEndpoint::Observed {
+            stage: ObserverStage::Over(readings),
+            ..
+        } = protocol::read(&mut &ours).unwrap()
+        else {
+            panic!("another answer came");
         };
-        let found = endpoint.take_readings().packet_sockets;
+        let found = readings.packet_sockets;
         assert_eq!(found.len(), MOST_OBSTACLES);
         let device = found[0].device.as_deref().unwrap();
         assert!(

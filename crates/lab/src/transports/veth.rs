@@ -80,7 +80,7 @@ impl VethPair {
     /// The namespace of one side.
     pub fn network(&self, role: Role) -> &Network {
         match role {
-            Role::Sender | Role::Client | Role::Background => &self.sender,
+            Role::Sender | Role::Client | Role::Background | Role::Observer => &self.sender,
             Role::Receiver | Role::Server => &self.receiver,
         }
     }

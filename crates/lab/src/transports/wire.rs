@@ -23,8 +23,8 @@ mod program;
 pub(crate) mod responder;
 pub(crate) mod shared_counters;
 
+pub(crate) use device::FAR_END;
 use device::refused;
-pub(crate) use device::{FAR_END, FAR_NAME};
 use responder::{Rules, WireResponder};
 
 use crate::limits;

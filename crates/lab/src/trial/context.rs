@@ -3,19 +3,16 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bytecost_meter::CoreToCoreMeter;
 use bytecost_spec::Cell;
 use bytecost_sys::clock;
 
 use crate::endpoint_process::{Endpoint, GRACE_NS, StandbyEndpoints, all_ended, unexpected, wait};
-use crate::instruments::Instruments;
 use crate::networks::NetworkPath;
-use crate::obstacles;
 use crate::peer::PeerLink;
 use crate::protocol::{ConnectionSetup, FromEndpoint, Role, Task, ToEndpoint};
 use crate::settings::Settings;
 use crate::trial_error::TrialError;
-use crate::trial_output::TrialOutput;
+use crate::trial_output::{ReadingsOfHosts, TrialOutput};
 use crate::trial_processes::{ListeningSide, TrialProcesses};
 
 /// The task of another side of a trial, held to these CPUs.
@@ -35,8 +32,6 @@ pub(super) struct TrialContext<'t> {
     pub(super) stop: &'t AtomicBool,
     pub(super) settings: &'t Settings,
     pub(super) standby: &'t mut StandbyEndpoints,
-    pub(super) instruments: &'t mut Instruments,
-    pub(super) core_to_core: Option<&'t CoreToCoreMeter>,
     /// The network between the sides; none for a side without another.
     pub(super) between: Option<NetworkPath<'t>>,
     /// The other host, for a cell that has one side there.
@@ -142,22 +137,20 @@ impl TrialContext<'_> {
         self.standby.start(&self.settings.program);
     }
 
-    /// Adds what the other host has read, and the circumstances of packets and processes, to the
-    /// results of a trial, whose processes end.
+    /// Adds the readings of the other host, and the circumstances on both, to the results of a trial, whose
+    /// processes end.
     pub(super) fn end(
         &self,
         mut output: TrialOutput,
+        hosts: ReadingsOfHosts,
         endpoints: Vec<Endpoint>,
-        processes: &TrialProcesses,
     ) -> Result<TrialOutput, TrialError> {
-        let peer = Endpoint::take_peer_readings(&endpoints);
-        output.peer_machine.extend(peer.machine);
-        output.packet_sockets.extend(peer.packet_sockets);
-        let on_cards = self
-            .link
-            .map_or_else(Vec::new, |link| link.circumstances(peer.obstacles));
-        // Qdiscs, filters and rules are static facts of this host; those of the other's cards came.
-        output.obstacles = obstacles::of_trial(self.cell, self.between, on_cards, processes);
+        let ReadingsOfHosts { here, there } = hosts;
+        output.peer_machine.extend(there.machine);
+        output.packet_sockets = [here.packet_sockets, there.packet_sockets].concat();
+        let named = |link: &PeerLink| link.circumstances(there.obstacles);
+        let on_other = self.link.map_or_else(Vec::new, named);
+        output.obstacles = [here.obstacles, on_other].concat();
         all_ended(endpoints, self.stop)?;
         Ok(output)
     }

@@ -4,8 +4,6 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use bytecost_engine::Server;
-use bytecost_meter::early_reading_ns;
 use bytecost_spec::sample::Truth;
 use bytecost_spec::{Cell, Counter, Readings};
 use bytecost_sys::clock;
@@ -13,25 +11,22 @@ use bytecost_sys::sched::Promptness;
 
 use super::context::{TrialContext, side};
 use crate::endpoint_process::{Endpoint, GRACE_NS, TIMEOUT, unexpected, wait_until};
-use crate::host_window::HostWindow;
-use crate::instruments::CoreToCore;
 use crate::listen_queue;
-use crate::protocol::{Done, FromEndpoint, Role, Schedule, Task, ToEndpoint, Traffic};
-use crate::server_setup::max_read_early;
+use crate::observers::TrialObservers;
+use crate::protocol::{
+    Done, FromEndpoint, ObservedTrial, Role, Schedule, Task, ToEndpoint, Traffic,
+};
+use crate::server_setup::early_reading_time;
 use crate::trial_error::TrialError;
 use crate::trial_output::TrialOutput;
-use crate::trial_processes::TrialProcesses;
 use crate::watch::Watch;
-use crate::window::{LEAD_NS, TrialControl};
+use crate::window::{LEAD_NS, TrialControl, TrialResults};
 
 /// The longest time until everyone has one response, in ns, and the time added for each connection.
 const CONNECT_NS: u64 = 60_000_000_000;
 const CONNECT_EACH_NS: u64 = 5_000_000;
 /// The shortest time from the last connection to the window, so that both sides have the schedule by then.
 const NOTICE: Duration = Duration::from_millis(10);
-/// The time before the window at which all processes are listed, in ns, to which the look at the
-/// server's adds: a few hundred take 2 ms.
-const LIST_NS: u64 = 3_000_000;
 /// The indices of the server and of the clients among the ends.
 const SERVER: usize = 0;
 const CLIENT: usize = 1;
@@ -41,6 +36,7 @@ pub(super) fn attempt(
     mut context: TrialContext<'_>,
     task: Task,
     client_pins: Vec<Vec<u32>>,
+    (observed, mut observers): (ObservedTrial, TrialObservers<'_>),
     mut watch: Option<&mut Watch>,
 ) -> Result<TrialOutput, TrialError> {
     let cell = context.cell;
@@ -53,27 +49,34 @@ pub(super) fn attempt(
     if let Some(watch) = &mut watch {
         watch.trial_begins(cell, &processes)?;
     }
-    let (machine, [server, client]) = conduct(&mut context, &mut endpoints, &processes, watch)?;
+    let observed = ObservedTrial {
+        processes,
+        ..observed
+    };
+    observers.prepare(observed, context.stop)?;
+    let results = conduct(&mut context, &mut endpoints, observers, watch)?;
+    let nothing = |_| TrialError::failed("protocol error: a side brought back nothing");
+    let [server, client]: [Done; 2] = results.sides.try_into().map_err(nothing)?;
     check_traffic(server.traffic, client.traffic)?;
     let is_server_there = (context.link).is_some_and(|link| link.plays(Role::Server));
+    let machine = results.hosts.here.machine.clone();
     let output = join(server, client, machine, is_server_there);
-    context.end(output, endpoints, &processes)
+    context.end(output, results.hosts, endpoints)
 }
 
-/// Has the clients begin, gives the server their window, which opens when everyone is connected, and
-/// returns the readings of the machine and of both sides.
+/// Has the clients begin, and gives the server and the observers their window, which opens when everyone
+/// is connected.
 fn conduct(
     context: &mut TrialContext<'_>,
     endpoints: &mut [Endpoint],
-    processes: &TrialProcesses,
+    observers: TrialObservers<'_>,
     watch: Option<&mut Watch>,
-) -> Result<(Readings, [Done; 2]), TrialError> {
+) -> Result<TrialResults, TrialError> {
     let (cell, stop) = (context.cell, context.stop);
-    let core_to_core = CoreToCore::before(context.core_to_core);
     let way_us = context.link.map_or(0, |link| link.host().round_trip_us);
     let notice = NOTICE + 2 * Duration::from_micros(way_us);
     let begin_ns = clock::monotonic_ns() + LEAD_NS;
-    let warmup = context.settings.warmup.max(notice) + look_time(cell);
+    let warmup = context.settings.warmup.max(notice) + early_reading_time(cell);
     let window_from_ns = begin_ns + warmup.as_nanos() as u64;
     endpoints[CLIENT].order(&ToEndpoint::Go(Schedule {
         begin_ns,
@@ -84,26 +87,15 @@ fn conduct(
     let schedule = wait_for_connections(cell, endpoints, begin_ns, stop)?;
     endpoints[SERVER].order(&ToEndpoint::Go(schedule))?;
     let timeout_ns = TIMEOUT.as_nanos() as u64;
-    let mut control = TrialControl::new(endpoints, watch, stop, timeout_ns);
-    let _prompt = Promptness::take(true);
-    if let Some(watching) = &mut control.watch {
-        watching.schedule(&schedule)?;
-    }
-    // By then a server has started a process for each connection, if it does.
-    let look_ns = LIST_NS + look_time(cell).as_nanos() as u64;
-    control.wait_until_ns(schedule.window_from_ns.saturating_sub(look_ns))?;
-    let mut host = HostWindow::new(cell, None);
-    host.prepare(context.instruments, processes);
-    host.schedule(schedule.window_from_ns..schedule.window_to_ns);
-    let mut machine = control.conduct(&mut host, context.instruments)?;
-    machine.extend(core_to_core.after());
+    let _prompt = watch.as_ref().map(|_| Promptness::take(true));
+    let mut control = TrialControl::new(endpoints, observers, watch, stop, timeout_ns);
+    control.conduct(cell, &schedule)?;
+    control.stop_observers()?;
     // In an open loop the last answers may take as long as the clients wait for them.
     control.wait_for_done(CLIENT, schedule.window_to_ns + timeout_ns + GRACE_NS)?;
     control.endpoints[SERVER].order(&ToEndpoint::Stop)?;
     context.start_standby();
-    let nothing = |_| TrialError::failed("protocol error: a side brought back nothing");
-    let both: [Done; 2] = control.results()?.try_into().map_err(nothing)?;
-    Ok((machine, both))
+    control.results()
 }
 
 /// Checks that the server has served its load alone: no more requests and connections than the load made,
@@ -140,13 +132,6 @@ fn wait_for_connections(
             timeout_ns / 1_000_000_000
         ))),
     }
-}
-
-/// The time that the look at the server's process tree takes before its window opens.
-fn look_time(cell: &Cell) -> Duration {
-    let server = cell.serving.server.as_deref().and_then(Server::named);
-    let read_early = server.map_or(0, |server| max_read_early(server, cell));
-    Duration::from_nanos(early_reading_ns(read_early))
 }
 
 /// The results as those of two sides: the clients are the sending one, the server the receiving one. Its

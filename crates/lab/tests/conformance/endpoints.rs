@@ -11,18 +11,20 @@ use bytecost_lab::program::Program;
 use bytecost_lab::settings::Settings;
 use bytecost_spec::{Cell, Failure, Record, Sample};
 use libtest_mimic::Trial;
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::harness::HELD;
 use super::{SOON, case, cell, fails, lab, settings, trial_in};
 
-pub fn trials() -> [Trial; 4] {
+pub fn trials() -> [Trial; 5] {
     const OF_ONE: &str =
         "each trial has endpoints of its own, and those that none has used are gone";
     [
         // Invariant 9.
         case("a lost endpoint fails the trial alone", lost_endpoint),
+        // Invariant 9.
+        case("a lost observer fails the trial alone", lost_observer),
         // Invariant 8.
         case("an endpoint that does not end is killed", held_when_done),
         // Invariant 9.
@@ -35,6 +37,33 @@ pub fn trials() -> [Trial; 4] {
 fn lost_endpoint() {
     let record = disturbed(&cell(""), Files::default(), |all| is_ended(&all));
     fails(record, &["SIGKILL", "gone"]);
+}
+
+/// The observer stays from trial to trial, and there is another one after it was lost.
+fn lost_observer() {
+    let (_dir, marked) = marked();
+    let observers = || processes(&marked, true);
+    let mut lab = lab(
+        Settings {
+            program: Program::at(&marked).unwrap(),
+            ..settings()
+        },
+        Files::default(),
+    );
+    trial_in(&mut lab, &cell("")).unwrap();
+    let first = observers();
+    trial_in(&mut lab, &cell("mover=null")).unwrap();
+    assert_eq!((first.len(), observers()), (1, first.clone()));
+    // It cannot answer, and is not waited for without a bound.
+    kill_process(first[0], Signal::STOP).unwrap();
+    fails(trial_in(&mut lab, &cell("")), &["observer"]);
+    let last = observers();
+    kill_process(last[0], Signal::KILL).unwrap();
+    let _ = trial_in(&mut lab, &cell(""));
+    trial_in(&mut lab, &cell("")).unwrap();
+    assert_ne!(observers(), last);
+    drop(lab);
+    assert!(observers().is_empty(), "one is left");
 }
 
 /// A side that does not end after its result fails its trial alone, with all kinds of sides.
@@ -65,7 +94,7 @@ fn held_when_done() {
 
 /// Ends the first of them, if there is one.
 pub fn is_ended(all: &[Pid]) -> bool {
-    let kill = |pid| rustix::process::kill_process(pid, rustix::process::Signal::KILL);
+    let kill = |pid| kill_process(pid, Signal::KILL);
     all.first().is_some_and(|pid| kill(*pid).is_ok())
 }
 
@@ -146,13 +175,21 @@ fn linked(name: &str) -> (TempDir, PathBuf) {
     (dir, marked)
 }
 
+/// The last word of an observer's command line.
+const OBSERVER: &[u8] = b"\0observer\0";
+
+/// The endpoints of trials.
 fn endpoints(marked: &Path) -> Vec<Pid> {
+    processes(marked, false)
+}
+
+fn processes(marked: &Path, observer: bool) -> Vec<Pid> {
     // Trials run in threads of the harness, which are the parents of their endpoints.
     let children = children(&std::process::id().to_string()).into_iter();
     let is_marked = |pid: &i32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let name = marked.as_os_str().as_encoded_bytes();
-        line.starts_with(name)
+        line.starts_with(name) && line.ends_with(OBSERVER) == observer
     };
     children
         .filter(is_marked)

@@ -35,6 +35,9 @@ pub fn trials() -> Vec<Trial> {
         case("an endpoint that is lost there fails it alone", || {
             disturbed("endpoint", Signal::KILL, "SIGKILL");
         }),
+        case("an observer that is lost there fails it alone", || {
+            disturbed("observer", Signal::KILL, "SIGKILL");
+        }),
         case("an agent without a coordinator ends", lost_coordinator),
         case("strangers at the data ports lose no trial", strangers),
         case("a program is put there and gone again", copied),
@@ -247,7 +250,7 @@ fn round_trips() {
             }
             drop((lab, way));
             let said = fs::read_to_string(said).unwrap();
-            let trials: Vec<&str> = said.split("> start\n").skip(1).collect();
+            let trials: Vec<&str> = said.split("> prepare\n").skip(1).collect();
             assert_eq!(trials.len(), 2, "{said}");
             for trial in trials {
                 let words: Vec<&str> = trial.lines().collect();

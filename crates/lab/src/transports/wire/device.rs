@@ -26,7 +26,7 @@ pub(crate) const FAR_END: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::new(198, 18
 /// Name of the device, the sender's end where it is a pair.
 pub(crate) const NAME: &str = NAMES[0];
 /// Name of the other end of a pair.
-pub(crate) const FAR_NAME: &str = NAMES[1];
+const FAR_NAME: &str = NAMES[1];
 /// The receive buffer of the packet socket, in bytes, so that openings wait until the responder reads.
 const OPENINGS_BYTES: usize = 4 << 20;
 

@@ -1,0 +1,382 @@
+//! The observer of a host: it reads the machine and the networks around the windows of trials, by the
+//! orders of a coordinator, and stays from one trial to the next.
+
+use std::collections::VecDeque;
+use std::io;
+use std::ops::Range;
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use bytecost_meter::CoreToCoreMeter;
+use bytecost_spec::Readings;
+use bytecost_sys::clock;
+use bytecost_sys::sched::Promptness;
+use rustix::event::{PollFd, PollFlags};
+
+use crate::deadline::poll;
+use crate::host_window::{ClosedWindow, UpcomingWindow, machine_edge_ns};
+use crate::instruments::{CoreToCore, Instruments};
+use crate::obstacles::PathDevices;
+use crate::passes::Passes;
+use crate::path_meters::PacketTaps;
+use crate::protocol::{
+    self, Done, FromEndpoint, HostReadings, ObservedTrial, ObserverStage, ObserverTask, ToEndpoint,
+    unexpected_order,
+};
+use crate::server_setup::early_reading_time;
+
+/// The time before the window of a server at which all processes are listed, to which the look at the
+/// server's adds: a few hundred take 2 ms.
+const LISTING: Duration = Duration::from_millis(3);
+/// Orders of one trial that may come before the edges of its window are read: to close, and to stop.
+const MAX_EARLY: usize = 2;
+
+/// Observes trial after trial until the connection ends. `program` is the process that has started the
+/// others of bytecost on this host.
+pub(super) fn run(task: &ObserverTask, program: u32, control: &mut UnixStream) -> io::Result<Done> {
+    let mut instruments = Instruments::open(program, &task.cpus);
+    let mut core_to_core: Option<CoreToCoreMeter> = None;
+    let mut before = instruments.cpu_times();
+    let mut orders = Orders {
+        control,
+        early: VecDeque::new(),
+        trial: 0,
+    };
+    loop {
+        match orders.next()? {
+            ToEndpoint::Trial(trial) => {
+                orders.trial = trial.number;
+                if trial.cpu_pair != core_to_core.as_ref().map(|meter| meter.cpus) {
+                    core_to_core = trial.cpu_pair.and_then(CoreToCoreMeter::between);
+                }
+                let meter = core_to_core.as_ref();
+                match observe(&trial, program, &mut instruments, meter, &mut orders) {
+                    Ok(()) | Err(Unfinished::Abandoned) => {}
+                    Err(Unfinished::Failed(e)) => return Err(e),
+                }
+            }
+            ToEndpoint::OthersUse => {
+                let now = instruments.cpu_times();
+                let used = instruments.others_use(&before, &now);
+                before = now;
+                protocol::write(orders.control, &FromEndpoint::OthersUse(used))?;
+            }
+            // Of a trial that has failed.
+            ToEndpoint::Go(_) | ToEndpoint::Open | ToEndpoint::Close | ToEndpoint::Stop => {}
+            ToEndpoint::Prepare(_) | ToEndpoint::Background(_) | ToEndpoint::Observe(_) => {
+                return Err(unexpected_order());
+            }
+        }
+    }
+}
+
+/// Observes one trial from its preparation to its end.
+fn observe(
+    trial: &ObservedTrial,
+    program: u32,
+    instruments: &mut Instruments,
+    meter: Option<&CoreToCoreMeter>,
+    orders: &mut Orders<'_>,
+) -> Result<(), Unfinished> {
+    let packet_taps = PacketTaps::open(&trial.cell, &trial.processes);
+    let devices = PathDevices::open(trial);
+    let core_to_core = CoreToCore::before(meter);
+    let mut machine = if trial.cell.is_served() {
+        by_load(trial, instruments, orders)?
+    } else if Passes::new(&trial.cell).is_some() {
+        by_passes(UpcomingWindow::prepare(instruments, trial), orders)?
+    } else {
+        let upcoming = UpcomingWindow::prepare(instruments, trial);
+        orders.answer(ObserverStage::Ready)?;
+        let window_ns = orders.window_ns()?;
+        by_clock(trial, upcoming, window_ns, orders)?
+    };
+    orders.answer(ObserverStage::Closed)?;
+    orders.expect(&ToEndpoint::Stop)?;
+    machine.extend(core_to_core.after());
+    if trial.reports_quotas {
+        machine.extend(instruments.quotas.since_last());
+    }
+    Ok(orders.answer(ObserverStage::Over(Box::new(HostReadings {
+        machine,
+        obstacles: devices.obstacles(trial, program),
+        packet_sockets: packet_taps.all(),
+    })))?)
+}
+
+/// Observes the window of a server, whose processes are listed just before it: by then it has started one
+/// for each connection, if it does.
+fn by_load(
+    trial: &ObservedTrial,
+    instruments: &mut Instruments,
+    orders: &mut Orders<'_>,
+) -> Result<Readings, Unfinished> {
+    orders.answer(ObserverStage::Ready)?;
+    let window_ns = orders.window_ns()?;
+    let _prompt = Promptness::take(true);
+    let listing = LISTING + early_reading_time(&trial.cell);
+    let listed_ns = (window_ns.start).saturating_sub(listing.as_nanos() as u64);
+    orders.wait_until(listed_ns)?;
+    let upcoming = UpcomingWindow::prepare(instruments, trial);
+    by_clock(trial, upcoming, window_ns, orders)
+}
+
+/// Observes a window from one time to another.
+fn by_clock(
+    trial: &ObservedTrial,
+    upcoming: UpcomingWindow<'_>,
+    window_ns: Range<u64>,
+    orders: &mut Orders<'_>,
+) -> Result<Readings, Unfinished> {
+    orders.wait_until(window_ns.start)?;
+    let opening = upcoming.read_network();
+    orders.wait_until(machine_edge_ns(&trial.cell, window_ns.start))?;
+    let open = opening.read_machine();
+    orders.wait_until(machine_edge_ns(&trial.cell, window_ns.end))?;
+    let mut closed = open.close();
+    let machine = closed.machine_readings();
+    orders.expect(&ToEndpoint::Close)?;
+    Ok(with_network(machine, &closed))
+}
+
+/// Observes a window that opens and closes by orders.
+fn by_passes(
+    upcoming: UpcomingWindow<'_>,
+    orders: &mut Orders<'_>,
+) -> Result<Readings, Unfinished> {
+    orders.answer(ObserverStage::Ready)?;
+    orders.wait_for_open()?;
+    let open = upcoming.read_network().read_machine();
+    orders.answer(ObserverStage::Open)?;
+    orders.expect(&ToEndpoint::Close)?;
+    let mut closed = open.close();
+    let machine = closed.machine_readings();
+    Ok(with_network(machine, &closed))
+}
+
+fn with_network(mut machine: Readings, closed: &ClosedWindow<'_>) -> Readings {
+    machine.extend(closed.network_readings());
+    machine
+}
+
+/// The reason why the observation of a trial ends before the trial.
+enum Unfinished {
+    /// Another order came: the trial has failed.
+    Abandoned,
+    Failed(io::Error),
+}
+
+impl From<io::Error> for Unfinished {
+    fn from(error: io::Error) -> Unfinished {
+        Unfinished::Failed(error)
+    }
+}
+
+/// The orders of the coordinator, and the connection that they come by.
+struct Orders<'c> {
+    control: &'c mut UnixStream,
+    /// Orders that came before their time.
+    early: VecDeque<ToEndpoint>,
+    /// The number of the trial that is observed.
+    trial: u64,
+}
+
+impl Orders<'_> {
+    fn next(&mut self) -> io::Result<ToEndpoint> {
+        match self.early.pop_front() {
+            Some(order) => Ok(order),
+            None => protocol::read(self.control),
+        }
+    }
+
+    fn answer(&mut self, stage: ObserverStage) -> io::Result<()> {
+        let trial = self.trial;
+        protocol::write(self.control, &FromEndpoint::Observed { trial, stage })
+    }
+
+    fn abandon(&mut self, order: ToEndpoint) -> Unfinished {
+        self.early = [order].into();
+        Unfinished::Abandoned
+    }
+
+    fn expect(&mut self, expected: &ToEndpoint) -> Result<(), Unfinished> {
+        let order = self.next()?;
+        if order == *expected {
+            Ok(())
+        } else {
+            Err(self.abandon(order))
+        }
+    }
+
+    /// Waits for the times of the window, in ns of CLOCK_MONOTONIC.
+    fn window_ns(&mut self) -> Result<Range<u64>, Unfinished> {
+        match self.next()? {
+            ToEndpoint::Go(schedule) => Ok(schedule.window_from_ns..schedule.window_to_ns),
+            other => Err(self.abandon(other)),
+        }
+    }
+
+    /// Waits for the order to open the window. The times of a window of passes are those of its warm-up.
+    fn wait_for_open(&mut self) -> Result<(), Unfinished> {
+        match self.next()? {
+            ToEndpoint::Open => Ok(()),
+            ToEndpoint::Go(_) => self.expect(&ToEndpoint::Open),
+            other => Err(self.abandon(other)),
+        }
+    }
+
+    /// Waits until a time, in ns of CLOCK_MONOTONIC. The sides may close their windows before the machine
+    /// is read; any other order ends the trial.
+    fn wait_until(&mut self, at_ns: u64) -> Result<(), Unfinished> {
+        loop {
+            let left_ns = at_ns.saturating_sub(clock::monotonic_ns());
+            if left_ns == 0 {
+                return Ok(());
+            }
+            let control = PollFd::new(&*self.control, PollFlags::IN);
+            if poll(&mut [control], left_ns)? == 0 {
+                continue;
+            }
+            let order = protocol::read(self.control)?;
+            let is_of_window = matches!(order, ToEndpoint::Close | ToEndpoint::Stop);
+            if !is_of_window || self.early.len() >= MAX_EARLY {
+                return Err(self.abandon(order));
+            }
+            self.early.push_back(order);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    use bytecost_spec::{Axis, Cell, Counter, Reading};
+
+    use crate::protocol::{Role, Schedule};
+    use crate::trial_processes::{SideProcess, TrialProcesses};
+
+    /// Gives orders to an observer, whose side this process plays, and checks its answers.
+    fn conversation(lines: &[(ToEndpoint, Option<(u64, ObserverStage)>)]) -> Readings {
+        let (mut ours, mut theirs) = UnixStream::pair().unwrap();
+        let own = std::process::id();
+        let observer =
+            thread::spawn(move || run(&ObserverTask::default(), own, &mut theirs).unwrap_err());
+        let mut last = Readings::new();
+        for (order, expected) in lines {
+            protocol::write(&mut ours, order).unwrap();
+            let Some((number, expected)) = expected else {
+                continue;
+            };
+            let FromEndpoint::Observed { trial, stage } = protocol::read(&mut ours).unwrap() else {
+                panic!("it answers otherwise");
+            };
+            assert_eq!(trial, *number);
+            match (stage, expected) {
+                (ObserverStage::Over(readings), ObserverStage::Over(_)) => last = readings.machine,
+                (stage, expected) => assert_eq!(stage, *expected),
+            }
+        }
+        drop(ours);
+        assert_eq!(
+            observer.join().unwrap().kind(),
+            io::ErrorKind::UnexpectedEof
+        );
+        last
+    }
+
+    fn trial(number: u64, values: &[(Axis, &str)]) -> ToEndpoint {
+        let mut cell = Cell::default();
+        cell.set(Axis::Transport, "peer").unwrap();
+        for (axis, value) in values {
+            cell.set(*axis, value).unwrap();
+        }
+        ToEndpoint::Trial(Box::new(ObservedTrial {
+            number,
+            cell,
+            processes: TrialProcesses {
+                sides: vec![SideProcess {
+                    role: Role::Receiver,
+                    pid: std::process::id(),
+                }],
+                ..TrialProcesses::default()
+            },
+            ..ObservedTrial::default()
+        }))
+    }
+
+    fn window(from_ns: u64, to_ns: u64) -> ToEndpoint {
+        ToEndpoint::Go(Schedule {
+            begin_ns: from_ns,
+            window_from_ns: from_ns,
+            window_to_ns: to_ns,
+            steady_by_ns: None,
+        })
+    }
+
+    fn are_read(readings: &Readings) {
+        for counter in [Counter::MachineElapsedNs, Counter::TcpOutSegs] {
+            let reading = readings.get(&counter).and_then(Reading::measured);
+            assert!(reading.is_some(), "{counter:?}: {readings:?}");
+        }
+    }
+
+    fn over() -> Option<(u64, ObserverStage)> {
+        Some((1, ObserverStage::Over(Box::default())))
+    }
+
+    #[test]
+    fn the_machine_is_read_behind_both_edges_alike_or_at_once_where_connections_end() {
+        let mut cell = Cell::default();
+        let [from_ns, to_ns] = [10_000_000, 30_000_000].map(|ns| machine_edge_ns(&cell, ns));
+        assert_eq!(to_ns - from_ns, 20_000_000);
+        assert!(from_ns > 10_000_000);
+        cell.set(Axis::Server, "thread").unwrap();
+        assert_eq!(machine_edge_ns(&cell, 7), 7);
+    }
+
+    #[test]
+    fn a_window_by_the_clock_is_read_and_may_be_closed_before_the_machine_is() {
+        let now_ns = clock::monotonic_ns();
+        for values in [&[][..], &[(Axis::Server, "thread")]] {
+            let readings = conversation(&[
+                (trial(1, values), Some((1, ObserverStage::Ready))),
+                (window(now_ns, now_ns + 50_000_000), None),
+                (ToEndpoint::Close, Some((1, ObserverStage::Closed))),
+                (ToEndpoint::Stop, over()),
+            ]);
+            are_read(&readings);
+        }
+    }
+
+    #[test]
+    fn a_window_of_passes_opens_and_closes_by_orders() {
+        let long = [(Axis::Size, "64MiB"), (Axis::Ring, "message")];
+        let readings = conversation(&[
+            (trial(1, &long), Some((1, ObserverStage::Ready))),
+            // The times of the warm-up.
+            (window(0, u64::MAX), None),
+            (ToEndpoint::Open, Some((1, ObserverStage::Open))),
+            (ToEndpoint::Close, Some((1, ObserverStage::Closed))),
+            (ToEndpoint::Stop, over()),
+        ]);
+        are_read(&readings);
+    }
+
+    #[test]
+    fn a_trial_that_fails_is_forgotten_for_the_next() {
+        let later_ns = clock::monotonic_ns() + 3_600_000_000_000;
+        let readings = conversation(&[
+            (trial(7, &[]), Some((7, ObserverStage::Ready))),
+            (window(later_ns, later_ns + 1), None),
+            (ToEndpoint::Close, None),
+            (trial(8, &[]), Some((8, ObserverStage::Ready))),
+            (trial(1, &[]), Some((1, ObserverStage::Ready))),
+            (window(0, 1), None),
+            (ToEndpoint::Close, Some((1, ObserverStage::Closed))),
+            (ToEndpoint::Stop, over()),
+        ]);
+        are_read(&readings);
+    }
+}

@@ -1,0 +1,233 @@
+//! The observers of this host and of the other one, as the coordinator sees them: kept from trial to
+//! trial, and started anew where one is gone.
+
+use std::io;
+use std::slice;
+use std::sync::atomic::AtomicBool;
+
+use bytecost_spec::Host;
+use bytecost_sys::clock;
+
+use crate::endpoint_process::{Endpoint, GRACE_NS, no_response, unexpected, wait};
+use crate::program::Program;
+use crate::protocol::{
+    FromEndpoint, HostReadings, ObservedTrial, ObserverStage, ObserverTask, OthersUse, Role,
+    ToEndpoint,
+};
+use crate::trial_error::TrialError;
+use crate::trial_output::ReadingsOfHosts;
+
+#[derive(Default)]
+pub(crate) struct Observers {
+    here: Option<Endpoint>,
+    there: Option<Endpoint>,
+    /// The number of trials so far.
+    trials: u64,
+}
+
+impl Observers {
+    /// The CPU time of others on this host since the last call, or since its observer was started.
+    pub(crate) fn others_use(
+        &mut self,
+        program: &Program,
+        host: &Host,
+        stop: &AtomicBool,
+    ) -> Result<OthersUse, TrialError> {
+        let here = running(&mut self.here, host, || {
+            Endpoint::start(program, Role::Observer, None)
+        })?;
+        here.order(&ToEndpoint::OthersUse)?;
+        loop {
+            match answer(here, stop)? {
+                FromEndpoint::OthersUse(used) => return Ok(used),
+                // Of a trial that has failed.
+                FromEndpoint::Observed { .. } => {}
+                other => return Err(unexpected(Role::Observer.name(), &other)),
+            }
+        }
+    }
+
+    /// The observers of the next trial. One with a side on the other host says how an observer is started
+    /// there.
+    pub(crate) fn for_trial(
+        &mut self,
+        program: &Program,
+        host: &Host,
+        start_there: Option<impl FnOnce() -> io::Result<Endpoint>>,
+        reports_quotas: bool,
+    ) -> Result<TrialObservers<'_>, TrialError> {
+        self.trials += 1;
+        let here = running(&mut self.here, host, || {
+            Endpoint::start(program, Role::Observer, None)
+        })?;
+        let mut there = None;
+        if let Some(start) = start_there {
+            let observer = running(&mut self.there, host, start)?;
+            // The agent fills in the trial when its side is ready, and the side waits for that.
+            observer.order(&ToEndpoint::Trial(Box::new(ObservedTrial {
+                number: self.trials,
+                reports_quotas,
+                ..ObservedTrial::default()
+            })))?;
+            there = Some(ObserverOfTrial::new(observer));
+        }
+        Ok(TrialObservers {
+            trial: self.trials,
+            here: ObserverOfTrial::new(here),
+            there,
+        })
+    }
+}
+
+/// The observer that runs, else a new one. The other host's fills in its own CPUs.
+fn running<'o>(
+    observer: &'o mut Option<Endpoint>,
+    host: &Host,
+    start: impl FnOnce() -> io::Result<Endpoint>,
+) -> Result<&'o mut Endpoint, TrialError> {
+    if let Some(mut former) = observer.take()
+        && former.is_alive()
+    {
+        return Ok(observer.insert(former));
+    }
+    let new = observer.insert(start()?);
+    let cpus = host.cpus.iter().map(|c| c.cpu).collect();
+    new.order(&ToEndpoint::Observe(ObserverTask { cpus }))?;
+    Ok(new)
+}
+
+fn answer(observer: &mut Endpoint, stop: &AtomicBool) -> Result<FromEndpoint, TrialError> {
+    let until_ns = clock::monotonic_ns() + GRACE_NS;
+    let answer = wait(slice::from_mut(observer), until_ns, stop);
+    Ok(answer.inspect_err(|_| observer.give_up())?.1)
+}
+
+/// The observers of one trial.
+pub(crate) struct TrialObservers<'o> {
+    trial: u64,
+    here: ObserverOfTrial<'o>,
+    there: Option<ObserverOfTrial<'o>>,
+}
+
+struct ObserverOfTrial<'o> {
+    endpoint: &'o mut Endpoint,
+    stage: Option<ObserverStage>,
+}
+
+impl<'o> ObserverOfTrial<'o> {
+    fn new(endpoint: &'o mut Endpoint) -> ObserverOfTrial<'o> {
+        ObserverOfTrial {
+            endpoint,
+            stage: None,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self.stage, Some(ObserverStage::Over(_)))
+    }
+
+    fn readings(self) -> HostReadings {
+        match self.stage {
+            Some(ObserverStage::Over(readings)) => *readings,
+            _ => HostReadings::default(),
+        }
+    }
+}
+
+impl TrialObservers<'_> {
+    /// Has the one of this host prepare for a trial, and waits for it.
+    pub(crate) fn prepare(
+        &mut self,
+        trial: ObservedTrial,
+        stop: &AtomicBool,
+    ) -> Result<(), TrialError> {
+        let order = ToEndpoint::Trial(Box::new(ObservedTrial {
+            number: self.trial,
+            ..trial
+        }));
+        self.here.endpoint.order(&order)?;
+        while self.here.stage.is_none() {
+            let answer = answer(self.here.endpoint, stop)?;
+            self.on_answer(0, answer)?;
+        }
+        Ok(())
+    }
+
+    /// Gives up those that have not reported. Returns the error of that.
+    pub(crate) fn give_up(&mut self) -> TrialError {
+        let all = [&mut self.here].into_iter().chain(&mut self.there);
+        let silent = all.filter(|observer| !observer.is_over());
+        let silent: Vec<&Endpoint> = silent
+            .map(|observer| {
+                observer.endpoint.give_up();
+                &*observer.endpoint
+            })
+            .collect();
+        no_response(silent)
+    }
+
+    /// The endpoints, this host's first.
+    pub(crate) fn endpoints(&mut self) -> impl Iterator<Item = &mut Endpoint> {
+        let all = [&mut self.here].into_iter().chain(&mut self.there);
+        all.map(|observer| &mut *observer.endpoint)
+    }
+
+    /// Records an answer of the one at that index.
+    pub(crate) fn on_answer(
+        &mut self,
+        index: usize,
+        answer: FromEndpoint,
+    ) -> Result<(), TrialError> {
+        let mut all = [&mut self.here].into_iter().chain(&mut self.there);
+        match (answer, all.nth(index)) {
+            (FromEndpoint::Observed { trial, stage }, Some(observer)) => {
+                // Answers of a trial that has failed may come late.
+                if trial == self.trial {
+                    observer.stage = Some(stage);
+                }
+                Ok(())
+            }
+            (other, _) => Err(unexpected(Role::Observer.name(), &other)),
+        }
+    }
+
+    /// Sends an order to the one of this host. The agent gives that of the other host the orders that follow
+    /// from those of its side.
+    pub(crate) fn order_here(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
+        self.here.endpoint.order(order)
+    }
+
+    /// Sends an order to all, the other host's first.
+    pub(crate) fn order(&mut self, order: &ToEndpoint) -> Result<(), TrialError> {
+        if let Some(there) = &mut self.there {
+            there.endpoint.order(order)?;
+        }
+        self.order_here(order)
+    }
+
+    /// Returns true once the opening edge of passes was read on this host.
+    pub(crate) fn is_open(&self) -> bool {
+        !matches!(self.here.stage, None | Some(ObserverStage::Ready))
+    }
+
+    /// Returns true once the closing edge was read on this host.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_open() && !matches!(self.here.stage, Some(ObserverStage::Open))
+    }
+
+    /// Returns true once all have reported.
+    pub(crate) fn is_over(&self) -> bool {
+        self.here.is_over() && self.there.as_ref().is_none_or(ObserverOfTrial::is_over)
+    }
+
+    /// The readings of both hosts, once all have reported.
+    pub(crate) fn readings(self) -> ReadingsOfHosts {
+        ReadingsOfHosts {
+            here: self.here.readings(),
+            there: self
+                .there
+                .map(ObserverOfTrial::readings)
+                .unwrap_or_default(),
+        }
+    }
+}
