@@ -46,10 +46,10 @@ const CANDIDATES: [CauseOf; 5] = [
 ];
 
 /// Two cells of a finding, and the side whose events count.
-struct Compared<'v, 'a> {
+struct Compared<'v> {
     run: &'v Judged<'v>,
-    baseline: &'v CellTrials<'a>,
-    other: &'v CellTrials<'a>,
+    baseline: &'v CellTrials<'v>,
+    other: &'v CellTrials<'v>,
     side: Side,
 }
 
@@ -145,7 +145,7 @@ fn is_apart(from: f64, to: f64) -> bool {
     factor.ln().abs() > LEAST_RATIO.ln() && (to - from).abs() > LEAST_DIFFERENCE
 }
 
-impl Compared<'_, '_> {
+impl Compared<'_> {
     /// The causes by CPU samples; none where not both cells were sampled, or where the samples show
     /// another difference than the timed trials.
     fn sampled(

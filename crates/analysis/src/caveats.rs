@@ -150,7 +150,7 @@ impl Effect {
             return false;
         };
         let affects = |cell: &CellTrials<'_>| caveat.cells.contains(&cell.id);
-        let is_affected = |pair: &Pairing<'_, '_>| affects(pair.baseline) || affects(pair.other);
+        let is_affected = |pair: &Pairing<'_>| affects(pair.baseline) || affects(pair.other);
         let comparisons = run.comparisons.of_study.iter();
         let asked = comparisons.map(|c| (c.metric(), c.pairing()));
         let mut affected = asked
@@ -160,7 +160,7 @@ impl Effect {
     }
 
     /// Returns true if it withholds the verdict of a metric on two cells that it affects.
-    fn withholds(self, metric: Metric, pair: &Pairing<'_, '_>) -> bool {
+    fn withholds(self, metric: Metric, pair: &Pairing<'_>) -> bool {
         match self {
             Effect::Withholds(of) | Effect::Caps(of) => of(metric.measure, pair.axis),
             Effect::WithholdsUnshared(of, shared) => of(metric.measure) && !shared(pair, metric),
@@ -172,7 +172,7 @@ impl Effect {
 
 /// Returns true if a circumstance is common to two cells in each block, so that their ratio is free of
 /// it.
-type Shared = fn(&Pairing<'_, '_>, Metric) -> bool;
+type Shared = fn(&Pairing<'_>, Metric) -> bool;
 
 /// The effect of a bottleneck that sets the rates in place of the compared axis.
 const NO_RATES: Effect = Effect::Withholds(|measure, _| is_of_time(measure));
@@ -335,17 +335,20 @@ pub(crate) fn without_verdicts(run: &Measured<'_>) -> Vec<Caveat> {
 /// All caveats in the order of the table: these, and those that need verdicts.
 pub(crate) fn with_verdicts(
     run: &Measured<'_>,
-    mut known: Vec<Caveat>,
+    without: &[Caveat],
     findings: &[Finding],
 ) -> Vec<Caveat> {
-    let mut caveats = Vec::new();
-    for row in CAVEATS {
-        match row.detect {
-            OfVerdicts(detect) => caveats.extend(detect(run, findings).map(|c| row.named(c, run))),
-            One(_) | Each(_) => caveats.extend(known.extract_if(.., |c| c.kind == row.kind)),
+    let of_row = |row: &Row| match row.detect {
+        OfVerdicts(detect) => {
+            let found = detect(run, findings).into_iter();
+            found.map(|c| row.named(c, run)).collect_vec()
         }
-    }
-    caveats
+        One(_) | Each(_) => {
+            let own = without.iter().filter(|c| c.kind == row.kind);
+            own.cloned().collect()
+        }
+    };
+    CAVEATS.iter().flat_map(of_row).collect()
 }
 
 /// The verdicts that caveats permit for a comparison. Caveats use no verdict and no p value, since the
@@ -398,7 +401,7 @@ impl Permitted {
 pub(crate) fn permitted<'c>(
     caveats: impl IntoIterator<Item = &'c Caveat>,
     metric: Metric,
-    pair: &Pairing<'_, '_>,
+    pair: &Pairing<'_>,
     confirmed: Option<bool>,
 ) -> Permitted {
     let permits = |(caveat, effect): (&Caveat, Effect)| {
@@ -468,7 +471,7 @@ pub(crate) fn disturbances(run: &Judged<'_>) -> Vec<Disturbance> {
 
 impl Judged<'_> {
     /// The first caveat that withholds the verdict of a metric on two cells.
-    pub(crate) fn withheld_by(&self, metric: Metric, pair: &Pairing<'_, '_>) -> Option<CaveatKind> {
+    pub(crate) fn withheld_by(&self, metric: Metric, pair: &Pairing<'_>) -> Option<CaveatKind> {
         self.withheld_by_one(metric, pair, |_| true)
     }
 
@@ -476,7 +479,7 @@ impl Judged<'_> {
     pub(crate) fn withheld_by_one(
         &self,
         metric: Metric,
-        pair: &Pairing<'_, '_>,
+        pair: &Pairing<'_>,
         counts: impl Fn(&Caveat) -> bool,
     ) -> Option<CaveatKind> {
         let caveats = self.caveats.iter().filter(|c| counts(c));
@@ -489,7 +492,7 @@ impl Judged<'_> {
 fn affecting<'c>(
     caveats: impl IntoIterator<Item = &'c Caveat>,
     metric: Metric,
-    pair: &Pairing<'_, '_>,
+    pair: &Pairing<'_>,
 ) -> impl Iterator<Item = (&'c Caveat, Effect)> {
     let cells = [&pair.baseline.id, &pair.other.id];
     let affects =

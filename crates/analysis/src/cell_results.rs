@@ -1,6 +1,8 @@
 //! The results of cells, by their timed trials and by those for evidence.
 
 use crate::ceiling::cell_share;
+use itertools::{Either, Itertools as _};
+
 use crate::cells::CellEstimates;
 use crate::copies::copy_metrics;
 use crate::input::Input;
@@ -39,13 +41,12 @@ fn result(
         estimates,
         absent,
     } = timed;
-    let of_copies = copy_metrics(input, cell, copies);
-    let counted = of_copies
-        .iter()
-        .filter_map(|(metric, found)| Some((*metric, *found.as_ref().ok()?)));
-    let uncounted = of_copies
-        .iter()
-        .filter_map(|(metric, found)| Some((*metric, found.as_ref().err()?.clone())));
+    let of_copies = copy_metrics(input, cell, copies).into_iter();
+    let (counted, uncounted): (Vec<_>, Vec<_>) =
+        of_copies.partition_map(|(metric, found)| match found {
+            Ok(estimate) => Either::Left((metric, estimate)),
+            Err(why) => Either::Right((metric, why)),
+        });
     let is_apart = |metric| {
         let mut own = two_groups.iter();
         own.any(|g| g.metric == metric && g.are_far_apart())

@@ -21,37 +21,31 @@ pub(crate) enum RunOption {
 }
 
 impl RunOption {
-    const ALL: [RunOption; 10] = [
-        RunOption::Budget,
-        RunOption::Blocks,
-        RunOption::Rounds,
-        RunOption::Pause,
-        RunOption::Seed,
-        RunOption::Resume,
-        RunOption::RunsDir,
-        RunOption::Peer,
-        RunOption::PeerProgram,
-        RunOption::Quiet,
+    /// The name of each, and the short one of the last.
+    const NAMES: [(RunOption, &'static str); 11] = [
+        (RunOption::Budget, "--budget"),
+        (RunOption::Blocks, "--blocks"),
+        (RunOption::Rounds, "--rounds"),
+        (RunOption::Pause, "--pause"),
+        (RunOption::Seed, "--seed"),
+        (RunOption::Resume, "--resume"),
+        (RunOption::RunsDir, "--runs-dir"),
+        (RunOption::Peer, "--peer"),
+        (RunOption::PeerProgram, "--peer-program"),
+        (RunOption::Quiet, "--quiet"),
+        (RunOption::Quiet, "-q"),
     ];
 
     fn name(self) -> &'static str {
-        match self {
-            RunOption::Budget => "--budget",
-            RunOption::Blocks => "--blocks",
-            RunOption::Rounds => "--rounds",
-            RunOption::Pause => "--pause",
-            RunOption::Seed => "--seed",
-            RunOption::Resume => "--resume",
-            RunOption::RunsDir => "--runs-dir",
-            RunOption::Peer => "--peer",
-            RunOption::PeerProgram => "--peer-program",
-            RunOption::Quiet => "--quiet",
-        }
+        let mut names = RunOption::NAMES.into_iter();
+        names
+            .find(|(option, _)| *option == self)
+            .map_or("", |n| n.1)
     }
 
     fn named(name: &str) -> Option<RunOption> {
-        let name = if name == "-q" { "--quiet" } else { name };
-        RunOption::ALL.into_iter().find(|o| o.name() == name)
+        let mut names = RunOption::NAMES.into_iter();
+        Some(names.find(|(_, own)| *own == name)?.0)
     }
 
     /// The place of its value in a command for a reader, where no record has the value or it starts a

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bytecost_spec::claim::{Place, has};
 use bytecost_spec::study::{Compare, Family};
-use bytecost_spec::{Axis, Better, Measure, Metric, Value};
+use bytecost_spec::{Axis, Measure, Metric, Value};
 use bytecost_stats::{
     BetweenRounds, Interval, Location, Moderation, RatioVariation, RoundEstimate, TestedLocation,
     mean_of_rounds, student_mean, tail_ratio, tail_with_rounds, trimmed_mean,
@@ -26,23 +26,23 @@ use crate::trials::{CellTrials, Moderations, Trials, block_value};
 
 /// Two cells that differ in an axis.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pairing<'t, 'a> {
+pub(crate) struct Pairing<'t> {
     pub(crate) axis: Axis,
-    pub(crate) baseline: &'t CellTrials<'a>,
-    pub(crate) other: &'t CellTrials<'a>,
+    pub(crate) baseline: &'t CellTrials<'t>,
+    pub(crate) other: &'t CellTrials<'t>,
 }
 
 /// Two cells that the study compares in one of the metrics of a comparison.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct AskedPair<'t, 'a> {
+pub(crate) struct AskedPair<'t> {
     pub(crate) compare: &'t Compare,
     /// Index among the study's comparisons.
     pub(crate) number: usize,
     pub(crate) metric: Metric,
-    pub(crate) pairing: Pairing<'t, 'a>,
+    pub(crate) pairing: Pairing<'t>,
 }
 
-impl AskedPair<'_, '_> {
+impl AskedPair<'_> {
     /// Returns true if the metric is the first of its comparison.
     pub(crate) fn is_in_main_metric(&self) -> bool {
         self.compare.metrics.first() == Some(&self.metric)
@@ -66,15 +66,15 @@ impl AskedPair<'_, '_> {
 }
 
 /// The baselines of comparisons along one axis, found by the other axes of a cell.
-struct Baselines<'t, 'a> {
+struct Baselines<'t> {
     axis: Axis,
-    cells: Vec<&'t CellTrials<'a>>,
+    cells: Vec<&'t CellTrials<'t>>,
     /// The index of the first cell for each id without the axis.
     by_id: HashMap<String, usize>,
 }
 
-impl<'t, 'a> Baselines<'t, 'a> {
-    fn new(axis: Axis, cells: Vec<&'t CellTrials<'a>>) -> Baselines<'t, 'a> {
+impl<'t> Baselines<'t> {
+    fn new(axis: Axis, cells: Vec<&'t CellTrials<'t>>) -> Baselines<'t> {
         let mut by_id = HashMap::new();
         for (index, cell) in cells.iter().enumerate() {
             let id = cell.cell.id_without(&[axis]);
@@ -105,7 +105,7 @@ impl<'t, 'a> Baselines<'t, 'a> {
 /// The pairings of a baseline value with all other values of an axis, in the plan's order of baselines, then
 /// in the study's order of values. Movers that move nothing are left out. Reading a file is not
 /// compared with writing it.
-fn pairings<'t, 'a>(trials: &'t Trials<'a>, axis: Axis, baseline: &Value) -> Vec<Pairing<'t, 'a>> {
+fn pairings<'t>(trials: &'t Trials<'t>, axis: Axis, baseline: &Value) -> Vec<Pairing<'t>> {
     let order = grid::values(trials.study, axis, trials.moving().map(|c| c.cell));
     let (baselines, mut others): (Vec<&CellTrials<'_>>, Vec<&CellTrials<'_>>) = trials
         .moving()
@@ -128,7 +128,7 @@ fn pairings<'t, 'a>(trials: &'t Trials<'a>, axis: Axis, baseline: &Value) -> Vec
 }
 
 /// The pairings of one comparison of the study.
-pub(crate) fn compared<'t, 'a>(trials: &'t Trials<'a>, compare: &Compare) -> Vec<Pairing<'t, 'a>> {
+pub(crate) fn compared<'t>(trials: &'t Trials<'t>, compare: &Compare) -> Vec<Pairing<'t>> {
     let mut found = pairings(trials, compare.axis, &compare.baseline);
     found.retain(|p| compare.compares(&p.other.cell.value(compare.axis)));
     found
@@ -136,23 +136,23 @@ pub(crate) fn compared<'t, 'a>(trials: &'t Trials<'a>, compare: &Compare) -> Vec
 
 /// The pairings of two values of an axis at a place, in the order of the plan. An axis of the place that
 /// does not apply to one of the two cells has to fit the other one.
-pub(crate) fn contrasted<'t, 'a>(
-    trials: &'t Trials<'a>,
+pub(crate) fn contrasted<'t>(
+    trials: &'t Trials<'t>,
     axis: Axis,
     value: &Value,
     against: &Value,
     place: &Place,
-) -> Vec<Pairing<'t, 'a>> {
+) -> Vec<Pairing<'t>> {
     let fulfils = |c: &CellTrials<'_>, (place_axis, values): &(Axis, Vec<Value>)| {
         values.iter().any(|v| has(c.cell, *place_axis, v))
     };
     let fits = |c: &CellTrials<'_>| place.iter().all(|p| fulfils(c, p) || !c.facts.applies(p.0));
-    let cells_with = |wanted: &Value| -> Vec<&'t CellTrials<'a>> {
+    let cells_with = |wanted: &Value| -> Vec<&'t CellTrials<'t>> {
         let cells = trials.moving().filter(|c| has(c.cell, axis, wanted));
         cells.filter(|c| fits(c)).collect()
     };
     let baselines = Baselines::new(axis, cells_with(against));
-    let pair = |other: &'t CellTrials<'a>| {
+    let pair = |other: &'t CellTrials<'t>| {
         let may_pair =
             |c: &CellTrials<'_>| place.iter().all(|p| fulfils(c, p) || fulfils(other, p));
         let baseline = baselines.cells[baselines.index_for(other, may_pair)?];
@@ -165,9 +165,9 @@ pub(crate) fn contrasted<'t, 'a>(
     cells_with(value).into_iter().filter_map(pair).collect()
 }
 
-impl<'a> Trials<'a> {
+impl Trials<'_> {
     /// The comparisons of the study, by comparison, then metric, then the order of the plan.
-    pub(crate) fn asked(&self) -> impl Iterator<Item = AskedPair<'_, 'a>> {
+    pub(crate) fn asked(&self) -> impl Iterator<Item = AskedPair<'_>> {
         let compares = self.study.compare.iter().enumerate();
         compares.flat_map(move |(number, compare)| {
             let pairings = compared(self, compare);
@@ -182,9 +182,13 @@ impl<'a> Trials<'a> {
     }
 }
 
-impl<'t, 'a> Pairing<'t, 'a> {
+impl<'t> Pairing<'t> {
+    fn key(&self, metric: Metric) -> (Metric, [String; 2]) {
+        (metric, [self.baseline, self.other].map(|c| c.id.clone()))
+    }
+
     /// The pairing with the two cells exchanged.
-    pub(crate) fn turned(self) -> Pairing<'t, 'a> {
+    pub(crate) fn turned(self) -> Pairing<'t> {
         Pairing {
             axis: self.axis,
             baseline: self.other,
@@ -215,15 +219,6 @@ impl Uncertain {
         Some(Uncertain::ratio(*log, log.interval(level)?))
     }
 
-    pub(crate) fn from_location(location: Location, level: f64) -> Option<Uncertain> {
-        let interval = location.interval(level)?;
-        Some(Uncertain {
-            value: location.value,
-            low: interval.low,
-            high: interval.high,
-        })
-    }
-
     fn ratio(log: Location, interval: Interval) -> Uncertain {
         Uncertain {
             value: exp(log.value),
@@ -235,52 +230,41 @@ impl Uncertain {
 
 /// A comparison of the study without a verdict.
 pub(crate) struct Comparison<'t> {
-    pub(crate) asked: AskedPair<'t, 't>,
+    pub(crate) asked: AskedPair<'t>,
     pub(crate) contrast: PairContrast,
     /// The same by the first attempts at blocks that were measured again; none where these have too few.
     pub(crate) by_first_attempts: Option<PairContrast>,
 }
 
 /// Ratios by metric, baseline and other cell; none of pairs with too few blocks.
-type AddedContrasts = HashMap<(Metric, [String; 2]), Option<PairContrast>>;
+type Contrasts = HashMap<(Metric, [String; 2]), Option<PairContrast>>;
 
 /// The comparisons of a run, each made once.
 pub(crate) struct Comparisons<'t> {
     trials: &'t Trials<'t>,
     /// Every comparison of the study with at least three blocks, in its order.
     pub(crate) of_study: Vec<Comparison<'t>>,
-    /// Those that speed-ups, claims and advice add, made at the first use.
-    added: RefCell<AddedContrasts>,
+    /// Their ratios, and those that speed-ups, claims and advice add when they first use them.
+    contrasts: RefCell<Contrasts>,
 }
 
 impl<'t> Comparisons<'t> {
     /// The comparisons of a run, of which some blocks may have first attempts that do not count.
     pub(crate) fn new(trials: &'t Trials<'t>, first: Option<&Trials<'_>>) -> Comparisons<'t> {
+        let of_study = trials.comparisons(first, |_| true);
+        let contrast = |c: &Comparison<'_>| (c.pairing().key(c.metric()), Some(c.contrast));
         Comparisons {
             trials,
-            of_study: trials.comparisons(first, |_| true),
-            added: RefCell::default(),
+            contrasts: RefCell::new(of_study.iter().map(contrast).collect()),
+            of_study,
         }
     }
 
-    /// The ratio of two cells in a metric, of the study or added; none of fewer than three blocks.
-    pub(crate) fn contrast(
-        &self,
-        pairing: &Pairing<'_, '_>,
-        metric: Metric,
-    ) -> Option<PairContrast> {
-        let [baseline, other] = [&pairing.baseline.id, &pairing.other.id];
-        let is_same = |c: &&Comparison<'_>| {
-            let own = c.pairing();
-            c.metric() == metric && own.baseline.id == *baseline && own.other.id == *other
-        };
-        if let Some(known) = self.of_study.iter().find(is_same) {
-            return Some(known.contrast);
-        }
-        let key = (metric, [baseline.clone(), other.clone()]);
-        let mut added = self.added.borrow_mut();
-        *added
-            .entry(key)
+    /// The ratio of two cells in a metric; none of fewer than three blocks.
+    pub(crate) fn contrast(&self, pairing: &Pairing<'_>, metric: Metric) -> Option<PairContrast> {
+        let mut contrasts = self.contrasts.borrow_mut();
+        *contrasts
+            .entry(pairing.key(metric))
             .or_insert_with(|| self.trials.contrast(pairing, metric))
     }
 }
@@ -290,7 +274,7 @@ impl<'t> Comparison<'t> {
         self.asked.metric
     }
 
-    pub(crate) fn pairing(&self) -> &Pairing<'t, 't> {
+    pub(crate) fn pairing(&self) -> &Pairing<'t> {
         &self.asked.pairing
     }
 
@@ -341,7 +325,7 @@ fn locator(measure: Measure) -> fn(&[f64]) -> Option<Location> {
 /// cells. Each is one number for all blocks, so that the variance between blocks does not include it.
 pub(crate) fn with_interrupts(
     location: Location,
-    pairings: &[Pairing<'_, '_>],
+    pairings: &[Pairing<'_>],
     metric: Metric,
 ) -> Location {
     let charged = pairings
@@ -376,7 +360,7 @@ impl PairContrast {
     /// comparisons in that metric; for a quantile of the tail the ratio of the quantiles of all trials; for
     /// the maximum the mean, since extreme trials are its subject.
     fn within_rounds(
-        pairing: &Pairing<'_, '_>,
+        pairing: &Pairing<'_>,
         metric: Metric,
         moderations: &Moderations,
     ) -> Option<PairContrast> {
@@ -452,15 +436,6 @@ impl PairContrast {
     pub(crate) fn ratio(&self) -> Uncertain {
         Uncertain::ratio(self.location, self.interval)
     }
-
-    /// The p value of the other not being worse than the baseline: small where it is worse.
-    pub(crate) fn p_of_worse(&self) -> Option<f64> {
-        let worse = match self.metric.better() {
-            Better::Higher => self.location.value < 0.0,
-            Better::Lower => self.location.value > 0.0,
-        };
-        worse.then_some(self.p / 2.0)
-    }
 }
 
 /// The prior of the variance of log ratios, by metric.
@@ -476,9 +451,9 @@ impl Trials<'_> {
     pub(crate) fn comparisons(
         &self,
         first: Option<&Trials<'_>>,
-        is_wanted: impl Fn(&AskedPair<'_, '_>) -> bool,
+        is_wanted: impl Fn(&AskedPair<'_>) -> bool,
     ) -> Vec<Comparison<'_>> {
-        let key = |asked: &AskedPair<'_, '_>| {
+        let key = |asked: &AskedPair<'_>| {
             let Pairing {
                 axis,
                 baseline,
@@ -505,11 +480,7 @@ impl Trials<'_> {
     }
 
     /// Two cells in a metric, with a variance between rounds; none of fewer than three blocks.
-    pub(crate) fn contrast(
-        &self,
-        pairing: &Pairing<'_, '_>,
-        metric: Metric,
-    ) -> Option<PairContrast> {
+    pub(crate) fn contrast(&self, pairing: &Pairing<'_>, metric: Metric) -> Option<PairContrast> {
         let within = PairContrast::within_rounds(pairing, metric, self.moderations())?;
         within.with_rounds(self.between_rounds(metric, pairing), pairing.rounds())
     }
@@ -536,7 +507,7 @@ impl Trials<'_> {
     /// disturbances of both metrics cancel. It has the variances between rounds of both.
     pub(crate) fn relative_contrast(
         &self,
-        pairing: &Pairing<'_, '_>,
+        pairing: &Pairing<'_>,
         metrics: [Metric; 2],
     ) -> Option<Location> {
         let [first, second] = metrics.map(|m| pairing.log_ratios_by_block(m));
@@ -583,7 +554,7 @@ fn log_ratio(above: f64, below: f64) -> f64 {
     (above / below).ln()
 }
 
-impl Pairing<'_, '_> {
+impl Pairing<'_> {
     /// The estimates of a pair in each round of the run by itself; none for quantiles of the tail.
     pub(crate) fn round_estimates(&self, metric: Metric) -> Option<Vec<RoundEstimate>> {
         let rounds = self.log_ratios_by_round(metric);
@@ -591,17 +562,6 @@ impl Pairing<'_, '_> {
         is_located
             .then(|| mean_of_rounds(&rounds, locator(metric.measure)))?
             .map(|(_, estimates)| estimates)
-    }
-
-    /// The log ratios of the other cell's metric to the baseline's, one for each block that has both. There
-    /// are none if any value is zero: leaving out zeros would bias the others.
-    ///
-    /// The value of a cell with a twin is the mean of both on a log scale. They are the same measurement,
-    /// so that with equal noise the variance of the ratio is smaller by a quarter (1 + 1/2 instead of
-    /// 1 + 1). A disturbance of the whole block still cancels.
-    pub(crate) fn log_ratios(&self, metric: Metric) -> Vec<f64> {
-        let logs = self.log_ratios_by_block(metric);
-        logs.into_iter().map(|(_, log)| log).collect()
     }
 
     /// The log ratios by round; a run without rounds has one.
@@ -627,7 +587,12 @@ impl Pairing<'_, '_> {
         self.baseline.manifest.round_of(block)
     }
 
-    /// The same, each with the number of its block.
+    /// The log ratios of the other cell's metric to the baseline's, one for each block that has both. There
+    /// are none if any value is zero: leaving out zeros would bias the others.
+    ///
+    /// The value of a cell with a twin is the mean of both on a log scale. They are the same measurement,
+    /// so that with equal noise the variance of the ratio is smaller by a quarter (1 + 1/2 instead of
+    /// 1 + 1). A disturbance of the whole block still cancels.
     pub(crate) fn log_ratios_by_block(&self, metric: Metric) -> Vec<(u32, f64)> {
         let mut logs = Vec::with_capacity(self.baseline.by_block.len());
         for block in self.baseline.by_block.keys() {

@@ -23,7 +23,7 @@ pub(crate) struct Correction {
 /// one family (Holm), which does not depend on the others. Secondary ones are a family for each table,
 /// with one rate of false discoveries over all tables (Benjamini and Bogomolov). `share` is the part of
 /// the error rates that is left for this analysis.
-pub(crate) fn corrections(tested: &[(AskedPair<'_, '_>, f64)], share: f64) -> Vec<Correction> {
+pub(crate) fn corrections(tested: &[(AskedPair<'_>, f64)], share: f64) -> Vec<Correction> {
     let (error_rate, discovery_rate) = (ERROR_RATE * share, FALSE_DISCOVERY_RATE * share);
     let p_value = |i: &usize| tested[*i].1;
     let is_in = |i: &usize, family| tested[*i].0.family() == family;

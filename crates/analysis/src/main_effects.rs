@@ -89,7 +89,7 @@ fn raw_effects<'v>(run: &'v Judged<'v>, compare: &'v Compare) -> Vec<RawEffect<'
             .into_iter()
             .map(|p| (p.other.cell.id_without(&[over]), p)),
     );
-    let effect = |(_, mut group): (String, Vec<Pairing<'v, 'v>>)| {
+    let effect = |(_, mut group): (String, Vec<Pairing<'v>>)| {
         group.sort_by_key(|p| order.iter().position(|v| *v == p.other.cell.value(over)));
         let places = group.iter().map(|p| run.pair(*p, metric));
         Some(RawEffect {

@@ -12,7 +12,7 @@ use crate::trials::Trials;
 /// Several pairs in a metric over the blocks that have them all, so that no pair weighs more in one
 /// block than in another.
 pub(crate) struct PairsContrast<'v> {
-    pub(crate) pairings: Vec<Pairing<'v, 'v>>,
+    pub(crate) pairings: Vec<Pairing<'v>>,
     metric: Metric,
     /// For each pair the log ratios of these blocks.
     logs: Vec<Vec<f64>>,
@@ -22,7 +22,7 @@ pub(crate) struct PairsContrast<'v> {
 
 impl<'v> PairsContrast<'v> {
     /// None without a pair, or with fewer than three such blocks.
-    pub(crate) fn new(pairings: Vec<Pairing<'v, 'v>>, metric: Metric) -> Option<PairsContrast<'v>> {
+    pub(crate) fn new(pairings: Vec<Pairing<'v>>, metric: Metric) -> Option<PairsContrast<'v>> {
         let first = *pairings.first()?;
         let log_ratios = pairings.iter().flat_map(|p| p.log_ratios_by_block(metric));
         let mut by_block = by_key(log_ratios);

@@ -39,7 +39,7 @@ pub(crate) fn judged<'v>(measured: &'v Measured<'v>) -> Judged<'v> {
     let findings = findings::judged(measured, &withholding);
     Judged {
         measured,
-        caveats: caveats::with_verdicts(measured, withholding, &findings),
+        caveats: caveats::with_verdicts(measured, &withholding, &findings),
         findings,
     }
 }

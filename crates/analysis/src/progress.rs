@@ -90,7 +90,7 @@ impl Interim {
     /// The state of a run by its records so far.
     pub fn new(input: Input<'_>) -> Interim {
         let trials = Trials::of_run(&input);
-        let is_primary = |asked: &AskedPair<'_, '_>| asked.family() == Family::Primary;
+        let is_primary = |asked: &AskedPair<'_>| asked.family() == Family::Primary;
         let comparisons =
             trials.comparisons(None, |asked| is_primary(asked) || is_displayed(asked));
         let primary = || comparisons.iter().filter(|c| is_primary(&c.asked));
@@ -141,7 +141,7 @@ pub(crate) fn noise<'c>(
 }
 
 /// Returns true if a display may show it: in the first metric of the study's first comparison.
-fn is_displayed(asked: &AskedPair<'_, '_>) -> bool {
+fn is_displayed(asked: &AskedPair<'_>) -> bool {
     asked.number == 0 && asked.is_in_main_metric()
 }
 

@@ -261,7 +261,7 @@ fn clearness(low: &[f64], high: &[f64]) -> Option<f64> {
 /// Returns true if the trials of two cells change groups in the same blocks, as where the machine
 /// wakes threads late for a while: their ratios, of which a finding is made, then vary clearly less
 /// than the trials, and fall into no two groups. Of fewer blocks that is not known.
-pub(crate) fn change_together(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
+pub(crate) fn change_together(pair: &Pairing<'_>, metric: Metric) -> bool {
     let by_block = pair.log_ratios_by_block(metric);
     let deviation = |values: &[f64]| variance(values).map(f64::sqrt);
     let of_cell = |cell: &CellTrials<'_>| {

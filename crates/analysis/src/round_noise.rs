@@ -19,7 +19,7 @@ pub(crate) type PairRounds<'t> = ([&'t str; 2], Vec<RoundEstimate>);
 
 impl Trials<'_> {
     /// The variance between rounds of two cells in a metric.
-    pub(crate) fn between_rounds(&self, metric: Metric, pair: &Pairing<'_, '_>) -> BetweenRounds {
+    pub(crate) fn between_rounds(&self, metric: Metric, pair: &Pairing<'_>) -> BetweenRounds {
         let noise = self.round_noise();
         to_stats(noise.between(metric, &pair.baseline.id, &pair.other.id))
     }
@@ -30,7 +30,7 @@ impl Trials<'_> {
     pub(crate) fn between_rounds_of_mean(
         &self,
         metric: Metric,
-        pairs: &[Pairing<'_, '_>],
+        pairs: &[Pairing<'_>],
     ) -> BetweenRounds {
         let each = pairs
             .iter()
@@ -71,7 +71,7 @@ impl Trials<'_> {
             return known.clone();
         }
         let mut by_metric: BTreeMap<Metric, Vec<PairRounds<'_>>> = BTreeMap::new();
-        let pair = |asked: &crate::comparison::AskedPair<'_, '_>| {
+        let pair = |asked: &crate::comparison::AskedPair<'_>| {
             let (baseline, other) = (&asked.pairing.baseline.id, &asked.pairing.other.id);
             (asked.metric, baseline.clone(), other.clone())
         };

@@ -38,7 +38,7 @@ fn spans(pair: &Pair, cells: &[Cell]) -> bool {
 
 fn rows(pair: &Pair, run: &Judged<'_>) -> Vec<SpeedUpRow> {
     let of_value = |value: &Value| both_ways(pair, value, run.measured.trials);
-    let found: Vec<Pairing<'_, '_>> = pair.values.iter().flat_map(of_value).collect();
+    let found: Vec<Pairing<'_>> = pair.values.iter().flat_map(of_value).collect();
     if found.is_empty() {
         return vec![SpeedUpRow {
             value: pair.values.first().cloned().unwrap_or_default(),
@@ -50,7 +50,7 @@ fn rows(pair: &Pair, run: &Judged<'_>) -> Vec<SpeedUpRow> {
     }
     let own = grid::varied(found.iter().map(|p| p.other.cell));
     let theirs = grid::varied(found.iter().map(|p| p.baseline.cell));
-    let apart = |p: &Pairing<'_, '_>| -> Vec<(Axis, Value)> {
+    let apart = |p: &Pairing<'_>| -> Vec<(Axis, Value)> {
         let axes = AXES.iter().map(|row| row.axis).filter(|a| *a != pair.axis);
         axes.filter_map(|axis| match (own.contains(&axis), theirs.contains(&axis)) {
             (true, _) => Some((axis, p.other.cell.value(axis))),
@@ -59,7 +59,7 @@ fn rows(pair: &Pair, run: &Judged<'_>) -> Vec<SpeedUpRow> {
         })
         .collect()
     };
-    let row = |p: &Pairing<'_, '_>| SpeedUpRow {
+    let row = |p: &Pairing<'_>| SpeedUpRow {
         value: p.other.cell.value(pair.axis),
         place: apart(p),
         cell: p.other.id.clone(),
@@ -71,7 +71,7 @@ fn rows(pair: &Pair, run: &Judged<'_>) -> Vec<SpeedUpRow> {
 
 /// The pairs of a value with its baseline, and the baseline's own pairs that are not among them: a
 /// way that takes a file whole has a pair with each block of one that does not.
-fn both_ways<'t, 'a>(pair: &Pair, value: &Value, trials: &'t Trials<'a>) -> Vec<Pairing<'t, 'a>> {
+fn both_ways<'t>(pair: &Pair, value: &Value, trials: &'t Trials<'t>) -> Vec<Pairing<'t>> {
     let mut found = contrasted(trials, pair.axis, value, &pair.against, &pair.at);
     let turned = contrasted(trials, pair.axis, &pair.against, value, &pair.at);
     for p in turned {
@@ -83,7 +83,7 @@ fn both_ways<'t, 'a>(pair: &Pair, value: &Value, trials: &'t Trials<'a>) -> Vec<
 }
 
 /// The ratio, turned over where less is faster.
-fn point(pair: &Pair, p: &Pairing<'_, '_>, run: &Judged<'_>) -> Point {
+fn point(pair: &Pair, p: &Pairing<'_>, run: &Judged<'_>) -> Point {
     if let Some(kind) = run.withheld_by(pair.metric, p) {
         return Point::Gap(Gap::Withheld(kind));
     }

@@ -118,11 +118,7 @@ impl<'v> Judged<'v> {
     }
 
     /// The comparison of two cells in a metric, if the study makes it, seen as they are given.
-    pub(crate) fn pair(
-        &'v self,
-        pairing: Pairing<'v, 'v>,
-        metric: Metric,
-    ) -> Option<JudgedPair<'v>> {
+    pub(crate) fn pair(&'v self, pairing: Pairing<'v>, metric: Metric) -> Option<JudgedPair<'v>> {
         let [baseline, other] = [&pairing.baseline.id, &pairing.other.id];
         let mut findings = self.findings.iter();
         let finding = findings.find(|f| f.compares(metric, baseline, other))?;
@@ -134,12 +130,12 @@ impl<'v> Judged<'v> {
 #[derive(Clone, Copy)]
 pub(crate) struct JudgedPair<'v> {
     pub(crate) finding: &'v Finding,
-    pub(crate) pairing: Pairing<'v, 'v>,
+    pub(crate) pairing: Pairing<'v>,
     is_turned: bool,
 }
 
 impl<'v> JudgedPair<'v> {
-    pub(crate) fn new(finding: &'v Finding, pairing: Pairing<'v, 'v>) -> JudgedPair<'v> {
+    pub(crate) fn new(finding: &'v Finding, pairing: Pairing<'v>) -> JudgedPair<'v> {
         JudgedPair {
             finding,
             pairing,

@@ -1,8 +1,8 @@
 //! Multiple comparisons with the best.
 
-use bytecost_spec::{Axis, Metric};
+use bytecost_spec::{Axis, Better, Metric};
 
-use crate::comparison::{Comparisons, Pairing};
+use crate::comparison::{Comparisons, PairContrast, Pairing};
 use crate::corrections::level_of_each;
 use crate::trials::CellTrials;
 
@@ -19,19 +19,28 @@ pub(super) fn best_set<'v>(
     rate: f64,
     comparisons: &Comparisons<'_>,
 ) -> Vec<&'v CellTrials<'v>> {
-    let p_of_worse = |other: usize, baseline: usize| {
+    let p_of_pair = |other: usize, baseline: usize| {
         let pairing = Pairing {
             axis,
             baseline: cells[baseline],
             other: cells[other],
         };
         let contrast = comparisons.contrast(&pairing, metric)?;
-        Some(contrast.p_of_worse().unwrap_or(1.0))
+        Some(p_of_worse(&contrast))
     };
-    let standing = not_worse(cells.len(), rate, p_of_worse);
+    let standing = not_worse(cells.len(), rate, p_of_pair);
     let all = cells.iter().zip(standing);
     all.filter_map(|(cell, stands)| stands.then_some(*cell))
         .collect()
+}
+
+/// The p value of the other not being worse than the baseline: small where it is worse.
+fn p_of_worse(contrast: &PairContrast) -> f64 {
+    let is_worse = match contrast.metric.better() {
+        Better::Higher => contrast.location.value < 0.0,
+        Better::Lower => contrast.location.value > 0.0,
+    };
+    if is_worse { contrast.p / 2.0 } else { 1.0 }
 }
 
 /// For each of so many ways whether none is shown to be better, by the one-sided p values of being

@@ -36,7 +36,7 @@ const IDENTIFYING: [Axis; 5] = [
 ];
 
 /// Two cells with their place.
-pub(super) type PlacedPair<'p> = (Pairing<'p, 'p>, CasePlace);
+pub(super) type PlacedPair<'p> = (Pairing<'p>, CasePlace);
 
 pub(super) fn counts_calls(metric: Metric) -> bool {
     [Measure::CallsPerMessage, Measure::CallsPerMib].contains(&metric.measure)
@@ -92,7 +92,7 @@ impl<'d> ClaimContext<'d> {
     }
 
     /// Each pair with its place, which leaves out the axis in which its cells differ: the same one for all pairs.
-    pub(super) fn placed<'p>(&self, pairs: Vec<Pairing<'p, 'p>>) -> Vec<PlacedPair<'p>> {
+    pub(super) fn placed<'p>(&self, pairs: Vec<Pairing<'p>>) -> Vec<PlacedPair<'p>> {
         let cells = pairs.iter().map(|p| p.other.cell).collect_vec();
         let axis = pairs.iter().map(|p| p.axis).take(1).collect_vec();
         let places = self.places(&cells, &axis);
@@ -100,7 +100,7 @@ impl<'d> ClaimContext<'d> {
     }
 
     /// The ratio of two cells in a metric; none of fewer than three blocks.
-    pub(super) fn contrast(&self, pair: &Pairing<'_, '_>, metric: Metric) -> Option<PairContrast> {
+    pub(super) fn contrast(&self, pair: &Pairing<'_>, metric: Metric) -> Option<PairContrast> {
         self.run.measured.comparisons.contrast(pair, metric)
     }
 
@@ -117,7 +117,7 @@ impl<'d> ClaimContext<'d> {
 
     /// The caveat of the run that withholds the verdict on a pair. Stalls do not count if one side alone has them,
     /// or if the pair differs in an option that decides on them: the claim's test handles these itself.
-    pub(super) fn withheld_by(&self, metric: Metric, pair: &Pairing<'_, '_>) -> Option<CaveatKind> {
+    pub(super) fn withheld_by(&self, metric: Metric, pair: &Pairing<'_>) -> Option<CaveatKind> {
         let test_handles_stalls = TIMER_OPTIONS.contains(&pair.axis) || self.one_side_stalls(pair);
         self.run.withheld_by_one(metric, pair, |c| {
             !(test_handles_stalls && c.kind == NAGLE_STALL)
@@ -165,7 +165,7 @@ impl<'d> ClaimContext<'d> {
 
     /// Returns true if exactly one cell of the pair waits for a timer, although they do not differ in an option that
     /// decides on it.
-    pub(super) fn one_side_stalls(&self, pair: &Pairing<'_, '_>) -> bool {
+    pub(super) fn one_side_stalls(&self, pair: &Pairing<'_>) -> bool {
         !TIMER_OPTIONS.contains(&pair.axis)
             && self.affected(NAGLE_STALL, &pair.baseline.id)
                 != self.affected(NAGLE_STALL, &pair.other.id)

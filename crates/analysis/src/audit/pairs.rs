@@ -54,13 +54,13 @@ fn is_finer(expect: Expected, smallest_effect: f64) -> bool {
 }
 
 /// The name of a pair without what timers it is under.
-fn twin(pair: &Pairing<'_, '_>) -> String {
+fn twin(pair: &Pairing<'_>) -> String {
     let free = [&TIMER_OPTIONS[..], &[pair.axis, Axis::Reaping]].concat();
     pair.other.cell.id_without(&free)
 }
 
 /// A pair's ratio compared with what is expected, without its place.
-fn compared(context: &ClaimContext<'_>, pair: &Pairing<'_, '_>, wanted: Wanted) -> Case {
+fn compared(context: &ClaimContext<'_>, pair: &Pairing<'_>, wanted: Wanted) -> Case {
     let Wanted { metric, expect } = wanted;
     let cells = [pair.other, pair.baseline];
     let published = context.published_pair(cells.map(|c| c.cell), metric);
@@ -89,7 +89,7 @@ fn is_same(judged: JudgedPair<'_>) -> bool {
 /// The state of a pair. The run's own verdict stays as its report gives it.
 fn state(
     context: &ClaimContext<'_>,
-    pair: &Pairing<'_, '_>,
+    pair: &Pairing<'_>,
     contrast: &PairContrast,
     judged: Option<JudgedPair<'_>>,
     expect: Expected,
@@ -238,12 +238,7 @@ pub(super) fn counter(
 }
 
 /// A pair in which the first metric is to fall more than each of the others.
-fn fall(
-    context: &ClaimContext<'_>,
-    pair: &Pairing<'_, '_>,
-    first: Metric,
-    others: &[Metric],
-) -> Case {
+fn fall(context: &ClaimContext<'_>, pair: &Pairing<'_>, first: Metric, others: &[Metric]) -> Case {
     let cells = [pair.other, pair.baseline];
     let mut ratios = Vec::new();
     let mut apart = Vec::new();
@@ -283,11 +278,7 @@ fn fall(
 }
 
 /// By timing, where the nearest and the last cache were to be counted and were not.
-fn by_timing(
-    context: &ClaimContext<'_>,
-    pair: &Pairing<'_, '_>,
-    metrics: &[Metric],
-) -> Option<Case> {
+fn by_timing(context: &ClaimContext<'_>, pair: &Pairing<'_>, metrics: &[Metric]) -> Option<Case> {
     const CACHES: [Metric; 2] = [
         Metric::both(Measure::L1dLoadMissesPerKib),
         Metric::both(Measure::LlcLoadMissesPerKib),

@@ -25,14 +25,16 @@ const BY_CHANCE: f64 = 0.01;
 
 /// The error of two cells' log ratio that cannot turn its verdict: its distance from 0, or the smallest effect
 /// of the study where that is more.
-fn tolerance(pair: &Pairing<'_, '_>, metric: Metric) -> f64 {
-    let ratio = trimmed_mean_value(&pair.log_ratios(metric)).unwrap_or(0.0);
+fn tolerance(pair: &Pairing<'_>, metric: Metric) -> f64 {
+    let by_block = pair.log_ratios_by_block(metric).into_iter();
+    let logs = by_block.map(|(_, log)| log).collect_vec();
+    let ratio = trimmed_mean_value(&logs).unwrap_or(0.0);
     ratio.abs().max(pair.baseline.outside.smallest_effect)
 }
 
 /// Returns true where no more than half of the distance can be left over in either cell's books, so
 /// that both together cannot turn the ratio. Cells without books are no reason to doubt.
-pub(super) fn books_suffice(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
+pub(super) fn books_suffice(pair: &Pairing<'_>, metric: Metric) -> bool {
     let most = tolerance(pair, metric) / 2.0;
     let is_within = |left: Location| {
         let Some(interval) = left.interval(LEVEL) else {
@@ -47,7 +49,7 @@ pub(super) fn books_suffice(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
 
 /// Returns true unless two cells are shown to differ in interrupts on idle CPUs that are no part of
 /// their costs, by more than half of the distance.
-pub(super) fn interrupts_are_alike(pair: &Pairing<'_, '_>, metric: Metric) -> bool {
+pub(super) fn interrupts_are_alike(pair: &Pairing<'_>, metric: Metric) -> bool {
     let cells = [pair.baseline, pair.other];
     if !holds_interrupts(metric) {
         return true;
@@ -76,7 +78,7 @@ pub(super) fn interrupts_are_alike(pair: &Pairing<'_, '_>, metric: Metric) -> bo
 }
 
 /// The cells of the study's comparisons of CPU time that do not fulfil a condition.
-fn unfulfilled(run: &Measured<'_>, is_met: fn(&Pairing<'_, '_>, Metric) -> bool) -> Vec<String> {
+fn unfulfilled(run: &Measured<'_>, is_met: fn(&Pairing<'_>, Metric) -> bool) -> Vec<String> {
     run.trials
         .asked()
         .filter(|a| is_cpu_time(a.metric.measure) && !is_met(&a.pairing, a.metric))

@@ -45,7 +45,7 @@ fn clients_busy(trial: &Trial<'_>) -> Option<f64> {
 
 /// Returns true if the clients of both cells were busy nearly all the time: their rates may be the
 /// clients', and only the cost of a request to the server can be compared.
-pub(crate) fn are_clients_of_both_busy(pair: &Pairing<'_, '_>) -> bool {
+pub(crate) fn are_clients_of_both_busy(pair: &Pairing<'_>) -> bool {
     are_clients_busy(pair.baseline) && are_clients_busy(pair.other)
 }
 

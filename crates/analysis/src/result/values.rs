@@ -3,6 +3,7 @@
 
 use bytecost_spec::evidence::{CountedEvent, Kind};
 use bytecost_spec::{Counter, Metric, Transport};
+use bytecost_stats::Location;
 use serde::{Deserialize, Serialize};
 
 /// A number with its interval.
@@ -46,6 +47,15 @@ pub struct Uncertain {
 
 /// Arithmetic of numbers that are known independently of each other.
 impl Uncertain {
+    pub(crate) fn from_location(location: Location, level: f64) -> Option<Uncertain> {
+        let interval = location.interval(level)?;
+        Some(Uncertain {
+            value: location.value,
+            low: interval.low,
+            high: interval.high,
+        })
+    }
+
     pub(crate) fn exact(value: f64) -> Uncertain {
         Uncertain {
             value,
