@@ -152,7 +152,12 @@ fn switches_are_counted_as_calls_and_copies_by_the_kernel() {
     let stalls = stalling(&study, five_times, "read-write");
     let found = check(&stalls, Undecided, "--evidence copies");
     assert!(!found.because.contains("Nagle"), "{found:#?}");
-    assert!(found.figures.iter().all(|f| !f.what.contains("8 ×")));
+    assert!(
+        found
+            .figures
+            .iter()
+            .all(|f| !f.subject.to_string().contains("8 ×"))
+    );
     let mut uncounted = blocks(five_times, 2);
     uncounted.hide(Counter::Calls, "not counted");
     check(&uncounted, Undecided, "not counted");
@@ -271,7 +276,8 @@ fn whether_a_shared_core_doubles_or_one_cpu_does() {
     let words = "no two CPUs are threads of one core | the published figure is time slicing | take that much longer than two threads on two CPUs | Also measured: Step rate of placement same-cache over placement same-cpu is from 1.6 to 2.4";
     let found = check(&without_siblings(run(1.4, 2.0)), Undecided, words);
     let also = (found.figures.iter())
-        .filter(|f| f.what.contains("over placement same-cpu") && f.measured.is_some());
+        .filter(|f| f.measured.is_some())
+        .filter(|f| f.subject.to_string().contains("over placement same-cpu"));
     assert_eq!(also.count(), 2, "{found:#?}");
     // A further measured test decides nothing.
     let turns = without_siblings(run(1.4, 1.2));

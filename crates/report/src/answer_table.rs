@@ -11,7 +11,7 @@ use crate::advice;
 use crate::caveats::withholding_reason;
 use crate::comparisons::not_judged;
 use crate::descriptions;
-use crate::document::{DocColumn, DocEntry, DocMark, DocRow, DocTable};
+use crate::document::{DocColumn, DocEntry, DocMark, DocRow, DocTable, GAP};
 use crate::numbers;
 use crate::overview;
 use crate::phrases;
@@ -25,9 +25,6 @@ use crate::two_groups;
 const COLUMNS: usize = 5;
 /// The fewest characters of a note that still say something.
 const NOTE_CHARS_LEAST: usize = 12;
-/// The heading of the column of notes.
-pub(crate) const NOTE: &str = "note";
-const NO_VERDICT: &str = "–";
 
 /// Limits on the size of a table on the first screen.
 #[derive(Clone, Copy)]
@@ -298,7 +295,7 @@ impl AnswerTables {
                 self.texts.push(note.clone());
                 let entries = columns.iter().map(|column| {
                     let place = q.columns.iter().position(|c| c == column);
-                    place.map_or_else(|| NO_VERDICT.into(), |place| shown_entry(a, q, row, place))
+                    DocEntry::or_gap(place.map(|place| shown_entry(a, q, row, place)))
                 });
                 rows.push(DocRow {
                     is_baseline: row.is_baseline,
@@ -313,13 +310,13 @@ impl AnswerTables {
             columns: heading(axis, x, &columns),
             rows,
         };
-        table.columns.push(DocColumn::left(NOTE));
+        table.columns.push(DocColumn::notes());
         self.values.extend(x.into_iter().cartesian_product(columns));
         if let Some(line_columns) = room.line_columns {
-            let beside = line_columns.saturating_sub(columns_of_numbers(&table));
+            let note_columns = line_columns.saturating_sub(columns_of_numbers(&table));
             for row in &mut table.rows {
                 if let Some(note) = row.entries.last_mut() {
-                    note.text = first_words(&note.text, beside.max(NOTE_CHARS_LEAST));
+                    note.text = first_words(&note.text, note_columns.max(NOTE_CHARS_LEAST));
                 }
             }
         }
@@ -400,8 +397,8 @@ impl Part<'_> {
 fn caption(a: &Analysis, parts: &[Part<'_>], rows: &[DocRow]) -> String {
     let q = parts[0].question;
     let mut shown = rows.iter().flat_map(|row| &row.entries);
-    let missing = if shown.any(|entry| entry.text == NO_VERDICT) {
-        format!(" {NO_VERDICT} none")
+    let missing = if shown.any(|entry| entry.is_gap) {
+        format!(" {GAP} none")
     } else {
         String::new()
     };
@@ -467,7 +464,7 @@ fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: us
             match (value, groups) {
                 (Some(value), _) => numbers::amount(q.metric, value).into(),
                 (None, Some(groups)) => two_groups::means(groups).into(),
-                (None, None) => NO_VERDICT.into(),
+                (None, None) => DocEntry::gap(),
             }
         }
         // A ratio to a wait is no comparison of ways.
@@ -481,7 +478,7 @@ fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: us
         }
         // Nothing is there to compare it with.
         Some(QuestionEntry::Measured(e, None)) => units::number(e.value).into(),
-        _ => NO_VERDICT.into(),
+        _ => DocEntry::gap(),
     }
 }
 
@@ -530,7 +527,7 @@ fn measured(a: &Analysis, most_rows: usize) -> AnswerTables {
             let is_there = |axis: Axis, c: &CellResult| c.cell.value(axis) == *column;
             let mut here = own.iter().filter(|c| x.is_none_or(|x| is_there(x, c)));
             let estimate = here.find_map(|c| c.estimates.get(&metric));
-            estimate.map_or_else(|| NO_VERDICT.to_owned(), |e| with_interval(metric, e))
+            DocEntry::or_gap(estimate.map(|e| with_interval(metric, e)))
         });
         rows.push(DocRow::new(title, entries));
         found.values.push((way, name));

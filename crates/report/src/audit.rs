@@ -13,9 +13,8 @@ mod book;
 mod ruling;
 mod text;
 
-use book::AS_PUBLISHED;
 pub use ruling::text;
-pub use text::{AuditFigure, AuditText};
+pub use text::{AuditFigure, AuditText, FigureSubject};
 
 /// The version of the format of [`json`].
 const FORMAT: u32 = 1;
@@ -135,14 +134,15 @@ fn print_claim(out: &mut Printer, a: &AuditText, run: Option<&str>) {
     let figures = a
         .figures
         .iter()
-        .sorted_by_key(|f| f.what != AS_PUBLISHED && f.measured.is_none());
+        .sorted_by_key(|f| f.subject != FigureSubject::AsPublished && f.measured.is_none());
     for figure in figures.take(MOST_FIGURES) {
         let both = [("here", &figure.measured), ("published", &figure.published)];
         let numbers = both.map(|(source, n)| n.as_ref().map(|n| format!("{source} {n}")));
-        detail(&match &figure.published {
-            Some(words) if figure.what == AS_PUBLISHED => format!("{AS_PUBLISHED}: {words}"),
-            _ => format!("{}: {}", figure.what, numbers.iter().flatten().join("; ")),
-        });
+        let text = match (&figure.subject, &figure.published) {
+            (FigureSubject::AsPublished, Some(words)) => words.clone(),
+            _ => numbers.iter().flatten().join("; "),
+        };
+        detail(&format!("{}: {text}", figure.subject));
     }
     let more = a.figures.len().saturating_sub(MOST_FIGURES);
     if more > 0 {

@@ -4,7 +4,8 @@ use bytecost_analysis::{Analysis, CellBooks, Closed};
 use bytecost_spec::evidence::{CPU_USERS, CpuAccounts, CpuUser, CpuUserRow};
 use itertools::Itertools as _;
 
-use crate::counted::{CountTable, NOTHING, further, rows};
+use crate::counted::{CountTable, further, rows};
+use crate::document::DocEntry;
 
 const LAST_COLUMNS: [&str; 2] = [
     "interrupts, % of own CPU time",
@@ -19,9 +20,9 @@ pub(crate) fn books(a: &Analysis) -> Option<CountTable> {
         let share = |row: &&CpuUserRow| {
             let lines = books.lines.iter().filter(|l| l.user == row.user);
             let sum = lines.map(|l| l.share).reduce(|total, part| total + part);
-            sum.map_or_else(|| NOTHING.to_owned(), percent)
+            DocEntry::or_gap(sum.map(percent))
         };
-        let last = [interrupts(books), left_over(books)];
+        let last = [interrupts(books), left_over(books).into()];
         let texts = users.iter().map(share).chain(last);
         (books.cell.as_str(), texts.collect())
     });
@@ -67,7 +68,7 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
             .iter()
             .map(ns_of)
             .chain([accounts.left_over_ns as f64]);
-        (*cell, ns.map(|ns| percent(ns / capacity)).collect())
+        (*cell, ns.map(|ns| percent(ns / capacity).into()).collect())
     });
     let rows = rows(a, of_cells);
     let refused = all_accounts().find_map(|accounts| accounts.refused.as_ref());
@@ -97,13 +98,13 @@ fn columns(users: &[&CpuUserRow], last: &[&'static str]) -> Vec<String> {
 }
 
 /// The interrupts on idle CPUs of a cell, with a mark where they are added to its cost.
-fn interrupts(books: &CellBooks) -> String {
-    let Some(found) = &books.interrupts else {
-        return NOTHING.to_owned();
-    };
-    let share = share(found.value, (found.low, found.high));
+fn interrupts(books: &CellBooks) -> DocEntry {
     let mark = if books.interrupts_charged { " +" } else { "" };
-    format!("{share}{mark}")
+    let found = books.interrupts.as_ref();
+    DocEntry::or_gap(found.map(|found| {
+        let share = share(found.value, (found.low, found.high));
+        format!("{share}{mark}")
+    }))
 }
 
 /// A share with half its interval, in percent.

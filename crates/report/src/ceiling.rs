@@ -5,7 +5,7 @@ use bytecost_analysis::{Analysis, Ceiling, CeilingKind, CeilingRate};
 use bytecost_spec::{CircumstanceKind, Measure, Metric, units};
 use itertools::Itertools as _;
 
-use crate::document::{DocBlock, DocColumn, DocLine, DocTable, Document};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocTable, Document};
 use crate::style::{Ink, Style};
 use crate::{caveats, descriptions, numbers, terminal};
 
@@ -68,8 +68,10 @@ fn copies(c: &Ceiling) -> DocTable {
     let rows = sets.map(|set| {
         let is_at = |r: &&CeilingRate| r.working_set_bytes == set;
         let at = |kind| c.rates.iter().filter(is_at).find(|r| r.kind == kind);
-        let rates = kinds.map(|kind| at(kind).map_or("–".to_owned(), value));
-        [vec![units::bytes_in_words(set)], rates.to_vec()].concat()
+        let rates = kinds.map(|kind| DocEntry::or_gap(at(kind).map(value)));
+        let mut entries = vec![DocEntry::from(units::bytes_in_words(set))];
+        entries.extend(rates);
+        entries
     });
     let columns = DocColumn::numbers("working set", ["memcpy", "out of a file", "into a file"]);
     DocTable::of(columns, rows).captioned("One core's copy, by itself and in the kernel")

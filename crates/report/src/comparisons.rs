@@ -85,7 +85,7 @@ fn entry(
     notes: &mut Vec<String>,
 ) -> DocEntry {
     match entry {
-        QuestionEntry::Gap(why) => DocEntry::from("–").noted(notes, Some(why)),
+        QuestionEntry::Gap(why) => DocEntry::gap().noted(notes, Some(why)),
         QuestionEntry::Measured(e, None) => DocEntry {
             ratio: if is_baseline { "1×" } else { "" }.to_owned(),
             ..DocEntry::from(numbers::amount(metric, e.value))
@@ -170,7 +170,7 @@ fn list(a: &Analysis) -> DocTable {
             f.family.name().into(),
             ratio(f.ratio).into(),
             ratio_interval(f).into(),
-            f.p_corrected.map_or_else(|| "–".to_owned(), p_value).into(),
+            DocEntry::or_gap(f.p_corrected.map(p_value)),
             verdict,
             f.blocks.to_string().into(),
             format!("±{}", numbers::percent(f.detectable)).into(),

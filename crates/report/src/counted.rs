@@ -5,13 +5,16 @@ use bytecost_spec::evidence::{CopyPlace, CountedEvent, EVENTS};
 use bytecost_spec::{Side, units};
 use itertools::Itertools as _;
 
+use crate::document::DocEntry;
 use crate::no_value;
 use crate::question::{place_in_words, way};
 
 /// The most rows of a table; findings.json has the other cells.
 pub(crate) const MOST_ROWS: usize = 48;
 const MOST_NOTES: usize = 12;
-pub(crate) const NOTHING: &str = "–";
+
+/// The name of a row and its numbers.
+pub(crate) type CountRow = (String, Vec<DocEntry>);
 
 pub(crate) struct CountTable {
     /// Its section on the page, and its name in the page's list of sections.
@@ -22,7 +25,7 @@ pub(crate) struct CountTable {
     pub lead: &'static str,
     /// Headings, without that of the cell, which is first.
     pub columns: Vec<String>,
-    pub rows: Vec<(String, Vec<String>)>,
+    pub rows: Vec<CountRow>,
     /// Notes on missing counts and their reasons, and the number of cells left out.
     pub notes: Vec<String>,
 }
@@ -54,7 +57,7 @@ pub(crate) fn counted(a: &Analysis) -> Option<CountTable> {
         .chain(events.iter().map(|e| e.row().title));
     let of_cells = ids.iter().map(|id| {
         let (copies, counts) = (copies(id), counts(id));
-        let written = |n: Option<f64>| n.map_or_else(|| NOTHING.to_owned(), |n| format!("{n:.2}"));
+        let written = |n: Option<f64>| DocEntry::or_gap(n.map(|n| format!("{n:.2}")));
         let mut texts = Vec::new();
         if has_copies {
             texts.push(written(copies.and_then(|c| c.per_byte(Side::Both)?.ok())));
@@ -122,8 +125,8 @@ pub(crate) fn roles(a: &Analysis) -> Option<CountTable> {
     })
 }
 
-fn number(n: Option<f64>) -> String {
-    n.map_or_else(|| NOTHING.to_owned(), units::number)
+fn number(n: Option<f64>) -> DocEntry {
+    DocEntry::or_gap(n.map(units::number))
 }
 
 /// `task clock, µs` of `task_clock_us`.
@@ -136,8 +139,8 @@ fn heading(name: &str) -> String {
 
 pub(crate) fn rows<'c>(
     a: &Analysis,
-    cells: impl Iterator<Item = (&'c str, Vec<String>)>,
-) -> Vec<(String, Vec<String>)> {
+    cells: impl Iterator<Item = (&'c str, Vec<DocEntry>)>,
+) -> Vec<CountRow> {
     let row = |(id, texts)| Some((label(a, id)?, texts));
     cells.take(MOST_ROWS).filter_map(row).collect()
 }

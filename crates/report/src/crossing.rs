@@ -45,7 +45,7 @@ fn table(crossovers: &[&Crossover], unit: Unit) -> DocTable {
             c.metric.title(unit).into(),
             descriptions::panel(&c.place).into(),
             DocEntry::from(from).marked(DocMark::from(verdict)),
-            interval.unwrap_or_else(|| "–".to_owned()).into(),
+            DocEntry::or_gap(interval),
         ]
     });
     DocTable::of::<DocEntry>(columns, rows).without_empty_columns()

@@ -98,8 +98,17 @@ pub(crate) struct DocTable {
 pub(crate) struct DocColumn {
     pub heading: String,
     pub align: Align,
-    /// True if the entries are copied by readers, and so are never broken over lines.
-    pub whole: bool,
+    pub kind: ColumnKind,
+}
+
+/// Content of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ColumnKind {
+    Plain,
+    /// Names that readers copy, which are therefore never broken over lines.
+    Names,
+    /// Notes on the rows, the last column of a table of numbers.
+    Notes,
 }
 
 /// Alignment of the entries of a column.
@@ -119,6 +128,9 @@ pub(crate) struct DocRow {
     pub finding: Option<usize>,
 }
 
+/// The text of an entry without a value.
+pub(crate) const GAP: &str = "–";
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct DocEntry {
     pub text: String,
@@ -127,6 +139,8 @@ pub(crate) struct DocEntry {
     pub mark: Option<DocMark>,
     /// Footnote, from 1.
     pub note: Option<usize>,
+    /// True for [`GAP`].
+    pub is_gap: bool,
     /// The entry in words, for a tooltip and for screen readers.
     pub description: String,
 }
@@ -263,7 +277,7 @@ impl DocColumn {
         DocColumn {
             heading: heading.into(),
             align: Align::Left,
-            whole: false,
+            kind: ColumnKind::Plain,
         }
     }
 
@@ -294,10 +308,17 @@ impl DocColumn {
         columns
     }
 
+    pub fn notes() -> DocColumn {
+        DocColumn {
+            kind: ColumnKind::Notes,
+            ..DocColumn::left("note")
+        }
+    }
+
     /// One of names that must be copied.
     pub fn names(heading: impl Into<String>) -> DocColumn {
         DocColumn {
-            whole: true,
+            kind: ColumnKind::Names,
             ..DocColumn::left(heading)
         }
     }
@@ -379,8 +400,11 @@ impl DocTable {
     }
 
     pub fn is_marked(&self) -> bool {
-        let is_marked = |row: &DocRow| row.entries.iter().any(|entry| entry.mark.is_some());
-        self.rows.iter().any(is_marked)
+        self.entries().any(|entry| entry.mark.is_some())
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &DocEntry> {
+        self.rows.iter().flat_map(|row| &row.entries)
     }
 }
 
@@ -394,6 +418,19 @@ impl<T: Into<String>> From<T> for DocEntry {
 }
 
 impl DocEntry {
+    /// An entry without a value.
+    pub fn gap() -> DocEntry {
+        DocEntry {
+            is_gap: true,
+            ..DocEntry::from(GAP)
+        }
+    }
+
+    /// The entry of a value that may not be available.
+    pub fn or_gap(value: Option<impl Into<DocEntry>>) -> DocEntry {
+        value.map_or_else(DocEntry::gap, Into::into)
+    }
+
     pub fn marked(self, mark: DocMark) -> DocEntry {
         let mark = Some(mark);
         DocEntry { mark, ..self }

@@ -17,7 +17,6 @@ mod work;
 use why::{MOST_ROWS, Why, Words};
 
 use crate::caveats::withholding_reason;
-use crate::text::without_stop;
 use crate::{no_value, phrases};
 
 /// A question with the run's answer, in words.
@@ -214,7 +213,7 @@ impl Why<'_> {
             Missing::Difference => "no two counted cells are decided to differ".to_owned(),
             Missing::SavedCopy => {
                 let copied = self.copied().into_iter().next().unwrap_or_default();
-                let reason = copied.trim_end_matches('.');
+                let reason = phrases::without_stop(&copied);
                 format!("withheld: {reason} (on another path: `bytecost run send-wire`, as root)")
             }
             Missing::Completions => "no completion was flagged or counted, so that nobody knows whether the kernel copied".to_owned(),
@@ -238,7 +237,8 @@ impl Why<'_> {
 }
 
 fn not_counted(level: CacheLevel, reason: &NoValue) -> String {
-    let (cache, why) = (caches::name(level), without_stop(no_value::words(reason)));
+    let (cache, reason) = (caches::name(level), no_value::words(reason));
+    let why = phrases::without_stop(&reason);
     format!("misses of the {cache} are not counted: {why}")
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn note(f: &FigureData, unit: Unit) -> Option<String> {
         "{} instead of {}, which is not available on this machine: {}.",
         phrases::capital(&phrases::metric(f.y, unit)),
         phrases::metric(replaced.metric, unit),
-        gap_in_words(&replaced.why, unit).trim_end_matches('.')
+        phrases::without_stop(&gap_in_words(&replaced.why, unit))
     ))
 }
 

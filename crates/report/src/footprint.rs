@@ -6,6 +6,7 @@ use itertools::Itertools as _;
 
 use crate::counted::{CountTable, MOST_ROWS, further};
 use crate::descriptions;
+use crate::document::DocEntry;
 use crate::no_value;
 use crate::text::count;
 
@@ -42,11 +43,11 @@ pub(crate) fn table(a: &Analysis) -> Option<CountTable> {
     })
 }
 
-fn entry(level: &LevelFootprint) -> String {
-    let (Some(moved), Some(idle)) = (&level.displaced_kib, &level.idle_kib) else {
-        return "–".to_owned();
-    };
-    format!("{} ({})", kib(moved.value), kib(idle.value))
+fn entry(level: &LevelFootprint) -> DocEntry {
+    let both = level.displaced_kib.as_ref().zip(level.idle_kib.as_ref());
+    DocEntry::or_gap(
+        both.map(|(moved, idle)| format!("{} ({})", kib(moved.value), kib(idle.value))),
+    )
 }
 
 /// Whole KiB of the large, a decimal of the small.

@@ -2,7 +2,7 @@
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, Width, presets};
 
-use crate::document::{Align, DocColumn};
+use crate::document::{Align, ColumnKind, DocColumn};
 use crate::text::{clean, columns, wrap};
 
 /// The widest label of a table's row before it is broken over lines.
@@ -15,7 +15,7 @@ pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) 
     let content = |(i, head): (usize, &&DocColumn)| widest(&rows, i).max(columns(&head.heading));
     let widths: Vec<usize> = heads.iter().enumerate().map(content).collect();
     let least = |(head, own_width): (&&DocColumn, &usize)| {
-        let least = if head.whole {
+        let least = if head.kind == ColumnKind::Names {
             usize::MAX
         } else {
             LEAST_COLUMNS
@@ -23,7 +23,7 @@ pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) 
         least.min(*own_width) + 2
     };
     let least: usize = heads.iter().zip(&widths).map(least).sum();
-    if least > width + 2 && heads.iter().any(|head| head.whole) {
+    if least > width + 2 && heads.iter().any(|head| head.kind == ColumnKind::Names) {
         return stacked(heads, &rows, width);
     }
     let are_numbers = heads.len() > 1 && heads[1..].iter().all(|h| h.align == Align::Right);
@@ -46,7 +46,7 @@ pub(crate) fn lines(heads: &[&DocColumn], rows: Vec<Vec<String>>, width: usize) 
         }
         let fixed =
             |text_width: usize| Width::Fixed(u16::try_from(text_width + 2).unwrap_or(u16::MAX));
-        if heads[i].whole {
+        if heads[i].kind == ColumnKind::Names {
             column.set_constraint(ColumnConstraint::Absolute(fixed(widths[i])));
         } else if are_numbers && i == 0 && widths.iter().sum::<usize>() + 2 * widths.len() > width {
             column.set_constraint(ColumnConstraint::UpperBoundary(fixed(ROW_COLUMNS)));

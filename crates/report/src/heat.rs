@@ -8,7 +8,7 @@ use itertools::Itertools as _;
 
 use crate::cpu_pairs;
 use crate::descriptions;
-use crate::document::{DocBlock, DocColumn, DocRow, DocTable};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocRow, DocTable, GAP};
 use crate::missing_points::{gap_in_words, gap_of};
 use crate::style::Ink;
 use crate::text::{TextSpan, clean, joined, spans};
@@ -161,7 +161,7 @@ impl Scale {
         if ns.is_finite() {
             format!("{} {}", self.number(ns), self.unit.0)
         } else {
-            "–".to_owned()
+            GAP.to_owned()
         }
     }
 
@@ -205,7 +205,7 @@ fn field([x, y]: [f64; 2], pair: &PairPoint, scale: &Scale, step: f64, unit: Uni
             let reading = format!("{}, {interval}", scale.with_unit(e.value));
             (scale.number(e.value), reading)
         }
-        Point::Gap(gap) => ("–".to_owned(), gap_in_words(gap, unit)),
+        Point::Gap(gap) => (GAP.to_owned(), gap_in_words(gap, unit)),
     };
     if step < COLUMN_OF_NUMBERS {
         label.clear();
@@ -239,9 +239,9 @@ impl Heat {
     /// The map as a table, below its title and above its summary.
     pub(crate) fn as_text(&self) -> Vec<DocBlock> {
         let number = |entry: &HeatEntry| match entry {
-            HeatEntry::Measured(value, _) => value.clone(),
-            HeatEntry::Gap(_) => "–".to_owned(),
-            HeatEntry::NotAsked => String::new(),
+            HeatEntry::Measured(value, _) => DocEntry::from(value.as_str()),
+            HeatEntry::Gap(_) => DocEntry::gap(),
+            HeatEntry::NotAsked => DocEntry::default(),
         };
         let rows = self
             .rows

@@ -9,7 +9,9 @@ use itertools::Itertools as _;
 use serde::Serialize;
 
 use crate::caveats::withholding_reason;
-use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document};
+use crate::document::{
+    ColumnKind, DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocTable, Document,
+};
 use crate::numbers::{milliseconds, percent, ratio, ratio_interval};
 use crate::run_words;
 use crate::style::{Ink, Style};
@@ -441,7 +443,12 @@ fn findings(t: &HostTable, shown: &[&HostFinding], notes: &mut Vec<String>) -> D
         }
         for gap in &f.gaps {
             let verdict = DocEntry::from("not measured").noted(notes, Some(&gap.why));
-            entries.push([gap.host.as_str().into(), "–".into(), "–".into(), verdict]);
+            entries.push([
+                gap.host.as_str().into(),
+                DocEntry::gap(),
+                DocEntry::gap(),
+                verdict,
+            ]);
         }
         let mut names = [title, f.what.clone(), f.place.clone()];
         let rows = entries.into_iter().map(|entries| -> Vec<DocEntry> {
@@ -478,6 +485,6 @@ fn runs(t: &HostTable) -> DocTable {
         texts.map(String::clone).to_vec()
     });
     let mut columns = ["host", "run", "started", "measured", "state"].map(DocColumn::left);
-    columns[1].whole = true;
+    columns[1].kind = ColumnKind::Names;
     DocTable::of(columns.to_vec(), rows).without_empty_columns()
 }

@@ -28,6 +28,7 @@ mod explanations;
 mod figure;
 mod figure_words;
 mod footprint;
+mod full_report;
 mod grid;
 mod heat;
 pub mod hosts;
@@ -68,14 +69,13 @@ pub use caveats::{CaveatText, DisturbanceText, caveats, disturbances};
 pub use ceiling::ceiling;
 pub use explain::explain;
 pub use explanations::{ExplanationText, explanations};
+pub use full_report::{html, markdown, terminal};
 #[cfg(feature = "schema")]
 pub use json::schemas;
 pub use json::{Findings, explain_json, findings_json};
-pub use markdown::markdown;
-pub use page::html;
 pub use picture::{Picture, pictures};
 pub use profile::ProfileReport;
 pub use samples::{SamplesError, samples_csv};
 #[doc(inline)]
-pub use screen::{screen, terminal};
+pub use screen::screen;
 pub use style::Style;

@@ -42,10 +42,7 @@ fn row(a: &Analysis, e: &MainEffect, notes: &mut Vec<String>) -> Vec<DocEntry> {
         .map(withholding_reason)
         .or(e.turns.then_some(turns));
     entries.extend(match no_mean {
-        Some(why) => [
-            DocEntry::from("–").noted(notes, Some(why)),
-            DocEntry::from("–"),
-        ],
+        Some(why) => [DocEntry::gap().noted(notes, Some(why)), DocEntry::gap()],
         None => [
             DocEntry {
                 mark: e.p_corrected.map(|_| DocMark::from(e.verdict)),

@@ -1,18 +1,11 @@
-//! A result as Markdown, in the tables of GitHub, for pasting into an issue.
+//! A document as Markdown, in the tables of GitHub, for pasting into an issue.
 
-use bytecost_analysis::Analysis;
 use itertools::Itertools as _;
 
 use crate::document::{Align, DocBlock, DocEntry, DocLine, DocMark, DocTable, DocTerm, Document};
 use crate::numbers::superscript;
-use crate::screen;
 use crate::style::Ink;
 use crate::text::{clean, spans};
-
-/// Renders a result as Markdown with the same content as [`crate::terminal`].
-pub fn markdown(a: &Analysis) -> String {
-    print(&a.study.title, &screen::document(a))
-}
 
 /// Prints a document below a heading of its own.
 pub(crate) fn print(title: &str, document: &Document) -> String {

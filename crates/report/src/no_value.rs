@@ -38,7 +38,7 @@ pub(crate) fn words(reason: &NoValue) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::without_stop;
+    use crate::phrases::without_stop;
     use bytecost_spec::Counter;
 
     #[test]
@@ -61,6 +61,6 @@ mod tests {
             assert_eq!(words(&reason), expected);
         }
         let gone = NoValue::Recorded("gone.".to_owned());
-        assert_eq!(without_stop(words(&gone)), "gone");
+        assert_eq!(without_stop(&words(&gone)), "gone");
     }
 }

@@ -5,12 +5,13 @@ use bytecost_analysis::{Analysis, Estimate, Finding, Point, SpeedUp, SpeedUpRow}
 use bytecost_spec::Unit;
 use itertools::Itertools as _;
 
-use crate::document::{DocColumn, DocTable};
+use crate::document::{DocColumn, DocEntry, DocTable};
 use crate::missing_points::{gap_in_words, missing};
 use crate::numbers::{ratio, ratios};
+use crate::phrases::without_stop;
 use crate::question::place_in_words;
 use crate::scale::{Scale, down, tick};
-use crate::text::{clean, count, joined, shortened, without_stop, wrap};
+use crate::text::{clean, count, joined, shortened, wrap};
 
 /// Right end of the names, and both ends of the scale.
 pub(crate) const NAMES: f64 = 226.0;
@@ -177,7 +178,7 @@ fn group(
         let entry = match &row.point {
             Point::Measured(e) => times(e, across),
             Point::Gap(gap) => {
-                let why = without_stop(gap_in_words(gap, unit));
+                let why = without_stop(&gap_in_words(gap, unit)).to_owned();
                 let reason = lines(&format!("not here: {why}"), REASON_COLUMNS, y);
                 OverviewEntry::Gap(why, reason)
             }
@@ -239,12 +240,18 @@ pub(crate) fn table(a: &Analysis) -> DocTable {
             let (times, interval) = match &row.point {
                 Point::Measured(e) => {
                     let blocks = count(e.trials, "block", "blocks");
-                    (ratio(e.value), format!("{}, {blocks}", interval(e)))
+                    (ratio(e.value).into(), format!("{}, {blocks}", interval(e)))
                 }
-                Point::Gap(gap) => ("–".to_owned(), gap_in_words(gap, a.study.unit)),
+                Point::Gap(gap) => (DocEntry::gap(), gap_in_words(gap, a.study.unit)),
             };
             let published = s.published.map_or_else(String::new, ratio);
-            vec![clean(&s.title), name(s, row), times, interval, published]
+            vec![
+                clean(&s.title).into(),
+                name(s, row).into(),
+                times,
+                interval.into(),
+                published.into(),
+            ]
         })
     });
     let columns = DocColumn::all("Pair | Where | Times as fast> | 95 % interval | Published>");
@@ -267,16 +274,21 @@ pub(crate) fn summary(a: &Analysis, most_rows: usize) -> (DocTable, usize) {
         .collect_vec();
     let left = all - shown.len();
     let rows = shown.into_iter().map(|s| {
-        let [times, places] = together(a, s);
+        let (times, places) = together(a, s);
         let published = s.published.map_or_else(String::new, ratio);
-        vec![clean(&s.title), times, places, published]
+        vec![
+            clean(&s.title).into(),
+            times,
+            places.into(),
+            published.into(),
+        ]
     });
     (DocTable::of(columns, rows).without_empty_columns(), left)
 }
 
 /// Summary of a pair: the range of the decided intervals, or else of the exploratory ones, and the numbers of
 /// decided, exploratory and undecided places.
-fn together(a: &Analysis, s: &SpeedUp) -> [String; 2] {
+fn together(a: &Analysis, s: &SpeedUp) -> (DocEntry, String) {
     let finding = |row: &SpeedUpRow| {
         let mut findings = a.findings.iter();
         findings.find(|f| f.compares(s.metric, &row.cell, &row.baseline))
@@ -296,9 +308,9 @@ fn together(a: &Analysis, s: &SpeedUp) -> [String; 2] {
             .find_map(|row| missing(&row.point, a.study.unit))
             .map_or_else(
                 || "not measured here: no such cells".to_owned(),
-                without_stop,
+                |why| without_stop(&why).to_owned(),
             );
-        return ["–".to_owned(), why];
+        return (DocEntry::gap(), why);
     }
     let shown = if decided.is_empty() {
         &exploratory
@@ -321,5 +333,5 @@ fn together(a: &Analysis, s: &SpeedUp) -> [String; 2] {
         cells(exploratory.len(), "exploratory in "),
         cells(undecided, "undecided in "),
     ];
-    [times, places.into_iter().flatten().join("; ")]
+    (times.into(), places.into_iter().flatten().join("; "))
 }

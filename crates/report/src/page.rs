@@ -1,44 +1,36 @@
-//! A result as one page that needs nothing else: HTML with its own style, figures and script.
+//! A document as one page that needs nothing else: HTML with its own style, figures and script.
 
 use askama::Template;
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use bytecost_analysis::{Analysis, Verdict};
 use sha2::{Digest as _, Sha256};
 
-use crate::answer_table::NOTE;
 use crate::document::{
-    Align, DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, DrawingRef,
+    Align, ColumnKind, DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm,
+    DrawingRef,
 };
 use crate::figure::{DrawnFigure, figures};
 use crate::heat::{Heat, heats};
+use crate::missing_points::has_points;
 use crate::overview::{Overview, overview};
-use crate::screen;
-use crate::sections;
 use crate::stack::{Stack, stacks};
 use crate::style::Ink;
 use crate::text::{TextSpan, clean, count, spans};
 
-/// Renders a result as one HTML page: it requests nothing, and shows all of it without its script.
-pub fn html(a: &Analysis) -> String {
-    let drawings = Drawings::new(a);
-    let mut answer = screen::answer(a).blocks;
-    // The page has the advice and its tables next to the figure, and what follows at full width.
-    let table = answer.iter().rposition(|b| matches!(b, DocBlock::Table(_)));
-    let below = answer.split_off(table.map_or(answer.len(), |table| table + 1));
-    let mut body = sections::body(a).blocks;
-    if !below.is_empty() {
-        body.insert(0, DocBlock::Card(below));
-    }
+/// Renders blocks as a page: the answer with the leading drawing next to it, and everything below.
+pub(crate) fn drawn(
+    drawings: &Drawings,
+    title: &str,
+    answer: &[DocBlock],
+    body: &[DocBlock],
+    foot: &str,
+) -> String {
     let leading = drawings.leading;
     let figure = leading.map_or_else(String::new, |which| drawings.html(which));
-    let foot = format!(
-        "{} · started {} · measured with bytecost {}",
-        a.run.id, a.run.started, a.run.bytecost_version
-    );
-    page(&drawings, &a.study.title, &answer, figure, &body, &foot)
+    page(drawings, title, answer, figure, body, foot)
 }
 
-/// Renders blocks as a page: the answer, a drawing next to it (HTML, or empty), and everything
+/// Renders blocks as a page without drawings in its sections: the answer, a drawing next to it (HTML, or empty), and everything
 /// below.
 pub(crate) fn plain(
     title: &str,
@@ -113,8 +105,9 @@ fn sections_of(blocks: &[DocBlock]) -> Vec<(&'static str, &'static str)> {
     found
 }
 
+/// The drawings of a result.
 #[derive(Default)]
-struct Drawings {
+pub(crate) struct Drawings {
     charts: Vec<DrawnFigure>,
     heats: Vec<Heat>,
     stacks: Vec<Stack>,
@@ -124,13 +117,13 @@ struct Drawings {
 }
 
 impl Drawings {
-    fn new(a: &Analysis) -> Drawings {
+    pub(crate) fn new(a: &Analysis) -> Drawings {
         Drawings {
             charts: figures(a),
             heats: heats(a),
             stacks: stacks(a),
             speed_ups: overview(a),
-            leading: sections::leading(a),
+            leading: leading(a),
         }
     }
 
@@ -143,6 +136,19 @@ impl Drawings {
         };
         drawn.map_or_else(String::new, |text| text.expect("a drawing is only text"))
     }
+}
+
+/// The drawing next to the answer: the first figure with points for the answer's metric, else the
+/// first with any points, else the first heat map.
+fn leading(a: &Analysis) -> Option<DrawingRef> {
+    let metric = a.advice.situations.first().map(|s| s.metric);
+    let figures = || a.figures.iter().enumerate();
+    let drawn = || figures().filter(|(_, f)| f.series.iter().any(has_points));
+    let chart = drawn()
+        .find(|(_, f)| Some(f.y) == metric)
+        .or(drawn().next());
+    let map = (!a.matrices.is_empty()).then_some(DrawingRef::Heat(0));
+    chart.map(|(place, _)| DrawingRef::Chart(place)).or(map)
 }
 
 struct Printer<'a> {
@@ -290,7 +296,7 @@ impl<'a> Printer<'a> {
             "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\">\n<table class=\"{kind}\">\n<thead><tr>"
         ));
         for column in &table.columns {
-            let class = if is_matrix && column.heading == NOTE {
+            let class = if is_matrix && column.kind == ColumnKind::Notes {
                 " class=\"note\""
             } else {
                 number_class(is_matrix, column.align)
@@ -363,24 +369,24 @@ impl<'a> Printer<'a> {
         let note = self.note(entry);
         let class = match entry.mark {
             Some(mark) => format!(" class=\"verdict {}\"", mark.kind.class()),
-            None if entry.text == "–" => " class=\"gap\"".to_owned(),
+            None if entry.is_gap => " class=\"gap\"".to_owned(),
             None => String::new(),
         };
         let title = match entry.description.as_str() {
             "" => String::new(),
             description => format!(" title=\"{}\"", escaped(&clean(description))),
         };
-        let beside = match (entry.ratio.as_str(), entry.mark) {
+        let ratio = match (entry.ratio.as_str(), entry.mark) {
             (_, None) => String::new(),
             ("", Some(mark)) => format!(" {}", sign(mark)),
             (ratio, Some(mark)) => format!(" <span>{ratio} {}</span>", sign(mark)),
         };
         let text = match prose(&entry.text) {
-            // Beside a ratio or a verdict the number is the louder of the two.
+            // Next to a ratio or a verdict the number is the louder of the two.
             text if entry.mark.is_some() || !entry.ratio.is_empty() => format!("<b>{text}</b>"),
             text => text,
         };
-        format!("<td{class}{title}>{text}{note}{beside}</td>")
+        format!("<td{class}{title}>{text}{note}{ratio}</td>")
     }
 }
 

@@ -19,11 +19,13 @@ fn noun(measure: Measure) -> String {
         M::LeastServedShare => "responses to the least served connection",
         M::MemoryKibPerConnection => "memory of the server per connection",
         M::ThrottledShare => "throttled time",
+        M::LatencyUsP50 => "median latency",
+        M::LatencyUsP90 => "p90 latency",
+        M::LatencyUsP99 => "p99 latency",
+        M::LatencyUsP999 => "p99.9 latency",
+        M::LatencyUsMax => "maximum latency",
         _ => measure.row().title,
     };
-    if let Some(quantile) = title.strip_prefix("Latency, ") {
-        return format!("{quantile} latency");
-    }
     // An abbreviation, such as CPU, stays in capitals.
     if title.chars().nth(1).is_some_and(char::is_lowercase) {
         title[..1].to_lowercase() + &title[1..]
@@ -131,6 +133,11 @@ pub(crate) fn sentence(text: &str) -> String {
     } else {
         format!("{text}.")
     }
+}
+
+/// A text without the full stop that recorded words may end in.
+pub(crate) fn without_stop(text: &str) -> &str {
+    text.trim_end_matches('.')
 }
 
 /// `ratios differ from run to run by ±8 %`, by their standard deviation on a log scale.

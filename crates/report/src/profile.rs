@@ -10,7 +10,7 @@ use itertools::Itertools as _;
 use serde::{Deserialize, Serialize};
 
 use crate::caveats::reason_by_name;
-use crate::document::{DocBlock, DocColumn, DocLine, DocTable, Document};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocLine, DocTable, Document};
 use crate::json_lines::by_lines;
 use crate::numbers::{percent, ratio};
 use crate::style::{Ink, Style};
@@ -228,7 +228,7 @@ fn table(profile: &Profile, mut rows: Vec<Row<'_>>, has_all: bool) -> DocTable {
             joined.extend(rows.split_off(SCREEN_ROWS));
         }
     }
-    let mut lines: Vec<Vec<String>> = rows
+    let mut lines: Vec<Vec<DocEntry>> = rows
         .iter()
         .map(|row| line(row, &row.name, profile))
         .collect();
@@ -243,16 +243,16 @@ fn table(profile: &Profile, mut rows: Vec<Row<'_>>, has_all: bool) -> DocTable {
         let mut line = line(&row, &name, profile);
         // The lengths and copies of several ways together say nothing.
         for at in [3, 4, 5] {
-            line[at].clear();
+            line[at] = DocEntry::default();
         }
         lines.push(line);
     }
     if profile.cpu_ns > 0 {
         let in_calls: u64 = profile.ways.iter().filter_map(|way| way.cpu_ns).sum();
         let outside = profile.cpu_ns.saturating_sub(in_calls) as f64 / cpu_ns;
-        let mut line = vec![String::new(); 7];
-        line[0] = "outside of calls".to_owned();
-        line[6] = percent(outside);
+        let mut line = vec![DocEntry::default(); 7];
+        line[0] = "outside of calls".into();
+        line[6] = percent(outside).into();
         lines.push(line);
     }
     let columns = DocColumn::numbers(
@@ -264,36 +264,33 @@ fn table(profile: &Profile, mut rows: Vec<Row<'_>>, has_all: bool) -> DocTable {
     DocTable::of(columns, lines)
 }
 
-fn line(row: &Row<'_>, name: &str, profile: &Profile) -> Vec<String> {
+fn line(row: &Row<'_>, name: &str, profile: &Profile) -> Vec<DocEntry> {
     let bytes = row.bytes();
     let cpu_ns = row.cpu_ns();
     let has_cpu = row.ways.iter().any(|way| way.cpu_ns.is_some());
     let moves = bytes > 0;
-    let if_moves = |text: String| if moves { text } else { String::new() };
+    let if_moves = |entry: DocEntry| if moves { entry } else { DocEntry::default() };
     let copied = row
         .ways
         .iter()
         .map(|way| &way.copied_bytes)
         .fold(Reading::Measured(0), |sum, copied| sum.plus(copied));
-    let copies = copied.measured().map_or("–".to_owned(), |copied| {
-        format!("{:.2}", copied as f64 / bytes.max(1) as f64)
-    });
+    let per_byte = |count: u64| format!("{:.2}", count as f64 / bytes.max(1) as f64);
+    let copies = DocEntry::or_gap(copied.measured().map(per_byte));
     let share = match profile.cpu_ns {
         0 => String::new(),
         of => percent((cpu_ns as f64 / of as f64).min(1.0)),
     };
+    let cpu_s_per_gb = units::short_number(cpu_ns as f64 / bytes.max(1) as f64);
+    let if_timed = |text: String| DocEntry::from(if has_cpu { text } else { String::new() });
     vec![
-        name.to_owned(),
-        if_moves(units::short_bytes(bytes)),
-        units::whole(row.sum(|way| way.calls)),
-        if_moves(typical_length(&row.lengths(), row)),
+        name.into(),
+        if_moves(units::short_bytes(bytes).into()),
+        units::whole(row.sum(|way| way.calls)).into(),
+        if_moves(typical_length(&row.lengths(), row).into()),
         if_moves(copies),
-        if has_cpu {
-            if_moves(units::short_number(cpu_ns as f64 / bytes.max(1) as f64))
-        } else {
-            String::new()
-        },
-        if has_cpu { share } else { String::new() },
+        if_moves(if_timed(cpu_s_per_gb)),
+        if_timed(share),
     ]
 }
 

@@ -8,7 +8,7 @@ use bytecost_spec::{Axis, Metric, Unit, Value, units};
 use itertools::Itertools as _;
 
 use crate::descriptions;
-use crate::document::{DocBlock, DocColumn, DocTable, Document};
+use crate::document::{DocBlock, DocColumn, DocEntry, DocTable, Document};
 use crate::missing_points::gap_in_words;
 use crate::numbers::{self, ratio};
 use crate::published_series::MATCHED;
@@ -42,7 +42,7 @@ pub(crate) fn section(a: &Analysis, d: &mut Document) {
     let mut matched = pairs.iter().filter(|p| p.measured.is_some());
     let mut common = matched.next().map_or(Vec::new(), |p| p.differences.clone());
     common.retain(|difference| matched.clone().all(|p| p.differences.contains(difference)));
-    let mut tables: BTreeMap<Metric, Vec<Vec<String>>> = BTreeMap::new();
+    let mut tables: BTreeMap<Metric, Vec<Vec<DocEntry>>> = BTreeMap::new();
     for p in &pairs {
         for (&metric, &value) in &p.published.values {
             let row = row(a, published, p, metric, value, &common);
@@ -139,7 +139,7 @@ fn row(
     metric: Metric,
     value: f64,
     common: &[Difference],
-) -> Vec<String> {
+) -> Vec<DocEntry> {
     let estimate = pair.measured.and_then(|c| c.estimates.get(&metric));
     let interval = match (estimate, pair.measured) {
         (Some(e), _) => numbers::interval(e).unwrap_or_else(|| "no interval".to_owned()),
@@ -155,12 +155,12 @@ fn row(
         _ => in_words(pair.differences.iter().filter(|d| !common.contains(d))),
     };
     vec![
-        name(publication, pair.published),
-        units::number(value),
-        estimate.map_or("–".to_owned(), |e| units::number(e.value)),
-        interval,
-        ratio_here.map_or("–".to_owned(), ratio),
-        differences,
+        name(publication, pair.published).into(),
+        units::number(value).into(),
+        DocEntry::or_gap(estimate.map(|e| units::number(e.value))),
+        interval.into(),
+        DocEntry::or_gap(ratio_here.map(ratio)),
+        differences.into(),
     ]
 }
 

@@ -15,7 +15,6 @@ use crate::numbers::{bare_ratio, whole};
 use crate::phrases;
 use crate::question::{QuestionTable, place_in_words, questions};
 use crate::run_words;
-use crate::sections;
 use crate::stalls;
 use crate::style::{Ink, Style};
 use crate::terminal::print;
@@ -205,18 +204,6 @@ pub(crate) fn answer(a: &Analysis) -> Document {
         questions: questions(a),
     };
     within(a, ROOMY, None, &[], &content)
-}
-
-/// The whole report for a text: the answer, then the sections.
-pub(crate) fn document(a: &Analysis) -> Document {
-    let mut document = answer(a);
-    document.blocks.extend(sections::body(a).blocks);
-    document
-}
-
-/// Renders all of a result for a terminal, every line ended and none wider than `style.width`.
-pub fn terminal(a: &Analysis, style: Style) -> String {
-    print(&document(a), style)
 }
 
 /// `all` is the command that prints all of a result.

@@ -22,14 +22,13 @@ use crate::counted::{CountTable, counted, roles};
 use crate::crossing;
 use crate::descriptions;
 use crate::document::{
-    DocBlock, DocColumn, DocLine, DocMark, DocRow, DocTable, DocTerm, Document, DrawingRef,
-    MarkKind,
+    DocBlock, DocColumn, DocEntry, DocLine, DocMark, DocRow, DocTable, DocTerm, Document,
+    DrawingRef, MarkKind,
 };
 use crate::explanations::{ExplanationText, explanations};
 use crate::footprint;
 use crate::heat::heats;
 use crate::main_effects;
-use crate::missing_points::has_points;
 use crate::overview;
 use crate::published_tables;
 use crate::question::axis_in_words;
@@ -168,19 +167,6 @@ pub(crate) fn explanation(e: &ExplanationText) -> Vec<DocBlock> {
     blocks
 }
 
-/// The drawing next to the answer: the first figure with points for the answer's metric, else the
-/// first with any points, else the first heat map.
-pub(crate) fn leading(a: &Analysis) -> Option<DrawingRef> {
-    let metric = a.advice.situations.first().map(|s| s.metric);
-    let figures = || a.figures.iter().enumerate();
-    let drawn = || figures().filter(|(_, f)| f.series.iter().any(has_points));
-    let chart = drawn()
-        .find(|(_, f)| Some(f.y) == metric)
-        .or(drawn().next());
-    let map = (!a.matrices.is_empty()).then_some(DrawingRef::Heat(0));
-    chart.map(|(place, _)| DrawingRef::Chart(place)).or(map)
-}
-
 fn charts(a: &Analysis, d: &mut Document) {
     if a.figures.is_empty() {
         return;
@@ -254,8 +240,9 @@ fn audited(c: &AuditText) -> Vec<DocBlock> {
     if !c.figures.is_empty() {
         let columns = ["Of what", "Published", "Measured here"].map(DocColumn::left);
         let row = |f: &AuditFigure| {
-            let both = [&f.published, &f.measured].map(|text| text.as_deref().unwrap_or("–"));
-            vec![f.what.clone(), both[0].to_owned(), both[1].to_owned()]
+            let [published, measured] =
+                [&f.published, &f.measured].map(|text| DocEntry::or_gap(text.as_deref()));
+            vec![f.subject.to_string().into(), published, measured]
         };
         let table = DocTable::of(columns.to_vec(), c.figures.iter().map(row));
         blocks.push(DocBlock::Table(

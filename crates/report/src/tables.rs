@@ -11,7 +11,7 @@ use bytecost_spec::{
 };
 use itertools::Itertools as _;
 
-use crate::document::{DocBlock, DocColumn, DocTable, DocTerm, Document};
+use crate::document::{ColumnKind, DocBlock, DocColumn, DocTable, DocTerm, Document};
 use crate::style::{Ink, Style};
 use crate::{descriptions, sections, terminal, topology};
 
@@ -115,7 +115,7 @@ pub fn runs(runs: &[RunProgress], noise: &[(RoundConditions, RoundNoise)], style
         texts.map(String::clone).to_vec()
     });
     let mut columns = DocColumn::all("run | started | study | records | state");
-    columns[0].whole = true;
+    columns[0].kind = ColumnKind::Names;
     d.push(DocBlock::Table(DocTable::of(columns, rows)));
     between_rounds(noise, &mut d);
     terminal::print(&d, style)
@@ -139,7 +139,7 @@ fn between_rounds(noise: &[(RoundConditions, RoundNoise)], d: &mut Document) {
     }
     let headings = "metric | window | CPUs | rounds | in 95 % of runs | least and most";
     let mut columns = DocColumn::all(headings);
-    columns[0].whole = true;
+    columns[0].kind = ColumnKind::Names;
     d.push(DocBlock::Table(DocTable::of(columns, rows)));
 }
 

@@ -150,11 +150,6 @@ where
     written.map_err(|e| csv::Error::from(e.into_error()))
 }
 
-/// A reason without the full stop that recorded words may end in.
-pub(crate) fn without_stop(reason: String) -> String {
-    reason.trim_end_matches('.').to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

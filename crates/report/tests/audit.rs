@@ -2,7 +2,9 @@
 
 use bytecost_analysis::{Audited, Ruling};
 use bytecost_report::Style;
-use bytecost_report::audit::{AuditFigure, AuditText, Settled, json, settled, terminal};
+use bytecost_report::audit::{
+    AuditFigure, AuditText, FigureSubject, Settled, json, settled, terminal,
+};
 
 use crate::fixture;
 
@@ -16,7 +18,7 @@ fn audited(id: &str, ruling: Ruling, measured: Option<&str>) -> AuditText {
         because: format!("because of {id}."),
         of_study: false,
         figures: vec![AuditFigure {
-            what: "throughput, at 4 KiB".to_owned(),
+            subject: FigureSubject::Quantity("throughput, at 4 KiB".to_owned()),
             published: Some("3.00×".to_owned()),
             measured: measured.map(str::to_owned),
         }],

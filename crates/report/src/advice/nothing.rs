@@ -3,10 +3,11 @@
 use bytecost_analysis::NothingCompared;
 use bytecost_spec::units::count;
 
+use crate::phrases::without_stop;
+
 /// The sentence about a run without comparisons, without its full stop.
 pub(super) fn sentence(why: &NothingCompared) -> String {
-    let not_measured =
-        |reason: &str| format!("Nothing was measured: {}", reason.trim_end_matches('.'));
+    let not_measured = |reason: &str| format!("Nothing was measured: {}", without_stop(reason));
     match why {
         NothingCompared::NoCells => not_measured(
             "no cell of the study is available on this machine; the refusals say why",

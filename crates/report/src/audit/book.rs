@@ -14,8 +14,6 @@ use crate::caveats::withholding_reason;
 use crate::missing_points::gap_in_words;
 use crate::{no_value, phrases};
 
-pub(super) const AS_PUBLISHED: &str = "as published";
-
 pub(super) const HOLDS_BY_STALL: &str = "One side waits for a delayed acknowledgement on each message (Nagle's algorithm), which is no cost of copying; the same cells with TCP_NODELAY would tell the two apart.";
 pub(super) const HIDDEN_BY_STALL: &str =
     "One side waits for a delayed acknowledgement on each message, which hides everything else.";

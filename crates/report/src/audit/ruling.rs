@@ -7,7 +7,7 @@ use bytecost_spec::Unit;
 use itertools::Itertools as _;
 
 use super::book::{self, TestBook};
-use super::text::{AuditFigure, AuditText};
+use super::text::{AuditFigure, AuditText, FigureSubject};
 use crate::phrases;
 use crate::text::joined;
 
@@ -21,7 +21,7 @@ pub fn text(audited: &Audited) -> AuditText {
         because.extend(also.says.iter().filter(|_| test.outcome.holds()).cloned());
     }
     let published = audited.published.iter().map(|text| AuditFigure {
-        what: book::AS_PUBLISHED.to_owned(),
+        subject: FigureSubject::AsPublished,
         published: Some(text.clone()),
         measured: None,
     });
@@ -51,7 +51,7 @@ fn figures(test: &AuditedTest, unit: Unit) -> Vec<AuditFigure> {
             ""
         };
         (published.is_some() || measured.is_some()).then(|| AuditFigure {
-            what: joined([&subject, &book::place(&case.place)], ", "),
+            subject: FigureSubject::Quantity(joined([&subject, &book::place(&case.place)], ", ")),
             published,
             measured: measured.map(|number| format!("{number}{stalls}")),
         })
@@ -218,7 +218,7 @@ fn of_cases(book: &TestBook<'_>, cases: &[&Case]) -> String {
             "undecided{}{}; {}.",
             place(tally.open),
             numbers(CaseState::is_open),
-            book::open(*reason).trim_end_matches('.')
+            phrases::without_stop(&book::open(*reason))
         )),
         _ => None,
     });
@@ -226,7 +226,7 @@ fn of_cases(book: &TestBook<'_>, cases: &[&Case]) -> String {
         CaseState::Absent(reason) => Some(format!(
             "not known{}: {}.",
             place(tally.absent),
-            book.absent(reason).trim_end_matches('.')
+            phrases::without_stop(&book.absent(reason))
         )),
         _ => None,
     });

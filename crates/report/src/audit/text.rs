@@ -1,5 +1,7 @@
 //! A claim and its figures in words, as printers and files have them.
 
+use std::fmt;
+
 use bytecost_analysis::Ruling;
 use serde::{Deserialize, Serialize};
 
@@ -33,12 +35,52 @@ pub struct AuditText {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AuditFigure {
-    /// The cell or quantity of the figure: `send-fields, 256 B fields, 1 thread`.
-    pub what: String,
+    /// The cell or quantity of the figure: `send-fields, 256 B fields, 1 thread`; `as published` for the
+    /// published text.
+    #[serde(rename = "what")]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub subject: FigureSubject,
     /// The published value; none where none was published.
     pub published: Option<String>,
     /// The value measured here; none where it was not measured.
     pub measured: Option<String>,
+}
+
+/// The subject of a figure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum FigureSubject {
+    /// The published text as a whole.
+    AsPublished,
+    /// A cell or quantity, in words.
+    Quantity(String),
+}
+
+const AS_PUBLISHED: &str = "as published";
+
+impl From<String> for FigureSubject {
+    fn from(text: String) -> FigureSubject {
+        if text == AS_PUBLISHED {
+            FigureSubject::AsPublished
+        } else {
+            FigureSubject::Quantity(text)
+        }
+    }
+}
+
+impl From<FigureSubject> for String {
+    fn from(subject: FigureSubject) -> String {
+        subject.to_string()
+    }
+}
+
+impl fmt::Display for FigureSubject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            FigureSubject::AsPublished => AS_PUBLISHED,
+            FigureSubject::Quantity(words) => words,
+        })
+    }
 }
 
 impl AuditText {

@@ -114,7 +114,7 @@ pub(super) const VOCABULARY: &[Word] = &[
     // What a caveat is about.
     ("subject", |c| c.caveat.subject.clone()),
     ("reason", |c| Some(c.reason()?.to_owned())),
-    ("clause", |c| Some(c.reason()?.trim_end_matches('.').to_owned())),
+    ("clause", |c| Some(phrases::without_stop(c.reason()?).to_owned())),
     ("sentence", |c| c.reason().map(phrases::sentence)),
     ("cells", |c| Some(phrases::count(c.caveat.cells.len(), "cell"))),
     ("compared cells", |c| Some(phrases::count(c.caveat.cells.len(), "comparison"))),
@@ -148,7 +148,7 @@ pub(super) const VOCABULARY: &[Word] = &[
     ("if grown", |c| holds(c.change().is_none())),
     ("if unpaced", |c| holds(c.share(0).is_none())),
     // The run.
-    ("end", |c| Some(c.a.run.ended_early.as_ref()?.trim_end_matches('.').to_owned())),
+    ("end", |c| Some(phrases::without_stop(c.a.run.ended_early.as_ref()?).to_owned())),
     ("resume", |c| Some(run::resume(c))),
     ("legs", |c| Some(run::legs(c))),
     ("wrong answers", |c| sum(c, Counter::ErrorsWrong)),

@@ -27,7 +27,7 @@ pub(super) fn no_cold_cache(why: &Why<'_>) -> Vec<String> {
 fn refused(why: &Why<'_>, fits: impl Fn(&Cell) -> bool) -> Option<String> {
     let mut refused = why.a.refused_cells.iter();
     let refusal = refused.find(|r| fits(&r.cell))?;
-    Some(refusal.why.trim_end_matches('.').to_owned())
+    Some(phrases::without_stop(&refusal.why).to_owned())
 }
 
 /// CPU time of the clients for a request and the share of the window in which they were busy, with the fewest

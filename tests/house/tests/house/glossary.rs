@@ -161,7 +161,7 @@ const CODE_WORD_USES: &[(&str, usize)] = &[
     ("crates/lab", 63),
     ("crates/meter", 19),
     ("crates/plan", 2),
-    ("crates/report", 38),
+    ("crates/report", 34),
     ("crates/spec", 29),
     ("crates/stats", 6),
     ("crates/store", 6),
