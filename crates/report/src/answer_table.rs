@@ -90,24 +90,47 @@ pub(crate) fn answer_tables(
         parts.clear();
     }
     found.rows_left += all - rows(&parts);
-    let mut tables: Vec<TableParts<'_>> = Vec::new();
-    for part in parts {
-        match tables.iter_mut().find(|table| table.fits(&part)) {
-            Some(table) => table.add(part),
-            None => tables.push(TableParts {
-                x: part.question.x,
-                columns: part.question.columns.clone(),
-                parts: vec![part],
-            }),
-        }
-    }
-    for table in tables {
+    for table in TableParts::merged(parts) {
         found.add(a, &table, room);
     }
     found
 }
 
+/// The questions, by their places, of which an answer with room for all has every row with its amounts.
+pub(crate) fn whole_questions(a: &Analysis, questions: &[QuestionTable<'_>]) -> Vec<usize> {
+    let tables = TableParts::merged(parts(a, questions));
+    let shown: Vec<&Part<'_>> = (tables.iter())
+        .filter(|table| table.has_amounts())
+        .flat_map(|table| &table.parts)
+        .collect();
+    let is_whole = |q: &QuestionTable<'_>| {
+        let mut rows = q.rows.iter();
+        rows.all(|row| shown.iter().any(|part| part.has_row(q, row)))
+    };
+    questions.iter().positions(is_whole).collect()
+}
+
 impl<'q> TableParts<'q> {
+    fn merged(parts: Vec<Part<'q>>) -> Vec<TableParts<'q>> {
+        let mut tables: Vec<TableParts<'q>> = Vec::new();
+        for part in parts {
+            match tables.iter_mut().find(|table| table.fits(&part)) {
+                Some(table) => table.add(part),
+                None => tables.push(TableParts {
+                    x: part.question.x,
+                    columns: part.question.columns.clone(),
+                    parts: vec![part],
+                }),
+            }
+        }
+        tables
+    }
+
+    /// Returns true if every entry has room for its amount next to its ratio: in a single column.
+    fn has_amounts(&self) -> bool {
+        self.columns.len() == 1
+    }
+
     /// Returns true if all columns of a part are in this table, or all of this table in the part.
     fn fits(&self, part: &Part<'_>) -> bool {
         let has_all = |has: &[Value], of: &[Value]| of.iter().all(|c| has.contains(c));
@@ -295,7 +318,9 @@ impl AnswerTables {
                 self.texts.push(note.clone());
                 let entries = columns.iter().map(|column| {
                     let place = q.columns.iter().position(|c| c == column);
-                    DocEntry::or_gap(place.map(|place| shown_entry(a, q, row, place)))
+                    DocEntry::or_gap(
+                        place.map(|place| shown_entry(a, q, row, place, source.has_amounts())),
+                    )
                 });
                 rows.push(DocRow {
                     is_baseline: row.is_baseline,
@@ -325,6 +350,10 @@ impl AnswerTables {
 }
 
 impl Part<'_> {
+    fn has_row(&self, q: &QuestionTable<'_>, row: &QuestionRow<'_>) -> bool {
+        std::ptr::eq(self.question, q) && self.rows.iter().any(|own| own.name == row.name)
+    }
+
     /// Title of a part: reader, place and metric, as far as they differ between the parts.
     fn title(&self, a: &Analysis, parts: &[Part<'_>]) -> String {
         let reader = |part: &Part<'_>| part.situations.first().map(|s| advice::title(s));
@@ -453,9 +482,15 @@ fn baseline_value(
     Some(estimate.value)
 }
 
-/// Entry of a row in a column. A baseline out of place has the value that the others are compared
-/// with.
-fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: usize) -> DocEntry {
+/// Entry of a row in a column, its ratio alone or with the amount. A baseline out of place has the
+/// value that the others are compared with.
+fn shown_entry(
+    a: &Analysis,
+    q: &QuestionTable<'_>,
+    row: &QuestionRow<'_>,
+    i: usize,
+    has_amount: bool,
+) -> DocEntry {
     match row.entries.get(i) {
         _ if row.is_baseline => {
             let value = baseline_value(a, q, row, i);
@@ -471,10 +506,19 @@ fn shown_entry(a: &Analysis, q: &QuestionTable<'_>, row: &QuestionRow<'_>, i: us
         Some(QuestionEntry::Measured(e, Some(f))) if stalls::is_between(a, f) => {
             numbers::amount_with_unit(q.metric, e.value).into()
         }
-        Some(QuestionEntry::Measured(_, Some(f))) if f.withheld.is_none() => {
-            let has_amount = f.amount_withheld.is_none();
-            let ratio = has_amount.then(|| numbers::ratio(f.ratio));
-            DocEntry::from(ratio.unwrap_or_default()).marked(DocMark::from(f.verdict))
+        Some(QuestionEntry::Measured(e, Some(f))) if f.withheld.is_none() => {
+            let has_ratio = f.amount_withheld.is_none();
+            let ratio = has_ratio.then(|| numbers::ratio(f.ratio));
+            let ratio = ratio.unwrap_or_default();
+            let entry = if has_amount {
+                DocEntry {
+                    ratio,
+                    ..DocEntry::from(numbers::amount(q.metric, e.value))
+                }
+            } else {
+                DocEntry::from(ratio)
+            };
+            entry.marked(DocMark::from(f.verdict))
         }
         // Nothing is there to compare it with.
         Some(QuestionEntry::Measured(e, None)) => units::number(e.value).into(),

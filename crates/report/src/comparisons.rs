@@ -9,40 +9,64 @@ use crate::descriptions;
 use crate::document::{DocBlock, DocColumn, DocEntry, DocMark, DocRow, DocTable, Document};
 use crate::numbers::{self, p_value, ratio, ratio_interval};
 use crate::phrases;
-use crate::question::{QuestionEntry, QuestionRow, QuestionTable, axis_in_words, questions};
+use crate::question::{QuestionEntry, QuestionRow, QuestionTable, axis_in_words};
 use crate::style::Ink;
 use crate::text::count;
 
 const NOT_THE_QUOTIENT: &str = "This ratio is not that of the two numbers. It compares block by block, and the numbers are over all trials; where values vary much between blocks, or have two modes, the two differ.";
 
-/// The tables of all questions with their estimates, and every finding.
-pub(crate) fn section(a: &Analysis, d: &mut Document) {
-    let all = questions(a);
-    if all.is_empty() {
+/// The tables of all questions with their estimates, and every finding. `shown` are the questions, by
+/// their places, whose estimates the answer has.
+pub(crate) fn section(
+    a: &Analysis,
+    questions: &[QuestionTable<'_>],
+    shown: &[usize],
+    d: &mut Document,
+) {
+    if questions.is_empty() {
         return;
     }
     d.section("Comparisons", "comparisons", "Comparisons");
-    let legend = format!(
-        "Each entry: the estimate, its ratio to the baseline, the verdict: ▲ better, ▼ worse, = no difference that matters (within ±{}), ? not decided{}.",
-        numbers::percent(a.study.smallest_effect),
-        not_judged(a.findings.iter())
-    );
-    d.paragraph(Ink::Faint, legend);
-    d.paragraph(Ink::Faint, descriptions::families(a));
     let mut notes = Vec::new();
-    let cards = all.iter().map(|q| {
-        DocBlock::Card(vec![
-            DocBlock::heading(descriptions::metric_heading(a, q)),
-            DocBlock::paragraph(Ink::Faint, descriptions::panel_heading(q)),
-            DocBlock::Table(table(a, q, &mut notes)),
-        ])
-    });
-    // The first table is shown above, with its marks alone.
-    let tables = count(all.len(), "table", "tables");
-    d.push(DocBlock::rest(
-        format!("{tables} with every estimate"),
-        cards.collect(),
-    ));
+    let mut cards = Vec::new();
+    let mut above = Vec::new();
+    for (place, q) in questions.iter().enumerate() {
+        let (metric, panel) = (
+            descriptions::metric_heading(a, q),
+            descriptions::panel_heading(q),
+        );
+        let table = table(a, q, &mut notes);
+        if shown.contains(&place) && !table.has_footnotes() {
+            above.push(format!(
+                "{metric}, {panel}: every estimate is in the table at the top."
+            ));
+            continue;
+        }
+        cards.push(DocBlock::Card(vec![
+            DocBlock::heading(metric),
+            DocBlock::paragraph(Ink::Faint, panel),
+            DocBlock::Table(table),
+        ]));
+    }
+    if !cards.is_empty() {
+        let legend = format!(
+            "Each entry: the estimate, its ratio to the baseline, the verdict: ▲ better, ▼ worse, = no difference that matters (within ±{}), ? not decided{}.",
+            numbers::percent(a.study.smallest_effect),
+            not_judged(a.findings.iter())
+        );
+        d.paragraph(Ink::Faint, legend);
+    }
+    d.paragraph(Ink::Faint, descriptions::families(a));
+    for line in above {
+        d.paragraph(Ink::Plain, line);
+    }
+    if !cards.is_empty() {
+        let tables = count(cards.len(), "table", "tables");
+        d.push(DocBlock::rest(
+            format!("{tables} with every estimate"),
+            cards,
+        ));
+    }
     d.push(DocBlock::Notes(notes));
     let number = a.findings.len();
     let title = format!("All {number} comparisons, with interval, p value and blocks");

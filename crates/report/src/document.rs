@@ -403,6 +403,10 @@ impl DocTable {
         self.entries().any(|entry| entry.mark.is_some())
     }
 
+    pub fn has_footnotes(&self) -> bool {
+        self.entries().any(|entry| entry.note.is_some())
+    }
+
     fn entries(&self) -> impl Iterator<Item = &DocEntry> {
         self.rows.iter().flat_map(|row| &row.entries)
     }

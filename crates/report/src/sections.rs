@@ -13,6 +13,7 @@ use bytecost_spec::host::{Check, Level};
 use bytecost_spec::{Host, Unit};
 use itertools::Itertools as _;
 
+use crate::answer_table::whole_questions;
 use crate::audit::{self, AuditFigure, AuditText};
 use crate::books::{self, books};
 use crate::caveats::{CaveatText, caveats};
@@ -31,7 +32,7 @@ use crate::heat::heats;
 use crate::main_effects;
 use crate::overview;
 use crate::published_tables;
-use crate::question::axis_in_words;
+use crate::question::{axis_in_words, questions};
 use crate::run_words;
 use crate::stack::stacks;
 use crate::style::Ink;
@@ -40,7 +41,9 @@ use crate::text::count;
 /// Everything below the answer.
 pub(crate) fn body(a: &Analysis) -> Document {
     let mut d = Document::default();
-    comparisons::section(a, &mut d);
+    let questions = questions(a);
+    let shown = whole_questions(a, &questions);
+    comparisons::section(a, &questions, &shown, &mut d);
     run(a, &mut d);
     speed_ups(a, &mut d);
     main_effects::section(a, &mut d);

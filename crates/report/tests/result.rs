@@ -13,7 +13,7 @@ use bytecost_report::{
     Findings, Style, audit, caveats, disturbances, explanations, findings_json, html, markdown,
     pictures, screen, terminal,
 };
-use bytecost_spec::Cell;
+use bytecost_spec::{Axis, Cell};
 
 const PLAIN: Style = Style::plain(100);
 const WIDE: Style = Style::plain(20_000);
@@ -231,6 +231,25 @@ fn a_figure_shows_what_was_published_what_stalls_and_why_there_is_nothing() {
     assert!(!figure(2).contains("class=\"dot\""));
     let published = page.split("id=\"published\"").nth(1).unwrap();
     assert!(published.contains("payload prepared (theirs refilled)"));
+}
+
+#[test]
+fn a_table_of_one_column_is_in_a_report_once() {
+    let mut a = fixture::analysis();
+    let is_small = |id: &String| id.split('/').any(|value| value == "4KiB");
+    a.cells.retain(|c| is_small(&c.id));
+    a.findings.retain(|f| is_small(&f.cell));
+    a.study.varied.retain(|axis| *axis == Axis::Mover);
+    let first = "CPU time per byte (s/GB, less is better), mover against send: every estimate is in the table at the top.";
+    let [text, report, page] = media(&a).map(|text| plain(&text));
+    for medium in [&text, &report, &page] {
+        assert!(medium.contains(first), "{medium}");
+        assert!(medium.contains("1 table with every estimate") || medium == &text);
+    }
+    for amount in ["3.48 3.82× ▼", "1.06 1.17× ?"] {
+        assert_eq!(text.matches(amount).count(), 1, "{text}");
+    }
+    assert_eq!(report.matches("3.48 (3.82×) ▼").count(), 1, "{report}");
 }
 
 #[test]
