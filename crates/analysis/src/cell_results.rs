@@ -1,8 +1,8 @@
 //! The results of cells, by their timed trials and by those for evidence.
 
-use crate::ceiling::cell_share;
 use itertools::{Either, Itertools as _};
 
+use crate::ceiling::cell_share;
 use crate::cells::CellEstimates;
 use crate::copies::copy_metrics;
 use crate::input::Input;

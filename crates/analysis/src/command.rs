@@ -182,4 +182,43 @@ mod tests {
         let text = "--size 4KiB,1MiB 'my study.toml' 'it'\\''s' '$(reboot)'";
         assert_eq!(command_line(&words.map(str::to_owned)), text);
     }
+
+    #[test]
+    fn a_new_command_has_the_options_of_the_run_but_for_its_own_and_the_replaced_ones() {
+        let check = |recorded: &str, expected: &str| {
+            let command: Vec<String> = recorded.split(' ').map(str::to_owned).collect();
+            let options = [(RunOption::Budget, "40s".to_owned())];
+            let replaced = [RunOption::Budget, RunOption::Blocks];
+            let text = RecordedCommand::new(&command).with("files", &replaced, &options);
+            assert_eq!(text, expected, "{recorded}");
+        };
+        check("bytecost run", "bytecost run files --budget 40s");
+        check(
+            "bytecost run sends --budget 9s --size=4KiB --blocks=3 --rounds 2",
+            "bytecost run sends --size=4KiB --rounds 2 --budget 40s",
+        );
+        check(
+            "bytecost sends --seed 7 -q --resume=otter --runs-dir=there --peer ssh",
+            "bytecost run sends --peer COMMAND --budget 40s --runs-dir there",
+        );
+        check(
+            "bytecost run --runs-dir bytecost-runs sends --peer-program=x",
+            "bytecost run sends --peer-program PROGRAM --budget 40s",
+        );
+    }
+
+    #[test]
+    fn a_command_about_a_run_names_its_directory_unless_that_is_the_default() {
+        let check = |recorded: &str, expected: &str| {
+            let command: Vec<String> = recorded.split(' ').map(str::to_owned).collect();
+            assert_eq!(command_of_run(&["bytecost", "report"], &command), expected);
+        };
+        check("bytecost run sends", "bytecost report");
+        check(
+            "bytecost run --runs-dir there",
+            "bytecost report --runs-dir there",
+        );
+        check("bytecost run --runs-dir=bytecost-runs", "bytecost report");
+        check("bytecost run --runs-dir", "bytecost report");
+    }
 }

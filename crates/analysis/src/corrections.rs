@@ -46,3 +46,30 @@ pub(crate) fn corrected(family: TestFamily, p_values: &[f64]) -> Vec<f64> {
 pub(crate) fn level_of_each(rate: f64, tests: usize) -> f64 {
     rate / tests.max(1) as f64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_family_is_corrected_by_rank_or_by_number() {
+        let p_values = [0.01, 0.04, 0.5];
+        let near = |found: Vec<f64>, expected: [f64; 3]| {
+            for (p, is) in found.into_iter().zip(expected) {
+                assert!((p - is).abs() < 1e-12, "{p} {is}");
+            }
+        };
+        near(corrected(TestFamily::Claims, &p_values), [0.03, 0.08, 0.5]);
+        near(
+            corrected(TestFamily::IdleInterrupts, &p_values),
+            [0.03, 0.12, 1.0],
+        );
+    }
+
+    #[test]
+    fn a_family_of_none_has_the_whole_level() {
+        assert_eq!(corrected(TestFamily::Claims, &[]), [0.0; 0]);
+        assert_eq!(level_of_each(0.05, 0), 0.05);
+        assert_eq!(level_of_each(0.05, 5), 0.01);
+    }
+}

@@ -484,11 +484,11 @@ fn files_of_a_crate_stand_on_few_levels_of_imports() {
             .map_or(MAX_LEVELS, |(_, bound)| *bound);
         let is_idle = bound > MAX_LEVELS && chain.len() < bound;
         if chain.len() > bound || is_idle {
-            let files: Vec<&str> = chain.iter().map(|file| all[*file].file.as_str()).collect();
+            let levels: Vec<&str> = chain.iter().map(|at| all[*at].file.as_str()).collect();
             broken.push(format!(
                 "{name} has {} levels and may have {bound}:\n    {}",
                 chain.len(),
-                files.join("\n    ")
+                levels.join("\n    ")
             ));
         }
     }
