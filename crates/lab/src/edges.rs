@@ -169,51 +169,40 @@ pub fn by_gate<M: Meter, S: LoopBody>(
     meter: &mut M,
     end: WindowEnd<impl FnOnce()>,
 ) -> io::Result<Segments<M::Snapshot>> {
-    let mut segments = Segments::with_capacity(S::MAX_SEGMENTS);
-    while gate.phase() < Phase::Window || !body.may_open() {
-        must_step(body)?;
+    let mut window = Warmup { body, gate, meter }.wait_for_open()?;
+    while window.wait_for_close()? == PauseReason::SegmentOver {
+        window.next_segment()?;
     }
-    let mut from = Edge::opens(meter, || body.tally());
-    let opened = from.tally;
-    body.set_timed(true);
-    let eighth_ns = match S::SAMPLING {
-        Sampling::ByClock => gate.eighth_ns(),
-        Sampling::ByGate | Sampling::None => 0,
-    };
-    let mut eighths = Clocked::open(body.now_ns(), eighth_ns, &opened);
-    let mut until = match S::SAMPLING {
-        Sampling::ByGate => eighths.marks.until(),
-        Sampling::ByClock | Sampling::None => Phase::Cooldown,
-    };
-    while run_until_pause(body, gate, (&mut eighths, &mut until), &opened)?
-        == PauseReason::SegmentOver
-    {
-        let closed = Edge::closes(meter, || body.tally());
-        segments.edges.push((from, closed));
-        if segments.edges.len() == S::MAX_SEGMENTS {
-            return Err(too_many_segments(S::MAX_SEGMENTS));
-        }
-        let cpu_ns = clock::thread_cpu_ns();
-        body.prepare_segment()?;
-        segments.aside_ns += clock::thread_cpu_ns() - cpu_ns;
-        from = Edge::opens(meter, || body.tally());
-        body.set_timed(true);
-    }
-    eighths.marks.close(&body.tally());
-    segments
-        .edges
-        .push((from, Edge::closes(meter, || body.tally())));
-    segments.marks = (S::SAMPLING != Sampling::None).then_some(eighths.marks);
-    body.set_timed(false);
-    (end.on_close)();
-    while gate.phase() < Phase::Stop || body.tally().messages < end.min_messages {
-        if !body.step()? {
-            break;
-        }
-    }
-    body.complete()?;
-    segments.total = body.tally();
-    Ok(segments)
+    window.close().wait_for_stop(end)
+}
+
+/// A loop that takes steps before its window.
+struct Warmup<'l, S, G, M> {
+    body: &'l mut S,
+    gate: &'l G,
+    meter: &'l mut M,
+}
+
+/// A loop within its window, and what was read of it so far.
+struct OpenWindow<'l, S, G, M: Meter> {
+    body: &'l mut S,
+    gate: &'l G,
+    meter: &'l mut M,
+    segments: Segments<M::Snapshot>,
+    /// The opening edge of the segment.
+    from: Edge<M::Snapshot>,
+    /// The tally at the opening of the window.
+    opened: Tally,
+    eighths: Clocked,
+    /// The phase in which the next edge is noted.
+    until: Phase,
+}
+
+/// A loop that takes steps after its window.
+struct Cooldown<'l, S, G, N> {
+    body: &'l mut S,
+    gate: &'l G,
+    segments: Segments<N>,
 }
 
 /// The reason for which the loop stops taking steps.
@@ -223,24 +212,99 @@ enum PauseReason {
     WindowOver,
 }
 
-/// Takes steps until the segment or the window is over, and notes the edges of eighths that it passes.
-fn run_until_pause<S: LoopBody>(
-    body: &mut S,
-    gate: &impl Gate,
-    (eighths, until): (&mut Clocked, &mut Phase),
-    opened: &Tally,
-) -> io::Result<PauseReason> {
-    while let Some(phase) = step_until(*until, body, gate, eighths)? {
-        if phase < Phase::Cooldown {
-            *until = eighths.marks.step(phase, &body.tally());
-        } else if body.may_close(opened) {
-            return Ok(PauseReason::WindowOver);
+impl<'l, S: LoopBody, G: Gate, M: Meter> Warmup<'l, S, G, M> {
+    /// Takes steps until the gate opens the window, and reads its opening edge.
+    fn wait_for_open(self) -> io::Result<OpenWindow<'l, S, G, M>> {
+        let Warmup { body, gate, meter } = self;
+        let segments = Segments::with_capacity(S::MAX_SEGMENTS);
+        while gate.phase() < Phase::Window || !body.may_open() {
+            must_step(body)?;
         }
-        if step_ends_segment(body, eighths)? {
-            break;
+        let from = Edge::opens(meter, || body.tally());
+        let opened = from.tally;
+        body.set_timed(true);
+        let eighth_ns = match S::SAMPLING {
+            Sampling::ByClock => gate.eighth_ns(),
+            Sampling::ByGate | Sampling::None => 0,
+        };
+        let eighths = Clocked::open(body.now_ns(), eighth_ns, &opened);
+        let until = match S::SAMPLING {
+            Sampling::ByGate => eighths.marks.until(),
+            Sampling::ByClock | Sampling::None => Phase::Cooldown,
+        };
+        Ok(OpenWindow {
+            body,
+            gate,
+            meter,
+            segments,
+            from,
+            opened,
+            eighths,
+            until,
+        })
+    }
+}
+
+impl<'l, S: LoopBody, G: Gate, M: Meter> OpenWindow<'l, S, G, M> {
+    /// Takes steps until the segment or the window is over, and notes the edges of eighths that it passes.
+    fn wait_for_close(&mut self) -> io::Result<PauseReason> {
+        let (body, eighths) = (&mut *self.body, &mut self.eighths);
+        while let Some(phase) = step_until(self.until, body, self.gate, eighths)? {
+            if phase < Phase::Cooldown {
+                self.until = eighths.marks.step(phase, &body.tally());
+            } else if body.may_close(&self.opened) {
+                return Ok(PauseReason::WindowOver);
+            }
+            if step_ends_segment(body, eighths)? {
+                break;
+            }
+        }
+        Ok(PauseReason::SegmentOver)
+    }
+
+    /// Reads the closing edge of a segment, and the opening edge of the next one.
+    fn next_segment(&mut self) -> io::Result<()> {
+        let closed = Edge::closes(self.meter, || self.body.tally());
+        self.segments.edges.push((self.from, closed));
+        if self.segments.edges.len() == S::MAX_SEGMENTS {
+            return Err(too_many_segments(S::MAX_SEGMENTS));
+        }
+        let cpu_ns = clock::thread_cpu_ns();
+        self.body.prepare_segment()?;
+        self.segments.aside_ns += clock::thread_cpu_ns() - cpu_ns;
+        self.from = Edge::opens(self.meter, || self.body.tally());
+        self.body.set_timed(true);
+        Ok(())
+    }
+
+    /// Reads the closing edge of the window.
+    fn close(mut self) -> Cooldown<'l, S, G, M::Snapshot> {
+        self.eighths.marks.close(&self.body.tally());
+        let closed = Edge::closes(self.meter, || self.body.tally());
+        self.segments.edges.push((self.from, closed));
+        self.segments.marks = (S::SAMPLING != Sampling::None).then_some(self.eighths.marks);
+        self.body.set_timed(false);
+        Cooldown {
+            body: self.body,
+            gate: self.gate,
+            segments: self.segments,
         }
     }
-    Ok(PauseReason::SegmentOver)
+}
+
+impl<S: LoopBody, G: Gate, N> Cooldown<'_, S, G, N> {
+    /// Takes steps until the gate says stop, and waits for operations under way.
+    fn wait_for_stop(mut self, end: WindowEnd<impl FnOnce()>) -> io::Result<Segments<N>> {
+        (end.on_close)();
+        while self.gate.phase() < Phase::Stop || self.body.tally().messages < end.min_messages {
+            if !self.body.step()? {
+                break;
+            }
+        }
+        self.body.complete()?;
+        self.segments.total = self.body.tally();
+        Ok(self.segments)
+    }
 }
 
 /// Takes steps until the gate is in the phase `until` or a later one, and returns that phase; none if
